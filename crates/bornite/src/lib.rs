@@ -1,0 +1,6 @@
+//! Squared orthonormal circuits.
+
+pub mod domain;
+pub mod linalg;
+
+pub use domain::{Domain, Variable};
