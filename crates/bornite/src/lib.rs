@@ -1,6 +1,17 @@
 //! Squared orthonormal circuits.
 
+pub mod basis;
+pub mod circuit;
 pub mod domain;
+mod error;
 pub mod linalg;
+pub mod ops;
+pub mod query;
+pub mod structure;
+mod tolerance;
 
+pub use basis::Basis;
+pub use circuit::{Circuit, CircuitBuilder, LayerId, Orthonormal, VariableId, WeightId};
 pub use domain::{Domain, Variable};
+pub use error::Error;
+pub use query::{Evidence, Query};

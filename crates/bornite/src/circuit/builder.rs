@@ -1,0 +1,303 @@
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::{Circuit, CircuitError, Layer, LayerId, VariableId, Weight, WeightId};
+use crate::basis::Basis;
+use crate::domain::{Domain, Variable};
+
+/// Collects variables, weights and layers, and checks them all once.
+///
+/// ```
+/// use bornite::{Basis, CircuitBuilder, Domain, linalg::Matrix};
+///
+/// let mut b = CircuitBuilder::new();
+/// let (x, y) = (b.variable("x", Domain::Finite(2)), b.variable("y", Domain::Real));
+/// let (f, g) = (b.input(x, Basis::indicator(2)), b.input(y, Basis::hermite(3, 0.0, 1.0)?));
+/// let product = b.kronecker([f, g]);
+/// let output = b.sum(product, Matrix::from_rows(&[[1.0, 0.0, 0.0, 0.0, 2.0, 0.0]]));
+/// let circuit = b.build(output)?;
+/// assert_eq!(circuit.width(product), 6);
+/// # Ok::<(), bornite::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct CircuitBuilder {
+    variables: Vec<Variable>,
+    layers: Vec<Layer>,
+    weights: Vec<Weight>,
+}
+
+impl CircuitBuilder {
+    /// A builder without any layer.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a variable.
+    pub fn variable(&mut self, name: impl Into<String>, domain: Domain) -> VariableId {
+        self.variables.push(Variable::new(name, domain));
+        VariableId::new(self.variables.len() - 1)
+    }
+
+    /// Adds an input layer.
+    pub fn input(&mut self, variable: VariableId, basis: impl Into<Arc<Basis>>) -> LayerId {
+        self.push(Layer::Input { variable, basis: basis.into() })
+    }
+
+    /// Adds a Hadamard product layer.
+    pub fn hadamard(&mut self, inputs: impl Into<Vec<LayerId>>) -> LayerId {
+        self.push(Layer::Hadamard { inputs: inputs.into() })
+    }
+
+    /// Adds a Kronecker product layer; its first input varies slowest.
+    pub fn kronecker(&mut self, inputs: impl Into<Vec<LayerId>>) -> LayerId {
+        self.push(Layer::Kronecker { inputs: inputs.into() })
+    }
+
+    /// Adds a sum layer with a weight of its own.
+    pub fn sum(&mut self, input: LayerId, weight: impl Into<Weight>) -> LayerId {
+        let weight = self.weight(weight);
+        self.shared_sum(input, weight)
+    }
+
+    /// Adds a weight, to be shared between sum layers.
+    pub fn weight(&mut self, weight: impl Into<Weight>) -> WeightId {
+        self.weights.push(weight.into());
+        WeightId::new(self.weights.len() - 1)
+    }
+
+    /// Adds a sum layer with a weight that other layers may use as well.
+    pub fn shared_sum(&mut self, input: LayerId, weight: WeightId) -> LayerId {
+        self.push(Layer::Sum { input, weight })
+    }
+
+    /// Adds any layer.
+    pub fn push(&mut self, layer: Layer) -> LayerId {
+        self.layers.push(layer);
+        LayerId::new(self.layers.len() - 1)
+    }
+
+    /// Checks everything and makes the circuit with this output.
+    ///
+    /// Cost: linear in the layers and weights.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, by layer.
+    pub fn build(self, output: LayerId) -> Result<Circuit, CircuitError> {
+        if self.layers.is_empty() {
+            return Err(CircuitError::Empty);
+        }
+        if output.index() >= self.layers.len() {
+            let count = self.layers.len();
+            return Err(CircuitError::UnknownOutput { output: output.index(), count });
+        }
+        self.check_variables()?;
+        let widths = self.check_layers()?;
+        let tree = self.walk(output)?;
+        let is_real = self.weights.iter().all(|w| matches!(w, Weight::Real(_)))
+            && self.layers.iter().all(|l| match l {
+                Layer::Input { basis, .. } => basis.is_real(),
+                _ => true,
+            });
+        Ok(Circuit {
+            variables: self.variables,
+            layers: self.layers,
+            weights: self.weights,
+            output,
+            widths,
+            order: tree.order,
+            spans: tree.spans,
+            consumers: tree.consumers,
+            is_real,
+        })
+    }
+
+    fn check_variables(&self) -> Result<(), CircuitError> {
+        let mut names = BTreeSet::new();
+        for v in &self.variables {
+            if !v.domain.is_valid() {
+                let (variable, domain) = (v.name.clone(), v.domain);
+                return Err(CircuitError::InvalidDomain { variable, domain });
+            }
+            if !names.insert(v.name.as_str()) {
+                return Err(CircuitError::DuplicateVariable { name: v.name.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_layers(&self) -> Result<Vec<usize>, CircuitError> {
+        let mut widths = Vec::with_capacity(self.layers.len());
+        let mut checked = vec![false; self.weights.len()];
+        for (index, layer) in self.layers.iter().enumerate() {
+            let id = LayerId::new(index);
+            if let Some(input) = layer.inputs().iter().find(|i| i.index() >= index) {
+                return Err(CircuitError::UnknownInput { layer: id, input: input.index() });
+            }
+            let width = match layer {
+                Layer::Input { variable, basis } => self.check_input(id, *variable, basis)?,
+                Layer::Hadamard { inputs } => check_hadamard(id, inputs, &widths)?,
+                Layer::Kronecker { inputs } => check_kronecker(id, inputs, &widths)?,
+                Layer::Sum { input, weight } => {
+                    self.check_sum(id, *input, *weight, &widths, &mut checked)?
+                }
+            };
+            if width == 0 {
+                return Err(CircuitError::ZeroWidth { layer: id });
+            }
+            widths.push(width);
+        }
+        Ok(widths)
+    }
+
+    fn check_input(
+        &self,
+        layer: LayerId,
+        variable: VariableId,
+        basis: &Basis,
+    ) -> Result<usize, CircuitError> {
+        let Some(v) = self.variables.get(variable.index()) else {
+            let (variable, count) = (variable.index(), self.variables.len());
+            return Err(CircuitError::UnknownVariable { layer, variable, count });
+        };
+        if !basis.accepts(&v.domain) {
+            let (variable, domain, basis) = (v.name.clone(), v.domain, basis.natural_domain());
+            return Err(CircuitError::BasisDomain { layer, variable, domain, basis });
+        }
+        Ok(basis.width())
+    }
+
+    fn check_sum(
+        &self,
+        layer: LayerId,
+        input: LayerId,
+        weight: WeightId,
+        widths: &[usize],
+        checked: &mut [bool],
+    ) -> Result<usize, CircuitError> {
+        let Some(w) = self.weights.get(weight.index()) else {
+            return Err(CircuitError::UnknownWeight { layer, weight });
+        };
+        let (rows, cols, expected) = (w.rows(), w.cols(), widths[input.index()]);
+        if rows > 0 && cols != expected {
+            return Err(CircuitError::WeightShape { layer, input, rows, cols, expected });
+        }
+        if !std::mem::replace(&mut checked[weight.index()], true)
+            && let Some((row, col)) = w.first_not_finite()
+        {
+            return Err(CircuitError::NotFinite { layer, row, col });
+        }
+        Ok(rows)
+    }
+
+    /// Walks the tree below the output, left to right, and finds each layer's span and consumer.
+    fn walk(&self, output: LayerId) -> Result<Tree, CircuitError> {
+        let count = self.layers.len();
+        let mut tree = Tree {
+            order: Vec::with_capacity(self.variables.len()),
+            spans: vec![(0, 0); count],
+            consumers: (0..count).map(LayerId::new).collect(),
+        };
+        let mut reached = vec![false; count];
+        let mut used = vec![false; self.variables.len()];
+        let mut stack = vec![(output, false)];
+        while let Some((id, done)) = stack.pop() {
+            let position = tree.order.len() as u32;
+            if done {
+                tree.spans[id.index()].1 = position;
+                continue;
+            }
+            if std::mem::replace(&mut reached[id.index()], true) {
+                return Err(self.find_overlap());
+            }
+            tree.spans[id.index()].0 = position;
+            stack.push((id, true));
+            if let Layer::Input { variable, .. } = &self.layers[id.index()] {
+                if std::mem::replace(&mut used[variable.index()], true) {
+                    return Err(self.find_overlap());
+                }
+                tree.order.push(*variable);
+            }
+            for &input in self.layers[id.index()].inputs().iter().rev() {
+                tree.consumers[input.index()] = id;
+                stack.push((input, false));
+            }
+        }
+        if let Some(index) = reached.iter().position(|&r| !r) {
+            return Err(CircuitError::NotReached { layer: LayerId::new(index) });
+        }
+        if let Some(index) = used.iter().position(|&u| !u) {
+            return Err(CircuitError::UnusedVariable {
+                variable: self.variables[index].name.clone(),
+            });
+        }
+        Ok(tree)
+    }
+
+    /// The first product layer whose inputs share a variable. There is one: some variable was met twice.
+    fn find_overlap(&self) -> CircuitError {
+        let mut scopes: Vec<BTreeSet<VariableId>> = Vec::with_capacity(self.layers.len());
+        for (index, layer) in self.layers.iter().enumerate() {
+            let mut scope = BTreeSet::new();
+            if let Layer::Input { variable, .. } = layer {
+                scope.insert(*variable);
+            }
+            for input in layer.inputs() {
+                for &v in &scopes[input.index()] {
+                    if !scope.insert(v) {
+                        let variable = self.variables[v.index()].name.clone();
+                        return CircuitError::OverlappingScopes {
+                            layer: LayerId::new(index),
+                            variable,
+                        };
+                    }
+                }
+            }
+            scopes.push(scope);
+        }
+        unreachable!(
+            "a layer or variable reached twice from one output meets itself at a product layer"
+        )
+    }
+}
+
+struct Tree {
+    order: Vec<VariableId>,
+    spans: Vec<(u32, u32)>,
+    consumers: Vec<LayerId>,
+}
+
+fn check_count(layer: LayerId, inputs: &[LayerId]) -> Result<(), CircuitError> {
+    match inputs.len() {
+        found @ 0..2 => Err(CircuitError::TooFewInputs { layer, found }),
+        _ => Ok(()),
+    }
+}
+
+fn check_hadamard(
+    id: LayerId,
+    inputs: &[LayerId],
+    widths: &[usize],
+) -> Result<usize, CircuitError> {
+    check_count(id, inputs)?;
+    let expected = widths[inputs[0].index()];
+    match inputs.iter().find(|i| widths[i.index()] != expected) {
+        Some(&input) => {
+            let found = widths[input.index()];
+            Err(CircuitError::WidthMismatch { layer: id, input, expected, found })
+        }
+        None => Ok(expected),
+    }
+}
+
+fn check_kronecker(
+    id: LayerId,
+    inputs: &[LayerId],
+    widths: &[usize],
+) -> Result<usize, CircuitError> {
+    check_count(id, inputs)?;
+    inputs
+        .iter()
+        .try_fold(1_usize, |product, i| product.checked_mul(widths[i.index()]))
+        .filter(|&width| u32::try_from(width).is_ok())
+        .ok_or(CircuitError::TooLarge { layer: id, what: "the product of its inputs' widths" })
+}

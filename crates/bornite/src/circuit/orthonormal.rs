@@ -1,0 +1,114 @@
+use std::ops::Deref;
+
+use super::{Circuit, Layer, LayerId};
+use crate::linalg::{Complex64, Scalar};
+use crate::tolerance;
+
+/// A circuit that has been proven orthonormal, so that its square is a normalized distribution: Z = 1.
+///
+/// Only [`orthonormalize`](crate::ops::orthonormalize) and [`Orthonormal::verify`] make one.
+///
+/// Paper: `defn:orthonormal-circuit`, with an output of width r ≥ 1 whose weight has unit Frobenius norm.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Orthonormal(Circuit);
+
+impl Orthonormal {
+    /// Takes a circuit that is orthonormal already.
+    ///
+    /// # Errors
+    /// The circuit is given back with the report of its worst layer where it is not.
+    pub fn verify(circuit: Circuit) -> Result<Self, Box<NotOrthonormal>> {
+        let report = check_orthonormality(&circuit);
+        if report.holds() {
+            Ok(Self(circuit))
+        } else {
+            Err(Box::new(NotOrthonormal { circuit, report }))
+        }
+    }
+
+    /// The circuit itself.
+    pub fn into_circuit(self) -> Circuit {
+        self.0
+    }
+
+    pub(crate) fn new_unchecked(circuit: Circuit) -> Self {
+        debug_assert!(
+            check_orthonormality(&circuit).holds(),
+            "{:?}",
+            check_orthonormality(&circuit)
+        );
+        Self(circuit)
+    }
+}
+
+impl Deref for Orthonormal {
+    type Target = Circuit;
+
+    fn deref(&self) -> &Circuit {
+        &self.0
+    }
+}
+
+/// How far a circuit is from orthonormal.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Orthonormality {
+    /// The layer with the largest residual.
+    pub worst: LayerId,
+    /// The largest entry of |∫ f fᴴ − I| at inputs, of |W Wᴴ − I| at inner sums, and |‖W‖² − 1| at the output.
+    pub residual: f64,
+}
+
+impl Orthonormality {
+    /// Whether the residual is within rounding.
+    pub fn holds(&self) -> bool {
+        self.residual <= tolerance::ORTHONORMALITY
+    }
+}
+
+/// A circuit that is not orthonormal.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("the circuit is not orthonormal: layer {} has a residual of {:.3e}; orthonormalize it first",
+        report.worst, report.residual)]
+pub struct NotOrthonormal {
+    /// The circuit, unchanged.
+    pub circuit: Circuit,
+    /// Its worst layer.
+    pub report: Orthonormality,
+}
+
+/// Measures every layer's distance from orthonormality and reports the worst.
+///
+/// Cost: one W Wᴴ per sum layer, K² ∏ Kᵢ.
+pub fn check_orthonormality(circuit: &Circuit) -> Orthonormality {
+    if circuit.is_real() { check::<f64>(circuit) } else { check::<Complex64>(circuit) }
+}
+
+fn check<T: Scalar>(circuit: &Circuit) -> Orthonormality {
+    let mut report = Orthonormality { worst: circuit.output(), residual: 0.0 };
+    for id in circuit.layer_ids() {
+        let is_output = id == circuit.output();
+        let residual = match circuit.layer(id) {
+            Layer::Input { basis, .. } if !basis.is_orthonormal() => {
+                let gram = basis.gram::<T>();
+                let entry = |i: usize, j: usize| if i == j { T::ONE } else { T::ZERO };
+                let n = gram.rows();
+                (0..n * n).fold(0.0, |max: f64, k| {
+                    let (i, j) = (k / n, k % n);
+                    max.max((gram[(i, j)] - entry(i, j)).abs2().sqrt())
+                })
+            }
+            Layer::Sum { weight, .. } if is_output => {
+                (circuit.weight(*weight).to_matrix::<T>().norm2() - 1.0).abs()
+            }
+            Layer::Sum { weight, .. } => {
+                circuit.weight(*weight).to_matrix::<T>().semi_unitary_residual()
+            }
+            _ if is_output => circuit.width(id) as f64 - 1.0,
+            _ => 0.0,
+        };
+        if residual > report.residual || residual.is_nan() {
+            report = Orthonormality { worst: id, residual };
+        }
+    }
+    report
+}

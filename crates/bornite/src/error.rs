@@ -1,0 +1,27 @@
+//! The one error type that every operation's own error turns into.
+
+use crate::basis::BasisError;
+use crate::circuit::{CircuitError, NotOrthonormal};
+use crate::ops::OperationError;
+use crate::query::QueryError;
+
+/// Anything that can go wrong in this library.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Input functions that cannot be made.
+    #[error(transparent)]
+    Basis(#[from] BasisError),
+    /// Layers that do not make a circuit.
+    #[error(transparent)]
+    Circuit(#[from] CircuitError),
+    /// A query that does not fit the variables.
+    #[error(transparent)]
+    Query(#[from] QueryError),
+    /// An operation that has no answer.
+    #[error(transparent)]
+    Operation(#[from] OperationError),
+    /// A circuit that is not orthonormal where one is needed.
+    #[error(transparent)]
+    NotOrthonormal(#[from] Box<NotOrthonormal>),
+}

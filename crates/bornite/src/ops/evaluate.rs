@@ -1,0 +1,74 @@
+use super::marginalize::upward;
+use super::message::Message;
+use crate::circuit::Circuit;
+use crate::domain::Variable;
+use crate::linalg::{Complex64, Scalar};
+use crate::query::{Evidence, Query, QueryError};
+
+/// c(x) ∈ ℂʳ as `values` · 2^`exponent`, which neither underflows nor overflows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Amplitude {
+    /// The r entries, the largest part between 1 and 2; all zero where c(x) = 0.
+    pub values: Vec<Complex64>,
+    /// The power of two that they are to be multiplied with.
+    pub exponent: i64,
+}
+
+impl Amplitude {
+    /// c(x) itself; entries beyond the range of `f64` become 0 or infinite.
+    pub fn to_values(&self) -> Vec<Complex64> {
+        // In four steps, since 2^exponent may be out of range where the product is not.
+        let step = |k: i64| ((self.exponent.clamp(-4000, 4000) + k).div_euclid(4)) as i32;
+        self.values.iter().map(|z| (0..4).fold(*z, |z, k| z * 2_f64.powi(step(k)))).collect()
+    }
+
+    /// log ‖c(x)‖²; −∞ where c(x) = 0.
+    pub fn log_abs_squared(&self) -> f64 {
+        let norm2: f64 = self.values.iter().map(Complex64::norm_sqr).sum();
+        norm2.ln() + 2.0 * self.exponent as f64 * std::f64::consts::LN_2
+    }
+}
+
+/// Evaluates c(x) for any circuit.
+///
+/// Cost: the sum of the layers' sizes, O(L S).
+///
+/// ```
+/// use bornite::{Basis, CircuitBuilder, Domain, linalg::Matrix, ops::evaluate};
+///
+/// let mut b = CircuitBuilder::new();
+/// let x = b.variable("x", Domain::Finite(3));
+/// let f = b.input(x, Basis::indicator(3));
+/// let output = b.sum(f, Matrix::from_rows(&[[5.0, 6.0, 7.0]]));
+/// let c = b.build(output)?;
+/// assert_eq!(evaluate(&c, &[2.0])?.to_values()[0].re, 7.0);
+/// # Ok::<(), bornite::Error>(())
+/// ```
+///
+/// # Errors
+/// A value that is not in its variable's domain, or a wrong number of values.
+///
+/// Paper: `defn:tensorized-circuit`.
+pub fn evaluate(circuit: &Circuit, x: &[f64]) -> Result<Amplitude, QueryError> {
+    let query = Query::row(circuit.variables(), x)?;
+    // A NaN is an unknown value to a query; here it is none.
+    if let Some(index) = query.evidence().iter().position(|e| matches!(e, Evidence::Unknown)) {
+        let Variable { name, domain } = circuit.variables()[index].clone();
+        return Err(QueryError::OutOfDomain { variable: name, value: f64::NAN, domain });
+    }
+    Ok(if circuit.is_real() {
+        amplitude::<f64>(circuit, &query)
+    } else {
+        amplitude::<Complex64>(circuit, &query)
+    })
+}
+
+fn amplitude<T: Scalar>(circuit: &Circuit, query: &Query) -> Amplitude {
+    match upward::<T>(circuit, query, false, &mut 0) {
+        Message::Pure(v) => {
+            let values = v.value.iter().map(|x| x.to_complex()).collect();
+            Amplitude { values, exponent: v.exponent }
+        }
+        _ => unreachable!("every variable has a value"),
+    }
+}

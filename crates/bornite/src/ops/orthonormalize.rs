@@ -1,0 +1,237 @@
+use super::message::{Count, kronecker_matrix, multiply_mode, rescale};
+use super::partition::check_not_squared;
+use super::{MAX_ENTRIES, OperationError};
+use crate::circuit::{Circuit, CircuitBuilder, Layer, LayerId, Orthonormal, Weight};
+use crate::linalg::{Complex64, Matrix, Scalar, row_orthonormalize};
+
+/// An orthonormal circuit c′ with c = Z^½ c′, and log Z.
+#[derive(Clone, Debug)]
+pub struct Orthonormalized {
+    /// c′, whose square is the normalized distribution of c.
+    pub circuit: Orthonormal,
+    /// log Z = log ∫ ‖c(x)‖² dx.
+    pub log_partition: f64,
+}
+
+/// Makes a circuit orthonormal: c′(x) = Z^(−½) c(x) for all x, up to one phase.
+///
+/// Every layer becomes R ℓ′ with ℓ′ orthonormal, from the inputs up; R moves into the next sum's weight, whose
+/// factorization V = L Q leaves the semi-unitary Q and passes L on. A layer with more outputs than independent
+/// functions shrinks. A Hadamard layer becomes a Kronecker layer unless its inputs need no R. Input functions that are
+/// not orthonormal are replaced through their Gram matrix.
+///
+/// Cost: at a sum over a Kronecker product of widths K, 2 K⁴ multiply-adds for V and a QR of a K² × K matrix.
+///
+/// # Errors
+/// The circuit is zero everywhere, or is itself a square.
+///
+/// Paper: `alg:orthonormalization`, `thm:orthogonalization-algorithm`; deviations in docs/PAPER.md.
+pub fn orthonormalize(circuit: &Circuit) -> Result<Orthonormalized, OperationError> {
+    check_not_squared(circuit)?;
+    if circuit.is_real() { run::<f64>(circuit) } else { run::<Complex64>(circuit) }
+}
+
+/// The face-splitting product A • B: row i is aᵢ ⊗ bᵢ.
+///
+/// Paper: `defn:face-splitting-product`.
+///
+/// # Panics
+/// If the numbers of rows differ.
+pub fn face_splitting<T: Scalar>(a: &Matrix<T>, b: &Matrix<T>) -> Matrix<T> {
+    assert_eq!(a.rows(), b.rows(), "rows of a face-splitting product");
+    let cols = b.cols();
+    Matrix::from_fn(a.rows(), a.cols() * cols, |i, j| a[(i, j / cols)] * b[(i, j % cols)])
+}
+
+/// ℓ = (⊗ Rₙ) ℓ′ · 2^exponent. `None` stands for an identity of this width.
+struct Carried<T> {
+    layer: LayerId,
+    factors: Vec<(Option<Matrix<T>>, usize)>,
+    exponent: i64,
+}
+
+impl<T: Scalar> Carried<T> {
+    fn is_identity(&self) -> bool {
+        self.factors.iter().all(|f| f.0.is_none())
+    }
+
+    /// The number of rows of R: the width of ℓ.
+    fn rows(&self) -> usize {
+        self.factors.iter().map(|(r, width)| r.as_ref().map_or(*width, Matrix::rows)).product()
+    }
+
+    /// The number of columns of R: the width of ℓ′.
+    fn cols(&self) -> usize {
+        self.factors.iter().map(|(_, width)| width).product()
+    }
+
+    /// R in one piece.
+    fn to_matrix(&self) -> Matrix<T> {
+        self.factors.iter().fold(Matrix::identity(1), |product, (r, width)| match r {
+            Some(r) => kronecker_matrix(&product, r),
+            None => kronecker_matrix(&product, &Matrix::identity(*width)),
+        })
+    }
+
+    /// W R, one factor at a time.
+    fn apply_to(&self, w: &Matrix<T>) -> Matrix<T> {
+        let mut count: Count = 0;
+        let mut dims = vec![w.rows()];
+        dims.extend(self.factors.iter().map(|(r, width)| r.as_ref().map_or(*width, Matrix::rows)));
+        let mut data = w.data().to_vec();
+        for (n, (r, _)) in self.factors.iter().enumerate() {
+            if let Some(r) = r {
+                data = multiply_mode(&data, &dims, n + 1, r, &mut count);
+                dims[n + 1] = r.cols();
+            }
+        }
+        Matrix::new(w.rows(), dims[1..].iter().product(), data)
+    }
+}
+
+fn run<T: Scalar>(circuit: &Circuit) -> Result<Orthonormalized, OperationError> {
+    let mut builder = CircuitBuilder::new();
+    for v in circuit.variables() {
+        builder.variable(v.name.clone(), v.domain);
+    }
+    let mut carried: Vec<Option<Carried<T>>> = Vec::with_capacity(circuit.num_layers());
+    for id in circuit.layer_ids() {
+        if id == circuit.output() && matches!(circuit.layer(id), Layer::Sum { .. }) {
+            carried.push(None);
+            continue;
+        }
+        let mut inputs = Vec::new();
+        for i in circuit.layer(id).inputs() {
+            let Some(input) = carried[i.index()].take() else {
+                unreachable!("inputs come first and are received once")
+            };
+            inputs.push(input);
+        }
+        let result = match circuit.layer(id) {
+            Layer::Input { variable, basis } => {
+                let (orthonormal, l) = basis.orthonormalized();
+                let r = (!basis.is_orthonormal()).then(|| T::matrix_from_complex(&l).into_owned());
+                let width = orthonormal.width();
+                if width == 0 {
+                    return Err(OperationError::ZeroCircuit { layer: id });
+                }
+                let layer = builder.input(*variable, orthonormal);
+                Carried { layer, factors: vec![(r, width)], exponent: 0 }
+            }
+            Layer::Kronecker { .. } => kronecker(&mut builder, inputs),
+            Layer::Hadamard { .. } => hadamard(&mut builder, id, inputs)?,
+            Layer::Sum { weight, .. } => {
+                let w = circuit.weight(*weight).to_matrix::<T>();
+                sum(&mut builder, &w, &inputs[0])
+                    .ok_or(OperationError::ZeroCircuit { layer: id })?
+            }
+        };
+        carried.push(Some(result));
+    }
+    finish(circuit, builder, carried)
+}
+
+fn kronecker<T: Scalar>(builder: &mut CircuitBuilder, inputs: Vec<Carried<T>>) -> Carried<T> {
+    let layers: Vec<LayerId> = inputs.iter().map(|c| c.layer).collect();
+    let exponent = inputs.iter().map(|c| c.exponent).sum();
+    let factors = inputs.into_iter().flat_map(|c| c.factors).collect();
+    Carried { layer: builder.kronecker(layers), factors, exponent }
+}
+
+/// (R₁ ℓ₁′) ⊙ (R₂ ℓ₂′) = (R₁ • R₂)(ℓ₁′ ⊗ ℓ₂′), two inputs at a time: between them a sum layer brings the width back
+/// to that of the product.
+fn hadamard<T: Scalar>(
+    builder: &mut CircuitBuilder,
+    id: LayerId,
+    inputs: Vec<Carried<T>>,
+) -> Result<Carried<T>, OperationError> {
+    if inputs.iter().all(Carried::is_identity) {
+        let width = inputs[0].factors.iter().map(|f| f.1).product();
+        let exponent = inputs.iter().map(|c| c.exponent).sum();
+        let layers: Vec<LayerId> = inputs.iter().map(|c| c.layer).collect();
+        return Ok(Carried {
+            layer: builder.hadamard(layers),
+            factors: vec![(None, width)],
+            exponent,
+        });
+    }
+    let mut inputs = inputs.into_iter();
+    let Some(mut product) = inputs.next() else {
+        unreachable!("a product has at least two inputs")
+    };
+    let mut is_pair = false;
+    for input in inputs {
+        if is_pair {
+            let identity = Matrix::identity(product.rows());
+            product = sum(builder, &identity, &product)
+                .ok_or(OperationError::ZeroCircuit { layer: id })?;
+        }
+        let entries = product.rows() as u128 * product.cols() as u128 * input.cols() as u128;
+        if entries > MAX_ENTRIES {
+            return Err(OperationError::TooLarge {
+                layer: id,
+                entries,
+                limit: MAX_ENTRIES,
+                remedy: "",
+            });
+        }
+        let r = face_splitting(&product.to_matrix(), &input.to_matrix());
+        let width = r.cols();
+        product = Carried {
+            layer: builder.kronecker([product.layer, input.layer]),
+            factors: vec![(Some(r), width)],
+            exponent: product.exponent + input.exponent,
+        };
+        is_pair = true;
+    }
+    Ok(product)
+}
+
+/// V = W R₁ = L Q: the new layer has weight Q and passes L on. `None` where V is zero.
+fn sum<T: Scalar>(
+    builder: &mut CircuitBuilder,
+    w: &Matrix<T>,
+    input: &Carried<T>,
+) -> Option<Carried<T>> {
+    let mut v = input.apply_to(w);
+    let exponent = input.exponent + rescale(v.data_mut());
+    let factor = row_orthonormalize(&v);
+    let width = factor.q.rows();
+    if width == 0 {
+        return None;
+    }
+    let layer = builder.sum(input.layer, Weight::from_matrix(&factor.q));
+    Some(Carried { layer, factors: vec![(Some(factor.l), width)], exponent })
+}
+
+/// The output keeps its width: its weight is V / ‖V‖, and Z = ‖V‖².
+fn finish<T: Scalar>(
+    circuit: &Circuit,
+    mut builder: CircuitBuilder,
+    mut carried: Vec<Option<Carried<T>>>,
+) -> Result<Orthonormalized, OperationError> {
+    let output = circuit.output();
+    let (w, input) = match circuit.layer(output) {
+        Layer::Sum { input, weight } => (Some(circuit.weight(*weight).to_matrix::<T>()), *input),
+        _ => (None, output),
+    };
+    let Some(input) = carried[input.index()].take() else {
+        unreachable!("every layer but the output has been carried")
+    };
+    let mut v = match w {
+        Some(w) => input.apply_to(&w),
+        None => input.to_matrix(),
+    };
+    let exponent = input.exponent + rescale(v.data_mut());
+    let norm2 = v.norm2();
+    if norm2 == 0.0 {
+        return Err(OperationError::ZeroCircuit { layer: output });
+    }
+    let layer = builder.sum(input.layer, Weight::from_matrix(&v.scaled(norm2.sqrt().recip())));
+    let circuit = match builder.build(layer) {
+        Ok(circuit) => Orthonormal::new_unchecked(circuit),
+        Err(error) => unreachable!("the new circuit has the structure of the old: {error}"),
+    };
+    let log_partition = norm2.ln() + 2.0 * exponent as f64 * std::f64::consts::LN_2;
+    Ok(Orthonormalized { circuit, log_partition })
+}

@@ -1,0 +1,51 @@
+use super::OperationError;
+use super::marginalize::upward;
+use crate::basis::Basis;
+use crate::circuit::{Circuit, Layer};
+use crate::linalg::Complex64;
+use crate::query::{Query, QueryError};
+
+/// Computes log Z = log ∫ ‖c(x)‖² dx of any circuit, through the Gram matrices ∫ ℓ ℓᴴ of its layers.
+///
+/// Cost: 3 K⁴ multiply-adds at a sum over a Kronecker product of widths K; nothing of size K⁴ is stored.
+///
+/// Paper: the partition function of `app:squaring-circuits`, in tensor form.
+///
+/// # Errors
+/// The circuit is itself a square.
+pub fn log_partition(circuit: &Circuit) -> Result<f64, OperationError> {
+    check_not_squared(circuit)?;
+    Ok(log_trace(circuit, &Query::unknown(circuit.num_variables())))
+}
+
+/// Computes log ∫ ‖c(y, z)‖² dz of any circuit without orthonormalizing it: no layer is skipped.
+///
+/// Subtract [`log_partition`] for the log marginal. For more than one query, orthonormalize first.
+///
+/// # Errors
+/// The query was made for other variables, or the circuit is itself a square.
+pub fn log_unnormalized_marginal(circuit: &Circuit, query: &Query) -> Result<f64, crate::Error> {
+    query.check(circuit.variables()).map_err(|e: QueryError| crate::Error::from(e))?;
+    check_not_squared(circuit)?;
+    Ok(log_trace(circuit, query))
+}
+
+fn log_trace(circuit: &Circuit, query: &Query) -> f64 {
+    let width = circuit.width(circuit.output());
+    if circuit.is_real() {
+        upward::<f64>(circuit, query, false, &mut 0).log_trace(width)
+    } else {
+        upward::<Complex64>(circuit, query, false, &mut 0).log_trace(width)
+    }
+}
+
+pub(super) fn check_not_squared(circuit: &Circuit) -> Result<(), OperationError> {
+    for id in circuit.layer_ids() {
+        if let Layer::Input { basis, .. } = circuit.layer(id)
+            && matches!(**basis, Basis::Squared(_))
+        {
+            return Err(OperationError::AlreadySquared { layer: id });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,171 @@
+use super::marginalize::upward;
+use super::message::{Message, kronecker_matrix};
+use super::partition::check_not_squared;
+use super::{MAX_ENTRIES, OperationError};
+use crate::basis::Basis;
+use crate::circuit::{Circuit, CircuitBuilder, Layer, LayerId, Weight};
+use crate::linalg::{Complex64, Matrix, Scalar};
+use crate::query::{Query, QueryError};
+
+/// The circuit c² of width-K² layers that computes ‖c(x)‖² = Σᵢ |cᵢ(x)|² as its one output.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Squared(Circuit);
+
+/// Squares a circuit literally: every layer ℓ becomes one that computes ℓ ⊗ ℓ*.
+///
+/// The permutation that puts ℓ₁² ⊗ ℓ₂² into the order of ℓ² is folded into the next sum's weight; where no sum
+/// follows it is a sum layer of its own.
+///
+/// Cost and memory: the squares of the layers' sizes, O(L S²). This is the baseline that
+/// [`marginalize`](super::marginalize()) is compared with.
+///
+/// # Errors
+/// A weight of c² would be too large, or the circuit is already a square.
+///
+/// Paper: `alg:tensorized-square`.
+pub fn square(circuit: &Circuit) -> Result<Squared, OperationError> {
+    check_not_squared(circuit)?;
+    check_sizes(circuit)?;
+    Ok(Squared(if circuit.is_real() { run::<f64>(circuit) } else { run::<Complex64>(circuit) }))
+}
+
+impl Squared {
+    /// The circuit c².
+    pub fn circuit(&self) -> &Circuit {
+        &self.0
+    }
+
+    /// The circuit c².
+    pub fn into_circuit(self) -> Circuit {
+        self.0
+    }
+
+    /// log Z, by integrating every input layer of c².
+    ///
+    /// Cost: O(L S²).
+    pub fn log_partition(&self) -> f64 {
+        self.integrate(&Query::unknown(self.0.num_variables()))
+    }
+
+    /// log ∫ ‖c(y, z)‖² dz, by integrating the input layers of unknown variables. Subtract
+    /// [`log_partition`](Self::log_partition) for the log marginal.
+    ///
+    /// Cost: O(L S²), whatever is marginalized.
+    ///
+    /// # Errors
+    /// The query was made for other variables.
+    pub fn log_unnormalized_marginal(&self, query: &Query) -> Result<f64, QueryError> {
+        query.check(self.0.variables())?;
+        Ok(self.integrate(query))
+    }
+
+    fn integrate(&self, query: &Query) -> f64 {
+        fn log<T: Scalar>(message: &Message<T>) -> f64 {
+            match message {
+                Message::Pure(v) => {
+                    let value = v.value[0].to_complex().re.max(0.0);
+                    value.ln() + v.exponent as f64 * std::f64::consts::LN_2
+                }
+                _ => unreachable!("every input of a square sends a vector"),
+            }
+        }
+        if self.0.is_real() {
+            log(&upward::<f64>(&self.0, query, false, &mut 0))
+        } else {
+            log(&upward::<Complex64>(&self.0, query, false, &mut 0))
+        }
+    }
+}
+
+fn check_sizes(circuit: &Circuit) -> Result<(), OperationError> {
+    let too_large = |layer, entries| OperationError::TooLarge {
+        layer,
+        entries,
+        limit: MAX_ENTRIES,
+        remedy: ", or marginalize the orthonormal circuit, which squares nothing",
+    };
+    let mut total = 0_u128;
+    for id in circuit.layer_ids() {
+        let width = circuit.width(id) as u128;
+        let entries = match circuit.layer(id) {
+            Layer::Sum { .. } => circuit.squared_size(id),
+            Layer::Kronecker { .. } if !circuit.is_fused(id) => width.pow(2).saturating_pow(2),
+            _ => width.pow(2),
+        };
+        total = total.saturating_add(entries);
+        if total > MAX_ENTRIES {
+            return Err(too_large(id, total));
+        }
+    }
+    Ok(())
+}
+
+fn run<T: Scalar>(circuit: &Circuit) -> Circuit {
+    let mut builder = CircuitBuilder::new();
+    for v in circuit.variables() {
+        builder.variable(v.name.clone(), v.domain);
+    }
+    let mut squares: Vec<LayerId> = Vec::with_capacity(circuit.num_layers());
+    for id in circuit.layer_ids() {
+        let inputs = |layer: &Layer| -> Vec<LayerId> {
+            layer.inputs().iter().map(|i| squares[i.index()]).collect()
+        };
+        let layer = circuit.layer(id);
+        let squared = match layer {
+            Layer::Input { variable, basis } => {
+                builder.input(*variable, Basis::squared(basis.clone()))
+            }
+            Layer::Hadamard { .. } => builder.hadamard(inputs(layer)),
+            Layer::Kronecker { inputs: factors } => {
+                let product = builder.kronecker(inputs(layer));
+                if circuit.is_fused(id) {
+                    product
+                } else {
+                    let order = permutation(circuit, factors);
+                    let p = Matrix::from_fn(order.len(), order.len(), |i, j| {
+                        f64::from(u8::from(order[j] == i))
+                    });
+                    builder.sum(product, p)
+                }
+            }
+            Layer::Sum { input, weight } => {
+                let w = circuit.weight(*weight).to_matrix::<T>();
+                let mut ww = kronecker_matrix(&w, &w.map(T::conjugate));
+                if let Layer::Kronecker { inputs: factors } = circuit.layer(*input) {
+                    let order = permutation(circuit, factors);
+                    ww = Matrix::from_fn(ww.rows(), ww.cols(), |i, j| ww[(i, order[j])]);
+                }
+                builder.sum(squares[input.index()], Weight::from_matrix(&ww))
+            }
+        };
+        squares.push(squared);
+    }
+    let mut output = squares[circuit.output().index()];
+    let r = circuit.width(circuit.output());
+    if r > 1 {
+        let diagonal = Matrix::from_fn(1, r * r, |_, j| f64::from(u8::from(j / r == j % r)));
+        output = builder.sum(output, diagonal);
+    }
+    match builder.build(output) {
+        Ok(circuit) => circuit,
+        Err(error) => unreachable!("the square has the structure of the circuit: {error}"),
+    }
+}
+
+/// For each position of ℓ₁² ⊗ ℓ₂² ⊗ …, its position in (ℓ₁ ⊗ ℓ₂ ⊗ …) ⊗ (ℓ₁ ⊗ ℓ₂ ⊗ …)*: the paper's P.
+fn permutation(circuit: &Circuit, factors: &[LayerId]) -> Vec<usize> {
+    let widths: Vec<usize> = factors.iter().map(|&f| circuit.width(f)).collect();
+    let width: usize = widths.iter().product();
+    (0..width * width)
+        .map(|position| {
+            let (mut rest, mut left, mut right, mut stride) = (position, 0, 0, 1);
+            for &k in widths.iter().rev() {
+                right += (rest % k) * stride;
+                left += (rest / k % k) * stride;
+                rest /= k * k;
+                stride *= k;
+            }
+            left * width + right
+        })
+        .collect()
+}

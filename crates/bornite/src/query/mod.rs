@@ -1,0 +1,297 @@
+//! Queries: what is known of each variable.
+
+mod parse;
+
+use crate::basis::Part;
+use crate::domain::{Domain, Variable};
+
+/// What is known of one variable.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub enum Evidence {
+    /// Nothing: the variable is marginalized.
+    #[default]
+    Unknown,
+    /// Its value.
+    Value(f64),
+    /// That it lies in a part of its domain.
+    In(Part),
+}
+
+/// How a layer depends on a query's variables: the sets φ_Y, φ_Z and φ_YZ of the paper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dependence {
+    /// On variables with a value alone: φ_Y.
+    Kept,
+    /// On unknown variables alone: φ_Z.
+    Marginalized,
+    /// On both, or on a variable known to lie in a set or interval: φ_YZ.
+    Mixed,
+}
+
+/// One piece of evidence per variable, checked against the domains.
+///
+/// ```
+/// use bornite::{Domain, Query, Variable};
+///
+/// let variables = [Variable::new("age", Domain::Finite(100)), Variable::new("height", Domain::Real)];
+/// let query = Query::parse(&variables, "age in [30, 40), height=?")?;
+/// assert_eq!(query, Query::unknown(2).with_interval(&variables, "age", 30.0, 40.0)?);
+/// # Ok::<(), bornite::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Query {
+    evidence: Vec<Evidence>,
+}
+
+impl Query {
+    /// The query that knows nothing of any variable.
+    pub fn unknown(num_variables: usize) -> Self {
+        Self { evidence: vec![Evidence::Unknown; num_variables] }
+    }
+
+    /// The query that knows the value of every variable; NaN means unknown.
+    ///
+    /// # Errors
+    /// A value that is not in its domain, or a wrong number of values.
+    pub fn row(variables: &[Variable], values: &[f64]) -> Result<Self, QueryError> {
+        check_count(variables, values.len())?;
+        let mut query = Self::unknown(variables.len());
+        for (index, &x) in values.iter().enumerate() {
+            if !x.is_nan() {
+                query.set(variables, index, Evidence::Value(x))?;
+            }
+        }
+        Ok(query)
+    }
+
+    /// Reads a query such as `x0=1, x1=?, x2 in [0.5, 2), x3 in {0, 2}`. Variables that are not named are unknown.
+    ///
+    /// # Errors
+    /// Points at the character that cannot be read, and names the nearest variable for one that is not there.
+    pub fn parse(variables: &[Variable], text: &str) -> Result<Self, QueryError> {
+        parse::parse(variables, text)
+    }
+
+    /// The query with one more value known.
+    ///
+    /// # Errors
+    /// The variable is not there, or the value is not in its domain.
+    pub fn with_value(
+        mut self,
+        variables: &[Variable],
+        name: &str,
+        value: f64,
+    ) -> Result<Self, QueryError> {
+        self.set(variables, find(variables, name)?, Evidence::Value(value))?;
+        Ok(self)
+    }
+
+    /// The query with one more variable known to lie in [low, high).
+    ///
+    /// # Errors
+    /// The variable is not there, or `low > high`.
+    pub fn with_interval(
+        mut self,
+        variables: &[Variable],
+        name: &str,
+        low: f64,
+        high: f64,
+    ) -> Result<Self, QueryError> {
+        let index = find(variables, name)?;
+        self.set(variables, index, Evidence::In(Part::Interval { low, high }))?;
+        Ok(self)
+    }
+
+    /// The query with one more variable known to be one of these values.
+    ///
+    /// # Errors
+    /// The variable is not there, or a value is not in its domain.
+    pub fn with_values(
+        mut self,
+        variables: &[Variable],
+        name: &str,
+        values: &[usize],
+    ) -> Result<Self, QueryError> {
+        let index = find(variables, name)?;
+        self.set(variables, index, Evidence::In(Part::Values(values.to_vec())))?;
+        Ok(self)
+    }
+
+    /// Sets what is known of one variable, by position.
+    ///
+    /// On a finite domain an interval [low, high) means the values in it; the whole domain means unknown.
+    ///
+    /// # Errors
+    /// The evidence does not fit the variable's domain.
+    pub fn set(
+        &mut self,
+        variables: &[Variable],
+        index: usize,
+        evidence: Evidence,
+    ) -> Result<(), QueryError> {
+        check_count(variables, self.evidence.len())?;
+        let Some(variable) = variables.get(index) else {
+            return Err(QueryError::Count { expected: variables.len(), found: index + 1 });
+        };
+        self.evidence[index] = normalize(variable, evidence)?;
+        Ok(())
+    }
+
+    /// What is known of each variable.
+    pub fn evidence(&self) -> &[Evidence] {
+        &self.evidence
+    }
+
+    /// Whether this query fits a circuit with these variables.
+    ///
+    /// # Errors
+    /// It was made for other variables.
+    pub fn check(&self, variables: &[Variable]) -> Result<(), QueryError> {
+        check_count(variables, self.evidence.len())?;
+        for (variable, evidence) in variables.iter().zip(&self.evidence) {
+            let fits = match (evidence, variable.domain) {
+                (Evidence::Unknown, _) => true,
+                (Evidence::Value(x), domain) => domain.contains(*x),
+                (Evidence::In(Part::Values(values)), Domain::Finite(v)) => {
+                    values.last().is_none_or(|&m| m < v)
+                }
+                (Evidence::In(Part::Interval { .. }), domain) => domain.num_values().is_none(),
+                (Evidence::In(Part::Values(_)), _) => false,
+            };
+            if !fits {
+                return Err(QueryError::OtherVariables { variable: variable.name.clone() });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_count(variables: &[Variable], found: usize) -> Result<(), QueryError> {
+    if variables.len() == found {
+        Ok(())
+    } else {
+        Err(QueryError::Count { expected: variables.len(), found })
+    }
+}
+
+fn find(variables: &[Variable], name: &str) -> Result<usize, QueryError> {
+    variables.iter().position(|v| v.name == name).ok_or_else(|| QueryError::UnknownVariable {
+        name: name.to_owned(),
+        hint: parse::nearest(variables, name),
+    })
+}
+
+fn normalize(variable: &Variable, evidence: Evidence) -> Result<Evidence, QueryError> {
+    let (name, domain) = (&variable.name, variable.domain);
+    match (evidence, domain) {
+        (Evidence::Unknown, _) => Ok(Evidence::Unknown),
+        (Evidence::Value(x), _) if domain.contains(x) => Ok(Evidence::Value(x)),
+        (Evidence::Value(value), _) => {
+            Err(QueryError::OutOfDomain { variable: name.clone(), value, domain })
+        }
+        (Evidence::In(Part::Values(mut values)), Domain::Finite(v)) => {
+            values.sort_unstable();
+            values.dedup();
+            if let Some(&x) = values.last().filter(|&&x| x >= v) {
+                let value = x as f64;
+                return Err(QueryError::OutOfDomain { variable: name.clone(), value, domain });
+            }
+            Ok(match values[..] {
+                [x] => Evidence::Value(x as f64),
+                _ if values.len() == v => Evidence::Unknown,
+                _ => Evidence::In(Part::Values(values)),
+            })
+        }
+        (Evidence::In(Part::Values(_)), _) => {
+            Err(QueryError::SetOfContinuous { variable: name.clone(), domain })
+        }
+        (Evidence::In(Part::Interval { low, high }), _)
+            if low.is_nan() || high.is_nan() || low > high =>
+        {
+            Err(QueryError::Interval { variable: name.clone(), low, high })
+        }
+        (Evidence::In(Part::Interval { low, high }), Domain::Finite(v)) => {
+            let first = low.ceil().max(0.0) as usize;
+            let end = high.ceil().clamp(0.0, v as f64) as usize;
+            normalize(variable, Evidence::In(Part::Values((first..end).collect())))
+        }
+        (Evidence::In(Part::Interval { low, high }), _) => {
+            let (a, b) = domain.bounds();
+            Ok(if low <= a && high >= b {
+                Evidence::Unknown
+            } else {
+                Evidence::In(Part::Interval { low, high })
+            })
+        }
+    }
+}
+
+/// Why a query has no meaning for the variables that it asks about.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum QueryError {
+    /// A value that its variable cannot take.
+    #[error("variable '{variable}' cannot be {value}: its values are {domain}")]
+    OutOfDomain {
+        /// The variable.
+        variable: String,
+        /// The value.
+        value: f64,
+        /// Its domain.
+        domain: Domain,
+    },
+    /// An interval whose ends are not in order.
+    #[error(
+        "variable '{variable}': the interval from {low} to {high} is not in order; give the smaller end first"
+    )]
+    Interval {
+        /// The variable.
+        variable: String,
+        /// The first end.
+        low: f64,
+        /// The second end.
+        high: f64,
+    },
+    /// A set of values for a variable that is not finite.
+    #[error(
+        "variable '{variable}': a set of values has probability 0 on {domain}; ask for an interval [a, b)"
+    )]
+    SetOfContinuous {
+        /// The variable.
+        variable: String,
+        /// Its domain.
+        domain: Domain,
+    },
+    /// A variable that is not there.
+    #[error("there is no variable '{name}'{}", parse::did_you_mean(hint.as_deref()))]
+    UnknownVariable {
+        /// The name.
+        name: String,
+        /// The nearest name that is there.
+        hint: Option<String>,
+    },
+    /// A wrong number of values.
+    #[error("expected {expected} values, one per variable, and found {found}")]
+    Count {
+        /// The number of variables.
+        expected: usize,
+        /// The number of values given.
+        found: usize,
+    },
+    /// A query made for other variables.
+    #[error("the query does not fit variable '{variable}': it was made for another circuit")]
+    OtherVariables {
+        /// The first variable that it does not fit.
+        variable: String,
+    },
+    /// Text that is no query.
+    #[error("{message}, at character {position}:\n  {text}\n  {}^", " ".repeat(position - 1))]
+    Syntax {
+        /// What was expected.
+        message: String,
+        /// The character, counted from 1.
+        position: usize,
+        /// The whole text.
+        text: String,
+    },
+}

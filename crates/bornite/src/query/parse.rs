@@ -1,0 +1,283 @@
+//! The query language: `name=value`, `name=?`, `name in [a, b)`, `name in {a, b}`, joined by commas.
+
+use super::{Evidence, Query, QueryError};
+use crate::basis::Part;
+use crate::domain::Variable;
+
+pub(super) fn parse(variables: &[Variable], text: &str) -> Result<Query, QueryError> {
+    let mut query = Query::unknown(variables.len());
+    let mut named = vec![false; variables.len()];
+    let mut p = Parser { text, chars: text.chars().collect(), at: 0 };
+    p.skip_space();
+    while !p.is_done() {
+        let start = p.at;
+        let name = p.name()?;
+        let Some(index) = variables.iter().position(|v| v.name == name) else {
+            let hint = nearest(variables, &name);
+            return Err(p.error_at(
+                start,
+                format!("there is no variable '{name}'{}", did_you_mean(hint.as_deref())),
+            ));
+        };
+        if std::mem::replace(&mut named[index], true) {
+            return Err(p.error_at(start, format!("variable '{name}' is named twice")));
+        }
+        let value_start = p.at;
+        let evidence = p.evidence(&variables[index])?;
+        query
+            .set(variables, index, evidence)
+            .map_err(|e| p.error_at(value_start, e.to_string()))?;
+        p.skip_space();
+        if !p.is_done() {
+            p.expect(',', "expected ',' between pieces of evidence")?;
+            p.skip_space();
+            if p.is_done() {
+                return Err(p.error("expected a variable after ','"));
+            }
+        }
+    }
+    Ok(query)
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    chars: Vec<char>,
+    at: usize,
+}
+
+impl Parser<'_> {
+    fn is_done(&self) -> bool {
+        self.at >= self.chars.len()
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.chars.get(self.at).copied()
+    }
+
+    fn skip_space(&mut self) {
+        while self.peek().is_some_and(char::is_whitespace) {
+            self.at += 1;
+        }
+    }
+
+    fn error(&self, message: impl Into<String>) -> QueryError {
+        self.error_at(self.at, message)
+    }
+
+    fn error_at(&self, at: usize, message: impl Into<String>) -> QueryError {
+        QueryError::Syntax {
+            message: message.into(),
+            position: at + 1,
+            text: self.text.replace(['\n', '\t'], " "),
+        }
+    }
+
+    fn take(&mut self, c: char) -> bool {
+        self.skip_space();
+        let found = self.peek() == Some(c);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn expect(&mut self, c: char, message: &str) -> Result<(), QueryError> {
+        if self.take(c) { Ok(()) } else { Err(self.error(message)) }
+    }
+
+    /// A word of characters that mean nothing else, or anything in quotes.
+    fn name(&mut self) -> Result<String, QueryError> {
+        self.skip_space();
+        if let Some(quote @ ('\'' | '"')) = self.peek() {
+            let start = self.at;
+            self.at += 1;
+            let from = self.at;
+            while self.peek().is_some_and(|c| c != quote) {
+                self.at += 1;
+            }
+            if self.is_done() {
+                return Err(self.error_at(start, "this quote is not closed"));
+            }
+            self.at += 1;
+            return Ok(self.chars[from..self.at - 1].iter().collect());
+        }
+        let from = self.at;
+        while self.peek().is_some_and(|c| !c.is_whitespace() && !"=,[](){}'\"".contains(c)) {
+            self.at += 1;
+        }
+        if self.at == from {
+            return Err(self.error("expected the name of a variable"));
+        }
+        Ok(self.chars[from..self.at].iter().collect())
+    }
+
+    fn evidence(&mut self, variable: &Variable) -> Result<Evidence, QueryError> {
+        if self.take('=') {
+            if self.take('?') {
+                return Ok(Evidence::Unknown);
+            }
+            return Ok(Evidence::Value(self.number()?));
+        }
+        self.skip_space();
+        let rest: String = self.chars[self.at..].iter().take(2).collect();
+        if rest != "in" {
+            return Err(self.error("expected '=' or 'in' after the variable"));
+        }
+        self.at += 2;
+        if self.take('{') { self.set() } else { self.interval(variable) }
+    }
+
+    fn set(&mut self) -> Result<Evidence, QueryError> {
+        let mut values = Vec::new();
+        loop {
+            self.skip_space();
+            let start = self.at;
+            let x = self.number()?;
+            if x < 0.0 || x.fract() != 0.0 || x > 1e15 {
+                return Err(self.error_at(start, "a set holds whole numbers from 0 on"));
+            }
+            values.push(x as usize);
+            if self.take('}') {
+                return Ok(Evidence::In(Part::Values(values)));
+            }
+            self.expect(',', "expected ',' or '}' in the set")?;
+        }
+    }
+
+    /// An interval; on a finite domain a bracket that includes or excludes an end is moved to the next whole number.
+    fn interval(&mut self, variable: &Variable) -> Result<Evidence, QueryError> {
+        let low_open = self.take('(');
+        if !low_open && !self.take('[') {
+            return Err(self.error("expected '{' or an interval such as [a, b)"));
+        }
+        let mut low = self.number()?;
+        self.expect(',', "expected ',' between the ends of the interval")?;
+        let mut high = self.number()?;
+        let high_closed = self.take(']');
+        if !high_closed && !self.take(')') {
+            return Err(self.error("expected ')' or ']' at the end of the interval"));
+        }
+        if variable.domain.num_values().is_some() && low <= high {
+            if low_open {
+                low = low.floor() + 1.0;
+            }
+            if high_closed {
+                high = high.floor() + 1.0;
+            }
+            high = high.max(low);
+        }
+        Ok(Evidence::In(Part::Interval { low, high }))
+    }
+
+    fn number(&mut self) -> Result<f64, QueryError> {
+        self.skip_space();
+        let start = self.at;
+        while self.peek().is_some_and(|c| c.is_alphanumeric() || "+-.∞".contains(c)) {
+            self.at += 1;
+        }
+        let word: String = self.chars[start..self.at].iter().collect();
+        let number = match word.trim_start_matches(['+', '-']) {
+            "∞" | "inf" => {
+                Some(if word.starts_with('-') { f64::NEG_INFINITY } else { f64::INFINITY })
+            }
+            _ => word.parse().ok().filter(|x: &f64| x.is_finite()),
+        };
+        number.ok_or_else(|| self.error_at(start, format!("expected a number, found '{word}'")))
+    }
+}
+
+pub(super) fn did_you_mean(hint: Option<&str>) -> String {
+    hint.map_or_else(String::new, |h| format!("; did you mean '{h}'?"))
+}
+
+/// The variable whose name takes the fewest edits, where that is at most half of the name.
+pub(super) fn nearest(variables: &[Variable], name: &str) -> Option<String> {
+    let (distance, best) =
+        variables.iter().map(|v| (edits(&v.name, name), &v.name)).min_by_key(|&(d, _)| d)?;
+    (distance <= name.chars().count().div_ceil(2)).then(|| best.clone())
+}
+
+/// Levenshtein's distance.
+fn edits(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, &y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::Domain;
+
+    fn variables() -> Vec<Variable> {
+        vec![
+            Variable::new("age", Domain::Finite(5)),
+            Variable::new("height in m", Domain::Real),
+            Variable::new("city", Domain::Finite(3)),
+        ]
+    }
+
+    fn read(text: &str) -> Result<Query, QueryError> {
+        parse(&variables(), text)
+    }
+
+    #[test]
+    fn every_form_of_evidence_is_read() {
+        let q = read("age=3, 'height in m' in [-0.5, inf), city in {2,0,}").unwrap_err();
+        assert!(q.to_string().contains("expected a number"), "{q}");
+        let q = read("age=3, 'height in m' in [-0.5, inf), city in {2, 0}").unwrap();
+        assert_eq!(
+            q.evidence(),
+            [
+                Evidence::Value(3.0),
+                Evidence::In(Part::Interval { low: -0.5, high: f64::INFINITY }),
+                Evidence::In(Part::Values(vec![0, 2])),
+            ]
+        );
+        assert_eq!(read("").unwrap(), Query::unknown(3));
+        assert_eq!(read(" age = ? ").unwrap(), Query::unknown(3));
+    }
+
+    #[test]
+    fn brackets_matter_on_finite_domains() {
+        let values = |text: &str| read(text).unwrap().evidence()[0].clone();
+        assert_eq!(values("age in [1,3)"), Evidence::In(Part::Values(vec![1, 2])));
+        assert_eq!(values("age in [1,3]"), Evidence::In(Part::Values(vec![1, 2, 3])));
+        assert_eq!(values("age in (1,3)"), Evidence::Value(2.0));
+        assert_eq!(values("age in (1,2)"), Evidence::In(Part::Values(vec![])));
+        assert_eq!(values("age in [0,9)"), Evidence::Unknown);
+        assert_eq!(values("age in {0,1,2,3,4}"), Evidence::Unknown);
+    }
+
+    #[test]
+    fn errors_point_at_the_character() {
+        for (text, position, part) in [
+            ("ege=1", 1, "did you mean 'age'?"),
+            ("age=1; city=2", 6, "expected ','"),
+            ("age=9", 4, "whole numbers 0 to 4"),
+            ("age=1.5", 4, "cannot be 1.5"),
+            ("age 1", 5, "'=' or 'in'"),
+            ("age in [2, 1)", 4, "not in order"),
+            ("age=1, age=2", 8, "named twice"),
+            ("city in {1, x}", 13, "expected a number, found 'x'"),
+            ("'height in m' in {1}", 14, "ask for an interval"),
+            ("age=1,", 7, "expected a variable"),
+            ("'age", 1, "not closed"),
+        ] {
+            match read(text).unwrap_err() {
+                QueryError::Syntax { message, position: at, .. } => {
+                    assert!(message.contains(part), "{text}: {message}");
+                    assert_eq!(at, position, "{text}: {message}");
+                }
+                other => panic!("{text}: {other}"),
+            }
+        }
+    }
+}

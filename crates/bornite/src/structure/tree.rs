@@ -1,0 +1,404 @@
+use std::fmt;
+
+use rand::Rng;
+use rand::seq::SliceRandom;
+
+/// One region of variables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Region {
+    /// A single variable, by its position.
+    Variable(usize),
+    /// The union of two or more earlier regions.
+    Split(Vec<usize>),
+}
+
+/// A tree of regions: how the set of all variables is split, again and again, down to single variables.
+///
+/// Regions are listed inputs first; the last one holds all variables.
+///
+/// ```
+/// use bornite::structure::RegionTree;
+///
+/// assert_eq!(RegionTree::linear(4).to_string(), "[[[0, 1], 2], 3]");
+/// assert_eq!(RegionTree::balanced(4).to_string(), "[[0, 1], [2, 3]]");
+/// assert_eq!(RegionTree::parse("[[0, 2], 1]")?.num_variables(), 3);
+/// # Ok::<(), bornite::structure::TreeError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegionTree {
+    regions: Vec<Region>,
+    num_variables: usize,
+}
+
+/// Why a nested list is no region tree.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TreeError {
+    /// There are no variables.
+    #[error("a region tree needs at least one variable")]
+    Empty,
+    /// A list that holds fewer than two parts.
+    #[error("region {region} is split into {parts} part; a split needs at least 2")]
+    TooFewParts {
+        /// The region.
+        region: usize,
+        /// The number of its parts.
+        parts: usize,
+    },
+    /// A part that is not an earlier region, or is in two splits, or in none.
+    #[error(
+        "region {region} refers to {part}, which is not an earlier region with no other split above it"
+    )]
+    Part {
+        /// The region.
+        region: usize,
+        /// The part.
+        part: usize,
+    },
+    /// A region that is in no split and is not the last.
+    #[error("region {region} is in no split; only the last region may be")]
+    Unused {
+        /// The region.
+        region: usize,
+    },
+    /// A variable that is missing, or there twice.
+    #[error(
+        "variable {variable} is in the tree {times} times; each of 0 to {last} belongs there once"
+    )]
+    Variable {
+        /// The variable.
+        variable: usize,
+        /// How often it is there.
+        times: usize,
+        /// The last variable.
+        last: usize,
+    },
+    /// Text that is no nested list.
+    #[error("expected {expected} at character {position} of the nested list, as in [[0, 1], 2]")]
+    Syntax {
+        /// What was expected.
+        expected: &'static str,
+        /// The character, counted from 1.
+        position: usize,
+    },
+}
+
+impl RegionTree {
+    /// The tree with these regions, inputs first, the whole last.
+    ///
+    /// # Errors
+    /// They are no tree over the variables 0, 1, …, d − 1.
+    pub fn new(regions: Vec<Region>) -> Result<Self, TreeError> {
+        let num_variables = regions.iter().filter(|r| matches!(r, Region::Variable(_))).count();
+        if num_variables == 0 {
+            return Err(TreeError::Empty);
+        }
+        let mut used = vec![false; regions.len()];
+        let mut times = vec![0_usize; num_variables];
+        for (index, region) in regions.iter().enumerate() {
+            match region {
+                Region::Variable(v) => match times.get_mut(*v) {
+                    Some(t) => *t += 1,
+                    None => {
+                        let (variable, last) = (*v, num_variables - 1);
+                        return Err(TreeError::Variable { variable, times: 1, last });
+                    }
+                },
+                Region::Split(parts) if parts.len() < 2 => {
+                    return Err(TreeError::TooFewParts { region: index, parts: parts.len() });
+                }
+                Region::Split(parts) => {
+                    for &part in parts {
+                        if part >= index || std::mem::replace(&mut used[part], true) {
+                            return Err(TreeError::Part { region: index, part });
+                        }
+                    }
+                }
+            }
+        }
+        if let Some(region) = used[..used.len() - 1].iter().position(|u| !u) {
+            return Err(TreeError::Unused { region });
+        }
+        if let Some(variable) = times.iter().position(|&t| t != 1) {
+            let last = num_variables - 1;
+            return Err(TreeError::Variable { variable, times: times[variable], last });
+        }
+        Ok(Self { regions, num_variables })
+    }
+
+    /// One variable after the other: the tree of a matrix-product state.
+    ///
+    /// # Panics
+    /// If there are no variables.
+    pub fn linear(num_variables: usize) -> Self {
+        let mut b = TreeBuilder::default();
+        let mut whole = b.variable(0);
+        for v in 1..num_variables {
+            let next = b.variable(v);
+            whole = b.split(vec![whole, next]);
+        }
+        b.finish(num_variables)
+    }
+
+    /// Halves of halves, in the order of the variables.
+    ///
+    /// # Panics
+    /// If there are no variables.
+    pub fn balanced(num_variables: usize) -> Self {
+        Self::halved((0..num_variables).collect())
+    }
+
+    /// Halves of halves of a random order of the variables.
+    ///
+    /// # Panics
+    /// If there are no variables.
+    pub fn random(num_variables: usize, rng: &mut impl Rng) -> Self {
+        let mut order: Vec<usize> = (0..num_variables).collect();
+        order.shuffle(rng);
+        Self::halved(order)
+    }
+
+    fn halved(order: Vec<usize>) -> Self {
+        fn halve(b: &mut TreeBuilder, order: &[usize]) -> usize {
+            if let [v] = order {
+                return b.variable(*v);
+            }
+            let (left, right) = order.split_at(order.len().div_ceil(2));
+            let parts = vec![halve(b, left), halve(b, right)];
+            b.split(parts)
+        }
+        let mut b = TreeBuilder::default();
+        assert!(!order.is_empty(), "a region tree needs at least one variable");
+        halve(&mut b, &order);
+        b.finish(order.len())
+    }
+
+    /// Left and right halves, then upper and lower halves, and so on by turns, down to pixels and their channels.
+    ///
+    /// Variable (y · width + x) · channels + c is channel c of the pixel in row y and column x.
+    ///
+    /// # Panics
+    /// If there are no pixels or no channels.
+    pub fn image(height: usize, width: usize, channels: usize) -> Self {
+        assert!(height * width * channels > 0, "an image needs pixels and channels");
+        let mut b = TreeBuilder::default();
+        let image = Image { width, channels };
+        image.cut(&mut b, (0, height), (0, width), true);
+        b.finish(height * width * channels)
+    }
+
+    /// Reads a nested list of variable positions such as `[[0, 1], [2, 3]]`.
+    ///
+    /// # Errors
+    /// Text that is no nested list, or one that is no tree.
+    pub fn parse(text: &str) -> Result<Self, TreeError> {
+        let mut b = TreeBuilder::default();
+        let mut open: Vec<Vec<usize>> = Vec::new();
+        let mut done = false;
+        let mut expects_item = true;
+        let chars: Vec<char> = text.chars().collect();
+        let mut at = 0;
+        while at < chars.len() {
+            let syntax = |expected| TreeError::Syntax { expected, position: at + 1 };
+            let item = match chars[at] {
+                c if c.is_whitespace() => {
+                    at += 1;
+                    continue;
+                }
+                _ if done => return Err(syntax("nothing more")),
+                '[' if expects_item => {
+                    open.push(Vec::new());
+                    at += 1;
+                    continue;
+                }
+                c if c.is_ascii_digit() && expects_item => {
+                    let end = chars[at..].iter().take_while(|c| c.is_ascii_digit()).count();
+                    let digits: String = chars[at..at + end].iter().collect();
+                    let v = digits.parse().map_err(|_| syntax("a smaller number"))?;
+                    at += end;
+                    b.variable(v)
+                }
+                ',' if !expects_item && !open.is_empty() => {
+                    expects_item = true;
+                    at += 1;
+                    continue;
+                }
+                ']' if !expects_item => match open.pop() {
+                    Some(parts) => {
+                        at += 1;
+                        b.split(parts)
+                    }
+                    None => return Err(syntax("nothing more")),
+                },
+                _ if expects_item => return Err(syntax("a number or '['")),
+                _ => return Err(syntax("',' or ']'")),
+            };
+            expects_item = false;
+            match open.last_mut() {
+                Some(parts) => parts.push(item),
+                None => done = true,
+            }
+        }
+        if !done {
+            return Err(TreeError::Syntax {
+                expected: "']' or a number",
+                position: chars.len() + 1,
+            });
+        }
+        Self::new(b.regions)
+    }
+
+    /// The regions, inputs first, the whole last.
+    pub fn regions(&self) -> &[Region] {
+        &self.regions
+    }
+
+    /// The number of variables.
+    pub fn num_variables(&self) -> usize {
+        self.num_variables
+    }
+}
+
+impl fmt::Display for RegionTree {
+    /// As a nested list.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        enum Step {
+            Open(usize),
+            Text(&'static str),
+        }
+        let mut steps = vec![Step::Open(self.regions.len() - 1)];
+        while let Some(step) = steps.pop() {
+            match step {
+                Step::Text(text) => f.write_str(text)?,
+                Step::Open(region) => match &self.regions[region] {
+                    Region::Variable(v) => write!(f, "{v}")?,
+                    Region::Split(parts) => {
+                        f.write_str("[")?;
+                        steps.push(Step::Text("]"));
+                        for (n, &part) in parts.iter().enumerate().rev() {
+                            steps.push(Step::Open(part));
+                            if n > 0 {
+                                steps.push(Step::Text(", "));
+                            }
+                        }
+                    }
+                },
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Default)]
+struct TreeBuilder {
+    regions: Vec<Region>,
+}
+
+impl TreeBuilder {
+    fn variable(&mut self, v: usize) -> usize {
+        self.regions.push(Region::Variable(v));
+        self.regions.len() - 1
+    }
+
+    fn split(&mut self, parts: Vec<usize>) -> usize {
+        self.regions.push(Region::Split(parts));
+        self.regions.len() - 1
+    }
+
+    fn finish(self, num_variables: usize) -> RegionTree {
+        assert!(num_variables > 0, "a region tree needs at least one variable");
+        RegionTree { regions: self.regions, num_variables }
+    }
+}
+
+struct Image {
+    width: usize,
+    channels: usize,
+}
+
+impl Image {
+    fn cut(
+        &self,
+        b: &mut TreeBuilder,
+        y: (usize, usize),
+        x: (usize, usize),
+        upright: bool,
+    ) -> usize {
+        let half = |(from, to): (usize, usize)| usize::midpoint(from, to);
+        let (height, width) = (y.1 - y.0, x.1 - x.0);
+        let parts = if height == 1 && width == 1 {
+            let first = (y.0 * self.width + x.0) * self.channels;
+            let mut pixel = b.variable(first);
+            for v in first + 1..first + self.channels {
+                let next = b.variable(v);
+                pixel = b.split(vec![pixel, next]);
+            }
+            return pixel;
+        } else if width > 1 && (upright || height == 1) {
+            let middle = half(x);
+            vec![self.cut(b, y, (x.0, middle), false), self.cut(b, y, (middle, x.1), false)]
+        } else {
+            let middle = half(y);
+            vec![self.cut(b, (y.0, middle), x, true), self.cut(b, (middle, y.1), x, true)]
+        };
+        b.split(parts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    #[test]
+    fn every_kind_is_a_tree_over_all_variables() {
+        let rng = &mut ChaCha8Rng::seed_from_u64(1);
+        for d in [1, 2, 3, 7, 64, 1000] {
+            for tree in [RegionTree::linear(d), RegionTree::balanced(d), RegionTree::random(d, rng)]
+            {
+                let checked = RegionTree::new(tree.regions().to_vec()).unwrap();
+                assert_eq!(checked.num_variables(), d);
+                assert_eq!(
+                    RegionTree::parse(&tree.to_string()).unwrap().to_string(),
+                    tree.to_string()
+                );
+            }
+        }
+        for (h, w, c) in [(1, 1, 1), (28, 28, 1), (3, 5, 3), (1, 9, 1), (32, 32, 3)] {
+            let tree = RegionTree::image(h, w, c);
+            assert!(RegionTree::new(tree.regions().to_vec()).is_ok(), "{h}x{w}x{c}");
+            assert_eq!(tree.num_variables(), h * w * c);
+        }
+    }
+
+    #[test]
+    fn the_first_cut_of_an_image_is_left_and_right() {
+        assert_eq!(RegionTree::image(2, 4, 1).to_string(), "[[[0, 1], [4, 5]], [[2, 3], [6, 7]]]");
+    }
+
+    #[test]
+    fn lists_that_are_no_tree_are_refused() {
+        for (text, part) in [
+            ("", "']' or a number"),
+            ("[0, 1", "']' or a number"),
+            ("[0, 1]]", "nothing more"),
+            ("[0 1]", "',' or ']'"),
+            ("[0, a]", "a number or '['"),
+            ("[[0], 1]", "at least 2"),
+            ("[0, 0]", "variable 0 is in the tree 2 times"),
+            ("[0, 2]", "variable 2"),
+            ("[]", "a number or '['"),
+            ("[0, 99999999999999999999999]", "a smaller number"),
+        ] {
+            let message = RegionTree::parse(text).unwrap_err().to_string();
+            assert!(message.contains(part), "{text}: {message}");
+        }
+    }
+
+    #[test]
+    fn a_deep_list_is_read_without_recursion() {
+        let tree = RegionTree::linear(100_000);
+        assert_eq!(RegionTree::parse(&tree.to_string()).unwrap(), tree);
+    }
+}
