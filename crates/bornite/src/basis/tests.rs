@@ -220,9 +220,19 @@ fn check_orthonormalized(basis: &Basis, points: &[f64], tolerance: f64) -> usize
     let (white, l) = basis.orthonormalized();
     assert!(white.is_orthonormal() && white.is_real());
     assert_eq!((l.rows(), l.cols()), (basis.width(), white.width()));
-    let f = basis.evaluate_batch::<Complex64>(points).transpose();
-    let back = l.times(&white.evaluate_batch::<Complex64>(points).transpose());
-    let error = distance(&f, &back) / f.max_part();
+    let (low, high) = basis.natural_domain().bounds();
+    let nodes = basis.nodes_over(low, high).unwrap();
+    let points: Vec<f64> = points.iter().copied().chain(nodes.iter().map(|n| n.0)).collect();
+    let f = basis.evaluate_batch::<Complex64>(&points);
+    let back = white.evaluate_batch::<Complex64>(&points).times(&l.transpose());
+    // Of every function relative to its peak.
+    let mut error: f64 = 0.0;
+    for i in 0..basis.width() {
+        let column = || (0..points.len()).map(|n| (f[(n, i)], back[(n, i)]));
+        let peak = column().fold(0.0, |max: f64, (x, _)| max.max(x.norm()));
+        error = column().fold(error, |max: f64, (x, y)| max.max((x - y).norm() / peak));
+    }
+    assert!(back.data().iter().all(|z| z.is_finite()));
     let Basis::Transformed(inner) = &white else { panic!("{white:?}") };
     println!(
         "width {} -> {}: f - L f' {error:e}, residual {:e}",
