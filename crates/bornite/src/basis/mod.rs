@@ -259,7 +259,7 @@ impl Basis {
 
     /// ∫ f fᴴ over a part of the domain; the part is clipped to the domain.
     ///
-    /// Cost: K², times K + degree or so for [`Transformed`] functions.
+    /// Cost: K²; for [`Transformed`] Gaussians and B-splines a K² product for each node of a quadrature.
     pub fn gram_over<T: Scalar>(&self, part: &Part) -> Matrix<T> {
         if part.covers(&self.natural_domain()) {
             return self.gram();
