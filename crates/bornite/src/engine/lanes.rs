@@ -29,6 +29,9 @@ pub trait Real:
     /// One.
     const ONE: Self;
 
+    /// −self.
+    #[must_use]
+    fn negated(self) -> Self;
     /// The nearest number of this type.
     fn from_f64(x: f64) -> Self;
     /// The same number.
@@ -46,6 +49,10 @@ impl Real for f64 {
     const ZERO: Self = 0.0;
     const ONE: Self = 1.0;
 
+    #[inline(always)]
+    fn negated(self) -> Self {
+        -self
+    }
     #[inline(always)]
     fn from_f64(x: f64) -> Self {
         x
@@ -67,6 +74,10 @@ impl Real for f32 {
     const ZERO: Self = 0.0;
     const ONE: Self = 1.0;
 
+    #[inline(always)]
+    fn negated(self) -> Self {
+        -self
+    }
     #[inline(always)]
     fn from_f64(x: f64) -> Self {
         x as f32

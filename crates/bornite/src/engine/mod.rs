@@ -5,6 +5,7 @@
 //! arithmetic is a fixed order of fused multiply-adds per lane ([`Kernels`]), so that the bits of a
 //! row depend neither on its neighbours nor on the batch size nor on the SIMD level ([`Simd`]).
 
+mod gradient;
 pub mod kernels;
 pub mod lanes;
 pub mod peak;
@@ -12,6 +13,7 @@ mod simd;
 mod vector;
 mod weight;
 
+pub use gradient::WeightGradient;
 pub use kernels::Kernels;
 pub use lanes::Real;
 pub use simd::{Simd, SimdLevel};

@@ -73,24 +73,36 @@ fn detect(_: SimdLevel) -> Set {
     Set::Baseline
 }
 
+/// A closure that consumes this can be called once only, so that the compiler makes no separate
+/// function for calling it by value, which may fail to be inlined into code with more features.
+#[derive(Debug)]
+pub(super) struct Once;
+
 /// Calls `f::<token, F, C>(token, args…)`, compiled for the instruction set of a [`Simd`] as far as it
 /// is inlined.
 macro_rules! dispatch {
     ($simd:expr, $f:path, [$($generic:tt)*], $($arg:expr),* $(,)?) => {{
-        use $crate::engine::simd::Set;
+        use $crate::engine::simd::{Once, Set};
         use $crate::engine::vector::{One, Pair};
         use $f as kernel;
+        let once = Once;
         match $simd.0 {
             Set::Baseline => kernel::<_, $($generic)*>(Pair(pulp::Scalar), $($arg),*),
             #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
             Set::V3(set) => set.vectorize(
                 #[inline(always)]
-                || kernel::<_, $($generic)*>(Pair(set), $($arg),*),
+                move || {
+                    let _consumed: Once = once;
+                    kernel::<_, $($generic)*>(Pair(set), $($arg),*)
+                },
             ),
             #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
             Set::V4(set) => set.vectorize(
                 #[inline(always)]
-                || kernel::<_, $($generic)*>(One(set), $($arg),*),
+                move || {
+                    let _consumed: Once = once;
+                    kernel::<_, $($generic)*>(One(set), $($arg),*)
+                },
             ),
         }
     }};

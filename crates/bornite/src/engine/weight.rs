@@ -40,6 +40,11 @@ impl<F: Real> Panels<F> {
         Self { rows, cols, stride, data }
     }
 
+    /// Whether this order was asked for.
+    pub(crate) fn is_packed(&self) -> bool {
+        !self.data.is_empty()
+    }
+
     /// The panels of matrix `b`, one after another.
     #[inline(always)]
     pub(crate) fn matrix(&self, b: usize) -> &[F] {

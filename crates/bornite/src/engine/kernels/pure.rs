@@ -5,17 +5,6 @@ use super::super::vector::Vectors;
 use super::super::weight::Panels;
 use super::block::{Part, load, matrix_times, mul_add, store, zero};
 
-/// out[k] = Σᵢ w[k,i] a[i].
-#[inline(always)]
-pub(super) fn sum<T: Vectors<F>, F: Real, const C: bool>(
-    t: T,
-    w: &Panels<F>,
-    a: &[F],
-    out: &mut [F],
-) {
-    contract::<T, F, C>(t, w, a, out);
-}
-
 /// out[k] = Σⱼ (Σᵢ w[k,i,j] a[i]) b[j]: the Kronecker product is never formed.
 #[inline(always)]
 pub(super) fn kron_sum<T: Vectors<F>, F: Real, const C: bool>(
