@@ -34,7 +34,9 @@ impl Domain {
         match *self {
             Domain::Finite(v) => v >= 1,
             Domain::Real => true,
-            Domain::Interval(a, b) => a.is_finite() && b.is_finite() && a < b && (b - a).is_finite(),
+            Domain::Interval(a, b) => {
+                a.is_finite() && b.is_finite() && a < b && (b - a).is_finite()
+            }
             Domain::HalfLine(a) => a.is_finite(),
             Domain::Circle(period) => period.is_finite() && period > 0.0,
         }

@@ -12,15 +12,7 @@ use crate::linalg::Complex64;
 
 /// The real numbers that lanes are made of: `f32` or `f64`.
 pub trait Real:
-    Copy
-    + Debug
-    + Default
-    + PartialEq
-    + PartialOrd
-    + Send
-    + Sync
-    + Registers
-    + 'static
+    Copy + Debug + Default + PartialEq + PartialOrd + Send + Sync + Registers + 'static
 {
     /// Rows in a tile: 8 or 16, the same on every machine.
     const LANES: usize;
@@ -64,7 +56,8 @@ impl Real for f64 {
     #[inline(always)]
     fn exponent(self) -> (i32, Self) {
         // A zero takes the exponent of one. The clamp keeps 2⁻ᵉ normal.
-        let biased = if self == 0.0 { 1023 } else { ((self.to_bits() >> 52) & 0x7ff).clamp(1, 2045) };
+        let biased =
+            if self == 0.0 { 1023 } else { ((self.to_bits() >> 52) & 0x7ff).clamp(1, 2045) };
         (biased as i32 - 1023, f64::from_bits((2046 - biased) << 52))
     }
 }

@@ -103,7 +103,8 @@ impl<F: Real> PackedWeight<F> {
         assert_eq!(w.cols(), k1 * k2, "columns of a weight over {k1} x {k2}");
         let k = w.rows();
         let at = |k: usize, i: usize, j: usize| w[(k, i * k2 + j)];
-        let when = |on: bool, pack: &dyn Fn() -> Panels<F>| if on { pack() } else { Panels::default() };
+        let when =
+            |on: bool, pack: &dyn Fn() -> Panels<F>| if on { pack() } else { Panels::default() };
         Self {
             shape: [k, k1, k2],
             complex: T::IS_COMPLEX,

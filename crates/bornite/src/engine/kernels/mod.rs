@@ -119,13 +119,7 @@ impl<F: Real, const C: bool> Kernels<F, C> {
     }
 
     /// out[k,k'] = Σ W[k,i,j] M₁[i,i'] conj(W[k',i',j]): Mixed × Identity.
-    pub fn mixed_identity(
-        &self,
-        w: &PackedWeight<F>,
-        m1: &[F],
-        scratch: &mut [F],
-        out: &mut [F],
-    ) {
+    pub fn mixed_identity(&self, w: &PackedWeight<F>, m1: &[F], scratch: &mut [F], out: &mut [F]) {
         let [k, k1, _] = Self::shape(w, &w.left);
         Self::shape(w, &w.flat);
         Self::check([(m1.len(), k1 * k1), (out.len(), k * k)]);
@@ -134,13 +128,7 @@ impl<F: Real, const C: bool> Kernels<F, C> {
     }
 
     /// out[k,k'] = Σ W[k,i,j] M₂[j,j'] conj(W[k',i,j']): Identity × Mixed.
-    pub fn identity_mixed(
-        &self,
-        w: &PackedWeight<F>,
-        m2: &[F],
-        scratch: &mut [F],
-        out: &mut [F],
-    ) {
+    pub fn identity_mixed(&self, w: &PackedWeight<F>, m2: &[F], scratch: &mut [F], out: &mut [F]) {
         let [k, k1, k2] = Self::shape(w, &w.right);
         Self::shape(w, &w.flat);
         Self::check([(m2.len(), k2 * k2), (out.len(), k * k)]);
@@ -262,13 +250,7 @@ impl<F: Real, const C: bool> Kernels<F, C> {
     ///
     /// For [`hadamard_sum`](Self::hadamard_sum) give the products a[i] b[i] as `a`. Lanes that hold no
     /// row must hold zeros in `g`.
-    pub fn sum_gradient(
-        &self,
-        g: &[F],
-        a: &[F],
-        scratch: &mut [F],
-        grad: &mut WeightGradient<F>,
-    ) {
+    pub fn sum_gradient(&self, g: &[F], a: &[F], scratch: &mut [F], grad: &mut WeightGradient<F>) {
         let [k, k1, k2] = grad.shape();
         assert!(k2 == 1 && grad.cols == k1, "the gradient of a plain weight");
         let tiles = Self::tiles(g, k, grad.is_complex());

@@ -55,12 +55,7 @@ pub(super) fn norm2<T: Vectors<F>, F: Real, const C: bool>(t: T, v: &[F], out: &
 
 /// out = Σₖ re M[k,k] per lane.
 #[inline(always)]
-pub(super) fn trace<T: Vectors<F>, F: Real, const C: bool>(
-    t: T,
-    k: usize,
-    m: &[F],
-    out: &mut [F],
-) {
+pub(super) fn trace<T: Vectors<F>, F: Real, const C: bool>(t: T, k: usize, m: &[F], out: &mut [F]) {
     for at in (0..F::LANES).step_by(t.width()) {
         let mut sum = t.splat(F::ZERO);
         for i in 0..k {

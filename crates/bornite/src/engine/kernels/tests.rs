@@ -32,7 +32,8 @@ struct Numbers(u64);
 
 impl Numbers {
     fn real(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 41) as f64 / f64::from(1 << 22) - 1.0
     }
 
@@ -275,7 +276,7 @@ fn check_gradients<F: Real, T: Scalar, const C: bool>() {
         let [k, k1, k2] = shape;
         let world = World::<F>::new(C, shape);
         let [kron, plain] = gradients::<F, T, C>(SimdLevel::Best, &world, TILES);
-        let mut expected = [Matrix::zeros(k, k1 * k2), Matrix::zeros(k, k1)];
+        let mut expected: [Matrix<C64>; 2] = [Matrix::zeros(k, k1 * k2), Matrix::zeros(k, k1)];
         for (tile, lane) in (0..TILES * F::LANES).map(|n| (n / F::LANES, n % F::LANES)) {
             for row in 0..k {
                 let g = get(C, &world.g_tiles, tile * k + row, lane);
@@ -291,7 +292,7 @@ fn check_gradients<F: Real, T: Scalar, const C: bool>() {
         }
         for (found, expected) in [kron, plain].iter().zip(&expected) {
             for (x, y) in found.data().iter().zip(expected.data()) {
-                let error = (x.to_complex() - y).norm();
+                let error: f64 = (Scalar::to_complex(*x) - *y).norm();
                 assert!(error <= tolerance::<F>(TILES * F::LANES), "{shape:?}: {x:?} for {y}");
             }
         }
@@ -348,7 +349,8 @@ fn a_row_does_not_depend_on_its_neighbors() {
         }
     }
     let alone = outputs::<f64, C64, true>(SimdLevel::Best, &other);
-    for ((name, x), (_, y)) in outputs::<f64, C64, true>(SimdLevel::Best, &world).iter().zip(alone) {
+    for ((name, x), (_, y)) in outputs::<f64, C64, true>(SimdLevel::Best, &world).iter().zip(alone)
+    {
         for (x, y) in x.iter().zip(&y).skip(3).step_by(8) {
             assert_eq!(x.to_bits(), y.to_bits(), "{name}");
         }
@@ -374,7 +376,11 @@ fn check_scale<F: Real, const C: bool>(exponents: &[i32]) {
                 let planes = scaled.len() / F::LANES;
                 let max = (0..planes).fold(0.0, |max: f64, n| max.max(of(&scaled, n).abs()));
                 let added = log2_scale[lane] - lane as i64;
-                assert!(if lane == 1 { max == 0.0 && added == 0 } else { (1.0..2.0).contains(&max) });
+                assert!(if lane == 1 {
+                    max == 0.0 && added == 0
+                } else {
+                    (1.0..2.0).contains(&max)
+                });
                 for n in 0..planes {
                     // In two steps, since the factor alone may be out of range.
                     let half = added as i32 / 2;
