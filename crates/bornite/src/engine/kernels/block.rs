@@ -150,32 +150,29 @@ pub(super) fn matrix_times<T: Vectors<F>, F: Real, const C: bool, const CONJ: bo
         let panel = &panel[..planes(C) * height * cols];
         let wanted = rows - first;
         match height {
-            1 => panel_rows::<T, F, C, CONJ, 1, 0, 1>(t, panel, x, at, first, &mut emit),
-            2 => panel_rows::<T, F, C, CONJ, 2, 0, 2>(t, panel, x, at, first, &mut emit),
+            1 => panel_rows::<T, F, C, CONJ, 1, 0, 1>(t, panel, x, at, [first, rows], &mut emit),
+            2 => panel_rows::<T, F, C, CONJ, 2, 0, 2>(t, panel, x, at, [first, rows], &mut emit),
             3 => {
-                panel_rows::<T, F, C, CONJ, 3, 0, 2>(t, panel, x, at, first, &mut emit);
+                panel_rows::<T, F, C, CONJ, 3, 0, 2>(t, panel, x, at, [first, rows], &mut emit);
                 if wanted > 2 {
-                    panel_rows::<T, F, C, CONJ, 3, 2, 1>(t, panel, x, at, first, &mut emit);
+                    panel_rows::<T, F, C, CONJ, 3, 2, 1>(t, panel, x, at, [first, rows], &mut emit);
                 }
             }
             _ if t.four_rows() && wanted > 2 => {
-                panel_rows::<T, F, C, CONJ, 4, 0, 4>(t, panel, x, at, first, &mut |m, z| {
-                    if m < rows {
-                        emit(m, z);
-                    }
-                });
+                panel_rows::<T, F, C, CONJ, 4, 0, 4>(t, panel, x, at, [first, rows], &mut emit);
             }
             _ => {
-                panel_rows::<T, F, C, CONJ, 4, 0, 2>(t, panel, x, at, first, &mut emit);
+                panel_rows::<T, F, C, CONJ, 4, 0, 2>(t, panel, x, at, [first, rows], &mut emit);
                 if wanted > 2 {
-                    panel_rows::<T, F, C, CONJ, 4, 2, 2>(t, panel, x, at, first, &mut emit);
+                    panel_rows::<T, F, C, CONJ, 4, 2, 2>(t, panel, x, at, [first, rows], &mut emit);
                 }
             }
         }
     }
 }
 
-/// `M` rows from row `OFF` on of a panel of `R` rows, times a vector tile.
+/// `M` rows from row `OFF` on of a panel of `R` rows, times a vector tile; the panel begins at row
+/// `first`, and rows from `end` on are not emitted.
 #[inline(always)]
 fn panel_rows<
     T: Vectors<F>,
@@ -190,7 +187,7 @@ fn panel_rows<
     panel: &[F],
     x: &[F],
     at: usize,
-    first: usize,
+    [first, end]: [usize; 2],
     emit: &mut impl FnMut(usize, Num<T::V>),
 ) {
     let mut acc = [zero::<T, F>(t); M];
@@ -204,7 +201,9 @@ fn panel_rows<
         );
     }
     for (m, z) in acc.into_iter().enumerate() {
-        emit(first + OFF + m, z);
+        if first + OFF + m < end {
+            emit(first + OFF + m, z);
+        }
     }
 }
 

@@ -108,11 +108,9 @@ fn half_row<T: Vectors<F>, F: Real, const C: bool>(
             at,
             #[inline(always)]
             |other, z| {
-                if other <= row {
-                    let n = row * k + other;
-                    let sum = if first_col == 0 { z } else { sum_of::<T, F, C>(t, out, n, at, z) };
-                    store::<T, F, C>(t, out, n, at, sum);
-                }
+                let n = row * k + other;
+                let sum = if first_col == 0 { z } else { sum_of::<T, F, C>(t, out, n, at, z) };
+                store::<T, F, C>(t, out, n, at, sum);
             },
         );
     }
