@@ -5,6 +5,12 @@
 //! arithmetic is a fixed order of fused multiply-adds per lane ([`Kernels`]), so that the bits of a
 //! row depend neither on its neighbours nor on the batch size nor on the SIMD level ([`Simd`]).
 
+#![expect(
+    clippy::inline_always,
+    reason = "only what is inlined into a dispatched function is compiled for its instruction set"
+)]
+
+mod buffer;
 mod gradient;
 pub mod kernels;
 pub mod lanes;
@@ -13,6 +19,7 @@ mod simd;
 mod vector;
 mod weight;
 
+pub use buffer::Buffer;
 pub use gradient::WeightGradient;
 pub use kernels::Kernels;
 pub use lanes::Real;

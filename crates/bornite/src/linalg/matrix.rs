@@ -173,7 +173,7 @@ impl<T: Scalar> Matrix<T> {
     pub fn semi_unitary_residual(&self) -> f64 {
         let mut gram = self.times_adjoint(self);
         for i in 0..self.rows {
-            gram[(i, i)] = gram[(i, i)] - T::ONE;
+            gram[(i, i)] -= T::ONE;
         }
         gram.data.iter().fold(0.0, |max: f64, x| max.max(x.abs2().sqrt()))
     }
