@@ -4,6 +4,7 @@ pub mod basis;
 pub mod circuit;
 pub mod domain;
 mod error;
+pub mod file;
 pub mod linalg;
 pub mod ops;
 pub mod query;
