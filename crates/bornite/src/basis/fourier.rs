@@ -172,21 +172,19 @@ fn turn(k: usize, turns: f64) -> (f64, f64) {
 
 /// ∫₀¹ θ e^(2πimθ) dθ.
 fn theta_coefficient(m: usize) -> Complex64 {
-    match m {
-        0 => Complex64::new(0.5, 0.0),
-        _ => Complex64::new(0.0, -1.0 / (TAU * m as f64)),
+    if m == 0 {
+        return Complex64::new(0.5, 0.0);
     }
+    Complex64::new(0.0, -1.0 / (TAU * m as f64))
 }
 
 /// ∫₀¹ θ² e^(2πimθ) dθ.
 fn theta_squared_coefficient(m: usize) -> Complex64 {
-    match m {
-        0 => Complex64::new(1.0 / 3.0, 0.0),
-        _ => {
-            let c = TAU * m as f64;
-            Complex64::new(2.0 / (c * c), -1.0 / c)
-        }
+    if m == 0 {
+        return Complex64::new(1.0 / 3.0, 0.0);
     }
+    let c = TAU * m as f64;
+    Complex64::new(2.0 / (c * c), -1.0 / c)
 }
 
 #[cfg(test)]

@@ -74,8 +74,7 @@ impl Hermite {
 /// e^(−t²/2) may be far below the range of `f64` where a high order is not.
 fn each_function(t: f64, count: usize, mut put: impl FnMut(usize, f64)) {
     let square = t * t;
-    // False for NaN too, which ∞ − ∞ could make.
-    if !(square <= MAX_EXPONENT) {
+    if square.is_nan() || square > MAX_EXPONENT {
         (0..count).for_each(|n| put(n, 0.0));
         return;
     }
@@ -126,12 +125,12 @@ mod tests {
     #[test]
     fn values_match_the_reference() {
         for (n, t, expected, tolerance) in [
-            (0, 0.5, 0.662_865_966_442_479_53, 1e-15),
-            (63, 0.125, -0.234_566_689_360_150_25, 1e-14),
-            (63, 11.0, 0.437_701_383_644_594_59, 1e-14),
-            (63, -7.3, 0.172_667_396_883_699_16, 1e-14),
-            (1000, 40.0, 0.172_250_520_732_792_27, 1e-12),
-            (4095, 85.0, 0.091_553_600_269_433_957, 1e-11),
+            (0, 0.5, 0.662_865_966_442_479_5, 1e-15),
+            (63, 0.125, -0.234_566_689_360_150_24, 1e-14),
+            (63, 11.0, 0.437_701_383_644_594_6, 1e-14),
+            (63, -7.3, 0.172_667_396_883_699_17, 1e-14),
+            (1000, 40.0, 0.172_250_520_732_792_26, 1e-12),
+            (4095, 85.0, 0.091_553_600_269_433_96, 1e-11),
         ] {
             let found = value(n, t);
             assert!((found - expected).abs() < tolerance, "h_{n}({t}): {found} of {expected}");
@@ -141,10 +140,10 @@ mod tests {
     #[test]
     fn tails_keep_relative_accuracy() {
         for (n, t, expected) in [
-            (63, 20.0, 4.585_650_748_675_265_6e-41),
-            (63, 40.0, 8.578_563_981_620_671_2e-282),
-            (200, 40.0, 4.153_878_131_187_192_1e-188),
-            (1000, 46.5, 3.750_838_774_447_735_5e-8),
+            (63, 20.0, 4.585_650_748_675_265_7e-41),
+            (63, 40.0, 8.578_563_981_620_671e-282),
+            (200, 40.0, 4.153_878_131_187_192e-188),
+            (1000, 46.5, 3.750_838_774_447_735_6e-8),
         ] {
             let found = value(n, t);
             assert!(
@@ -163,7 +162,7 @@ mod tests {
     fn integrals_match_the_reference() {
         let basis = Hermite::new(64, 0.0, 1.0).unwrap();
         let entry = |i, j, low, high| basis.gram_over::<f64>(&Part::Interval { low, high })[(i, j)];
-        assert!((entry(63, 63, -2.5, 11.25) - 0.553_515_242_001_097_59).abs() < 1e-14);
+        assert!((entry(63, 63, -2.5, 11.25) - 0.553_515_242_001_097_6).abs() < 1e-14);
         assert!((entry(63, 60, 8.0, 12.0) - 0.079_685_972_656_529_26).abs() < 1e-14);
     }
 }

@@ -23,8 +23,9 @@ impl Indicator {
 
     pub(super) fn evaluate<T: Scalar>(&self, x: f64, out: &mut [T]) {
         out.fill(T::ZERO);
-        if let Some(value) = out.get_mut(x as usize) {
-            *value = T::ONE;
+        let x = x as usize;
+        if x < self.values {
+            out[x] = T::ONE;
         }
     }
 

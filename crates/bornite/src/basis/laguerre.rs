@@ -72,7 +72,7 @@ impl Laguerre {
 /// mantissas with a common power of two, since e^(−t/2) may be below the range of `f64` where a high order is not.
 fn each_function(t: f64, count: usize, mut put: impl FnMut(usize, f64, f64)) {
     let t = if t < 0.0 { 0.0 } else { t };
-    if !(t <= MAX_EXPONENT) {
+    if t.is_nan() || t > MAX_EXPONENT {
         (0..count).for_each(|n| put(n, 0.0, 0.0));
         return;
     }
@@ -121,13 +121,13 @@ mod tests {
     #[test]
     fn values_match_the_reference() {
         for (n, t, expected, tolerance) in [
-            (0, 0.5, 0.778_800_783_071_404_87, 1e-15),
-            (63, 0.125, 0.038_382_228_702_951_741, 1e-14),
-            (63, 100.0, -0.069_404_706_574_406_414, 1e-14),
-            (63, 240.0, -0.099_078_924_027_255_926, 1e-14),
-            (63, 3e-7, 0.999_980_950_090_731_06, 1e-15),
-            (500, 1900.0, 0.028_632_272_624_803_576, 1e-13),
-            (4095, 16000.0, -0.016_019_929_721_035_117, 1e-12),
+            (0, 0.5, 0.778_800_783_071_404_9, 1e-15),
+            (63, 0.125, 0.038_382_228_702_951_74, 1e-14),
+            (63, 100.0, -0.069_404_706_574_406_41, 1e-14),
+            (63, 240.0, -0.099_078_924_027_255_93, 1e-14),
+            (63, 3e-7, 0.999_980_950_090_731_1, 1e-15),
+            (500, 1900.0, 0.028_632_272_624_803_577, 1e-13),
+            (4095, 16000.0, -0.016_019_929_721_035_116, 1e-12),
         ] {
             let found = value(n, t);
             assert!((found - expected).abs() < tolerance, "u_{n}({t}): {found} of {expected}");
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn tails_keep_relative_accuracy() {
         for (n, t, expected) in
-            [(63, 1000.0, -5.142_444_738_802_12e-118), (63, 1500.0, -7.498_803_144_045_260_3e-215)]
+            [(63, 1000.0, -5.142_444_738_802_12e-118), (63, 1500.0, -7.498_803_144_045_26e-215)]
         {
             let found = value(n, t);
             assert!(
@@ -154,7 +154,7 @@ mod tests {
     fn integrals_match_the_reference() {
         let basis = Laguerre::new(64, 0.0, 1.0).unwrap();
         let entry = |i, j, low, high| basis.gram_over::<f64>(&Part::Interval { low, high })[(i, j)];
-        assert!((entry(63, 63, 1.0, 50.0) - 0.254_664_968_100_318_22).abs() < 1e-14);
-        assert!((entry(63, 62, 0.5, 150.0) - 0.279_933_243_274_030_29).abs() < 1e-13);
+        assert!((entry(63, 63, 1.0, 50.0) - 0.254_664_968_100_318_25).abs() < 1e-14);
+        assert!((entry(63, 62, 0.5, 150.0) - 0.279_933_243_274_030_3).abs() < 1e-13);
     }
 }

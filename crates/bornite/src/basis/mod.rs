@@ -90,7 +90,7 @@ pub enum Basis {
     BSpline(BSpline),
     /// Orthonormal combinations of the functions of another basis.
     Transformed(Transformed),
-    /// The products of the functions of another basis.
+    /// The products fᵢ fⱼ* of the functions of another basis: the inputs of a squared circuit.
     Squared(Squared),
 }
 
@@ -187,9 +187,11 @@ impl Basis {
         Transformed::new(base, transform).map(Basis::Transformed)
     }
 
-    /// The K² products fᵢ fⱼ* of the functions of a base.
-    pub fn squared(base: Arc<Basis>) -> Self {
-        Basis::Squared(Squared::new(base))
+    /// The K² products fᵢ fⱼ* of the functions of a base, which [`square`](crate::ops::square) makes its inputs of.
+    ///
+    /// They are integrated, never squared again: [`gram`](Basis::gram) and [`gram_over`](Basis::gram_over) panic.
+    pub fn squared(base: impl Into<Arc<Basis>>) -> Self {
+        Basis::Squared(Squared::new(base.into()))
     }
 
     /// The number K of functions.
@@ -268,13 +270,14 @@ impl Basis {
             Basis::Table(b) => b.gram(),
             Basis::Gaussian(b) => b.gram(),
             Basis::BSpline(b) => b.gram(),
+            Basis::Squared(b) => b.gram_over(&Part::Values(Vec::new())),
             _ => Matrix::identity(self.width()),
         }
     }
 
     /// ∫ f fᴴ over a part of the domain; the part is clipped to the domain.
     ///
-    /// Cost: K², times K + degree or so for [`Transformed`] functions.
+    /// Cost: K²; for [`Transformed`] Gaussians and B-splines a K² product for each node of a quadrature.
     pub fn gram_over<T: Scalar>(&self, part: &Part) -> Matrix<T> {
         if part.covers(&self.natural_domain()) {
             return self.gram();

@@ -71,9 +71,9 @@ mod tests {
 
     #[test]
     fn rules_integrate_polynomials_exactly() {
-        for n in 1..=40 {
-            let rule = gauss_legendre(n);
-            for degree in (0..2 * n as i32).step_by(2) {
+        for n in 1i32..=40 {
+            let rule = gauss_legendre(n as usize);
+            for degree in (0..2 * n).step_by(2) {
                 let sum: f64 = rule.iter().map(|&(x, w)| w * x.powi(degree)).sum();
                 let exact = 2.0 / f64::from(degree + 1);
                 assert!((sum - exact).abs() < 1e-14, "n = {n}, degree {degree}: {sum} of {exact}");

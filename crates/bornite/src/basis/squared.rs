@@ -1,41 +1,46 @@
 use std::sync::Arc;
 
-use super::Basis;
-use super::part::Part;
+use super::{Basis, Part};
 use crate::linalg::{Matrix, Scalar};
 
-/// The K² products fᵢ fⱼ* of the functions of another basis; that of i and j stands at i K + j.
+/// The K² functions fᵢ fⱼ* of K functions f; the first index varies slowest.
+///
+/// Paper: `alg:tensorized-square`, input layers.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Squared(Arc<Basis>);
+pub struct Squared {
+    base: Arc<Basis>,
+}
 
 impl Squared {
     pub(super) fn new(base: Arc<Basis>) -> Self {
-        Self(base)
+        Self { base }
     }
 
-    /// The number of functions.
-    pub fn width(&self) -> usize {
-        self.0.width().saturating_mul(self.0.width())
+    /// The functions f.
+    pub fn base(&self) -> &Arc<Basis> {
+        &self.base
     }
 
-    /// The basis whose functions are multiplied.
-    pub fn base(&self) -> &Basis {
-        &self.0
+    pub(super) fn width(&self) -> usize {
+        self.base.width().saturating_mul(self.base.width())
     }
 
     pub(super) fn evaluate<T: Scalar>(&self, x: f64, out: &mut [T]) {
-        let k = self.0.width();
-        let mut f = vec![T::ZERO; k];
-        self.0.evaluate(x, &mut f);
-        for (n, value) in out.iter_mut().enumerate() {
-            *value = f[n / k] * f[n % k].conjugate();
+        let mut f = vec![T::ZERO; self.base.width()];
+        self.base.evaluate(x, &mut f);
+        for (row, &a) in out.chunks_exact_mut(f.len()).zip(&f) {
+            for (o, &b) in row.iter_mut().zip(&f) {
+                *o = a * b.conjugate();
+            }
         }
     }
 
+    #[expect(clippy::unused_self, reason = "the signature that every family shares")]
     pub(super) fn gram_over<T: Scalar>(&self, _: &Part) -> Matrix<T> {
-        Matrix::zeros(self.width(), self.width())
+        panic!("the products f f* of a squared circuit are integrated, not squared again")
     }
 
+    #[expect(clippy::unused_self, reason = "the signature that every family shares")]
     pub(super) fn moments<T: Scalar>(&self, _: u32) -> Option<Matrix<T>> {
         None
     }

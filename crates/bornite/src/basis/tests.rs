@@ -183,6 +183,38 @@ fn short_intervals_keep_their_digits() {
     }
 }
 
+/// The change from quadrature to closed forms happens somewhere among these lengths.
+#[test]
+fn integrals_of_every_length_match_quadrature() {
+    for case in [3, 24].into_iter().flat_map(orthonormal) {
+        let mut next = noise(29);
+        for step in 0..48 {
+            let length = (case.high - case.low) * 10f64.powf(-f64::from(step) / 16.0);
+            let low = case.low + 0.3 * next() * (case.high - case.low - length);
+            let found = gram_over(&case.basis, low, low + length);
+            let error = distance(&found, &by_quadrature(&case, low, low + length, 0));
+            assert!(error < 1e-13, "{} on {length} from {low}: {error:e}", case.name);
+            let smallest = *crate::linalg::eigh(&found).unwrap().values.last().unwrap();
+            assert!(smallest > -1e-13, "{} on {length} from {low}: {smallest:e}", case.name);
+        }
+    }
+}
+
+#[test]
+fn tails_keep_relative_accuracy() {
+    let hermite = case("Hermite", Basis::hermite(64, 0.0, 1.0), 18.0, 28.0);
+    let laguerre = case("Laguerre", Basis::laguerre(64, 0.0, 1.0), 500.0, 900.0);
+    for case in [hermite, laguerre] {
+        let found = gram_over(&case.basis, case.low, f64::INFINITY);
+        let expected = by_quadrature(&case, case.low, case.high, 0);
+        for i in 0..64 {
+            let ratio = found[(i, i)].re / expected[(i, i)].re;
+            assert!((ratio - 1.0).abs() < 1e-10, "{} {i}: {ratio}", case.name);
+        }
+        assert!(expected[(63, 63)].re < 1e-30);
+    }
+}
+
 #[test]
 fn integrals_add_up() {
     for case in all(64) {
@@ -220,9 +252,19 @@ fn check_orthonormalized(basis: &Basis, points: &[f64], tolerance: f64) -> usize
     let (white, l) = basis.orthonormalized();
     assert!(white.is_orthonormal() && white.is_real());
     assert_eq!((l.rows(), l.cols()), (basis.width(), white.width()));
-    let f = basis.evaluate_batch::<Complex64>(points).transpose();
-    let back = l.times(&white.evaluate_batch::<Complex64>(points).transpose());
-    let error = distance(&f, &back) / f.max_part();
+    let (low, high) = basis.natural_domain().bounds();
+    let nodes = basis.nodes_over(low, high).unwrap();
+    let points: Vec<f64> = points.iter().copied().chain(nodes.iter().map(|n| n.0)).collect();
+    let f = basis.evaluate_batch::<Complex64>(&points);
+    let back = white.evaluate_batch::<Complex64>(&points).times(&l.transpose());
+    // Of every function relative to its peak.
+    let mut error: f64 = 0.0;
+    for i in 0..basis.width() {
+        let column = || (0..points.len()).map(|n| (f[(n, i)], back[(n, i)]));
+        let peak = column().fold(0.0, |max: f64, (x, _)| max.max(x.norm()));
+        error = column().fold(error, |max: f64, (x, y)| max.max((x - y).norm() / peak));
+    }
+    assert!(back.data().iter().all(|z| z.is_finite()));
     let Basis::Transformed(inner) = &white else { panic!("{white:?}") };
     println!(
         "width {} -> {}: f - L f' {error:e}, residual {:e}",

@@ -67,7 +67,7 @@ impl Transformed {
         let (low, high) = self.base.natural_domain().bounds();
         let gram = self.weighted::<Complex64>(low, high, |_| 1.0);
         let gram = gram.unwrap_or_else(|| self.conjugated(&self.base.gram()));
-        let target = |n: usize| if n % (self.width() + 1) == 0 { 1.0 } else { 0.0 };
+        let target = |n: usize| if n.is_multiple_of(self.width() + 1) { 1.0 } else { 0.0 };
         let distances = gram.data().iter().enumerate().map(|(n, z)| (z - target(n)).norm());
         // Not `f64::max`, which would hide a NaN.
         distances.fold(0.0, |max, d| if d <= max { max } else { d })
@@ -181,7 +181,9 @@ fn left_inverse(l: &Matrix<f64>) -> Matrix<f64> {
                 *x -= l[(pivot, n)] * y;
             }
         }
-        row.iter_mut().for_each(|x| *x /= l[(pivot, j)]);
+        for x in &mut row {
+            *x /= l[(pivot, j)];
+        }
         rows.push(row);
     }
     Matrix::new(rows.len(), k, rows.concat())
