@@ -40,3 +40,29 @@ fn the_bytes_are_those_of_the_example() {
     assert_eq!(bits(&from_bytes(&bytes).unwrap()), bits(&circuit));
     assert_eq!(to_bytes(&circuit).unwrap(), bytes);
 }
+
+/// Another character anywhere in an example gives an error or another circuit, but never a panic.
+#[test]
+fn every_change_of_a_character_is_survived() {
+    let examples = blocks("json").into_iter().filter(|e| !e.contains("784"));
+    let (mut read, mut refused) = (0, 0);
+    for example in examples {
+        for position in 0..example.len() {
+            for byte in [b'0', b'9', b'-', b'.', b'e', b'"', b'[', b'}', b',', b' '] {
+                let mut changed = example.as_bytes().to_vec();
+                changed[position] = byte;
+                match from_bytes(&changed) {
+                    Ok(circuit) => {
+                        read += 1;
+                        assert!(circuit.num_layers() > 0);
+                    }
+                    Err(e) => {
+                        refused += 1;
+                        assert!(!e.to_string().is_empty());
+                    }
+                }
+            }
+        }
+    }
+    assert!(read > 0 && refused > read, "{read} read and {refused} refused");
+}
