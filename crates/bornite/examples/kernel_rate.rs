@@ -8,7 +8,9 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use bornite::engine::lanes::{planes, tile_len};
-use bornite::engine::{Kernels, PackedWeight, Real, Simd, SimdLevel, Uses, WeightGradient, peak};
+use bornite::engine::{
+    Buffer, Kernels, PackedWeight, Real, Simd, SimdLevel, Uses, WeightGradient, peak,
+};
 use bornite::linalg::{Complex64, Matrix, Scalar};
 
 /// Seconds per call, the best of many short runs.
@@ -43,7 +45,11 @@ fn rates<F: Real, T: Scalar, const C: bool>(simd: Simd, k: usize) {
     let kron = PackedWeight::<F>::kronecker(&kron, [k, k], Uses::ALL);
     let plain =
         PackedWeight::<F>::plain(&Matrix::from_fn(k, k, |i, j| number(i * 3 + j)), Uses::ALL);
-    let tile = |numbers| vec![F::from_f64(0.5); tile_len::<F>(C, numbers)];
+    let tile = |numbers| {
+        let mut tile = Buffer::zeros(tile_len::<F>(C, numbers));
+        tile.fill(F::from_f64(0.5));
+        tile
+    };
     let (a, b, m) = (tile(4 * k), tile(4 * k), tile(k * k));
     let (one, mut out, mut square) = (tile_len::<F>(C, k), tile(k), tile(k * k));
     let (mut ga, mut gb) = (tile(k), tile(k));
@@ -86,7 +92,7 @@ fn rates<F: Real, T: Scalar, const C: bool>(simd: Simd, k: usize) {
     let inputs = report("reverse, inputs", k3 + 2 * k2, &mut || {
         kernels.kron_sum_reverse(&kron, &out, [v, w], black_box([&mut ga, &mut gb]));
     });
-    let (out, zeros) = (tile(k), vec![F::ZERO; 4 * one]);
+    let (out, zeros) = (tile(k), Buffer::<F>::zeros(4 * one));
     let single = report("gradient, 1 tile", k3 + k2, &mut || {
         kernels.kron_sum_gradient(&zeros[..one], [v, w], &mut scratch, black_box(&mut grad));
     });

@@ -1,5 +1,6 @@
 //! The gradient of a packed weight.
 
+use super::buffer::Buffer;
 use super::lanes::{Real, planes};
 use crate::linalg::{Complex64, Matrix, Scalar};
 
@@ -8,25 +9,25 @@ use crate::linalg::{Complex64, Matrix, Scalar};
 /// The last index lies in the SIMD lanes and each entry is one chain of additions in the order of the
 /// rows, however they are cut into calls.
 #[derive(Clone, Debug)]
-pub struct WeightGradient<F> {
+pub struct WeightGradient<F: Real> {
     shape: [usize; 3],
     /// Entries of one row of `data`.
     pub(super) cols: usize,
     complex: bool,
     /// `[K·K₁][planes][padded K₂]`; for a plain weight `[K][planes][padded K₁]`.
-    pub(super) data: Vec<F>,
+    pub(super) data: Buffer<F>,
 }
 
 impl<F: Real> WeightGradient<F> {
     /// A gradient of zeros for a weight K×K₁×K₂ over a Kronecker product.
     pub fn kronecker(complex: bool, [k, k1, k2]: [usize; 3]) -> Self {
-        let data = vec![F::ZERO; k * k1 * planes(complex) * padded::<F>(k2)];
+        let data = Buffer::zeros(k * k1 * planes(complex) * padded::<F>(k2));
         Self { shape: [k, k1, k2], cols: k2, complex, data }
     }
 
     /// A gradient of zeros for a weight K×K₁ over one input, or over a Hadamard product.
     pub fn plain(complex: bool, [k, k1]: [usize; 2]) -> Self {
-        let data = vec![F::ZERO; k * planes(complex) * padded::<F>(k1)];
+        let data = Buffer::zeros(k * planes(complex) * padded::<F>(k1));
         Self { shape: [k, k1, 1], cols: k1, complex, data }
     }
 
@@ -35,7 +36,7 @@ impl<F: Real> WeightGradient<F> {
         self.data.fill(F::ZERO);
     }
 
-    /// The shape of the weight: [K, K₁, K₂], where K₂ is 1 for a plain one.
+    /// The shape of the weight: `[K, K₁, K₂]`, where K₂ is 1 for a plain one.
     pub fn shape(&self) -> [usize; 3] {
         self.shape
     }

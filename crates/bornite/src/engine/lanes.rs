@@ -82,7 +82,7 @@ impl Real for f32 {
     #[inline(always)]
     fn exponent(self) -> (i32, Self) {
         let biased = if self == 0.0 { 127 } else { ((self.to_bits() >> 23) & 0xff).clamp(1, 253) };
-        (biased as i32 - 127, f32::from_bits((254 - biased) << 23))
+        (biased.cast_signed() - 127, f32::from_bits((254 - biased) << 23))
     }
 }
 

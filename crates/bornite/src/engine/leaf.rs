@@ -84,9 +84,7 @@ impl<F: Real> Leaf<F> {
             return;
         }
         let len = tile_len::<F>(C, functions);
-        if scratch.len() < len {
-            scratch.resize(len, F::ZERO);
-        }
+        scratch.grow(len);
         let inputs = &mut scratch[..len];
         inputs.fill(F::ZERO);
         let mut f = vec![Complex64::ZERO; functions];

@@ -1,9 +1,10 @@
 //! Messages of a block of rows: each row's is Identity, Pure or Mixed, and rows of one kind lie together in tiles.
 
+use super::Buffer;
 use super::kernels::Kernels;
 use super::lanes::{Real, planes, tile_len};
 
-/// The form of one row's message. See DESIGN in `ops::marginalize`.
+/// The form of one row's message ∫ ℓ ℓᴴ: I, v vᴴ or a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Identity = 0,
@@ -12,27 +13,31 @@ pub(crate) enum Kind {
 }
 
 /// The messages of one step for all rows of a block.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Message<F> {
     pub(crate) width: usize,
     /// The kind of each row and its place among the rows of that kind. Places fill tiles in order; a tile may have
     /// lanes without a row.
-    rows: Vec<(KindOr, u32)>,
+    rows: Vec<(Option<Kind>, u32)>,
     pure: Tiles<F>,
     mixed: Tiles<F>,
 }
 
-type KindOr = Option<Kind>;
-
 #[derive(Debug)]
 struct Tiles<F> {
-    data: Vec<F>,
+    data: Buffer<F>,
     count: usize,
 }
 
-impl<F> Default for Tiles<F> {
+impl<F: Real> Default for Tiles<F> {
     fn default() -> Self {
-        Self { data: Vec::new(), count: 0 }
+        Self { data: Buffer::zeros(0), count: 0 }
+    }
+}
+
+impl<F: Real> Default for Message<F> {
+    fn default() -> Self {
+        Self { width: 0, rows: Vec::new(), pure: Tiles::default(), mixed: Tiles::default() }
     }
 }
 
@@ -90,7 +95,7 @@ impl<F: Real> Message<F> {
         let start = tiles.count * len;
         tiles.count += 1;
         if tiles.data.len() < start + len {
-            tiles.data.resize(start + len, F::ZERO);
+            tiles.data.grow(2 * (start + len));
         }
         &mut tiles.data[start..start + len]
     }
@@ -152,14 +157,15 @@ impl<F: Real> Message<F> {
 #[derive(Debug)]
 pub(crate) struct Workspace<F> {
     free: Vec<Message<F>>,
-    pub(crate) scratch: [Vec<F>; 4],
+    pub(crate) scratch: [Buffer<F>; 4],
     /// log₂ of what has been divided out of each row's p.
     pub(crate) log2: Vec<i64>,
 }
 
-impl<F> Default for Workspace<F> {
+impl<F: Real> Default for Workspace<F> {
     fn default() -> Self {
-        Self { free: Vec::new(), scratch: Default::default(), log2: Vec::new() }
+        let scratch = std::array::from_fn(|_| Buffer::zeros(0));
+        Self { free: Vec::new(), scratch, log2: Vec::new() }
     }
 }
 
@@ -176,9 +182,7 @@ impl<F: Real> Workspace<F> {
 
     pub(crate) fn grow_scratch(&mut self, len: usize) {
         for s in &mut self.scratch {
-            if s.len() < len {
-                s.resize(len, F::ZERO);
-            }
+            s.grow(len);
         }
     }
 }

@@ -7,6 +7,12 @@
 //! arithmetic is a fixed order of fused multiply-adds per lane ([`Kernels`]), so that the bits of a
 //! row depend neither on its neighbours nor on the batch size nor on the SIMD level ([`Simd`]).
 
+#![expect(
+    clippy::inline_always,
+    reason = "only what is inlined into a dispatched function is compiled for its instruction set"
+)]
+
+mod buffer;
 mod combine;
 mod conditional;
 mod gradient;
@@ -23,6 +29,7 @@ mod upward;
 mod vector;
 mod weight;
 
+pub use buffer::Buffer;
 pub use gradient::WeightGradient;
 pub use kernels::Kernels;
 pub use lanes::Real;

@@ -52,28 +52,24 @@ impl<F: Real> Panels<F> {
     }
 }
 
-/// What a packed weight is for: each use costs one more copy of the weight.
+/// What a packed weight is for besides evaluation; each use costs copies of the weight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Uses {
-    /// Evaluation, and messages from the left input against an identity.
-    pub left: bool,
-    /// Messages from the right input against an identity, and mixed messages there.
-    pub right: bool,
-    /// Mixed messages.
-    pub mixed: bool,
-    /// The reverse pass.
+    /// Mixed messages, and pure messages on the right against an identity: two copies more.
+    pub query: bool,
+    /// The reverse pass: one copy more.
     pub reverse: bool,
 }
 
 impl Uses {
-    /// Only evaluation of pure messages.
-    pub const PURE: Self = Self { left: true, right: false, mixed: false, reverse: false };
-    /// Evaluation and the reverse pass.
-    pub const LEARN: Self = Self { left: true, right: false, mixed: false, reverse: true };
+    /// Only pure messages, and those on the left against an identity.
+    pub const PURE: Self = Self { query: false, reverse: false };
+    /// Pure messages and the reverse pass.
+    pub const LEARN: Self = Self { query: false, reverse: true };
     /// Every kind of message.
-    pub const QUERY: Self = Self { left: true, right: true, mixed: true, reverse: false };
+    pub const QUERY: Self = Self { query: true, reverse: false };
     /// Everything.
-    pub const ALL: Self = Self { left: true, right: true, mixed: true, reverse: true };
+    pub const ALL: Self = Self { query: true, reverse: true };
 }
 
 /// The weight W of a sum layer, packed for the kernels.
@@ -108,19 +104,21 @@ impl<F: Real> PackedWeight<F> {
         Self {
             shape: [k, k1, k2],
             complex: T::IS_COMPLEX,
-            left: when(uses.left || uses.mixed, &|| Panels::new(k, k2, k1, |k, j, i| at(k, i, j))),
-            right: when(uses.right, &|| Panels::new(k, k1, k2, at)),
-            flat: when(uses.mixed, &|| Panels::new(1, k, k1 * k2, |_, k, n| w[(k, n)])),
+            left: Panels::new(k, k2, k1, |k, j, i| at(k, i, j)),
+            right: when(uses.query, &|| Panels::new(k, k1, k2, at)),
+            flat: when(uses.query, &|| Panels::new(1, k, k1 * k2, |_, k, n| w[(k, n)])),
             reverse: when(uses.reverse, &|| Panels::new(1, k1 * k2, k, |_, n, k| w[(k, n)])),
         }
     }
 
-    /// Packs the weight of a sum over one input, or over a Hadamard product.
+    /// Packs the weight of a sum over one input, or over a Hadamard product. Queries need no more
+    /// than evaluation does.
     pub fn plain<T: Scalar>(w: &Matrix<T>, uses: Uses) -> Self {
         let forward = Panels::new(1, w.rows(), w.cols(), |_, k, i| w[(k, i)]);
-        let reverse = match uses.reverse {
-            true => Panels::new(1, w.cols(), w.rows(), |_, i, k| w[(k, i)]),
-            false => Panels::default(),
+        let reverse = if uses.reverse {
+            Panels::new(1, w.cols(), w.rows(), |_, i, k| w[(k, i)])
+        } else {
+            Panels::default()
         };
         Self {
             shape: [w.rows(), w.cols(), 1],
@@ -132,7 +130,7 @@ impl<F: Real> PackedWeight<F> {
         }
     }
 
-    /// [K, K₁, K₂]; K₂ is 1 where the input is not a Kronecker product.
+    /// `[K, K₁, K₂]`; K₂ is 1 where the input is not a Kronecker product.
     pub fn shape(&self) -> [usize; 3] {
         self.shape
     }

@@ -15,10 +15,9 @@ use super::block::{
 const CHUNK: usize = 128;
 
 /// The rows i' of the temporaries W ×₁ M₁ (K₁×K₂) that are handled at a time.
-pub(super) const fn chunk_rows(k1: usize, k2: usize) -> usize {
-    let rows = if k2 == 0 { 1 } else { CHUNK / k2 };
-    let rows = if rows < 2 { 2 } else { rows & !1 };
-    if rows < k1 { rows } else { k1 }
+pub(super) fn chunk_rows(k1: usize, k2: usize) -> usize {
+    let rows = CHUNK / k2.max(1);
+    (rows & !1).clamp(2, k1.max(2))
 }
 
 /// Mirrors the half on and below the diagonal, and makes the diagonal real.

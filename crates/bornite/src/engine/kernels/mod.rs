@@ -45,28 +45,28 @@ impl<F: Real, const C: bool> Kernels<F, C> {
         self.simd
     }
 
-    /// out[k] = Σᵢ W[k,i] a[i].
+    /// `out[k] = Σᵢ W[k,i] a[i]`.
     pub fn sum(&self, w: &PackedWeight<F>, a: &[F], out: &mut [F]) {
         let [k, k1, _] = Self::shape(w, &w.flat);
         Self::check([(a.len(), k1), (out.len(), k)]);
         dispatch!(self.simd, pure::contract, [F, C], &w.flat, a, out);
     }
 
-    /// out[k] = Σᵢⱼ W[k,i,j] a[i] b[j]: Pure × Pure.
+    /// `out[k] = Σᵢⱼ W[k,i,j] a[i] b[j]`: Pure × Pure.
     pub fn kron_sum(&self, w: &PackedWeight<F>, a: &[F], b: &[F], out: &mut [F]) {
         let [k, k1, k2] = Self::shape(w, &w.left);
         Self::check([(a.len(), k1), (b.len(), k2), (out.len(), k)]);
         dispatch!(self.simd, pure::kron_sum, [F, C], &w.left, [a, b], out);
     }
 
-    /// out[n] = a[n] b[n], for vectors and for matrices (Mixed ∘ Mixed).
+    /// `out[n] = a[n] b[n]`, for vectors and for matrices (Mixed ∘ Mixed).
     pub fn hadamard(&self, a: &[F], b: &[F], out: &mut [F]) {
         let n = out.len() / tile_len::<F>(C, 1);
         Self::check([(a.len(), n), (b.len(), n), (out.len(), n)]);
         dispatch!(self.simd, pure::hadamard, [F, C], a, b, out);
     }
 
-    /// out[k] = Σᵢ W[k,i] a[i] b[i]; `scratch` keeps the K₁ products a[i] b[i].
+    /// `out[k] = Σᵢ W[k,i] a[i] b[i]`; `scratch` keeps the K₁ products `a[i] b[i]`.
     pub fn hadamard_sum(
         &self,
         w: &PackedWeight<F>,
@@ -74,18 +74,19 @@ impl<F: Real, const C: bool> Kernels<F, C> {
         scratch: &mut [F],
         out: &mut [F],
     ) {
+        let scratch = Self::scratch(scratch, w.shape()[1]);
         self.hadamard(a, b, scratch);
         self.sum(w, scratch, out);
     }
 
-    /// out[k,j] = Σᵢ W[k,i,j] a[i], a K×K₂ matrix: Pure against whatever is on the right.
+    /// `out[k,j] = Σᵢ W[k,i,j] a[i]`, a K×K₂ matrix: Pure against whatever is on the right.
     pub fn kron_left(&self, w: &PackedWeight<F>, a: &[F], out: &mut [F]) {
         let [k, k1, k2] = Self::shape(w, &w.left);
         Self::check([(a.len(), k1), (out.len(), k * k2)]);
         dispatch!(self.simd, pure::contract, [F, C], &w.left, a, out);
     }
 
-    /// out[k,i] = Σⱼ W[k,i,j] b[j], a K×K₁ matrix: Pure against whatever is on the left.
+    /// `out[k,i] = Σⱼ W[k,i,j] b[j]`, a K×K₁ matrix: Pure against whatever is on the left.
     pub fn kron_right(&self, w: &PackedWeight<F>, b: &[F], out: &mut [F]) {
         let [k, k1, k2] = Self::shape(w, &w.right);
         Self::check([(b.len(), k2), (out.len(), k * k1)]);
@@ -113,12 +114,12 @@ impl<F: Real, const C: bool> Kernels<F, C> {
 
     /// The scratch that [`mixed_identity`](Self::mixed_identity),
     /// [`identity_mixed`](Self::identity_mixed) and [`mixed_mixed`](Self::mixed_mixed) need for a weight
-    /// of shape [K, K₁, K₂].
+    /// of shape `[K, K₁, K₂]`.
     pub fn mixed_scratch([_, k1, k2]: [usize; 3]) -> usize {
         (k1 * k2).max(2 * mixed::chunk_rows(k1, k2) * k2)
     }
 
-    /// out[k,k'] = Σ W[k,i,j] M₁[i,i'] conj(W[k',i',j]): Mixed × Identity.
+    /// `out[k,k'] = Σ W[k,i,j] M₁[i,i'] conj(W[k',i',j])`: Mixed × Identity.
     pub fn mixed_identity(&self, w: &PackedWeight<F>, m1: &[F], scratch: &mut [F], out: &mut [F]) {
         let [k, k1, _] = Self::shape(w, &w.left);
         Self::shape(w, &w.flat);
@@ -127,7 +128,7 @@ impl<F: Real, const C: bool> Kernels<F, C> {
         dispatch!(self.simd, mixed::mixed_left, [F, C], w, m1, None, scratch, out);
     }
 
-    /// out[k,k'] = Σ W[k,i,j] M₂[j,j'] conj(W[k',i,j']): Identity × Mixed.
+    /// `out[k,k'] = Σ W[k,i,j] M₂[j,j'] conj(W[k',i,j'])`: Identity × Mixed.
     pub fn identity_mixed(&self, w: &PackedWeight<F>, m2: &[F], scratch: &mut [F], out: &mut [F]) {
         let [k, k1, k2] = Self::shape(w, &w.right);
         Self::shape(w, &w.flat);
@@ -136,7 +137,7 @@ impl<F: Real, const C: bool> Kernels<F, C> {
         dispatch!(self.simd, mixed::mixed_right, [F, C], w, m2, scratch, out);
     }
 
-    /// out[k,k'] = Σ W[k,i,j] M₁[i,i'] M₂[j,j'] conj(W[k',i',j']): Mixed × Mixed.
+    /// `out[k,k'] = Σ W[k,i,j] M₁[i,i'] M₂[j,j'] conj(W[k',i',j'])`: Mixed × Mixed.
     pub fn mixed_mixed(
         &self,
         w: &PackedWeight<F>,
@@ -159,21 +160,21 @@ impl<F: Real, const C: bool> Kernels<F, C> {
         dispatch!(self.simd, mixed::congruence, [F, C], w, m, scratch, out);
     }
 
-    /// out[i,j] = v[i] conj(v[j]) M[i,j]: Pure ∘ Mixed.
+    /// `out[i,j] = v[i] conj(v[j]) M[i,j]`: Pure ∘ Mixed.
     pub fn hadamard_pure_mixed(&self, v: &[F], m: &[F], out: &mut [F]) {
         let k = v.len() / tile_len::<F>(C, 1);
         Self::check([(v.len(), k), (m.len(), k * k), (out.len(), k * k)]);
         dispatch!(self.simd, mixed::hadamard_pure_mixed, [F, C], v, m, out);
     }
 
-    /// out = diag(|v[i]|²): Pure ∘ Identity.
+    /// `out = diag(|v[i]|²)`: Pure ∘ Identity.
     pub fn hadamard_pure_identity(&self, v: &[F], out: &mut [F]) {
         let k = v.len() / tile_len::<F>(C, 1);
         Self::check([(v.len(), k), (out.len(), k * k)]);
         dispatch!(self.simd, mixed::hadamard_identity, [F, C], k, v, true, out);
     }
 
-    /// out = diag(M[i,i]) for a k × k matrix: Mixed ∘ Identity.
+    /// `out = diag(M[i,i])` for a k × k matrix: Mixed ∘ Identity.
     pub fn hadamard_mixed_identity(&self, k: usize, m: &[F], out: &mut [F]) {
         Self::check([(m.len(), k * k), (out.len(), k * k)]);
         dispatch!(self.simd, mixed::hadamard_identity, [F, C], k, m, false, out);
@@ -189,21 +190,21 @@ impl<F: Real, const C: bool> Kernels<F, C> {
         dispatch!(self.simd, scale::rescale, [F, C], tile, log2_scale);
     }
 
-    /// out = Σₖ |v[k]|² per lane.
+    /// `out = Σₖ |v[k]|²` per lane.
     pub fn norm2(&self, v: &[F], out: &mut [F]) {
         Self::check([(v.len(), v.len() / tile_len::<F>(C, 1))]);
         assert_eq!(out.len(), F::LANES, "one norm per lane");
         dispatch!(self.simd, scale::norm2, [F, C], v, out);
     }
 
-    /// out = Σₖ M[k,k] per lane, of a k × k matrix.
+    /// `out = Σₖ M[k,k]` per lane, of a k × k matrix.
     pub fn trace(&self, k: usize, m: &[F], out: &mut [F]) {
         Self::check([(m.len(), k * k)]);
         assert_eq!(out.len(), F::LANES, "one trace per lane");
         dispatch!(self.simd, scale::trace, [F, C], k, m, out);
     }
 
-    /// The reverse of [`sum`](Self::sum) to its input: ga[i] += Σₖ conj(W[k,i]) g[k].
+    /// The reverse of [`sum`](Self::sum) to its input: `ga[i] += Σₖ conj(W[k,i]) g[k]`.
     ///
     /// Gradients of a real loss ℓ are ∂ℓ/∂re + i ∂ℓ/∂im.
     pub fn sum_reverse(&self, w: &PackedWeight<F>, g: &[F], ga: &mut [F]) {
@@ -213,7 +214,7 @@ impl<F: Real, const C: bool> Kernels<F, C> {
     }
 
     /// The reverse of [`kron_sum`](Self::kron_sum) to its inputs:
-    /// ga[i] += Σₖⱼ conj(W[k,i,j] b[j]) g[k] and gb[j] += Σₖᵢ conj(W[k,i,j] a[i]) g[k].
+    /// `ga[i] += Σₖⱼ conj(W[k,i,j] b[j]) g[k]` and `gb[j] += Σₖᵢ conj(W[k,i,j] a[i]) g[k]`.
     pub fn kron_sum_reverse(
         &self,
         w: &PackedWeight<F>,
@@ -227,7 +228,7 @@ impl<F: Real, const C: bool> Kernels<F, C> {
     }
 
     /// The reverse of [`hadamard_sum`](Self::hadamard_sum) to its inputs:
-    /// ga[i] += Σₖ conj(W[k,i] b[i]) g[k] and gb[i] += Σₖ conj(W[k,i] a[i]) g[k].
+    /// `ga[i] += Σₖ conj(W[k,i] b[i]) g[k]` and `gb[i] += Σₖ conj(W[k,i] a[i]) g[k]`.
     pub fn hadamard_sum_reverse(
         &self,
         w: &PackedWeight<F>,
@@ -240,16 +241,16 @@ impl<F: Real, const C: bool> Kernels<F, C> {
         dispatch!(self.simd, reverse::hadamard_inputs, [F, C], &w.reverse, g, [a, b], [ga, gb]);
     }
 
-    /// The scratch that the weight gradients need for a weight of shape [K, K₁, K₂].
+    /// The scratch that the weight gradients need for a weight of shape `[K, K₁, K₂]`.
     pub fn gradient_scratch([_, k1, k2]: [usize; 3]) -> usize {
         reverse::TILES * (padded::<F>(k1) + padded::<F>(k2))
     }
 
-    /// grad[k,i] += Σ g[k] conj(a[i]) over all rows of any number of tiles, one after another in `g`
+    /// `grad[k,i] += Σ g[k] conj(a[i])` over all rows of any number of tiles, one after another in `g`
     /// and `a`.
     ///
-    /// For [`hadamard_sum`](Self::hadamard_sum) give the products a[i] b[i] as `a`. Lanes that hold no
-    /// row must hold zeros in `g`.
+    /// For [`hadamard_sum`](Self::hadamard_sum) give the products `a[i] b[i]` as `a`. Lanes that hold no
+    /// row must hold zeros in `g` and finite numbers elsewhere.
     pub fn sum_gradient(&self, g: &[F], a: &[F], scratch: &mut [F], grad: &mut WeightGradient<F>) {
         let [k, k1, k2] = grad.shape();
         assert!(k2 == 1 && grad.cols == k1, "the gradient of a plain weight");
@@ -260,10 +261,11 @@ impl<F: Real, const C: bool> Kernels<F, C> {
         dispatch!(self.simd, reverse::sum_weight, [F, C], [k, k1], [g, a], scratch, grad);
     }
 
-    /// grad[k,i,j] += Σ g[k] conj(a[i] b[j]) over all rows of any number of tiles, one after another in
+    /// `grad[k,i,j] += Σ g[k] conj(a[i] b[j])` over all rows of any number of tiles, one after another in
     /// `g`, `a` and `b`.
     ///
-    /// Lanes that hold no row must hold zeros in `g`. The more tiles (up to four), the faster per tile.
+    /// Lanes that hold no row must hold zeros in `g` and finite numbers elsewhere. The more tiles (up to
+    /// four), the faster per tile.
     pub fn kron_sum_gradient(
         &self,
         g: &[F],
