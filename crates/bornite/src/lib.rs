@@ -5,6 +5,7 @@ pub mod circuit;
 pub mod domain;
 pub mod engine;
 mod error;
+pub mod file;
 pub mod learn;
 pub mod linalg;
 pub mod ops;
