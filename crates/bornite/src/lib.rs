@@ -3,6 +3,7 @@
 pub mod basis;
 pub mod circuit;
 pub mod domain;
+pub mod draw;
 mod error;
 pub mod linalg;
 pub mod ops;
