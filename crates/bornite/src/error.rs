@@ -2,6 +2,7 @@
 
 use crate::basis::BasisError;
 use crate::circuit::{CircuitError, NotOrthonormal};
+use crate::file::FileError;
 use crate::ops::OperationError;
 use crate::query::QueryError;
 
@@ -15,6 +16,9 @@ pub enum Error {
     /// Layers that do not make a circuit.
     #[error(transparent)]
     Circuit(#[from] CircuitError),
+    /// A circuit file that cannot be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// A query that does not fit the variables.
     #[error(transparent)]
     Query(#[from] QueryError),

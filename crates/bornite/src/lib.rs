@@ -5,6 +5,7 @@ pub mod circuit;
 pub mod domain;
 pub mod draw;
 mod error;
+pub mod file;
 pub mod linalg;
 pub mod ops;
 pub mod query;

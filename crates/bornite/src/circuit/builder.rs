@@ -65,6 +65,11 @@ impl CircuitBuilder {
         WeightId::new(self.weights.len() - 1)
     }
 
+    /// The number of rows of a weight that was added.
+    pub(crate) fn weight_rows(&self, id: WeightId) -> usize {
+        self.weights[id.index()].rows()
+    }
+
     /// Adds a sum layer with a weight that other layers may use as well.
     pub fn shared_sum(&mut self, input: LayerId, weight: WeightId) -> LayerId {
         self.push(Layer::Sum { input, weight })
@@ -207,13 +212,13 @@ impl CircuitBuilder {
                 continue;
             }
             if std::mem::replace(&mut reached[id.index()], true) {
-                return Err(self.find_overlap());
+                return Err(self.find_overlap(self.some_variable(id)));
             }
             tree.spans[id.index()].0 = position;
             stack.push((id, true));
             if let Layer::Input { variable, .. } = &self.layers[id.index()] {
                 if std::mem::replace(&mut used[variable.index()], true) {
-                    return Err(self.find_overlap());
+                    return Err(self.find_overlap(*variable));
                 }
                 tree.order.push(*variable);
             }
@@ -233,30 +238,29 @@ impl CircuitBuilder {
         Ok(tree)
     }
 
-    /// The first product layer whose inputs share a variable. There is one: some variable was met twice.
-    fn find_overlap(&self) -> CircuitError {
-        let mut scopes: Vec<BTreeSet<VariableId>> = Vec::with_capacity(self.layers.len());
+    /// The first product layer of which two inputs depend on a variable that two of the tree's paths lead to.
+    fn find_overlap(&self, variable: VariableId) -> CircuitError {
+        let mut depends = vec![false; self.layers.len()];
         for (index, layer) in self.layers.iter().enumerate() {
-            let mut scope = BTreeSet::new();
-            if let Layer::Input { variable, .. } = layer {
-                scope.insert(*variable);
+            let is_input = matches!(layer, Layer::Input { variable: v, .. } if *v == variable);
+            let count = layer.inputs().iter().filter(|i| depends[i.index()]).count();
+            if count > 1 {
+                let variable = self.variables[variable.index()].name.clone();
+                return CircuitError::OverlappingScopes { layer: LayerId::new(index), variable };
             }
-            for input in layer.inputs() {
-                for &v in &scopes[input.index()] {
-                    if !scope.insert(v) {
-                        let variable = self.variables[v.index()].name.clone();
-                        return CircuitError::OverlappingScopes {
-                            layer: LayerId::new(index),
-                            variable,
-                        };
-                    }
-                }
-            }
-            scopes.push(scope);
+            depends[index] = is_input || count == 1;
         }
-        unreachable!(
-            "a layer or variable reached twice from one output meets itself at a product layer"
-        )
+        unreachable!("two paths from one output to a variable part at a product layer")
+    }
+
+    /// A variable in the scope of a layer.
+    fn some_variable(&self, mut id: LayerId) -> VariableId {
+        loop {
+            match &self.layers[id.index()] {
+                Layer::Input { variable, .. } => return *variable,
+                layer => id = layer.inputs()[0],
+            }
+        }
     }
 }
 
