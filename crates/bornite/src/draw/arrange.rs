@@ -57,10 +57,10 @@ fn input_rows(cells: &Cells, heights: &[usize]) -> Vec<f64> {
         }
     }
     let mut row = 0.0;
-    steps.iter_mut().for_each(|step| {
+    for step in &mut steps {
         row += *step;
         *step = row;
-    });
+    }
     steps
 }
 

@@ -239,22 +239,15 @@ fn tooltip(drawing: &Drawing<'_>, id: LayerId) -> String {
         circuit.width(id),
         circuit.size(id)
     );
-    match layer {
-        Layer::Input { variable, .. } => {
-            let _ = write!(words, "\n{}", escape(&drawing.labels[variable.index()].line()));
-        }
-        _ => {
-            let scope = circuit.scope(id);
-            let names: Vec<&str> =
-                scope.iter().take(8).map(|&v| circuit.variable(v).name.as_str()).collect();
-            let rest = if scope.len() > 8 { ", …" } else { "" };
-            let _ = write!(
-                words,
-                "\nof {} variables: {}{rest}",
-                scope.len(),
-                escape(&names.join(", "))
-            );
-        }
+    if let Layer::Input { variable, .. } = layer {
+        let _ = write!(words, "\n{}", escape(&drawing.labels[variable.index()].line()));
+    } else {
+        let scope = circuit.scope(id);
+        let names: Vec<&str> =
+            scope.iter().take(8).map(|&v| circuit.variable(v).name.as_str()).collect();
+        let rest = if scope.len() > 8 { ", …" } else { "" };
+        let names = escape(&names.join(", "));
+        let _ = write!(words, "\nof {} variables: {names}{rest}", scope.len());
     }
     if let Some(dependences) = &drawing.dependences {
         words.push_str(match dependences[id.index()] {
