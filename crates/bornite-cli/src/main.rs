@@ -4,6 +4,7 @@
 //! standard error and exit code 2 for bad input, 1 for a question that is answered with no, 0 for everything else.
 
 mod commands;
+mod counts;
 mod files;
 mod image;
 mod output;

@@ -17,7 +17,8 @@ pub(crate) fn json(out: &mut dyn Write, value: &impl Serialize) -> Result<()> {
 pub(crate) fn pairs(out: &mut dyn Write, pairs: &[(&str, String)]) -> io::Result<()> {
     let width = pairs.iter().map(|(name, _)| chars(name)).max().unwrap_or(0);
     for (name, value) in pairs {
-        writeln!(out, "{name}{}  {value}", " ".repeat(width - chars(name)))?;
+        let line = format!("{name}{}  {value}", " ".repeat(width - chars(name)));
+        writeln!(out, "{}", line.trim_end())?;
     }
     Ok(())
 }
@@ -89,6 +90,21 @@ fn chars(text: &str) -> usize {
     text.chars().count()
 }
 
+/// A number with the fewest digits that keep every bit.
+pub(crate) fn number(x: f64) -> String {
+    let text = format!("{x:?}");
+    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
+}
+
+/// exp(log), as a power of ten where it is out of the range of a number.
+pub(crate) fn exp(log: f64) -> String {
+    match log {
+        f64::NEG_INFINITY => "0".to_owned(),
+        log if log.abs() < 700.0 => number(log.exp()),
+        log => format!("about 10^{:.1}", log / std::f64::consts::LN_10),
+    }
+}
+
 /// A count with a comma before every three digits.
 pub(crate) fn grouped(count: u128) -> String {
     let digits = count.to_string();
@@ -130,6 +146,12 @@ mod tests {
 
     #[test]
     fn numbers_read_well() {
+        assert_eq!(number(-0.5), "-0.5");
+        assert_eq!(number(3.0), "3");
+        assert_eq!(number(f64::NEG_INFINITY), "-inf");
+        assert_eq!(exp(f64::NEG_INFINITY), "0");
+        assert_eq!(exp(0.0), "1");
+        assert_eq!(exp(-1000.0 * std::f64::consts::LN_10), "about 10^-1000.0");
         assert_eq!(grouped(0), "0");
         assert_eq!(grouped(999), "999");
         assert_eq!(grouped(1_234_567), "1,234,567");

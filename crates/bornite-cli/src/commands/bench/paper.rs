@@ -1,7 +1,7 @@
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use bornite::circuit::Weights;
 use bornite::ops::{Marginal, OperationError, marginalize, orthonormalize, square};
 use bornite::structure::{Product, RegionTree, Structure};
@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::machine::Machine;
 use super::timing;
+use crate::counts::{Layers, MultiplyAdds};
 use crate::image::{ImageSize, right_half};
 use crate::output::{self, Table, grouped, time};
 
@@ -65,20 +66,6 @@ struct Row {
 }
 
 #[derive(Debug, Serialize)]
-struct Layers {
-    kept: usize,
-    marginalized: usize,
-    mixed: usize,
-}
-
-#[derive(Debug, Serialize)]
-struct MultiplyAdds {
-    ours: u128,
-    paper_bound: u128,
-    squaring: u128,
-}
-
-#[derive(Debug, Serialize)]
 struct Seconds {
     ours: f64,
     /// Building c² once; `None` where it does not fit.
@@ -91,6 +78,13 @@ struct Seconds {
 
 impl Paper {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
+        if self.max_width < WIDTHS[0] {
+            bail!(
+                "--max-width {}: the smallest width that is measured is {}",
+                self.max_width,
+                WIDTHS[0]
+            );
+        }
         let mut rows = Vec::new();
         for product in [Product::Hadamard, Product::Kronecker] {
             for width in WIDTHS.into_iter().filter(|&k| k <= self.max_width) {
@@ -136,16 +130,8 @@ impl Paper {
             width,
             parameters,
             log_marginal,
-            layers: Layers {
-                kept: layers.kept,
-                marginalized: layers.marginalized,
-                mixed: layers.mixed,
-            },
-            multiply_adds: MultiplyAdds {
-                ours: multiply_adds.ours,
-                paper_bound: multiply_adds.paper_bound,
-                squaring: multiply_adds.squaring,
-            },
+            layers: layers.into(),
+            multiply_adds: multiply_adds.into(),
             seconds: Seconds {
                 ours: ours.as_secs_f64(),
                 square: squared.as_ref().map(|s| s.build.as_secs_f64()),

@@ -79,7 +79,7 @@ impl Check {
         properties.log_partition = Some(log_z);
         let residual =
             format!("  layer {} has the largest residual, {:.1e}", report.worst, report.residual);
-        self.write(out, &properties, &residual, &log_z.to_string())
+        self.write(out, &properties, &residual, &output::number(log_z))
     }
 
     fn write(

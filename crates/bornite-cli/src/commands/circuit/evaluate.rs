@@ -47,16 +47,16 @@ impl Evaluate {
             return output::json(out, &answer);
         }
         let entry = |[re, im]: [f64; 2]| match im {
-            0.0 => format!("{re}"),
-            im if im < 0.0 => format!("{re} − {}i", -im),
-            im => format!("{re} + {im}i"),
+            0.0 => output::number(re),
+            im if im < 0.0 => format!("{re:?} − {:?}i", -im),
+            im => format!("{re:?} + {im:?}i"),
         };
         let mut pairs: Vec<(&str, String)> =
             answer.amplitude.iter().map(|&z| ("", entry(z))).collect();
         if let Some(first) = pairs.first_mut() {
             first.0 = "c(x)";
         }
-        pairs.push(("log ‖c(x)‖²", answer.log_abs_squared.to_string()));
+        pairs.push(("log ‖c(x)‖²", output::number(answer.log_abs_squared)));
         output::pairs(out, &pairs)?;
         Ok(())
     }

@@ -6,6 +6,7 @@ use bornite::ops::{self, marginalize};
 use clap::Args;
 use serde::Serialize;
 
+use crate::counts::{Layers, MultiplyAdds};
 use crate::files;
 use crate::output::{self, grouped, plural};
 
@@ -41,32 +42,6 @@ struct Answer {
     multiply_adds: MultiplyAdds,
 }
 
-#[derive(Debug, Serialize)]
-pub(crate) struct Layers {
-    kept: usize,
-    marginalized: usize,
-    mixed: usize,
-}
-
-#[derive(Debug, Serialize)]
-pub(crate) struct MultiplyAdds {
-    ours: u128,
-    paper_bound: u128,
-    squaring: u128,
-}
-
-impl From<ops::LayerCounts> for Layers {
-    fn from(l: ops::LayerCounts) -> Self {
-        Self { kept: l.kept, marginalized: l.marginalized, mixed: l.mixed }
-    }
-}
-
-impl From<ops::MultiplyAdds> for MultiplyAdds {
-    fn from(m: ops::MultiplyAdds) -> Self {
-        Self { ours: m.ours, paper_bound: m.paper_bound, squaring: m.squaring }
-    }
-}
-
 impl Marginal {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
         let circuit = files::load(&self.file)?;
@@ -91,8 +66,8 @@ impl Marginal {
         output::pairs(
             out,
             &[
-                ("log p", answer.log_marginal.to_string()),
-                ("p", answer.log_marginal.exp().to_string()),
+                ("log p", output::number(answer.log_marginal)),
+                ("p", output::exp(answer.log_marginal)),
                 ("", String::new()),
                 ("φ_Y, kept", plural(layers.kept, "layer")),
                 ("φ_Z, marginalized", plural(layers.marginalized, "layer")),

@@ -45,7 +45,7 @@ pub(crate) struct New {
     #[arg(long, default_value_t = 0.0, allow_hyphen_values = true)]
     location: f64,
     /// How wide Hermite and Laguerre functions are.
-    #[arg(long, default_value_t = 1.0)]
+    #[arg(long, default_value_t = 1.0, allow_hyphen_values = true)]
     scale: f64,
     /// The largest width K of inner sum layers.
     #[arg(long, default_value_t = 8)]

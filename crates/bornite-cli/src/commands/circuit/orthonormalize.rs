@@ -42,7 +42,7 @@ impl Orthonormalize {
         if self.json {
             return output::json(out, &Answer { log_partition: result.log_partition });
         }
-        writeln!(out, "log Z  {}", result.log_partition)?;
+        writeln!(out, "log Z  {}", output::number(result.log_partition))?;
         Written::new("wrote the orthonormal circuit to", &result.circuit, &self.output)
             .write(out, false)
     }

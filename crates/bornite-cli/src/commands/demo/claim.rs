@@ -14,7 +14,7 @@ use rand_chacha::ChaCha8Rng;
 use super::Stage;
 use crate::files;
 use crate::image::{ImageSize, right_half};
-use crate::output::{Table, grouped, plural, time};
+use crate::output::{Table, grouped, number, plural, time};
 
 const SIZE: ImageSize = ImageSize { height: 8, width: 8, channels: 1 };
 /// Grey levels, and the width of every layer.
@@ -113,12 +113,7 @@ impl Both {
         ];
         for (name, [naive, ours]) in rows {
             let difference = format!("{:.0e}", (naive.value - ours.value).abs());
-            answers.row([
-                name.to_owned(),
-                naive.value.to_string(),
-                ours.value.to_string(),
-                difference,
-            ]);
+            answers.row([name.to_owned(), number(naive.value), number(ours.value), difference]);
         }
         answers.write(out)?;
 
@@ -142,9 +137,9 @@ impl Both {
 
         writeln!(out)?;
         let layers = &self.marginal.layers;
-        let mut sets = Table::new(2, &["layers", "depend on", "count", "and are"]);
+        let mut sets = Table::new(3, &["layers", "depend on", "and are", "count"]);
         let mut row = |set: &str, scope: &str, count: usize, fate: &str| {
-            sets.row([set, scope, &grouped(count as u128), fate].map(str::to_owned));
+            sets.row([set, scope, fate, &grouped(count as u128)].map(str::to_owned));
         };
         row("φ_Y", "known pixels alone", layers.kept, "evaluated, not squared");
         row("φ_Z", "unknown pixels alone", layers.marginalized, "skipped");
