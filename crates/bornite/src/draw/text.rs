@@ -49,11 +49,11 @@ fn number(x: f64) -> String {
     if x.is_infinite() {
         return if x > 0.0 { "∞" } else { "−∞" }.to_owned();
     }
-    let text = if x != 0.0 && (x.abs() < 1e-3 || x.abs() >= 1e6) {
-        format!("{x:.2e}")
-    } else {
-        let fixed = format!("{x:.4}");
-        fixed.trim_end_matches('0').trim_end_matches('.').to_owned()
+    let trim = |digits: &str| digits.trim_end_matches('0').trim_end_matches('.').to_owned();
+    let is_far = x != 0.0 && (x.abs() < 1e-3 || x.abs() >= 1e6);
+    let text = match format!("{x:.2e}").split_once('e') {
+        Some((digits, power)) if is_far => format!("{}e{power}", trim(digits)),
+        _ => trim(&format!("{x:.4}")),
     };
     text.replace('-', "−")
 }
@@ -108,4 +108,25 @@ pub(super) fn escape(text: &str) -> String {
         }
     }
     escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        for (x, text) in
+            [(0.0, "0"), (10.0, "10"), (-0.123_456, "−0.1235"), (1e-4, "1e−4"), (2.5e7, "2.5e7")]
+        {
+            assert_eq!(number(x), text);
+        }
+    }
+
+    #[test]
+    fn long_names_are_cut() {
+        assert_eq!(fit("short", 16.0), "short");
+        let cut = fit("a name of many, many letters", 6.0);
+        assert!(cut.ends_with('…') && ems(&cut) <= 6.5, "{cut}");
+    }
 }
