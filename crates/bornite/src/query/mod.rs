@@ -131,7 +131,8 @@ impl Query {
     ) -> Result<(), QueryError> {
         check_count(variables, self.evidence.len())?;
         let Some(variable) = variables.get(index) else {
-            return Err(QueryError::Count { expected: variables.len(), found: index + 1 });
+            let found = index.saturating_add(1);
+            return Err(QueryError::Count { expected: variables.len(), found });
         };
         self.evidence[index] = normalize(variable, evidence)?;
         Ok(())
@@ -285,7 +286,7 @@ pub enum QueryError {
         variable: String,
     },
     /// Text that is no query.
-    #[error("{message}, at character {position}:\n  {text}\n  {}^", " ".repeat(position - 1))]
+    #[error("{message}, at character {position}:\n  {text}\n  {}^", " ".repeat(position.saturating_sub(1)))]
     Syntax {
         /// What was expected.
         message: String,
