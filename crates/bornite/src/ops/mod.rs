@@ -22,7 +22,7 @@ pub use square::{Squared, square};
 use crate::circuit::LayerId;
 
 /// The most entries that one matrix made by an operation may have: 2 GiB of complex numbers.
-const MAX_ENTRIES: u128 = 1 << 27;
+pub(crate) const MAX_ENTRIES: u128 = 1 << 27;
 
 /// Why an operation has no answer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
