@@ -1,1 +1,3 @@
+//! The `bornite` command.
+
 fn main() {}

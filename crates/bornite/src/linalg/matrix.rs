@@ -173,9 +173,11 @@ impl<T: Scalar> Matrix<T> {
     pub fn semi_unitary_residual(&self) -> f64 {
         let mut gram = self.times_adjoint(self);
         for i in 0..self.rows {
-            gram[(i, i)] = gram[(i, i)] - T::ONE;
+            gram[(i, i)] -= T::ONE;
         }
-        gram.data.iter().fold(0.0, |max: f64, x| max.max(x.abs2().sqrt()))
+        // Not f64::max, which would hide a NaN.
+        let larger = |max: f64, x: f64| if x <= max { max } else { x };
+        gram.data.iter().map(|x| x.abs2().sqrt()).fold(0.0, larger)
     }
 
     /// The Hermitian part (A + Aᴴ) / 2 of a square matrix.

@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 use std::fmt::Debug;
-use std::ops::{Add, AddAssign, Mul, Neg, Sub};
+use std::ops::{Add, AddAssign, Mul, Neg, Sub, SubAssign};
 
 use num_complex::Complex64;
 
@@ -22,6 +22,7 @@ pub trait Scalar:
     + Mul<Output = Self>
     + Neg<Output = Self>
     + AddAssign
+    + SubAssign
     + 'static
 {
     /// Zero.

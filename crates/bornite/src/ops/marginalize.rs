@@ -232,9 +232,9 @@ fn input_message<T: Scalar>(basis: &Basis, evidence: &Evidence) -> Message<T> {
         }
         Evidence::Unknown if basis.is_orthonormal() => Message::Identity,
         Evidence::Unknown => Message::mixed(basis.gram(), 0),
-        Evidence::In(part) => {
-            let gram: Matrix<T> = basis.gram_over(part);
-            Message::mixed(gram, 0)
-        }
+        Evidence::In(part) => match basis.gram_diagonal_over(part) {
+            Some(diagonal) => Message::Diagonal(diagonal),
+            None => Message::mixed(basis.gram_over(part), 0),
+        },
     }
 }

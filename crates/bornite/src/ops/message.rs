@@ -18,6 +18,8 @@ pub(crate) enum Message<T> {
     Identity,
     /// v vᴴ: no variable is marginalized, and v = ℓ(y).
     Pure(Scaled<Vec<T>>),
+    /// A diagonal matrix: a set of values under indicators, of which there may be very many.
+    Diagonal(Vec<f64>),
     /// A Hermitian positive semidefinite matrix.
     Mixed(Scaled<Matrix<T>>),
 }
@@ -43,6 +45,10 @@ impl<T: Scalar> Message<T> {
                 let m = Matrix::from_fn(width, width, |i, j| v.value[i] * v.value[j].conjugate());
                 Scaled { value: m, exponent: 2 * v.exponent }
             }
+            Message::Diagonal(d) => {
+                let entry = |i, j| if i == j { T::from_real(d[i]) } else { T::ZERO };
+                Scaled { value: Matrix::from_fn(width, width, entry), exponent: 0 }
+            }
             Message::Mixed(m) => m.clone(),
         }
     }
@@ -52,6 +58,7 @@ impl<T: Scalar> Message<T> {
         let (trace, exponent) = match self {
             Message::Identity => (width as f64, 0),
             Message::Pure(v) => (v.value.iter().map(|x| x.abs2()).sum(), 2 * v.exponent),
+            Message::Diagonal(d) => (d.iter().sum(), 0),
             Message::Mixed(m) => (
                 (0..width).map(|i| m.value[(i, i)].to_complex().re).sum::<f64>().max(0.0),
                 m.exponent,
@@ -78,7 +85,7 @@ pub(crate) fn rescale<T: Scalar>(values: &mut [T]) -> i64 {
 
 /// floor(log₂ x) of a positive finite number.
 pub(crate) fn ilogb(x: f64) -> i64 {
-    let exponent = (x.to_bits() >> 52) as i64;
+    let exponent = (x.to_bits() >> 52).cast_signed();
     if exponent == 0 { ilogb(x * exp2(64)) - 64 } else { exponent - 1023 }
 }
 
@@ -116,7 +123,7 @@ pub(crate) fn contract<T: Scalar>(
                 }
                 exponent += v.exponent;
             }
-            Message::Mixed(m) => mixed.push((n + 1, m)),
+            Message::Diagonal(_) | Message::Mixed(_) => mixed.push((n + 1, *message)),
         }
     }
     if dims.len() == 1 {
@@ -124,9 +131,15 @@ pub(crate) fn contract<T: Scalar>(
     }
     exponent *= 2;
     let mut t = b.clone();
-    for (mode, m) in &mixed {
-        t = multiply_mode(&t, &dims, *mode, &m.value, count);
-        exponent += m.exponent;
+    for (mode, message) in &mixed {
+        match message {
+            Message::Diagonal(d) => scale_mode(&mut t, &dims, *mode, d, count),
+            Message::Mixed(m) => {
+                t = multiply_mode(&t, &dims, *mode, &m.value, count);
+                exponent += m.exponent;
+            }
+            _ => unreachable!("only matrices are left"),
+        }
     }
     let rest: usize = dims[1..].iter().product();
     let (t, b) = (Matrix::new(dims[0], rest, t), Matrix::new(dims[0], rest, b));
@@ -156,6 +169,18 @@ fn contract_mode<T: Scalar>(
         }
     }
     out
+}
+
+/// b[…, i, …] d[i] over mode `mode`.
+fn scale_mode<T: Scalar>(b: &mut [T], dims: &[usize], mode: usize, d: &[f64], count: &mut Count) {
+    let after: usize = dims[mode + 1..].iter().product();
+    *count += b.len() as Count;
+    for (n, slab) in b.chunks_exact_mut(after).enumerate() {
+        let factor = d[n % d.len()];
+        for x in slab {
+            *x = x.scale_by(factor);
+        }
+    }
 }
 
 /// Σᵢ b[…, i, …] m[i, i′] over mode `mode`.

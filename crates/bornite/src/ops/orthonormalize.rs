@@ -109,13 +109,17 @@ fn run<T: Scalar>(circuit: &Circuit) -> Result<Orthonormalized, OperationError> 
         }
         let result = match circuit.layer(id) {
             Layer::Input { variable, basis } => {
-                let (orthonormal, l) = basis.orthonormalized();
-                let r = (!basis.is_orthonormal()).then(|| T::matrix_from_complex(&l).into_owned());
-                let width = orthonormal.width();
-                if width == 0 {
-                    return Err(OperationError::ZeroCircuit { layer: id });
-                }
-                let layer = builder.input(*variable, orthonormal);
+                let (layer, r, width) = if basis.is_orthonormal() {
+                    (builder.input(*variable, basis.clone()), None, basis.width())
+                } else {
+                    let (orthonormal, l) = basis.orthonormalized();
+                    let width = orthonormal.width();
+                    if width == 0 {
+                        return Err(OperationError::ZeroCircuit { layer: id });
+                    }
+                    let r = T::matrix_from_complex(&l).into_owned();
+                    (builder.input(*variable, orthonormal), Some(r), width)
+                };
                 Carried { layer, factors: vec![(r, width)], exponent: 0 }
             }
             Layer::Kronecker { .. } => kronecker(&mut builder, inputs),

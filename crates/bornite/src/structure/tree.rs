@@ -97,13 +97,13 @@ impl RegionTree {
         let mut times = vec![0_usize; num_variables];
         for (index, region) in regions.iter().enumerate() {
             match region {
-                Region::Variable(v) => match times.get_mut(*v) {
-                    Some(t) => *t += 1,
-                    None => {
+                Region::Variable(v) => {
+                    let Some(t) = times.get_mut(*v) else {
                         let (variable, last) = (*v, num_variables - 1);
                         return Err(TreeError::Variable { variable, times: 1, last });
-                    }
-                },
+                    };
+                    *t += 1;
+                }
                 Region::Split(parts) if parts.len() < 2 => {
                     return Err(TreeError::TooFewParts { region: index, parts: parts.len() });
                 }
@@ -145,7 +145,7 @@ impl RegionTree {
     /// # Panics
     /// If there are no variables.
     pub fn balanced(num_variables: usize) -> Self {
-        Self::halved((0..num_variables).collect())
+        Self::halved(&(0..num_variables).collect::<Vec<_>>())
     }
 
     /// Halves of halves of a random order of the variables.
@@ -155,10 +155,10 @@ impl RegionTree {
     pub fn random(num_variables: usize, rng: &mut impl Rng) -> Self {
         let mut order: Vec<usize> = (0..num_variables).collect();
         order.shuffle(rng);
-        Self::halved(order)
+        Self::halved(&order)
     }
 
-    fn halved(order: Vec<usize>) -> Self {
+    fn halved(order: &[usize]) -> Self {
         fn halve(b: &mut TreeBuilder, order: &[usize]) -> usize {
             if let [v] = order {
                 return b.variable(*v);
@@ -169,7 +169,7 @@ impl RegionTree {
         }
         let mut b = TreeBuilder::default();
         assert!(!order.is_empty(), "a region tree needs at least one variable");
-        halve(&mut b, &order);
+        halve(&mut b, order);
         b.finish(order.len())
     }
 
