@@ -1,0 +1,6 @@
+//! Everything that the library computes, against sums and quadratures over the definition.
+
+mod laws;
+mod limits;
+mod oracle;
+mod world;
