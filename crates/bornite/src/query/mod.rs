@@ -3,6 +3,7 @@
 mod parse;
 
 use crate::basis::Part;
+use crate::circuit::LayerId;
 use crate::domain::{Domain, Variable};
 
 /// What is known of one variable.
@@ -284,6 +285,19 @@ pub enum QueryError {
     OtherVariables {
         /// The first variable that it does not fit.
         variable: String,
+    },
+    /// A matrix on the way to the answer would not fit in memory.
+    #[error(
+        "layer {layer}: the query would take a matrix of {entries} entries, more than the {limit} allowed; \
+             use smaller widths"
+    )]
+    TooLarge {
+        /// The layer.
+        layer: LayerId,
+        /// How many entries the matrix would have.
+        entries: u128,
+        /// The most that is allowed.
+        limit: u128,
     },
     /// Text that is no query.
     #[error("{message}, at character {position}:\n  {text}\n  {}^", " ".repeat(position.saturating_sub(1)))]
