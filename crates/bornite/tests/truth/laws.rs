@@ -34,7 +34,7 @@ fn recipes() -> impl Strategy<Value = Recipe> {
 /// Every run draws the same circuits. `PROPTEST_CASES=5000` draws more of them, `PROPTEST_RNG_SEED=7` others.
 fn config() -> ProptestConfig {
     let default = ProptestConfig::default();
-    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { default.cases } else { 96 };
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { default.cases } else { 400 };
     let rng_seed = match default.rng_seed {
         RngSeed::Random => RngSeed::Fixed(1),
         fixed @ RngSeed::Fixed(_) => fixed,
@@ -216,7 +216,9 @@ fn summing_a_marginal_over_a_variable_gives_the_smaller_marginal() {
             let (whole, peak) = with(Evidence::Unknown);
             let sum: f64 = values.iter().map(|p| p.0).sum();
             let scale = peak + values.iter().map(|p| p.1).sum::<f64>();
-            tally.check((sum, whole), (case.steps(), scale), || format!("{}\n{query:?}", case.world));
+            tally.check((sum, whole), (case.steps(), scale), || {
+                format!("{}\n{query:?}", case.world)
+            });
             query.set(case.circuit.variables(), n, before).unwrap();
         }
     });
@@ -259,7 +261,8 @@ fn square_and_marginalize_agree() {
         for _ in 0..4 {
             let query = case.query();
             let literal = squared.log_unnormalized_marginal(&query).unwrap() - case.log_partition;
-            let gram = log_unnormalized_marginal(&case.circuit, &query).unwrap() - case.log_partition;
+            let gram =
+                log_unnormalized_marginal(&case.circuit, &query).unwrap() - case.log_partition;
             let ours = case.marginal(&query);
             let tolerance = (case.steps(), case.peak(&query) * case.condition());
             let about = || format!("{}\n{query:?}", case.world);
@@ -327,8 +330,7 @@ fn check_multiply_adds(
             layer @ (Layer::Hadamard { inputs } | Layer::Kronecker { inputs }) => {
                 let n = inputs.len() as u128;
                 let widths = inputs.iter().map(width);
-                let product =
-                    if layer.kind() == "hadamard" { k } else { widths.product::<u128>() };
+                let product = if layer.kind() == "hadamard" { k } else { widths.product::<u128>() };
                 assert_eq!(product, k);
                 (n * k, n * k * k)
             }

@@ -37,7 +37,7 @@ fn finite_domains_by_enumeration() {
         "finite, orthonormalize pointwise",
     ]);
     for variables in 1..=6 {
-        for seed in 0..[60, 60, 40, 25, 8, 4][variables - 1] {
+        for seed in 0..[100, 200, 200, 100, 30, 10][variables - 1] {
             check(&Recipe::finite(seed, variables).make(), &mut tallies);
         }
     }
@@ -53,13 +53,13 @@ fn continuous_domains_by_quadrature() {
         "continuous, marginalize",
         "continuous, orthonormalize pointwise",
     ]);
-    for (variables, count) in [(1, 80), (2, 40), (3, 12)] {
+    for (variables, count) in [(1, 200), (2, 150), (3, 40)] {
         let worlds = (0..).map(|seed| Recipe::continuous(seed, variables).make());
         for world in worlds.filter(|w| Truth::cost(w) <= MAX_POINTS).take(count) {
             check(&world, &mut tallies);
         }
     }
-    for seed in 0..20 {
+    for seed in 0..100 {
         let world = Recipe { domains: Domains::Any, ..Recipe::finite(seed, 3) }.make();
         if Truth::cost(&world) <= MAX_POINTS {
             check(&world, &mut tallies);

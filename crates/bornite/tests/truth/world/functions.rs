@@ -176,9 +176,7 @@ fn fourier(n: usize, turns: f64, form: FourierForm) -> Complex64 {
         _ if n == 0 => Complex64::ONE,
         FourierForm::Real if n % 2 == 1 => (2_f64.sqrt() * angle.cos()).into(),
         FourierForm::Real => (2_f64.sqrt() * angle.sin()).into(),
-        FourierForm::Complex => {
-            Complex64::from_polar(1.0, if n % 2 == 1 { angle } else { -angle })
-        }
+        FourierForm::Complex => Complex64::from_polar(1.0, if n % 2 == 1 { angle } else { -angle }),
     }
 }
 
@@ -233,7 +231,9 @@ fn panels(cuts: &[f64], step: f64, n: usize) -> Vec<(f64, f64)> {
 
 /// The n nodes and weights of Gauss on [−1, 1]: Newton's iteration on Pₙ.
 fn gauss(n: usize) -> Vec<(f64, f64)> {
-    let derivative = |t: f64| n as f64 * (t * legendre_recursive(n, t) - legendre_recursive(n - 1, t)) / (t * t - 1.0);
+    let derivative = |t: f64| {
+        n as f64 * (t * legendre_recursive(n, t) - legendre_recursive(n - 1, t)) / (t * t - 1.0)
+    };
     (0..n)
         .map(|i| {
             let mut t = (PI * (i as f64 + 0.75) / (n as f64 + 0.5)).cos();

@@ -71,16 +71,6 @@ impl World {
         b.build(output).unwrap_or_else(|e| panic!("{e}\n{self}"))
     }
 
-    /// The width of a layer.
-    pub(crate) fn width(&self, node: &Node) -> usize {
-        match node {
-            Node::Input { variable } => self.functions[*variable].width(),
-            Node::Hadamard(inputs) => self.width(&inputs[0]),
-            Node::Kronecker(inputs) => inputs.iter().map(|n| self.width(n)).product(),
-            Node::Sum { weight, .. } => self.weights[*weight].rows,
-        }
-    }
-
     /// c(x), by the definition, from the input functions' values.
     pub(crate) fn evaluate(&self, inputs: &[&[Complex64]]) -> Vec<Complex64> {
         self.value(&self.root, &|v| inputs[v].to_vec(), &|z| z)
@@ -116,14 +106,16 @@ impl World {
                 let mut product = vec![Complex64::ONE];
                 for n in inputs {
                     let next = self.value(n, input, entry);
-                    product = product.iter().flat_map(|a| next.iter().map(move |b| a * b)).collect();
+                    product =
+                        product.iter().flat_map(|a| next.iter().map(move |b| a * b)).collect();
                 }
                 product
             }
             Node::Sum { weight, input: below } => {
                 let v = self.value(below, input, entry);
                 let w = &self.weights[*weight];
-                let row = |i: usize| (0..w.cols).map(|j| entry(w.data[i * w.cols + j]) * v[j]).sum();
+                let row =
+                    |i: usize| (0..w.cols).map(|j| entry(w.data[i * w.cols + j]) * v[j]).sum();
                 (0..w.rows).map(row).collect()
             }
         }

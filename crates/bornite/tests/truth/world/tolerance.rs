@@ -8,13 +8,19 @@ use bornite::circuit::Layer;
 /// The number of roundings on the way to one output: over all layers, the products and sums behind one entry.
 pub(crate) fn layer_steps(circuit: &Circuit) -> f64 {
     let steps = |layer: &Layer| match layer {
-        // Recurrences of input functions lose a few more digits than a product.
-        Layer::Input { basis, .. } => 4 * basis.width(),
+        Layer::Input { basis, .. } => {
+            let is_finite = basis.natural_domain().num_values().is_some();
+            // Functions of a real number are recurrences, and their integrals quadratures, on both sides.
+            if is_finite { basis.width() } else { 16 + 4 * basis.width() }
+        }
         Layer::Hadamard { inputs } | Layer::Kronecker { inputs } => inputs.len(),
         Layer::Sum { input, .. } => circuit.width(*input),
     };
-    circuit.layers().iter().map(|l| steps(l) as f64).sum()
+    LOG_STEPS + circuit.layers().iter().map(|l| steps(l) as f64).sum::<f64>()
 }
+
+/// Taking the log of the answer and its exponential again.
+const LOG_STEPS: f64 = 8.0;
 
 /// Compares numbers with a tolerance of ε · steps · scale, and keeps the largest error relative to it.
 #[derive(Debug)]

@@ -88,11 +88,15 @@ impl Truth {
     pub(crate) fn new(world: &World) -> Self {
         let axes = axes(world);
         let cells = CELLS.pow(axes.len() as u32);
-        let mut truth =
-            Self { sums: vec![Sum::default(); cells], magnitudes: vec![Sum::default(); cells], axes };
+        let mut truth = Self {
+            sums: vec![Sum::default(); cells],
+            magnitudes: vec![Sum::default(); cells],
+            axes,
+        };
         let mut at = vec![0; truth.axes.len()];
         'points: loop {
-            let nodes: Vec<&GridNode> = at.iter().zip(&truth.axes).map(|(&n, a)| &a.nodes[n]).collect();
+            let nodes: Vec<&GridNode> =
+                at.iter().zip(&truth.axes).map(|(&n, a)| &a.nodes[n]).collect();
             let inputs: Vec<&[Complex64]> = nodes.iter().map(|n| n.values.as_slice()).collect();
             let weight: f64 = nodes.iter().map(|n| n.weight).product();
             let cell = nodes.iter().fold(0, |cell, n| CELLS * cell + n.cell);
@@ -130,7 +134,8 @@ impl Truth {
     pub(crate) fn overall_magnitude(&self, knowledge: &[Knowledge]) -> f64 {
         let peaks = self.axes.iter().zip(knowledge);
         let peak = |(a, k): (&Axis, &Knowledge)| if *k == Knowledge::Value { a.peak } else { 1.0 };
-        self.magnitude(&vec![Knowledge::Unknown; self.axes.len()]) * peaks.map(peak).product::<f64>()
+        self.magnitude(&vec![Knowledge::Unknown; self.axes.len()])
+            * peaks.map(peak).product::<f64>()
     }
 
     /// The point of all values.
