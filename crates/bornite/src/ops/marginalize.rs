@@ -125,6 +125,9 @@ fn finish<T: Scalar>(message: &Message<T>, width: usize) -> f64 {
 /// How each layer depends on the query: in φ_Y, φ_Z or φ_YZ.
 ///
 /// Cost: linear in the layers and variables.
+///
+/// # Panics
+/// If the query has another number of variables; [`Query::check`] tells.
 pub fn dependences(circuit: &Circuit, query: &Query) -> Vec<Dependence> {
     let evidence = query.evidence();
     // Prefix counts over the variable order: how many have a value, how many are unknown.

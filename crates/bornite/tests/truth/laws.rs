@@ -371,3 +371,38 @@ fn layer_bound(circuit: &Circuit, id: bornite::LayerId, dependence: Dependence) 
         (layer, Dependence::Mixed) => layer.inputs().len() as u128 * k * k,
     }
 }
+
+/// The table of costs: a sum of K outputs over ℓ₁ ⊗ ℓ₂ of widths K, for every pair of messages.
+#[test]
+fn multiply_adds_are_those_of_the_table() {
+    let k = 4_u128;
+    let mut b = bornite::CircuitBuilder::new();
+    let inputs: Vec<bornite::LayerId> = (0..2)
+        .map(|n| {
+            let x = b.variable(format!("x{n}"), Domain::Interval(0.0, 1.0));
+            b.input(x, bornite::Basis::legendre(4, 0.0, 1.0).unwrap())
+        })
+        .collect();
+    let product = b.kronecker(inputs);
+    let weight = bornite::linalg::Matrix::from_fn(4, 16, |i, j| f64::from(u8::from(j == 5 * i)));
+    let output = b.sum(product, weight);
+    let circuit = orthonormalize(&b.build(output).unwrap()).unwrap().circuit;
+    for (query, inputs, sum) in [
+        ("x0=0.3, x1=0.4", 2, k.pow(3) + k.pow(2)),
+        ("x0=0.3", 1, 2 * k.pow(3)),
+        ("x0=0.3, x1 in [0, 0.5)", 2, 3 * k.pow(3)),
+        ("x0 in [0, 0.5)", 1, 2 * k.pow(4)),
+        ("x0 in [0, 0.5), x1 in [0, 0.5)", 2, 3 * k.pow(4)),
+        ("", 0, 0),
+    ] {
+        for query in
+            [query.to_owned(), query.replace("x0", "y").replace("x1", "x0").replace('y', "x1")]
+        {
+            let parsed = Query::parse(circuit.variables(), &query).unwrap();
+            let counted = marginalize(&circuit, &parsed).unwrap().multiply_adds;
+            assert_eq!(counted.ours, inputs * k + sum, "{query}");
+            // An input is 4 squared, the product 2 · 16 squared, the sum 64 squared.
+            assert_eq!(counted.squaring, 2 * 16 + 2 * 256 + 64 * 64);
+        }
+    }
+}

@@ -413,18 +413,3 @@ fn products_too_wide_to_square_are_an_error() {
         other => panic!("{other:?}"),
     }
 }
-
-#[test]
-fn haar_circuits_are_orthonormal() {
-    for r in 1..4 {
-        for weights in [Weights::Haar, Weights::RealHaar] {
-            for product in [Product::Kronecker, Product::Hadamard] {
-                let tree = RegionTree::image(3, 3, 1);
-                let structure = Structure::new(tree, binary).width(4).output_width(r);
-                let c = structure.product(product).build(weights, &mut rng(r as u64)).unwrap();
-                let report = check_orthonormality(&c);
-                assert!(report.holds(), "{r} {weights:?} {product:?}: {report:?}");
-            }
-        }
-    }
-}

@@ -4,4 +4,5 @@ mod errors;
 mod laws;
 mod limits;
 mod oracle;
+mod structures;
 mod world;

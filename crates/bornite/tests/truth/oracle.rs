@@ -126,3 +126,69 @@ fn pointwise(world: &World, truth: &Truth, tallies: &mut Tallies) {
         tallies.pointwise.check((error, 0.0), (steps, overall), about);
     }
 }
+
+/// What the random circuits of the tests above are made of. A generator that stops to make something fails here.
+#[test]
+fn the_random_circuits_are_of_every_kind() {
+    let mut seen = std::collections::BTreeMap::<String, usize>::new();
+    let mut note = |what: String| *seen.entry(what).or_default() += 1;
+    let finite = (0..400).map(|seed| Recipe::finite(seed / 4, 1 + seed as usize % 4).make());
+    let continuous = (0..150).map(|seed| Recipe::continuous(seed, 2).make());
+    for world in finite.chain(continuous) {
+        for functions in &world.functions {
+            let text = format!("{functions:?}");
+            note(text.split([' ', '(']).next().unwrap().to_owned());
+            for part in ["form: Real", "form: Complex", "circle: true", "circle: false"] {
+                if text.contains(part) {
+                    note(part.to_owned());
+                }
+            }
+        }
+        let c = world.circuit();
+        note(format!("real: {}", c.is_real()));
+        note(format!("output {}", c.layer(c.output()).kind()));
+        note(format!("r > 1: {}", c.width(c.output()) > 1));
+        let sums = c.layers().iter().filter(|l| l.kind() == "sum").count();
+        note(format!("shared: {}", sums > c.weights().len()));
+        for id in c.layer_ids() {
+            let layer = c.layer(id);
+            for input in layer.inputs() {
+                note(format!("{} under {}", c.layer(*input).kind(), layer.kind()));
+            }
+            match layer.kind() {
+                "sum" => note(format!("expands: {}", c.width(id) > c.width(layer.inputs()[0]))),
+                "input" => {}
+                kind => note(format!("{kind} of {}", layer.inputs().len())),
+            }
+        }
+        let Ok(orthonormal) = orthonormalize(&c) else { continue };
+        let o = &orthonormal.circuit;
+        note(format!("hadamard kept: {}", o.layers().iter().any(|l| l.kind() == "hadamard")));
+    }
+    let yes_and_no = ["real", "r > 1", "shared", "expands", "hadamard kept", "circle"];
+    let products = ["hadamard", "kronecker"];
+    let kinds = ["input", "sum", "hadamard", "kronecker"];
+    let expected = (yes_and_no.iter().flat_map(|w| [format!("{w}: true"), format!("{w}: false")]))
+        .chain(products.iter().flat_map(|p| (2..=4).map(move |n| format!("{p} of {n}"))))
+        .chain(kinds.iter().flat_map(|a| {
+            ["sum", "hadamard", "kronecker"].iter().map(move |b| format!("{a} under {b}"))
+        }))
+        .chain(kinds.map(|k| format!("output {k}")))
+        .chain(
+            [
+                "Indicator",
+                "Table",
+                "Fourier",
+                "Legendre",
+                "Laguerre",
+                "Hermite",
+                "Gaussian",
+                "BSpline",
+            ]
+            .map(str::to_owned),
+        )
+        .chain(["form: Real", "form: Complex"].map(str::to_owned));
+    for what in expected {
+        assert!(seen.get(&what).is_some_and(|&n| n >= 3), "too few: {what} in {seen:#?}");
+    }
+}

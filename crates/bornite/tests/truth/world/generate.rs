@@ -218,6 +218,9 @@ impl Generator {
 
     fn entries(&mut self, rows: usize, cols: usize) -> Entries {
         let is_real = !self.recipe.is_complex || self.chance(0.3);
+        if rows <= cols && self.chance(0.25) {
+            return self.selection(rows, cols, is_real);
+        }
         let mut data: Vec<Complex64> = (0..rows * cols).map(|_| self.number(is_real)).collect();
         if rows > 1 && self.chance(0.25) {
             // The last row is a multiple of the first: the rank is too small.
@@ -230,6 +233,18 @@ impl Generator {
             for i in 0..rows {
                 data[i * cols] = Complex64::ZERO;
             }
+        }
+        Entries { rows, cols, data, is_real }
+    }
+    /// Rows of a permutation matrix, with signs or phases: exactly semi-unitary.
+    fn selection(&mut self, rows: usize, cols: usize, is_real: bool) -> Entries {
+        let mut order: Vec<usize> = (0..cols).collect();
+        order.shuffle(&mut self.rng);
+        let mut data = vec![Complex64::ZERO; rows * cols];
+        for i in 0..rows {
+            let sign = if self.chance(0.5) { 1.0 } else { -1.0 };
+            data[i * cols + order[i]] =
+                if is_real { Complex64::new(sign, 0.0) } else { Complex64::new(0.0, sign) };
         }
         Entries { rows, cols, data, is_real }
     }
