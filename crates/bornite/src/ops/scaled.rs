@@ -39,7 +39,7 @@ pub(crate) fn product<T: Scalar>(factors: impl IntoIterator<Item = T>) -> Scaled
     let mut product = Scaled { value: T::ONE, exponent: 0 };
     for mut x in factors {
         product.exponent += tame(std::slice::from_mut(&mut x));
-        product.value = product.value * x;
+        product.value *= x;
         product.exponent += tame(std::slice::from_mut(&mut product.value));
     }
     product
@@ -58,7 +58,7 @@ pub(crate) fn align<T: Scalar>(values: Vec<Scaled<T>>) -> Scaled<Vec<T>> {
 
 /// floor(log₂ x) of a positive finite number.
 fn ilogb(x: f64) -> i64 {
-    let exponent = (x.to_bits() >> 52) as i64;
+    let exponent = (x.to_bits() >> 52).cast_signed();
     if exponent == 0 { ilogb(x * exp2(64)) - 64 } else { exponent - 1023 }
 }
 
@@ -72,7 +72,7 @@ fn ldexp<T: Scalar>(x: T, e: i64) -> T {
 
 /// 2^e for e in the normal range.
 fn exp2(e: i64) -> f64 {
-    f64::from_bits(((e + 1023) as u64) << 52)
+    f64::from_bits((e + 1023).cast_unsigned() << 52)
 }
 
 fn max_part<T: Scalar>(values: &[T]) -> f64 {

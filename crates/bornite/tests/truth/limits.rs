@@ -29,7 +29,7 @@ fn binary(n: usize) -> (Variable, Basis) {
 struct Logged(Vec<Complex64>, i32);
 
 impl Logged {
-    fn new(v: Vec<Complex64>, exponent: i32) -> Self {
+    fn new(v: &[Complex64], exponent: i32) -> Self {
         let norm = v.iter().map(Complex64::norm_sqr).sum::<f64>().sqrt();
         let taken = norm.log2().floor() as i32;
         Self(v.iter().map(|z| z * 2_f64.powi(-taken)).collect(), exponent + taken)
@@ -50,19 +50,19 @@ fn log_density(circuit: &Circuit, x: &[f64]) -> f64 {
                 let (w, v) =
                     (circuit.weight(*weight).to_matrix::<Complex64>(), &values[input.index()]);
                 let row = |i: usize| (0..w.cols()).map(|j| w[(i, j)] * v.0[j]).sum();
-                Logged::new((0..w.rows()).map(row).collect(), v.1)
+                Logged::new(&(0..w.rows()).map(row).collect::<Vec<_>>(), v.1)
             }
             Layer::Hadamard { inputs } | Layer::Kronecker { inputs } => {
                 let is_hadamard = layer.kind() == "hadamard";
                 let mut product =
                     Logged(values[inputs[0].index()].0.clone(), values[inputs[0].index()].1);
                 for next in inputs[1..].iter().map(|i| &values[i.index()]) {
-                    let entries = if is_hadamard {
+                    let entries: Vec<Complex64> = if is_hadamard {
                         product.0.iter().zip(&next.0).map(|(a, b)| a * b).collect()
                     } else {
                         product.0.iter().flat_map(|a| next.0.iter().map(move |b| a * b)).collect()
                     };
-                    product = Logged::new(entries, product.1 + next.1);
+                    product = Logged::new(&entries, product.1 + next.1);
                 }
                 product
             }

@@ -106,7 +106,7 @@ impl Functions {
             }
             Functions::Hermite { location, scale, .. } => {
                 let t = (x - location) / scale;
-                let norm = |n: usize| (2_f64.powi(n as i32) * factorial(n) * PI.sqrt()).sqrt();
+                let norm = |n: usize| (power(2.0, n) * factorial(n) * PI.sqrt()).sqrt();
                 real(&|n| hermite(n, t) * (-t * t / 2.0).exp() / norm(n) / scale.sqrt())
             }
             Functions::Gaussian(components) => real(&|n| {
@@ -161,6 +161,10 @@ impl Functions {
     }
 }
 
+fn power(t: f64, n: usize) -> f64 {
+    std::iter::repeat_n(t, n).product()
+}
+
 fn factorial(n: usize) -> f64 {
     (1..=n).map(|k| k as f64).product()
 }
@@ -182,22 +186,20 @@ fn fourier(n: usize, turns: f64, form: FourierForm) -> Complex64 {
 
 /// Pₙ(t) = 2⁻ⁿ Σ C(n, k)² (t − 1)^(n−k) (t + 1)^k.
 fn legendre(n: usize, t: f64) -> f64 {
-    let term = |k: usize| {
-        binomial(n, k).powi(2) * (t - 1.0).powi((n - k) as i32) * (t + 1.0).powi(k as i32)
-    };
-    (0..=n).map(term).sum::<f64>() / 2_f64.powi(n as i32)
+    let term = |k: usize| binomial(n, k).powi(2) * power(t - 1.0, n - k) * power(t + 1.0, k);
+    (0..=n).map(term).sum::<f64>() / power(2.0, n)
 }
 
 /// Lₙ(t) = Σ C(n, k) (−t)^k / k!.
 fn laguerre(n: usize, t: f64) -> f64 {
-    (0..=n).map(|k| binomial(n, k) * (-t).powi(k as i32) / factorial(k)).sum()
+    (0..=n).map(|k| binomial(n, k) * power(-t, k) / factorial(k)).sum()
 }
 
 /// Hₙ(t) = n! Σ (−1)^m (2t)^(n−2m) / (m! (n − 2m)!).
 fn hermite(n: usize, t: f64) -> f64 {
     let term = |m: usize| {
         let sign = if m.is_multiple_of(2) { 1.0 } else { -1.0 };
-        sign * (2.0 * t).powi((n - 2 * m) as i32) / (factorial(m) * factorial(n - 2 * m))
+        sign * power(2.0 * t, n - 2 * m) / (factorial(m) * factorial(n - 2 * m))
     };
     factorial(n) * (0..=n / 2).map(term).sum::<f64>()
 }

@@ -38,7 +38,7 @@ pub(crate) struct Recipe {
 impl Recipe {
     pub(crate) fn finite(seed: u64, variables: usize) -> Self {
         let output = [1, 1, 2, 3, 0][seed as usize % 5];
-        let is_complex = seed % 3 != 0;
+        let is_complex = !seed.is_multiple_of(3);
         let (functions, width) = (4, 1 + seed as usize % 4);
         Self { seed, variables, functions, width, output, is_complex, domains: Domains::Finite }
     }

@@ -6,7 +6,7 @@ use bornite::{Circuit, Domain, Evidence, Query};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::World;
+use super::{Functions, World};
 
 /// What a query knows of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,12 +116,18 @@ impl Truth {
 
     /// ∫ ‖c‖² over what is known.
     pub(crate) fn marginal(&self, knowledge: &[Knowledge]) -> f64 {
-        self.total(&self.sums, knowledge)
+        total(&self.sums, knowledge)
     }
 
-    /// The same integral with absolute values all the way: what rounding errors are relative to.
+    /// The same integral with absolute values all the way: what rounding errors are relative to. An interval counts as the
+    /// whole domain, since the rounding of its ends does not shrink with its length.
     pub(crate) fn magnitude(&self, knowledge: &[Knowledge]) -> f64 {
-        self.total(&self.magnitudes, knowledge)
+        let whole = |(axis, &k): (&Axis, &Knowledge)| match (&axis.part, k) {
+            (Part::Interval { .. }, Knowledge::Part) => Knowledge::Unknown,
+            _ => k,
+        };
+        let knowledge: Vec<Knowledge> = self.axes.iter().zip(knowledge).map(whole).collect();
+        total(&self.magnitudes, &knowledge)
     }
 
     /// Z.
@@ -156,26 +162,27 @@ impl Truth {
         }
         query
     }
+}
 
-    fn total(&self, sums: &[Sum], knowledge: &[Knowledge]) -> f64 {
-        let mut sum = Sum::default();
-        for (index, cell) in sums.iter().enumerate() {
-            let mut rest = index;
-            let is_in = knowledge.iter().rev().all(|k| {
-                let cell = rest % CELLS;
-                rest /= CELLS;
-                match k {
-                    Knowledge::Value => cell == 0,
-                    Knowledge::Part => cell == 1,
-                    Knowledge::Unknown => cell != 0,
-                }
-            });
-            if is_in {
-                sum.add(cell.value());
+/// The sum over all cells that this knowledge allows.
+fn total(sums: &[Sum], knowledge: &[Knowledge]) -> f64 {
+    let mut sum = Sum::default();
+    for (index, cell) in sums.iter().enumerate() {
+        let mut rest = index;
+        let is_in = knowledge.iter().rev().all(|k| {
+            let cell = rest % CELLS;
+            rest /= CELLS;
+            match k {
+                Knowledge::Value => cell == 0,
+                Knowledge::Part => cell == 1,
+                Knowledge::Unknown => cell != 0,
             }
+        });
+        if is_in {
+            sum.add(cell.value());
         }
-        sum.value()
     }
+    sum.value()
 }
 
 fn axes(world: &World) -> Vec<Axis> {
@@ -185,46 +192,9 @@ fn axes(world: &World) -> Vec<Axis> {
 
 fn axis(world: &World, variable: usize, rng: &mut ChaCha8Rng) -> Axis {
     let functions = &world.functions[variable];
-    let domain = functions.domain();
-    let mut grid: Vec<(f64, f64, usize)> = Vec::new();
-    let (value, part) = match domain {
-        Domain::Finite(v) => {
-            let value = rng.random_range(0..v) as f64;
-            let is_in: Vec<bool> = (0..v).map(|_| rng.random::<bool>()).collect();
-            let values: Vec<usize> = (0..v).filter(|&x| is_in[x]).collect();
-            grid.extend((0..v).map(|x| (x as f64, 1.0, if is_in[x] { 1 } else { 2 })));
-            (value, Part::Values(values))
-        }
-        _ => {
-            let (first, last) = functions.reach();
-            // Not so far out that every function is zero there.
-            let middle = |t: f64| {
-                let (a, b) = match domain {
-                    Domain::HalfLine(a) => (a, a + (last - a) / 10.0),
-                    Domain::Real => (first * 0.75 + last * 0.25, first * 0.25 + last * 0.75),
-                    _ => (first, last),
-                };
-                a + t * (b - a)
-            };
-            let (mut low, mut high) = (middle(rng.random()), middle(rng.random()));
-            if low > high {
-                (low, high) = (high, low);
-            }
-            match rng.random_range(0..6) {
-                0 => low = f64::NEG_INFINITY,
-                1 => high = f64::INFINITY,
-                2 => low = domain.bounds().0,
-                3 => high = domain.bounds().1,
-                _ => {}
-            }
-            let mut take = |from: f64, to: f64, cell: usize| {
-                grid.extend(functions.grid(from, to).into_iter().map(|(x, w)| (x, w, cell)));
-            };
-            take(f64::NEG_INFINITY, low, 2);
-            take(low, high, 1);
-            take(high, f64::INFINITY, 2);
-            (middle(rng.random()), Part::Interval { low, high })
-        }
+    let (value, part, mut grid) = match functions.domain() {
+        Domain::Finite(v) => finite(v, rng),
+        _ => continuous(functions, rng),
     };
     grid.push((value, 1.0, 0));
     let nodes: Vec<GridNode> = (grid.into_iter())
@@ -232,4 +202,43 @@ fn axis(world: &World, variable: usize, rng: &mut ChaCha8Rng) -> Axis {
         .collect();
     let peak = functions.at(value).iter().map(Complex64::norm_sqr).sum::<f64>().max(1.0);
     Axis { value, part, nodes, peak }
+}
+
+/// A point, its weight and its cell.
+type Point = (f64, f64, usize);
+
+fn finite(v: usize, rng: &mut ChaCha8Rng) -> (f64, Part, Vec<Point>) {
+    let value = rng.random_range(0..v) as f64;
+    let is_in: Vec<bool> = (0..v).map(|_| rng.random::<bool>()).collect();
+    let values: Vec<usize> = (0..v).filter(|&x| is_in[x]).collect();
+    let grid = (0..v).map(|x| (x as f64, 1.0, if is_in[x] { 1 } else { 2 })).collect();
+    (value, Part::Values(values), grid)
+}
+
+fn continuous(functions: &Functions, rng: &mut ChaCha8Rng) -> (f64, Part, Vec<Point>) {
+    let domain = functions.domain();
+    let (first, last) = functions.reach();
+    // Not so far out that every function is zero there.
+    let (a, b) = match domain {
+        Domain::HalfLine(a) => (a, a + (last - a) / 10.0),
+        Domain::Real => (first * 0.75 + last * 0.25, first * 0.25 + last * 0.75),
+        _ => (first, last),
+    };
+    let mut draw = || a + rng.random::<f64>() * (b - a);
+    let (value, mut low, mut high) = (draw(), draw(), draw());
+    if low > high {
+        (low, high) = (high, low);
+    }
+    match rng.random_range(0..6) {
+        0 => low = f64::NEG_INFINITY,
+        1 => high = f64::INFINITY,
+        2 => low = domain.bounds().0,
+        3 => high = domain.bounds().1,
+        _ => {}
+    }
+    let cells = [(f64::NEG_INFINITY, low, 2), (low, high, 1), (high, f64::INFINITY, 2)];
+    let grid = cells.into_iter().flat_map(|(from, to, cell)| {
+        functions.grid(from, to).into_iter().map(move |(x, weight)| (x, weight, cell))
+    });
+    (value, Part::Interval { low, high }, grid.collect())
 }
