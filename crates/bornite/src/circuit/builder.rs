@@ -151,6 +151,9 @@ impl CircuitBuilder {
             }
             widths.push(width);
         }
+        if let Some(index) = checked.iter().position(|&c| !c) {
+            return Err(CircuitError::UnusedWeight { weight: WeightId::new(index) });
+        }
         Ok(widths)
     }
 
@@ -212,13 +215,13 @@ impl CircuitBuilder {
                 continue;
             }
             if std::mem::replace(&mut reached[id.index()], true) {
-                return Err(self.find_overlap(self.some_variable(id)));
+                return Err(self.overlap(self.any_variable(id)));
             }
             tree.spans[id.index()].0 = position;
             stack.push((id, true));
             if let Layer::Input { variable, .. } = &self.layers[id.index()] {
                 if std::mem::replace(&mut used[variable.index()], true) {
-                    return Err(self.find_overlap(*variable));
+                    return Err(self.overlap(*variable));
                 }
                 tree.order.push(*variable);
             }
@@ -238,23 +241,28 @@ impl CircuitBuilder {
         Ok(tree)
     }
 
-    /// The first product layer of which two inputs depend on a variable that two of the tree's paths lead to.
-    fn find_overlap(&self, variable: VariableId) -> CircuitError {
-        let mut depends = vec![false; self.layers.len()];
+    /// The first product layer of which two inputs depend on this variable. There is one: two paths from the output
+    /// end in it, and they part at a product.
+    fn overlap(&self, variable: VariableId) -> CircuitError {
+        let mut depends: Vec<bool> = Vec::with_capacity(self.layers.len());
         for (index, layer) in self.layers.iter().enumerate() {
-            let is_input = matches!(layer, Layer::Input { variable: v, .. } if *v == variable);
-            let count = layer.inputs().iter().filter(|i| depends[i.index()]).count();
-            if count > 1 {
-                let variable = self.variables[variable.index()].name.clone();
-                return CircuitError::OverlappingScopes { layer: LayerId::new(index), variable };
+            let times = match layer {
+                Layer::Input { variable: v, .. } => usize::from(*v == variable),
+                _ => layer.inputs().iter().filter(|i| depends[i.index()]).count(),
+            };
+            if times > 1 {
+                let (layer, variable) =
+                    (LayerId::new(index), self.variables[variable.index()].name.clone());
+                return CircuitError::OverlappingScopes { layer, variable };
             }
-            depends[index] = is_input || count == 1;
+            depends.push(times == 1);
         }
-        unreachable!("two paths from one output to a variable part at a product layer")
+        unreachable!("two paths to one variable part at a product layer")
     }
 
-    /// A variable in the scope of a layer.
-    fn some_variable(&self, mut id: LayerId) -> VariableId {
+    /// A variable that a layer depends on.
+    fn any_variable(&self, layer: LayerId) -> VariableId {
+        let mut id = layer;
         loop {
             match &self.layers[id.index()] {
                 Layer::Input { variable, .. } => return *variable,

@@ -22,6 +22,11 @@ impl Weights {
     pub fn is_real(self) -> bool {
         matches!(self, Weights::RealGaussian | Weights::RealHaar)
     }
+
+    /// Whether the weights are semi-unitary.
+    pub fn is_semi_unitary(self) -> bool {
+        matches!(self, Weights::Haar | Weights::RealHaar)
+    }
 }
 
 /// Draws a weight. A Haar weight needs `rows ≤ cols`; with more rows its columns are orthonormal instead.
