@@ -1,6 +1,8 @@
 //! Fitting the transform: EM for normal mixtures in one dimension, the number of components and the scale by BIC.
 
-use super::{Component, Scale, Support, Warp, WarpError, log_density};
+use std::f64::consts::PI;
+
+use super::{Component, Scale, Support, Warp, WarpError};
 
 /// The most values that EM looks at; longer columns are represented by means of consecutive quantiles.
 const MAX_POINTS: usize = 1024;
@@ -153,7 +155,7 @@ impl Data {
         let gap = smallest_gap(sorted, scale) / spread;
         let ends = (points[0].t, points[points.len() - 1].t);
         // Far below any σ that helps, also where the option is 0.
-        let floor = min_sigma.max(0.4 * gap).clamp(1e-9, 1.0);
+        let floor = min_sigma.max(0.4 * gap).max(1e-9);
         Self { points, mean, spread, floor, ends }
     }
 
@@ -198,14 +200,29 @@ impl Data {
     fn step(&self, components: &[Component], rows: f64) -> (Vec<Component>, f64) {
         let mut sums: Vec<Sums> =
             components.iter().map(|c| Sums { around: c.mean, ..Sums::default() }).collect();
+        // ln(weight / σ) and 1 / σ, so that a point costs one exponential a component.
+        let constants: Vec<(f64, f64)> =
+            components.iter().map(|c| ((c.weight / c.sigma).ln(), c.sigma.recip())).collect();
+        let mut shares = vec![0.0; components.len()];
         let mut log_likelihood = 0.0;
         for p in &self.points {
-            let total = log_density(components, p.t);
-            log_likelihood += p.count * total;
-            for (sum, c) in sums.iter_mut().zip(components) {
-                sum.add(p.count * (c.log_density(p.t) - total).exp(), p.t);
+            let mut largest = f64::NEG_INFINITY;
+            for ((share, c), (log, inverse)) in shares.iter_mut().zip(components).zip(&constants) {
+                let z = (p.t - c.mean) * inverse;
+                *share = log - 0.5 * z * z;
+                largest = largest.max(*share);
+            }
+            let mut total = 0.0;
+            for share in &mut shares {
+                *share = (*share - largest).exp();
+                total += *share;
+            }
+            log_likelihood += p.count * (largest + total.ln());
+            for (sum, share) in sums.iter_mut().zip(&shares) {
+                sum.add(p.count * share / total, p.t);
             }
         }
+        log_likelihood -= 0.5 * rows * (2.0 * PI).ln();
         let part = |(sum, c): (Sums, &Component)| {
             sum.component(rows, self.floor).unwrap_or(Component { weight: 1e-9, ..*c })
         };
