@@ -2,6 +2,7 @@
 
 use crate::basis::BasisError;
 use crate::circuit::{CircuitError, NotOrthonormal};
+use crate::data::DataError;
 use crate::file::FileError;
 use crate::ops::OperationError;
 use crate::query::QueryError;
@@ -25,7 +26,16 @@ pub enum Error {
     /// An operation that has no answer.
     #[error(transparent)]
     Operation(#[from] OperationError),
+    /// A table, or what is to be made of one.
+    #[error(transparent)]
+    Data(#[from] Box<DataError>),
     /// A circuit that is not orthonormal where one is needed.
     #[error(transparent)]
     NotOrthonormal(#[from] Box<NotOrthonormal>),
+}
+
+impl From<DataError> for Error {
+    fn from(e: DataError) -> Self {
+        Error::Data(Box::new(e))
+    }
 }
