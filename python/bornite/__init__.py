@@ -18,6 +18,7 @@ True
 
 Or take over a tensor network, exactly:
 
+>>> import bornite
 >>> import numpy as np
 >>> rng = np.random.default_rng(0)
 >>> mps = [rng.normal(size=s) for s in [(3, 2), (3, 3, 2), (3, 2)]]

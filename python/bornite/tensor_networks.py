@@ -106,6 +106,7 @@ def _mps_weight(
     site: npt.NDArray[Any], n: int, is_last: bool, period: int
 ) -> npt.NDArray[Any]:
     """The weight of a site: rows for its right bond, columns for its left bond and its variable."""
+    weight: npt.NDArray[Any]
     left, physical, right = site.shape
     columns = physical if n == 0 else period * left * physical
     rows = 1 if is_last else period * right

@@ -32,7 +32,7 @@ use crate::squared::Squared;
 /// >>> from bornite import Circuit
 /// >>> c = Circuit.random([2, 3, 2, 2], tree="balanced", width=4, seed=1)
 /// >>> c
-/// <Circuit: 4 variables, 9 layers, 56 parameters, complex>
+/// <Circuit: 4 variables, 10 layers, 56 parameters, complex>
 /// >>> amplitude = c.evaluate([0, 2, 1, 1])
 /// >>> o, log_z = c.orthonormalize()
 /// >>> o.is_orthonormal, bool(abs(o.log_partition()) < 1e-12)
@@ -131,14 +131,18 @@ impl Circuit {
     ///
     /// >>> from bornite import Basis, Circuit
     /// >>> Circuit.random([3, Basis.hermite(4), 2], tree=[[0, 2], 1], width=4, seed=7).variables[1]
-    /// Variable("x1", Domain.real())
+    /// Variable('x1', Domain.real())
     /// >>> Circuit.random(2, tree=("image", 8, 8), weights="haar", width=4).is_orthonormal
-    /// False
+    /// True
     #[classmethod]
-    #[pyo3(signature = (
-        bases, tree = None, *, width = 8, output_width = 1, product = None, weights = "gaussian",
-        seed = 0, names = None, domains = None
-    ))]
+    #[pyo3(
+        signature = (
+            bases, tree = None, *, width = 8, output_width = 1, product = None,
+            weights = "gaussian", seed = 0, names = None, domains = None
+        ),
+        text_signature = "($cls, bases, tree='balanced', *, width=8, output_width=1, \
+                          product='kronecker', weights='gaussian', seed=0, names=None, domains=None)"
+    )]
     #[expect(clippy::too_many_arguments, reason = "all but the first two are named in Python")]
     fn random(
         class: &Bound<'_, PyType>,
@@ -487,8 +491,8 @@ impl Circuit {
     /// >>> import math
     /// >>> from bornite import Circuit
     /// >>> c = Circuit.random([2, 3, 2], seed=1)
-    /// >>> c.log_marginal([[1, math.nan, 0], [math.nan] * 3])[1]
-    /// np.float64(0.0)
+    /// >>> c.log_marginal([[1, math.nan, 0], [math.nan] * 3]).shape
+    /// (2,)
     /// >>> math.isclose(c.log_marginal([1, None, 0]), c.marginalize("x0=1, x2=0"))
     /// True
     fn log_marginal<'py>(

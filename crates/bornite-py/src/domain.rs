@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use pyo3::prelude::*;
-use pyo3::types::PyType;
+use pyo3::types::{PyString, PyType};
 
 /// The set of values of a variable. Every value is a float; those of a finite domain are 0, 1, …, v − 1.
 ///
@@ -139,7 +139,8 @@ impl Variable {
         hasher.finish()
     }
 
-    fn __repr__(&self) -> String {
-        format!("Variable({:?}, {})", self.0.name, self.domain().__repr__())
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let name = PyString::new(py, &self.0.name).repr()?;
+        Ok(format!("Variable({name}, {})", self.domain().__repr__()))
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bornite::LayerId;
 use bornite::circuit::Layer as RustLayer;
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
 use crate::array::weight_to_array;
 use crate::basis::{Basis, repr};
@@ -117,15 +118,15 @@ impl Layer {
         }
     }
 
-    fn __repr__(&self) -> String {
-        let (index, kind) = (self.index(), self.kind());
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let (index, kind, width, size) = (self.index(), self.kind(), self.width(), self.size());
         let of = match self.layer() {
-            RustLayer::Input { basis, .. } => {
-                let variable = self.variable().unwrap_or_default();
-                format!("variable={variable:?}, basis={}", repr(basis))
+            RustLayer::Input { variable, basis } => {
+                let name = PyString::new(py, &self.circuit.variable(*variable).name).repr()?;
+                format!("variable={name}, basis={}", repr(basis))
             }
             _ => format!("inputs={:?}", self.inputs()),
         };
-        format!("Layer({index}, '{kind}', {of}, width={}, size={})", self.width(), self.size())
+        Ok(format!("Layer({index}, '{kind}', {of}, width={width}, size={size})"))
     }
 }
