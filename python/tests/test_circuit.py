@@ -67,7 +67,7 @@ CIRCUITS = {
     "Haar": Circuit.random([2, 3, 2, 4], width=3, weights="haar", seed=9),
     "image": Circuit.random(2, ("image", 2, 2), width=3, seed=10),
     "tables": Circuit.random(
-        [Basis.table([[1, 1], [0, 1]]), 3, Basis.table([[1, 1j], [1, 0]]), 4], width=3, seed=11
+        [Basis.table([[1, 1], [0, 1]]), 3, Basis.table(np.array([[1, 1j], [1, 0]])), 4], width=3, seed=11
     ),
     "one variable": Circuit.random([4], seed=12),
 }
@@ -144,7 +144,7 @@ def test_rows_with_holes(circuit: Circuit) -> None:
 
 def test_text_and_mapping_ask_the_same() -> None:
     circuit = Circuit.random([5, Basis.hermite(3), 3], names=["age", "height in m", "city"])
-    for text, mapping in [
+    cases: list[tuple[str, Any]] = [
         ("", {}),
         ("age=3", {"age": 3}),
         ("age=?", {"age": float("nan")}),
@@ -153,9 +153,10 @@ def test_text_and_mapping_ask_the_same() -> None:
         ("age in [1, 4]", {"age": range(1, 5)}),
         ("'height in m' in [0.5, inf)", {"height in m": (0.5, None)}),
         ("'height in m'=0.25, city=2", {"height in m": np.float32(0.25), "city": np.int8(2)}),
-    ]:
+    ]
+    for text, mapping in cases:
         answer = circuit.marginalize(text, counts=True)
-        same = circuit.marginalize(mapping, counts=True)  # type: ignore[arg-type]
+        same = circuit.marginalize(mapping, counts=True)
         assert answer.log_marginal == same.log_marginal, text
         assert answer.layers == same.layers, text
     assert circuit.marginalize(None) == 0
@@ -168,7 +169,7 @@ def test_evidence_that_cannot_be() -> None:
 
 
 def test_continuous_marginals_by_quadrature() -> None:
-    bases = [
+    bases: list[Basis | int] = [
         3,
         Basis.hermite(4, 0.5, 0.8),
         Basis.legendre(4, -1, 2),

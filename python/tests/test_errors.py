@@ -28,7 +28,7 @@ evaluate, marginalize, log_marginal = map(untyped, (C.evaluate, C.marginalize, C
 random = untyped(Circuit.random)
 
 CASES: list[tuple[type[Exception], str, Callable[[], object]]] = [
-    (bornite.BasisError, "hermite basis of 0 functions", lambda: Basis.hermite(0)),
+    (bornite.BasisError, "Hermite basis of 0 functions", lambda: Basis.hermite(0)),
     (bornite.BasisError, "scale -1", lambda: Basis.hermite(3, 0, -1)),
     (bornite.BasisError, "low = 2 and high = 1", lambda: Basis.legendre(3, 2, 1)),
     (bornite.BasisError, "sort the knots", lambda: Basis.bspline(1, [0, 2, 1])),
@@ -53,7 +53,10 @@ CASES: list[tuple[type[Exception], str, Callable[[], object]]] = [
     (bornite.CircuitError, "two variables are named", lambda: random([2, 2], names=["a", "a"])),
     (ValueError, "rows and columns, not 1", lambda: build(lambda b, f: b.sum(f, [1, 2]))),
     (TypeError, "expected numbers", lambda: build(lambda b, f: b.sum(f, [["a"]]))),
-    (OverflowError, "", lambda: build(lambda b, f: b.sum(-1, [[1, 2]]))),
+    (ValueError, "a position, counted from 0, found -1", lambda: build(lambda b, f: b.sum(-1, [[1, 2]]))),
+    (ValueError, "it is too large", lambda: build(lambda b, f: b.sum(2**40, [[1, 2]]))),
+    (TypeError, "found None", lambda: untyped(Builder().input)(None, 2)),
+    (TypeError, "a domain or a number of values, found 'real'", lambda: untyped(Builder().variable)("x", "real")),
     (bornite.TreeError, "at least one variable", lambda: random([])),
     (bornite.TreeError, "2 times", lambda: random([2, 2], [0, 0])),
     (bornite.TreeError, "needs at least 2", lambda: random([2, 2], [[0], 1])),
@@ -70,7 +73,10 @@ CASES: list[tuple[type[Exception], str, Callable[[], object]]] = [
     (TypeError, "nested list", lambda: random([2, 2], [0, "x1"])),
     (TypeError, "found ('circle', 3)", lambda: random([2, 2], ("circle", 3))),
     (TypeError, "found 1.5", lambda: random([2, 2], 1.5)),
-    (TypeError, "", lambda: random("ab")),
+    (TypeError, "a basis or a number of values, found 'ab'", lambda: random("ab")),
+    (TypeError, "a basis or a number of values, found None", lambda: random([2, None])),
+    (ValueError, "a number of values, found -2", lambda: random([-2])),
+    (TypeError, "a name, found 3", lambda: random([2, 2], product=3)),
     (bornite.QueryError, "did you mean 'x1'?", lambda: marginalize({"x11": 1})),
     (bornite.QueryError, "at character 1", lambda: marginalize("y=1")),
     (bornite.QueryError, "variable 'x1' cannot be 3", lambda: marginalize({"x1": 3})),
@@ -83,7 +89,7 @@ CASES: list[tuple[type[Exception], str, Callable[[], object]]] = [
     (TypeError, "found 'a'", lambda: marginalize({"x1": "a"})),
     (TypeError, "found (1, 2, 3)", lambda: marginalize({"x1": (1, 2, 3)})),
     (TypeError, "found int", lambda: marginalize(3)),
-    (TypeError, "", lambda: marginalize({0: 1})),
+    (TypeError, "a name, found 0", lambda: marginalize({0: 1})),
     (bornite.QueryError, "expected 3 values", lambda: evaluate([1, 2])),
     (bornite.QueryError, "expected 3 values", lambda: log_marginal(np.zeros((0, 2)))),
     (bornite.QueryError, "row 1: variable 'x0' cannot be 2", lambda: evaluate([[1, 1, 0], [2, 1, 0]])),
@@ -99,13 +105,13 @@ CASES: list[tuple[type[Exception], str, Callable[[], object]]] = [
      lambda: build(lambda b, f: b.sum(f, [[0, 0]])).marginalize("x=1")),
     (bornite.OperationError, "already a square", lambda: C.square().circuit.square()),
     (bornite.OperationError, "already a square", lambda: C.square().circuit.log_partition()),
-    (bornite.OperationError, "too", lambda: Circuit.random([256] * 4, width=256).square()),
+    (bornite.OperationError, "which squares nothing", lambda: random([64] * 4, width=64).square()),
     (ValueError, "1 weights for a circuit with 2",
      lambda: Circuit.random([2, 2, 2], width=3).with_weights([[[1]]])),
     (bornite.FileError, "no JSON", lambda: Circuit.from_json("{")),
     (bornite.FileError, "'layers' is missing|layers", lambda: Circuit.from_json({"variables": []})),
     (bornite.FileError, "no circuit file", lambda: Circuit.from_bytes(b"nothing")),
-    (TypeError, "", lambda: untyped(Circuit.from_json)({"variables": {1}})),
+    (TypeError, "set is not JSON", lambda: untyped(Circuit.from_json)({"variables": {1}})),
 ]  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import bornite
 from bornite import Circuit, CircuitError, from_mps, from_tree
+from bornite.tensor_networks import Node
 
 Array = npt.NDArray[Any]
 TOLERANCE = 1e-12
@@ -35,7 +36,8 @@ def contract(sites: list[Array]) -> Array:
     state = sites[0].transpose(0, 2, 1)
     for site in sites[1:]:
         state = np.einsum("a...l,lrp->a...pr", state, site)
-    return np.einsum("a...a->...", state)
+    amplitudes: Array = np.einsum("a...a->...", state)
+    return amplitudes
 
 
 def check(circuit: Circuit, amplitudes: Array) -> None:
@@ -139,7 +141,7 @@ def test_tree_of_unlike_nodes() -> None:
     leaf, chain = random_array(rng, (3, 2), False), random_array(rng, (2, 5), False)
     ternary = random_array(rng, (5, 2, 4, 3), False)
     top = random_array(rng, (3, 2), False)
-    tree = (top, [(ternary, [(chain, [leaf]), "b", None]), "d"])
+    tree: Node = (top, [(ternary, [(chain, [leaf]), "b", None]), "d"])
     expected = np.einsum("td,cbet,lc,al->abed", top, ternary, chain, leaf)
     circuit = from_tree(tree)
     assert [v.name for v in circuit.variables] == ["x0", "b", "x2", "d"]

@@ -291,20 +291,3 @@ pub(crate) fn repr(basis: &bornite::Basis) -> String {
         B::Squared(b) => format!("<Basis squared: {width} products made of {}>", repr(b.base())),
     }
 }
-
-/// A basis, or the number of values of the indicators of a finite domain.
-#[derive(FromPyObject)]
-pub(crate) enum BasisLike<'py> {
-    Basis(PyRef<'py, Basis>),
-    #[pyo3(annotation = "int")]
-    NumValues(usize),
-}
-
-impl From<BasisLike<'_>> for Arc<bornite::Basis> {
-    fn from(basis: BasisLike<'_>) -> Self {
-        match basis {
-            BasisLike::Basis(basis) => basis.0.clone(),
-            BasisLike::NumValues(v) => Arc::new(bornite::Basis::indicator(v)),
-        }
-    }
-}

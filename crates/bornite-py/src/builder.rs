@@ -3,11 +3,11 @@
 use bornite::circuit::Layer;
 use bornite::{CircuitBuilder, LayerId, VariableId, WeightId};
 use pyo3::prelude::*;
+use pyo3::types::{PyInt, PyString};
 
-use crate::array::weight;
-use crate::basis::BasisLike;
+use crate::argument::{BasisLike, DomainLike, Name, Position};
+use crate::array;
 use crate::circuit::Circuit;
-use crate::domain::DomainLike;
 use crate::exception::{CircuitError, Raise};
 
 /// Collects variables, layers and weights; ``build`` checks them all and makes the circuit.
@@ -28,25 +28,8 @@ pub(crate) struct Builder {
     names: Vec<String>,
 }
 
-/// A variable by its position or name.
-#[derive(FromPyObject)]
-enum VariableLike {
-    #[pyo3(annotation = "int")]
-    Index(u32),
-    #[pyo3(annotation = "str")]
-    Name(String),
-}
-
-/// A weight of its own, or the position of a shared one.
-#[derive(FromPyObject)]
-enum WeightLike<'py> {
-    #[pyo3(annotation = "int")]
-    Index(u32),
-    Array(Bound<'py, PyAny>),
-}
-
-fn layer(index: u32) -> LayerId {
-    LayerId::new(index as usize)
+fn layer(position: Position) -> LayerId {
+    LayerId::new(position.index())
 }
 
 #[pymethods]
@@ -57,42 +40,42 @@ impl Builder {
     }
 
     /// Adds a variable; a whole number v as its domain stands for the values 0, …, v − 1.
-    fn variable(&mut self, name: String, domain: DomainLike<'_>) -> usize {
+    fn variable(&mut self, name: String, domain: DomainLike) -> usize {
         self.names.push(name.clone());
-        self.builder.variable(name, domain.into()).index()
+        self.builder.variable(name, domain.0).index()
     }
 
     /// Adds an input layer: the functions of a basis, of a variable given by position or name.
-    fn input(&mut self, variable: VariableLike, basis: BasisLike<'_>) -> PyResult<usize> {
-        let variable = match variable {
-            VariableLike::Index(index) => index as usize,
-            VariableLike::Name(name) => {
-                let position = self.names.iter().position(|n| *n == name);
-                position.ok_or_else(|| {
-                    CircuitError::new_err(format!("there is no variable '{name}'; add it first"))
-                })?
-            }
+    fn input(&mut self, variable: &Bound<'_, PyAny>, basis: BasisLike) -> PyResult<usize> {
+        let variable = if variable.is_instance_of::<PyString>() {
+            let Name(name) = variable.extract()?;
+            self.names.iter().position(|n| *n == name).ok_or_else(|| {
+                CircuitError::new_err(format!("there is no variable '{name}'; add it first"))
+            })?
+        } else {
+            variable.extract::<Position>()?.index()
         };
-        Ok(self.builder.input(VariableId::new(variable), basis).index())
+        Ok(self.builder.input(VariableId::new(variable), basis.0).index())
     }
 
     /// Adds a Hadamard product of layers of one width.
-    fn hadamard(&mut self, inputs: Vec<u32>) -> usize {
+    fn hadamard(&mut self, inputs: Vec<Position>) -> usize {
         let inputs = inputs.into_iter().map(layer).collect();
         self.builder.push(Layer::Hadamard { inputs }).index()
     }
 
     /// Adds a Kronecker product of layers; the first varies slowest.
-    fn kronecker(&mut self, inputs: Vec<u32>) -> usize {
+    fn kronecker(&mut self, inputs: Vec<Position>) -> usize {
         let inputs = inputs.into_iter().map(layer).collect();
         self.builder.push(Layer::Kronecker { inputs }).index()
     }
 
     /// Adds a sum layer. The weight is a matrix, real or complex, or the position of one added by ``weight``.
-    fn sum(&mut self, input: u32, weight: WeightLike<'_>) -> PyResult<usize> {
-        let weight = match weight {
-            WeightLike::Index(index) => WeightId::new(index as usize),
-            WeightLike::Array(array) => self.builder.weight(crate::array::weight(&array)?),
+    fn sum(&mut self, input: Position, weight: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let weight = if weight.is_instance_of::<PyInt>() {
+            WeightId::new(weight.extract::<Position>()?.index())
+        } else {
+            self.builder.weight(array::weight(weight)?)
         };
         Ok(self.builder.shared_sum(layer(input), weight).index())
     }
@@ -108,11 +91,11 @@ impl Builder {
     /// >>> len(c.weights)
     /// 2
     fn weight(&mut self, weight: &Bound<'_, PyAny>) -> PyResult<usize> {
-        Ok(self.builder.weight(self::weight(weight)?).index())
+        Ok(self.builder.weight(array::weight(weight)?).index())
     }
 
     /// Checks everything and makes the circuit with this output layer. The builder can be used on.
-    fn build(&self, py: Python<'_>, output: u32) -> PyResult<Circuit> {
+    fn build(&self, py: Python<'_>, output: Position) -> PyResult<Circuit> {
         let builder = &self.builder;
         let circuit = py.detach(|| builder.clone().build(layer(output)));
         circuit.map(Circuit::from).map_err(Raise::raise)

@@ -16,12 +16,13 @@ use pyo3::types::{PyBytes, PyList, PyString, PyType};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
+use crate::argument::{BasisLike, DomainLike, Name, OneOrEach};
 use crate::array::{Rows, numbers_to_python, vectors_to_python, weight, weight_to_array};
 use crate::domain::Variable;
 use crate::exception::{QueryError as PyQueryError, Raise};
 use crate::layer::Layer;
 use crate::query::{Marginal, query};
-use crate::random::{self, Bases, Domains, Leaves, Products};
+use crate::random::{self, Leaves};
 use crate::squared::Squared;
 
 /// A tensorized circuit c(x) whose square encodes the distribution p(x) = ‖c(x)‖² / Z.
@@ -146,15 +147,15 @@ impl Circuit {
     #[expect(clippy::too_many_arguments, reason = "all but the first two are named in Python")]
     fn random(
         class: &Bound<'_, PyType>,
-        bases: Bases<'_>,
+        bases: OneOrEach<BasisLike>,
         tree: Option<&Bound<'_, PyAny>>,
         width: usize,
         output_width: usize,
-        product: Option<Products>,
+        product: Option<OneOrEach<Name>>,
         weights: &str,
         seed: u64,
         names: Option<Vec<String>>,
-        domains: Option<Domains<'_>>,
+        domains: Option<OneOrEach<DomainLike>>,
     ) -> PyResult<Self> {
         let py = class.py();
         let balanced = PyString::intern(py, "balanced").into_any();

@@ -97,23 +97,6 @@ impl Domain {
     }
 }
 
-/// A domain, or the number of values of a finite one.
-#[derive(FromPyObject)]
-pub(crate) enum DomainLike<'py> {
-    Domain(PyRef<'py, Domain>),
-    #[pyo3(annotation = "int")]
-    NumValues(usize),
-}
-
-impl From<DomainLike<'_>> for bornite::Domain {
-    fn from(domain: DomainLike<'_>) -> Self {
-        match domain {
-            DomainLike::Domain(domain) => domain.0,
-            DomainLike::NumValues(v) => bornite::Domain::Finite(v),
-        }
-    }
-}
-
 /// A variable of a circuit: a name and a domain.
 #[pyclass(frozen, eq, module = "bornite")]
 #[derive(Clone, Debug, PartialEq)]

@@ -3,6 +3,7 @@
 //! This crate translates and nothing else: arguments in, one call of the library with the
 //! interpreter released, results out. What a caller imports is chosen in `python/bornite/`.
 
+mod argument;
 mod array;
 mod basis;
 mod builder;

@@ -7,6 +7,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFrozenSet, PyMapping, PyRange, PySet, PyString, PyTuple};
 
+use crate::argument::{Name, shown};
 use crate::exception::Raise;
 
 /// Reads a query: text in the query language, or a mapping from names to what is known; None knows nothing.
@@ -26,7 +27,7 @@ pub(crate) fn query(variables: &[Variable], object: &Bound<'_, PyAny>) -> PyResu
     };
     let mut query = Query::unknown(variables.len());
     for item in mapping.items()?.iter() {
-        let (name, known) = item.extract::<(String, Bound<'_, PyAny>)>()?;
+        let (Name(name), known) = item.extract::<(Name, Bound<'_, PyAny>)>()?;
         let index = find(variables, &name).map_err(Raise::raise)?;
         let evidence = evidence(&variables[index], &known)?;
         query.set(variables, index, evidence).map_err(Raise::raise)?;
@@ -92,7 +93,7 @@ fn interval(variable: &Variable, pair: &Bound<'_, PyTuple>) -> PyResult<Evidence
 }
 
 fn not_evidence(variable: &Variable, known: &Bound<'_, PyAny>) -> PyErr {
-    let found = known.repr().map_or_else(|_| "something else".to_owned(), |r| r.to_string());
+    let found = shown(known);
     PyTypeError::new_err(format!(
         "variable '{}': expected a number, None, a set or range of values, or a pair (low, high), \
          found {found}",

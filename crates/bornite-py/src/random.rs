@@ -11,34 +11,8 @@ use pyo3::types::{PyList, PyString, PyTuple};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use crate::basis::BasisLike;
-use crate::domain::DomainLike;
+use crate::argument::{BasisLike, DomainLike, Name, OneOrEach, shown};
 use crate::exception::Raise;
-
-/// One basis for all variables, or one for each.
-#[derive(FromPyObject)]
-pub(crate) enum Bases<'py> {
-    One(BasisLike<'py>),
-    #[pyo3(annotation = "Sequence[Basis | int]")]
-    Each(Vec<BasisLike<'py>>),
-}
-
-/// One domain for all variables, or one for each.
-#[derive(FromPyObject)]
-pub(crate) enum Domains<'py> {
-    One(DomainLike<'py>),
-    #[pyo3(annotation = "Sequence[Domain | int]")]
-    Each(Vec<DomainLike<'py>>),
-}
-
-/// One kind of product for all splits, or one for each.
-#[derive(FromPyObject)]
-pub(crate) enum Products {
-    #[pyo3(annotation = "str")]
-    One(String),
-    #[pyo3(annotation = "Sequence[str]")]
-    Each(Vec<String>),
-}
 
 /// The tree that Python names, over this many variables where it does not say itself how many.
 pub(crate) fn tree(
@@ -106,7 +80,7 @@ fn image_tree(image: &Bound<'_, PyTuple>) -> PyResult<RegionTree> {
 }
 
 fn no_tree(object: &Bound<'_, PyAny>) -> PyErr {
-    let found = object.repr().map_or_else(|_| "something else".to_owned(), |r| r.to_string());
+    let found = shown(object);
     PyTypeError::new_err(format!(
         "expected 'balanced', 'linear', 'random', ('image', height, width, channels) or a nested \
          list such as [[0, 1], 2], found {found}"
@@ -174,18 +148,14 @@ pub(crate) struct Leaves {
 impl Leaves {
     pub(crate) fn new(
         count: usize,
-        bases: Bases<'_>,
-        domains: Option<Domains<'_>>,
+        bases: OneOrEach<BasisLike>,
+        domains: Option<OneOrEach<DomainLike>>,
         names: Option<Vec<String>>,
     ) -> PyResult<Self> {
-        let bases: Vec<Arc<Basis>> = match bases {
-            Bases::One(basis) => vec![basis.into(); count],
-            Bases::Each(bases) => bases.into_iter().map(Into::into).collect(),
-        };
+        let bases: Vec<Arc<Basis>> = bases.spread(count).into_iter().map(|b| b.0).collect();
         let domains: Vec<Domain> = match domains {
             None => bases.iter().map(|b| b.natural_domain()).collect(),
-            Some(Domains::One(domain)) => vec![domain.into(); count],
-            Some(Domains::Each(domains)) => domains.into_iter().map(Into::into).collect(),
+            Some(domains) => domains.spread(count).into_iter().map(|d| d.0).collect(),
         };
         let names = names.unwrap_or_else(|| (0..count).map(|v| format!("x{v}")).collect());
         for (what, found) in
@@ -207,21 +177,16 @@ impl Leaves {
     }
 }
 
-impl Bases<'_> {
-    /// How many variables there are, where each has its basis.
-    pub(crate) fn count(&self) -> Option<usize> {
-        match self {
-            Bases::One(_) => None,
-            Bases::Each(bases) => Some(bases.len()),
-        }
-    }
-}
-
 /// The structure with its kinds of products, one for all or one for each split, parts first.
-pub(crate) fn with_products(structure: Structure, products: Products) -> PyResult<Structure> {
+pub(crate) fn with_products(
+    structure: Structure,
+    products: OneOrEach<Name>,
+) -> PyResult<Structure> {
     let kinds = match products {
-        Products::One(name) => return Ok(structure.product(product(&name)?)),
-        Products::Each(names) => names.iter().map(|n| product(n)).collect::<PyResult<Vec<_>>>()?,
+        OneOrEach::One(name) => return Ok(structure.product(product(&name.0)?)),
+        OneOrEach::Each(names) => {
+            names.iter().map(|n| product(&n.0)).collect::<PyResult<Vec<_>>>()?
+        }
     };
     let regions = structure.tree().regions();
     let is_split: Vec<bool> = regions.iter().map(|r| matches!(r, Region::Split(_))).collect();
