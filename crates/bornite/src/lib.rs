@@ -4,6 +4,7 @@ pub mod basis;
 pub mod circuit;
 pub mod domain;
 pub mod draw;
+pub mod engine;
 mod error;
 pub mod file;
 pub mod linalg;

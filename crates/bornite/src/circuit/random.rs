@@ -60,6 +60,9 @@ fn haar<T: Scalar>(
     mut draw: impl FnMut(usize, usize) -> Matrix<T>,
 ) -> Matrix<T> {
     let (short, long) = (rows.min(cols), rows.max(cols));
+    if short == 0 {
+        return Matrix::zeros(rows, cols);
+    }
     let v = draw(short, long);
     // (V Vᴴ)^(−1/2) V is the unitary polar factor, which is uniform as V is invariant under rotations of its columns.
     let f = row_orthonormalize(&v);

@@ -174,7 +174,7 @@ pub enum FileError {
     },
     /// A basis that does not exist on the variable's domain.
     #[error(
-        "{place}: a {kind} basis needs {needs}, but the variable takes its values from {domain}"
+        "{place}: the basis '{kind}' needs {needs}, but the variable takes its values from {domain}"
     )]
     BasisDomain {
         /// The basis.

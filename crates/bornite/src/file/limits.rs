@@ -22,4 +22,4 @@ pub const MAX_HEADER: usize = 100_000_000;
 pub(crate) const MAX_BASIS_DEPTH: usize = 4;
 
 /// The most bytes that are read from what is no regular file and so has no length.
-pub(crate) const MAX_STREAM: u64 = 1 << 32;
+pub(crate) const MAX_STREAM: u64 = 1 << 30;

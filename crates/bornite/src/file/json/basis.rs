@@ -159,20 +159,34 @@ fn read(
         ("gaussian", _) => Basis::gaussian(components(&fields, place)?),
         ("bspline", _) => bspline(&fields, place, domain)?,
         ("transformed", _) => {
-            let of = fields.require("of", place)?;
-            let base = read(of, &place.field("of"), domain, source, depth + 1)?;
+            let base = base(&fields, place, domain, source, depth)?;
             let matrix = fields.require("matrix", place)?;
             Basis::transformed(base, source.basis_matrix(matrix, &place.field("matrix"))?)
         }
         _ => {
-            let of = fields.require("of", place)?;
-            let base = read(of, &place.field("of"), domain, source, depth + 1)?;
+            let base = base(&fields, place, domain, source, depth)?;
             let width = base.width() as u128;
             place.check_size("a width", width * width, MAX_WIDTH)?;
             Ok(Basis::squared(Arc::new(base)))
         }
     };
     basis.map_err(|source| FileError::Basis { place: place.to_string(), source })
+}
+
+/// The basis that another is made of. Products of functions are not made into others.
+fn base(
+    fields: &Fields<'_>,
+    place: &Place<'_>,
+    domain: &Domain,
+    source: &mut Source<'_>,
+    depth: usize,
+) -> Result<Basis, FileError> {
+    let node = fields.require("of", place)?;
+    let place = place.field("of");
+    match read(node, &place, domain, source, depth + 1)? {
+        Basis::Squared(_) => Err(place.expected("a basis that is not squared", node)),
+        base => Ok(base),
+    }
 }
 
 fn form(node: Option<&Node>, place: &Place<'_>) -> Result<FourierForm, FileError> {

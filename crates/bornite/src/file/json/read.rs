@@ -57,10 +57,10 @@ fn check_version(fields: &Fields<'_>, needed: bool) -> Result<(), FileError> {
 }
 
 /// The basis of a variable: the one given, or indicators where the domain is finite.
-pub(super) fn basis_of<'n>(
+pub(super) fn basis_of(
     given: Option<usize>,
     domain: &Domain,
-    bases: &mut Bases<'n>,
+    bases: &mut Bases<'_>,
     source: &mut Source<'_>,
     place: &Place<'_>,
 ) -> Result<Arc<Basis>, FileError> {

@@ -30,6 +30,10 @@ pub(crate) fn write(circuit: &Circuit, as_tensors: bool) -> Written<'_> {
     let out = Written { text: String::new(), tensors: Vec::new() };
     let mut writer = Writer { circuit, out, as_tensors, shared_bases: shared_bases(circuit) };
     writer.circuit();
+    if as_tensors {
+        // Nobody reads it there. Strings hold no line ends, so that those of the layout are all.
+        writer.out.text = writer.out.text.lines().map(str::trim_start).collect();
+    }
     writer.out
 }
 
