@@ -321,6 +321,27 @@ fn rank_deficient_weights_shrink_their_layer() {
 }
 
 #[test]
+fn nearly_dependent_functions_are_kept() {
+    // Two functions that differ by 2^-40, and a sum that takes their difference: c(x) = δ₁ₓ.
+    let tiny = 2_f64.powi(-40);
+    let mut b = CircuitBuilder::new();
+    let x = b.variable("x", Domain::Finite(2));
+    let f = b.input(x, Basis::indicator(2));
+    let near = b.sum(f, Matrix::from_rows(&[[1.0, 0.0], [1.0, tiny]]));
+    let output = b.sum(near, Matrix::from_rows(&[[-1.0 / tiny, 1.0 / tiny]]));
+    let c = b.build(output).unwrap();
+    let orthonormal = orthonormalize(&c).unwrap();
+    assert_eq!(orthonormal.circuit.width(near), 2);
+    let mut tally = Tally::new("nearly dependent functions");
+    let tolerance = (layer_steps(&c), 1.0 / tiny);
+    tally.check((orthonormal.log_partition, 0.0), tolerance, String::new);
+    for (x, expected) in [(0.0, 0.0), (1.0, 1.0)] {
+        let value = evaluate(&orthonormal.circuit, &[x]).unwrap().to_values()[0].norm();
+        tally.check((value, expected), tolerance, || format!("x = {x}"));
+    }
+}
+
+#[test]
 fn the_output_may_be_any_kind_of_layer() {
     let input = |b: &mut CircuitBuilder, n: usize, k: usize| {
         let x: VariableId = b.variable(format!("x{n}"), Domain::Finite(k));
