@@ -354,21 +354,29 @@ impl Warp {
         let mut low = end(-1.0).fold(f64::INFINITY, f64::min);
         let mut high = end(1.0).fold(f64::NEG_INFINITY, f64::max);
         let mut t = 0.5 * low + 0.5 * high;
+        // The lengths of the last two steps, the older first.
+        let mut steps = (high - low, high - low);
         for _ in 0..200 {
             let (lower, upper) = shares(&self.components, t);
             let (found, sign) = if is_lower { (lower, 1.0) } else { (upper, -1.0) };
             // Above 0 where t is too large.
             let excess = sign * (found.ln() - share.ln());
+            if excess == 0.0 {
+                break;
+            }
             if excess > 0.0 {
                 high = t;
             } else {
                 low = t;
             }
-            let step = excess * (found.ln() - log_density(&self.components, t)).exp();
-            let mut next = t - step;
-            if !(next > low && next < high) {
+            let newton = excess * (found.ln() - log_density(&self.components, t)).exp();
+            let mut next = t - newton;
+            // Halves the bracket where Newton's step leaves it, or steps do not shrink fast enough.
+            let is_slow = newton.abs() > 0.5 * steps.0;
+            if is_slow || !(next > low && next < high) {
                 next = 0.5 * low + 0.5 * high;
             }
+            steps = (steps.1, (next - t).abs());
             let done = (next - t).abs() <= f64::EPSILON * t.abs() || next == low || next == high;
             t = next;
             if done {
