@@ -9,6 +9,21 @@ pub(crate) struct Scaled<V> {
     pub(crate) exponent: i64,
 }
 
+impl Scaled<f64> {
+    /// This number over another, of which only the ratio must be in the range of `f64`.
+    pub(crate) fn over(&self, other: &Self) -> f64 {
+        let ratio = self.value / other.value;
+        let exponent = (self.exponent - other.exponent).clamp(-4000, 4000);
+        // In four steps, since 2^exponent may be out of range where the product is not.
+        (0..4).fold(ratio, |x, k| x * exp2((exponent + k).div_euclid(4)))
+    }
+
+    /// log of the number; −∞ where it is not positive.
+    pub(crate) fn log(&self) -> f64 {
+        self.value.max(0.0).ln() + self.exponent as f64 * std::f64::consts::LN_2
+    }
+}
+
 /// ∫ ℓ ℓᴴ over the marginalized variables in a layer's scope.
 ///
 /// Paper: `alg:marginalization`, `out[ℓ]` and `mar[ℓ]`.
@@ -38,7 +53,7 @@ impl<T: Scalar> Message<T> {
     }
 
     /// As a matrix of this width.
-    fn to_matrix(&self, width: usize) -> Scaled<Matrix<T>> {
+    pub(crate) fn to_matrix(&self, width: usize) -> Scaled<Matrix<T>> {
         match self {
             Message::Identity => Scaled { value: Matrix::identity(width), exponent: 0 },
             Message::Pure(v) => {
@@ -55,16 +70,20 @@ impl<T: Scalar> Message<T> {
 
     /// log of the trace of what the message stands for; −∞ for zero.
     pub(crate) fn log_trace(&self, width: usize) -> f64 {
-        let (trace, exponent) = match self {
+        self.trace(width).log()
+    }
+
+    /// The trace of what the message stands for, of either sign.
+    pub(crate) fn trace(&self, width: usize) -> Scaled<f64> {
+        let (value, exponent) = match self {
             Message::Identity => (width as f64, 0),
             Message::Pure(v) => (v.value.iter().map(|x| x.abs2()).sum(), 2 * v.exponent),
             Message::Diagonal(d) => (d.iter().sum(), 0),
-            Message::Mixed(m) => (
-                (0..width).map(|i| m.value[(i, i)].to_complex().re).sum::<f64>().max(0.0),
-                m.exponent,
-            ),
+            Message::Mixed(m) => {
+                ((0..width).map(|i| m.value[(i, i)].to_complex().re).sum(), m.exponent)
+            }
         };
-        trace.ln() + exponent as f64 * std::f64::consts::LN_2
+        Scaled { value, exponent }
     }
 }
 
@@ -106,6 +125,48 @@ pub(crate) fn contract<T: Scalar>(
     factors: &[(&Message<T>, usize)],
     count: &mut Count,
 ) -> Message<T> {
+    match halves(w, factors, count) {
+        Halves::Vector(v) => Message::pure(v.value, v.exponent),
+        Halves::Matrices { t, b, exponent } => {
+            *count += t.rows() as Count * t.cols() as Count * t.rows() as Count;
+            Message::mixed(t.times_adjoint(&b).hermitian_part(), exponent)
+        }
+    }
+}
+
+/// The diagonal alone of what [`contract`] gives: for a W of very many rows.
+pub(crate) fn contract_diagonal<T: Scalar>(
+    w: &Matrix<T>,
+    factors: &[(&Message<T>, usize)],
+    count: &mut Count,
+) -> Scaled<Vec<f64>> {
+    let (mut value, exponent): (Vec<f64>, i64) = match halves(w, factors, count) {
+        Halves::Vector(mut v) => {
+            let exponent = v.exponent + rescale(&mut v.value);
+            (v.value.iter().map(|x| x.abs2()).collect(), 2 * exponent)
+        }
+        Halves::Matrices { t, b, exponent } => {
+            *count += t.data().len() as Count;
+            let dot = |(t, b): (&T, &T)| (*t * b.conjugate()).to_complex().re;
+            let row = |i: usize| t.row(i).iter().zip(b.row(i)).map(dot).sum::<f64>().max(0.0);
+            ((0..t.rows()).map(row).collect(), exponent)
+        }
+    };
+    let exponent = exponent + rescale(&mut value);
+    Scaled { value, exponent }
+}
+
+/// What a contraction leaves to multiply: a vector v for v vᴴ, or T and B for T Bᴴ.
+enum Halves<T> {
+    Vector(Scaled<Vec<T>>),
+    Matrices { t: Matrix<T>, b: Matrix<T>, exponent: i64 },
+}
+
+fn halves<T: Scalar>(
+    w: &Matrix<T>,
+    factors: &[(&Message<T>, usize)],
+    count: &mut Count,
+) -> Halves<T> {
     let mut exponent = 0;
     let mut b = w.data().to_vec();
     let mut dims: Vec<usize> =
@@ -127,7 +188,7 @@ pub(crate) fn contract<T: Scalar>(
         }
     }
     if dims.len() == 1 {
-        return Message::pure(b, exponent);
+        return Halves::Vector(Scaled { value: b, exponent });
     }
     exponent *= 2;
     let mut t = b.clone();
@@ -143,8 +204,7 @@ pub(crate) fn contract<T: Scalar>(
     }
     let rest: usize = dims[1..].iter().product();
     let (t, b) = (Matrix::new(dims[0], rest, t), Matrix::new(dims[0], rest, b));
-    *count += dims[0] as Count * rest as Count * dims[0] as Count;
-    Message::mixed(t.times_adjoint(&b).hermitian_part(), exponent)
+    Halves::Matrices { t, b, exponent }
 }
 
 /// Σᵢ b[…, i, …] v[i] over mode `mode`.
