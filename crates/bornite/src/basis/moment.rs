@@ -12,11 +12,11 @@ const CONVERGED: f64 = 1e-13;
 const MAX_PANELS: usize = 1 << 14;
 
 impl Basis {
-    /// ∫ xᵖ f fᴴ over a part of the domain for p = 0, 1, 2; the part is clipped to the domain. `None` for higher p, and
-    /// for more than [`MAX_FUNCTIONS`](super::MAX_FUNCTIONS) indicators.
+    /// ∫ (x − center)ᵖ f fᴴ over a part of the domain for p = 0, 1, 2; the part is clipped to the domain. `None` for
+    /// higher p, and for more than [`MAX_FUNCTIONS`](super::MAX_FUNCTIONS) indicators.
     ///
-    /// Where there is no closed form the panels of a Gauss rule are halved until it gives the ∫ f fᴴ of
-    /// [`Basis::gram_over`], which is known, to 10⁻¹³.
+    /// Nothing cancels where the functions live far from 0 and near the center. Where there is no closed form the
+    /// panels of a Gauss rule are halved until it gives the ∫ f fᴴ of [`Basis::gram_over`], which is known, to 10⁻¹³.
     ///
     /// Cost: K²; where there is no closed form about K³.
     ///
@@ -26,19 +26,24 @@ impl Basis {
     /// // |f₀|² = 1/2 on [0, 2]: ∫ x / 2 from 0 to 1 is 1/4.
     /// let basis = Basis::legendre(1, 0.0, 2.0)?;
     /// let part = Part::Interval { low: 0.0, high: 1.0 };
-    /// let moments = basis.moments_over::<f64>(1, &part).ok_or("no such power")?;
+    /// let moments = basis.moments_about::<f64>(0.0, 1, &part).ok_or("no such power")?;
     /// assert!((moments[(0, 0)] - 0.25).abs() < 1e-15);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn moments_over<T: Scalar>(&self, power: u32, part: &Part) -> Option<Matrix<T>> {
+    pub fn moments_about<T: Scalar>(
+        &self,
+        center: f64,
+        power: u32,
+        part: &Part,
+    ) -> Option<Matrix<T>> {
         let domain = self.natural_domain();
-        if power > 2 || part.covers(&domain) {
+        if power > 2 || (center == 0.0 && part.covers(&domain)) {
             return self.moments(power);
         }
         if power == 0 {
             return Some(self.gram_over(part));
         }
-        let weight = |x: f64| x.powi(power.cast_signed());
+        let weight = |x: f64| (x - center).powi(power.cast_signed());
         if let Some(v) = domain.num_values() {
             if v > super::MAX_FUNCTIONS && matches!(self, Basis::Indicator(_)) {
                 return None;
@@ -46,13 +51,18 @@ impl Basis {
             let nodes = part.values(v).into_iter().map(|x| (x as f64, 1.0)).collect::<Vec<_>>();
             return Some(self.sum_over(&nodes, weight));
         }
+        if part.covers(&domain)
+            && let Some(shifted) = self.shifted(-center)
+        {
+            return shifted.moments(power);
+        }
         let Some((low, high)) = part.clip(&domain) else {
             return Some(Matrix::zeros(self.width(), self.width()));
         };
         match self {
             Basis::Transformed(b) => match b.weighted(low, high, weight) {
                 Some(moments) => Some(moments),
-                None => Some(b.conjugated(&b.base().moments_over(power, part)?)),
+                None => Some(b.conjugated(&b.base().moments_about(center, power, part)?)),
             },
             Basis::Squared(_) => None,
             _ => match self.nodes_over(low, high) {
@@ -62,7 +72,25 @@ impl Basis {
         }
     }
 
-    /// Σ w(x) f f ᴴ over nodes x with weights of their own.
+    /// The functions f(x − shift) of the families with a closed form for their moments.
+    fn shifted(&self, shift: f64) -> Option<Basis> {
+        match self {
+            Basis::Hermite(b) => Basis::hermite(b.width(), b.location() + shift, b.scale()),
+            Basis::Laguerre(b) => Basis::laguerre(b.width(), b.start() + shift, b.scale()),
+            Basis::Legendre(b) => {
+                let (low, high) = b.bounds();
+                Basis::legendre(b.width(), low + shift, high + shift)
+            }
+            Basis::Fourier(b) => {
+                let (low, high) = b.bounds();
+                Basis::fourier(b.width(), low + shift, high + shift, b.form())
+            }
+            _ => return None,
+        }
+        .ok()
+    }
+
+    /// Σ w(x) f fᴴ over nodes x with weights of their own.
     fn sum_over<T: Scalar>(&self, nodes: &[(f64, f64)], weight: impl Fn(f64) -> f64) -> Matrix<T> {
         let k = self.width();
         if nodes.is_empty() {
@@ -164,7 +192,7 @@ mod tests {
                 let mut sum = Matrix::<f64>::zeros(basis.width(), basis.width());
                 for ends in cut.windows(2) {
                     let part = Part::Interval { low: ends[0], high: ends[1] };
-                    let piece = basis.moments_over::<f64>(power, &part).unwrap();
+                    let piece = basis.moments_about::<f64>(0.0, power, &part).unwrap();
                     sum =
                         Matrix::from_fn(sum.rows(), sum.cols(), |i, j| sum[(i, j)] + piece[(i, j)]);
                 }
@@ -177,11 +205,38 @@ mod tests {
     }
 
     #[test]
+    fn a_center_is_the_same_as_shifted_powers() {
+        let whole = Part::Interval { low: f64::NEG_INFINITY, high: f64::INFINITY };
+        let bases = [
+            Basis::hermite(6, 3.0, 0.5).unwrap(),
+            Basis::laguerre(5, -1.0, 2.0).unwrap(),
+            Basis::legendre(7, -2.0, 5.0).unwrap(),
+            Basis::fourier(5, 0.0, 7.0, FourierForm::Real).unwrap(),
+            Basis::gaussian(vec![(0.0, 1.0), (2.0, 0.5)]).unwrap().orthonormalized().0,
+            Basis::bspline(2, vec![0.0, 0.0, 0.0, 1.0, 2.5, 4.0, 4.0, 4.0]).unwrap(),
+        ];
+        let c = 1.75;
+        for basis in bases {
+            for part in [&whole, &Part::Interval { low: 0.5, high: 2.0 }] {
+                let about = |c, p| basis.moments_about::<f64>(c, p, part).unwrap();
+                let (g, x, xx) = (about(0.0, 0), about(0.0, 1), about(0.0, 2));
+                let (first, second) = (about(c, 1), about(c, 2));
+                for n in 0..g.data().len() {
+                    let (g, x, xx) = (g.data()[n], x.data()[n], xx.data()[n]);
+                    assert!((first.data()[n] - (x - c * g)).abs() < 1e-11, "{basis:?}");
+                    let expected = xx - 2.0 * c * x + c * c * g;
+                    assert!((second.data()[n] - expected).abs() < 1e-10, "{basis:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn values_of_a_finite_domain_are_summed() {
         let part = Part::Values(vec![1, 3]);
-        let moments = Basis::indicator(4).moments_over::<f64>(2, &part).unwrap();
+        let moments = Basis::indicator(4).moments_about::<f64>(0.0, 2, &part).unwrap();
         let diagonal: Vec<f64> = (0..4).map(|i| moments[(i, i)]).collect();
         assert_eq!(diagonal, [0.0, 1.0, 0.0, 9.0]);
-        assert!(Basis::indicator(4).moments_over::<f64>(3, &part).is_none());
+        assert!(Basis::indicator(4).moments_about::<f64>(0.0, 3, &part).is_none());
     }
 }

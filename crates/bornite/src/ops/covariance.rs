@@ -14,23 +14,25 @@ use crate::linalg::{Matrix, Scalar};
 use crate::query::Evidence;
 
 impl<C: Deref<Target = Orthonormal>> Environments<C> {
-    /// E[x | evidence] of one variable, with all that is known of it as well: a known value is its own mean.
+    /// The mean μ = ∫ x p(x | evidence) dx of one variable, with all that is known of it as well: a known value is its
+    /// own mean.
     ///
     /// Cost: K², or the number of values.
     pub fn mean(&self, variable: VariableId) -> f64 {
         with_pass!(self.passes(), pass => self.moment(pass, variable, 0.0, 1))
     }
 
-    /// The variance of one variable given the evidence; 0 where its value is known.
+    /// The variance ∫ (x − μ)² p(x | evidence) dx of one variable; 0 where its value is known.
     ///
     /// Cost: K², or the number of values.
     pub fn variance(&self, variable: VariableId) -> f64 {
         with_pass!(self.passes(), pass => self.spread(pass, variable))
     }
 
-    /// E[(x − E[x]) (y − E[y]) | evidence] of two variables; the variance where they are one.
+    /// The covariance ∫ (x − μ) (y − ν) p(x, y | evidence) dx dy of two variables of means μ and ν; the variance where
+    /// they are one.
     ///
-    /// The message ∫ (x − E[x]) f fᴴ of the first goes up to the lowest layer over both, and down to the second.
+    /// The message ∫ (x − μ) f fᴴ of the first goes up to the lowest layer over both, and down to the second.
     ///
     /// Cost: at most 3 K⁴ multiply-adds at each sum over a Kronecker product on the path between the two.
     pub fn covariance(&self, a: VariableId, b: VariableId) -> f64 {
@@ -87,7 +89,7 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
         &self.query().evidence()[variable.index()]
     }
 
-    /// E[(x − center)ᵖ].
+    /// The mean of (x − center)ᵖ.
     fn moment<T: Scalar>(&self, pass: &Pass<T>, v: VariableId, center: f64, power: u32) -> f64 {
         let id = self.input_of(v);
         let evidence = self.evidence_of(v);
@@ -105,7 +107,7 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
         }
     }
 
-    /// ∫ (x − E[x]) f fᴴ over what is known of the variable; `None` where that is its value.
+    /// ∫ (x − μ) f fᴴ over what is known of the variable; `None` where that is its value.
     fn deviation<T: Scalar>(&self, pass: &Pass<T>, v: VariableId) -> Option<Message<T>> {
         let evidence = self.evidence_of(v);
         let mean = self.moment(pass, v, 0.0, 1);
@@ -248,23 +250,8 @@ fn centered<T: Scalar>(basis: &Basis, evidence: &Evidence, center: f64, power: u
         }
         return Message::Diagonal(weights);
     }
-    let integral = |p: u32| match basis.moments_over::<T>(p, part) {
-        Some(moments) => moments,
+    match basis.moments_about(center, power, part) {
+        Some(moments) => Message::mixed(moments, 0),
         None => unreachable!("every basis but large indicators has its first two moments"),
-    };
-    let (zeroth, first) = (integral(0), integral(1));
-    let k = basis.width();
-    Message::mixed(
-        match power {
-            1 => Matrix::from_fn(k, k, |i, j| first[(i, j)] - zeroth[(i, j)].scale_by(center)),
-            _ => {
-                let second = integral(2);
-                Matrix::from_fn(k, k, |i, j| {
-                    second[(i, j)] - first[(i, j)].scale_by(2.0 * center)
-                        + zeroth[(i, j)].scale_by(center * center)
-                })
-            }
-        },
-        0,
-    )
+    }
 }

@@ -360,13 +360,13 @@ pub(super) fn density<T: Scalar>(
         && let Layer::Sum { weight, .. } = circuit.layer(id)
     {
         let w = circuit.weight(*weight).to_matrix::<T>();
-        return Ok(normalized(w.times_adjoint(&w).hermitian_part()));
+        return Ok(normalized(&w.times_adjoint(&w).hermitian_part()));
     }
     let full = match &pass.environments[id.index()] {
         Some(Environment::Full(e)) => e.to_matrix(width).value,
         _ => on_demand(circuit, pass, id).to_matrix(width).value,
     };
-    Ok(normalized(full))
+    Ok(normalized(&full))
 }
 
 /// The environment of a fused Kronecker layer, or of indicators, in full.
@@ -389,7 +389,7 @@ fn on_demand<T: Scalar>(circuit: &Circuit, pass: &Pass<T>, id: LayerId) -> Messa
     contract(&super::pass::mode_first(&w, &widths, target), &factors, &mut 0)
 }
 
-fn normalized<T: Scalar>(m: Matrix<T>) -> Matrix<T> {
+fn normalized<T: Scalar>(m: &Matrix<T>) -> Matrix<T> {
     let trace: f64 = (0..m.rows()).map(|k| m[(k, k)].to_complex().re).sum();
     m.scaled(trace.recip())
 }

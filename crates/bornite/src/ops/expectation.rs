@@ -24,7 +24,7 @@ pub enum Factor {
     Values(Vec<f64>),
 }
 
-/// Computes E[∏ gᵢ(xᵢ) | evidence] for functions of single variables, exactly.
+/// Computes the mean of ∏ gᵢ(xᵢ) given evidence, for functions of single variables, exactly.
 ///
 /// ```math
 /// \mathbb{E}\Big[\prod_i g_i(x_i) \,\Big|\, \text{evidence}\Big]
@@ -211,7 +211,7 @@ fn factor_message<T: Scalar>(
         (Factor::Power(p), part) => (*p, part.clone()),
         _ => unreachable!("checked: sets and tables belong to finite domains"),
     };
-    match basis.moments_over(power, &part) {
+    match basis.moments_about(0.0, power, &part) {
         Some(moments) => Ok(Message::mixed(moments, 0)),
         None => Err(OperationError::FactorPower { variable: variable.name.clone(), power }),
     }

@@ -148,7 +148,7 @@ pub(crate) fn contract_diagonal<T: Scalar>(
         Halves::Matrices { t, b, exponent } => {
             *count += t.data().len() as Count;
             let dot = |(t, b): (&T, &T)| (*t * b.conjugate()).to_complex().re;
-            let row = |i: usize| t.row(i).iter().zip(b.row(i)).map(dot).sum::<f64>().max(0.0);
+            let row = |i: usize| t.row(i).iter().zip(b.row(i)).map(dot).sum();
             ((0..t.rows()).map(row).collect(), exponent)
         }
     };

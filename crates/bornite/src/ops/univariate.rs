@@ -70,17 +70,17 @@ impl Univariate {
         basis: &Arc<Basis>,
         environment: &Environment<T>,
     ) -> Self {
+        if domain.num_values().is_some() {
+            let kind = Kind::Finite(probabilities(value_weights(basis, environment).value));
+            return Self { domain, kind };
+        }
         let width = basis.width();
-        let kind = match domain.num_values() {
-            Some(_) => Kind::Finite(probabilities(value_weights(basis, environment).value)),
-            None => {
-                let matrix = environment.full().to_matrix(width).value.map(Scalar::to_complex);
-                let trace: f64 = (0..width).map(|k| matrix[(k, k)].re).sum();
-                let (low, high) = domain.bounds();
-                let matrix = matrix.scaled(trace.recip());
-                Kind::Continuous(Continuous { basis: basis.clone(), matrix, low, high, mass: 1.0 })
-            }
-        };
+        let matrix = environment.full().to_matrix(width).value.map(Scalar::to_complex);
+        let trace: f64 = (0..width).map(|k| matrix[(k, k)].re).sum();
+        let matrix = matrix.scaled(trace.recip());
+        let (low, high) = domain.bounds();
+        let basis = basis.clone();
+        let kind = Kind::Continuous(Continuous { basis, matrix, low, high, mass: 1.0 });
         Self { domain, kind }
     }
 
@@ -148,17 +148,17 @@ impl Univariate {
         Ok((self.quantile(0.5 * (1.0 - level))?, self.quantile(0.5 * (1.0 + level))?))
     }
 
-    /// E[x].
+    /// The mean μ = ∫ x p(x) dx.
     ///
     /// Cost: K², or the number of values.
     pub fn mean(&self) -> f64 {
         match &self.kind {
             Kind::Finite(p) => p.iter().enumerate().map(|(x, p)| x as f64 * p).sum(),
-            Kind::Continuous(c) => c.moment(1),
+            Kind::Continuous(c) => c.moment(0.0, 1),
         }
     }
 
-    /// E[(x − E[x])²].
+    /// The variance ∫ (x − μ)² p(x) dx.
     ///
     /// Cost: K², or the number of values.
     pub fn variance(&self) -> f64 {
@@ -167,7 +167,7 @@ impl Univariate {
             Kind::Finite(p) => {
                 p.iter().enumerate().map(|(x, p)| (x as f64 - mean).powi(2) * p).sum()
             }
-            Kind::Continuous(c) => (c.moment(2) - mean * mean).max(0.0),
+            Kind::Continuous(c) => c.moment(mean, 2).max(0.0),
         }
     }
 
@@ -298,9 +298,10 @@ impl Continuous {
         (self.raw_between(low, high) / self.mass).clamp(0.0, 1.0)
     }
 
-    fn moment(&self, power: u32) -> f64 {
+    /// The mean of (x − center)ᵖ.
+    fn moment(&self, center: f64, power: u32) -> f64 {
         let part = Part::Interval { low: self.low, high: self.high };
-        match self.basis.moments_over(power, &part) {
+        match self.basis.moments_about(center, power, &part) {
             Some(moments) => self.close(&moments) / self.mass,
             None => unreachable!("every basis of a continuous variable has its first two moments"),
         }
@@ -346,8 +347,8 @@ impl Continuous {
         if self.low.is_finite() && self.high.is_finite() {
             return (self.low, self.high);
         }
-        let mean = self.moment(1);
-        let deviation = (self.moment(2) - mean * mean).max(0.0).sqrt() + f64::EPSILON * mean.abs();
+        let mean = self.moment(0.0, 1);
+        let deviation = self.moment(mean, 2).max(0.0).sqrt() + f64::EPSILON * mean.abs();
         let mut below = deviation * ((1.0 - p) / p).sqrt();
         let mut above = deviation * (p / (1.0 - p)).sqrt();
         // The bounds hold but for rounding.
