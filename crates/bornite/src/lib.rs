@@ -3,6 +3,7 @@
 pub mod basis;
 pub mod circuit;
 pub mod domain;
+pub mod engine;
 mod error;
 pub mod linalg;
 pub mod ops;

@@ -146,6 +146,9 @@ impl CircuitBuilder {
             }
             widths.push(width);
         }
+        if let Some(index) = checked.iter().position(|&c| !c) {
+            return Err(CircuitError::UnusedWeight { weight: WeightId::new(index) });
+        }
         Ok(widths)
     }
 
@@ -207,13 +210,13 @@ impl CircuitBuilder {
                 continue;
             }
             if std::mem::replace(&mut reached[id.index()], true) {
-                return Err(self.find_overlap());
+                return Err(self.overlap(self.any_variable(id)));
             }
             tree.spans[id.index()].0 = position;
             stack.push((id, true));
             if let Layer::Input { variable, .. } = &self.layers[id.index()] {
                 if std::mem::replace(&mut used[variable.index()], true) {
-                    return Err(self.find_overlap());
+                    return Err(self.overlap(*variable));
                 }
                 tree.order.push(*variable);
             }
@@ -233,30 +236,34 @@ impl CircuitBuilder {
         Ok(tree)
     }
 
-    /// The first product layer whose inputs share a variable. There is one: some variable was met twice.
-    fn find_overlap(&self) -> CircuitError {
-        let mut scopes: Vec<BTreeSet<VariableId>> = Vec::with_capacity(self.layers.len());
+    /// The first product layer of which two inputs depend on this variable. There is one: two paths from the output
+    /// end in it, and they part at a product.
+    fn overlap(&self, variable: VariableId) -> CircuitError {
+        let mut depends: Vec<bool> = Vec::with_capacity(self.layers.len());
         for (index, layer) in self.layers.iter().enumerate() {
-            let mut scope = BTreeSet::new();
-            if let Layer::Input { variable, .. } = layer {
-                scope.insert(*variable);
+            let times = match layer {
+                Layer::Input { variable: v, .. } => usize::from(*v == variable),
+                _ => layer.inputs().iter().filter(|i| depends[i.index()]).count(),
+            };
+            if times > 1 {
+                let (layer, variable) =
+                    (LayerId::new(index), self.variables[variable.index()].name.clone());
+                return CircuitError::OverlappingScopes { layer, variable };
             }
-            for input in layer.inputs() {
-                for &v in &scopes[input.index()] {
-                    if !scope.insert(v) {
-                        let variable = self.variables[v.index()].name.clone();
-                        return CircuitError::OverlappingScopes {
-                            layer: LayerId::new(index),
-                            variable,
-                        };
-                    }
-                }
-            }
-            scopes.push(scope);
+            depends.push(times == 1);
         }
-        unreachable!(
-            "a layer or variable reached twice from one output meets itself at a product layer"
-        )
+        unreachable!("two paths to one variable part at a product layer")
+    }
+
+    /// A variable that a layer depends on.
+    fn any_variable(&self, layer: LayerId) -> VariableId {
+        let mut id = layer;
+        loop {
+            match &self.layers[id.index()] {
+                Layer::Input { variable, .. } => return *variable,
+                layer => id = layer.inputs()[0],
+            }
+        }
     }
 }
 

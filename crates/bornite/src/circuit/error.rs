@@ -169,4 +169,10 @@ pub enum CircuitError {
         /// The variable.
         variable: String,
     },
+    /// No sum layer has this weight.
+    #[error("weight {weight} is in no layer; give it a sum layer or remove it")]
+    UnusedWeight {
+        /// The weight.
+        weight: WeightId,
+    },
 }

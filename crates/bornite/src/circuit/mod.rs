@@ -153,6 +153,13 @@ impl Weight {
         }
     }
 
+    pub(crate) fn scaled(&self, factor: f64) -> Self {
+        match self {
+            Weight::Real(m) => Weight::Real(m.scaled(factor)),
+            Weight::Complex(m) => Weight::Complex(m.scaled(factor)),
+        }
+    }
+
     fn first_not_finite(&self) -> Option<(usize, usize)> {
         let cols = self.cols().max(1);
         let position = match self {

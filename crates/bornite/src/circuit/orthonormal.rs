@@ -106,8 +106,13 @@ fn check<T: Scalar>(circuit: &Circuit) -> Orthonormality {
             Layer::Sum { weight, .. } => {
                 circuit.weight(*weight).to_matrix::<T>().semi_unitary_residual()
             }
-            _ if is_output => circuit.width(id) as f64 - 1.0,
             _ => 0.0,
+        };
+        // Without a weight of its own an output of width r has Z = r.
+        let residual = match circuit.layer(id) {
+            Layer::Sum { .. } => residual,
+            _ if is_output => residual.max(circuit.width(id) as f64 - 1.0),
+            _ => residual,
         };
         if residual > report.residual || residual.is_nan() {
             report = Orthonormality { worst: id, residual };

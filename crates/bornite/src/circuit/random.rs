@@ -22,6 +22,11 @@ impl Weights {
     pub fn is_real(self) -> bool {
         matches!(self, Weights::RealGaussian | Weights::RealHaar)
     }
+
+    /// Whether the weights are semi-unitary.
+    pub fn is_semi_unitary(self) -> bool {
+        matches!(self, Weights::Haar | Weights::RealHaar)
+    }
 }
 
 /// Draws a weight. A Haar weight needs `rows ≤ cols`; with more rows its columns are orthonormal instead.
@@ -60,6 +65,9 @@ fn haar<T: Scalar>(
     mut draw: impl FnMut(usize, usize) -> Matrix<T>,
 ) -> Matrix<T> {
     let (short, long) = (rows.min(cols), rows.max(cols));
+    if short == 0 {
+        return Matrix::zeros(rows, cols);
+    }
     let v = draw(short, long);
     // (V Vᴴ)^(−1/2) V is the unitary polar factor, which is uniform as V is invariant under rotations of its columns.
     let f = row_orthonormalize(&v);

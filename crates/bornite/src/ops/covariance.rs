@@ -5,8 +5,9 @@ use std::ops::Deref;
 use super::OperationError;
 use super::environment::{Environments, Pass, Passes, lowest_over, with_pass};
 use super::marginalize::received;
-use super::message::{Message, Scaled, exp2};
+use super::message::Message;
 use super::pass::{Environment, basis_of, combine, descend, receiver};
+use super::scaled::{Scaled, ldexp};
 use super::univariate::value_weights;
 use crate::basis::{Basis, Part};
 use crate::circuit::{Layer, LayerId, Orthonormal, VariableId};
@@ -173,9 +174,8 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
         let largest = positive.map(|r| r.exponent).max().unwrap_or(0);
         let cols = rows.first().map_or(0, |r| r.value.len());
         let table = Matrix::from_fn(values, cols, |x, y| {
-            // Both ends keep to the normal range; a row of zeros may have any exponent.
-            let scale = exp2((rows[x].exponent - largest).clamp(-1000, 0));
-            rows[x].value[y].max(0.0) * scale
+            // A row of zeros may have any exponent.
+            ldexp(rows[x].value[y].max(0.0), (rows[x].exponent - largest).min(0))
         });
         let total: f64 = table.data().iter().sum();
         table.scaled(total.recip())
@@ -248,7 +248,7 @@ fn centered<T: Scalar>(basis: &Basis, evidence: &Evidence, center: f64, power: u
         for x in part.values(b.width()) {
             weights[x] = (x as f64 - center).powi(power.cast_signed());
         }
-        return Message::Diagonal(weights);
+        return Message::diagonal(weights, 0);
     }
     match basis.moments_about(center, power, part) {
         Some(moments) => Message::mixed(moments, 0),

@@ -1,12 +1,13 @@
 use std::collections::BTreeMap;
 use std::ops::Deref;
 
-use super::marginalize::{input_message, received};
-use super::message::{Message, Scaled, contract};
+use super::marginalize::{check_query, input_message, received};
+use super::message::{Message, contract};
 use super::pass::{
     Environment, basis_of, combine, descend, input_layers, kept, output_environment, receiver,
     upward_kept,
 };
+use super::scaled::Scaled;
 use super::univariate::Univariate;
 use super::{MAX_ENTRIES, OperationError};
 use crate::circuit::{Circuit, Layer, LayerId, Orthonormal, VariableId};
@@ -155,9 +156,9 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
     /// a sum over a Kronecker product. Memory: 2 K² a layer.
     ///
     /// # Errors
-    /// The query was made for other variables, or what it says has probability 0.
+    /// The query was made for other variables or needs a matrix that is too large, or what it says has probability 0.
     pub fn given(circuit: C, query: &Query) -> Result<Self, crate::Error> {
-        query.check(circuit.variables())?;
+        check_query(&circuit, query)?;
         let environments = Self::run(circuit, query.clone());
         let possible = with_pass!(&environments.passes, pass => pass.evidence.value > 0.0);
         if possible { Ok(environments) } else { Err(OperationError::ImpossibleEvidence.into()) }
@@ -274,7 +275,7 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
     /// # Errors
     /// The query was made for other variables, or knows something of a variable that the evidence knows already.
     pub fn marginalize(&self, query: &Query) -> Result<RegionMarginal, crate::Error> {
-        query.check(self.circuit.variables())?;
+        check_query(&self.circuit, query)?;
         let mut known = Vec::new();
         for (index, evidence) in query.evidence().iter().enumerate() {
             if *evidence == Evidence::Unknown {

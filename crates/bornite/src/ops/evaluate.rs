@@ -1,4 +1,4 @@
-use super::marginalize::upward;
+use super::marginalize::{check_query, upward};
 use super::message::Message;
 use crate::circuit::Circuit;
 use crate::domain::Variable;
@@ -46,7 +46,7 @@ impl Amplitude {
 /// ```
 ///
 /// # Errors
-/// A value that is not in its variable's domain, or a wrong number of values.
+/// A value that is not in its variable's domain, a wrong number of values, or a layer too wide to be formed.
 ///
 /// Paper: `defn:tensorized-circuit`.
 pub fn evaluate(circuit: &Circuit, x: &[f64]) -> Result<Amplitude, QueryError> {
@@ -56,6 +56,7 @@ pub fn evaluate(circuit: &Circuit, x: &[f64]) -> Result<Amplitude, QueryError> {
         let Variable { name, domain } = circuit.variables()[index].clone();
         return Err(QueryError::OutOfDomain { variable: name, value: f64::NAN, domain });
     }
+    check_query(circuit, &query)?;
     Ok(if circuit.is_real() {
         amplitude::<f64>(circuit, &query)
     } else {

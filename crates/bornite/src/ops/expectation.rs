@@ -1,7 +1,8 @@
 use super::OperationError;
-use super::marginalize::input_message;
-use super::message::{Message, Scaled};
+use super::marginalize::{check_query, input_message};
+use super::message::Message;
 use super::pass::upward_with;
+use super::scaled::Scaled;
 use crate::basis::{Basis, Part};
 use crate::circuit::{Orthonormal, VariableId};
 use crate::domain::Variable;
@@ -64,7 +65,7 @@ pub fn expectation(
     factors: &[(VariableId, Factor)],
     query: &Query,
 ) -> Result<f64, crate::Error> {
-    query.check(circuit.variables())?;
+    check_query(circuit, query)?;
     let mut by_variable: Vec<Option<&Factor>> = vec![None; circuit.num_variables()];
     for (v, factor) in factors {
         let variable = &circuit.variables()[v.index()];
@@ -220,7 +221,7 @@ fn factor_message<T: Scalar>(
 /// Σ w(x) f(x) f(x)ᴴ over the values of a finite domain.
 fn weighted<T: Scalar>(basis: &Basis, weights: Vec<f64>) -> Message<T> {
     if matches!(basis, Basis::Indicator(_)) {
-        return Message::Diagonal(weights);
+        return Message::diagonal(weights, 0);
     }
     let xs: Vec<f64> = (0..weights.len()).map(|x| x as f64).collect();
     let f = basis.evaluate_batch::<T>(&xs).transpose();

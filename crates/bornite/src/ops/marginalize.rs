@@ -1,4 +1,5 @@
 use super::message::{Count, Message, contract, hadamard, kronecker};
+use super::{OperationError, check_entries};
 use crate::basis::Basis;
 use crate::circuit::{Circuit, Layer, LayerId, Orthonormal};
 use crate::linalg::{Complex64, Matrix, Scalar};
@@ -48,11 +49,11 @@ pub struct MultiplyAdds {
 /// φ_YZ, where squaring takes K⁶.
 ///
 /// # Errors
-/// The query was made for other variables.
+/// The query was made for other variables, or needs a matrix that is too large.
 ///
 /// Paper: `alg:marginalization`, `thm:marginalization-complexity`.
 pub fn marginalize(circuit: &Orthonormal, query: &Query) -> Result<Marginal, QueryError> {
-    query.check(circuit.variables())?;
+    check_query(circuit, query)?;
     let dependences = dependences(circuit, query);
     let mut layers = LayerCounts::default();
     let mut paper_bound = 0_u128;
@@ -83,10 +84,22 @@ pub fn marginalize(circuit: &Orthonormal, query: &Query) -> Result<Marginal, Que
 /// The log marginal alone.
 ///
 /// # Errors
-/// The query was made for other variables.
+/// The query was made for other variables, or needs a matrix that is too large.
 pub fn log_marginal(circuit: &Orthonormal, query: &Query) -> Result<f64, QueryError> {
-    query.check(circuit.variables())?;
+    check_query(circuit, query)?;
     Ok(log_marginal_counted(circuit, query).0)
+}
+
+/// Checks that a query fits a circuit, which is orthonormal or has a value for every variable, and that the answer takes
+/// no matrix that is too large.
+pub(super) fn check_query(circuit: &Circuit, query: &Query) -> Result<(), QueryError> {
+    query.check(circuit.variables())?;
+    match check_messages(circuit, query, true) {
+        Err(OperationError::TooLarge { layer, entries, limit, .. }) => {
+            Err(QueryError::TooLarge { layer, entries, limit })
+        }
+        _ => Ok(()),
+    }
 }
 
 fn log_marginal_counted(circuit: &Orthonormal, query: &Query) -> (f64, Count) {
@@ -112,6 +125,9 @@ fn finish<T: Scalar>(message: &Message<T>, width: usize) -> f64 {
 /// How each layer depends on the query: in φ_Y, φ_Z or φ_YZ.
 ///
 /// Cost: linear in the layers and variables.
+///
+/// # Panics
+/// If the query has another number of variables; [`Query::check`] tells.
 pub fn dependences(circuit: &Circuit, query: &Query) -> Vec<Dependence> {
     let evidence = query.evidence();
     // Prefix counts over the variable order: how many have a value, how many are unknown.
@@ -174,6 +190,60 @@ pub(crate) fn upward<T: Scalar>(
     message
 }
 
+/// What a message stores, without its numbers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Identity,
+    Vector,
+    Diagonal,
+    Matrix,
+}
+
+/// Checks that no message of the upward pass is too large to be formed, as those of wide Kronecker products that no
+/// sum contracts are. With `orthonormal` a sum over unknown variables alone sends no matrix.
+///
+/// Cost: linear in the layers.
+pub(super) fn check_messages(
+    circuit: &Circuit,
+    query: &Query,
+    orthonormal: bool,
+) -> Result<(), OperationError> {
+    let mut forms: Vec<Form> = Vec::with_capacity(circuit.num_layers());
+    for id in circuit.layer_ids() {
+        let all = |form: Form| circuit.layer(id).inputs().iter().all(|i| forms[i.index()] == form);
+        let is_diagonal = |i: &LayerId| matches!(forms[i.index()], Form::Identity | Form::Diagonal);
+        let form = match circuit.layer(id) {
+            Layer::Input { variable, basis } => {
+                input_form(basis, &query.evidence()[variable.index()])
+            }
+            _ if all(Form::Vector) => Form::Vector,
+            Layer::Sum { .. } if !orthonormal => Form::Matrix,
+            _ if all(Form::Identity) => Form::Identity,
+            Layer::Hadamard { inputs } if inputs.iter().any(is_diagonal) => Form::Diagonal,
+            Layer::Kronecker { inputs } if inputs.iter().all(is_diagonal) => Form::Diagonal,
+            _ => Form::Matrix,
+        };
+        let width = circuit.width(id);
+        match form {
+            _ if circuit.is_fused(id) => {}
+            Form::Identity => {}
+            Form::Vector | Form::Diagonal => check_entries(id, [width])?,
+            Form::Matrix => check_entries(id, [width, width])?,
+        }
+        forms.push(form);
+    }
+    Ok(())
+}
+
+fn input_form(basis: &Basis, evidence: &Evidence) -> Form {
+    match (basis, evidence) {
+        (Basis::Squared(_), _) | (_, Evidence::Value(_)) => Form::Vector,
+        (_, Evidence::Unknown) if basis.is_orthonormal() => Form::Identity,
+        (Basis::Indicator(_), Evidence::In(_)) => Form::Diagonal,
+        _ => Form::Matrix,
+    }
+}
+
 /// The layers whose messages a layer's own is made of: those below a fused Kronecker layer for the sum above it.
 pub(super) fn received(circuit: &Circuit, id: LayerId) -> &[LayerId] {
     match circuit.layer(id) {
@@ -233,7 +303,7 @@ pub(super) fn input_message<T: Scalar>(basis: &Basis, evidence: &Evidence) -> Me
         Evidence::Unknown if basis.is_orthonormal() => Message::Identity,
         Evidence::Unknown => Message::mixed(basis.gram(), 0),
         Evidence::In(part) => match basis.gram_diagonal_over(part) {
-            Some(diagonal) => Message::Diagonal(diagonal),
+            Some(diagonal) => Message::diagonal(diagonal, 0),
             None => Message::mixed(basis.gram_over(part), 0),
         },
     }

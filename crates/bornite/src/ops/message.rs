@@ -1,28 +1,7 @@
 //! What a layer tells the next one: ∫ ℓ ℓᴴ over its marginalized variables, in its smallest form.
 
+use super::scaled::{Scaled, align, product, rescale, tame};
 use crate::linalg::{Matrix, Scalar};
-
-/// A vector or matrix times 2^exponent.
-#[derive(Clone, Debug)]
-pub(crate) struct Scaled<V> {
-    pub(crate) value: V,
-    pub(crate) exponent: i64,
-}
-
-impl Scaled<f64> {
-    /// This number over another, of which only the ratio must be in the range of `f64`.
-    pub(crate) fn over(&self, other: &Self) -> f64 {
-        let ratio = self.value / other.value;
-        let exponent = (self.exponent - other.exponent).clamp(-4000, 4000);
-        // In four steps, since 2^exponent may be out of range where the product is not.
-        (0..4).fold(ratio, |x, k| x * exp2((exponent + k).div_euclid(4)))
-    }
-
-    /// log of the number; −∞ where it is not positive.
-    pub(crate) fn log(&self) -> f64 {
-        self.value.max(0.0).ln() + self.exponent as f64 * std::f64::consts::LN_2
-    }
-}
 
 /// ∫ ℓ ℓᴴ over the marginalized variables in a layer's scope.
 ///
@@ -34,7 +13,7 @@ pub(crate) enum Message<T> {
     /// v vᴴ: no variable is marginalized, and v = ℓ(y).
     Pure(Scaled<Vec<T>>),
     /// A diagonal matrix: a set of values under indicators, of which there may be very many.
-    Diagonal(Vec<f64>),
+    Diagonal(Scaled<Vec<f64>>),
     /// A Hermitian positive semidefinite matrix.
     Mixed(Scaled<Matrix<T>>),
 }
@@ -52,6 +31,37 @@ impl<T: Scalar> Message<T> {
         Message::Mixed(Scaled { value, exponent })
     }
 
+    pub(crate) fn diagonal(value: Vec<f64>, exponent: i64) -> Self {
+        let mut value = value;
+        let exponent = exponent + rescale(&mut value);
+        Message::Diagonal(Scaled { value, exponent })
+    }
+
+    /// Whether it stands for a diagonal matrix, whatever its numbers.
+    fn is_diagonal(&self) -> bool {
+        matches!(self, Message::Identity | Message::Diagonal(_))
+    }
+
+    /// Entry (i, i) of what it stands for, without the exponent.
+    fn diagonal_entry(&self, i: usize) -> f64 {
+        match self {
+            Message::Identity => 1.0,
+            Message::Pure(v) => v.value[i].abs2(),
+            Message::Diagonal(d) => d.value[i],
+            Message::Mixed(m) => m.value[(i, i)].to_complex().re,
+        }
+    }
+
+    /// The exponent of the matrix that it stands for.
+    fn exponent(&self) -> i64 {
+        match self {
+            Message::Identity => 0,
+            Message::Pure(v) => 2 * v.exponent,
+            Message::Diagonal(d) => d.exponent,
+            Message::Mixed(m) => m.exponent,
+        }
+    }
+
     /// As a matrix of this width.
     pub(crate) fn to_matrix(&self, width: usize) -> Scaled<Matrix<T>> {
         match self {
@@ -61,8 +71,8 @@ impl<T: Scalar> Message<T> {
                 Scaled { value: m, exponent: 2 * v.exponent }
             }
             Message::Diagonal(d) => {
-                let entry = |i, j| if i == j { T::from_real(d[i]) } else { T::ZERO };
-                Scaled { value: Matrix::from_fn(width, width, entry), exponent: 0 }
+                let entry = |i, j| if i == j { T::from_real(d.value[i]) } else { T::ZERO };
+                Scaled { value: Matrix::from_fn(width, width, entry), exponent: d.exponent }
             }
             Message::Mixed(m) => m.clone(),
         }
@@ -75,42 +85,9 @@ impl<T: Scalar> Message<T> {
 
     /// The trace of what the message stands for, of either sign.
     pub(crate) fn trace(&self, width: usize) -> Scaled<f64> {
-        let (value, exponent) = match self {
-            Message::Identity => (width as f64, 0),
-            Message::Pure(v) => (v.value.iter().map(|x| x.abs2()).sum(), 2 * v.exponent),
-            Message::Diagonal(d) => (d.iter().sum(), 0),
-            Message::Mixed(m) => {
-                ((0..width).map(|i| m.value[(i, i)].to_complex().re).sum(), m.exponent)
-            }
-        };
-        Scaled { value, exponent }
+        let value = (0..width).map(|i| self.diagonal_entry(i)).sum();
+        Scaled { value, exponent: self.exponent() }
     }
-}
-
-/// Brings the largest part to [1, 2) by a power of two, exactly, and returns the exponent taken out. Zero stays zero.
-pub(crate) fn rescale<T: Scalar>(values: &mut [T]) -> i64 {
-    let max = values.iter().fold(0.0, |m: f64, x| m.max(x.max_part()));
-    if max == 0.0 {
-        return 0;
-    }
-    let exponent = ilogb(max);
-    // In two steps: 2^-exponent itself may be out of range.
-    let (half, rest) = (-exponent / 2, -exponent - -exponent / 2);
-    for x in values {
-        *x = x.scale_by(exp2(half)).scale_by(exp2(rest));
-    }
-    exponent
-}
-
-/// floor(log₂ x) of a positive finite number.
-pub(crate) fn ilogb(x: f64) -> i64 {
-    let exponent = (x.to_bits() >> 52).cast_signed();
-    if exponent == 0 { ilogb(x * exp2(64)) - 64 } else { exponent - 1023 }
-}
-
-/// 2^e for e in the normal range.
-pub(crate) fn exp2(e: i64) -> f64 {
-    f64::from_bits(((e + 1023) as u64) << 52)
 }
 
 /// Counts multiply-adds of the number type in use.
@@ -167,8 +144,8 @@ fn halves<T: Scalar>(
     factors: &[(&Message<T>, usize)],
     count: &mut Count,
 ) -> Halves<T> {
-    let mut exponent = 0;
     let mut b = w.data().to_vec();
+    let mut exponent = tame(&mut b);
     let mut dims: Vec<usize> =
         std::iter::once(w.rows()).chain(factors.iter().map(|f| f.1)).collect();
     let mut mixed = Vec::new();
@@ -182,7 +159,7 @@ fn halves<T: Scalar>(
                 for (mode, _) in &mut mixed {
                     *mode -= 1;
                 }
-                exponent += v.exponent;
+                exponent += v.exponent + tame(&mut b);
             }
             Message::Diagonal(_) | Message::Mixed(_) => mixed.push((n + 1, *message)),
         }
@@ -194,13 +171,11 @@ fn halves<T: Scalar>(
     let mut t = b.clone();
     for (mode, message) in &mixed {
         match message {
-            Message::Diagonal(d) => scale_mode(&mut t, &dims, *mode, d, count),
-            Message::Mixed(m) => {
-                t = multiply_mode(&t, &dims, *mode, &m.value, count);
-                exponent += m.exponent;
-            }
+            Message::Diagonal(d) => scale_mode(&mut t, &dims, *mode, &d.value, count),
+            Message::Mixed(m) => t = multiply_mode(&t, &dims, *mode, &m.value, count),
             _ => unreachable!("only matrices are left"),
         }
+        exponent += message.exponent() + tame(&mut t);
     }
     let rest: usize = dims[1..].iter().product();
     let (t, b) = (Matrix::new(dims[0], rest, t), Matrix::new(dims[0], rest, b));
@@ -266,7 +241,8 @@ pub(crate) fn multiply_mode<T: Scalar>(
     out
 }
 
-/// The message of a Hadamard product.
+/// The message of a Hadamard product. Every entry has an exponent of its own on the way, since those that are small in
+/// one factor may be large in the next.
 pub(crate) fn hadamard<T: Scalar>(
     factors: &[&Message<T>],
     width: usize,
@@ -278,17 +254,24 @@ pub(crate) fn hadamard<T: Scalar>(
     }
     if let Some(vectors) = all_pure(factors) {
         *count += multiplications * width as Count;
-        let value = (0..width)
-            .map(|i| vectors.iter().fold(T::ONE, |product, v| product * v.value[i]))
-            .collect();
-        return Message::pure(value, vectors.iter().map(|v| v.exponent).sum());
+        let entry = |i: usize| product(vectors.iter().map(|v| v.value[i]));
+        let v = align((0..width).map(entry).collect());
+        let exponents: i64 = vectors.iter().map(|v| v.exponent).sum();
+        return Message::pure(v.value, v.exponent + exponents);
+    }
+    let exponents: i64 = factors.iter().map(|f| f.exponent()).sum();
+    // One diagonal factor leaves nothing off the diagonal.
+    if factors.iter().any(|f| f.is_diagonal()) {
+        *count += multiplications * width as Count;
+        let entry = |i: usize| product(factors.iter().map(|f| f.diagonal_entry(i)));
+        let d = align((0..width).map(entry).collect());
+        return Message::diagonal(d.value, d.exponent + exponents);
     }
     let matrices: Vec<_> = factors.iter().map(|f| f.to_matrix(width)).collect();
     *count += multiplications * (width * width) as Count;
-    let value = Matrix::from_fn(width, width, |i, j| {
-        matrices.iter().fold(T::ONE, |product, m| product * m.value[(i, j)])
-    });
-    Message::mixed(value, matrices.iter().map(|m| m.exponent).sum())
+    let entry = |n: usize| product(matrices.iter().map(|m| m.value.data()[n]));
+    let m = align((0..width * width).map(entry).collect());
+    Message::mixed(Matrix::new(width, width, m.value), m.exponent + exponents)
 }
 
 /// The message of a Kronecker product that no sum contracts, formed in full.
@@ -300,23 +283,39 @@ pub(crate) fn kronecker<T: Scalar>(
     if messages.iter().all(|f| matches!(f, Message::Identity)) {
         return Message::Identity;
     }
+    let mut exponent = 0;
     if let Some(vectors) = all_pure(&messages) {
         let mut value = vec![T::ONE];
         for v in &vectors {
-            value = value.iter().flat_map(|&x| v.value.iter().map(move |&y| x * y)).collect();
+            value = kronecker_vector(&value, &v.value);
+            exponent += v.exponent + tame(&mut value);
             *count += value.len() as Count;
         }
-        return Message::pure(value, vectors.iter().map(|v| v.exponent).sum());
+        return Message::pure(value, exponent);
     }
-    let mut exponent = 0;
+    if messages.iter().all(|f| f.is_diagonal()) {
+        let mut value = vec![1.0];
+        for (message, width) in factors {
+            let d: Vec<f64> = (0..*width).map(|i| message.diagonal_entry(i)).collect();
+            value = kronecker_vector(&value, &d);
+            exponent += message.exponent() + tame(&mut value);
+            *count += value.len() as Count;
+        }
+        return Message::diagonal(value, exponent);
+    }
     let mut value = Matrix::identity(1);
     for (message, width) in factors {
         let m = message.to_matrix(*width);
-        exponent += m.exponent;
         value = kronecker_matrix(&value, &m.value);
+        exponent += m.exponent + tame(value.data_mut());
         *count += value.data().len() as Count;
     }
     Message::mixed(value, exponent)
+}
+
+/// a ⊗ b.
+fn kronecker_vector<T: Scalar>(a: &[T], b: &[T]) -> Vec<T> {
+    a.iter().flat_map(|&x| b.iter().map(move |&y| x * y)).collect()
 }
 
 /// A ⊗ B.

@@ -16,6 +16,7 @@ mod orthonormalize;
 mod overlap;
 mod partition;
 mod pass;
+mod scaled;
 mod square;
 mod truncate;
 mod univariate;
@@ -36,7 +37,16 @@ pub use univariate::Univariate;
 use crate::circuit::LayerId;
 
 /// The most entries that one matrix made by an operation may have: 2 GiB of complex numbers.
-const MAX_ENTRIES: u128 = 1 << 27;
+pub(crate) const MAX_ENTRIES: u128 = 1 << 27;
+
+/// Whether a matrix or tensor of these dimensions may be formed.
+fn check_entries<const N: usize>(layer: LayerId, dims: [usize; N]) -> Result<(), OperationError> {
+    let entries = dims.iter().fold(1_u128, |product, &n| product.saturating_mul(n as u128));
+    if entries <= MAX_ENTRIES {
+        return Ok(());
+    }
+    Err(OperationError::TooLarge { layer, entries, limit: MAX_ENTRIES, remedy: "" })
+}
 
 /// Why an operation has no answer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

@@ -1,6 +1,7 @@
-use super::message::{Count, kronecker_matrix, multiply_mode, rescale};
+use super::message::{Count, kronecker_matrix, multiply_mode};
 use super::partition::check_not_squared;
-use super::{MAX_ENTRIES, OperationError};
+use super::scaled::{Scaled, rescale, tame};
+use super::{OperationError, check_entries};
 use crate::circuit::{Circuit, CircuitBuilder, Layer, LayerId, Orthonormal, Weight};
 use crate::linalg::{Complex64, Matrix, Scalar, row_orthonormalize};
 
@@ -18,12 +19,12 @@ pub struct Orthonormalized {
 /// Every layer becomes R ℓ′ with ℓ′ orthonormal, from the inputs up; R moves into the next sum's weight, whose
 /// factorization V = L Q leaves the semi-unitary Q and passes L on. A layer with more outputs than independent
 /// functions shrinks. A Hadamard layer becomes a Kronecker layer unless its inputs need no R. Input functions that are
-/// not orthonormal are replaced through their Gram matrix.
+/// not orthonormal are replaced through their Gram matrix. Layers that are orthonormal already are left as they are.
 ///
 /// Cost: at a sum over a Kronecker product of widths K, 2 K⁴ multiply-adds for V and a QR of a K² × K matrix.
 ///
 /// # Errors
-/// The circuit is zero everywhere, or is itself a square.
+/// The circuit is zero everywhere or itself a square, or a matrix on the way would be too large.
 ///
 /// Paper: `alg:orthonormalization`, `thm:orthogonalization-algorithm`; deviations in docs/PAPER.md.
 pub fn orthonormalize(circuit: &Circuit) -> Result<Orthonormalized, OperationError> {
@@ -65,27 +66,34 @@ impl<T: Scalar> Carried<T> {
         self.factors.iter().map(|(_, width)| width).product()
     }
 
-    /// R in one piece.
-    pub(super) fn to_matrix(&self) -> Matrix<T> {
-        self.factors.iter().fold(Matrix::identity(1), |product, (r, width)| match r {
-            Some(r) => kronecker_matrix(&product, r),
-            None => kronecker_matrix(&product, &Matrix::identity(*width)),
-        })
+    /// R in one piece, with the exponent.
+    pub(super) fn to_matrix(&self) -> Scaled<Matrix<T>> {
+        let mut product = Scaled { value: Matrix::identity(1), exponent: self.exponent };
+        for (r, width) in &self.factors {
+            product.value = match r {
+                Some(r) => kronecker_matrix(&product.value, r),
+                None => kronecker_matrix(&product.value, &Matrix::identity(*width)),
+            };
+            product.exponent += tame(product.value.data_mut());
+        }
+        product
     }
 
-    /// W R, one factor at a time.
-    pub(super) fn apply_to(&self, w: &Matrix<T>) -> Matrix<T> {
+    /// W R, one factor at a time, with the exponent.
+    pub(super) fn apply_to(&self, w: &Matrix<T>) -> Scaled<Matrix<T>> {
         let mut count: Count = 0;
         let mut dims = vec![w.rows()];
         dims.extend(self.factors.iter().map(|(r, width)| r.as_ref().map_or(*width, Matrix::rows)));
         let mut data = w.data().to_vec();
+        let mut exponent = self.exponent + tame(&mut data);
         for (n, (r, _)) in self.factors.iter().enumerate() {
             if let Some(r) = r {
                 data = multiply_mode(&data, &dims, n + 1, r, &mut count);
                 dims[n + 1] = r.cols();
+                exponent += tame(&mut data);
             }
         }
-        Matrix::new(w.rows(), dims[1..].iter().product(), data)
+        Scaled { value: Matrix::new(w.rows(), dims[1..].iter().product(), data), exponent }
     }
 }
 
@@ -120,14 +128,15 @@ fn run<T: Scalar>(circuit: &Circuit) -> Result<Orthonormalized, OperationError> 
                     let r = T::matrix_from_complex(&l).into_owned();
                     (builder.input(*variable, orthonormal), Some(r), width)
                 };
-                Carried { layer, factors: vec![(r, width)], exponent: 0 }
+                let mut r = r;
+                let exponent = r.as_mut().map_or(0, |r| tame(r.data_mut()));
+                Carried { layer, factors: vec![(r, width)], exponent }
             }
             Layer::Kronecker { .. } => kronecker(&mut builder, inputs),
             Layer::Hadamard { .. } => hadamard(&mut builder, id, inputs)?,
             Layer::Sum { weight, .. } => {
                 let w = circuit.weight(*weight).to_matrix::<T>();
-                sum(&mut builder, &w, &inputs[0])
-                    .ok_or(OperationError::ZeroCircuit { layer: id })?
+                sum(&mut builder, id, &w, &inputs[0])?
             }
         };
         carried.push(Some(result));
@@ -170,45 +179,49 @@ pub(super) fn hadamard<T: Scalar>(
     for input in inputs {
         if is_pair {
             let identity = Matrix::identity(product.rows());
-            product = sum(builder, &identity, &product)
-                .ok_or(OperationError::ZeroCircuit { layer: id })?;
+            product = sum(builder, id, &identity, &product)?;
         }
-        let entries = product.rows() as u128 * product.cols() as u128 * input.cols() as u128;
-        if entries > MAX_ENTRIES {
-            return Err(OperationError::TooLarge {
-                layer: id,
-                entries,
-                limit: MAX_ENTRIES,
-                remedy: "",
-            });
-        }
-        let r = face_splitting(&product.to_matrix(), &input.to_matrix());
+        check_entries(id, [product.rows(), product.cols(), input.cols()])?;
+        let (left, right) = (product.to_matrix(), input.to_matrix());
+        let mut r = face_splitting(&left.value, &right.value);
+        let exponent = left.exponent + right.exponent + tame(r.data_mut());
         let width = r.cols();
-        product = Carried {
-            layer: builder.kronecker([product.layer, input.layer]),
-            factors: vec![(Some(r), width)],
-            exponent: product.exponent + input.exponent,
-        };
+        let layer = builder.kronecker([product.layer, input.layer]);
+        product = Carried { layer, factors: vec![(Some(r), width)], exponent };
         is_pair = true;
     }
     Ok(product)
 }
 
-/// V = W R₁ = L Q: the new layer has weight Q and passes L on. `None` where V is zero.
+/// V = W R₁ = L Q: the new layer has weight Q and passes L on. An error where V is zero.
 fn sum<T: Scalar>(
     builder: &mut CircuitBuilder,
+    id: LayerId,
     w: &Matrix<T>,
     input: &Carried<T>,
-) -> Option<Carried<T>> {
+) -> Result<Carried<T>, OperationError> {
+    if input.is_identity() && is_semi_unitary(w) {
+        let layer = builder.sum(input.layer, Weight::from_matrix(w));
+        return Ok(Carried { layer, factors: vec![(None, w.rows())], exponent: input.exponent });
+    }
+    check_entries(id, [w.rows(), input.cols()])?;
     let mut v = input.apply_to(w);
-    let exponent = input.exponent + rescale(v.data_mut());
-    let factor = row_orthonormalize(&v);
+    v.exponent += rescale(v.value.data_mut());
+    let factor = row_orthonormalize(&v.value);
     let width = factor.q.rows();
     if width == 0 {
-        return None;
+        return Err(OperationError::ZeroCircuit { layer: id });
     }
     let layer = builder.sum(input.layer, Weight::from_matrix(&factor.q));
-    Some(Carried { layer, factors: vec![(Some(factor.l), width)], exponent })
+    Ok(Carried { layer, factors: vec![(Some(factor.l), width)], exponent: v.exponent })
+}
+
+/// Whether a factorization would change W by no more than rounding.
+fn is_semi_unitary<T: Scalar>(w: &Matrix<T>) -> bool {
+    let first: f64 = w.row(0).iter().map(|x| x.abs2()).sum();
+    let tolerance = 4.0 * f64::EPSILON * w.cols() as f64;
+    // The first row alone tells most matrices that are not.
+    (first - 1.0).abs() <= tolerance && w.semi_unitary_residual() <= tolerance
 }
 
 /// The output keeps its width: its weight is V / ‖V‖, and Z = ‖V‖².
@@ -225,16 +238,18 @@ pub(super) fn finish<T: Scalar>(
     let Some(input) = carried[input.index()].take() else {
         unreachable!("every layer but the output has been carried")
     };
+    check_entries(output, [circuit.width(output), input.cols()])?;
     let mut v = match w {
         Some(w) => input.apply_to(&w),
         None => input.to_matrix(),
     };
-    let exponent = input.exponent + rescale(v.data_mut());
-    let norm2 = v.norm2();
+    let exponent = v.exponent + rescale(v.value.data_mut());
+    let norm2 = v.value.norm2();
     if norm2 == 0.0 {
         return Err(OperationError::ZeroCircuit { layer: output });
     }
-    let layer = builder.sum(input.layer, Weight::from_matrix(&v.scaled(norm2.sqrt().recip())));
+    let layer =
+        builder.sum(input.layer, Weight::from_matrix(&v.value.scaled(norm2.sqrt().recip())));
     let circuit = match builder.build(layer) {
         Ok(circuit) => Orthonormal::new_unchecked(circuit),
         Err(error) => unreachable!("the new circuit has the structure of the old: {error}"),

@@ -1,6 +1,6 @@
 use super::OperationError;
-use super::message::rescale;
 use super::orthonormalize::{Carried, face_splitting};
+use super::scaled::{Scaled, rescale};
 use crate::circuit::{Circuit, Layer, LayerId, Orthonormal};
 use crate::linalg::{Complex64, Matrix, Scalar, row_svd};
 
@@ -161,8 +161,9 @@ fn run<T: Scalar>(first: &Circuit, second: &Circuit, pairs: &[Pair]) -> Overlap 
     let Some(Some(carried)) = results.into_iter().next() else {
         unreachable!("the outputs are the first pair")
     };
-    let mut cross = carried.to_matrix().map(|z| z.to_complex().conj());
-    let exponent = carried.exponent + rescale(cross.data_mut());
+    let x = carried.to_matrix();
+    let mut cross = x.value.map(|z| z.to_complex().conj());
+    let exponent = x.exponent + rescale(cross.data_mut());
     Overlap { cross, exponent }
 }
 
@@ -174,51 +175,66 @@ fn integrate<T: Scalar>(
     below: Vec<Carried<T>>,
 ) -> Carried<T> {
     let layer = pair.first;
-    let exponent: i64 = below.iter().map(|c| c.exponent).sum();
-    let single = |mut x: Matrix<T>| {
-        let exponent = exponent + rescale(x.data_mut());
-        let width = x.cols();
-        Carried { layer, factors: vec![(Some(x), width)], exponent }
+    let single = |x: Scaled<Matrix<T>>| {
+        let mut value = x.value;
+        let exponent = x.exponent + rescale(value.data_mut());
+        let width = value.cols();
+        Carried { layer, factors: vec![(Some(value), width)], exponent }
     };
-    let matrices = || below.iter().map(Carried::to_matrix);
+    let identity = || {
+        let exponent = below.iter().map(|c| c.exponent).sum();
+        Carried { layer, factors: vec![(None, first.width(layer))], exponent }
+    };
+    // The factors of the pairs below, two at a time.
+    let reduce = |turn: &dyn Fn(&Matrix<T>) -> Matrix<T>,
+                  product: &dyn Fn(&Matrix<T>, &Matrix<T>) -> Matrix<T>| {
+        let matrices = below.iter().map(Carried::to_matrix);
+        let turned = matrices.map(|x| Scaled { value: turn(&x.value), exponent: x.exponent });
+        let both = |x: Scaled<Matrix<T>>, y: Scaled<Matrix<T>>| {
+            let mut value = product(&x.value, &y.value);
+            let exponent = x.exponent + y.exponent + rescale(value.data_mut());
+            Scaled { value, exponent }
+        };
+        match turned.reduce(both) {
+            Some(product) => product,
+            None => unreachable!("a product has at least two inputs"),
+        }
+    };
     match (first.layer(pair.first), second.layer(pair.second)) {
         (Layer::Sum { weight: v, .. }, Layer::Sum { weight: w, .. }) => {
             let v = below[0].apply_to(&first.weight(*v).to_matrix::<T>());
-            single(v.times_adjoint(&second.weight(*w).to_matrix::<T>()))
+            let w = second.weight(*w).to_matrix::<T>();
+            single(Scaled { value: v.value.times_adjoint(&w), exponent: v.exponent })
         }
         (Layer::Sum { weight, .. }, _) => {
             single(below[0].apply_to(&first.weight(*weight).to_matrix::<T>()))
         }
         (_, Layer::Sum { weight, .. }) => {
             // X Wᴴ = (W Xᴴ)ᴴ.
-            let w = second.weight(*weight).to_matrix::<T>();
-            single(adjoint(&below[0]).apply_to(&w).adjoint())
+            let w = adjoint(&below[0]).apply_to(&second.weight(*weight).to_matrix::<T>());
+            single(Scaled { value: w.value.adjoint(), exponent: w.exponent })
         }
-        (Layer::Input { .. }, _) | (_, Layer::Input { .. }) => {
-            Carried { layer, factors: vec![(None, first.width(layer))], exponent: 0 }
-        }
+        (Layer::Input { .. }, _) | (_, Layer::Input { .. }) => identity(),
         (Layer::Kronecker { .. }, Layer::Kronecker { .. }) => {
+            let exponent = below.iter().map(|c| c.exponent).sum();
             let factors = below.into_iter().flat_map(|c| c.factors).collect();
             Carried { layer, factors, exponent }
         }
         (Layer::Hadamard { .. }, Layer::Hadamard { .. }) => {
             if below.iter().all(Carried::is_identity) {
-                let factors = vec![(None, first.width(layer))];
-                return Carried { layer, factors, exponent };
+                return identity();
             }
-            let product = |x: Matrix<T>, y: Matrix<T>| {
+            let entrywise = |x: &Matrix<T>, y: &Matrix<T>| {
                 Matrix::from_fn(x.rows(), x.cols(), |i, j| x[(i, j)] * y[(i, j)])
             };
-            single(matrices().reduce(product).unwrap_or_else(|| Matrix::identity(1)))
+            single(reduce(&Matrix::clone, &entrywise))
         }
         (Layer::Hadamard { .. }, Layer::Kronecker { .. }) => {
-            let product = matrices().reduce(|x, y| face_splitting(&x, &y));
-            single(product.unwrap_or_else(|| Matrix::identity(1)))
+            single(reduce(&Matrix::clone, &face_splitting))
         }
         (Layer::Kronecker { .. }, Layer::Hadamard { .. }) => {
-            let adjoints = matrices().map(|x| x.adjoint());
-            let product = adjoints.reduce(|x, y| face_splitting(&x, &y));
-            single(product.unwrap_or_else(|| Matrix::identity(1)).adjoint())
+            let product = reduce(&Matrix::adjoint, &face_splitting);
+            single(Scaled { value: product.value.adjoint(), exponent: product.exponent })
         }
     }
 }

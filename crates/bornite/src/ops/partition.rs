@@ -1,5 +1,5 @@
 use super::OperationError;
-use super::marginalize::upward;
+use super::marginalize::{check_messages, upward};
 use crate::basis::Basis;
 use crate::circuit::{Circuit, Layer};
 use crate::linalg::Complex64;
@@ -7,15 +7,20 @@ use crate::query::{Query, QueryError};
 
 /// Computes log Z = log ∫ ‖c(x)‖² dx of any circuit, through the Gram matrices ∫ ℓ ℓᴴ of its layers.
 ///
+/// The log may be of any size. Within one layer, functions of less than 2⁻⁵⁰⁰ of the largest one's norm are lost, unless
+/// the next layer's weight makes up for it; [`orthonormalize`](super::orthonormalize()) keeps them.
+///
 /// Cost: 3 K⁴ multiply-adds at a sum over a Kronecker product of widths K; nothing of size K⁴ is stored.
 ///
 /// Paper: the partition function of `app:squaring-circuits`, in tensor form.
 ///
 /// # Errors
-/// The circuit is itself a square.
+/// The circuit is itself a square, or a matrix on the way would be too large.
 pub fn log_partition(circuit: &Circuit) -> Result<f64, OperationError> {
     check_not_squared(circuit)?;
-    Ok(log_trace(circuit, &Query::unknown(circuit.num_variables())))
+    let query = Query::unknown(circuit.num_variables());
+    check_messages(circuit, &query, false)?;
+    Ok(log_trace(circuit, &query))
 }
 
 /// Computes log ∫ ‖c(y, z)‖² dz of any circuit without orthonormalizing it: no layer is skipped.
@@ -23,10 +28,12 @@ pub fn log_partition(circuit: &Circuit) -> Result<f64, OperationError> {
 /// Subtract [`log_partition`] for the log marginal. For more than one query, orthonormalize first.
 ///
 /// # Errors
-/// The query was made for other variables, or the circuit is itself a square.
+/// The query was made for other variables, the circuit is itself a square, or a matrix on the way would be too
+/// large.
 pub fn log_unnormalized_marginal(circuit: &Circuit, query: &Query) -> Result<f64, crate::Error> {
     query.check(circuit.variables()).map_err(|e: QueryError| crate::Error::from(e))?;
     check_not_squared(circuit)?;
+    check_messages(circuit, query, false)?;
     Ok(log_trace(circuit, query))
 }
 

@@ -1,9 +1,8 @@
 //! One step up and one step down the tree: what environments, expectations and covariances are made of.
 
 use super::marginalize::received;
-use super::message::{
-    Count, Message, Scaled, contract, contract_diagonal, hadamard, kronecker, rescale,
-};
+use super::message::{Count, Message, contract, contract_diagonal, hadamard, kronecker};
+use super::scaled::{Scaled, rescale};
 use crate::basis::Basis;
 use crate::circuit::{Circuit, Layer, LayerId, Orthonormal, VariableId};
 use crate::linalg::{Matrix, Scalar};
@@ -25,7 +24,9 @@ impl<T: Scalar> Environment<T> {
             Environment::Diagonal(e) => {
                 let (value, exponent) = match message {
                     Message::Identity => (e.value.iter().sum(), 0),
-                    Message::Diagonal(d) => (e.value.iter().zip(d).map(|(e, d)| e * d).sum(), 0),
+                    Message::Diagonal(d) => {
+                        (e.value.iter().zip(&d.value).map(|(e, d)| e * d).sum(), d.exponent)
+                    }
                     Message::Pure(v) => {
                         let terms = e.value.iter().zip(&v.value);
                         (terms.map(|(e, x)| e * x.abs2()).sum(), 2 * v.exponent)
@@ -58,8 +59,7 @@ pub(super) fn close<T: Scalar>(e: &Message<T>, m: &Message<T>, width: usize) -> 
             Scaled { value: dot.abs2(), exponent: 2 * (a.exponent + b.exponent) }
         }
         (Message::Diagonal(d), other) | (other, Message::Diagonal(d)) => {
-            let value = d.clone();
-            Environment::<T>::Diagonal(Scaled { value, exponent: 0 }).close(other, width)
+            Environment::<T>::Diagonal(d.clone()).close(other, width)
         }
         (Message::Pure(v), Message::Mixed(m)) | (Message::Mixed(m), Message::Pure(v)) => {
             let rows =

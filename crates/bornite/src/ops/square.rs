@@ -1,6 +1,7 @@
 use super::marginalize::upward;
 use super::message::{Message, kronecker_matrix};
 use super::partition::check_not_squared;
+use super::scaled::tame;
 use super::{MAX_ENTRIES, OperationError};
 use crate::basis::Basis;
 use crate::circuit::{Circuit, CircuitBuilder, Layer, LayerId, Weight};
@@ -8,8 +9,13 @@ use crate::linalg::{Complex64, Matrix, Scalar};
 use crate::query::{Query, QueryError};
 
 /// The circuit c² of width-K² layers that computes ‖c(x)‖² = Σᵢ |cᵢ(x)|² as its one output.
+///
+/// Weights whose squares would leave the range of `f64` are squared without their powers of two, which are kept apart.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Squared(Circuit);
+pub struct Squared {
+    circuit: Circuit,
+    exponent: i64,
+}
 
 /// Squares a circuit literally: every layer ℓ becomes one that computes ℓ ⊗ ℓ*.
 ///
@@ -26,25 +32,30 @@ pub struct Squared(Circuit);
 pub fn square(circuit: &Circuit) -> Result<Squared, OperationError> {
     check_not_squared(circuit)?;
     check_sizes(circuit)?;
-    Ok(Squared(if circuit.is_real() { run::<f64>(circuit) } else { run::<Complex64>(circuit) }))
+    Ok(if circuit.is_real() { run::<f64>(circuit) } else { run::<Complex64>(circuit) })
 }
 
 impl Squared {
-    /// The circuit c².
+    /// The circuit c², less 2^[`exponent`](Self::exponent).
     pub fn circuit(&self) -> &Circuit {
-        &self.0
+        &self.circuit
     }
 
-    /// The circuit c².
+    /// The power of two that the circuit's output is to be multiplied with; 0 unless weights are beyond 2^±480.
+    pub fn exponent(&self) -> i64 {
+        self.exponent
+    }
+
+    /// The circuit c², less 2^[`exponent`](Self::exponent).
     pub fn into_circuit(self) -> Circuit {
-        self.0
+        self.circuit
     }
 
     /// log Z, by integrating every input layer of c².
     ///
     /// Cost: O(L S²).
     pub fn log_partition(&self) -> f64 {
-        self.integrate(&Query::unknown(self.0.num_variables()))
+        self.integrate(&Query::unknown(self.circuit.num_variables()))
     }
 
     /// log ∫ ‖c(y, z)‖² dz, by integrating the input layers of unknown variables. Subtract
@@ -55,25 +66,24 @@ impl Squared {
     /// # Errors
     /// The query was made for other variables.
     pub fn log_unnormalized_marginal(&self, query: &Query) -> Result<f64, QueryError> {
-        query.check(self.0.variables())?;
+        query.check(self.circuit.variables())?;
         Ok(self.integrate(query))
     }
 
     fn integrate(&self, query: &Query) -> f64 {
-        fn log<T: Scalar>(message: &Message<T>) -> f64 {
-            match message {
-                Message::Pure(v) => {
-                    let value = v.value[0].to_complex().re.max(0.0);
-                    value.ln() + v.exponent as f64 * std::f64::consts::LN_2
-                }
-                _ => unreachable!("every input of a square sends a vector"),
-            }
-        }
-        if self.0.is_real() {
-            log(&upward::<f64>(&self.0, query, false, &mut 0))
+        let (value, exponent) = if self.circuit.is_real() {
+            first_entry(&upward::<f64>(&self.circuit, query, false, &mut 0))
         } else {
-            log(&upward::<Complex64>(&self.0, query, false, &mut 0))
-        }
+            first_entry(&upward::<Complex64>(&self.circuit, query, false, &mut 0))
+        };
+        value.max(0.0).ln() + (exponent + self.exponent) as f64 * std::f64::consts::LN_2
+    }
+}
+
+fn first_entry<T: Scalar>(message: &Message<T>) -> (f64, i64) {
+    match message {
+        Message::Pure(v) => (v.value[0].to_complex().re, v.exponent),
+        _ => unreachable!("every input of a square sends a vector"),
     }
 }
 
@@ -100,7 +110,8 @@ fn check_sizes(circuit: &Circuit) -> Result<(), OperationError> {
     Ok(())
 }
 
-fn run<T: Scalar>(circuit: &Circuit) -> Circuit {
+fn run<T: Scalar>(circuit: &Circuit) -> Squared {
+    let mut exponent = 0;
     let mut builder = CircuitBuilder::new();
     for v in circuit.variables() {
         builder.variable(v.name.clone(), v.domain);
@@ -129,7 +140,9 @@ fn run<T: Scalar>(circuit: &Circuit) -> Circuit {
                 }
             }
             Layer::Sum { input, weight } => {
-                let w = circuit.weight(*weight).to_matrix::<T>();
+                let mut w = circuit.weight(*weight).to_matrix::<T>().into_owned();
+                // Every layer is reached once from the output, so its factor is one of c's.
+                exponent += 2 * tame(w.data_mut());
                 let mut ww = kronecker_matrix(&w, &w.map(T::conjugate));
                 if let Layer::Kronecker { inputs: factors } = circuit.layer(*input) {
                     let order = permutation(circuit, factors);
@@ -147,7 +160,7 @@ fn run<T: Scalar>(circuit: &Circuit) -> Circuit {
         output = builder.sum(output, diagonal);
     }
     match builder.build(output) {
-        Ok(circuit) => circuit,
+        Ok(circuit) => Squared { circuit, exponent },
         Err(error) => unreachable!("the square has the structure of the circuit: {error}"),
     }
 }

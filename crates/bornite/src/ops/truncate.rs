@@ -2,8 +2,8 @@ use std::fmt;
 
 use super::OperationError;
 use super::environment::{Pass, density};
-use super::message::rescale;
 use super::orthonormalize::{Carried, finish, hadamard, kronecker};
+use super::scaled::rescale;
 use crate::circuit::{Circuit, CircuitBuilder, Layer, LayerId, Orthonormal, Weight};
 use crate::linalg::{Complex64, Matrix, Scalar, eigh, row_orthonormalize};
 use crate::query::Query;
@@ -365,11 +365,11 @@ fn project_sum<T: Scalar>(
     input: &Carried<T>,
     vectors: Option<Matrix<T>>,
 ) -> Option<Carried<T>> {
-    let mut product = input.apply_to(w);
+    let made = input.apply_to(w);
+    let (mut product, mut exponent) = (made.value, made.exponent);
     if let Some(v) = &vectors {
         product = v.transpose().times(&product);
     }
-    let mut exponent = input.exponent;
     // Vᵀ W is semi-unitary already.
     let (q, l) = if input.is_identity() {
         (product, None)

@@ -1,8 +1,9 @@
 use std::sync::Arc;
 
 use super::OperationError;
-use super::message::{Message, Scaled};
+use super::message::Message;
 use super::pass::{Environment, close};
+use super::scaled::Scaled;
 use crate::basis::{Basis, Part};
 use crate::domain::Domain;
 use crate::linalg::{Complex64, Matrix, Scalar};

@@ -3,6 +3,7 @@
 mod parse;
 
 use crate::basis::Part;
+use crate::circuit::LayerId;
 use crate::domain::{Domain, Variable};
 
 /// What is known of one variable.
@@ -131,7 +132,8 @@ impl Query {
     ) -> Result<(), QueryError> {
         check_count(variables, self.evidence.len())?;
         let Some(variable) = variables.get(index) else {
-            return Err(QueryError::Count { expected: variables.len(), found: index + 1 });
+            let found = index.saturating_add(1);
+            return Err(QueryError::Count { expected: variables.len(), found });
         };
         self.evidence[index] = normalize(variable, evidence)?;
         Ok(())
@@ -284,8 +286,21 @@ pub enum QueryError {
         /// The first variable that it does not fit.
         variable: String,
     },
+    /// A matrix on the way to the answer would not fit in memory.
+    #[error(
+        "layer {layer}: the query would take a matrix of {entries} entries, more than the {limit} allowed; \
+             use smaller widths"
+    )]
+    TooLarge {
+        /// The layer.
+        layer: LayerId,
+        /// How many entries the matrix would have.
+        entries: u128,
+        /// The most that is allowed.
+        limit: u128,
+    },
     /// Text that is no query.
-    #[error("{message}, at character {position}:\n  {text}\n  {}^", " ".repeat(position - 1))]
+    #[error("{message}, at character {position}:\n  {text}\n  {}^", " ".repeat(position.saturating_sub(1)))]
     Syntax {
         /// What was expected.
         message: String,

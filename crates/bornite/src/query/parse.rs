@@ -174,7 +174,7 @@ impl Parser<'_> {
             self.at += 1;
         }
         let word: String = self.chars[start..self.at].iter().collect();
-        let number = match word.trim_start_matches(['+', '-']) {
+        let number = match word.strip_prefix(['+', '-']).unwrap_or(&word) {
             "∞" | "inf" => {
                 Some(if word.starts_with('-') { f64::NEG_INFINITY } else { f64::INFINITY })
             }

@@ -6,6 +6,7 @@ use super::{Region, RegionTree};
 use crate::basis::Basis;
 use crate::circuit::{Circuit, CircuitBuilder, CircuitError, LayerId, Weights, random_weight};
 use crate::domain::Variable;
+use crate::ops::MAX_ENTRIES;
 
 /// The kind of a product layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -90,10 +91,10 @@ impl Structure {
         &self.tree
     }
 
-    /// Makes the circuit with random weights.
+    /// Makes the circuit with random weights. With semi-unitary weights over orthonormal functions it is orthonormal.
     ///
     /// # Errors
-    /// A width of 0, or functions that do not live on their variable's domain.
+    /// A width of 0, a weight beyond what an operation allows, or functions that do not live on their variable's domain.
     pub fn build(&self, weights: Weights, rng: &mut impl Rng) -> Result<Circuit, CircuitError> {
         let mut b = CircuitBuilder::new();
         let ids: Vec<_> =
@@ -116,10 +117,20 @@ impl Structure {
             };
             let bare =
                 matches!(region, Region::Variable(_)) && widths[index].is_bare && index != last;
-            layers.push(if bare {
-                layer
+            if bare {
+                layers.push(layer);
+                continue;
+            }
+            if rows as u128 * cols as u128 > MAX_ENTRIES {
+                let layer = LayerId::new(layer.index() + 1);
+                return Err(CircuitError::TooLarge { layer, what: "its weight" });
+            }
+            let weight = random_weight(rows, cols, weights, rng);
+            layers.push(if index == last && weights.is_semi_unitary() {
+                // The output's weight has unit norm, not orthonormal rows.
+                b.sum(layer, weight.scaled((rows.min(cols) as f64).sqrt().recip()))
             } else {
-                b.sum(layer, random_weight(rows, cols, weights, rng))
+                b.sum(layer, weight)
             });
         }
         b.build(layers[last])

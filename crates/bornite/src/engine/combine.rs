@@ -1,0 +1,185 @@
+//! One step on a block of rows: messages in, message out, whatever each row's kinds are.
+
+use super::kernels::Kernels;
+use super::lanes::{Real, planes, tile_len};
+use super::message::{Kind, Message, Workspace, rescale};
+use super::plan::NodeWeight;
+use super::weight::PackedWeight;
+
+/// The weights of one contraction, by what the rows need.
+pub(crate) struct Contraction<'a, F> {
+    pub(crate) weight: &'a NodeWeight<F>,
+    pub(crate) way: Way,
+}
+
+/// Which of a node's three contractions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// To the output, from the left and right inputs.
+    Up,
+    /// To the environment of an input, from the node's own environment and the other input.
+    Down(usize),
+}
+
+impl<'a, F: Real> Contraction<'a, F> {
+    fn pure(&self) -> &'a PackedWeight<F> {
+        match self.way {
+            Way::Up => self.weight.pure(),
+            Way::Down(side) => self.weight.down(side),
+        }
+    }
+
+    fn mixed(&self) -> &'a PackedWeight<F> {
+        match self.way {
+            Way::Up => self.weight.mixed(),
+            Way::Down(side) => self.weight.down(side),
+        }
+    }
+}
+
+/// Rows by the kinds of their two messages.
+#[derive(Default)]
+struct Groups {
+    rows: [Vec<u32>; 9],
+}
+
+impl Groups {
+    fn new<F: Real>(a: &Message<F>, b: &Message<F>) -> Self {
+        let mut groups = Self::default();
+        for row in 0..a.len() {
+            groups.rows[a.kind(row) as usize * 3 + b.kind(row) as usize].push(row as u32);
+        }
+        groups
+    }
+
+    fn each(&self) -> impl Iterator<Item = (Kind, Kind, &[u32])> {
+        const KINDS: [Kind; 3] = [Kind::Identity, Kind::Pure, Kind::Mixed];
+        self.rows
+            .iter()
+            .enumerate()
+            .filter(|(_, rows)| !rows.is_empty())
+            .map(|(n, rows)| (KINDS[n / 3], KINDS[n % 3], rows.as_slice()))
+    }
+}
+
+/// The message Σ W (a ⊗ b) of a contraction.
+pub(crate) fn contract<F: Real, const C: bool>(
+    kernels: &Kernels<F, C>,
+    by: &Contraction<'_, F>,
+    a: &Message<F>,
+    b: &Message<F>,
+    ws: &mut Workspace<F>,
+) -> Message<F> {
+    let [k, k1, k2] = by.pure().shape();
+    let mut out = ws.take(k, a.len());
+    let len = |n| tile_len::<F>(C, n);
+    let scratch = Kernels::<F, C>::mixed_scratch([k, k1, k2]).max(k * k1).max(k * k2);
+    ws.grow_scratch(len(scratch.max(k1 * k1).max(k2 * k2)));
+    let [s0, s1, s2, s3] = &mut ws.scratch;
+    for (kind_a, kind_b, rows) in Groups::new(a, b).each() {
+        if (kind_a, kind_b) == (Kind::Identity, Kind::Identity) && by.way == Way::Up {
+            rows.iter().for_each(|&row| out.set_identity(row as usize));
+            continue;
+        }
+        let both_pure = (kind_a, kind_b) == (Kind::Pure, Kind::Pure);
+        let kind = if both_pure { Kind::Pure } else { Kind::Mixed };
+        for rows in rows.chunks(F::LANES) {
+            let ta = a.tile(C, kind_a, rows, s0);
+            let tb = b.tile(C, kind_b, rows, s1);
+            let tile = out.push_tile(C, kind, rows);
+            match (kind_a, kind_b) {
+                (Kind::Pure, Kind::Pure) => kernels.kron_sum(by.pure(), ta, tb, tile),
+                (Kind::Pure, other) => {
+                    let block = &mut s2[..len(k * k2)];
+                    kernels.kron_left(by.mixed(), ta, block);
+                    if other == Kind::Identity {
+                        kernels.outer_self([k, k2], block, tile);
+                    } else {
+                        kernels.sandwich([k, k2], [block, tb], s3, tile);
+                    }
+                }
+                (other, Kind::Pure) => {
+                    let block = &mut s2[..len(k * k1)];
+                    kernels.kron_right(by.mixed(), tb, block);
+                    if other == Kind::Identity {
+                        kernels.outer_self([k, k1], block, tile);
+                    } else {
+                        kernels.sandwich([k, k1], [block, ta], s3, tile);
+                    }
+                }
+                (Kind::Mixed, Kind::Identity) => kernels.mixed_identity(by.mixed(), ta, s3, tile),
+                (Kind::Identity, Kind::Mixed) => kernels.identity_mixed(by.mixed(), tb, s3, tile),
+                (Kind::Mixed, Kind::Mixed) => kernels.mixed_mixed(by.mixed(), [ta, tb], s3, tile),
+                (Kind::Identity, Kind::Identity) => {
+                    let Way::Down(side) = by.way else { unreachable!("done above") };
+                    broadcast::<F>(by.weight.down_gram(side), tile);
+                }
+            }
+            rescale(kernels, kind, tile, rows, &mut ws.log2);
+        }
+    }
+    out
+}
+
+/// The same numbers in every lane.
+fn broadcast<F: Real>(numbers: &[F], tile: &mut [F]) {
+    for (lanes, &x) in tile.chunks_exact_mut(F::LANES).zip(numbers) {
+        lanes.fill(x);
+    }
+}
+
+/// The message of an elementwise product.
+pub(crate) fn hadamard<F: Real, const C: bool>(
+    kernels: &Kernels<F, C>,
+    a: &Message<F>,
+    b: &Message<F>,
+    ws: &mut Workspace<F>,
+) -> Message<F> {
+    let k = a.width;
+    let mut out = ws.take(k, a.len());
+    ws.grow_scratch(tile_len::<F>(C, k * k));
+    let [s0, s1, ..] = &mut ws.scratch;
+    for (kind_a, kind_b, rows) in Groups::new(a, b).each() {
+        if (kind_a, kind_b) == (Kind::Identity, Kind::Identity) {
+            rows.iter().for_each(|&row| out.set_identity(row as usize));
+            continue;
+        }
+        let both_pure = (kind_a, kind_b) == (Kind::Pure, Kind::Pure);
+        let kind = if both_pure { Kind::Pure } else { Kind::Mixed };
+        for rows in rows.chunks(F::LANES) {
+            let ta = a.tile(C, kind_a, rows, s0);
+            let tb = b.tile(C, kind_b, rows, s1);
+            let tile = out.push_tile(C, kind, rows);
+            match (kind_a, kind_b) {
+                (Kind::Pure, Kind::Pure) | (Kind::Mixed, Kind::Mixed) => {
+                    kernels.hadamard(ta, tb, tile)
+                }
+                (Kind::Pure, Kind::Mixed) => kernels.hadamard_pure_mixed(ta, tb, tile),
+                (Kind::Mixed, Kind::Pure) => kernels.hadamard_pure_mixed(tb, ta, tile),
+                (Kind::Pure, Kind::Identity) => kernels.hadamard_pure_identity(ta, tile),
+                (Kind::Identity, Kind::Pure) => kernels.hadamard_pure_identity(tb, tile),
+                (Kind::Mixed, Kind::Identity) => kernels.hadamard_mixed_identity(k, ta, tile),
+                (Kind::Identity, Kind::Mixed) => kernels.hadamard_mixed_identity(k, tb, tile),
+                (Kind::Identity, Kind::Identity) => unreachable!("done above"),
+            }
+            rescale(kernels, kind, tile, rows, &mut ws.log2);
+        }
+    }
+    out
+}
+
+/// The Hermitian matrix `value(i, j)`, i ≤ j or not, of one row in one lane of a tile.
+pub(crate) fn set_lane<F: Real>(
+    complex: bool,
+    tile: &mut [F],
+    lane: usize,
+    values: impl Iterator<Item = crate::linalg::Complex64>,
+) {
+    let step = planes(complex) * F::LANES;
+    for (numbers, z) in tile.chunks_exact_mut(step).zip(values) {
+        numbers[lane] = F::from_f64(z.re);
+        if complex {
+            numbers[F::LANES + lane] = F::from_f64(z.im);
+        }
+    }
+}

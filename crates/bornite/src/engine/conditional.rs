@@ -1,0 +1,277 @@
+//! What the traversal is for: all prefix conditionals of given rows, and exact samples.
+
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
+
+use super::lanes::{Real, get};
+use super::message::{Kind, Message, Workspace};
+use super::plan::{Leaf, Plan, leaf_values};
+use super::rows::Rows;
+use super::traverse::Visitor;
+use super::upward::block_len;
+use crate::basis::{Basis, Part};
+use crate::linalg::{Complex64, Matrix};
+
+impl<F: Real, const C: bool> Plan<F, C> {
+    /// log p(xᵢ | the variables visited before i), row after row, in the order of the variables.
+    ///
+    /// Requires complete rows.
+    pub(crate) fn log_conditionals(&self, rows: &Rows<'_>) -> Vec<f64> {
+        let d = rows.num_variables();
+        let mut out = vec![0.0; rows.len() * d];
+        let block = block_len::<F>(rows.len());
+        out.par_chunks_mut(block * d).enumerate().for_each_init(
+            Workspace::default,
+            |ws, (n, out)| {
+                let range = (n * block, out.len() / d);
+                let mut visitor = Conditionals::<C> { rows, first: n * block, out };
+                self.traverse(None, range, &mut visitor, ws);
+            },
+        );
+        out
+    }
+
+    /// One sample per row of the evidence, given that evidence; known cells keep their values.
+    ///
+    /// The sample of a row depends on the seed and the row's position alone.
+    pub(crate) fn sample(&self, evidence: &Rows<'_>, seed: u64) -> Vec<f64> {
+        let d = evidence.num_variables();
+        let mut out = vec![0.0; evidence.len() * d];
+        let block = block_len::<F>(evidence.len());
+        out.par_chunks_mut(block * d).enumerate().for_each_init(
+            Workspace::default,
+            |ws, (n, out)| {
+                let (first, count) = (n * block, out.len() / d);
+                let rngs = (first..first + count).map(|row| row_rng(seed, row as u64)).collect();
+                let known = (first..first + count).any(|row| {
+                    (0..d).any(|v| {
+                        !evidence.value(row, v).is_nan() || evidence.part(row, v).is_some()
+                    })
+                });
+                let mut visitor = Sampler::<C> { evidence, first, rngs, out };
+                self.traverse(known.then_some(evidence), (first, count), &mut visitor, ws);
+            },
+        );
+        out
+    }
+}
+
+/// The random numbers of one row: a stream of its own.
+fn row_rng(seed: u64, row: u64) -> ChaCha8Rng {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    rng.set_stream(row);
+    rng
+}
+
+struct Conditionals<'a, 'b, const C: bool> {
+    rows: &'a Rows<'b>,
+    first: usize,
+    out: &'a mut [f64],
+}
+
+impl<F: Real, const C: bool> Visitor<F> for Conditionals<'_, '_, C> {
+    fn visit(
+        &mut self,
+        leaf: &Leaf<F>,
+        environment: &Message<F>,
+        values: &mut [f64],
+        _: &mut Workspace<F>,
+    ) {
+        let (d, variable) = (self.rows.num_variables(), leaf.variable.index());
+        for (row, value) in values.iter_mut().enumerate() {
+            *value = self.rows.value(self.first + row, variable);
+            let f = leaf_values(&leaf.basis, leaf.weight.as_ref(), *value);
+            let (density, total) = density_and_total::<F, C>(leaf, environment, row, &f);
+            self.out[row * d + variable] = (density.max(0.0) / total).ln();
+        }
+    }
+}
+
+/// Σ E[k,l] fₖ fₗ* and its integral over the domain, of one row.
+fn density_and_total<F: Real, const C: bool>(
+    leaf: &Leaf<F>,
+    environment: &Message<F>,
+    row: usize,
+    f: &[Complex64],
+) -> (f64, f64) {
+    let (tile, lane) = environment.place(C, row);
+    let number = |n: usize| get(C, tile, n, lane);
+    let width = f.len();
+    let norm: f64 = f.iter().map(Complex64::norm_sqr).sum();
+    match environment.kind(row) {
+        // Only the output's environment is an identity, where the leaf's weight has unit norm.
+        Kind::Identity => (norm, leaf.weight.as_ref().map_or(width as f64, Matrix::norm2)),
+        Kind::Pure => {
+            let amplitude: Complex64 = (0..width).map(|k| number(k) * f[k]).sum();
+            let total = match (&leaf.weight, leaf.is_output) {
+                (Some(w), true) => {
+                    let below =
+                        w.transpose().times_vector(&(0..width).map(number).collect::<Vec<_>>());
+                    below.iter().map(Complex64::norm_sqr).sum()
+                }
+                _ => (0..width).map(|k| number(k).norm_sqr()).sum(),
+            };
+            (amplitude.norm_sqr(), total)
+        }
+        Kind::Mixed => {
+            let mut density = 0.0;
+            for k in 0..width {
+                let sum: Complex64 = (0..width).map(|l| number(k * width + l) * f[l].conj()).sum();
+                density += (f[k] * sum).re;
+            }
+            (density, (0..width).map(|k| number(k * width + k).re).sum())
+        }
+    }
+}
+
+struct Sampler<'a, 'b, const C: bool> {
+    evidence: &'a Rows<'b>,
+    first: usize,
+    rngs: Vec<ChaCha8Rng>,
+    out: &'a mut [f64],
+}
+
+impl<F: Real, const C: bool> Visitor<F> for Sampler<'_, '_, C> {
+    fn visit(
+        &mut self,
+        leaf: &Leaf<F>,
+        environment: &Message<F>,
+        values: &mut [f64],
+        ws: &mut Workspace<F>,
+    ) {
+        let (d, variable) = (self.evidence.num_variables(), leaf.variable.index());
+        // Every row draws at every variable, so that what one row knows does not move another's numbers.
+        let draws: Vec<f64> = self.rngs.iter_mut().map(rand::RngExt::random).collect();
+        let mut unknown: Vec<u32> = Vec::with_capacity(values.len());
+        for (row, value) in values.iter_mut().enumerate() {
+            *value = self.evidence.value(self.first + row, variable);
+            if value.is_nan() {
+                unknown.push(row as u32);
+            }
+        }
+        if leaf.columns.is_some() {
+            self.sample_finite(leaf, environment, &unknown, &draws, values, ws);
+        } else {
+            for &row in &unknown {
+                let row = row as usize;
+                let e = leaf.row_environment::<C>(environment, row);
+                let part = self.evidence.part(self.first + row, variable);
+                values[row] = inverse_cdf(&leaf.basis, &e, part, draws[row]);
+            }
+        }
+        for (row, &value) in values.iter().enumerate() {
+            self.out[row * d + variable] = value;
+        }
+    }
+}
+
+impl<const C: bool> Sampler<'_, '_, C> {
+    fn sample_finite<F: Real>(
+        &self,
+        leaf: &Leaf<F>,
+        environment: &Message<F>,
+        unknown: &[u32],
+        draws: &[f64],
+        values: &mut [f64],
+        ws: &mut Workspace<F>,
+    ) {
+        let count = leaf.basis.natural_domain().num_values().unwrap_or(0);
+        let len = super::lanes::tile_len::<F>(C, leaf.width() * leaf.width());
+        ws.grow_scratch(len.max(count * F::LANES));
+        let [s0, s1, ..] = &mut ws.scratch;
+        for kind in [Kind::Identity, Kind::Pure, Kind::Mixed] {
+            let rows: Vec<u32> =
+                unknown.iter().copied().filter(|&r| environment.kind(r as usize) == kind).collect();
+            for rows in rows.chunks(F::LANES) {
+                let tile = environment.tile(C, kind, rows, s0);
+                let probabilities = &mut s1[..count * F::LANES];
+                leaf.probabilities::<C>(kind, tile, probabilities);
+                for (lane, &row) in rows.iter().enumerate() {
+                    let part = self.evidence.part(self.first + row as usize, leaf.variable.index());
+                    let p = |x: usize| probabilities[x * F::LANES + lane].to_f64();
+                    values[row as usize] = draw_finite(count, p, part, draws[row as usize]) as f64;
+                }
+            }
+        }
+    }
+}
+
+/// The value at which the cumulative probability passes `u` of its total.
+fn draw_finite(count: usize, p: impl Fn(usize) -> f64, part: Option<&Part>, u: f64) -> usize {
+    let candidates: Vec<usize> = match part {
+        Some(Part::Values(values)) => values.clone(),
+        _ => (0..count).collect(),
+    };
+    let total: f64 = candidates.iter().map(|&x| p(x)).sum();
+    let mut rest = u * total;
+    let mut last = candidates.first().copied().unwrap_or(0);
+    for &x in &candidates {
+        let probability = p(x);
+        if probability > 0.0 {
+            last = x;
+            if rest < probability {
+                return x;
+            }
+        }
+        rest -= probability;
+    }
+    last
+}
+
+/// The x at which ∫ up to x of Σ E[k,l] fₖ fₗ* passes `u` of its total over the part, to 10⁻¹² in probability.
+fn inverse_cdf(basis: &Basis, e: &Matrix<Complex64>, part: Option<&Part>, u: f64) -> f64 {
+    let (mut low, mut high) = basis.natural_domain().bounds();
+    if let Some(Part::Interval { low: a, high: b }) = part {
+        (low, high) = (low.max(*a), high.min(*b));
+    }
+    let mass = |from: f64, to: f64| -> f64 {
+        let gram: Matrix<Complex64> = basis.gram_over(&Part::Interval { low: from, high: to });
+        e.data().iter().zip(gram.data()).map(|(e, g)| (e * g).re).sum()
+    };
+    let total = mass(low, high);
+    let target = u * total;
+    let start = low;
+    // A finite bracket, doubling outwards from the middle of the domain.
+    if low.is_infinite() {
+        let mut step = -1.0;
+        while mass(start, step) > target && step > -1e300 {
+            step *= 2.0;
+        }
+        low = step.max(-1e300);
+    }
+    if high.is_infinite() {
+        let mut step = 1.0;
+        while mass(start, low.max(0.0) + step) < target && step < 1e300 {
+            step *= 2.0;
+        }
+        high = low.max(0.0) + step;
+    }
+    let tolerance = 1e-13 * total;
+    let mut x = f64::midpoint(low, high);
+    for _ in 0..200 {
+        let error = mass(start, x) - target;
+        if error.abs() <= tolerance {
+            break;
+        }
+        if error > 0.0 {
+            high = x;
+        } else {
+            low = x;
+        }
+        let mut f = vec![Complex64::ZERO; basis.width()];
+        basis.evaluate(x, &mut f);
+        let slope: f64 = e
+            .times_vector(&f.iter().map(Complex64::conj).collect::<Vec<_>>())
+            .iter()
+            .zip(&f)
+            .map(|(a, b)| (a * b).re)
+            .sum();
+        let newton = x - error / slope;
+        x = if newton > low && newton < high { newton } else { f64::midpoint(low, high) };
+        if high - low <= f64::EPSILON * low.abs().max(high.abs()) {
+            break;
+        }
+    }
+    x
+}

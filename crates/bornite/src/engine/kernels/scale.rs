@@ -1,0 +1,66 @@
+//! Kernels over all numbers of a message: its scale, norm and trace.
+
+use super::super::lanes::{Real, planes};
+use super::super::vector::Vectors;
+use super::block::{load, mul_conj_add, zero};
+
+/// Room for the lanes of one plane of any type.
+pub(super) const MAX_LANES: usize = 16;
+
+/// Multiplies each lane by a power of two that brings its largest part to [1, 2) and adds its exponent
+/// to `log2_scale`.
+#[inline(always)]
+pub(super) fn rescale<T: Vectors<F>, F: Real, const C: bool>(
+    t: T,
+    tile: &mut [F],
+    log2_scale: &mut [i64],
+) {
+    let mut power = [F::ZERO; MAX_LANES];
+    for at in (0..F::LANES).step_by(t.width()) {
+        // Two chains hide the latency of a maximum.
+        let mut max = [t.splat(F::ZERO); 2];
+        for pair in tile.chunks(2 * F::LANES) {
+            for (max, plane) in max.iter_mut().zip(pair.chunks_exact(F::LANES)) {
+                *max = t.max(*max, t.abs(t.load(&plane[at..])));
+            }
+        }
+        t.store(&mut power[at..], t.max(max[0], max[1]));
+    }
+    for (power, log2_scale) in power.iter_mut().zip(log2_scale.iter_mut()) {
+        let (exponent, factor) = power.exponent();
+        *power = factor;
+        *log2_scale += i64::from(exponent);
+    }
+    for at in (0..F::LANES).step_by(t.width()) {
+        let power = t.load(&power[at..]);
+        for plane in tile.chunks_exact_mut(F::LANES) {
+            let scaled = t.mul(t.load(&plane[at..]), power);
+            t.store(&mut plane[at..], scaled);
+        }
+    }
+}
+
+/// out = Σₖ |v[k]|² per lane.
+#[inline(always)]
+pub(super) fn norm2<T: Vectors<F>, F: Real, const C: bool>(t: T, v: &[F], out: &mut [F]) {
+    for at in (0..F::LANES).step_by(t.width()) {
+        let mut sum = zero::<T, F>(t);
+        for n in 0..v.len() / (planes(C) * F::LANES) {
+            let x = load::<T, F, C>(t, v, n, at);
+            sum = (mul_conj_add::<T, F, C>(t, x, x, sum).0, sum.1);
+        }
+        t.store(&mut out[at..], sum.0);
+    }
+}
+
+/// out = Σₖ re M[k,k] per lane.
+#[inline(always)]
+pub(super) fn trace<T: Vectors<F>, F: Real, const C: bool>(t: T, k: usize, m: &[F], out: &mut [F]) {
+    for at in (0..F::LANES).step_by(t.width()) {
+        let mut sum = t.splat(F::ZERO);
+        for i in 0..k {
+            sum = t.add(sum, load::<T, F, C>(t, m, i * k + i, at).0);
+        }
+        t.store(&mut out[at..], sum);
+    }
+}

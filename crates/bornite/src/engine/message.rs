@@ -1,0 +1,204 @@
+//! Messages of a block of rows: each row's is Identity, Pure or Mixed, and rows of one kind lie together in tiles.
+
+use super::Buffer;
+use super::kernels::Kernels;
+use super::lanes::{Real, planes, tile_len};
+
+/// The form of one row's message ∫ ℓ ℓᴴ: I, v vᴴ or a matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Identity = 0,
+    Pure = 1,
+    Mixed = 2,
+}
+
+/// The messages of one step for all rows of a block.
+#[derive(Debug)]
+pub(crate) struct Message<F> {
+    pub(crate) width: usize,
+    /// The kind of each row and its place among the rows of that kind. Places fill tiles in order; a tile may have
+    /// lanes without a row.
+    rows: Vec<(Option<Kind>, u32)>,
+    pure: Tiles<F>,
+    mixed: Tiles<F>,
+}
+
+#[derive(Debug)]
+struct Tiles<F> {
+    data: Buffer<F>,
+    count: usize,
+}
+
+impl<F: Real> Default for Tiles<F> {
+    fn default() -> Self {
+        Self { data: Buffer::zeros(0), count: 0 }
+    }
+}
+
+impl<F: Real> Default for Message<F> {
+    fn default() -> Self {
+        Self { width: 0, rows: Vec::new(), pure: Tiles::default(), mixed: Tiles::default() }
+    }
+}
+
+impl<F: Real> Message<F> {
+    /// Begins a message of `rows` rows, none of which is set.
+    pub(crate) fn reset(&mut self, width: usize, rows: usize) {
+        self.width = width;
+        self.rows.clear();
+        self.rows.resize(rows, (None, 0));
+        self.pure.count = 0;
+        self.mixed.count = 0;
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(crate) fn kind(&self, row: usize) -> Kind {
+        match self.rows[row].0 {
+            Some(kind) => kind,
+            None => unreachable!("every row of a finished message is set"),
+        }
+    }
+
+    pub(crate) fn set_identity(&mut self, row: usize) {
+        self.rows[row] = (Some(Kind::Identity), 0);
+    }
+
+    /// Makes all rows Identity.
+    pub(crate) fn fill_identity(&mut self) {
+        self.rows.fill((Some(Kind::Identity), 0));
+    }
+
+    fn numbers(&self, kind: Kind) -> usize {
+        match kind {
+            Kind::Identity => 0,
+            Kind::Pure => self.width,
+            Kind::Mixed => self.width * self.width,
+        }
+    }
+
+    /// Adds a tile of one kind for these rows, at most as many as there are lanes, and gives its memory, which may
+    /// hold anything.
+    pub(crate) fn push_tile(&mut self, complex: bool, kind: Kind, rows: &[u32]) -> &mut [F] {
+        let len = tile_len::<F>(complex, self.numbers(kind));
+        let tiles = match kind {
+            Kind::Pure => &mut self.pure,
+            Kind::Mixed => &mut self.mixed,
+            Kind::Identity => unreachable!("an identity is not stored"),
+        };
+        let first = (tiles.count * F::LANES) as u32;
+        for (lane, &row) in rows.iter().enumerate() {
+            self.rows[row as usize] = (Some(kind), first + lane as u32);
+        }
+        let start = tiles.count * len;
+        tiles.count += 1;
+        if tiles.data.len() < start + len {
+            tiles.data.grow(2 * (start + len));
+        }
+        &mut tiles.data[start..start + len]
+    }
+
+    /// The rows of one kind, as one tile: where they lie in one already, in order, that is it; else they are copied
+    /// into `scratch`, and lanes without a row are zero.
+    pub(crate) fn tile<'a>(
+        &'a self,
+        complex: bool,
+        kind: Kind,
+        rows: &[u32],
+        scratch: &'a mut [F],
+    ) -> &'a [F] {
+        let numbers = self.numbers(kind);
+        let len = tile_len::<F>(complex, numbers);
+        let data = match kind {
+            Kind::Pure => &self.pure.data,
+            Kind::Mixed => &self.mixed.data,
+            Kind::Identity => return &[],
+        };
+        let place = |row: u32| self.rows[row as usize].1 as usize;
+        let first = place(rows[0]);
+        let tile = first / F::LANES;
+        let in_order = first.is_multiple_of(F::LANES)
+            && rows.iter().enumerate().all(|(lane, &row)| place(row) == first + lane);
+        if in_order {
+            return &data[tile * len..(tile + 1) * len];
+        }
+        let scratch = &mut scratch[..len];
+        let stripes = numbers * planes(complex);
+        if rows.len() < F::LANES {
+            scratch.fill(F::ZERO);
+        }
+        for (lane, &row) in rows.iter().enumerate() {
+            let (tile, from) = (place(row) / F::LANES, place(row) % F::LANES);
+            let source = &data[tile * len..(tile + 1) * len];
+            for n in 0..stripes {
+                scratch[n * F::LANES + lane] = source[n * F::LANES + from];
+            }
+        }
+        scratch
+    }
+
+    /// The tile and lane in which a row lies.
+    pub(crate) fn place(&self, complex: bool, row: usize) -> (&[F], usize) {
+        let (kind, place) = (self.kind(row), self.rows[row].1 as usize);
+        let len = tile_len::<F>(complex, self.numbers(kind));
+        let data = match kind {
+            Kind::Pure => &self.pure.data,
+            Kind::Mixed => &self.mixed.data,
+            Kind::Identity => return (&[], 0),
+        };
+        let tile = place / F::LANES;
+        (&data[tile * len..(tile + 1) * len], place % F::LANES)
+    }
+}
+
+/// The memory that the passes over one block of rows need, kept from block to block.
+#[derive(Debug)]
+pub(crate) struct Workspace<F> {
+    free: Vec<Message<F>>,
+    pub(crate) scratch: [Buffer<F>; 4],
+    /// log₂ of what has been divided out of each row's p.
+    pub(crate) log2: Vec<i64>,
+}
+
+impl<F: Real> Default for Workspace<F> {
+    fn default() -> Self {
+        let scratch = std::array::from_fn(|_| Buffer::zeros(0));
+        Self { free: Vec::new(), scratch, log2: Vec::new() }
+    }
+}
+
+impl<F: Real> Workspace<F> {
+    pub(crate) fn take(&mut self, width: usize, rows: usize) -> Message<F> {
+        let mut message = self.free.pop().unwrap_or_default();
+        message.reset(width, rows);
+        message
+    }
+
+    pub(crate) fn give(&mut self, message: Message<F>) {
+        self.free.push(message);
+    }
+
+    pub(crate) fn grow_scratch(&mut self, len: usize) {
+        for s in &mut self.scratch {
+            s.grow(len);
+        }
+    }
+}
+
+/// Rescales a fresh tile and books the powers of two to its rows: twice for a vector, since p is quadratic in it.
+pub(crate) fn rescale<F: Real, const C: bool>(
+    kernels: &Kernels<F, C>,
+    kind: Kind,
+    tile: &mut [F],
+    rows: &[u32],
+    log2: &mut [i64],
+) {
+    let mut exponents = [0_i64; 32];
+    kernels.rescale(tile, &mut exponents[..F::LANES]);
+    let times = if kind == Kind::Pure { 2 } else { 1 };
+    for (&row, e) in rows.iter().zip(exponents) {
+        log2[row as usize] += times * e;
+    }
+}

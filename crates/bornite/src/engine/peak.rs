@@ -1,0 +1,32 @@
+//! A pure loop of fused multiply-adds: the ceiling that kernels are compared with.
+
+use super::simd::dispatch;
+use super::vector::Vectors;
+use super::{Real, Simd};
+
+/// Independent chains: enough to hide the latency of a multiply-add.
+const CHAINS: usize = 10;
+
+/// Does `rounds` rounds of fused multiply-adds in registers and returns how many it did (each is two
+/// floating-point operations) and a number that depends on all of them.
+///
+/// Time the call to learn the peak rate of one core.
+pub fn fused_multiply_adds<F: Real>(simd: Simd, rounds: u64) -> (u64, f64) {
+    dispatch!(simd, chains, [F], rounds)
+}
+
+#[inline(always)]
+fn chains<T: Vectors<F>, F: Real>(token: T, rounds: u64) -> (u64, f64) {
+    let t = token.single();
+    let mut acc = [t.splat(F::ONE); CHAINS];
+    let x = t.splat(std::hint::black_box(F::from_f64(0.999_999)));
+    let y = t.splat(std::hint::black_box(F::from_f64(1e-6)));
+    for _ in 0..rounds {
+        for chain in &mut acc {
+            *chain = t.fma(*chain, x, y);
+        }
+    }
+    let mut lanes = [F::ZERO; 16];
+    t.store(&mut lanes, acc.into_iter().fold(t.splat(F::ZERO), |sum, chain| t.add(sum, chain)));
+    (rounds * (CHAINS * t.width()) as u64, lanes.iter().map(|x| x.to_f64()).sum())
+}

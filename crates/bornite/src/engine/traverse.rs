@@ -1,0 +1,247 @@
+//! One traversal of the tree that visits every variable in turn, with its exact conditional given those before it.
+//!
+//! Going down, each step carries its *environment*: the message of everything outside it, in which the variables
+//! already visited have their values, and those to come their evidence. A node's environment and the message of one
+//! input make the environment of the other by the same contraction as the upward pass, with the weight's indices
+//! permuted.
+
+use super::combine::{Contraction, Way, contract, hadamard};
+use super::lanes::Real;
+use super::message::{Kind, Message, Workspace};
+use super::plan::{Leaf, Plan, StepKind};
+use super::rows::Rows;
+
+/// What is done at each variable.
+pub(crate) trait Visitor<F: Real> {
+    /// Gives every row's value of the leaf's variable, from its environment; writes them to `values`.
+    fn visit(
+        &mut self,
+        leaf: &Leaf<F>,
+        environment: &Message<F>,
+        values: &mut [f64],
+        ws: &mut Workspace<F>,
+    );
+}
+
+enum Task {
+    Enter(usize),
+    Second(usize),
+    Leave(usize),
+}
+
+struct State<F> {
+    environments: Vec<Option<Message<F>>>,
+    /// Of a step that has been visited: its value's message. Before that: the message of its evidence.
+    messages: Vec<Option<Message<F>>>,
+}
+
+impl<F: Real, const C: bool> Plan<F, C> {
+    /// Which input of a step is visited first: the one with fewer variables, since its message has to be made again.
+    pub(crate) fn first_side(&self, inputs: [usize; 2]) -> usize {
+        usize::from(self.steps[inputs[1]].num_variables < self.steps[inputs[0]].num_variables)
+    }
+
+    /// The leaves' variables in the order of the traversal.
+    pub(crate) fn traversal_order(&self) -> Vec<usize> {
+        let mut order = Vec::new();
+        let mut stack = vec![self.root()];
+        while let Some(step) = stack.pop() {
+            match &self.steps[step].kind {
+                StepKind::Leaf(leaf) => order.push(leaf.variable.index()),
+                StepKind::Sum { input, .. } => stack.push(*input),
+                StepKind::Kronecker { inputs, .. } | StepKind::Hadamard { inputs } => {
+                    let first = self.first_side(*inputs);
+                    stack.extend([inputs[1 - first], inputs[first]]);
+                }
+            }
+        }
+        order
+    }
+
+    /// Visits the variables of the rows `first`, `first + 1`, … in turn. What is known of them beforehand conditions
+    /// every one.
+    pub(crate) fn traverse(
+        &self,
+        evidence: Option<&Rows<'_>>,
+        (first, count): (usize, usize),
+        visitor: &mut impl Visitor<F>,
+        ws: &mut Workspace<F>,
+    ) {
+        let mut state = State {
+            environments: (0..self.steps.len()).map(|_| None).collect(),
+            messages: self.evidence_messages(evidence, (first, count), ws),
+        };
+        state.environments[self.root()] = Some(self.outermost(count, ws));
+        let mut tasks = vec![(Task::Enter(self.root()), false)];
+        while let Some((task, needed)) = tasks.pop() {
+            match task {
+                Task::Enter(step) => self.enter(step, needed, &mut state, &mut tasks, visitor, ws),
+                Task::Second(step) => self.second(step, &mut state, ws),
+                Task::Leave(step) => {
+                    let range = (first, count);
+                    let unknown = Rows::unknown(1, 0);
+                    let rows = evidence.unwrap_or(&unknown);
+                    let message = self.step_message(step, rows, range, &state.messages, ws);
+                    replace(&mut state.messages[step], message, ws);
+                    for &input in self.steps[step].kind.inputs() {
+                        release(&mut state.messages[input], ws);
+                    }
+                }
+            }
+        }
+        for message in state.messages.into_iter().chain(state.environments).flatten() {
+            ws.give(message);
+        }
+    }
+
+    /// The upward messages of the evidence, all kept; without evidence there are none, which stands for identities.
+    fn evidence_messages(
+        &self,
+        evidence: Option<&Rows<'_>>,
+        range: (usize, usize),
+        ws: &mut Workspace<F>,
+    ) -> Vec<Option<Message<F>>> {
+        ws.log2.clear();
+        ws.log2.resize(range.1, 0);
+        let Some(rows) = evidence else { return (0..self.steps.len()).map(|_| None).collect() };
+        let mut messages = Vec::with_capacity(self.steps.len());
+        for index in 0..self.steps.len() {
+            let message = self.step_message(index, rows, range, &messages, ws);
+            messages.push(Some(message));
+        }
+        messages
+    }
+
+    /// The environment of the output: one number for a single square, the identity for a sum of squares.
+    fn outermost(&self, count: usize, ws: &mut Workspace<F>) -> Message<F> {
+        let width = self.steps[self.root()].width;
+        let mut message = ws.take(width, count);
+        if width > 1 {
+            message.fill_identity();
+            return message;
+        }
+        let rows: Vec<u32> = (0..count as u32).collect();
+        for chunk in rows.chunks(F::LANES) {
+            let tile = message.push_tile(C, Kind::Pure, chunk);
+            tile.fill(F::ZERO);
+            tile[..F::LANES].fill(F::ONE);
+        }
+        message
+    }
+
+    fn enter(
+        &self,
+        step: usize,
+        needed: bool,
+        state: &mut State<F>,
+        tasks: &mut Vec<(Task, bool)>,
+        visitor: &mut impl Visitor<F>,
+        ws: &mut Workspace<F>,
+    ) {
+        match &self.steps[step].kind {
+            StepKind::Leaf(leaf) => {
+                let Some(environment) = state.environments[step].take() else {
+                    unreachable!("a step is entered with its environment")
+                };
+                let mut values = vec![f64::NAN; environment.len()];
+                visitor.visit(leaf, &environment, &mut values, ws);
+                if needed {
+                    let mut message = ws.take(leaf.width(), values.len());
+                    let rows: Vec<u32> = (0..values.len() as u32).collect();
+                    for (rows, values) in rows.chunks(F::LANES).zip(values.chunks(F::LANES)) {
+                        leaf.push_values(&self.kernels, values, rows, &mut message, ws);
+                    }
+                    replace(&mut state.messages[step], message, ws);
+                }
+                ws.give(environment);
+            }
+            StepKind::Sum { input, weight } => {
+                let environment = take(&mut state.environments[step]);
+                let below = self.unary(weight, Way::Down(0), &environment, ws);
+                ws.give(environment);
+                state.environments[*input] = Some(below);
+                if needed {
+                    tasks.push((Task::Leave(step), false));
+                }
+                tasks.push((Task::Enter(*input), needed));
+            }
+            StepKind::Kronecker { inputs, .. } | StepKind::Hadamard { inputs } => {
+                let first = self.first_side(*inputs);
+                self.descend(step, *inputs, first, state, ws);
+                if needed {
+                    tasks.push((Task::Leave(step), false));
+                }
+                tasks.push((Task::Enter(inputs[1 - first]), needed));
+                tasks.push((Task::Second(step), false));
+                tasks.push((Task::Enter(inputs[first]), true));
+            }
+        }
+    }
+
+    fn second(&self, step: usize, state: &mut State<F>, ws: &mut Workspace<F>) {
+        let (StepKind::Kronecker { inputs, .. } | StepKind::Hadamard { inputs }) =
+            &self.steps[step].kind
+        else {
+            unreachable!("only a product has a second input")
+        };
+        let first = self.first_side(*inputs);
+        self.descend(step, *inputs, 1 - first, state, ws);
+        release(&mut state.environments[step], ws);
+    }
+
+    /// Makes the environment of one input from the step's own and the other input's message.
+    fn descend(
+        &self,
+        step: usize,
+        inputs: [usize; 2],
+        side: usize,
+        state: &mut State<F>,
+        ws: &mut Workspace<F>,
+    ) {
+        let environment = take(&mut state.environments[step]);
+        let other = inputs[1 - side];
+        let unknown = match &state.messages[other] {
+            Some(_) => None,
+            None => {
+                let mut message = ws.take(self.steps[other].width, environment.len());
+                message.fill_identity();
+                Some(message)
+            }
+        };
+        let message = match (&state.messages[other], &unknown) {
+            (Some(message), _) | (None, Some(message)) => message,
+            (None, None) => unreachable!("one of the two is there"),
+        };
+        let below = match &self.steps[step].kind {
+            StepKind::Kronecker { weight, .. } => {
+                let by = Contraction { weight, way: Way::Down(side) };
+                contract(&self.kernels, &by, &environment, message, ws)
+            }
+            _ => hadamard(&self.kernels, &environment, message, ws),
+        };
+        if let Some(message) = unknown {
+            ws.give(message);
+        }
+        state.environments[step] = Some(environment);
+        replace(&mut state.environments[inputs[side]], below, ws);
+    }
+}
+
+fn take<F>(slot: &mut Option<Message<F>>) -> Message<F> {
+    match slot.take() {
+        Some(message) => message,
+        None => unreachable!("a step is entered with its environment"),
+    }
+}
+
+fn replace<F: Real>(slot: &mut Option<Message<F>>, message: Message<F>, ws: &mut Workspace<F>) {
+    if let Some(old) = slot.replace(message) {
+        ws.give(old);
+    }
+}
+
+fn release<F: Real>(slot: &mut Option<Message<F>>, ws: &mut Workspace<F>) {
+    if let Some(message) = slot.take() {
+        ws.give(message);
+    }
+}

@@ -1,0 +1,142 @@
+//! Weights in the order in which the kernels read them.
+
+use super::lanes::{Real, planes};
+use crate::linalg::{Matrix, Scalar};
+
+/// Rows of a full panel.
+pub(crate) const PANEL: usize = 4;
+
+/// A batch of matrices of `rows` × `cols`, cut into panels of [`PANEL`] rows; a panel of r rows is
+/// `[cols][planes][r]`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Panels<F> {
+    pub(crate) rows: usize,
+    pub(crate) cols: usize,
+    stride: usize,
+    data: Vec<F>,
+}
+
+impl<F: Real> Panels<F> {
+    fn new<T: Scalar>(
+        batch: usize,
+        rows: usize,
+        cols: usize,
+        entry: impl Fn(usize, usize, usize) -> T,
+    ) -> Self {
+        let stride = rows * cols * planes(T::IS_COMPLEX);
+        let mut data = Vec::with_capacity(batch * stride);
+        for b in 0..batch {
+            for first in (0..rows).step_by(PANEL) {
+                let panel = first..(first + PANEL).min(rows);
+                for n in 0..cols {
+                    let part = |m: usize| entry(b, m, n).to_complex();
+                    data.extend(panel.clone().map(|m| F::from_f64(part(m).re)));
+                    if T::IS_COMPLEX {
+                        data.extend(panel.clone().map(|m| F::from_f64(part(m).im)));
+                    }
+                }
+            }
+        }
+        Self { rows, cols, stride, data }
+    }
+
+    /// Whether this order was asked for.
+    pub(crate) fn is_packed(&self) -> bool {
+        !self.data.is_empty()
+    }
+
+    /// The panels of matrix `b`, one after another.
+    #[inline(always)]
+    pub(crate) fn matrix(&self, b: usize) -> &[F] {
+        &self.data[b * self.stride..(b + 1) * self.stride]
+    }
+}
+
+/// What a packed weight is for besides evaluation; each use costs copies of the weight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Uses {
+    /// Mixed messages, and pure messages on the right against an identity: two copies more.
+    pub query: bool,
+    /// The reverse pass: one copy more.
+    pub reverse: bool,
+}
+
+impl Uses {
+    /// Only pure messages, and those on the left against an identity.
+    pub const PURE: Self = Self { query: false, reverse: false };
+    /// Pure messages and the reverse pass.
+    pub const LEARN: Self = Self { query: false, reverse: true };
+    /// Every kind of message.
+    pub const QUERY: Self = Self { query: true, reverse: false };
+    /// Everything.
+    pub const ALL: Self = Self { query: true, reverse: true };
+}
+
+/// The weight W of a sum layer, packed for the kernels.
+///
+/// Over a Kronecker product W is K×K₁×K₂; over anything else it is K×K₁ and K₂ = 1.
+#[derive(Clone, Debug)]
+pub struct PackedWeight<F> {
+    shape: [usize; 3],
+    complex: bool,
+    /// For each k: rows j, columns i.
+    pub(crate) left: Panels<F>,
+    /// For each k: rows i, columns j.
+    pub(crate) right: Panels<F>,
+    /// Rows k, columns (i, j).
+    pub(crate) flat: Panels<F>,
+    /// Rows (i, j), columns k.
+    pub(crate) reverse: Panels<F>,
+}
+
+impl<F: Real> PackedWeight<F> {
+    /// Packs the weight of a sum over a Kronecker product of widths `k1` and `k2`: entry (i, j) of row
+    /// k is at column i·k2 + j.
+    ///
+    /// # Panics
+    /// If the matrix does not have `k1 * k2` columns.
+    pub fn kronecker<T: Scalar>(w: &Matrix<T>, [k1, k2]: [usize; 2], uses: Uses) -> Self {
+        assert_eq!(w.cols(), k1 * k2, "columns of a weight over {k1} x {k2}");
+        let k = w.rows();
+        let at = |k: usize, i: usize, j: usize| w[(k, i * k2 + j)];
+        let when =
+            |on: bool, pack: &dyn Fn() -> Panels<F>| if on { pack() } else { Panels::default() };
+        Self {
+            shape: [k, k1, k2],
+            complex: T::IS_COMPLEX,
+            left: Panels::new(k, k2, k1, |k, j, i| at(k, i, j)),
+            right: when(uses.query, &|| Panels::new(k, k1, k2, at)),
+            flat: when(uses.query, &|| Panels::new(1, k, k1 * k2, |_, k, n| w[(k, n)])),
+            reverse: when(uses.reverse, &|| Panels::new(1, k1 * k2, k, |_, n, k| w[(k, n)])),
+        }
+    }
+
+    /// Packs the weight of a sum over one input, or over a Hadamard product. Queries need no more
+    /// than evaluation does.
+    pub fn plain<T: Scalar>(w: &Matrix<T>, uses: Uses) -> Self {
+        let forward = Panels::new(1, w.rows(), w.cols(), |_, k, i| w[(k, i)]);
+        let reverse = if uses.reverse {
+            Panels::new(1, w.cols(), w.rows(), |_, i, k| w[(k, i)])
+        } else {
+            Panels::default()
+        };
+        Self {
+            shape: [w.rows(), w.cols(), 1],
+            complex: T::IS_COMPLEX,
+            left: Panels::default(),
+            right: Panels::default(),
+            flat: forward,
+            reverse,
+        }
+    }
+
+    /// `[K, K₁, K₂]`; K₂ is 1 where the input is not a Kronecker product.
+    pub fn shape(&self) -> [usize; 3] {
+        self.shape
+    }
+
+    /// Whether the weight has imaginary parts.
+    pub fn is_complex(&self) -> bool {
+        self.complex
+    }
+}

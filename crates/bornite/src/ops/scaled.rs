@@ -1,0 +1,133 @@
+//! Numbers times a power of two, which neither underflow nor overflow.
+
+use crate::linalg::Scalar;
+
+/// A vector or matrix times 2^exponent.
+#[derive(Clone, Debug)]
+pub(crate) struct Scaled<V> {
+    pub(crate) value: V,
+    pub(crate) exponent: i64,
+}
+
+impl Scaled<f64> {
+    /// This number over another, of which only the ratio must be in the range of `f64`.
+    pub(crate) fn over(&self, other: &Self) -> f64 {
+        ldexp(self.value / other.value, self.exponent - other.exponent)
+    }
+
+    /// log of the number; −∞ where it is not positive.
+    pub(crate) fn log(&self) -> f64 {
+        self.value.max(0.0).ln() + self.exponent as f64 * std::f64::consts::LN_2
+    }
+}
+
+/// Sums of products of two numbers this large, or as small as the inverse, are within range. Not smaller, so that graded
+/// numbers keep the range that `f64` has for them.
+const SAFE: i64 = 480;
+
+/// Brings the largest part to [1, 2) by a power of two, exactly, and returns the exponent taken out. Zero stays zero.
+///
+/// Entries below 2⁻¹⁰²² of the largest are lost: one exponent serves all.
+pub(crate) fn rescale<T: Scalar>(values: &mut [T]) -> i64 {
+    let max = max_part(values);
+    if max == 0.0 {
+        return 0;
+    }
+    let exponent = ilogb(max);
+    for x in values {
+        *x = ldexp(*x, -exponent);
+    }
+    exponent
+}
+
+/// Rescales where the largest part is not safe to multiply as it is: 2^±480 and beyond.
+pub(crate) fn tame<T: Scalar>(values: &mut [T]) -> i64 {
+    let max = max_part(values);
+    if max == 0.0 || (exp2(-SAFE)..=exp2(SAFE)).contains(&max) { 0 } else { rescale(values) }
+}
+
+/// The product of any number of numbers.
+pub(crate) fn product<T: Scalar>(factors: impl IntoIterator<Item = T>) -> Scaled<T> {
+    let mut product = Scaled { value: T::ONE, exponent: 0 };
+    for mut x in factors {
+        product.exponent += tame(std::slice::from_mut(&mut x));
+        product.value *= x;
+        product.exponent += tame(std::slice::from_mut(&mut product.value));
+    }
+    product
+}
+
+/// Numbers with an exponent each as numbers with one exponent for all.
+pub(crate) fn align<T: Scalar>(values: Vec<Scaled<T>>) -> Scaled<Vec<T>> {
+    let size = |x: &Scaled<T>| match x.value.max_part() {
+        0.0 => None,
+        part => Some(x.exponent + ilogb(part)),
+    };
+    let exponent = values.iter().filter_map(size).max().unwrap_or(0);
+    let value = values.into_iter().map(|x| ldexp(x.value, x.exponent - exponent)).collect();
+    Scaled { value, exponent }
+}
+
+/// floor(log₂ x) of a positive finite number.
+fn ilogb(x: f64) -> i64 {
+    let exponent = (x.to_bits() >> 52).cast_signed();
+    if exponent == 0 { ilogb(x * exp2(64)) - 64 } else { exponent - 1023 }
+}
+
+/// x · 2^e.
+pub(crate) fn ldexp<T: Scalar>(x: T, e: i64) -> T {
+    // In steps, since 2^e may be out of range where the product is not.
+    let e = e.clamp(-4000, 4000);
+    let step = |k: i64| exp2((e + k).div_euclid(4));
+    (0..4).fold(x, |x, k| x.scale_by(step(k)))
+}
+
+/// 2^e for e in the normal range.
+fn exp2(e: i64) -> f64 {
+    f64::from_bits((e + 1023).cast_unsigned() << 52)
+}
+
+fn max_part<T: Scalar>(values: &[T]) -> f64 {
+    values.iter().fold(0.0, |m: f64, x| m.max(x.max_part()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rescaling_is_exact_over_the_whole_range() {
+        for (x, exponent) in [
+            (1.5, 0),
+            (3.0, 1),
+            (f64::MAX, 1023),
+            (f64::MIN_POSITIVE, -1022),
+            (f64::from_bits(1), -1074),
+            (f64::from_bits(3), -1073),
+        ] {
+            let mut v = [x, -x / 4.0, 0.0];
+            let kept = v;
+            assert_eq!(rescale(&mut v), exponent, "{x:e}");
+            assert!((1.0..2.0).contains(&v[0]), "{x:e}: {v:?}");
+            assert_eq!(ldexp(v[0], exponent), kept[0]);
+        }
+        assert_eq!(rescale(&mut [0.0, 0.0]), 0);
+        assert_eq!(rescale::<f64>(&mut []), 0);
+    }
+
+    #[test]
+    fn products_and_sums_of_exponents_stay_in_range() {
+        let tiny = product([f64::from_bits(1); 1000]);
+        assert_eq!((tiny.value, tiny.exponent), (1.0, -1_074_000));
+        let large = product([f64::MAX; 3]);
+        assert_eq!(ldexp(large.value, large.exponent - 3072), (1.0 - f64::EPSILON / 2.0).powi(3));
+        assert_eq!(product([0.0, f64::MAX, f64::MAX]).value, 0.0);
+        let aligned = align(vec![
+            Scaled { value: 1.0, exponent: -5000 },
+            Scaled { value: 3.0, exponent: -4999 },
+            Scaled { value: 1.0, exponent: -90_000 },
+            Scaled { value: 0.0, exponent: 7 },
+        ]);
+        assert_eq!((aligned.value, aligned.exponent), (vec![0.25, 1.5, 0.0, 0.0], -4998));
+    }
+}
