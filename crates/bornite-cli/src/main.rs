@@ -1,3 +1,35 @@
 //! The `bornite` command.
+//!
+//! Every command writes its answer to the writer that `main` gives it, and its errors end here: one message on the
+//! standard error and exit code 2 for bad input, 1 for a question that is answered with no, 0 for everything else.
 
-fn main() {}
+mod commands;
+mod counts;
+mod files;
+mod image;
+mod output;
+
+use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let command = commands::Cli::parse();
+    let mut out = BufWriter::new(io::stdout().lock());
+    let result = command.run(&mut out).and_then(|code| Ok(out.flush().map(|()| code)?));
+    match result {
+        Ok(code) => code,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            // What follows `error` in the chain is already in its message. Nobody is left to hear of a failure here.
+            let _ = writeln!(io::stderr(), "error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whether the reader of the output went away, as `head` does: no error of ours.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+}

@@ -3,6 +3,18 @@
 //! This crate translates and nothing else: arguments in, one call of the library with the
 //! interpreter released, results out. What a caller imports is chosen in `python/bornite/`.
 
+mod argument;
+mod array;
+mod basis;
+mod builder;
+mod circuit;
+mod domain;
+mod exception;
+mod layer;
+mod query;
+mod random;
+mod squared;
+
 use pyo3::prelude::*;
 
 /// The compiled half of the package `bornite`.
@@ -10,8 +22,24 @@ use pyo3::prelude::*;
 mod _bornite {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use super::basis::Basis;
+    #[pymodule_export]
+    use super::builder::Builder;
+    #[pymodule_export]
+    use super::circuit::Circuit;
+    #[pymodule_export]
+    use super::domain::{Domain, Variable};
+    #[pymodule_export]
+    use super::layer::Layer;
+    #[pymodule_export]
+    use super::query::Marginal;
+    #[pymodule_export]
+    use super::squared::Squared;
+
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        super::exception::add_to(module)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

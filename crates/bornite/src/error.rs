@@ -2,6 +2,8 @@
 
 use crate::basis::BasisError;
 use crate::circuit::{CircuitError, NotOrthonormal};
+use crate::data::DataError;
+use crate::file::FileError;
 use crate::ops::OperationError;
 use crate::query::QueryError;
 
@@ -15,13 +17,25 @@ pub enum Error {
     /// Layers that do not make a circuit.
     #[error(transparent)]
     Circuit(#[from] CircuitError),
+    /// A circuit file that cannot be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// A query that does not fit the variables.
     #[error(transparent)]
     Query(#[from] QueryError),
     /// An operation that has no answer.
     #[error(transparent)]
     Operation(#[from] OperationError),
+    /// A table, or what is to be made of one.
+    #[error(transparent)]
+    Data(#[from] Box<DataError>),
     /// A circuit that is not orthonormal where one is needed.
     #[error(transparent)]
     NotOrthonormal(#[from] Box<NotOrthonormal>),
+}
+
+impl From<DataError> for Error {
+    fn from(e: DataError) -> Self {
+        Error::Data(Box::new(e))
+    }
 }

@@ -2,9 +2,13 @@
 
 pub mod basis;
 pub mod circuit;
+pub mod data;
 pub mod domain;
+pub mod draw;
 pub mod engine;
 mod error;
+pub mod file;
+pub mod learn;
 pub mod linalg;
 pub mod ops;
 pub mod query;

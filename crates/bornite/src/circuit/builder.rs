@@ -65,6 +65,11 @@ impl CircuitBuilder {
         WeightId::new(self.weights.len() - 1)
     }
 
+    /// The number of rows of a weight that was added.
+    pub(crate) fn weight_rows(&self, id: WeightId) -> usize {
+        self.weights[id.index()].rows()
+    }
+
     /// Adds a sum layer with a weight that other layers may use as well.
     pub fn shared_sum(&mut self, input: LayerId, weight: WeightId) -> LayerId {
         self.push(Layer::Sum { input, weight })

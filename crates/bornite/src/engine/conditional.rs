@@ -4,6 +4,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
+use super::kernels::Kernels;
 use super::lanes::{Real, get};
 use super::message::{Kind, Message, Workspace};
 use super::plan::{Leaf, Plan, leaf_values};
@@ -70,9 +71,10 @@ struct Conditionals<'a, 'b, const C: bool> {
     out: &'a mut [f64],
 }
 
-impl<F: Real, const C: bool> Visitor<F> for Conditionals<'_, '_, C> {
+impl<F: Real, const C: bool> Visitor<F, C> for Conditionals<'_, '_, C> {
     fn visit(
         &mut self,
+        _: &Kernels<F, C>,
         leaf: &Leaf<F>,
         environment: &Message<F>,
         values: &mut [f64],
@@ -132,9 +134,10 @@ struct Sampler<'a, 'b, const C: bool> {
     out: &'a mut [f64],
 }
 
-impl<F: Real, const C: bool> Visitor<F> for Sampler<'_, '_, C> {
+impl<F: Real, const C: bool> Visitor<F, C> for Sampler<'_, '_, C> {
     fn visit(
         &mut self,
+        kernels: &Kernels<F, C>,
         leaf: &Leaf<F>,
         environment: &Message<F>,
         values: &mut [f64],
@@ -151,7 +154,11 @@ impl<F: Real, const C: bool> Visitor<F> for Sampler<'_, '_, C> {
             }
         }
         if leaf.columns.is_some() {
-            self.sample_finite(leaf, environment, &unknown, &draws, values, ws);
+            leaf.probabilities(kernels, environment, &unknown, ws, |row, p| {
+                let row = row as usize;
+                let part = self.evidence.part(self.first + row, variable);
+                values[row] = draw_finite(p, part, draws[row]) as f64;
+            });
         } else {
             for &row in &unknown {
                 let row = row as usize;
@@ -166,48 +173,17 @@ impl<F: Real, const C: bool> Visitor<F> for Sampler<'_, '_, C> {
     }
 }
 
-impl<const C: bool> Sampler<'_, '_, C> {
-    fn sample_finite<F: Real>(
-        &self,
-        leaf: &Leaf<F>,
-        environment: &Message<F>,
-        unknown: &[u32],
-        draws: &[f64],
-        values: &mut [f64],
-        ws: &mut Workspace<F>,
-    ) {
-        let count = leaf.basis.natural_domain().num_values().unwrap_or(0);
-        let len = super::lanes::tile_len::<F>(C, leaf.width() * leaf.width());
-        ws.grow_scratch(len.max(count * F::LANES));
-        let [s0, s1, ..] = &mut ws.scratch;
-        for kind in [Kind::Identity, Kind::Pure, Kind::Mixed] {
-            let rows: Vec<u32> =
-                unknown.iter().copied().filter(|&r| environment.kind(r as usize) == kind).collect();
-            for rows in rows.chunks(F::LANES) {
-                let tile = environment.tile(C, kind, rows, s0);
-                let probabilities = &mut s1[..count * F::LANES];
-                leaf.probabilities::<C>(kind, tile, probabilities);
-                for (lane, &row) in rows.iter().enumerate() {
-                    let part = self.evidence.part(self.first + row as usize, leaf.variable.index());
-                    let p = |x: usize| probabilities[x * F::LANES + lane].to_f64();
-                    values[row as usize] = draw_finite(count, p, part, draws[row as usize]) as f64;
-                }
-            }
-        }
-    }
-}
-
 /// The value at which the cumulative probability passes `u` of its total.
-fn draw_finite(count: usize, p: impl Fn(usize) -> f64, part: Option<&Part>, u: f64) -> usize {
+fn draw_finite(p: &[f64], part: Option<&Part>, u: f64) -> usize {
     let candidates: Vec<usize> = match part {
         Some(Part::Values(values)) => values.clone(),
-        _ => (0..count).collect(),
+        _ => (0..p.len()).collect(),
     };
-    let total: f64 = candidates.iter().map(|&x| p(x)).sum();
+    let total: f64 = candidates.iter().map(|&x| p[x]).sum();
     let mut rest = u * total;
     let mut last = candidates.first().copied().unwrap_or(0);
     for &x in &candidates {
-        let probability = p(x);
+        let probability = p[x];
         if probability > 0.0 {
             last = x;
             if rest < probability {

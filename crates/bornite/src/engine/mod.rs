@@ -30,6 +30,7 @@ mod vector;
 mod weight;
 
 pub use buffer::Buffer;
+pub(crate) use combine::set_lane;
 pub use gradient::WeightGradient;
 pub use kernels::Kernels;
 pub use lanes::Real;

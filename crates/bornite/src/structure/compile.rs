@@ -91,6 +91,19 @@ impl Structure {
         &self.tree
     }
 
+    /// The number of weight entries of the circuit: what [`build`](Self::build) will draw.
+    pub fn num_parameters(&self) -> u128 {
+        let widths = self.widths();
+        let last = widths.len() - 1;
+        let regions = self.tree.regions().iter().zip(&widths).enumerate();
+        let entries = regions.map(|(index, (region, w))| {
+            let rows = if index == last { self.output_width } else { w.outputs };
+            let is_bare = matches!(region, Region::Variable(_)) && w.is_bare && index != last;
+            if is_bare { 0 } else { rows as u128 * w.inputs as u128 }
+        });
+        entries.fold(0, u128::saturating_add)
+    }
+
     /// Makes the circuit with random weights. With semi-unitary weights over orthonormal functions it is orthonormal.
     ///
     /// # Errors

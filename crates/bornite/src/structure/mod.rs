@@ -1,10 +1,16 @@
 //! Structures: how the variables are split into regions, and circuits made over them.
 //!
 //! Which one? [`RegionTree::image`] for pixels, [`RegionTree::linear`] for sequences (a matrix-product state),
-//! [`RegionTree::balanced`] for variables in an order that means something, [`RegionTree::random`] for those without.
+//! [`RegionTree::balanced`] for variables in an order that means something, [`RegionTree::random`] for those without. With data,
+//! [`average_linkage`] of the [`mutual_information`] of columns.
 
 mod compile;
+mod learn;
 mod tree;
 
 pub use compile::{Product, Structure};
+pub use learn::{
+    Edge, InformationError, InformationOptions, MutualInformation, average_linkage, chow_liu_tree,
+    cut_edges, mutual_information,
+};
 pub use tree::{Region, RegionTree, TreeError};

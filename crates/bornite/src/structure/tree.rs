@@ -290,22 +290,27 @@ impl fmt::Display for RegionTree {
 }
 
 #[derive(Default)]
-struct TreeBuilder {
+pub(super) struct TreeBuilder {
     regions: Vec<Region>,
 }
 
 impl TreeBuilder {
-    fn variable(&mut self, v: usize) -> usize {
+    pub(super) fn variable(&mut self, v: usize) -> usize {
         self.regions.push(Region::Variable(v));
         self.regions.len() - 1
     }
 
-    fn split(&mut self, parts: Vec<usize>) -> usize {
+    pub(super) fn split(&mut self, parts: Vec<usize>) -> usize {
         self.regions.push(Region::Split(parts));
         self.regions.len() - 1
     }
 
-    fn finish(self, num_variables: usize) -> RegionTree {
+    /// The number of variables so far.
+    pub(super) fn num_variables(&self) -> usize {
+        self.regions.iter().filter(|r| matches!(r, Region::Variable(_))).count()
+    }
+
+    pub(super) fn finish(self, num_variables: usize) -> RegionTree {
         assert!(num_variables > 0, "a region tree needs at least one variable");
         RegionTree { regions: self.regions, num_variables }
     }

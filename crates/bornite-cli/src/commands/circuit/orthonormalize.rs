@@ -1,0 +1,49 @@
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use bornite::ops;
+use clap::Args;
+use serde::Serialize;
+
+use super::Written;
+use crate::files;
+use crate::output;
+
+/// Make the circuit orthonormal, so that its square is a normalized distribution (Algorithm 1).
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  bornite circuit orthonormalize c.json -o orthonormal.safetensors
+
+With --json prints {log_partition}, the log of Z = ∫ ‖c(x)‖² dx of the circuit that was read; that of
+the one written is 0.")]
+pub(crate) struct Orthonormalize {
+    /// The circuit file.
+    file: PathBuf,
+    /// Where to write the orthonormal circuit: JSON where the name ends in .json, safetensors otherwise.
+    #[arg(short, long)]
+    output: PathBuf,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Answer {
+    log_partition: f64,
+}
+
+impl Orthonormalize {
+    pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
+        let circuit = files::load(&self.file)?;
+        let result = ops::orthonormalize(&circuit)?;
+        files::save(&result.circuit, &self.output)?;
+        if self.json {
+            return output::json(out, &Answer { log_partition: result.log_partition });
+        }
+        writeln!(out, "log Z  {}", output::number(result.log_partition))?;
+        Written::new("wrote the orthonormal circuit to", &result.circuit, &self.output)
+            .write(out, false)
+    }
+}

@@ -1,0 +1,52 @@
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use bornite::draw::circuit_svg;
+use clap::Args;
+use serde::Serialize;
+
+use crate::files;
+use crate::output;
+
+/// Draw the circuit as SVG, colored by what a query keeps, marginalizes and mixes.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  bornite circuit plot c.json \"x0=1, x1=0\" -o c.svg
+
+As in the paper's first figure, layers that depend on variables with a value alone (φ_Y) are red,
+on unknown ones alone (φ_Z) blue, on both (φ_YZ) green. With --json prints {output}.")]
+pub(crate) struct Plot {
+    /// The circuit file.
+    file: PathBuf,
+    /// What is known, as for marginal; without it nothing is colored.
+    query: Option<String>,
+    /// Where to write the picture.
+    #[arg(short, long)]
+    output: PathBuf,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Answer<'a> {
+    output: &'a PathBuf,
+}
+
+impl Plot {
+    pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
+        let circuit = files::load(&self.file)?;
+        let query = match &self.query {
+            Some(text) => Some(files::parse_query(&circuit, text)?),
+            None => None,
+        };
+        files::write_text(&self.output, &circuit_svg(&circuit, query.as_ref())?)?;
+        if self.json {
+            return output::json(out, &Answer { output: &self.output });
+        }
+        writeln!(out, "drew {}", self.output.display())?;
+        Ok(())
+    }
+}

@@ -1,0 +1,176 @@
+//! Tidy output: aligned tables, numbers that can be read, JSON.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use anyhow::Result;
+use serde::Serialize;
+
+/// Writes one JSON object on one line. A number that is not finite, such as the log of 0, becomes `null`.
+pub(crate) fn json(out: &mut dyn Write, value: &impl Serialize) -> Result<()> {
+    // Into a text first: an error of the writer must stay an `io::Error`.
+    writeln!(out, "{}", serde_json::to_string(value)?)?;
+    Ok(())
+}
+
+/// Writes names and values in two columns.
+pub(crate) fn pairs(out: &mut dyn Write, pairs: &[(&str, String)]) -> io::Result<()> {
+    let width = pairs.iter().map(|(name, _)| chars(name)).max().unwrap_or(0);
+    for (name, value) in pairs {
+        let line = format!("{name}{}  {value}", " ".repeat(width - chars(name)));
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+/// Rows of cells under a head; the first columns are words and the others numbers.
+#[derive(Debug)]
+pub(crate) struct Table {
+    rows: Vec<Vec<String>>,
+    num_words: usize,
+}
+
+impl Table {
+    /// A table whose first `num_words` columns are aligned to the left.
+    pub(crate) fn new(num_words: usize, head: &[&str]) -> Self {
+        Self { rows: vec![head.iter().map(ToString::to_string).collect()], num_words }
+    }
+
+    /// Adds a row with a cell for each column.
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        let column = |c: usize| self.rows.iter().map(|r| r.get(c).map_or(0, |x| chars(x))).max();
+        (0..self.rows[0].len()).map(|c| column(c).unwrap_or(0)).collect()
+    }
+
+    fn pad(&self, column: usize, cell: &str, width: usize) -> String {
+        let space = " ".repeat(width.saturating_sub(chars(cell)));
+        if column < self.num_words { format!("{cell}{space}") } else { format!("{space}{cell}") }
+    }
+
+    /// Writes the table for people at a terminal.
+    pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let widths = self.widths();
+        for (n, row) in self.rows.iter().enumerate() {
+            let cells: Vec<String> =
+                row.iter().zip(&widths).enumerate().map(|(c, (x, &w))| self.pad(c, x, w)).collect();
+            writeln!(out, "  {}", cells.join("   ").trim_end())?;
+            if n == 0 {
+                let length = widths.iter().sum::<usize>() + 3 * (widths.len() - 1);
+                writeln!(out, "  {}", "─".repeat(length))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the table as Markdown.
+    pub(crate) fn write_markdown(&self, out: &mut dyn Write) -> io::Result<()> {
+        let widths: Vec<usize> = self.widths().iter().map(|&w| w.max(3)).collect();
+        for (n, row) in self.rows.iter().enumerate() {
+            let cells: Vec<String> =
+                row.iter().zip(&widths).enumerate().map(|(c, (x, &w))| self.pad(c, x, w)).collect();
+            writeln!(out, "| {} |", cells.join(" | "))?;
+            if n == 0 {
+                let rule = |(c, &w): (usize, &usize)| {
+                    let end = if c < self.num_words { "-" } else { ":" };
+                    format!("{}{end}", "-".repeat(w - 1))
+                };
+                let rules: Vec<String> = widths.iter().enumerate().map(rule).collect();
+                writeln!(out, "| {} |", rules.join(" | "))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn chars(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// A number with the fewest digits that keep every bit.
+pub(crate) fn number(x: f64) -> String {
+    let text = format!("{x:?}");
+    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
+}
+
+/// exp(log), as a power of ten where it is out of the range of a number.
+pub(crate) fn exp(log: f64) -> String {
+    match log {
+        f64::NEG_INFINITY => "0".to_owned(),
+        log if log.abs() < 700.0 => number(log.exp()),
+        log => format!("about 10^{:.1}", log / std::f64::consts::LN_10),
+    }
+}
+
+/// A count with a comma before every three digits.
+pub(crate) fn grouped(count: u128) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (n, digit) in digits.chars().enumerate() {
+        if n > 0 && (digits.len() - n).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A time with three digits.
+pub(crate) fn time(time: Duration) -> String {
+    let s = time.as_secs_f64();
+    let (value, unit) = match s {
+        s if s < 1e-3 => (s * 1e6, "µs"),
+        s if s < 1.0 => (s * 1e3, "ms"),
+        s => (s, "s"),
+    };
+    let decimals = if value < 10.0 { 2 } else { usize::from(value < 100.0) };
+    format!("{value:.decimals$} {unit}")
+}
+
+/// `yes` or `no`.
+pub(crate) fn yes_no(holds: bool) -> &'static str {
+    if holds { "yes" } else { "no" }
+}
+
+/// `1 layer` or `2 layers`.
+pub(crate) fn plural(count: usize, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(count as u128), if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(number(-0.5), "-0.5");
+        assert_eq!(number(3.0), "3");
+        assert_eq!(number(f64::NEG_INFINITY), "-inf");
+        assert_eq!(exp(f64::NEG_INFINITY), "0");
+        assert_eq!(exp(0.0), "1");
+        assert_eq!(exp(-1000.0 * std::f64::consts::LN_10), "about 10^-1000.0");
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+        assert_eq!(time(Duration::from_nanos(1_500)), "1.50 µs");
+        assert_eq!(time(Duration::from_millis(12)), "12.0 ms");
+        assert_eq!(time(Duration::from_secs(120)), "120 s");
+    }
+
+    #[test]
+    fn columns_are_aligned() {
+        let mut table = Table::new(1, &["name", "K"]);
+        table.row(["φ".to_owned(), "16".to_owned()]);
+        let (mut text, mut markdown) = (Vec::new(), Vec::new());
+        table.write(&mut text).unwrap();
+        table.write_markdown(&mut markdown).unwrap();
+        assert_eq!(String::from_utf8(text).unwrap(), "  name    K\n  ─────────\n  φ      16\n");
+        assert_eq!(
+            String::from_utf8(markdown).unwrap(),
+            "| name |   K |\n| ---- | --: |\n| φ    |  16 |\n"
+        );
+    }
+}

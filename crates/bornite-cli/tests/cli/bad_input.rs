@@ -1,0 +1,150 @@
+use std::process::Stdio;
+
+use super::support::Folder;
+
+/// Exit code 2, nothing on the standard output, one message with all of these parts, no new file.
+fn assert_refused(folder: &Folder, args: &[&str], parts: &[&str]) {
+    let before = folder.names();
+    let run = folder.run(args);
+    assert_eq!(run.code, 2, "{args:?}: {run:?}");
+    assert_eq!(run.stdout, "", "{args:?}");
+    assert!(run.stderr.starts_with("error: "), "{args:?}: {}", run.stderr);
+    assert!(!run.stderr.contains("panicked"), "{args:?}: {}", run.stderr);
+    for part in parts {
+        assert!(run.stderr.contains(part), "{args:?}: no '{part}' in: {}", run.stderr);
+    }
+    assert_eq!(folder.names(), before, "{args:?}");
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let folder = Folder::new();
+    for args in [
+        &["circuit", "check", "none.json"][..],
+        &["circuit", "info", "none.json"],
+        &["circuit", "square", "none.json", "-o", "s.json"],
+        &["circuit", "orthonormalize", "none.json", "-o", "s.json"],
+        &["circuit", "evaluate", "none.json", "x0=1"],
+        &["circuit", "marginal", "none.json", "x0=1"],
+        &["circuit", "plot", "none.json", "-o", "s.svg"],
+    ] {
+        assert_refused(&folder, args, &["none.json", "is it there"]);
+    }
+}
+
+#[test]
+fn a_bad_query_points_at_its_character() {
+    let folder = Folder::new();
+    for (query, parts) in [
+        ("x0=1; x1=0", &["expected ','", "\n  x0=1; x1=0\n      ^"][..]),
+        ("y0=1", &["there is no variable 'y0'", "did you mean 'x0'?"]),
+        ("x0=2", &["cannot be 2", "0 to 1"]),
+        ("x0=", &["expected a number"]),
+        ("x0=1, x0=0", &["named twice"]),
+    ] {
+        assert_refused(&folder, &["circuit", "marginal", "c.json", query], parts);
+        assert_refused(&folder, &["circuit", "evaluate", "c.json", query], parts);
+        assert_refused(&folder, &["circuit", "plot", "c.json", query, "-o", "c.svg"], parts);
+    }
+    let parts = ["'x1' has no value", "x1=0"];
+    assert_refused(&folder, &["circuit", "evaluate", "c.json", "x0=1"], &parts);
+}
+
+#[test]
+fn a_bad_file_is_refused_with_its_place() {
+    let folder = Folder::new();
+    for (text, part) in [
+        ("", "no circuit file"),
+        ("{", "no JSON"),
+        (r#"{"variables": [], "layers": [], "output": 0}"#, "bad.json"),
+        (
+            r#"{"variables": [{"name": "x", "domain": {"finite": 2}}],
+            "layers": [{"kind": "input", "variable": "x", "basis": {"kind": "indicator"}},
+                       {"kind": "sum", "input": 0, "weight": [[1]]}], "output": 1}"#,
+            "layer 1",
+        ),
+    ] {
+        folder.write("bad.json", text);
+        assert_refused(&folder, &["circuit", "check", "bad.json"], &["bad.json", part]);
+        assert_refused(&folder, &["circuit", "marginal", "bad.json", ""], &["bad.json", part]);
+    }
+}
+
+#[test]
+fn a_circuit_that_is_zero_has_no_distribution() {
+    let folder = Folder::new();
+    let zero = super::support::TWO_BITS.replace("[[1, [0, 1], 2, 0]]", "[[0, 0, 0, 0]]");
+    folder.write("zero.json", &zero);
+    for args in [
+        &["circuit", "marginal", "zero.json", "x0=1"][..],
+        &["circuit", "marginal", "zero.json", "x0=1", "--square"],
+        &["circuit", "orthonormalize", "zero.json", "-o", "o.json"],
+    ] {
+        assert_refused(&folder, args, &["encodes no distribution"]);
+    }
+    let check = folder.circuit(&["check", "zero.json", "--json"]).json();
+    assert_eq!(check["log_partition"], serde_json::Value::Null);
+}
+
+#[test]
+fn an_output_that_cannot_be_written_leaves_nothing() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("taken")).unwrap();
+    for output in ["none/out.json", "taken"] {
+        for args in [
+            &["circuit", "new", "--variables", "2", "-o", output][..],
+            &["circuit", "square", "c.json", "-o", output],
+            &["circuit", "orthonormalize", "c.json", "-o", output],
+            &["circuit", "plot", "c.json", "-o", output],
+        ] {
+            assert_refused(&folder, args, &[output]);
+        }
+    }
+    assert_refused(&folder, &["demo", "-o", "c.json"], &["c.json", "--output"]);
+}
+
+#[test]
+fn bad_flags_of_new_are_named() {
+    let folder = Folder::new();
+    for (flags, part) in [
+        ("--tree balanced", "--variables N"),
+        ("--tree oak --variables 3", "nested list"),
+        ("--tree image:0x3", "image size"),
+        ("--tree image:99999999999x99999999999", "image size"),
+        ("--tree image", "image size"),
+        ("--tree [0,0]", "variable 0"),
+        ("--tree [0,1] --variables 3", "leave the flag out"),
+        ("--variables 0", "from 1 to"),
+        ("--variables 2 --width 0", "--width 0"),
+        ("--variables 2 --output-width 0", "--output-width 0"),
+        ("--variables 64 --domain finite:100000 --width 100000", "smaller --width"),
+        ("--variables 2 --domain finite:0", "finite:V"),
+        ("--variables 2 --domain interval:1,0", "interval:A,B"),
+        ("--variables 2 --domain square", "half-line"),
+        ("--variables 2 --domain real --basis legendre", "does not live on"),
+        ("--variables 2 --domain real --functions 0", "function"),
+        ("--variables 2 --domain real --scale -1", "scale"),
+    ] {
+        let args: Vec<&str> =
+            ["circuit", "new", "-o", "n.json"].into_iter().chain(flags.split(' ')).collect();
+        assert_refused(&folder, &args, &[part]);
+    }
+    assert_refused(&folder, &["bench", "paper", "--max-width", "1"], &["--max-width 1"]);
+    assert_refused(&folder, &["bench", "paper", "--image", "big"], &["HxW"]);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let folder = Folder::new();
+    let args = ["circuit", "new", "--variables", "5000", "-o", "many.json"];
+    assert_eq!(folder.run(&args).code, 0);
+    let mut child = folder
+        .command(&["circuit", "info", "many.json", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+}

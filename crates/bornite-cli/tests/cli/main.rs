@@ -1,0 +1,6 @@
+//! Runs the built command: what it prints, what it writes, how it fails.
+
+mod bad_input;
+mod circuit;
+mod demo_and_bench;
+mod support;

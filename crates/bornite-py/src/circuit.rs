@@ -1,0 +1,544 @@
+//! Circuits and their operations.
+
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use bornite::circuit::check_orthonormality;
+use bornite::engine::{self, Engine, RowError};
+use bornite::file::limits::MAX_RANDOM_ENTRIES;
+use bornite::linalg::Complex64;
+use bornite::ops::{self, OperationError};
+use bornite::query::{Dependence, QueryError};
+use bornite::{CircuitBuilder, Orthonormal, Query, file};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyString, PyType};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use crate::argument::{BasisLike, DomainLike, Name, OneOrEach};
+use crate::array::{Rows, numbers_to_python, vectors_to_python, weight, weight_to_array};
+use crate::domain::Variable;
+use crate::exception::{QueryError as PyQueryError, Raise};
+use crate::layer::Layer;
+use crate::query::{Marginal, query};
+use crate::random::{self, Leaves};
+use crate::squared::Squared;
+
+/// A tensorized circuit c(x) whose square encodes the distribution p(x) = ‖c(x)‖² / Z.
+///
+/// Make one with ``Circuit.random``, a ``Builder``, ``from_mps``, ``from_tree``, or from a file. A circuit is valid from
+/// then on and never changes.
+///
+/// >>> from bornite import Circuit
+/// >>> c = Circuit.random([2, 3, 2, 2], tree="balanced", width=4, seed=1)
+/// >>> c
+/// <Circuit: 4 variables, 10 layers, 56 parameters, complex>
+/// >>> amplitude = c.evaluate([0, 2, 1, 1])
+/// >>> o, log_z = c.orthonormalize()
+/// >>> o.is_orthonormal, bool(abs(o.log_partition()) < 1e-12)
+/// (True, True)
+/// >>> p = o.marginalize("x0=1, x1 in {0, 2}")
+/// >>> bool(abs(p - c.marginalize({"x0": 1, "x1": {0, 2}})) < 1e-12)
+/// True
+#[pyclass(frozen, module = "bornite")]
+#[derive(Clone, Debug)]
+pub(crate) struct Circuit(Arc<Shared>);
+
+/// What all handles of one circuit share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    circuit: Held,
+    /// The orthonormal circuit with the same distribution, made when the first query needs it.
+    normalized: OnceLock<Result<Orthonormal, OperationError>>,
+    /// The same, packed for batches, made when the first table of rows needs it.
+    engine: OnceLock<Engine>,
+}
+
+/// A circuit that is known to be orthonormal, or is not.
+#[derive(Debug)]
+enum Held {
+    Any(bornite::Circuit),
+    Orthonormal(Orthonormal),
+}
+
+impl Deref for Shared {
+    type Target = bornite::Circuit;
+
+    fn deref(&self) -> &bornite::Circuit {
+        match &self.circuit {
+            Held::Any(circuit) => circuit,
+            Held::Orthonormal(circuit) => circuit,
+        }
+    }
+}
+
+impl From<bornite::Circuit> for Circuit {
+    fn from(circuit: bornite::Circuit) -> Self {
+        Self::hold(Held::Any(circuit))
+    }
+}
+
+impl Circuit {
+    fn hold(circuit: Held) -> Self {
+        Self(Arc::new(Shared { circuit, normalized: OnceLock::new(), engine: OnceLock::new() }))
+    }
+
+    fn normalized(&self) -> Result<&Orthonormal, OperationError> {
+        let circuit = match &self.0.circuit {
+            Held::Orthonormal(circuit) => return Ok(circuit),
+            Held::Any(circuit) => circuit,
+        };
+        let normalize = || {
+            if check_orthonormality(circuit).holds()
+                && let Ok(orthonormal) = Orthonormal::verify(circuit.clone())
+            {
+                return Ok(orthonormal);
+            }
+            ops::orthonormalize(circuit).map(|o| o.circuit)
+        };
+        self.0.normalized.get_or_init(normalize).as_ref().map_err(Clone::clone)
+    }
+
+    fn rows<'py>(&self, x: &Bound<'py, PyAny>) -> PyResult<Rows<'py>> {
+        let rows = Rows::read(x)?;
+        let (expected, found) = (self.0.num_variables(), rows.num_columns());
+        if expected != found {
+            return Err(QueryError::Count { expected, found }.raise());
+        }
+        Ok(rows)
+    }
+}
+
+/// An error of a row, which is named where there are many.
+fn row_error(row: Option<usize>, error: QueryError) -> PyErr {
+    match row {
+        Some(row) => PyQueryError::new_err(format!("row {row}: {error}")),
+        None => error.raise(),
+    }
+}
+
+#[pymethods]
+impl Circuit {
+    // Making circuits, and reading and writing them.
+
+    /// Makes a circuit over a tree of the variables, with random weights.
+    ///
+    /// ``bases`` holds one basis for each variable, or is one for all where the tree says how many there are; a whole
+    /// number v stands for ``Basis.indicator(v)``. The tree is ``"balanced"``, ``"linear"``, ``"random"``, ``("image",
+    /// height, width, channels)`` or a nested list of the variables' positions. ``width`` is the largest width of inner
+    /// sums and ``output_width`` the number of squares that are summed. ``product`` is ``"kronecker"``, ``"hadamard"`` or
+    /// a list with one of these for each split, parts first. ``weights`` is ``"gaussian"``, ``"real_gaussian"``,
+    /// ``"haar"`` (semi-unitary) or ``"real_haar"``. The variables are named x0, x1, … unless ``names`` says otherwise,
+    /// and live on their bases' own domains unless ``domains`` does.
+    ///
+    /// >>> from bornite import Basis, Circuit
+    /// >>> Circuit.random([3, Basis.hermite(4), 2], tree=[[0, 2], 1], width=4, seed=7).variables[1]
+    /// Variable('x1', Domain.real())
+    /// >>> Circuit.random(2, tree=("image", 8, 8), weights="haar", width=4).is_orthonormal
+    /// True
+    #[classmethod]
+    #[pyo3(
+        signature = (
+            bases, tree = None, *, width = 8, output_width = 1, product = None,
+            weights = "gaussian", seed = 0, names = None, domains = None
+        ),
+        text_signature = "($cls, bases, tree='balanced', *, width=8, output_width=1, \
+                          product='kronecker', weights='gaussian', seed=0, names=None, domains=None)"
+    )]
+    #[expect(clippy::too_many_arguments, reason = "all but the first two are named in Python")]
+    fn random(
+        class: &Bound<'_, PyType>,
+        bases: OneOrEach<BasisLike>,
+        tree: Option<&Bound<'_, PyAny>>,
+        width: usize,
+        output_width: usize,
+        product: Option<OneOrEach<Name>>,
+        weights: &str,
+        seed: u64,
+        names: Option<Vec<String>>,
+        domains: Option<OneOrEach<DomainLike>>,
+    ) -> PyResult<Self> {
+        let py = class.py();
+        let balanced = PyString::intern(py, "balanced").into_any();
+        let tree = random::tree(tree.unwrap_or(&balanced), bases.count(), seed)?;
+        let leaves = Leaves::new(tree.num_variables(), bases, domains, names)?;
+        let mut structure = leaves.structure(tree).width(width).output_width(output_width);
+        if let Some(product) = product {
+            structure = random::with_products(structure, product)?;
+        }
+        let weights = random::weights(weights)?;
+        let entries = structure.num_parameters();
+        if entries > MAX_RANDOM_ENTRIES as u128 {
+            return Err(PyValueError::new_err(format!(
+                "the weights would have {entries} entries, more than the {MAX_RANDOM_ENTRIES} \
+                 allowed; use a smaller width"
+            )));
+        }
+        let rng = &mut ChaCha8Rng::seed_from_u64(seed);
+        let circuit = py.detach(|| structure.build(weights, rng));
+        circuit.map(Self::from).map_err(Raise::raise)
+    }
+
+    /// Reads a circuit from JSON, given as text or as the objects that ``json.loads`` makes of it.
+    ///
+    /// >>> from bornite import Circuit
+    /// >>> c = Circuit.from_json({
+    /// ...     "variables": [{"name": "x", "domain": {"finite": 2}}],
+    /// ...     "layers": [{"kind": "input", "variable": "x", "basis": {"kind": "indicator"}},
+    /// ...                {"kind": "sum", "input": 0, "weight": [[0.6, [0, 0.8]]]}],
+    /// ...     "output": 1})
+    /// >>> c.evaluate([1])
+    /// array([0.+0.8j])
+    #[classmethod]
+    fn from_json(class: &Bound<'_, PyType>, json: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let py = class.py();
+        let text = match json.cast::<PyString>() {
+            Ok(text) => text.extract::<String>()?,
+            Err(_) => PyModule::import(py, "json")?.call_method1("dumps", (json,))?.extract()?,
+        };
+        py.detach(|| file::from_json(&text)).map(Self::from).map_err(Raise::raise)
+    }
+
+    /// Writes the circuit as JSON, with every bit of its weights.
+    fn to_json(&self, py: Python<'_>) -> String {
+        py.detach(|| file::to_json(&self.0))
+    }
+
+    /// Reads a circuit from a file, JSON or safetensors.
+    #[classmethod]
+    fn load(class: &Bound<'_, PyType>, path: PathBuf) -> PyResult<Self> {
+        class.py().detach(|| file::load(path)).map(Self::from).map_err(Raise::raise)
+    }
+
+    /// Writes the circuit to a file: JSON where the name ends in ``.json``, safetensors otherwise.
+    ///
+    /// The file is written whole or not at all.
+    ///
+    /// >>> import pathlib, tempfile
+    /// >>> from bornite import Circuit
+    /// >>> c = Circuit.random([2, 2, 2], seed=3)
+    /// >>> with tempfile.TemporaryDirectory() as folder:
+    /// ...     path = pathlib.Path(folder) / "c.safetensors"
+    /// ...     c.save(path)
+    /// ...     Circuit.load(path) == c
+    /// True
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        py.detach(|| file::save(&self.0, path)).map_err(Raise::raise)
+    }
+
+    /// Reads a circuit from the bytes of a file of either format.
+    #[classmethod]
+    fn from_bytes(class: &Bound<'_, PyType>, data: &[u8]) -> PyResult<Self> {
+        class.py().detach(|| file::from_bytes(data)).map(Self::from).map_err(Raise::raise)
+    }
+
+    /// Writes the circuit as the bytes of a safetensors file.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = py.detach(|| file::to_bytes(&self.0)).map_err(Raise::raise)?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        Ok((py.get_type::<Self>().getattr("from_bytes")?, (self.to_bytes(py)?,)))
+    }
+
+    fn __copy__(&self) -> Self {
+        self.clone()
+    }
+
+    fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> Self {
+        self.clone()
+    }
+
+    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> bool {
+        let Ok(other) = other.cast::<Self>() else { return false };
+        let other = other.get();
+        Arc::ptr_eq(&self.0, &other.0) || py.detach(|| **self.0 == **other.0)
+    }
+
+    fn __repr__(&self) -> String {
+        let counted = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+        format!(
+            "<Circuit: {}, {}, {}, {}>",
+            counted(self.0.num_variables(), "variable"),
+            counted(self.0.num_layers(), "layer"),
+            counted(self.0.num_parameters(), "parameter"),
+            if self.0.is_real() { "real" } else { "complex" }
+        )
+    }
+
+    // What a circuit is made of.
+
+    /// The variables, in the order of a row's values.
+    #[getter]
+    fn variables(&self) -> Vec<Variable> {
+        self.0.variables().iter().cloned().map(Variable).collect()
+    }
+
+    /// The names of the variables in the order in which the tree's input layers stand, left to right.
+    #[getter]
+    fn variable_order(&self) -> Vec<&str> {
+        self.0.variable_order().iter().map(|&v| self.0.variable(v).name.as_str()).collect()
+    }
+
+    /// The number of variables.
+    #[getter]
+    fn num_variables(&self) -> usize {
+        self.0.num_variables()
+    }
+
+    /// The layers, inputs before those that receive them.
+    #[getter]
+    fn layers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let layers = self.0.layer_ids().map(|id| Layer::new(self.0.clone(), id));
+        PyList::new(py, layers.collect::<Vec<_>>())
+    }
+
+    /// The number of layers.
+    #[getter]
+    fn num_layers(&self) -> usize {
+        self.0.num_layers()
+    }
+
+    /// The position of the output layer.
+    #[getter]
+    fn output(&self) -> usize {
+        self.0.output().index()
+    }
+
+    /// The width r of the output: the number of squares that are summed.
+    #[getter]
+    fn output_width(&self) -> usize {
+        self.0.width(self.0.output())
+    }
+
+    /// The size of the largest layer.
+    #[getter]
+    fn max_size(&self) -> u128 {
+        self.0.max_size()
+    }
+
+    /// The number of weight entries; a complex entry counts once.
+    #[getter]
+    fn num_parameters(&self) -> usize {
+        self.0.num_parameters()
+    }
+
+    /// Whether all weights and all input functions are real.
+    #[getter]
+    fn is_real(&self) -> bool {
+        self.0.is_real()
+    }
+
+    /// The weights as new arrays of float64 or complex128. A weight that layers share is there once.
+    #[getter]
+    fn weights<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let weights = self.0.weights().iter().map(|w| weight_to_array(py, w));
+        PyList::new(py, weights.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// The same layers with other weights, given in the order of ``weights``.
+    ///
+    /// >>> from bornite import Circuit
+    /// >>> c = Circuit.random([2, 2], weights="real_gaussian", seed=1)
+    /// >>> doubled = c.with_weights([2 * w for w in c.weights])
+    /// >>> bool((doubled.evaluate([0, 1]) == 2 * c.evaluate([0, 1])).all())
+    /// True
+    fn with_weights(&self, weights: Vec<Bound<'_, PyAny>>) -> PyResult<Self> {
+        let (expected, found) = (self.0.weights().len(), weights.len());
+        if expected != found {
+            let message =
+                format!("{found} weights for a circuit with {expected}: give one for each");
+            return Err(PyValueError::new_err(message));
+        }
+        let mut builder = CircuitBuilder::new();
+        for variable in self.0.variables() {
+            builder.variable(variable.name.clone(), variable.domain);
+        }
+        for array in &weights {
+            builder.weight(weight(array)?);
+        }
+        for layer in self.0.layers() {
+            builder.push(layer.clone());
+        }
+        builder.build(self.0.output()).map(Self::from).map_err(Raise::raise)
+    }
+
+    /// Whether the circuit is orthonormal, so that its square is a normalized distribution.
+    #[getter]
+    fn is_orthonormal(&self, py: Python<'_>) -> bool {
+        matches!(self.0.circuit, Held::Orthonormal(_))
+            || py.detach(|| check_orthonormality(&self.0).holds())
+    }
+
+    /// The layer that is farthest from orthonormal, and how far.
+    ///
+    /// >>> from bornite import Circuit
+    /// >>> layer, residual = Circuit.random([2, 2, 2], seed=1).orthonormalize()[0].orthonormality()
+    /// >>> residual < 1e-14
+    /// True
+    fn orthonormality(&self, py: Python<'_>) -> (usize, f64) {
+        let report = py.detach(|| check_orthonormality(&self.0));
+        (report.worst.index(), report.residual)
+    }
+
+    /// Draws the circuit as an SVG, its layers colored by how they depend on a query where one is given.
+    ///
+    /// >>> from bornite import Circuit
+    /// >>> Circuit.random([2] * 4).plot_svg("x0=1, x1=0").startswith("<svg")
+    /// True
+    #[pyo3(signature = (query = None))]
+    fn plot_svg(&self, py: Python<'_>, query: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
+        let query = query.map(|q| self::query(self.0.variables(), q)).transpose()?;
+        py.detach(|| bornite::draw::circuit_svg(&self.0, query.as_ref())).map_err(Raise::raise)
+    }
+
+    // The operations.
+
+    /// The amplitudes c(x): r complex numbers for one row of values, one row of r for each row of a table.
+    ///
+    /// An amplitude beyond the range of a float becomes 0 or infinite; ``log_abs_squared`` never does.
+    ///
+    /// >>> from bornite import Circuit
+    /// >>> c = Circuit.random([2, 3, 2], output_width=2, seed=1)
+    /// >>> c.evaluate([0, 2, 1]).shape, c.evaluate([[0, 2, 1], [1, 1, 0]]).shape
+    /// ((2,), (2, 2))
+    fn evaluate<'py>(&self, py: Python<'py>, x: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let rows = self.rows(x)?;
+        let evaluate = |row: &[f64]| Ok(ops::evaluate(&self.0, row)?.to_values());
+        let values: Vec<Vec<Complex64>> = rows.map(py, evaluate, row_error)?;
+        vectors_to_python(py, &rows, self.output_width(), values.concat())
+    }
+
+    /// log ‖c(x)‖² for one row of values or for each row of a table; −inf where c(x) = 0.
+    fn log_abs_squared<'py>(
+        &self,
+        py: Python<'py>,
+        x: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let rows = self.rows(x)?;
+        let evaluate = |row: &[f64]| Ok(ops::evaluate(&self.0, row)?.log_abs_squared());
+        let numbers = rows.map(py, evaluate, row_error)?;
+        numbers_to_python(py, &rows, numbers)
+    }
+
+    /// log Z, the logarithm of the integral of ‖c(x)‖² over all x.
+    fn log_partition(&self, py: Python<'_>) -> PyResult<f64> {
+        py.detach(|| ops::log_partition(&self.0)).map_err(Raise::raise)
+    }
+
+    /// Makes an orthonormal circuit c′ with c = Z^½ c′ up to one phase, and log Z.
+    ///
+    /// >>> from bornite import Circuit
+    /// >>> c = Circuit.random([2, 2, 2], seed=1)
+    /// >>> o, log_z = c.orthonormalize()
+    /// >>> x = [1, 0, 1]
+    /// >>> bool(abs(o.log_abs_squared(x) - (c.log_abs_squared(x) - log_z)) < 1e-12)
+    /// True
+    fn orthonormalize(&self, py: Python<'_>) -> PyResult<(Self, f64)> {
+        if matches!(self.0.circuit, Held::Orthonormal(_)) {
+            return Ok((self.clone(), 0.0));
+        }
+        let made = py.detach(|| ops::orthonormalize(&self.0)).map_err(Raise::raise)?;
+        Ok((Self::hold(Held::Orthonormal(made.circuit)), made.log_partition))
+    }
+
+    /// Squares the circuit literally: layers of width K² that compute ‖c(x)‖². A baseline to compare with.
+    fn square(&self, py: Python<'_>) -> PyResult<Squared> {
+        py.detach(|| ops::square(&self.0)).map(Squared).map_err(Raise::raise)
+    }
+
+    /// log p(evidence) of the normalized distribution p = ‖c‖² / Z.
+    ///
+    /// The query is text such as ``"x0=1, x2 in {0, 1}, x3 in [0.5, 2)"``, or a mapping from names to what is known: a
+    /// number, a set or range of values, a pair (low, high) that stands for low ≤ x < high, or None. Variables that are
+    /// not named are unknown. With ``counts`` the answer tells as well which layers it took, and how many multiply-adds.
+    ///
+    /// A circuit that is not orthonormal is made so at the first query, and the result is kept.
+    ///
+    /// >>> import math
+    /// >>> from bornite import Circuit
+    /// >>> c = Circuit.random([2, 3, 4], seed=1)
+    /// >>> p = [c.marginalize({"x0": 1, "x1": {0, 2}, "x2": v}) for v in range(4)]
+    /// >>> math.isclose(sum(map(math.exp, p)), math.exp(c.marginalize("x0=1, x1 in {0, 2}")))
+    /// True
+    /// >>> c.marginalize("x7=1")
+    /// Traceback (most recent call last):
+    ///     ...
+    /// bornite.QueryError: there is no variable 'x7'; did you mean 'x0'?, at character 1:
+    ///   x7=1
+    ///   ^
+    #[pyo3(signature = (query, *, counts = false))]
+    fn marginalize<'py>(
+        &self,
+        py: Python<'py>,
+        query: &Bound<'py, PyAny>,
+        counts: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let query: Query = self::query(self.0.variables(), query)?;
+        let circuit = py.detach(|| self.normalized()).map_err(Raise::raise)?;
+        if counts {
+            let answer = py.detach(|| ops::marginalize(circuit, &query)).map_err(Raise::raise)?;
+            return Ok(Bound::new(py, Marginal(answer))?.into_any());
+        }
+        let log = py.detach(|| ops::log_marginal(circuit, &query)).map_err(Raise::raise)?;
+        Ok(log.into_pyobject(py)?.into_any())
+    }
+
+    /// log p of the known values of one row or of each row of a table; NaN and None mean unknown.
+    ///
+    /// >>> import math
+    /// >>> from bornite import Circuit
+    /// >>> c = Circuit.random([2, 3, 2], seed=1)
+    /// >>> c.log_marginal([[1, math.nan, 0], [math.nan] * 3]).shape
+    /// (2,)
+    /// >>> math.isclose(c.log_marginal([1, None, 0]), c.marginalize("x0=1, x2=0"))
+    /// True
+    fn log_marginal<'py>(
+        &self,
+        py: Python<'py>,
+        x: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let rows = self.rows(x)?;
+        let circuit = py.detach(|| self.normalized()).map_err(Raise::raise)?;
+        let numbers = if rows.is_single() {
+            let log =
+                |row: &[f64]| ops::log_marginal(circuit, &Query::row(circuit.variables(), row)?);
+            rows.map(py, log, row_error)?
+        } else {
+            let engine = py.detach(|| self.0.engine.get_or_init(|| Engine::new(circuit)));
+            let log = |block: &[f64]| {
+                let block = engine::Rows::new(circuit.variables(), block)?;
+                engine.log_marginals(&block).map_err(|source| RowError::Cell { row: 0, source })
+            };
+            rows.map_blocks(py, log, |start, error| match error {
+                RowError::Cell { row, source } => row_error(Some(start + row), source),
+                error @ RowError::Shape { .. } => PyQueryError::new_err(error.to_string()),
+            })?
+        };
+        numbers_to_python(py, &rows, numbers)
+    }
+
+    /// How each layer depends on a query: ``kept`` on variables with a value alone, ``marginalized`` on unknown ones
+    /// alone, ``mixed`` on both.
+    ///
+    /// >>> from bornite import Circuit
+    /// >>> Circuit.random([2, 2]).dependences("x0=1")
+    /// ['kept', 'marginalized', 'mixed', 'mixed']
+    fn dependences(&self, query: &Bound<'_, PyAny>) -> PyResult<Vec<&'static str>> {
+        let query = self::query(self.0.variables(), query)?;
+        let dependences = ops::dependences(&self.0, &query).into_iter();
+        Ok(dependences
+            .map(|d| match d {
+                Dependence::Kept => "kept",
+                Dependence::Marginalized => "marginalized",
+                Dependence::Mixed => "mixed",
+            })
+            .collect())
+    }
+}

@@ -1,0 +1,78 @@
+//! One exception class for each error type of the library, with the library's own words.
+
+use bornite::basis::BasisError as RustBasisError;
+use bornite::circuit::CircuitError as RustCircuitError;
+use bornite::file::FileError as RustFileError;
+use bornite::ops::OperationError as RustOperationError;
+use bornite::query::QueryError as RustQueryError;
+use bornite::structure::TreeError as RustTreeError;
+use pyo3::create_exception;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+create_exception!(
+    bornite,
+    BorniteError,
+    PyValueError,
+    "Anything that can go wrong in this package."
+);
+create_exception!(bornite, BasisError, BorniteError, "Input functions that cannot be made.");
+create_exception!(bornite, CircuitError, BorniteError, "Layers that do not make a circuit.");
+create_exception!(
+    bornite,
+    FileError,
+    BorniteError,
+    "A file or text that does not describe a circuit."
+);
+create_exception!(bornite, OperationError, BorniteError, "An operation that has no answer.");
+create_exception!(bornite, QueryError, BorniteError, "A query that does not fit the variables.");
+create_exception!(bornite, TreeError, BorniteError, "A nested list that is no tree of regions.");
+
+pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add("BorniteError", py.get_type::<BorniteError>())?;
+    module.add("BasisError", py.get_type::<BasisError>())?;
+    module.add("CircuitError", py.get_type::<CircuitError>())?;
+    module.add("FileError", py.get_type::<FileError>())?;
+    module.add("OperationError", py.get_type::<OperationError>())?;
+    module.add("QueryError", py.get_type::<QueryError>())?;
+    module.add("TreeError", py.get_type::<TreeError>())
+}
+
+/// An error of the library that becomes a Python exception.
+pub(crate) trait Raise {
+    fn raise(self) -> PyErr;
+}
+
+macro_rules! impl_raise {
+    ($($error:ty => $class:ident),* $(,)?) => {$(
+        impl Raise for $error {
+            fn raise(self) -> PyErr {
+                $class::new_err(self.to_string())
+            }
+        }
+    )*};
+}
+impl_raise! {
+    RustBasisError => BasisError,
+    RustCircuitError => CircuitError,
+    RustOperationError => OperationError,
+    RustQueryError => QueryError,
+    RustTreeError => TreeError,
+}
+
+impl Raise for RustFileError {
+    /// What the file system refused is an `OSError` of the right kind, as from `open`.
+    fn raise(self) -> PyErr {
+        let mut cause = &self;
+        while let RustFileError::InFile { source, .. } = cause {
+            cause = source;
+        }
+        match cause {
+            RustFileError::Io { source, .. } => {
+                std::io::Error::new(source.kind(), self.to_string()).into()
+            }
+            _ => FileError::new_err(self.to_string()),
+        }
+    }
+}

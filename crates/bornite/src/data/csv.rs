@@ -1,0 +1,462 @@
+//! CSV in and out.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use ::csv::{ByteRecord, QuoteStyle, ReaderBuilder, Terminator, WriterBuilder};
+use rayon::prelude::*;
+
+use super::number::{NumberFormat, Reading, read};
+use super::table::{TextForm, check_names};
+use super::{Column, DataError, Table, file};
+
+/// The delimiters that are looked for, the likeliest first.
+const DELIMITERS: [u8; 4] = *b",;\t|";
+/// The number of rows that the delimiter is found from.
+const PROBED_ROWS: usize = 64;
+/// A text column with at most this share of cells that are no numbers is taken for a column of numbers with faults.
+const FAULTY_SHARE: f64 = 0.05;
+/// … if it also has at least so many cells that are.
+const FAULTY_NUMBERS: usize = 30;
+
+/// How to read a CSV file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CsvOptions {
+    /// The delimiter; found among `,` `;` tab and `|` where it is not given.
+    pub delimiter: Option<u8>,
+    /// Whether the first line names the columns. Where it is not given, it does if none of its cells is a number.
+    pub header: Option<bool>,
+    /// The words of a missing cell. Space around cells is no part of them.
+    pub missing: Vec<String>,
+    /// Columns whose cells are text even where they look like numbers.
+    pub text_columns: Vec<String>,
+}
+
+impl Default for CsvOptions {
+    fn default() -> Self {
+        let missing = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "?"];
+        Self {
+            delimiter: None,
+            header: None,
+            missing: missing.map(str::to_owned).to_vec(),
+            text_columns: Vec::new(),
+        }
+    }
+}
+
+/// What a CSV file looks like apart from its cells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "four facts about a file, free of each other")]
+pub struct CsvLayout {
+    /// The delimiter.
+    pub delimiter: u8,
+    /// Whether the first line names the columns.
+    pub header: bool,
+    /// Whether lines end in CR LF.
+    pub crlf: bool,
+    /// Whether the last line ends as the others do.
+    pub last_newline: bool,
+    /// Whether the file starts with a byte-order mark.
+    pub mark: bool,
+}
+
+impl Default for CsvLayout {
+    fn default() -> Self {
+        Self { delimiter: b',', header: true, crlf: false, last_newline: true, mark: false }
+    }
+}
+
+impl Table {
+    /// Reads a CSV file, which may be packed by gzip.
+    ///
+    /// A column is of whole numbers, of real numbers, or of text. Whole numbers with zeros in front (`007`) are text.
+    /// Columns without a name become `x0`, `x1`, … by position. Blank lines are skipped.
+    ///
+    /// # Errors
+    /// The file cannot be read, is empty or not UTF-8, or its rows are no table. Messages name file, line and column.
+    pub fn read_csv(path: impl AsRef<Path>, options: &CsvOptions) -> Result<Self, DataError> {
+        let path = path.as_ref();
+        Self::from_csv_bytes(&file::read(path)?, &file::name(path), options)
+    }
+
+    /// Reads CSV from memory; `name` stands for the file in messages. See [`Table::read_csv`].
+    ///
+    /// ```
+    /// use bornite::data::{CsvOptions, Table};
+    ///
+    /// let text = b"age;city\n39;Bonn\n?;Essen\n";
+    /// let table = Table::from_csv_bytes(text, "people.csv", &CsvOptions::default())?;
+    /// assert_eq!(table.column("age")?.number(0), Some(39.0));
+    /// assert!(table.column("age")?.is_missing(1));
+    /// assert_eq!(table.to_csv(), text);
+    /// # Ok::<(), bornite::data::DataError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Table::read_csv`].
+    pub fn from_csv_bytes(
+        bytes: &[u8],
+        name: &str,
+        options: &CsvOptions,
+    ) -> Result<Self, DataError> {
+        let mark = bytes.starts_with(b"\xef\xbb\xbf");
+        let bytes = if mark { &bytes[3..] } else { bytes };
+        check_utf8(bytes, name)?;
+        if bytes.iter().all(u8::is_ascii_whitespace) {
+            return Err(DataError::EmptyFile { file: name.to_owned() });
+        }
+        let delimiter = options.delimiter.unwrap_or_else(|| find_delimiter(bytes));
+        let mut rows = Rows::read(bytes, name, delimiter)?;
+        let header = options.header.unwrap_or_else(|| rows.starts_with_names(options));
+        let headings = if header { rows.take_first() } else { vec![String::new(); rows.width()] };
+        if rows.lines.is_empty() {
+            return Err(DataError::HeaderOnly { file: name.to_owned() });
+        }
+        let names = rename(&headings);
+        check_names(names.iter().map(String::as_str), &format!("'{name}'"))?;
+        for text_column in &options.text_columns {
+            if !names.contains(text_column) {
+                let hint = super::error::nearest(names.iter().map(String::as_str), text_column);
+                return Err(DataError::UnknownColumn { name: text_column.clone(), hint });
+            }
+        }
+        let columns: Vec<Column> = (0..names.len())
+            .into_par_iter()
+            .map(|j| {
+                let reader = ColumnReader { file: name, name: &names[j], lines: &rows.lines };
+                let heading = (header && headings[j] != names[j]).then(|| headings[j].clone());
+                reader.column(&rows.columns[j], heading, options)
+            })
+            .collect::<Result<_, _>>()?;
+        let crlf =
+            bytes.iter().position(|&b| b == b'\n').is_some_and(|n| bytes[..n].ends_with(b"\r"));
+        let last_newline = bytes.ends_with(b"\n");
+        let layout = CsvLayout { delimiter, header, crlf, last_newline, mark };
+        Ok(Self::new(columns)?.with_layout(layout))
+    }
+
+    /// Writes the table as a CSV file, whole or not at all; packed by gzip where the name ends in `.gz`.
+    ///
+    /// # Errors
+    /// The file cannot be written. What was there before then stays.
+    pub fn write_csv(&self, path: impl AsRef<Path>) -> Result<(), DataError> {
+        file::write(path.as_ref(), |out| self.write_csv_to(out))
+    }
+
+    /// The table as CSV, in its own [layout](Table::layout).
+    pub fn to_csv(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        // Writing to memory does not fail.
+        let _ = self.write_csv_to(&mut out);
+        out
+    }
+
+    /// Writes the table as CSV.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn write_csv_to(&self, out: impl Write) -> io::Result<()> {
+        let layout = self.layout();
+        let mut out = Trimmed { out, held: None, holds: !layout.last_newline };
+        if layout.mark {
+            out.write_all(b"\xef\xbb\xbf")?;
+        }
+        let end = if layout.crlf { Terminator::CRLF } else { Terminator::Any(b'\n') };
+        let mut writer = WriterBuilder::new()
+            .delimiter(layout.delimiter)
+            .quote_style(QuoteStyle::Necessary)
+            .terminator(end)
+            .from_writer(out);
+        if layout.header {
+            writer.write_record(self.columns().iter().map(Column::heading))?;
+        }
+        for row in 0..self.num_rows() {
+            for column in self.columns() {
+                writer.write_field(column.text(row).as_bytes())?;
+            }
+            writer.write_record(None::<&[u8]>)?;
+        }
+        writer.flush()
+    }
+}
+
+/// A writer that holds back the end of the last line.
+struct Trimmed<W: Write> {
+    out: W,
+    held: Option<&'static [u8]>,
+    holds: bool,
+}
+
+impl<W: Write> Write for Trimmed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if !self.holds || bytes.is_empty() {
+            return self.out.write(bytes);
+        }
+        if self.held == Some(b"\r") && bytes == b"\n" {
+            self.held = Some(b"\r\n");
+            return Ok(1);
+        }
+        if let Some(held) = self.held.take() {
+            self.out.write_all(held)?;
+        }
+        let (body, held): (_, Option<&'static [u8]>) = if let Some(b) = bytes.strip_suffix(b"\r\n")
+        {
+            (b, Some(b"\r\n"))
+        } else if let Some(b) = bytes.strip_suffix(b"\n") {
+            (b, Some(b"\n"))
+        } else if let Some(b) = bytes.strip_suffix(b"\r") {
+            (b, Some(b"\r"))
+        } else {
+            (bytes, None)
+        };
+        self.out.write_all(body)?;
+        self.held = held;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+fn check_utf8(bytes: &[u8], name: &str) -> Result<(), DataError> {
+    let Err(e) = std::str::from_utf8(bytes) else { return Ok(()) };
+    let line = bytes[..e.valid_up_to()].split(|&b| b == b'\n').count();
+    let hint = match bytes {
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => " but UTF-16",
+        [b'P', b'K', 3, 4, ..] => " but a zip archive or a spreadsheet",
+        [b'P', b'A', b'R', b'1', ..] => " but Parquet, which this build does not read",
+        _ => "",
+    };
+    Err(DataError::NotUtf8 { file: name.to_owned(), line, hint })
+}
+
+/// The delimiter that gives the first rows one width above 1: the widest, else the likeliest; else the one that splits the first row most.
+fn find_delimiter(bytes: &[u8]) -> u8 {
+    let widths = |delimiter| -> Vec<usize> {
+        let records = reader(bytes, delimiter).into_byte_records().take(PROBED_ROWS);
+        records.filter_map(|r| Some(r.ok()?.len())).collect()
+    };
+    let probes = DELIMITERS.map(|d| (d, widths(d)));
+    let mut best = (false, 1, b',');
+    for (delimiter, widths) in &probes {
+        let Some(&first) = widths.first() else { continue };
+        let even = first > 1 && widths.iter().all(|&w| w == first);
+        if (even, first) > (best.0, best.1) {
+            best = (even, first, *delimiter);
+        }
+    }
+    best.2
+}
+
+fn reader(bytes: &[u8], delimiter: u8) -> ::csv::Reader<&[u8]> {
+    ReaderBuilder::new().delimiter(delimiter).has_headers(false).flexible(true).from_reader(bytes)
+}
+
+/// The names of the columns: the headings without space around them, `x` and the position where that leaves nothing.
+fn rename(headings: &[String]) -> Vec<String> {
+    let name = |(j, heading): (usize, &String)| match heading.trim() {
+        "" => format!("x{j}"),
+        name => name.to_owned(),
+    };
+    headings.iter().enumerate().map(name).collect()
+}
+
+/// The cells of one column, in one piece of text.
+#[derive(Default)]
+struct Texts {
+    text: String,
+    ends: Vec<usize>,
+}
+
+impl Texts {
+    fn get(&self, row: usize) -> &str {
+        let start = if row == 0 { 0 } else { self.ends[row - 1] };
+        &self.text[start..self.ends[row]]
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &str> + Clone {
+        (0..self.ends.len()).map(|row| self.get(row))
+    }
+}
+
+/// All rows of a file, by columns.
+struct Rows {
+    columns: Vec<Texts>,
+    /// The line that each row starts in.
+    lines: Vec<u64>,
+}
+
+impl Rows {
+    fn read(bytes: &[u8], name: &str, delimiter: u8) -> Result<Self, DataError> {
+        let mut rows = Self { columns: Vec::new(), lines: Vec::new() };
+        let mut reader = reader(bytes, delimiter);
+        let mut record = ByteRecord::new();
+        let io = |e: ::csv::Error| DataError::Io {
+            file: name.to_owned(),
+            action: "read",
+            source: e.into(),
+        };
+        let check_closed = |(line, spans_lines)| {
+            if spans_lines && is_odd(bytes) {
+                return Err(DataError::UnclosedQuote { file: name.to_owned(), line });
+            }
+            Ok(())
+        };
+        let mut last = (0, false);
+        while reader.read_byte_record(&mut record).map_err(io)? {
+            let line = record.position().map_or(0, ::csv::Position::line);
+            if rows.lines.is_empty() {
+                rows.columns.resize_with(record.len(), Texts::default);
+            }
+            last = (line, record.iter().any(|cell| cell.contains(&b'\n')));
+            if record.len() != rows.columns.len() {
+                check_closed(last)?;
+                let (expected, found) = (rows.columns.len(), record.len());
+                let (file, delimiter) = (name.to_owned(), char::from(delimiter));
+                return Err(DataError::Ragged { file, line, expected, found, delimiter });
+            }
+            for (column, cell) in rows.columns.iter_mut().zip(&record) {
+                // The whole text is UTF-8, and cells are cut at ASCII characters.
+                column.text.push_str(&String::from_utf8_lossy(cell));
+                column.ends.push(column.text.len());
+            }
+            rows.lines.push(line);
+        }
+        check_closed(last)?;
+        Ok(rows)
+    }
+
+    fn width(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Whether no cell of the first row is a number, and one is a name.
+    fn starts_with_names(&self, options: &CsvOptions) -> bool {
+        let first = || self.columns.iter().map(|c| c.get(0).trim());
+        let is_missing = |text: &str| options.missing.iter().any(|m| m == text);
+        first().any(|text| !is_missing(text))
+            && first().all(|text| is_missing(text) || read(text) == Reading::Text)
+    }
+
+    fn take_first(&mut self) -> Vec<String> {
+        self.lines.remove(0);
+        let first = |column: &mut Texts| {
+            let length = column.ends.remove(0);
+            column.ends.iter_mut().for_each(|e| *e -= length);
+            column.text.drain(..length).collect()
+        };
+        self.columns.iter_mut().map(first).collect()
+    }
+}
+
+/// Whether the text has an odd number of quotes.
+fn is_odd(bytes: &[u8]) -> bool {
+    bytes.split(|&b| b == b'"').count() % 2 == 0
+}
+
+/// Makes a column of its texts.
+struct ColumnReader<'a> {
+    file: &'a str,
+    name: &'a str,
+    lines: &'a [u64],
+}
+
+impl ColumnReader<'_> {
+    fn column(
+        &self,
+        texts: &Texts,
+        heading: Option<String>,
+        options: &CsvOptions,
+    ) -> Result<Column, DataError> {
+        let cell = |text: &'_ str| {
+            let text = text.trim();
+            !options.missing.iter().any(|m| m == text)
+        };
+        let known: Vec<bool> = texts.iter().map(cell).collect();
+        let as_text = options.text_columns.iter().any(|c| c == self.name);
+        let column = match self.kind(texts, &known)? {
+            Kind::Integers(values) if !as_text => Column::integers(self.name, values),
+            Kind::Numbers(values) if !as_text => {
+                let cells = values.iter().zip(texts.iter()).zip(&known);
+                let cells = cells.filter(|(_, known)| **known).map(|((&x, t), _)| (x, t.trim()));
+                let format = NumberFormat::of(&cells);
+                Column::numbers(self.name, values).with_format(format)
+            }
+            _ => {
+                let cells = texts.iter().zip(&known);
+                Column::labels(self.name, cells.map(|(t, known)| known.then(|| t.trim())))
+            }
+        };
+        let form = text_form(&column, texts, &known, heading);
+        Ok(column.with_form(form))
+    }
+
+    fn kind(&self, texts: &Texts, known: &[bool]) -> Result<Kind, DataError> {
+        let readings: Vec<Option<Reading>> =
+            texts.iter().zip(known).map(|(t, &k)| k.then(|| read(t.trim()))).collect();
+        let count = |f: fn(&Reading) -> bool| readings.iter().flatten().filter(|&r| f(r)).count();
+        let numbers = count(|r| matches!(r, Reading::Integer(_) | Reading::Real(_)));
+        let infinite = count(|r| *r == Reading::Infinite);
+        let texts_only = count(|r| *r == Reading::Text);
+        let padded = count(|r| *r == Reading::Padded);
+        let find = |f: fn(&Reading) -> bool| {
+            let row = readings.iter().position(|r| r.as_ref().is_some_and(f)).unwrap_or(0);
+            (self.lines[row], texts.get(row).trim().to_owned())
+        };
+        if infinite > 0 && texts_only + padded == 0 {
+            let (line, text) = find(|r| *r == Reading::Infinite);
+            let place = format!("'{}', line {line}", self.file);
+            return Err(DataError::Infinite { place, column: self.name.to_owned(), text });
+        }
+        let few = (texts_only as f64) <= FAULTY_SHARE * numbers as f64;
+        if texts_only > 0 && padded == 0 && few && numbers >= FAULTY_NUMBERS {
+            let (line, text) = find(|r| *r == Reading::Text);
+            let (file, column) = (self.file.to_owned(), self.name.to_owned());
+            return Err(DataError::NotANumber { file, line, column, text, numbers });
+        }
+        if texts_only + padded + infinite > 0 || numbers == 0 {
+            return Ok(Kind::Labels);
+        }
+        let integers: Option<Vec<Option<i64>>> = readings
+            .iter()
+            .map(|r| match r {
+                Some(Reading::Integer(x)) => Some(Some(*x)),
+                None => Some(None),
+                _ => None,
+            })
+            .collect();
+        Ok(match integers {
+            Some(values) => Kind::Integers(values),
+            None => Kind::Numbers(readings.iter().map(|r| real(*r)).collect()),
+        })
+    }
+}
+
+enum Kind {
+    Integers(Vec<Option<i64>>),
+    Numbers(Vec<f64>),
+    Labels,
+}
+
+fn real(reading: Option<Reading>) -> f64 {
+    match reading {
+        Some(Reading::Integer(x)) => x as f64,
+        Some(Reading::Real(x)) => x,
+        _ => f64::NAN,
+    }
+}
+
+/// The commonest text of a missing cell, and the texts that the column would not write itself.
+fn text_form(column: &Column, texts: &Texts, known: &[bool], heading: Option<String>) -> TextForm {
+    let mut counts = std::collections::BTreeMap::<&str, usize>::new();
+    for (text, _) in texts.iter().zip(known).filter(|(_, known)| !**known) {
+        *counts.entry(text).or_default() += 1;
+    }
+    let missing = counts.iter().max_by_key(|(_, n)| **n).map_or("", |(text, _)| *text).to_owned();
+    let differs =
+        |row: &usize| column.usual_text(*row).as_deref().unwrap_or(&missing) != texts.get(*row);
+    let exceptions =
+        (0..known.len()).filter(differs).map(|row| (row, texts.get(row).to_owned())).collect();
+    TextForm { heading, missing, exceptions }
+}

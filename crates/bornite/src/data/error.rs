@@ -1,0 +1,375 @@
+use std::io;
+
+use super::schema::KindName;
+use super::warp::WarpError;
+
+/// What is wrong with a table, a file of one, or a schema: where, and what to do about it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DataError {
+    /// A file that cannot be read or written.
+    #[error("cannot {action} '{file}': {source}")]
+    Io {
+        /// The file.
+        file: String,
+        /// What was tried.
+        action: &'static str,
+        /// The reason.
+        source: io::Error,
+    },
+    /// A file without content.
+    #[error("'{file}' is empty; a table needs a line for each row")]
+    EmptyFile {
+        /// The file.
+        file: String,
+    },
+    /// A table without rows.
+    #[error("'{file}' has a header and no rows below it")]
+    HeaderOnly {
+        /// The file.
+        file: String,
+    },
+    /// A table without columns.
+    #[error("a table needs at least one column")]
+    NoColumns,
+    /// A table without rows where some are needed.
+    #[error("the table has no rows; a schema is inferred from at least one")]
+    NoRows,
+    /// A row with more or fewer cells than the first.
+    #[error(
+        "'{file}', line {line}: {found} cells where the first line has {expected}; check the delimiter '{delimiter}' \
+         and quotes around cells that hold it"
+    )]
+    Ragged {
+        /// The file.
+        file: String,
+        /// The line, counted from 1.
+        line: u64,
+        /// The number of cells of the first line.
+        expected: usize,
+        /// The number of cells of this line.
+        found: usize,
+        /// The delimiter.
+        delimiter: char,
+    },
+    /// Two columns of one name.
+    #[error("columns {first} and {second} of {place} are both named '{name}'; rename one")]
+    DuplicateName {
+        /// The table.
+        place: String,
+        /// The name.
+        name: String,
+        /// The first column, counted from 1.
+        first: usize,
+        /// The second column.
+        second: usize,
+    },
+    /// Bytes that are not UTF-8.
+    #[error(
+        "'{file}', line {line}: the text is not UTF-8{hint}; convert it first (iconv -t UTF-8)"
+    )]
+    NotUtf8 {
+        /// The file.
+        file: String,
+        /// The line, counted from 1.
+        line: usize,
+        /// A guess at what it is.
+        hint: &'static str,
+    },
+    /// A quote without an end.
+    #[error("'{file}', line {line}: the quote that opens in this row is never closed")]
+    UnclosedQuote {
+        /// The file.
+        file: String,
+        /// The line, counted from 1.
+        line: u64,
+    },
+    /// An infinite number.
+    #[error(
+        "{place}, column '{column}': {text} is not finite; leave the cell empty if the number is unknown"
+    )]
+    Infinite {
+        /// The file and line, or the row.
+        place: String,
+        /// The column.
+        column: String,
+        /// The cell.
+        text: String,
+    },
+    /// A column of numbers with a few cells that are none.
+    #[error(
+        "'{file}', line {line}, column '{column}': '{text}' is not a number, and {numbers} of the other cells are; \
+         correct it, name it as a word for missing cells, or declare the column to be text"
+    )]
+    NotANumber {
+        /// The file.
+        file: String,
+        /// The line, counted from 1.
+        line: u64,
+        /// The column.
+        column: String,
+        /// The cell.
+        text: String,
+        /// How many cells are numbers.
+        numbers: usize,
+    },
+    /// Columns of unlike length.
+    #[error("column '{column}' has {found} cells and the first column has {expected}")]
+    Length {
+        /// The column.
+        column: String,
+        /// The length of the first column.
+        expected: usize,
+        /// The length of this column.
+        found: usize,
+    },
+    /// A number of values that is no number of rows.
+    #[error("{found} values are not rows of {width}")]
+    Shape {
+        /// The number of values.
+        found: usize,
+        /// The width of a row.
+        width: usize,
+    },
+    /// An image shape that does not fit the columns.
+    #[error("images of {height} × {width} × {channels} do not fit a table of {columns} columns")]
+    ImageShape {
+        /// The height.
+        height: usize,
+        /// The width.
+        width: usize,
+        /// The channels.
+        channels: usize,
+        /// The columns of the table.
+        columns: usize,
+    },
+    /// A binary file that is not what its name says, or is cut off.
+    #[error("'{file}' cannot be read as {format}: {problem}")]
+    Format {
+        /// The file.
+        file: String,
+        /// The format.
+        format: &'static str,
+        /// What is wrong with it.
+        problem: FormatProblem,
+    },
+    /// A column that is not there.
+    #[error("there is no column '{name}'{}", did_you_mean(hint.as_deref()))]
+    UnknownColumn {
+        /// The name.
+        name: String,
+        /// The nearest name that is there.
+        hint: Option<String>,
+    },
+    /// A column of the schema that a table does not have.
+    #[error(
+        "the table has no column '{name}', which the schema needs{}; add it, with empty cells if nothing is known",
+        did_you_mean(hint.as_deref())
+    )]
+    AbsentColumn {
+        /// The name.
+        name: String,
+        /// The nearest name that is there.
+        hint: Option<String>,
+    },
+    /// A label that the schema does not know.
+    #[error(
+        "{}column '{column}': the label '{label}' is not one of its {labels}{}; leave it empty, or infer the schema \
+         with a place for other labels",
+        at(*row), did_you_mean(hint.as_deref())
+    )]
+    UnseenLabel {
+        /// The row, counted from 1; 0 where there is none.
+        row: usize,
+        /// The column.
+        column: String,
+        /// The label.
+        label: String,
+        /// The number of labels known.
+        labels: usize,
+        /// The nearest label that is known.
+        hint: Option<String>,
+    },
+    /// A number outside the range of its column.
+    #[error("{}column '{column}': {value} is not within {low} to {high}; leave it empty or widen the schema", at(*row))]
+    OutOfRange {
+        /// The row, counted from 1; 0 where there is none.
+        row: usize,
+        /// The column.
+        column: String,
+        /// The number.
+        value: f64,
+        /// The smallest number allowed.
+        low: f64,
+        /// The largest number allowed.
+        high: f64,
+    },
+    /// A cell of another type than the schema's column.
+    #[error("{}column '{column}': '{text}' is not {expected}", at(*row))]
+    WrongType {
+        /// The row, counted from 1; 0 where there is none.
+        row: usize,
+        /// The column.
+        column: String,
+        /// The cell.
+        text: String,
+        /// What the schema asks for.
+        expected: &'static str,
+    },
+    /// A kind that a column cannot have.
+    #[error("column '{column}' cannot be {kind}: {problem}")]
+    Kind {
+        /// The column.
+        column: String,
+        /// The kind that was asked for.
+        kind: KindName,
+        /// Why not.
+        problem: &'static str,
+    },
+    /// A column without a transform to (0, 1).
+    #[error("column '{column}': {source}")]
+    Warp {
+        /// The column.
+        column: String,
+        /// Why not.
+        source: WarpError,
+    },
+    /// An interval whose ends are not in order.
+    #[error(
+        "column '{column}': the interval from {low} to {high} is not in order; give the smaller end first"
+    )]
+    Interval {
+        /// The column.
+        column: String,
+        /// The first end.
+        low: f64,
+        /// The second end.
+        high: f64,
+    },
+    /// Evidence that a column of this kind cannot have.
+    #[error("column '{column}': {problem}")]
+    Evidence {
+        /// The column.
+        column: String,
+        /// Why not.
+        problem: &'static str,
+    },
+    /// A column of a schema whose parts contradict each other.
+    #[error("the schema's column '{column}' makes no sense: {problem}")]
+    Schema {
+        /// The column.
+        column: String,
+        /// Why not.
+        problem: &'static str,
+    },
+    /// An encoded value that is not in its variable's domain.
+    #[error("row {row}, column '{column}': {value} is no value of its variable")]
+    Decode {
+        /// The row, counted from 1.
+        row: usize,
+        /// The column.
+        column: String,
+        /// The value.
+        value: f64,
+    },
+}
+
+/// What is wrong with a binary file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FormatProblem {
+    /// The first bytes are not those of the format.
+    #[error("it does not start as such a file does")]
+    Magic,
+    /// The file ends too early.
+    #[error(
+        "{expected} bytes of data are announced and {found} are there; the file is cut off or damaged"
+    )]
+    CutOff {
+        /// The bytes announced.
+        expected: u128,
+        /// The bytes there.
+        found: usize,
+    },
+    /// There is more than announced.
+    #[error("{extra} bytes follow the data; the file is damaged")]
+    TooLong {
+        /// The number of bytes too many.
+        extra: usize,
+    },
+    /// A header that cannot be understood.
+    #[error("its header has no valid {field}")]
+    Header {
+        /// The part that is wrong.
+        field: &'static str,
+    },
+    /// Numbers of a type that is not supported.
+    #[error("its numbers are of type {name}; save integers, Booleans or floats")]
+    Type {
+        /// The type's name.
+        name: String,
+    },
+    /// An array of too few or too many dimensions.
+    #[error("its array has {0} dimensions; a table has 2, a set of images 3 or 4")]
+    Dimensions(usize),
+    /// An array with nothing in it.
+    #[error("its array of shape {0:?} is empty")]
+    EmptyArray(Vec<usize>),
+    /// Several arrays and no choice of one.
+    #[error("it holds the arrays {0}; name one of them")]
+    Choose(String),
+    /// An array that is not there.
+    #[error("it holds no array '{name}', only {found}")]
+    NoArray {
+        /// The name asked for.
+        name: String,
+        /// The names there.
+        found: String,
+    },
+    /// A member packed in a way that is not supported.
+    #[error(
+        "its member '{0}' is packed by an unsupported method; save it with numpy's savez or savez_compressed"
+    )]
+    Packing(String),
+    /// A checksum that does not fit.
+    #[error("the checksum of its member '{0}' does not fit; the file is damaged")]
+    Checksum(String),
+}
+
+/// How far the nearest name may be off to be offered.
+const FARTHEST_HINT: usize = 3;
+
+fn did_you_mean(hint: Option<&str>) -> String {
+    hint.map_or_else(String::new, |h| format!("; did you mean '{h}'?"))
+}
+
+fn at(row: usize) -> String {
+    if row == 0 { String::new() } else { format!("row {row}, ") }
+}
+
+/// The name nearest to `name` by edit distance, where one is near.
+pub(super) fn nearest<'a>(names: impl IntoIterator<Item = &'a str>, name: &str) -> Option<String> {
+    let near = names.into_iter().map(|n| (distance(n, name), n)).min_by_key(|&(d, _)| d)?;
+    let longest = name.chars().count().max(near.1.chars().count());
+    (near.0 <= FARTHEST_HINT && near.0 * 2 <= longest).then(|| near.1.to_owned())
+}
+
+/// The edit distance, letters' case aside; names that differ much in length are not looked at.
+fn distance(a: &str, b: &str) -> usize {
+    let letters = |s: &str| s.chars().flat_map(char::to_lowercase).collect::<Vec<_>>();
+    let (a, b) = (letters(a), letters(b));
+    if a.len().abs_diff(b.len()) > FARTHEST_HINT {
+        return usize::MAX / 2;
+    }
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut corner = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let replaced = corner + usize::from(x != y);
+            corner = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(corner + 1);
+        }
+    }
+    row[b.len()]
+}

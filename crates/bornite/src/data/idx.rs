@@ -1,0 +1,263 @@
+//! Arrays of numbers from binary files: IDX, as MNIST is distributed, and packed bits.
+
+use std::path::Path;
+
+use super::file::{self, check_length};
+use super::{Column, DataError, FormatProblem, Table};
+
+/// Numbers of an array, whole or real.
+#[derive(Debug)]
+pub(super) enum Values {
+    Bytes(Vec<u8>),
+    Integers(Vec<i64>),
+    Reals(Vec<f64>),
+}
+
+/// An array in row-major order.
+#[derive(Debug)]
+pub(super) struct Array {
+    pub(super) shape: Vec<usize>,
+    pub(super) values: Values,
+}
+
+impl Values {
+    /// Numbers of a type by its NumPy name without byte order; `None` where that is not supported.
+    pub(super) fn decode(bytes: &[u8], kind: &str, big: bool) -> Option<Self> {
+        fn each<const N: usize, T>(bytes: &[u8], big: bool, f: impl Fn([u8; N]) -> T) -> Vec<T> {
+            let one = |chunk: &[u8]| {
+                let mut item = [0; N];
+                item.copy_from_slice(chunk);
+                if big {
+                    item.reverse();
+                }
+                f(item)
+            };
+            bytes.chunks_exact(N).map(one).collect()
+        }
+        Some(match kind {
+            "u1" => Values::Bytes(bytes.to_vec()),
+            "b1" => Values::Bytes(bytes.iter().map(|&b| u8::from(b != 0)).collect()),
+            "i1" => {
+                Values::Integers(each(bytes, big, |b: [u8; 1]| i64::from(i8::from_le_bytes(b))))
+            }
+            "i2" => Values::Integers(each(bytes, big, |b| i64::from(i16::from_le_bytes(b)))),
+            "i4" => Values::Integers(each(bytes, big, |b| i64::from(i32::from_le_bytes(b)))),
+            "i8" => Values::Integers(each(bytes, big, i64::from_le_bytes)),
+            "u2" => Values::Integers(each(bytes, big, |b| i64::from(u16::from_le_bytes(b)))),
+            "u4" => Values::Integers(each(bytes, big, |b| i64::from(u32::from_le_bytes(b)))),
+            "u8" => Self::unsigned(&each(bytes, big, u64::from_le_bytes)),
+            "f2" => Values::Reals(each(bytes, big, |b| half(u16::from_le_bytes(b)))),
+            "f4" => Values::Reals(each(bytes, big, |b| f64::from(f32::from_le_bytes(b)))),
+            "f8" => Values::Reals(each(bytes, big, f64::from_le_bytes)),
+            _ => return None,
+        })
+    }
+
+    /// Whole numbers where all fit 63 bits, else real ones.
+    fn unsigned(values: &[u64]) -> Self {
+        let signed: Result<Vec<i64>, _> = values.iter().map(|&x| i64::try_from(x)).collect();
+        signed.map_or_else(
+            |_| Values::Reals(values.iter().map(|&x| x as f64).collect()),
+            Values::Integers,
+        )
+    }
+
+    fn pick(&self, indices: impl Iterator<Item = usize>) -> Self {
+        match self {
+            Values::Bytes(v) => Values::Bytes(indices.map(|i| v[i]).collect()),
+            Values::Integers(v) => Values::Integers(indices.map(|i| v[i]).collect()),
+            Values::Reals(v) => Values::Reals(indices.map(|i| v[i]).collect()),
+        }
+    }
+}
+
+/// A number of 16 bits.
+fn half(bits: u16) -> f64 {
+    let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));
+    let size = match exponent {
+        0 => fraction * 2f64.powi(-24),
+        31 if fraction == 0.0 => f64::INFINITY,
+        31 => f64::NAN,
+        e => (1024.0 + fraction) * 2f64.powi(e - 25),
+    };
+    if bits >> 15 == 1 { -size } else { size }
+}
+
+impl Array {
+    /// The same array, where the values are in column-major order.
+    pub(super) fn transposed(self) -> Self {
+        let total: usize = self.shape.iter().product();
+        let from = |index: usize| {
+            let (mut rest, mut at, mut stride) = (index, 0, total);
+            for &size in self.shape.iter().rev() {
+                stride /= size;
+                at += (rest % size) * stride;
+                rest /= size;
+            }
+            at
+        };
+        let values = self.values.pick((0..total).map(from));
+        Self { values, shape: self.shape }
+    }
+
+    pub(super) fn into_table(self, name: &str, format: &'static str) -> Result<Table, DataError> {
+        let problem = |problem| DataError::Format { file: name.to_owned(), format, problem };
+        let (rows, image) = match self.shape[..] {
+            [rows] | [rows, _] => (rows, None),
+            [rows, h, w] => (rows, Some([h, w, 1])),
+            [rows, h, w, c] => (rows, Some([h, w, c])),
+            _ => return Err(problem(FormatProblem::Dimensions(self.shape.len()))),
+        };
+        let width: usize = self.shape[1..].iter().product();
+        if rows == 0 || width == 0 {
+            return Err(problem(FormatProblem::EmptyArray(self.shape)));
+        }
+        if let Values::Reals(v) = &self.values
+            && let Some(at) = v.iter().position(|x| x.is_infinite())
+        {
+            let place = format!("'{name}', row {}", at / width + 1);
+            let column = column_name(at % width, image);
+            return Err(DataError::Infinite { place, column, text: v[at].to_string() });
+        }
+        let column = |j: usize| {
+            let name = column_name(j, image);
+            match self.values.pick((0..rows).map(|i| i * width + j)) {
+                Values::Bytes(v) => Column::bytes(name, v),
+                Values::Integers(v) => Column::integers(name, v.into_iter().map(Some)),
+                Values::Reals(v) => Column::numbers(name, v),
+            }
+        };
+        let table = Table::new((0..width).map(column).collect())?;
+        match image {
+            Some(shape) => table.with_image(shape),
+            None => Ok(table),
+        }
+    }
+}
+
+/// `x3`, or for pixels `p2_5` by row and column, `p2_5_0` with channels.
+fn column_name(index: usize, image: Option<[usize; 3]>) -> String {
+    match image {
+        None => format!("x{index}"),
+        Some([_, width, 1]) => format!("p{}_{}", index / width, index % width),
+        Some([_, width, channels]) => {
+            let pixel = index / channels;
+            format!("p{}_{}_{}", pixel / width, pixel % width, index % channels)
+        }
+    }
+}
+
+impl Table {
+    /// Reads an IDX file, which may be packed by gzip: one column, a table, or images, by its number of dimensions.
+    ///
+    /// # Errors
+    /// The file cannot be read, is damaged, or holds something else.
+    pub fn read_idx(path: impl AsRef<Path>) -> Result<Self, DataError> {
+        let path = path.as_ref();
+        let name = file::name(path);
+        let array = parse_idx(&file::read(path)?).map_err(|problem| DataError::Format {
+            file: name.clone(),
+            format: "IDX",
+            problem,
+        })?;
+        array.into_table(&name, "IDX")
+    }
+}
+
+fn parse_idx(bytes: &[u8]) -> Result<Array, FormatProblem> {
+    let (kind, size, dimensions) = match bytes {
+        [0, 0, 0x08, n, ..] => ("u1", 1, *n),
+        [0, 0, 0x09, n, ..] => ("i1", 1, *n),
+        [0, 0, 0x0b, n, ..] => ("i2", 2, *n),
+        [0, 0, 0x0c, n, ..] => ("i4", 4, *n),
+        [0, 0, 0x0d, n, ..] => ("f4", 4, *n),
+        [0, 0, 0x0e, n, ..] => ("f8", 8, *n),
+        _ => return Err(FormatProblem::Magic),
+    };
+    let start = 4 + 4 * usize::from(dimensions);
+    let cut = FormatProblem::CutOff { expected: start as u128, found: bytes.len() };
+    let sizes = bytes.get(4..start).ok_or(cut)?;
+    let shape: Vec<usize> = sizes
+        .chunks_exact(4)
+        .map(|b| u32::from_be_bytes([b[0], b[1], b[2], b[3]]) as usize)
+        .collect();
+    let items = shape.iter().try_fold(size, |n: u128, &s| n.checked_mul(s as u128));
+    check_length(bytes.len() - start, items)?;
+    let unsupported = FormatProblem::Type { name: kind.to_owned() };
+    let values = Values::decode(&bytes[start..], kind, true).ok_or(unsupported)?;
+    Ok(Array { shape, values })
+}
+
+/// Tables for learning, choosing and judging a model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Splits {
+    /// The rows to learn from.
+    pub train: Table,
+    /// The rows to choose by.
+    pub valid: Table,
+    /// The rows to judge by.
+    pub test: Table,
+}
+
+/// Reads packed bits: `BITM`, then little-endian u32 for columns and rows in train, valid and test, then the rows in that
+/// order, each in whole bytes with the first variable in the highest bit. The file may be packed by gzip.
+///
+/// # Errors
+/// The file cannot be read, is damaged, or holds something else.
+pub fn read_bits(path: impl AsRef<Path>) -> Result<Splits, DataError> {
+    let path = path.as_ref();
+    let name = file::name(path);
+    let format = |problem| DataError::Format { file: name.clone(), format: "packed bits", problem };
+    let bytes = file::read(path)?;
+    let (header, data) = bytes.split_at_checked(20).ok_or(format(FormatProblem::Magic))?;
+    if !header.starts_with(b"BITM") {
+        return Err(format(FormatProblem::Magic));
+    }
+    let number = |i: usize| {
+        let b = &header[4 * i..4 * i + 4];
+        u32::from_le_bytes([b[0], b[1], b[2], b[3]]) as usize
+    };
+    let (columns, rows) = (number(1), [number(2), number(3), number(4)]);
+    if columns == 0 {
+        return Err(format(FormatProblem::EmptyArray(vec![rows[0], 0])));
+    }
+    let width = columns.div_ceil(8);
+    let total = rows.iter().map(|&n| n as u128).sum::<u128>() * width as u128;
+    check_length(data.len(), Some(total)).map_err(format)?;
+    let split = |first: usize, count: usize| {
+        let data = &data[first * width..(first + count) * width];
+        let bit = |row: &[u8], j: usize| row[j / 8] >> (7 - j % 8) & 1;
+        let column = |j| {
+            let bits = data.chunks_exact(width).map(|row| bit(row, j)).collect();
+            Column::bytes(format!("x{j}"), bits)
+        };
+        Table::new((0..columns).map(column).collect())
+    };
+    Ok(Splits {
+        train: split(0, rows[0])?,
+        valid: split(rows[0], rows[1])?,
+        test: split(rows[0] + rows[1], rows[2])?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_are_read_by_rows_columns_and_channels() {
+        let mut bytes = vec![0, 0, 8, 4];
+        for n in [2u32, 1, 2, 3] {
+            bytes.extend(n.to_be_bytes());
+        }
+        bytes.extend(0..12u8);
+        let table = parse_idx(&bytes).unwrap().into_table("t", "IDX").unwrap();
+        assert_eq!(table.image(), Some([1, 2, 3]));
+        assert_eq!(table.column("p0_1_2").unwrap().number(1), Some(11.0));
+        for end in 0..bytes.len() {
+            assert!(parse_idx(&bytes[..end]).is_err(), "cut at {end}");
+        }
+        bytes.push(0);
+        assert_eq!(parse_idx(&bytes).unwrap_err(), FormatProblem::TooLong { extra: 1 });
+    }
+}

@@ -1,0 +1,29 @@
+//! Tables: what they hold, how they are read and written, and how they become values of a circuit's variables.
+//!
+//! A [`Table`] holds cells; a [`Schema`] says what each column means and maps it to variables. Files: CSV
+//! ([`Table::read_csv`]), NPY and NPZ ([`Table::read_npy`]), IDX images ([`Table::read_idx`]) and packed bits
+//! ([`read_bits`]), all of them plain or packed by gzip. Parquet is not read.
+
+mod csv;
+mod error;
+mod file;
+mod idx;
+mod npy;
+mod number;
+mod schema;
+mod table;
+#[cfg(test)]
+mod tests;
+mod warp;
+mod zip;
+
+pub use csv::{CsvLayout, CsvOptions};
+pub use error::{DataError, FormatProblem};
+pub use idx::{Splits, read_bits};
+pub use number::NumberFormat;
+pub use schema::{
+    Block, Cell, ColumnKind, ColumnSchema, EncodeOptions, Encoded, InferOptions, KindHint,
+    KindName, Mismatch, OTHER, Other, Schema, Storage, WideIntegers,
+};
+pub use table::{Cells, Column, Integers, Labels, Numbers, Table};
+pub use warp::{Component, Scale, Support, Warp, WarpError, WarpOptions};

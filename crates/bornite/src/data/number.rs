@@ -1,0 +1,140 @@
+//! Numbers as text: how a column of them is written, found from how it was.
+
+use serde::{Deserialize, Serialize};
+
+/// How the real numbers of a column are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NumberFormat {
+    /// The fewest digits that give the number back: `1`, `0.1`.
+    #[default]
+    Shortest,
+    /// As Python does: `1.0`, `0.1`, `1e-07`.
+    Python,
+    /// So many digits after the point: `1.00`.
+    Decimals(u8),
+}
+
+/// The most decimals that a column is found to have.
+const MAX_DECIMALS: usize = 30;
+
+impl NumberFormat {
+    /// Writes a number.
+    ///
+    /// ```
+    /// use bornite::data::NumberFormat;
+    ///
+    /// assert_eq!(NumberFormat::Shortest.write(2.0), "2");
+    /// assert_eq!(NumberFormat::Python.write(2e-7), "2e-07");
+    /// assert_eq!(NumberFormat::Decimals(2).write(2.0), "2.00");
+    /// ```
+    pub fn write(self, x: f64) -> String {
+        match self {
+            NumberFormat::Shortest => x.to_string(),
+            NumberFormat::Python => python(x),
+            NumberFormat::Decimals(n) => format!("{x:.*}", usize::from(n)),
+        }
+    }
+
+    /// The format that gives most of these texts back.
+    pub(super) fn of<'a>(cells: &(impl Iterator<Item = (f64, &'a str)> + Clone)) -> Self {
+        let decimals = cells
+            .clone()
+            .filter(|(_, text)| !text.contains(['e', 'E']))
+            .filter_map(|(_, text)| text.split_once('.').map(|(_, d)| d.len()))
+            .max()
+            .filter(|&n| n <= MAX_DECIMALS)
+            .unwrap_or(0);
+        let candidates =
+            [NumberFormat::Shortest, NumberFormat::Decimals(decimals as u8), NumberFormat::Python];
+        let failures =
+            |f: &NumberFormat| cells.clone().filter(|&(x, text)| f.write(x) != text).count();
+        candidates.into_iter().min_by_key(failures).unwrap_or_default()
+    }
+}
+
+/// `repr(float)`: an exponent below 10⁻⁴ and from 10¹⁶ on, and always a point or an exponent.
+fn python(x: f64) -> String {
+    let scientific = format!("{x:e}");
+    let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if (-4..16).contains(&exponent) {
+        let plain = x.to_string();
+        if plain.contains('.') { plain } else { plain + ".0" }
+    } else {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        format!("{digits}e{sign}{:02}", exponent.abs())
+    }
+}
+
+/// What a text is, as a number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Reading {
+    Integer(i64),
+    Real(f64),
+    Infinite,
+    /// Digits with zeros in front: a code rather than a number.
+    Padded,
+    Text,
+}
+
+/// Reads a trimmed, non-empty text.
+pub(super) fn read(text: &str) -> Reading {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let whole = unsigned.bytes().all(|b| b.is_ascii_digit()) && !unsigned.is_empty();
+    if whole && unsigned.len() > 1 && unsigned.starts_with('0') {
+        return Reading::Padded;
+    }
+    if whole && let Ok(x) = text.parse() {
+        return Reading::Integer(x);
+    }
+    match text.parse::<f64>() {
+        Ok(x) if x.is_finite() => Reading::Real(x),
+        Ok(x) if x.is_infinite() => Reading::Infinite,
+        _ => Reading::Text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn python_is_written_as_python_writes_it() {
+        for (x, text) in [
+            (1.0, "1.0"),
+            (-0.0, "-0.0"),
+            (0.0001, "0.0001"),
+            (0.00001, "1e-05"),
+            (1.5e-7, "1.5e-07"),
+            (1e15, "1000000000000000.0"),
+            (1e16, "1e+16"),
+            (-1.25e300, "-1.25e+300"),
+        ] {
+            assert_eq!(NumberFormat::Python.write(x), text);
+        }
+    }
+
+    #[test]
+    fn the_format_of_a_column_is_found() {
+        let of = |texts: &[&str]| NumberFormat::of(&texts.iter().map(|t| (t.parse().unwrap(), *t)));
+        assert_eq!(of(&["1.50", "2.25", "3.00"]), NumberFormat::Decimals(2));
+        assert_eq!(of(&["1.5", "2.25", "3"]), NumberFormat::Shortest);
+        assert_eq!(of(&["1.5", "2.25", "3.0", "1e-09"]), NumberFormat::Python);
+    }
+
+    #[test]
+    fn texts_are_read_as_what_they_are() {
+        assert_eq!(read("-17"), Reading::Integer(-17));
+        assert_eq!(read("1e3"), Reading::Real(1000.0));
+        assert_eq!(read("99999999999999999999"), Reading::Real(1e20));
+        assert_eq!(read("007"), Reading::Padded);
+        assert_eq!(read("0"), Reading::Integer(0));
+        assert_eq!(read("0.5"), Reading::Real(0.5));
+        assert_eq!(read("-inf"), Reading::Infinite);
+        assert_eq!(read("1e999"), Reading::Infinite);
+        assert_eq!(read("1,5"), Reading::Text);
+        assert_eq!(read("-"), Reading::Text);
+        assert_eq!(read("0x10"), Reading::Text);
+    }
+}

@@ -1,0 +1,480 @@
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use super::number::NumberFormat;
+use super::{CsvLayout, DataError, error::nearest};
+
+/// A table: named columns of one length.
+///
+/// A table read from a CSV file keeps what is needed to write the same text again; see [`Column::text`].
+///
+/// ```
+/// use bornite::data::{Column, Table};
+///
+/// let table = Table::new(vec![
+///     Column::numbers("height", vec![1.7, f64::NAN]),
+///     Column::labels("city", [Some("Bonn"), None]),
+/// ])?;
+/// assert_eq!(table.num_rows(), 2);
+/// assert!(table.column("city")?.is_missing(1));
+/// # Ok::<(), bornite::data::DataError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    columns: Vec<Column>,
+    num_rows: usize,
+    image: Option<[usize; 3]>,
+    layout: CsvLayout,
+}
+
+impl Table {
+    /// The table with these columns.
+    ///
+    /// # Errors
+    /// There are none, two have one name, or they differ in length.
+    pub fn new(columns: Vec<Column>) -> Result<Self, DataError> {
+        let num_rows = columns.first().ok_or(DataError::NoColumns)?.len();
+        check_names(columns.iter().map(Column::name), "the table")?;
+        if let Some(c) = columns.iter().find(|c| c.len() != num_rows) {
+            let (column, found) = (c.name.clone(), c.len());
+            return Err(DataError::Length { column, expected: num_rows, found });
+        }
+        Ok(Self { columns, num_rows, image: None, layout: CsvLayout::default() })
+    }
+
+    /// The table of these numbers, row by row; NaN is a missing cell.
+    ///
+    /// # Errors
+    /// The values are no whole rows, one is infinite, or two columns have one name.
+    pub fn from_rows(names: &[impl AsRef<str>], values: &[f64]) -> Result<Self, DataError> {
+        let width = names.len();
+        if width == 0 {
+            return Err(DataError::NoColumns);
+        }
+        if !values.len().is_multiple_of(width) {
+            return Err(DataError::Shape { found: values.len(), width });
+        }
+        if let Some(at) = values.iter().position(|x| x.is_infinite()) {
+            return Err(DataError::Infinite {
+                place: format!("row {}", at / width + 1),
+                column: names[at % width].as_ref().to_owned(),
+                text: values[at].to_string(),
+            });
+        }
+        let column = |(j, name): (usize, &_)| {
+            let name: &str = AsRef::as_ref(name);
+            Column::numbers(name, values.iter().skip(j).step_by(width).copied().collect())
+        };
+        Self::new(names.iter().enumerate().map(column).collect())
+    }
+
+    /// The same table, whose columns are the values of images, row of pixels by row, channels innermost.
+    ///
+    /// # Errors
+    /// The number of columns is another.
+    pub fn with_image(mut self, shape: [usize; 3]) -> Result<Self, DataError> {
+        let [height, width, channels] = shape;
+        if shape.iter().try_fold(1_usize, |n, &s| n.checked_mul(s)) != Some(self.columns.len()) {
+            let columns = self.columns.len();
+            return Err(DataError::ImageShape { height, width, channels, columns });
+        }
+        self.image = Some(shape);
+        Ok(self)
+    }
+
+    /// The same table, to be written in this layout.
+    #[must_use]
+    pub fn with_layout(mut self, layout: CsvLayout) -> Self {
+        self.layout = layout;
+        self
+    }
+
+    /// The columns.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// The number of rows.
+    pub fn num_rows(&self) -> usize {
+        self.num_rows
+    }
+
+    /// The number of columns.
+    pub fn num_columns(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Height, width and channels where the rows are images.
+    pub fn image(&self) -> Option<[usize; 3]> {
+        self.image
+    }
+
+    /// How the table is written as CSV.
+    pub fn layout(&self) -> &CsvLayout {
+        &self.layout
+    }
+
+    /// The column of this name.
+    ///
+    /// # Errors
+    /// There is none; the nearest name is given.
+    pub fn column(&self, name: &str) -> Result<&Column, DataError> {
+        self.columns.iter().find(|c| c.name == name).ok_or_else(|| DataError::UnknownColumn {
+            name: name.to_owned(),
+            hint: nearest(self.columns.iter().map(Column::name), name),
+        })
+    }
+
+    /// The table of these rows, in this order.
+    ///
+    /// # Panics
+    /// If a row is not there.
+    #[must_use]
+    pub fn select_rows(&self, rows: &[usize]) -> Self {
+        Self {
+            columns: self.columns.iter().map(|c| c.select(rows)).collect(),
+            num_rows: rows.len(),
+            image: self.image,
+            layout: self.layout.clone(),
+        }
+    }
+
+    /// The table without this column, no longer one of images.
+    ///
+    /// # Errors
+    /// The column is not there, or is the only one.
+    pub fn without_column(&self, name: &str) -> Result<Self, DataError> {
+        self.column(name)?;
+        if self.columns.len() == 1 {
+            return Err(DataError::NoColumns);
+        }
+        let columns = self.columns.iter().filter(|c| c.name != name).cloned().collect();
+        Ok(Self { columns, num_rows: self.num_rows, image: None, layout: self.layout.clone() })
+    }
+}
+
+/// Refuses two columns of one name.
+pub(super) fn check_names<'a>(
+    names: impl Iterator<Item = &'a str>,
+    place: &str,
+) -> Result<(), DataError> {
+    let mut seen = BTreeMap::new();
+    for (index, name) in names.enumerate() {
+        if let Some(first) = seen.insert(name, index + 1) {
+            let (place, name) = (place.to_owned(), name.to_owned());
+            return Err(DataError::DuplicateName { place, name, first, second: index + 1 });
+        }
+    }
+    Ok(())
+}
+
+/// A named column.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    name: String,
+    cells: Cells,
+    form: TextForm,
+}
+
+/// How a column was written in the file that it came from.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub(super) struct TextForm {
+    /// The name in the header, where it differs from the column's.
+    pub(super) heading: Option<String>,
+    /// The text of a missing cell.
+    pub(super) missing: String,
+    /// The texts of the rows that [`Column::text`] would write otherwise.
+    pub(super) exceptions: BTreeMap<usize, String>,
+}
+
+/// The cells of a column.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cells {
+    /// Real numbers; NaN is a missing cell.
+    Numbers(Numbers),
+    /// Whole numbers.
+    Integers(Integers),
+    /// Text from a dictionary.
+    Labels(Labels),
+}
+
+/// Real numbers and how they are written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Numbers {
+    values: Vec<f64>,
+    format: NumberFormat,
+}
+
+/// Whole numbers, in a byte each where they fit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Integers {
+    values: Whole,
+    /// Empty where no cell is missing.
+    missing: Vec<bool>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Whole {
+    Bytes(Vec<u8>),
+    Wide(Vec<i64>),
+}
+
+/// Text from a dictionary.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Labels {
+    codes: Vec<u32>,
+    labels: Vec<String>,
+}
+
+impl Column {
+    /// The column of these numbers; NaN is a missing cell.
+    pub fn numbers(name: impl Into<String>, values: Vec<f64>) -> Self {
+        Self::new(name, Cells::Numbers(Numbers { values, format: NumberFormat::Shortest }))
+    }
+
+    /// The column of these whole numbers; `None` is a missing cell.
+    pub fn integers(
+        name: impl Into<String>,
+        values: impl IntoIterator<Item = Option<i64>>,
+    ) -> Self {
+        Self::new(name, Cells::Integers(values.into_iter().collect()))
+    }
+
+    /// The column of these bytes.
+    pub fn bytes(name: impl Into<String>, values: Vec<u8>) -> Self {
+        let values = Whole::Bytes(values);
+        Self::new(name, Cells::Integers(Integers { values, missing: Vec::new() }))
+    }
+
+    /// The column of these labels; `None` is a missing cell.
+    pub fn labels<'a>(
+        name: impl Into<String>,
+        cells: impl IntoIterator<Item = Option<&'a str>>,
+    ) -> Self {
+        Self::new(name, Cells::Labels(cells.into_iter().collect()))
+    }
+
+    /// The column with these cells.
+    pub fn new(name: impl Into<String>, cells: Cells) -> Self {
+        Self { name: name.into(), cells, form: TextForm::default() }
+    }
+
+    pub(super) fn with_form(mut self, form: TextForm) -> Self {
+        self.form = form;
+        self
+    }
+
+    /// The same column, its real numbers to be written in this form.
+    #[must_use]
+    pub fn with_format(mut self, to: NumberFormat) -> Self {
+        if let Cells::Numbers(Numbers { format, .. }) = &mut self.cells {
+            *format = to;
+        }
+        self
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The name as it stands in a header.
+    pub fn heading(&self) -> &str {
+        self.form.heading.as_deref().unwrap_or(&self.name)
+    }
+
+    /// The cells.
+    pub fn cells(&self) -> &Cells {
+        &self.cells
+    }
+
+    /// The number of cells.
+    pub fn len(&self) -> usize {
+        match &self.cells {
+            Cells::Numbers(c) => c.values.len(),
+            Cells::Integers(c) => c.len(),
+            Cells::Labels(c) => c.codes.len(),
+        }
+    }
+
+    /// Whether there are no cells.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether the cell of this row is missing.
+    pub fn is_missing(&self, row: usize) -> bool {
+        match &self.cells {
+            Cells::Numbers(c) => c.values[row].is_nan(),
+            Cells::Integers(c) => c.get(row).is_none(),
+            Cells::Labels(c) => c.get(row).is_none(),
+        }
+    }
+
+    /// The number of missing cells.
+    pub fn num_missing(&self) -> usize {
+        (0..self.len()).filter(|&row| self.is_missing(row)).count()
+    }
+
+    /// The cell of this row as a number; `None` where it is missing or text.
+    pub fn number(&self, row: usize) -> Option<f64> {
+        match &self.cells {
+            Cells::Numbers(c) => Some(c.values[row]).filter(|x| !x.is_nan()),
+            Cells::Integers(c) => c.get(row).map(|x| x as f64),
+            Cells::Labels(_) => None,
+        }
+    }
+
+    /// The text of the cell of this row: for a column that was read, the text in the file.
+    pub fn text(&self, row: usize) -> Cow<'_, str> {
+        match self.form.exceptions.get(&row) {
+            Some(text) => Cow::Borrowed(text),
+            None => self.usual_text(row).unwrap_or(Cow::Borrowed(&self.form.missing)),
+        }
+    }
+
+    /// The text of a cell by the column's own format; `None` where it is missing.
+    pub(super) fn usual_text(&self, row: usize) -> Option<Cow<'_, str>> {
+        match &self.cells {
+            Cells::Numbers(c) => {
+                let x = c.values[row];
+                (!x.is_nan()).then(|| Cow::Owned(c.format.write(x)))
+            }
+            Cells::Integers(c) => c.get(row).map(|x| Cow::Owned(x.to_string())),
+            Cells::Labels(c) => c.get(row).map(Cow::Borrowed),
+        }
+    }
+
+    fn select(&self, rows: &[usize]) -> Self {
+        let mut form = self.form.clone();
+        form.exceptions = match &self.form.exceptions {
+            none if none.is_empty() => BTreeMap::new(),
+            some => rows
+                .iter()
+                .enumerate()
+                .filter_map(|(to, from)| Some((to, some.get(from)?.clone())))
+                .collect(),
+        };
+        let cells = match &self.cells {
+            Cells::Numbers(c) => Cells::Numbers(Numbers {
+                values: rows.iter().map(|&r| c.values[r]).collect(),
+                format: c.format,
+            }),
+            Cells::Integers(c) => Cells::Integers(c.select(rows)),
+            Cells::Labels(c) => Cells::Labels(Labels {
+                codes: rows.iter().map(|&r| c.codes[r]).collect(),
+                labels: c.labels.clone(),
+            }),
+        };
+        Self { name: self.name.clone(), cells, form }
+    }
+}
+
+impl Numbers {
+    /// The values; NaN is a missing cell.
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// How they are written.
+    pub fn format(&self) -> NumberFormat {
+        self.format
+    }
+}
+
+impl Integers {
+    /// The number of cells.
+    pub fn len(&self) -> usize {
+        match &self.values {
+            Whole::Bytes(v) => v.len(),
+            Whole::Wide(v) => v.len(),
+        }
+    }
+
+    /// Whether there are no cells.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The number in this row; `None` where it is missing.
+    pub fn get(&self, row: usize) -> Option<i64> {
+        if self.missing.get(row).copied().unwrap_or(false) {
+            return None;
+        }
+        Some(match &self.values {
+            Whole::Bytes(v) => i64::from(v[row]),
+            Whole::Wide(v) => v[row],
+        })
+    }
+
+    /// The cells, one after the other.
+    pub fn iter(&self) -> impl Iterator<Item = Option<i64>> + '_ {
+        (0..self.len()).map(|row| self.get(row))
+    }
+
+    fn select(&self, rows: &[usize]) -> Self {
+        let values = match &self.values {
+            Whole::Bytes(v) => Whole::Bytes(rows.iter().map(|&r| v[r]).collect()),
+            Whole::Wide(v) => Whole::Wide(rows.iter().map(|&r| v[r]).collect()),
+        };
+        let missing = match &self.missing[..] {
+            [] => Vec::new(),
+            some => rows.iter().map(|&r| some[r]).collect(),
+        };
+        Self { values, missing }
+    }
+}
+
+impl FromIterator<Option<i64>> for Integers {
+    fn from_iter<I: IntoIterator<Item = Option<i64>>>(cells: I) -> Self {
+        let cells: Vec<Option<i64>> = cells.into_iter().collect();
+        let missing = if cells.iter().any(Option::is_none) {
+            cells.iter().map(Option::is_none).collect()
+        } else {
+            Vec::new()
+        };
+        let bytes: Option<Vec<u8>> =
+            cells.iter().map(|x| u8::try_from(x.unwrap_or(0)).ok()).collect();
+        let values = match bytes {
+            Some(bytes) => Whole::Bytes(bytes),
+            None => Whole::Wide(cells.into_iter().map(|x| x.unwrap_or(0)).collect()),
+        };
+        Self { values, missing }
+    }
+}
+
+impl Labels {
+    /// The code of a missing cell.
+    pub const MISSING: u32 = u32::MAX;
+
+    /// The position in the dictionary of every cell, [`Labels::MISSING`] where it is missing.
+    pub fn codes(&self) -> &[u32] {
+        &self.codes
+    }
+
+    /// The dictionary, in the order of first appearance.
+    pub fn labels(&self) -> &[String] {
+        &self.labels
+    }
+
+    /// The label in this row; `None` where it is missing.
+    pub fn get(&self, row: usize) -> Option<&str> {
+        self.labels.get(self.codes[row] as usize).map(String::as_str)
+    }
+}
+
+impl<'a> FromIterator<Option<&'a str>> for Labels {
+    fn from_iter<I: IntoIterator<Item = Option<&'a str>>>(cells: I) -> Self {
+        let mut known: BTreeMap<&'a str, u32> = BTreeMap::new();
+        let mut labels = Vec::new();
+        let mut code = |cell: Option<&'a str>| {
+            let Some(label) = cell else { return Self::MISSING };
+            *known.entry(label).or_insert_with(|| {
+                labels.push(label.to_owned());
+                labels.len() as u32 - 1
+            })
+        };
+        let codes = cells.into_iter().map(&mut code).collect();
+        Self { codes, labels }
+    }
+}

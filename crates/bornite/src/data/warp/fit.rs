@@ -1,0 +1,340 @@
+//! Fitting the transform: EM for normal mixtures in one dimension, the number of components and the scale by BIC.
+
+use std::f64::consts::PI;
+
+use super::{Component, Scale, Support, Warp, WarpError};
+
+/// The most values that EM looks at; longer columns are represented by means of consecutive quantiles.
+const MAX_POINTS: usize = 1024;
+/// The values at each end that always stand for themselves.
+const TAIL: usize = 32;
+const MAX_STEPS: usize = 150;
+/// The gain in log-likelihood a value below which EM stops.
+const SMALL_GAIN: f64 = 1e-6;
+/// A value that more than this share of the rows have forbids logarithmic scales.
+const MAX_TIE: f64 = 0.02;
+
+/// How to fit a transform.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WarpOptions {
+    /// The most components, not counting the broad one.
+    pub max_components: usize,
+    /// The smallest σ of a component, in standard deviations of the column (on its scale).
+    ///
+    /// Repeated values would let a component shrink onto one of them, and the density grow without bound: a gain that says
+    /// nothing about the data. √10⁻³, the default, allows as much as a Gaussian mixture with a ridge of 10⁻³ in
+    /// standardized units, so that log-densities compare. Whatever the option, no σ is below 0.4 of the smallest gap
+    /// between values: on a grid of spacing δ the density times δ is then at most 1, as a probability should be.
+    pub min_sigma: f64,
+}
+
+impl Default for WarpOptions {
+    fn default() -> Self {
+        Self { max_components: 8, min_sigma: 1e-3f64.sqrt() }
+    }
+}
+
+impl Warp {
+    /// Fits the transform to the known values of a column.
+    ///
+    /// Candidates are mixtures of 1 to `max_components` normal components in x itself (cut to the support), in asinh of it
+    /// around the median and around 0 for positive values, and, where bounds are given and no value lies on them, in ln or
+    /// logit. The smallest BIC wins; logarithmic scales are out where more than 2 % of the values are equal. One broad
+    /// component of weight 1 / (n + 1) is added, so that no later value is astronomically improbable. Deterministic.
+    ///
+    /// Cost: a sort, then at most 1024 points × components × steps of EM.
+    ///
+    /// # Errors
+    /// There are no values, one is not finite or outside the support, or the bounds are not in order.
+    pub fn fit(values: &[f64], support: Support, options: &WarpOptions) -> Result<Self, WarpError> {
+        let sorted = check(values, &support)?;
+        let rows = sorted.len() as f64;
+        let mut best: Option<(f64, Warp)> = None;
+        for scale in candidates(&sorted, &support) {
+            let data = Data::new(&sorted, scale, options.min_sigma);
+            let slopes = data.points.iter().map(|p| p.count * scale.log_slope(p.x)).sum::<f64>();
+            let extra = if matches!(scale, Scale::Asinh { .. }) { 2.0 } else { 0.0 };
+            let mut worse = 0;
+            for m in 1..=options.max_components.max(1) {
+                let (fitted, log_likelihood) = data.mixture(m);
+                let Ok(warp) = Warp::new(scale, support, data.finish(&fitted, rows)) else {
+                    continue;
+                };
+                let fit = log_likelihood + slopes - rows * warp.log_mass;
+                let bic = (3.0 * m as f64 - 1.0 + extra) * rows.ln() - 2.0 * fit;
+                if best.as_ref().is_none_or(|(b, _)| bic < *b) {
+                    best = Some((bic, warp));
+                    worse = 0;
+                } else {
+                    worse += 1;
+                }
+                if worse == 3 {
+                    break;
+                }
+            }
+        }
+        best.map(|(_, warp)| warp).ok_or(WarpError::Parameters("components"))
+    }
+}
+
+/// The values in order.
+fn check(values: &[f64], support: &Support) -> Result<Vec<f64>, WarpError> {
+    let (low, high) = support.bounds();
+    if !support.is_valid() {
+        return Err(WarpError::Support { low, high });
+    }
+    let mut sorted = values.to_vec();
+    if let Some(&x) = sorted.iter().find(|x| !x.is_finite()) {
+        return Err(WarpError::NotFinite(x));
+    }
+    sorted.sort_unstable_by(f64::total_cmp);
+    let (Some(&first), Some(&last)) = (sorted.first(), sorted.last()) else {
+        return Err(WarpError::NoValues);
+    };
+    if !((last - first) * 4.0).is_finite() {
+        return Err(WarpError::TooWide { low: first, high: last });
+    }
+    match [first, last].into_iter().find(|&x| x < low || x > high) {
+        Some(value) => Err(WarpError::Outside { value, low, high }),
+        None => Ok(sorted),
+    }
+}
+
+fn candidates(sorted: &[f64], support: &Support) -> Vec<Scale> {
+    let mut scales = vec![Scale::Linear];
+    let quantile = |q: f64| sorted[((sorted.len() - 1) as f64 * q).round() as usize];
+    let (first, last) = (sorted[0], sorted[sorted.len() - 1]);
+    if longest_run(sorted) as f64 > (MAX_TIE * sorted.len() as f64).max(2.0) {
+        return scales;
+    }
+    let (center, unit) = (quantile(0.5), 0.25 * (quantile(0.75) - quantile(0.25)));
+    if unit > f64::MIN_POSITIVE {
+        scales.push(Scale::Asinh { center, unit });
+    }
+    if first > 0.0 && last > 4.0 * first {
+        scales.push(Scale::Asinh { center: 0.0, unit: first });
+    }
+    match *support {
+        Support { low: Some(low), high: None } if first > low => scales.push(Scale::Log { low }),
+        Support { low: Some(low), high: Some(high) } if first > low && last < high => {
+            scales.push(Scale::Logit { low, high });
+        }
+        _ => {}
+    }
+    scales
+}
+
+fn longest_run(sorted: &[f64]) -> usize {
+    sorted.chunk_by(|a, b| a == b).map(<[f64]>::len).max().unwrap_or(0)
+}
+
+/// Values that stand for `count` rows each, on a scale of mean 0 and spread 1.
+struct Data {
+    points: Vec<Point>,
+    mean: f64,
+    spread: f64,
+    floor: f64,
+    /// The first and last value, standardized.
+    ends: (f64, f64),
+}
+
+struct Point {
+    x: f64,
+    /// Standardized.
+    t: f64,
+    count: f64,
+}
+
+impl Data {
+    fn new(sorted: &[f64], scale: Scale, min_sigma: f64) -> Self {
+        let mut points = represent(sorted, scale);
+        let (mean, spread) = location(&points);
+        for p in &mut points {
+            p.t = (p.t - mean) / spread;
+        }
+        let gap = smallest_gap(sorted, scale) / spread;
+        let ends = (points[0].t, points[points.len() - 1].t);
+        // Far below any σ that helps, also where the option is 0.
+        let floor = min_sigma.max(0.4 * gap).max(1e-9);
+        Self { points, mean, spread, floor, ends }
+    }
+
+    /// m components by EM from quantiles, and the log-likelihood of the rows on the scale itself.
+    fn mixture(&self, m: usize) -> (Vec<Component>, f64) {
+        let rows: f64 = self.points.iter().map(|p| p.count).sum();
+        let mut components = self.quantiles(m, rows);
+        let mut before = f64::NEG_INFINITY;
+        let mut log_likelihood = before;
+        for _ in 0..MAX_STEPS {
+            let (next, now) = self.step(&components, rows);
+            log_likelihood = now;
+            if now - before < SMALL_GAIN * rows {
+                break;
+            }
+            before = now;
+            components = next;
+        }
+        (components, log_likelihood - rows * self.spread.ln())
+    }
+
+    /// Equal shares of the rows, in order.
+    fn quantiles(&self, m: usize, rows: f64) -> Vec<Component> {
+        let mut sums = vec![Sums::default(); m];
+        let mut seen = 0.0;
+        for p in &self.points {
+            let middle = (seen + 0.5 * p.count) / rows;
+            seen += p.count;
+            let sum = &mut sums[((middle * m as f64) as usize).min(m - 1)];
+            if sum.count == 0.0 {
+                sum.around = p.t;
+            }
+            sum.add(p.count, p.t);
+        }
+        // A part that one repeated value leaves empty starts broad, in the middle.
+        let empty = Component { weight: 1.0 / m as f64, mean: 0.0, sigma: 1.0 };
+        let part = |s: Sums| s.component(rows, self.floor).unwrap_or(empty);
+        normalized(sums.into_iter().map(part).collect())
+    }
+
+    /// One step of EM, and the log-likelihood before it.
+    fn step(&self, components: &[Component], rows: f64) -> (Vec<Component>, f64) {
+        let mut sums: Vec<Sums> =
+            components.iter().map(|c| Sums { around: c.mean, ..Sums::default() }).collect();
+        // ln(weight / σ) and 1 / σ, so that a point costs one exponential a component.
+        let constants: Vec<(f64, f64)> =
+            components.iter().map(|c| ((c.weight / c.sigma).ln(), c.sigma.recip())).collect();
+        let mut shares = vec![0.0; components.len()];
+        let mut log_likelihood = 0.0;
+        for p in &self.points {
+            let mut largest = f64::NEG_INFINITY;
+            for ((share, c), (log, inverse)) in shares.iter_mut().zip(components).zip(&constants) {
+                let z = (p.t - c.mean) * inverse;
+                *share = log - 0.5 * z * z;
+                largest = largest.max(*share);
+            }
+            let mut total = 0.0;
+            for share in &mut shares {
+                *share = (*share - largest).exp();
+                total += *share;
+            }
+            log_likelihood += p.count * (largest + total.ln());
+            for (sum, share) in sums.iter_mut().zip(&shares) {
+                sum.add(p.count * share / total, p.t);
+            }
+        }
+        log_likelihood -= 0.5 * rows * (2.0 * PI).ln();
+        let part = |(sum, c): (Sums, &Component)| {
+            sum.component(rows, self.floor).unwrap_or(Component { weight: 1e-9, ..*c })
+        };
+        (normalized(sums.into_iter().zip(components).map(part).collect()), log_likelihood)
+    }
+
+    /// The components on the scale itself, and the broad one.
+    fn finish(&self, components: &[Component], rows: f64) -> Vec<Component> {
+        let (first, last) = self.ends;
+        let weight = 1.0 / (rows + 1.0);
+        let broad = Component {
+            weight,
+            mean: 0.5 * first + 0.5 * last,
+            sigma: (0.5 * (last - first)).max(1.0),
+        };
+        let shrunk =
+            components.iter().map(|c| Component { weight: c.weight * (1.0 - weight), ..*c });
+        let restored = shrunk.chain([broad]).map(|c| Component {
+            weight: c.weight,
+            mean: self.mean + self.spread * c.mean,
+            sigma: self.spread * c.sigma,
+        });
+        restored.collect()
+    }
+}
+
+/// Sums of distances to a number near the mean, so that variances do not cancel.
+#[derive(Clone, Default)]
+struct Sums {
+    around: f64,
+    count: f64,
+    first: f64,
+    second: f64,
+}
+
+impl Sums {
+    fn add(&mut self, count: f64, t: f64) {
+        let d = t - self.around;
+        self.count += count;
+        self.first += count * d;
+        self.second += count * d * d;
+    }
+
+    /// The component with these sums; `None` where next to nothing was added.
+    fn component(&self, rows: f64, floor: f64) -> Option<Component> {
+        if self.count <= 1e-9 {
+            return None;
+        }
+        let shift = self.first / self.count;
+        let variance = (self.second / self.count - shift * shift).max(0.0);
+        let weight = self.count / rows;
+        Some(Component { weight, mean: self.around + shift, sigma: variance.sqrt().max(floor) })
+    }
+}
+
+/// The same components, with weights that sum to 1.
+fn normalized(mut components: Vec<Component>) -> Vec<Component> {
+    let total: f64 = components.iter().map(|c| c.weight).sum();
+    for c in &mut components {
+        c.weight /= total;
+    }
+    components
+}
+
+/// At most about [`MAX_POINTS`] points: the values themselves, or their means over consecutive rows, the tails apart.
+fn represent(sorted: &[f64], scale: Scale) -> Vec<Point> {
+    let point = |run: &[f64]| {
+        let x = run[0] + run.iter().map(|x| x - run[0]).sum::<f64>() / run.len() as f64;
+        Point { x, t: scale.forward(x), count: run.len() as f64 }
+    };
+    let distinct = sorted.chunk_by(|a, b| a == b);
+    if distinct.clone().count() <= MAX_POINTS {
+        return distinct.map(point).collect();
+    }
+    let body = &sorted[TAIL..sorted.len() - TAIL];
+    let size = body.len().div_ceil(MAX_POINTS - 2 * TAIL);
+    let mut points: Vec<Point> = sorted[..TAIL].chunks(1).map(point).collect();
+    points.extend(body.chunks(size).map(point));
+    points.extend(sorted[sorted.len() - TAIL..].chunks(1).map(point));
+    points
+}
+
+/// Mean and standard deviation, which gives way to half the span of the middle 98 % where outliers make it larger.
+fn location(points: &[Point]) -> (f64, f64) {
+    let rows: f64 = points.iter().map(|p| p.count).sum();
+    let start = points[0].t;
+    let mean = start + points.iter().map(|p| p.count / rows * (p.t - start)).sum::<f64>();
+    let largest = points.iter().map(|p| (p.t - mean).abs()).fold(0.0, f64::max);
+    if largest == 0.0 || !largest.is_normal() {
+        // A constant: any width that its size allows.
+        return (mean, mean.abs().max(1e-3));
+    }
+    let square = |p: &Point| p.count / rows * ((p.t - mean) / largest).powi(2);
+    let deviation = largest * points.iter().map(square).sum::<f64>().sqrt();
+    let quantile = |q: f64| {
+        let mut seen = 0.0;
+        let reached = |p: &&Point| {
+            seen += p.count;
+            seen >= q * rows
+        };
+        points.iter().find(reached).map_or(mean, |p| p.t)
+    };
+    let middle = 0.5 * (quantile(0.99) - quantile(0.01));
+    (mean, if middle > 0.0 { deviation.min(middle) } else { deviation })
+}
+
+/// The smallest distance between two unlike values, in t.
+fn smallest_gap(sorted: &[f64], scale: Scale) -> f64 {
+    let gaps = sorted
+        .windows(2)
+        .filter(|w| w[0] < w[1])
+        .map(|w| scale.forward(w[1]) - scale.forward(w[0]));
+    let gap = gaps.fold(f64::INFINITY, f64::min);
+    if gap.is_finite() { gap } else { 0.0 }
+}

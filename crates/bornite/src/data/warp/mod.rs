@@ -1,0 +1,388 @@
+//! The transform of a real column to (0, 1) under which its own distribution is nearly uniform.
+
+mod fit;
+#[cfg(test)]
+mod tests;
+
+use std::f64::consts::{LN_2, PI, SQRT_2};
+
+use serde::{Deserialize, Serialize};
+
+pub use fit::WarpOptions;
+
+/// The smallest value of u = F(x), and of 1 − u: 2⁻⁵³.
+const EDGE: f64 = f64::EPSILON / 2.0;
+/// The share of a normal component beyond so many σ underflows.
+const FARTHEST: f64 = 38.0;
+
+/// A smooth, strictly increasing u = F(x) from the support of a column to (0, 1): the distribution function of a mixture of
+/// normal components on a [scale](Scale), cut to the [support](Support).
+///
+/// If x has the density F′, then u is uniform. So in the Legendre basis on [0, 1] a product of such columns is the constant
+/// function, and a circuit learns only what the marginals leave open. The density in the units of the data is
+/// p(u) · F′(x): log p(u) plus [`Warp::log_slope`].
+///
+/// ```
+/// use bornite::data::{Support, Warp, WarpOptions};
+///
+/// let x: Vec<f64> = (0..100).map(|i| 20.0 + (f64::from(i) * 0.618).fract()).collect();
+/// let warp = Warp::fit(&x, Support::REAL, &WarpOptions::default())?;
+/// let u = warp.forward(20.25);
+/// assert!((u - 0.25).abs() < 0.05);
+/// assert!((warp.inverse(u) - 20.25).abs() < 1e-12);
+/// # Ok::<(), bornite::data::WarpError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Parts", into = "Parts")]
+pub struct Warp {
+    scale: Scale,
+    support: Support,
+    components: Vec<Component>,
+    /// The share of the mixture below and above the support, and within it.
+    below: f64,
+    above: f64,
+    log_mass: f64,
+}
+
+/// What t(x) the mixture is a mixture in.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scale {
+    /// t = x.
+    Linear,
+    /// t = asinh((x − center) / unit): linear within a unit of the center, logarithmic beyond it.
+    Asinh {
+        /// The center.
+        center: f64,
+        /// The unit.
+        unit: f64,
+    },
+    /// t = ln(x − low), for a support that starts at `low`.
+    Log {
+        /// The start.
+        low: f64,
+    },
+    /// t = ln((x − low) / (high − x)), for a bounded support.
+    Logit {
+        /// The lower bound.
+        low: f64,
+        /// The upper bound.
+        high: f64,
+    },
+}
+
+/// Where the values of a column can lie.
+#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct Support {
+    /// The smallest value, where there is one.
+    pub low: Option<f64>,
+    /// The largest value, where there is one.
+    pub high: Option<f64>,
+}
+
+impl Support {
+    /// The real line.
+    pub const REAL: Self = Self { low: None, high: None };
+
+    /// Both bounds, infinite where there is none.
+    pub fn bounds(&self) -> (f64, f64) {
+        (self.low.unwrap_or(f64::NEG_INFINITY), self.high.unwrap_or(f64::INFINITY))
+    }
+
+    fn is_valid(&self) -> bool {
+        let finite = |x: Option<f64>| x.is_none_or(f64::is_finite);
+        let (low, high) = self.bounds();
+        finite(self.low) && finite(self.high) && low < high
+    }
+}
+
+/// One normal component.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Component {
+    /// Its share.
+    pub weight: f64,
+    /// Its mean, in t.
+    pub mean: f64,
+    /// Its standard deviation, in t.
+    pub sigma: f64,
+}
+
+/// Why there is no such transform.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WarpError {
+    /// Nothing to fit to.
+    #[error("there is no known value to fit to")]
+    NoValues,
+    /// A value that is infinite or NaN.
+    #[error("{0} is not finite")]
+    NotFinite(f64),
+    /// Values so far apart that their difference overflows.
+    #[error("the values span {low} to {high}, which is too wide; rescale the column")]
+    TooWide {
+        /// The smallest value.
+        low: f64,
+        /// The largest value.
+        high: f64,
+    },
+    /// A value outside the support.
+    #[error("{value} is outside the given bounds {low} to {high}")]
+    Outside {
+        /// The value.
+        value: f64,
+        /// The lower bound.
+        low: f64,
+        /// The upper bound.
+        high: f64,
+    },
+    /// Bounds that bound nothing.
+    #[error("the bounds {low} to {high} are not in order")]
+    Support {
+        /// The lower bound.
+        low: f64,
+        /// The upper bound.
+        high: f64,
+    },
+    /// Parameters that make no transform.
+    #[error("the transform's {0} make no sense")]
+    Parameters(&'static str),
+}
+
+/// What of a transform is stored.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Parts {
+    scale: Scale,
+    support: Support,
+    components: Vec<Component>,
+}
+
+impl From<Warp> for Parts {
+    fn from(warp: Warp) -> Self {
+        Self { scale: warp.scale, support: warp.support, components: warp.components }
+    }
+}
+
+impl TryFrom<Parts> for Warp {
+    type Error = WarpError;
+
+    fn try_from(parts: Parts) -> Result<Self, WarpError> {
+        Self::new(parts.scale, parts.support, parts.components)
+    }
+}
+
+impl Scale {
+    fn forward(self, x: f64) -> f64 {
+        match self {
+            Scale::Linear => x,
+            Scale::Asinh { center, unit } => ((x - center) / unit).asinh(),
+            Scale::Log { low } => (x - low).ln(),
+            Scale::Logit { low, high } => (x - low).ln() - (high - x).ln(),
+        }
+    }
+
+    fn inverse(self, t: f64) -> f64 {
+        match self {
+            Scale::Linear => t,
+            Scale::Asinh { center, unit } => center + unit * t.sinh(),
+            Scale::Log { low } => low + t.exp(),
+            Scale::Logit { low, high } if t < 0.0 => {
+                let e = t.exp();
+                low + (high - low) * (e / (1.0 + e))
+            }
+            Scale::Logit { low, high } => {
+                let e = (-t).exp();
+                high - (high - low) * (e / (1.0 + e))
+            }
+        }
+    }
+
+    /// ln t′(x).
+    fn log_slope(self, x: f64) -> f64 {
+        match self {
+            Scale::Linear => 0.0,
+            Scale::Asinh { center, unit } => -(x - center).hypot(unit).ln(),
+            Scale::Log { low } => -(x - low).ln(),
+            Scale::Logit { low, high } => (high - low).ln() - (x - low).ln() - (high - x).ln(),
+        }
+    }
+
+    fn is_valid(self, support: &Support) -> bool {
+        match self {
+            Scale::Linear => true,
+            Scale::Asinh { center, unit } => center.is_finite() && unit.is_finite() && unit > 0.0,
+            Scale::Log { low } => support.low == Some(low),
+            Scale::Logit { low, high } => *support == Support { low: Some(low), high: Some(high) },
+        }
+    }
+}
+
+impl Component {
+    /// The shares below and above t.
+    fn shares(&self, t: f64) -> (f64, f64) {
+        let z = (t - self.mean) / self.sigma / SQRT_2;
+        (0.5 * self.weight * libm::erfc(-z), 0.5 * self.weight * libm::erfc(z))
+    }
+
+    /// The logarithm of the density at t.
+    fn log_density(&self, t: f64) -> f64 {
+        let z = (t - self.mean) / self.sigma;
+        (self.weight / self.sigma).ln() - 0.5 * (z * z + LN_2 + PI.ln())
+    }
+}
+
+/// The shares of a mixture below and above t.
+fn shares(components: &[Component], t: f64) -> (f64, f64) {
+    components.iter().map(|c| c.shares(t)).fold((0.0, 0.0), |s, c| (s.0 + c.0, s.1 + c.1))
+}
+
+/// The logarithm of the density of a mixture at t.
+fn log_density(components: &[Component], t: f64) -> f64 {
+    let largest = components.iter().map(|c| c.log_density(t)).fold(f64::NEG_INFINITY, f64::max);
+    if largest == f64::NEG_INFINITY || largest.is_nan() {
+        return largest;
+    }
+    largest + components.iter().map(|c| (c.log_density(t) - largest).exp()).sum::<f64>().ln()
+}
+
+impl Warp {
+    /// The transform with these parameters.
+    ///
+    /// # Errors
+    /// Bounds or parameters make no sense, weights do not sum to 1, or the mixture has nothing within the support.
+    pub fn new(
+        scale: Scale,
+        support: Support,
+        components: Vec<Component>,
+    ) -> Result<Self, WarpError> {
+        if !support.is_valid() {
+            let (low, high) = support.bounds();
+            return Err(WarpError::Support { low, high });
+        }
+        if !scale.is_valid(&support) {
+            return Err(WarpError::Parameters("scale and bounds"));
+        }
+        let positive = |x: f64| x.is_finite() && x > 0.0;
+        let valid = |c: &Component| positive(c.weight) && positive(c.sigma) && c.mean.is_finite();
+        let total: f64 = components.iter().map(|c| c.weight).sum();
+        if !components.iter().all(valid) || (total - 1.0).abs() > 1e-9 {
+            return Err(WarpError::Parameters("components"));
+        }
+        let (low, high) = support.bounds();
+        let (below, _) = shares(&components, scale.forward(low));
+        let (_, above) = shares(&components, scale.forward(high));
+        let mass = (1.0 - below) - above;
+        if mass.is_nan() || mass < 1e-6 {
+            return Err(WarpError::Parameters("components and bounds"));
+        }
+        Ok(Self { scale, support, components, below, above, log_mass: mass.ln() })
+    }
+
+    /// The scale.
+    pub fn scale(&self) -> Scale {
+        self.scale
+    }
+
+    /// Where values can lie.
+    pub fn support(&self) -> Support {
+        self.support
+    }
+
+    /// The components.
+    pub fn components(&self) -> &[Component] {
+        &self.components
+    }
+
+    /// Whether F′(x) is positive: within the support, and for logarithmic scales not on its ends.
+    pub fn contains(&self, x: f64) -> bool {
+        let (low, high) = self.support.bounds();
+        x.is_finite() && x >= low && x <= high && self.log_slope(x) > f64::NEG_INFINITY
+    }
+
+    /// F(x), never nearer to 0 or 1 than 2⁻⁵³.
+    pub fn forward(&self, x: f64) -> f64 {
+        self.distribution(x).clamp(EDGE, 1.0 - EDGE)
+    }
+
+    /// F(x) as the share of values below x: exactly 0 below the support and 1 above it. For intervals.
+    pub fn distribution(&self, x: f64) -> f64 {
+        let (low, high) = self.support.bounds();
+        if x <= low {
+            return 0.0;
+        }
+        if x >= high {
+            return 1.0;
+        }
+        let (lower, upper) = shares(&self.components, self.scale.forward(x));
+        let mass = self.log_mass.exp();
+        // The smaller of the two shares has the smaller error.
+        if lower <= upper {
+            ((lower - self.below) / mass).clamp(0.0, 1.0)
+        } else {
+            1.0 - ((upper - self.above) / mass).clamp(0.0, 1.0)
+        }
+    }
+
+    /// ln F′(x): what to add to log p(u) for a density in the units of x. −∞ outside the support.
+    pub fn log_slope(&self, x: f64) -> f64 {
+        let (low, high) = self.support.bounds();
+        if !(x >= low && x <= high) {
+            return f64::NEG_INFINITY;
+        }
+        let t = self.scale.forward(x);
+        if t.is_infinite() {
+            return f64::NEG_INFINITY;
+        }
+        log_density(&self.components, t) + self.scale.log_slope(x) - self.log_mass
+    }
+
+    /// The x with F(x) = u. Values nearer to 0 or 1 than 2⁻⁵³ are taken for that.
+    ///
+    /// By Newton's steps on ln F or ln (1 − F), kept within a bracket: to the precision that u itself carries.
+    pub fn inverse(&self, u: f64) -> f64 {
+        let u = u.clamp(EDGE, 1.0 - EDGE);
+        let mass = self.log_mass.exp();
+        let (lower, upper) = (self.below + u * mass, self.above + (1.0 - u) * mass);
+        let t = if lower <= upper { self.solve(lower, true) } else { self.solve(upper, false) };
+        let (low, high) = self.support.bounds();
+        self.scale.inverse(t).clamp(low, high)
+    }
+
+    /// The t below which (or above which) the mixture has this share.
+    fn solve(&self, share: f64, is_lower: bool) -> f64 {
+        let end =
+            |sign: f64| self.components.iter().map(move |c| c.mean + sign * FARTHEST * c.sigma);
+        let mut low = end(-1.0).fold(f64::INFINITY, f64::min);
+        let mut high = end(1.0).fold(f64::NEG_INFINITY, f64::max);
+        let mut t = 0.5 * low + 0.5 * high;
+        // The lengths of the last two steps, the older first.
+        let mut steps = (high - low, high - low);
+        for _ in 0..200 {
+            let (lower, upper) = shares(&self.components, t);
+            let (found, sign) = if is_lower { (lower, 1.0) } else { (upper, -1.0) };
+            // Above 0 where t is too large.
+            let excess = sign * (found.ln() - share.ln());
+            if excess == 0.0 {
+                break;
+            }
+            if excess > 0.0 {
+                high = t;
+            } else {
+                low = t;
+            }
+            let newton = excess * (found.ln() - log_density(&self.components, t)).exp();
+            let mut next = t - newton;
+            // Halves the bracket where Newton's step leaves it, or steps do not shrink fast enough.
+            let is_slow = newton.abs() > 0.5 * steps.0;
+            if is_slow || !(next > low && next < high) {
+                next = 0.5 * low + 0.5 * high;
+            }
+            steps = (steps.1, (next - t).abs());
+            let done = (next - t).abs() <= f64::EPSILON * t.abs() || next == low || next == high;
+            t = next;
+            if done {
+                break;
+            }
+        }
+        t
+    }
+}

@@ -1,0 +1,198 @@
+use super::*;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+fn normals(n: usize, seed: u64) -> Vec<f64> {
+    let rng = &mut ChaCha8Rng::seed_from_u64(seed);
+    (0..n)
+        .map(|_| {
+            let (a, b): (f64, f64) = (rng.random(), rng.random());
+            (-2.0 * (1.0 - a).ln()).sqrt() * (2.0 * PI * b).cos()
+        })
+        .collect()
+}
+
+fn fit(values: &[f64], support: Support) -> Warp {
+    Warp::fit(values, support, &WarpOptions::default()).unwrap()
+}
+
+/// Columns of every shape, with their support.
+fn columns() -> Vec<(&'static str, Vec<f64>, Support)> {
+    let z = normals(3000, 1);
+    let bounded = |low, high| Support { low: Some(low), high };
+    let map = |f: &dyn Fn(f64) -> f64| z.iter().map(|&x| f(x)).collect::<Vec<_>>();
+    vec![
+        ("normal", z.clone(), Support::REAL),
+        ("far off", map(&|x| 1e9 + x), Support::REAL),
+        ("tiny", map(&|x| 1e-200 * x), Support::REAL),
+        ("huge", map(&|x| 1e300 * x), Support::REAL),
+        ("log-normal", map(&|x| (2.0 * x).exp()), Support::REAL),
+        ("two clusters", map(&|x| if x < 0.3 { x } else { 40.0 + 0.1 * x }), Support::REAL),
+        ("heavy tails", map(&|x| (1.5 * x).sinh()), Support::REAL),
+        ("outlier", map(&|x| if x > 3.2 { 1e8 } else { x }), Support::REAL),
+        ("zeros", map(&|x| x.max(0.0)), Support::REAL),
+        ("grid", map(&|x| (x * 2.0).round() / 2.0), Support::REAL),
+        ("half-line", map(&|x| x.abs()), bounded(0.0, None)),
+        ("positive", map(&|x| x.exp()), bounded(0.0, None)),
+        ("unit", map(&|x| 1.0 / (1.0 + (-2.0 * x).exp())), bounded(0.0, Some(1.0))),
+        ("ends", map(&|x| x.clamp(-1.0, 1.0)), bounded(-1.0, Some(1.0))),
+        ("constant", vec![7.0; 10], Support::REAL),
+        ("zero", vec![0.0], Support::REAL),
+        ("two", vec![1.0, 2.0], Support::REAL),
+    ]
+}
+
+#[test]
+fn the_inverse_undoes_the_transform() {
+    for (name, values, support) in columns() {
+        let warp = fit(&values, support);
+        let size = values.iter().fold(f64::MIN_POSITIVE, |m: f64, x| m.max(x.abs()));
+        for &x in &values {
+            let u = warp.forward(x);
+            assert!(u > 0.0 && u < 1.0, "{name}: {x} to {u}");
+            let back = warp.inverse(u);
+            // u carries 53 bits: what is left of them is 2⁻⁵³ / F′.
+            let tolerance =
+                1e-9 * x.abs() + 4.0 * f64::EPSILON * (size + (-warp.log_slope(x)).exp());
+            assert!((back - x).abs() <= tolerance, "{name}: {x} to {u} to {back}\n{warp:?}");
+        }
+        for u in [1e-300, 1e-15, 0.001, 0.3, 0.5, 0.77, 0.9999, 1.0 - 1e-12] {
+            let x = warp.inverse(u);
+            let again = warp.forward(x);
+            let resolution = (warp.log_slope(x) + (x.abs() * f64::EPSILON).ln()).exp();
+            assert!(
+                (again - u).abs() <= 1e-13 * u + 4.0 * (EDGE + resolution),
+                "{name}: {u} to {x} to {again}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_slope_is_the_derivative() {
+    for (name, values, support) in columns() {
+        let warp = fit(&values, support);
+        for &x in values.iter().step_by(97) {
+            let slope = warp.log_slope(x).exp();
+            let h = 1e-4 / slope;
+            let (low, high) = support.bounds();
+            if x - h <= low || x + h >= high || h < 1e-9 * x.abs() {
+                continue;
+            }
+            // Richardson's extrapolation of two central differences.
+            let central = |h: f64| {
+                let (a, b) = (x - h, x + h);
+                (warp.distribution(b) - warp.distribution(a)) / (b - a)
+            };
+            let numeric = (4.0 * central(0.5 * h) - central(h)) / 3.0;
+            assert!((numeric / slope - 1.0).abs() < 1e-4, "{name} at {x}: {numeric} of {slope}");
+        }
+    }
+}
+
+#[test]
+fn the_transform_is_increasing_and_its_slope_a_density() {
+    for (name, values, support) in columns() {
+        let warp = fit(&values, support);
+        let us: Vec<f64> = (1..4000).map(|i| f64::from(i) / 4000.0).collect();
+        let xs: Vec<f64> = us.iter().map(|&u| warp.inverse(u)).collect();
+        assert!(xs.windows(2).all(|w| w[0] <= w[1]), "{name}");
+        // ∫ F′ dx between two quantiles is their distance, by the trapezoidal rule.
+        let area: f64 = xs
+            .windows(2)
+            .map(|w| {
+                0.5 * (w[1] - w[0]) * (warp.log_slope(w[0]).exp() + warp.log_slope(w[1]).exp())
+            })
+            .sum();
+        let expected = us[us.len() - 1] - us[0];
+        assert!((area - expected).abs() < 0.03, "{name}: {area} of {expected}");
+    }
+}
+
+#[test]
+fn ends_are_exact() {
+    let warp = fit(&normals(100, 2), Support::REAL);
+    assert_eq!(warp.distribution(f64::NEG_INFINITY), 0.0);
+    assert_eq!(warp.distribution(f64::INFINITY), 1.0);
+    assert_eq!(warp.forward(-1e300), EDGE);
+    assert_eq!(warp.forward(1e300), 1.0 - EDGE);
+    assert!(warp.inverse(0.0).is_finite() && warp.inverse(1.0).is_finite());
+    let unit = fit(&[0.2, 0.4, 0.9, 0.3], Support { low: Some(0.0), high: Some(1.0) });
+    assert_eq!((unit.distribution(0.0), unit.distribution(1.0)), (0.0, 1.0));
+    assert!(!unit.contains(1.5) && !unit.contains(f64::NAN) && !unit.contains(f64::INFINITY));
+}
+
+#[test]
+fn the_mixture_finds_clusters_and_scales() {
+    let mean = |warp: &Warp, values: &[f64]| {
+        values.iter().map(|&x| warp.log_slope(x)).sum::<f64>() / values.len() as f64
+    };
+    // The entropies: of a normal, of a log-normal with σ = 2, of two narrow clusters.
+    let z = normals(20_000, 3);
+    let entropy = 0.5 * (2.0 * PI * std::f64::consts::E).ln();
+    assert!((mean(&fit(&z, Support::REAL), &z) + entropy).abs() < 0.02);
+    let skewed: Vec<f64> = z.iter().map(|x| (2.0 * x).exp()).collect();
+    assert!((mean(&fit(&skewed, Support::REAL), &skewed) + entropy + 2f64.ln()).abs() < 0.03);
+    let clusters: Vec<f64> =
+        z.iter().enumerate().map(|(i, x)| x + if i % 2 == 0 { 10.0 } else { -10.0 }).collect();
+    assert!((mean(&fit(&clusters, Support::REAL), &clusters) + entropy + 2f64.ln()).abs() < 0.02);
+}
+
+#[test]
+fn repeated_values_gain_no_more_than_the_floor_allows() {
+    let values: Vec<f64> = normals(2000, 4).iter().map(|x| x.max(0.0)).collect();
+    let deviation = 0.583; // of the positive part of a normal, with its atom of one half
+    for min_sigma in [0.03, 0.1, 0.3] {
+        let options = WarpOptions { min_sigma, ..WarpOptions::default() };
+        let warp = Warp::fit(&values, Support::REAL, &options).unwrap();
+        let limit = 1.0 / (min_sigma * deviation * (2.0 * PI).sqrt());
+        assert!(warp.log_slope(0.0) < limit.ln() + 0.05, "{min_sigma}: {warp:?}");
+    }
+    // On a grid of spacing δ the density times δ is a probability.
+    let grid: Vec<f64> = normals(5000, 5).iter().map(|x| (x * 0.3).round()).collect();
+    let options = WarpOptions { min_sigma: 0.0, ..WarpOptions::default() };
+    let warp = Warp::fit(&grid, Support::REAL, &options).unwrap();
+    assert!(warp.log_slope(0.0) <= 0.01);
+}
+
+#[test]
+fn one_outlier_costs_the_others_nothing() {
+    let mut values = normals(1000, 6);
+    let before = fit(&values, Support::REAL);
+    values.push(1e9);
+    let after = fit(&values, Support::REAL);
+    for x in [-1.0, 0.0, 1.0] {
+        assert!((before.log_slope(x) - after.log_slope(x)).abs() < 0.3);
+    }
+    assert!(after.log_slope(1e9) > -40.0);
+    // What was never seen is improbable, not impossible.
+    assert!(before.log_slope(30.0) > -100.0);
+}
+
+#[test]
+fn stored_transforms_come_back_the_same_and_checked() {
+    for (name, values, support) in columns() {
+        let warp = fit(&values, support);
+        let text = serde_json::to_string(&warp).unwrap();
+        assert_eq!(serde_json::from_str::<Warp>(&text).unwrap(), warp, "{name}: {text}");
+    }
+    let text = serde_json::to_string(&fit(&[1.0, 2.0, 4.0], Support::REAL)).unwrap();
+    for (from, to) in
+        [("\"sigma\":", "\"sigma\":-"), ("\"weight\":", "\"weight\":1"), ("null", "1e300")]
+    {
+        assert!(serde_json::from_str::<Warp>(&text.replacen(from, to, 1)).is_err(), "{from}");
+    }
+}
+
+#[test]
+fn values_without_a_transform_are_refused() {
+    let options = WarpOptions::default();
+    let message = |values: &[f64], low, high| {
+        Warp::fit(values, Support { low, high }, &options).unwrap_err().to_string()
+    };
+    assert!(message(&[], None, None).contains("no known value"));
+    assert!(message(&[1.0, f64::INFINITY], None, None).contains("inf is not finite"));
+    assert!(message(&[1.0, -2.0], Some(0.0), None).contains("-2 is outside"));
+    assert!(message(&[1.0], Some(2.0), Some(0.0)).contains("not in order"));
+    assert!(message(&[-1.7e308, 1.7e308], None, None).contains("too wide"));
+}

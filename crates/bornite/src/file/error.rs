@@ -1,0 +1,297 @@
+use std::path::PathBuf;
+
+use crate::Domain;
+use crate::basis::BasisError;
+use crate::circuit::CircuitError;
+use crate::structure::TreeError;
+
+/// Why a circuit file cannot be read or written.
+///
+/// A `place` is the way from the top of the file to the trouble, as in `layers[3].weight[1]`: positions count from 0.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FileError {
+    /// The trouble is in this file.
+    #[error("{}: {source}", path.display())]
+    InFile {
+        /// The file.
+        path: PathBuf,
+        /// The trouble.
+        source: Box<FileError>,
+    },
+    /// The file system refused something.
+    #[error("cannot {action}: {source}; {remedy}")]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// The answer of the file system.
+        source: std::io::Error,
+        /// What to do about it.
+        remedy: &'static str,
+    },
+    /// The content is neither JSON nor safetensors.
+    #[error(
+        "this is no circuit file: it {found}; give JSON that begins with '{{', or a safetensors file"
+    )]
+    NotACircuit {
+        /// What it is instead.
+        found: &'static str,
+    },
+    /// The text is not JSON.
+    #[error("this is no JSON: {source}; correct the text there")]
+    Syntax {
+        /// What is wrong, with line and column.
+        source: serde_json::Error,
+    },
+    /// Lists within lists, more than 128 of them.
+    #[error(
+        "line {line}, column {column}: lists and objects nest too deep; write a deep tree as a string, \
+         \"tree\": \"[[0, 1], 2]\""
+    )]
+    TooDeep {
+        /// The line.
+        line: usize,
+        /// The column.
+        column: usize,
+    },
+    /// The format is newer than this program.
+    #[error(
+        "{place}: this is version {found} of the format and only version {known} is known; use a newer bornite"
+    )]
+    Version {
+        /// Where.
+        place: String,
+        /// The version of the file.
+        found: u64,
+        /// The version that this program writes.
+        known: u64,
+    },
+    /// A field that must be there is not.
+    #[error("{place}: the field '{field}' is missing; add it")]
+    MissingField {
+        /// The object.
+        place: String,
+        /// The field.
+        field: &'static str,
+    },
+    /// A field that means nothing here.
+    #[error("{place}: there is no field '{field}'; {}", suggestion(nearest.as_deref(), known))]
+    UnknownField {
+        /// The object.
+        place: String,
+        /// The field.
+        field: String,
+        /// The known field most like it.
+        nearest: Option<String>,
+        /// All fields that are known there.
+        known: String,
+    },
+    /// A field that is there twice.
+    #[error("{place}: '{field}' is there twice; keep one")]
+    DuplicateField {
+        /// The object.
+        place: String,
+        /// The field.
+        field: String,
+    },
+    /// Two fields of which only one may be there.
+    #[error("{place}: '{first}' and '{second}' exclude each other; keep one")]
+    Conflict {
+        /// The object.
+        place: String,
+        /// One field.
+        first: &'static str,
+        /// The other.
+        second: &'static str,
+    },
+    /// A value of another kind than is needed.
+    #[error("{place}: expected {expected}, found {found}")]
+    Expected {
+        /// Where.
+        place: String,
+        /// What is needed.
+        expected: &'static str,
+        /// What is there.
+        found: String,
+    },
+    /// A name for something that is not there.
+    #[error("{place}: there is no {what} '{name}'; {}", suggestion(nearest.as_deref(), known))]
+    UnknownName {
+        /// Where.
+        place: String,
+        /// What it should name.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// The known name most like it.
+        nearest: Option<String>,
+        /// The names that are known, or the first of them.
+        known: String,
+    },
+    /// Something named that nothing refers to.
+    #[error("{place}: nothing refers to it; refer to it or remove it")]
+    Unused {
+        /// Where.
+        place: String,
+    },
+    /// Rows of unlike lengths.
+    #[error(
+        "{place}: this row has {found} entries and the first has {expected}; give all rows one length"
+    )]
+    RowLength {
+        /// The row.
+        place: String,
+        /// The length of the first row.
+        expected: usize,
+        /// The length of this one.
+        found: usize,
+    },
+    /// A number of things that does not fit another.
+    #[error("{place}: {found} {what} where {expected} are needed")]
+    Count {
+        /// Where.
+        place: String,
+        /// What is counted.
+        what: &'static str,
+        /// How many are needed.
+        expected: usize,
+        /// How many are there.
+        found: usize,
+    },
+    /// A size beyond what a file may ask for.
+    #[error(
+        "{place}: {what} of {found} is more than a file may ask for, {limit}; give a smaller one"
+    )]
+    TooLarge {
+        /// Where.
+        place: String,
+        /// What is too large.
+        what: &'static str,
+        /// The size asked for.
+        found: u128,
+        /// The largest that is accepted.
+        limit: u128,
+    },
+    /// A basis that does not exist on the variable's domain.
+    #[error(
+        "{place}: the basis '{kind}' needs {needs}, but the variable takes its values from {domain}"
+    )]
+    BasisDomain {
+        /// The basis.
+        place: String,
+        /// Its kind.
+        kind: &'static str,
+        /// The domains that it can have.
+        needs: &'static str,
+        /// The variable's domain.
+        domain: Domain,
+    },
+    /// A basis that cannot be made.
+    #[error("{place}: {source}")]
+    Basis {
+        /// The basis.
+        place: String,
+        /// What is wrong with it.
+        source: BasisError,
+    },
+    /// A nested list that is no tree.
+    #[error("{place}: {source}")]
+    Tree {
+        /// The list.
+        place: String,
+        /// What is wrong with it.
+        source: TreeError,
+    },
+    /// Variables or layers that do not make a circuit.
+    #[error("{place}: {source}")]
+    Circuit {
+        /// The list that they stand in.
+        place: String,
+        /// What is wrong with them.
+        source: CircuitError,
+    },
+    /// A reference to a tensor from a file that has none.
+    #[error("{place}: a JSON file has no tensors; write the rows here, or use a safetensors file")]
+    NoTensors {
+        /// The reference.
+        place: String,
+    },
+    /// Two references to one tensor.
+    #[error(
+        "{place}: the tensor '{tensor}' is used already; name a weight in \"weights\" to share it"
+    )]
+    TensorReused {
+        /// The second reference.
+        place: String,
+        /// The tensor.
+        tensor: String,
+    },
+    /// The first 8 bytes of a safetensors file announce a header that is not there.
+    #[error(
+        "the header should take {announced} bytes and {available} bytes follow (at most {limit} are accepted): \
+         the file is cut short or no safetensors file; copy it again"
+    )]
+    HeaderLength {
+        /// The length that the file announces.
+        announced: u64,
+        /// The bytes that follow.
+        available: usize,
+        /// The longest header that is accepted.
+        limit: usize,
+    },
+    /// The header of a safetensors file is not JSON.
+    #[error("header: this is no JSON: {source}: the file is damaged; copy it again")]
+    HeaderSyntax {
+        /// What is wrong, with line and column.
+        source: serde_json::Error,
+    },
+    /// The header of a safetensors file is not UTF-8.
+    #[error("header: byte {position} is not UTF-8: the file is damaged; copy it again")]
+    HeaderText {
+        /// The first byte that is not.
+        position: usize,
+    },
+    /// The tensors do not cover the bytes after the header, each byte once.
+    #[error(
+        "{place}: the tensor should begin at byte {expected} and begins at {found}: \
+         tensors overlap or leave a gap; write the file again"
+    )]
+    TensorOffset {
+        /// The tensor.
+        place: String,
+        /// Where the one before it ends.
+        expected: u64,
+        /// Where it begins.
+        found: u64,
+    },
+    /// A tensor's shape does not fit its bytes.
+    #[error(
+        "{place}: the shape {shape:?} does not take the {bytes} bytes of its offsets; write the file again"
+    )]
+    TensorShape {
+        /// The tensor.
+        place: String,
+        /// Its shape.
+        shape: Vec<u64>,
+        /// Its length in bytes.
+        bytes: u64,
+    },
+    /// The file is shorter or longer than its tensors.
+    #[error(
+        "the tensors take {expected} bytes and {found} are there: the file is cut short or has more at its end; copy it again"
+    )]
+    DataLength {
+        /// The bytes that the header promises.
+        expected: u64,
+        /// The bytes that follow the header.
+        found: u64,
+    },
+}
+
+fn suggestion(nearest: Option<&str>, known: &str) -> String {
+    match nearest {
+        Some(nearest) => format!("did you mean '{nearest}'? (known: {known})"),
+        None if known.is_empty() => "none is known here".to_owned(),
+        None => format!("known: {known}"),
+    }
+}

@@ -1,0 +1,246 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::matrix::Source;
+use super::node::Node;
+use super::place::{Fields, Place, choice, kind_of, named, number, numbers, objects, whole};
+use crate::Domain;
+use crate::basis::{Basis, BasisError, FourierForm};
+use crate::file::FileError;
+use crate::file::limits::{MAX_BASIS_DEPTH, MAX_WIDTH};
+
+const KINDS: &[&str] = &[
+    "indicator",
+    "fourier",
+    "legendre",
+    "laguerre",
+    "hermite",
+    "table",
+    "gaussian",
+    "bspline",
+    "transformed",
+    "squared",
+];
+
+/// The bases that a file describes. One description makes one basis for each domain that it is used on, which all input
+/// layers on that domain share.
+pub(super) struct Bases<'n> {
+    descriptions: Vec<Description<'n>>,
+    names: BTreeMap<&'n str, usize>,
+}
+
+struct Description<'n> {
+    node: &'n Node,
+    place: String,
+    made: BTreeMap<DomainKey, Arc<Basis>>,
+}
+
+impl<'n> Bases<'n> {
+    /// The bases of the top-level field that names some.
+    pub(super) fn new(node: Option<&'n Node>, place: &Place<'_>) -> Result<Self, FileError> {
+        let mut bases = Self { descriptions: Vec::new(), names: BTreeMap::new() };
+        if let Some(node) = node {
+            for (name, node) in named(node, place)? {
+                bases.names.insert(name, bases.descriptions.len());
+                bases.describe(node, &place.field(name));
+            }
+        }
+        Ok(bases)
+    }
+
+    /// The position of a description that is given here, or by name.
+    pub(super) fn refer(&mut self, node: &'n Node, place: &Place<'_>) -> Result<usize, FileError> {
+        let Node::Text(name) = node else { return Ok(self.describe(node, place)) };
+        let known = self.names.keys().copied();
+        self.names
+            .get(name.as_str())
+            .copied()
+            .ok_or_else(|| place.unknown_name("basis in \"bases\"", name, known))
+    }
+
+    /// The basis of a description on a domain.
+    pub(super) fn make(
+        &mut self,
+        index: usize,
+        domain: &Domain,
+        source: &mut Source<'_>,
+    ) -> Result<Arc<Basis>, FileError> {
+        let Description { node, place, made } = &mut self.descriptions[index];
+        if let Some(basis) = made.get(&key(domain)) {
+            return Ok(basis.clone());
+        }
+        let basis = Arc::new(read(node, &Place::Top(place), domain, source, 1)?);
+        made.insert(key(domain), basis.clone());
+        Ok(basis)
+    }
+
+    /// Refuses named bases that no variable or layer has used.
+    pub(super) fn finish(&self) -> Result<(), FileError> {
+        let unused = self.names.values().map(|&i| &self.descriptions[i]);
+        match unused.into_iter().find(|d| d.made.is_empty()) {
+            Some(d) => Err(FileError::Unused { place: d.place.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    fn describe(&mut self, node: &'n Node, place: &Place<'_>) -> usize {
+        let place = place.to_string();
+        self.descriptions.push(Description { node, place, made: BTreeMap::new() });
+        self.descriptions.len() - 1
+    }
+}
+
+type DomainKey = (u8, u64, u64);
+
+fn key(domain: &Domain) -> DomainKey {
+    match *domain {
+        Domain::Finite(v) => (0, v as u64, 0),
+        Domain::Real => (1, 0, 0),
+        Domain::Interval(a, b) => (2, a.to_bits(), b.to_bits()),
+        Domain::HalfLine(a) => (3, a.to_bits(), 0),
+        Domain::Circle(period) => (4, period.to_bits(), 0),
+    }
+}
+
+/// The fields of each kind besides `kind`.
+fn known_fields(kind: &str) -> &'static [&'static str] {
+    match kind {
+        "fourier" => &["kind", "functions", "form"],
+        "legendre" => &["kind", "functions"],
+        "laguerre" => &["kind", "functions", "scale"],
+        "hermite" => &["kind", "functions", "location", "scale"],
+        "table" => &["kind", "values"],
+        "gaussian" => &["kind", "components"],
+        "bspline" => &["kind", "degree", "knots", "functions"],
+        "transformed" => &["kind", "of", "matrix"],
+        "squared" => &["kind", "of"],
+        _ => &["kind"],
+    }
+}
+
+fn read(
+    node: &Node,
+    place: &Place<'_>,
+    domain: &Domain,
+    source: &mut Source<'_>,
+    depth: usize,
+) -> Result<Basis, FileError> {
+    place.check_size("a depth of bases within bases", depth as u128, MAX_BASIS_DEPTH)?;
+    let kind = kind_of(node, place, KINDS)?;
+    let fields = Fields::of(node, place, known_fields(kind))?;
+    let functions = || whole(fields.require("functions", place)?, &place.field("functions"));
+    let number_or = |name: &'static str, default: f64| {
+        fields.get(name).map_or(Ok(default), |node| number(node, &place.field(name)))
+    };
+    let wrong = |kind, needs| {
+        Err(FileError::BasisDomain { place: place.to_string(), kind, needs, domain: *domain })
+    };
+    let basis = match (kind, *domain) {
+        ("indicator", Domain::Finite(values)) => Ok(Basis::indicator(values)),
+        ("indicator", _) => return wrong("indicator", "a finite domain"),
+        ("fourier", Domain::Interval(..) | Domain::Circle(_)) => {
+            let (a, b) = domain.bounds();
+            Basis::fourier(functions()?, a, b, form(fields.get("form"), place)?)
+        }
+        ("fourier", _) => return wrong("fourier", "a circle or an interval"),
+        ("legendre", Domain::Interval(a, b)) => Basis::legendre(functions()?, a, b),
+        ("legendre", _) => return wrong("legendre", "an interval"),
+        ("laguerre", Domain::HalfLine(a)) => {
+            Basis::laguerre(functions()?, a, number_or("scale", 1.0)?)
+        }
+        ("laguerre", _) => return wrong("laguerre", "a half-line"),
+        ("hermite", _) => {
+            Basis::hermite(functions()?, number_or("location", 0.0)?, number_or("scale", 1.0)?)
+        }
+        ("table", _) => {
+            let values = fields.require("values", place)?;
+            Basis::table(source.basis_matrix(values, &place.field("values"))?)
+        }
+        ("gaussian", _) => Basis::gaussian(components(&fields, place)?),
+        ("bspline", _) => bspline(&fields, place, domain)?,
+        ("transformed", _) => {
+            let base = base(&fields, place, domain, source, depth)?;
+            let matrix = fields.require("matrix", place)?;
+            Basis::transformed(base, source.basis_matrix(matrix, &place.field("matrix"))?)
+        }
+        _ => {
+            let base = base(&fields, place, domain, source, depth)?;
+            let width = base.width() as u128;
+            place.check_size("a width", width * width, MAX_WIDTH)?;
+            Ok(Basis::squared(Arc::new(base)))
+        }
+    };
+    basis.map_err(|source| FileError::Basis { place: place.to_string(), source })
+}
+
+/// The basis that another is made of. Products of functions are not made into others.
+fn base(
+    fields: &Fields<'_>,
+    place: &Place<'_>,
+    domain: &Domain,
+    source: &mut Source<'_>,
+    depth: usize,
+) -> Result<Basis, FileError> {
+    let node = fields.require("of", place)?;
+    let place = place.field("of");
+    match read(node, &place, domain, source, depth + 1)? {
+        Basis::Squared(_) => Err(place.expected("a basis that is not squared", node)),
+        base => Ok(base),
+    }
+}
+
+fn form(node: Option<&Node>, place: &Place<'_>) -> Result<FourierForm, FileError> {
+    let Some(node) = node else { return Ok(FourierForm::Real) };
+    Ok(match choice(node, &place.field("form"), "form", &["real", "complex"])? {
+        "real" => FourierForm::Real,
+        _ => FourierForm::Complex,
+    })
+}
+
+fn components(fields: &Fields<'_>, place: &Place<'_>) -> Result<Vec<(f64, f64)>, FileError> {
+    let place = place.field("components");
+    let pair = |(index, node): (usize, &Node)| match node {
+        Node::Pair([location, scale]) => Ok((*location, *scale)),
+        _ => Err(place.item(index).expected("a pair [location, scale]", node)),
+    };
+    let Some(node) = fields.get("components") else {
+        return fields.require("components", &place).map(|_| Vec::new());
+    };
+    objects(node, &place)?.iter().enumerate().map(pair).collect()
+}
+
+/// B-splines on given knots, or on evenly spaced ones over the domain with its ends repeated.
+fn bspline(
+    fields: &Fields<'_>,
+    place: &Place<'_>,
+    domain: &Domain,
+) -> Result<Result<Basis, BasisError>, FileError> {
+    fields.exclude("knots", "functions", place)?;
+    let degree = whole(fields.require("degree", place)?, &place.field("degree"))?;
+    let Some(node) = fields.get("functions") else {
+        let knots = numbers(fields.require("knots", place)?, &place.field("knots"))?;
+        return Ok(Basis::bspline(degree, knots.to_vec()));
+    };
+    let functions = whole(node, &place.field("functions"))?;
+    let Domain::Interval(a, b) = *domain else {
+        let (place, needs) = (place.to_string(), "an interval");
+        return Err(FileError::BasisDomain { place, kind: "bspline", needs, domain: *domain });
+    };
+    if degree > crate::basis::MAX_DEGREE {
+        return Ok(Err(BasisError::Degree { found: degree }));
+    }
+    if functions <= degree {
+        let (place, what) = (place.field("functions").to_string(), "functions");
+        return Err(FileError::Count { place, what, expected: degree + 1, found: functions });
+    }
+    if functions > crate::basis::MAX_FUNCTIONS {
+        return Ok(Err(BasisError::TooManyFunctions { family: "B-spline", found: functions }));
+    }
+    let spans = functions - degree;
+    let knot = |n: usize| match n.saturating_sub(degree).min(spans) {
+        0 => a,
+        n if n == spans => b,
+        n => a + (b - a) * (n as f64 / spans as f64),
+    };
+    Ok(Basis::bspline(degree, (0..=functions + degree).map(knot).collect()))
+}

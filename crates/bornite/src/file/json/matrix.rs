@@ -1,0 +1,179 @@
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+use super::node::{Items, Node};
+use super::place::{Fields, Place, choice, text, whole};
+use crate::circuit::{Weight, Weights, random_weight};
+use crate::file::FileError;
+use crate::file::limits::{MAX_BASIS_ENTRIES, MAX_RANDOM_ENTRIES};
+use crate::file::safetensors::Tensors;
+use crate::linalg::{Complex64, Matrix, Scalar};
+
+/// Where matrices come from besides the JSON itself, and how many may still come.
+pub(super) struct Source<'b> {
+    tensors: Option<Tensors<'b>>,
+    random_entries: u128,
+    basis_entries: u128,
+}
+
+impl<'b> Source<'b> {
+    pub(super) fn new(tensors: Option<Tensors<'b>>) -> Self {
+        Self { tensors, random_entries: 0, basis_entries: 0 }
+    }
+
+    /// The weight of a sum layer whose input has this many columns, or of any where that is not known yet.
+    pub(super) fn weight(
+        &mut self,
+        node: &Node,
+        place: &Place<'_>,
+        columns: Option<usize>,
+    ) -> Result<Weight, FileError> {
+        match node {
+            Node::Object(entries) if entries.iter().any(|(name, _)| name == "random") => {
+                self.random(node, place, columns)
+            }
+            _ => self.matrix(node, place),
+        }
+    }
+
+    /// The values of a table or the transform of a basis.
+    pub(super) fn basis_matrix(
+        &mut self,
+        node: &Node,
+        place: &Place<'_>,
+    ) -> Result<Matrix<Complex64>, FileError> {
+        let matrix = self.matrix(node, place)?;
+        self.basis_entries += matrix.rows() as u128 * matrix.cols() as u128;
+        place.check_size("a number of entries", self.basis_entries, MAX_BASIS_ENTRIES)?;
+        Ok(match matrix {
+            Weight::Real(m) => m.map(Scalar::to_complex),
+            Weight::Complex(m) => m,
+        })
+    }
+
+    /// Counts entries that are about to be drawn.
+    pub(super) fn draw(&mut self, entries: u128, place: &Place<'_>) -> Result<(), FileError> {
+        self.random_entries = self.random_entries.saturating_add(entries);
+        place.check_size("a number of random entries", self.random_entries, MAX_RANDOM_ENTRIES)
+    }
+
+    /// Refuses tensors that nothing has asked for.
+    pub(super) fn finish(&self) -> Result<(), FileError> {
+        self.tensors.as_ref().map_or(Ok(()), Tensors::finish)
+    }
+
+    fn matrix(&mut self, node: &Node, place: &Place<'_>) -> Result<Weight, FileError> {
+        if let Node::Object(_) = node {
+            let name = Fields::of(node, place, &["tensor"])?.require("tensor", place)?;
+            let name = text(name, &place.field("tensor"))?;
+            return match &mut self.tensors {
+                Some(tensors) => tensors.take(name, place),
+                None => Err(FileError::NoTensors { place: place.to_string() }),
+            };
+        }
+        rows(node, place)
+    }
+
+    fn random(
+        &mut self,
+        node: &Node,
+        place: &Place<'_>,
+        known: Option<usize>,
+    ) -> Result<Weight, FileError> {
+        let fields = Fields::of(node, place, &["random", "rows", "columns", "seed"])?;
+        let kind = weights(fields.require("random", place)?, &place.field("random"))?;
+        let rows = whole(fields.require("rows", place)?, &place.field("rows"))?;
+        let columns = match (fields.get("columns"), known) {
+            (Some(node), _) => whole(node, &place.field("columns"))?,
+            (None, Some(columns)) => columns,
+            (None, None) => whole(fields.require("columns", place)?, place)?,
+        };
+        if let Some(expected) = known
+            && expected != columns
+        {
+            let (place, what) = (place.field("columns").to_string(), "columns");
+            return Err(FileError::Count { place, what, expected, found: columns });
+        }
+        self.draw(rows as u128 * columns as u128, place)?;
+        let rng = &mut rng(fields.get("seed"), &place.field("seed"))?;
+        Ok(random_weight(rows, columns, kind, rng))
+    }
+}
+
+/// The generator of a seed; 0 where none is given.
+pub(super) fn rng(seed: Option<&Node>, place: &Place<'_>) -> Result<ChaCha8Rng, FileError> {
+    let seed = seed.map_or(Ok(0), |node| whole(node, place))?;
+    Ok(ChaCha8Rng::seed_from_u64(seed as u64))
+}
+
+/// The way in which random weights are drawn.
+pub(super) fn weights(node: &Node, place: &Place<'_>) -> Result<Weights, FileError> {
+    let known = &["gaussian", "real_gaussian", "haar", "real_haar"];
+    Ok(match choice(node, place, "way to draw weights", known)? {
+        "gaussian" => Weights::Gaussian,
+        "real_gaussian" => Weights::RealGaussian,
+        "haar" => Weights::Haar,
+        _ => Weights::RealHaar,
+    })
+}
+
+/// A list of rows. It is complex as soon as one entry is a pair.
+fn rows(node: &Node, place: &Place<'_>) -> Result<Weight, FileError> {
+    const MATRIX: &str = "a list of rows [[…], …] of numbers or pairs [re, im]";
+    let rows = match node.as_list() {
+        Some(Items::Nodes(rows)) => rows,
+        Some(Items::Numbers([first, ..])) => {
+            return Err(place.item(0).expected("a row […]", &Node::Number(*first)));
+        }
+        _ => return Err(place.expected(MATRIX, node)),
+    };
+    let mut lists = Vec::with_capacity(rows.len());
+    for (r, row) in rows.iter().enumerate() {
+        let place = place.item(r);
+        let items = row.as_list().ok_or_else(|| place.expected("a row […]", row))?;
+        let expected = lists.first().unwrap_or(&items).len();
+        let found = items.len();
+        if found != expected {
+            return Err(FileError::RowLength { place: place.to_string(), expected, found });
+        }
+        if found == 0 {
+            return Err(place.expected("a row of at least one entry", row));
+        }
+        lists.push(items);
+    }
+    let cols = lists.first().map_or(0, Items::len);
+    if lists.iter().all(|row| matches!(row, Items::Numbers(_))) {
+        let data = lists.iter().flat_map(|row| match row {
+            Items::Numbers(numbers) => numbers,
+            Items::Nodes(_) => [].as_slice(),
+        });
+        return Ok(Weight::Real(Matrix::new(lists.len(), cols, data.copied().collect())));
+    }
+    let mut data = Vec::with_capacity(lists.len() * cols);
+    for (r, row) in lists.iter().enumerate() {
+        complex_row(row, &place.item(r), &mut data)?;
+    }
+    Ok(Weight::Complex(Matrix::new(lists.len(), cols, data)))
+}
+
+fn complex_row(
+    row: &Items<'_>,
+    place: &Place<'_>,
+    data: &mut Vec<Complex64>,
+) -> Result<(), FileError> {
+    match row {
+        Items::Numbers(numbers) => data.extend(numbers.iter().map(|&x| Complex64::new(x, 0.0))),
+        Items::Nodes(nodes) => {
+            for (c, entry) in nodes.iter().enumerate() {
+                data.push(match entry {
+                    Node::Number(x) => Complex64::new(*x, 0.0),
+                    Node::Pair([re, im]) => Complex64::new(*re, *im),
+                    _ => {
+                        return Err(place.item(c).expected("a number or a pair [re, im]", entry));
+                    }
+                });
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,25 @@
+//! What a file may ask for. A short file can ask for much: these bounds keep the answer an error.
+
+/// The largest width of a layer and number of values of a finite domain: vectors of a gibibyte.
+pub const MAX_WIDTH: usize = 1 << 26;
+
+/// The largest number of variables that counted declarations make.
+pub const MAX_COUNTED_VARIABLES: usize = 1 << 20;
+
+/// The largest number of entries of all random weights together: four gibibytes of complex ones.
+pub const MAX_RANDOM_ENTRIES: usize = 1 << 28;
+
+/// The largest number of entries of all tables and transforms of input functions together.
+pub const MAX_BASIS_ENTRIES: usize = 1 << 28;
+
+/// The longest name that a counted declaration may have.
+pub const MAX_TEMPLATE: usize = 255;
+
+/// The longest header of a safetensors file, in bytes; other programs have the same limit.
+pub const MAX_HEADER: usize = 100_000_000;
+
+/// How deep bases may contain each other: squares of transformed functions are 3.
+pub(crate) const MAX_BASIS_DEPTH: usize = 4;
+
+/// The most bytes that are read from what is no regular file and so has no length.
+pub(crate) const MAX_STREAM: u64 = 1 << 30;

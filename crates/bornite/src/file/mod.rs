@@ -1,0 +1,112 @@
+//! Circuit files: JSON to be written by hand, safetensors for everything large. `docs/FORMAT.md` is the reference.
+//!
+//! Both hold every bit of a circuit, and reading either checks all that [`CircuitBuilder`](crate::CircuitBuilder) checks. A
+//! file that is cut short, damaged or lying is an error that names the place.
+//!
+//! ```
+//! let circuit = bornite::file::from_json(
+//!     r#"{"variables": [{"name": "x", "domain": {"finite": 2}}],
+//!         "layers": [{"kind": "input", "variable": "x", "basis": {"kind": "indicator"}},
+//!                    {"kind": "sum", "input": 0, "weight": [[0.6, [0, 0.8]]]}],
+//!         "output": 1}"#,
+//! )?;
+//! let bytes = bornite::file::to_bytes(&circuit)?;
+//! assert_eq!(bornite::file::from_bytes(&bytes)?, circuit);
+//! # Ok::<(), bornite::Error>(())
+//! ```
+
+mod disk;
+mod error;
+mod json;
+pub mod limits;
+mod safetensors;
+#[cfg(test)]
+mod tests;
+
+use std::io::Write;
+use std::path::Path;
+
+pub use error::FileError;
+
+use crate::circuit::Circuit;
+
+/// Reads a circuit from a file of either format; the content decides which it is.
+///
+/// # Errors
+/// A file that cannot be read, or whose content is no circuit.
+pub fn load(path: impl AsRef<Path>) -> Result<Circuit, FileError> {
+    let path = path.as_ref();
+    disk::read(path).and_then(|bytes| from_bytes(&bytes)).map_err(in_file(path))
+}
+
+/// Writes a circuit to a file: JSON where the name ends in `.json`, safetensors otherwise.
+///
+/// The file is written whole or not at all: an older file of that name stays until the new one is on the disk.
+///
+/// # Errors
+/// A file that cannot be written.
+pub fn save(circuit: &Circuit, path: impl AsRef<Path>) -> Result<(), FileError> {
+    let path = path.as_ref();
+    let is_json = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("json"));
+    let written = disk::write(path, |out| {
+        if !is_json {
+            return safetensors::write(circuit, out);
+        }
+        out.write_all(to_json(circuit).as_bytes()).map_err(|source| FileError::Io {
+            action: "write the file",
+            source,
+            remedy: "is there space left?",
+        })
+    });
+    written.map_err(in_file(path))
+}
+
+/// Writes a circuit as JSON, with the fewest digits that keep every bit.
+pub fn to_json(circuit: &Circuit) -> String {
+    json::write(circuit, false).text
+}
+
+/// Reads a circuit from JSON.
+///
+/// # Errors
+/// Text that is no JSON, or does not describe a circuit.
+pub fn from_json(text: &str) -> Result<Circuit, FileError> {
+    json::read(&json::Node::parse(text)?, None)
+}
+
+/// Writes a circuit as the bytes of a safetensors file.
+///
+/// # Errors
+/// A circuit of so many layers that the header is too long.
+pub fn to_bytes(circuit: &Circuit) -> Result<Vec<u8>, FileError> {
+    let mut bytes = Vec::new();
+    safetensors::write(circuit, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Reads a circuit from the bytes of a file of either format.
+///
+/// # Errors
+/// Bytes that are neither, or do not describe a circuit.
+pub fn from_bytes(bytes: &[u8]) -> Result<Circuit, FileError> {
+    // The length of a header that is short enough ends in zeros; JSON has none.
+    let start = &bytes[..bytes.len().min(8)];
+    if start.contains(&0) {
+        return safetensors::read(bytes);
+    }
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let found = match text.trim_ascii_start().first() {
+        None => "is empty",
+        Some(b'{') => match std::str::from_utf8(text) {
+            Ok(text) => return from_json(text),
+            Err(_) => "is not UTF-8 text",
+        },
+        Some(_) => "begins with something else",
+    };
+    Err(FileError::NotACircuit { found })
+}
+
+fn in_file(path: &Path) -> impl FnOnce(FileError) -> FileError {
+    let path = path.to_owned();
+    |source| FileError::InFile { path, source: Box::new(source) }
+}

@@ -1,0 +1,12 @@
+//! Learning: the weights of a circuit from rows of data, normalized at every step.
+
+mod fit;
+mod initial;
+mod network;
+mod parameter;
+#[cfg(test)]
+mod tests;
+
+pub use fit::{Control, Epoch, Fit, FitOptions, Progress, fit, mean_log_likelihood};
+pub use network::LearnError;
+pub use parameter::Parameterization;

@@ -1,0 +1,203 @@
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::network::Network;
+use super::parameter::{Adam, Parameter, Parameterization, normalized};
+use super::{Control, FitOptions, fit, mean_log_likelihood};
+use crate::basis::Basis;
+use crate::circuit::{Circuit, Weight, Weights, random_weight};
+use crate::engine::{Engine, Rows};
+use crate::linalg::{Complex64, Matrix, Scalar};
+use crate::structure::{Product, RegionTree, Structure};
+use crate::{Domain, Variable};
+
+fn circuit(product: Product, weights: Weights, r: usize) -> Circuit {
+    let leaf = |v: usize| match v % 3 {
+        0 => (Variable::new(format!("x{v}"), Domain::Finite(5)), Basis::indicator(5)),
+        1 => (Variable::new(format!("x{v}"), Domain::Real), Basis::hermite(4, 0.0, 1.0).unwrap()),
+        _ => (Variable::new(format!("x{v}"), Domain::Finite(2)), Basis::indicator(2)),
+    };
+    let tree = RegionTree::parse("[[[0, 1], [2, 3]], 4]").unwrap();
+    let structure = Structure::new(tree, leaf).width(3).product(product).output_width(r);
+    structure.build(weights, &mut ChaCha8Rng::seed_from_u64(4)).unwrap()
+}
+
+fn rows(circuit: &Circuit, count: usize) -> Vec<f64> {
+    let rng = &mut ChaCha8Rng::seed_from_u64(9);
+    let mut values = Vec::new();
+    for _ in 0..count {
+        values.extend(circuit.variables().iter().map(|v| match v.domain {
+            Domain::Finite(n) => rng.random_range(0..n) as f64,
+            _ => rng.random_range(-1.5..1.5),
+        }));
+    }
+    values
+}
+
+/// Every entry of every weight's gradient against central differences.
+fn check_gradient<T: Scalar, const C: bool>(circuit: &Circuit) -> f64 {
+    let values = rows(circuit, 37);
+    let rows = Rows::new(circuit.variables(), &values).unwrap();
+    let indices: Vec<usize> = (0..37).rev().collect();
+    let network = Network::new(circuit).unwrap();
+    let weights: Vec<Matrix<T>> =
+        circuit.weights().iter().map(|w| w.to_matrix::<T>().into_owned()).collect();
+    let (logs, gradients) = network.gradient::<f64, T, C>(&weights, &rows, &indices, 0.5);
+    assert_eq!(logs, network.log_density::<f64, T, C>(&weights, &rows, &indices));
+    for (log, &index) in logs.iter().zip(&indices) {
+        let row = &values[index * circuit.num_variables()..][..circuit.num_variables()];
+        let plain = crate::ops::evaluate(circuit, row).unwrap().log_abs_squared();
+        assert!((log - plain).abs() < 1e-11, "{log} for {plain}");
+    }
+    let total = |weights: &[Matrix<T>]| -> f64 {
+        network.log_density::<f64, T, C>(weights, &rows, &indices).iter().sum::<f64>() * 0.5
+    };
+    let (h, mut worst) = (1e-6, 0.0_f64);
+    for w in 0..weights.len() {
+        for n in 0..weights[w].data().len() {
+            let parts = if C { vec![Complex64::ONE, Complex64::I] } else { vec![Complex64::ONE] };
+            for direction in parts {
+                let moved = |step: f64| {
+                    let mut weights = weights.clone();
+                    weights[w].data_mut()[n] += T::from_complex(direction * step);
+                    total(&weights)
+                };
+                let numeric = (moved(h) - moved(-h)) / (2.0 * h);
+                let exact = (gradients[w].data()[n].to_complex() * direction.conj()).re;
+                let error = (numeric - exact).abs() / exact.abs().max(1.0);
+                assert!(error < 1e-6, "weight {w} entry {n}: {exact} for {numeric}");
+                worst = worst.max(error);
+            }
+        }
+    }
+    worst
+}
+
+#[test]
+fn gradients_equal_central_differences() {
+    let mut worst: f64 = 0.0;
+    for r in [1, 3] {
+        worst = worst.max(check_gradient::<Complex64, true>(&circuit(
+            Product::Kronecker,
+            Weights::Gaussian,
+            r,
+        )));
+        worst = worst.max(check_gradient::<Complex64, true>(&circuit(
+            Product::Hadamard,
+            Weights::Gaussian,
+            r,
+        )));
+        worst = worst.max(check_gradient::<f64, false>(&circuit(
+            Product::Kronecker,
+            Weights::RealGaussian,
+            r,
+        )));
+        worst = worst.max(check_gradient::<f64, false>(&circuit(
+            Product::Hadamard,
+            Weights::RealGaussian,
+            r,
+        )));
+    }
+    println!("largest relative error of a gradient: {worst:.1e}, allowed 1e-6");
+}
+
+/// d⟨A, W(V)⟩ along a direction against what the parameter's own step follows, for a linear objective A.
+#[test]
+fn steps_follow_the_gradient_through_the_factorization() {
+    let rng = &mut ChaCha8Rng::seed_from_u64(2);
+    let matrix = |rng: &mut ChaCha8Rng| match random_weight(4, 9, Weights::Gaussian, rng) {
+        Weight::Complex(m) => m,
+        Weight::Real(_) => unreachable!(),
+    };
+    let objective = matrix(rng);
+    let value = |w: &Matrix<Complex64>| -> f64 {
+        w.data().iter().zip(objective.data()).map(|(w, a)| (w.conj() * a).re).sum()
+    };
+    for is_output in [false, true] {
+        let start = Parameter::new(&matrix(rng), is_output, Parameterization::Cholesky);
+        // The first Adam step moves every part by the rate in the sign of its gradient: the gain to first order is
+        // rate · Σ |gradient|, which the numeric derivative along that very direction confirms.
+        let mut moved = start.clone();
+        moved.step(&objective, 1e-7, 1, &Adam::default());
+        let gain = (value(&moved.w) - value(&start.w)) / 1e-7;
+        let mut numeric = 0.0;
+        for n in 0..start.w.data().len() {
+            for direction in [Complex64::ONE, Complex64::I] {
+                let at = |h: f64| {
+                    let mut v = start.w.clone();
+                    v.data_mut()[n] += direction * h;
+                    value(&normalized(&v, is_output))
+                };
+                numeric += ((at(1e-6) - at(-1e-6)) / 2e-6).abs();
+            }
+        }
+        assert!((gain - numeric).abs() < 1e-4 * numeric, "{gain} for {numeric}");
+    }
+}
+
+fn toy() -> Vec<f64> {
+    // x3 = x0 xor x1, x2 copies x0 nine times in ten, x4 is a coin.
+    let rng = &mut ChaCha8Rng::seed_from_u64(3);
+    let mut values = Vec::new();
+    for _ in 0..600 {
+        let (a, b, c): (bool, bool, bool) = (rng.random(), rng.random_bool(0.3), rng.random());
+        let copy = if rng.random_bool(0.9) { a } else { !a };
+        values.extend([a, b, copy, a ^ b, c].map(|x| f64::from(u8::from(x))));
+    }
+    values
+}
+
+fn toy_fit(parameterization: Parameterization, threads: usize) -> (Circuit, f64) {
+    let values = toy();
+    let bit = |v| (Variable::new(format!("x{v}"), Domain::Finite(2)), Basis::indicator(2));
+    let tree = RegionTree::parse("[[[0, 1], [2, 3]], 4]").unwrap();
+    let circuit = Structure::new(tree, bit)
+        .width(4)
+        .build(Weights::Haar, &mut ChaCha8Rng::seed_from_u64(1))
+        .unwrap();
+    let train = Rows::new(circuit.variables(), &values[..2500]).unwrap();
+    let valid = Rows::new(circuit.variables(), &values[2500..]).unwrap();
+    let options = FitOptions { epochs: 60, batch: 50, parameterization, ..FitOptions::default() };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    let fit = pool
+        .install(|| fit(&circuit, &train, &valid, &options, &mut |_| Control::Continue))
+        .unwrap();
+    assert!(fit.history.iter().all(|e| e.residual < 1e-13));
+    let valid = mean_log_likelihood(&fit.circuit, &valid);
+    assert!((valid - fit.valid).abs() < 1e-4, "{valid} in f64, {} in f32", fit.valid);
+    (fit.circuit.into_circuit(), valid)
+}
+
+/// The best possible likelihood is minus the entropy: a fair coin, b, the copy's noise, another coin.
+#[test]
+fn a_known_distribution_is_learned_to_its_entropy() {
+    let h = |p: f64| -p * p.ln() - (1.0 - p) * (1.0 - p).ln();
+    let entropy = 2.0 * h(0.5) + h(0.3) + h(0.1);
+    for parameterization in [Parameterization::Cholesky, Parameterization::Stiefel] {
+        let (_, valid) = toy_fit(parameterization, 2);
+        assert!((valid + entropy).abs() < 0.1, "{parameterization:?}: {valid} for {}", -entropy);
+    }
+}
+
+#[test]
+fn a_fit_is_the_same_for_any_number_of_threads() {
+    assert_eq!(toy_fit(Parameterization::Cholesky, 1), toy_fit(Parameterization::Cholesky, 3));
+}
+
+#[test]
+fn a_stopped_fit_keeps_its_best_model() {
+    let values = toy();
+    let bit = |v| (Variable::new(format!("x{v}"), Domain::Finite(2)), Basis::indicator(2));
+    let structure = Structure::new(RegionTree::balanced(5), bit).width(4);
+    let circuit = structure.build(Weights::Haar, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
+    let rows = Rows::new(circuit.variables(), &values).unwrap();
+    let mut steps = 0;
+    let fit = fit(&circuit, &rows, &rows, &FitOptions::default(), &mut |p| {
+        steps += 1;
+        if p.epoch == 2 { Control::Stop } else { Control::Continue }
+    })
+    .unwrap();
+    assert!(fit.history.len() <= 3 && steps <= 12, "{} epochs, {steps} steps", fit.history.len());
+    let engine: Engine = Engine::new(&fit.circuit);
+    assert!(engine.log_marginals(&rows).unwrap().iter().all(|l| l.is_finite()));
+}

@@ -1,0 +1,343 @@
+//! Mutual information of all pairs of variables, by counting bits.
+
+use pulp::Arch;
+use rayon::prelude::*;
+
+use crate::domain::{Domain, Variable};
+
+/// The variables of one task: their bits stay in the cache.
+const TILE: usize = 32;
+/// Values in a cell of two variables' bins that quantiles aim at, were the two independent.
+const ROWS_A_CELL: f64 = 5.0;
+const MISSING: u16 = u16::MAX;
+
+/// How mutual information is estimated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InformationOptions {
+    /// The most bins of a variable. Fewer are used where there are few rows.
+    pub max_bins: usize,
+    /// How many rows are added to the counts of a pair, spread evenly over its cells: 1/4 a cell for two binary variables.
+    pub smoothing: f64,
+    /// The most rows that are looked at; of more, so many at even distances.
+    pub max_rows: usize,
+    /// Whether the order of each variable's values means something; empty where it does for all. Matters for finite
+    /// variables with more values than bins: ordered values are merged with their neighbors, others if they are rare.
+    pub ordered: Vec<bool>,
+}
+
+impl Default for InformationOptions {
+    fn default() -> Self {
+        Self { max_bins: 16, smoothing: 1.0, max_rows: 100_000, ordered: Vec::new() }
+    }
+}
+
+/// Why there is no estimate.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InformationError {
+    /// No variables.
+    #[error("there are no variables to compare")]
+    NoVariables,
+    /// A number of values that is no number of rows.
+    #[error("{found} values are not rows of {width}")]
+    Shape {
+        /// The number of values.
+        found: usize,
+        /// The number of variables.
+        width: usize,
+    },
+    /// A value that its variable cannot take.
+    #[error("row {row}, variable '{variable}': {value} is not among {domain}")]
+    Value {
+        /// The row, counted from 1.
+        row: usize,
+        /// The variable.
+        variable: String,
+        /// The value.
+        value: f64,
+        /// Its domain.
+        domain: Domain,
+    },
+}
+
+/// The mutual information of all pairs of d variables in nats: a symmetric matrix, with entropies on its diagonal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MutualInformation {
+    size: usize,
+    values: Vec<f64>,
+}
+
+impl MutualInformation {
+    /// The matrix with these entries for i < j, in the order (0, 1), (0, 2), …, and a diagonal of zeros.
+    pub fn from_fn(size: usize, mut entry: impl FnMut(usize, usize) -> f64) -> Self {
+        let mut this = Self { size, values: vec![0.0; size * size] };
+        for i in 0..size {
+            for j in i + 1..size {
+                this.set(i, j, entry(i, j));
+            }
+        }
+        this
+    }
+
+    /// The number of variables.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The information that variables i and j have of each other.
+    pub fn get(&self, i: usize, j: usize) -> f64 {
+        self.values[i * self.size + j]
+    }
+
+    /// The information of variable i and every other.
+    pub fn row(&self, i: usize) -> &[f64] {
+        &self.values[i * self.size..(i + 1) * self.size]
+    }
+
+    fn set(&mut self, i: usize, j: usize, value: f64) {
+        self.values[i * self.size + j] = value;
+        self.values[j * self.size + i] = value;
+    }
+}
+
+/// Estimates the mutual information Σ p(x, y) ln (p(x, y) / p(x) p(y)) of all pairs of variables.
+///
+/// `values` are rows of one value per variable; NaN is unknown, and a pair is counted over the rows that know both. Finite
+/// variables are taken as they are where their values are few, all others by quantiles: √(n / 5) of them and at most
+/// `max_bins`.
+///
+/// Cost: d² / 2 pairs × bins² × n / 64 words, on all cores. The result does not depend on their number.
+///
+/// ```
+/// use bornite::{Domain, Variable, structure::{mutual_information, InformationOptions}};
+///
+/// let variables = ["a", "b"].map(|name| Variable::new(name, Domain::Finite(2)));
+/// let values = [0.0, 0.0, 1.0, 1.0].repeat(500);
+/// let information = mutual_information(&values, &variables, &InformationOptions::default())?;
+/// assert!((information.get(0, 1) - 2f64.ln()).abs() < 0.01);
+/// # Ok::<(), bornite::structure::InformationError>(())
+/// ```
+///
+/// # Errors
+/// There are no variables, the values are no rows, or one is not in its domain.
+pub fn mutual_information(
+    values: &[f64],
+    variables: &[Variable],
+    options: &InformationOptions,
+) -> Result<MutualInformation, InformationError> {
+    let width = variables.len();
+    if width == 0 {
+        return Err(InformationError::NoVariables);
+    }
+    if !values.len().is_multiple_of(width) {
+        return Err(InformationError::Shape { found: values.len(), width });
+    }
+    let columns: Vec<Column> = (0..width)
+        .into_par_iter()
+        .map(|j| Column::new(values, variables, j, options))
+        .collect::<Result<_, _>>()?;
+    let arch = Arch::new();
+    let num_tiles = width.div_ceil(TILE);
+    let tiles: Vec<(usize, usize)> =
+        (0..num_tiles).flat_map(|a| (a..num_tiles).map(move |b| (a, b))).collect();
+    let entries: Vec<Vec<(usize, usize, f64)>> = tiles
+        .into_par_iter()
+        .map(|(a, b)| arch.dispatch(|| tile(&columns, a, b, options.smoothing)))
+        .collect();
+    let mut information = MutualInformation { size: width, values: vec![0.0; width * width] };
+    for (i, j, value) in entries.into_iter().flatten() {
+        information.set(i, j, value);
+    }
+    Ok(information)
+}
+
+/// A variable in bins, as bits: one plane of them for every bin but the last, then one for the known rows.
+struct Column {
+    planes: Vec<Vec<u64>>,
+    /// The number of bits of each plane.
+    counts: Vec<u64>,
+    is_complete: bool,
+}
+
+impl Column {
+    fn new(
+        values: &[f64],
+        variables: &[Variable],
+        j: usize,
+        options: &InformationOptions,
+    ) -> Result<Self, InformationError> {
+        let (width, variable) = (variables.len(), &variables[j]);
+        let rows = values.len() / width;
+        let taken = rows.min(options.max_rows.max(1));
+        // Even distances, also where they are no whole numbers.
+        let row = |n: usize| (n as u128 * rows as u128 / taken as u128) as usize;
+        let column: Vec<f64> = (0..taken).map(|n| values[row(n) * width + j]).collect();
+        let outside = |x: &f64| !x.is_nan() && !variable.domain.contains(*x);
+        if let Some(n) = column.iter().position(outside) {
+            return Err(InformationError::Value {
+                row: row(n) + 1,
+                variable: variable.name.clone(),
+                value: column[n],
+                domain: variable.domain,
+            });
+        }
+        let is_ordered = options.ordered.get(j).copied().unwrap_or(true);
+        let (codes, bins) = discretize(&column, variable.domain, is_ordered, options.max_bins);
+        Ok(Self::pack(&codes, bins))
+    }
+
+    fn pack(codes: &[u16], bins: usize) -> Self {
+        let mut planes = vec![vec![0_u64; codes.len().div_ceil(64)]; bins];
+        let known = bins - 1;
+        for (row, &code) in codes.iter().enumerate().filter(|(_, c)| **c != MISSING) {
+            let bit = 1 << (row % 64);
+            planes[known][row / 64] |= bit;
+            if usize::from(code) != known {
+                planes[usize::from(code)][row / 64] |= bit;
+            }
+        }
+        let count = |plane: &Vec<u64>| plane.iter().map(|w| u64::from(w.count_ones())).sum();
+        let counts: Vec<u64> = planes.iter().map(count).collect();
+        let is_complete = counts[known] == codes.len() as u64;
+        Self { planes, counts, is_complete }
+    }
+
+    fn bins(&self) -> usize {
+        self.planes.len()
+    }
+}
+
+/// The bin of every value, and the number of bins.
+fn discretize(column: &[f64], domain: Domain, ordered: bool, max_bins: usize) -> (Vec<u16>, usize) {
+    let mut sorted: Vec<f64> = column.iter().copied().filter(|x| !x.is_nan()).collect();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let largest = max_bins.clamp(2, usize::from(MISSING));
+    let bins = ((sorted.len() as f64 / ROWS_A_CELL).sqrt() as usize).clamp(2, largest);
+    let code = |f: &dyn Fn(f64) -> usize| -> Vec<u16> {
+        column.iter().map(|&x| if x.is_nan() { MISSING } else { f(x) as u16 }).collect()
+    };
+    if let Domain::Finite(v) = domain
+        && v <= bins
+    {
+        return (code(&|x| x as usize), v);
+    }
+    let runs: Vec<&[f64]> = sorted.chunk_by(|a, b| a == b).collect();
+    if ordered || domain.num_values().is_none() {
+        // A run belongs to the quantile of its middle; quantiles that get none are left out.
+        let mut starts = Vec::new();
+        let (mut seen, mut last) = (0.0, usize::MAX);
+        for run in &runs {
+            let middle = (seen + 0.5 * run.len() as f64) / sorted.len() as f64;
+            let quantile = (middle * bins as f64) as usize;
+            seen += run.len() as f64;
+            if quantile != last {
+                starts.push(run[0]);
+                last = quantile;
+            }
+        }
+        let bin = |x: f64| starts.partition_point(|&s| s <= x).saturating_sub(1);
+        return (code(&bin), starts.len().max(1));
+    }
+    let mut common: Vec<(usize, usize)> = runs.iter().map(|r| (r.len(), r[0] as usize)).collect();
+    common.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+    let kept: Vec<usize> = common.iter().take(bins - 1).map(|c| c.1).collect();
+    let bin = |x: f64| kept.iter().position(|&k| k == x as usize).unwrap_or(kept.len());
+    (code(&bin), (kept.len() + 1).min(runs.len()).max(1))
+}
+
+/// All pairs of one tile of variables with another.
+#[expect(clippy::inline_always, reason = "to be compiled for the features that are dispatched to")]
+#[inline(always)]
+fn tile(columns: &[Column], a: usize, b: usize, smoothing: f64) -> Vec<(usize, usize, f64)> {
+    let range = |t: usize| t * TILE..((t + 1) * TILE).min(columns.len());
+    let mut entries = Vec::with_capacity(TILE * TILE);
+    let mut counts = Vec::new();
+    for i in range(a) {
+        for j in range(b).filter(|&j| j >= i) {
+            let value = if i == j {
+                entropy(&columns[i], smoothing)
+            } else {
+                joint_counts(&columns[i], &columns[j], &mut counts);
+                information(&mut counts, columns[j].bins(), smoothing)
+            };
+            entries.push((i, j, value));
+        }
+    }
+    entries
+}
+
+/// The number of rows in each cell of two variables' bins, row-major.
+#[expect(clippy::inline_always, reason = "to be compiled for the features that are dispatched to")]
+#[inline(always)]
+fn joint_counts(x: &Column, y: &Column, counts: &mut Vec<f64>) {
+    let (rows, cols) = (x.bins(), y.bins());
+    counts.clear();
+    counts.resize(rows * cols, 0.0);
+    for i in 0..rows {
+        for j in 0..cols {
+            // Where the last plane has all rows, the answer is known.
+            let count = if j + 1 == cols && y.is_complete {
+                x.counts[i]
+            } else if i + 1 == rows && x.is_complete {
+                y.counts[j]
+            } else {
+                common_bits(&x.planes[i], &y.planes[j])
+            };
+            counts[i * cols + j] = count as f64;
+        }
+    }
+    // The last plane holds all known rows: take the other bins away.
+    for i in 0..rows {
+        let others: f64 = counts[i * cols..(i + 1) * cols - 1].iter().sum();
+        counts[(i + 1) * cols - 1] -= others;
+    }
+    for j in 0..cols {
+        let others: f64 = (0..rows - 1).map(|i| counts[i * cols + j]).sum();
+        counts[(rows - 1) * cols + j] -= others;
+    }
+}
+
+#[expect(clippy::inline_always, reason = "to be compiled for the features that are dispatched to")]
+#[inline(always)]
+fn common_bits(x: &[u64], y: &[u64]) -> u64 {
+    x.iter().zip(y).map(|(a, b)| u64::from((a & b).count_ones())).sum()
+}
+
+/// The information of counts, which are smoothed in place.
+fn information(counts: &mut [f64], cols: usize, smoothing: f64) -> f64 {
+    let more = smoothing / counts.len() as f64;
+    let total: f64 = counts.iter().sum::<f64>() + smoothing;
+    if total <= 0.0 {
+        return 0.0;
+    }
+    for n in counts.iter_mut() {
+        *n = (*n + more) / total;
+    }
+    let mut below = vec![0.0; cols];
+    for row in counts.chunks_exact(cols) {
+        for (sum, p) in below.iter_mut().zip(row) {
+            *sum += p;
+        }
+    }
+    let mut sum = 0.0;
+    for row in counts.chunks_exact(cols) {
+        let beside: f64 = row.iter().sum();
+        for (p, q) in row.iter().zip(&below).filter(|(p, _)| **p > 0.0) {
+            sum += p * (p / (beside * q)).ln();
+        }
+    }
+    // Never below 0 but by rounding.
+    sum.max(0.0)
+}
+
+fn entropy(x: &Column, smoothing: f64) -> f64 {
+    let bins = x.bins();
+    let known = x.counts[bins - 1];
+    let last = known - x.counts[..bins - 1].iter().sum::<u64>();
+    let total = known as f64 + smoothing;
+    let term = |n: u64| {
+        let p = (n as f64 + smoothing / bins as f64) / total;
+        if p > 0.0 { -p * p.ln() } else { 0.0 }
+    };
+    x.counts[..bins - 1].iter().copied().chain([last]).map(term).sum()
+}

@@ -1,0 +1,16 @@
+//! Structures from data: how much variables tell of each other, and the trees that follow from it.
+//!
+//! [`mutual_information`] of all pairs, then [`average_linkage`] for a region tree, or [`chow_liu_tree`] for the edges of the
+//! best tree-shaped model and [`cut_edges`] for a region tree of it.
+
+mod edges;
+mod information;
+mod linkage;
+#[cfg(test)]
+mod tests;
+
+pub use edges::{Edge, chow_liu_tree, cut_edges};
+pub use information::{
+    InformationError, InformationOptions, MutualInformation, mutual_information,
+};
+pub use linkage::average_linkage;

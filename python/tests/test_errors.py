@@ -1,0 +1,152 @@
+"""What is wrong is said in the library's words, by an exception of the right class."""
+
+import pathlib
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bornite
+from bornite import Basis, Builder, Circuit, Domain
+
+C = Circuit.random([2, 3, Basis.hermite(3)], seed=1)
+
+
+def build(make: Callable[[Builder, int], int]) -> Circuit:
+    b = Builder()
+    first = b.input(b.variable("x", 2), 2)
+    return b.build(make(b, first))
+
+
+def untyped(function: Any) -> Any:
+    return function
+
+
+evaluate, marginalize, log_marginal = map(untyped, (C.evaluate, C.marginalize, C.log_marginal))
+random = untyped(Circuit.random)
+
+CASES: list[tuple[type[Exception], str, Callable[[], object]]] = [
+    (bornite.BasisError, "Hermite basis of 0 functions", lambda: Basis.hermite(0)),
+    (bornite.BasisError, "scale -1", lambda: Basis.hermite(3, 0, -1)),
+    (bornite.BasisError, "low = 2 and high = 1", lambda: Basis.legendre(3, 2, 1)),
+    (bornite.BasisError, "sort the knots", lambda: Basis.bspline(1, [0, 2, 1])),
+    (bornite.BasisError, "is 0", lambda: Basis.table([[0, 0]])),
+    (ValueError, "2 axes, rows and columns, not 1", lambda: Basis.table([1, 2])),
+    (ValueError, "'real' or 'complex'", lambda: untyped(Basis.fourier)(3, 0, 1, "odd")),
+    (ValueError, "a set or range", lambda: untyped(Basis.indicator(3).gram)(1)),
+    (ValueError, "a number or a list", lambda: Basis.indicator(3).evaluate([[1]])),
+    (bornite.CircuitError, "no layers", lambda: Builder().build(0)),
+    (bornite.CircuitError, "no variable 'y'", lambda: Builder().input("y", 2)),
+    (bornite.CircuitError, "2 columns", lambda: build(lambda b, f: b.sum(f, [[1, 2, 3]]))),
+    (bornite.CircuitError, "no weight 7", lambda: build(lambda b, f: b.sum(f, 7))),
+    (bornite.CircuitError, "not an earlier layer", lambda: build(lambda b, f: b.sum(9, [[1, 2]]))),
+    (bornite.CircuitError, "row 0, column 1", lambda: build(lambda b, f: b.sum(f, [[1, np.nan]]))),
+    (bornite.CircuitError, "at least 2 inputs", lambda: build(lambda b, f: b.kronecker([f]))),
+    (bornite.CircuitError, "not decomposable", lambda: build(lambda b, f: b.hadamard([f, f]))),
+    (bornite.CircuitError, "output 5 is no layer", lambda: build(lambda b, f: 5)),
+    (bornite.CircuitError, "in no layer", lambda: build(lambda b, f: (b.variable("y", 2), f)[1])),
+    (bornite.CircuitError, "its basis lives on", lambda: build(lambda b, f: b.input("x", 3))),
+    (bornite.CircuitError, "no domain", lambda: random([2], domains=[0])),
+    (bornite.CircuitError, "width 0", lambda: random([2, 2], width=0)),
+    (bornite.CircuitError, "two variables are named", lambda: random([2, 2], names=["a", "a"])),
+    (ValueError, "rows and columns, not 1", lambda: build(lambda b, f: b.sum(f, [1, 2]))),
+    (TypeError, "expected numbers", lambda: build(lambda b, f: b.sum(f, [["a"]]))),
+    (ValueError, "a position, counted from 0, found -1", lambda: build(lambda b, f: b.sum(-1, [[1, 2]]))),
+    (ValueError, "it is too large", lambda: build(lambda b, f: b.sum(2**40, [[1, 2]]))),
+    (TypeError, "found None", lambda: untyped(Builder().input)(None, 2)),
+    (TypeError, "a domain or a number of values, found 'real'", lambda: untyped(Builder().variable)("x", "real")),
+    (bornite.TreeError, "at least one variable", lambda: random([])),
+    (bornite.TreeError, "2 times", lambda: random([2, 2], [0, 0])),
+    (bornite.TreeError, "needs at least 2", lambda: random([2, 2], [[0], 1])),
+    (bornite.TreeError, "at least one variable", lambda: random(2, ("image", 0, 3))),
+    (ValueError, "3 bases for 2 variables", lambda: random([2, 2, 2], [0, 1])),
+    (ValueError, "1 names for 2 variables", lambda: random([2, 2], names=["a"])),
+    (ValueError, "2 domains for 1 variables", lambda: random([2], domains=[2, 2])),
+    (ValueError, "how many variables", lambda: random(2, "linear")),
+    (ValueError, "there is no tree 'cubic'", lambda: random([2, 2], "cubic")),
+    (ValueError, "there is no product", lambda: random([2, 2], product="outer")),
+    (ValueError, "2 kinds of products for 1 splits", lambda: random([2, 2], product=["hadamard"] * 2)),
+    (ValueError, "to draw weights", lambda: random([2, 2], weights="uniform")),
+    (ValueError, "use a smaller width", lambda: random([2**20] * 2, width=2**20)),
+    (TypeError, "nested list", lambda: random([2, 2], [0, "x1"])),
+    (TypeError, "found ('circle', 3)", lambda: random([2, 2], ("circle", 3))),
+    (TypeError, "found 1.5", lambda: random([2, 2], 1.5)),
+    (TypeError, "a basis or a number of values, found 'ab'", lambda: random("ab")),
+    (TypeError, "a basis or a number of values, found None", lambda: random([2, None])),
+    (ValueError, "a number of values, found -2", lambda: random([-2])),
+    (TypeError, "a name, found 3", lambda: random([2, 2], product=3)),
+    (bornite.QueryError, "did you mean 'x1'?", lambda: marginalize({"x11": 1})),
+    (bornite.QueryError, "at character 1", lambda: marginalize("y=1")),
+    (bornite.QueryError, "variable 'x1' cannot be 3", lambda: marginalize({"x1": 3})),
+    (bornite.QueryError, "variable 'x1' cannot be 0.5", lambda: marginalize({"x1": {0.5}})),
+    (bornite.QueryError, "cannot be 3", lambda: marginalize({"x1": range(2, 10**12)})),
+    (bornite.QueryError, "cannot be inf", lambda: marginalize({"x2": float("inf")})),
+    (bornite.QueryError, "ask for an interval", lambda: marginalize({"x2": {1}})),
+    (bornite.QueryError, "not in order", lambda: marginalize({"x2": (1, 0)})),
+    (TypeError, "found [0, 1]", lambda: marginalize({"x1": [0, 1]})),
+    (TypeError, "found 'a'", lambda: marginalize({"x1": "a"})),
+    (TypeError, "found (1, 2, 3)", lambda: marginalize({"x1": (1, 2, 3)})),
+    (TypeError, "found int", lambda: marginalize(3)),
+    (TypeError, "a name, found 0", lambda: marginalize({0: 1})),
+    (bornite.QueryError, "expected 3 values", lambda: evaluate([1, 2])),
+    (bornite.QueryError, "expected 3 values", lambda: log_marginal(np.zeros((0, 2)))),
+    (bornite.QueryError, "row 1: variable 'x0' cannot be 2", lambda: evaluate([[1, 1, 0], [2, 1, 0]])),
+    (bornite.QueryError, "cannot be NaN", lambda: evaluate([np.nan, 1, 0])),
+    (bornite.QueryError, "row 2000: ", lambda: log_marginal([[1, 1, 0]] * 2000 + [[1, 5, 0]])),
+    (ValueError, "found 3 axes", lambda: evaluate(np.zeros((1, 1, 3)))),
+    (ValueError, "found 0 axes", lambda: evaluate(1)),
+    (TypeError, "complex", lambda: evaluate([1j, 0, 0])),
+    (TypeError, "expected numbers", lambda: evaluate(["1", "0", "0"])),
+    (bornite.OperationError, "zero everywhere",
+     lambda: build(lambda b, f: b.sum(f, [[0, 0]])).orthonormalize()),
+    (bornite.OperationError, "zero everywhere",
+     lambda: build(lambda b, f: b.sum(f, [[0, 0]])).marginalize("x=1")),
+    (bornite.OperationError, "already a square", lambda: C.square().circuit.square()),
+    (bornite.OperationError, "already a square", lambda: C.square().circuit.log_partition()),
+    (bornite.OperationError, "which squares nothing", lambda: random([64] * 4, width=64).square()),
+    (ValueError, "1 weights for a circuit with 2",
+     lambda: Circuit.random([2, 2, 2], width=3).with_weights([[[1]]])),
+    (bornite.FileError, "no JSON", lambda: Circuit.from_json("{")),
+    (bornite.FileError, "'layers' is missing|layers", lambda: Circuit.from_json({"variables": []})),
+    (bornite.FileError, "no circuit file", lambda: Circuit.from_bytes(b"nothing")),
+    (TypeError, "set is not JSON", lambda: untyped(Circuit.from_json)({"variables": {1}})),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("error", "part", "call"), CASES, ids=[f"{n}-{c[1]}" for n, c in enumerate(CASES)])
+def test_message_and_class(
+    error: type[Exception], part: str, call: Callable[[], object]
+) -> None:
+    pattern = part if "|" in part else re.escape(part)
+    with pytest.raises(error, match=pattern) as raised:
+        call()
+    assert type(raised.value) is error
+
+
+def test_every_class_is_a_value_error() -> None:
+    for name in bornite.__all__:
+        if name.endswith("Error"):
+            assert issubclass(getattr(bornite, name), bornite.BorniteError)
+    assert issubclass(bornite.BorniteError, ValueError)
+    assert bornite.QueryError.__module__ == "bornite"
+
+
+def test_what_the_file_system_refuses_is_an_os_error(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere.json"):
+        Circuit.load(tmp_path / "nowhere.json")
+    with pytest.raises(OSError, match="missing"):
+        C.save(tmp_path / "missing" / "c.json")
+    broken = tmp_path / "broken.json"
+    broken.write_text('{"variables": ')
+    with pytest.raises(bornite.FileError, match=r"broken\.json: .*no JSON"):
+        Circuit.load(broken)
+
+
+def test_failed_build_leaves_the_builder_usable() -> None:
+    b = Builder()
+    f = b.input(b.variable("x", Domain.finite(2)), 2)
+    with pytest.raises(bornite.CircuitError):
+        b.build(7)
+    assert b.build(b.sum(f, [[1, 1]])).num_layers == 2
