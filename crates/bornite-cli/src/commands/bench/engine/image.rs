@@ -23,7 +23,7 @@ const FLOPS: f64 = 8.0;
 
 /// All queries at one width.
 #[derive(Debug, Serialize)]
-pub(super) struct Width {
+pub(super) struct ImageTree {
     pub(super) width: usize,
     pub(super) parameters: usize,
     pub(super) repetitions: usize,
@@ -36,7 +36,7 @@ pub(super) struct Width {
     pub(super) sample: Query,
 }
 
-impl Width {
+impl ImageTree {
     /// The queries by name.
     pub(super) fn queries(&self) -> [(&'static str, &Query); 5] {
         [
@@ -113,7 +113,7 @@ pub(super) fn measure(
     seed: u64,
     effort: Effort,
     all: &mut Peak,
-) -> Result<Width> {
+) -> Result<ImageTree> {
     let rng = &mut ChaCha8Rng::seed_from_u64(seed);
     let ImageSize { height, width: columns, channels } = image;
     let tree = RegionTree::image(height, columns, channels);
@@ -153,7 +153,7 @@ pub(super) fn measure(
     ];
     let (repetitions, peak) = interleave(&mut cases, effort, all)?;
     let [evaluate, half_marginal, scattered, prefix, sample] = cases.map(|c| c.finish(&peak));
-    Ok(Width {
+    Ok(ImageTree {
         width,
         parameters,
         repetitions,

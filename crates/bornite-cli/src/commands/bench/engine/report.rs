@@ -8,7 +8,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::super::machine::Machine;
-use super::image::Width;
+use super::image::ImageTree;
 use super::scaling::{Point, Scaling};
 use crate::image::ImageSize;
 use crate::output::{self, Table, grouped, time};
@@ -26,7 +26,7 @@ pub(super) struct Facts {
     pub(super) peak_memory_mib: Option<f64>,
     pub(super) peak_gflops: f64,
     pub(super) peak_gflops_of_one_core: Option<f64>,
-    pub(super) widths: Vec<Width>,
+    pub(super) widths: Vec<ImageTree>,
     pub(super) scaling: Scaling,
 }
 
@@ -52,14 +52,14 @@ pub(super) struct Report {
     rows_per_second: BTreeMap<usize, BTreeMap<&'static str, f64>>,
     scaling: Scaling,
     peak_memory_mib: Option<f64>,
-    widths: Vec<Width>,
+    widths: Vec<ImageTree>,
 }
 
-fn worst(widths: &[Width], ratio: impl Fn(&Width) -> f64) -> f64 {
+fn worst(widths: &[ImageTree], ratio: impl Fn(&ImageTree) -> f64) -> f64 {
     widths.iter().map(ratio).fold(f64::NEG_INFINITY, f64::max)
 }
 
-fn half_over_evaluate(w: &Width) -> f64 {
+fn half_over_evaluate(w: &ImageTree) -> f64 {
     w.half_marginal.seconds / w.evaluate.seconds
 }
 
@@ -68,7 +68,7 @@ impl Report {
         let widths = facts.widths;
         let large = widths.iter().filter(|w| w.width >= 16).map(|w| 1.0 / w.evaluate.over_bound);
         let all = widths.iter().map(|w| 1.0 / w.evaluate.over_bound).fold(f64::INFINITY, f64::min);
-        let rates = |w: &Width| {
+        let rates = |w: &ImageTree| {
             let queries = w.queries().into_iter();
             (w.width, queries.map(|(name, q)| (name, q.rows_per_second)).collect())
         };

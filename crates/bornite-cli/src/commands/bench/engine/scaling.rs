@@ -85,12 +85,15 @@ impl Bench {
     fn variables(&self) -> Result<Vec<Point>> {
         let counts: &[usize] =
             if self.effort.quick { &[100, 1_000] } else { &[100, 1_000, 10_000] };
-        let trees: [(&'static str, fn(usize) -> RegionTree); 2] =
-            [("balanced", RegionTree::balanced), ("linear", RegionTree::linear)];
         let mut points = Vec::new();
-        for (name, tree) in trees {
+        for name in ["balanced", "linear"] {
             for &variables in counts {
-                let shape = shape(tree(variables), WIDTH, STATES);
+                let tree = if name == "linear" {
+                    RegionTree::linear(variables)
+                } else {
+                    RegionTree::balanced(variables)
+                };
+                let shape = shape(tree, WIDTH, STATES);
                 let engine = self.engine(&shape)?;
                 let values = self.values(&shape, 256);
                 points.push(self.point(&engine, name, &shape, &values, true)?);
