@@ -75,12 +75,15 @@ impl Univariate {
             let kind = Kind::Finite(probabilities(value_weights(basis, environment).value));
             return Self { domain, kind };
         }
-        let width = basis.width();
-        let matrix = environment.full().to_matrix(width).value.map(Scalar::to_complex);
-        let trace: f64 = (0..width).map(|k| matrix[(k, k)].re).sum();
-        let matrix = matrix.scaled(trace.recip());
-        let (low, high) = domain.bounds();
-        let basis = basis.clone();
+        let matrix = environment.full().to_matrix(basis.width()).value.map(Scalar::to_complex);
+        Self::continuous(domain, basis, &matrix)
+    }
+
+    /// The density ∝ Σ E[k, k′] fₖ(x) fₖ′(x)* of a continuous variable.
+    pub(crate) fn continuous(domain: Domain, basis: &Arc<Basis>, e: &Matrix<Complex64>) -> Self {
+        let trace: f64 = (0..e.rows()).map(|k| e[(k, k)].re).sum();
+        let (matrix, basis, (low, high)) =
+            (e.scaled(trace.recip()), basis.clone(), domain.bounds());
         let kind = Kind::Continuous(Continuous { basis, matrix, low, high, mass: 1.0 });
         Self { domain, kind }
     }

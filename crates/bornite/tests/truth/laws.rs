@@ -115,16 +115,8 @@ impl Case {
         .product()
     }
 
-    /// Z̃ / Z, where Z̃ is the square of the circuit of absolute values: the condition of every unnormalized answer.
     fn condition(&self) -> f64 {
-        let mut world = self.world.clone();
-        for w in &mut world.weights {
-            w.data.iter_mut().for_each(|z| *z = z.norm().into());
-        }
-        // ∫ |fᵢ| |fⱼ| ≤ √(Gᵢᵢ Gⱼⱼ), so at most K times the Gram matrix's own trace.
-        let functions: f64 = world.functions.iter().map(|f| f.width() as f64).product();
-        let log = log_partition(&world.circuit()).unwrap();
-        (log - self.log_partition).exp().max(1.0) * functions
+        self.world.condition(self.log_partition)
     }
 }
 

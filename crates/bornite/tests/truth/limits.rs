@@ -201,7 +201,7 @@ fn weights_of_any_size_shift_the_logs() {
             let Ok(expected) = orthonormalize(&plain) else { continue };
             let steps = layer_steps(&plain);
             // The shift itself is rounded, and so is every scaled weight.
-            let condition = condition(&recipe.make(), expected.log_partition);
+            let condition = recipe.make().condition(expected.log_partition);
             let tolerance = (steps, condition + shift.abs());
             let log_z = expected.log_partition + shift;
             let about = || format!("{powers:?}\n{}", large.0);
@@ -217,20 +217,6 @@ fn weights_of_any_size_shift_the_logs() {
             }
         }
     }
-}
-
-/// The square of the circuit of absolute values, relative to Z.
-fn condition(world: &World, log_partition_: f64) -> f64 {
-    let mut world = world.clone();
-    for w in &mut world.weights {
-        w.data.iter_mut().for_each(|z| *z = z.norm().into());
-    }
-    for f in &mut world.functions {
-        if let crate::world::Functions::Table(rows) = f {
-            rows.iter_mut().flatten().for_each(|z| *z = z.norm().into());
-        }
-    }
-    (log_partition(&world.circuit()).unwrap() - log_partition_).exp()
 }
 
 #[test]

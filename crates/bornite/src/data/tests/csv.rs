@@ -78,3 +78,27 @@ fn files_are_written_whole_and_packed_by_name() {
     table("a\n1\n-9007199254740993\n").write_npy(&path).unwrap();
     assert_eq!(Table::read_npy(&path).unwrap().columns()[0].text(1), "-9007199254740993");
 }
+
+proptest::proptest! {
+    /// Whatever the text, it is a table or an error; and a table is written, read, encoded and decoded without loss.
+    #[test]
+    fn no_text_is_too_odd(text in r#"[,;"\nab01.5eN?  -]{0,60}"#) {
+        let options = CsvOptions { delimiter: Some(b','), header: Some(true), ..CsvOptions::default() };
+        let Ok(t) = Table::from_csv_bytes(text.as_bytes(), "t.csv", &options) else { return Ok(()) };
+        let again = Table::from_csv_bytes(&t.to_csv(), "t.csv", &options).unwrap();
+        proptest::prop_assert_eq!(again.columns(), t.columns());
+        let Ok(schema) = Schema::infer(&t, &InferOptions::default()) else { return Ok(()) };
+        let encoded = schema.encode(&t).unwrap();
+        let back = schema.decode(encoded.values()).unwrap();
+        for (a, b) in t.columns().iter().zip(back.columns()) {
+            for row in 0..t.num_rows() {
+                proptest::prop_assert_eq!(a.is_missing(row), b.is_missing(row));
+            }
+        }
+    }
+
+    #[test]
+    fn no_bytes_are_too_odd(bytes in proptest::collection::vec(0_u8..=255, 0..80)) {
+        let _ = Table::from_csv_bytes(&bytes, "t.csv", &CsvOptions::default());
+    }
+}
