@@ -51,7 +51,7 @@ pub(super) fn measure(seed: u64, effort: Effort, peak: &mut Peak) -> Result<Scal
     let variables = bench.variables()?;
     let linear_tree_widths = bench.linear_tree_widths()?;
     peak.measure();
-    let prefix = |n: usize| linear_tree_widths[n].prefix.map_or(f64::NAN, |t| t.steadier());
+    let prefix = |n: usize| linear_tree_widths[n].prefix.map_or(f64::NAN, Took::steadier);
     let last = linear_tree_widths.len() - 1;
     let linear_tree_exponent = (prefix(last) / prefix(last - 1)).log2();
     Ok(Scaling { variables, rows, linear_tree_widths, linear_tree_exponent })
