@@ -23,7 +23,7 @@ mod indicator;
 mod laguerre;
 mod legendre;
 mod part;
-mod quadrature;
+pub(crate) mod quadrature;
 mod scaled;
 mod squared;
 mod sturm;
