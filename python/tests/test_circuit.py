@@ -138,7 +138,7 @@ def test_rows_with_holes(circuit: Circuit) -> None:
     rows[rng.random(rows.shape) < 0.5] = np.nan
     names = [v.name for v in circuit.variables]
     expected = [circuit.marginalize(dict(zip(names, row))) for row in rows]
-    np.testing.assert_array_equal(circuit.log_marginal(rows), expected)
+    np.testing.assert_allclose(circuit.log_marginal(rows), expected, rtol=0, atol=TOLERANCE)
     assert circuit.log_marginal(rows[0]) == expected[0]
 
 
@@ -298,7 +298,8 @@ def test_many_rows_in_any_layout() -> None:
     assert c.log_marginal(np.empty((0, 6))).shape == (0,)
     assert c.evaluate(np.empty((0, 6))).shape == (0, 1)
     with_holes = np.array([[1, None, 2, None, 0, 0]], dtype=object)
-    assert c.log_marginal(with_holes)[0] == c.marginalize("x0=1, x2=2, x4=0, x5=0")
+    expected = c.marginalize("x0=1, x2=2, x4=0, x5=0")
+    assert c.log_marginal(with_holes)[0] == pytest.approx(expected, abs=TOLERANCE)
 
 
 def test_threads_may_share_a_circuit() -> None:

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use rayon::prelude::*;
 
 /// How many rows go to the library at a time; between two such blocks Ctrl-C is heard.
-const BLOCK: usize = 1024;
+const BLOCK: usize = 2048;
 
 /// The kinds of numbers that an array can hold.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -156,19 +156,33 @@ impl<'py> Rows<'py> {
         f: impl Fn(&[f64]) -> Result<R, E> + Sync,
         raise: impl Fn(Option<usize>, E) -> PyErr,
     ) -> PyResult<Vec<R>> {
+        let columns = self.num_columns().max(1);
+        let of_block = |block: &[f64]| {
+            let found: Vec<Result<R, E>> = block.par_chunks(columns).map(&f).collect();
+            // The first error, whichever thread met one first.
+            let rows = found.into_iter().enumerate();
+            rows.map(|(row, result)| result.map_err(|e| (row, e))).collect::<Result<Vec<R>, _>>()
+        };
+        self.map_blocks(py, of_block, |row, (index, e)| {
+            raise((!self.is_single).then_some(row + index), e)
+        })
+    }
+
+    /// `f` of block after block of rows, with the interpreter released; `raise` is told where an error's block begins.
+    pub(crate) fn map_blocks<R: Send, E: Send>(
+        &self,
+        py: Python<'py>,
+        f: impl Fn(&[f64]) -> Result<Vec<R>, E> + Sync,
+        raise: impl Fn(usize, E) -> PyErr,
+    ) -> PyResult<Vec<R>> {
         let array: ArrayView2<'_, f64> = self.array.as_array();
-        let (num_rows, num_columns) = array.dim();
+        let num_rows = array.nrows();
         let mut results = Vec::with_capacity(num_rows);
         for start in (0..num_rows).step_by(BLOCK) {
-            let block = array.slice_axis(Axis(0), Slice::from(start..num_rows.min(start + BLOCK)));
+            let block = Slice::from(start..num_rows.min(start + BLOCK));
             // A copy, since Python may change the array while the interpreter is released.
-            let block: Vec<f64> = block.iter().copied().collect();
-            let found: Vec<Result<R, E>> =
-                py.detach(|| block.par_chunks(num_columns.max(1)).map(&f).collect());
-            for (index, result) in found.into_iter().enumerate() {
-                let row = (!self.is_single).then_some(start + index);
-                results.push(result.map_err(|e| raise(row, e))?);
-            }
+            let block: Vec<f64> = array.slice_axis(Axis(0), block).iter().copied().collect();
+            results.extend(py.detach(|| f(&block)).map_err(|e| raise(start, e))?);
             py.check_signals()?;
         }
         Ok(results)

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use bornite::circuit::check_orthonormality;
+use bornite::engine::{self, Engine, RowError};
 use bornite::file::limits::MAX_RANDOM_ENTRIES;
 use bornite::linalg::Complex64;
 use bornite::ops::{self, OperationError};
@@ -51,6 +52,8 @@ pub(crate) struct Shared {
     circuit: Held,
     /// The orthonormal circuit with the same distribution, made when the first query needs it.
     normalized: OnceLock<Result<Orthonormal, OperationError>>,
+    /// The same, packed for batches, made when the first table of rows needs it.
+    engine: OnceLock<Engine>,
 }
 
 /// A circuit that is known to be orthonormal, or is not.
@@ -79,7 +82,7 @@ impl From<bornite::Circuit> for Circuit {
 
 impl Circuit {
     fn hold(circuit: Held) -> Self {
-        Self(Arc::new(Shared { circuit, normalized: OnceLock::new() }))
+        Self(Arc::new(Shared { circuit, normalized: OnceLock::new(), engine: OnceLock::new() }))
     }
 
     fn normalized(&self) -> Result<&Orthonormal, OperationError> {
@@ -503,8 +506,21 @@ impl Circuit {
     ) -> PyResult<Bound<'py, PyAny>> {
         let rows = self.rows(x)?;
         let circuit = py.detach(|| self.normalized()).map_err(Raise::raise)?;
-        let log = |row: &[f64]| ops::log_marginal(circuit, &Query::row(circuit.variables(), row)?);
-        let numbers = rows.map(py, log, row_error)?;
+        let numbers = if rows.is_single() {
+            let log =
+                |row: &[f64]| ops::log_marginal(circuit, &Query::row(circuit.variables(), row)?);
+            rows.map(py, log, row_error)?
+        } else {
+            let engine = py.detach(|| self.0.engine.get_or_init(|| Engine::new(circuit)));
+            let log = |block: &[f64]| {
+                let block = engine::Rows::new(circuit.variables(), block)?;
+                engine.log_marginals(&block).map_err(|source| RowError::Cell { row: 0, source })
+            };
+            rows.map_blocks(py, log, |start, error| match error {
+                RowError::Cell { row, source } => row_error(Some(start + row), source),
+                error @ RowError::Shape { .. } => PyQueryError::new_err(error.to_string()),
+            })?
+        };
         numbers_to_python(py, &rows, numbers)
     }
 

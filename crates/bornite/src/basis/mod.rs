@@ -22,6 +22,7 @@ mod hermite;
 mod indicator;
 mod laguerre;
 mod legendre;
+mod moment;
 mod part;
 pub(crate) mod quadrature;
 mod scaled;

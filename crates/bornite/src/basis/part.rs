@@ -27,7 +27,7 @@ pub enum Part {
 
 impl Part {
     /// The bounds of this part within a continuous domain, or `None` where it has no length there.
-    pub(super) fn clip(&self, domain: &Domain) -> Option<(f64, f64)> {
+    pub(crate) fn clip(&self, domain: &Domain) -> Option<(f64, f64)> {
         let Part::Interval { low, high } = *self else { return None };
         let (first, last) = domain.bounds();
         // Not `f64::max`, which would hide a NaN.
@@ -42,7 +42,7 @@ impl Part {
     }
 
     /// The values 0 … v − 1 of a finite domain that lie in this part.
-    pub(super) fn values(&self, num_values: usize) -> Vec<usize> {
+    pub(crate) fn values(&self, num_values: usize) -> Vec<usize> {
         match self {
             Part::Values(values) => values.iter().copied().filter(|&x| x < num_values).collect(),
             Part::Interval { low, high } => {

@@ -97,7 +97,7 @@ impl Transformed {
     }
 
     /// T M Tᴴ.
-    fn conjugated<T: Scalar>(&self, m: &Matrix<T>) -> Matrix<T> {
+    pub(super) fn conjugated<T: Scalar>(&self, m: &Matrix<T>) -> Matrix<T> {
         let t = T::matrix_from_complex(&self.transform);
         t.times(m).times_adjoint(&t).hermitian_part()
     }
@@ -105,7 +105,7 @@ impl Transformed {
     /// ∫ w f′ f′ᴴ as a sum over the nodes of the base, or `None` where the base, being orthonormal, has none.
     ///
     /// T G Tᴴ from the Gram matrix would lose the digits of κ(T)², the sum loses those of κ(T).
-    fn weighted<T: Scalar>(
+    pub(super) fn weighted<T: Scalar>(
         &self,
         low: f64,
         high: f64,

@@ -224,4 +224,21 @@ mod tests {
         let deep = parse(&file("|u1", "(1, 1, 1, 1, 1)", "False", &[0])).unwrap();
         assert!(deep.into_table("t", "NPY").unwrap_err().to_string().contains("5 dimensions"));
     }
+
+    #[test]
+    fn an_archive_needs_a_choice() {
+        let (x, y) = (file("|u1", "(1, 2)", "False", &[1, 2]), file("|u1", "(1,)", "False", &[3]));
+        let two = zip::tests::archive(&[("x.npy", &x, true), ("y.npy", &y, false)], true);
+        let read = |bytes: &[u8], name| {
+            choose(bytes, name)
+                .and_then(|a| a.into_table("t", "NPZ").map_err(|_| FormatProblem::Magic))
+        };
+        assert_eq!(read(&two, Some("x")).unwrap().to_csv(), b"x0,x1\n1,2\n");
+        assert_eq!(read(&two, Some("y")).unwrap().to_csv(), b"x0\n3\n");
+        let message = read(&two, None).unwrap_err().to_string();
+        assert_eq!(message, "it holds the arrays 'x', 'y'; name one of them");
+        assert!(read(&two, Some("z")).unwrap_err().to_string().contains("no array 'z'"));
+        let one = zip::tests::archive(&[("y.npy", &y, false), ("notes.txt", b"", false)], false);
+        assert!(read(&one, None).is_ok());
+    }
 }

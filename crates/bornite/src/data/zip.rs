@@ -139,3 +139,96 @@ fn u32_at(bytes: &[u8], at: usize) -> Result<u32, FormatProblem> {
 fn u64_at(bytes: &[u8], at: usize) -> Result<u64, FormatProblem> {
     array(bytes, at).map(u64::from_le_bytes)
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use flate2::{Compression, write::DeflateEncoder};
+    use std::io::Write;
+
+    /// An archive of these members; sizes in 64 bits where asked.
+    pub(in crate::data) fn archive(contents: &[(&str, &[u8], bool)], wide: bool) -> Vec<u8> {
+        let (mut bytes, mut list) = (Vec::new(), Vec::new());
+        for (name, content, deflated) in contents {
+            let packed = if *deflated {
+                let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
+                encoder.write_all(content).unwrap();
+                encoder.finish().unwrap()
+            } else {
+                content.to_vec()
+            };
+            let mut crc = Crc::new();
+            crc.update(content);
+            let offset = bytes.len() as u32;
+            let method = if *deflated { 8_u16 } else { 0 };
+            let sizes = [packed.len() as u32, content.len() as u32];
+            bytes.extend(LOCAL);
+            bytes.extend([0; 22]);
+            bytes.extend((name.len() as u16).to_le_bytes());
+            bytes.extend(0_u16.to_le_bytes());
+            bytes.extend(name.bytes());
+            bytes.extend(&packed);
+            let mut extra = Vec::new();
+            if wide {
+                extra.extend([1, 0, 16, 0]);
+                extra.extend(u64::from(sizes[1]).to_le_bytes());
+                extra.extend(u64::from(sizes[0]).to_le_bytes());
+            }
+            list.extend(ENTRY);
+            list.extend([0; 6]);
+            list.extend(method.to_le_bytes());
+            list.extend([0; 4]);
+            list.extend(crc.sum().to_le_bytes());
+            list.extend((if wide { u32::MAX } else { sizes[0] }).to_le_bytes());
+            list.extend((if wide { u32::MAX } else { sizes[1] }).to_le_bytes());
+            list.extend((name.len() as u16).to_le_bytes());
+            list.extend((extra.len() as u16).to_le_bytes());
+            list.extend([0; 10]);
+            list.extend(offset.to_le_bytes());
+            list.extend(name.bytes());
+            list.extend(extra);
+        }
+        let start = bytes.len() as u32;
+        bytes.extend(&list);
+        bytes.extend(END);
+        bytes.extend([0; 6]);
+        bytes.extend((contents.len() as u16).to_le_bytes());
+        bytes.extend((list.len() as u32).to_le_bytes());
+        bytes.extend(start.to_le_bytes());
+        bytes.extend([0; 2]);
+        bytes
+    }
+
+    #[test]
+    fn members_are_unpacked() {
+        let long = [7; 5000];
+        for wide in [false, true] {
+            let bytes = archive(&[("a.npy", b"first", false), ("b.npy", &long, true)], wide);
+            let members = members(&bytes).unwrap();
+            assert_eq!(members[1].name, "b.npy");
+            assert_eq!(unpack(&bytes, &members[0]).unwrap(), b"first");
+            assert_eq!(unpack(&bytes, &members[1]).unwrap(), long);
+        }
+    }
+
+    #[test]
+    fn damage_is_found_and_never_panics() {
+        let good = archive(&[("a.npy", b"first and only", true)], true);
+        let read = |bytes: &[u8]| -> Result<Vec<u8>, FormatProblem> {
+            let members = members(bytes)?;
+            let member = members.first().ok_or(FormatProblem::Magic)?;
+            unpack(bytes, member)
+        };
+        let content = read(&good).unwrap();
+        for at in 0..good.len() {
+            let cut = read(&good[..at]);
+            assert!(cut.map_or(true, |found| found == content), "cut at {at}");
+            for change in [1, 0x80, 0xff] {
+                let mut bytes = good.clone();
+                bytes[at] ^= change;
+                // Bytes that are not looked at may change; others are found out.
+                assert!(read(&bytes).map_or(true, |found| found == content), "changed at {at}");
+            }
+        }
+    }
+}

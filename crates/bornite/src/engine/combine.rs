@@ -38,18 +38,18 @@ impl<'a, F: Real> Contraction<'a, F> {
 }
 
 /// Rows by the kinds of their two messages.
-#[derive(Default)]
-struct Groups {
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
     rows: [Vec<u32>; 9],
 }
 
 impl Groups {
-    fn new<F: Real>(a: &Message<F>, b: &Message<F>) -> Self {
-        let mut groups = Self::default();
+    fn sort<F: Real>(mut self, a: &Message<F>, b: &Message<F>) -> Self {
+        self.rows.iter_mut().for_each(Vec::clear);
         for row in 0..a.len() {
-            groups.rows[a.kind(row) as usize * 3 + b.kind(row) as usize].push(row as u32);
+            self.rows[a.kind(row) as usize * 3 + b.kind(row) as usize].push(row as u32);
         }
-        groups
+        self
     }
 
     fn each(&self) -> impl Iterator<Item = (Kind, Kind, &[u32])> {
@@ -75,10 +75,13 @@ pub(crate) fn contract<F: Real, const C: bool>(
     let len = |n| tile_len::<F>(C, n);
     let scratch = Kernels::<F, C>::mixed_scratch([k, k1, k2]).max(k * k1).max(k * k2);
     ws.grow_scratch(len(scratch.max(k1 * k1).max(k2 * k2)));
+    let groups = std::mem::take(&mut ws.groups).sort(a, b);
     let [s0, s1, s2, s3] = &mut ws.scratch;
-    for (kind_a, kind_b, rows) in Groups::new(a, b).each() {
+    for (kind_a, kind_b, rows) in groups.each() {
         if (kind_a, kind_b) == (Kind::Identity, Kind::Identity) && by.way == Way::Up {
-            rows.iter().for_each(|&row| out.set_identity(row as usize));
+            for &row in rows {
+                out.set_identity(row as usize);
+            }
             continue;
         }
         let both_pure = (kind_a, kind_b) == (Kind::Pure, Kind::Pure);
@@ -118,6 +121,7 @@ pub(crate) fn contract<F: Real, const C: bool>(
             rescale(kernels, kind, tile, rows, &mut ws.log2);
         }
     }
+    ws.groups = groups;
     out
 }
 
@@ -138,10 +142,13 @@ pub(crate) fn hadamard<F: Real, const C: bool>(
     let k = a.width;
     let mut out = ws.take(k, a.len());
     ws.grow_scratch(tile_len::<F>(C, k * k));
+    let groups = std::mem::take(&mut ws.groups).sort(a, b);
     let [s0, s1, ..] = &mut ws.scratch;
-    for (kind_a, kind_b, rows) in Groups::new(a, b).each() {
+    for (kind_a, kind_b, rows) in groups.each() {
         if (kind_a, kind_b) == (Kind::Identity, Kind::Identity) {
-            rows.iter().for_each(|&row| out.set_identity(row as usize));
+            for &row in rows {
+                out.set_identity(row as usize);
+            }
             continue;
         }
         let both_pure = (kind_a, kind_b) == (Kind::Pure, Kind::Pure);
@@ -152,7 +159,7 @@ pub(crate) fn hadamard<F: Real, const C: bool>(
             let tile = out.push_tile(C, kind, rows);
             match (kind_a, kind_b) {
                 (Kind::Pure, Kind::Pure) | (Kind::Mixed, Kind::Mixed) => {
-                    kernels.hadamard(ta, tb, tile)
+                    kernels.hadamard(ta, tb, tile);
                 }
                 (Kind::Pure, Kind::Mixed) => kernels.hadamard_pure_mixed(ta, tb, tile),
                 (Kind::Mixed, Kind::Pure) => kernels.hadamard_pure_mixed(tb, ta, tile),
@@ -165,6 +172,7 @@ pub(crate) fn hadamard<F: Real, const C: bool>(
             rescale(kernels, kind, tile, rows, &mut ws.log2);
         }
     }
+    ws.groups = groups;
     out
 }
 

@@ -1,9 +1,12 @@
 //! What the traversal is for: all prefix conditionals of given rows, and exact samples.
 
+use std::sync::Arc;
+
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
+use super::kernels::Kernels;
 use super::lanes::{Real, get};
 use super::message::{Kind, Message, Workspace};
 use super::plan::{Leaf, Plan, leaf_values};
@@ -12,6 +15,7 @@ use super::traverse::Visitor;
 use super::upward::block_len;
 use crate::basis::{Basis, Part};
 use crate::linalg::{Complex64, Matrix};
+use crate::ops::Univariate;
 
 impl<F: Real, const C: bool> Plan<F, C> {
     /// log p(xᵢ | the variables visited before i), row after row, in the order of the variables.
@@ -70,9 +74,10 @@ struct Conditionals<'a, 'b, const C: bool> {
     out: &'a mut [f64],
 }
 
-impl<F: Real, const C: bool> Visitor<F> for Conditionals<'_, '_, C> {
+impl<F: Real, const C: bool> Visitor<F, C> for Conditionals<'_, '_, C> {
     fn visit(
         &mut self,
+        _: &Kernels<F, C>,
         leaf: &Leaf<F>,
         environment: &Message<F>,
         values: &mut [f64],
@@ -132,9 +137,10 @@ struct Sampler<'a, 'b, const C: bool> {
     out: &'a mut [f64],
 }
 
-impl<F: Real, const C: bool> Visitor<F> for Sampler<'_, '_, C> {
+impl<F: Real, const C: bool> Visitor<F, C> for Sampler<'_, '_, C> {
     fn visit(
         &mut self,
+        kernels: &Kernels<F, C>,
         leaf: &Leaf<F>,
         environment: &Message<F>,
         values: &mut [f64],
@@ -151,13 +157,17 @@ impl<F: Real, const C: bool> Visitor<F> for Sampler<'_, '_, C> {
             }
         }
         if leaf.columns.is_some() {
-            self.sample_finite(leaf, environment, &unknown, &draws, values, ws);
+            leaf.probabilities(kernels, environment, &unknown, ws, |row, p| {
+                let row = row as usize;
+                let part = self.evidence.part(self.first + row, variable);
+                values[row] = draw_finite(p, part, draws[row]) as f64;
+            });
         } else {
             for &row in &unknown {
                 let row = row as usize;
                 let e = leaf.row_environment::<C>(environment, row);
                 let part = self.evidence.part(self.first + row, variable);
-                values[row] = inverse_cdf(&leaf.basis, &e, part, draws[row]);
+                values[row] = draw_continuous(&leaf.basis, &e, part, draws[row]);
             }
         }
         for (row, &value) in values.iter().enumerate() {
@@ -166,48 +176,17 @@ impl<F: Real, const C: bool> Visitor<F> for Sampler<'_, '_, C> {
     }
 }
 
-impl<const C: bool> Sampler<'_, '_, C> {
-    fn sample_finite<F: Real>(
-        &self,
-        leaf: &Leaf<F>,
-        environment: &Message<F>,
-        unknown: &[u32],
-        draws: &[f64],
-        values: &mut [f64],
-        ws: &mut Workspace<F>,
-    ) {
-        let count = leaf.basis.natural_domain().num_values().unwrap_or(0);
-        let len = super::lanes::tile_len::<F>(C, leaf.width() * leaf.width());
-        ws.grow_scratch(len.max(count * F::LANES));
-        let [s0, s1, ..] = &mut ws.scratch;
-        for kind in [Kind::Identity, Kind::Pure, Kind::Mixed] {
-            let rows: Vec<u32> =
-                unknown.iter().copied().filter(|&r| environment.kind(r as usize) == kind).collect();
-            for rows in rows.chunks(F::LANES) {
-                let tile = environment.tile(C, kind, rows, s0);
-                let probabilities = &mut s1[..count * F::LANES];
-                leaf.probabilities::<C>(kind, tile, probabilities);
-                for (lane, &row) in rows.iter().enumerate() {
-                    let part = self.evidence.part(self.first + row as usize, leaf.variable.index());
-                    let p = |x: usize| probabilities[x * F::LANES + lane].to_f64();
-                    values[row as usize] = draw_finite(count, p, part, draws[row as usize]) as f64;
-                }
-            }
-        }
-    }
-}
-
 /// The value at which the cumulative probability passes `u` of its total.
-fn draw_finite(count: usize, p: impl Fn(usize) -> f64, part: Option<&Part>, u: f64) -> usize {
+fn draw_finite(p: &[f64], part: Option<&Part>, u: f64) -> usize {
     let candidates: Vec<usize> = match part {
         Some(Part::Values(values)) => values.clone(),
-        _ => (0..count).collect(),
+        _ => (0..p.len()).collect(),
     };
-    let total: f64 = candidates.iter().map(|&x| p(x)).sum();
+    let total: f64 = candidates.iter().map(|&x| p[x]).sum();
     let mut rest = u * total;
     let mut last = candidates.first().copied().unwrap_or(0);
     for &x in &candidates {
-        let probability = p(x);
+        let probability = p[x];
         if probability > 0.0 {
             last = x;
             if rest < probability {
@@ -219,59 +198,12 @@ fn draw_finite(count: usize, p: impl Fn(usize) -> f64, part: Option<&Part>, u: f
     last
 }
 
-/// The x at which ∫ up to x of Σ E[k,l] fₖ fₗ* passes `u` of its total over the part, to 10⁻¹² in probability.
-fn inverse_cdf(basis: &Basis, e: &Matrix<Complex64>, part: Option<&Part>, u: f64) -> f64 {
-    let (mut low, mut high) = basis.natural_domain().bounds();
-    if let Some(Part::Interval { low: a, high: b }) = part {
-        (low, high) = (low.max(*a), high.min(*b));
+/// The quantile of level `u` of the density ∝ Σ E[k,l] fₖ fₗ*, in a part of the domain.
+fn draw_continuous(basis: &Arc<Basis>, e: &Matrix<Complex64>, part: Option<&Part>, u: f64) -> f64 {
+    let all = Univariate::continuous(basis.natural_domain(), basis, e);
+    let within = part.and_then(|part| all.within(part).ok());
+    match within.unwrap_or(all).quantile(u) {
+        Ok(x) => x,
+        Err(error) => unreachable!("a draw is a level between 0 and 1: {error}"),
     }
-    let mass = |from: f64, to: f64| -> f64 {
-        let gram: Matrix<Complex64> = basis.gram_over(&Part::Interval { low: from, high: to });
-        e.data().iter().zip(gram.data()).map(|(e, g)| (e * g).re).sum()
-    };
-    let total = mass(low, high);
-    let target = u * total;
-    let start = low;
-    // A finite bracket, doubling outwards from the middle of the domain.
-    if low.is_infinite() {
-        let mut step = -1.0;
-        while mass(start, step) > target && step > -1e300 {
-            step *= 2.0;
-        }
-        low = step.max(-1e300);
-    }
-    if high.is_infinite() {
-        let mut step = 1.0;
-        while mass(start, low.max(0.0) + step) < target && step < 1e300 {
-            step *= 2.0;
-        }
-        high = low.max(0.0) + step;
-    }
-    let tolerance = 1e-13 * total;
-    let mut x = f64::midpoint(low, high);
-    for _ in 0..200 {
-        let error = mass(start, x) - target;
-        if error.abs() <= tolerance {
-            break;
-        }
-        if error > 0.0 {
-            high = x;
-        } else {
-            low = x;
-        }
-        let mut f = vec![Complex64::ZERO; basis.width()];
-        basis.evaluate(x, &mut f);
-        let slope: f64 = e
-            .times_vector(&f.iter().map(Complex64::conj).collect::<Vec<_>>())
-            .iter()
-            .zip(&f)
-            .map(|(a, b)| (a * b).re)
-            .sum();
-        let newton = x - error / slope;
-        x = if newton > low && newton < high { newton } else { f64::midpoint(low, high) };
-        if high - low <= f64::EPSILON * low.abs().max(high.abs()) {
-            break;
-        }
-    }
-    x
 }

@@ -6,6 +6,7 @@ use super::lanes::{Real, get, planes, tile_len};
 use super::message::{Kind, Message, Workspace, rescale};
 use super::plan::Leaf;
 use super::rows::Rows;
+use super::weight::{PackedWeight, Uses};
 use crate::basis::Part;
 use crate::linalg::{Complex64, Matrix};
 
@@ -80,7 +81,9 @@ impl<F: Real> Leaf<F> {
                     lanes[lane] = number;
                 }
             }
-            rescale(kernels, Kind::Pure, tile, rows, &mut ws.log2);
+            if self.needs_rescale {
+                rescale(kernels, Kind::Pure, tile, rows, &mut ws.log2);
+            }
             return;
         }
         let len = tile_len::<F>(C, functions);
@@ -133,71 +136,134 @@ impl<F: Real> Leaf<F> {
         }
     }
 
-    /// p(x) ∝ Σ E[k,l] ℓₖ(x) ℓₗ(x)* for every value of a finite domain, for the rows of one kind, in lanes:
-    /// `[value][LANES]`.
-    pub(crate) fn probabilities<const C: bool>(&self, kind: Kind, tile: &[F], out: &mut [F]) {
+    /// p(x) ∝ Σ E[k,l] ℓₖ(x) ℓₗ(x)* of every value x of a finite domain, for each of the rows: calls `each` with the row
+    /// and its probabilities, which need not sum to 1.
+    pub(crate) fn probabilities<const C: bool>(
+        &self,
+        kernels: &Kernels<F, C>,
+        environment: &Message<F>,
+        rows: &[u32],
+        ws: &mut Workspace<F>,
+        mut each: impl FnMut(u32, &[f64]),
+    ) {
         let Some(columns) = &self.columns else { unreachable!("a finite domain has columns") };
         let width = self.width();
-        let len = width * planes(C);
-        for (p, column) in out.chunks_exact_mut(F::LANES).zip(columns.chunks_exact(len)) {
-            match kind {
-                Kind::Identity => {
-                    let norm: f64 = column.iter().map(|x| x.to_f64() * x.to_f64()).sum();
-                    p.fill(F::from_f64(norm));
+        let count = columns.len() / (width * planes(C));
+        let of_kind = |kind: Kind| -> Vec<u32> {
+            rows.iter().copied().filter(|&r| environment.kind(r as usize) == kind).collect()
+        };
+        let mut p = vec![0.0; count];
+        let norm = |x: &[F]| x.iter().map(|x| x.to_f64() * x.to_f64()).sum::<f64>();
+        for row in of_kind(Kind::Identity) {
+            for (p, column) in p.iter_mut().zip(columns.chunks_exact(width * planes(C))) {
+                *p = norm(column);
+            }
+            each(row, &p);
+        }
+        ws.grow_scratch(tile_len::<F>(C, (width * width).max(count)));
+        let [s0, s1, s2, ..] = &mut ws.scratch;
+        for rows in of_kind(Kind::Pure).chunks(F::LANES) {
+            let amplitudes = &mut s1[..tile_len::<F>(C, count)];
+            kernels.sum(
+                self.amplitude_weight::<C>(),
+                environment.tile(C, Kind::Pure, rows, s0),
+                amplitudes,
+            );
+            for (lane, &row) in rows.iter().enumerate() {
+                for (x, p) in p.iter_mut().enumerate() {
+                    *p = get(C, amplitudes, x, lane).norm_sqr();
                 }
-                Kind::Pure => pure_form::<F, C>(column, tile, p),
-                Kind::Mixed => mixed_form::<F, C>(column, tile, p),
+                each(row, &p);
+            }
+        }
+        let mixed = of_kind(Kind::Mixed);
+        if mixed.is_empty() {
+            return;
+        }
+        let real = Kernels::<F, false>::new(kernels.simd());
+        let forms = self.quadratic_forms::<C>();
+        let numbers = forms.shape()[1];
+        for rows in mixed.chunks(F::LANES) {
+            let triangle = &mut s1[..tile_len::<F>(false, numbers)];
+            upper_triangle::<F, C>(width, environment.tile(C, Kind::Mixed, rows, s0), triangle);
+            let values = &mut s2[..tile_len::<F>(false, count)];
+            real.sum(&forms, triangle, values);
+            for (lane, &row) in rows.iter().enumerate() {
+                for (p, lanes) in p.iter_mut().zip(values.chunks_exact(F::LANES)) {
+                    *p = lanes[lane].to_f64().max(0.0);
+                }
+                each(row, &p);
             }
         }
     }
-}
 
-/// |Σ a[k] w[k]|² per lane.
-fn pure_form<F: Real, const C: bool>(w: &[F], a: &[F], p: &mut [F]) {
-    let step = planes(C);
-    let mut re = [0.0_f64; 32];
-    let mut im = [0.0_f64; 32];
-    for (k, w) in w.chunks_exact(step).enumerate() {
-        let a = &a[k * step * F::LANES..(k + 1) * step * F::LANES];
-        for lane in 0..F::LANES {
-            let (wr, ar) = (w[0].to_f64(), a[lane].to_f64());
+    /// The outputs at every value as the rows of a weight.
+    fn amplitude_weight<const C: bool>(&self) -> &PackedWeight<F> {
+        self.amplitudes.get_or_init(|| {
+            let w = self.column_matrix::<C>();
             if C {
-                let (wi, ai) = (w[1].to_f64(), a[F::LANES + lane].to_f64());
-                re[lane] += wr * ar - wi * ai;
-                im[lane] += wr * ai + wi * ar;
+                PackedWeight::plain(&w, Uses::PURE)
             } else {
-                re[lane] += wr * ar;
+                PackedWeight::plain(&w.map(|z| z.re), Uses::PURE)
             }
-        }
+        })
     }
-    for lane in 0..F::LANES {
-        p[lane] = F::from_f64(re[lane] * re[lane] + im[lane] * im[lane]);
-    }
-}
 
-/// Σ E[k,l] w[k] w[l]* per lane, E Hermitian: the diagonal and twice the real part of the rest.
-fn mixed_form<F: Real, const C: bool>(w: &[F], e: &[F], p: &mut [F]) {
-    let step = planes(C);
-    let k = w.len() / step;
-    let part = |n: usize| (w[n * step].to_f64(), if C { w[n * step + 1].to_f64() } else { 0.0 });
-    let mut sum = [0.0_f64; 32];
-    for i in 0..k {
-        let (ar, ai) = part(i);
-        for j in i..k {
-            let (br, bi) = part(j);
-            let twice = if i == j { 1.0 } else { 2.0 };
-            // w[i] conj(w[j])
-            let (qr, qi) = (twice * (ar * br + ai * bi), twice * (ai * br - ar * bi));
-            let at = (i * k + j) * step * F::LANES;
-            for lane in 0..F::LANES {
-                sum[lane] += qr * e[at + lane].to_f64();
-                if C {
-                    sum[lane] -= qi * e[at + F::LANES + lane].to_f64();
+    /// For every value the real coefficients of Σ E[k,l] ℓₖ ℓₗ* in the upper triangle of E, as a weight.
+    ///
+    /// It is made anew for each block of rows: kept for all leaves, it would outweigh the circuit.
+    fn quadratic_forms<const C: bool>(&self) -> PackedWeight<F> {
+        let w = self.column_matrix::<C>();
+        let (count, width) = (w.rows(), w.cols());
+        let numbers = triangle_numbers(width, C);
+        let mut forms = Vec::with_capacity(count * numbers);
+        for x in 0..count {
+            let w = w.row(x);
+            for i in 0..width {
+                forms.push(w[i].norm_sqr());
+                for j in i + 1..width {
+                    let q = w[i] * w[j].conj() * 2.0;
+                    forms.push(q.re);
+                    if C {
+                        forms.push(-q.im);
+                    }
                 }
             }
         }
+        PackedWeight::plain(&Matrix::new(count, numbers, forms), Uses::PURE)
     }
-    for lane in 0..F::LANES {
-        p[lane] = F::from_f64(sum[lane].max(0.0));
+
+    /// The outputs at every value, one value a row.
+    fn column_matrix<const C: bool>(&self) -> Matrix<Complex64> {
+        let Some(columns) = &self.columns else { unreachable!("a finite domain has columns") };
+        let width = self.width();
+        let number = |n: usize| {
+            let part = |p: usize| columns[n * planes(C) + p].to_f64();
+            Complex64::new(part(0), if C { part(1) } else { 0.0 })
+        };
+        let count = columns.len() / (width * planes(C));
+        Matrix::from_fn(count, width, |x, k| number(x * width + k))
+    }
+}
+
+/// How many real numbers the upper triangle of a Hermitian matrix holds.
+fn triangle_numbers(width: usize, complex: bool) -> usize {
+    if complex { width * width } else { width * (width + 1) / 2 }
+}
+
+/// The upper triangle of a Hermitian matrix, the real diagonal first in each row, as a real tile.
+fn upper_triangle<F: Real, const C: bool>(width: usize, e: &[F], out: &mut [F]) {
+    let mut targets = out.chunks_exact_mut(F::LANES);
+    let step = planes(C) * F::LANES;
+    for i in 0..width {
+        for j in i..width {
+            let number = &e[(i * width + j) * step..(i * width + j + 1) * step];
+            let parts = if i == j { 1 } else { planes(C) };
+            for part in number.chunks_exact(F::LANES).take(parts) {
+                if let Some(target) = targets.next() {
+                    target.copy_from_slice(part);
+                }
+            }
+        }
     }
 }

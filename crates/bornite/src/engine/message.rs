@@ -1,6 +1,7 @@
 //! Messages of a block of rows: each row's is Identity, Pure or Mixed, and rows of one kind lie together in tiles.
 
 use super::Buffer;
+use super::combine::Groups;
 use super::kernels::Kernels;
 use super::lanes::{Real, planes, tile_len};
 
@@ -158,6 +159,7 @@ impl<F: Real> Message<F> {
 pub(crate) struct Workspace<F> {
     free: Vec<Message<F>>,
     pub(crate) scratch: [Buffer<F>; 4],
+    pub(crate) groups: Groups,
     /// log₂ of what has been divided out of each row's p.
     pub(crate) log2: Vec<i64>,
 }
@@ -165,7 +167,7 @@ pub(crate) struct Workspace<F> {
 impl<F: Real> Default for Workspace<F> {
     fn default() -> Self {
         let scratch = std::array::from_fn(|_| Buffer::zeros(0));
-        Self { free: Vec::new(), scratch, log2: Vec::new() }
+        Self { free: Vec::new(), scratch, groups: Groups::default(), log2: Vec::new() }
     }
 }
 

@@ -56,6 +56,10 @@ pub(crate) struct Leaf<F> {
     pub(crate) packed: Option<PackedWeight<F>>,
     /// For a finite domain the K outputs at every value: `[value][K][planes]`.
     pub(crate) columns: Option<Vec<F>>,
+    /// The same as a weight, made when samples are first drawn.
+    pub(crate) amplitudes: OnceLock<PackedWeight<F>>,
+    /// Whether a column may be so large or small that products of two are out of range.
+    pub(crate) needs_rescale: bool,
     /// Whether this is the whole circuit, whose weight is of unit norm and not semi-unitary.
     pub(crate) is_output: bool,
 }
@@ -116,8 +120,14 @@ impl<F: Real> NodeWeight<F> {
     }
 }
 
+/// M Mᴴ in a fixed order of operations, so that its bits depend on no CPU.
 fn gram<T: Scalar, F: Real>(m: &Matrix<T>) -> Vec<F> {
-    numbers(m.times_adjoint(m).hermitian_part().data(), T::IS_COMPLEX)
+    let dot = |i: usize, j: usize| {
+        let pairs = m.row(i).iter().zip(m.row(j));
+        pairs.fold(T::ZERO, |sum, (&a, &b)| sum + a * b.conjugate())
+    };
+    let gram = Matrix::from_fn(m.rows(), m.rows(), dot);
+    numbers(gram.hermitian_part().data(), T::IS_COMPLEX)
 }
 
 fn numbers<T: Scalar, F: Real>(values: &[T], complex: bool) -> Vec<F> {
@@ -275,8 +285,20 @@ impl<F: Real, const C: bool> Plan<F, C> {
             (Some(w), None) => Some(PackedWeight::plain(&w.map(|z| z.re), Uses::PURE)),
             _ => None,
         };
-        let is_output = false;
-        let leaf = Leaf { variable, basis: basis.clone(), weight, packed, columns, is_output };
+        let needs_rescale = columns
+            .as_ref()
+            .is_some_and(|c| c.chunks_exact(width * planes(C)).any(|c| !is_moderate(c)));
+        let (is_output, amplitudes) = (false, OnceLock::new());
+        let leaf = Leaf {
+            variable,
+            basis: basis.clone(),
+            weight,
+            packed,
+            columns,
+            amplitudes,
+            needs_rescale,
+            is_output,
+        };
         self.push(width, StepKind::Leaf(leaf))
     }
 
@@ -284,6 +306,12 @@ impl<F: Real, const C: bool> Plan<F, C> {
     pub(crate) fn root(&self) -> usize {
         self.steps.len() - 1
     }
+}
+
+/// Whether the largest number is zero or within 2^±30, so that products of two keep their digits in any precision.
+fn is_moderate<F: Real>(column: &[F]) -> bool {
+    let max = column.iter().fold(0.0_f64, |max, x| max.max(x.to_f64().abs()));
+    max == 0.0 || (2_f64.powi(-30)..2_f64.powi(30)).contains(&max)
 }
 
 /// W f(x).

@@ -6,16 +6,18 @@
 //! permuted.
 
 use super::combine::{Contraction, Way, contract, hadamard};
+use super::kernels::Kernels;
 use super::lanes::Real;
 use super::message::{Kind, Message, Workspace};
 use super::plan::{Leaf, Plan, StepKind};
 use super::rows::Rows;
 
 /// What is done at each variable.
-pub(crate) trait Visitor<F: Real> {
+pub(crate) trait Visitor<F: Real, const C: bool> {
     /// Gives every row's value of the leaf's variable, from its environment; writes them to `values`.
     fn visit(
         &mut self,
+        kernels: &Kernels<F, C>,
         leaf: &Leaf<F>,
         environment: &Message<F>,
         values: &mut [f64],
@@ -64,7 +66,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
         &self,
         evidence: Option<&Rows<'_>>,
         (first, count): (usize, usize),
-        visitor: &mut impl Visitor<F>,
+        visitor: &mut impl Visitor<F, C>,
         ws: &mut Workspace<F>,
     ) {
         let mut state = State {
@@ -135,7 +137,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
         needed: bool,
         state: &mut State<F>,
         tasks: &mut Vec<(Task, bool)>,
-        visitor: &mut impl Visitor<F>,
+        visitor: &mut impl Visitor<F, C>,
         ws: &mut Workspace<F>,
     ) {
         match &self.steps[step].kind {
@@ -144,7 +146,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
                     unreachable!("a step is entered with its environment")
                 };
                 let mut values = vec![f64::NAN; environment.len()];
-                visitor.visit(leaf, &environment, &mut values, ws);
+                visitor.visit(&self.kernels, leaf, &environment, &mut values, ws);
                 if needed {
                     let mut message = ws.take(leaf.width(), values.len());
                     let rows: Vec<u32> = (0..values.len() as u32).collect();
@@ -200,17 +202,13 @@ impl<F: Real, const C: bool> Plan<F, C> {
     ) {
         let environment = take(&mut state.environments[step]);
         let other = inputs[1 - side];
-        let unknown = match &state.messages[other] {
-            Some(_) => None,
-            None => {
-                let mut message = ws.take(self.steps[other].width, environment.len());
-                message.fill_identity();
-                Some(message)
-            }
-        };
-        let message = match (&state.messages[other], &unknown) {
-            (Some(message), _) | (None, Some(message)) => message,
-            (None, None) => unreachable!("one of the two is there"),
+        let unknown = state.messages[other].is_none().then(|| {
+            let mut message = ws.take(self.steps[other].width, environment.len());
+            message.fill_identity();
+            message
+        });
+        let Some(message) = state.messages[other].as_ref().or(unknown.as_ref()) else {
+            unreachable!("one of the two is there")
         };
         let below = match &self.steps[step].kind {
             StepKind::Kronecker { weight, .. } => {

@@ -44,7 +44,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
         let Some(root) = messages[self.root()].take() else {
             unreachable!("the root is the last step")
         };
-        self.close(&root, out, &ws.log2);
+        Self::close(&root, out, &ws.log2);
         ws.give(root);
     }
 
@@ -104,7 +104,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
     }
 
     /// log of the trace of each row's message at the output.
-    fn close(&self, root: &Message<F>, out: &mut [f64], log2: &[i64]) {
+    fn close(root: &Message<F>, out: &mut [f64], log2: &[i64]) {
         for row in 0..root.len() {
             let (tile, lane) = root.place(C, row);
             let width = root.width;

@@ -245,7 +245,7 @@ fn input_form(basis: &Basis, evidence: &Evidence) -> Form {
 }
 
 /// The layers whose messages a layer's own is made of: those below a fused Kronecker layer for the sum above it.
-fn received(circuit: &Circuit, id: LayerId) -> &[LayerId] {
+pub(super) fn received(circuit: &Circuit, id: LayerId) -> &[LayerId] {
     match circuit.layer(id) {
         Layer::Sum { input, .. } => circuit.sum_factors(input),
         layer => layer.inputs(),
@@ -282,7 +282,7 @@ fn layer_message<T: Scalar>(
     }
 }
 
-fn input_message<T: Scalar>(basis: &Basis, evidence: &Evidence) -> Message<T> {
+pub(super) fn input_message<T: Scalar>(basis: &Basis, evidence: &Evidence) -> Message<T> {
     // A squared circuit is integrated as it stands: ∫ f ⊗ f* over the unknown.
     if let Basis::Squared(base) = basis {
         let gram = match evidence {

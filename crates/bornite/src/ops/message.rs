@@ -63,7 +63,7 @@ impl<T: Scalar> Message<T> {
     }
 
     /// As a matrix of this width.
-    fn to_matrix(&self, width: usize) -> Scaled<Matrix<T>> {
+    pub(crate) fn to_matrix(&self, width: usize) -> Scaled<Matrix<T>> {
         match self {
             Message::Identity => Scaled { value: Matrix::identity(width), exponent: 0 },
             Message::Pure(v) => {
@@ -80,8 +80,13 @@ impl<T: Scalar> Message<T> {
 
     /// log of the trace of what the message stands for; −∞ for zero.
     pub(crate) fn log_trace(&self, width: usize) -> f64 {
-        let trace = (0..width).map(|i| self.diagonal_entry(i)).sum::<f64>().max(0.0);
-        trace.ln() + self.exponent() as f64 * std::f64::consts::LN_2
+        self.trace(width).log()
+    }
+
+    /// The trace of what the message stands for, of either sign.
+    pub(crate) fn trace(&self, width: usize) -> Scaled<f64> {
+        let value = (0..width).map(|i| self.diagonal_entry(i)).sum();
+        Scaled { value, exponent: self.exponent() }
     }
 }
 
@@ -97,6 +102,48 @@ pub(crate) fn contract<T: Scalar>(
     factors: &[(&Message<T>, usize)],
     count: &mut Count,
 ) -> Message<T> {
+    match halves(w, factors, count) {
+        Halves::Vector(v) => Message::pure(v.value, v.exponent),
+        Halves::Matrices { t, b, exponent } => {
+            *count += t.rows() as Count * t.cols() as Count * t.rows() as Count;
+            Message::mixed(t.times_adjoint(&b).hermitian_part(), exponent)
+        }
+    }
+}
+
+/// The diagonal alone of what [`contract`] gives: for a W of very many rows.
+pub(crate) fn contract_diagonal<T: Scalar>(
+    w: &Matrix<T>,
+    factors: &[(&Message<T>, usize)],
+    count: &mut Count,
+) -> Scaled<Vec<f64>> {
+    let (mut value, exponent): (Vec<f64>, i64) = match halves(w, factors, count) {
+        Halves::Vector(mut v) => {
+            let exponent = v.exponent + rescale(&mut v.value);
+            (v.value.iter().map(|x| x.abs2()).collect(), 2 * exponent)
+        }
+        Halves::Matrices { t, b, exponent } => {
+            *count += t.data().len() as Count;
+            let dot = |(t, b): (&T, &T)| (*t * b.conjugate()).to_complex().re;
+            let row = |i: usize| t.row(i).iter().zip(b.row(i)).map(dot).sum();
+            ((0..t.rows()).map(row).collect(), exponent)
+        }
+    };
+    let exponent = exponent + rescale(&mut value);
+    Scaled { value, exponent }
+}
+
+/// What a contraction leaves to multiply: a vector v for v vᴴ, or T and B for T Bᴴ.
+enum Halves<T> {
+    Vector(Scaled<Vec<T>>),
+    Matrices { t: Matrix<T>, b: Matrix<T>, exponent: i64 },
+}
+
+fn halves<T: Scalar>(
+    w: &Matrix<T>,
+    factors: &[(&Message<T>, usize)],
+    count: &mut Count,
+) -> Halves<T> {
     let mut b = w.data().to_vec();
     let mut exponent = tame(&mut b);
     let mut dims: Vec<usize> =
@@ -118,7 +165,7 @@ pub(crate) fn contract<T: Scalar>(
         }
     }
     if dims.len() == 1 {
-        return Message::pure(b, exponent);
+        return Halves::Vector(Scaled { value: b, exponent });
     }
     exponent *= 2;
     let mut t = b.clone();
@@ -132,8 +179,7 @@ pub(crate) fn contract<T: Scalar>(
     }
     let rest: usize = dims[1..].iter().product();
     let (t, b) = (Matrix::new(dims[0], rest, t), Matrix::new(dims[0], rest, b));
-    *count += dims[0] as Count * rest as Count * dims[0] as Count;
-    Message::mixed(t.times_adjoint(&b).hermitian_part(), exponent)
+    Halves::Matrices { t, b, exponent }
 }
 
 /// Σᵢ b[…, i, …] v[i] over mode `mode`.

@@ -1,24 +1,38 @@
 //! The operations on circuits, one algorithm a file.
 //!
 //! Which one? [`orthonormalize`] once, then [`marginalize`] for every query. [`evaluate`] and [`log_partition`] work on
-//! any circuit. [`square`] is the literal construction of the paper's appendix: a baseline to compare with and to test
+//! any circuit. [`Environments`] hold every layer's view of the rest: all marginals, means and covariances of an
+//! orthonormal circuit at once, given evidence or nothing, and cheap marginals of a few variables. [`expectation`]
+//! averages products of functions, [`overlap`] compares two circuits, [`truncate`] shrinks one. [`square`] is the literal construction of the paper's appendix: a baseline to compare with and to test
 //! against, not a tool for work.
 
+mod covariance;
+mod environment;
 mod evaluate;
+mod expectation;
 mod marginalize;
 mod message;
 mod orthonormalize;
+mod overlap;
 mod partition;
+mod pass;
 mod scaled;
 mod square;
+mod truncate;
+mod univariate;
 
+pub use environment::{Environments, RegionMarginal};
 pub use evaluate::{Amplitude, evaluate};
+pub use expectation::{Factor, expectation};
 pub use marginalize::{
     LayerCounts, Marginal, MultiplyAdds, dependences, log_marginal, marginalize,
 };
 pub use orthonormalize::{Orthonormalized, face_splitting, orthonormalize};
+pub use overlap::{Overlap, overlap};
 pub use partition::{log_partition, log_unnormalized_marginal};
 pub use square::{Squared, square};
+pub use truncate::{Budget, Truncated, WidthChange, truncate};
+pub use univariate::Univariate;
 
 use crate::circuit::LayerId;
 
@@ -70,4 +84,93 @@ pub enum OperationError {
         /// The layer.
         layer: LayerId,
     },
+    /// Evidence that cannot be, so that nothing can be said given it.
+    #[error("the evidence has probability 0, so nothing can be computed given it")]
+    ImpossibleEvidence,
+    /// A query about a variable that is already part of the evidence.
+    #[error(
+        "variable '{variable}' is part of the evidence already; ask about the others, or put both into one query"
+    )]
+    AlreadyKnown {
+        /// The variable.
+        variable: String,
+    },
+    /// A probability that is none.
+    #[error("{level} is no probability; give a number from 0 to 1")]
+    Level {
+        /// What was given.
+        level: f64,
+    },
+    /// A table of values of a variable that has not finitely many.
+    #[error(
+        "variable '{variable}' is not finite: there is no table of its values; ask for parts of its domain"
+    )]
+    NotFinite {
+        /// The variable.
+        variable: String,
+    },
+    /// Two factors for one variable.
+    #[error("variable '{variable}' has two factors; multiply them into one")]
+    RepeatedFactor {
+        /// The variable.
+        variable: String,
+    },
+    /// A power of a continuous variable whose integrals are not known.
+    #[error("variable '{variable}': there is no moment of power {power}; give 0, 1 or 2")]
+    FactorPower {
+        /// The variable.
+        variable: String,
+        /// The power.
+        power: u32,
+    },
+    /// A factor that does not have one entry per value, or one row and column per function.
+    #[error("variable '{variable}': its factor is {rows}x{cols}; give {expected}x{expected_cols}")]
+    FactorShape {
+        /// The variable.
+        variable: String,
+        /// The rows of the factor.
+        rows: usize,
+        /// The columns of the factor.
+        cols: usize,
+        /// The rows that it needs.
+        expected: usize,
+        /// The columns that it needs.
+        expected_cols: usize,
+    },
+    /// A matrix that is not Hermitian, or a function with a value that is not finite.
+    #[error(
+        "variable '{variable}': its factor is not Hermitian or not finite; give A with A = Aᴴ, or finite values"
+    )]
+    FactorEntries {
+        /// The variable.
+        variable: String,
+    },
+    /// A factor given by its matrix, for a variable of which something is known.
+    #[error(
+        "variable '{variable}': a factor given by its matrix says nothing of single values, so the variable must be unknown"
+    )]
+    FactorEvidence {
+        /// The variable.
+        variable: String,
+    },
+    /// Two circuits over other variables.
+    #[error("the two circuits are over other variables: number {variable} differs")]
+    VariablesDiffer {
+        /// The first variable that differs, by position.
+        variable: usize,
+    },
+    /// Two circuits that split their variables in other ways, or have other input functions.
+    #[error(
+        "layer {layer} of the first circuit and layer {other} of the second do not match: \
+             they need the same region tree and the same input functions"
+    )]
+    StructuresDiffer {
+        /// The layer of the first circuit.
+        layer: LayerId,
+        /// The layer of the second circuit.
+        other: LayerId,
+    },
+    /// A budget that leaves nothing, or is no number.
+    #[error("the budget is no error from 0 to 1 and no width of at least 1")]
+    InvalidBudget,
 }

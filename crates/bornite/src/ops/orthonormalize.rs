@@ -45,29 +45,29 @@ pub fn face_splitting<T: Scalar>(a: &Matrix<T>, b: &Matrix<T>) -> Matrix<T> {
 }
 
 /// ℓ = (⊗ Rₙ) ℓ′ · 2^exponent. `None` stands for an identity of this width.
-struct Carried<T> {
-    layer: LayerId,
-    factors: Vec<(Option<Matrix<T>>, usize)>,
-    exponent: i64,
+pub(super) struct Carried<T> {
+    pub(super) layer: LayerId,
+    pub(super) factors: Vec<(Option<Matrix<T>>, usize)>,
+    pub(super) exponent: i64,
 }
 
 impl<T: Scalar> Carried<T> {
-    fn is_identity(&self) -> bool {
+    pub(super) fn is_identity(&self) -> bool {
         self.factors.iter().all(|f| f.0.is_none())
     }
 
     /// The number of rows of R: the width of ℓ.
-    fn rows(&self) -> usize {
+    pub(super) fn rows(&self) -> usize {
         self.factors.iter().map(|(r, width)| r.as_ref().map_or(*width, Matrix::rows)).product()
     }
 
     /// The number of columns of R: the width of ℓ′.
-    fn cols(&self) -> usize {
+    pub(super) fn cols(&self) -> usize {
         self.factors.iter().map(|(_, width)| width).product()
     }
 
     /// R in one piece, with the exponent.
-    fn to_matrix(&self) -> Scaled<Matrix<T>> {
+    pub(super) fn to_matrix(&self) -> Scaled<Matrix<T>> {
         let mut product = Scaled { value: Matrix::identity(1), exponent: self.exponent };
         for (r, width) in &self.factors {
             product.value = match r {
@@ -80,7 +80,7 @@ impl<T: Scalar> Carried<T> {
     }
 
     /// W R, one factor at a time, with the exponent.
-    fn apply_to(&self, w: &Matrix<T>) -> Scaled<Matrix<T>> {
+    pub(super) fn apply_to(&self, w: &Matrix<T>) -> Scaled<Matrix<T>> {
         let mut count: Count = 0;
         let mut dims = vec![w.rows()];
         dims.extend(self.factors.iter().map(|(r, width)| r.as_ref().map_or(*width, Matrix::rows)));
@@ -144,7 +144,10 @@ fn run<T: Scalar>(circuit: &Circuit) -> Result<Orthonormalized, OperationError> 
     finish(circuit, builder, carried)
 }
 
-fn kronecker<T: Scalar>(builder: &mut CircuitBuilder, inputs: Vec<Carried<T>>) -> Carried<T> {
+pub(super) fn kronecker<T: Scalar>(
+    builder: &mut CircuitBuilder,
+    inputs: Vec<Carried<T>>,
+) -> Carried<T> {
     let layers: Vec<LayerId> = inputs.iter().map(|c| c.layer).collect();
     let exponent = inputs.iter().map(|c| c.exponent).sum();
     let factors = inputs.into_iter().flat_map(|c| c.factors).collect();
@@ -153,7 +156,7 @@ fn kronecker<T: Scalar>(builder: &mut CircuitBuilder, inputs: Vec<Carried<T>>) -
 
 /// (R₁ ℓ₁′) ⊙ (R₂ ℓ₂′) = (R₁ • R₂)(ℓ₁′ ⊗ ℓ₂′), two inputs at a time: between them a sum layer brings the width back
 /// to that of the product.
-fn hadamard<T: Scalar>(
+pub(super) fn hadamard<T: Scalar>(
     builder: &mut CircuitBuilder,
     id: LayerId,
     inputs: Vec<Carried<T>>,
@@ -222,7 +225,7 @@ fn is_semi_unitary<T: Scalar>(w: &Matrix<T>) -> bool {
 }
 
 /// The output keeps its width: its weight is V / ‖V‖, and Z = ‖V‖².
-fn finish<T: Scalar>(
+pub(super) fn finish<T: Scalar>(
     circuit: &Circuit,
     mut builder: CircuitBuilder,
     mut carried: Vec<Option<Carried<T>>>,

@@ -9,6 +9,18 @@ pub(crate) struct Scaled<V> {
     pub(crate) exponent: i64,
 }
 
+impl Scaled<f64> {
+    /// This number over another, of which only the ratio must be in the range of `f64`.
+    pub(crate) fn over(&self, other: &Self) -> f64 {
+        ldexp(self.value / other.value, self.exponent - other.exponent)
+    }
+
+    /// log of the number; −∞ where it is not positive.
+    pub(crate) fn log(&self) -> f64 {
+        self.value.max(0.0).ln() + self.exponent as f64 * std::f64::consts::LN_2
+    }
+}
+
 /// Sums of products of two numbers this large, or as small as the inverse, are within range. Not smaller, so that graded
 /// numbers keep the range that `f64` has for them.
 const SAFE: i64 = 480;
@@ -63,7 +75,7 @@ fn ilogb(x: f64) -> i64 {
 }
 
 /// x · 2^e.
-fn ldexp<T: Scalar>(x: T, e: i64) -> T {
+pub(crate) fn ldexp<T: Scalar>(x: T, e: i64) -> T {
     // In steps, since 2^e may be out of range where the product is not.
     let e = e.clamp(-4000, 4000);
     let step = |k: i64| exp2((e + k).div_euclid(4));

@@ -352,6 +352,17 @@ fn parts_at_the_edges_of_a_domain() {
     assert_eq!(set(&[]), (Evidence::In(Part::Values(vec![])), f64::NEG_INFINITY));
     assert_eq!(set(&[2, 0, 1, 2]), (Evidence::Unknown, 0.0));
     assert_eq!(set(&[1, 1]).0, Evidence::Value(1.0));
+    // An interval of a finite domain holds its lower end and not its upper one.
+    let whole = |low: f64, high: f64| {
+        let query = Query::unknown(3).with_interval(c.variables(), "y", low, high).unwrap();
+        query.evidence()[1].clone()
+    };
+    assert_eq!(whole(0.5, 1.5), Evidence::Value(1.0));
+    assert_eq!(whole(0.0, 1.5), Evidence::In(Part::Values(vec![0, 1])));
+    assert_eq!(whole(1.0, 2.0), Evidence::Value(1.0));
+    assert_eq!(whole(-3.0, 2.5), Evidence::Unknown);
+    assert_eq!(whole(0.1, 0.9), Evidence::In(Part::Values(vec![])));
+    assert_eq!(whole(7.0, f64::INFINITY), Evidence::In(Part::Values(vec![])));
 }
 
 #[test]

@@ -115,16 +115,8 @@ impl Case {
         .product()
     }
 
-    /// Z̃ / Z, where Z̃ is the square of the circuit of absolute values: the condition of every unnormalized answer.
     fn condition(&self) -> f64 {
-        let mut world = self.world.clone();
-        for w in &mut world.weights {
-            w.data.iter_mut().for_each(|z| *z = z.norm().into());
-        }
-        // ∫ |fᵢ| |fⱼ| ≤ √(Gᵢᵢ Gⱼⱼ), so at most K times the Gram matrix's own trace.
-        let functions: f64 = world.functions.iter().map(|f| f.width() as f64).product();
-        let log = log_partition(&world.circuit()).unwrap();
-        (log - self.log_partition).exp().max(1.0) * functions
+        self.world.condition(self.log_partition)
     }
 }
 
@@ -235,6 +227,9 @@ fn parts_add_up() {
             let (low, high) = variables[n].domain.bounds();
             let is_finite = variables[n].domain.num_values().is_some();
             let mut cuts = [case.value(n), case.value(n)];
+            if is_finite && case.rng.random::<bool>() {
+                cuts[0] = (cuts[0] - 0.5).max(low);
+            }
             cuts.sort_by(f64::total_cmp);
             // An interval of a finite domain ends before its upper end.
             let ends = [low, cuts[0], cuts[1], if is_finite { high + 1.0 } else { high }];
@@ -369,8 +364,12 @@ fn layer_bound(circuit: &Circuit, id: bornite::LayerId, dependence: Dependence) 
                 k * product * (k + below.iter().map(width).sum::<u128>())
             }
         }
-        (layer, Dependence::Kept) => layer.inputs().len() as u128 * k,
-        (layer, Dependence::Mixed) => layer.inputs().len() as u128 * k * k,
+        (layer, _) => {
+            let entries = if dependence == Dependence::Kept { k } else { k * k };
+            // A Kronecker product starts from 1.
+            let first = u128::from(layer.kind() == "kronecker");
+            (layer.inputs().len() as u128 - 1 + first) * entries
+        }
     }
 }
 

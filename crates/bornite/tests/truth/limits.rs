@@ -201,7 +201,7 @@ fn weights_of_any_size_shift_the_logs() {
             let Ok(expected) = orthonormalize(&plain) else { continue };
             let steps = layer_steps(&plain);
             // The shift itself is rounded, and so is every scaled weight.
-            let condition = condition(&recipe.make(), expected.log_partition);
+            let condition = recipe.make().condition(expected.log_partition);
             let tolerance = (steps, condition + shift.abs());
             let log_z = expected.log_partition + shift;
             let about = || format!("{powers:?}\n{}", large.0);
@@ -217,20 +217,6 @@ fn weights_of_any_size_shift_the_logs() {
             }
         }
     }
-}
-
-/// The square of the circuit of absolute values, relative to Z.
-fn condition(world: &World, log_partition_: f64) -> f64 {
-    let mut world = world.clone();
-    for w in &mut world.weights {
-        w.data.iter_mut().for_each(|z| *z = z.norm().into());
-    }
-    for f in &mut world.functions {
-        if let crate::world::Functions::Table(rows) = f {
-            rows.iter_mut().flatten().for_each(|z| *z = z.norm().into());
-        }
-    }
-    (log_partition(&world.circuit()).unwrap() - log_partition_).exp()
 }
 
 #[test]
@@ -317,6 +303,27 @@ fn rank_deficient_weights_shrink_their_layer() {
             let about = || format!("{a} {b}");
             tally.check(((a - b * root).norm(), 0.0), (layer_steps(&c), root * 10.0), about);
         }
+    }
+}
+
+#[test]
+fn nearly_dependent_functions_are_kept() {
+    // Two functions that differ by 2^-40, and a sum that takes their difference: c(x) = δ₁ₓ.
+    let tiny = 2_f64.powi(-40);
+    let mut b = CircuitBuilder::new();
+    let x = b.variable("x", Domain::Finite(2));
+    let f = b.input(x, Basis::indicator(2));
+    let near = b.sum(f, Matrix::from_rows(&[[1.0, 0.0], [1.0, tiny]]));
+    let output = b.sum(near, Matrix::from_rows(&[[-1.0 / tiny, 1.0 / tiny]]));
+    let c = b.build(output).unwrap();
+    let orthonormal = orthonormalize(&c).unwrap();
+    assert_eq!(orthonormal.circuit.width(near), 2);
+    let mut tally = Tally::new("nearly dependent functions");
+    let tolerance = (layer_steps(&c), 1.0 / tiny);
+    tally.check((orthonormal.log_partition, 0.0), tolerance, String::new);
+    for (x, expected) in [(0.0, 0.0), (1.0, 1.0)] {
+        let value = evaluate(&orthonormal.circuit, &[x]).unwrap().to_values()[0].norm();
+        tally.check((value, expected), tolerance, || format!("x = {x}"));
     }
 }
 

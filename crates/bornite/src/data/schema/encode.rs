@@ -226,12 +226,13 @@ fn encode_number(kind: &ColumnKind, cell: Cell<'_>, out: &mut [f64]) -> Result<f
         }
         ColumnKind::Continuous { warp } => {
             let x = number(cell).ok_or(Problem::Type("a finite number"))?;
-            if !warp.contains(x) {
+            let slope = warp.log_slope(x);
+            if slope == f64::NEG_INFINITY {
                 let (low, high) = warp.support().bounds();
                 return Err(Problem::OutOfRange { low, high });
             }
             out[0] = warp.forward(x);
-            Ok(warp.log_slope(x))
+            Ok(slope)
         }
         ColumnKind::Periodic { origin, period } => {
             let x = number(cell).ok_or(Problem::Type("a finite number"))?;

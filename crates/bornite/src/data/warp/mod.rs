@@ -42,6 +42,16 @@ pub struct Warp {
     below: f64,
     above: f64,
     log_mass: f64,
+    /// Places in order that [`Warp::inverse`] starts between.
+    knots: Vec<Knot>,
+}
+
+/// A place and the shares of the mixture below and above it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Knot {
+    t: f64,
+    lower: f64,
+    upper: f64,
 }
 
 /// What t(x) the mixture is a mixture in.
@@ -219,8 +229,16 @@ impl Scale {
 impl Component {
     /// The shares below and above t.
     fn shares(&self, t: f64) -> (f64, f64) {
-        let z = (t - self.mean) / self.sigma / SQRT_2;
-        (0.5 * self.weight * libm::erfc(-z), 0.5 * self.weight * libm::erfc(z))
+        let z = (t - self.mean) / (self.sigma * SQRT_2);
+        let smaller = 0.5 * libm::erfc(z.abs());
+        let (small, large) = (self.weight * smaller, self.weight * (1.0 - smaller));
+        if z < 0.0 { (small, large) } else { (large, small) }
+    }
+
+    /// The density at t.
+    fn density(&self, t: f64) -> f64 {
+        let z = (t - self.mean) / self.sigma;
+        self.weight / (self.sigma * (2.0 * PI).sqrt()) * (-0.5 * z * z).exp()
     }
 
     /// The logarithm of the density at t.
@@ -274,7 +292,8 @@ impl Warp {
         if mass.is_nan() || mass < 1e-6 {
             return Err(WarpError::Parameters("components and bounds"));
         }
-        Ok(Self { scale, support, components, below, above, log_mass: mass.ln() })
+        let knots = knots(&components);
+        Ok(Self { scale, support, components, below, above, log_mass: mass.ln(), knots })
     }
 
     /// The scale.
@@ -349,26 +368,32 @@ impl Warp {
 
     /// The t below which (or above which) the mixture has this share.
     fn solve(&self, share: f64, is_lower: bool) -> f64 {
-        let end =
-            |sign: f64| self.components.iter().map(move |c| c.mean + sign * FARTHEST * c.sigma);
-        let mut low = end(-1.0).fold(f64::INFINITY, f64::min);
-        let mut high = end(1.0).fold(f64::NEG_INFINITY, f64::max);
-        let mut t = 0.5 * low + 0.5 * high;
+        let (mut low, mut high, mut t) = self.bracket(share, is_lower);
+        let log_share = share.ln();
+        // The lengths of the last two steps, the older first.
+        let mut steps = (high - low, high - low);
         for _ in 0..200 {
             let (lower, upper) = shares(&self.components, t);
             let (found, sign) = if is_lower { (lower, 1.0) } else { (upper, -1.0) };
             // Above 0 where t is too large.
-            let excess = sign * (found.ln() - share.ln());
+            let excess = sign * (found.ln() - log_share);
+            if excess == 0.0 {
+                break;
+            }
             if excess > 0.0 {
                 high = t;
             } else {
                 low = t;
             }
-            let step = excess * (found.ln() - log_density(&self.components, t)).exp();
-            let mut next = t - step;
-            if !(next > low && next < high) {
+            let density: f64 = self.components.iter().map(|c| c.density(t)).sum();
+            let newton = excess * found / density;
+            let mut next = t - newton;
+            // Halves the bracket where Newton's step leaves it, or steps do not shrink fast enough.
+            let is_slow = newton.abs() > 0.5 * steps.0;
+            if is_slow || !(next > low && next < high) {
                 next = 0.5 * low + 0.5 * high;
             }
+            steps = (steps.1, (next - t).abs());
             let done = (next - t).abs() <= f64::EPSILON * t.abs() || next == low || next == high;
             t = next;
             if done {
@@ -377,4 +402,42 @@ impl Warp {
         }
         t
     }
+
+    /// Bounds of the t with this share, and a guess between them.
+    fn bracket(&self, share: f64, is_lower: bool) -> (f64, f64, f64) {
+        let of = |knot: &Knot| if is_lower { knot.lower } else { knot.upper };
+        let is_before = |knot: &Knot| if is_lower { of(knot) < share } else { of(knot) > share };
+        let n = self.knots.partition_point(is_before);
+        let end =
+            |sign: f64| self.components.iter().map(move |c| c.mean + sign * FARTHEST * c.sigma);
+        let before = n.checked_sub(1).map(|n| self.knots[n]);
+        let after = self.knots.get(n);
+        let low = before.map_or_else(|| end(-1.0).fold(f64::INFINITY, f64::min), |k| k.t);
+        let high = after.map_or_else(|| end(1.0).fold(f64::NEG_INFINITY, f64::max), |k| k.t);
+        let middle = 0.5 * low + 0.5 * high;
+        let guess = match (before, after) {
+            (Some(a), Some(b)) => {
+                let (a, b) = (of(&a), of(b));
+                low + (high - low) * ((share / a).ln() / (b / a).ln())
+            }
+            _ => middle,
+        };
+        (low, high, if guess > low && guess < high { guess } else { middle })
+    }
+}
+
+/// Half of each component's σ apart, over all that is not negligible.
+fn knots(components: &[Component]) -> Vec<Knot> {
+    let of = |c: &Component| {
+        let (mean, sigma) = (c.mean, c.sigma);
+        (-16..=16).map(move |n| mean + 0.5 * sigma * f64::from(n))
+    };
+    let mut places: Vec<f64> = components.iter().flat_map(of).collect();
+    places.sort_unstable_by(f64::total_cmp);
+    places.dedup();
+    let knot = |t: f64| {
+        let (lower, upper) = shares(components, t);
+        Knot { t, lower, upper }
+    };
+    places.into_iter().map(knot).collect()
 }

@@ -76,11 +76,9 @@ impl World {
         self.value(&self.root, &|v| inputs[v].to_vec(), &|z| z)
     }
 
-    /// What c(x) would be if every number on the way were its absolute value: the scale of rounding errors.
+    /// What c(x) would be if every weight were its absolute value: the scale of rounding errors.
     pub(crate) fn magnitude(&self, inputs: &[&[Complex64]]) -> Vec<Complex64> {
-        let absolute = |z: Complex64| Complex64::from(z.norm());
-        let input = |v: usize| inputs[v].iter().map(|&z| absolute(z)).collect();
-        self.value(&self.root, &input, &absolute)
+        self.value(&self.root, &|v| inputs[v].to_vec(), &|z| z.norm().into())
     }
 
     /// c(x) at a point.
@@ -88,6 +86,24 @@ impl World {
         let inputs: Vec<Vec<Complex64>> =
             self.functions.iter().zip(x).map(|(f, &x)| f.at(x)).collect();
         self.evaluate(&inputs.iter().map(Vec::as_slice).collect::<Vec<_>>())
+    }
+
+    /// Z̃ / Z, where Z̃ is the partition function of the circuit of absolute values: the condition of Z. A bound where
+    /// input functions change their sign, by ∫ |fᵢ| |fⱼ| ≤ √(Gᵢᵢ Gⱼⱼ).
+    pub(crate) fn condition(&self, log_partition: f64) -> f64 {
+        let mut world = self.clone();
+        let absolute = |z: &mut Complex64| *z = z.norm().into();
+        world.weights.iter_mut().flat_map(|w| &mut w.data).for_each(absolute);
+        let mut bound = 1.0;
+        for functions in &mut world.functions {
+            match functions {
+                Functions::Table(rows) => rows.iter_mut().flatten().for_each(absolute),
+                Functions::Indicator(_) | Functions::Gaussian(_) | Functions::BSpline { .. } => {}
+                _ => bound *= functions.width() as f64,
+            }
+        }
+        let log = bornite::ops::log_partition(&world.circuit()).unwrap();
+        (log - log_partition).exp() * bound
     }
 
     fn value(

@@ -16,11 +16,11 @@ pub(crate) fn layer_steps(circuit: &Circuit) -> f64 {
         Layer::Hadamard { inputs } | Layer::Kronecker { inputs } => inputs.len(),
         Layer::Sum { input, .. } => circuit.width(*input),
     };
-    LOG_STEPS + circuit.layers().iter().map(|l| steps(l) as f64).sum::<f64>()
+    BASE_STEPS + circuit.layers().iter().map(|l| steps(l) as f64).sum::<f64>()
 }
 
-/// Taking the log of the answer and its exponential again.
-const LOG_STEPS: f64 = 8.0;
+/// The steps of the smallest circuit.
+const BASE_STEPS: f64 = 8.0;
 
 /// Compares numbers with a tolerance of ε · steps · scale, and keeps the largest error relative to it.
 #[derive(Debug)]
@@ -41,6 +41,17 @@ impl Tally {
             return 0.0;
         }
         (actual - expected).abs() / (f64::EPSILON * steps * scale)
+    }
+
+    /// Counts one comparison of a log with the number itself; the rounding of the log is allowed for.
+    pub(crate) fn check_log(
+        &mut self,
+        (log, expected): (f64, f64),
+        (steps, scale): (f64, f64),
+        context: impl FnOnce() -> String,
+    ) {
+        let scale = if expected > 0.0 { scale + log.abs() * expected / steps } else { scale };
+        self.check((log.exp(), expected), (steps, scale), context);
     }
 
     /// Counts one comparison.

@@ -44,6 +44,8 @@ struct Axis {
 #[derive(Clone, Debug)]
 struct GridNode {
     values: Vec<Complex64>,
+    /// What the errors of the values are relative to.
+    magnitudes: Vec<Complex64>,
     weight: f64,
     cell: usize,
 }
@@ -102,6 +104,7 @@ impl Truth {
             let cell = nodes.iter().fold(0, |cell, n| CELLS * cell + n.cell);
             let norm2 = |c: Vec<Complex64>| c.iter().map(Complex64::norm_sqr).sum::<f64>();
             truth.sums[cell].add(weight * norm2(world.evaluate(&inputs)));
+            let inputs: Vec<&[Complex64]> = nodes.iter().map(|n| n.magnitudes.as_slice()).collect();
             truth.magnitudes[cell].add(weight * norm2(world.magnitude(&inputs)));
             for n in 0..at.len() {
                 at[n] += 1;
@@ -192,15 +195,27 @@ fn axes(world: &World) -> Vec<Axis> {
 
 fn axis(world: &World, variable: usize, rng: &mut ChaCha8Rng) -> Axis {
     let functions = &world.functions[variable];
-    let (value, part, mut grid) = match functions.domain() {
+    let (value, part, grid) = match functions.domain() {
         Domain::Finite(v) => finite(v, rng),
         _ => continuous(functions, rng),
     };
-    grid.push((value, 1.0, 0));
-    let nodes: Vec<GridNode> = (grid.into_iter())
-        .map(|(x, weight, cell)| GridNode { values: functions.at(x), weight, cell })
+    let absolute = |f: &[Complex64]| f.iter().map(|z| z.norm().into()).collect();
+    let mut nodes: Vec<GridNode> = (grid.into_iter())
+        .map(|(x, weight, cell)| {
+            let values = functions.at(x);
+            GridNode { magnitudes: absolute(&values), values, weight, cell }
+        })
         .collect();
-    let peak = functions.at(value).iter().map(Complex64::norm_sqr).sum::<f64>().max(1.0);
+    let values = functions.at(value);
+    let peak = values.iter().map(Complex64::norm_sqr).sum::<f64>().max(1.0);
+    let magnitudes = match functions.domain() {
+        Domain::Finite(_) => absolute(&values),
+        // A function near one of its zeros is only as accurate as elsewhere.
+        _ => (0..functions.width())
+            .map(|k| nodes.iter().fold(0.0, |m: f64, n| m.max(n.values[k].norm())).into())
+            .collect(),
+    };
+    nodes.push(GridNode { values, magnitudes, weight: 1.0, cell: 0 });
     Axis { value, part, nodes, peak }
 }
 

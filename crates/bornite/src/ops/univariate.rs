@@ -1,0 +1,373 @@
+use std::sync::Arc;
+
+use super::OperationError;
+use super::message::Message;
+use super::pass::{Environment, close};
+use super::scaled::Scaled;
+use crate::basis::{Basis, Part};
+use crate::domain::Domain;
+use crate::linalg::{Complex64, Matrix, Scalar};
+
+/// How near a quantile's probability is to the one asked for, short of rounding.
+const QUANTILE_TOLERANCE: f64 = 1e-14;
+
+/// Halvings and Newton steps that a quantile may take.
+const MAX_STEPS: usize = 400;
+
+/// The distribution of one variable: a table of probabilities on a finite domain, and elsewhere a density
+///
+/// ```math
+/// p(x) = \sum_{k,k'} E_{kk'} f_k(x) f_{k'}^*(x)
+/// ```
+///
+/// given by orthonormal functions f and a Hermitian matrix E of trace 1. All integrals of it are exact.
+///
+/// [`Environments::marginal`](super::Environments::marginal) makes one.
+///
+/// ```
+/// use bornite::{Basis, CircuitBuilder, Domain, Orthonormal, basis::Part};
+/// use bornite::{linalg::Matrix, ops::Environments};
+///
+/// // p(x) = 1/2 on [0, 2].
+/// let mut b = CircuitBuilder::new();
+/// let x = b.variable("x", Domain::Interval(0.0, 2.0));
+/// let output = b.input(x, Basis::legendre(1, 0.0, 2.0)?);
+/// let circuit = Orthonormal::verify(b.build(output)?)?;
+/// let p = Environments::new(&circuit).marginal(x);
+/// assert!((p.density(0.3) - 0.5).abs() < 1e-15);
+/// assert!((p.mean() - 1.0).abs() < 1e-15);
+/// assert!((p.variance() - 1.0 / 3.0).abs() < 1e-15);
+/// assert!((p.quantile(0.25)? - 0.5).abs() < 1e-12);
+/// let upper = p.within(&Part::Interval { low: 1.0, high: 2.0 })?;
+/// assert!((upper.mean() - 1.5).abs() < 1e-14);
+/// # Ok::<(), bornite::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Univariate {
+    domain: Domain,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Kind {
+    /// The probability of every value; their sum is 1.
+    Finite(Vec<f64>),
+    Continuous(Continuous),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Continuous {
+    basis: Arc<Basis>,
+    matrix: Matrix<Complex64>,
+    /// Where the variable is known to lie, and how likely that was.
+    low: f64,
+    high: f64,
+    mass: f64,
+}
+
+impl Univariate {
+    pub(super) fn from_environment<T: Scalar>(
+        domain: Domain,
+        basis: &Arc<Basis>,
+        environment: &Environment<T>,
+    ) -> Self {
+        if domain.num_values().is_some() {
+            let kind = Kind::Finite(probabilities(value_weights(basis, environment).value));
+            return Self { domain, kind };
+        }
+        let matrix = environment.full().to_matrix(basis.width()).value.map(Scalar::to_complex);
+        Self::continuous(domain, basis, &matrix)
+    }
+
+    /// The density ∝ Σ E[k, k′] fₖ(x) fₖ′(x)* of a continuous variable.
+    pub(crate) fn continuous(domain: Domain, basis: &Arc<Basis>, e: &Matrix<Complex64>) -> Self {
+        let trace: f64 = (0..e.rows()).map(|k| e[(k, k)].re).sum();
+        let (matrix, basis, (low, high)) =
+            (e.scaled(trace.recip()), basis.clone(), domain.bounds());
+        let kind = Kind::Continuous(Continuous { basis, matrix, low, high, mass: 1.0 });
+        Self { domain, kind }
+    }
+
+    /// The domain of the variable.
+    pub fn domain(&self) -> Domain {
+        self.domain
+    }
+
+    /// p(x): the probability of a value of a finite domain, the density elsewhere; 0 outside the domain.
+    pub fn density(&self, x: f64) -> f64 {
+        match &self.kind {
+            _ if !self.domain.contains(x) => 0.0,
+            Kind::Finite(p) => p[x as usize],
+            Kind::Continuous(c) => c.density(x),
+        }
+    }
+
+    /// The probability of a part of the domain; on a finite domain both ends of an interval belong to it.
+    ///
+    /// Cost: K² for K functions and the integral of the basis.
+    pub fn probability(&self, part: &Part) -> f64 {
+        match &self.kind {
+            Kind::Finite(p) => {
+                let sum: f64 = part.values(p.len()).into_iter().map(|x| p[x]).sum();
+                sum.min(1.0)
+            }
+            Kind::Continuous(c) => match part.clip(&self.domain) {
+                Some((low, high)) => c.between(low, high),
+                None => 0.0,
+            },
+        }
+    }
+
+    /// The probability of all values up to and including x.
+    pub fn cdf(&self, x: f64) -> f64 {
+        self.probability(&Part::Interval { low: f64::NEG_INFINITY, high: x })
+    }
+
+    /// The inverse of the distribution function: on a finite domain the smallest value whose [`cdf`](Self::cdf) is at
+    /// least p, elsewhere the x with cdf(x) = p to 10⁻¹² in probability. 0 and 1 are the ends of where the variable
+    /// can lie, infinite on the real line.
+    ///
+    /// Cost: a few integrals of the basis, at most some hundred where the density is 0.
+    ///
+    /// # Errors
+    /// p is not between 0 and 1.
+    pub fn quantile(&self, p: f64) -> Result<f64, OperationError> {
+        if !(0.0..=1.0).contains(&p) {
+            return Err(OperationError::Level { level: p });
+        }
+        Ok(match &self.kind {
+            Kind::Finite(probabilities) => finite_quantile(probabilities, p),
+            Kind::Continuous(c) => c.quantile(p),
+        })
+    }
+
+    /// The central interval of this probability: what is below it is as likely as what is above.
+    ///
+    /// # Errors
+    /// The level is not between 0 and 1.
+    pub fn interval(&self, level: f64) -> Result<(f64, f64), OperationError> {
+        if !(0.0..=1.0).contains(&level) {
+            return Err(OperationError::Level { level });
+        }
+        Ok((self.quantile(0.5 * (1.0 - level))?, self.quantile(0.5 * (1.0 + level))?))
+    }
+
+    /// The mean μ = ∫ x p(x) dx.
+    ///
+    /// Cost: K², or the number of values.
+    pub fn mean(&self) -> f64 {
+        match &self.kind {
+            Kind::Finite(p) => p.iter().enumerate().map(|(x, p)| x as f64 * p).sum(),
+            Kind::Continuous(c) => c.moment(0.0, 1),
+        }
+    }
+
+    /// The variance ∫ (x − μ)² p(x) dx.
+    ///
+    /// Cost: K², or the number of values.
+    pub fn variance(&self) -> f64 {
+        let mean = self.mean();
+        match &self.kind {
+            Kind::Finite(p) => {
+                p.iter().enumerate().map(|(x, p)| (x as f64 - mean).powi(2) * p).sum()
+            }
+            Kind::Continuous(c) => c.moment(mean, 2).max(0.0),
+        }
+    }
+
+    /// The most likely value of a finite domain, the smallest where there are several; `None` elsewhere.
+    pub fn mode(&self) -> Option<f64> {
+        let p = self.probabilities()?;
+        let best = (0..p.len()).fold(0, |best, x| if p[x] > p[best] { x } else { best });
+        Some(best as f64)
+    }
+
+    /// The probabilities of the values 0, 1, … of a finite domain; `None` elsewhere.
+    pub fn probabilities(&self) -> Option<&[f64]> {
+        match &self.kind {
+            Kind::Finite(p) => Some(p),
+            Kind::Continuous(_) => None,
+        }
+    }
+
+    /// The functions and the matrix E of a density; `None` on a finite domain.
+    pub fn matrix(&self) -> Option<(&Basis, &Matrix<Complex64>)> {
+        match &self.kind {
+            Kind::Finite(_) => None,
+            Kind::Continuous(c) => Some((&*c.basis, &c.matrix)),
+        }
+    }
+
+    /// The distribution of the variable where it is known to lie in a part of its domain.
+    ///
+    /// # Errors
+    /// The part has probability 0.
+    pub fn within(&self, part: &Part) -> Result<Self, OperationError> {
+        let kind = match &self.kind {
+            Kind::Finite(p) => {
+                let mut kept = vec![0.0; p.len()];
+                for x in part.values(p.len()) {
+                    kept[x] = p[x];
+                }
+                if kept.iter().all(|&x| x == 0.0) {
+                    return Err(OperationError::ImpossibleEvidence);
+                }
+                Kind::Finite(probabilities(kept))
+            }
+            Kind::Continuous(c) => {
+                let (low, high) =
+                    part.clip(&self.domain).ok_or(OperationError::ImpossibleEvidence)?;
+                let (low, high) = (low.max(c.low), high.min(c.high));
+                let mass = c.raw_between(low, high);
+                if mass <= 0.0 {
+                    return Err(OperationError::ImpossibleEvidence);
+                }
+                Kind::Continuous(Continuous { low, high, mass, ..c.clone() })
+            }
+        };
+        Ok(Self { domain: self.domain, kind })
+    }
+}
+
+/// Σ E[k, k′] fₖ(x) fₖ′(x)* for every value x of a finite domain.
+pub(super) fn value_weights<T: Scalar>(
+    basis: &Basis,
+    environment: &Environment<T>,
+) -> Scaled<Vec<f64>> {
+    let e = match environment {
+        Environment::Diagonal(e) => return e.clone(),
+        Environment::Full(e) => e,
+    };
+    let (width, v) = (basis.width(), basis.natural_domain().num_values().unwrap_or(0));
+    let mut exponent = 0;
+    let mut at = |x: usize| {
+        let mut f = vec![T::ZERO; width];
+        basis.evaluate(x as f64, &mut f);
+        let weight = close(e, &Message::Pure(Scaled { value: f, exponent: 0 }), width);
+        // That of the environment, whatever the value.
+        exponent = weight.exponent;
+        weight.value.max(0.0)
+    };
+    let value = (0..v).map(&mut at).collect();
+    Scaled { value, exponent }
+}
+
+/// Weights as probabilities: none below 0, of sum 1.
+fn probabilities(weights: Vec<f64>) -> Vec<f64> {
+    let total: f64 = weights.iter().map(|w| w.max(0.0)).sum();
+    weights.into_iter().map(|w| w.max(0.0) / total).collect()
+}
+
+/// The smallest value with p(0) + … + p(x) ≥ level that is possible at all.
+fn finite_quantile(p: &[f64], level: f64) -> f64 {
+    let (mut sum, mut last) = (0.0, 0);
+    for (x, &q) in p.iter().enumerate().filter(|(_, q)| **q > 0.0) {
+        sum += q;
+        last = x;
+        if sum >= level {
+            break;
+        }
+    }
+    last as f64
+}
+
+impl Continuous {
+    fn density(&self, x: f64) -> f64 {
+        if x < self.low || x > self.high {
+            return 0.0;
+        }
+        let mut f = vec![Complex64::ZERO; self.basis.width()];
+        self.basis.evaluate(x, &mut f);
+        let rows = self.matrix.times_vector(&f.iter().map(Complex64::conj).collect::<Vec<_>>());
+        let sum: Complex64 = rows.iter().zip(&f).map(|(r, x)| r * x).sum();
+        sum.re.max(0.0) / self.mass
+    }
+
+    /// Σ E[k, k′] M[k, k′].
+    fn close(&self, m: &Matrix<Complex64>) -> f64 {
+        self.matrix.data().iter().zip(m.data()).map(|(a, b)| (a * b).re).sum()
+    }
+
+    /// The probability from low to high, were nothing known of the variable.
+    fn raw_between(&self, low: f64, high: f64) -> f64 {
+        if low < high {
+            self.close(&self.basis.gram_over(&Part::Interval { low, high }))
+        } else {
+            0.0
+        }
+    }
+
+    fn between(&self, low: f64, high: f64) -> f64 {
+        let (low, high) = (low.max(self.low), high.min(self.high));
+        (self.raw_between(low, high) / self.mass).clamp(0.0, 1.0)
+    }
+
+    /// The mean of (x − center)ᵖ.
+    fn moment(&self, center: f64, power: u32) -> f64 {
+        let part = Part::Interval { low: self.low, high: self.high };
+        match self.basis.moments_about(center, power, &part) {
+            Some(moments) => self.close(&moments) / self.mass,
+            None => unreachable!("every basis of a continuous variable has its first two moments"),
+        }
+    }
+
+    fn quantile(&self, p: f64) -> f64 {
+        if p == 0.0 {
+            return self.low;
+        }
+        if p == 1.0 {
+            return self.high;
+        }
+        let (mut low, mut high) = self.bracket(p);
+        let mut x = 0.5 * (low + high);
+        let mut last = f64::INFINITY;
+        for _ in 0..MAX_STEPS {
+            let excess = self.between(self.low, x) - p;
+            if excess.abs() <= QUANTILE_TOLERANCE {
+                break;
+            }
+            if excess > 0.0 {
+                high = x;
+            } else {
+                low = x;
+            }
+            let newton = x - excess / self.density(x);
+            let middle = 0.5 * (low + high);
+            if middle <= low || middle >= high {
+                break;
+            }
+            // Newton's step while it stays inside and the error falls fast, half of the interval otherwise.
+            let falls = 2.0 * excess.abs() < last;
+            last = excess.abs();
+            x = if falls && newton > low && newton < high { newton } else { middle };
+        }
+        x
+    }
+
+    /// Finite numbers with cdf(low) ≤ p ≤ cdf(high).
+    ///
+    /// By Cantelli's inequality a quantile is at most σ √(p / (1 − p)) above the mean and σ √((1 − p) / p) below.
+    fn bracket(&self, p: f64) -> (f64, f64) {
+        if self.low.is_finite() && self.high.is_finite() {
+            return (self.low, self.high);
+        }
+        let mean = self.moment(0.0, 1);
+        let deviation = self.moment(mean, 2).max(0.0).sqrt() + f64::EPSILON * mean.abs();
+        let mut below = deviation * ((1.0 - p) / p).sqrt();
+        let mut above = deviation * (p / (1.0 - p)).sqrt();
+        // The bounds hold but for rounding.
+        for _ in 0..64 {
+            if mean - below <= self.low || self.between(self.low, mean - below) <= p {
+                break;
+            }
+            below = 2.0 * below + deviation;
+        }
+        for _ in 0..64 {
+            if mean + above >= self.high || self.between(self.low, mean + above) >= p {
+                break;
+            }
+            above = 2.0 * above + deviation;
+        }
+        ((mean - below).max(self.low), (mean + above).min(self.high))
+    }
+}

@@ -1,0 +1,171 @@
+use bornite::basis::{Basis, Part};
+use bornite::ops::{Environments, OperationError, Univariate};
+use bornite::{CircuitBuilder, Domain, Orthonormal, Query, VariableId, linalg::Matrix};
+
+use crate::world::{assert_close, continuous_circuit, simpson};
+
+/// Where all but rounding of a continuous variable of the test circuit lies.
+fn bounds(v: usize) -> (f64, f64) {
+    match v {
+        0 => (-6.0, 9.0),
+        1 => (-1.0, 3.0),
+        2 => (2.0, 30.0),
+        3 => (0.0, 6.0),
+        4 => (-20.0, 30.0),
+        _ => (0.0, 4.0),
+    }
+}
+
+fn check(p: &Univariate, (low, high): (f64, f64), what: &str) {
+    let at = |x: f64| if x >= high { p.density(high - 1e-13) } else { p.density(x) };
+    let grid = |g: &dyn Fn(f64) -> f64| simpson(low, high, 4000, |x| at(x) * g(x));
+    assert_close(grid(&|_| 1.0), 1.0, 1e-8, what);
+    let mean = grid(&|x| x);
+    assert_close(p.mean(), mean, 1e-8, what);
+    assert_close(p.variance(), grid(&|x| (x - mean).powi(2)), 1e-8, what);
+    for level in [1e-6, 0.01, 0.25, 0.5, 0.9, 0.999] {
+        let q = p.quantile(level).unwrap();
+        assert!((p.cdf(q) - level).abs() < 1e-12, "{what}: {level} at {q}: {}", p.cdf(q));
+    }
+    let (a, b) = p.interval(0.8).unwrap();
+    assert_close(p.probability(&Part::Interval { low: a, high: b }), 0.8, 1e-12, what);
+    let middle = 0.5 * (a + b);
+    assert_close(p.cdf(middle), simpson(low, middle, 4000, at), 1e-8, what);
+}
+
+#[test]
+fn moments_and_quantiles_match_a_fine_grid() {
+    for r in [1, 3] {
+        let circuit = continuous_circuit(r, 17);
+        let all = Environments::new(&circuit);
+        let query = Query::parse(circuit.variables(), "x6=1").unwrap();
+        let given = Environments::given(&circuit, &query).unwrap();
+        for v in 0..6 {
+            for environments in [&all, &given] {
+                let p = environments.marginal(VariableId::new(v));
+                check(&p, bounds(v), &format!("x{v}"));
+                assert_close(environments.mean(VariableId::new(v)), p.mean(), 1e-12, "mean");
+                let variance = environments.variance(VariableId::new(v));
+                assert_close(variance, p.variance(), 1e-11, "variance");
+                assert!(p.mode().is_none() && p.probabilities().is_none() && p.matrix().is_some());
+            }
+        }
+    }
+}
+
+#[test]
+fn parts_of_a_domain_have_moments_and_quantiles_too() {
+    let circuit = continuous_circuit(1, 23);
+    let all = Environments::new(&circuit);
+    for v in 0..6 {
+        let (low, high) = bounds(v);
+        let whole = all.marginal(VariableId::new(v));
+        let cut = whole.quantile(0.3).unwrap();
+        for (a, b) in [(f64::NEG_INFINITY, cut), (cut, f64::INFINITY), (cut, cut + 1.0)] {
+            let part = whole.within(&Part::Interval { low: a, high: b }).unwrap();
+            check(&part, (a.max(low), b.min(high)), &format!("x{v} from {a} to {b}"));
+            assert_eq!(part.density(cut - 2.0 * (high - low)), 0.0);
+            // As evidence of its own it gives the same mean.
+            let variables = circuit.variables();
+            let name = &variables[v].name;
+            let query = Query::unknown(variables.len()).with_interval(variables, name, a, b);
+            let given = Environments::given(&circuit, &query.unwrap()).unwrap();
+            assert_close(given.mean(VariableId::new(v)), part.mean(), 1e-10, name);
+            assert_close(given.variance(VariableId::new(v)), part.variance(), 1e-9, name);
+        }
+        let nothing = whole.within(&Part::Interval { low: 1.0, high: 1.0 });
+        assert_eq!(nothing.unwrap_err(), OperationError::ImpossibleEvidence);
+    }
+}
+
+#[test]
+fn variables_far_from_zero_keep_their_variance() {
+    // A time in seconds: |h₀|² has variance scale² / 2.
+    let location = 1.7e9;
+    let mut b = CircuitBuilder::new();
+    let x = b.variable("time", Domain::Real);
+    let y = b.variable("other", Domain::Real);
+    let f = b.input(x, Basis::hermite(2, location, 10.0).unwrap());
+    let g = b.input(y, Basis::hermite(2, -location, 3.0).unwrap());
+    let product = b.kronecker([f, g]);
+    let output = b.sum(product, Matrix::from_rows(&[[0.6, 0.0, 0.0, 0.8]]));
+    let circuit = Orthonormal::verify(b.build(output).unwrap()).unwrap();
+    let all = Environments::new(&circuit);
+    // 1/2 with h₀ and 3/2 with h₁.
+    let expected = 100.0 * (0.5 * 0.36 + 1.5 * 0.64);
+    assert_close(all.marginal(x).variance(), expected, 1e-12, "variance");
+    assert_close(all.variance(x), expected, 1e-12, "variance");
+    // ⟨h₀|t|h₁⟩ = 1/√2 for both.
+    let covariance = 2.0 * 0.48 * 0.5 * 30.0;
+    assert_close(all.covariance(x, y), covariance, 1e-12, "covariance");
+    assert_close(all.covariance_matrix()[(1, 0)], covariance, 1e-12, "covariance");
+    let median = all.marginal(x).quantile(0.5).unwrap();
+    assert_close(median, location, 1e-12, "median");
+}
+
+fn table(row: &[f64]) -> Univariate {
+    let mut b = CircuitBuilder::new();
+    let x = b.variable("x", Domain::Finite(row.len()));
+    let f = b.input(x, Basis::indicator(row.len()));
+    let roots: Vec<f64> = row.iter().map(|p| p.sqrt()).collect();
+    let output = b.sum(f, Matrix::new(1, row.len(), roots));
+    let circuit = Orthonormal::verify(b.build(output).unwrap()).unwrap();
+    Environments::new(&circuit).marginal(x)
+}
+
+#[test]
+fn finite_distributions_by_hand() {
+    let p = table(&[0.0, 0.25, 0.0, 0.5, 0.25, 0.0]);
+    assert_eq!(p.mode(), Some(3.0));
+    for (level, value) in [
+        (0.0, 1.0),
+        (0.2, 1.0),
+        (0.25 - 1e-9, 1.0),
+        (0.26, 3.0),
+        (0.75, 3.0),
+        (0.8, 4.0),
+        (1.0, 4.0),
+    ] {
+        assert_eq!(p.quantile(level).unwrap(), value, "{level}");
+    }
+    assert_close(p.cdf(3.7), 0.75, 1e-15, "cdf");
+    assert_eq!((p.cdf(-1.0), p.density(2.5), p.density(9.0)), (0.0, 0.0, 0.0));
+    assert_close(p.mean(), 2.75, 1e-15, "mean");
+    assert_close(p.variance(), 0.25 * 3.0625 + 0.5 * 0.0625 + 0.25 * 1.5625, 1e-15, "variance");
+    assert_close(p.probability(&Part::Values(vec![0, 3])), 0.5, 1e-15, "set");
+    let part = p.within(&Part::Values(vec![1, 3])).unwrap();
+    assert_close(part.density(1.0), 1.0 / 3.0, 1e-15, "part");
+    assert!(p.within(&Part::Values(vec![0, 2])).is_err());
+    for level in [-0.1, 1.1, f64::NAN] {
+        assert!(matches!(p.quantile(level), Err(OperationError::Level { .. })));
+        assert!(p.interval(level).is_err());
+    }
+}
+
+#[test]
+fn a_hundred_thousand_indicators_take_no_square() {
+    let v = 100_000;
+    let p = table(&vec![1.0 / v as f64; v]);
+    assert_close(p.mean(), (v as f64 - 1.0) / 2.0, 1e-10, "mean");
+    assert_close(p.variance(), ((v * v) as f64 - 1.0) / 12.0, 1e-10, "variance");
+    assert_close(p.quantile(0.5).unwrap(), 49_999.0, 1e-4, "median");
+    let all = {
+        let mut b = CircuitBuilder::new();
+        let x = b.variable("x", Domain::Finite(v));
+        let y = b.variable("y", Domain::Finite(2));
+        let f = b.input(x, Basis::indicator(v));
+        let s = b.sum(f, Matrix::from_fn(2, v, |i, x| f64::from(u8::from(x == 7 * (i + 1)))));
+        let g = b.input(y, Basis::indicator(2));
+        let k = b.kronecker([s, g]);
+        let output = b.sum(k, Matrix::from_rows(&[[0.6, 0.0, 0.0, 0.8]]));
+        Orthonormal::verify(b.build(output).unwrap()).unwrap()
+    };
+    let environments = Environments::new(&all);
+    let (x, y) = (VariableId::new(0), VariableId::new(1));
+    assert_close(environments.mean(x), 7.0 * 0.36 + 14.0 * 0.64, 1e-14, "mean");
+    assert_close(environments.covariance(x, y), 7.0 * 0.36 * 0.64, 1e-14, "covariance");
+    let table = environments.pairwise(x, y).unwrap();
+    assert_close(table[(14, 1)], 0.64, 1e-15, "pair");
+    let input = all.layer_ids().next().unwrap();
+    assert!(matches!(environments.spectrum(input), Err(OperationError::TooLarge { .. })));
+}
