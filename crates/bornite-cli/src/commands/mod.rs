@@ -55,7 +55,7 @@ enum Command {
     /// Make, check, change and query circuit files.
     #[command(subcommand)]
     Circuit(circuit::Command),
-    /// Show what a squared orthonormal circuit does, on one that is built here.
+    /// Show what squared orthonormal circuits do, on data that are made here.
     Demo(demo::Demo),
     /// Measure.
     #[command(subcommand)]
