@@ -49,18 +49,18 @@ struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     log_densities: Option<Vec<f64>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    anomalies: Option<Vec<Row>>,
+    anomalies: Option<Vec<Unlikely>>,
 }
 
 #[derive(Debug, Serialize)]
-struct Row {
+struct Unlikely {
     row: usize,
     log_density: f64,
-    cells: Vec<Cell>,
+    cells: Vec<Surprise>,
 }
 
 #[derive(Debug, Serialize)]
-struct Cell {
+struct Surprise {
     column: String,
     cell: String,
     log_conditional: f64,
@@ -115,16 +115,16 @@ impl Score {
     }
 }
 
-fn row(anomaly: Anomaly) -> Row {
-    let cells = anomaly.contributions.into_iter().map(|c| Cell {
+fn row(anomaly: Anomaly) -> Unlikely {
+    let cells = anomaly.contributions.into_iter().map(|c| Surprise {
         column: c.column,
         cell: c.cell,
         log_conditional: c.log_conditional,
     });
-    Row { row: anomaly.row + 1, log_density: anomaly.log_density, cells: cells.collect() }
+    Unlikely { row: anomaly.row + 1, log_density: anomaly.log_density, cells: cells.collect() }
 }
 
-fn show(rows: &[Row], out: &mut dyn Write) -> Result<()> {
+fn show(rows: &[Unlikely], out: &mut dyn Write) -> Result<()> {
     let mut table = output::Table::new(0, &["row", "log density", "most surprising cells first"]);
     for row in rows {
         let cells: Vec<String> =

@@ -68,28 +68,22 @@ impl ColumnDistribution<'_> {
     }
 
     /// The values of a finite column with their probabilities, in order; `None` for continuous columns and digits.
+    ///
+    /// # Errors
+    /// None but those of a damaged model.
     pub fn probabilities(&self) -> Result<Option<Vec<(String, f64)>>, ModelError> {
-        if matches!(self.schema().kind, ColumnKind::Digits { .. }) {
+        let range = self.model.schema.variables_of(self.column);
+        let domain = self.model.engine.variables()[range.start].domain;
+        let Some(count) = domain.num_values().filter(|_| range.len() == 1) else {
             return Ok(None);
-        }
-        let p = match (&self.first, &self.schema().kind) {
-            (Posterior::Finite(p), _) => p.clone(),
-            (_, ColumnKind::Continuous { .. } | ColumnKind::Periodic { .. }) => return Ok(None),
-            (Posterior::Point(x), _) => {
-                let values = self.model.engine.variables()
-                    [self.model.schema.variables_of(self.column).start]
-                    .domain
-                    .num_values()
-                    .unwrap_or(1);
-                (0..values).map(|v| f64::from(u8::from(v as f64 == *x))).collect()
-            }
-            (Posterior::Density(_), _) => return Ok(None),
         };
-        let mut out = Vec::with_capacity(p.len());
-        for (value, p) in p.into_iter().enumerate() {
-            out.push((self.text(&[value as f64])?, p));
-        }
-        Ok(Some(out))
+        let p = |value: usize| match &self.first {
+            Posterior::Finite(p) => p[value],
+            Posterior::Point(x) => f64::from(u8::from(value as f64 == *x)),
+            Posterior::Density(_) => f64::NAN,
+        };
+        let of = |value: usize| Ok((self.text(&[value as f64])?, p(value)));
+        (0..count).map(of).collect::<Result<_, _>>().map(Some)
     }
 
     /// The text of the cell that has these values of the column's variables.
@@ -244,9 +238,8 @@ impl ColumnDistribution<'_> {
         let mut open: Vec<(f64, Vec<f64>)> = vec![(1.0, Vec::new())];
         for looked_at in 0.. {
             // The depth first once the search takes too long: then only nearly the best.
-            let worth = |(p, prefix): &(f64, Vec<f64>)| match looked_at > MAX_PREFIXES {
-                true => prefix.len() as f64 + p,
-                false => *p,
+            let worth = |(p, prefix): &(f64, Vec<f64>)| {
+                if looked_at > MAX_PREFIXES { prefix.len() as f64 + p } else { *p }
             };
             let best = (0..open.len())
                 .fold(0, |b, n| if worth(&open[n]) > worth(&open[b]) { n } else { b });

@@ -77,7 +77,7 @@ impl Model {
         if circuit.variables() != stored.schema.variables() {
             return Err(damaged("its schema has other variables than its circuit").into());
         }
-        let circuit = Orthonormal::verify(circuit).map_err(|e| damaged(e))?;
+        let circuit = Orthonormal::verify(circuit).map_err(damaged)?;
         Self::new(stored.schema, circuit, stored.info).with_given(stored.given)
     }
 

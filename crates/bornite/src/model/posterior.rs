@@ -84,7 +84,9 @@ impl Model {
             p[value] += weight;
         }
         let total: f64 = p.iter().sum();
-        p.iter_mut().for_each(|x| *x /= total);
+        for x in &mut p {
+            *x /= total;
+        }
         Ok(Posterior::Finite(p))
     }
 

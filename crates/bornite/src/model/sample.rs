@@ -67,7 +67,9 @@ impl Model {
                 sum
             })
             .collect();
-        sums.iter_mut().for_each(|s| *s /= sum);
+        for s in &mut sums {
+            *s /= sum;
+        }
         Ok(sums)
     }
 

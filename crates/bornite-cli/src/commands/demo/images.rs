@@ -59,7 +59,7 @@ pub(super) fn run(stage: &mut Stage<'_>) -> Result<()> {
 
 /// Disks and crosses of all sizes, somewhere.
 fn images(count: usize, rng: &mut impl Rng) -> Result<Table, DataError> {
-    let mut pixels = vec![Vec::with_capacity(count); SIDE * SIDE];
+    let mut pixels = vec![Vec::new(); SIDE * SIDE];
     for _ in 0..count {
         let (cx, cy) = (rng.random_range(2.0..5.0_f64), rng.random_range(2.0..5.0_f64));
         let size = rng.random_range(1.5..3.0_f64);
