@@ -13,16 +13,14 @@ use bornite::data::{CsvOptions, Table};
 pub(crate) fn read(path: &Path) -> Result<Table> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
     let bare = name.strip_suffix(".gz").unwrap_or(&name);
-    Ok(if bare.ends_with(".npy") {
-        Table::read_npy(path)?
-    } else if bare.ends_with(".npz") {
-        Table::read_npz(path, None)?
-    } else if bare.contains("idx") || bare.ends_with("ubyte") {
-        Table::read_idx(path)?
-    } else if bare.ends_with(".parquet") {
-        bail!("{}: Parquet is not read; convert the table to CSV or NPY", path.display());
-    } else {
-        Table::read_csv(path, &CsvOptions::default())?
+    Ok(match bare.rsplit('.').next() {
+        Some("npy") => Table::read_npy(path)?,
+        Some("npz") => Table::read_npz(path, None)?,
+        Some("parquet") => {
+            bail!("{}: Parquet is not read; convert the table to CSV or NPY", path.display())
+        }
+        _ if bare.contains("idx") || bare.ends_with("ubyte") => Table::read_idx(path)?,
+        _ => Table::read_csv(path, &CsvOptions::default())?,
     })
 }
 
