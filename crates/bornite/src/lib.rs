@@ -1,4 +1,65 @@
-//! Squared orthonormal circuits.
+//! Squared orthonormal circuits: densities that are normalized by construction and answer marginals, conditionals, range
+//! queries and samples exactly.
+//!
+//! A *circuit* c is a tree of layers over functions of single variables. The model is p(x) = ‖c(x)‖² / Z. An
+//! *orthonormal* circuit has orthonormal input functions and semi-unitary weights, so Z = 1, and the parts of the tree
+//! that depend on unknown variables alone drop out of every question.
+//!
+//! # The pipeline
+//!
+//! 1. **Variables and functions.** A [`Variable`] has a [`Domain`]; a [`Basis`] holds functions on it.
+//!    [`basis`] says which to use.
+//! 2. **A circuit.** [`structure::Structure`] makes one from a region tree, bases and widths; [`CircuitBuilder`] from
+//!    layers; [`file`] from JSON or safetensors. A [`Circuit`] that exists is valid.
+//! 3. **Orthonormal form.** [`ops::orthonormalize`] rewrites it without changing p and returns log Z;
+//!    [`Orthonormal::verify`] takes one that is orthonormal already. [`learn::fit`] learns weights from rows.
+//! 4. **Questions.** A [`Query`] says what is known of each variable: a value, nothing, a set or an interval.
+//!
+//! ```
+//! use bornite::{Basis, CircuitBuilder, Domain, Query, linalg::Matrix, ops};
+//!
+//! // c(x, y) = 3 at (0, 0), 4 at (1, 1) and 0 elsewhere, so Z = 25.
+//! let mut b = CircuitBuilder::new();
+//! let (x, y) = (b.variable("x", Domain::Finite(2)), b.variable("y", Domain::Finite(2)));
+//! let (f, g) = (b.input(x, Basis::indicator(2)), b.input(y, Basis::indicator(2)));
+//! let product = b.kronecker([f, g]);
+//! let output = b.sum(product, Matrix::from_rows(&[[3.0, 0.0, 0.0, 4.0]]));
+//! let circuit = b.build(output)?;
+//!
+//! let orthonormal = ops::orthonormalize(&circuit)?;
+//! assert!((orthonormal.log_partition - 25_f64.ln()).abs() < 1e-14);
+//! let p = orthonormal.circuit;
+//! let query = Query::parse(p.variables(), "x=1")?;
+//! assert!((ops::log_marginal(&p, &query)?.exp() - 16.0 / 25.0).abs() < 1e-14);
+//! # Ok::<(), bornite::Error>(())
+//! ```
+//!
+//! # What to use when
+//!
+//! | question | use |
+//! |---|---|
+//! | p(evidence), one query | [`ops::log_marginal`], or [`ops::marginalize`] with the counts of the paper |
+//! | p(evidence), many rows | [`engine::Engine::log_marginals`] |
+//! | p(a given b) | the difference of two log marginals |
+//! | all single-variable marginals, means, covariances, quantiles, given anything | [`ops::Environments`] |
+//! | the mean of a product of functions | [`ops::expectation`] |
+//! | samples, given anything | [`engine::Engine::sample`], [`engine::Engine::sample_given`] |
+//! | log p of every variable given those before it | [`engine::Engine::log_conditionals`] |
+//! | c(x) itself, of any circuit | [`ops::evaluate`] |
+//! | log Z of a circuit that need not be orthonormal | [`ops::log_partition`] |
+//! | how near two circuits are | [`ops::overlap`] |
+//! | a smaller circuit | [`ops::truncate`] |
+//! | a picture | [`draw::circuit_svg`] |
+//! | the squared circuit itself, to compare with | [`ops::square`] |
+//! | tables with types and holes | [`data`] |
+//!
+//! # Numbers
+//!
+//! Probabilities are natural logarithms and never underflow. Weights are real or complex; an operation on a circuit that is
+//! real throughout is real arithmetic. [`engine::Engine`] also runs in single precision. Nothing prints, reads the clock or
+//! keeps state, and the same input gives the same bits with any number of threads.
+//!
+//! The guide, the map from the paper to the code and the file format are under `docs` in the repository.
 
 pub mod basis;
 pub mod circuit;
@@ -22,3 +83,22 @@ pub use domain::{Domain, Variable};
 pub use error::Error;
 pub use model::Model;
 pub use query::{Evidence, Query};
+
+/// The Rust code of the README and the guide, run as doctests.
+#[cfg(doctest)]
+mod guide {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../../docs/guide/tour.md")]
+    struct Tour;
+    #[doc = include_str!("../../../docs/guide/circuits.md")]
+    struct Circuits;
+    #[doc = include_str!("../../../docs/guide/queries.md")]
+    struct Queries;
+    #[doc = include_str!("../../../docs/guide/tensor-networks.md")]
+    struct TensorNetworks;
+    #[doc = include_str!("../../../docs/guide/performance.md")]
+    struct Performance;
+    #[doc = include_str!("../../../docs/guide/faq.md")]
+    struct Faq;
+}
