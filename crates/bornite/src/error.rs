@@ -4,6 +4,7 @@ use crate::basis::BasisError;
 use crate::circuit::{CircuitError, NotOrthonormal};
 use crate::data::DataError;
 use crate::file::FileError;
+use crate::model::ModelError;
 use crate::ops::OperationError;
 use crate::query::QueryError;
 
@@ -26,6 +27,9 @@ pub enum Error {
     /// An operation that has no answer.
     #[error(transparent)]
     Operation(#[from] OperationError),
+    /// A model that cannot be made or asked.
+    #[error(transparent)]
+    Model(#[from] Box<ModelError>),
     /// A table, or what is to be made of one.
     #[error(transparent)]
     Data(#[from] Box<DataError>),
@@ -37,5 +41,11 @@ pub enum Error {
 impl From<DataError> for Error {
     fn from(e: DataError) -> Self {
         Error::Data(Box::new(e))
+    }
+}
+
+impl From<ModelError> for Error {
+    fn from(e: ModelError) -> Self {
+        Error::Model(Box::new(e))
     }
 }

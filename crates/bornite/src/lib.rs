@@ -71,6 +71,7 @@ mod error;
 pub mod file;
 pub mod learn;
 pub mod linalg;
+pub mod model;
 pub mod ops;
 pub mod query;
 pub mod structure;
@@ -80,6 +81,7 @@ pub use basis::Basis;
 pub use circuit::{Circuit, CircuitBuilder, LayerId, Orthonormal, VariableId, WeightId};
 pub use domain::{Domain, Variable};
 pub use error::Error;
+pub use model::Model;
 pub use query::{Evidence, Query};
 
 /// The Rust code of the README and the guide, run as doctests.

@@ -3,4 +3,6 @@
 mod bad_input;
 mod circuit;
 mod demo_and_bench;
+mod model;
+mod model_bad_input;
 mod support;
