@@ -15,6 +15,7 @@
 mod buffer;
 mod combine;
 mod conditional;
+mod finite;
 mod gradient;
 pub mod kernels;
 pub mod lanes;
@@ -31,6 +32,7 @@ mod weight;
 
 pub use buffer::Buffer;
 pub(crate) use combine::set_lane;
+pub(crate) use finite::{Choose, Cumulative, Traversal};
 pub use gradient::WeightGradient;
 pub use kernels::Kernels;
 pub use lanes::Real;

@@ -1,5 +1,6 @@
 //! A circuit as the engine runs it: binary steps in post-order, with packed weights.
 
+use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
 
 use super::kernels::Kernels;
@@ -116,8 +117,19 @@ impl<F: Real> NodeWeight<F> {
     }
 }
 
+/// A Aᴴ by sums in a fixed order: the bits of a general product depend on the machine.
 fn gram<T: Scalar, F: Real>(m: &Matrix<T>) -> Vec<F> {
-    numbers(m.times_adjoint(m).hermitian_part().data(), T::IS_COMPLEX)
+    let dot = |i: usize, j: usize| {
+        let terms = m.row(i).iter().zip(m.row(j));
+        terms.fold(T::ZERO, |sum, (&x, &y)| sum + x * y.conjugate())
+    };
+    let half = Matrix::from_fn(m.rows(), m.rows(), |i, j| if j <= i { dot(i, j) } else { T::ZERO });
+    let entry = |i: usize, j: usize| match i.cmp(&j) {
+        Ordering::Less => half[(j, i)].conjugate(),
+        Ordering::Equal => T::from_real(half[(i, i)].to_complex().re),
+        Ordering::Greater => half[(i, j)],
+    };
+    numbers(Matrix::from_fn(m.rows(), m.rows(), entry).data(), T::IS_COMPLEX)
 }
 
 fn numbers<T: Scalar, F: Real>(values: &[T], complex: bool) -> Vec<F> {
