@@ -81,7 +81,9 @@ impl Hash {
             }
             Layer::Hadamard { inputs } | Layer::Kronecker { inputs } => {
                 self.count(inputs.len());
-                inputs.iter().for_each(|input| self.count(input.index()));
+                for input in inputs {
+                    self.count(input.index());
+                }
             }
             Layer::Sum { input, weight } => {
                 self.count(input.index());
@@ -108,12 +110,18 @@ impl Hash {
     }
 
     fn real_matrix(&mut self, m: &Matrix<f64>) {
-        [0, m.rows(), m.cols()].into_iter().for_each(|n| self.count(n));
-        m.data().iter().for_each(|x| self.word(x.to_bits()));
+        for n in [0, m.rows(), m.cols()] {
+            self.count(n);
+        }
+        for x in m.data() {
+            self.word(x.to_bits());
+        }
     }
 
     fn complex_matrix(&mut self, m: &Matrix<Complex64>) {
-        [1, m.rows(), m.cols()].into_iter().for_each(|n| self.count(n));
+        for n in [1, m.rows(), m.cols()] {
+            self.count(n);
+        }
         for z in m.data() {
             self.word(z.re.to_bits());
             self.word(z.im.to_bits());

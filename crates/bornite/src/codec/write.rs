@@ -45,7 +45,7 @@ impl<'a, W: Write> Compressor<'a, W> {
             RowError::Cell { row, source } => {
                 RowError::Cell { row: row + self.num_rows as usize, source }
             }
-            other => other,
+            shape @ RowError::Shape { .. } => shape,
         })?;
         self.num_rows += (values.len() / variables.len()) as u64;
         let limit = self.block_cells() * rayon::current_num_threads().max(1);

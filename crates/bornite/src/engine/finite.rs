@@ -157,9 +157,9 @@ impl<T: Choose, const C: bool> Chooser<'_, T, C> {
 fn add_up(probabilities: &[f64], out: &mut [f64]) {
     let mut sum = [0.0; LANES];
     for (p, out) in probabilities.chunks_exact(LANES).zip(out.chunks_exact_mut(LANES)) {
-        for lane in 0..LANES {
-            sum[lane] += p[lane];
-            out[lane] = sum[lane];
+        for (sum, p) in sum.iter_mut().zip(p) {
+            *sum += p;
         }
+        out.copy_from_slice(&sum);
     }
 }
