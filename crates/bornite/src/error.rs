@@ -2,6 +2,7 @@
 
 use crate::basis::BasisError;
 use crate::circuit::{CircuitError, NotOrthonormal};
+use crate::codec::CodecError;
 use crate::data::DataError;
 use crate::file::FileError;
 use crate::model::ModelError;
@@ -18,6 +19,9 @@ pub enum Error {
     /// Layers that do not make a circuit.
     #[error(transparent)]
     Circuit(#[from] CircuitError),
+    /// Rows that cannot be compressed, or a stream that cannot be read.
+    #[error(transparent)]
+    Codec(#[from] CodecError),
     /// A circuit file that cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),

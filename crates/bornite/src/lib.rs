@@ -63,6 +63,7 @@
 
 pub mod basis;
 pub mod circuit;
+pub mod codec;
 pub mod data;
 pub mod domain;
 pub mod draw;
