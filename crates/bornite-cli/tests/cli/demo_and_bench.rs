@@ -30,3 +30,42 @@ fn bench_paper_reports_every_width() {
     let text = folder.run(&small);
     assert!(text.text().contains("Kronecker   8"), "{}", text.stdout);
 }
+
+#[test]
+fn bench_engine_reports_its_ratios_by_name() {
+    let folder = Folder::new();
+    let small = ["bench", "engine", "--quick", "--image", "4x4", "--max-width", "8"];
+    let report = folder.run(&[&small[..], &["--json"]].concat()).json();
+    let ratios = [
+        "evaluate_over_peak",
+        "half_marginal_over_evaluate",
+        "scattered_over_bound",
+        "prefix_over_bound",
+        "sample_over_bound",
+    ];
+    for name in ratios {
+        assert!(report[name].as_f64().is_some_and(|x| x > 0.0), "{name}: {report}");
+    }
+    assert!(report["rows_per_second"]["8"]["evaluate"].as_f64().unwrap() > 0.0, "{report}");
+    for point in report["scaling"]["variables"].as_array().unwrap() {
+        assert!(point["log_p"].as_f64().is_some(), "{point}");
+    }
+    let markdown = folder.run(&[&small[..], &["--markdown"]].concat());
+    assert!(markdown.text().contains("| prefix_over_bound"), "{}", markdown.stdout);
+}
+
+#[test]
+fn bench_case_times_every_operation() {
+    let folder = Folder::new();
+    for (tree, product) in [("image", "hadamard"), ("linear", "kronecker")] {
+        for operation in ["evaluate", "partition", "marginal", "prefix", "sample"] {
+            let shape = ["--image", "4x4", "--variables", "6", "--states", "5", "-k", "3"];
+            let run = ["--tree", tree, "--product", product, "--operation", operation];
+            let rest = ["--batch", "9", "--seconds", "0"];
+            let words = [&["bench", "case"][..], &shape, &run, &rest].concat();
+            let answer = folder.run(&words).json();
+            assert_eq!(answer["operation"], operation);
+            assert!(answer["seconds"].as_f64().unwrap() > 0.0, "{answer}");
+        }
+    }
+}

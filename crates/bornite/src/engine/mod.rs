@@ -15,6 +15,7 @@
 mod buffer;
 mod combine;
 mod conditional;
+mod count;
 mod gradient;
 pub mod kernels;
 pub mod lanes;
@@ -31,6 +32,7 @@ mod weight;
 
 pub use buffer::Buffer;
 pub(crate) use combine::set_lane;
+pub use count::Work;
 pub use gradient::WeightGradient;
 pub use kernels::Kernels;
 pub use lanes::Real;

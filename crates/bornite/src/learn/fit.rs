@@ -5,7 +5,8 @@ use rayon::prelude::*;
 
 use super::initial::near_marginals;
 use super::network::{LearnError, Network};
-use super::parameter::{Adam, Parameter, Parameterization, normalized};
+use super::objective::Objective;
+use super::parameter::{Adam, Parameter, Parameterization};
 use crate::circuit::{Circuit, CircuitBuilder, Layer, Orthonormal, Weight};
 use crate::engine::{Engine, Rows};
 use crate::linalg::{Complex64, Matrix, Scalar};
@@ -14,6 +15,8 @@ use crate::ops::orthonormalize;
 /// The settings of a fit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FitOptions {
+    /// The width of inner layers that suits the data. Structures take it; a fit keeps the widths of its circuit.
+    pub width: usize,
     /// Complex weights, which learn much better than real ones.
     pub complex: bool,
     /// How weights are kept normalized.
@@ -35,6 +38,7 @@ pub struct FitOptions {
 impl Default for FitOptions {
     fn default() -> Self {
         Self {
+            width: 16,
             complex: true,
             parameterization: Parameterization::Cholesky,
             epochs: 100,
@@ -44,6 +48,14 @@ impl Default for FitOptions {
             averaging: 0.98,
             seed: 0,
         }
+    }
+}
+
+impl FitOptions {
+    /// Settings for so many rows and variables.
+    pub fn for_data(rows: usize, variables: usize) -> Self {
+        let _ = (rows, variables);
+        Self::default()
     }
 }
 
@@ -104,7 +116,7 @@ pub struct Epoch {
 /// Learns the weights of a circuit from rows, normalized at every step.
 ///
 /// The circuit gives layers and widths; its weights are replaced by ones near the product of the rows' marginals. Each
-/// step follows the exact gradient of a batch's log-likelihood. The best weights by the validation rows' likelihood
+/// step follows the exact gradient of a batch's log-likelihood: of what is known, the unknown cells integrated out. The best weights by the validation rows' likelihood
 /// are kept. The same seed gives the same circuit bit for bit, for any number of threads.
 ///
 /// # Errors
@@ -235,8 +247,8 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
     /// One step on one batch; returns the batch's mean log-likelihood before it.
     fn learn(&mut self, rows: &Rows<'_>, batch: &[usize], share: f64) -> f64 {
         let weights: Vec<Matrix<T>> = self.parameters.iter().map(|p| p.w.clone()).collect();
-        let (logs, gradients) =
-            self.network.gradient::<f32, T, C>(&weights, rows, batch, 1.0 / batch.len() as f64);
+        let objective = Objective::new(&self.network, &weights, self.orthonormal());
+        let (mean, gradients) = objective.gradient::<f32, C>(rows, batch);
         self.step += 1;
         let rate = self.options.rate * schedule(share);
         let (step, adam) = (self.step, Adam::default());
@@ -250,22 +262,21 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
                 *a = a.scale_by(keep) + w.scale_by(1.0 - keep);
             }
         });
-        logs.iter().sum::<f64>() / logs.len() as f64
+        mean
+    }
+
+    fn orthonormal(&self) -> bool {
+        self.options.parameterization != Parameterization::Unconstrained
     }
 
     /// The averaged weights, brought back to the manifold.
     fn averaged(&self) -> Vec<Matrix<T>> {
-        self.average
-            .par_iter()
-            .zip(&self.parameters)
-            .map(|(a, p)| normalized(a, p.is_output()))
-            .collect()
+        self.average.par_iter().zip(&self.parameters).map(|(a, p)| p.on_manifold(a)).collect()
     }
 
     fn score(&self, weights: &[Matrix<T>], rows: &Rows<'_>) -> f64 {
         let all: Vec<usize> = (0..rows.len()).collect();
-        let logs = self.network.log_density::<f32, T, C>(weights, rows, &all);
-        logs.iter().sum::<f64>() / logs.len().max(1) as f64
+        Objective::new(&self.network, weights, self.orthonormal()).mean::<f32, C>(rows, &all)
     }
 
     fn residual(&self) -> f64 {

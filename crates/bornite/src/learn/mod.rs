@@ -2,8 +2,11 @@
 
 mod fit;
 mod initial;
+mod marginal;
 mod network;
+mod objective;
 mod parameter;
+mod tensor;
 #[cfg(test)]
 mod tests;
 

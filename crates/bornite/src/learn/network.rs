@@ -20,20 +20,20 @@ const TILES: usize = 4;
 /// The layers of a circuit as binary steps in topological order, for learning its weights.
 #[derive(Debug)]
 pub(crate) struct Network {
-    steps: Vec<Step>,
+    pub(super) steps: Vec<Step>,
     /// For each weight, the steps that use it.
     users: Vec<Vec<usize>>,
     shapes: Vec<Shape>,
 }
 
 #[derive(Debug)]
-struct Step {
-    width: usize,
-    kind: Kind,
+pub(super) struct Step {
+    pub(super) width: usize,
+    pub(super) kind: Kind,
 }
 
 #[derive(Debug)]
-enum Kind {
+pub(super) enum Kind {
     /// The functions of a variable, or a weight times them.
     Leaf { variable: usize, basis: Arc<Basis>, weight: Option<usize> },
     /// W (ℓ₁ ⊗ ℓ₂).

@@ -1,8 +1,8 @@
-//! Free parameters behind orthonormal weights: W = L⁻¹ V with L Lᴴ = V Vᴴ, and V stepped by Adam.
+//! Free parameters behind the weights: W = L⁻¹ V with L Lᴴ = V Vᴴ, or W = V, and V stepped by Adam.
 
 use crate::linalg::{Matrix, Scalar, cholesky};
 
-/// How a weight is kept normalized while it is learned.
+/// How the circuit is kept normalized while it is learned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Parameterization {
     /// Inner weights are W = L⁻¹ V with the Cholesky factor L of V Vᴴ, differentiated through; V is free.
@@ -10,6 +10,8 @@ pub enum Parameterization {
     Cholesky,
     /// Inner weights stay on the Stiefel manifold: a step along the gradient's tangent part, then L⁻¹ V brings it back.
     Stiefel,
+    /// Weights are free and log Z is subtracted; the circuit is orthonormalized at the end.
+    Unconstrained,
 }
 
 /// The settings of Adam.
@@ -72,14 +74,25 @@ impl<T: Scalar> Parameter<T> {
                 num_complex::Complex64::new(move_by(m.re, square[0]), move_by(m.im, square[1]));
             *v += T::from_complex(delta);
         }
-        self.w = normalized(&v, self.is_output);
+        self.w = self.on_manifold(&v);
+    }
+
+    /// The weight itself where it is free, and otherwise the normalized one next to it.
+    pub(crate) fn on_manifold(&self, v: &Matrix<T>) -> Matrix<T> {
+        match self.parameterization {
+            Parameterization::Unconstrained => v.clone(),
+            _ => normalized(v, self.is_output),
+        }
     }
 
     /// The gradient by V at V = W, where L = I.
     ///
     /// With X = dV, dW = X − Φ(X Wᴴ + W Xᴴ) W, where Φ keeps the lower triangle and half of the diagonal. Its adjoint
     /// takes G to G − (P + Pᴴ) W with P = Φ(G Wᴴ). On the Stiefel manifold P is half of G Wᴴ instead.
-    fn pull_back(&self, g: &Matrix<T>) -> Matrix<T> {
+    pub(super) fn pull_back(&self, g: &Matrix<T>) -> Matrix<T> {
+        if self.parameterization == Parameterization::Unconstrained {
+            return g.clone();
+        }
         if self.is_output {
             // dW = X − W Re⟨W, X⟩.
             let dot: f64 = self
@@ -100,6 +113,7 @@ impl<T: Scalar> Parameter<T> {
                 std::cmp::Ordering::Equal => T::from_real(inner[(i, i)].to_complex().re),
             }),
             Parameterization::Stiefel => inner.hermitian_part(),
+            Parameterization::Unconstrained => unreachable!("returned above"),
         };
         combine(g, &symmetric.times(&self.w), -1.0)
     }

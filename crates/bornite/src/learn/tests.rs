@@ -2,12 +2,15 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::network::Network;
+use super::objective::Objective;
 use super::parameter::{Adam, Parameter, Parameterization, normalized};
 use super::{Control, FitOptions, fit, mean_log_likelihood};
-use crate::basis::Basis;
+use crate::basis::{Basis, Part};
 use crate::circuit::{Circuit, Weight, Weights, random_weight};
 use crate::engine::{Engine, Rows};
 use crate::linalg::{Complex64, Matrix, Scalar};
+use crate::ops::{log_partition, log_unnormalized_marginal};
+use crate::query::{Evidence, Query};
 use crate::structure::{Product, RegionTree, Structure};
 use crate::{Domain, Variable};
 
@@ -101,6 +104,109 @@ fn gradients_equal_central_differences() {
     println!("largest relative error of a gradient: {worst:.1e}, allowed 1e-6");
 }
 
+/// Queries with values, unknowns, sets and intervals; the first has a value for every variable and the last for none.
+fn queries(circuit: &Circuit) -> Vec<Query> {
+    let rng = &mut ChaCha8Rng::seed_from_u64(12);
+    let values = rows(circuit, 14);
+    let evidence = |row: usize, variable: usize, x: f64, rng: &mut ChaCha8Rng| match row {
+        0 => Evidence::Value(x),
+        13 => Evidence::Unknown,
+        _ => match (rng.random_range(0..5), circuit.variables()[variable].domain) {
+            (0, Domain::Finite(n)) => Evidence::In(Part::Values(vec![0, n - 1])),
+            (0, _) => Evidence::In(Part::Interval { low: -0.5, high: x.max(0.0) }),
+            (1 | 2, _) => Evidence::Unknown,
+            _ => Evidence::Value(x),
+        },
+    };
+    let row = |(row, cells): (usize, &[f64])| {
+        let mut query = Query::unknown(cells.len());
+        for (variable, &x) in cells.iter().enumerate() {
+            let evidence = evidence(row, variable, x, rng);
+            query.set(circuit.variables(), variable, evidence).unwrap();
+        }
+        query
+    };
+    values.chunks_exact(circuit.num_variables()).enumerate().map(row).collect()
+}
+
+/// The gradient of the mean log-likelihood of rows with holes by V, W = W(V) being the parameterization, against
+/// central differences.
+fn check_holes<T: Scalar, const C: bool>(circuit: &Circuit, parameterization: Parameterization) {
+    let orthonormal = parameterization != Parameterization::Unconstrained;
+    let queries = queries(circuit);
+    let rows = Rows::from_queries(circuit.variables(), &queries).unwrap();
+    let indices: Vec<usize> = (0..queries.len()).collect();
+    let network = Network::new(circuit).unwrap();
+    let parameters: Vec<Parameter<T>> = (circuit.weights().iter().enumerate())
+        .map(|(n, w)| {
+            let is_output = n + 1 == circuit.weights().len();
+            let mut parameter = Parameter::new(&w.to_matrix::<T>(), is_output, parameterization);
+            if !orthonormal {
+                parameter.w = w.to_matrix::<T>().into_owned();
+            }
+            parameter
+        })
+        .collect();
+    let weights: Vec<Matrix<T>> = parameters.iter().map(|p| p.w.clone()).collect();
+    let mean = |weights: &[Matrix<T>]| {
+        Objective::new(&network, weights, orthonormal).mean::<f64, C>(&rows, &indices)
+    };
+    let (value, gradients) =
+        Objective::new(&network, &weights, orthonormal).gradient::<f64, C>(&rows, &indices);
+    assert!((value - mean(&weights)).abs() < 1e-12);
+    let plain = with_weights(circuit, &weights);
+    let log = |query: &Query| log_unnormalized_marginal(&plain, query).unwrap();
+    let expected = queries.iter().map(log).sum::<f64>() / queries.len() as f64;
+    let expected = expected - log_partition(&plain).unwrap();
+    assert!((value - expected).abs() < 1e-10, "{value} for {expected}");
+    for (w, parameter) in parameters.iter().enumerate() {
+        let gradient = parameter.pull_back(&gradients[w]);
+        for n in 0..gradient.data().len() {
+            let parts = if C { vec![Complex64::ONE, Complex64::I] } else { vec![Complex64::ONE] };
+            for direction in parts {
+                let moved = |step: f64| {
+                    let mut weights = weights.clone();
+                    weights[w].data_mut()[n] += T::from_complex(direction * step);
+                    weights[w] = parameter.on_manifold(&weights[w]);
+                    mean(&weights)
+                };
+                let numeric = (moved(1e-5) - moved(-1e-5)) / 2e-5;
+                let exact = (gradient.data()[n].to_complex() * direction.conj()).re;
+                let error = (numeric - exact).abs() / exact.abs().max(1.0);
+                assert!(error < 1e-7, "weight {w} entry {n}: {exact} for {numeric}");
+            }
+        }
+    }
+}
+
+fn with_weights<T: Scalar>(circuit: &Circuit, weights: &[Matrix<T>]) -> Circuit {
+    let mut b = crate::CircuitBuilder::new();
+    for v in circuit.variables() {
+        b.variable(v.name.clone(), v.domain);
+    }
+    for w in weights {
+        b.weight(Weight::from_matrix(w));
+    }
+    for layer in circuit.layers() {
+        b.push(layer.clone());
+    }
+    b.build(circuit.output()).unwrap()
+}
+
+#[test]
+fn gradients_with_holes_equal_central_differences() {
+    for product in [Product::Kronecker, Product::Hadamard] {
+        for r in [1, 3] {
+            for parameterization in [Parameterization::Unconstrained, Parameterization::Cholesky] {
+                let complex = circuit(product, Weights::Gaussian, r);
+                check_holes::<Complex64, true>(&complex, parameterization);
+                let real = circuit(product, Weights::RealGaussian, r);
+                check_holes::<f64, false>(&real, parameterization);
+            }
+        }
+    }
+}
+
 /// d⟨A, W(V)⟩ along a direction against what the parameter's own step follows, for a linear objective A.
 #[test]
 fn steps_follow_the_gradient_through_the_factorization() {
@@ -147,8 +253,15 @@ fn toy() -> Vec<f64> {
     values
 }
 
-fn toy_fit(parameterization: Parameterization, threads: usize) -> (Circuit, f64) {
-    let values = toy();
+/// Learns the toy with this share of the cells of all rows to learn from removed.
+fn toy_fit(parameterization: Parameterization, holes: f64, threads: usize) -> (Circuit, f64) {
+    let mut values = toy();
+    let rng = &mut ChaCha8Rng::seed_from_u64(8);
+    for cell in &mut values[..2500] {
+        if rng.random_bool(holes) {
+            *cell = f64::NAN;
+        }
+    }
     let bit = |v| (Variable::new(format!("x{v}"), Domain::Finite(2)), Basis::indicator(2));
     let tree = RegionTree::parse("[[[0, 1], [2, 3]], 4]").unwrap();
     let circuit = Structure::new(tree, bit)
@@ -162,7 +275,9 @@ fn toy_fit(parameterization: Parameterization, threads: usize) -> (Circuit, f64)
     let fit = pool
         .install(|| fit(&circuit, &train, &valid, &options, &mut |_| Control::Continue))
         .unwrap();
-    assert!(fit.history.iter().all(|e| e.residual < 1e-13));
+    if parameterization != Parameterization::Unconstrained {
+        assert!(fit.history.iter().all(|e| e.residual < 1e-13));
+    }
     let valid = mean_log_likelihood(&fit.circuit, &valid);
     assert!((valid - fit.valid).abs() < 1e-4, "{valid} in f64, {} in f32", fit.valid);
     (fit.circuit.into_circuit(), valid)
@@ -173,15 +288,25 @@ fn toy_fit(parameterization: Parameterization, threads: usize) -> (Circuit, f64)
 fn a_known_distribution_is_learned_to_its_entropy() {
     let h = |p: f64| -p * p.ln() - (1.0 - p) * (1.0 - p).ln();
     let entropy = 2.0 * h(0.5) + h(0.3) + h(0.1);
-    for parameterization in [Parameterization::Cholesky, Parameterization::Stiefel] {
-        let (_, valid) = toy_fit(parameterization, 2);
+    for parameterization in
+        [Parameterization::Cholesky, Parameterization::Stiefel, Parameterization::Unconstrained]
+    {
+        let (_, valid) = toy_fit(parameterization, 0.0, 2);
         assert!((valid + entropy).abs() < 0.1, "{parameterization:?}: {valid} for {}", -entropy);
+    }
+    for parameterization in [Parameterization::Cholesky, Parameterization::Unconstrained] {
+        let (_, valid) = toy_fit(parameterization, 0.3, 2);
+        println!("{parameterization:?}, three cells in ten missing: {valid} for {}", -entropy);
+        assert!((valid + entropy).abs() < 0.15, "{parameterization:?}: {valid} for {}", -entropy);
     }
 }
 
 #[test]
 fn a_fit_is_the_same_for_any_number_of_threads() {
-    assert_eq!(toy_fit(Parameterization::Cholesky, 1), toy_fit(Parameterization::Cholesky, 3));
+    for holes in [0.0, 0.1] {
+        let [one, three] = [1, 3].map(|n| toy_fit(Parameterization::Cholesky, holes, n));
+        assert_eq!(one, three);
+    }
 }
 
 #[test]

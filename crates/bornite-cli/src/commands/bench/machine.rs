@@ -1,4 +1,6 @@
-//! What was measured on.
+//! What was measured on, and when.
+
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 
@@ -10,6 +12,8 @@ pub(super) struct Machine {
     /// How many programs wanted a core in the minute before, where the system tells.
     pub(super) load: Option<f64>,
     pub(super) build: String,
+    /// The day, in UTC.
+    pub(super) date: String,
 }
 
 impl Machine {
@@ -22,6 +26,7 @@ impl Machine {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             load: load(),
             build: format!("bornite {version}, {profile}, {arch} {os}"),
+            date: date(),
         }
     }
 }
@@ -32,6 +37,46 @@ fn cpu_model() -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-fn load() -> Option<f64> {
+/// The load of the minute before.
+pub(super) fn load() -> Option<f64> {
     std::fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
+}
+
+/// The most memory that this process has had, where the system tells.
+pub(super) fn peak_memory_mib() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
+    let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib / 1024.0)
+}
+
+fn date() -> String {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_secs());
+    civil(seconds / 86_400)
+}
+
+/// The day of the Gregorian calendar that is so many days after 1970-01-01.
+fn civil(days: u64) -> String {
+    // Years from March on, so that the day that leap years add is the last; 719,468 days before 1970 begins year 0.
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (year, month) = if month < 10 { (year, month + 3) } else { (year + 1, month - 9) };
+    format!("{:04}-{month:02}-{day:02}", era * 400 + year)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::civil;
+
+    #[test]
+    fn days_are_named() {
+        assert_eq!(civil(0), "1970-01-01");
+        assert_eq!(civil(11_016), "2000-02-29");
+        assert_eq!(civil(11_017), "2000-03-01");
+        assert_eq!(civil(20_453), "2025-12-31");
+    }
 }

@@ -1,7 +1,11 @@
 //! `bornite bench`: measurements, each kept in docs/benchmarks/.
 
+mod case;
+mod circuits;
+mod engine;
 mod machine;
 mod paper;
+mod stopwatch;
 mod timing;
 
 use std::io::Write;
@@ -14,12 +18,18 @@ use clap::Subcommand;
 pub(crate) enum Command {
     /// The paper's example: the marginal of half an image, by squaring and by Algorithm 2.
     Paper(paper::Paper),
+    /// The batched engine against the machine's peak and against its own count of operations.
+    Engine(engine::Engine),
+    /// One operation on one circuit, for those who compare.
+    Case(case::Case),
 }
 
 impl Command {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<ExitCode> {
         match self {
             Command::Paper(command) => command.run(out),
+            Command::Engine(command) => command.run(out),
+            Command::Case(command) => command.run(out),
         }
         .map(|()| ExitCode::SUCCESS)
     }

@@ -1,0 +1,335 @@
+"""Bornite next to its peers: the same operation on the same structure, cell by cell.
+
+Every cell runs in a process of its own with a limit of time and of memory, Bornite's right before
+the peer's. The peers are called through their documented functions alone. `bench/peers/run` makes
+the environment and calls this.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+from importlib import metadata
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENT = ROOT / "docs" / "benchmarks" / "peers.md"
+SIDE = 28
+STATES = 256
+SITES = 784
+SITE_STATES = 2
+
+
+def cells(quick):
+    """What is compared: the squared circuit against cirkit, the matrix-product state against quimb."""
+    widths = [8] if quick else [8, 16, 32]
+    for product in ["hadamard", "kronecker"]:
+        for width in widths:
+            for operation, batch in [
+                ("evaluate", 1),
+                ("evaluate", 256),
+                ("partition", 1),
+                ("marginal", 1),
+                ("marginal", 256),
+            ]:
+                yield cell("cirkit", "image", product, width, operation, batch)
+    for width in [16] if quick else [16, 64]:
+        for operation in ["evaluate", "marginal", "sample"]:
+            yield cell("quimb", "linear", "kronecker", width, operation, 1)
+
+
+def cell(peer, tree, product, width, operation, batch):
+    return {
+        "peer": peer,
+        "tree": tree,
+        "product": product,
+        "width": width,
+        "operation": operation,
+        "batch": batch,
+    }
+
+
+# The peers' side, in processes of their own.
+
+
+def repeat(work, seconds):
+    """The shortest wall time and processor time: the first run warms up, unless it is long enough to be the only one."""
+    runs, wall, cpu = 0, float("inf"), float("inf")
+    start = time.perf_counter()
+    while runs < 2 or time.perf_counter() - start < seconds:
+        wall_start, cpu_start = time.perf_counter(), time.process_time()
+        work()
+        wall = min(wall, time.perf_counter() - wall_start)
+        cpu = min(cpu, time.process_time() - cpu_start)
+        runs += 1
+        if time.perf_counter() - start > 10:
+            break
+    return {"seconds": wall, "cpu_seconds": cpu, "runs": runs}
+
+
+def cirkit_work(product, width, operation, batch, seed):
+    import cirkit.symbolic.functional as functional
+    import torch
+    from cirkit.pipeline import PipelineContext
+    from cirkit.templates import data_modalities, utils
+    from cirkit.utils.scope import Scope
+
+    torch.manual_seed(seed)
+    torch.set_default_dtype(torch.float64)
+    weights = utils.Parameterization(dtype="complex", initialization="normal")
+    circuit = data_modalities.image_data(
+        (1, SIDE, SIDE),
+        region_graph="quad-tree-2",
+        input_layer="embedding",
+        num_input_units=width,
+        sum_product_layer={"hadamard": "cp-t", "kronecker": "tucker"}[product],
+        num_sum_units=width,
+        input_params={"weight": weights},
+        sum_weight_param=weights,
+    )
+    context = PipelineContext(
+        backend="torch", semiring="complex-lse-sum", fold=True, optimize=True
+    )
+    x = torch.randint(0, STATES, (batch, SIDE * SIDE))
+    # Before anything that is made from it, so that its parameters are there.
+    compiled = context.compile(circuit)
+    if operation == "evaluate":
+        run = lambda: compiled(x)
+    else:
+        squared = functional.multiply(circuit, functional.conjugate(circuit))
+        if operation == "partition":
+            partition = context.compile(functional.integrate(squared))
+            run = lambda: partition()
+        else:
+            left = Scope([SIDE * y + c for y in range(SIDE) for c in range(SIDE // 2)])
+            marginal = context.compile(functional.integrate(squared, scope=left))
+            run = lambda: marginal(x)
+
+    def work():
+        with torch.no_grad():
+            run()
+
+    return work
+
+
+def quimb_work(width, operation, seed):
+    import numpy
+    import quimb.tensor
+
+    state = quimb.tensor.MPS_rand_state(
+        SITES, bond_dim=width, phys_dim=SITE_STATES, dtype="complex128", seed=seed
+    )
+    x = numpy.random.default_rng(seed).integers(0, SITE_STATES, SITES)
+    if operation == "evaluate":
+        return lambda: state.amplitude(x)
+    if operation == "sample":
+        return lambda: list(state.sample(1, seed=seed))
+    known = {state.site_ind(i): int(x[i]) for i in range(SITES // 2)}
+    return lambda: state.isel(known).norm()
+
+
+def peer_main(spec):
+    limit = spec["memory_gib"] << 30
+    # Private memory, not addresses: torch maps far more than it uses.
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    common = (spec["width"], spec["operation"])
+    if spec["peer"] == "cirkit":
+        work = cirkit_work(spec["product"], *common, spec["batch"], spec["seed"])
+    else:
+        work = quimb_work(*common, spec["seed"])
+    print(json.dumps(repeat(work, spec["seconds"])))
+
+
+# The side that compares.
+
+
+def answer_of(command, timeout):
+    """The JSON object that a command prints, or why there is none."""
+    try:
+        run = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        return {"failed": f"not within {timeout} s"}
+    if run.returncode == 0:
+        return json.loads(run.stdout.strip().splitlines()[-1])
+    tail = run.stderr.strip().splitlines()
+    reason = tail[-1] if tail else f"exit {run.returncode}"
+    if run.returncode < 0 or any(w in reason for w in ["MemoryError", "memory", "bad_alloc"]):
+        return {"failed": "out of memory"}
+    return {"failed": reason.split(":")[0]}
+
+
+def bornite_command(options, spec, batch):
+    shape = ["--tree", spec["tree"], "--product", spec["product"], "-k", str(spec["width"])]
+    if spec["tree"] == "image":
+        shape += ["--image", f"{SIDE}x{SIDE}", "--states", str(STATES)]
+    else:
+        shape += ["--variables", str(SITES), "--states", str(SITE_STATES)]
+    run = ["--operation", spec["operation"], "--batch", str(batch)]
+    rest = ["--seconds", str(options.seconds), "--seed", str(options.seed)]
+    return [options.bornite, "bench", "case", *shape, *run, *rest]
+
+
+def measure(options):
+    results = []
+    for spec in cells(options.quick):
+        ours = answer_of(bornite_command(options, spec, spec["batch"]), options.timeout)
+        limits = {
+            "memory_gib": options.memory_gib,
+            "seconds": options.seconds,
+            "seed": options.seed,
+        }
+        words = json.dumps({**spec, **limits})
+        theirs = answer_of([sys.executable, __file__, "--peer", words], options.timeout)
+        result = {**spec, "bornite": ours, "theirs": theirs, "load": os.getloadavg()[0]}
+        print(json.dumps(result), file=sys.stderr, flush=True)
+        results.append(result)
+    return results
+
+
+def seconds(answer, key="seconds"):
+    """A time with three digits."""
+    s = answer.get(key)
+    if s is None:
+        return answer.get("failed", "–")
+    value, unit = (s * 1e6, "µs") if s < 1e-3 else (s * 1e3, "ms") if s < 1 else (s, "s")
+    return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f} {unit}"
+
+
+def ratio(result, key):
+    ours, theirs = result["bornite"].get(key), result["theirs"].get(key)
+    if not ours or not theirs:
+        return "–"
+    x = theirs / ours
+    return f"{x:,.2f}×" if x < 10 else f"{x:,.0f}×"
+
+
+def table(results):
+    head = [
+        ("products", 0),
+        ("K", 1),
+        ("operation", 0),
+        ("rows", 1),
+        ("Bornite", 1),
+        ("peer", 1),
+        ("peer / Bornite", 1),
+        ("by processor time", 1),
+    ]
+    yield "| " + " | ".join(name for name, _ in head) + " |"
+    yield "| " + " | ".join("--:" if number else "---" for _, number in head) + " |"
+    for r in results:
+        row = [r["product"].capitalize(), r["width"], NAMES[r["tree"], r["operation"]], r["batch"]]
+        times = [seconds(r["bornite"]), seconds(r["theirs"])]
+        row += [*times, ratio(r, "seconds"), ratio(r, "cpu_seconds")]
+        yield "| " + " | ".join(map(str, row)) + " |"
+
+
+NAMES = {
+    ("image", "evaluate"): "evaluate",
+    ("image", "partition"): "partition function",
+    ("image", "marginal"): "half-image marginal",
+    ("linear", "evaluate"): "amplitude",
+    ("linear", "marginal"): "marginal of the first half",
+    ("linear", "sample"): "sample",
+}
+
+
+def cpu_name():
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(l.split(":")[1].strip() for l in lines if l.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or "unknown CPU"
+
+
+def summary(results):
+    """Where the peer wins or could not finish, in words."""
+    def name(r):
+        return f"{NAMES[r['tree'], r['operation']]}, {r['product']}, K = {r['width']}, {r['batch']} rows"
+
+    both = [r for r in results if "seconds" in r["bornite"] and "seconds" in r["theirs"]]
+    lost = [name(r) for r in both if r["theirs"]["seconds"] < r["bornite"]["seconds"]]
+    failed = [f"{name(r)}: {r['theirs']['failed']}" for r in results if "failed" in r["theirs"]]
+    ours = [f"{name(r)}: {r['bornite']['failed']}" for r in results if "failed" in r["bornite"]]
+    yield f"- The peer is faster: {'; '.join(lost) or 'nowhere'}."
+    yield f"- The peer could not finish: {'; '.join(failed) or 'nowhere'}."
+    yield f"- Bornite could not finish: {'; '.join(ours) or 'nowhere'}."
+
+
+def document(options, results):
+    versions = ", ".join(f"{p} {metadata.version(p)}" for p in ["libcirkit", "torch", "quimb"])
+    loads = [r["load"] for r in results]
+    circuits = [r for r in results if r["tree"] == "image"]
+    states = [r for r in results if r["tree"] == "linear"]
+    return "\n".join([
+        "# Bornite and its peers",
+        "",
+        INTRODUCTION,
+        f"- Machine: {cpu_name()}, {os.cpu_count()} cores; load {min(loads):.1f} to {max(loads):.1f}",
+        f"- Date: {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}",
+        f"- Peers: {versions}; Python {platform.python_version()}",
+        f"- Seed: {options.seed}",
+        f"- Limits of a cell: {options.timeout} s, {options.memory_gib} GiB",
+        *summary(results),
+        "",
+        f"## Squared circuit: image tree of {SIDE * SIDE} variables with {STATES} values, against libcirkit",
+        "",
+        *table(circuits),
+        "",
+        f"## Matrix-product state: {SITES} sites of {SITE_STATES} values, against quimb",
+        "",
+        *table(states),
+        "",
+    ])
+
+
+INTRODUCTION = """\
+The same operation on the same structure, cell by cell in one run: random complex weights, double
+precision, all cores. Made by
+
+```sh
+bench/peers/run
+```
+
+Making and compiling a circuit is not part of a time, on either side. Bornite evaluates and
+marginalizes an orthonormal circuit, and computes the partition function of one that is not. libcirkit
+squares symbolically (`multiply` with the `conjugate`), integrates (`integrate`) and compiles, in the
+`complex-lse-sum` semiring, folded and optimized; Hadamard is its `cp-t`, Kronecker its `tucker`, the
+tree its `quad-tree-2`. quimb's amplitude is `amplitude`, its marginal `isel` and `norm`, its sample
+`sample`. Each cell is a process of its own with a limit of time and memory; where a peer has no
+time, the reason stands in its place. Times are of the whole batch, the shortest of the runs that fit
+into two seconds. *By processor time* is the ratio of the time on all cores together, which other
+programs on the machine disturb less.
+"""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bornite", help="the bornite command")
+    parser.add_argument("--quick", action="store_true", help="the smallest widths alone")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=2.0, help="how long to repeat a cell")
+    parser.add_argument("--timeout", type=int, default=120, help="seconds of a cell at most")
+    parser.add_argument("--memory-gib", type=int, default=12, help="memory of a peer's cell at most")
+    parser.add_argument("--json", action="store_true", help="print the cells and write no document")
+    parser.add_argument("--peer", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.peer:
+        peer_main(json.loads(options.peer))
+        return
+    if not options.bornite:
+        parser.error("--bornite names the command; bench/peers/run does")
+    results = measure(options)
+    if options.json:
+        print(json.dumps(results))
+    else:
+        DOCUMENT.write_text(document(options, results), encoding="utf-8")
+        print(f"wrote {DOCUMENT.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()

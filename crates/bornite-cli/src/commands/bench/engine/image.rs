@@ -1,0 +1,203 @@
+//! The image tree: every query at one width, interleaved with the machine's peak.
+
+use std::time::Instant;
+
+use anyhow::Result;
+use bornite::engine::{Engine, Rows, Work};
+use bornite::structure::{Product, RegionTree};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use serde::Serialize;
+
+use super::super::circuits::Shape;
+use super::super::stopwatch::{Peak, Took, took};
+use super::Effort;
+use crate::image::ImageSize;
+
+/// Grey levels.
+const STATES: usize = 256;
+/// Rows of a batch of complete rows.
+const BATCH: usize = 256;
+/// Floating-point operations of a complex multiply-add.
+const FLOPS: f64 = 8.0;
+
+/// All queries at one width.
+#[derive(Debug, Serialize)]
+pub(super) struct ImageTree {
+    pub(super) width: usize,
+    pub(super) parameters: usize,
+    pub(super) repetitions: usize,
+    /// Of all cores, the best during these measurements.
+    pub(super) peak_gflops: f64,
+    pub(super) evaluate: Query,
+    pub(super) half_marginal: Query,
+    pub(super) scattered: Query,
+    pub(super) prefix: Query,
+    pub(super) sample: Query,
+}
+
+impl ImageTree {
+    /// The queries by name.
+    pub(super) fn queries(&self) -> [(&'static str, &Query); 5] {
+        [
+            ("evaluate", &self.evaluate),
+            ("half marginal", &self.half_marginal),
+            ("scattered holes", &self.scattered),
+            ("prefix conditionals", &self.prefix),
+            ("sample", &self.sample),
+        ]
+    }
+}
+
+/// One query on a batch.
+#[derive(Debug, Serialize)]
+pub(super) struct Query {
+    pub(super) rows: usize,
+    /// Of the whole batch: the shortest of all repetitions.
+    pub(super) seconds: f64,
+    pub(super) cpu_seconds: Option<f64>,
+    pub(super) rows_per_second: f64,
+    /// Complex multiply-adds a row, by the message table.
+    pub(super) multiply_adds: f64,
+    /// The same without the second halves of Hermitian results.
+    pub(super) hermitian_multiply_adds: f64,
+    /// Time by the clock over that of the table's multiply-adds at the peak.
+    pub(super) over_bound: f64,
+    /// Time over that of the Hermitian count at the peak.
+    pub(super) over_hermitian_bound: f64,
+    /// `over_bound` by time on the processor: what it would be if no other program ran.
+    pub(super) cpu_over_bound: Option<f64>,
+}
+
+/// A query before it is measured.
+struct Case<'a> {
+    rows: usize,
+    work: Work,
+    run: Box<dyn Fn() -> Result<()> + 'a>,
+    best: Option<Took>,
+}
+
+impl Case<'_> {
+    fn finish(self, peak: &Peak) -> Query {
+        let best = self.best.unwrap_or(Took { seconds: f64::NAN, cpu_seconds: None });
+        let table = self.work.table as f64 * FLOPS;
+        let hermitian = self.work.hermitian as f64 * FLOPS;
+        let rows = self.rows as f64;
+        Query {
+            rows: self.rows,
+            seconds: best.seconds,
+            cpu_seconds: best.cpu_seconds,
+            rows_per_second: rows / best.seconds,
+            multiply_adds: self.work.table as f64 / rows,
+            hermitian_multiply_adds: self.work.hermitian as f64 / rows,
+            over_bound: best.seconds * peak.rate() / table,
+            over_hermitian_bound: best.seconds * peak.rate() / hermitian,
+            cpu_over_bound: best.cpu_seconds.zip(peak.cpu_rate()).map(|(s, r)| s * r / table),
+        }
+    }
+}
+
+/// Rows of the dear queries: about a second each.
+fn dear_rows(width: usize, effort: Effort) -> (usize, usize) {
+    match (width, effort.quick) {
+        (0..16, _) => (BATCH, BATCH),
+        (16..32, false) => (BATCH, 64),
+        (16..32, true) => (64, 32),
+        _ => (64, 16),
+    }
+}
+
+pub(super) fn measure(
+    image: ImageSize,
+    width: usize,
+    seed: u64,
+    effort: Effort,
+    all: &mut Peak,
+) -> Result<ImageTree> {
+    let rng = &mut ChaCha8Rng::seed_from_u64(seed);
+    let ImageSize { height, width: columns, channels } = image;
+    let tree = RegionTree::image(height, columns, channels);
+    let shape = Shape { tree, states: STATES, product: Product::Kronecker, width };
+    let circuit = shape.orthonormal(rng)?;
+    let parameters = circuit.num_parameters();
+    let engine: Engine = Engine::new(&circuit);
+    drop(circuit);
+    let (scattered_rows, traversals) = dear_rows(width, effort);
+    let is_left = |v: usize| v / channels % columns < columns / 2;
+    let full = shape.rows(BATCH, rng, |_, _| false);
+    let half = shape.rows(BATCH, rng, |v, _| is_left(v));
+    let holes = shape.rows(scattered_rows, rng, |_, rng| rng.random());
+    let rows = |values| Rows::new(engine.variables(), values);
+    let (full, half, holes) = (rows(&full)?, rows(&half)?, rows(&holes)?);
+    let complete = shape.rows(traversals, rng, |_, _| false);
+    let complete = rows(&complete)?;
+    let mut cases = [
+        marginals(&engine, &full),
+        marginals(&engine, &half),
+        marginals(&engine, &holes),
+        Case {
+            rows: traversals,
+            work: engine.prefix_work() * traversals,
+            run: Box::new(|| Ok(engine.log_conditionals(&complete).map(|_| ())?)),
+            best: None,
+        },
+        Case {
+            rows: traversals,
+            work: engine.sample_work() * traversals,
+            run: Box::new(|| {
+                engine.sample(traversals, seed);
+                Ok(())
+            }),
+            best: None,
+        },
+    ];
+    let (repetitions, peak) = interleave(&mut cases, effort, all)?;
+    let [evaluate, half_marginal, scattered, prefix, sample] = cases.map(|c| c.finish(&peak));
+    Ok(ImageTree {
+        width,
+        parameters,
+        repetitions,
+        peak_gflops: peak.rate() * 1e-9,
+        evaluate,
+        half_marginal,
+        scattered,
+        prefix,
+        sample,
+    })
+}
+
+fn marginals<'a>(engine: &'a Engine, rows: &'a Rows<'a>) -> Case<'a> {
+    Case {
+        rows: rows.len(),
+        work: engine.marginal_work(rows),
+        run: Box::new(|| Ok(engine.log_marginals(rows).map(|_| ())?)),
+        best: None,
+    }
+}
+
+/// Runs all cases in turn, each between two measurements of the peak, again and again.
+///
+/// A case counts with its shortest time and the peak with its best rate of the same minutes.
+fn interleave(cases: &mut [Case<'_>], effort: Effort, all: &mut Peak) -> Result<(usize, Peak)> {
+    // Weights are packed at their first use.
+    for case in &*cases {
+        (case.run)()?;
+    }
+    let mut peak = Peak::new();
+    let start = Instant::now();
+    let mut repetitions = 0;
+    while repetitions < effort.repetitions
+        || repetitions < 100 && start.elapsed().as_secs_f64() < effort.seconds
+    {
+        for case in &mut *cases {
+            peak.measure();
+            all.measure();
+            let mut result = Ok(());
+            let this = took(|| result = (case.run)());
+            result?;
+            case.best = Some(case.best.map_or(this, |best| best.min(this)));
+        }
+        repetitions += 1;
+    }
+    Ok((repetitions, peak))
+}

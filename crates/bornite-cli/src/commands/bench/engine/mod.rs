@@ -1,0 +1,107 @@
+//! `bornite bench engine`: the batched engine against the machine's peak and against its own count of operations.
+
+mod image;
+mod report;
+mod scaling;
+
+use std::io::{IsTerminal, Write};
+
+use anyhow::{Result, bail};
+use clap::Args;
+
+use super::machine::{Machine, load, peak_memory_mib};
+use super::stopwatch::Peak;
+use crate::image::ImageSize;
+use crate::output;
+use report::Report;
+
+/// The batched engine against the machine's peak and against its own count of operations.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  bornite bench engine --markdown > docs/benchmarks/engine.md")]
+pub(crate) struct Engine {
+    /// Fewer widths, rows and repetitions: a minute in place of many.
+    #[arg(long)]
+    quick: bool,
+    /// The largest width: of 8, 16 and 32 those up to it are measured.
+    #[arg(long)]
+    max_width: Option<usize>,
+    /// The size of the image.
+    #[arg(long, default_value = "28x28")]
+    image: ImageSize,
+    /// The seed of weights, values and holes.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Print one JSON object.
+    #[arg(long, conflicts_with = "markdown")]
+    json: bool,
+    /// Print Markdown.
+    #[arg(long)]
+    markdown: bool,
+}
+
+const WIDTHS: [usize; 3] = [8, 16, 32];
+
+/// How much is done.
+#[derive(Clone, Copy, Debug)]
+struct Effort {
+    quick: bool,
+    /// Repetitions, and on until `seconds` are spent.
+    repetitions: usize,
+    seconds: f64,
+}
+
+impl Engine {
+    pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
+        let max_width = self.max_width.unwrap_or(if self.quick { 16 } else { 32 });
+        if max_width < WIDTHS[0] {
+            bail!("--max-width {max_width}: the smallest width that is measured is {}", WIDTHS[0]);
+        }
+        // Before the measurement itself is a load.
+        let machine = Machine::here();
+        let effort = if self.quick {
+            Effort { quick: true, repetitions: 2, seconds: 0.5 }
+        } else {
+            Effort { quick: false, repetitions: 4, seconds: 10.0 }
+        };
+        let mut peak = Peak::new();
+        progress("scaling");
+        // First, while the process is small: what it says of memory is a maximum over all that came before.
+        let scaling = scaling::measure(self.seed, effort, &mut peak)?;
+        let mut widths = Vec::new();
+        for width in WIDTHS.into_iter().filter(|&k| k <= max_width) {
+            progress(&format!("image tree, K = {width}"));
+            widths.push(image::measure(self.image, width, self.seed, effort, &mut peak)?);
+        }
+        let report = Report::new(report::Facts {
+            machine,
+            load_after: load(),
+            threads: rayon::current_num_threads(),
+            instruction_set: peak.level(),
+            image: self.image,
+            seed: self.seed,
+            quick: self.quick,
+            peak_memory_mib: peak_memory_mib(),
+            peak_gflops: peak.rate() * 1e-9,
+            peak_gflops_of_one_core: peak.cpu_rate().map(|r| r * 1e-9),
+            widths,
+            scaling,
+        });
+        if self.json {
+            output::json(out, &report)
+        } else if self.markdown {
+            report.write_markdown(out)
+        } else {
+            report.write(out)
+        }
+    }
+}
+
+/// Says what is being measured to whoever sits at a terminal.
+fn progress(what: &str) {
+    let mut err = std::io::stderr();
+    if err.is_terminal() {
+        let _ = writeln!(err, "measuring {what} …");
+    }
+}

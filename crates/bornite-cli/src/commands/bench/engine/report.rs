@@ -1,0 +1,287 @@
+//! What was measured, by name, as tables and as Markdown.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::time::Duration;
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::super::machine::Machine;
+use super::image::ImageTree;
+use super::scaling::{Point, Scaling};
+use crate::image::ImageSize;
+use crate::output::{self, Table, grouped, time};
+
+/// Everything but the figures that are made from it.
+#[derive(Debug)]
+pub(super) struct Facts {
+    pub(super) machine: Machine,
+    pub(super) load_after: Option<f64>,
+    pub(super) threads: usize,
+    pub(super) instruction_set: String,
+    pub(super) image: ImageSize,
+    pub(super) seed: u64,
+    pub(super) quick: bool,
+    pub(super) peak_memory_mib: Option<f64>,
+    pub(super) peak_gflops: f64,
+    pub(super) peak_gflops_of_one_core: Option<f64>,
+    pub(super) widths: Vec<ImageTree>,
+    pub(super) scaling: Scaling,
+}
+
+/// The ratios by name, each the worst of all widths, and what they come from.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    machine: Machine,
+    load_after: Option<f64>,
+    threads: usize,
+    instruction_set: String,
+    image: String,
+    seed: u64,
+    quick: bool,
+    peak_gflops: f64,
+    peak_gflops_of_one_core: Option<f64>,
+    /// The lowest of the widths from 16 on; of all where there is none.
+    evaluate_over_peak: f64,
+    half_marginal_over_evaluate: f64,
+    scattered_over_bound: f64,
+    prefix_over_bound: f64,
+    sample_over_bound: f64,
+    /// By width and query.
+    rows_per_second: BTreeMap<usize, BTreeMap<&'static str, f64>>,
+    scaling: Scaling,
+    peak_memory_mib: Option<f64>,
+    widths: Vec<ImageTree>,
+}
+
+fn worst(widths: &[ImageTree], ratio: impl Fn(&ImageTree) -> f64) -> f64 {
+    widths.iter().map(ratio).fold(f64::NEG_INFINITY, f64::max)
+}
+
+fn half_over_evaluate(w: &ImageTree) -> f64 {
+    w.half_marginal.seconds / w.evaluate.seconds
+}
+
+impl Report {
+    pub(super) fn new(facts: Facts) -> Self {
+        let widths = facts.widths;
+        let large = widths.iter().filter(|w| w.width >= 16).map(|w| 1.0 / w.evaluate.over_bound);
+        let all = widths.iter().map(|w| 1.0 / w.evaluate.over_bound).fold(f64::INFINITY, f64::min);
+        let rates = |w: &ImageTree| {
+            let queries = w.queries().into_iter();
+            (w.width, queries.map(|(name, q)| (name, q.rows_per_second)).collect())
+        };
+        let ImageSize { height, width, .. } = facts.image;
+        Self {
+            machine: facts.machine,
+            load_after: facts.load_after,
+            threads: facts.threads,
+            instruction_set: facts.instruction_set,
+            image: format!("{height}×{width}"),
+            seed: facts.seed,
+            quick: facts.quick,
+            peak_gflops: facts.peak_gflops,
+            peak_gflops_of_one_core: facts.peak_gflops_of_one_core,
+            evaluate_over_peak: large.reduce(f64::min).unwrap_or(all),
+            half_marginal_over_evaluate: worst(&widths, half_over_evaluate),
+            scattered_over_bound: worst(&widths, |w| w.scattered.over_bound),
+            prefix_over_bound: worst(&widths, |w| w.prefix.over_bound),
+            sample_over_bound: worst(&widths, |w| w.sample.over_bound),
+            rows_per_second: widths.iter().map(rates).collect(),
+            scaling: facts.scaling,
+            peak_memory_mib: facts.peak_memory_mib,
+            widths,
+        }
+    }
+
+    pub(super) fn write(&self, out: &mut dyn Write) -> Result<()> {
+        writeln!(out, "The batched engine\n")?;
+        output::pairs(out, &self.facts())?;
+        for (title, table) in self.tables() {
+            writeln!(out, "\n{title}\n")?;
+            table.write(out)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn write_markdown(&self, out: &mut dyn Write) -> Result<()> {
+        writeln!(out, "# The batched engine\n\n{INTRODUCTION}")?;
+        for (name, value) in self.facts() {
+            writeln!(out, "- {name}: {value}")?;
+        }
+        for (title, table) in self.tables() {
+            writeln!(out, "\n## {title}\n")?;
+            table.write_markdown(out)?;
+        }
+        Ok(())
+    }
+
+    fn facts(&self) -> Vec<(&'static str, String)> {
+        let m = &self.machine;
+        let load = match (m.load, self.load_after) {
+            (Some(a), Some(b)) => format!("{a:.1} before, {b:.1} after"),
+            _ => "unknown".to_owned(),
+        };
+        let one = self.peak_gflops_of_one_core.map_or_else(String::new, |r| {
+            format!(" by the clock, {r:.1} GFLOP/s a core by time on the processor")
+        });
+        let memory = self.peak_memory_mib.map_or_else(
+            || "unknown".to_owned(),
+            |mib| format!("{mib:.0} MiB, all models of the run one after another"),
+        );
+        let k = self.scaling.linear_tree_exponent;
+        vec![
+            ("Machine", format!("{}, {} cores, {} threads", m.cpu, m.cores, self.threads)),
+            ("Load", load),
+            ("Date", m.date.clone()),
+            ("Build", format!("{}; {} at run time", m.build, self.instruction_set)),
+            ("Seed", self.seed.to_string()),
+            ("Peak", format!("{:.1} GFLOP/s{one}", self.peak_gflops)),
+            (
+                "Circuit",
+                format!("image tree {}, Kronecker, complex f64, 256 grey levels", self.image),
+            ),
+            ("Peak memory", memory),
+            ("Growth with K on a linear tree", format!("K to the power {k:.2} from K = 32 to 64")),
+        ]
+    }
+
+    fn tables(&self) -> [(&'static str, Table); 5] {
+        let scaling = &self.scaling;
+        [
+            ("Targets", self.targets()),
+            ("Image tree", self.queries()),
+            ("Growth with variables", points(&scaling.variables)),
+            ("Growth with rows", points(&scaling.rows)),
+            ("Growth with width on a linear tree", points(&scaling.linear_tree_widths)),
+        ]
+    }
+
+    fn targets(&self) -> Table {
+        let mut table = Table::new(2, &["ratio", "target", "K", "measured", "by processor time"]);
+        for w in &self.widths {
+            let mut row = |name: &str, target: &str, x: f64, cpu: Option<f64>| {
+                let cpu = cpu.map_or_else(|| "–".to_owned(), |x| format!("{x:.2}"));
+                let cells = [name, target, &w.width.to_string(), &format!("{x:.2}"), &cpu];
+                table.row(cells.map(ToOwned::to_owned));
+            };
+            let at_least = if w.width < 16 { "≥ 0.60" } else { "≥ 0.70" };
+            let e = &w.evaluate;
+            row(
+                "evaluate_over_peak",
+                at_least,
+                1.0 / e.over_bound,
+                e.cpu_over_bound.map(f64::recip),
+            );
+            let cpu = w.half_marginal.cpu_seconds.zip(e.cpu_seconds).map(|(a, b)| a / b);
+            row("half_marginal_over_evaluate", "≤ 0.60", half_over_evaluate(w), cpu);
+            let bounds = [
+                ("scattered_over_bound", "≤ 1.30", &w.scattered),
+                ("prefix_over_bound", "≤ 3.00", &w.prefix),
+                ("sample_over_bound", "≤ 3.00", &w.sample),
+            ];
+            for (name, target, q) in bounds {
+                row(name, target, q.over_bound, q.cpu_over_bound);
+            }
+        }
+        table
+    }
+
+    fn queries(&self) -> Table {
+        let head = [
+            "query",
+            "K",
+            "rows",
+            "time",
+            "rows a second",
+            "multiply-adds a row",
+            "Hermitian",
+            "time / bound",
+            "time / Hermitian bound",
+        ];
+        let mut table = Table::new(1, &head);
+        for w in &self.widths {
+            for (name, q) in w.queries() {
+                table.row([
+                    name.to_owned(),
+                    w.width.to_string(),
+                    q.rows.to_string(),
+                    seconds(q.seconds),
+                    three_digits(q.rows_per_second),
+                    grouped(q.multiply_adds.round() as u128),
+                    grouped(q.hermitian_multiply_adds.round() as u128),
+                    format!("{:.2}", q.over_bound),
+                    format!("{:.2}", q.over_hermitian_bound),
+                ]);
+            }
+        }
+        table
+    }
+}
+
+fn points(points: &[Point]) -> Table {
+    let head = [
+        "tree",
+        "variables",
+        "K",
+        "values",
+        "rows",
+        "evaluate, a row",
+        "prefix, a row",
+        "log p",
+        "peak memory, MiB",
+    ];
+    let mut table = Table::new(1, &head);
+    for p in points {
+        table.row([
+            p.tree.to_owned(),
+            grouped(p.variables as u128),
+            p.width.to_string(),
+            p.states.to_string(),
+            grouped(p.rows as u128),
+            seconds(p.evaluate_seconds),
+            p.prefix_seconds.map_or_else(|| "–".to_owned(), seconds),
+            format!("{:.1}", p.log_p),
+            p.peak_memory_mib.map_or_else(|| "–".to_owned(), |m| format!("{m:.0}")),
+        ]);
+    }
+    table
+}
+
+fn seconds(s: f64) -> String {
+    time(Duration::from_secs_f64(s))
+}
+
+fn three_digits(x: f64) -> String {
+    if x < 100.0 { format!("{x:.1}") } else { grouped(x.round() as u128) }
+}
+
+const INTRODUCTION: &str = "\
+Every query of the engine on all cores, against the machine's peak and against its own count of
+operations. Made by
+
+```sh
+cargo run --release -- bench engine --markdown > docs/benchmarks/engine.md
+```
+
+The *peak* is a pure loop of fused multiply-adds on every thread at once. It is measured before every
+measurement of a query, again and again in turn; the best rate and the shortest time of the same
+minutes are compared. *By processor time* is the same ratio with the time that our own threads had on
+the processor in place of the clock's: where other programs run, the clock's ratio is too bad and
+this one is nearly what an idle machine would give.
+
+The *bound* is the time of the multiply-adds of the message table at the peak: K³ for two vectors,
+2K³ for a vector and an identity, 3K³ for a vector and a matrix, 2K⁴ for a matrix and an identity,
+3K⁴ for two matrices (exactly: with each layer's own widths). A complex multiply-add is 8 operations.
+A traversal takes 2K⁴ + 4K³ where the environment is a matrix, and K² + K at a variable, for each of
+its values where a sample is drawn. Rescaling, copies and input values are not counted. The table
+counts every entry of a Hermitian result; *Hermitian* counts one half of it, which is what the
+engine computes and what cannot be avoided.
+
+*Half marginal*: the left half of every image is unknown. *Scattered holes*: each cell is unknown with
+probability ½. *Prefix conditionals*: all of a complete row, in one traversal. *Sample*: exact,
+without evidence. In the table of growth with rows all rows are in memory from the start, and peak
+memory is what the process had had by then: it does not grow with the rows that are worked on, but
+for their answers.
+";

@@ -1,0 +1,166 @@
+//! How time and memory grow with variables, rows and width.
+
+use anyhow::Result;
+use bornite::engine::{Engine, Rows};
+use bornite::structure::{Product, RegionTree};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use serde::Serialize;
+
+use super::super::circuits::Shape;
+use super::super::machine::peak_memory_mib;
+use super::super::stopwatch::{Peak, Took, took};
+use super::Effort;
+
+/// Growth, each with everything else fixed.
+#[derive(Debug, Serialize)]
+pub(super) struct Scaling {
+    pub(super) variables: Vec<Point>,
+    pub(super) rows: Vec<Point>,
+    pub(super) linear_tree_widths: Vec<Point>,
+    /// How the time of all prefix conditionals on a linear tree grows with K: K to this power, over the last doubling.
+    pub(super) linear_tree_exponent: f64,
+}
+
+/// One circuit and batch.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Point {
+    pub(super) tree: &'static str,
+    pub(super) variables: usize,
+    pub(super) width: usize,
+    pub(super) states: usize,
+    pub(super) rows: usize,
+    /// Of one row.
+    pub(super) evaluate_seconds: f64,
+    /// All prefix conditionals of one row.
+    pub(super) prefix_seconds: Option<f64>,
+    /// log p of the first row: finite however many variables there are.
+    pub(super) log_p: f64,
+    /// The most that the process had had by then, where the system tells.
+    pub(super) peak_memory_mib: Option<f64>,
+}
+
+const WIDTH: usize = 8;
+const STATES: usize = 16;
+
+pub(super) fn measure(seed: u64, effort: Effort, peak: &mut Peak) -> Result<Scaling> {
+    peak.measure();
+    let bench = Bench { seed, effort };
+    let rows = bench.rows()?;
+    let variables = bench.variables()?;
+    let linear_tree_widths = bench.linear_tree_widths()?;
+    peak.measure();
+    let prefix = |n: usize| linear_tree_widths[n].prefix_seconds.unwrap_or(f64::NAN);
+    let last = linear_tree_widths.len() - 1;
+    let linear_tree_exponent = (prefix(last) / prefix(last - 1)).log2();
+    Ok(Scaling { variables, rows, linear_tree_widths, linear_tree_exponent })
+}
+
+struct Bench {
+    seed: u64,
+    effort: Effort,
+}
+
+impl Bench {
+    fn engine(&self, shape: &Shape) -> Result<Engine> {
+        Ok(Engine::new(&shape.orthonormal(&mut ChaCha8Rng::seed_from_u64(self.seed))?))
+    }
+
+    fn values(&self, shape: &Shape, rows: usize) -> Vec<f64> {
+        let rng = &mut ChaCha8Rng::seed_from_u64(self.seed + 1);
+        shape.rows(rows, rng, |_, _| false)
+    }
+
+    /// More and more rows of one table, which is in memory from the start.
+    fn rows(&self) -> Result<Vec<Point>> {
+        let shape = shape(RegionTree::balanced(100), WIDTH, STATES);
+        let engine = self.engine(&shape)?;
+        let counts: &[usize] =
+            if self.effort.quick { &[1_000, 10_000] } else { &[1_000, 10_000, 100_000] };
+        let values = self.values(&shape, counts[counts.len() - 1]);
+        let point = |&rows| self.point(&engine, "balanced", &shape, &values[..rows * 100], false);
+        counts.iter().map(point).collect()
+    }
+
+    fn variables(&self) -> Result<Vec<Point>> {
+        let counts: &[usize] =
+            if self.effort.quick { &[100, 1_000] } else { &[100, 1_000, 10_000] };
+        let mut points = Vec::new();
+        for name in ["balanced", "linear"] {
+            for &variables in counts {
+                let tree = if name == "linear" {
+                    RegionTree::linear(variables)
+                } else {
+                    RegionTree::balanced(variables)
+                };
+                let shape = shape(tree, WIDTH, STATES);
+                let engine = self.engine(&shape)?;
+                let values = self.values(&shape, 256);
+                points.push(self.point(&engine, name, &shape, &values, true)?);
+            }
+        }
+        Ok(points)
+    }
+
+    fn linear_tree_widths(&self) -> Result<Vec<Point>> {
+        let mut points = Vec::new();
+        for width in [8, 16, 32, 64] {
+            let shape = shape(RegionTree::linear(200), width, 4);
+            let engine = self.engine(&shape)?;
+            let values = self.values(&shape, 256);
+            points.push(self.point(&engine, "linear", &shape, &values, true)?);
+        }
+        Ok(points)
+    }
+
+    fn point(
+        &self,
+        engine: &Engine,
+        tree: &'static str,
+        shape: &Shape,
+        values: &[f64],
+        prefix: bool,
+    ) -> Result<Point> {
+        let rows = Rows::new(engine.variables(), values)?;
+        let log_p = engine.log_marginals(&rows)?[0];
+        let count = rows.len() as f64;
+        let evaluate = self.best(|| Ok(engine.log_marginals(&rows).map(|_| ())?))?;
+        let prefix = if prefix {
+            Some(self.best(|| Ok(engine.log_conditionals(&rows).map(|_| ())?))?)
+        } else {
+            None
+        };
+        Ok(Point {
+            tree,
+            variables: engine.variables().len(),
+            width: shape.width,
+            states: shape.states,
+            rows: rows.len(),
+            evaluate_seconds: evaluate.seconds / count,
+            prefix_seconds: prefix.map(|t| t.seconds / count),
+            log_p,
+            peak_memory_mib: peak_memory_mib(),
+        })
+    }
+
+    /// The shortest of a few runs, after one that packs what it needs.
+    fn best(&self, mut work: impl FnMut() -> Result<()>) -> Result<Took> {
+        let mut best: Option<Took> = None;
+        let mut spent = 0.0;
+        for run in 0..50 {
+            let mut result = Ok(());
+            let this = took(|| result = work());
+            result?;
+            best = Some(best.map_or(this, |best| best.min(this)));
+            spent += this.seconds;
+            if run > self.effort.repetitions && spent > self.effort.seconds / 10.0 {
+                break;
+            }
+        }
+        Ok(best.unwrap_or(Took { seconds: f64::NAN, cpu_seconds: None }))
+    }
+}
+
+fn shape(tree: RegionTree, width: usize, states: usize) -> Shape {
+    Shape { tree, states, product: Product::Kronecker, width }
+}
