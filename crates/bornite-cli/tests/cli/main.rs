@@ -3,4 +3,5 @@
 mod bad_input;
 mod circuit;
 mod demo_and_bench;
+mod documentation;
 mod support;
