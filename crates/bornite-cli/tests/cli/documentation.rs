@@ -2,6 +2,7 @@
 
 use super::support::Folder;
 
+const README: &str = include_str!("../../../../README.md");
 const TOUR: &str = include_str!("../../../../docs/guide/tour.md");
 const QUERIES: &str = include_str!("../../../../docs/guide/queries.md");
 
@@ -86,4 +87,19 @@ fn the_commands_of_the_tour() {
 #[test]
 fn the_commands_of_the_page_on_queries() {
     check_page(QUERIES);
+}
+
+#[test]
+fn the_commands_of_the_readme_work() {
+    let folder = Folder::new();
+    let mut count = 0;
+    for (_, block) in blocks(README, "sh") {
+        for line in block.lines().filter(|line| line.starts_with("bornite ")) {
+            let words = words(line);
+            let run = folder.run(&words[1..].iter().map(String::as_str).collect::<Vec<_>>());
+            assert_eq!(run.code, 0, "{line}: {run:?}");
+            count += 1;
+        }
+    }
+    assert!(count >= 4, "{count}");
 }
