@@ -1,0 +1,105 @@
+//! The commands of the guide print what the guide says.
+
+use super::support::Folder;
+
+const README: &str = include_str!("../../../../README.md");
+const TOUR: &str = include_str!("../../../../docs/guide/tour.md");
+const QUERIES: &str = include_str!("../../../../docs/guide/queries.md");
+
+/// The fenced blocks of a language, each with the rest of its opening line.
+fn blocks<'a>(page: &'a str, language: &str) -> Vec<(&'a str, &'a str)> {
+    let fence = format!("\n```{language}");
+    let block = |piece: &'a str| {
+        let (name, rest) = piece.split_once('\n').expect("a line after a fence");
+        (name.trim(), rest.split_once("\n```").expect("a fence is closed").0)
+    };
+    page.split(fence.as_str()).skip(1).map(block).collect()
+}
+
+/// The words of a command line; quotes keep words together.
+fn words(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quote = None;
+    for c in line.trim().chars() {
+        match quote {
+            Some(q) if c == q => quote = None,
+            None if c == '"' || c == '\'' => quote = Some(c),
+            None if c == ' ' => words.push(String::new()),
+            _ => words.last_mut().expect("a word").push(c),
+        }
+    }
+    words
+}
+
+/// Numbers within a text, as far as they can be told from words, and the text without them.
+fn numbers(text: &str) -> (Vec<f64>, String) {
+    let (mut found, mut rest) = (Vec::new(), String::new());
+    for word in text.split_inclusive([' ', '\n', ',', ':', '[', ']', '{', '}']) {
+        let end =
+            word.len() - usize::from(word.ends_with([' ', '\n', ',', ':', '[', ']', '{', '}']));
+        match word[..end].parse::<f64>() {
+            Ok(number) => {
+                found.push(number);
+                rest.push('#');
+                rest.push_str(&word[end..]);
+            }
+            Err(_) => rest.push_str(word),
+        }
+    }
+    (found, rest)
+}
+
+fn check_page(page: &str) {
+    let folder = Folder::new();
+    for (name, text) in blocks(page, "json") {
+        folder.write(name, text);
+    }
+    let mut count = 0;
+    for (_, block) in blocks(page, "console") {
+        for session in block.split("$ ").skip(1) {
+            let (line, expected) = session.split_once('\n').unwrap_or((session, ""));
+            let line = words(line);
+            let [program, args @ ..] = line.as_slice() else { unreachable!("a command") };
+            assert_eq!(program, "bornite");
+            let run = folder.run(&args.iter().map(String::as_str).collect::<Vec<_>>());
+            let printed = format!("{}{}", run.stdout, run.stderr);
+            assert_eq!(run.code, if run.stderr.is_empty() { 0 } else { 2 }, "{line:?}: {run:?}");
+            let (expected, printed) = (numbers(expected.trim_end()), numbers(printed.trim_end()));
+            assert_eq!(printed.1, expected.1, "{line:?}");
+            for (a, b) in printed.0.iter().zip(&expected.0) {
+                // The last digits are rounding, which may differ between machines.
+                assert!(
+                    (a - b).abs() <= 1e6 * f64::EPSILON * b.abs().max(1.0),
+                    "{line:?}: {a}, not {b}"
+                );
+            }
+            count += 1;
+        }
+    }
+    assert!(count >= 5, "{count}");
+}
+
+#[test]
+fn the_commands_of_the_tour() {
+    check_page(TOUR);
+}
+
+#[test]
+fn the_commands_of_the_page_on_queries() {
+    check_page(QUERIES);
+}
+
+#[test]
+fn the_commands_of_the_readme_work() {
+    let folder = Folder::new();
+    let mut count = 0;
+    for (_, block) in blocks(README, "sh") {
+        for line in block.lines().filter(|line| line.starts_with("bornite ")) {
+            let words = words(line);
+            let run = folder.run(&words[1..].iter().map(String::as_str).collect::<Vec<_>>());
+            assert_eq!(run.code, 0, "{line}: {run:?}");
+            count += 1;
+        }
+    }
+    assert!(count >= 4, "{count}");
+}
