@@ -140,7 +140,7 @@ pub struct Epoch {
 /// are kept. The same seed gives the same circuit bit for bit, for any number of threads.
 ///
 /// # Errors
-/// The circuit's products are not binary, each below a sum.
+/// The circuit's products are not binary, each below a sum, or its functions are not orthonormal.
 pub fn fit(
     circuit: &Circuit,
     train: &Rows<'_>,
@@ -169,6 +169,14 @@ struct Trainer<'a, T, const C: bool> {
 impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
     fn new(circuit: Circuit, options: &'a FitOptions) -> Result<Self, LearnError> {
         let network = Network::new(&circuit)?;
+        for layer in circuit.layer_ids() {
+            if let Layer::Input { basis, .. } = circuit.layer(layer)
+                && options.parameterization != Parameterization::Unconstrained
+                && !basis.is_orthonormal()
+            {
+                return Err(LearnError::Basis { layer });
+            }
+        }
         let output = match circuit.layer(circuit.output()) {
             Layer::Sum { weight, .. } => Some(*weight),
             _ => None,
