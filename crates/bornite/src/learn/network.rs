@@ -64,6 +64,15 @@ pub enum LearnError {
         /// The product layer.
         layer: LayerId,
     },
+    /// Functions that are not orthonormal below weights that are kept so.
+    #[error(
+        "layer {layer}: its functions are not orthonormal; orthonormalize the circuit first, or learn \
+             unconstrained weights"
+    )]
+    Basis {
+        /// The input layer.
+        layer: LayerId,
+    },
     /// A weight that is shared between sums over products of different widths.
     #[error("layer {layer}: its weight is shared with a sum over another kind of input")]
     SharedShape {

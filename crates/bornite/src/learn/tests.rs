@@ -4,7 +4,7 @@ use rand_chacha::ChaCha8Rng;
 use super::network::Network;
 use super::objective::Objective;
 use super::parameter::{Adam, Parameter, Parameterization, normalized};
-use super::{Control, FitOptions, fit, mean_log_likelihood};
+use super::{Control, FitOptions, LearnError, fit, fit_best, mean_log_likelihood};
 use crate::basis::{Basis, Part};
 use crate::circuit::{Circuit, Weight, Weights, random_weight};
 use crate::engine::{Engine, Rows};
@@ -325,4 +325,53 @@ fn a_stopped_fit_keeps_its_best_model() {
     assert!(fit.history.len() <= 3 && steps <= 12, "{} epochs, {steps} steps", fit.history.len());
     let engine: Engine = Engine::new(&fit.circuit);
     assert!(engine.log_marginals(&rows).unwrap().iter().all(|l| l.is_finite()));
+}
+
+#[test]
+fn a_search_stops_where_validation_does_and_keeps_the_best() {
+    let values = toy();
+    let bit = |v| (Variable::new(format!("x{v}"), Domain::Finite(2)), Basis::indicator(2));
+    let tree = RegionTree::parse("[[[0, 1], [2, 3]], 4]").unwrap();
+    let candidates: Vec<_> = [1, 2, 4, 6]
+        .map(|width| {
+            let structure = Structure::new(tree.clone(), bit).width(width);
+            let rng = &mut ChaCha8Rng::seed_from_u64(1);
+            let options = FitOptions { epochs: 15, ..FitOptions::for_data(500, width) };
+            (structure.build(Weights::Haar, rng).unwrap(), options)
+        })
+        .into();
+    let variables = candidates[0].0.variables().to_vec();
+    let train = Rows::new(&variables, &values[..2500]).unwrap();
+    let valid = Rows::new(&variables, &values[2500..]).unwrap();
+    let best = fit_best(candidates, &train, &valid, &mut |_, _| Control::Continue);
+    let best = best.unwrap().unwrap();
+    assert!(best.index > 0 && best.tried.len() >= 2, "{:?}", best.tried);
+    assert!(best.tried.iter().all(|&valid| valid <= best.fit.valid));
+    assert!(best.tried[..=best.index].is_sorted());
+    assert!(fit_best([], &train, &valid, &mut |_, _| Control::Stop).unwrap().is_none());
+}
+
+#[test]
+fn functions_that_are_not_orthonormal_are_refused_or_learned_without_constraint() {
+    let variable = |v: usize| {
+        let basis = Basis::gaussian(vec![(-1.0, 1.0), (0.0, 0.7), (1.0, 1.0)]).unwrap();
+        (Variable::new(format!("x{v}"), Domain::Real), basis)
+    };
+    let structure = Structure::new(RegionTree::balanced(2), variable).width(3);
+    let circuit = structure.build(Weights::Gaussian, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
+    let rng = &mut ChaCha8Rng::seed_from_u64(6);
+    let mut values: Vec<f64> = Vec::new();
+    for _ in 0..200 {
+        let x: f64 = rng.random_range(-1.0..1.0);
+        values.extend([x, if rng.random_bool(0.2) { f64::NAN } else { -x }]);
+    }
+    let rows = Rows::new(circuit.variables(), &values).unwrap();
+    let mut options = FitOptions { epochs: 10, ..FitOptions::for_data(200, 3) };
+    let refused = fit(&circuit, &rows, &rows, &options, &mut |_| Control::Continue);
+    assert!(matches!(refused, Err(LearnError::Basis { .. })));
+    options.parameterization = Parameterization::Unconstrained;
+    let fit = fit(&circuit, &rows, &rows, &options, &mut |_| Control::Continue).unwrap();
+    assert!(fit.valid > fit.history[0].train + 0.1, "{:?}", fit.history);
+    let exact = mean_log_likelihood(&fit.circuit, &rows);
+    assert!((fit.valid - exact).abs() < 1e-4, "{} for {exact}", fit.valid);
 }
