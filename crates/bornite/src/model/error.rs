@@ -51,17 +51,6 @@ pub enum ModelError {
         /// Which table.
         which: &'static str,
     },
-    /// A missing cell in rows to learn from.
-    #[error(
-        "row {row}, column '{column}': the cell is missing, and this version learns from complete rows; remove the \
-         row or fill the cell (a fitted model scores and imputes rows with missing cells)"
-    )]
-    MissingCell {
-        /// The row, counted from 1.
-        row: usize,
-        /// The column.
-        column: String,
-    },
     /// Structure by image cuts without images.
     #[error(
         "the structure 'image' needs a table of images, such as an IDX or NPY file of them; choose another structure"

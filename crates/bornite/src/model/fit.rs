@@ -23,7 +23,8 @@ impl Model {
     /// The schema is inferred from the rows, unless it is given. Validation rows, a seeded tenth of the table where no other are
     /// given, choose the best epoch; a table of one row validates itself. Of a validation table, labels and numbers that the
     /// schema does not provide for count as unknown. `progress` is called after every step, with log-likelihoods before the
-    /// change to the units of the data, and may end the fit: the best model so far is kept.
+    /// change to the units of the data, and may end the fit: the best model so far is kept. Missing cells are unknown: what is
+    /// learned from is the exact marginal likelihood of the others.
     ///
     /// The same table, options and answers of `progress` give the same model bit for bit.
     ///
@@ -46,8 +47,6 @@ impl Model {
         let variables = schema.variables();
         let train_rows = Rows::new(&variables, train.values())?;
         let valid_rows = Rows::new(&variables, valid.values())?;
-        refuse_holes(&schema, &train)?;
-        refuse_holes(&schema, &valid)?;
         let settings = FitOptions {
             epochs: options.epochs.unwrap_or(defaults.epochs),
             batch: options.batch.unwrap_or(defaults.batch),
@@ -136,21 +135,6 @@ fn split(
     valid.sort_unstable();
     train.sort_unstable();
     Ok((schema.encode(&table.select_rows(train))?, schema.encode(&table.select_rows(valid))?))
-}
-
-/// Learning takes complete rows for now.
-fn refuse_holes(schema: &Schema, rows: &Encoded) -> Result<(), ModelError> {
-    let width = rows.num_variables();
-    match rows.values().iter().position(|x| x.is_nan()) {
-        None => Ok(()),
-        Some(at) => {
-            let variable = at % width;
-            let names = schema.columns().iter().enumerate();
-            let mut holder = names.filter(|(c, _)| schema.variables_of(*c).contains(&variable));
-            let column = holder.next().map_or_else(String::new, |(_, c)| c.name.clone());
-            Err(ModelError::MissingCell { row: at / width + 1, column })
-        }
-    }
 }
 
 fn kind(schema: &Schema, kind: StructureKind) -> StructureKind {
