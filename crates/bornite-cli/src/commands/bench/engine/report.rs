@@ -143,7 +143,10 @@ impl Report {
                 format!("image tree {}, Kronecker, complex f64, 256 grey levels", self.image),
             ),
             ("Peak memory", memory),
-            ("Growth with K on a linear tree", format!("K to the power {k:.2} from K = 32 to 64")),
+            (
+                "Growth with K on a linear tree",
+                format!("K to the power {k:.2} over the last doubling"),
+            ),
         ]
     }
 
