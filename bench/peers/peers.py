@@ -27,9 +27,11 @@ SITE_STATES = 2
 
 def cells(quick):
     """What is compared: the squared circuit against cirkit, the matrix-product state against quimb."""
-    widths = [8] if quick else [8, 16, 32]
+    for width in [16] if quick else [16, 64]:
+        for operation in ["evaluate", "marginal", "sample"]:
+            yield cell("quimb", "linear", "kronecker", width, operation, 1)
     for product in ["hadamard", "kronecker"]:
-        for width in widths:
+        for width in [8] if quick else [8, 16, 32]:
             for operation, batch in [
                 ("evaluate", 1),
                 ("evaluate", 256),
@@ -38,9 +40,6 @@ def cells(quick):
                 ("marginal", 256),
             ]:
                 yield cell("cirkit", "image", product, width, operation, batch)
-    for width in [16] if quick else [16, 64]:
-        for operation in ["evaluate", "marginal", "sample"]:
-            yield cell("quimb", "linear", "kronecker", width, operation, 1)
 
 
 def cell(peer, tree, product, width, operation, batch):
@@ -58,14 +57,15 @@ def cell(peer, tree, product, width, operation, batch):
 
 
 def repeat(work, seconds):
-    """The shortest wall time and processor time: the first run warms up, unless it is long enough to be the only one."""
-    runs, wall, cpu = 0, float("inf"), float("inf")
+    """The shortest wall time and the mean processor time after a first run, which is all there is if it is long."""
+    runs, wall, cpu = 0, float("inf"), 0.0
     start = time.perf_counter()
     while runs < 2 or time.perf_counter() - start < seconds:
         wall_start, cpu_start = time.perf_counter(), time.process_time()
         work()
         wall = min(wall, time.perf_counter() - wall_start)
-        cpu = min(cpu, time.process_time() - cpu_start)
+        took = time.process_time() - cpu_start
+        cpu = took if runs < 2 else cpu + (took - cpu) / runs
         runs += 1
         if time.perf_counter() - start > 10:
             break
@@ -153,7 +153,7 @@ def answer_of(command, timeout):
     try:
         run = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
     except subprocess.TimeoutExpired:
-        return {"failed": f"not within {timeout} s"}
+        return {"failed": f"not within {timeout} s at a load of {os.getloadavg()[0]:.0f}"}
     if run.returncode == 0:
         return json.loads(run.stdout.strip().splitlines()[-1])
     tail = run.stderr.strip().splitlines()
@@ -174,7 +174,8 @@ def bornite_command(options, spec, batch):
     return [options.bornite, "bench", "case", *shape, *run, *rest]
 
 
-def measure(options):
+def measure(options, keep):
+    """Measures every cell, and hands all so far to `keep` after each."""
     results = []
     for spec in cells(options.quick):
         ours = answer_of(bornite_command(options, spec, spec["batch"]), options.timeout)
@@ -188,6 +189,7 @@ def measure(options):
         result = {**spec, "bornite": ours, "theirs": theirs, "load": os.getloadavg()[0]}
         print(json.dumps(result), file=sys.stderr, flush=True)
         results.append(result)
+        keep(results)
     return results
 
 
@@ -273,6 +275,8 @@ def document(options, results):
         f"- Date: {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}",
         f"- Peers: {versions}; Python {platform.python_version()}",
         f"- Seed: {options.seed}",
+        f"- Cells: {len(results)} of {len(list(cells(options.quick)))} measured"
+        f"{' (--quick: the smallest widths alone)' if options.quick else ''}",
         f"- Limits of a cell: {options.timeout} s, {options.memory_gib} GiB",
         *summary(results),
         "",
@@ -302,8 +306,10 @@ squares symbolically (`multiply` with the `conjugate`), integrates (`integrate`)
 tree its `quad-tree-2`. quimb's amplitude is `amplitude`, its marginal `isel` and `norm`, its sample
 `sample`. Each cell is a process of its own with a limit of time and memory; where a peer has no
 time, the reason stands in its place. Times are of the whole batch, the shortest of the runs that fit
-into two seconds. *By processor time* is the ratio of the time on all cores together, which other
-programs on the machine disturb less.
+into two seconds: on a busy machine that favors the side with more and shorter runs. *By processor
+time* is the ratio of the mean time on all cores together, which other programs disturb less. A limit
+of time is by the clock, so that on a busy machine a peer may miss one that it would keep on an idle
+one; the load stands next to it.
 """
 
 
@@ -323,12 +329,11 @@ def main():
         return
     if not options.bornite:
         parser.error("--bornite names the command; bench/peers/run does")
-    results = measure(options)
     if options.json:
-        print(json.dumps(results))
-    else:
-        DOCUMENT.write_text(document(options, results), encoding="utf-8")
-        print(f"wrote {DOCUMENT.relative_to(ROOT)}")
+        print(json.dumps(measure(options, lambda _: None)))
+        return
+    measure(options, lambda all: DOCUMENT.write_text(document(options, all), encoding="utf-8"))
+    print(f"wrote {DOCUMENT.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

@@ -9,24 +9,35 @@ use serde::Serialize;
 /// What something took: by the clock, and on all cores together where the system tells.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Took {
+    /// The shortest of all runs: other programs only ever add to it.
     pub(super) seconds: f64,
+    /// The mean of all runs. The system books a thread's time at its ticks, so that one run may be charged too little
+    /// and the next too much: the shortest would be too short.
     pub(super) cpu_seconds: Option<f64>,
+    pub(super) runs: u32,
 }
 
 impl Took {
+    /// What nothing has been measured of.
+    pub(super) const NOTHING: Self = Self { seconds: f64::INFINITY, cpu_seconds: None, runs: 0 };
+
+    /// Both together.
+    #[must_use]
+    pub(super) fn and(self, other: Self) -> Self {
+        let (a, b) = (f64::from(self.runs), f64::from(other.runs));
+        let cpu_seconds = match (self.cpu_seconds, other.cpu_seconds) {
+            (Some(x), Some(y)) => Some((a * x + b * y) / (a + b)),
+            (None, y) if self.runs == 0 => y,
+            (x, None) if other.runs == 0 => x,
+            _ => None,
+        };
+        let seconds = self.seconds.min(other.seconds);
+        Self { seconds, cpu_seconds, runs: self.runs + other.runs }
+    }
+
     /// The time on the processor where it is known, which other programs disturb less, else the clock's.
     pub(super) fn steadier(self) -> f64 {
         self.cpu_seconds.unwrap_or(self.seconds)
-    }
-
-    /// The shorter of each: other programs only ever add to a time.
-    #[must_use]
-    pub(super) fn min(self, other: Self) -> Self {
-        let cpu_seconds = match (self.cpu_seconds, other.cpu_seconds) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
-        Self { seconds: self.seconds.min(other.seconds), cpu_seconds }
     }
 }
 
@@ -38,7 +49,7 @@ pub(super) fn took<T>(work: impl FnOnce() -> T) -> Took {
     let seconds = start.elapsed().as_secs_f64();
     let after = cpu_nanoseconds();
     let cpu_seconds = before.zip(after).map(|(a, b)| b.saturating_sub(a) as f64 * 1e-9);
-    Took { seconds, cpu_seconds: cpu_seconds.filter(|&s| s > 0.0) }
+    Took { seconds, cpu_seconds, runs: 1 }
 }
 
 /// The time that all threads of this process have had on a processor.
@@ -58,8 +69,7 @@ pub(super) struct Peak {
     rounds: u64,
     /// Floating-point operations of a call.
     flops: f64,
-    /// The best of all calls.
-    best: Option<Took>,
+    took: Took,
 }
 
 impl Peak {
@@ -69,12 +79,12 @@ impl Peak {
     pub(super) fn new() -> Self {
         let simd = Simd::default();
         let rounds = 1_000_000;
-        let mut one = Took { seconds: f64::MAX, cpu_seconds: None };
+        let mut one = Took::NOTHING;
         for _ in 0..3 {
-            one = one.min(took(|| fused_multiply_adds::<f64>(simd, rounds)));
+            one = one.and(took(|| fused_multiply_adds::<f64>(simd, rounds)));
         }
         let rounds = (Self::SECONDS / one.seconds * rounds as f64).max(1.0) as u64;
-        Self { simd, rounds, flops: 0.0, best: None }
+        Self { simd, rounds, flops: 0.0, took: Took::NOTHING }
     }
 
     /// Measures once more.
@@ -87,21 +97,33 @@ impl Peak {
             count = counts.into_iter().sum();
         });
         self.flops = 2.0 * count as f64;
-        self.best = Some(self.best.map_or(this, |best| best.min(this)));
+        self.took = self.took.and(this);
     }
 
     /// Operations a second, by the clock: the best of all calls.
     pub(super) fn rate(&self) -> f64 {
-        self.best.map_or(f64::NAN, |best| self.flops / best.seconds)
+        self.flops / self.took.seconds
     }
 
-    /// Operations a second of one core.
+    /// Operations a second of one core: the mean of all calls.
     pub(super) fn cpu_rate(&self) -> Option<f64> {
-        Some(self.flops / self.best?.cpu_seconds?)
+        self.took.cpu_seconds.map(|s| self.flops / s)
     }
 
     /// The instruction set.
     pub(super) fn level(&self) -> String {
         format!("{:?}", self.simd.level())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_is_a_minimum_and_the_processor_a_mean() {
+        let run = |seconds, cpu| Took { seconds, cpu_seconds: Some(cpu), runs: 1 };
+        let all = Took::NOTHING.and(run(3.0, 0.0)).and(run(2.0, 4.0)).and(run(5.0, 2.0));
+        assert_eq!((all.seconds, all.cpu_seconds, all.runs), (2.0, Some(2.0), 3));
     }
 }

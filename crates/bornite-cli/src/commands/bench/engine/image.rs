@@ -74,12 +74,12 @@ struct Case<'a> {
     rows: usize,
     work: Work,
     run: Box<dyn Fn() -> Result<()> + 'a>,
-    best: Option<Took>,
+    took: Took,
 }
 
 impl Case<'_> {
     fn finish(self, peak: &Peak) -> Query {
-        let best = self.best.unwrap_or(Took { seconds: f64::NAN, cpu_seconds: None });
+        let best = self.took;
         let table = self.work.table as f64 * FLOPS;
         let hermitian = self.work.hermitian as f64 * FLOPS;
         let rows = self.rows as f64;
@@ -139,7 +139,7 @@ pub(super) fn measure(
             rows: traversals,
             work: engine.prefix_work() * traversals,
             run: Box::new(|| Ok(engine.log_conditionals(&complete).map(|_| ())?)),
-            best: None,
+            took: Took::NOTHING,
         },
         Case {
             rows: traversals,
@@ -148,7 +148,7 @@ pub(super) fn measure(
                 engine.sample(traversals, seed);
                 Ok(())
             }),
-            best: None,
+            took: Took::NOTHING,
         },
     ];
     let (repetitions, peak) = interleave(&mut cases, effort, all)?;
@@ -171,7 +171,7 @@ fn marginals<'a>(engine: &'a Engine, rows: &'a Rows<'a>) -> Case<'a> {
         rows: rows.len(),
         work: engine.marginal_work(rows),
         run: Box::new(|| Ok(engine.log_marginals(rows).map(|_| ())?)),
-        best: None,
+        took: Took::NOTHING,
     }
 }
 
@@ -195,7 +195,7 @@ fn interleave(cases: &mut [Case<'_>], effort: Effort, all: &mut Peak) -> Result<
             let mut result = Ok(());
             let this = took(|| result = (case.run)());
             result?;
-            case.best = Some(case.best.map_or(this, |best| best.min(this)));
+            case.took = case.took.and(this);
         }
         repetitions += 1;
     }

@@ -143,7 +143,10 @@ impl Report {
                 format!("image tree {}, Kronecker, complex f64, 256 grey levels", self.image),
             ),
             ("Peak memory", memory),
-            ("Growth with K on a linear tree", format!("K to the power {k:.2} from K = 32 to 64")),
+            (
+                "Growth with K on a linear tree",
+                format!("K to the power {k:.2} over the last doubling"),
+            ),
         ]
     }
 
@@ -276,8 +279,8 @@ cargo run --release -- bench engine --markdown > docs/benchmarks/engine.md
 The *peak* is a pure loop of fused multiply-adds on every thread at once. It is measured before every
 measurement of a query, again and again in turn; the best rate and the shortest time of the same
 minutes are compared. *By processor time* is the same ratio with the time that our own threads had on
-the processor in place of the clock's: where other programs run, the clock's ratio is too bad and
-this one is nearly what an idle machine would give.
+the processor, the mean of all runs on both sides: where other programs run, the clock's ratios are
+noise and these are nearer to what an idle machine would give, though caches are still shared.
 
 The *bound* is the time of the multiply-adds of the message table at the peak: K³ for two vectors,
 2K³ for a vector and an identity, 3K³ for a vector and a matrix, 2K⁴ for a matrix and an identity,
