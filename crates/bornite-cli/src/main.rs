@@ -8,6 +8,8 @@ mod counts;
 mod files;
 mod image;
 mod output;
+mod progress;
+mod tables;
 
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;

@@ -4,7 +4,8 @@
 //! cargo run --release -p bornite --example learn_debd -- --data FOLDER --sets nltcs,plants --seconds 60
 //! ```
 //!
-//! Every setting has a default that comes from the size of the data; `--width`, `--epochs`, `--rate`, `--batch`, `--averaging`,
+//! Widths are tried from the narrowest on until validation says stop; `--width 4,8` names them. Every other setting has a
+//! default that comes from the size of the data; `--epochs`, `--rate`, `--batch`, `--averaging`,
 //! `--patience`, `--squares`, `--tree`, `--parameterization` and `--seed` change it, `--seconds` ends each fit early, `--verbose` shows
 //! every epoch.
 
@@ -19,7 +20,7 @@ use bornite::circuit::Weights;
 use bornite::data::{Table, read_bits};
 use bornite::engine::Rows;
 use bornite::learn::{
-    Control, Fit, FitOptions, Parameterization, Progress, fit, mean_log_likelihood,
+    Control, FitOptions, Parameterization, Progress, WIDTHS, fit_best, mean_log_likelihood,
 };
 use bornite::structure::{
     InformationOptions, RegionTree, Structure, average_linkage, chow_liu_tree, cut_edges,
@@ -41,8 +42,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         None => published.0.clone(),
     };
     let names = &published.2;
-    println!("| set | vars | width | epochs | seconds | valid | test | {} |", names.join(" | "));
-    println!("|---|{}", "--:|".repeat(6 + names.len()));
+    println!(
+        "| set | vars | width | tried | epochs | seconds | valid | test | {} |",
+        names.join(" | ")
+    );
+    println!("|---|{}", "--:|".repeat(7 + names.len()));
     for set in sets {
         let columns = published.1.get(&set).map_or(String::new(), |row| row.join(" | "));
         println!("| {set} | {} | {columns} |", learn(&set, &arguments)?);
@@ -86,32 +90,39 @@ fn learn(set: &str, arguments: &Arguments) -> Result<String, Box<dyn Error>> {
     let [train, valid, test] = [&splits.train, &splits.valid, &splits.test].map(values);
     let start = Instant::now();
     let num_variables = splits.train.num_columns();
-    let options = options(splits.train.num_rows(), num_variables, arguments)?;
-    let width = number(arguments, "width", options.width as f64)? as usize;
-    let squares = number(arguments, "squares", 1.0)? as usize;
-    let circuit = circuit(&train, num_variables, [width, squares], arguments)?;
-    let rows = |values| Rows::new(circuit.variables(), values);
+    let widths: Vec<usize> = match arguments.get("width") {
+        Some(list) => list.split(',').map(str::parse).collect::<Result<_, _>>()?,
+        None => WIDTHS.to_vec(),
+    };
+    let mut candidates = Vec::new();
+    for width in widths {
+        let options = options(splits.train.num_rows(), width, arguments)?;
+        candidates.push((circuit(&train, num_variables, &options, arguments)?, options));
+    }
+    let variables = candidates[0].0.variables().to_vec();
+    let rows = |values| Rows::new(&variables, values);
     let (train, valid, test) = (rows(&train)?, rows(&valid)?, rows(&test)?);
     let seconds = number(arguments, "seconds", f64::INFINITY)?;
     let verbose = arguments.contains_key("verbose");
-    let mut progress = |p: &Progress| {
+    let widths: Vec<usize> = candidates.iter().map(|c| c.1.width).collect();
+    let mut progress = |index: usize, p: &Progress| {
+        let time = start.elapsed().as_secs_f64();
         if p.epoch_ended && verbose {
-            let valid = p.valid.unwrap_or(f64::NAN);
-            let time = start.elapsed().as_secs_f64();
+            let (width, valid) = (widths[index], p.valid.unwrap_or(f64::NAN));
+            let [epoch, train] = [format!("{}", p.epoch), format!("{:.3}", p.train)];
             eprintln!(
-                "{set} epoch {}: train {:.3}, valid {valid:.3}, {time:.0} s",
-                p.epoch, p.train
+                "{set} K={width} epoch {epoch}: train {train}, valid {valid:.3}, {time:.0} s"
             );
         }
-        Control::Used(start.elapsed().as_secs_f64() / seconds)
+        if time >= seconds { Control::Stop } else { Control::Continue }
     };
-    let fit: Fit = fit(&circuit, &train, &valid, &options, &mut progress)?;
+    let best = fit_best(candidates, &train, &valid, &mut progress)?.ok_or("no width")?;
     let time = start.elapsed().as_secs_f64();
-    let test = mean_log_likelihood(&fit.circuit, &test);
-    let epochs = fit.history.len();
+    let test = mean_log_likelihood(&best.fit.circuit, &test);
+    let (width, epochs, valid) = (widths[best.index], best.fit.history.len(), best.fit.valid);
+    let tried = best.tried.len();
     Ok(format!(
-        "{num_variables} | {width} | {epochs} | {time:.0} | {:.3} | **{test:.3}**",
-        fit.valid
+        "{num_variables} | {width} | {tried} | {epochs} | {time:.0} | {valid:.3} | **{test:.3}**"
     ))
 }
 
@@ -119,7 +130,7 @@ fn learn(set: &str, arguments: &Arguments) -> Result<String, Box<dyn Error>> {
 fn circuit(
     train: &[f64],
     num_variables: usize,
-    [width, squares]: [usize; 2],
+    options: &FitOptions,
     arguments: &Arguments,
 ) -> Result<Circuit, Box<dyn Error>> {
     let variable = |v: usize| Variable::new(format!("x{v}"), Domain::Finite(2));
@@ -134,12 +145,14 @@ fn circuit(
     };
     let structure = Structure::new(tree, leaf);
     let rng = &mut ChaCha8Rng::seed_from_u64(0);
-    Ok(structure.width(width).output_width(squares).build(Weights::Haar, rng)?)
+    let structure = structure.width(options.width).output_width(options.squares);
+    Ok(structure.build(Weights::Haar, rng)?)
 }
 
-fn options(rows: usize, variables: usize, a: &Arguments) -> Result<FitOptions, Box<dyn Error>> {
-    let defaults = FitOptions::for_data(rows, variables);
+fn options(rows: usize, width: usize, a: &Arguments) -> Result<FitOptions, Box<dyn Error>> {
+    let defaults = FitOptions::for_data(rows, width);
     Ok(FitOptions {
+        squares: number(a, "squares", defaults.squares as f64)? as usize,
         epochs: number(a, "epochs", defaults.epochs as f64)? as usize,
         batch: number(a, "batch", defaults.batch as f64)? as usize,
         rate: number(a, "rate", defaults.rate)?,

@@ -2,8 +2,10 @@
 
 use crate::basis::BasisError;
 use crate::circuit::{CircuitError, NotOrthonormal};
+use crate::codec::CodecError;
 use crate::data::DataError;
 use crate::file::FileError;
+use crate::model::ModelError;
 use crate::ops::OperationError;
 use crate::query::QueryError;
 
@@ -17,6 +19,9 @@ pub enum Error {
     /// Layers that do not make a circuit.
     #[error(transparent)]
     Circuit(#[from] CircuitError),
+    /// Rows that cannot be compressed, or a stream that cannot be read.
+    #[error(transparent)]
+    Codec(#[from] CodecError),
     /// A circuit file that cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
@@ -26,6 +31,9 @@ pub enum Error {
     /// An operation that has no answer.
     #[error(transparent)]
     Operation(#[from] OperationError),
+    /// A model that cannot be made or asked.
+    #[error(transparent)]
+    Model(#[from] Box<ModelError>),
     /// A table, or what is to be made of one.
     #[error(transparent)]
     Data(#[from] Box<DataError>),
@@ -37,5 +45,11 @@ pub enum Error {
 impl From<DataError> for Error {
     fn from(e: DataError) -> Self {
         Error::Data(Box::new(e))
+    }
+}
+
+impl From<ModelError> for Error {
+    fn from(e: ModelError) -> Self {
+        Error::Model(Box::new(e))
     }
 }

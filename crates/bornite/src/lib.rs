@@ -51,7 +51,9 @@
 //! | a smaller circuit | [`ops::truncate`] |
 //! | a picture | [`draw::circuit_svg`] |
 //! | the squared circuit itself, to compare with | [`ops::square`] |
+//! | a model of a table, asked in the table's words | [`Model`] |
 //! | tables with types and holes | [`data`] |
+//! | rows of finite variables in few bytes, without loss | [`codec`] |
 //!
 //! # Numbers
 //!
@@ -63,6 +65,7 @@
 
 pub mod basis;
 pub mod circuit;
+pub mod codec;
 pub mod data;
 pub mod domain;
 pub mod draw;
@@ -71,6 +74,7 @@ mod error;
 pub mod file;
 pub mod learn;
 pub mod linalg;
+pub mod model;
 pub mod ops;
 pub mod query;
 pub mod structure;
@@ -80,6 +84,7 @@ pub use basis::Basis;
 pub use circuit::{Circuit, CircuitBuilder, LayerId, Orthonormal, VariableId, WeightId};
 pub use domain::{Domain, Variable};
 pub use error::Error;
+pub use model::Model;
 pub use query::{Evidence, Query};
 
 /// The Rust code of the README and the guide, run as doctests.

@@ -2,7 +2,15 @@
 
 mod bench;
 mod circuit;
+mod completions;
+mod condition;
 mod demo;
+mod fit;
+mod impute;
+mod info;
+mod query;
+mod sample;
+mod score;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -10,7 +18,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-/// Squared orthonormal circuits: exact marginals and range queries.
+/// Squared orthonormal circuits: density models of tables and images with exact answers.
 #[derive(Debug, Parser)]
 #[command(name = "bornite", version, max_term_width = 100, after_help = EXAMPLES)]
 pub(crate) struct Cli {
@@ -21,6 +29,8 @@ pub(crate) struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   bornite demo
+  bornite fit people.csv -o people.model
+  bornite query people.model \"P(income='>50K' | age in [30, 40))\"
   bornite circuit new --tree balanced --variables 4 --domain finite:2 -o c.json
   bornite circuit marginal c.json \"x0=1, x1 in {0, 1}\"
 
@@ -28,24 +38,49 @@ Exit codes: 0 done, 1 the circuit fails the check, 2 bad input.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Fit a model to a table.
+    Fit(fit::Fit),
+    /// Score the rows of a table: mean log-likelihood and bits per dimension.
+    Score(score::Score),
+    /// Show what a model is: columns, circuit, and how it was fitted.
+    Info(info::Info),
+    /// Ask a model: probabilities, means, quantiles, most likely values.
+    Query(query::Query),
+    /// Draw rows from a model, exactly.
+    Sample(sample::Sample),
+    /// Fill the missing cells of a table.
+    Impute(impute::Impute),
+    /// Write the exact model of the rows of which something is known.
+    Condition(condition::Condition),
     /// Make, check, change and query circuit files.
     #[command(subcommand)]
     Circuit(circuit::Command),
-    /// Show what a squared orthonormal circuit does, on one that is built here.
+    /// Show what squared orthonormal circuits do, on data that are made here.
     Demo(demo::Demo),
     /// Measure.
     #[command(subcommand)]
     Bench(bench::Command),
+    /// Print completions for a shell.
+    Completions(completions::Completions),
 }
 
 impl Cli {
     /// Runs the command and answers with its exit code.
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<ExitCode> {
         match &self.command {
-            Command::Circuit(command) => command.run(out),
-            Command::Demo(command) => command.run(out),
-            Command::Bench(command) => command.run(out),
+            Command::Fit(command) => command.run(out),
+            Command::Score(command) => command.run(out),
+            Command::Info(command) => command.run(out),
+            Command::Query(command) => command.run(out),
+            Command::Sample(command) => command.run(out),
+            Command::Impute(command) => command.run(out),
+            Command::Condition(command) => command.run(out),
+            Command::Circuit(command) => return command.run(out),
+            Command::Demo(command) => return command.run(out),
+            Command::Bench(command) => return command.run(out),
+            Command::Completions(command) => command.run(out),
         }
+        .map(|()| ExitCode::SUCCESS)
     }
 }
 

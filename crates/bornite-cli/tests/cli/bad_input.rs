@@ -3,7 +3,7 @@ use std::process::Stdio;
 use super::support::Folder;
 
 /// Exit code 2, nothing on the standard output, one message with all of these parts, no new file.
-fn assert_refused(folder: &Folder, args: &[&str], parts: &[&str]) {
+pub(crate) fn assert_refused(folder: &Folder, args: &[&str], parts: &[&str]) {
     let before = folder.names();
     let run = folder.run(args);
     assert_eq!(run.code, 2, "{args:?}: {run:?}");

@@ -1,13 +1,22 @@
 use super::support::{Folder, keys};
 
 #[test]
-fn demo_shows_both_ways_and_draws_the_circuit() {
+fn demo_shows_the_claim_a_table_and_images() {
     let folder = Folder::new();
-    let run = folder.run(&["demo"]);
-    for part in ["log Z", "by squaring c", "φ_YZ", "Algorithm 1", "circuit.svg"] {
+    let run = folder.run(&["demo", "--time", "1s"]);
+    let parts = ["log Z", "by squaring c", "φ_YZ", "Algorithm 1", "circuit.svg"];
+    let of_models = ["P(rain=yes | umbrella=yes)", "truth", "[", "bits per pixel", "images.svg"];
+    for part in parts.into_iter().chain(of_models) {
         assert!(run.text().contains(part), "no '{part}' in: {}", run.stdout);
     }
     assert!(folder.read("bornite-demo/circuit.svg").starts_with("<svg"));
+    assert!(folder.read("bornite-demo/images.svg").starts_with("<svg"));
+    assert_eq!(folder.read("bornite-demo/weather-samples.csv").lines().count(), 1001);
+    let model = "bornite-demo/weather.model";
+    assert_eq!(
+        folder.run(&["query", model, "P(rain='yes')", "--json"]).json()["kind"],
+        "probability"
+    );
 }
 
 #[test]

@@ -4,4 +4,6 @@ mod bad_input;
 mod circuit;
 mod demo_and_bench;
 mod documentation;
+mod model;
+mod model_bad_input;
 mod support;

@@ -24,7 +24,7 @@ mod laguerre;
 mod legendre;
 mod moment;
 mod part;
-mod quadrature;
+pub(crate) mod quadrature;
 mod scaled;
 mod squared;
 mod sturm;

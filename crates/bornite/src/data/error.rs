@@ -348,7 +348,7 @@ fn at(row: usize) -> String {
 }
 
 /// The name nearest to `name` by edit distance, where one is near.
-pub(super) fn nearest<'a>(names: impl IntoIterator<Item = &'a str>, name: &str) -> Option<String> {
+pub(crate) fn nearest<'a>(names: impl IntoIterator<Item = &'a str>, name: &str) -> Option<String> {
     let near = names.into_iter().map(|n| (distance(n, name), n)).min_by_key(|&(d, _)| d)?;
     let longest = name.chars().count().max(near.1.chars().count());
     (near.0 <= FARTHEST_HINT && near.0 * 2 <= longest).then(|| near.1.to_owned())

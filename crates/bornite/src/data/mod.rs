@@ -18,9 +18,11 @@ mod warp;
 mod zip;
 
 pub use csv::{CsvLayout, CsvOptions};
+pub(crate) use error::nearest;
 pub use error::{DataError, FormatProblem};
 pub use idx::{Splits, read_bits};
 pub use number::NumberFormat;
+pub(crate) use schema::numeric_labels;
 pub use schema::{
     Block, Cell, ColumnKind, ColumnSchema, EncodeOptions, Encoded, InferOptions, KindHint,
     KindName, Mismatch, OTHER, Other, Schema, Storage, WideIntegers,

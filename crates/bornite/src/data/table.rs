@@ -125,6 +125,15 @@ impl Table {
         })
     }
 
+    /// The table with these columns in place of its own, in the same layout.
+    ///
+    /// # Errors
+    /// As [`Table::new`].
+    pub fn with_columns(&self, columns: Vec<Column>) -> Result<Self, DataError> {
+        let image = self.image.filter(|_| columns.len() == self.columns.len());
+        Ok(Self { image, layout: self.layout.clone(), ..Self::new(columns)? })
+    }
+
     /// The table of these rows, in this order.
     ///
     /// # Panics
@@ -343,6 +352,53 @@ impl Column {
             Cells::Integers(c) => c.get(row).map(|x| Cow::Owned(x.to_string())),
             Cells::Labels(c) => c.get(row).map(Cow::Borrowed),
         }
+    }
+
+    /// The column with its missing cells filled from another of the same length. Known cells keep their text.
+    ///
+    /// Where all cells are missing, or the two hold cells of unlike types, the result has the type of `from`.
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    #[must_use]
+    pub fn filled(&self, from: &Self) -> Self {
+        assert_eq!(self.len(), from.len(), "two columns of one table");
+        let known = |row: usize| !self.is_missing(row);
+        let pick = |row: usize| if known(row) { self } else { from };
+        let rows = 0..self.len();
+        let cells = match (&self.cells, &from.cells) {
+            (_, Cells::Labels(_)) => {
+                let texts: Vec<_> = rows.map(|row| pick(row).usual_text(row)).collect();
+                Cells::Labels(texts.iter().map(Option::as_deref).collect())
+            }
+            (Cells::Integers(_) | Cells::Labels(_), Cells::Integers(fill)) => {
+                let cell = |row: usize| match &self.cells {
+                    Cells::Integers(own) => own.get(row).or_else(|| fill.get(row)),
+                    _ => fill.get(row),
+                };
+                Cells::Integers(rows.map(cell).collect())
+            }
+            _ => {
+                let values = rows.map(|row| pick(row).number(row).unwrap_or(f64::NAN)).collect();
+                let format = match (&self.cells, &from.cells) {
+                    (Cells::Numbers(own), _) if own.values.iter().any(|x| !x.is_nan()) => {
+                        own.format
+                    }
+                    (_, Cells::Numbers(fill)) => fill.format,
+                    _ => NumberFormat::Shortest,
+                };
+                Cells::Numbers(Numbers { values, format })
+            }
+        };
+        let form = TextForm { exceptions: BTreeMap::new(), ..self.form.clone() };
+        let mut column = Self { name: self.name.clone(), cells, form };
+        for row in (0..self.len()).filter(|&row| known(row)) {
+            let text = self.text(row);
+            if column.usual_text(row).as_deref() != Some(&*text) {
+                column.form.exceptions.insert(row, text.into_owned());
+            }
+        }
+        column
     }
 
     fn select(&self, rows: &[usize]) -> Self {

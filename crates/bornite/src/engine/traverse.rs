@@ -14,7 +14,8 @@ use super::rows::Rows;
 
 /// What is done at each variable.
 pub(crate) trait Visitor<F: Real, const C: bool> {
-    /// Gives every row's value of the leaf's variable, from its environment; writes them to `values`.
+    /// Gives every row's value of the leaf's variable, from its environment; writes them to `values`. A row that is
+    /// left at NaN has no value: what comes after it is not conditioned on this variable.
     fn visit(
         &mut self,
         kernels: &Kernels<F, C>,
@@ -148,11 +149,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
                 let mut values = vec![f64::NAN; environment.len()];
                 visitor.visit(&self.kernels, leaf, &environment, &mut values, ws);
                 if needed {
-                    let mut message = ws.take(leaf.width(), values.len());
-                    let rows: Vec<u32> = (0..values.len() as u32).collect();
-                    for (rows, values) in rows.chunks(F::LANES).zip(values.chunks(F::LANES)) {
-                        leaf.push_values(&self.kernels, values, rows, &mut message, ws);
-                    }
+                    let message = self.value_message(leaf, &values, ws);
                     replace(&mut state.messages[step], message, ws);
                 }
                 ws.give(environment);
@@ -178,6 +175,27 @@ impl<F: Real, const C: bool> Plan<F, C> {
                 tasks.push((Task::Enter(inputs[first]), true));
             }
         }
+    }
+
+    /// The message of the values that a visitor gave; a row to which it gave none stays unknown.
+    fn value_message(&self, leaf: &Leaf<F>, values: &[f64], ws: &mut Workspace<F>) -> Message<F> {
+        let mut message = ws.take(leaf.width(), values.len());
+        let mut known = Vec::with_capacity(values.len());
+        for (row, value) in values.iter().enumerate() {
+            if value.is_nan() {
+                message.set_identity(row);
+            } else {
+                known.push(row as u32);
+            }
+        }
+        for rows in known.chunks(F::LANES) {
+            let mut chunk = [0.0; 32];
+            for (x, &row) in chunk.iter_mut().zip(rows) {
+                *x = values[row as usize];
+            }
+            leaf.push_values(&self.kernels, &chunk[..rows.len()], rows, &mut message, ws);
+        }
+        message
     }
 
     fn second(&self, step: usize, state: &mut State<F>, ws: &mut Workspace<F>) {

@@ -54,6 +54,25 @@ pub enum FileError {
         /// The column.
         column: usize,
     },
+    /// A circuit without a model, where a model is needed.
+    #[error(
+        "this is a circuit and no model: it says nothing of columns; fit a model with 'bornite fit', or use 'bornite circuit'"
+    )]
+    NotAModel,
+    /// A model whose parts do not belong together.
+    #[error("the model is damaged: {problem}; copy it again, or fit it again")]
+    Model {
+        /// What is wrong.
+        problem: String,
+    },
+    /// Content that is not what was written.
+    #[error("the file is damaged: its digest is {found} and should be {expected}; copy it again")]
+    Digest {
+        /// The digest that was written.
+        expected: String,
+        /// The digest of what is there.
+        found: String,
+    },
     /// The format is newer than this program.
     #[error(
         "{place}: this is version {found} of the format and only version {known} is known; use a newer bornite"

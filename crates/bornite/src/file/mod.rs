@@ -61,6 +61,35 @@ pub fn save(circuit: &Circuit, path: impl AsRef<Path>) -> Result<(), FileError> 
     written.map_err(in_file(path))
 }
 
+/// Writes a model: its circuit as safetensors, with a text beside it.
+pub(crate) fn save_model(circuit: &Circuit, model: String, path: &Path) -> Result<(), FileError> {
+    let written = disk::write(path, |out| safetensors::write_model(circuit, model, out));
+    written.map_err(in_file(path))
+}
+
+/// The bytes that [`save_model`] writes.
+pub(crate) fn model_to_bytes(circuit: &Circuit, model: String) -> Result<Vec<u8>, FileError> {
+    let mut bytes = Vec::new();
+    safetensors::write_model(circuit, model, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// The content of a file, for [`model_from_bytes`].
+pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, FileError> {
+    disk::read(path)
+}
+
+/// The circuit of a model and the text beside it.
+pub(crate) fn model_from_bytes(bytes: &[u8]) -> Result<(Circuit, String), FileError> {
+    // JSON files hold circuits alone, and begin with no zero byte.
+    if !bytes[..bytes.len().min(8)].contains(&0) {
+        from_bytes(bytes)?;
+        return Err(FileError::NotAModel);
+    }
+    let (circuit, model) = safetensors::read_model(bytes)?;
+    Ok((circuit, model.ok_or(FileError::NotAModel)?))
+}
+
 /// Writes a circuit as JSON, with the fewest digits that keep every bit.
 pub fn to_json(circuit: &Circuit) -> String {
     json::write(circuit, false).text
@@ -106,7 +135,7 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Circuit, FileError> {
     Err(FileError::NotACircuit { found })
 }
 
-fn in_file(path: &Path) -> impl FnOnce(FileError) -> FileError {
+pub(crate) fn in_file(path: &Path) -> impl FnOnce(FileError) -> FileError {
     let path = path.to_owned();
     |source| FileError::InFile { path, source: Box::new(source) }
 }

@@ -19,12 +19,40 @@ const ENTRY: &str = "bornite";
 
 const HEADER: Place<'static> = Place::Top("header");
 
+/// The entry of the metadata that holds what a model has beside its circuit.
+const MODEL: &str = "bornite.model";
+/// The entry that holds the digest of both texts and all tensors.
+const DIGEST: &str = "bornite.digest";
+
 /// Writes a circuit. What it writes is the same on every machine.
 pub(super) fn write(circuit: &Circuit, out: &mut impl Write) -> Result<(), FileError> {
     let Written { text, tensors } = json::write(circuit, true);
-    let header = header(text, &tensors)?;
+    write_texts(&[(ENTRY, text)], &tensors, out)
+}
+
+/// Writes a circuit with the text of a model beside it.
+pub(super) fn write_model(
+    circuit: &Circuit,
+    model: String,
+    out: &mut impl Write,
+) -> Result<(), FileError> {
+    let Written { text, tensors } = json::write(circuit, true);
+    let mut digest = Digest::new(&text, &model);
+    // A digest takes what it is given.
+    let _ = write_tensors(&tensors, &mut digest);
+    let texts = [(ENTRY, text), (MODEL, model), (DIGEST, digest.to_string())];
+    write_texts(&texts, &tensors, out)
+}
+
+/// Writes texts in the metadata and tensors after them.
+fn write_texts(
+    texts: &[(&str, String)],
+    tensors: &[(String, Data<'_>)],
+    out: &mut impl Write,
+) -> Result<(), FileError> {
+    let header = header(texts, tensors)?;
     HEADER.check_size("a length in bytes", header.len() as u128, MAX_HEADER)?;
-    let written = write_all(&header, &tensors, out);
+    let written = write_all(&header, tensors, out);
     written.map_err(|source| FileError::Io {
         action: "write the file",
         source,
@@ -32,7 +60,7 @@ pub(super) fn write(circuit: &Circuit, out: &mut impl Write) -> Result<(), FileE
     })
 }
 
-fn header(text: String, tensors: &[(String, Data<'_>)]) -> Result<Vec<u8>, FileError> {
+fn header(texts: &[(&str, String)], tensors: &[(String, Data<'_>)]) -> Result<Vec<u8>, FileError> {
     let mut end = 0;
     let info = |(name, data): &(String, Data<'_>)| {
         let shape = data.shape();
@@ -41,14 +69,20 @@ fn header(text: String, tensors: &[(String, Data<'_>)]) -> Result<Vec<u8>, FileE
         (name.clone(), TensorInfo { dtype: Dtype::F64, shape, data_offsets: (start, end) })
     };
     let infos = tensors.iter().map(info).collect();
-    let metadata = Some(std::iter::once((ENTRY.to_owned(), text)).collect());
+    let metadata =
+        Some(texts.iter().map(|(name, text)| ((*name).to_owned(), text.clone())).collect());
     let failed = |source| FileError::Io {
         action: "write the header",
         source,
         remedy: "use fewer or smaller weights",
     };
     let metadata = Metadata::new(metadata, infos).map_err(|e| failed(io::Error::other(e)))?;
-    let mut header = serde_json::to_vec(&metadata).map_err(|e| failed(e.into()))?;
+    let mut header = match texts.len() {
+        1 => serde_json::to_vec(&metadata),
+        // The order of several texts is that of a hash map, unless they are sorted.
+        _ => serde_json::to_value(&metadata).and_then(|value| serde_json::to_vec(&value)),
+    }
+    .map_err(|e| failed(e.into()))?;
     // So that the tensors begin at a multiple of 8 bytes.
     header.resize(header.len().next_multiple_of(8), b' ');
     Ok(header)
@@ -61,6 +95,10 @@ fn write_all(
 ) -> io::Result<()> {
     out.write_all(&(header.len() as u64).to_le_bytes())?;
     out.write_all(header)?;
+    write_tensors(tensors, out)
+}
+
+fn write_tensors(tensors: &[(String, Data<'_>)], out: &mut impl Write) -> io::Result<()> {
     for (_, data) in tensors {
         let mut put = |x: f64| out.write_all(&x.to_le_bytes());
         match data {
@@ -84,8 +122,51 @@ impl Data<'_> {
     }
 }
 
-/// Reads a circuit.
+/// FNV-1a of 64 bits: finds damage, not intent.
+struct Digest(u64);
+
+impl Digest {
+    fn new(text: &str, model: &str) -> Self {
+        let mut digest = Self(0xcbf2_9ce4_8422_2325);
+        for text in [text, model] {
+            digest.add(text.as_bytes());
+            // So that no text can be moved from one to the other.
+            digest.add(&[0]);
+        }
+        digest
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}
+
+impl Write for Digest {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.add(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl std::fmt::Display for Digest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// Reads a circuit; that of a model where the file holds one.
 pub(super) fn read(bytes: &[u8]) -> Result<Circuit, FileError> {
+    read_model(bytes).map(|(circuit, _)| circuit)
+}
+
+/// Reads a circuit and the text of the model beside it, where there is one and its digest fits.
+pub(super) fn read_model(bytes: &[u8]) -> Result<(Circuit, Option<String>), FileError> {
     let (header, data) = split(bytes)?;
     let header = Node::parse(header).map_err(|source| match source {
         FileError::Syntax { source } => FileError::HeaderSyntax { source },
@@ -93,20 +174,33 @@ pub(super) fn read(bytes: &[u8]) -> Result<Circuit, FileError> {
     })?;
     let entries = named(&header, &HEADER)?;
     let mut tensors = Tensors { tensors: BTreeMap::new() };
-    let mut json = None;
+    let (mut json, mut model, mut digest) = (None, None, None);
     for (name, node) in entries {
         let place = HEADER.field(name);
         if name == "__metadata__" {
-            let fields = Fields::of(node, &place, &[ENTRY, "format"])?;
+            let fields = Fields::of(node, &place, &[ENTRY, MODEL, DIGEST, "format"])?;
             json = Some(text(fields.require(ENTRY, &place)?, &place.field(ENTRY))?);
+            if let Some(node) = fields.get(MODEL) {
+                model = Some(text(node, &place.field(MODEL))?);
+                digest = Some(text(fields.require(DIGEST, &place)?, &place.field(DIGEST))?);
+            }
         } else {
             tensors.tensors.insert(name.clone(), Tensor::read(node, &place)?);
         }
     }
     let missing = || FileError::MissingField { place: HEADER.to_string(), field: "__metadata__" };
-    let json = Node::parse(json.ok_or_else(missing)?)?;
+    let json = json.ok_or_else(missing)?;
     tensors.place(data)?;
-    json::read(&json, Some(tensors))
+    if let (Some(model), Some(expected)) = (&model, digest) {
+        let mut digest = Digest::new(json, model);
+        digest.add(data);
+        let found = digest.to_string();
+        if found != *expected {
+            return Err(FileError::Digest { expected: expected.to_owned(), found });
+        }
+    }
+    let circuit = json::read(&Node::parse(json)?, Some(tensors))?;
+    Ok((circuit, model.map(str::to_owned)))
 }
 
 /// The header and what follows it.

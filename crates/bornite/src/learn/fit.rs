@@ -15,8 +15,11 @@ use crate::ops::orthonormalize;
 /// The settings of a fit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FitOptions {
-    /// The width of inner layers that suits the data. Structures take it; a fit keeps the widths of its circuit.
+    /// The width of inner layers that these settings are for. Structures take it; a fit keeps the widths of its circuit.
     pub width: usize,
+    /// The width of the output, likewise: how many squares are summed. Densities of few squares have zeros, near which the
+    /// gradient of a row is very large; more squares learn steadier and generalize better.
+    pub squares: usize,
     /// Complex weights, which learn much better than real ones.
     pub complex: bool,
     /// How weights are kept normalized.
@@ -39,6 +42,7 @@ impl Default for FitOptions {
     fn default() -> Self {
         Self {
             width: 16,
+            squares: 1,
             complex: true,
             parameterization: Parameterization::Cholesky,
             epochs: 100,
@@ -51,11 +55,27 @@ impl Default for FitOptions {
     }
 }
 
+/// Widths to try, from the narrowest: each costs about three times the one before it.
+pub const WIDTHS: [usize; 7] = [2, 3, 4, 6, 8, 12, 16];
+
 impl FitOptions {
-    /// Settings for so many rows and variables.
-    pub fn for_data(rows: usize, variables: usize) -> Self {
-        let _ = (rows, variables);
-        Self::default()
+    /// Settings for so many rows, with inner layers of this width.
+    ///
+    /// Entries of a semi-unitary weight have a size of 1 / width, and so have steps. With small batches the noise of
+    /// the gradient is the best regularization that was found, besides a narrow circuit; see [`fit_best`] for the width.
+    ///
+    /// [`fit_best`]: super::fit_best
+    pub fn for_data(rows: usize, width: usize) -> Self {
+        Self {
+            width,
+            squares: width,
+            epochs: (400_000 / rows.max(1)).clamp(5, 40),
+            batch: 32,
+            rate: 0.03 / width.max(1) as f64,
+            patience: 20,
+            averaging: 0.998,
+            ..Self::default()
+        }
     }
 }
 
@@ -131,9 +151,9 @@ pub fn fit(
     let rng = &mut ChaCha8Rng::seed_from_u64(options.seed);
     let first = near_marginals(circuit, train, options.complex, rng);
     if first.is_real() {
-        Trainer::<f64, false>::new(first, options)?.run(train, valid, rng, progress)
+        Ok(Trainer::<f64, false>::new(first, options)?.run(train, valid, rng, progress))
     } else {
-        Trainer::<Complex64, true>::new(first, options)?.run(train, valid, rng, progress)
+        Ok(Trainer::<Complex64, true>::new(first, options)?.run(train, valid, rng, progress))
     }
 }
 
@@ -172,7 +192,7 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
         valid: &Rows<'_>,
         rng: &mut ChaCha8Rng,
         progress: &mut dyn FnMut(&Progress) -> Control,
-    ) -> Result<Fit, LearnError> {
+    ) -> Fit {
         let mut order: Vec<usize> = (0..train.len()).collect();
         let mut history: Vec<Epoch> = Vec::new();
         let mut best: Option<(f64, usize, Vec<Matrix<T>>)> = None;
@@ -241,7 +261,7 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
             Ok(result) => result.circuit,
             Err(error) => unreachable!("a normalized circuit is not zero: {error}"),
         };
-        Ok(Fit { circuit, valid, history })
+        Fit { circuit, valid, history }
     }
 
     /// One step on one batch; returns the batch's mean log-likelihood before it.
@@ -305,7 +325,7 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
 /// A warm-up over the first twentieth, then half a cosine down to a hundredth.
 fn schedule(share: f64) -> f64 {
     let share = share.clamp(0.0, 1.0);
-    let warm_up = (share / 0.05).min(1.0).max(0.05);
+    let warm_up = (share / 0.05).clamp(0.05, 1.0);
     let cosine = 0.5 * (1.0 + (std::f64::consts::PI * share).cos());
     warm_up * cosine.max(0.01)
 }

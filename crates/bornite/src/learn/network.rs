@@ -173,14 +173,14 @@ impl Network {
             .par_chunks(TILES * F::LANES)
             .map(|indices| {
                 let mut chunk = Chunk::new(self, C, rows, indices);
-                chunk.forward::<T, C>(self, &kernels, weights, &packed);
-                chunk.backward::<C>(self, &kernels, &packed, row_weight);
+                chunk.forward::<T, C>(self, kernels, weights, &packed);
+                chunk.backward::<C>(self, kernels, &packed, row_weight);
                 chunk
             })
             .collect();
         let gradients = (0..weights.len())
             .into_par_iter()
-            .map(|w| self.weight_gradient::<F, T, C>(w, &weights[w], &kernels, &chunks))
+            .map(|w| self.weight_gradient::<F, T, C>(w, &weights[w], kernels, &chunks))
             .collect();
         let logs = chunks.iter().flat_map(|c| c.log_density.iter().copied()).collect();
         (logs, gradients)
@@ -199,7 +199,7 @@ impl Network {
             .par_chunks(TILES * F::LANES)
             .map(|indices| {
                 let mut chunk = Chunk::new(self, C, rows, indices);
-                chunk.forward::<T, C>(self, &kernels, weights, &packed);
+                chunk.forward::<T, C>(self, kernels, weights, &packed);
                 chunk.log_density
             })
             .collect();
@@ -210,7 +210,7 @@ impl Network {
         &self,
         weight: usize,
         w: &Matrix<T>,
-        kernels: &Kernels<F, C>,
+        kernels: Kernels<F, C>,
         chunks: &[Chunk<F>],
     ) -> Matrix<T> {
         let mut out = Matrix::zeros(w.rows(), w.cols());
@@ -314,7 +314,7 @@ impl<F: Real> Chunk<F> {
     fn forward<T: Scalar, const C: bool>(
         &mut self,
         network: &Network,
-        kernels: &Kernels<F, C>,
+        kernels: Kernels<F, C>,
         weights: &[Matrix<T>],
         packed: &[PackedWeight<F>],
     ) {
@@ -378,7 +378,7 @@ impl<F: Real> Chunk<F> {
         variable: usize,
         basis: &Basis,
         weight: Option<(&Matrix<T>, &PackedWeight<F>)>,
-        kernels: &Kernels<F, C>,
+        kernels: Kernels<F, C>,
         out: &mut [F],
     ) {
         let values = self.values(variable).to_vec();
@@ -411,7 +411,7 @@ impl<F: Real> Chunk<F> {
     fn close<const C: bool>(
         &mut self,
         network: &Network,
-        kernels: &Kernels<F, C>,
+        kernels: Kernels<F, C>,
         exponents: &[i64],
     ) {
         let root = network.steps.len() - 1;
@@ -431,7 +431,7 @@ impl<F: Real> Chunk<F> {
     fn backward<const C: bool>(
         &mut self,
         network: &Network,
-        kernels: &Kernels<F, C>,
+        kernels: Kernels<F, C>,
         packed: &[PackedWeight<F>],
         row_weight: f64,
     ) {
@@ -485,7 +485,7 @@ impl<F: Real> Chunk<F> {
     fn root_gradient<const C: bool>(
         &self,
         network: &Network,
-        kernels: &Kernels<F, C>,
+        kernels: Kernels<F, C>,
         row_weight: f64,
     ) -> Buffer<F> {
         let root = network.steps.len() - 1;

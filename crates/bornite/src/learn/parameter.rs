@@ -60,7 +60,8 @@ impl<T: Scalar> Parameter<T> {
     /// One step *up* the gradient by W, with bias corrections for step number `step`, counted from 1.
     pub(crate) fn step(&mut self, gradient: &Matrix<T>, rate: f64, step: u32, adam: &Adam) {
         let g = self.pull_back(gradient);
-        let (c1, c2) = (1.0 - adam.beta1.powi(step as i32), 1.0 - adam.beta2.powi(step as i32));
+        let (c1, c2) =
+            (1.0 - adam.beta1.powf(f64::from(step)), 1.0 - adam.beta2.powf(f64::from(step)));
         let mut v = self.w.clone();
         let moments = self.mean.data_mut().iter_mut().zip(&mut self.square);
         for ((v, &g), (mean, square)) in v.data_mut().iter_mut().zip(g.data()).zip(moments) {

@@ -1,6 +1,6 @@
 //! Queries: what is known of each variable.
 
-mod parse;
+pub(crate) mod parse;
 
 use crate::basis::Part;
 use crate::circuit::LayerId;

@@ -7,7 +7,7 @@ use crate::domain::Variable;
 pub(super) fn parse(variables: &[Variable], text: &str) -> Result<Query, QueryError> {
     let mut query = Query::unknown(variables.len());
     let mut named = vec![false; variables.len()];
-    let mut p = Parser { text, chars: text.chars().collect(), at: 0 };
+    let mut p = Parser::new(text);
     p.skip_space();
     while !p.is_done() {
         let start = p.at;
@@ -39,32 +39,37 @@ pub(super) fn parse(variables: &[Variable], text: &str) -> Result<Query, QueryEr
     Ok(query)
 }
 
-struct Parser<'a> {
+/// A text and how far it is read.
+pub(crate) struct Parser<'a> {
     text: &'a str,
     chars: Vec<char>,
-    at: usize,
+    pub(crate) at: usize,
 }
 
-impl Parser<'_> {
-    fn is_done(&self) -> bool {
+impl<'a> Parser<'a> {
+    pub(crate) fn new(text: &'a str) -> Self {
+        Self { text, chars: text.chars().collect(), at: 0 }
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
         self.at >= self.chars.len()
     }
 
-    fn peek(&self) -> Option<char> {
+    pub(crate) fn peek(&self) -> Option<char> {
         self.chars.get(self.at).copied()
     }
 
-    fn skip_space(&mut self) {
+    pub(crate) fn skip_space(&mut self) {
         while self.peek().is_some_and(char::is_whitespace) {
             self.at += 1;
         }
     }
 
-    fn error(&self, message: impl Into<String>) -> QueryError {
+    pub(crate) fn error(&self, message: impl Into<String>) -> QueryError {
         self.error_at(self.at, message)
     }
 
-    fn error_at(&self, at: usize, message: impl Into<String>) -> QueryError {
+    pub(crate) fn error_at(&self, at: usize, message: impl Into<String>) -> QueryError {
         QueryError::Syntax {
             message: message.into(),
             position: at + 1,
@@ -72,19 +77,24 @@ impl Parser<'_> {
         }
     }
 
-    fn take(&mut self, c: char) -> bool {
+    pub(crate) fn take(&mut self, c: char) -> bool {
         self.skip_space();
         let found = self.peek() == Some(c);
         self.at += usize::from(found);
         found
     }
 
-    fn expect(&mut self, c: char, message: &str) -> Result<(), QueryError> {
+    pub(crate) fn expect(&mut self, c: char, message: &str) -> Result<(), QueryError> {
         if self.take(c) { Ok(()) } else { Err(self.error(message)) }
     }
 
     /// A word of characters that mean nothing else, or anything in quotes.
     fn name(&mut self) -> Result<String, QueryError> {
+        self.word("=,[](){}'\"", "expected the name of a variable")
+    }
+
+    /// A word of characters that are no space and not among `stops`, or anything in quotes.
+    pub(crate) fn word(&mut self, stops: &str, expected: &str) -> Result<String, QueryError> {
         self.skip_space();
         if let Some(quote @ ('\'' | '"')) = self.peek() {
             let start = self.at;
@@ -100,11 +110,11 @@ impl Parser<'_> {
             return Ok(self.chars[from..self.at - 1].iter().collect());
         }
         let from = self.at;
-        while self.peek().is_some_and(|c| !c.is_whitespace() && !"=,[](){}'\"".contains(c)) {
+        while self.peek().is_some_and(|c| !c.is_whitespace() && !stops.contains(c)) {
             self.at += 1;
         }
         if self.at == from {
-            return Err(self.error("expected the name of a variable"));
+            return Err(self.error(expected));
         }
         Ok(self.chars[from..self.at].iter().collect())
     }
@@ -167,7 +177,7 @@ impl Parser<'_> {
         Ok(Evidence::In(Part::Interval { low, high }))
     }
 
-    fn number(&mut self) -> Result<f64, QueryError> {
+    pub(crate) fn number(&mut self) -> Result<f64, QueryError> {
         self.skip_space();
         let start = self.at;
         while self.peek().is_some_and(|c| c.is_alphanumeric() || "+-.∞".contains(c)) {
@@ -184,7 +194,7 @@ impl Parser<'_> {
     }
 }
 
-pub(super) fn did_you_mean(hint: Option<&str>) -> String {
+pub(crate) fn did_you_mean(hint: Option<&str>) -> String {
     hint.map_or_else(String::new, |h| format!("; did you mean '{h}'?"))
 }
 

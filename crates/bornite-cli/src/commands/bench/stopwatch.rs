@@ -14,6 +14,11 @@ pub(super) struct Took {
 }
 
 impl Took {
+    /// The time on the processor where it is known, which other programs disturb less, else the clock's.
+    pub(super) fn steadier(self) -> f64 {
+        self.cpu_seconds.unwrap_or(self.seconds)
+    }
+
     /// The shorter of each: other programs only ever add to a time.
     #[must_use]
     pub(super) fn min(self, other: Self) -> Self {

@@ -1,21 +1,27 @@
 //! `bornite demo`: what the library does, one step a file.
 
 mod claim;
+mod images;
+mod table;
+mod weather;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use clap::Args;
 
-/// Show what a squared orthonormal circuit does, on one that is built here.
+use crate::tables::parse_time;
+
+/// Show what squared orthonormal circuits do, on data that are made here.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
   bornite demo
 
-Takes a few seconds and writes its pictures to bornite-demo/.")]
+Takes less than a minute and writes its pictures, a model and samples to bornite-demo/.")]
 pub(crate) struct Demo {
     /// The folder for what the demo writes.
     #[arg(short, long, default_value = "bornite-demo")]
@@ -23,6 +29,9 @@ pub(crate) struct Demo {
     /// The seed of everything random.
     #[arg(long, default_value_t = 0)]
     seed: u64,
+    /// The longest time of each of the two fits.
+    #[arg(long, default_value = "15s", value_parser = parse_time)]
+    time: Duration,
 }
 
 /// What every step has.
@@ -30,12 +39,13 @@ struct Stage<'a> {
     out: &'a mut dyn Write,
     folder: &'a Path,
     seed: u64,
+    time: Duration,
 }
 
 /// One step: it tells what it shows, and shows it.
 type Step = fn(&mut Stage<'_>) -> Result<()>;
 
-const STEPS: &[Step] = &[claim::run];
+const STEPS: &[Step] = &[claim::run, table::run, images::run];
 
 impl Demo {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<ExitCode> {
@@ -45,9 +55,10 @@ impl Demo {
                 self.output.display()
             )
         })?;
-        let mut stage = Stage { out, folder: &self.output, seed: self.seed };
+        let mut stage = Stage { out, folder: &self.output, seed: self.seed, time: self.time };
         for step in STEPS {
             step(&mut stage)?;
+            stage.out.flush()?;
         }
         Ok(ExitCode::SUCCESS)
     }

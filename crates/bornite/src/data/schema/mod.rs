@@ -264,7 +264,7 @@ impl ColumnKind {
 }
 
 /// The labels as numbers, where all are.
-fn numeric_labels(labels: &[String]) -> Option<Vec<f64>> {
+pub(crate) fn numeric_labels(labels: &[String]) -> Option<Vec<f64>> {
     labels.iter().map(|l| l.parse().ok().filter(|x: &f64| x.is_finite())).collect()
 }
 

@@ -162,7 +162,7 @@ impl Report {
         let mut table = Table::new(2, &["ratio", "target", "K", "measured", "by processor time"]);
         for w in &self.widths {
             let mut row = |name: &str, target: &str, x: f64, cpu: Option<f64>| {
-                let cpu = cpu.map_or_else(|| "–".to_owned(), |x| format!("{x:.2}"));
+                let cpu = or_dash(cpu, |x| format!("{x:.2}"));
                 let cells = [name, target, &w.width.to_string(), &format!("{x:.2}"), &cpu];
                 table.row(cells.map(ToOwned::to_owned));
             };
@@ -228,7 +228,9 @@ fn points(points: &[Point]) -> Table {
         "values",
         "rows",
         "evaluate, a row",
+        "on the processor",
         "prefix, a row",
+        "on the processor",
         "log p",
         "peak memory, MiB",
     ];
@@ -240,13 +242,19 @@ fn points(points: &[Point]) -> Table {
             p.width.to_string(),
             p.states.to_string(),
             grouped(p.rows as u128),
-            seconds(p.evaluate_seconds),
-            p.prefix_seconds.map_or_else(|| "–".to_owned(), seconds),
+            seconds(p.evaluate.seconds),
+            or_dash(p.evaluate.cpu_seconds, seconds),
+            or_dash(p.prefix.map(|t| t.seconds), seconds),
+            or_dash(p.prefix.and_then(|t| t.cpu_seconds), seconds),
             format!("{:.1}", p.log_p),
-            p.peak_memory_mib.map_or_else(|| "–".to_owned(), |m| format!("{m:.0}")),
+            or_dash(p.peak_memory_mib, |m| format!("{m:.0}")),
         ]);
     }
     table
+}
+
+fn or_dash(x: Option<f64>, write: impl Fn(f64) -> String) -> String {
+    x.map_or_else(|| "–".to_owned(), write)
 }
 
 fn seconds(s: f64) -> String {
@@ -281,7 +289,7 @@ engine computes and what cannot be avoided.
 
 *Half marginal*: the left half of every image is unknown. *Scattered holes*: each cell is unknown with
 probability ½. *Prefix conditionals*: all of a complete row, in one traversal. *Sample*: exact,
-without evidence. In the table of growth with rows all rows are in memory from the start, and peak
+without evidence. *On the processor* is the time on all cores together. In the table of growth with rows all rows are in memory from the start, and peak
 memory is what the process had had by then: it does not grow with the rows that are worked on, but
 for their answers.
 ";

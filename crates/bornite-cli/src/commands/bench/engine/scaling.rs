@@ -19,6 +19,7 @@ pub(super) struct Scaling {
     pub(super) rows: Vec<Point>,
     pub(super) linear_tree_widths: Vec<Point>,
     /// How the time of all prefix conditionals on a linear tree grows with K: K to this power, over the last doubling.
+    /// By time on the processor, where the system tells.
     pub(super) linear_tree_exponent: f64,
 }
 
@@ -31,9 +32,9 @@ pub(super) struct Point {
     pub(super) states: usize,
     pub(super) rows: usize,
     /// Of one row.
-    pub(super) evaluate_seconds: f64,
+    pub(super) evaluate: Took,
     /// All prefix conditionals of one row.
-    pub(super) prefix_seconds: Option<f64>,
+    pub(super) prefix: Option<Took>,
     /// log p of the first row: finite however many variables there are.
     pub(super) log_p: f64,
     /// The most that the process had had by then, where the system tells.
@@ -50,7 +51,7 @@ pub(super) fn measure(seed: u64, effort: Effort, peak: &mut Peak) -> Result<Scal
     let variables = bench.variables()?;
     let linear_tree_widths = bench.linear_tree_widths()?;
     peak.measure();
-    let prefix = |n: usize| linear_tree_widths[n].prefix_seconds.unwrap_or(f64::NAN);
+    let prefix = |n: usize| linear_tree_widths[n].prefix.map_or(f64::NAN, Took::steadier);
     let last = linear_tree_widths.len() - 1;
     let linear_tree_exponent = (prefix(last) / prefix(last - 1)).log2();
     Ok(Scaling { variables, rows, linear_tree_widths, linear_tree_exponent })
@@ -123,7 +124,10 @@ impl Bench {
     ) -> Result<Point> {
         let rows = Rows::new(engine.variables(), values)?;
         let log_p = engine.log_marginals(&rows)?[0];
-        let count = rows.len() as f64;
+        let a_row = |t: Took| Took {
+            seconds: t.seconds / rows.len() as f64,
+            cpu_seconds: t.cpu_seconds.map(|s| s / rows.len() as f64),
+        };
         let evaluate = self.best(|| Ok(engine.log_marginals(&rows).map(|_| ())?))?;
         let prefix = if prefix {
             Some(self.best(|| Ok(engine.log_conditionals(&rows).map(|_| ())?))?)
@@ -136,8 +140,8 @@ impl Bench {
             width: shape.width,
             states: shape.states,
             rows: rows.len(),
-            evaluate_seconds: evaluate.seconds / count,
-            prefix_seconds: prefix.map(|t| t.seconds / count),
+            evaluate: a_row(evaluate),
+            prefix: prefix.map(a_row),
             log_p,
             peak_memory_mib: peak_memory_mib(),
         })

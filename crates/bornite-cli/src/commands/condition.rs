@@ -1,0 +1,38 @@
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::output::number;
+use crate::tables;
+
+/// Write the exact model of the rows of which something is known.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  bornite condition people.model \"sex='F', age in [30, 40)\" -o women.model
+  bornite query women.model \"P(income='>50K')\"
+
+The new file holds the same circuit and the evidence; every answer is divided by its probability.")]
+pub(crate) struct Condition {
+    /// The model file.
+    model: PathBuf,
+    /// What is known: column=value, column in [a, b), column in {a, b}, joined by commas.
+    query: String,
+    #[command(flatten)]
+    output: tables::Output,
+}
+
+impl Condition {
+    pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
+        let path = &self.output.output;
+        tables::check_target(path)?;
+        let model = tables::model(&self.model)?;
+        let known = bornite::model::Known::parse(model.schema(), &self.query)?;
+        let log = model.log_probability(&known)?;
+        model.condition(&self.query)?.save(path)?;
+        writeln!(out, "wrote {}: log p of what is given is {}", path.display(), number(log))?;
+        Ok(())
+    }
+}

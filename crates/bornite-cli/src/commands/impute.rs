@@ -1,0 +1,75 @@
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use bornite::model::Imputation;
+use clap::{Args, ValueEnum};
+
+use crate::output::plural;
+use crate::tables;
+
+/// Fill the missing cells of a table.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  bornite impute people.model holes.csv -o full.csv
+  bornite impute people.model holes.csv --with sample --seed 7 -o draw7.csv
+
+Each cell is filled given all that is known of its row. Known cells keep their text, and columns that
+the model does not have stay as they are. For several imputations use --with sample and several seeds.")]
+pub(crate) struct Impute {
+    /// The model file.
+    model: PathBuf,
+    /// The table; empty cells, NA, NaN, null and ? are missing.
+    table: PathBuf,
+    #[command(flatten)]
+    output: tables::Output,
+    /// What a cell is filled with; columns of words take the most likely value for mean and median.
+    #[arg(long, value_enum, default_value_t)]
+    with: With,
+    /// The seed of samples.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum With {
+    /// The mean, rounded to a value that the column can take.
+    Mean,
+    /// The most likely value.
+    #[default]
+    Mode,
+    /// The median.
+    Median,
+    /// A sample of all missing cells of a row together.
+    Sample,
+}
+
+impl Impute {
+    pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
+        let path = &self.output.output;
+        tables::check_target(path)?;
+        let model = tables::model(&self.model)?;
+        let table = tables::read(&self.table)?;
+        let how = match self.with {
+            With::Mean => Imputation::Mean,
+            With::Mode => Imputation::Mode,
+            With::Median => Imputation::Median,
+            With::Sample => Imputation::Sample,
+        };
+        let filled = model.impute(&table, how, self.seed)?;
+        let missing = |t: &bornite::data::Table| {
+            t.columns().iter().map(bornite::data::Column::num_missing).sum::<usize>()
+        };
+        let cells = missing(&table) - missing(&filled);
+        tables::write(&filled, path)?;
+        writeln!(
+            out,
+            "wrote {}: {}, {} filled",
+            path.display(),
+            plural(table.num_rows(), "row"),
+            plural(cells, "cell")
+        )?;
+        Ok(())
+    }
+}

@@ -1,0 +1,144 @@
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use bornite::Model;
+use bornite::data::{ColumnKind, ColumnSchema};
+use clap::Args;
+use serde::Serialize;
+
+use crate::output::{self, grouped, plural};
+use crate::tables;
+
+/// Show what a model is: columns, circuit, and how it was fitted.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  bornite info people.model
+
+With --json prints {columns: [{name, kind, values}], variables, layers, parameters, info, given}.")]
+pub(crate) struct Info {
+    /// The model file.
+    model: PathBuf,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    columns: Vec<Column>,
+    variables: usize,
+    layers: usize,
+    parameters: usize,
+    info: &'a bornite::model::Info,
+    given: &'a [String],
+}
+
+#[derive(Debug, Serialize)]
+struct Column {
+    name: String,
+    kind: String,
+    values: String,
+}
+
+impl Info {
+    pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
+        let model = tables::model(&self.model)?;
+        let circuit = model.circuit();
+        let report = Report {
+            columns: model.schema().columns().iter().map(column).collect(),
+            variables: circuit.num_variables(),
+            layers: circuit.num_layers(),
+            parameters: circuit.num_parameters(),
+            info: model.info(),
+            given: model.given(),
+        };
+        if self.json {
+            return output::json(out, &report);
+        }
+        show(&model, &report, out)
+    }
+}
+
+/// Columns that are listed; of more, only so many.
+const LISTED: usize = 40;
+
+fn show(model: &Model, report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
+    let info = report.info;
+    let mut pairs = vec![
+        ("columns", grouped(report.columns.len() as u128)),
+        (
+            "circuit",
+            format!(
+                "{}, {}, {}",
+                plural(report.variables, "variable"),
+                plural(report.layers, "layer"),
+                plural(report.parameters, "parameter")
+            ),
+        ),
+        ("structure, width", format!("{}, {}", info.structure, info.width)),
+        (
+            "fitted to",
+            format!(
+                "{}, {} of validation, {}, seed {}",
+                plural(info.rows, "row"),
+                grouped(info.valid_rows as u128),
+                plural(info.history.len(), "epoch"),
+                info.seed
+            ),
+        ),
+        ("log-likelihood of validation rows", format!("{:.4} nats", info.valid)),
+        ("the same, columns independent", format!("{:.4} nats", info.baseline)),
+        ("bits per dimension", format!("{:.4}", model.bits_per_dimension(info.valid))),
+    ];
+    for given in report.given {
+        pairs.push(("conditioned on", given.clone()));
+    }
+    if let Some([height, width, channels]) = model.schema().image() {
+        pairs.push(("images", format!("{height} × {width} × {channels}")));
+    }
+    output::pairs(out, &pairs)?;
+    writeln!(out)?;
+    let mut table = output::Table::new(3, &["column", "kind", "values"]);
+    for column in report.columns.iter().take(LISTED) {
+        table.row([column.name.clone(), column.kind.clone(), column.values.clone()]);
+    }
+    table.write(out)?;
+    if report.columns.len() > LISTED {
+        writeln!(out, "  … and {} more", report.columns.len() - LISTED)?;
+    }
+    Ok(())
+}
+
+fn column(column: &ColumnSchema) -> Column {
+    let values = match &column.kind {
+        ColumnKind::Categorical { labels, has_other } => {
+            let mut shown: Vec<&str> = labels.iter().take(6).map(String::as_str).collect();
+            if labels.len() > shown.len() {
+                shown.push("…");
+            }
+            if *has_other {
+                shown.push("(other)");
+            }
+            format!("{}: {}", labels.len(), shown.join(", "))
+        }
+        ColumnKind::Boolean { labels } => format!("{}, {}", labels[0], labels[1]),
+        ColumnKind::Integer { min, max } => format!("{min} to {max}"),
+        ColumnKind::Digits { min, radices } => {
+            let count: f64 = radices.iter().map(|&r| r as f64).product();
+            format!("{min} to {}, in {} digits", *min as f64 + count - 1.0, radices.len())
+        }
+        ColumnKind::Continuous { warp } => {
+            format!(
+                "median {:.4}, quartiles {:.4} to {:.4}",
+                warp.inverse(0.5),
+                warp.inverse(0.25),
+                warp.inverse(0.75)
+            )
+        }
+        ColumnKind::Periodic { origin, period } => format!("from {origin}, period {period}"),
+    };
+    let kind = column.kind.name().to_string();
+    Column { name: column.name.clone(), kind: kind.trim_start_matches("an ").to_owned(), values }
+}

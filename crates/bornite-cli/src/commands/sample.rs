@@ -1,0 +1,50 @@
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use bornite::model::Known;
+use clap::Args;
+
+use crate::output::plural;
+use crate::tables;
+
+/// Draw rows from a model, exactly.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  bornite sample people.model -n 1000 -o new.csv
+  bornite sample people.model -n 20 --given \"sex='F', age in [30, 40)\" --seed 7 -o women.csv
+
+Writes CSV, or NPY where the name ends in .npy. The same seed gives the same rows.")]
+pub(crate) struct Sample {
+    /// The model file.
+    model: PathBuf,
+    /// The number of rows.
+    #[arg(short = 'n', long = "number", value_name = "N", default_value_t = 1)]
+    number: usize,
+    /// What is known of the rows: column=value, column in [a, b), column in {a, b}, joined by commas.
+    #[arg(long, value_name = "QUERY", default_value = "")]
+    given: String,
+    /// The seed of everything random.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    #[command(flatten)]
+    output: tables::Output,
+}
+
+impl Sample {
+    pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
+        let path = &self.output.output;
+        tables::check_target(path)?;
+        let model = tables::model(&self.model)?;
+        let known = Known::parse(model.schema(), &self.given)?;
+        let rows = if self.given.trim().is_empty() {
+            model.sample(self.number, self.seed)?
+        } else {
+            model.sample_given(&known, self.number, self.seed)?
+        };
+        tables::write(&rows, path)?;
+        writeln!(out, "wrote {}: {}", path.display(), plural(self.number, "row"))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,135 @@
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use bornite::data::{EncodeOptions, Mismatch};
+use bornite::model::Anomaly;
+use clap::Args;
+use serde::Serialize;
+
+use crate::output::{self, grouped, number};
+use crate::tables;
+
+/// Score the rows of a table: mean log-likelihood and bits per dimension.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  bornite score people.model test.csv
+  bornite score people.model test.csv --anomalies 5
+  bornite score people.model test.csv --rows > log_densities.txt
+
+Missing cells are unknown: a row's density is that of its known cells. With --json prints {rows,
+mean_log_likelihood, bits_per_dimension}, with --rows also log_densities and with --anomalies also
+anomalies: [{row, log_density, cells: [{column, cell, log_conditional}]}]; null stands for log 0.
+Rows count from 1.")]
+pub(crate) struct Score {
+    /// The model file.
+    model: PathBuf,
+    /// The table.
+    table: PathBuf,
+    /// Print the log density of every row, one a line.
+    #[arg(long)]
+    rows: bool,
+    /// Show the rows with the lowest log density, and their most surprising cells.
+    #[arg(long, value_name = "N", conflicts_with = "rows")]
+    anomalies: Option<usize>,
+    /// Take labels that the model has not seen, and numbers out of range, for unknown.
+    #[arg(long)]
+    lenient: bool,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    rows: usize,
+    mean_log_likelihood: f64,
+    bits_per_dimension: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log_densities: Option<Vec<f64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    anomalies: Option<Vec<Unlikely>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Unlikely {
+    row: usize,
+    log_density: f64,
+    cells: Vec<Surprise>,
+}
+
+#[derive(Debug, Serialize)]
+struct Surprise {
+    column: String,
+    cell: String,
+    log_conditional: f64,
+}
+
+/// Cells of an unlikely row that are shown.
+const SHOWN: usize = 3;
+
+impl Score {
+    pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
+        let model = tables::model(&self.model)?;
+        let table = tables::read(&self.table)?;
+        let unseen = if self.lenient { Mismatch::Unknown } else { Mismatch::Error };
+        let scores = model.score_with(&table, EncodeOptions { unseen, absent: Mismatch::Error })?;
+        if scores.is_empty() {
+            bail!("{}: the table has no rows; give one with some", self.table.display());
+        }
+        let mean = scores.iter().sum::<f64>() / scores.len() as f64;
+        let anomalies = match self.anomalies {
+            Some(count) => Some(model.anomalies(&table, count)?),
+            None => None,
+        };
+        if self.rows && !self.json {
+            for score in &scores {
+                writeln!(out, "{}", number(*score))?;
+            }
+            return Ok(());
+        }
+        let report = Report {
+            rows: scores.len(),
+            mean_log_likelihood: mean,
+            bits_per_dimension: model.bits_per_dimension(mean),
+            log_densities: self.rows.then_some(scores),
+            anomalies: anomalies.map(|list| list.into_iter().map(row).collect()),
+        };
+        if self.json {
+            return output::json(out, &report);
+        }
+        output::pairs(
+            out,
+            &[
+                ("rows", grouped(report.rows as u128)),
+                ("mean log-likelihood", format!("{:.4} nats", report.mean_log_likelihood)),
+                ("bits per dimension", format!("{:.4}", report.bits_per_dimension)),
+            ],
+        )?;
+        if let Some(rows) = &report.anomalies {
+            writeln!(out)?;
+            show(rows, out)?;
+        }
+        Ok(())
+    }
+}
+
+fn row(anomaly: Anomaly) -> Unlikely {
+    let cells = anomaly.contributions.into_iter().map(|c| Surprise {
+        column: c.column,
+        cell: c.cell,
+        log_conditional: c.log_conditional,
+    });
+    Unlikely { row: anomaly.row + 1, log_density: anomaly.log_density, cells: cells.collect() }
+}
+
+fn show(rows: &[Unlikely], out: &mut dyn Write) -> Result<()> {
+    let mut table = output::Table::new(0, &["row", "log density", "most surprising cells first"]);
+    for row in rows {
+        let cells: Vec<String> =
+            row.cells.iter().take(SHOWN).map(|c| format!("{}={}", c.column, c.cell)).collect();
+        table.row([row.row.to_string(), format!("{:.3}", row.log_density), cells.join(", ")]);
+    }
+    Ok(table.write(out)?)
+}

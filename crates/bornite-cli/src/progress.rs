@@ -1,0 +1,59 @@
+//! The bar of a running fit.
+
+use std::time::{Duration, Instant};
+
+use bornite::learn::{Control, Progress};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::tables;
+
+/// A thousand parts of a fit.
+const PARTS: u64 = 1000;
+
+/// Draws a fit's progress on the standard error where that is a terminal, and ends it in time or when asked to.
+#[derive(Debug)]
+pub(crate) struct FitBar {
+    bar: ProgressBar,
+    start: Instant,
+    limit: Option<Duration>,
+}
+
+impl FitBar {
+    pub(crate) fn new(limit: Option<Duration>) -> Self {
+        let bar = ProgressBar::new(PARTS);
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3}% {msg}") {
+            bar.set_style(style.progress_chars("█▌ "));
+        }
+        tables::watch_interrupt();
+        Self { bar, start: Instant::now(), limit }
+    }
+
+    /// What a fit calls after every step.
+    pub(crate) fn step(&mut self, progress: &Progress) -> Control {
+        let elapsed = self.start.elapsed();
+        let within = progress.rows as f64 / progress.epoch_rows.max(1) as f64;
+        let epoch = progress.epoch as f64 + if progress.epoch_ended { 0.0 } else { within };
+        let used = self.limit.map_or(0.0, |limit| elapsed.as_secs_f64() / limit.as_secs_f64());
+        let share = (epoch / progress.epochs.max(1) as f64).max(used).min(1.0);
+        self.bar.set_position((share * PARTS as f64) as u64);
+        if progress.epoch_ended {
+            let valid = progress.valid.map_or(String::new(), |v| format!(", validation {v:.3}"));
+            let left = elapsed.as_secs_f64() * (1.0 - share) / share.max(1e-3);
+            self.bar.set_message(format!(
+                "epoch {} of {}{valid}, at most {left:.0} s left",
+                progress.epoch, progress.epochs
+            ));
+        }
+        match (tables::interrupted(), self.limit) {
+            (true, _) => Control::Stop,
+            (false, Some(_)) => Control::Used(used),
+            (false, None) => Control::Continue,
+        }
+    }
+
+    /// Takes the bar away and tells how long the fit took.
+    pub(crate) fn finish(self) -> Duration {
+        self.bar.finish_and_clear();
+        self.start.elapsed()
+    }
+}

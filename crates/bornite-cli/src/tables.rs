@@ -1,0 +1,118 @@
+//! Tables and models, in from files and out to them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Result, anyhow, bail};
+use bornite::Model;
+use bornite::data::{CsvOptions, Table};
+
+/// Reads a table: CSV, or by its name NPY, NPZ or IDX.
+pub(crate) fn read(path: &Path) -> Result<Table> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let bare = name.strip_suffix(".gz").unwrap_or(&name);
+    Ok(match bare.rsplit('.').next() {
+        Some("npy") => Table::read_npy(path)?,
+        Some("npz") => Table::read_npz(path, None)?,
+        Some("parquet") => {
+            bail!("{}: Parquet is not read; convert the table to CSV or NPY", path.display())
+        }
+        _ if bare.contains("idx") || bare.ends_with("ubyte") => Table::read_idx(path)?,
+        _ => Table::read_csv(path, &CsvOptions::default())?,
+    })
+}
+
+/// Writes a table, whole or not at all: NPY where the name says so, else CSV.
+pub(crate) fn write(table: &Table, path: &Path) -> Result<()> {
+    check_target(path)?;
+    if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy")) {
+        table.write_npy(path)?;
+    } else {
+        table.write_csv(path)?;
+    }
+    Ok(())
+}
+
+/// Reads a model file.
+pub(crate) fn model(path: &Path) -> Result<Model> {
+    Ok(Model::load(path)?)
+}
+
+/// Refuses what cannot be written before the work that it would hold is done.
+pub(crate) fn check_target(path: &Path) -> Result<()> {
+    if path.is_dir() {
+        bail!("{}: this is a folder; give the name of a file", path.display());
+    }
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let probe = folder.join(format!(".bornite-probe.{}", std::process::id()));
+    let made = std::fs::File::create(&probe).and_then(|_| std::fs::remove_file(&probe));
+    made.map_err(|e| {
+        anyhow!(
+            "{}: cannot write the file: {e}; is the folder there, and may you write to it?",
+            path.display()
+        )
+    })
+}
+
+/// The file to write to, in a flag that every command with an output has.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Output {
+    /// The file to write.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+}
+
+/// Reads `90`, `90s`, `15m` or `2h`.
+pub(crate) fn parse_time(text: &str) -> Result<Duration> {
+    let text = text.trim();
+    let (digits, factor) = match text.chars().last() {
+        Some('s') => (&text[..text.len() - 1], 1.0),
+        Some('m') => (&text[..text.len() - 1], 60.0),
+        Some('h') => (&text[..text.len() - 1], 3600.0),
+        _ => (text, 1.0),
+    };
+    match digits.trim().parse::<f64>() {
+        Ok(x) if x > 0.0 && x * factor < 1e9 => Ok(Duration::from_secs_f64(x * factor)),
+        _ => bail!("'{text}' is no time: give seconds, minutes or hours, as in 60s, 15m or 2h"),
+    }
+}
+
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// From now on the first Ctrl-C only sets what [`interrupted`] tells; the second ends the program.
+pub(crate) fn watch_interrupt() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // Without a handler, Ctrl-C ends the program as ever.
+        let _ = ctrlc::set_handler(|| {
+            if INTERRUPTED.swap(true, Ordering::Relaxed) {
+                std::process::exit(130);
+            }
+        });
+    });
+}
+
+/// Whether Ctrl-C was pressed.
+pub(crate) fn interrupted() -> bool {
+    INTERRUPTED.load(Ordering::Relaxed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read() {
+        assert_eq!(parse_time("90").unwrap(), Duration::from_secs(90));
+        assert_eq!(parse_time("0.5h").unwrap(), Duration::from_secs(1800));
+        assert_eq!(parse_time("2m").unwrap(), Duration::from_secs(120));
+        for bad in ["", "s", "-1", "0", "1d", "1e99h", "é"] {
+            assert!(parse_time(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,182 @@
+use std::fmt::Write;
+
+use super::support::{Folder, keys};
+
+/// Two thirds of those in Bonn are tall; the age is 20 to 59 and the weight follows the height.
+pub(crate) fn people() -> String {
+    let mut text = String::from("city,tall,age,weight\n");
+    for n in 0..240_u32 {
+        let (city, tall) = match n % 6 {
+            0 | 1 => ("Bonn", true),
+            2 => ("Bonn", false),
+            3 => ("Essen", true),
+            _ => ("Essen", false),
+        };
+        let weight = if tall { 80.0 } else { 60.0 } + f64::from(n * 37 % 101) / 10.0;
+        let tall = if tall { "yes" } else { "no" };
+        writeln!(text, "{city},{tall},{},{weight}", 20 + n * 7 % 40).expect("text");
+    }
+    text
+}
+
+/// A folder with `people.csv` and a quick `m.model` of it.
+pub(crate) fn fitted() -> Folder {
+    let folder = Folder::new();
+    folder.write("people.csv", &people());
+    let run = folder.run(&["fit", "people.csv", "-o", "m.model", "--epochs", "40", "--width", "4"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    folder
+}
+
+#[test]
+fn fit_says_what_it_found_and_the_baseline() {
+    let folder = Folder::new();
+    folder.write("people.csv", &people());
+    let fit = ["fit", "people.csv", "-o", "m.model", "--epochs", "5", "--seed", "3"];
+    let run = folder.run(&fit);
+    for part in ["fitted m.model", "columns independent", "bits per dimension", "216", "24"] {
+        assert!(run.text().contains(part), "no '{part}' in {}", run.stdout);
+    }
+    assert_eq!(run.stderr, "", "no bar where there is no terminal");
+    let first = std::fs::read(folder.path("m.model")).unwrap();
+    let report = folder.run(&[&fit[..], &["--json"]].concat()).json();
+    assert_eq!(
+        keys(&report),
+        [
+            "baseline",
+            "bits_per_dimension",
+            "columns",
+            "epochs",
+            "mean_log_likelihood",
+            "output",
+            "parameters",
+            "rows",
+            "seconds",
+            "structure",
+            "valid_rows",
+            "width"
+        ]
+    );
+    assert_eq!(std::fs::read(folder.path("m.model")).unwrap(), first, "the same seed, other bytes");
+    folder.write("v.csv", &people());
+    let report = folder
+        .run(&[
+            "fit",
+            "people.csv",
+            "--valid",
+            "v.csv",
+            "-o",
+            "l.model",
+            "--structure",
+            "linear",
+            "--time",
+            "5s",
+            "--epochs",
+            "2",
+            "--json",
+        ])
+        .json();
+    assert_eq!((report["rows"].as_u64(), report["valid_rows"].as_u64()), (Some(240), Some(240)));
+    assert_eq!(report["structure"], "linear");
+    assert_eq!(folder.names(), ["c.json", "l.model", "m.model", "people.csv", "v.csv"]);
+}
+
+#[test]
+fn a_model_is_shown_asked_and_scored() {
+    let folder = fitted();
+    let info = folder.run(&["info", "m.model"]);
+    for part in ["city", "categorical", "2: Bonn, Essen", "20 to 59", "continuous", "learned"] {
+        assert!(info.text().contains(part), "no '{part}' in {}", info.stdout);
+    }
+    let info = folder.run(&["info", "m.model", "--json"]).json();
+    assert_eq!(keys(&info), ["columns", "given", "info", "layers", "parameters", "variables"]);
+
+    let ask = |question: &str| folder.run(&["query", "m.model", question, "--json"]).json();
+    let answer = ask("P(tall='yes' | city='Bonn')");
+    assert_eq!(keys(&answer), ["kind", "log", "value"]);
+    assert!((answer["value"].as_f64().unwrap() - 2.0 / 3.0).abs() < 0.12, "{answer}");
+    let mean = ask("E[weight | tall=yes]")["value"].as_f64().unwrap();
+    assert!((mean - 85.0).abs() < 4.0, "{mean}");
+    assert_eq!(ask("argmax(tall | weight=62)")["value"], "no");
+    assert_eq!(ask("P(weight=62)")["kind"], "density");
+    let age = ask("quantile(age, 0.5)")["value"].as_f64().unwrap();
+    assert!((35.0..45.0).contains(&age), "{age}");
+    assert!(folder.run(&["query", "m.model", "P(age < 30)"]).text().starts_with("probability"));
+
+    let score = folder.run(&["score", "m.model", "people.csv", "--json"]).json();
+    assert_eq!(keys(&score), ["bits_per_dimension", "mean_log_likelihood", "rows"]);
+    let rows = folder.run(&["score", "m.model", "people.csv", "--rows"]);
+    let logs: Vec<f64> = rows.text().lines().map(|l| l.parse().unwrap()).collect();
+    let mean = logs.iter().sum::<f64>() / 240.0;
+    assert!((mean - score["mean_log_likelihood"].as_f64().unwrap()).abs() < 1e-9);
+    folder.write("odd.csv", &(people() + "Bonn,no,30,89.5\n"));
+    let odd = folder.run(&["score", "m.model", "odd.csv", "--anomalies", "1", "--json"]).json();
+    assert_eq!(odd["anomalies"][0]["row"], 241, "{odd}");
+    assert!(
+        folder.run(&["score", "m.model", "odd.csv", "--anomalies", "2"]).text().contains("241")
+    );
+    // A model is a circuit, too.
+    assert_eq!(folder.circuit(&["info", "m.model"]).code, 0);
+}
+
+#[test]
+fn rows_are_drawn_and_holes_filled() {
+    let folder = fitted();
+    let sample = |seed: &str, output: &str| {
+        let given = "city=Bonn, age in [30, 40)";
+        let args =
+            ["sample", "m.model", "-n", "50", "--given", given, "--seed", seed, "-o", output];
+        assert_eq!(folder.run(&args).text(), format!("wrote {output}: 50 rows\n"));
+        folder.read(output)
+    };
+    let rows = sample("1", "a.csv");
+    assert_eq!(rows, sample("1", "b.csv"));
+    assert_ne!(rows, sample("2", "b.csv"));
+    for row in rows.lines().skip(1) {
+        let cells: Vec<&str> = row.split(',').collect();
+        assert_eq!(cells[0], "Bonn");
+        assert!((30..40).contains(&cells[2].parse::<i32>().unwrap()), "{row}");
+    }
+    folder.write(
+        "holes.csv",
+        "id,city,tall,age,weight\na1,Bonn,,,8.10e1\na2,,NA,?,\na3,Essen,no,33,61.5\n",
+    );
+    for with in ["mean", "mode", "median", "sample"] {
+        let args = ["impute", "m.model", "holes.csv", "--with", with, "-o", "full.csv"];
+        assert_eq!(folder.run(&args).text(), "wrote full.csv: 3 rows, 6 cells filled\n", "{with}");
+        let full = folder.read("full.csv");
+        let lines: Vec<&str> = full.lines().collect();
+        assert!(lines[1].starts_with("a1,Bonn,") && lines[1].ends_with(",8.10e1"), "{full}");
+        assert!(!full.contains(",,") && !full.contains("NA"), "{full}");
+        assert_eq!(lines[3], "a3,Essen,no,33,61.5");
+    }
+}
+
+#[test]
+fn a_conditional_model_divides_by_what_is_given() {
+    let folder = fitted();
+    let run = folder.run(&["condition", "m.model", "city='Bonn', age < 40", "-o", "b.model"]);
+    assert!(run.text().starts_with("wrote b.model"), "{run:?}");
+    let value = |model: &str, question: &str| {
+        folder.run(&["query", model, question, "--json"]).json()["value"].as_f64().unwrap()
+    };
+    let direct = value("b.model", "P(tall=yes)");
+    let ratio = value("m.model", "P(tall=yes | city=Bonn, age < 40)");
+    assert!((direct - ratio).abs() < 1e-9, "{direct} and {ratio}");
+    assert_eq!(value("b.model", "P(city=Essen)"), 0.0);
+    assert!(folder.run(&["info", "b.model"]).text().contains("conditioned on"));
+}
+
+#[test]
+fn every_command_has_an_example_and_completions() {
+    let folder = Folder::new();
+    for command in
+        ["fit", "score", "info", "query", "sample", "impute", "condition", "completions", "demo"]
+    {
+        let help = folder.run(&[command, "--help"]);
+        assert!(help.text().contains("Example"), "{command}");
+    }
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        assert!(folder.run(&["completions", shell]).text().contains("impute"), "{shell}");
+    }
+}

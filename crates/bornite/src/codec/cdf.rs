@@ -1,0 +1,221 @@
+//! Probabilities as the integers that the entropy coder needs. Encoder and decoder share all of it.
+
+use std::borrow::Borrow;
+use std::num::NonZeroU32;
+
+use constriction::stream::model::{DecoderModel, EncoderModel, EntropyModel};
+
+use crate::engine::Cumulative;
+
+/// Integer probabilities are multiples of 2⁻²⁴.
+pub(super) const PRECISION: usize = 24;
+
+/// The integer that stands for 1.
+const ONE: u32 = 1 << PRECISION;
+
+/// The most values of a variable: each of them takes 2⁻²⁴ for being possible.
+pub(super) const MAX_VALUES: usize = 1 << 20;
+
+/// A value less probable than this is news that the numbers do not carry: what follows is not conditioned on it.
+const IMPOSSIBLE: f64 = 1.0 / (1_u64 << 40) as f64;
+
+/// Sums outside these are no probabilities: a row that the model calls impossible, or rounding.
+const SUMS: std::ops::Range<f64> = 1e-250..1e250;
+
+/// The integer cumulative distribution of one cell.
+///
+/// For v values with running sums S(0) = 0 ≤ S(1) ≤ … ≤ S(v) = S it is F(x) = x + ⌊S(x) · ((2²⁴ − v) / S)⌋ for x < v, and
+/// F(v) = 2²⁴. S is not decreasing, nor is a rounded product with a positive number, so F increases strictly: every
+/// value is possible. Where S is not a sensible sum F(x) = ⌊2²⁴ x / v⌋.
+///
+/// Additions, products and quotients of IEEE 754 are the only operations.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct IntegerCdf<'a> {
+    sums: Cumulative<'a>,
+    /// (2²⁴ − v) / S; `None` for equal probabilities.
+    scale: Option<f64>,
+}
+
+impl<'a> IntegerCdf<'a> {
+    /// Requires 1 to [`MAX_VALUES`] values.
+    pub(super) fn new(sums: Cumulative<'a>) -> Self {
+        let count = sums.num_values();
+        let total = sums.below(count);
+        let room = f64::from(ONE - count as u32);
+        Self { sums, scale: SUMS.contains(&total).then(|| room / total) }
+    }
+
+    /// F(x).
+    fn at(&self, value: usize) -> u32 {
+        let count = self.sums.num_values();
+        match self.scale {
+            _ if value >= count => ONE,
+            Some(scale) => value as u32 + (self.sums.below(value) * scale) as u32,
+            None => ((value as u64 * u64::from(ONE)) / count as u64) as u32,
+        }
+    }
+
+    /// Whether the model calls a value so improbable that nothing can be learned from it.
+    pub(super) fn is_impossible(&self, value: usize) -> bool {
+        let total = self.sums.below(self.sums.num_values());
+        let p = self.sums.below(value + 1) - self.sums.below(value);
+        self.scale.is_none() || p < total * IMPOSSIBLE
+    }
+}
+
+impl EntropyModel<PRECISION> for IntegerCdf<'_> {
+    type Symbol = usize;
+    type Probability = u32;
+}
+
+impl EncoderModel<PRECISION> for IntegerCdf<'_> {
+    fn left_cumulative_and_probability(
+        &self,
+        symbol: impl Borrow<usize>,
+    ) -> Option<(u32, NonZeroU32)> {
+        let value = *symbol.borrow();
+        let left = self.at(value);
+        Some((left, NonZeroU32::new(self.at(value + 1).checked_sub(left)?)?))
+    }
+}
+
+impl DecoderModel<PRECISION> for IntegerCdf<'_> {
+    fn quantile_function(&self, quantile: u32) -> (usize, u32, NonZeroU32) {
+        // F(low) ≤ quantile < F(high)
+        let (mut low, mut high) = (0, self.sums.num_values());
+        while high - low > 1 {
+            let middle = usize::midpoint(low, high);
+            if self.at(middle) <= quantile {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        let left = self.at(low);
+        (low, left, NonZeroU32::new(self.at(low + 1) - left).unwrap_or(NonZeroU32::MIN))
+    }
+}
+
+/// A bit that is 1 with a probability of `one` / 2²⁴.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bit {
+    one: NonZeroU32,
+}
+
+impl Bit {
+    /// 0 and 1 alike.
+    pub(super) fn fair() -> Self {
+        Self::new(1, 2)
+    }
+
+    /// The bit of probability `share` / `total`, but never 0 or 1.
+    pub(super) fn new(share: u64, total: u64) -> Self {
+        let one = share.saturating_mul(u64::from(ONE)) / total.max(1);
+        let one = one.clamp(1, u64::from(ONE) - 1) as u32;
+        Self { one: NonZeroU32::new(one).unwrap_or(NonZeroU32::MIN) }
+    }
+
+    fn zero(self) -> u32 {
+        ONE - self.one.get()
+    }
+}
+
+impl EntropyModel<PRECISION> for Bit {
+    type Symbol = bool;
+    type Probability = u32;
+}
+
+impl EncoderModel<PRECISION> for Bit {
+    fn left_cumulative_and_probability(
+        &self,
+        symbol: impl Borrow<bool>,
+    ) -> Option<(u32, NonZeroU32)> {
+        if *symbol.borrow() {
+            Some((self.zero(), self.one))
+        } else {
+            Some((0, NonZeroU32::new(self.zero())?))
+        }
+    }
+}
+
+impl DecoderModel<PRECISION> for Bit {
+    fn quantile_function(&self, quantile: u32) -> (bool, u32, NonZeroU32) {
+        if quantile >= self.zero() {
+            (true, self.zero(), self.one)
+        } else {
+            (false, 0, NonZeroU32::new(self.zero()).unwrap_or(NonZeroU32::MIN))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The running sums of one row.
+    fn sums(p: &[f64]) -> Vec<f64> {
+        let mut sum = 0.0;
+        let mut out = Vec::new();
+        for x in p {
+            sum += x;
+            out.push(sum);
+        }
+        out
+    }
+
+    #[test]
+    fn every_value_is_possible_and_all_of_them_fill_the_range() {
+        let tiny = f64::MIN_POSITIVE;
+        let rounding: Vec<f64> = (0..999).map(|n| 1.0 / (f64::from(n) + 0.3)).collect();
+        for p in [
+            &[1.0][..],
+            &[0.0, 1.0],
+            &[1.0, 0.0],
+            &[0.0, 0.0, 0.0],
+            &[1e-300, 1.0, 1e-300, 1e-300],
+            &[tiny, tiny],
+            &[f64::INFINITY, 1.0],
+            &[f64::NAN, 1.0],
+            &[1e200, 1e-200],
+            &rounding,
+            &vec![1e-3; MAX_VALUES],
+        ] {
+            let sums = sums(p);
+            let cdf = IntegerCdf::new(Cumulative::new(&sums));
+            let mut at = 0;
+            for value in 0..p.len() {
+                let (left, probability) = cdf.left_cumulative_and_probability(value).unwrap();
+                assert_eq!(left, at);
+                at += probability.get();
+                if value % 1000 < 10 {
+                    for quantile in [left, at - 1] {
+                        let found = cdf.quantile_function(quantile);
+                        assert_eq!(found, (value, left, probability));
+                    }
+                }
+            }
+            assert_eq!(at, ONE, "{} values", p.len());
+        }
+    }
+
+    #[test]
+    fn integers_are_those_of_the_formula() {
+        let sums = sums(&[0.5, 0.25, 0.125, 0.125]);
+        let cdf = IntegerCdf::new(Cumulative::new(&sums));
+        let found: Vec<u32> = (0..=4).map(|x| cdf.at(x)).collect();
+        assert_eq!(found, [0, 8_388_607, 12_582_911, 14_680_063, 1 << 24]);
+        assert!(!cdf.is_impossible(3));
+    }
+
+    #[test]
+    fn bits_are_never_certain() {
+        for (share, total) in [(0, 5), (5, 5), (1, 3), (7, 0)] {
+            let bit = Bit::new(share, total);
+            let (left, p) = bit.left_cumulative_and_probability(true).unwrap();
+            let (_, q) = bit.left_cumulative_and_probability(false).unwrap();
+            assert_eq!((left, p.get() + q.get()), (q.get(), ONE));
+            assert_eq!(bit.quantile_function(left), (true, left, p));
+            assert_eq!(bit.quantile_function(left - 1), (false, 0, q));
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The digest of a model: which circuit a stream was made with.
+
+use std::fmt;
+
+use crate::basis::Basis;
+use crate::circuit::{Circuit, Layer, Weight};
+use crate::linalg::{Complex64, Matrix};
+
+/// 128 bits of everything in a circuit that the codec computes with: the numbers of values, the layers and every bit of
+/// the weights; not the names of the variables.
+///
+/// Two circuits that differ in one number never share a digest; others do with a probability of 2⁻¹²⁸ if nobody
+/// arranges it. `docs/FORMAT.md` has the function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Digest(pub(super) [u8; 16]);
+
+impl Digest {
+    /// The digest of a circuit over finite variables.
+    pub(super) fn of(circuit: &Circuit) -> Self {
+        let mut hash = Hash(START);
+        hash.count(circuit.num_variables());
+        for variable in circuit.variables() {
+            hash.count(variable.domain.num_values().unwrap_or(0));
+        }
+        hash.count(circuit.num_layers());
+        for layer in circuit.layers() {
+            hash.layer(layer);
+        }
+        hash.count(circuit.output().index());
+        hash.count(circuit.weights().len());
+        for weight in circuit.weights() {
+            match weight {
+                Weight::Real(m) => hash.real_matrix(m),
+                Weight::Complex(m) => hash.complex_matrix(m),
+            }
+        }
+        Self(hash.0.to_le_bytes())
+    }
+
+    /// The bytes, as they stand in a stream.
+    pub fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// The digits of π after the point, in hexadecimal.
+const START: u128 = 0x243f_6a88_85a3_08d3_1319_8a2e_0370_7344;
+/// The digits that follow. They are odd, so that multiplying by them loses nothing.
+const FACTOR: u128 = 0xa409_3822_299f_31d0_082e_fa98_ec4e_6c89;
+
+struct Hash(u128);
+
+impl Hash {
+    /// h ← (h ⊕ w) · FACTOR, turned by 64 bits.
+    fn word(&mut self, word: u64) {
+        self.0 = (self.0 ^ u128::from(word)).wrapping_mul(FACTOR).rotate_left(64);
+    }
+
+    fn count(&mut self, n: usize) {
+        self.word(n as u64);
+    }
+
+    fn layer(&mut self, layer: &Layer) {
+        let kind = match layer {
+            Layer::Input { .. } => 0,
+            Layer::Hadamard { .. } => 1,
+            Layer::Kronecker { .. } => 2,
+            Layer::Sum { .. } => 3,
+        };
+        self.count(kind);
+        match layer {
+            Layer::Input { variable, basis } => {
+                self.count(variable.index());
+                self.basis(basis);
+            }
+            Layer::Hadamard { inputs } | Layer::Kronecker { inputs } => {
+                self.count(inputs.len());
+                for input in inputs {
+                    self.count(input.index());
+                }
+            }
+            Layer::Sum { input, weight } => {
+                self.count(input.index());
+                self.count(weight.index());
+            }
+        }
+    }
+
+    fn basis(&mut self, basis: &Basis) {
+        match basis {
+            Basis::Indicator(_) => self.count(0),
+            Basis::Table(table) => {
+                self.count(1);
+                self.complex_matrix(table.values());
+            }
+            Basis::Transformed(transformed) => {
+                self.count(2);
+                self.complex_matrix(transformed.transform());
+                self.basis(transformed.base());
+            }
+            // None of the others is over a finite domain.
+            _ => self.count(3),
+        }
+    }
+
+    fn real_matrix(&mut self, m: &Matrix<f64>) {
+        for n in [0, m.rows(), m.cols()] {
+            self.count(n);
+        }
+        for x in m.data() {
+            self.word(x.to_bits());
+        }
+    }
+
+    fn complex_matrix(&mut self, m: &Matrix<Complex64>) {
+        for n in [1, m.rows(), m.cols()] {
+            self.count(n);
+        }
+        for z in m.data() {
+            self.word(z.re.to_bits());
+            self.word(z.im.to_bits());
+        }
+    }
+}

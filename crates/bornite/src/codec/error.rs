@@ -1,0 +1,105 @@
+use super::Digest;
+use crate::domain::Domain;
+use crate::engine::RowError;
+
+/// Why rows cannot be compressed, or a stream cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CodecError {
+    /// A variable that is not finite.
+    #[error(
+        "variable '{variable}' takes its values from {domain}: only finite variables can be coded; bin or round it"
+    )]
+    NotFinite {
+        /// The variable.
+        variable: String,
+        /// Its domain.
+        domain: Domain,
+    },
+    /// A variable with so many values that each being possible would take all the room.
+    #[error("variable '{variable}' has {values} values and at most {limit} can be coded; bin it")]
+    TooManyValues {
+        /// The variable.
+        variable: String,
+        /// The number of its values.
+        values: usize,
+        /// The most that are possible.
+        limit: usize,
+    },
+    /// Values that are no rows of the model's variables.
+    #[error(transparent)]
+    Rows(#[from] RowError),
+    /// A number of rows to a block that cannot be.
+    #[error("{rows} rows to a block of {variables} variables; give 1 to {limit}")]
+    BlockRows {
+        /// The number asked for.
+        rows: usize,
+        /// The number of variables.
+        variables: usize,
+        /// The most that are possible.
+        limit: usize,
+    },
+    /// Reading or writing failed.
+    #[error("cannot {action} the compressed stream: {source}")]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// The answer.
+        source: std::io::Error,
+    },
+    /// Bytes that begin like nothing compressed here.
+    #[error("this is no compressed stream: it does not begin like one")]
+    NotAStream,
+    /// The format is newer than this program.
+    #[error(
+        "this is version {found} of the compressed format and only version {known} is known; use a newer bornite"
+    )]
+    Version {
+        /// The version found.
+        found: u16,
+        /// The version that this program reads.
+        known: u16,
+    },
+    /// A stream of another content than rows.
+    #[error("this stream holds content of kind {found}, which is not known; use a newer bornite")]
+    Content {
+        /// The kind found.
+        found: u16,
+    },
+    /// A stream that was made with another model.
+    #[error(
+        "this stream was made with the model {found}, not with {expected}; give the model that compressed it"
+    )]
+    WrongModel {
+        /// The digest of the model at hand.
+        expected: Digest,
+        /// The digest in the stream.
+        found: Digest,
+    },
+    /// Bytes that have changed or are not all there.
+    #[error("the stream is damaged: {what}; get another copy of it")]
+    Damaged {
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// A block whose bytes have changed or are not all there.
+    #[error("block {block} of the stream is damaged: {what}; get another copy of it")]
+    DamagedBlock {
+        /// The block, counted from 0.
+        block: usize,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// A block that is not there.
+    #[error("there is no block {block}: the stream has {count}, counted from 0")]
+    NoBlock {
+        /// The block asked for.
+        block: usize,
+        /// The number of blocks.
+        count: usize,
+    },
+}
+
+/// Symbols that the coder cannot have: a word of the stream is wrong.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Broken;

@@ -1,0 +1,159 @@
+//! Lossless compression: the exact model as a codec.
+//!
+//! A [`Codec`] compresses rows of finite variables to little more than −log₂ p bits. Which call? [`Codec::compress`] and
+//! [`Codec::decompress`] for rows in memory, [`Compressor`] and [`Decompressor`] for streams of any length, [`Archive`] for
+//! one block out of many. `docs/FORMAT.md` describes the bytes.
+//!
+//! **Exact.** Encoder and decoder compute the same integers on every machine with IEEE 754 arithmetic: a row's
+//! probabilities are a fixed order of fused multiply-adds, additions, products and quotients, whatever the number of
+//! threads, the rows around it, the instruction set and the build profile. Should a machine err, a checksum of the
+//! values makes it an error.
+//!
+//! ```
+//! use bornite::{codec::Codec, file, ops::orthonormalize};
+//!
+//! let circuit = file::from_json(
+//!     r#"{"variables": [{"name": "coin{}", "count": 2, "domain": {"finite": 2}}],
+//!         "layers": [{"kind": "input", "variable": "coin0"}, {"kind": "input", "variable": "coin1"},
+//!                    {"kind": "kronecker", "inputs": [0, 1]},
+//!                    {"kind": "sum", "input": 2, "weight": [[0.9, 0.1, 0.1, 0.4]]}],
+//!         "output": 3}"#,
+//! )?;
+//! let codec = Codec::new(&orthonormalize(&circuit)?.circuit)?;
+//! let rows = [0.0, 0.0, 1.0, 1.0, 0.0, 0.0, f64::NAN, 1.0];
+//! let bytes = codec.compress(&rows)?;
+//! let back = codec.decompress(&bytes)?;
+//! assert_eq!((&back[..6], back[6].is_nan(), back[7]), (&rows[..6], true, 1.0));
+//! # Ok::<(), bornite::Error>(())
+//! ```
+
+mod block;
+mod cdf;
+mod container;
+mod digest;
+mod error;
+mod mask;
+mod read;
+mod write;
+
+pub use digest::Digest;
+pub use error::CodecError;
+pub use read::{Archive, Decompressor};
+pub use write::Compressor;
+
+use container::{Layout, MAX_STRIP_ROWS};
+use error::Broken;
+
+use crate::circuit::{Circuit, Layer, LayerId, Orthonormal};
+use crate::domain::Variable;
+use crate::engine::{Engine, SimdLevel};
+
+/// About so many cells make a block: its 30 bytes of overhead are then little, and blocks are many.
+const BLOCK_CELLS: usize = 1 << 17;
+
+/// A model, ready to compress rows and to decompress what it has compressed.
+#[derive(Debug)]
+pub struct Codec {
+    engine: Engine,
+    digest: Digest,
+    layout: Layout,
+}
+
+impl Codec {
+    /// Packs a circuit for coding.
+    ///
+    /// # Errors
+    /// Variables that are not finite, or of more than 2²⁰ values.
+    pub fn new(circuit: &Orthonormal) -> Result<Self, CodecError> {
+        Self::with_level(circuit, SimdLevel::Best)
+    }
+
+    /// Packs a circuit for coding with no higher instruction set than `level`. The bytes are the same at every level.
+    ///
+    /// # Errors
+    /// As for [`new`](Self::new).
+    pub fn with_level(circuit: &Orthonormal, level: SimdLevel) -> Result<Self, CodecError> {
+        for Variable { name, domain } in circuit.variables() {
+            let variable = name.clone();
+            match domain.num_values() {
+                None => return Err(CodecError::NotFinite { variable, domain: *domain }),
+                Some(values) if values > cdf::MAX_VALUES => {
+                    let limit = cdf::MAX_VALUES;
+                    return Err(CodecError::TooManyValues { variable, values, limit });
+                }
+                Some(_) => {}
+            }
+        }
+        let engine = Engine::with_level(circuit, level);
+        Ok(Self { engine, digest: Digest::of(circuit), layout: default_layout(circuit) })
+    }
+
+    /// Sets the number of rows of a block: larger blocks cost fewer bytes, smaller ones can be read one by one and use
+    /// more threads. Without it a block is of about 2¹⁷ cells.
+    ///
+    /// # Errors
+    /// No rows, or more than 2²⁴ cells.
+    pub fn with_block_rows(mut self, rows: usize) -> Result<Self, CodecError> {
+        let variables = self.variables().len();
+        let limit = Layout::max_block_rows(variables);
+        if !(1..=limit).contains(&rows) {
+            return Err(CodecError::BlockRows { rows, variables, limit });
+        }
+        self.layout.block_rows = rows;
+        Ok(self)
+    }
+
+    /// The variables that a row has values of.
+    pub fn variables(&self) -> &[Variable] {
+        self.engine.variables()
+    }
+
+    /// The digest of the model, which every stream carries.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// Compresses rows, row after row; NaN is a missing cell.
+    ///
+    /// Cost: one traversal, see [`log_conditionals`](Engine::log_conditionals), and the probabilities of all values.
+    ///
+    /// # Errors
+    /// Values that are not in their domains, by row and variable.
+    pub fn compress(&self, rows: &[f64]) -> Result<Vec<u8>, CodecError> {
+        let mut compressor = Compressor::new(self, Vec::new())?;
+        compressor.push(rows)?;
+        compressor.finish()
+    }
+
+    /// Gives back the rows of a compressed stream; missing cells are NaN.
+    ///
+    /// # Errors
+    /// Bytes that are no stream, are damaged, or were made with another model.
+    pub fn decompress(&self, bytes: &[u8]) -> Result<Vec<f64>, CodecError> {
+        Archive::new(self, bytes)?.rows()
+    }
+
+    /// Gives back the rows of one block of a compressed stream.
+    ///
+    /// # Errors
+    /// As for [`decompress`](Self::decompress), but only this block is looked at, and a block that is not there.
+    pub fn decompress_block(&self, bytes: &[u8], block: usize) -> Result<Vec<f64>, CodecError> {
+        Archive::new(self, bytes)?.block(block)
+    }
+}
+
+/// Strips whose messages stay in the cache, and blocks of enough of them.
+fn default_layout(circuit: &Circuit) -> Layout {
+    // What stands right below a sum is multiplied by its weight at once.
+    let below_sum = |id: LayerId| {
+        circuit.consumer(id).is_some_and(|c| matches!(circuit.layer(c), Layer::Sum { .. }))
+            && matches!(circuit.layer(id), Layer::Input { .. } | Layer::Kronecker { .. })
+    };
+    let widths = circuit.layer_ids().filter(|&id| !below_sum(id)).map(|id| circuit.width(id));
+    let width = widths.max().unwrap_or(1);
+    let strip_rows = ((1 << 16) / width.saturating_mul(width).max(1)).clamp(8, 256);
+    let strip_rows = strip_rows.next_multiple_of(8).min(MAX_STRIP_ROWS);
+    let d = circuit.num_variables().max(1);
+    let block_rows = (BLOCK_CELLS / d).max(1).next_multiple_of(strip_rows);
+    Layout { strip_rows, block_rows: block_rows.min(Layout::max_block_rows(d)) }
+}

@@ -1,0 +1,217 @@
+//! Decompressing: a stream from its beginning with bounded memory, and any block of one that is in memory.
+
+use std::collections::VecDeque;
+use std::io::{self, Read};
+
+use rayon::prelude::*;
+
+use super::container::{
+    FRAME, FRAME_END, Frame, HEADER, Index, Layout, checksum, read_header, read_tail, tail,
+};
+use super::{Broken, Codec, CodecError, block};
+use crate::engine::Traversal;
+
+/// The rows of one block, from all its bytes.
+fn rows_of(
+    codec: &Codec,
+    layout: Layout,
+    bytes: &[u8],
+    memory: &mut Traversal,
+) -> Result<Vec<f64>, &'static str> {
+    let frame = Frame::read(bytes, layout)?;
+    let values = block::decode(&codec.engine, frame.coded, frame.rows, layout.strip_rows, memory)
+        .map_err(|Broken| "it is not what the model would write")?;
+    if checksum(&values) != frame.checksum {
+        return Err("its values are not those that were compressed");
+    }
+    Ok(values)
+}
+
+/// A compressed stream in memory, any block of which can be read.
+#[derive(Debug)]
+pub struct Archive<'a> {
+    codec: &'a Codec,
+    bytes: &'a [u8],
+    layout: Layout,
+    index: Index,
+}
+
+impl<'a> Archive<'a> {
+    /// Reads the header and the index.
+    ///
+    /// # Errors
+    /// Bytes that are no stream, of another model, or damaged there.
+    pub fn new(codec: &'a Codec, bytes: &'a [u8]) -> Result<Self, CodecError> {
+        let layout = read_header(bytes, codec.variables().len(), codec.digest)?;
+        let index = read_tail(bytes)?;
+        let (blocks, per_block) = (index.bounds.len() as u64 - 1, layout.block_rows as u64);
+        if index.num_rows.div_ceil(per_block) != blocks {
+            return Err(CodecError::Damaged { what: "its rows do not fill its blocks" });
+        }
+        Ok(Self { codec, bytes, layout, index })
+    }
+
+    /// The number of rows.
+    pub fn num_rows(&self) -> u64 {
+        self.index.num_rows
+    }
+
+    /// The number of rows of every block but the last, which may have fewer.
+    pub fn block_rows(&self) -> usize {
+        self.layout.block_rows
+    }
+
+    /// The number of blocks.
+    pub fn num_blocks(&self) -> usize {
+        self.index.bounds.len() - 1
+    }
+
+    /// The rows of one block, row after row.
+    ///
+    /// # Errors
+    /// A block that is not there, or damaged.
+    pub fn block(&self, block: usize) -> Result<Vec<f64>, CodecError> {
+        self.block_with(block, &mut Traversal::default())
+    }
+
+    /// All rows, row after row; blocks are read in parallel.
+    ///
+    /// # Errors
+    /// A block that is damaged.
+    pub fn rows(&self) -> Result<Vec<f64>, CodecError> {
+        let blocks: Result<Vec<Vec<f64>>, CodecError> = (0..self.num_blocks())
+            .into_par_iter()
+            .map_init(Traversal::default, |memory, block| self.block_with(block, memory))
+            .collect();
+        Ok(blocks?.concat())
+    }
+
+    fn block_with(&self, block: usize, memory: &mut Traversal) -> Result<Vec<f64>, CodecError> {
+        let count = self.num_blocks();
+        if block >= count {
+            return Err(CodecError::NoBlock { block, count });
+        }
+        let bytes = &self.bytes[self.index.bounds[block]..self.index.bounds[block + 1]];
+        let values = rows_of(self.codec, self.layout, bytes, memory);
+        let values = values.map_err(|what| CodecError::DamagedBlock { block, what })?;
+        let before = (block * self.layout.block_rows) as u64;
+        let expected = (self.index.num_rows - before).min(self.layout.block_rows as u64);
+        if (values.len() / self.codec.variables().len()) as u64 != expected {
+            let what = "it has another number of rows than the index says";
+            return Err(CodecError::DamagedBlock { block, what });
+        }
+        Ok(values)
+    }
+}
+
+/// Decompresses rows as they come, block after block; memory is bounded by one block of rows for each thread.
+///
+/// All rows of a stream have been checked when the end is reached without an error, not before.
+#[derive(Debug)]
+pub struct Decompressor<'a, R: Read> {
+    codec: &'a Codec,
+    input: R,
+    layout: Layout,
+    ready: VecDeque<Vec<f64>>,
+    offsets: Vec<u64>,
+    position: u64,
+    num_rows: u64,
+    is_done: bool,
+}
+
+impl<'a, R: Read> Decompressor<'a, R> {
+    /// Reads the header.
+    ///
+    /// # Errors
+    /// Bytes that cannot be read, are no stream, or of another model.
+    pub fn new(codec: &'a Codec, mut input: R) -> Result<Self, CodecError> {
+        let header = read_up_to(&mut input, HEADER)?;
+        let layout = read_header(&header, codec.variables().len(), codec.digest)?;
+        Ok(Self {
+            codec,
+            input,
+            layout,
+            ready: VecDeque::new(),
+            offsets: Vec::new(),
+            position: HEADER as u64,
+            num_rows: 0,
+            is_done: false,
+        })
+    }
+
+    /// The next block of rows, row after row; `None` at the end.
+    ///
+    /// # Errors
+    /// Bytes that cannot be read, or are damaged.
+    pub fn next_block(&mut self) -> Result<Option<Vec<f64>>, CodecError> {
+        if self.ready.is_empty() && !self.is_done {
+            self.read_blocks()?;
+        }
+        Ok(self.ready.pop_front())
+    }
+
+    /// Reads a block for each thread.
+    fn read_blocks(&mut self) -> Result<(), CodecError> {
+        let first = self.offsets.len();
+        let mut frames = Vec::new();
+        while !self.is_done && frames.len() < rayon::current_num_threads().max(1) {
+            match self.read_frame()? {
+                Some(frame) => frames.push(frame),
+                None => self.is_done = true,
+            }
+        }
+        let (codec, layout) = (self.codec, self.layout);
+        let blocks: Result<Vec<Vec<f64>>, CodecError> = frames
+            .par_iter()
+            .enumerate()
+            .map_init(Traversal::default, |memory, (n, bytes)| {
+                rows_of(codec, layout, bytes, memory)
+                    .map_err(|what| CodecError::DamagedBlock { block: first + n, what })
+            })
+            .collect();
+        for (n, values) in blocks?.into_iter().enumerate() {
+            // Only the last block may be short.
+            if !self.num_rows.is_multiple_of(self.layout.block_rows as u64) {
+                let what = "it follows one that is not full";
+                return Err(CodecError::DamagedBlock { block: first + n, what });
+            }
+            self.num_rows += (values.len() / self.codec.variables().len()) as u64;
+            self.ready.push_back(values);
+        }
+        if self.is_done { self.check_tail() } else { Ok(()) }
+    }
+
+    /// The bytes of the next block; `None` at the mark that ends them.
+    fn read_frame(&mut self) -> Result<Option<Vec<u8>>, CodecError> {
+        let mut frame = read_up_to(&mut self.input, 4)?;
+        if frame.len() == 4 && frame.iter().all(|&b| b == 0) {
+            return Ok(None);
+        }
+        frame.extend(read_up_to(&mut self.input, FRAME - 4)?);
+        if frame.len() == FRAME {
+            let rest = Frame::coded_len(&frame) + FRAME_END;
+            frame.extend(read_up_to(&mut self.input, rest)?);
+        }
+        self.offsets.push(self.position);
+        self.position += frame.len() as u64;
+        Ok(Some(frame))
+    }
+
+    /// Reads what is left, which must be the tail of what has been read.
+    fn check_tail(&mut self) -> Result<(), CodecError> {
+        let tail = tail(&self.offsets, self.num_rows);
+        // One byte more, to see that there is none.
+        if read_up_to(&mut self.input, tail.len() - 3)? != tail[4..] {
+            return Err(CodecError::Damaged { what: "its index is not that of its blocks" });
+        }
+        Ok(())
+    }
+}
+
+/// At most `length` bytes; fewer at the end of the input. No more memory is taken than there are bytes.
+fn read_up_to(input: &mut impl Read, length: usize) -> Result<Vec<u8>, CodecError> {
+    let mut bytes = Vec::new();
+    let read: io::Result<usize> = input.take(length as u64).read_to_end(&mut bytes);
+    read.map_err(|source| CodecError::Io { action: "read", source })?;
+    Ok(bytes)
+}

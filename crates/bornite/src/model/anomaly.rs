@@ -1,0 +1,94 @@
+//! The least likely rows.
+
+use super::known::log_sum;
+use super::{Model, ModelError};
+use crate::data::{ColumnKind, Encoded, Table};
+
+/// A row and why it is unlikely.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Anomaly {
+    /// The row, counted from 0.
+    pub row: usize,
+    /// Its log density.
+    pub log_density: f64,
+    /// Its known cells, the most surprising first.
+    pub contributions: Vec<Contribution>,
+}
+
+/// How surprising one cell is, given all others of its row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Contribution {
+    /// The column.
+    pub column: String,
+    /// The cell.
+    pub cell: String,
+    /// log p(the cell | the others), in the units of the data.
+    pub log_conditional: f64,
+    /// The same against an even spread, so that columns compare: over a continuous column's interquartile range, over all
+    /// values of a finite one.
+    pub log_standardized: f64,
+}
+
+impl Model {
+    /// The `count` rows with the lowest log density, the lowest first, each with its cells by how surprising they are given the
+    /// rest of the row. Of equal rows the first comes first.
+    ///
+    /// Cost: a score of the table, then of one row for each cell of the rows that are named.
+    ///
+    /// # Errors
+    /// As for [`score`](Self::score).
+    pub fn anomalies(&self, table: &Table, count: usize) -> Result<Vec<Anomaly>, ModelError> {
+        let encoded = self.schema.encode(table)?;
+        let scores = self.score_encoded(&encoded)?;
+        let mut order: Vec<usize> = (0..scores.len()).collect();
+        order.sort_by(|&a, &b| scores[a].total_cmp(&scores[b]).then(a.cmp(&b)));
+        order.truncate(count);
+        let anomaly = |row| {
+            let contributions = self.contributions(table, &encoded, row)?;
+            Ok(Anomaly { row, log_density: scores[row], contributions })
+        };
+        order.into_iter().map(anomaly).collect()
+    }
+
+    /// ln of the number of values of a finite variable.
+    fn log_values(&self, variable: usize) -> f64 {
+        self.engine.variables()[variable].domain.num_values().map_or(0.0, |v| (v as f64).ln())
+    }
+
+    fn contributions(
+        &self,
+        table: &Table,
+        encoded: &Encoded,
+        row: usize,
+    ) -> Result<Vec<Contribution>, ModelError> {
+        let whole = log_sum(&self.log_boxes(&self.boxes_of_row(encoded.row(row))?)?);
+        let mut out = Vec::new();
+        for (column, c) in self.schema.columns().iter().enumerate() {
+            let range = self.schema.variables_of(column);
+            let mut others = encoded.row(row).to_vec();
+            if others[range.start].is_nan() {
+                continue;
+            }
+            let values = others[range.clone()].to_vec();
+            others[range].fill(f64::NAN);
+            let rest = log_sum(&self.log_boxes(&self.boxes_of_row(&others)?)?);
+            let (slope, scale) = match &c.kind {
+                ColumnKind::Continuous { warp } => {
+                    let spread = warp.inverse(0.75) - warp.inverse(0.25);
+                    (warp.log_slope(warp.inverse(values[0])), spread.ln())
+                }
+                ColumnKind::Periodic { period, .. } => (-period.ln(), period.ln()),
+                _ => (0.0, self.schema.variables_of(column).map(|v| self.log_values(v)).sum()),
+            };
+            let log_conditional = whole - rest + slope;
+            out.push(Contribution {
+                column: c.name.clone(),
+                cell: table.column(&c.name)?.text(row).into_owned(),
+                log_conditional,
+                log_standardized: log_conditional + scale,
+            });
+        }
+        out.sort_by(|a, b| a.log_standardized.total_cmp(&b.log_standardized));
+        Ok(out)
+    }
+}

@@ -1,0 +1,43 @@
+//! Conditional models.
+
+use super::{Known, Model, ModelError};
+use crate::engine::Engine;
+
+impl Model {
+    /// The exact model of the rows of which this is known, in the words of a [question](super::Question)'s evidence:
+    /// `sex='F', age in [30, 40)`.
+    ///
+    /// The circuit stays as it is; the evidence is kept beside it and every answer is divided by its probability. Columns
+    /// with a given value stay columns of the model, which then knows them.
+    ///
+    /// # Errors
+    /// The text cannot be read, or what it says has probability 0.
+    pub fn condition(&self, evidence: &str) -> Result<Self, ModelError> {
+        let mut texts = self.given_texts.clone();
+        texts.push(evidence.trim().to_owned());
+        let copy = Self {
+            schema: self.schema.clone(),
+            circuit: self.circuit.clone(),
+            info: self.info.clone(),
+            given_texts: Vec::new(),
+            given: Known::nothing(self.schema.num_variables()),
+            log_given: 0.0,
+            engine: Engine::new(&self.circuit),
+        };
+        copy.with_given(texts)
+    }
+
+    /// The model under all of these.
+    pub(super) fn with_given(mut self, texts: Vec<String>) -> Result<Self, ModelError> {
+        let mut given = self.given.clone();
+        for text in &texts {
+            given = given.and(&self.schema, &Known::parse(&self.schema, text)?)?;
+        }
+        let log_given = self.log_unconditional(&given)?;
+        if log_given == f64::NEG_INFINITY {
+            return Err(ModelError::Impossible { what: format!("'{}'", texts.join(", ")) });
+        }
+        (self.given, self.log_given, self.given_texts) = (given, log_given, texts);
+        Ok(self)
+    }
+}

@@ -1,0 +1,346 @@
+//! The distribution of one column.
+
+use std::sync::OnceLock;
+
+use super::posterior::{Density, Posterior};
+use super::{Known, Model, ModelError};
+use crate::basis::quadrature::gauss_legendre;
+use crate::data::{ColumnKind, ColumnSchema, Storage, numeric_labels};
+use crate::query::{Evidence, Query};
+
+/// Points of the first search for the mode of a density.
+const GRID: usize = 512;
+/// Steps that then narrow it down.
+const NARROWINGS: usize = 60;
+/// The shortest panel of the mean's quadrature is 2 to the power of minus this.
+const PANELS: i32 = 30;
+/// Nodes of a panel.
+const PANEL_NODES: usize = 6;
+/// Prefixes of digits that the search for their mode looks at.
+const MAX_PREFIXES: usize = 4096;
+
+/// The distribution of one column, given what is known of a row.
+///
+/// Probabilities, means of finite columns and quantiles are exact to rounding; the mean of a continuous column is a quadrature
+/// and its mode a search.
+#[derive(Debug)]
+pub struct ColumnDistribution<'m> {
+    model: &'m Model,
+    column: usize,
+    boxes: Vec<Query>,
+    /// Of the column's first variable.
+    first: Posterior,
+}
+
+impl Model {
+    /// The distribution of a column given what is known of the row, and what the model is conditioned on.
+    ///
+    /// Cost: a batched query of as many rows as the column has values; of twice its input functions for continuous ones.
+    ///
+    /// # Errors
+    /// There is no such column, or what is known has probability 0.
+    pub fn distribution(
+        &self,
+        column: &str,
+        known: &Known,
+    ) -> Result<ColumnDistribution<'_>, ModelError> {
+        let column = self.schema.find(column)?;
+        let known = known.and(&self.schema, &self.given)?;
+        self.distribution_of(column, known.boxes().to_vec())
+    }
+
+    pub(super) fn distribution_of(
+        &self,
+        column: usize,
+        boxes: Vec<Query>,
+    ) -> Result<ColumnDistribution<'_>, ModelError> {
+        if boxes.is_empty() {
+            return Err(ModelError::Impossible { what: "what is given".to_owned() });
+        }
+        let first = self.posterior(self.schema.variables_of(column).start, &boxes)?;
+        Ok(ColumnDistribution { model: self, column, boxes, first })
+    }
+}
+
+impl ColumnDistribution<'_> {
+    fn schema(&self) -> &ColumnSchema {
+        &self.model.schema.columns()[self.column]
+    }
+
+    /// The values of a finite column with their probabilities, in order; `None` for continuous columns and digits.
+    ///
+    /// # Errors
+    /// None but those of a damaged model.
+    pub fn probabilities(&self) -> Result<Option<Vec<(String, f64)>>, ModelError> {
+        let range = self.model.schema.variables_of(self.column);
+        let domain = self.model.engine.variables()[range.start].domain;
+        let Some(count) = domain.num_values().filter(|_| range.len() == 1) else {
+            return Ok(None);
+        };
+        let p = |value: usize| match &self.first {
+            Posterior::Finite(p) => p[value],
+            Posterior::Point(x) => f64::from(u8::from(value as f64 == *x)),
+            Posterior::Density(_) => f64::NAN,
+        };
+        let of = |value: usize| Ok((self.text(&[value as f64])?, p(value)));
+        (0..count).map(of).collect::<Result<_, _>>().map(Some)
+    }
+
+    /// The text of the cell that has these values of the column's variables.
+    pub(super) fn text(&self, values: &[f64]) -> Result<String, ModelError> {
+        let schema = &self.model.schema;
+        let mut row = vec![f64::NAN; schema.num_variables()];
+        row[schema.variables_of(self.column)].copy_from_slice(values);
+        Ok(schema.decode(&row)?.columns()[self.column].text(0).into_owned())
+    }
+
+    /// The number that these values of the column's variables stand for; `None` for words.
+    pub(super) fn number(&self, values: &[f64]) -> Option<f64> {
+        match &self.schema().kind {
+            ColumnKind::Continuous { warp } => Some(warp.inverse(values[0])),
+            ColumnKind::Periodic { origin, period } => Some(origin + period * values[0]),
+            ColumnKind::Digits { min, radices } => {
+                let digits = values.iter().zip(radices);
+                let offset = digits.fold(0.0, |n, (&x, &r)| n * r as f64 + x);
+                Some(*min as f64 + offset)
+            }
+            kind => numbers(kind, self.schema().storage)?.get(values[0] as usize).copied(),
+        }
+    }
+
+    /// The mean, of what has a number: the place for other labels is left out. For two words, the probability of the second.
+    ///
+    /// Of a periodic column it is taken from its origin to a period later.
+    ///
+    /// # Errors
+    /// The column holds words.
+    pub fn mean(&self) -> Result<f64, ModelError> {
+        match (&self.schema().kind, &self.first) {
+            (ColumnKind::Digits { min, radices }, _) => {
+                let mut mean = *min as f64;
+                let mut place: f64 = radices.iter().map(|&r| r as f64).product();
+                let variables = self.model.schema.variables_of(self.column);
+                for (variable, &radix) in variables.zip(radices) {
+                    place /= radix as f64;
+                    mean += place * finite_mean(&self.model.posterior(variable, &self.boxes)?);
+                }
+                Ok(mean)
+            }
+            (_, Posterior::Point(x)) => self.number(&[*x]).ok_or_else(|| self.words("mean")),
+            (_, Posterior::Density(density)) => Ok(self.density_mean(density)),
+            (kind, Posterior::Finite(p)) => {
+                let numbers =
+                    numbers(kind, self.schema().storage).ok_or_else(|| self.words("mean"))?;
+                let mass: f64 = p.iter().zip(&numbers).map(|(p, _)| p).sum();
+                Ok(p.iter().zip(&numbers).map(|(p, x)| p * x).sum::<f64>() / mass)
+            }
+        }
+    }
+
+    fn words(&self, what: &'static str) -> ModelError {
+        ModelError::NoNumbers { column: self.schema().name.clone(), what }
+    }
+
+    /// ∫ x(u) p(u) du, in panels that become short towards both ends, where x(u) may be infinite.
+    fn density_mean(&self, density: &Density) -> f64 {
+        let mut sum = 0.0;
+        for (n, (low, high)) in density.pieces().enumerate() {
+            for &(v, w) in panels() {
+                let u = low + (high - low) * v;
+                let x = self.number(&[u]).unwrap_or(f64::NAN);
+                sum += (high - low) * w * density.piece_density(n, u) * x;
+            }
+        }
+        sum
+    }
+
+    /// The values of the column's variables at the smallest number that at least this share is not above.
+    ///
+    /// # Errors
+    /// The column holds words, in no order, or the level is not between 0 and 1.
+    pub(super) fn quantile_values(&self, level: f64) -> Result<Vec<f64>, ModelError> {
+        if !(0.0..=1.0).contains(&level) {
+            let remedy = "give a share from 0 to 1";
+            return Err(ModelError::Option { setting: "quantile", value: level, remedy });
+        }
+        match (&self.schema().kind, &self.first) {
+            (ColumnKind::Digits { .. }, _) => self.digit_quantile(level),
+            (_, Posterior::Point(x)) => Ok(vec![*x]),
+            (_, Posterior::Density(density)) => Ok(vec![density.quantile(level)]),
+            (kind, Posterior::Finite(p)) => {
+                let numbers =
+                    numbers(kind, self.schema().storage).ok_or_else(|| self.words("quantile"))?;
+                let p = &p[..numbers.len()];
+                Ok(vec![finite_quantile(p, level * p.iter().sum::<f64>()).0 as f64])
+            }
+        }
+    }
+
+    /// The smallest number that at least this share of the rows is not above.
+    ///
+    /// # Errors
+    /// The column holds words, in no order, or the level is not between 0 and 1.
+    pub fn quantile(&self, level: f64) -> Result<f64, ModelError> {
+        let values = self.quantile_values(level)?;
+        self.number(&values).ok_or_else(|| self.words("quantile"))
+    }
+
+    /// Digit by digit: each is the quantile of what is left of the level.
+    fn digit_quantile(&self, level: f64) -> Result<Vec<f64>, ModelError> {
+        let (mut boxes, mut level) = (self.boxes.clone(), level);
+        let mut values = Vec::new();
+        for variable in self.model.schema.variables_of(self.column) {
+            let (digit, rest) = match self.model.posterior(variable, &boxes)? {
+                Posterior::Finite(p) => finite_quantile(&p, level),
+                Posterior::Point(x) => (x as usize, level),
+                Posterior::Density(_) => (0, level),
+            };
+            level = rest;
+            boxes = self.fixed(&boxes, variable, digit as f64)?;
+            values.push(digit as f64);
+        }
+        Ok(values)
+    }
+
+    /// The boxes in which a variable has this value.
+    fn fixed(&self, boxes: &[Query], variable: usize, x: f64) -> Result<Vec<Query>, ModelError> {
+        let variables = self.model.engine.variables();
+        let mut point = Query::unknown(variables.len());
+        point.set(variables, variable, Evidence::Value(x))?;
+        Ok(boxes.iter().filter_map(|b| super::known::intersect(variables, b, &point)).collect())
+    }
+
+    /// The values of the column's variables that are the most likely, and their probability where there is one.
+    pub(super) fn mode_values(&self) -> Result<(Vec<f64>, Option<f64>), ModelError> {
+        match (&self.schema().kind, &self.first) {
+            (ColumnKind::Digits { .. }, _) => self.digit_mode(),
+            (_, Posterior::Point(x)) => Ok((vec![*x], Some(1.0))),
+            (_, Posterior::Finite(p)) => {
+                let best = (0..p.len()).fold(0, |b, x| if p[x] > p[b] { x } else { b });
+                Ok((vec![best as f64], Some(p[best])))
+            }
+            (_, Posterior::Density(density)) => Ok((vec![self.density_mode(density)], None)),
+        }
+    }
+
+    /// The most likely value of the column, in the words of the table, with its probability where the column is finite.
+    ///
+    /// # Errors
+    /// None but those of a damaged model.
+    pub fn mode(&self) -> Result<(String, Option<f64>), ModelError> {
+        let (values, p) = self.mode_values()?;
+        Ok((self.text(&values)?, p))
+    }
+
+    /// The best prefix first: no number is more likely than its first digits.
+    fn digit_mode(&self) -> Result<(Vec<f64>, Option<f64>), ModelError> {
+        let variables: Vec<usize> = self.model.schema.variables_of(self.column).collect();
+        let mut open: Vec<(f64, Vec<f64>)> = vec![(1.0, Vec::new())];
+        for looked_at in 0.. {
+            // The depth first once the search takes too long: then only nearly the best.
+            let worth = |(p, prefix): &(f64, Vec<f64>)| {
+                if looked_at > MAX_PREFIXES { prefix.len() as f64 + p } else { *p }
+            };
+            let best = (0..open.len())
+                .fold(0, |b, n| if worth(&open[n]) > worth(&open[b]) { n } else { b });
+            let (p, prefix) = open.swap_remove(best);
+            let Some(&variable) = variables.get(prefix.len()) else {
+                return Ok((prefix, Some(p)));
+            };
+            let mut boxes = self.boxes.clone();
+            for (&variable, &digit) in variables.iter().zip(&prefix) {
+                boxes = self.fixed(&boxes, variable, digit)?;
+            }
+            let next = match self.model.posterior(variable, &boxes)? {
+                Posterior::Finite(q) => q.into_iter().enumerate().collect(),
+                Posterior::Point(x) => vec![(x as usize, 1.0)],
+                Posterior::Density(_) => Vec::new(),
+            };
+            for (digit, q) in next.into_iter().filter(|(_, q)| *q > 0.0) {
+                let mut longer = prefix.clone();
+                longer.push(digit as f64);
+                open.push((p * q, longer));
+            }
+        }
+        unreachable!("the loop ends with a whole number")
+    }
+
+    /// The u at which the density in the units of the data is the largest.
+    fn density_mode(&self, density: &Density) -> f64 {
+        let worth = |u: f64| {
+            let slope = match &self.schema().kind {
+                ColumnKind::Continuous { warp } => warp.log_slope(warp.inverse(u)),
+                _ => 0.0,
+            };
+            density.density(u).ln() + slope
+        };
+        let (low, high) = density.bounds();
+        let at = |n: f64| low + (high - low) * (n + 0.5) / GRID as f64;
+        let worths: Vec<f64> = (0..GRID).map(|n| worth(at(n as f64))).collect();
+        let best = (0..GRID).fold(0, |b, n| if worths[n] > worths[b] { n } else { b });
+        let (mut a, mut b) = (at(best as f64 - 1.0).max(low), at(best as f64 + 1.0).min(high));
+        for _ in 0..NARROWINGS {
+            let (c, d) = (a + (b - a) * 0.382, a + (b - a) * 0.618);
+            if worth(c) > worth(d) { b = d } else { a = c }
+        }
+        0.5 * (a + b)
+    }
+}
+
+/// The numbers of a finite column's values; `None` for words. The place for other labels has none.
+fn numbers(kind: &ColumnKind, storage: Storage) -> Option<Vec<f64>> {
+    match kind {
+        ColumnKind::Integer { min, max } => {
+            Some((0..=max.abs_diff(*min)).map(|n| *min as f64 + n as f64).collect())
+        }
+        ColumnKind::Boolean { labels } => {
+            Some(numeric_labels(labels).unwrap_or_else(|| vec![0.0, 1.0]))
+        }
+        ColumnKind::Categorical { labels, .. } if storage != Storage::Labels => {
+            numeric_labels(labels)
+        }
+        _ => None,
+    }
+}
+
+/// The mean of the positions 0, 1, …
+fn finite_mean(posterior: &Posterior) -> f64 {
+    match posterior {
+        Posterior::Finite(p) => p.iter().enumerate().map(|(x, p)| x as f64 * p).sum(),
+        Posterior::Point(x) => *x,
+        Posterior::Density(_) => f64::NAN,
+    }
+}
+
+/// The first value with a sum of at least the level, and the level within that value.
+fn finite_quantile(p: &[f64], level: f64) -> (usize, f64) {
+    let (mut sum, mut last) = (0.0, (0, 1.0));
+    for (x, &q) in p.iter().enumerate().filter(|(_, q)| **q > 0.0) {
+        last = (x, ((level - sum) / q).clamp(0.0, 1.0));
+        sum += q;
+        if sum >= level {
+            break;
+        }
+    }
+    last
+}
+
+/// Nodes and weights on [0, 1], dense towards both ends.
+fn panels() -> &'static [(f64, f64)] {
+    static PANEL_RULE: OnceLock<Vec<(f64, f64)>> = OnceLock::new();
+    PANEL_RULE.get_or_init(|| {
+        let rule = gauss_legendre(PANEL_NODES);
+        let mut nodes = Vec::new();
+        let mut ends: Vec<f64> = (1..=PANELS).rev().map(|k| 0.5f64.powi(k)).collect();
+        ends.insert(0, 0.0);
+        for pair in ends.windows(2) {
+            for &(t, w) in &rule {
+                let half = 0.5 * (pair[1] - pair[0]);
+                let u = pair[0] + half * (1.0 + t);
+                nodes.push((u, half * w));
+                nodes.push((1.0 - u, half * w));
+            }
+        }
+        nodes
+    })
+}

@@ -1,0 +1,111 @@
+use crate::basis::BasisError;
+use crate::circuit::CircuitError;
+use crate::data::DataError;
+use crate::engine::{RowError, SampleError};
+use crate::file::FileError;
+use crate::learn::LearnError;
+use crate::query::QueryError;
+use crate::structure::InformationError;
+
+/// Why a model cannot be made or asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModelError {
+    /// A table, or a cell or a label of a question, that does not fit the schema.
+    #[error(transparent)]
+    Data(#[from] Box<DataError>),
+    /// A question that cannot be read, or rows that do not fit.
+    #[error(transparent)]
+    Query(#[from] QueryError),
+    /// A value that is not in its variable's domain.
+    #[error(transparent)]
+    Row(#[from] RowError),
+    /// Input functions that cannot be made.
+    #[error(transparent)]
+    Basis(#[from] BasisError),
+    /// Layers that do not make a circuit.
+    #[error(transparent)]
+    Circuit(#[from] CircuitError),
+    /// No structure from data.
+    #[error(transparent)]
+    Information(#[from] InformationError),
+    /// A circuit that cannot be learned.
+    #[error(transparent)]
+    Learn(#[from] LearnError),
+    /// A file that cannot be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A setting that makes no sense.
+    #[error("{setting} = {value}: {remedy}")]
+    Option {
+        /// The setting.
+        setting: &'static str,
+        /// Its value.
+        value: f64,
+        /// What it can be.
+        remedy: &'static str,
+    },
+    /// A table without rows.
+    #[error("{which} has no rows; give a table with at least one")]
+    NoRows {
+        /// Which table.
+        which: &'static str,
+    },
+    /// A missing cell in rows to learn from.
+    #[error(
+        "row {row}, column '{column}': the cell is missing, and this version learns from complete rows; remove the \
+         row or fill the cell (a fitted model scores and imputes rows with missing cells)"
+    )]
+    MissingCell {
+        /// The row, counted from 1.
+        row: usize,
+        /// The column.
+        column: String,
+    },
+    /// Structure by image cuts without images.
+    #[error(
+        "the structure 'image' needs a table of images, such as an IDX or NPY file of them; choose another structure"
+    )]
+    NotImages,
+    /// Evidence that cannot be, so that nothing can be said given it.
+    #[error("{what} has probability 0, so nothing can be said given it; relax it")]
+    Impossible {
+        /// What was given.
+        what: String,
+    },
+    /// Evidence of so many separate parts that they cannot be listed.
+    #[error(
+        "the evidence is made of more than {limit} separate boxes of values; ask for fewer intervals of wide integers"
+    )]
+    TooManyParts {
+        /// The most boxes.
+        limit: usize,
+    },
+    /// A number asked of a column of words.
+    #[error(
+        "column '{column}' has no {what}: its labels are no numbers; ask argmax({column}) or P({column}=…)"
+    )]
+    NoNumbers {
+        /// The column.
+        column: String,
+        /// What was asked for.
+        what: &'static str,
+    },
+}
+
+impl From<DataError> for ModelError {
+    fn from(e: DataError) -> Self {
+        ModelError::Data(Box::new(e))
+    }
+}
+
+impl From<SampleError> for ModelError {
+    fn from(e: SampleError) -> Self {
+        match e {
+            SampleError::Query(e) => ModelError::Query(e),
+            SampleError::Impossible { row } => {
+                ModelError::Impossible { what: format!("what is known in row {}", row + 1) }
+            }
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! From a table to a model.
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+
+use super::baseline::Independent;
+use super::{Defaults, EpochInfo, Info, Model, ModelError, ModelOptions, StructureKind};
+use crate::circuit::{Circuit, Weights};
+use crate::data::{EncodeOptions, Encoded, Mismatch, Schema, Table};
+use crate::engine::Rows;
+use crate::learn::{self, Control, FitOptions, Progress};
+use crate::structure::{
+    InformationOptions, RegionTree, Structure, average_linkage, mutual_information,
+};
+
+/// The most variables whose structure is learned: all pairs are compared.
+const MAX_LEARNED: usize = 4096;
+
+impl Model {
+    /// Fits a model to the rows of a table.
+    ///
+    /// The schema is inferred from the rows, unless it is given. Validation rows, a seeded tenth of the table where no other are
+    /// given, choose the best epoch; a table of one row validates itself. Of a validation table, labels and numbers that the
+    /// schema does not provide for count as unknown. `progress` is called after every step, with log-likelihoods before the
+    /// change to the units of the data, and may end the fit: the best model so far is kept.
+    ///
+    /// The same table, options and answers of `progress` give the same model bit for bit.
+    ///
+    /// # Errors
+    /// The table has no rows, or cells that do not fit a given schema; the options make no sense.
+    pub fn fit(
+        table: &Table,
+        valid: Option<&Table>,
+        options: &ModelOptions,
+        progress: &mut dyn FnMut(&Progress) -> Control,
+    ) -> Result<Self, ModelError> {
+        check(table, valid, options)?;
+        let schema = match &options.schema {
+            Some(schema) => schema.clone(),
+            None => Schema::infer(table, &options.infer)?,
+        };
+        let (train, valid) = split(&schema, table, valid, options)?;
+        let defaults = Defaults::of(train.num_rows(), schema.num_variables());
+        let circuit = circuit(&schema, &train, options, &defaults)?;
+        let variables = schema.variables();
+        let train_rows = Rows::new(&variables, train.values())?;
+        let valid_rows = Rows::new(&variables, valid.values())?;
+        refuse_holes(&schema, &train)?;
+        refuse_holes(&schema, &valid)?;
+        let settings = FitOptions {
+            epochs: options.epochs.unwrap_or(defaults.epochs),
+            batch: options.batch.unwrap_or(defaults.batch),
+            rate: options.rate.unwrap_or(defaults.rate),
+            patience: options.patience,
+            seed: options.seed,
+            ..FitOptions::default()
+        };
+        let fit = learn::fit(&circuit, &train_rows, &valid_rows, &settings, progress)?;
+        let mean = |encoded: &Encoded| {
+            encoded.log_jacobian().iter().sum::<f64>() / encoded.num_rows().max(1) as f64
+        };
+        let (train_slope, valid_slope) = (mean(&train), mean(&valid));
+        let epoch = |e: &learn::Epoch| EpochInfo {
+            train: e.train + train_slope,
+            valid: e.valid + valid_slope,
+            residual: e.residual,
+        };
+        let info = Info {
+            seed: options.seed,
+            rows: train.num_rows(),
+            valid_rows: valid.num_rows(),
+            valid: learn::mean_log_likelihood(&fit.circuit, &valid_rows) + valid_slope,
+            baseline: Independent::fit(&schema, &train).mean_log_likelihood(&schema, &valid),
+            structure: kind(&schema, options.structure).to_string(),
+            width: options.width.unwrap_or(defaults.width),
+            history: fit.history.iter().map(epoch).collect(),
+        };
+        Ok(Self::new(schema, fit.circuit, info))
+    }
+}
+
+fn check(table: &Table, valid: Option<&Table>, options: &ModelOptions) -> Result<(), ModelError> {
+    if table.num_rows() == 0 {
+        return Err(ModelError::NoRows { which: "the table" });
+    }
+    if valid.is_some_and(|v| v.num_rows() == 0) {
+        return Err(ModelError::NoRows { which: "the validation table" });
+    }
+    let positive = [
+        ("width", options.width),
+        ("output width", Some(options.output_width)),
+        ("functions", options.functions),
+        ("epochs", options.epochs),
+        ("batch", options.batch),
+    ];
+    for (setting, value) in positive {
+        if value == Some(0) {
+            return Err(ModelError::Option { setting, value: 0.0, remedy: "give 1 or more" });
+        }
+    }
+    if let Some(rate) = options.rate.filter(|r| !(*r > 0.0 && *r <= 1.0)) {
+        let remedy = "give a number above 0 and at most 1, such as 0.01";
+        return Err(ModelError::Option { setting: "rate", value: rate, remedy });
+    }
+    let share = options.valid_share;
+    if !(share > 0.0 && share < 1.0) {
+        let remedy = "give a share between 0 and 1, such as 0.1";
+        return Err(ModelError::Option { setting: "valid share", value: share, remedy });
+    }
+    Ok(())
+}
+
+/// The rows to learn from and those to choose by.
+fn split(
+    schema: &Schema,
+    table: &Table,
+    valid: Option<&Table>,
+    options: &ModelOptions,
+) -> Result<(Encoded, Encoded), ModelError> {
+    if let Some(valid) = valid {
+        let lenient = EncodeOptions { unseen: Mismatch::Unknown, absent: Mismatch::Error };
+        return Ok((schema.encode(table)?, schema.encode_with(valid, lenient)?));
+    }
+    let n = table.num_rows();
+    if n == 1 {
+        return Ok((schema.encode(table)?, schema.encode(table)?));
+    }
+    let mut order: Vec<usize> = (0..n).collect();
+    // A stream of its own: other choices of the seed's random numbers do not change the split.
+    let mut rng = ChaCha8Rng::seed_from_u64(options.seed);
+    rng.set_stream(1);
+    order.shuffle(&mut rng);
+    let held = ((n as f64 * options.valid_share).round() as usize).clamp(1, n - 1);
+    let (valid, train) = order.split_at_mut(held);
+    valid.sort_unstable();
+    train.sort_unstable();
+    Ok((schema.encode(&table.select_rows(train))?, schema.encode(&table.select_rows(valid))?))
+}
+
+/// Learning takes complete rows for now.
+fn refuse_holes(schema: &Schema, rows: &Encoded) -> Result<(), ModelError> {
+    let width = rows.num_variables();
+    match rows.values().iter().position(|x| x.is_nan()) {
+        None => Ok(()),
+        Some(at) => {
+            let variable = at % width;
+            let names = schema.columns().iter().enumerate();
+            let mut holder = names.filter(|(c, _)| schema.variables_of(*c).contains(&variable));
+            let column = holder.next().map_or_else(String::new, |(_, c)| c.name.clone());
+            Err(ModelError::MissingCell { row: at / width + 1, column })
+        }
+    }
+}
+
+fn kind(schema: &Schema, kind: StructureKind) -> StructureKind {
+    match kind {
+        StructureKind::Auto if schema.image().is_some() => StructureKind::Image,
+        StructureKind::Auto if schema.num_variables() > MAX_LEARNED => StructureKind::Balanced,
+        StructureKind::Auto => StructureKind::Learned,
+        kind => kind,
+    }
+}
+
+fn tree(
+    schema: &Schema,
+    train: &Encoded,
+    options: &ModelOptions,
+    rng: &mut ChaCha8Rng,
+) -> Result<RegionTree, ModelError> {
+    let d = schema.num_variables();
+    Ok(match kind(schema, options.structure) {
+        StructureKind::Image => match schema.image() {
+            Some([height, width, channels]) if d == height * width * channels => {
+                RegionTree::image(height, width, channels)
+            }
+            _ => return Err(ModelError::NotImages),
+        },
+        StructureKind::Linear => RegionTree::linear(d),
+        StructureKind::Balanced => RegionTree::balanced(d),
+        StructureKind::Random => RegionTree::random(d, rng),
+        StructureKind::Auto | StructureKind::Learned => {
+            let how =
+                InformationOptions { ordered: schema.ordered(), ..InformationOptions::default() };
+            average_linkage(&mutual_information(train.values(), &schema.variables(), &how)?)
+        }
+    })
+}
+
+fn circuit(
+    schema: &Schema,
+    train: &Encoded,
+    options: &ModelOptions,
+    defaults: &Defaults,
+) -> Result<Circuit, ModelError> {
+    let mut rng = ChaCha8Rng::seed_from_u64(options.seed);
+    rng.set_stream(2);
+    let tree = tree(schema, train, options, &mut rng)?;
+    let bases = schema.bases(options.functions.unwrap_or(defaults.functions))?;
+    let variables = schema.variables();
+    let structure = Structure::new(tree, |v| (variables[v].clone(), bases[v].clone()))
+        .width(options.width.unwrap_or(defaults.width))
+        .output_width(options.output_width);
+    Ok(structure.build(Weights::Gaussian, &mut rng)?)
+}

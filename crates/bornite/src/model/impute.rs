@@ -1,0 +1,117 @@
+//! Missing cells filled.
+
+use rayon::prelude::*;
+
+use super::{Model, ModelError};
+use crate::data::{ColumnKind, Encoded, Storage, Table};
+
+/// What a missing cell is filled with, given the row's known cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Imputation {
+    /// The mean, rounded to a value that the column can take; the most likely value of words.
+    Mean,
+    /// The most likely value of the column by itself.
+    #[default]
+    Mode,
+    /// The median; the most likely value of words.
+    Median,
+    /// A sample of all missing cells together, which keeps how they depend on each other.
+    Sample,
+}
+
+impl Model {
+    /// Fills the missing cells of a table. Known cells keep their text, and columns that the model does not have stay as they are.
+    ///
+    /// # Errors
+    /// A column of the model is not there, a cell does not fit it, or what is known in a row has probability 0.
+    pub fn impute(&self, table: &Table, how: Imputation, seed: u64) -> Result<Table, ModelError> {
+        let encoded = self.schema.encode(table)?;
+        if encoded.num_rows() == 0 {
+            return Ok(table.clone());
+        }
+        let values = match how {
+            Imputation::Sample => self.complete(encoded.values(), seed)?,
+            _ => self.fill(&encoded, how)?,
+        };
+        let filled = self.schema.decode(&values)?;
+        let columns = table.columns().iter().map(|column| match self.schema.find(column.name()) {
+            Ok(index) if column.num_missing() > 0 => column.filled(&filled.columns()[index]),
+            _ => column.clone(),
+        });
+        Ok(table.with_columns(columns.collect())?)
+    }
+
+    fn fill(&self, encoded: &Encoded, how: Imputation) -> Result<Vec<f64>, ModelError> {
+        let mut values = encoded.values().to_vec();
+        let width = encoded.num_variables();
+        values.par_chunks_mut(width).enumerate().try_for_each(|(row, cells)| {
+            if cells.iter().all(|x| !x.is_nan()) {
+                return Ok(());
+            }
+            let filled = self.fill_row(encoded.row(row), how).map_err(|e| match e {
+                ModelError::Impossible { .. } => {
+                    let what = format!("what is known in row {}", row + 1);
+                    ModelError::Impossible { what }
+                }
+                other => other,
+            })?;
+            cells.copy_from_slice(&filled);
+            Ok::<(), ModelError>(())
+        })?;
+        Ok(values)
+    }
+
+    fn fill_row(&self, row: &[f64], how: Imputation) -> Result<Vec<f64>, ModelError> {
+        let boxes = self.boxes_of_row(row)?;
+        let mut filled = row.to_vec();
+        for (column, c) in self.schema.columns().iter().enumerate() {
+            let range = self.schema.variables_of(column);
+            if !row[range.start].is_nan() {
+                continue;
+            }
+            let distribution = self.distribution_of(column, boxes.clone())?;
+            let words = matches!(c.kind, ColumnKind::Categorical { .. })
+                && c.storage == Storage::Labels
+                || matches!(c.kind, ColumnKind::Boolean { .. });
+            let values = match how {
+                Imputation::Median if !words => distribution.quantile_values(0.5)?,
+                Imputation::Mean if !words => {
+                    nearest_values(&c.kind, distribution.mean()?, range.len())
+                }
+                _ => distribution.mode_values()?.0,
+            };
+            filled[range].copy_from_slice(&values);
+        }
+        Ok(filled)
+    }
+}
+
+/// The values of a column's variables at the number nearest to x that it can be.
+fn nearest_values(kind: &ColumnKind, x: f64, variables: usize) -> Vec<f64> {
+    match kind {
+        ColumnKind::Continuous { warp } => vec![warp.forward(x)],
+        ColumnKind::Periodic { origin, period } => vec![((x - origin) / period).clamp(0.0, 1.0)],
+        ColumnKind::Integer { min, max } => {
+            vec![(x.round().clamp(*min as f64, *max as f64) - *min as f64).max(0.0)]
+        }
+        ColumnKind::Digits { min, radices } => {
+            let count: i128 = radices.iter().map(|&r| r as i128).product();
+            let mut rest = ((x.round() as i128) - i128::from(*min)).clamp(0, count - 1);
+            let mut digits = vec![0.0; variables];
+            for (digit, &radix) in digits.iter_mut().zip(radices).rev() {
+                *digit = (rest % radix as i128) as f64;
+                rest /= radix as i128;
+            }
+            digits
+        }
+        ColumnKind::Categorical { labels, .. } => vec![nearest_label(labels, x)],
+        ColumnKind::Boolean { labels } => vec![nearest_label(labels, x)],
+    }
+}
+
+fn nearest_label(labels: &[String], x: f64) -> f64 {
+    let distance = |label: &String| label.parse().map_or(f64::INFINITY, |l: f64| (l - x).abs());
+    let best = (0..labels.len())
+        .fold(0, |b, n| if distance(&labels[n]) < distance(&labels[b]) { n } else { b });
+    best as f64
+}

@@ -1,0 +1,218 @@
+//! What is known of the columns of one row.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use super::{Model, ModelError};
+use crate::basis::Part;
+use crate::data::{Block, Cell, ColumnKind, Schema};
+use crate::domain::Variable;
+use crate::engine::Rows;
+use crate::query::{Evidence, Query};
+
+/// The most boxes that evidence may be made of.
+const MAX_BOXES: usize = 4096;
+
+/// What is known of the columns of one row: values, sets and intervals, all of which hold.
+///
+/// ```
+/// use bornite::data::{CsvOptions, InferOptions, Schema, Table};
+/// use bornite::model::Known;
+///
+/// let table = Table::from_csv_bytes(b"city,age\nBonn,30\nEssen,41\n", "t.csv", &CsvOptions::default())?;
+/// let schema = Schema::infer(&table, &InferOptions::default())?;
+/// let known = Known::parse(&schema, "city='Bonn', age in [30, 40)")?;
+/// assert_eq!(known, Known::parse(&schema, "age < 40 , city in {Bonn}")?);
+/// # Ok::<(), bornite::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Known {
+    /// Queries of which one holds, no two of them at once. None at all: impossible.
+    boxes: Vec<Query>,
+    /// ln F′ of the columns with a value that have one.
+    slopes: BTreeMap<usize, f64>,
+}
+
+impl Known {
+    /// Nothing of so many variables.
+    pub(super) fn nothing(num_variables: usize) -> Self {
+        Self { boxes: vec![Query::unknown(num_variables)], slopes: BTreeMap::new() }
+    }
+
+    pub(super) fn is_nothing(&self) -> bool {
+        matches!(&self.boxes[..], [only] if only.evidence().iter().all(|e| *e == Evidence::Unknown))
+    }
+
+    /// Queries of which one holds.
+    pub(super) fn boxes(&self) -> &[Query] {
+        &self.boxes
+    }
+
+    /// Σ ln F′ over the columns with a value.
+    pub(super) fn log_slope(&self) -> f64 {
+        self.slopes.values().sum()
+    }
+
+    /// ln F′ by column.
+    pub(super) fn slopes(&self) -> &BTreeMap<usize, f64> {
+        &self.slopes
+    }
+
+    /// Whether a continuous column has a value, so that there is a density and no probability.
+    pub fn is_density(&self) -> bool {
+        !self.slopes.is_empty()
+    }
+
+    /// That a column has this value.
+    ///
+    /// # Errors
+    /// There is no such column, or the value does not fit it.
+    pub fn value(schema: &Schema, column: &str, cell: Cell<'_>) -> Result<Self, ModelError> {
+        let block = schema.evidence_value(column, cell)?;
+        let index = schema.find(column)?;
+        let mut known = Self::from_blocks(schema, vec![block])?;
+        let kind = &schema.columns()[index].kind;
+        if matches!(kind, ColumnKind::Continuous { .. } | ColumnKind::Periodic { .. }) {
+            known.slopes.insert(index, schema.encode_value(index, cell)?.1);
+        }
+        Ok(known)
+    }
+
+    /// That a column has one of these values.
+    ///
+    /// # Errors
+    /// There is no such column, a value does not fit it, or it is continuous.
+    pub fn set(schema: &Schema, column: &str, cells: &[Cell<'_>]) -> Result<Self, ModelError> {
+        Self::from_blocks(schema, schema.evidence_set(column, cells)?)
+    }
+
+    /// That a column lies between two numbers.
+    ///
+    /// # Errors
+    /// There is no such column, its values are no numbers, or the ends are not in order.
+    pub fn interval(
+        schema: &Schema,
+        column: &str,
+        low: Bound<f64>,
+        high: Bound<f64>,
+    ) -> Result<Self, ModelError> {
+        Self::from_blocks(schema, schema.evidence_interval(column, low, high)?)
+    }
+
+    pub(super) fn from_blocks(schema: &Schema, blocks: Vec<Block>) -> Result<Self, ModelError> {
+        let variables = schema.variables();
+        let mut boxes = Vec::with_capacity(blocks.len());
+        for block in blocks {
+            let mut query = Query::unknown(variables.len());
+            for (variable, evidence) in block {
+                query.set(&variables, variable, evidence)?;
+            }
+            boxes.push(query);
+        }
+        Ok(Self { boxes, slopes: BTreeMap::new() })
+    }
+
+    /// Both this and the other.
+    ///
+    /// # Errors
+    /// The evidence falls apart into too many boxes.
+    pub fn and(&self, schema: &Schema, other: &Self) -> Result<Self, ModelError> {
+        if self.boxes.len() * other.boxes.len() > MAX_BOXES {
+            return Err(ModelError::TooManyParts { limit: MAX_BOXES });
+        }
+        let variables = schema.variables();
+        let mut boxes = Vec::new();
+        for a in &self.boxes {
+            for b in &other.boxes {
+                boxes.extend(intersect(&variables, a, b));
+            }
+        }
+        let mut slopes = self.slopes.clone();
+        slopes.extend(&other.slopes);
+        Ok(Self { boxes, slopes })
+    }
+}
+
+/// What both queries say; `None` where that is impossible.
+pub(super) fn intersect(variables: &[Variable], a: &Query, b: &Query) -> Option<Query> {
+    let mut query = a.clone();
+    for (n, (x, y)) in a.evidence().iter().zip(b.evidence()).enumerate() {
+        query.set(variables, n, both(x, y)?).ok()?;
+    }
+    Some(query)
+}
+
+fn both(a: &Evidence, b: &Evidence) -> Option<Evidence> {
+    use Evidence::{In, Unknown, Value};
+    use Part::{Interval, Values};
+    match (a, b) {
+        (Unknown, other) | (other, Unknown) => Some(other.clone()),
+        (Value(x), Value(y)) => (x == y).then_some(Value(*x)),
+        (Value(x), In(part)) | (In(part), Value(x)) => match part {
+            Values(values) => values.contains(&(*x as usize)).then_some(Value(*x)),
+            Interval { low, high } => (x >= low && x < high).then_some(Value(*x)),
+        },
+        (In(Values(x)), In(Values(y))) => {
+            let shared: Vec<usize> = x.iter().copied().filter(|v| y.contains(v)).collect();
+            (!shared.is_empty()).then_some(In(Values(shared)))
+        }
+        (In(Interval { low: a, high: b }), In(Interval { low: c, high: d })) => {
+            let (low, high) = (a.max(*c), b.min(*d));
+            (low < high).then_some(In(Interval { low, high }))
+        }
+        // A variable is finite or continuous.
+        (In(_), In(_)) => None,
+    }
+}
+
+impl Model {
+    /// log p of what is known, given what the model is conditioned on: a probability, or a density in the units of the data
+    /// where a continuous column has a value. −∞ where it is impossible.
+    ///
+    /// Cost: one batched query for every box that the evidence is made of; one box where there are neither digits nor
+    /// intervals around a circle.
+    ///
+    /// # Errors
+    /// The evidence was made for another schema.
+    pub fn log_probability(&self, known: &Known) -> Result<f64, ModelError> {
+        if self.given.is_nothing() {
+            return Ok(self.log_unconditional(known)?.min_if_mass(known));
+        }
+        let joint = known.and(&self.schema, &self.given)?;
+        Ok((self.log_unconditional(&joint)? - self.log_given).min_if_mass(known))
+    }
+
+    /// log p of what is known, in the units of the data, whatever the model is conditioned on.
+    pub(super) fn log_unconditional(&self, known: &Known) -> Result<f64, ModelError> {
+        Ok(log_sum(&self.log_boxes(known.boxes())?) + known.log_slope())
+    }
+
+    /// log p of every box.
+    pub(super) fn log_boxes(&self, boxes: &[Query]) -> Result<Vec<f64>, ModelError> {
+        if boxes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let rows = Rows::from_queries(self.engine.variables(), boxes)?;
+        Ok(self.engine.log_marginals(&rows)?)
+    }
+}
+
+/// ln Σ eˡ; −∞ for none.
+pub(super) fn log_sum(logs: &[f64]) -> f64 {
+    let max = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if max == f64::NEG_INFINITY {
+        return max;
+    }
+    max + logs.iter().map(|l| (l - max).exp()).sum::<f64>().ln()
+}
+
+/// Rounding must not make a probability larger than 1.
+trait MinIfMass {
+    fn min_if_mass(self, known: &Known) -> f64;
+}
+
+impl MinIfMass for f64 {
+    fn min_if_mass(self, known: &Known) -> f64 {
+        if known.is_density() { self } else { self.min(0.0) }
+    }
+}

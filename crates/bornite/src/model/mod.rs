@@ -1,0 +1,139 @@
+//! Models of tables: fitted to rows, then asked in the words of the table.
+//!
+//! A [`Model`] is a [`Schema`] and an orthonormal circuit over its variables. Everything it answers is exact for that circuit:
+//! scores with missing cells, probabilities of sets and intervals, conditional samples, conditional models. Log densities are in
+//! the units of the data: nats per row, with the slope of every continuous column's transform included.
+//!
+//! ```
+//! use bornite::data::{Column, Table};
+//! use bornite::learn::Control;
+//! use bornite::model::{Model, ModelOptions};
+//!
+//! // Umbrellas follow the rain.
+//! let pairs = [("rain", "yes"), ("rain", "yes"), ("rain", "no"), ("sun", "no"), ("sun", "no")].repeat(40);
+//! let table = Table::new(vec![
+//!     Column::labels("sky", pairs.iter().map(|p| Some(p.0))),
+//!     Column::labels("umbrella", pairs.iter().map(|p| Some(p.1))),
+//! ])?;
+//! let model = Model::fit(&table, None, &ModelOptions::default(), &mut |_| Control::Continue)?;
+//! let answer = model.ask("P(umbrella='yes' | sky='rain')")?;
+//! assert!((answer.number().unwrap() - 2.0 / 3.0).abs() < 0.1);
+//! # Ok::<(), bornite::Error>(())
+//! ```
+
+mod anomaly;
+mod answer;
+mod baseline;
+mod condition;
+mod distribution;
+mod error;
+mod file;
+mod fit;
+mod impute;
+mod known;
+mod options;
+mod posterior;
+mod question;
+mod sample;
+mod score;
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+pub use anomaly::{Anomaly, Contribution};
+pub use answer::{Answer, AnswerValue};
+pub use distribution::ColumnDistribution;
+pub use error::ModelError;
+pub use impute::Imputation;
+pub use known::Known;
+pub use options::{Defaults, ModelOptions, StructureKind};
+pub use question::Question;
+
+use crate::circuit::Orthonormal;
+use crate::data::Schema;
+use crate::engine::Engine;
+
+/// A distribution over the rows of a table.
+#[derive(Debug)]
+pub struct Model {
+    schema: Schema,
+    circuit: Orthonormal,
+    info: Info,
+    /// What the model is conditioned on, as texts.
+    given_texts: Vec<String>,
+    given: Known,
+    /// log p(given), in the units of the data.
+    log_given: f64,
+    engine: Engine,
+}
+
+/// How a model came about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Info {
+    /// The seed of everything random.
+    pub seed: u64,
+    /// The rows that were learned from.
+    pub rows: usize,
+    /// The rows that the best epoch was chosen by.
+    pub valid_rows: usize,
+    /// The mean log-likelihood of the validation rows, in nats and the units of the data.
+    #[serde(deserialize_with = "number_or_null")]
+    pub valid: f64,
+    /// The same of the model in which all columns are independent.
+    #[serde(deserialize_with = "number_or_null")]
+    pub baseline: f64,
+    /// The kind of structure.
+    pub structure: String,
+    /// The width of inner layers.
+    pub width: usize,
+    /// One entry an epoch.
+    pub history: Vec<EpochInfo>,
+}
+
+/// What an epoch brought, in nats per row and the units of the data.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EpochInfo {
+    /// The mean log-likelihood of its batches, each before its step.
+    #[serde(deserialize_with = "number_or_null")]
+    pub train: f64,
+    /// The mean log-likelihood of the validation rows after it.
+    #[serde(deserialize_with = "number_or_null")]
+    pub valid: f64,
+    /// The largest entry of W Wᴴ − I of any inner weight.
+    pub residual: f64,
+}
+
+/// JSON has no infinities: the log of 0 is written as `null`.
+fn number_or_null<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or(f64::NEG_INFINITY))
+}
+
+impl Model {
+    /// The unconditional model of a circuit over the variables of a schema.
+    fn new(schema: Schema, circuit: Orthonormal, info: Info) -> Self {
+        let engine = Engine::new(&circuit);
+        let given = Known::nothing(schema.num_variables());
+        Self { schema, circuit, info, given_texts: Vec::new(), given, log_given: 0.0, engine }
+    }
+
+    /// What the columns mean.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// The circuit, without what the model is conditioned on.
+    pub fn circuit(&self) -> &Orthonormal {
+        &self.circuit
+    }
+
+    /// How the model came about.
+    pub fn info(&self) -> &Info {
+        &self.info
+    }
+
+    /// What the model is conditioned on, in the words of [`Model::condition`].
+    pub fn given(&self) -> &[String] {
+        &self.given_texts
+    }
+}

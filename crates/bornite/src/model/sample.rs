@@ -1,0 +1,103 @@
+//! New rows.
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::{Known, Model, ModelError};
+use crate::data::Table;
+use crate::engine::Rows;
+use crate::query::Query;
+
+/// Rows that are sampled at once where each has evidence of its own.
+const BATCH: usize = 4096;
+
+impl Model {
+    /// Exact samples. The same seed gives the same rows.
+    ///
+    /// # Errors
+    /// None but those of a damaged model.
+    pub fn sample(&self, count: usize, seed: u64) -> Result<Table, ModelError> {
+        if self.given.is_nothing() {
+            return Ok(self.schema.decode(&self.engine.sample(count, seed))?);
+        }
+        self.sample_given(&Known::nothing(self.schema.num_variables()), count, seed)
+    }
+
+    /// Exact samples of rows of which this is known.
+    ///
+    /// # Errors
+    /// What is known has probability 0, or was made for another schema.
+    pub fn sample_given(
+        &self,
+        known: &Known,
+        count: usize,
+        seed: u64,
+    ) -> Result<Table, ModelError> {
+        let known = known.and(&self.schema, &self.given)?;
+        let cumulative = self.cumulative(known.boxes())?;
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        rng.set_stream(u64::MAX);
+        let mut values = Vec::with_capacity(count * self.schema.num_variables());
+        let mut done = 0;
+        while done < count {
+            let n = BATCH.min(count - done);
+            let queries: Vec<Query> =
+                (0..n).map(|_| known.boxes()[pick(&cumulative, &mut rng)].clone()).collect();
+            let rows = Rows::from_queries(self.engine.variables(), &queries)?;
+            // Batches begin with the same streams of one seed, so each gets a seed of its own.
+            let seed = seed.wrapping_add((done as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            values.extend(self.engine.sample_given(&rows, seed)?);
+            done += n;
+        }
+        Ok(self.schema.decode(&values)?)
+    }
+
+    /// The running sums of the boxes' probabilities, of which the last is 1.
+    fn cumulative(&self, boxes: &[Query]) -> Result<Vec<f64>, ModelError> {
+        let logs = self.log_boxes(boxes)?;
+        let max = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        if max == f64::NEG_INFINITY {
+            return Err(ModelError::Impossible { what: "what is given".to_owned() });
+        }
+        let mut sum = 0.0;
+        let mut sums: Vec<f64> = logs
+            .iter()
+            .map(|l| {
+                sum += (l - max).exp();
+                sum
+            })
+            .collect();
+        for s in &mut sums {
+            *s /= sum;
+        }
+        Ok(sums)
+    }
+
+    /// One sample for every row of encoded values, given its known cells and the model's evidence.
+    pub(super) fn complete(&self, values: &[f64], seed: u64) -> Result<Vec<f64>, ModelError> {
+        let variables = self.engine.variables();
+        if self.given.is_nothing() {
+            return Ok(self.engine.sample_given(&Rows::new(variables, values)?, seed)?);
+        }
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        rng.set_stream(u64::MAX);
+        let mut queries = Vec::new();
+        for (row, cells) in values.chunks_exact(variables.len()).enumerate() {
+            let boxes = self.boxes_of_row(cells)?;
+            let cumulative = self.cumulative(&boxes).map_err(|_| ModelError::Impossible {
+                what: format!("what is known in row {}", row + 1),
+            })?;
+            queries.push(boxes[pick(&cumulative, &mut rng)].clone());
+        }
+        Ok(self.engine.sample_given(&Rows::from_queries(variables, &queries)?, seed)?)
+    }
+}
+
+/// A box by its probability.
+fn pick(cumulative: &[f64], rng: &mut ChaCha8Rng) -> usize {
+    if cumulative.len() == 1 {
+        return 0;
+    }
+    let u: f64 = rng.random();
+    cumulative.iter().position(|&c| u < c).unwrap_or(cumulative.len() - 1)
+}

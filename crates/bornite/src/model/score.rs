@@ -1,0 +1,77 @@
+//! How likely rows are.
+
+use super::known::{intersect, log_sum};
+use super::{Model, ModelError};
+use crate::data::{EncodeOptions, Encoded, Table};
+use crate::engine::Rows;
+use crate::query::Query;
+
+impl Model {
+    /// The log density of every row, in nats and the units of the data; missing cells are unknown, and the density is that of
+    /// the others. −∞ for a row that contradicts what the model is conditioned on.
+    ///
+    /// # Errors
+    /// A column of the model is not there, or a cell does not fit it.
+    pub fn score(&self, table: &Table) -> Result<Vec<f64>, ModelError> {
+        self.score_with(table, EncodeOptions::default())
+    }
+
+    /// [`score`](Self::score), with a choice of what happens to cells that do not fit.
+    ///
+    /// # Errors
+    /// Names the first row, and its first column, that does not fit.
+    pub fn score_with(
+        &self,
+        table: &Table,
+        options: EncodeOptions,
+    ) -> Result<Vec<f64>, ModelError> {
+        self.score_encoded(&self.schema.encode_with(table, options)?)
+    }
+
+    /// The mean of [`score`](Self::score).
+    ///
+    /// # Errors
+    /// As for [`score`](Self::score), and for a table without rows.
+    pub fn mean_log_likelihood(&self, table: &Table) -> Result<f64, ModelError> {
+        let scores = self.score(table)?;
+        if scores.is_empty() {
+            return Err(ModelError::NoRows { which: "the table" });
+        }
+        Ok(scores.iter().sum::<f64>() / scores.len() as f64)
+    }
+
+    /// A mean log-likelihood in bits for each column: −mean / (ln 2 · columns).
+    pub fn bits_per_dimension(&self, mean_log_likelihood: f64) -> f64 {
+        -mean_log_likelihood / (std::f64::consts::LN_2 * self.schema.columns().len() as f64)
+    }
+
+    pub(super) fn score_encoded(&self, rows: &Encoded) -> Result<Vec<f64>, ModelError> {
+        if rows.num_rows() == 0 {
+            return Ok(Vec::new());
+        }
+        let variables = self.engine.variables();
+        if self.given.is_nothing() {
+            let logs = self.engine.log_marginals(&Rows::new(variables, rows.values())?)?;
+            return Ok(logs.iter().zip(rows.log_jacobian()).map(|(l, s)| l + s).collect());
+        }
+        let mut out = Vec::with_capacity(rows.num_rows());
+        for row in 0..rows.num_rows() {
+            let boxes = self.boxes_of_row(rows.row(row))?;
+            // The slope of a column with a given value counts once, here or in the row's own.
+            let given = self.given.slopes().iter();
+            let unknown = given
+                .filter(|(c, _)| rows.row(row)[self.schema.variables_of(**c)][0].is_nan())
+                .map(|(_, slope)| slope);
+            let slope = rows.log_jacobian()[row] + unknown.sum::<f64>();
+            out.push(log_sum(&self.log_boxes(&boxes)?) + slope - self.log_given);
+        }
+        Ok(out)
+    }
+
+    /// The boxes of what a row and the model's evidence say together.
+    pub(super) fn boxes_of_row(&self, row: &[f64]) -> Result<Vec<Query>, ModelError> {
+        let variables = self.engine.variables();
+        let query = Query::row(variables, row)?;
+        Ok(self.given.boxes().iter().filter_map(|b| intersect(variables, b, &query)).collect())
+    }
+}

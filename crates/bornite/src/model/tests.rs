@@ -1,0 +1,295 @@
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::{Imputation, Known, Model, ModelError, ModelOptions, Question, StructureKind};
+use crate::data::{Column, CsvOptions, Table};
+use crate::file::FileError;
+use crate::learn::Control;
+use crate::query::QueryError;
+
+/// Rain, an umbrella by the rain, and a temperature by the rain: 8 ± 3 or 20 ± 5. Visitors, a wide whole number.
+fn weather(rows: usize, seed: u64) -> Table {
+    let rng = &mut ChaCha8Rng::seed_from_u64(seed);
+    let (mut sky, mut umbrella, mut degrees, mut visitors) = (vec![], vec![], vec![], vec![]);
+    for _ in 0..rows {
+        let rain = rng.random::<f64>() < 0.4;
+        let carried = rng.random::<f64>() < if rain { 0.8 } else { 0.1 };
+        let normal = (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0;
+        sky.push(if rain { "rain" } else { "sun" });
+        umbrella.push(if carried { "yes" } else { "no" });
+        degrees.push(if rain { 8.0 + 3.0 * normal } else { 20.0 + 5.0 * normal });
+        visitors.push(Some(rng.random_range(0..1000) + if rain { 0 } else { 1000 }));
+    }
+    Table::new(vec![
+        Column::labels("sky", sky.into_iter().map(Some)),
+        Column::labels("umbrella", umbrella.into_iter().map(Some)),
+        Column::numbers("degrees", degrees),
+        Column::integers("visitors", visitors),
+    ])
+    .unwrap()
+}
+
+fn fitted(rows: usize) -> Model {
+    let options = ModelOptions { epochs: Some(25), ..ModelOptions::default() };
+    Model::fit(&weather(rows, 1), None, &options, &mut |_| Control::Continue).unwrap()
+}
+
+fn small() -> Model {
+    let options = ModelOptions { epochs: Some(3), width: Some(4), ..ModelOptions::default() };
+    Model::fit(&weather(300, 2), None, &options, &mut |_| Control::Continue).unwrap()
+}
+
+fn number(model: &Model, question: &str) -> f64 {
+    model.ask(question).unwrap().number().unwrap()
+}
+
+#[test]
+fn a_fit_recovers_known_probabilities() {
+    let model = fitted(3000);
+    assert!(model.info().valid > model.info().baseline + 0.5, "{:?}", model.info());
+    let near = |question: &str, expected: f64, tolerance: f64| {
+        let found = number(&model, question);
+        assert!((found - expected).abs() < tolerance, "{question} = {found}, not {expected}");
+    };
+    near("P(sky='rain')", 0.4, 0.04);
+    near("P(umbrella='yes' | sky='rain')", 0.8, 0.06);
+    near("P(umbrella=yes | sky != rain)", 0.1, 0.05);
+    near("P(degrees in [5, 11) | sky=rain)", 0.683, 0.07);
+    near("P(visitors >= 1000 | sky=sun)", 1.0, 0.05);
+    near("E[degrees | sky=sun]", 20.0, 1.0);
+    near("median(degrees | sky=rain)", 8.0, 1.0);
+    near("quantile(degrees, 0.9 | sky=rain)", 11.84, 1.2);
+    near("E[visitors | sky=rain]", 500.0, 60.0);
+    near("median(visitors | sky=sun)", 1500.0, 120.0);
+    near("argmax(degrees | sky=rain)", 8.0, 2.0);
+    assert_eq!(model.ask("argmax(sky | degrees=3)").unwrap().kind, "mode");
+    assert_eq!(
+        model.distribution("sky", &known(&model, "degrees=3")).unwrap().mode().unwrap().0,
+        "rain"
+    );
+}
+
+fn known(model: &Model, text: &str) -> Known {
+    Known::parse(model.schema(), text).unwrap()
+}
+
+#[test]
+fn distributions_agree_with_probabilities() {
+    let model = small();
+    let given = "umbrella='yes', visitors in [150, 1200)";
+    let of = |column: &str| model.distribution(column, &known(&model, given)).unwrap();
+    for (label, p) in of("sky").probabilities().unwrap().unwrap() {
+        let asked = number(&model, &format!("P(sky='{label}' | {given})"));
+        assert!((p - asked).abs() < 1e-9, "{label}: {p} and {asked}");
+    }
+    for level in [0.05, 0.5, 0.93] {
+        let x = of("degrees").quantile(level).unwrap();
+        let below = number(&model, &format!("P(degrees < {x:?} | {given})"));
+        assert!((below - level).abs() < 1e-9, "{level}: {below}");
+        let n = of("visitors").quantile(level).unwrap();
+        let up_to = number(&model, &format!("P(visitors <= {n} | {given})"));
+        let before = number(&model, &format!("P(visitors < {n} | {given})"));
+        assert!(before <= level + 1e-9 && level <= up_to + 1e-9, "{before} {level} {up_to}");
+    }
+    // The mean by its definition, from probabilities of single numbers and of narrow intervals.
+    let mean: f64 = (150..1200)
+        .map(|n| f64::from(n) * number(&model, &format!("P(visitors={n} | umbrella=yes)")))
+        .sum::<f64>()
+        / number(&model, "P(visitors in [150, 1200) | umbrella=yes)");
+    assert!((of("visitors").mean().unwrap() - mean).abs() < 1e-6, "{mean}");
+    let step = 0.05;
+    let mean: f64 = (-400..1200)
+        .map(|n| {
+            let (low, high) = (f64::from(n) * step, f64::from(n + 1) * step);
+            0.5 * (low + high)
+                * number(&model, &format!("P(degrees in [{low}, {high}) | sky=rain)"))
+        })
+        .sum();
+    assert!((number(&model, "E[degrees | sky=rain]") - mean).abs() < 0.05, "{mean}");
+    let (best, p) = of("visitors").mode().unwrap();
+    for n in (150..1200).step_by(7) {
+        let other = number(&model, &format!("P(visitors={n} | {given})"));
+        assert!(other <= p.unwrap() + 1e-12, "{n}: {other} is above that of {best}");
+    }
+}
+
+#[test]
+fn a_file_keeps_every_bit() {
+    let model = small();
+    let bytes = model.to_bytes().unwrap();
+    let read = Model::from_bytes(&bytes).unwrap();
+    assert_eq!(read.to_bytes().unwrap(), bytes);
+    assert_eq!(read.circuit(), model.circuit());
+    assert_eq!((read.schema(), read.info()), (model.schema(), model.info()));
+    let table = weather(50, 3);
+    assert_eq!(read.score(&table).unwrap(), model.score(&table).unwrap());
+    // A model file is a circuit file, too.
+    assert_eq!(&crate::file::from_bytes(&bytes).unwrap(), &**model.circuit());
+    let narrow = model.condition("sky='rain', degrees in [0, 10)").unwrap();
+    let read = Model::from_bytes(&narrow.to_bytes().unwrap()).unwrap();
+    assert_eq!(read.given(), narrow.given());
+    assert_eq!(read.score(&table).unwrap(), narrow.score(&table).unwrap());
+}
+
+#[test]
+fn damage_is_found() {
+    let bytes = small().to_bytes().unwrap();
+    for length in (0..bytes.len()).step_by(bytes.len() / 97) {
+        assert!(Model::from_bytes(&bytes[..length]).is_err(), "{length}");
+    }
+    for at in (0..bytes.len()).step_by(bytes.len() / 211) {
+        let mut changed = bytes.clone();
+        changed[at] ^= 4;
+        // Space between tokens of the header means nothing.
+        if bytes[at] != b' ' {
+            assert!(Model::from_bytes(&changed).is_err(), "{at}");
+        }
+    }
+    let json = crate::file::to_json(small().circuit());
+    let error = Model::from_bytes(json.as_bytes()).unwrap_err();
+    assert!(matches!(error, ModelError::File(FileError::NotAModel)), "{error}");
+}
+
+#[test]
+fn a_conditional_model_is_a_ratio() {
+    let model = small();
+    let given = "degrees=7.5, visitors in [900, 1100]";
+    let narrow = model.condition(given).unwrap();
+    for event in ["sky=rain", "umbrella=yes, visitors < 1000", "degrees < 8", "degrees=7.5"] {
+        let ratio = number(&model, &format!("P({event} | {given})"));
+        let direct = number(&narrow, &format!("P({event})"));
+        assert!((ratio - direct).abs() < 1e-9 * (1.0 + ratio), "{event}: {ratio} and {direct}");
+    }
+    // Conditioned twice, and a sample knows what the model knows.
+    let twice = narrow.condition("sky=rain").unwrap();
+    let ratio = number(&model, &format!("P(umbrella=yes | {given}, sky=rain)"));
+    assert!((number(&twice, "P(umbrella=yes)") - ratio).abs() < 1e-9);
+    let sample = twice.sample(200, 5).unwrap();
+    for row in 0..200 {
+        assert_eq!(sample.column("sky").unwrap().text(row), "rain");
+        let n = sample.column("visitors").unwrap().number(row).unwrap();
+        assert!((900.0..=1100.0).contains(&n), "{n}");
+        assert!((sample.column("degrees").unwrap().number(row).unwrap() - 7.5).abs() < 1e-6);
+    }
+    let scores = narrow.score(&sample).unwrap();
+    assert!(scores.iter().all(|s| !s.is_nan()));
+    assert!(matches!(narrow.condition("degrees=3"), Err(ModelError::Impossible { .. })));
+}
+
+#[test]
+fn scores_of_rows_with_holes_are_marginals() {
+    let model = small();
+    let text = b"sky,umbrella,degrees,visitors\nrain,,,\n,yes,12.5,\n,,,\nsun,no,,1200\n";
+    let table = Table::from_csv_bytes(text, "t.csv", &CsvOptions::default()).unwrap();
+    let scores = model.score(&table).unwrap();
+    let asked = [
+        "P(sky=rain)",
+        "P(umbrella=yes, degrees=12.5)",
+        "P(sky=?)",
+        "P(sky=sun, umbrella=no, visitors=1200)",
+    ];
+    for (score, question) in scores.iter().zip(asked) {
+        let log = model.ask(question).unwrap().log.unwrap();
+        assert!((score - log).abs() < 1e-9, "{question}: {score} and {log}");
+    }
+}
+
+#[test]
+fn imputed_tables_keep_known_cells() {
+    let model = small();
+    let text = "id;sky;umbrella;degrees;visitors\n007;rain;NA;9.50;\n008;;no;;0012\n009;?;;;\n010;sun;no;1e1;5\n";
+    let table = Table::from_csv_bytes(text.as_bytes(), "t.csv", &CsvOptions::default()).unwrap();
+    for how in [Imputation::Mean, Imputation::Median, Imputation::Mode, Imputation::Sample] {
+        let filled = model.impute(&table, how, 3).unwrap();
+        assert!(filled.columns().iter().all(|c| c.num_missing() == 0), "{how:?}");
+        let written = String::from_utf8(filled.to_csv()).unwrap();
+        for (old, new) in text.lines().zip(written.lines()) {
+            for (a, b) in old.split(';').zip(new.split(';')) {
+                assert!(["", "NA", "?"].contains(&a) || a == b, "{how:?}: {old} became {new}");
+            }
+        }
+    }
+    let whole = weather(20, 4);
+    assert_eq!(model.impute(&whole, Imputation::Mean, 0).unwrap(), whole);
+}
+
+#[test]
+fn anomalies_name_the_column_that_is_odd() {
+    let model = fitted(1500);
+    let mut rows = weather(60, 9).to_csv();
+    rows.extend_from_slice(b"rain,yes,34.0,420\n");
+    let table = Table::from_csv_bytes(&rows, "t.csv", &CsvOptions::default()).unwrap();
+    let found = model.anomalies(&table, 3).unwrap();
+    assert_eq!(found.len(), 3);
+    let odd = found.iter().find(|a| a.row == 60).unwrap_or_else(|| panic!("{found:?}"));
+    assert_eq!(odd.contributions[0].column, "degrees", "{found:?}");
+    assert_eq!(odd.contributions[0].cell, "34.0");
+    assert!(found[0].log_density <= found[1].log_density);
+}
+
+#[test]
+fn every_table_of_odd_shape_is_fitted() {
+    let fit = |text: &str, structure| {
+        let table =
+            Table::from_csv_bytes(text.as_bytes(), "t.csv", &CsvOptions::default()).unwrap();
+        let options = ModelOptions { epochs: Some(2), structure, ..ModelOptions::default() };
+        Model::fit(&table, None, &options, &mut |_| Control::Continue)
+    };
+    for (text, question) in [
+        ("a\n1\n2\n1\n", "P(a=1)"),
+        ("a\nx\n", "P(a=x)"),
+        ("a,b\n1,2.5\n", "P(a=1)"),
+        ("a,b\nx,1.5\nx,2.5\nx,0.25\nx,7\n", "P(b < 2)"),
+        ("a,b\n1,1\n1,1\n1,1\n", "P(b=1)"),
+    ] {
+        for structure in [StructureKind::Auto, StructureKind::Linear, StructureKind::Random] {
+            let model = fit(text, structure).unwrap_or_else(|e| panic!("{text}: {e}"));
+            let p = number(&model, question);
+            assert!(p > 0.0 && p <= 1.0, "{text}: {p}");
+        }
+    }
+    let error = fit("a,b\n1,2\n", StructureKind::Image).unwrap_err();
+    assert!(matches!(error, ModelError::NotImages), "{error}");
+}
+
+#[test]
+fn a_question_that_cannot_be_read_is_pointed_at() {
+    let model = small();
+    for (text, position, part) in [
+        ("", 1, "expected P(…)"),
+        ("Q(sky=rain)", 1, "found 'Q'"),
+        ("P sky", 3, "expected '('"),
+        ("P(ski=rain)", 3, "did you mean 'sky'?"),
+        ("P(sky=rian)", 7, "did you mean 'rain'?"),
+        ("P(sky~rain)", 3, "no column 'sky~rain'"),
+        ("P(sky rain)", 7, "'in' after the column"),
+        ("P(sky=)", 7, "expected a value"),
+        ("P(sky='rain)", 7, "not closed"),
+        ("P(sky in {rain, snow})", 17, "'snow'"),
+        ("P(degrees in {1, 2})", 11, "ask for an interval"),
+        ("P(degrees in [2, 1))", 11, "not in order"),
+        ("P(sky in [1, 2))", 7, "ask for a set"),
+        ("P(sky < 3)", 9, "ask for a set"),
+        ("P(degrees < warm)", 13, "expected a number"),
+        ("P(visitors=1.5)", 12, "not a whole number"),
+        ("P(visitors=99999999)", 12, "not within"),
+        ("P(sky=rain | )", 14, "expected the name of a column"),
+        ("P(sky=rain", 11, "expected ',', '|' or ')'"),
+        ("P(sky=rain) and more", 13, "remove the rest"),
+        ("quantile(degrees)", 17, "expected ','"),
+        ("quantile(degrees, 3)", 19, "from 0 to 1"),
+        ("E(temperature)", 3, "no column"),
+    ] {
+        match Question::parse(model.schema(), text).unwrap_err() {
+            ModelError::Query(QueryError::Syntax { message, position: at, .. }) => {
+                assert!(message.contains(part), "{text}: {message}");
+                assert_eq!(at, position, "{text}: {message}");
+            }
+            other => panic!("{text}: {other}"),
+        }
+    }
+    assert!(matches!(model.ask("E[sky]"), Err(ModelError::NoNumbers { .. })));
+    let impossible = model.ask("P(umbrella=yes | visitors in [3, 4), visitors > 7)");
+    assert!(matches!(impossible, Err(ModelError::Impossible { .. })), "{impossible:?}");
+    assert_eq!(number(&model, "P(visitors in [3, 4), visitors > 7)"), 0.0);
+}
