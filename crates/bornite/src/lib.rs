@@ -11,8 +11,8 @@
 //!    [`basis`] says which to use.
 //! 2. **A circuit.** [`structure::Structure`] makes one from a region tree, bases and widths; [`CircuitBuilder`] from
 //!    layers; [`file`] from JSON or safetensors. A [`Circuit`] that exists is valid.
-//! 3. **Orthonormal form.** [`ops::orthonormalize`] rewrites it without changing p and returns log Z;
-//!    [`Orthonormal::verify`] takes one that is orthonormal already. [`learn::fit`] learns weights from rows.
+//! 3. **Orthonormal form.** [`ops::orthonormalize`](ops::orthonormalize()) rewrites it without changing p and returns log Z;
+//!    [`Orthonormal::verify`] takes one that is orthonormal already. [`learn::fit`](learn::fit()) learns weights from rows.
 //! 4. **Questions.** A [`Query`] says what is known of each variable: a value, nothing, a set or an interval.
 //!
 //! ```
@@ -38,20 +38,22 @@
 //!
 //! | question | use |
 //! |---|---|
-//! | p(evidence), one query | [`ops::log_marginal`], or [`ops::marginalize`] with the counts of the paper |
+//! | p(evidence), one query | [`ops::log_marginal`], or [`ops::marginalize`](ops::marginalize()) with the counts of the paper |
 //! | p(evidence), many rows | [`engine::Engine::log_marginals`] |
 //! | p(a given b) | the difference of two log marginals |
 //! | all single-variable marginals, means, covariances, quantiles, given anything | [`ops::Environments`] |
-//! | the mean of a product of functions | [`ops::expectation`] |
+//! | the mean of a product of functions | [`ops::expectation`](ops::expectation()) |
 //! | samples, given anything | [`engine::Engine::sample`], [`engine::Engine::sample_given`] |
 //! | log p of every variable given those before it | [`engine::Engine::log_conditionals`] |
-//! | c(x) itself, of any circuit | [`ops::evaluate`] |
+//! | c(x) itself, of any circuit | [`ops::evaluate`](ops::evaluate()) |
 //! | log Z of a circuit that need not be orthonormal | [`ops::log_partition`] |
-//! | how near two circuits are | [`ops::overlap`] |
-//! | a smaller circuit | [`ops::truncate`] |
+//! | how near two circuits are | [`ops::overlap`](ops::overlap()) |
+//! | a smaller circuit | [`ops::truncate`](ops::truncate()) |
 //! | a picture | [`draw::circuit_svg`] |
-//! | the squared circuit itself, to compare with | [`ops::square`] |
+//! | the squared circuit itself, to compare with | [`ops::square`](ops::square()) |
+//! | a model of a table, asked in the table's words | [`Model`] |
 //! | tables with types and holes | [`data`] |
+//! | rows of finite variables in few bytes, without loss | [`codec`] |
 //!
 //! # Numbers
 //!
