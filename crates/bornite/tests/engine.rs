@@ -1,5 +1,7 @@
 //! The batched engine against the plain operations, row by row.
 
+#![expect(clippy::unwrap_used, reason = "a test")]
+
 use bornite::basis::{FourierForm, Part};
 use bornite::circuit::Weights;
 use bornite::engine::{Engine, Rows, SimdLevel};
@@ -34,13 +36,11 @@ fn value(domain: Domain, rng: &mut ChaCha8Rng) -> f64 {
 }
 
 fn part(domain: Domain, rng: &mut ChaCha8Rng) -> Part {
-    match domain {
-        Domain::Finite(v) => Part::Values((0..v).filter(|_| rng.random_bool(0.6)).collect()),
-        _ => {
-            let (a, b) = (value(domain, rng), value(domain, rng));
-            Part::Interval { low: a.min(b), high: a.max(b) }
-        }
+    if let Domain::Finite(v) = domain {
+        return Part::Values((0..v).filter(|_| rng.random_bool(0.6)).collect());
     }
+    let (a, b) = (value(domain, rng), value(domain, rng));
+    Part::Interval { low: a.min(b), high: a.max(b) }
 }
 
 /// Queries with these shares of cells that are unknown, and that lie in a part.

@@ -116,6 +116,9 @@ struct Pair {
 }
 
 /// The pairs of layers to integrate, each before those below it.
+/// A product of two matrices.
+type Pairing<'a, T> = &'a dyn Fn(&Matrix<T>, &Matrix<T>) -> Matrix<T>;
+
 fn pair_up(first: &Circuit, second: &Circuit) -> Result<Vec<Pair>, OperationError> {
     let pair = |first, second| Pair { first, second, below: Vec::new() };
     let mut pairs = vec![pair(first.output(), second.output())];
@@ -186,8 +189,7 @@ fn integrate<T: Scalar>(
         Carried { layer, factors: vec![(None, first.width(layer))], exponent }
     };
     // The factors of the pairs below, two at a time.
-    let reduce = |turn: &dyn Fn(&Matrix<T>) -> Matrix<T>,
-                  product: &dyn Fn(&Matrix<T>, &Matrix<T>) -> Matrix<T>| {
+    let reduce = |turn: &dyn Fn(&Matrix<T>) -> Matrix<T>, product: Pairing<'_, T>| {
         let matrices = below.iter().map(Carried::to_matrix);
         let turned = matrices.map(|x| Scaled { value: turn(&x.value), exponent: x.exponent });
         let both = |x: Scaled<Matrix<T>>, y: Scaled<Matrix<T>>| {
