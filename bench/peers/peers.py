@@ -158,8 +158,10 @@ def answer_of(command, timeout):
         return json.loads(run.stdout.strip().splitlines()[-1])
     tail = run.stderr.strip().splitlines()
     reason = tail[-1] if tail else f"exit {run.returncode}"
-    if run.returncode < 0 or any(w in reason for w in ["MemoryError", "memory", "bad_alloc"]):
+    if any(w in reason for w in ["MemoryError", "memory", "bad_alloc"]):
         return {"failed": "out of memory"}
+    if run.returncode < 0:
+        return {"failed": f"ended by signal {-run.returncode}"}
     return {"failed": reason.split(":")[0]}
 
 

@@ -137,6 +137,7 @@ impl Report {
             ("Date", m.date.clone()),
             ("Build", format!("{}; {} at run time", m.build, self.instruction_set)),
             ("Seed", self.seed.to_string()),
+            ("Effort", if self.quick { QUICK } else { "all of it" }.to_owned()),
             ("Peak", format!("{:.1} GFLOP/s{one}", self.peak_gflops)),
             (
                 "Circuit",
@@ -267,6 +268,9 @@ fn seconds(s: f64) -> String {
 fn three_digits(x: f64) -> String {
     if x < 100.0 { format!("{x:.1}") } else { grouped(x.round() as u128) }
 }
+
+const QUICK: &str =
+    "--quick: fewer widths, rows and repetitions than the command above has without it";
 
 const INTRODUCTION: &str = "\
 Every query of the engine on all cores, against the machine's peak and against its own count of
