@@ -10,7 +10,7 @@
 //! 1. **Variables and functions.** A [`Variable`] has a [`Domain`]; a [`Basis`] holds functions on it.
 //!    [`basis`] says which to use.
 //! 2. **A circuit.** [`structure::Structure`] makes one from a region tree, bases and widths; [`CircuitBuilder`] from
-//!    layers; [`file`] from JSON or safetensors. A [`Circuit`] that exists is valid.
+//!    layers; [`mod@file`] from JSON or safetensors. A [`Circuit`] that exists is valid.
 //! 3. **Orthonormal form.** [`ops::orthonormalize`](ops::orthonormalize()) rewrites it without changing p and returns log Z;
 //!    [`Orthonormal::verify`] takes one that is orthonormal already. [`learn::fit`](learn::fit()) learns weights from rows.
 //! 4. **Questions.** A [`Query`] says what is known of each variable: a value, nothing, a set or an interval.

@@ -71,14 +71,17 @@ impl<F: Real> Leaf<F> {
         let [scratch, ..] = &mut ws.scratch;
         if let Some(columns) = &self.columns {
             let tile = out.push_tile(C, Kind::Pure, rows);
-            if rows.len() < F::LANES {
-                tile.fill(F::ZERO);
-            }
             let len = width * planes(C);
-            for (lane, &x) in values.iter().enumerate() {
-                let column = &columns[x as usize * len..(x as usize + 1) * len];
-                for (lanes, &number) in tile.chunks_exact_mut(F::LANES).zip(column) {
-                    lanes[lane] = number;
+            // Lanes without a row repeat the first one's column: no lane reads another.
+            let column = |lane: usize| {
+                let x = values[if lane < values.len() { lane } else { 0 }] as usize;
+                &columns[x * len..(x + 1) * len]
+            };
+            let lanes: [&[F]; 32] =
+                std::array::from_fn(|lane| if lane < F::LANES { column(lane) } else { &[] });
+            for (n, target) in tile.chunks_exact_mut(F::LANES).enumerate() {
+                for (x, column) in target.iter_mut().zip(&lanes) {
+                    *x = column[n];
                 }
             }
             if self.needs_rescale {

@@ -79,7 +79,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
         while let Some((task, needed)) = tasks.pop() {
             match task {
                 Task::Enter(step) => self.enter(step, needed, &mut state, &mut tasks, visitor, ws),
-                Task::Second(step) => self.second(step, &mut state, ws),
+                Task::Second(step) => self.second(step, needed, &mut state, ws),
                 Task::Leave(step) => {
                     let range = (first, count);
                     let unknown = Rows::unknown(1, 0);
@@ -171,7 +171,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
                     tasks.push((Task::Leave(step), false));
                 }
                 tasks.push((Task::Enter(inputs[1 - first]), needed));
-                tasks.push((Task::Second(step), false));
+                tasks.push((Task::Second(step), needed));
                 tasks.push((Task::Enter(inputs[first]), true));
             }
         }
@@ -198,7 +198,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
         message
     }
 
-    fn second(&self, step: usize, state: &mut State<F>, ws: &mut Workspace<F>) {
+    fn second(&self, step: usize, needed: bool, state: &mut State<F>, ws: &mut Workspace<F>) {
         let (StepKind::Kronecker { inputs, .. } | StepKind::Hadamard { inputs }) =
             &self.steps[step].kind
         else {
@@ -207,6 +207,10 @@ impl<F: Real, const C: bool> Plan<F, C> {
         let first = self.first_side(*inputs);
         self.descend(step, *inputs, 1 - first, state, ws);
         release(&mut state.environments[step], ws);
+        // Nobody asks for the step's own message, so nobody for its first input's either.
+        if !needed {
+            release(&mut state.messages[inputs[first]], ws);
+        }
     }
 
     /// Makes the environment of one input from the step's own and the other input's message.
