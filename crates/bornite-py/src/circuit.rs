@@ -432,7 +432,7 @@ impl Circuit {
         py.detach(|| ops::log_partition(&self.0)).map_err(Raise::raise)
     }
 
-    /// Makes an orthonormal circuit c′ with c = Z^½ c′ up to one phase, and log Z.
+    /// Makes an orthonormal circuit c′ with c = Z^½ c′, and log Z.
     ///
     /// >>> from bornite import Circuit
     /// >>> c = Circuit.random([2, 2, 2], seed=1)

@@ -14,7 +14,7 @@ pub struct Orthonormalized {
     pub log_partition: f64,
 }
 
-/// Makes a circuit orthonormal: c′(x) = Z^(−½) c(x) for all x, up to one phase.
+/// Makes a circuit orthonormal: c′(x) = Z^(−½) c(x) for all x.
 ///
 /// Every layer becomes R ℓ′ with ℓ′ orthonormal, from the inputs up; R moves into the next sum's weight, whose
 /// factorization V = L Q leaves the semi-unitary Q and passes L on. A layer with more outputs than independent

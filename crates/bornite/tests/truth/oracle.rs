@@ -105,7 +105,7 @@ fn check(world: &World, tallies: &mut Tallies) {
     }
 }
 
-/// c(x) is what the definition says, and c′ = Z^(−½) c up to one phase.
+/// c(x) is what the definition says, and c′ = Z^(−½) c.
 fn pointwise(world: &World, truth: &Truth, tallies: &mut Tallies) {
     let circuit = world.circuit();
     let orthonormal = orthonormalize(&circuit).unwrap();

@@ -143,7 +143,7 @@ impl Both {
         };
         row("φ_Y", "known pixels alone", layers.kept, "evaluated, not squared");
         row("φ_Z", "unknown pixels alone", layers.marginalized, "skipped");
-        row("φ_YZ", "both", layers.mixed, "the only ones squared");
+        row("φ_YZ", "both", layers.mixed, "one K × K matrix each");
         sets.write(out)?;
         Ok(())
     }
