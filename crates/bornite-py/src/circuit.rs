@@ -10,7 +10,7 @@ use bornite::file::limits::MAX_RANDOM_ENTRIES;
 use bornite::linalg::Complex64;
 use bornite::ops::{self, OperationError};
 use bornite::query::{Dependence, QueryError};
-use bornite::{CircuitBuilder, Orthonormal, Query, file};
+use bornite::{Orthonormal, Query, file};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyType};
@@ -356,17 +356,8 @@ impl Circuit {
                 format!("{found} weights for a circuit with {expected}: give one for each");
             return Err(PyValueError::new_err(message));
         }
-        let mut builder = CircuitBuilder::new();
-        for variable in self.0.variables() {
-            builder.variable(variable.name.clone(), variable.domain);
-        }
-        for array in &weights {
-            builder.weight(weight(array)?);
-        }
-        for layer in self.0.layers() {
-            builder.push(layer.clone());
-        }
-        builder.build(self.0.output()).map(Self::from).map_err(Raise::raise)
+        let weights = weights.iter().map(weight).collect::<PyResult<Vec<_>>>()?;
+        self.0.with_weights(weights).map(Self::from).map_err(Raise::raise)
     }
 
     /// Whether the circuit is orthonormal, so that its square is a normalized distribution.

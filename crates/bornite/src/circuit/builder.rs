@@ -32,6 +32,11 @@ impl CircuitBuilder {
         Self::default()
     }
 
+    /// A builder with these variables and no layer.
+    pub fn over(variables: &[Variable]) -> Self {
+        Self { variables: variables.to_vec(), ..Self::default() }
+    }
+
     /// Adds a variable.
     pub fn variable(&mut self, name: impl Into<String>, domain: Domain) -> VariableId {
         self.variables.push(Variable::new(name, domain));

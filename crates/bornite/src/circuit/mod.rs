@@ -273,6 +273,24 @@ impl Circuit {
         &self.weights[id.index()]
     }
 
+    /// The circuit with the same variables and layers and other weights, one for each.
+    ///
+    /// # Errors
+    /// A weight that is missing, not finite, or of another shape than its layers need.
+    pub fn with_weights(
+        &self,
+        weights: impl IntoIterator<Item = Weight>,
+    ) -> Result<Self, CircuitError> {
+        let mut b = CircuitBuilder::over(&self.variables);
+        for w in weights {
+            b.weight(w);
+        }
+        for layer in &self.layers {
+            b.push(layer.clone());
+        }
+        b.build(self.output)
+    }
+
     /// The scope of a layer: the variables that it depends on.
     pub fn scope(&self, id: LayerId) -> &[VariableId] {
         let (start, end) = self.span(id);

@@ -62,6 +62,40 @@ impl Groups {
     }
 }
 
+/// One message of two: rows of the same two kinds go through `make` a tile at a time.
+///
+/// Two identities stay one where `identity_stays`; two vectors make a vector; all else makes a matrix. `make` gets the
+/// kinds, the two tiles, two pieces of scratch memory and the tile to fill.
+fn join<F: Real, const C: bool>(
+    kernels: &Kernels<F, C>,
+    [a, b]: [&Message<F>; 2],
+    mut out: Message<F>,
+    identity_stays: bool,
+    ws: &mut Workspace<F>,
+    mut make: impl FnMut((Kind, Kind), [&[F]; 2], [&mut [F]; 2], &mut [F]),
+) -> Message<F> {
+    let groups = std::mem::take(&mut ws.groups).sort(a, b);
+    let [s0, s1, s2, s3] = &mut ws.scratch;
+    for (kind_a, kind_b, rows) in groups.each() {
+        if identity_stays && (kind_a, kind_b) == (Kind::Identity, Kind::Identity) {
+            for &row in rows {
+                out.set_identity(row as usize);
+            }
+            continue;
+        }
+        let both_pure = (kind_a, kind_b) == (Kind::Pure, Kind::Pure);
+        let kind = if both_pure { Kind::Pure } else { Kind::Mixed };
+        for rows in rows.chunks(F::LANES) {
+            let tiles = [a.tile(C, kind_a, rows, s0), b.tile(C, kind_b, rows, s1)];
+            let tile = out.push_tile(C, kind, rows);
+            make((kind_a, kind_b), tiles, [&mut *s2, &mut *s3], tile);
+            rescale(kernels, kind, tile, rows, &mut ws.log2);
+        }
+    }
+    ws.groups = groups;
+    out
+}
+
 /// The message Σ W (a ⊗ b) of a contraction.
 pub(crate) fn contract<F: Real, const C: bool>(
     kernels: &Kernels<F, C>,
@@ -71,58 +105,39 @@ pub(crate) fn contract<F: Real, const C: bool>(
     ws: &mut Workspace<F>,
 ) -> Message<F> {
     let [k, k1, k2] = by.pure().shape();
-    let mut out = ws.take(k, a.len());
+    let out = ws.take(k, a.len());
     let len = |n| tile_len::<F>(C, n);
     let scratch = Kernels::<F, C>::mixed_scratch([k, k1, k2]).max(k * k1).max(k * k2);
     ws.grow_scratch(len(scratch.max(k1 * k1).max(k2 * k2)));
-    let groups = std::mem::take(&mut ws.groups).sort(a, b);
-    let [s0, s1, s2, s3] = &mut ws.scratch;
-    for (kind_a, kind_b, rows) in groups.each() {
-        if (kind_a, kind_b) == (Kind::Identity, Kind::Identity) && by.way == Way::Up {
-            for &row in rows {
-                out.set_identity(row as usize);
+    let stays = by.way == Way::Up;
+    join(kernels, [a, b], out, stays, ws, |kinds, [ta, tb], [s2, s3], tile| match kinds {
+        (Kind::Pure, Kind::Pure) => kernels.kron_sum(by.pure(), ta, tb, tile),
+        (Kind::Pure, other) => {
+            let block = &mut s2[..len(k * k2)];
+            kernels.kron_left(by.mixed(), ta, block);
+            if other == Kind::Identity {
+                kernels.outer_self([k, k2], block, tile);
+            } else {
+                kernels.sandwich([k, k2], [block, tb], s3, tile);
             }
-            continue;
         }
-        let both_pure = (kind_a, kind_b) == (Kind::Pure, Kind::Pure);
-        let kind = if both_pure { Kind::Pure } else { Kind::Mixed };
-        for rows in rows.chunks(F::LANES) {
-            let ta = a.tile(C, kind_a, rows, s0);
-            let tb = b.tile(C, kind_b, rows, s1);
-            let tile = out.push_tile(C, kind, rows);
-            match (kind_a, kind_b) {
-                (Kind::Pure, Kind::Pure) => kernels.kron_sum(by.pure(), ta, tb, tile),
-                (Kind::Pure, other) => {
-                    let block = &mut s2[..len(k * k2)];
-                    kernels.kron_left(by.mixed(), ta, block);
-                    if other == Kind::Identity {
-                        kernels.outer_self([k, k2], block, tile);
-                    } else {
-                        kernels.sandwich([k, k2], [block, tb], s3, tile);
-                    }
-                }
-                (other, Kind::Pure) => {
-                    let block = &mut s2[..len(k * k1)];
-                    kernels.kron_right(by.mixed(), tb, block);
-                    if other == Kind::Identity {
-                        kernels.outer_self([k, k1], block, tile);
-                    } else {
-                        kernels.sandwich([k, k1], [block, ta], s3, tile);
-                    }
-                }
-                (Kind::Mixed, Kind::Identity) => kernels.mixed_identity(by.mixed(), ta, s3, tile),
-                (Kind::Identity, Kind::Mixed) => kernels.identity_mixed(by.mixed(), tb, s3, tile),
-                (Kind::Mixed, Kind::Mixed) => kernels.mixed_mixed(by.mixed(), [ta, tb], s3, tile),
-                (Kind::Identity, Kind::Identity) => {
-                    let Way::Down(side) = by.way else { unreachable!("done above") };
-                    broadcast::<F>(by.weight.down_gram(side), tile);
-                }
+        (other, Kind::Pure) => {
+            let block = &mut s2[..len(k * k1)];
+            kernels.kron_right(by.mixed(), tb, block);
+            if other == Kind::Identity {
+                kernels.outer_self([k, k1], block, tile);
+            } else {
+                kernels.sandwich([k, k1], [block, ta], s3, tile);
             }
-            rescale(kernels, kind, tile, rows, &mut ws.log2);
         }
-    }
-    ws.groups = groups;
-    out
+        (Kind::Mixed, Kind::Identity) => kernels.mixed_identity(by.mixed(), ta, s3, tile),
+        (Kind::Identity, Kind::Mixed) => kernels.identity_mixed(by.mixed(), tb, s3, tile),
+        (Kind::Mixed, Kind::Mixed) => kernels.mixed_mixed(by.mixed(), [ta, tb], s3, tile),
+        (Kind::Identity, Kind::Identity) => {
+            let Way::Down(side) = by.way else { unreachable!("it stays on the way up") };
+            broadcast::<F>(by.weight.down_gram(side), tile);
+        }
+    })
 }
 
 /// The same numbers in every lane.
@@ -140,40 +155,18 @@ pub(crate) fn hadamard<F: Real, const C: bool>(
     ws: &mut Workspace<F>,
 ) -> Message<F> {
     let k = a.width;
-    let mut out = ws.take(k, a.len());
+    let out = ws.take(k, a.len());
     ws.grow_scratch(tile_len::<F>(C, k * k));
-    let groups = std::mem::take(&mut ws.groups).sort(a, b);
-    let [s0, s1, ..] = &mut ws.scratch;
-    for (kind_a, kind_b, rows) in groups.each() {
-        if (kind_a, kind_b) == (Kind::Identity, Kind::Identity) {
-            for &row in rows {
-                out.set_identity(row as usize);
-            }
-            continue;
-        }
-        let both_pure = (kind_a, kind_b) == (Kind::Pure, Kind::Pure);
-        let kind = if both_pure { Kind::Pure } else { Kind::Mixed };
-        for rows in rows.chunks(F::LANES) {
-            let ta = a.tile(C, kind_a, rows, s0);
-            let tb = b.tile(C, kind_b, rows, s1);
-            let tile = out.push_tile(C, kind, rows);
-            match (kind_a, kind_b) {
-                (Kind::Pure, Kind::Pure) | (Kind::Mixed, Kind::Mixed) => {
-                    kernels.hadamard(ta, tb, tile);
-                }
-                (Kind::Pure, Kind::Mixed) => kernels.hadamard_pure_mixed(ta, tb, tile),
-                (Kind::Mixed, Kind::Pure) => kernels.hadamard_pure_mixed(tb, ta, tile),
-                (Kind::Pure, Kind::Identity) => kernels.hadamard_pure_identity(ta, tile),
-                (Kind::Identity, Kind::Pure) => kernels.hadamard_pure_identity(tb, tile),
-                (Kind::Mixed, Kind::Identity) => kernels.hadamard_mixed_identity(k, ta, tile),
-                (Kind::Identity, Kind::Mixed) => kernels.hadamard_mixed_identity(k, tb, tile),
-                (Kind::Identity, Kind::Identity) => unreachable!("done above"),
-            }
-            rescale(kernels, kind, tile, rows, &mut ws.log2);
-        }
-    }
-    ws.groups = groups;
-    out
+    join(kernels, [a, b], out, true, ws, |kinds, [ta, tb], _, tile| match kinds {
+        (Kind::Pure, Kind::Pure) | (Kind::Mixed, Kind::Mixed) => kernels.hadamard(ta, tb, tile),
+        (Kind::Pure, Kind::Mixed) => kernels.hadamard_pure_mixed(ta, tb, tile),
+        (Kind::Mixed, Kind::Pure) => kernels.hadamard_pure_mixed(tb, ta, tile),
+        (Kind::Pure, Kind::Identity) => kernels.hadamard_pure_identity(ta, tile),
+        (Kind::Identity, Kind::Pure) => kernels.hadamard_pure_identity(tb, tile),
+        (Kind::Mixed, Kind::Identity) => kernels.hadamard_mixed_identity(k, ta, tile),
+        (Kind::Identity, Kind::Mixed) => kernels.hadamard_mixed_identity(k, tb, tile),
+        (Kind::Identity, Kind::Identity) => unreachable!("it stays"),
+    })
 }
 
 /// The Hermitian matrix `value(i, j)`, i ≤ j or not, of one row in one lane of a tile.

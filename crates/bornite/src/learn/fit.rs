@@ -7,7 +7,7 @@ use super::initial::near_marginals;
 use super::network::{LearnError, Network};
 use super::objective::Objective;
 use super::parameter::{Adam, Parameter, Parameterization};
-use crate::circuit::{Circuit, CircuitBuilder, Layer, Orthonormal, Weight};
+use crate::circuit::{Circuit, Layer, Orthonormal, Weight};
 use crate::engine::{Engine, Rows};
 use crate::linalg::{Complex64, Matrix, Scalar};
 use crate::ops::orthonormalize;
@@ -313,17 +313,7 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
     }
 
     fn with_weights(&self, weights: &[Matrix<T>]) -> Circuit {
-        let mut b = CircuitBuilder::new();
-        for v in self.circuit.variables() {
-            b.variable(v.name.clone(), v.domain);
-        }
-        for w in weights {
-            b.weight(Weight::from_matrix(w));
-        }
-        for layer in self.circuit.layers() {
-            b.push(layer.clone());
-        }
-        match b.build(self.circuit.output()) {
+        match self.circuit.with_weights(weights.iter().map(Weight::from_matrix)) {
             Ok(circuit) => circuit,
             Err(error) => unreachable!("only the weights are new: {error}"),
         }

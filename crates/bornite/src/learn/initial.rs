@@ -4,7 +4,7 @@ use rand::Rng;
 
 use super::parameter::normalized;
 use crate::basis::Basis;
-use crate::circuit::{Circuit, CircuitBuilder, Layer, Weight, Weights, random_weight};
+use crate::circuit::{Circuit, Layer, Weight, Weights, random_weight};
 use crate::engine::Rows;
 use crate::linalg::{Complex64, Matrix};
 
@@ -44,17 +44,10 @@ pub(crate) fn near_marginals(
         }
         *slot = Some(normalized(&w, id == circuit.output()));
     }
-    let mut b = CircuitBuilder::new();
-    for v in circuit.variables() {
-        b.variable(v.name.clone(), v.domain);
-    }
-    for w in weights.into_iter().flatten() {
-        b.weight(if complex { Weight::Complex(w) } else { Weight::Real(w.map(|z| z.re)) });
-    }
-    for layer in circuit.layers() {
-        b.push(layer.clone());
-    }
-    match b.build(circuit.output()) {
+    let weights = weights.into_iter().flatten();
+    let weights =
+        weights.map(|w| if complex { Weight::Complex(w) } else { Weight::Real(w.map(|z| z.re)) });
+    match circuit.with_weights(weights) {
         Ok(circuit) => circuit,
         Err(error) => unreachable!("only the weights are new: {error}"),
     }

@@ -180,17 +180,7 @@ fn check_holes<T: Scalar, const C: bool>(circuit: &Circuit, parameterization: Pa
 }
 
 fn with_weights<T: Scalar>(circuit: &Circuit, weights: &[Matrix<T>]) -> Circuit {
-    let mut b = crate::CircuitBuilder::new();
-    for v in circuit.variables() {
-        b.variable(v.name.clone(), v.domain);
-    }
-    for w in weights {
-        b.weight(Weight::from_matrix(w));
-    }
-    for layer in circuit.layers() {
-        b.push(layer.clone());
-    }
-    b.build(circuit.output()).unwrap()
+    circuit.with_weights(weights.iter().map(Weight::from_matrix)).unwrap()
 }
 
 #[test]

@@ -98,10 +98,7 @@ impl<T: Scalar> Carried<T> {
 }
 
 fn run<T: Scalar>(circuit: &Circuit) -> Result<Orthonormalized, OperationError> {
-    let mut builder = CircuitBuilder::new();
-    for v in circuit.variables() {
-        builder.variable(v.name.clone(), v.domain);
-    }
+    let mut builder = CircuitBuilder::over(circuit.variables());
     let mut carried: Vec<Option<Carried<T>>> = Vec::with_capacity(circuit.num_layers());
     for id in circuit.layer_ids() {
         if id == circuit.output() && matches!(circuit.layer(id), Layer::Sum { .. }) {

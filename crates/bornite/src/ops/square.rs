@@ -112,10 +112,7 @@ fn check_sizes(circuit: &Circuit) -> Result<(), OperationError> {
 
 fn run<T: Scalar>(circuit: &Circuit) -> Squared {
     let mut exponent = 0;
-    let mut builder = CircuitBuilder::new();
-    for v in circuit.variables() {
-        builder.variable(v.name.clone(), v.domain);
-    }
+    let mut builder = CircuitBuilder::over(circuit.variables());
     let mut squares: Vec<LayerId> = Vec::with_capacity(circuit.num_layers());
     for id in circuit.layer_ids() {
         let inputs = |layer: &Layer| -> Vec<LayerId> {

@@ -284,10 +284,7 @@ fn rebuild<T: Scalar>(
     for c in candidates.iter().filter(|c| c.is_cut()) {
         cuts[c.layer.index()] = Some(c);
     }
-    let mut builder = CircuitBuilder::new();
-    for v in circuit.variables() {
-        builder.variable(v.name.clone(), v.domain);
-    }
+    let mut builder = CircuitBuilder::over(circuit.variables());
     let mut places = vec![LayerId::new(0); circuit.num_layers()];
     let mut carried: Vec<Option<Carried<T>>> = Vec::with_capacity(circuit.num_layers());
     for id in circuit.layer_ids() {
