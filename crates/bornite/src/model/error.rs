@@ -4,6 +4,7 @@ use crate::data::DataError;
 use crate::engine::{RowError, SampleError};
 use crate::file::FileError;
 use crate::learn::LearnError;
+use crate::ops::OperationError;
 use crate::query::QueryError;
 use crate::structure::InformationError;
 
@@ -32,6 +33,9 @@ pub enum ModelError {
     /// A circuit that cannot be learned.
     #[error(transparent)]
     Learn(#[from] LearnError),
+    /// An operation on the circuit that has no answer.
+    #[error(transparent)]
+    Operation(#[from] OperationError),
     /// A file that cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),

@@ -25,6 +25,7 @@ mod anomaly;
 mod answer;
 mod baseline;
 mod condition;
+mod covariance;
 mod distribution;
 mod error;
 mod file;
@@ -38,6 +39,7 @@ mod sample;
 mod score;
 #[cfg(test)]
 mod tests;
+mod truncate;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -115,6 +117,12 @@ impl Model {
         let engine = Engine::new(&circuit);
         let given = Known::nothing(schema.num_variables());
         Self { schema, circuit, info, given_texts: Vec::new(), given, log_given: 0.0, engine }
+    }
+
+    /// The same model over another circuit of the same variables.
+    fn with_circuit(&self, circuit: Orthonormal) -> Result<Self, ModelError> {
+        let model = Self::new(self.schema.clone(), circuit, self.info.clone());
+        model.with_given(self.given_texts.clone())
     }
 
     /// What the columns mean.
