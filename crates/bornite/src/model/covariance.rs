@@ -139,3 +139,79 @@ fn mixture(size: usize, parts: &[(f64, (Vec<f64>, Matrix<f64>))]) -> (Vec<f64>, 
     });
     (mean, covariance)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::data::{Cell, Column, InferOptions, KindHint, Table};
+    use crate::learn::Control;
+    use crate::model::{Known, Model, ModelOptions};
+
+    /// A column in digits, one of two words, and one of real numbers, all of which depend on each other.
+    fn model() -> Model {
+        let n = 300_i64;
+        let age = |i: i64| (i * 37) % 70;
+        let table = Table::new(vec![
+            Column::integers("age", (0..n).map(|i| Some(age(i)))),
+            Column::labels("owner", (0..n).map(|i| Some(if age(i) > 40 { "yes" } else { "no" }))),
+            Column::numbers("pay", (0..n).map(|i| age(i) as f64 + (i as f64).sin()).collect()),
+        ])
+        .unwrap();
+        let kinds = [("age".to_owned(), KindHint::Digits)].into_iter().collect();
+        let infer = InferOptions { kinds, ..InferOptions::default() };
+        let options = ModelOptions { infer, epochs: Some(10), ..ModelOptions::default() };
+        Model::fit(&table, None, &options, &mut |_| Control::Continue).unwrap()
+    }
+
+    /// Moments of age and owner by enumeration.
+    fn enumerated(model: &Model) -> [f64; 5] {
+        let schema = model.schema();
+        let mut sums = [0.0; 6];
+        for age in 0..72 {
+            for (owner, word) in ["no", "yes"].into_iter().enumerate() {
+                let Ok(a) = Known::value(schema, "age", Cell::Integer(age)) else { continue };
+                let b = Known::value(schema, "owner", Cell::Text(word)).unwrap();
+                let p = model.log_probability(&a.and(schema, &b).unwrap()).unwrap().exp();
+                let (x, y) = (age as f64, owner as f64);
+                for (sum, g) in sums.iter_mut().zip([1.0, x, y, x * x, x * y, y * y]) {
+                    *sum += p * g;
+                }
+            }
+        }
+        let [one, x, y, xx, xy, yy] = sums;
+        assert!((one - 1.0).abs() < 1e-9, "{one}");
+        [x, y, xx - x * x, xy - x * y, yy - y * y]
+    }
+
+    fn check(model: &Model) {
+        let (mean, c) = model.covariance(&[0, 1]).unwrap();
+        let found = [mean[0], mean[1], c[(0, 0)], c[(0, 1)], c[(1, 1)]];
+        for (f, e) in found.iter().zip(enumerated(model)) {
+            assert!((f - e).abs() < 1e-8 * (1.0 + e.abs()), "{found:?}");
+        }
+        assert_eq!(c[(0, 1)], c[(1, 0)]);
+        // The mean of the real column by the other way to it.
+        let (mean, c) = model.covariance(&[2, 0]).unwrap();
+        let nothing = Known::parse(model.schema(), "").unwrap();
+        let pay = model.distribution("pay", &nothing).unwrap().mean().unwrap();
+        assert!((mean[0] - pay).abs() < 1e-9 * (1.0 + pay.abs()));
+        assert!(c[(0, 0)] > 0.0 && c[(0, 1)].powi(2) <= c[(0, 0)] * c[(1, 1)]);
+    }
+
+    #[test]
+    fn covariances_are_those_of_an_enumeration() {
+        let model = model();
+        check(&model);
+        // Digits make several boxes, whose moments mix.
+        check(&model.condition("age in [13, 57)").unwrap());
+        check(&model.condition("pay in [10, 30), owner != 'yes'").unwrap());
+    }
+
+    #[test]
+    fn words_have_none() {
+        let table = Table::new(vec![Column::labels("w", ["a", "b", "c"].map(Some))]).unwrap();
+        let options = ModelOptions { epochs: Some(1), ..ModelOptions::default() };
+        let model = Model::fit(&table, None, &options, &mut |_| Control::Continue).unwrap();
+        let error = model.covariance(&[0]).unwrap_err().to_string();
+        assert!(error.contains("'w' has no covariance"), "{error}");
+    }
+}
