@@ -374,7 +374,7 @@ class Model:
 
         Of one column, by its name, a ``Distribution``; of a list of columns a ``Model`` that shows these alone
         and integrates the others out. That model is a view: it shares the circuit of the whole, costs
-        nothing to make, and cannot be saved by itself.
+        nothing to make, and cannot be saved by itself; evidence and questions as text may name every column.
 
         >>> import numpy as np
         >>> import bornite

@@ -312,6 +312,12 @@ def test_fits_are_deterministic_and_stop(table: Table) -> None:
     with pytest.raises(RuntimeError, match="no more"):
         bornite.fit(table, progress=fail)
 
+    def interrupt(report: dict[str, Any]) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.warns(UserWarning, match="interrupted"):
+        assert len(bornite.fit(table, progress=interrupt).history) == 1
+
 
 def test_validation_rows_and_kinds(table: Table) -> None:
     valid = {name: column[:40] for name, column in table.items()}

@@ -10,7 +10,7 @@ use bornite::learn::{Control, Progress};
 use bornite::model::{AnswerValue, Imputation, Known, ModelError, ModelOptions, StructureKind};
 use bornite::ops::Budget;
 use numpy::{IntoPyArray, PyArray1};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyType};
 
@@ -66,6 +66,11 @@ impl Watch<'_> {
         let answer = report(py, progress).and_then(|r| callback.bind(py).call1((r,)));
         match answer {
             Ok(answer) => !answer.is(PyBool::new(py, false)),
+            // Ctrl-C may be heard within the callback.
+            Err(error) if error.is_instance_of::<PyKeyboardInterrupt>(py) => {
+                self.interrupted = true;
+                false
+            }
             Err(error) => {
                 self.failure = Some(error);
                 false
