@@ -342,6 +342,10 @@ def _read_pandas(series: Any, name: Any, text: str) -> tuple[Field, Column]:
         values = series.fillna(False if kind == "b" else 0).to_numpy()
         return _whole(name, text, dtype, values, missing, truth=kind == "b")
     if kind in "OU":
+        pandas = library("pandas")
+        if pandas.api.types.infer_dtype(series, skipna=True) == "string":
+            codes, values = pandas.factorize(series)
+            return _words(name, text, dtype, codes, list(values))
         return _read_objects(series.to_numpy(dtype=object), name, text, dtype)
     raise _unreadable(text, dtype)
 
@@ -377,9 +381,11 @@ def _read_pyarrow(column: Any, name: Any, text: str) -> tuple[Field, Column]:
         values = compute.fill_null(column, False).to_numpy()
         return _whole(name, text, dtype, values, missing, truth=True)
     is_text = types.is_string(dtype) or types.is_large_string(dtype) or types.is_string_view(dtype)
-    if is_text or types.is_null(dtype):
-        column = column.cast(pyarrow.string())
-    elif not types.is_dictionary(dtype):
+    if is_text:
+        words = column.cast(pyarrow.large_string()).combine_chunks().dictionary_encode()
+        codes = words.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        return _words(name, text, dtype, codes, words.dictionary.to_pylist())
+    if not types.is_null(dtype) and not types.is_dictionary(dtype):
         raise _unreadable(text, dtype)
     cells = np.empty(len(column), dtype=object)
     cells[:] = column.to_pylist()

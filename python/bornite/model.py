@@ -404,7 +404,8 @@ class Model:
 
     def truncate(self, *, error: float | None = None, width: int | None = None) -> Model:
         """A smaller model of nearly the same distribution: within ``error`` in Hellinger distance, or with
-        layers of at most ``width``. The distance is at most the new model's ``truncation_bound``.
+        layers of at most ``width``. The distance is at most the new model's ``truncation_bound``. A model that is
+        conditioned has no such bound: truncate first, then condition.
 
         >>> import numpy as np
         >>> import bornite

@@ -294,6 +294,7 @@ QUESTIONS: list[tuple[str, Any, type[Exception], str]] = [
     ("n", lambda m: m.impute(SMALL, n=0), ValueError, "give 1 or more"),
     ("budget", lambda m: m.truncate(), ValueError, "either the error"),
     ("error", lambda m: m.truncate(error=2.0), bornite.OperationError, "from 0 to 1"),
+    ("conditioned", lambda m: m.conditional("x=1").truncate(width=2), bornite.ModelError, "made from"),
     ("marginal", lambda m: m.marginal([]), ValueError, "at least one"),
     ("twice", lambda m: m.marginal(["x", "x"]), ValueError, "named twice"),
     ("score", lambda m: m.score({"x": [], "y": [], "w": []}), ValueError, "no rows"),

@@ -397,8 +397,8 @@ impl TableModel {
         width: Option<usize>,
     ) -> PyResult<(Self, f64)> {
         let limit = Limit::new(error, width)?;
-        let (model, bound) = py.detach(|| self.0.truncate(limit.budget())).map_err(Raise::raise)?;
-        Ok((Self(model), bound))
+        let made = py.detach(|| self.0.truncate(limit.budget())).map_err(Raise::raise)?;
+        Ok((Self(made.model), made.bound))
     }
 
     fn __repr__(&self) -> String {

@@ -33,7 +33,7 @@ pub enum ModelError {
     /// A circuit that cannot be learned.
     #[error(transparent)]
     Learn(#[from] LearnError),
-    /// An operation on the circuit that has no answer.
+    /// An operation that has no answer.
     #[error(transparent)]
     Operation(#[from] OperationError),
     /// A file that cannot be read or written.
@@ -60,6 +60,11 @@ pub enum ModelError {
         "the structure 'image' needs a table of images, such as an IDX or NPY file of them; choose another structure"
     )]
     NotImages,
+    /// A bound that would not hold for what is conditioned.
+    #[error(
+        "the model is conditioned, and a bound would not hold for that; truncate the model that it was made from"
+    )]
+    Conditioned,
     /// Evidence that cannot be, so that nothing can be said given it.
     #[error("{what} has probability 0, so nothing can be said given it; relax it")]
     Impossible {

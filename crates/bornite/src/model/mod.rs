@@ -51,6 +51,7 @@ pub use impute::Imputation;
 pub use known::Known;
 pub use options::{Defaults, ModelOptions, StructureKind};
 pub use question::Question;
+pub use truncate::Truncation;
 
 use crate::circuit::Orthonormal;
 use crate::data::Schema;
@@ -117,12 +118,6 @@ impl Model {
         let engine = Engine::new(&circuit);
         let given = Known::nothing(schema.num_variables());
         Self { schema, circuit, info, given_texts: Vec::new(), given, log_given: 0.0, engine }
-    }
-
-    /// The same model over another circuit of the same variables.
-    fn with_circuit(&self, circuit: Orthonormal) -> Result<Self, ModelError> {
-        let model = Self::new(self.schema.clone(), circuit, self.info.clone());
-        model.with_given(self.given_texts.clone())
     }
 
     /// What the columns mean.
