@@ -1,10 +1,14 @@
-"""Ctrl-C ends a fit and keeps the best model."""
+"""Ctrl-C ends a fit and keeps the best model; other threads run in the meantime."""
 
 import signal
 import subprocess
 import sys
+import threading
 
+import numpy as np
 import pytest
+
+import bornite
 
 CODE = """
 import warnings, numpy as np, bornite
@@ -31,3 +35,20 @@ def test_ctrl_c_keeps_the_best_model() -> None:
     child.send_signal(signal.SIGINT)
     out, err = child.communicate(timeout=120)
     assert (child.returncode, out) == (0, "kept True\n"), err
+
+
+def test_other_threads_run_during_a_fit() -> None:
+    rows = np.random.default_rng(0).normal(size=(500, 3))
+    ended = threading.Event()
+
+    def fit() -> None:
+        bornite.fit(rows, epochs=10**7, patience=10**7, time=0.5)
+        ended.set()
+
+    thread = threading.Thread(target=fit)
+    thread.start()
+    turns = 0
+    while not ended.wait(0.001):
+        turns += 1
+    thread.join()
+    assert turns > 5
