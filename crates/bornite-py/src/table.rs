@@ -62,9 +62,10 @@ pub(crate) fn to_python<'py>(py: Python<'py>, table: &Table) -> PyResult<Vec<Col
             Cells::Integers(c) => {
                 let values: Vec<i64> = c.iter().map(|x| x.unwrap_or(0)).collect();
                 let missing: Vec<bool> = c.iter().map(|x| x.is_none()).collect();
-                let missing = match missing.contains(&true) {
-                    true => missing.into_pyarray(py).into_any(),
-                    false => none(),
+                let missing = if missing.contains(&true) {
+                    missing.into_pyarray(py).into_any()
+                } else {
+                    none()
                 };
                 (name, values.into_pyarray(py).into_any(), missing)
             }

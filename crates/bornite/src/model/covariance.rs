@@ -9,6 +9,9 @@ use crate::linalg::Matrix;
 use crate::ops::{Environments, FunctionNode};
 use crate::query::{Evidence, Query};
 
+/// Means and covariances.
+type Moments = (Vec<f64>, Matrix<f64>);
+
 impl Model {
     /// The means of columns of numbers and their covariance matrix, given what the model is conditioned on.
     ///
@@ -59,11 +62,7 @@ impl Model {
     }
 
     /// Means and covariances of the columns within one box.
-    fn moments_within(
-        &self,
-        columns: &[usize],
-        query: &Query,
-    ) -> Result<(Vec<f64>, Matrix<f64>), ModelError> {
+    fn moments_within(&self, columns: &[usize], query: &Query) -> Result<Moments, ModelError> {
         let mut functions = vec![Vec::new(); self.schema.num_variables()];
         for &column in columns {
             for (place, v) in self.schema.variables_of(column).enumerate() {
@@ -93,19 +92,19 @@ impl Model {
 
 /// The number that one of a column's variables adds to it, at the nodes within what is known of the variable.
 fn nodes(column: &ColumnSchema, place: usize, evidence: &Evidence) -> Vec<FunctionNode> {
-    let on_interval = |number: &dyn Fn(f64) -> f64| match evidence {
-        Evidence::Value(x) => vec![FunctionNode { x: *x, weight: 1.0, value: number(*x) }],
-        _ => {
-            let (low, high) = match evidence {
-                Evidence::In(Part::Interval { low, high }) => (low.max(0.0), high.min(1.0)),
-                _ => (0.0, 1.0),
-            };
-            let node = |&(v, w): &(f64, f64)| {
-                let x = low + (high - low) * v;
-                FunctionNode { x, weight: (high - low) * w, value: number(x) }
-            };
-            panels().iter().map(node).collect()
-        }
+    let on_interval = |number: &dyn Fn(f64) -> f64| {
+        let (low, high) = match evidence {
+            Evidence::Value(x) => {
+                return vec![FunctionNode { x: *x, weight: 1.0, value: number(*x) }];
+            }
+            Evidence::In(Part::Interval { low, high }) => (low.max(0.0), high.min(1.0)),
+            _ => (0.0, 1.0),
+        };
+        let node = |&(v, w): &(f64, f64)| {
+            let x = low + (high - low) * v;
+            FunctionNode { x, weight: (high - low) * w, value: number(x) }
+        };
+        panels().iter().map(node).collect()
     };
     let on_values = |numbers: Vec<f64>| -> Vec<FunctionNode> {
         let known = |x: usize| match evidence {
@@ -128,13 +127,12 @@ fn nodes(column: &ColumnSchema, place: usize, evidence: &Evidence) -> Vec<Functi
 }
 
 /// The moments of a mixture from those of its parts.
-fn mixture(size: usize, parts: &[(f64, (Vec<f64>, Matrix<f64>))]) -> (Vec<f64>, Matrix<f64>) {
+fn mixture(size: usize, parts: &[(f64, Moments)]) -> Moments {
     let mean: Vec<f64> =
         (0..size).map(|i| parts.iter().map(|(p, (m, _))| p * m[i]).sum()).collect();
     let covariance = Matrix::from_fn(size, size, |i, j| {
-        let of = |(p, (m, c)): &(f64, (Vec<f64>, Matrix<f64>))| {
-            p * (c[(i, j)] + (m[i] - mean[i]) * (m[j] - mean[j]))
-        };
+        let of =
+            |(p, (m, c)): &(f64, Moments)| p * (c[(i, j)] + (m[i] - mean[i]) * (m[j] - mean[j]));
         parts.iter().map(of).sum()
     });
     (mean, covariance)

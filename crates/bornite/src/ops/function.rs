@@ -115,7 +115,7 @@ fn integral<T: Scalar>(
         for i in 0..width {
             let row = f[i].scale_by(factor);
             for j in 0..width {
-                sum[(i, j)] = sum[(i, j)] + row * f[j].conjugate();
+                sum[(i, j)] += row * f[j].conjugate();
             }
         }
     }
