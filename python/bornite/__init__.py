@@ -3,6 +3,19 @@
 A density model that is normalized by construction and answers any marginal, conditional, range
 query or sample exactly.
 
+Fit a model to a table with holes, and ask it:
+
+>>> import bornite
+>>> import numpy as np
+>>> rng = np.random.default_rng(0)
+>>> age = rng.integers(20, 60, 400).astype(float)
+>>> table = {"age": age, "pay": 20 + age + rng.normal(size=400), "owner": age > 45}
+>>> table["pay"][::9] = np.nan
+>>> model = bornite.fit(table, epochs=15)
+>>> bool(model.query("P(owner=1 | age in [50, 60))") > model.query("P(owner=1 | age in [20, 30))"))
+True
+>>> full = model.impute(table)
+
 Build a circuit, make it orthonormal, and ask for any marginal:
 
 >>> import math
@@ -36,36 +49,54 @@ from bornite._bornite import (
     Builder,
     Circuit,
     CircuitError,
+    DataError,
     Domain,
+    Environments,
     FileError,
     Layer,
     Marginal,
+    ModelError,
     OperationError,
+    Overlap,
     QueryError,
     Squared,
     TreeError,
+    Univariate,
     Variable,
     __version__,
 )
+from bornite._evidence import ColumnError
+from bornite.model import Anomaly, Contribution, Distribution, Model, fit
 from bornite.tensor_networks import from_mps, from_tree
 
 __all__ = [
+    "Anomaly",
     "Basis",
     "BasisError",
     "BorniteError",
     "Builder",
     "Circuit",
     "CircuitError",
+    "ColumnError",
+    "Contribution",
+    "DataError",
+    "Distribution",
     "Domain",
+    "Environments",
     "FileError",
     "Layer",
     "Marginal",
+    "Model",
+    "ModelError",
     "OperationError",
+    "Overlap",
     "QueryError",
     "Squared",
     "TreeError",
+    "Univariate",
     "Variable",
     "__version__",
+    "fit",
     "from_mps",
     "from_tree",
 ]

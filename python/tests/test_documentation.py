@@ -6,6 +6,7 @@ import inspect
 import pytest
 
 import bornite
+import bornite.model
 
 CLASSES = [
     value for name in bornite.__all__ if inspect.isclass(value := getattr(bornite, name))
@@ -28,7 +29,9 @@ def test_members_are_documented(cls: type) -> None:
 
 def test_every_example_is_found() -> None:
     """Examples in compiled classes are run through the package that exports them."""
-    found = {test.name for test in doctest.DocTestFinder().find(bornite) if test.examples}
+    modules = (bornite, bornite.model)
+    tests = [test for module in modules for test in doctest.DocTestFinder().find(module)]
+    found = {test.name.replace("bornite.model.", "bornite.") for test in tests if test.examples}
     for cls in CLASSES:
         members = {f"{cls.__name__}.{name}": value for name, value in vars(cls).items()}
         for name, value in {cls.__name__: cls, **members}.items():

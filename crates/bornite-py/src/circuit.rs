@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use bornite::circuit::check_orthonormality;
-use bornite::engine::{self, Engine, RowError};
+use bornite::engine::{self, Engine, RowError, SampleError};
 use bornite::file::limits::MAX_RANDOM_ENTRIES;
 use bornite::linalg::Complex64;
 use bornite::ops::{self, OperationError};
 use bornite::query::{Dependence, QueryError};
 use bornite::{Orthonormal, Query, file};
+use numpy::{IntoPyArray, PyArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyType};
@@ -20,8 +21,11 @@ use rand_chacha::rand_core::SeedableRng;
 use crate::argument::{BasisLike, DomainLike, Name, OneOrEach};
 use crate::array::{Rows, numbers_to_python, vectors_to_python, weight, weight_to_array};
 use crate::domain::Variable;
+use crate::environment::Environments;
 use crate::exception::{QueryError as PyQueryError, Raise};
 use crate::layer::Layer;
+use crate::model::Limit;
+use crate::overlap::Overlap;
 use crate::query::{Marginal, query};
 use crate::random::{self, Leaves};
 use crate::squared::Squared;
@@ -80,6 +84,12 @@ impl From<bornite::Circuit> for Circuit {
     }
 }
 
+impl From<Orthonormal> for Circuit {
+    fn from(circuit: Orthonormal) -> Self {
+        Self::hold(Held::Orthonormal(circuit))
+    }
+}
+
 impl Circuit {
     fn hold(circuit: Held) -> Self {
         Self(Arc::new(Shared { circuit, normalized: OnceLock::new(), engine: OnceLock::new() }))
@@ -99,6 +109,11 @@ impl Circuit {
             ops::orthonormalize(circuit).map(|o| o.circuit)
         };
         self.0.normalized.get_or_init(normalize).as_ref().map_err(Clone::clone)
+    }
+
+    fn engine(&self, py: Python<'_>) -> PyResult<&Engine> {
+        let circuit = py.detach(|| self.normalized()).map_err(Raise::raise)?;
+        Ok(py.detach(|| self.0.engine.get_or_init(|| Engine::new(circuit))))
     }
 
     fn rows<'py>(&self, x: &Bound<'py, PyAny>) -> PyResult<Rows<'py>> {
@@ -436,7 +451,7 @@ impl Circuit {
             return Ok((self.clone(), 0.0));
         }
         let made = py.detach(|| ops::orthonormalize(&self.0)).map_err(Raise::raise)?;
-        Ok((Self::hold(Held::Orthonormal(made.circuit)), made.log_partition))
+        Ok((Self::from(made.circuit), made.log_partition))
     }
 
     /// Squares the circuit literally: layers of width K² that compute ‖c(x)‖². A baseline to compare with.
@@ -502,7 +517,7 @@ impl Circuit {
                 |row: &[f64]| ops::log_marginal(circuit, &Query::row(circuit.variables(), row)?);
             rows.map(py, log, row_error)?
         } else {
-            let engine = py.detach(|| self.0.engine.get_or_init(|| Engine::new(circuit)));
+            let engine = self.engine(py)?;
             let log = |block: &[f64]| {
                 let block = engine::Rows::new(circuit.variables(), block)?;
                 engine.log_marginals(&block).map_err(|source| RowError::Cell { row: 0, source })
@@ -513,6 +528,114 @@ impl Circuit {
             })?
         };
         numbers_to_python(py, &rows, numbers)
+    }
+
+    /// Draws exact samples, one row each, given what a query says; the same seed gives the same rows.
+    ///
+    /// >>> from bornite import Circuit
+    /// >>> c = Circuit.random([2, 3, 4], seed=1)
+    /// >>> c.sample(5, seed=7).shape
+    /// (5, 3)
+    /// >>> rows = c.sample(100, given={"x0": 1, "x2": {1, 3}}, seed=7)
+    /// >>> sorted(set(rows[:, 0])), sorted(set(rows[:, 2]))
+    /// ([np.float64(1.0)], [np.float64(1.0), np.float64(3.0)])
+    #[pyo3(signature = (count, *, given = None, seed = 0))]
+    fn sample<'py>(
+        &self,
+        py: Python<'py>,
+        count: usize,
+        given: Option<&Bound<'py, PyAny>>,
+        seed: u64,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let variables = self.0.variables();
+        let query = given.map(|given| self::query(variables, given)).transpose()?;
+        let engine = self.engine(py)?;
+        let values = match query {
+            None => py.detach(|| engine.sample(count, seed)),
+            Some(query) => {
+                let queries = vec![query; count];
+                let rows = engine::Rows::from_queries(variables, &queries);
+                let rows = rows.map_err(|e| PyQueryError::new_err(e.to_string()))?;
+                let sampled = py.detach(|| engine.sample_given(&rows, seed));
+                sampled.map_err(|error| match error {
+                    SampleError::Query(error) => error.raise(),
+                    _ => OperationError::ImpossibleEvidence.raise(),
+                })?
+            }
+        };
+        Ok(values.into_pyarray(py).reshape([count, variables.len()])?.into_any())
+    }
+
+    /// log p(xᵢ | the variables before i in the order of traversal), of every variable of one row or of each row of a
+    /// table; each row's sum is its log density.
+    fn log_conditionals<'py>(
+        &self,
+        py: Python<'py>,
+        x: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let rows = self.rows(x)?;
+        let engine = self.engine(py)?;
+        let log = |block: &[f64]| {
+            let block = engine::Rows::new(self.0.variables(), block)?;
+            engine.log_conditionals(&block).map_err(|source| RowError::Cell { row: 0, source })
+        };
+        let numbers = rows.map_blocks(py, log, |start, error| match error {
+            RowError::Cell { row, source } => row_error(Some(start + row), source),
+            error @ RowError::Shape { .. } => PyQueryError::new_err(error.to_string()),
+        })?;
+        vectors_to_python(py, &rows, self.0.num_variables(), numbers)
+    }
+
+    /// The environments of all layers, given what a query says: posterior marginals, means, covariances, spectra.
+    ///
+    /// >>> from bornite import Circuit
+    /// >>> c = Circuit.random([2, 3, 2], seed=1)
+    /// >>> e = c.environments({"x2": 1})
+    /// >>> p = [c.marginalize({"x1": v, "x2": 1}) - c.marginalize({"x2": 1}) for v in range(3)]
+    /// >>> import numpy as np
+    /// >>> np.allclose(e.marginal("x1").probabilities, np.exp(p))
+    /// True
+    #[pyo3(signature = (given = None))]
+    fn environments(
+        &self,
+        py: Python<'_>,
+        given: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Environments> {
+        let variables = self.0.variables();
+        let query = given.map_or_else(
+            || Ok(Query::unknown(variables.len())),
+            |given| self::query(variables, given),
+        )?;
+        let circuit = py.detach(|| self.normalized()).map_err(Raise::raise)?;
+        py.detach(|| Environments::new(circuit.clone(), &query)).map_err(Raise::raise)
+    }
+
+    /// The overlap with a circuit over the same tree of the same variables: inner product, fidelity, distance.
+    fn overlap(&self, py: Python<'_>, other: &Self) -> PyResult<Overlap> {
+        let overlap = py.detach(|| ops::overlap(self.normalized()?, other.normalized()?));
+        overlap.map(Overlap).map_err(Raise::raise)
+    }
+
+    /// A smaller circuit of nearly the same distribution, and a bound of the Hellinger distance of the two.
+    ///
+    /// Either the error that may be made is given, from 0 to 1, or the largest width of a layer.
+    ///
+    /// >>> from bornite import Circuit
+    /// >>> c = Circuit.random([2] * 6, tree="linear", width=8, seed=1)
+    /// >>> smaller, bound = c.truncate(error=0.2)
+    /// >>> smaller.num_parameters < c.num_parameters, 0 < bound <= 0.2
+    /// (True, True)
+    #[pyo3(signature = (*, error = None, width = None))]
+    fn truncate(
+        &self,
+        py: Python<'_>,
+        error: Option<f64>,
+        width: Option<usize>,
+    ) -> PyResult<(Self, f64)> {
+        let limit = Limit::new(error, width)?;
+        let made = py.detach(|| ops::truncate(self.normalized()?, limit.budget()));
+        let made = made.map_err(Raise::raise)?;
+        Ok((Self::from(made.circuit), made.bound))
     }
 
     /// How each layer depends on a query: ``kept`` on variables with a value alone, ``marginalized`` on unknown ones

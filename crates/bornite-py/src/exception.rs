@@ -2,7 +2,9 @@
 
 use bornite::basis::BasisError as RustBasisError;
 use bornite::circuit::CircuitError as RustCircuitError;
+use bornite::data::DataError as RustDataError;
 use bornite::file::FileError as RustFileError;
+use bornite::model::ModelError as RustModelError;
 use bornite::ops::OperationError as RustOperationError;
 use bornite::query::QueryError as RustQueryError;
 use bornite::structure::TreeError as RustTreeError;
@@ -18,6 +20,8 @@ create_exception!(
 );
 create_exception!(bornite, BasisError, BorniteError, "Input functions that cannot be made.");
 create_exception!(bornite, CircuitError, BorniteError, "Layers that do not make a circuit.");
+create_exception!(bornite, DataError, BorniteError, "A table, or cells, that do not fit.");
+create_exception!(bornite, ModelError, BorniteError, "A model that cannot be made or asked.");
 create_exception!(
     bornite,
     FileError,
@@ -33,6 +37,8 @@ pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("BorniteError", py.get_type::<BorniteError>())?;
     module.add("BasisError", py.get_type::<BasisError>())?;
     module.add("CircuitError", py.get_type::<CircuitError>())?;
+    module.add("DataError", py.get_type::<DataError>())?;
+    module.add("ModelError", py.get_type::<ModelError>())?;
     module.add("FileError", py.get_type::<FileError>())?;
     module.add("OperationError", py.get_type::<OperationError>())?;
     module.add("QueryError", py.get_type::<QueryError>())?;
@@ -56,6 +62,7 @@ macro_rules! impl_raise {
 impl_raise! {
     RustBasisError => BasisError,
     RustCircuitError => CircuitError,
+    RustDataError => DataError,
     RustOperationError => OperationError,
     RustQueryError => QueryError,
     RustTreeError => TreeError,
@@ -73,6 +80,35 @@ impl Raise for RustFileError {
                 std::io::Error::new(source.kind(), self.to_string()).into()
             }
             _ => FileError::new_err(self.to_string()),
+        }
+    }
+}
+
+impl Raise for RustModelError {
+    fn raise(self) -> PyErr {
+        match self {
+            RustModelError::Data(e) => e.raise(),
+            RustModelError::Query(e) => e.raise(),
+            RustModelError::Basis(e) => e.raise(),
+            RustModelError::Circuit(e) => e.raise(),
+            RustModelError::Operation(e) => e.raise(),
+            RustModelError::File(e) => e.raise(),
+            other => ModelError::new_err(other.to_string()),
+        }
+    }
+}
+
+impl Raise for bornite::Error {
+    fn raise(self) -> PyErr {
+        match self {
+            bornite::Error::Basis(e) => e.raise(),
+            bornite::Error::Circuit(e) => e.raise(),
+            bornite::Error::File(e) => e.raise(),
+            bornite::Error::Query(e) => e.raise(),
+            bornite::Error::Operation(e) => e.raise(),
+            bornite::Error::Model(e) => e.raise(),
+            bornite::Error::Data(e) => e.raise(),
+            other => BorniteError::new_err(other.to_string()),
         }
     }
 }

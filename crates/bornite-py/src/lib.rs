@@ -9,11 +9,15 @@ mod basis;
 mod builder;
 mod circuit;
 mod domain;
+mod environment;
 mod exception;
 mod layer;
+mod model;
+mod overlap;
 mod query;
 mod random;
 mod squared;
+mod table;
 
 use pyo3::prelude::*;
 
@@ -31,7 +35,13 @@ mod _bornite {
     #[pymodule_export]
     use super::domain::{Domain, Variable};
     #[pymodule_export]
+    use super::environment::{Environments, Univariate};
+    #[pymodule_export]
     use super::layer::Layer;
+    #[pymodule_export]
+    use super::model::TableModel;
+    #[pymodule_export]
+    use super::overlap::Overlap;
     #[pymodule_export]
     use super::query::Marginal;
     #[pymodule_export]

@@ -35,7 +35,7 @@ pub(crate) fn query(variables: &[Variable], object: &Bound<'_, PyAny>) -> PyResu
     Ok(query)
 }
 
-fn find(variables: &[Variable], name: &str) -> Result<usize, QueryError> {
+pub(crate) fn find(variables: &[Variable], name: &str) -> Result<usize, QueryError> {
     let Some(index) = variables.iter().position(|v| v.name == name) else {
         // Only to have the library's own message, with the nearest name.
         let known = Query::unknown(variables.len()).with_value(variables, name, 0.0);

@@ -4,6 +4,7 @@ use super::support::Folder;
 
 const README: &str = include_str!("../../../../README.md");
 const TOUR: &str = include_str!("../../../../docs/guide/tour.md");
+const TABLES: &str = include_str!("../../../../docs/guide/tables.md");
 const QUERIES: &str = include_str!("../../../../docs/guide/queries.md");
 
 /// The fenced blocks of a language, each with the rest of its opening line.
@@ -89,11 +90,14 @@ fn the_commands_of_the_page_on_queries() {
     check_page(QUERIES);
 }
 
-#[test]
-fn the_commands_of_the_readme_work() {
+/// Runs the commands of a page in turn, next to the tables that stand on it.
+fn check_commands_work(page: &str) {
     let folder = Folder::new();
+    for (name, text) in blocks(page, "csv") {
+        folder.write(name, text);
+    }
     let mut count = 0;
-    for (_, block) in blocks(README, "sh") {
+    for (_, block) in blocks(page, "sh") {
         for line in block.lines().filter(|line| line.starts_with("bornite ")) {
             let words = words(line);
             let run = folder.run(&words[1..].iter().map(String::as_str).collect::<Vec<_>>());
@@ -102,4 +106,14 @@ fn the_commands_of_the_readme_work() {
         }
     }
     assert!(count >= 4, "{count}");
+}
+
+#[test]
+fn the_commands_of_the_readme_work() {
+    check_commands_work(README);
+}
+
+#[test]
+fn the_commands_of_the_page_on_tables_work() {
+    check_commands_work(TABLES);
 }

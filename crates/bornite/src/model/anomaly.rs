@@ -2,7 +2,7 @@
 
 use super::known::log_sum;
 use super::{Model, ModelError};
-use crate::data::{ColumnKind, Encoded, Table};
+use crate::data::{Cell, ColumnKind, Encoded, Table};
 
 /// A row and why it is unlikely.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,21 +69,22 @@ impl Model {
             if others[range.start].is_nan() {
                 continue;
             }
-            let values = others[range.clone()].to_vec();
             others[range].fill(f64::NAN);
             let rest = log_sum(&self.log_boxes(&self.boxes_of_row(&others)?)?);
-            let (slope, scale) = match &c.kind {
-                ColumnKind::Continuous { warp } => {
-                    let spread = warp.inverse(0.75) - warp.inverse(0.25);
-                    (warp.log_slope(warp.inverse(values[0])), spread.ln())
-                }
-                ColumnKind::Periodic { period, .. } => (-period.ln(), period.ln()),
-                _ => (0.0, self.schema.variables_of(column).map(|v| self.log_values(v)).sum()),
+            let scale = match &c.kind {
+                ColumnKind::Continuous { warp } => (warp.inverse(0.75) - warp.inverse(0.25)).ln(),
+                ColumnKind::Periodic { period, .. } => period.ln(),
+                _ => self.schema.variables_of(column).map(|v| self.log_values(v)).sum(),
             };
+            let cells = table.column(&c.name)?;
+            let text = cells.text(row);
+            // Of the cell itself: far out its value on [0, 1] is rounded.
+            let cell = cells.number(row).map_or(Cell::Text(&text), Cell::Number);
+            let slope = self.schema.encode_value(column, cell)?.1;
             let log_conditional = whole - rest + slope;
             out.push(Contribution {
                 column: c.name.clone(),
-                cell: table.column(&c.name)?.text(row).into_owned(),
+                cell: text.into_owned(),
                 log_conditional,
                 log_standardized: log_conditional + scale,
             });

@@ -1,7 +1,6 @@
 //! Conditional models.
 
 use super::{Known, Model, ModelError};
-use crate::engine::Engine;
 
 impl Model {
     /// The exact model of the rows of which this is known, in the words of a [question](super::Question)'s evidence:
@@ -15,15 +14,7 @@ impl Model {
     pub fn condition(&self, evidence: &str) -> Result<Self, ModelError> {
         let mut texts = self.given_texts.clone();
         texts.push(evidence.trim().to_owned());
-        let copy = Self {
-            schema: self.schema.clone(),
-            circuit: self.circuit.clone(),
-            info: self.info.clone(),
-            given_texts: Vec::new(),
-            given: Known::nothing(self.schema.num_variables()),
-            log_given: 0.0,
-            engine: Engine::new(&self.circuit),
-        };
+        let copy = Self::new(self.schema.clone(), self.circuit.clone(), self.info.clone());
         copy.with_given(texts)
     }
 

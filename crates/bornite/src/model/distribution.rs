@@ -288,7 +288,7 @@ impl ColumnDistribution<'_> {
 }
 
 /// The numbers of a finite column's values; `None` for words. The place for other labels has none.
-fn numbers(kind: &ColumnKind, storage: Storage) -> Option<Vec<f64>> {
+pub(super) fn numbers(kind: &ColumnKind, storage: Storage) -> Option<Vec<f64>> {
     match kind {
         ColumnKind::Integer { min, max } => {
             Some((0..=max.abs_diff(*min)).map(|n| *min as f64 + n as f64).collect())
@@ -326,7 +326,7 @@ fn finite_quantile(p: &[f64], level: f64) -> (usize, f64) {
 }
 
 /// Nodes and weights on [0, 1], dense towards both ends.
-fn panels() -> &'static [(f64, f64)] {
+pub(super) fn panels() -> &'static [(f64, f64)] {
     static PANEL_RULE: OnceLock<Vec<(f64, f64)>> = OnceLock::new();
     PANEL_RULE.get_or_init(|| {
         let rule = gauss_legendre(PANEL_NODES);

@@ -4,6 +4,7 @@ use crate::data::DataError;
 use crate::engine::{RowError, SampleError};
 use crate::file::FileError;
 use crate::learn::LearnError;
+use crate::ops::OperationError;
 use crate::query::QueryError;
 use crate::structure::InformationError;
 
@@ -32,6 +33,9 @@ pub enum ModelError {
     /// A circuit that cannot be learned.
     #[error(transparent)]
     Learn(#[from] LearnError),
+    /// An operation that has no answer.
+    #[error(transparent)]
+    Operation(#[from] OperationError),
     /// A file that cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
@@ -56,6 +60,11 @@ pub enum ModelError {
         "the structure 'image' needs a table of images, such as an IDX or NPY file of them; choose another structure"
     )]
     NotImages,
+    /// A bound that would not hold for what is conditioned.
+    #[error(
+        "the model is conditioned, and a bound would not hold for that; truncate the model that it was made from"
+    )]
+    Conditioned,
     /// Evidence that cannot be, so that nothing can be said given it.
     #[error("{what} has probability 0, so nothing can be said given it; relax it")]
     Impossible {

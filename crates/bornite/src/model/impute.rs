@@ -2,8 +2,11 @@
 
 use rayon::prelude::*;
 
+use super::known::{intersect, log_sum};
 use super::{Model, ModelError};
+use crate::basis::Part;
 use crate::data::{ColumnKind, Encoded, Storage, Table};
+use crate::query::{Evidence, Query};
 
 /// What a missing cell is filled with, given the row's known cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -21,6 +24,8 @@ pub enum Imputation {
 
 impl Model {
     /// Fills the missing cells of a table. Known cells keep their text, and columns that the model does not have stay as they are.
+    ///
+    /// The place for other labels is no value to fill a cell with: it is left out, where there is a label at all.
     ///
     /// # Errors
     /// A column of the model is not there, a cell does not fit it, or what is known in a row has probability 0.
@@ -62,7 +67,7 @@ impl Model {
     }
 
     fn fill_row(&self, row: &[f64], how: Imputation) -> Result<Vec<f64>, ModelError> {
-        let boxes = self.boxes_of_row(row)?;
+        let boxes = self.labelled_boxes_of_row(row)?;
         let mut filled = row.to_vec();
         for (column, c) in self.schema.columns().iter().enumerate() {
             let range = self.schema.variables_of(column);
@@ -83,6 +88,45 @@ impl Model {
             filled[range].copy_from_slice(&values);
         }
         Ok(filled)
+    }
+}
+
+impl Model {
+    /// Whether a column has labels and a place for others.
+    pub(super) fn has_other(&self) -> bool {
+        self.schema.columns().iter().any(|c| others(&c.kind).is_some())
+    }
+
+    /// The boxes of what a row and the model's evidence say together, where unknown cells have labels of their own.
+    pub(super) fn labelled_boxes_of_row(&self, row: &[f64]) -> Result<Vec<Query>, ModelError> {
+        let boxes = self.boxes_of_row(row)?;
+        if !self.has_other() {
+            return Ok(boxes);
+        }
+        let variables = self.engine.variables();
+        let mut labelled = Query::unknown(variables.len());
+        for (column, c) in self.schema.columns().iter().enumerate() {
+            let variable = self.schema.variables_of(column).start;
+            if let Some(labels) = others(&c.kind).filter(|_| row[variable].is_nan()) {
+                let labels = Evidence::In(Part::Values((0..labels).collect()));
+                labelled.set(variables, variable, labels)?;
+            }
+        }
+        let found: Vec<Query> =
+            boxes.iter().filter_map(|b| intersect(variables, b, &labelled)).collect();
+        // The evidence may leave nothing but others.
+        let possible = log_sum(&self.log_boxes(&found)?) > f64::NEG_INFINITY;
+        Ok(if possible { found } else { boxes })
+    }
+}
+
+/// The number of labels of a column that has a place for others too.
+fn others(kind: &ColumnKind) -> Option<usize> {
+    match kind {
+        ColumnKind::Categorical { labels, has_other: true } if !labels.is_empty() => {
+            Some(labels.len())
+        }
+        _ => None,
     }
 }
 

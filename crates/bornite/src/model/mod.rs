@@ -25,6 +25,7 @@ mod anomaly;
 mod answer;
 mod baseline;
 mod condition;
+mod covariance;
 mod distribution;
 mod error;
 mod file;
@@ -38,6 +39,7 @@ mod sample;
 mod score;
 #[cfg(test)]
 mod tests;
+mod truncate;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -49,6 +51,7 @@ pub use impute::Imputation;
 pub use known::Known;
 pub use options::{Defaults, ModelOptions, StructureKind};
 pub use question::Question;
+pub use truncate::Truncation;
 
 use crate::circuit::Orthonormal;
 use crate::data::Schema;

@@ -19,7 +19,8 @@ use crate::query::{Evidence, QueryError};
 ///
 /// Events and evidence are joined by commas and all hold: `column = value`, `column != value`, `column < number` (or `<=`, `>`,
 /// `>=`), `column in [a, b)` with square brackets for ends that belong to it, `column in {a, b}`, `column = ?` for nothing.
-/// Names and values with spaces or signs in them stand in quotes of either kind.
+/// Names and values with spaces or signs in them stand in quotes of either kind; two such quotes within
+/// them stand for one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Question {
     /// P(event | given).

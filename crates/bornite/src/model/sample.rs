@@ -73,17 +73,18 @@ impl Model {
         Ok(sums)
     }
 
-    /// One sample for every row of encoded values, given its known cells and the model's evidence.
+    /// One sample for every row of encoded values, given its known cells and the model's evidence, without the place for
+    /// other labels.
     pub(super) fn complete(&self, values: &[f64], seed: u64) -> Result<Vec<f64>, ModelError> {
         let variables = self.engine.variables();
-        if self.given.is_nothing() {
+        if self.given.is_nothing() && !self.has_other() {
             return Ok(self.engine.sample_given(&Rows::new(variables, values)?, seed)?);
         }
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(u64::MAX);
         let mut queries = Vec::new();
         for (row, cells) in values.chunks_exact(variables.len()).enumerate() {
-            let boxes = self.boxes_of_row(cells)?;
+            let boxes = self.labelled_boxes_of_row(cells)?;
             let cumulative = self.cumulative(&boxes).map_err(|_| ModelError::Impossible {
                 what: format!("what is known in row {}", row + 1),
             })?;

@@ -58,7 +58,11 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
     /// Cost: at most 6 K⁴ multiply-adds for each variable and each sum over a Kronecker product above it, and K² for
     /// each pair.
     pub fn covariance_matrix(&self) -> Matrix<f64> {
-        with_pass!(self.passes(), pass => self.all_covariances(pass))
+        with_pass!(self.passes(), pass => self.all_covariances(
+            pass,
+            |v| self.deviation(pass, v),
+            |v| self.spread(pass, v),
+        ))
     }
 
     /// The joint distribution of two variables of finite domains given all that is known of the *others*: entry
@@ -86,7 +90,7 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
         Ok(with_pass!(self.passes(), pass => self.table(pass, a, b, rows)))
     }
 
-    fn evidence_of(&self, variable: VariableId) -> &Evidence {
+    pub(super) fn evidence_of(&self, variable: VariableId) -> &Evidence {
         &self.query().evidence()[variable.index()]
     }
 
@@ -181,7 +185,14 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
         table.scaled(total.recip())
     }
 
-    fn all_covariances<T: Scalar>(&self, pass: &Pass<T>) -> Matrix<f64> {
+    /// The covariances of functions of single variables, by their deviations ∫ (g − mean) f fᴴ, `None` for constants, and
+    /// their variances.
+    pub(super) fn all_covariances<T: Scalar>(
+        &self,
+        pass: &Pass<T>,
+        deviation: impl Fn(VariableId) -> Option<Message<T>>,
+        spread: impl Fn(VariableId) -> f64,
+    ) -> Matrix<f64> {
         let circuit = self.circuit();
         let d = circuit.num_variables();
         let mut covariances = Matrix::zeros(d, d);
@@ -190,8 +201,8 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
             vec![Vec::new(); circuit.num_layers()];
         for id in circuit.layer_ids().filter(|&id| !circuit.is_fused(id)) {
             if let Layer::Input { variable, .. } = circuit.layer(id) {
-                covariances[(variable.index(), variable.index())] = self.spread(pass, *variable);
-                let deviation = self.deviation(pass, *variable);
+                covariances[(variable.index(), variable.index())] = spread(*variable);
+                let deviation = deviation(*variable);
                 carried[id.index()] = deviation.map(|m| (*variable, m)).into_iter().collect();
                 continue;
             }

@@ -10,6 +10,7 @@ mod covariance;
 mod environment;
 mod evaluate;
 mod expectation;
+mod function;
 mod marginalize;
 mod message;
 mod orthonormalize;
@@ -24,6 +25,7 @@ mod univariate;
 pub use environment::{Environments, RegionMarginal};
 pub use evaluate::{Amplitude, evaluate};
 pub use expectation::{Factor, expectation};
+pub use function::FunctionNode;
 pub use marginalize::{
     LayerCounts, Marginal, MultiplyAdds, dependences, log_marginal, marginalize,
 };

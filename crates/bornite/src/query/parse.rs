@@ -93,21 +93,26 @@ impl<'a> Parser<'a> {
         self.word("=,[](){}'\"", "expected the name of a variable")
     }
 
-    /// A word of characters that are no space and not among `stops`, or anything in quotes.
+    /// A word of characters that are no space and not among `stops`, or anything in quotes. Two quotes within quotes of
+    /// their kind stand for one.
     pub(crate) fn word(&mut self, stops: &str, expected: &str) -> Result<String, QueryError> {
         self.skip_space();
         if let Some(quote @ ('\'' | '"')) = self.peek() {
             let start = self.at;
             self.at += 1;
-            let from = self.at;
-            while self.peek().is_some_and(|c| c != quote) {
+            let mut word = String::new();
+            while let Some(c) = self.peek() {
                 self.at += 1;
+                if c != quote {
+                    word.push(c);
+                } else if self.peek() == Some(quote) {
+                    self.at += 1;
+                    word.push(quote);
+                } else {
+                    return Ok(word);
+                }
             }
-            if self.is_done() {
-                return Err(self.error_at(start, "this quote is not closed"));
-            }
-            self.at += 1;
-            return Ok(self.chars[from..self.at - 1].iter().collect());
+            return Err(self.error_at(start, "this quote is not closed"));
         }
         let from = self.at;
         while self.peek().is_some_and(|c| !c.is_whitespace() && !stops.contains(c)) {
@@ -253,6 +258,15 @@ mod tests {
         );
         assert_eq!(read("").unwrap(), Query::unknown(3));
         assert_eq!(read(" age = ? ").unwrap(), Query::unknown(3));
+    }
+
+    #[test]
+    fn two_quotes_within_quotes_are_one() {
+        let word = |text: &str| Parser::new(text).word("", "a word");
+        assert_eq!(word("'it''s \"it\"' rest").unwrap(), "it's \"it\"");
+        assert_eq!(word("\"a\"\"\"").unwrap(), "a\"");
+        assert_eq!(word("''").unwrap(), "");
+        assert!(word("'a''").unwrap_err().to_string().contains("not closed"));
     }
 
     #[test]

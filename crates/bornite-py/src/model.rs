@@ -1,0 +1,434 @@
+//! Models of tables.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use bornite::Model;
+use bornite::data::{EncodeOptions, InferOptions, KindHint, Mismatch, Support};
+use bornite::learn::{Control, Progress};
+use bornite::model::{AnswerValue, Imputation, Known, ModelError, ModelOptions, StructureKind};
+use bornite::ops::Budget;
+use numpy::{IntoPyArray, PyArray1};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyDict, PyType};
+
+use crate::array::to_array;
+use crate::circuit::Circuit;
+use crate::exception::Raise;
+use crate::table::{TableLike, to_python};
+
+/// The compiled half of ``bornite.Model``: tables are lists of columns here, and evidence is text.
+#[pyclass(frozen, module = "bornite._bornite")]
+#[derive(Debug)]
+pub(crate) struct TableModel(Model);
+
+/// The least time between two looks at what the interpreter has to say.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// A running fit, as the interpreter sees it.
+struct Watch<'a> {
+    started: Instant,
+    /// When the interpreter was last asked.
+    asked: Instant,
+    time: Option<f64>,
+    callback: Option<&'a Py<PyAny>>,
+    /// What the callback raised.
+    failure: Option<PyErr>,
+    /// Whether Ctrl-C was pressed.
+    interrupted: bool,
+}
+
+impl Watch<'_> {
+    fn step(&mut self, progress: &Progress) -> Control {
+        let used = self.time.map(|time| self.started.elapsed().as_secs_f64() / time);
+        if used.is_some_and(|used| used >= 1.0) {
+            return Control::Stop;
+        }
+        let called = self.callback.filter(|_| progress.epoch_ended);
+        if called.is_some() || self.asked.elapsed() >= PATIENCE {
+            self.asked = Instant::now();
+            if !Python::attach(|py| self.ask(py, called, progress)) {
+                return Control::Stop;
+            }
+        }
+        used.map_or(Control::Continue, Control::Used)
+    }
+
+    /// Whether to go on.
+    fn ask(&mut self, py: Python<'_>, called: Option<&Py<PyAny>>, progress: &Progress) -> bool {
+        if py.check_signals().is_err() {
+            self.interrupted = true;
+            return false;
+        }
+        let Some(callback) = called else { return true };
+        let answer = report(py, progress).and_then(|r| callback.bind(py).call1((r,)));
+        match answer {
+            Ok(answer) => !answer.is(PyBool::new(py, false)),
+            // Ctrl-C may be heard within the callback.
+            Err(error) if error.is_instance_of::<PyKeyboardInterrupt>(py) => {
+                self.interrupted = true;
+                false
+            }
+            Err(error) => {
+                self.failure = Some(error);
+                false
+            }
+        }
+    }
+}
+
+/// Where a fit stands, for a callback.
+fn report<'py>(py: Python<'py>, progress: &Progress) -> PyResult<Bound<'py, PyDict>> {
+    let report = PyDict::new(py);
+    report.set_item("epoch", progress.epoch)?;
+    report.set_item("epochs", progress.epochs)?;
+    report.set_item("train", progress.train)?;
+    report.set_item("valid", progress.valid)?;
+    report.set_item("best", progress.best)?;
+    Ok(report)
+}
+
+/// The kinds of columns that are not to be guessed: a word, or a word with numbers.
+fn kinds(given: BTreeMap<String, (String, Vec<f64>)>) -> PyResult<BTreeMap<String, KindHint>> {
+    let kind = |(column, (word, numbers)): (String, (String, Vec<f64>))| {
+        let kind = match (word.as_str(), &numbers[..]) {
+            ("categorical", []) => KindHint::Categorical,
+            ("boolean", []) => KindHint::Boolean,
+            ("integer", []) => KindHint::Integer,
+            ("digits", []) => KindHint::Digits,
+            ("continuous", []) => KindHint::Continuous(Support::REAL),
+            ("continuous", &[low, high]) => {
+                let end = |x: f64| x.is_finite().then_some(x);
+                KindHint::Continuous(Support { low: end(low), high: end(high) })
+            }
+            ("periodic", &[period]) => KindHint::Periodic { period },
+            _ => {
+                return Err(PyValueError::new_err(format!(
+                    "column '{column}': '{word}' with {} numbers is no kind; give 'categorical', 'boolean', 'integer', \
+                     'digits', 'continuous', ('continuous', low, high) or ('periodic', period)",
+                    numbers.len()
+                )));
+            }
+        };
+        Ok((column, kind))
+    };
+    given.into_iter().map(kind).collect()
+}
+
+fn structure(name: &str) -> PyResult<StructureKind> {
+    let all = [
+        StructureKind::Auto,
+        StructureKind::Learned,
+        StructureKind::Image,
+        StructureKind::Linear,
+        StructureKind::Balanced,
+        StructureKind::Random,
+    ];
+    all.into_iter().find(|kind| kind.to_string() == name).ok_or_else(|| {
+        let names = all.map(|kind| format!("'{kind}'")).join(", ");
+        PyValueError::new_err(format!("there is no structure '{name}'; choose one of {names}"))
+    })
+}
+
+/// What is known, written as the evidence of a question.
+fn known(model: &Model, text: &str) -> Result<Known, ModelError> {
+    Known::parse(model.schema(), text)
+}
+
+type Cells<'py> = Vec<(String, Bound<'py, PyAny>, Bound<'py, PyAny>)>;
+/// Row, log density, and column, cell, log conditional and log standardized of its cells.
+type AnomalyTuple = (usize, f64, Vec<(String, String, f64, f64)>);
+
+#[pymethods]
+impl TableModel {
+    /// Fits a model, and says whether Ctrl-C ended it.
+    #[classmethod]
+    #[pyo3(signature = (
+        table, valid, *, kinds, image, structure, width, output_width, functions, epochs, batch, rate, patience,
+        valid_share, seed, time, progress
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "all but the tables are named")]
+    fn fit(
+        class: &Bound<'_, PyType>,
+        table: TableLike,
+        valid: Option<TableLike>,
+        kinds: BTreeMap<String, (String, Vec<f64>)>,
+        image: Option<[usize; 3]>,
+        structure: &str,
+        width: Option<usize>,
+        output_width: usize,
+        functions: Option<usize>,
+        epochs: Option<usize>,
+        batch: Option<usize>,
+        rate: Option<f64>,
+        patience: usize,
+        valid_share: f64,
+        seed: u64,
+        time: Option<f64>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<(Self, bool)> {
+        let table = match image {
+            Some(shape) => table.0.with_image(shape).map_err(Raise::raise)?,
+            None => table.0,
+        };
+        let options = ModelOptions {
+            infer: InferOptions { kinds: self::kinds(kinds)?, ..InferOptions::default() },
+            structure: self::structure(structure)?,
+            width,
+            output_width,
+            functions,
+            epochs,
+            batch,
+            rate,
+            patience,
+            valid_share,
+            seed,
+            ..ModelOptions::default()
+        };
+        if time.is_some_and(|t| t.is_nan() || t <= 0.0) {
+            return Err(PyValueError::new_err("time: give a number of seconds above 0"));
+        }
+        let now = Instant::now();
+        let callback = progress.as_ref();
+        let mut watch =
+            Watch { started: now, asked: now, time, callback, failure: None, interrupted: false };
+        let valid = valid.map(|v| v.0);
+        let fitted = class.py().detach(|| {
+            Model::fit(&table, valid.as_ref(), &options, &mut |progress| watch.step(progress))
+        });
+        if let Some(failure) = watch.failure {
+            return Err(failure);
+        }
+        Ok((Self(fitted.map_err(Raise::raise)?), watch.interrupted))
+    }
+
+    /// Reads a model from a file.
+    #[classmethod]
+    fn load(class: &Bound<'_, PyType>, path: PathBuf) -> PyResult<Self> {
+        class.py().detach(|| Model::load(path)).map(Self).map_err(Raise::raise)
+    }
+
+    /// Writes the model to a file, whole or not at all.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        py.detach(|| self.0.save(path)).map_err(Raise::raise)
+    }
+
+    /// Reads a model from the bytes of its file.
+    #[classmethod]
+    fn from_bytes(class: &Bound<'_, PyType>, data: &[u8]) -> PyResult<Self> {
+        class.py().detach(|| Model::from_bytes(data)).map(Self).map_err(Raise::raise)
+    }
+
+    /// The bytes of the model's file.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = py.detach(|| self.0.to_bytes()).map_err(Raise::raise)?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// The circuit.
+    fn circuit(&self) -> Circuit {
+        Circuit::from(self.0.circuit().clone())
+    }
+
+    /// What the columns mean, as JSON.
+    fn schema(&self) -> PyResult<String> {
+        serde_json::to_string(self.0.schema()).map_err(|e| PyValueError::new_err(e.to_string()))
+    }
+
+    /// How the model came about, as JSON.
+    fn info(&self) -> PyResult<String> {
+        serde_json::to_string(self.0.info()).map_err(|e| PyValueError::new_err(e.to_string()))
+    }
+
+    /// What the model is conditioned on.
+    fn given(&self) -> Vec<String> {
+        self.0.given().to_vec()
+    }
+
+    /// The log density of every row.
+    fn log_prob<'py>(
+        &self,
+        py: Python<'py>,
+        table: TableLike,
+        unseen_is_unknown: bool,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let unseen = if unseen_is_unknown { Mismatch::Unknown } else { Mismatch::Error };
+        let options = EncodeOptions { unseen, absent: Mismatch::Error };
+        let logs = py.detach(|| self.0.score_with(&table.0, options)).map_err(Raise::raise)?;
+        Ok(logs.into_pyarray(py))
+    }
+
+    /// New rows.
+    fn sample<'py>(
+        &self,
+        py: Python<'py>,
+        count: usize,
+        given: &str,
+        seed: u64,
+    ) -> PyResult<Cells<'py>> {
+        let sample = || {
+            if given.is_empty() {
+                return self.0.sample(count, seed);
+            }
+            self.0.sample_given(&known(&self.0, given)?, count, seed)
+        };
+        to_python(py, &py.detach(sample).map_err(Raise::raise)?)
+    }
+
+    /// The model of the rows of which this is known.
+    fn condition(&self, py: Python<'_>, given: &str) -> PyResult<Self> {
+        py.detach(|| self.0.condition(given)).map(Self).map_err(Raise::raise)
+    }
+
+    /// The table with its missing cells filled.
+    fn impute<'py>(
+        &self,
+        py: Python<'py>,
+        table: TableLike,
+        method: &str,
+        seed: u64,
+    ) -> PyResult<Cells<'py>> {
+        let how = match method {
+            "mean" => Imputation::Mean,
+            "mode" => Imputation::Mode,
+            "median" => Imputation::Median,
+            "sample" => Imputation::Sample,
+            _ => {
+                return Err(PyValueError::new_err(format!(
+                    "there is no method '{method}'; choose 'mean', 'mode', 'median' or 'sample'"
+                )));
+            }
+        };
+        let filled = py.detach(|| self.0.impute(&table.0, how, seed)).map_err(Raise::raise)?;
+        to_python(py, &filled)
+    }
+
+    /// log P(what is known), a density where a continuous column has a value.
+    fn log_probability(&self, py: Python<'_>, given: &str) -> PyResult<f64> {
+        py.detach(|| self.0.log_probability(&known(&self.0, given)?)).map_err(Raise::raise)
+    }
+
+    /// The mean of a column of numbers.
+    fn mean(&self, py: Python<'_>, column: &str, given: &str) -> PyResult<f64> {
+        py.detach(|| self.0.distribution(column, &known(&self.0, given)?)?.mean())
+            .map_err(Raise::raise)
+    }
+
+    /// Quantiles of a column of numbers.
+    fn quantiles<'py>(
+        &self,
+        py: Python<'py>,
+        column: &str,
+        levels: Vec<f64>,
+        given: &str,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let quantiles = || {
+            let distribution = self.0.distribution(column, &known(&self.0, given)?)?;
+            levels.iter().map(|&level| distribution.quantile(level)).collect()
+        };
+        let found: Result<Vec<f64>, ModelError> = py.detach(quantiles);
+        Ok(found.map_err(Raise::raise)?.into_pyarray(py))
+    }
+
+    /// The most likely value of a column as text, with its probability where the column is finite.
+    fn mode(&self, py: Python<'_>, column: &str, given: &str) -> PyResult<(String, Option<f64>)> {
+        py.detach(|| self.0.distribution(column, &known(&self.0, given)?)?.mode())
+            .map_err(Raise::raise)
+    }
+
+    /// The values of a finite column as texts, with their probabilities.
+    fn probabilities(
+        &self,
+        py: Python<'_>,
+        column: &str,
+        given: &str,
+    ) -> PyResult<Option<Vec<(String, f64)>>> {
+        py.detach(|| self.0.distribution(column, &known(&self.0, given)?)?.probabilities())
+            .map_err(Raise::raise)
+    }
+
+    /// Means and covariances of columns of numbers, by their positions.
+    fn covariance<'py>(
+        &self,
+        py: Python<'py>,
+        columns: Vec<usize>,
+    ) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyAny>)> {
+        let count = self.0.schema().columns().len();
+        if let Some(column) = columns.iter().find(|&&c| c >= count) {
+            return Err(PyValueError::new_err(format!("there is no column {column}")));
+        }
+        let (means, covariance) =
+            py.detach(|| self.0.covariance(&columns)).map_err(Raise::raise)?;
+        Ok((means.into_pyarray(py), to_array(py, &covariance)?))
+    }
+
+    /// The rows with the lowest density.
+    fn anomalies(
+        &self,
+        py: Python<'_>,
+        table: TableLike,
+        count: usize,
+    ) -> PyResult<Vec<AnomalyTuple>> {
+        let found = py.detach(|| self.0.anomalies(&table.0, count)).map_err(Raise::raise)?;
+        let cells = |anomaly: bornite::model::Anomaly| {
+            let cells = anomaly.contributions.into_iter();
+            let cells = cells.map(|c| (c.column, c.cell, c.log_conditional, c.log_standardized));
+            (anomaly.row, anomaly.log_density, cells.collect())
+        };
+        Ok(found.into_iter().map(cells).collect())
+    }
+
+    /// The answer to a question: a number or a label.
+    fn ask<'py>(&self, py: Python<'py>, question: &str) -> PyResult<Bound<'py, PyAny>> {
+        let answer = py.detach(|| self.0.ask(question)).map_err(Raise::raise)?;
+        Ok(match answer.value {
+            AnswerValue::Number(x) => x.into_pyobject(py)?.into_any(),
+            AnswerValue::Label(label) => label.into_pyobject(py)?.into_any(),
+        })
+    }
+
+    /// A smaller model, and how far its distribution is at most from this one's.
+    fn truncate(
+        &self,
+        py: Python<'_>,
+        error: Option<f64>,
+        width: Option<usize>,
+    ) -> PyResult<(Self, f64)> {
+        let limit = Limit::new(error, width)?;
+        let made = py.detach(|| self.0.truncate(limit.budget())).map_err(Raise::raise)?;
+        Ok((Self(made.model), made.bound))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<TableModel of {} columns>", self.0.schema().columns().len())
+    }
+}
+
+/// How much of a circuit may be left out.
+#[derive(Clone, Copy)]
+pub(crate) enum Limit {
+    Error(f64),
+    Width(usize),
+}
+
+impl Limit {
+    /// Exactly one of an error and a width.
+    pub(crate) fn new(error: Option<f64>, width: Option<usize>) -> PyResult<Self> {
+        match (error, width) {
+            (Some(error), None) => Ok(Self::Error(error)),
+            (None, Some(width)) => Ok(Self::Width(width)),
+            _ => Err(PyValueError::new_err(
+                "give either the error that may be made, from 0 to 1, or the largest width",
+            )),
+        }
+    }
+
+    pub(crate) fn budget(self) -> Budget<'static> {
+        match self {
+            Self::Error(error) => Budget::Error(error),
+            Self::Width(width) => Budget::Width(width),
+        }
+    }
+}

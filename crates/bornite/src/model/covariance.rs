@@ -1,0 +1,217 @@
+//! Means and covariances of columns.
+
+use super::distribution::{numbers, panels};
+use super::known::{intersect, log_sum};
+use super::{Model, ModelError};
+use crate::basis::Part;
+use crate::data::{ColumnKind, ColumnSchema, Storage};
+use crate::linalg::Matrix;
+use crate::ops::{Environments, FunctionNode};
+use crate::query::{Evidence, Query};
+
+impl Model {
+    /// The means of columns of numbers and their covariance matrix, given what the model is conditioned on.
+    ///
+    /// Rows in which one of the columns has no number, but the place for other labels, are left out. Of two words the
+    /// first counts 0 and the second 1. Periodic columns are taken from their origin to a period later.
+    ///
+    /// Cost: one pass up and one down for every box of evidence, and one path up for every variable of the columns.
+    ///
+    /// # Errors
+    /// A column holds words, or no row has numbers in all of the columns.
+    ///
+    /// # Panics
+    /// If there is no such column.
+    pub fn covariance(&self, columns: &[usize]) -> Result<(Vec<f64>, Matrix<f64>), ModelError> {
+        let mut numeric = Query::unknown(self.schema.num_variables());
+        for &column in columns {
+            self.restrict_to_numbers(column, &mut numeric)?;
+        }
+        let variables = self.engine.variables();
+        let boxes = self.given.boxes().iter();
+        let boxes: Vec<Query> = boxes.filter_map(|b| intersect(variables, b, &numeric)).collect();
+        let logs = self.log_boxes(&boxes)?;
+        let total = log_sum(&logs);
+        if total == f64::NEG_INFINITY {
+            return Err(ModelError::Impossible { what: "that all columns are numbers".to_owned() });
+        }
+        let mut parts = Vec::new();
+        for (query, log) in boxes.iter().zip(&logs).filter(|(_, l)| **l > f64::NEG_INFINITY) {
+            parts.push(((log - total).exp(), self.moments_within(columns, query)?));
+        }
+        Ok(mixture(columns.len(), &parts))
+    }
+
+    /// Leaves out the place for other labels.
+    fn restrict_to_numbers(&self, column: usize, query: &mut Query) -> Result<(), ModelError> {
+        let c = &self.schema.columns()[column];
+        let words = || ModelError::NoNumbers { column: c.name.clone(), what: "covariance" };
+        match &c.kind {
+            ColumnKind::Categorical { .. } if c.storage == Storage::Labels => Err(words()),
+            ColumnKind::Categorical { labels, .. } if labels.is_empty() => Err(words()),
+            ColumnKind::Categorical { labels, has_other: true } => {
+                let variable = self.schema.variables_of(column).start;
+                let values = Evidence::In(Part::Values((0..labels.len()).collect()));
+                Ok(query.set(self.engine.variables(), variable, values)?)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Means and covariances of the columns within one box.
+    fn moments_within(
+        &self,
+        columns: &[usize],
+        query: &Query,
+    ) -> Result<(Vec<f64>, Matrix<f64>), ModelError> {
+        let mut functions = vec![Vec::new(); self.schema.num_variables()];
+        for &column in columns {
+            for (place, v) in self.schema.variables_of(column).enumerate() {
+                let c = &self.schema.columns()[column];
+                functions[v] = nodes(c, place, &query.evidence()[v]);
+            }
+        }
+        let environments = Environments::given(&self.circuit, query).map_err(|_| {
+            ModelError::Impossible { what: "what the model is conditioned on".to_owned() }
+        })?;
+        let (means, covariances) = environments.function_moments(&functions);
+        let range = |column: usize| self.schema.variables_of(column);
+        let mean = |&column: &usize| {
+            let shift = match &self.schema.columns()[column].kind {
+                ColumnKind::Digits { min, .. } => *min as f64,
+                _ => 0.0,
+            };
+            shift + range(column).map(|v| means[v]).sum::<f64>()
+        };
+        let of_columns = Matrix::from_fn(columns.len(), columns.len(), |i, j| {
+            let pairs = range(columns[i]).flat_map(|v| range(columns[j]).map(move |w| (v, w)));
+            pairs.map(|pair| covariances[pair]).sum()
+        });
+        Ok((columns.iter().map(mean).collect(), of_columns))
+    }
+}
+
+/// The number that one of a column's variables adds to it, at the nodes within what is known of the variable.
+fn nodes(column: &ColumnSchema, place: usize, evidence: &Evidence) -> Vec<FunctionNode> {
+    let on_interval = |number: &dyn Fn(f64) -> f64| match evidence {
+        Evidence::Value(x) => vec![FunctionNode { x: *x, weight: 1.0, value: number(*x) }],
+        _ => {
+            let (low, high) = match evidence {
+                Evidence::In(Part::Interval { low, high }) => (low.max(0.0), high.min(1.0)),
+                _ => (0.0, 1.0),
+            };
+            let node = |&(v, w): &(f64, f64)| {
+                let x = low + (high - low) * v;
+                FunctionNode { x, weight: (high - low) * w, value: number(x) }
+            };
+            panels().iter().map(node).collect()
+        }
+    };
+    let on_values = |numbers: Vec<f64>| -> Vec<FunctionNode> {
+        let known = |x: usize| match evidence {
+            Evidence::Value(v) => *v as usize == x,
+            Evidence::In(Part::Values(values)) => values.contains(&x),
+            _ => true,
+        };
+        let values = numbers.into_iter().enumerate().filter(|(x, _)| known(*x));
+        values.map(|(x, value)| FunctionNode { x: x as f64, weight: 1.0, value }).collect()
+    };
+    match &column.kind {
+        ColumnKind::Continuous { warp } => on_interval(&|u| warp.inverse(u)),
+        ColumnKind::Periodic { origin, period } => on_interval(&|u| origin + period * u),
+        ColumnKind::Digits { radices, .. } => {
+            let unit: f64 = radices[place + 1..].iter().map(|&r| r as f64).product();
+            on_values((0..radices[place]).map(|digit| unit * digit as f64).collect())
+        }
+        kind => on_values(numbers(kind, column.storage).unwrap_or_default()),
+    }
+}
+
+/// The moments of a mixture from those of its parts.
+fn mixture(size: usize, parts: &[(f64, (Vec<f64>, Matrix<f64>))]) -> (Vec<f64>, Matrix<f64>) {
+    let mean: Vec<f64> =
+        (0..size).map(|i| parts.iter().map(|(p, (m, _))| p * m[i]).sum()).collect();
+    let covariance = Matrix::from_fn(size, size, |i, j| {
+        let of = |(p, (m, c)): &(f64, (Vec<f64>, Matrix<f64>))| {
+            p * (c[(i, j)] + (m[i] - mean[i]) * (m[j] - mean[j]))
+        };
+        parts.iter().map(of).sum()
+    });
+    (mean, covariance)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::data::{Cell, Column, InferOptions, KindHint, Table};
+    use crate::learn::Control;
+    use crate::model::{Known, Model, ModelOptions};
+
+    /// A column in digits, one of two words, and one of real numbers, all of which depend on each other.
+    fn model() -> Model {
+        let n = 300_i64;
+        let age = |i: i64| (i * 37) % 70;
+        let table = Table::new(vec![
+            Column::integers("age", (0..n).map(|i| Some(age(i)))),
+            Column::labels("owner", (0..n).map(|i| Some(if age(i) > 40 { "yes" } else { "no" }))),
+            Column::numbers("pay", (0..n).map(|i| age(i) as f64 + (i as f64).sin()).collect()),
+        ])
+        .unwrap();
+        let kinds = [("age".to_owned(), KindHint::Digits)].into_iter().collect();
+        let infer = InferOptions { kinds, ..InferOptions::default() };
+        let options = ModelOptions { infer, epochs: Some(10), ..ModelOptions::default() };
+        Model::fit(&table, None, &options, &mut |_| Control::Continue).unwrap()
+    }
+
+    /// Moments of age and owner by enumeration.
+    fn enumerated(model: &Model) -> [f64; 5] {
+        let schema = model.schema();
+        let mut sums = [0.0; 6];
+        for age in 0..72 {
+            for (owner, word) in ["no", "yes"].into_iter().enumerate() {
+                let Ok(a) = Known::value(schema, "age", Cell::Integer(age)) else { continue };
+                let b = Known::value(schema, "owner", Cell::Text(word)).unwrap();
+                let p = model.log_probability(&a.and(schema, &b).unwrap()).unwrap().exp();
+                let (x, y) = (age as f64, owner as f64);
+                for (sum, g) in sums.iter_mut().zip([1.0, x, y, x * x, x * y, y * y]) {
+                    *sum += p * g;
+                }
+            }
+        }
+        let [one, x, y, xx, xy, yy] = sums;
+        assert!((one - 1.0).abs() < 1e-9, "{one}");
+        [x, y, xx - x * x, xy - x * y, yy - y * y]
+    }
+
+    fn check(model: &Model) {
+        let (mean, c) = model.covariance(&[0, 1]).unwrap();
+        let found = [mean[0], mean[1], c[(0, 0)], c[(0, 1)], c[(1, 1)]];
+        for (f, e) in found.iter().zip(enumerated(model)) {
+            assert!((f - e).abs() < 1e-8 * (1.0 + e.abs()), "{found:?}");
+        }
+        assert_eq!(c[(0, 1)], c[(1, 0)]);
+        // The mean of the real column by the other way to it.
+        let (mean, c) = model.covariance(&[2, 0]).unwrap();
+        let nothing = Known::parse(model.schema(), "").unwrap();
+        let pay = model.distribution("pay", &nothing).unwrap().mean().unwrap();
+        assert!((mean[0] - pay).abs() < 1e-9 * (1.0 + pay.abs()));
+        assert!(c[(0, 0)] > 0.0 && c[(0, 1)].powi(2) <= c[(0, 0)] * c[(1, 1)]);
+    }
+
+    #[test]
+    fn covariances_are_those_of_an_enumeration() {
+        let model = model();
+        check(&model);
+        // Digits make several boxes, whose moments mix.
+        check(&model.condition("age in [13, 57)").unwrap());
+        check(&model.condition("pay in [10, 30), owner != 'yes'").unwrap());
+    }
+
+    #[test]
+    fn words_have_none() {
+        let table = Table::new(vec![Column::labels("w", ["a", "b", "c"].map(Some))]).unwrap();
+        let options = ModelOptions { epochs: Some(1), ..ModelOptions::default() };
+        let model = Model::fit(&table, None, &options, &mut |_| Control::Continue).unwrap();
+        let error = model.covariance(&[0]).unwrap_err().to_string();
+        assert!(error.contains("'w' has no covariance"), "{error}");
+    }
+}

@@ -1,0 +1,114 @@
+"""Evidence as text in the language of questions."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from bornite._bornite import BorniteError
+from bornite._tables import is_unknown
+
+
+class ColumnError(BorniteError, KeyError):
+    """A column that the model, or a table, does not have."""
+
+    __str__ = BorniteError.__str__
+
+
+def column_error(name: Any, known: Iterable[Any], of: str = "the model") -> ColumnError:
+    texts = [str(k) for k in known]
+    near = difflib.get_close_matches(str(name), texts, 1)
+    hint = f"did you mean '{near[0]}'?" if near else f"it has {', '.join(texts[:10])}"
+    return ColumnError(f"{of} has no column '{name}'; {hint}")
+
+
+def evidence(given: str | Mapping[Any, Any] | None, names: Mapping[Any, str]) -> str:
+    """What is known, as text; names go from what a caller may write to the column's name."""
+    if given is None:
+        return ""
+    if isinstance(given, str):
+        return given
+    if not isinstance(given, Mapping):
+        raise TypeError(
+            "expected evidence such as {'age': (30, 40), 'city': {'Bonn', 'Essen'}} or \"age in [30, 40)\", "
+            f"found {type(given).__name__}"
+        )
+    pieces = []
+    for name, known in given.items():
+        if name not in names:
+            raise column_error(name, names)
+        pieces.append(_piece(names[name], known))
+    return ", ".join(piece for piece in pieces if piece)
+
+
+def quoted(text: str) -> str:
+    """A word in quotes; the quote itself is doubled."""
+    quote = '"' if "'" in text and '"' not in text else "'"
+    return quote + text.replace(quote, 2 * quote) + quote
+
+
+def _piece(column: str, known: Any) -> str:
+    name = quoted(column)
+    if is_unknown(known):
+        return ""
+    if isinstance(known, tuple):
+        if len(known) != 2:
+            raise _unreadable(column, known)
+        return _interval(name, column, *known)
+    if isinstance(known, slice):
+        if known.step is not None:
+            raise _unreadable(column, known)
+        return _interval(name, column, known.start, known.stop)
+    if all(hasattr(known, part) for part in ("left", "right", "closed")):
+        return _interval(name, column, known.left, known.right, str(known.closed))
+    if isinstance(known, (set, frozenset, list, range, np.ndarray)):
+        cells = [_cell(column, cell) for cell in known]
+        if not cells:
+            raise ValueError(f"column '{column}': an empty set has probability 0")
+        return f"{name} in {{{', '.join(sorted(set(cells)))}}}"
+    return f"{name}={_cell(column, known)}"
+
+
+def _cell(column: str, cell: Any) -> str:
+    if isinstance(cell, str):
+        return quoted(cell)
+    if isinstance(cell, (bool, np.bool_)):
+        return str(int(cell))
+    if isinstance(cell, (int, np.integer)):
+        return str(int(cell))
+    if isinstance(cell, (float, np.floating)):
+        return repr(float(cell))
+    raise _unreadable(column, cell)
+
+
+def _interval(name: str, column: str, low: Any, high: Any, closed: str = "left") -> str:
+    def end(x: Any) -> float | None:
+        if x is None:
+            return None
+        if isinstance(x, str) or not hasattr(x, "__float__"):
+            raise _unreadable(column, (low, high))
+        number = float(x)
+        if math.isnan(number):
+            raise _unreadable(column, (low, high))
+        return None if math.isinf(number) else number
+
+    a, b = end(low), end(high)
+    pieces = []
+    if a is not None:
+        pieces.append(f"{name} {'>=' if closed in ('left', 'both') else '>'} {a!r}")
+    if b is not None:
+        pieces.append(f"{name} {'<=' if closed in ('right', 'both') else '<'} {b!r}")
+    if a is not None and b is not None and a > b:
+        raise ValueError(f"column '{column}': the interval from {a} to {b} is not in order")
+    return ", ".join(pieces)
+
+
+def _unreadable(column: str, known: Any) -> TypeError:
+    return TypeError(
+        f"column '{column}': expected a value, a set or list of values, an interval (low, high), or None, "
+        f"found {known!r}"
+    )

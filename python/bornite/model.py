@@ -1,0 +1,716 @@
+"""Models of tables: fitted to rows, then asked in the words of the table."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from bornite import _tables
+from bornite._bornite import Circuit, TableModel
+from bornite._evidence import ColumnError, column_error, evidence, quoted
+from bornite._tables import Column, Field, Form, Frame
+
+Given: TypeAlias = str | Mapping[Any, Any] | None
+"""What is known of a row: text such as ``"age in [30, 40), city='Bonn'"``, or a mapping from columns to a
+value, a set or list of values, or an interval ``(low, high)`` that stands for low ≤ x < high."""
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Progress: TypeAlias = Callable[[dict[str, Any]], bool | None]
+ColumnKind: TypeAlias = str | tuple[str, float] | tuple[str, float, float]
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """How surprising one cell is, given all others of its row."""
+
+    column: Any
+    """The column."""
+    cell: str
+    """The cell, as text."""
+    log_conditional: float
+    """log p(the cell | the others), in the units of the data."""
+    log_standardized: float
+    """The same against an even spread, so that columns compare."""
+
+
+@dataclass(frozen=True)
+class Anomaly:
+    """A row and why it is unlikely."""
+
+    row: int
+    """Its position, counted from 0."""
+    log_prob: float
+    """Its log density."""
+    contributions: tuple[Contribution, ...]
+    """Its known cells, the most surprising first."""
+
+
+def fit(
+    table: Any,
+    *,
+    valid: Any = None,
+    time: float | None = None,
+    width: int | None = None,
+    output_width: int = 1,
+    functions: int | None = None,
+    epochs: int | None = None,
+    batch: int | None = None,
+    rate: float | None = None,
+    patience: int = 15,
+    valid_share: float = 0.1,
+    structure: Literal["auto", "learned", "image", "linear", "balanced", "random"] = "auto",
+    kinds: Mapping[Any, ColumnKind] | None = None,
+    image: tuple[int, int] | tuple[int, int, int] | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Model:
+    """Fits a model to the rows of a table.
+
+    The table is a 2-D numpy array, a structured array, a dict of columns, or a table of pandas, polars,
+    pyarrow or any other library with the Arrow stream interface (read through pyarrow). Columns hold real
+    or whole numbers, text, or True and False; NaN, None, NA and null are unknown, and what is learned from
+    is the exact likelihood of the rest.
+
+    Settings that are None follow from the size of the data. ``valid`` holds the rows that choose the best
+    epoch; without it that is a seeded share ``valid_share`` of the rows. ``time`` is in seconds. ``width``
+    is that of the circuit's inner layers and ``output_width`` the number of squares that are summed.
+    ``kinds`` declares what columns are instead of a guess: ``"categorical"``, ``"boolean"``,
+    ``"integer"``, ``"digits"``, ``"continuous"``, ``("continuous", low, high)`` or
+    ``("periodic", period)``. With ``image`` the columns are the pixels of images of this height and width.
+
+    ``progress`` is called after every epoch with a dict of ``epoch``, ``epochs``, ``train``, ``valid`` and
+    ``best``, and ends the fit where it returns False. Ctrl-C ends the fit too: the best model so far is
+    returned, with a warning. The same table, settings and seed give the same model bit for bit.
+
+    >>> import numpy as np
+    >>> import bornite
+    >>> rng = np.random.default_rng(0)
+    >>> sky = rng.choice(["sun", "rain"], 200)
+    >>> wet = (sky == "rain") & (rng.random(200) < 0.8)
+    >>> model = bornite.fit({"sky": sky, "wet": wet}, epochs=20)
+    >>> model
+    <Model: 2 columns, 200 rows>
+    >>> bool(0.6 < model.query("P(wet=1 | sky='rain')") < 0.95)
+    True
+    """
+    frame = Frame(table)
+    names = _tables.texts(frame.names)
+    columns, fields = [], []
+    for index, name in enumerate(names):
+        field, column = frame.read(index, name)
+        fields.append(field)
+        columns.append(column)
+    found = _kinds(kinds, frame.names, names)
+    for field, name in zip(fields, names, strict=True):
+        if field.cells == "truth":
+            found.setdefault(name, ("boolean", []))
+    shape = None if image is None else (*image, 1)[:3]
+    core, interrupted = TableModel.fit(
+        columns,
+        None if valid is None else _columns(Frame(valid), frame.names, names),
+        kinds=found,
+        image=shape,
+        structure=structure,
+        width=width,
+        output_width=output_width,
+        functions=functions,
+        epochs=epochs,
+        batch=batch,
+        rate=rate,
+        patience=patience,
+        valid_share=valid_share,
+        seed=seed,
+        time=time,
+        progress=progress,
+    )
+    if interrupted:
+        warnings.warn("the fit was interrupted: this is the best model so far", stacklevel=2)
+    return Model(core, frame.form(fields))
+
+
+def _kinds(
+    kinds: Mapping[Any, ColumnKind] | None, names: Sequence[Any], texts: Sequence[str]
+) -> dict[str, tuple[str, list[float]]]:
+    found = {}
+    text_of = _text_of(names, texts)
+    for name, kind in (kinds or {}).items():
+        if name not in text_of:
+            raise column_error(name, names, "the table")
+        word, *numbers = (kind,) if isinstance(kind, str) else kind
+        found[text_of[name]] = (str(word), [float(x) for x in numbers])
+    return found
+
+
+def _text_of(names: Sequence[Any], texts: Sequence[str]) -> dict[Any, str]:
+    """From what a caller may write to the name of a column: its text, or its own name."""
+    return {**dict(zip(texts, texts, strict=True)), **dict(zip(names, texts, strict=True))}
+
+
+def _columns(frame: Frame, names: Sequence[Any], texts: Sequence[str]) -> list[Column]:
+    """The columns of these names, by position in an array without names."""
+    return [frame.read(index, text)[1] for index, text in _places(frame, names, texts)]
+
+
+def _places(
+    frame: Frame, names: Sequence[Any], texts: Sequence[str]
+) -> list[tuple[int, str]]:
+    if frame.kind == "numpy":
+        if len(frame.names) != len(names):
+            raise ValueError(
+                f"the array has {len(frame.names)} columns and the model {len(names)} "
+                f"({', '.join(texts[:10])}): give one for each, NaN where nothing is known"
+            )
+        return list(enumerate(texts))
+    places: dict[str, int] = {}
+    for index, name in enumerate(frame.names):
+        places.setdefault(str(name), index)
+    for text in texts:
+        if text not in places:
+            raise ColumnError(
+                f"the table has no column '{text}'; add it, with None where nothing is known, or ask "
+                "model.marginal([...]) of the columns that are there"
+            )
+    return [(places[text], text) for text in texts]
+
+
+class Model:
+    """A distribution over the rows of a table. ``bornite.fit`` makes one, and ``Model.load`` reads one.
+
+    All answers are exact for the fitted distribution. Log densities are in nats and the units of the data;
+    unknown cells are integrated out. Tables come back as the kind that went in, with its types.
+
+    >>> import numpy as np
+    >>> import bornite
+    >>> rng = np.random.default_rng(1)
+    >>> x = rng.normal(size=(300, 1))
+    >>> table = np.hstack([x, x + 0.5 * rng.normal(size=(300, 1))])
+    >>> table[::7, 1] = np.nan
+    >>> model = bornite.fit(table, epochs=20)
+    >>> model.log_prob(table[:3]).shape
+    (3,)
+    >>> filled = model.impute(table)
+    >>> bool(np.isnan(filled).any()), bool((filled[1] == table[1]).all())
+    (False, True)
+    >>> bool(model.quantile("x1", 0.5, given={"x0": 1.0}) > model.quantile("x1", 0.5))
+    True
+    """
+
+    def __init__(
+        self, core: TableModel, form: Form | None = None, visible: Sequence[int] | None = None
+    ) -> None:
+        self._core = core
+        self._schema: list[dict[str, Any]] = json.loads(core.schema())["columns"]
+        self._all = [str(column["name"]) for column in self._schema]
+        self._form = form if form is not None else _default_form(self._schema)
+        self._visible = list(range(len(self._all))) if visible is None else list(visible)
+        self._names = [self._form.fields[index].name for index in self._visible]
+        self._texts = [self._all[index] for index in self._visible]
+        self._text_of = _text_of(self._names, self._texts)
+        if self._form.kind == "numpy":
+            self._text_of.update(dict(enumerate(self._texts)))
+
+    def _with(self, core: TableModel) -> Model:
+        return Model(core, self._form, self._visible)
+
+    def _column(self, column: Any) -> str:
+        if column not in self._text_of:
+            raise column_error(column, self._names)
+        return self._text_of[column]
+
+    def _given(self, given: Given) -> str:
+        return evidence(given, self._text_of)
+
+    def _is_view(self) -> bool:
+        return len(self._visible) < len(self._all)
+
+    def _encode(self, frame: Frame) -> list[Column]:
+        """All columns of the model: those that the model does not show are unknown."""
+        found = dict(zip(self._texts, _columns(frame, self._names, self._texts), strict=True))
+        unknown = np.full(frame.height, np.nan)
+        return [found.get(text, (text, unknown, None)) for text in self._all]
+
+    def _decode(self, columns: Sequence[Column], kind: str | None) -> Any:
+        form = Form(
+            self._form.kind, tuple(self._form.fields[i] for i in self._visible), self._form.dtype
+        )
+        return _tables.assemble(
+            _tables.in_kind(form, kind), [columns[index] for index in self._visible]
+        )
+
+    # What the model is.
+
+    @property
+    def columns(self) -> list[Any]:
+        """The names of the columns."""
+        return list(self._names)
+
+    @property
+    def schema(self) -> list[dict[str, Any]]:
+        """What each column means: its kind, with labels, bounds and transforms."""
+        return [json.loads(json.dumps(self._schema[index])) for index in self._visible]
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """How the model came about: seed, rows, widths, and the validation rows' mean log-likelihood next to
+        that of independent columns."""
+        info = self._all_info()
+        del info["history"]
+        return info
+
+    def _all_info(self) -> dict[str, Any]:
+        info: dict[str, Any] = json.loads(self._core.info())
+        return info
+
+    @property
+    def history(self) -> list[dict[str, float]]:
+        """One entry for each epoch: the mean log-likelihood of training and validation rows, and the residual
+        of orthonormality."""
+        history: list[dict[str, float]] = self._all_info()["history"]
+        return history
+
+    @property
+    def given(self) -> list[str]:
+        """What the model is conditioned on."""
+        return self._core.given()
+
+    @property
+    def circuit(self) -> Circuit:
+        """The circuit, without what the model is conditioned on. Its variables are the columns in the circuit's
+        own coordinates: see ``schema``."""
+        return self._core.circuit()
+
+    def __repr__(self) -> str:
+        count = len(self._visible)
+        given = f", given {', '.join(self.given)}" if self.given else ""
+        of = f" of {len(self._all)}" if self._is_view() else ""
+        return f"<Model: {count}{of} column{'s' if count != 1 else ''}, {self.info['rows'] + self.info['valid_rows']} rows{given}>"
+
+    # How likely rows are.
+
+    def log_prob(self, table: Any, *, unseen: Literal["error", "unknown"] = "error") -> Floats:
+        """The log density of every row, in nats and the units of the data.
+
+        Unknown cells are integrated out; −inf for rows that contradict what the model is conditioned on. A
+        label or number that the model has no place for is an error, or unknown where ``unseen`` says so.
+        """
+        if unseen not in ("error", "unknown"):
+            raise ValueError(f"unseen={unseen!r}: choose 'error' or 'unknown'")
+        frame = Frame(table)
+        return self._core.log_prob(self._encode(frame), unseen == "unknown")
+
+    def score(self, table: Any) -> float:
+        """The mean of ``log_prob``."""
+        logs = self.log_prob(table)
+        if not len(logs):
+            raise ValueError("the table has no rows; give a table with at least one")
+        return float(np.mean(logs))
+
+    def anomaly_score(self, table: Any, *, unseen: Literal["error", "unknown"] = "error") -> Floats:
+        """How unlikely each row is: −``log_prob``, so that larger is stranger."""
+        return -self.log_prob(table, unseen=unseen)
+
+    def anomalies(self, table: Any, count: int = 10) -> list[Anomaly]:
+        """The rows with the lowest density, the lowest first, each with its cells by how surprising they are
+        given the rest of the row.
+
+        >>> import numpy as np
+        >>> import bornite
+        >>> table = np.random.default_rng(0).normal(size=(200, 2))
+        >>> model = bornite.fit(table, epochs=5)
+        >>> table[17, 1] = 9
+        >>> worst = model.anomalies(table, 1)[0]
+        >>> worst.row, worst.contributions[0].column
+        (17, 'x1')
+        """
+        name_of = dict(zip(self._texts, self._names, strict=True))
+        return [
+            Anomaly(row, log, tuple(Contribution(name_of[c], t, a, b) for c, t, a, b in cells))
+            for row, log, cells in self._core.anomalies(self._encode(Frame(table)), count)
+        ]
+
+    def log_probability(self, event: Given) -> float:
+        """log P(event): a density in the units of the data where a continuous column has a value.
+
+        >>> import numpy as np
+        >>> import bornite
+        >>> model = bornite.fit({"x": np.arange(100) % 5, "y": ["a", "b"] * 50}, epochs=5)
+        >>> p = np.exp(model.log_probability({"x": {0, 1, 2, 3, 4}, "y": "a"}))
+        >>> bool(np.isclose(p, np.exp(model.log_probability("y='a'"))))
+        True
+        """
+        return self._core.log_probability(self._given(event))
+
+    def query(self, question: str) -> float | str:
+        """The answer to a question: ``"P(wet=1, age in [30, 40) | sky='rain')"``, ``"E[age | …]"``,
+        ``"median(age)"``, ``"quantile(age, 0.9 | …)"`` or ``"argmax(sky | …)"``.
+        """
+        return self._core.ask(question)
+
+    # Other distributions.
+
+    def conditional(self, given: Given) -> Model:
+        """The exact model of the rows of which this is known.
+
+        >>> import numpy as np
+        >>> import bornite
+        >>> model = bornite.fit({"x": np.arange(100) % 5, "y": ["a", "b"] * 50}, epochs=5)
+        >>> m = model.conditional({"x": {0, 2, 4}})
+        >>> joint = model.query("P(y='a', x in {0, 2, 4})") / model.query("P(x in {0, 2, 4})")
+        >>> bool(np.isclose(m.query("P(y='a')"), joint))
+        True
+        """
+        text = self._given(given)
+        return self._with(self._core.condition(text) if text else self._core)
+
+    def marginal(self, columns: Any, *, given: Given = None) -> Any:
+        """The exact distribution of some columns.
+
+        Of one column, by its name, a ``Distribution``; of a list of columns a ``Model`` that shows these alone
+        and integrates the others out. That model is a view: it shares the circuit of the whole, costs
+        nothing to make, and cannot be saved by itself; evidence and questions as text may name every column.
+
+        >>> import numpy as np
+        >>> import bornite
+        >>> rows = np.random.default_rng(0).normal(size=(200, 3))
+        >>> model = bornite.fit(rows, epochs=5)
+        >>> view = model.marginal(["x0", "x2"])
+        >>> holes = rows.copy()
+        >>> holes[:, 1] = np.nan
+        >>> np.allclose(view.log_prob(rows[:, [0, 2]]), model.log_prob(holes))
+        True
+        >>> model.marginal("x1").cdf(np.inf)
+        1.0
+        """
+        base = self.conditional(given) if given is not None else self
+        if isinstance(columns, (list, np.ndarray)) or (
+            isinstance(columns, tuple) and columns not in base._text_of
+        ):
+            if not len(columns):
+                raise ValueError("a marginal needs at least one column")
+            places = [base._all.index(base._column(column)) for column in columns]
+            if len(set(places)) < len(places):
+                raise ValueError("a column is named twice: name each once")
+            return Model(base._core, base._form, places)
+        text = base._column(columns)
+        place = base._all.index(text)
+        return Distribution(base._core, base._form.kind, base._form.fields[place], text, place)
+
+    def truncate(self, *, error: float | None = None, width: int | None = None) -> Model:
+        """A smaller model of nearly the same distribution: within ``error`` in Hellinger distance, or with
+        layers of at most ``width``. The distance is at most the new model's ``truncation_bound``. A model that is
+        conditioned has no such bound: truncate first, then condition.
+
+        >>> import numpy as np
+        >>> import bornite
+        >>> model = bornite.fit(np.random.default_rng(0).normal(size=(200, 4)), width=8, epochs=5)
+        >>> smaller = model.truncate(error=0.1)
+        >>> smaller.circuit.num_parameters <= model.circuit.num_parameters
+        True
+        >>> smaller.truncation_bound <= 0.1
+        True
+        """
+        core, bound = self._core.truncate(error, width)
+        model = self._with(core)
+        model._bound = bound
+        return model
+
+    _bound: float | None = None
+
+    @property
+    def truncation_bound(self) -> float | None:
+        """The most that the distribution may be away from that of the model it was truncated from, in Hellinger
+        distance; None where it was not."""
+        return self._bound
+
+    # New rows and new cells.
+
+    def sample(
+        self, count: int = 1, *, given: Given = None, seed: int = 0, kind: str | None = None
+    ) -> Any:
+        """Exact samples, given what is known of the rows. The same seed gives the same rows.
+
+        The table is of the kind that the model was fitted to, or of ``kind``: ``"numpy"``, ``"dict"``,
+        ``"pandas"``, ``"polars"`` or ``"pyarrow"``. A model from a file gives a dict of arrays.
+
+        >>> import bornite
+        >>> model = bornite.fit({"x": [1, 2, 3, 4] * 20, "y": ["a", "b"] * 40}, epochs=5)
+        >>> rows = model.sample(50, given={"x": (3, None)}, seed=1)
+        >>> sorted(set(rows["x"].tolist()))
+        [3, 4]
+        """
+        return self._decode(self._core.sample(count, self._given(given), seed), kind)
+
+    def impute(
+        self,
+        table: Any,
+        *,
+        method: Literal["mean", "mode", "median", "sample"] = "mode",
+        n: int | None = None,
+        seed: int = 0,
+    ) -> Any:
+        """The table with its unknown cells filled, given the known cells of each row; these stay as they are,
+        and so do columns that the model does not have.
+
+        ``"mean"``, ``"median"`` and ``"mode"`` fill each cell by itself; ``"sample"`` draws all unknown cells
+        of a row together, which keeps how they depend on each other. With ``n`` a list of n tables, the first
+        of the given seed, for multiple imputation.
+        """
+        frame = Frame(table)
+        columns = self._encode(frame)
+        if n is None:
+            return self._filled(frame, columns, method, seed)
+        if n < 1:
+            raise ValueError(f"n={n}: give 1 or more")
+        return [self._filled(frame, columns, method, seed + k) for k in range(n)]
+
+    def _filled(self, frame: Frame, columns: list[Column], method: str, seed: int) -> Any:
+        filled = {name: column for name, *column in self._core.impute(columns, method, seed)}
+        changed = {}
+        for index, text in _places(frame, self._names, self._texts):
+            column = columns[self._all.index(text)]
+            missing = _tables.missing_of(column)
+            if missing.any():
+                raw = frame.raw(index)
+                field, _ = frame.read(index, text)
+                field = self._like(field, text)
+                values, more = filled[text]
+                new = _tables.make(frame.kind, field, (text, values, more))
+                changed[index] = _tables.merge(frame.kind, raw, new, missing)
+        return frame.replaced(changed)
+
+    def _like(self, field: Field, text: str) -> Field:
+        """A column's own form; of one without any known cell, that of the model."""
+        own = self._form.fields[self._all.index(text)]
+        if field.cells == "word" and own.cells != "word":
+            return Field(field.name, own.cells, field.dtype, own.values)
+        return field
+
+    # Numbers.
+
+    def _numeric(self) -> list[int]:
+        """The columns that have a mean."""
+        return [
+            index
+            for index in self._visible
+            if not (
+                self._schema[index]["kind"] == "categorical"
+                and (self._schema[index]["storage"] == "labels" or not self._schema[index]["labels"])
+            )
+        ]
+
+    def mean(self, *, given: Given = None) -> Any:
+        """The means of all columns of numbers: an array for numpy, a Series for pandas, else a dict.
+
+        True counts 1, and of a column of two words such as no and yes it is the share of the second.
+        """
+        text = self._given(given)
+        means = {
+            self._form.fields[index].name: self._core.mean(self._all[index], text)
+            for index in self._numeric()
+        }
+        if self._form.kind == "numpy":
+            return np.array(list(means.values()))
+        if self._form.kind == "pandas":
+            return _tables.library("pandas").Series(means)
+        return means
+
+    def cov(self, *, given: Given = None) -> Any:
+        """The covariance matrix of all columns of numbers, in order: an array, a DataFrame for pandas.
+
+        >>> import numpy as np
+        >>> import bornite
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=400)
+        >>> model = bornite.fit(np.column_stack([x, x + rng.normal(size=400)]), epochs=30)
+        >>> c = model.cov()
+        >>> c.shape, bool(c[0, 1] > 0.5), bool(c[0, 1] == c[1, 0])
+        ((2, 2), True, True)
+        """
+        core = self.conditional(given)._core
+        columns = self._numeric()
+        if not columns:
+            raise ValueError("no column has numbers, so there are no covariances")
+        _, covariance = core.covariance(columns)
+        if self._form.kind == "pandas":
+            names = [self._form.fields[index].name for index in columns]
+            return _tables.library("pandas").DataFrame(covariance, index=names, columns=names)
+        return covariance
+
+    def quantile(self, column: Any, q: Any = 0.5, *, given: Given = None) -> Any:
+        """The smallest number that at least a share q of the rows is not above: for one q or an array."""
+        return self.marginal(column, given=given).quantile(q)
+
+    # Files.
+
+    def _whole(self) -> TableModel:
+        if self._is_view():
+            raise ValueError("a marginal is a view of its model: save that model instead")
+        return self._core
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes the model to a file, whole or not at all; ``bornite`` on the command line reads it too."""
+        self._whole().save(path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Model:
+        """Reads a model from a file, and checks all of it. Nothing in a file is ever run."""
+        return cls(TableModel.load(path))
+
+    def to_bytes(self) -> bytes:
+        """The bytes of the model's file."""
+        return self._whole().to_bytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Model:
+        """Reads a model from the bytes of its file."""
+        return cls(TableModel.from_bytes(data))
+
+    def to_json(self) -> str:
+        """Everything as JSON: columns, how the model came about, what it is conditioned on, and the circuit."""
+        core = self._whole()
+        return json.dumps(
+            {
+                "schema": json.loads(core.schema()),
+                "info": json.loads(core.info()),
+                "given": core.given(),
+                "circuit": json.loads(core.circuit().to_json()),
+            }
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickle, (self._core.to_bytes(), self._form, self._visible, self._bound)
+
+
+def _unpickle(data: bytes, form: Form, visible: list[int], bound: float | None) -> Model:
+    model = Model(TableModel.from_bytes(data), form, visible)
+    model._bound = bound
+    return model
+
+
+def _default_form(schema: list[dict[str, Any]]) -> Form:
+    """A dict of arrays, for models from files."""
+
+    def field(column: dict[str, Any]) -> Field:
+        if column["storage"] == "labels":
+            return Field(column["name"], "word", np.dtype(object))
+        if column["storage"] == "integers":
+            return Field(column["name"], "whole", np.dtype(np.int64))
+        return Field(column["name"], "number", np.dtype(np.float64))
+
+    return Form("dict", tuple(field(column) for column in schema))
+
+
+class Distribution:
+    """The exact distribution of one column. ``Model.marginal`` makes one.
+
+    >>> import numpy as np
+    >>> import bornite
+    >>> rows = {"x": np.random.default_rng(0).normal(size=300), "y": ["a", "b", "b"] * 100}
+    >>> model = bornite.fit(rows, epochs=20)
+    >>> model.marginal("y").probabilities.keys()
+    dict_keys(['a', 'b'])
+    >>> x = model.marginal("x", given={"y": "b"})
+    >>> bool(np.isclose(x.cdf(x.quantile(0.2)), 0.2))
+    True
+    """
+
+    def __init__(
+        self, core: TableModel, kind: str, field: Field, column: str, place: int
+    ) -> None:
+        self._core = core
+        self._kind = kind
+        self._field = field
+        self._column = column
+        self._place = place
+        self._schema: list[dict[str, Any]] = json.loads(core.schema())["columns"]
+
+    @property
+    def column(self) -> Any:
+        """The name of the column."""
+        return self._field.name
+
+    def __repr__(self) -> str:
+        return f"<Distribution of '{self._column}'>"
+
+    def log_density(self, x: Any) -> Any:
+        """log p(x), of a value or of each of several: a log probability where the column is finite."""
+        single = isinstance(x, str) or np.ndim(x) == 0
+        frame = Frame({self._column: [x] if single else x})
+        _, column = frame.read(0, self._column)
+        unknown = np.full(frame.height, np.nan)
+        table = [
+            column if index == self._place else (str(c["name"]), unknown, None)
+            for index, c in enumerate(self._schema)
+        ]
+        logs = self._core.log_prob(table, False)
+        return float(logs[0]) if single else logs
+
+    def density(self, x: Any) -> Any:
+        """p(x): a probability where the column is finite."""
+        logs = self.log_density(x)
+        return float(np.exp(logs)) if isinstance(logs, float) else np.exp(logs)
+
+    def cdf(self, x: Any) -> Any:
+        """The probability of all numbers up to and including x."""
+        name = quoted(self._column)
+
+        def below(number: float) -> float:
+            if np.isnan(number):
+                return float("nan")
+            if np.isinf(number):
+                return 1.0 if number > 0 else 0.0
+            return float(np.exp(self._core.log_probability(f"{name} <= {number!r}")))
+
+        if np.ndim(x) == 0:
+            return below(float(x))
+        return np.array([below(float(number)) for number in np.ravel(x)]).reshape(np.shape(x))
+
+    def quantile(self, q: Any) -> Any:
+        """The smallest number that at least a share q of the rows is not above."""
+        levels = [float(level) for level in np.ravel(q)]
+        found = self._core.quantiles(self._column, levels, "")
+        return float(found[0]) if np.ndim(q) == 0 else found.reshape(np.shape(q))
+
+    @property
+    def mean(self) -> float:
+        """The mean of a column of numbers."""
+        return self._core.mean(self._column, "")
+
+    @property
+    def var(self) -> float:
+        """The variance of a column of numbers."""
+        return float(self._core.covariance([self._place])[1][0, 0])
+
+    @property
+    def std(self) -> float:
+        """The standard deviation of a column of numbers."""
+        return float(np.sqrt(self.var))
+
+    def _value(self, text: str) -> Any:
+        """The cell that a text stands for."""
+        if self._field.cells == "word":
+            return {str(value): value for value in self._field.values or ()}.get(text, text)
+        if text == "(other)" or not text:
+            return None
+        number = float(text)
+        if self._field.cells == "truth":
+            return number != 0
+        return int(text) if self._field.cells == "whole" and number.is_integer() else number
+
+    @property
+    def mode(self) -> Any:
+        """The most likely value; of a density, where it is the largest."""
+        return self._value(self._core.mode(self._column, "")[0])
+
+    @property
+    def probabilities(self) -> dict[Any, float] | None:
+        """The probability of every value; None where the column is continuous, or whole numbers of a wide range."""
+        found = self._core.probabilities(self._column, "")
+        return None if found is None else {self._value(text): p for text, p in found}

@@ -1,0 +1,350 @@
+"""Models of tables answer exactly: against enumeration, quadrature, Bayes and samples."""
+
+import json
+import math
+import pathlib
+import pickle
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import bornite
+from bornite import Model
+
+Table = dict[str, npt.NDArray[Any]]
+
+
+def mixed(rows: int = 240) -> Table:
+    """Three finite columns and a continuous one, that depend on each other."""
+    rng = np.random.default_rng(7)
+    age = rng.integers(20, 30, rows)
+    city = np.where(age + rng.normal(size=rows) > 25, "Essen", "Bonn").astype(object)
+    city[rng.random(rows) < 0.1] = "Köln's \"Dom\""
+    pay = age / 10 + 0.3 * rng.normal(size=rows)
+    return {"age": age, "city": city, "owner": age > 26, "pay": pay}
+
+
+@pytest.fixture(scope="module")
+def table() -> Table:
+    return mixed()
+
+
+@pytest.fixture(scope="module")
+def model(table: Table) -> Model:
+    return bornite.fit(table, epochs=15, seed=1)
+
+
+def combinations(model: Model) -> Table:
+    """Every row of the finite columns, with nothing known of the continuous one."""
+    labels = [c["labels"] for c in model.schema if c["name"] == "city"][0]
+    cells = [(a, c, o) for a in range(20, 30) for c in labels for o in (False, True)]
+    age, city, owner = (np.array(column, dtype=object) for column in zip(*cells, strict=True))
+    return {
+        "age": age.astype(int),
+        "city": city,
+        "owner": owner.astype(bool),
+        "pay": np.full(len(cells), np.nan),
+    }
+
+
+def test_probabilities_of_all_rows_add_up(model: Model) -> None:
+    p = np.exp(model.log_prob(combinations(model)))
+    assert p.sum() == pytest.approx(1, abs=1e-9)
+
+
+def test_density_integrates_to_the_marginal(model: Model) -> None:
+    row: dict[str, list[Any]] = {"age": [25], "city": ["Bonn"], "owner": [False]}
+    x = np.linspace(-20, 25, 90_001)
+    many = {name: cells * len(x) for name, cells in row.items()}
+    p = np.exp(model.log_prob({**many, "pay": x}))
+    integral = float(np.sum((p[1:] + p[:-1]) / 2 * np.diff(x)))
+    assert integral == pytest.approx(
+        math.exp(model.log_prob({**row, "pay": [None]})[0]), rel=1e-4
+    )
+
+
+def test_score_is_the_mean(model: Model, table: Table) -> None:
+    assert model.score(table) == pytest.approx(float(np.mean(model.log_prob(table))))
+    assert np.array_equal(model.anomaly_score(table), -model.log_prob(table))
+
+
+def test_conditional_is_the_quotient_of_bayes(model: Model, table: Table) -> None:
+    given = {"city": {"Bonn", "Essen"}, "age": (22, 27)}
+    conditional = model.conditional(given)
+    inside = np.isin(table["city"], ["Bonn", "Essen"]) & (table["age"] >= 22) & (table["age"] < 27)
+    rows = {name: column[inside] for name, column in table.items()}
+    expected = model.log_prob(rows) - model.log_probability(given)
+    assert conditional.log_prob(rows) == pytest.approx(expected, abs=1e-9)
+    outside = {name: column[~inside][:5] for name, column in table.items()}
+    assert np.all(np.isneginf(conditional.log_prob(outside)))
+    assert conditional.given == ["'city' in {'Bonn', 'Essen'}, 'age' >= 22.0, 'age' < 27.0"]
+    again = conditional.conditional("owner=1")
+    assert again.query("P(age=23)") == pytest.approx(
+        model.query("P(age=23 | city in {Bonn, Essen}, age in [22, 27), owner=1)")
+    )
+
+
+@pytest.mark.parametrize(
+    ("known", "text"),
+    [
+        (25, "age=25"),
+        (25.0, "age=25"),
+        (np.int8(25), "age=25"),
+        ({21, 25}, "age in {21, 25}"),
+        ([21, 25], "age in {21, 25}"),
+        (range(21, 24), "age in {21, 22, 23}"),
+        (np.array([21, 25]), "age in {21, 25}"),
+        ((21, 25), "age in [21, 25)"),
+        (slice(21, 25), "age in [21, 25)"),
+        ((None, 25), "age < 25"),
+        ((25, None), "age >= 25"),
+        ((-math.inf, 25), "age < 25"),
+        (None, ""),
+        (math.nan, ""),
+    ],
+)
+def test_forms_of_evidence(model: Model, known: Any, text: str) -> None:
+    assert model.log_probability({"age": known}) == model.log_probability(text)
+
+
+def test_awkward_labels_are_quoted(model: Model) -> None:
+    label = "Köln's \"Dom\""
+    p = model.marginal("city").probabilities[label]
+    assert math.exp(model.log_probability({"city": label})) == pytest.approx(p)
+    assert model.conditional({"city": label}).marginal("city").mode == label
+
+
+def test_marginals_are_sums(model: Model, table: Table) -> None:
+    rows = combinations(model)
+    p = np.exp(model.log_prob(rows))
+    found = model.marginal("age").probabilities
+    assert list(found) == list(range(20, 30))
+    for age, probability in found.items():
+        assert probability == pytest.approx(p[rows["age"] == age].sum(), abs=1e-12)
+    view = model.marginal(["owner", "age"])
+    assert view.columns == ["owner", "age"]
+    pairs = {"owner": np.array([True, False]), "age": np.array([27, 27])}
+    expected = [p[(rows["owner"] == o) & (rows["age"] == 27)].sum() for o in (True, False)]
+    assert np.exp(view.log_prob(pairs)) == pytest.approx(expected, abs=1e-12)
+    assert list(view.sample(3)) == ["owner", "age"]
+    assert view.conditional({"owner": True}).mean()["age"] == pytest.approx(
+        model.query("E[age | owner=1]")
+    )
+    with pytest.raises(ValueError, match="view of its model"):
+        view.save("m.model")
+
+
+def test_moments_are_sums(model: Model) -> None:
+    rows = combinations(model)
+    p = np.exp(model.log_prob(rows))
+    numbers = np.column_stack([rows["age"], rows["owner"]]).astype(float)
+    mean = p @ numbers
+    cov = (numbers - mean).T @ ((numbers - mean) * p[:, None])
+    assert [model.mean()[name] for name in ("age", "owner")] == pytest.approx(mean.tolist())
+    assert np.allclose(model.cov()[:2, :2], cov, atol=1e-9)
+    assert model.marginal("age").var == pytest.approx(cov[0, 0])
+    # The continuous column: against samples, and against its own distribution.
+    pay = model.sample(40_000, seed=5)["pay"]
+    marginal = model.marginal("pay")
+    assert marginal.mean == pytest.approx(model.mean()["pay"])
+    assert marginal.mean == pytest.approx(pay.mean(), abs=5 * pay.std() / 200)
+    assert marginal.std == pytest.approx(pay.std(), rel=0.1)
+    given = {"city": "Bonn", "pay": (2.0, 2.5)}
+    inside = model.sample(20_000, given=given, seed=2)
+    cov = np.cov(np.column_stack([inside["age"], inside["owner"], inside["pay"]]).T.astype(float))
+    assert np.allclose(model.cov(given=given), cov, atol=0.1 * np.abs(cov).max())
+
+
+def test_quantiles_invert_the_distribution_function(model: Model) -> None:
+    pay = model.marginal("pay", given={"age": (20, 25)})
+    q = np.linspace(0.01, 0.99, 23)
+    assert pay.cdf(pay.quantile(q)) == pytest.approx(q, abs=1e-9)
+    assert np.array_equal(model.quantile("pay", q, given={"age": (20, 25)}), pay.quantile(q))
+    x = np.linspace(1.5, 3, 2001)
+    area = np.sum((pay.density(x)[1:] + pay.density(x)[:-1]) / 2 * np.diff(x))
+    assert area == pytest.approx(pay.cdf(3.0) - pay.cdf(1.5), abs=1e-6)
+    assert pay.density(pay.mode) >= pay.density(x).max() - 1e-6
+    age = model.marginal("age")
+    assert age.quantile(0.0) in age.probabilities
+    assert age.cdf(24) == pytest.approx(sum(p for a, p in age.probabilities.items() if a <= 24))
+
+
+def test_samples_follow_the_model(model: Model) -> None:
+    rows = combinations(model)
+    p = np.exp(model.log_prob(rows))
+    count = 20_000
+    drawn = model.sample(count, seed=3)
+    place = {cells: n for n, cells in enumerate(zip(*(rows[c] for c in ("age", "city", "owner"))))}
+    drawn_cells = zip(*(drawn[c] for c in ("age", "city", "owner")), strict=True)
+    counts = np.bincount([place[cells] for cells in drawn_cells], minlength=len(p))
+    expected = p * count
+    common = expected > 5
+    chi2 = ((counts - expected) ** 2 / expected)[common].sum()
+    degrees = int(common.sum())
+    assert chi2 < degrees + 5 * math.sqrt(2 * degrees)
+    # Kolmogorov and Smirnov's test of the continuous column.
+    pay = np.sort(drawn["pay"])
+    step = np.arange(0, count, 100)
+    distance = np.abs(model.marginal("pay").cdf(pay[step]) - (step + 0.5) / count).max()
+    assert distance < 2 / math.sqrt(count)
+    assert all(np.array_equal(a, b) for a, b in zip(drawn.values(), model.sample(count, seed=3).values()))
+    assert not np.array_equal(drawn["pay"], model.sample(count, seed=4)["pay"])
+
+
+def test_samples_keep_to_the_evidence(model: Model) -> None:
+    drawn = model.sample(500, given={"age": {21, 28}, "pay": (2.0, 2.6)}, seed=1)
+    assert set(drawn["age"]) == {21, 28}
+    assert np.all((drawn["pay"] >= 2.0) & (drawn["pay"] < 2.6))
+
+
+@pytest.mark.parametrize("method", ["mean", "mode", "median", "sample"])
+def test_imputation_keeps_known_cells(model: Model, table: Table, method: Any) -> None:
+    rng = np.random.default_rng(3)
+    holes: Table = {
+        "pay": table["pay"].copy(),
+        "city": table["city"].copy(),
+        "note": np.arange(240),
+        "age": table["age"],
+        "owner": table["owner"].astype(object),
+    }
+    for name in ("pay", "city", "owner"):
+        holes[name][rng.random(240) < 0.3] = None
+    filled = model.impute(holes, method=method, seed=5)
+    assert list(filled) == list(holes)
+    for name in ("pay", "city", "owner"):
+        known = [cell is not None and cell == cell for cell in holes[name]]
+        assert np.array_equal(filled[name][known], holes[name][known])
+        assert filled[name].dtype == holes[name].dtype
+        assert not any(cell is None or cell != cell for cell in filled[name])
+    assert filled["note"] is holes["note"]
+    assert set(filled["owner"]) == {True, False}
+    several = model.impute(holes, method=method, seed=5, n=2)
+    assert np.array_equal(several[0]["pay"], filled["pay"])
+    if method == "sample":
+        assert not np.array_equal(several[1]["pay"], filled["pay"])
+
+
+def test_imputed_cells_are_the_conditional_ones(model: Model) -> None:
+    row = {"age": [23], "city": ["Bonn"], "owner": [None], "pay": [math.nan]}
+    given = {"age": 23, "city": "Bonn"}
+    pay = model.marginal("pay", given=given)
+    assert model.impute(row, method="mean")["pay"][0] == pytest.approx(pay.mean, rel=1e-9)
+    assert model.impute(row, method="median")["pay"][0] == pytest.approx(pay.quantile(0.5))
+    assert model.impute(row)["owner"][0] == model.marginal("owner", given=given).mode
+
+
+def test_anomalies_are_the_least_likely_rows(model: Model, table: Table) -> None:
+    strange = {name: column.copy() for name, column in table.items()}
+    strange["pay"][10] = 9.0
+    strange["owner"][50] = not strange["owner"][50]
+    found = model.anomalies(strange, 3)
+    order = np.argsort(model.log_prob(strange), kind="stable")[:3]
+    assert [a.row for a in found] == order.tolist()
+    worst = found[0]
+    assert worst.row == 10 and worst.contributions[0].column == "pay"
+    assert worst.log_prob == pytest.approx(float(model.log_prob(strange)[10]))
+    rest = {name: column[10:11] for name, column in strange.items()} | {"pay": [None]}
+    expected = worst.log_prob - float(model.log_prob(rest)[0])
+    assert worst.contributions[0].log_conditional == pytest.approx(expected, abs=1e-9)
+
+
+def test_files_and_pickles(model: Model, table: Table, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "m.model"
+    conditional = model.conditional({"owner": True})
+    for one in (model, conditional, model.truncate(width=2)):
+        one.save(path)
+        for copy in (Model.load(path), Model.from_bytes(one.to_bytes()), pickle.loads(pickle.dumps(one))):
+            assert np.array_equal(copy.log_prob(table), one.log_prob(table))
+            assert copy.to_bytes() == one.to_bytes()
+            assert copy.given == one.given
+    loaded = Model.load(path).sample(4)
+    assert {name: column.dtype.kind for name, column in loaded.items()} == {
+        "age": "i", "city": "O", "owner": "i", "pay": "f",
+    }
+    view = pickle.loads(pickle.dumps(model.marginal(["pay", "owner"])))
+    assert view.sample(2, seed=1)["owner"].dtype == bool
+    parts = json.loads(model.to_json())
+    assert sorted(parts) == ["circuit", "given", "info", "schema"]
+    assert bornite.Circuit.from_json(parts["circuit"]).num_variables == 4
+
+
+def test_the_model_tells_how_it_came_about(model: Model) -> None:
+    assert model.info["rows"] + model.info["valid_rows"] == 240
+    assert model.info["valid"] > model.info["baseline"]
+    assert 1 <= len(model.history) <= 15
+    assert set(model.history[0]) == {"train", "valid", "residual"}
+    assert repr(model) == "<Model: 4 columns, 240 rows>"
+    assert "given 'age'=21" in repr(model.conditional({"age": 21}))
+    assert model.circuit.is_orthonormal
+
+
+def test_truncation_keeps_its_bound(model: Model) -> None:
+    smaller = model.truncate(width=2)
+    rows = combinations(model)
+    p, q = (np.exp(m.log_prob(rows)) for m in (model, smaller))
+    hellinger = math.sqrt(max(0.0, 1 - float(np.sqrt(p * q).sum())))
+    assert smaller.truncation_bound is not None
+    assert hellinger <= smaller.truncation_bound + 1e-9
+    assert model.truncation_bound is None
+    assert smaller.circuit.num_parameters < model.circuit.num_parameters
+
+
+def test_fits_are_deterministic_and_stop(table: Table) -> None:
+    reports: list[dict[str, Any]] = []
+
+    def stop_after_three(report: dict[str, Any]) -> bool:
+        reports.append(report)
+        return len(reports) < 3
+
+    one = bornite.fit(table, epochs=10, seed=2, progress=stop_after_three)
+    assert [report["epoch"] for report in reports] == [1, 2, 3]
+    assert len(one.history) == 3
+    a, b = (bornite.fit(table, epochs=3, seed=2).to_bytes() for _ in range(2))
+    assert a == b != bornite.fit(table, epochs=3, seed=3).to_bytes()
+    quick = bornite.fit(table, epochs=10**6, patience=10**6, time=0.2)
+    assert len(quick.history) < 10**6
+
+    def fail(report: dict[str, Any]) -> None:
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError, match="no more"):
+        bornite.fit(table, progress=fail)
+
+    def interrupt(report: dict[str, Any]) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.warns(UserWarning, match="interrupted"):
+        assert len(bornite.fit(table, progress=interrupt).history) == 1
+
+
+def test_validation_rows_and_kinds(table: Table) -> None:
+    valid = {name: column[:40] for name, column in table.items()}
+    model = bornite.fit(
+        {**table, "hour": np.arange(240) % 24},
+        valid={**valid, "hour": np.arange(40) % 24},
+        epochs=2,
+        kinds={"hour": ("periodic", 24), "age": "categorical", "pay": ("continuous", 0, math.inf)},
+        width=3,
+        output_width=2,
+        structure="balanced",
+    )
+    assert model.info["valid_rows"] == 40 and model.info["structure"] == "balanced"
+    assert model.info["width"] == 3 and model.circuit.output_width == 2
+    kinds = {column["name"]: column["kind"] for column in model.schema}
+    assert kinds == {
+        "age": "categorical", "city": "categorical", "owner": "boolean",
+        "pay": "continuous", "hour": "periodic",
+    }
+    night = model.log_probability({"hour": (0, 24)})
+    assert night == pytest.approx(0, abs=1e-9)
+
+
+def test_images() -> None:
+    rng = np.random.default_rng(0)
+    pictures = rng.integers(0, 2, (60, 4, 4), dtype=np.uint8)
+    model = bornite.fit(pictures.reshape(60, -1), image=(4, 4), epochs=2)
+    assert model.info["structure"] == "image"
+    drawn = model.sample(3)
+    assert drawn.shape == (3, 16) and drawn.dtype == np.uint8

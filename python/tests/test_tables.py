@@ -1,0 +1,315 @@
+"""Tables of every kind go in, and come out as they went in."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bornite
+from bornite import ColumnError, Model
+
+pandas: Any = pytest.importorskip("pandas")
+polars: Any = pytest.importorskip("polars")
+pyarrow: Any = pytest.importorskip("pyarrow")
+
+ROWS = 60
+RNG = np.random.default_rng(11)
+HOLES = RNG.random((ROWS, 6)) < 0.2
+COLUMNS: dict[str, list[Any]] = {
+    "real": RNG.normal(size=ROWS).astype(np.float32).tolist(),
+    "whole": RNG.integers(0, 6, ROWS).tolist(),
+    "truth": (RNG.random(ROWS) > 0.4).tolist(),
+    "word": RNG.choice(["a", "b", "c"], ROWS).tolist(),
+    "class": RNG.choice(["x", "y"], ROWS).tolist(),
+    "number": RNG.choice([10, 20], ROWS).tolist(),
+}
+
+
+def with_holes() -> dict[str, list[Any]]:
+    return {
+        name: [None if HOLES[row, k] else cell for row, cell in enumerate(cells)]
+        for k, (name, cells) in enumerate(COLUMNS.items())
+    }
+
+
+def pandas_table() -> Any:
+    table = pandas.DataFrame(with_holes(), index=np.arange(100, 100 + ROWS))
+    return table.astype(
+        {
+            "real": "float32",
+            "whole": "Int16",
+            "truth": "boolean",
+            "word": "string",
+            "class": "category",
+            "number": pandas.CategoricalDtype([10, 20], ordered=True),
+        }
+    )
+
+
+def polars_table() -> Any:
+    schema = {
+        "real": polars.Float32,
+        "whole": polars.Int8,
+        "truth": polars.Boolean,
+        "word": polars.String,
+        "class": polars.Enum(["x", "y", "z"]),
+        "number": polars.UInt16,
+    }
+    return polars.DataFrame(with_holes(), schema=schema)
+
+
+def pyarrow_table() -> Any:
+    types = [
+        pyarrow.float32(),
+        pyarrow.int32(),
+        pyarrow.bool_(),
+        pyarrow.large_string(),
+        pyarrow.dictionary(pyarrow.int8(), pyarrow.string()),
+        pyarrow.uint8(),
+    ]
+    schema = pyarrow.schema(list(zip(COLUMNS, types, strict=True)), metadata={"made": "here"})
+    return pyarrow.table(with_holes(), schema=schema)
+
+
+def dict_table() -> Any:
+    table = {name: np.array(cells, dtype=object) for name, cells in with_holes().items()}
+    table["real"] = table["real"].astype(np.float32)
+    return table
+
+
+def types(table: Any) -> list[Any]:
+    if isinstance(table, pandas.DataFrame):
+        return list(table.dtypes)
+    if isinstance(table, polars.DataFrame):
+        return list(table.schema.items())
+    if isinstance(table, pyarrow.Table):
+        return list(zip(table.schema.names, table.schema.types, strict=True))
+    return [(name, column.dtype) for name, column in table.items()]
+
+
+def rows(table: Any) -> list[list[Any]]:
+    if isinstance(table, pandas.DataFrame):
+        table = {name: table[name] for name in table.columns}
+    elif isinstance(table, polars.DataFrame):
+        table = table.to_dict(as_series=False)
+    elif isinstance(table, pyarrow.Table):
+        table = table.to_pydict()
+    cells = [[None if is_unknown(cell) else cell for cell in column] for column in table.values()]
+    return [list(row) for row in zip(*cells, strict=True)]
+
+
+def is_unknown(cell: Any) -> bool:
+    return cell is None or cell is pandas.NA or cell != cell
+
+
+MAKERS = [pandas_table, polars_table, pyarrow_table, dict_table]
+
+
+@pytest.mark.parametrize("maker", MAKERS, ids=lambda maker: str(maker.__name__))
+def test_kind_in_is_kind_out(maker: Any) -> None:
+    table = maker()
+    model = bornite.fit(table, epochs=3)
+    drawn = model.sample(25, seed=1)
+    assert type(drawn) is type(table)
+    assert types(drawn) == types(table)
+    assert model.columns == list(COLUMNS)
+    filled = model.impute(table, method="sample")
+    assert type(filled) is type(table)
+    assert types(filled) == types(table)
+    for before, after in zip(rows(table), rows(filled), strict=True):
+        for known, cell in zip(before, after, strict=True):
+            assert cell is not None
+            assert known is None or cell == known
+    if isinstance(table, pandas.DataFrame):
+        assert filled.index.equals(table.index)
+    if isinstance(table, pyarrow.Table):
+        assert filled.schema.metadata == table.schema.metadata
+
+
+def test_all_kinds_give_one_model() -> None:
+    logs = []
+    for maker in MAKERS:
+        table = maker()
+        model = bornite.fit(table, epochs=3, kinds={"number": "categorical", "class": "categorical"})
+        logs.append(model.log_prob(table))
+        # Each kind can be asked with each other.
+        other = MAKERS[(MAKERS.index(maker) + 1) % len(MAKERS)]()
+        assert np.array_equal(model.log_prob(other), logs[-1])
+    # pandas' categories of numbers are words, which are ordered otherwise.
+    for log in logs[2:]:
+        assert np.allclose(log, logs[1], atol=1e-12)
+
+
+def test_arrow_streams_of_other_libraries() -> None:
+    class Stream:
+        def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+            return pyarrow_table().__arrow_c_stream__(requested_schema)
+
+    assert isinstance(bornite.fit(Stream(), epochs=1).sample(2), pyarrow.Table)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "uint8", "bool"])
+def test_arrays_keep_their_type(dtype: str) -> None:
+    array = (np.random.default_rng(0).random((50, 3)) * 4).astype(dtype)
+    model = bornite.fit(array, epochs=2)
+    assert model.columns == ["x0", "x1", "x2"]
+    drawn = model.sample(7)
+    assert drawn.shape == (7, 3) and drawn.dtype == array.dtype
+    assert model.impute(array).dtype == array.dtype
+    assert model.mean().shape == (3,) and model.cov().shape == (3, 3)
+    assert model.marginal(1).mean == model.mean()[1]
+
+
+def test_other_arrays() -> None:
+    objects = np.array([[1.5, "a"], [2.5, "b"], [None, "a"], [1.0, None]] * 10, dtype=object)
+    model = bornite.fit(objects, epochs=2)
+    assert rows({"": model.impute(objects)[:, 1]})[3][0] in "ab"
+    words = np.array([["a", "x"], ["b", "y"]] * 10)
+    assert bornite.fit(words, epochs=2).sample(3).dtype.kind == "U"
+    structured = np.array([(1, 0.5), (2, 1.5)] * 10, dtype=[("n", "i4"), ("x", "f8")])
+    drawn = bornite.fit(structured, epochs=2).sample(3)
+    assert drawn.dtype == structured.dtype
+    masked = np.ma.masked_array(np.arange(40.0).reshape(20, 2), mask=np.eye(20, 2, dtype=bool))
+    assert not np.isnan(bornite.fit(masked, epochs=2).impute(masked)).any()
+
+
+def test_samples_in_another_kind() -> None:
+    model = Model.from_bytes(bornite.fit(pandas_table(), epochs=1).to_bytes())
+    assert isinstance(model.sample(3), dict)
+    for kind, cls in [
+        ("pandas", pandas.DataFrame), ("polars", polars.DataFrame), ("pyarrow", pyarrow.Table),
+    ]:
+        assert isinstance(model.sample(3, kind=kind), cls)
+    with pytest.raises(ValueError, match="choose one of numpy"):
+        model.sample(3, kind="excel")
+
+
+def test_pandas_answers_in_pandas() -> None:
+    table = pandas_table().rename(columns={"real": 7})
+    model = bornite.fit(table, epochs=2)
+    mean, cov = model.mean(), model.cov()
+    assert list(mean.index) == [7, "whole", "truth"]
+    assert list(cov.columns) == list(cov.index) == list(mean.index)
+    assert model.quantile(7, [0.1, 0.9]).shape == (2,)
+    assert model.query("E['7']") == mean[7]
+    assert model.log_probability({7: pandas.Interval(-1, 1, closed="both")}) <= 0
+    assert model.marginal([7, "word"]).sample(2).columns.tolist() == [7, "word"]
+
+
+def test_a_column_without_numbers_is_filled_by_the_model() -> None:
+    model = bornite.fit({"x": np.arange(40) % 4, "y": np.arange(40.0)}, epochs=2)
+    filled = model.impute({"x": [None, None], "y": [1.0, None]})
+    assert all(cell in range(4) for cell in filled["x"])
+
+
+def test_cells_in_the_place_for_others() -> None:
+    constant = bornite.fit({"x": np.full(30, 5), "y": np.arange(30.0)}, epochs=2)
+    drawn = constant.sample(3000, seed=1)["x"]
+    assert set(drawn[~np.isnan(drawn)]) == {5}
+    holes = {"x": np.where(np.arange(300) % 2, 5.0, np.nan), "y": np.full(300, np.nan)}
+    for method in ("mode", "sample", "mean", "median"):
+        assert set(constant.impute(holes, method=method)["x"]) == {5.0}
+
+
+BAD: list[tuple[str, Any, type[Exception], str]] = [
+    ("not a table", 3, TypeError, "expected a table, found int"),
+    ("text", "people.csv", TypeError, "expected a table, found str"),
+    ("rows as dicts", [{"a": 1}], TypeError, "dict of columns"),
+    ("one axis", np.arange(3.0), ValueError, r"reshape\(-1, 1\)"),
+    ("three axes", np.zeros((2, 2, 2)), ValueError, "image="),
+    ("no rows", np.zeros((0, 2)), bornite.ModelError, "has no rows"),
+    ("no columns", {}, bornite.DataError, "at least one column"),
+    ("complex", np.zeros((2, 2), complex), TypeError, "column 'x0' holds complex128"),
+    ("times", {"t": np.zeros(2, "M8[s]")}, TypeError, "column 't' holds datetime64"),
+    ("mixed", {"a": [1, "b"]}, TypeError, r"column 'a' holds int and str \(row 2: 'b'\)|row 1: 1"),
+    ("lengths", {"a": [1, 2], "b": [1]}, ValueError, "column 'b' has 1 cells"),
+    ("infinite", {"a": [1.5, np.inf, 2.5]}, bornite.DataError, "row 2.*column 'a'"),
+    ("huge", {"a": np.array([2**63], np.uint64)}, ValueError, "column 'a'.*make it a float"),
+    ("two axes in one", {"a": np.zeros((2, 2))}, ValueError, "column 'a' has 2 axes"),
+    ("same names", pandas.DataFrame([[1, 2]], columns=["a", "a"]), ValueError, "both named 'a'"),
+    ("pandas times", pandas.DataFrame({"t": pandas.to_datetime(["2020"])}), TypeError, "'t' holds"),
+    ("polars lists", polars.DataFrame({"l": [[1], [2]]}), TypeError, "column 'l' holds List"),
+    ("arrow dates", pyarrow.table({"d": pyarrow.array([1], pyarrow.date32())}), TypeError, "'d' holds"),
+]
+
+
+@pytest.mark.parametrize(("table", "error", "message"), [b[1:] for b in BAD], ids=[b[0] for b in BAD])
+def test_bad_tables(table: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        bornite.fit(table)
+
+
+SMALL = {"x": np.arange(40) % 4, "y": np.linspace(0, 1, 40), "w": ["a", "b"] * 20}
+SETTINGS: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"width": 0}, bornite.ModelError, "width = 0: give 1 or more"),
+    ({"rate": 2.0}, bornite.ModelError, "rate = 2"),
+    ({"epochs": 0}, bornite.ModelError, "epochs = 0"),
+    ({"valid_share": 1.5}, bornite.ModelError, "valid share = 1.5"),
+    ({"structure": "tree"}, ValueError, "there is no structure 'tree'; choose one of 'auto'"),
+    ({"structure": "image"}, bornite.ModelError, "needs a table of images"),
+    ({"image": (3, 5)}, bornite.DataError, "images of 3 × 5 × 1 do not fit"),
+    ({"kinds": {"z": "integer"}}, ColumnError, "the table has no column 'z'"),
+    ({"kinds": {"x": "real"}}, ValueError, "column 'x': 'real' with 0 numbers is no kind"),
+    ({"kinds": {"w": "integer"}}, bornite.DataError, "column 'w' cannot be an integer"),
+    ({"time": 0}, ValueError, "seconds above 0"),
+    ({"seed": -1}, OverflowError, "negative|unsigned"),
+    ({"valid": {"x": [1]}}, ColumnError, "no column 'y'"),
+]
+
+
+@pytest.mark.parametrize(("settings", "error", "message"), SETTINGS, ids=lambda s: str(s)[:30])
+def test_bad_settings(settings: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        bornite.fit(SMALL, **settings)
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return bornite.fit(SMALL, epochs=2)
+
+
+QUESTIONS: list[tuple[str, Any, type[Exception], str]] = [
+    ("column", lambda m: m.quantile("yy"), ColumnError, "no column 'yy'; did you mean 'y'"),
+    ("key", lambda m: m.sample(1, given={"z": 1}), KeyError, "the model has no column 'z'; it has x, y, w"),
+    ("label", lambda m: m.sample(1, given={"w": "c"}), bornite.QueryError, "'c' is not one of its 2"),
+    ("set", lambda m: m.conditional({"y": {0.5}}), bornite.QueryError, "ask for an interval"),
+    ("empty", lambda m: m.conditional({"w": set()}), ValueError, "an empty set"),
+    ("order", lambda m: m.conditional({"y": (2, 1)}), ValueError, "not in order"),
+    ("pair", lambda m: m.conditional({"y": (0, 1, 2)}), TypeError, r"an interval \(low, high\)"),
+    ("object", lambda m: m.conditional({"y": object()}), TypeError, "column 'y': expected a value"),
+    ("kind", lambda m: m.conditional(3), TypeError, "expected evidence such as"),
+    ("impossible", lambda m: m.conditional("x=1, x=2"), bornite.ModelError, "probability 0"),
+    ("question", lambda m: m.query("Q(x)"), bornite.QueryError, "expected P"),
+    ("words", lambda m: m.quantile("w"), bornite.ModelError, "labels are no numbers"),
+    ("level", lambda m: m.quantile("y", 2), bornite.ModelError, "share from 0 to 1"),
+    ("width", lambda m: m.log_prob(np.zeros((2, 2))), ValueError, r"2 columns and the model 3 \(x, y, w\)"),
+    ("absent", lambda m: m.log_prob({"x": [1], "y": [0.5]}), ColumnError, "marginal"),
+    ("range", lambda m: m.log_prob({"x": [1, 9], "y": [0.5] * 2, "w": ["a"] * 2}), bornite.DataError,
+     "row 2, column 'x': 9 is not within 0 to 3"),
+    ("type", lambda m: m.log_prob({"x": ["one"], "y": [0.5], "w": ["a"]}), bornite.DataError,
+     "row 1, column 'x': 'one' is not a whole number"),
+    ("unseen", lambda m: m.log_prob({"x": [1], "y": [0.5], "w": ["c"]}), bornite.DataError, "'c'"),
+    ("choice", lambda m: m.log_prob(SMALL, unseen="skip"), ValueError, "'error' or 'unknown'"),
+    ("method", lambda m: m.impute(SMALL, method="zero"), ValueError, "there is no method 'zero'"),
+    ("n", lambda m: m.impute(SMALL, n=0), ValueError, "give 1 or more"),
+    ("budget", lambda m: m.truncate(), ValueError, "either the error"),
+    ("error", lambda m: m.truncate(error=2.0), bornite.OperationError, "from 0 to 1"),
+    ("conditioned", lambda m: m.conditional("x=1").truncate(width=2), bornite.ModelError, "made from"),
+    ("marginal", lambda m: m.marginal([]), ValueError, "at least one"),
+    ("twice", lambda m: m.marginal(["x", "x"]), ValueError, "named twice"),
+    ("score", lambda m: m.score({"x": [], "y": [], "w": []}), ValueError, "no rows"),
+    ("file", lambda m: Model.load("not there"), FileNotFoundError, "not there"),
+    ("bytes", lambda m: Model.from_bytes(m.to_bytes()[:-9]), bornite.FileError, "cut|short|bytes"),
+]
+
+
+@pytest.mark.parametrize(("ask", "error", "message"), [q[1:] for q in QUESTIONS], ids=[q[0] for q in QUESTIONS])
+def test_bad_questions(model: Model, ask: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        ask(model)
+
+
+def test_what_is_unseen_can_be_unknown(model: Model) -> None:
+    unseen = {"x": [1, 9], "y": [0.5, 0.5], "w": ["c", "a"]}
+    unknown = {"x": [1, None], "y": [0.5, 0.5], "w": [None, "a"]}
+    assert np.array_equal(model.log_prob(unseen, unseen="unknown"), model.log_prob(unknown))
