@@ -26,24 +26,27 @@ impl<F: Real> Leaf<F> {
     ) -> Message<F> {
         let variable = self.variable.index();
         let mut out = ws.take(self.width(), count);
-        let mut known = Vec::with_capacity(count);
+        let mut known = std::mem::take(&mut ws.known);
+        let mut values = std::mem::take(&mut ws.values);
+        known.clear();
+        values.clear();
         let mut parts = Vec::new();
         for row in 0..count {
-            if !rows.value(first + row, variable).is_nan() {
+            let value = rows.value(first + row, variable);
+            if !value.is_nan() {
                 known.push(row as u32);
+                values.push(value);
             } else if rows.part(first + row, variable).is_some() {
                 parts.push(row as u32);
             } else {
                 out.set_identity(row);
             }
         }
-        for chunk in known.chunks(F::LANES) {
-            let mut values = [0.0; 32];
-            for (x, &row) in values.iter_mut().zip(chunk) {
-                *x = rows.value(first + row as usize, variable);
-            }
-            self.push_values(kernels, &values[..chunk.len()], chunk, &mut out, ws);
+        self.read_columns::<C>(known.len());
+        for (chunk, values) in known.chunks(F::LANES).zip(values.chunks(F::LANES)) {
+            self.push_values(kernels, values, chunk, &mut out, ws);
         }
+        (ws.known, ws.values) = (known, values);
         for chunk in parts.chunks(F::LANES) {
             let tile = out.push_tile(C, Kind::Mixed, chunk);
             tile.fill(F::ZERO);
@@ -55,6 +58,20 @@ impl<F: Real> Leaf<F> {
             rescale(kernels, Kind::Mixed, tile, chunk, &mut ws.log2);
         }
         out
+    }
+
+    /// Reads the columns of all values once, one line of the cache after another, where many of them are wanted next.
+    ///
+    /// Those of all variables are more than the caches hold, and are wanted at random, which is slow; in order they are
+    /// fetched ahead.
+    fn read_columns<const C: bool>(&self, wanted: usize) {
+        const LINE: usize = 64;
+        let Some(columns) = &self.columns else { return };
+        if 2 * wanted * self.width() * planes(C) >= columns.len() {
+            for line in columns.chunks(LINE / size_of::<F>()) {
+                std::hint::black_box(line[0]);
+            }
+        }
     }
 
     /// Adds the pure messages of at most as many values as there are lanes.

@@ -160,6 +160,9 @@ pub(crate) struct Workspace<F> {
     free: Vec<Message<F>>,
     pub(crate) scratch: [Buffer<F>; 4],
     pub(crate) groups: Groups,
+    /// The rows of a block whose value of one variable is known, and those values.
+    pub(crate) known: Vec<u32>,
+    pub(crate) values: Vec<f64>,
     /// log₂ of what has been divided out of each row's p.
     pub(crate) log2: Vec<i64>,
 }
@@ -167,7 +170,14 @@ pub(crate) struct Workspace<F> {
 impl<F: Real> Default for Workspace<F> {
     fn default() -> Self {
         let scratch = std::array::from_fn(|_| Buffer::zeros(0));
-        Self { free: Vec::new(), scratch, groups: Groups::default(), log2: Vec::new() }
+        Self {
+            free: Vec::new(),
+            scratch,
+            groups: Groups::default(),
+            known: Vec::new(),
+            values: Vec::new(),
+            log2: Vec::new(),
+        }
     }
 }
 

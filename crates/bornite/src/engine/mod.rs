@@ -24,6 +24,7 @@ mod leaf;
 mod message;
 pub mod peak;
 mod plan;
+mod region;
 mod rows;
 mod simd;
 mod traverse;

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use super::kernels::Kernels;
 use super::lanes::{Real, planes};
 use super::weight::{PackedWeight, Uses};
-use super::{Simd, SimdLevel};
+use super::{Buffer, Simd, SimdLevel};
 use crate::basis::Basis;
 use crate::circuit::{Circuit, Layer, LayerId, VariableId};
 use crate::linalg::{Complex64, Matrix, Scalar};
@@ -55,7 +55,7 @@ pub(crate) struct Leaf<F> {
     pub(crate) weight: Option<Matrix<Complex64>>,
     pub(crate) packed: Option<PackedWeight<F>>,
     /// For a finite domain the K outputs at every value: `[value][K][planes]`.
-    pub(crate) columns: Option<Vec<F>>,
+    pub(crate) columns: Option<Buffer<F>>,
     /// The same as a weight, made when samples are first drawn.
     pub(crate) amplitudes: OnceLock<PackedWeight<F>>,
     /// Whether a column may be so large or small that products of two are out of range.
@@ -271,12 +271,11 @@ impl<F: Real, const C: bool> Plan<F, C> {
     ) -> usize {
         let width = weight.as_ref().map_or(basis.width(), Matrix::rows);
         let columns = basis.natural_domain().num_values().map(|v| {
-            let mut columns = Vec::with_capacity(v * width * planes(C));
-            for x in 0..v {
-                columns.extend(numbers::<Complex64, F>(
-                    &leaf_values(basis, weight.as_ref(), x as f64),
-                    C,
-                ));
+            let len = width * planes(C);
+            let mut columns = Buffer::zeros(v * len);
+            for (x, column) in columns.chunks_exact_mut(len).enumerate() {
+                let values = leaf_values(basis, weight.as_ref(), x as f64);
+                column.copy_from_slice(&numbers::<Complex64, F>(&values, C));
             }
             columns
         });

@@ -84,7 +84,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
                     let range = (first, count);
                     let unknown = Rows::unknown(1, 0);
                     let rows = evidence.unwrap_or(&unknown);
-                    let message = self.step_message(step, rows, range, &state.messages, ws);
+                    let message = self.step_message(step, rows, range, |n| &state.messages[n], ws);
                     replace(&mut state.messages[step], message, ws);
                     for &input in self.steps[step].kind.inputs() {
                         release(&mut state.messages[input], ws);
@@ -109,7 +109,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
         let Some(rows) = evidence else { return (0..self.steps.len()).map(|_| None).collect() };
         let mut messages = Vec::with_capacity(self.steps.len());
         for index in 0..self.steps.len() {
-            let message = self.step_message(index, rows, range, &messages, ws);
+            let message = self.step_message(index, rows, range, |n| &messages[n], ws);
             messages.push(Some(message));
         }
         messages

@@ -1,5 +1,7 @@
 //! The upward pass on blocks of rows: log p(evidence) of every row.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::combine::{Contraction, Way, contract, hadamard};
@@ -9,55 +11,94 @@ use super::plan::{Plan, StepKind};
 use super::rows::Rows;
 
 /// The most rows that are worked on together.
-const BLOCK: usize = 256;
+pub(super) const BLOCK: usize = 256;
+
+/// The steps of a region, its message, and log₂ of what has been divided out of each row's p there.
+type RegionMessage<F> = (Range<usize>, Message<F>, Vec<i64>);
 
 impl<F: Real, const C: bool> Plan<F, C> {
     /// log p(evidence) of every row; −∞ where it is impossible.
+    ///
+    /// Threads share the rows, or, where these are few, the regions of the circuit. A row's bits depend on neither.
     pub(crate) fn log_marginals(&self, rows: &Rows<'_>) -> Vec<f64> {
         let mut out = vec![0.0; rows.len()];
-        let block = block_len::<F>(rows.len());
-        out.par_chunks_mut(block).enumerate().for_each_init(Workspace::default, |ws, (n, out)| {
-            self.block_log_marginals(rows, n * block, out, ws);
-        });
+        let regions = self.regions(rows.len());
+        if regions.is_empty() {
+            let block = block_len::<F>(rows.len());
+            let blocks = out.par_chunks_mut(block).enumerate();
+            blocks.for_each_init(Workspace::default, |ws, (n, out)| {
+                let root =
+                    self.climb(0..self.steps.len(), Vec::new(), rows, n * block, out.len(), ws);
+                Self::close(&root, out, &ws.log2);
+                ws.give(root);
+            });
+        } else {
+            let mut ws = Workspace::default();
+            for (n, out) in out.chunks_mut(BLOCK).enumerate() {
+                let range = (n * BLOCK, out.len());
+                let parts = regions.par_iter().map_init(Workspace::default, |ws, steps| {
+                    let message = self.climb(steps.clone(), Vec::new(), rows, range.0, range.1, ws);
+                    (steps.clone(), message, std::mem::take(&mut ws.log2))
+                });
+                let parts = parts.collect();
+                let root = self.climb(0..self.steps.len(), parts, rows, range.0, range.1, &mut ws);
+                Self::close(&root, out, &ws.log2);
+                ws.give(root);
+            }
+        }
         out
     }
 
-    fn block_log_marginals(
+    /// The message of the last of these steps, which must be all those below it. Of `parts` the messages are there already.
+    fn climb(
         &self,
+        steps: Range<usize>,
+        parts: Vec<RegionMessage<F>>,
         rows: &Rows<'_>,
         first: usize,
-        out: &mut [f64],
+        count: usize,
         ws: &mut Workspace<F>,
-    ) {
+    ) -> Message<F> {
         ws.log2.clear();
-        ws.log2.resize(out.len(), 0);
-        let mut messages: Vec<Option<Message<F>>> = Vec::with_capacity(self.steps.len());
-        for index in 0..self.steps.len() {
-            let message = self.step_message(index, rows, (first, out.len()), &messages, ws);
+        ws.log2.resize(count, 0);
+        let mut parts = parts.into_iter().peekable();
+        let mut messages: Vec<Option<Message<F>>> = Vec::with_capacity(steps.len());
+        while steps.start + messages.len() < steps.end {
+            let index = steps.start + messages.len();
+            if let Some((region, message, log2)) = parts.next_if(|part| part.0.start == index) {
+                ws.log2.iter_mut().zip(log2).for_each(|(sum, log2)| *sum += log2);
+                messages.resize_with(region.end - steps.start - 1, || None);
+                messages.push(Some(message));
+                continue;
+            }
+            let input = |n: usize| &messages[n - steps.start];
+            let message = self.step_message(index, rows, (first, count), input, ws);
             for &input in self.steps[index].kind.inputs() {
-                if let Some(message) = messages[input].take() {
+                if let Some(message) = messages[input - steps.start].take() {
                     ws.give(message);
                 }
             }
             messages.push(Some(message));
         }
-        let Some(root) = messages[self.root()].take() else {
-            unreachable!("the root is the last step")
-        };
-        Self::close(&root, out, &ws.log2);
-        ws.give(root);
+        match messages.pop().flatten() {
+            Some(root) => root,
+            None => unreachable!("the last step has a message"),
+        }
     }
 
     /// The message of one step, from those of its inputs.
-    pub(crate) fn step_message(
+    pub(crate) fn step_message<'a>(
         &self,
         index: usize,
         rows: &Rows<'_>,
         range: (usize, usize),
-        messages: &[Option<Message<F>>],
+        messages: impl Fn(usize) -> &'a Option<Message<F>>,
         ws: &mut Workspace<F>,
-    ) -> Message<F> {
-        let input = |n: usize| match &messages[n] {
+    ) -> Message<F>
+    where
+        F: 'a,
+    {
+        let input = |n: usize| match messages(n) {
             Some(message) => message,
             None => unreachable!("inputs come first and are received once"),
         };
