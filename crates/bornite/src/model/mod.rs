@@ -49,7 +49,7 @@ pub use distribution::ColumnDistribution;
 pub use error::ModelError;
 pub use impute::Imputation;
 pub use known::Known;
-pub use options::{Defaults, ModelOptions, StructureKind};
+pub use options::{ModelOptions, StructureKind};
 pub use question::Question;
 pub use truncate::Truncation;
 
