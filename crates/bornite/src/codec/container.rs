@@ -3,10 +3,10 @@
 use super::{CodecError, Digest};
 
 /// The first bytes of every stream. The first is no ASCII, and line ends are there so that a text transfer spoils them.
-const MAGIC: [u8; 8] = *b"\x89brz\r\n\x1a\n";
+pub(super) const MAGIC: [u8; 8] = *b"\x89brz\r\n\x1a\n";
 /// The last bytes of every stream.
 const END: [u8; 4] = *b"brz\x04";
-const VERSION: u16 = 1;
+pub(super) const VERSION: u16 = 1;
 /// Rows of finite variables.
 const ROWS: u16 = 0;
 
@@ -45,7 +45,7 @@ impl Layout {
     }
 }
 
-fn crc(bytes: &[u8]) -> [u8; 4] {
+pub(super) fn crc(bytes: &[u8]) -> [u8; 4] {
     crc32fast::hash(bytes).to_le_bytes()
 }
 
@@ -148,8 +148,8 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// The checksum of values: of 32-bit numbers row by row, all bits set where a cell is missing.
-pub(super) fn checksum(values: &[f64]) -> u32 {
+/// The checksum of values: of 32-bit numbers row by row, all bits set where a cell is missing; then of rests, of 64 bits.
+pub(super) fn checksum(values: &[f64], rests: &[u64]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     let mut bytes = Vec::with_capacity(4 * values.len().min(4096));
     for values in values.chunks(4096) {
@@ -159,6 +159,9 @@ pub(super) fn checksum(values: &[f64]) -> u32 {
             bytes.extend(symbol.to_le_bytes());
         }
         hasher.update(&bytes);
+    }
+    for rest in rests {
+        hasher.update(&rest.to_le_bytes());
     }
     hasher.finalize()
 }
