@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use crate::codec::CodecError;
-use crate::codec::container::{MAGIC, VERSION, crc};
+use crate::codec::container::{MAGIC, VERSION, check_stream, crc};
 
 /// A table, a model and rows.
 const TABLE: u16 = 1;
@@ -70,7 +70,7 @@ fn section(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend(crc(&out[start..]));
 }
 
-/// Finds out what a compressed file holds, and checks everything but its rows.
+/// Finds out what a compressed file holds, and checks every byte of it.
 pub(crate) fn read_content(bytes: &[u8]) -> Result<Content<'_>, CodecError> {
     let damaged = |what| CodecError::Damaged { what };
     if !bytes.starts_with(&MAGIC) {
@@ -98,6 +98,7 @@ pub(crate) fn read_content(bytes: &[u8]) -> Result<Content<'_>, CodecError> {
     }
     let mut next = || take_section(&mut rest);
     let (form, model, beside) = (next()?, next()?, next()?);
+    check_stream(rest)?;
     Ok(Content::Table(Parts { form, model, beside, rows: rest }))
 }
 
