@@ -70,8 +70,7 @@ impl Compress {
         let model = self.model.as_deref().map(tables::model).transpose()?;
         let content = data::read_file(&self.table)?;
         let start = Instant::now();
-        let options =
-            CompressOptions { width: self.width, epochs: self.epochs, seed: self.seed };
+        let options = CompressOptions { width: self.width, epochs: self.epochs, seed: self.seed };
         let mut bar = FitBar::new(Some(self.time));
         let name = self.table.display().to_string();
         let packed = compress_file(&content, &name, model.as_ref(), &options, &mut |p| bar.step(p));

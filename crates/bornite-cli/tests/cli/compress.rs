@@ -40,11 +40,13 @@ fn a_table_comes_back_with_no_other_file() {
 #[test]
 fn a_table_comes_back_with_the_model_that_compressed_it() {
     let folder = fitted();
-    folder.write("new.csv", "tall,extra,city,weight\nyes,a,Bonn,71.5\nno,b,Paris,\nyes,c,Essen,1e9\n");
+    folder.write(
+        "new.csv",
+        "tall,extra,city,weight\nyes,a,Bonn,71.5\nno,b,Paris,\nyes,c,Essen,1e9\n",
+    );
     let pack = |table: &str| folder.run(&["compress", table, "--model", "m.model", "-o", "p.brz"]);
-    let unpack = |model: &str| {
-        folder.run(&["decompress", "p.brz", "--model", model, "-o", "back.csv"])
-    };
+    let unpack =
+        |model: &str| folder.run(&["decompress", "p.brz", "--model", model, "-o", "back.csv"]);
     assert!(pack("people.csv").text().contains("same --model"));
     assert_eq!(unpack("m.model").code, 0);
     assert!(same(&folder, "people.csv", "back.csv"));

@@ -72,8 +72,11 @@ pub(super) fn discretize(circuit: &Circuit) -> Result<Discrete, CodecError> {
     Ok(Discrete { circuit: builder.build(circuit.output())?, edges })
 }
 
-/// Nodes with their weights, and the ends of bins of these weights as shares of the whole.
-fn rule(domain: &Domain, bins: usize) -> Option<(Vec<(f64, f64)>, Vec<f64>)> {
+/// Nodes with their weights.
+type Nodes = Vec<(f64, f64)>;
+
+/// Nodes, and the ends of bins of their weights as shares of the whole.
+fn rule(domain: &Domain, bins: usize) -> Option<(Nodes, Vec<f64>)> {
     match *domain {
         Domain::Interval(low, high) => {
             let length = high - low;

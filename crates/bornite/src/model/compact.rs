@@ -13,7 +13,7 @@ use crate::linalg::{Complex64, Matrix};
 /// Weights of functions, and of products.
 const DISTRIBUTIONS: usize = 2;
 /// The most entries of all weights of a model that is read.
-const MAX_ENTRIES: usize = 1 << 28;
+const MAX_ENTRIES: usize = 1 << 26;
 
 /// All of a model but its weights.
 #[derive(Debug, Serialize, Deserialize)]
@@ -162,9 +162,10 @@ impl Frame {
                     let is_output = index + 1 == self.layers.len();
                     normalize(&mut weight, is_output);
                     let input = LayerId::new(*input);
-                    match self.is_complex {
-                        true => builder.sum(input, weight),
-                        false => builder.sum(input, weight.map(|z| z.re)),
+                    if self.is_complex {
+                        builder.sum(input, weight)
+                    } else {
+                        builder.sum(input, weight.map(|z| z.re))
                     }
                 }
             };

@@ -10,6 +10,8 @@ use crate::learn::{Control, Progress};
 const WIDTHS: [usize; 9] = [2, 3, 4, 5, 6, 8, 10, 12, 16];
 /// The digits after the binary point that weights may have.
 const BITS: [u8; 7] = [4, 5, 6, 7, 8, 9, 11];
+/// Epochs without a better likelihood after which a fit ends.
+const PATIENCE: usize = 40;
 /// The rows that decide on them.
 const JUDGES: usize = 4096;
 
@@ -180,10 +182,17 @@ fn fitted(
         width: Some(width),
         epochs: options.epochs,
         seed: options.seed,
+        // The rows to be judged by are those to be coded: what is learned by heart is gained.
+        patience: PATIENCE,
         ..ModelOptions::default()
     };
     let judges = judges(table);
-    let model = Model::fit(table, Some(&judges), &settings, progress)?;
+    let model = match Model::fit(table, Some(&judges), &settings, progress) {
+        Ok(model) => model,
+        Err(problem @ ModelError::Option { .. }) => return Err(problem),
+        // A table that cannot be learned from can still be stored.
+        Err(_) => return Ok(None),
+    };
     let Some(compact) = smallest(&model, &judges, table.num_rows())? else { return Ok(None) };
     let bytes = compact.model.table_codec()?.compress(table, form, &compact.bytes)?;
     let method = Method::Fitted { model_bytes: compact.bytes.len(), width };
@@ -213,7 +222,12 @@ fn width(schema: &Schema, stored: usize) -> usize {
 fn smallest(model: &Model, judges: &Table, rows: usize) -> Result<Option<Compact>, ModelError> {
     let mut best: Option<(f64, Compact)> = None;
     for bits in BITS {
-        let Some(compact) = Compact::new(model, bits)? else { return Ok(None) };
+        let compact = match Compact::new(model, bits) {
+            Ok(Some(compact)) => compact,
+            Ok(None) => return Ok(None),
+            // So few digits that nothing is left of a weight.
+            Err(_) => continue,
+        };
         let nats = compact.model.mean_log_likelihood(judges)?;
         let size = 8.0 * compact.bytes.len() as f64 - nats / std::f64::consts::LN_2 * rows as f64;
         if best.as_ref().is_none_or(|(least, _)| size < *least) {

@@ -19,7 +19,8 @@ fn people(rows: u32) -> String {
         let city = ["Bonn", "Essen", "Köln", ""][(r % 4) as usize];
         let age = if n % 17 == 0 { "NA".to_owned() } else { (20 + r / 4 % 60).to_string() };
         let height = f64::from(r / 240 % 40_000) / 100.0;
-        writeln!(text, "{city},{age},{height:.2},{}", if r % 3 == 0 { "yes" } else { "no" }).unwrap();
+        writeln!(text, "{city},{age},{height:.2},{}", if r % 3 == 0 { "yes" } else { "no" })
+            .unwrap();
     }
     text
 }
@@ -29,8 +30,12 @@ fn table(text: &str) -> Table {
 }
 
 fn fit(text: &str) -> Model {
-    let options =
-        ModelOptions { width: Some(2), epochs: Some(1), functions: Some(4), ..ModelOptions::default() };
+    let options = ModelOptions {
+        width: Some(2),
+        epochs: Some(1),
+        functions: Some(4),
+        ..ModelOptions::default()
+    };
     Model::fit(&table(text), None, &options, &mut |_| Control::Continue).unwrap()
 }
 
@@ -61,7 +66,9 @@ fn tables_come_back_with_all_that_they_hold() {
 #[test]
 fn any_file_comes_back_byte_for_byte() {
     let mut npy = b"\x93NUMPY\x01\x00\x46\x00".to_vec();
-    npy.extend(format!("{:69}\n", "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }").bytes());
+    npy.extend(
+        format!("{:69}\n", "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }").bytes(),
+    );
     let whole = npy.clone();
     for x in [1.5_f32, -0.0, f32::NAN, 1e-40, 3.25, 7.0] {
         npy.extend(x.to_le_bytes());

@@ -168,13 +168,12 @@ fn on_grid(
 ) -> Coded {
     let kind = storage(column);
     let rows = 0..column.len();
-    let (grid, ordinals): (Grid, Vec<Option<i64>>) = match column.cells() {
-        Cells::Integers(c) => (Grid::Decimals(0), c.iter().collect()),
-        _ => {
-            let known: Vec<f64> = rows.clone().filter_map(|row| column.number(row)).collect();
-            let grid = Grid::of(&known);
-            (grid, rows.clone().map(|row| grid.ordinal(column.number(row)?)).collect())
-        }
+    let (grid, ordinals): (Grid, Vec<Option<i64>>) = if let Cells::Integers(c) = column.cells() {
+        (Grid::Decimals(0), c.iter().collect())
+    } else {
+        let known: Vec<f64> = rows.clone().filter_map(|row| column.number(row)).collect();
+        let grid = Grid::of(&known);
+        (grid, rows.clone().map(|row| grid.ordinal(column.number(row)?)).collect())
     };
     let known = || ordinals.iter().flatten().copied();
     let bounds = [known().min().unwrap_or(0), known().max().unwrap_or(0)];

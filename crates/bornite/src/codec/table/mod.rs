@@ -187,7 +187,7 @@ impl<'a> TableCodec<'a> {
         if archive.num_rows() != form.rows || form.rows.saturating_mul(d as u64) > MAX_CELLS {
             return Err(damaged());
         }
-        let rows = Rows::of(archive.blocks()?, d, codec.num_rests());
+        let rows = AllCells::of(archive.blocks()?, d, codec.num_rests());
         let beside = unpack(parts.beside)?;
         let mut beside = Reader(&beside);
         let mut table = Vec::with_capacity(columns.len());
@@ -244,7 +244,7 @@ impl<'a> TableCodec<'a> {
         &self,
         form: &ColumnForm,
         codec: &Codec,
-        rows: &Rows,
+        rows: &AllCells,
         beside: &mut Reader<'_>,
     ) -> Result<Column, CodecError> {
         let range = match form.by {
@@ -272,14 +272,14 @@ impl<'a> TableCodec<'a> {
 }
 
 /// All rows of a table in symbols.
-struct Rows {
+struct AllCells {
     blocks: Vec<(Vec<f64>, Vec<u64>)>,
     num_rows: usize,
     num_variables: usize,
     num_rests: usize,
 }
 
-impl Rows {
+impl AllCells {
     fn of(blocks: Vec<(Vec<f64>, Vec<u64>)>, num_variables: usize, num_rests: usize) -> Self {
         let cells: usize = blocks.iter().map(|(values, _)| values.len()).sum();
         Self { blocks, num_rows: cells / num_variables, num_variables, num_rests }

@@ -1,5 +1,7 @@
 //! Tables come back, whatever is in them.
 
+use std::fmt::Write;
+
 use proptest::prelude::*;
 use rand::SeedableRng;
 
@@ -72,9 +74,12 @@ fn every_kind_of_column_comes_back() {
 #[test]
 fn what_the_model_does_not_know_is_escaped() {
     let known = table(
-        "city,n,x,gone\nBonn,1,0.5,1\nEssen,2,0.75,2\nBonn,3,0.25,1\nEssen,2,0.5,2\n"
-            .repeat(1)
-            .as_str(),
+        "city,n,x,gone
+Bonn,1,0.5,1
+Essen,2,0.75,2
+Bonn,3,0.25,1
+Essen,2,0.5,2
+",
     );
     let schema = infer(&known);
     let circuit = circuit(&schema);
@@ -95,7 +100,8 @@ fn the_bytes_depend_on_no_machine_and_no_block_is_needed_whole() {
     let mut text = "x,y,label\n".to_owned();
     for n in 0..700_u32 {
         let (a, b) = (n.wrapping_mul(2_654_435_761) % 10_000, n * n % 97);
-        text += &format!("{}.{:03},{b},{}\n", a / 1000, a % 1000, ["a", "b", ""][n as usize % 3]);
+        let label = ["a", "b", ""][n as usize % 3];
+        writeln!(text, "{}.{:03},{b},{label}", a / 1000, a % 1000).unwrap();
     }
     let table = table(&text);
     let schema = infer(&table);
@@ -137,7 +143,7 @@ fn real_numbers_cost_what_their_density_says() {
     for n in 0..3000_u32 {
         // The middle of 12 sums of decimals: a bell.
         let sum: u32 = (0..4).map(|k| (n * 4 + k).wrapping_mul(2_654_435_761) >> 12 & 0xffff).sum();
-        text += &format!("{:.2}\n", f64::from(sum) / 1000.0);
+        writeln!(text, "{:.2}", f64::from(sum) / 1000.0).unwrap();
     }
     let table = table(&text);
     let schema = infer(&table);
