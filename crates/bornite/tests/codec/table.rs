@@ -19,8 +19,12 @@ fn people(rows: u32) -> String {
         let city = ["Bonn", "Essen", "Köln", ""][(r % 4) as usize];
         let age = if n % 17 == 0 { "NA".to_owned() } else { (20 + r / 4 % 60).to_string() };
         let height = f64::from(r / 240 % 40_000) / 100.0;
-        writeln!(text, "{city},{age},{height:.2},{}", if r % 3 == 0 { "yes" } else { "no" })
-            .unwrap();
+        writeln!(
+            text,
+            "{city},{age},{height:.2},{}",
+            if r.is_multiple_of(3) { "yes" } else { "no" }
+        )
+        .unwrap();
     }
     text
 }
