@@ -4,6 +4,7 @@ use crate::data::DataError;
 use crate::engine::{RowError, SampleError};
 use crate::file::FileError;
 use crate::learn::LearnError;
+use crate::ops::OperationError;
 use crate::query::QueryError;
 use crate::structure::InformationError;
 
@@ -32,6 +33,9 @@ pub enum ModelError {
     /// A circuit that cannot be learned.
     #[error(transparent)]
     Learn(#[from] LearnError),
+    /// An operation that has no answer.
+    #[error(transparent)]
+    Operation(#[from] OperationError),
     /// A file that cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
@@ -56,6 +60,21 @@ pub enum ModelError {
         "the structure 'image' needs a table of images, such as an IDX or NPY file of them; choose another structure"
     )]
     NotImages,
+    /// A bound that would not hold for what is conditioned.
+    #[error(
+        "the model is conditioned, and a bound would not hold for that; truncate the model that it was made from"
+    )]
+    Conditioned,
+    /// Pictures of pixels of what has none.
+    #[error(
+        "the model is not of images, so there are no grids of them; draw rows with 'bornite sample', or fit with an image size"
+    )]
+    NoPixels,
+    /// A picture of rows without rows.
+    #[error(
+        "this picture shows rows of a table; give one, best of rows that the model did not learn from"
+    )]
+    NeedsTable,
     /// Evidence that cannot be, so that nothing can be said given it.
     #[error("{what} has probability 0, so nothing can be said given it; relax it")]
     Impossible {
@@ -80,6 +99,13 @@ pub enum ModelError {
         /// What was asked for.
         what: &'static str,
     },
+}
+
+impl ModelError {
+    /// Whether a file holds a circuit, and no model.
+    pub fn is_not_a_model(&self) -> bool {
+        matches!(self, ModelError::File(e) if e.is_not_a_model())
+    }
 }
 
 impl From<DataError> for ModelError {

@@ -38,6 +38,7 @@ mod sample;
 mod score;
 #[cfg(test)]
 mod tests;
+mod truncate;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -48,7 +49,9 @@ pub use error::ModelError;
 pub use impute::Imputation;
 pub use known::Known;
 pub use options::{Defaults, ModelOptions, StructureKind};
+pub(crate) use posterior::Posterior;
 pub use question::Question;
+pub use truncate::Truncation;
 
 use crate::circuit::Orthonormal;
 use crate::data::Schema;

@@ -1,0 +1,1 @@
+//! Pictures hold what they show.
