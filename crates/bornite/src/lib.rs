@@ -104,6 +104,10 @@ mod guide {
     struct TensorNetworks;
     #[doc = include_str!("../../../docs/guide/performance.md")]
     struct Performance;
+    #[doc = include_str!("../../../docs/guide/images.md")]
+    struct Images;
+    #[doc = include_str!("../../../docs/guide/report.md")]
+    struct Reports;
     #[doc = include_str!("../../../docs/guide/faq.md")]
     struct Faq;
 }

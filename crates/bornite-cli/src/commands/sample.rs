@@ -1,7 +1,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use bornite::model::Known;
 use clap::Args;
 
@@ -35,6 +35,9 @@ pub(crate) struct Sample {
     output: PathBuf,
 }
 
+/// The most cells that are drawn at once.
+const MAX_CELLS: usize = 1 << 30;
+
 impl Sample {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
         let path = Some(&self.output).filter(|p| **p != Path::new("-"));
@@ -42,6 +45,14 @@ impl Sample {
             tables::check_target(path)?;
         }
         let model = tables::model(&self.model)?;
+        let columns = model.schema().columns().len();
+        if self.number.checked_mul(columns).is_none_or(|cells| cells > MAX_CELLS) {
+            bail!(
+                "--number {}: rows of {columns} columns have more than {MAX_CELLS} cells; draw fewer at a time, with \
+                 several seeds",
+                self.number
+            );
+        }
         let known = Known::parse(model.schema(), &self.given)?;
         let rows = if self.given.trim().is_empty() {
             model.sample(self.number, self.seed)?

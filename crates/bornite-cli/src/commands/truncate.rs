@@ -1,7 +1,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use bornite::model::Truncation;
 use bornite::ops::Budget;
 use clap::Args;
@@ -63,11 +63,15 @@ impl Truncate {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
         let path = &self.output.output;
         tables::check_target(path)?;
-        let model = tables::model(&self.model)?;
         let budget = match (self.budget.error, self.budget.width) {
+            (Some(error), _) if !(0.0..=1.0).contains(&error) => {
+                bail!("--error {error}: give a Hellinger distance from 0 to 1, as in 0.01")
+            }
             (Some(error), _) => Budget::Error(error),
-            (None, width) => Budget::Width(width.unwrap_or(0)),
+            (None, Some(width @ 1..)) => Budget::Width(width),
+            (None, _) => bail!("--width 0: give a width from 1 on"),
         };
+        let model = tables::model(&self.model)?;
         let Truncation { model: smaller, bound, distance } = model.truncate(budget)?;
         smaller.save(path)?;
         let report = Report {

@@ -1,9 +1,12 @@
 //! The commands of the guide print what the guide says.
 
+use super::model::people;
 use super::support::Folder;
 
 const README: &str = include_str!("../../../../README.md");
 const TOUR: &str = include_str!("../../../../docs/guide/tour.md");
+const IMAGES: &str = include_str!("../../../../docs/guide/images.md");
+const REPORT: &str = include_str!("../../../../docs/guide/report.md");
 const QUERIES: &str = include_str!("../../../../docs/guide/queries.md");
 
 /// The fenced blocks of a language, each with the rest of its opening line.
@@ -89,11 +92,10 @@ fn the_commands_of_the_page_on_queries() {
     check_page(QUERIES);
 }
 
-#[test]
-fn the_commands_of_the_readme_work() {
-    let folder = Folder::new();
+/// Runs every command of a page's shell blocks.
+fn check_commands(page: &str, folder: &Folder, least: usize) {
     let mut count = 0;
-    for (_, block) in blocks(README, "sh") {
+    for (_, block) in blocks(page, "sh") {
         for line in block.lines().filter(|line| line.starts_with("bornite ")) {
             let words = words(line);
             let run = folder.run(&words[1..].iter().map(String::as_str).collect::<Vec<_>>());
@@ -101,5 +103,40 @@ fn the_commands_of_the_readme_work() {
             count += 1;
         }
     }
-    assert!(count >= 4, "{count}");
+    assert!(count >= least, "{count}");
+}
+
+#[test]
+fn the_commands_of_the_readme_work() {
+    check_commands(README, &Folder::new(), 4);
+}
+
+#[test]
+fn the_commands_of_the_page_on_reports() {
+    let folder = Folder::new();
+    folder.write("people.csv", &people());
+    folder.write("test.csv", &people());
+    check_commands(REPORT, &folder, 13);
+    assert!(folder.read("report.html").contains("<section id=\"calibration\">"));
+}
+
+#[test]
+fn the_commands_of_the_page_on_images() {
+    let folder = Folder::new();
+    let image = |row: usize, is_covered: bool| {
+        let pixel = |n: usize| match (n % 6, (n % 6 + n / 6 + row) % 5) {
+            (3.., _) if is_covered => String::new(),
+            (_, level) => level.min(3).to_string(),
+        };
+        (0..36).map(pixel).collect::<Vec<_>>().join(",")
+    };
+    let table = |rows: usize, is_covered: bool| {
+        let names = (0..36).map(|n| format!("p{n}")).collect::<Vec<_>>().join(",");
+        let rows: Vec<String> = (0..rows).map(|row| image(row, is_covered)).collect();
+        format!("{names}\n{}\n", rows.join("\n"))
+    };
+    folder.write("images.csv", &table(60, false));
+    folder.write("covered.csv", &table(8, true));
+    check_commands(IMAGES, &folder, 8);
+    assert!(!folder.read("completed.csv").contains(",,"));
 }

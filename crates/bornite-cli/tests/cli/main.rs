@@ -5,5 +5,6 @@ mod circuit;
 mod demo_and_bench;
 mod documentation;
 mod model;
-mod model_bad_input;
+mod refused;
+mod report;
 mod support;

@@ -64,14 +64,14 @@ impl Model {
     }
 
     /// The distributions of columns given that one of the boxes holds: one pass up and one pass down for all of them.
-    pub(super) fn distributions_of(
+    pub(crate) fn distributions_of(
         &self,
         columns: &[usize],
         boxes: Vec<Query>,
     ) -> Result<Vec<ColumnDistribution<'_>>, ModelError> {
         let boxes: Arc<[Query]> = boxes.into();
         let first = |&column: &usize| self.schema.variables_of(column).start;
-        let posteriors = self.posteriors(&boxes, columns.iter().map(first))?;
+        let posteriors = self.posteriors(&boxes, &columns.iter().map(first).collect::<Vec<_>>())?;
         let of = |column: &usize| {
             let first = posteriors.of(first(column))?;
             Ok(ColumnDistribution { model: self, column: *column, boxes: boxes.clone(), first })

@@ -39,6 +39,12 @@ impl Known {
         Self { boxes: vec![Query::unknown(num_variables)], slopes: BTreeMap::new() }
     }
 
+    /// Whether a row of values is in one of the boxes.
+    #[cfg(test)]
+    pub(crate) fn holds(&self, variables: &[Variable], row: &Query) -> bool {
+        self.boxes.iter().any(|b| intersect(variables, b, row).is_some())
+    }
+
     pub(super) fn is_nothing(&self) -> bool {
         matches!(&self.boxes[..], [only] if only.evidence().iter().all(|e| *e == Evidence::Unknown))
     }

@@ -46,11 +46,11 @@ impl Model {
     pub(crate) fn posteriors(
         &self,
         boxes: &[Query],
-        variables: impl Iterator<Item = usize> + Clone,
+        variables: &[usize],
     ) -> Result<Posteriors<'_>, ModelError> {
         let mut found = Vec::with_capacity(boxes.len());
         for query in boxes {
-            let toward = variables.clone().map(VariableId::new);
+            let toward = variables.iter().map(|&v| VariableId::new(v));
             found.extend(Environments::toward(&self.circuit, query, toward)?);
         }
         let logs: Vec<f64> = found.iter().map(Environments::log_evidence).collect();
@@ -69,7 +69,7 @@ impl Model {
         variable: usize,
         boxes: &[Query],
     ) -> Result<Posterior, ModelError> {
-        self.posteriors(boxes, std::iter::once(variable))?.of(variable)
+        self.posteriors(boxes, &[variable])?.of(variable)
     }
 }
 

@@ -174,8 +174,9 @@ impl Bins {
             BinKind::Sets { sets, .. } => sets.iter().position(|s| s.contains(&(cell[0] as usize))),
             BinKind::Digits { numbers, min, radices } => {
                 let digits = cell.iter().zip(radices);
-                let x = min + digits.fold(0, |n, (&d, &r)| n * r as i64 + d as i64);
-                between(numbers.len() - 1, &|n| numbers[n] <= x)
+                let offset = digits.fold(0, |n: i128, (&d, &r)| n * r as i128 + d as i128);
+                let x = i128::from(*min) + offset;
+                between(numbers.len() - 1, &|n| i128::from(numbers[n]) <= x)
             }
         }
     }

@@ -82,8 +82,9 @@ fn of_row(
     if boxes.len() > 1 {
         return Ok(None);
     }
+    let all: Vec<usize> = (0..schema.num_variables()).collect();
     // A row that the model takes for impossible tells nothing of conditionals.
-    let Ok(posteriors) = model.posteriors(&boxes, 0..schema.num_variables()) else {
+    let Ok(posteriors) = model.posteriors(&boxes, &all) else {
         return Ok(Some(out));
     };
     for (column, u) in out.iter_mut().enumerate() {
@@ -124,7 +125,7 @@ fn of_digits(
     let (mut low, mut width) = (0.0, 1.0);
     for variable in range {
         let boxes = model.boxes_of_row(&others)?;
-        let posteriors = model.posteriors(&boxes, std::iter::once(variable))?;
+        let posteriors = model.posteriors(&boxes, &[variable])?;
         if let Posterior::Finite(p) = posteriors.of(variable)? {
             let value = row[variable] as usize;
             low += width * p[..value].iter().sum::<f64>();
@@ -175,7 +176,7 @@ pub(super) fn draw(model: &Model, transforms: &Transforms) -> Canvas {
     for (n, &column) in order.iter().take(shown).enumerate() {
         let (left, top) =
             (10.0 + PANEL.0 * (n % IN_A_ROW) as f64, TOP + 22.0 + PANEL.1 * (n / IN_A_ROW) as f64);
-        let name = fit(&model.schema().columns()[column].name, 8.5);
+        let name = fit(&model.schema().columns()[column].name, 7.4);
         canvas.text("bold", Anchor::Start, (left, top + 12.0), 10.5, &name);
         let right = left + PANEL.0 - 22.0;
         let d = format!("D = {}", short((1000.0 * far(column)).round() / 1000.0));

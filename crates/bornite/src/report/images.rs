@@ -42,13 +42,27 @@ pub(super) fn strips(report: &Report<'_>) -> Result<Option<Vec<Strip>>, ModelErr
     let holes = model.schema().decode(&covered)?;
     strips.push(Strip { label, images: model.schema().decode(&shown)? });
     strips.push(Strip { label: "left halves", images: holes.clone() });
-    strips.push(Strip { label: "mean", images: model.impute(&holes, Imputation::Mean, 0)? });
+    strips.push(Strip { label: "mean", images: means(model, &covered)? });
     for draw in 0..DRAWS {
         let seed = report.seed.wrapping_add(1 + draw as u64);
         let images = model.impute(&holes, Imputation::Sample, seed)?;
         strips.push(Strip { label: if draw == 0 { "completions" } else { "" }, images });
     }
     Ok(Some(strips))
+}
+
+/// The mean of every pixel given those of its image that are known.
+fn means(model: &Model, values: &[f64]) -> Result<Table, ModelError> {
+    let schema = model.schema();
+    let columns: Vec<usize> = (0..schema.columns().len()).collect();
+    let mut means = Vec::with_capacity(values.len());
+    for row in values.chunks_exact(schema.num_variables()) {
+        for pixel in model.distributions_of(&columns, model.boxes_of_row(row)?)? {
+            means.push(pixel.mean()?);
+        }
+    }
+    let names: Vec<&str> = schema.columns().iter().map(|c| c.name.as_str()).collect();
+    Ok(Table::from_rows(&names, &means)?)
 }
 
 /// Images to cover: of the data at even distances, or samples.

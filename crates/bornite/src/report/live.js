@@ -225,7 +225,7 @@
   for (const button of document.querySelectorAll("[data-preset]"))
     button.addEventListener("click", () => preset(button.dataset.preset));
 
-  const drawn = document.querySelector("#bn-stage svg.bc");
+  const drawn = document.querySelector("#bn-stage .scroll > svg");
   if (drawn) boxes(drawn); else regions(document.getElementById("bn-regions"));
   if (data.image) board(document.getElementById("bn-board"));
 

@@ -138,17 +138,17 @@ fn marginal_pages(report: &Report<'_>) -> Result<String, ModelError> {
     for (n, page) in columns.chunks(PAGE).enumerate() {
         let picture = marginals::draw(report, page)?.inline();
         if n == 0 {
-            let _ = write!(out, "<div class=\"scroll\">{picture}</div>\n");
+            let _ = writeln!(out, "<div class=\"scroll\">{picture}</div>");
         } else if n < 10 {
             let (first, last) = (page[0] + 1, page[page.len() - 1] + 1);
-            let _ = write!(
+            let _ = writeln!(
                 out,
-                "<details><summary>Columns {first} to {last}</summary><div class=\"scroll\">{picture}</div></details>\n"
+                "<details><summary>Columns {first} to {last}</summary><div class=\"scroll\">{picture}</div></details>"
             );
         } else {
-            let _ = write!(
+            let _ = writeln!(
                 out,
-                "<p class=\"hint\">{} more columns: bornite plot --what marginals --columns …</p>\n",
+                "<p class=\"hint\">{} more columns: bornite plot --what marginals --columns …</p>",
                 columns.len() - PAGE * n
             );
             break;
