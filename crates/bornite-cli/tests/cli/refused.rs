@@ -111,7 +111,7 @@ const CASES: &[(&str, &[&str])] = &[
     ("query¦c.json¦P(x0=1)", &["c.json", "no model"]),
     ("circuit¦info¦later.json", &["later.json", "99"]),
     ("circuit¦info¦array.json", &["array.json"]),
-    ("circuit¦check¦overlapping.json", &["overlapping.json"]),
+    ("circuit¦info¦overlapping.json", &["overlapping.json", "layer 2", "disjoint scopes"]),
     // Smaller models and pictures.
     ("truncate¦m.model¦-o¦t.model", &["--error", "--width"]),
     ("truncate¦m.model¦--error¦2¦-o¦t.model", &["--error 2", "from 0 to 1"]),

@@ -161,7 +161,9 @@ fn lying(
         canvas.told_rect("soft", [left, y + 2.0, x - left, step - 4.0], &told);
         canvas.line("model", [x, y + 2.0, x, y + step - 2.0]);
         let share = format!("{}%", short((1000.0 * masses[bin]).round() / 10.0));
-        canvas.text("mute", Anchor::Start, (x.max(left) + 5.0, at.1), 9.5, &share);
+        let data = counts.map_or(0.0, |c| c[bin]);
+        let end = left + width * masses[bin].max(data) / most;
+        canvas.text("mute", Anchor::Start, (end + 5.0, at.1), 9.5, &share);
     }
 }
 
