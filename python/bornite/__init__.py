@@ -66,7 +66,15 @@ from bornite._bornite import (
     __version__,
 )
 from bornite._evidence import ColumnError
-from bornite.model import Anomaly, Contribution, Distribution, Model, fit
+from bornite.model import (
+    Anomaly,
+    Contribution,
+    Distribution,
+    Model,
+    compress_file,
+    decompress_file,
+    fit,
+)
 from bornite.tensor_networks import from_mps, from_tree
 
 __all__ = [
@@ -96,6 +104,8 @@ __all__ = [
     "Univariate",
     "Variable",
     "__version__",
+    "compress_file",
+    "decompress_file",
     "fit",
     "from_mps",
     "from_tree",

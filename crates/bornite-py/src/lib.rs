@@ -8,6 +8,7 @@ mod array;
 mod basis;
 mod builder;
 mod circuit;
+mod compress;
 mod domain;
 mod environment;
 mod exception;
@@ -32,6 +33,8 @@ mod _bornite {
     use super::builder::Builder;
     #[pymodule_export]
     use super::circuit::Circuit;
+    #[pymodule_export]
+    use super::compress::{compress_file, decompress_file};
     #[pymodule_export]
     use super::domain::{Domain, Variable};
     #[pymodule_export]

@@ -22,13 +22,13 @@ use crate::table::{TableLike, to_python};
 /// The compiled half of ``bornite.Model``: tables are lists of columns here, and evidence is text.
 #[pyclass(frozen, module = "bornite._bornite")]
 #[derive(Debug)]
-pub(crate) struct TableModel(Model);
+pub(crate) struct TableModel(pub(crate) Model);
 
 /// The least time between two looks at what the interpreter has to say.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// A running fit, as the interpreter sees it.
-struct Watch<'a> {
+pub(crate) struct Watch<'a> {
     started: Instant,
     /// When the interpreter was last asked.
     asked: Instant,
@@ -37,11 +37,16 @@ struct Watch<'a> {
     /// What the callback raised.
     failure: Option<PyErr>,
     /// Whether Ctrl-C was pressed.
-    interrupted: bool,
+    pub(crate) interrupted: bool,
 }
 
-impl Watch<'_> {
-    fn step(&mut self, progress: &Progress) -> Control {
+impl<'a> Watch<'a> {
+    pub(crate) fn new(time: Option<f64>, callback: Option<&'a Py<PyAny>>) -> Self {
+        let now = Instant::now();
+        Self { started: now, asked: now, time, callback, failure: None, interrupted: false }
+    }
+
+    pub(crate) fn step(&mut self, progress: &Progress) -> Control {
         let used = self.time.map(|time| self.started.elapsed().as_secs_f64() / time);
         if used.is_some_and(|used| used >= 1.0) {
             return Control::Stop;
@@ -77,6 +82,14 @@ impl Watch<'_> {
             }
         }
     }
+}
+
+/// A time to fit for.
+pub(crate) fn check_time(time: Option<f64>) -> PyResult<()> {
+    if time.is_some_and(|t| t.is_nan() || t <= 0.0) {
+        return Err(PyValueError::new_err("time: give a number of seconds above 0"));
+    }
+    Ok(())
 }
 
 /// Where a fit stands, for a callback.
@@ -187,13 +200,8 @@ impl TableModel {
             seed,
             ..ModelOptions::default()
         };
-        if time.is_some_and(|t| t.is_nan() || t <= 0.0) {
-            return Err(PyValueError::new_err("time: give a number of seconds above 0"));
-        }
-        let now = Instant::now();
-        let callback = progress.as_ref();
-        let mut watch =
-            Watch { started: now, asked: now, time, callback, failure: None, interrupted: false };
+        check_time(time)?;
+        let mut watch = Watch::new(time, progress.as_ref());
         let valid = valid.map(|v| v.0);
         let fitted = class.py().detach(|| {
             Model::fit(&table, valid.as_ref(), &options, &mut |progress| watch.step(progress))
@@ -399,6 +407,17 @@ impl TableModel {
         let limit = Limit::new(error, width)?;
         let made = py.detach(|| self.0.truncate(limit.budget())).map_err(Raise::raise)?;
         Ok((Self(made.model), made.bound))
+    }
+
+    /// The bytes from which this model gives a table back.
+    fn compress<'py>(&self, py: Python<'py>, table: TableLike) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = py.detach(|| self.0.compress(&table.0)).map_err(Raise::raise)?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// The table that was compressed.
+    fn decompress<'py>(&self, py: Python<'py>, data: &[u8]) -> PyResult<Cells<'py>> {
+        to_python(py, &py.detach(|| self.0.decompress(data)).map_err(Raise::raise)?)
     }
 
     fn __repr__(&self) -> String {

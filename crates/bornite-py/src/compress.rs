@@ -1,0 +1,56 @@
+//! Files, compressed and given back.
+
+use std::path::PathBuf;
+
+use bornite::data;
+use bornite::model::{self, CompressOptions, ModelError};
+use pyo3::prelude::*;
+
+use crate::exception::Raise;
+use crate::model::{TableModel, Watch, check_time};
+
+/// Compresses a file and says how many bytes there were, how many there are, and whether Ctrl-C ended the fit.
+#[pyfunction]
+#[pyo3(signature = (source, target, model, *, time, width, epochs, seed))]
+#[expect(clippy::too_many_arguments, reason = "all but the files and the model are named")]
+pub(crate) fn compress_file(
+    py: Python<'_>,
+    source: PathBuf,
+    target: PathBuf,
+    model: Option<&TableModel>,
+    time: Option<f64>,
+    width: Option<usize>,
+    epochs: Option<usize>,
+    seed: u64,
+) -> PyResult<(usize, usize, bool)> {
+    check_time(time)?;
+    let mut watch = Watch::new(time, None);
+    let options = CompressOptions { width, epochs, seed };
+    let name = source.display().to_string();
+    let model = model.map(|m| &m.0);
+    let sizes = py.detach(|| -> Result<_, ModelError> {
+        let content = data::read_file(&source)?;
+        let packed =
+            model::compress_file(&content, &name, model, &options, &mut |p| watch.step(p))?;
+        data::write_file(&target, &packed.bytes)?;
+        Ok((content.len(), packed.bytes.len()))
+    });
+    let (before, after) = sizes.map_err(Raise::raise)?;
+    Ok((before, after, watch.interrupted))
+}
+
+/// Gives back a file that was compressed, byte for byte.
+#[pyfunction]
+pub(crate) fn decompress_file(
+    py: Python<'_>,
+    source: PathBuf,
+    target: PathBuf,
+    model: Option<&TableModel>,
+) -> PyResult<()> {
+    let model = model.map(|m| &m.0);
+    let write = || -> Result<_, ModelError> {
+        let content = model::decompress_file(&data::read_file(&source)?, model)?;
+        Ok(data::write_file(&target, &content)?)
+    };
+    py.detach(write).map_err(Raise::raise)
+}
