@@ -462,7 +462,7 @@ fn a_continued_search_ends_in_the_same_circuit() {
         assert_eq!(plain(&rest), plain(&whole));
         assert_eq!(rest.fit.history, whole.fit.history);
     }
-    let mut refused = |candidates: &[_], train, valid, bytes: &[u8]| {
+    let refused = |candidates: &[_], train, valid, bytes: &[u8]| {
         let go_on = &mut |_: &_, _: &super::Snapshot<'_>| Control::Continue;
         fit_best(candidates, train, valid, Some(bytes), go_on).unwrap_err()
     };
@@ -499,7 +499,7 @@ fn every_optimizer_and_schedule_learns() {
     for options in [
         FitOptions { schedule: Schedule::Plateau, ..base.clone() },
         FitOptions { clip: Some(0.5), ..base.clone() },
-        FitOptions { smoothing: 1e-3, ..base },
+        FitOptions { smoothing: vec![1e-3; 5], ..base },
         momentum,
     ] {
         let valid = learned(options.clone());
