@@ -8,7 +8,7 @@ use super::options::FitOptions;
 /// | squares | as many as the width |
 /// | batch | n / 300, from 32 to 128; 512 from 20 million cells on |
 /// | rate | 0.04 / width at a batch of 128, less as the root of smaller batches, more in proportion to larger ones |
-/// | epochs | 400,000 rows in all, from 10 to 150 epochs; early stopping ends most fits before |
+/// | epochs | 400,000 rows in all, 2,400,000 from 20 million cells on; from 10 to 150 epochs |
 /// | patience | half of the epochs: much is gained at the end of the cosine |
 /// | averaging | over about one epoch, at most 500 steps |
 /// | smoothing | of images: 150 / n below 20,000 rows |
@@ -54,7 +54,8 @@ impl Defaults {
     /// The settings of a fit with inner layers of this width.
     pub fn options(&self, width: usize) -> FitOptions {
         let batch = if self.is_large() { 512 } else { (self.rows / 300).clamp(32, 128) };
-        let epochs = (400_000 / self.rows).clamp(10, 150);
+        let total = if self.is_large() { 2_400_000 } else { 400_000 };
+        let epochs = (total / self.rows).clamp(10, 150);
         let steps = self.rows.div_ceil(batch);
         FitOptions {
             width,
