@@ -69,9 +69,10 @@ pub(crate) struct Fit {
     /// The largest norm of a step's gradient; longer ones are shortened.
     #[arg(long, value_name = "NORM")]
     clip: Option<f64>,
-    /// Draw the weights of neighbouring values together, as for grey levels; 0.1 is much.
-    #[arg(long, value_name = "S", default_value_t = 0.0)]
-    smoothing: f64,
+    /// Draw the weights of neighbouring values together, for columns of ordered values such as grey levels; 0 for not at
+    /// all. Small sets of images have it.
+    #[arg(long, value_name = "S")]
+    smoothing: Option<f64>,
     /// Write the state of the fit here now and then and at Ctrl-C, for --resume.
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,

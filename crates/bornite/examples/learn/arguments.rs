@@ -80,7 +80,6 @@ impl Arguments {
             rate: self.get("rate")?.unwrap_or(d.rate),
             patience: self.get("patience")?.unwrap_or(d.patience),
             averaging: self.get("averaging")?.unwrap_or(d.averaging),
-            smoothing: self.get("smoothing")?.unwrap_or(d.smoothing),
             clip: self.get("clip")?,
             seed: self.get("seed")?.unwrap_or(d.seed),
             ..d

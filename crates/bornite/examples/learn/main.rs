@@ -14,7 +14,7 @@
 //!
 //! Settings are the library's defaults. `--sets` names data sets, `--seconds` bounds each fit (of a search, all of it),
 //! `--seed` is the seed, `--data` the folder. `--width`, `--squares`, `--rate`, `--batch`, `--epochs`, `--patience`,
-//! `--averaging`, `--smoothing` and `--clip` replace defaults, for trials; `--verbose` shows every epoch.
+//! `--averaging` and `--clip` replace defaults, for trials, and `--smoothing` in `parameterizations`; `--verbose` shows every epoch.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 

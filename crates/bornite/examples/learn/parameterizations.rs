@@ -70,7 +70,10 @@ fn learn(
     let is_monotonic = kind == Parameterization::Monotonic;
     let defaults = Defaults::of(problem.encoded[0].num_rows(), problem.variables.len());
     let width = arguments.get("width")?.unwrap_or(8);
-    let mut options = FitOptions { parameterization: kind, ..arguments.options(&defaults, width)? };
+    let smoothing: f64 = arguments.get("smoothing")?.unwrap_or(0.0);
+    let smoothing = vec![smoothing; problem.variables.len()];
+    let options = arguments.options(&defaults, width)?;
+    let mut options = FitOptions { parameterization: kind, smoothing, ..options };
     if is_monotonic {
         // Logits are of size 1 at any width.
         options = FitOptions { squares: 1, rate: options.rate * width as f64, ..options };
@@ -142,12 +145,12 @@ impl Problem {
         let is_binned = |v: usize| {
             options.parameterization == Parameterization::Monotonic && !self.is_finite(v)
         };
-        let leaf = |v: usize| match is_binned(v) {
-            true => {
-                let name = self.variables[v].name.clone();
-                (Variable::new(name, Domain::Finite(BINS)), Basis::indicator(BINS))
+        let leaf = |v: usize| {
+            if !is_binned(v) {
+                return (self.variables[v].clone(), self.bases[v].clone());
             }
-            false => (self.variables[v].clone(), self.bases[v].clone()),
+            let name = self.variables[v].name.clone();
+            (Variable::new(name, Domain::Finite(BINS)), Basis::indicator(BINS))
         };
         let structure = Structure::new(self.tree.clone(), leaf)
             .width(options.width)

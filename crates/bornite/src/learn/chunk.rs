@@ -71,9 +71,10 @@ impl<F: Real> Chunk<F> {
         };
         self.functions = network.steps.iter().map(|s| room(functions(&s.kind))).collect();
         self.factors = network.steps.iter().map(|_| vec![F::ONE; tiles * F::LANES]).collect();
-        self.gradients = match with_gradients {
-            true => network.steps.iter().map(|s| room(s.width)).collect(),
-            false => Vec::new(),
+        self.gradients = if with_gradients {
+            network.steps.iter().map(|s| room(s.width)).collect()
+        } else {
+            Vec::new()
         };
     }
 

@@ -1,5 +1,10 @@
 //! How a step follows a gradient: Adam or momentum, elementwise, and the sizes of steps over a fit.
 
+#![expect(
+    clippy::inline_always,
+    reason = "what is not inlined is not compiled for the instruction set"
+)]
+
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Simd;
@@ -126,6 +131,6 @@ pub(super) fn schedule(kind: Schedule, share: f64, vain: usize) -> f64 {
     warm_up
         * match kind {
             Schedule::Cosine => (0.5 * (1.0 + (std::f64::consts::PI * share).cos())).max(0.01),
-            Schedule::Plateau => 0.5_f64.powi(vain.min(10) as i32),
+            Schedule::Plateau => 0.5_f64.powf(vain.min(10) as f64),
         }
 }

@@ -31,8 +31,9 @@ pub struct FitOptions {
     pub patience: usize,
     /// The share of the average of past weights that one step keeps; 0 for none.
     pub averaging: f64,
-    /// How strongly input weights over ordered values are drawn towards smooth ones; 0 for not at all.
-    pub smoothing: f64,
+    /// How strongly the input weights of each variable are drawn towards ones that are smooth over neighbouring values: the
+    /// objective loses s/2 Σ |w[x] − w[x+1]|². For variables of ordered values, such as grey levels; none where it is empty.
+    pub smoothing: Vec<f64>,
     /// The seed of everything random.
     pub seed: u64,
 }
@@ -52,7 +53,7 @@ impl Default for FitOptions {
             rate: 0.02,
             patience: 10,
             averaging: 0.98,
-            smoothing: 0.0,
+            smoothing: Vec::new(),
             seed: 0,
         }
     }

@@ -140,7 +140,9 @@ pub(super) fn softmax<T: Scalar>(v: &Matrix<T>) -> Matrix<T> {
     for k in 0..w.rows() {
         let row = w.row_mut(k);
         let max = row.iter().fold(f64::NEG_INFINITY, |max, x| max.max(x.to_complex().re));
-        row.iter_mut().for_each(|x| *x = T::from_real((x.to_complex().re - max).exp()));
+        for x in row {
+            *x = T::from_real((x.to_complex().re - max).exp());
+        }
     }
     row_normalized(w)
 }

@@ -499,7 +499,7 @@ fn every_optimizer_and_schedule_learns() {
     for options in [
         FitOptions { schedule: Schedule::Plateau, ..base.clone() },
         FitOptions { clip: Some(0.5), ..base.clone() },
-        FitOptions { smoothing: 1e-3, ..base },
+        FitOptions { smoothing: vec![1e-3; 5], ..base },
         momentum,
     ] {
         let valid = learned(options.clone());

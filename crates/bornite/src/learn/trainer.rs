@@ -5,7 +5,7 @@ use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
 use super::fit::{Control, Epoch, Fit, Progress, Snapshot};
-use super::network::{LearnError, Network, Shape};
+use super::network::{Kind, LearnError, Network, Shape};
 use super::objective::{Objective, is_orthonormal};
 use super::optimizer::{Stride, schedule};
 use super::options::FitOptions;
@@ -188,7 +188,7 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
     /// Moves every parameter. Without a bound on the gradient of all, each is finished while it is in the cache.
     fn step(&mut self, others: Option<&[Matrix<T>]>, mut stride: Stride) {
         let (network, workspace) = (&self.network, &self.workspace);
-        let smoothing = self.options.smoothing;
+        let options = self.options;
         let gradient = |n: usize, p: &Parameter<T>| {
             let shape = [p.w.rows(), p.w.cols()];
             let mut g = workspace.weight_gradient::<T, C>(network, n, shape);
@@ -197,8 +197,13 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
                     *g += other;
                 }
             }
-            if smoothing > 0.0 && network.shapes[n] == Shape::Columns {
-                smooth(&mut g, &p.w, smoothing);
+            for &step in &network.users[n] {
+                if let (Shape::Columns, Kind::Leaf { variable, .. }) =
+                    (network.shapes[n], &network.steps[step].kind)
+                    && let Some(&s) = options.smoothing.get(*variable).filter(|s| **s > 0.0)
+                {
+                    smooth(&mut g, &p.w, s);
+                }
             }
             p.pull_back(g)
         };

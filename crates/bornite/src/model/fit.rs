@@ -194,7 +194,7 @@ fn candidates(
     let bases = schema.bases(options.functions.unwrap_or(defaults.functions()))?;
     let variables = schema.variables();
     let mut candidates = Vec::new();
-    for settings in options.candidates(defaults) {
+    for settings in options.candidates(defaults, schema) {
         let structure = Structure::new(tree.clone(), |v| (variables[v].clone(), bases[v].clone()))
             .width(settings.width)
             .output_width(settings.squares);

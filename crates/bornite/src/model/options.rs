@@ -36,8 +36,9 @@ pub struct ModelOptions {
     pub schedule: Schedule,
     /// The largest norm of a step's gradient.
     pub clip: Option<f64>,
-    /// How strongly input weights over ordered values are drawn towards smooth ones.
-    pub smoothing: f64,
+    /// How strongly the input weights of finite columns of ordered values are drawn towards smooth ones: see
+    /// [`FitOptions::smoothing`].
+    pub smoothing: Option<f64>,
     /// The share of rows that are held out where no validation table is given.
     pub valid_share: f64,
     /// The seed of everything random.
@@ -62,7 +63,7 @@ impl Default for ModelOptions {
             optimizer: Optimizer::default(),
             schedule: Schedule::default(),
             clip: None,
-            smoothing: 0.0,
+            smoothing: None,
             valid_share: 0.1,
             seed: 0,
         }
@@ -71,7 +72,11 @@ impl Default for ModelOptions {
 
 impl ModelOptions {
     /// The settings of each fit that is to be tried, the narrowest first.
-    pub(super) fn candidates(&self, defaults: &Defaults) -> Vec<FitOptions> {
+    pub(super) fn candidates(&self, defaults: &Defaults, schema: &Schema) -> Vec<FitOptions> {
+        let default = if schema.image().is_some() { defaults.image_smoothing() } else { 0.0 };
+        let smoothing = self.smoothing.unwrap_or(default);
+        let is_smooth = |&ordered: &bool| if ordered { smoothing } else { 0.0 };
+        let smoothing: Vec<f64> = schema.ordered().iter().map(is_smooth).collect();
         let given = self.width.as_ref().map(std::slice::from_ref);
         let widths = given.unwrap_or_else(|| defaults.widths());
         let options = |&width: &usize| {
@@ -87,7 +92,7 @@ impl ModelOptions {
                 optimizer: self.optimizer,
                 schedule: self.schedule,
                 clip: self.clip,
-                smoothing: self.smoothing,
+                smoothing: smoothing.clone(),
                 seed: self.seed,
                 ..default
             }
