@@ -1,4 +1,4 @@
-//! The bar of a running fit.
+//! The bar of a running fit, and a sign of life for other long work.
 
 use std::time::{Duration, Instant};
 
@@ -6,6 +6,15 @@ use bornite::learn::{Control, Progress};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::tables;
+
+/// Does work that may take a while, with a sign of life on the standard error where that is a terminal.
+pub(crate) fn busy<T>(words: &'static str, work: impl FnOnce() -> T) -> T {
+    let bar = ProgressBar::new_spinner().with_message(words);
+    bar.enable_steady_tick(Duration::from_millis(100));
+    let done = work();
+    bar.finish_and_clear();
+    done
+}
 
 /// A thousand parts of a fit.
 const PARTS: u64 = 1000;

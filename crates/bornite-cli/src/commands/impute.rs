@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use crate::output::{self, plural};
+use crate::progress::busy;
 use crate::tables;
 
 /// Fill the missing cells of a table.
@@ -69,7 +70,7 @@ impl Impute {
             With::Median => Imputation::Median,
             With::Sample => Imputation::Sample,
         };
-        let filled = model.impute(&table, how, self.seed)?;
+        let filled = busy("filling", || model.impute(&table, how, self.seed))?;
         let missing = |t: &bornite::data::Table| {
             t.columns().iter().map(bornite::data::Column::num_missing).sum::<usize>()
         };

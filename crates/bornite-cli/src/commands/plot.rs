@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use crate::files::{self, Loaded};
+use crate::progress::busy;
 use crate::{output, tables};
 
 /// Draw a model or a circuit.
@@ -139,7 +140,7 @@ impl Plot {
             What::Anomalies => Picture::Anomalies,
             What::Circuit | What::Samples => Picture::Samples,
         };
-        Ok(report.svg(picture)?.into_bytes())
+        Ok(busy("drawing", || report.svg(picture))?.into_bytes())
     }
 }
 

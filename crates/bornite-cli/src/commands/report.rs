@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::files::{self, Loaded};
 use crate::output;
+use crate::progress::busy;
 use crate::tables;
 
 /// Write one page with all pictures of a model and its live circuit.
@@ -54,7 +55,8 @@ impl Report {
         let page = match files::load_any(&self.model)? {
             Loaded::Model(model) => {
                 let data = self.data.as_deref().map(tables::read).transpose()?;
-                report::Report::new(&model, data.as_ref(), self.seed)?.html(title)?
+                let report = report::Report::new(&model, data.as_ref(), self.seed)?;
+                busy("drawing", || report.html(title))?
             }
             Loaded::Circuit(_) if self.data.is_some() => {
                 bail!(

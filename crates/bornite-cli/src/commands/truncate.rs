@@ -8,6 +8,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::output::{self, grouped};
+use crate::progress::busy;
 use crate::tables;
 
 /// Write a smaller model, with a bound on how far it is from the first.
@@ -72,7 +73,8 @@ impl Truncate {
             (None, _) => bail!("--width 0: give a width from 1 on"),
         };
         let model = tables::model(&self.model)?;
-        let Truncation { model: smaller, bound, distance } = model.truncate(budget)?;
+        let Truncation { model: smaller, bound, distance } =
+            busy("truncating", || model.truncate(budget))?;
         smaller.save(path)?;
         let report = Report {
             output: path.clone(),
