@@ -224,6 +224,12 @@ class Model:
             raise column_error(column, self._names)
         return self._text_of[column]
 
+    def _is_name(self, columns: Any) -> bool:
+        """Whether this is one column and no list of them."""
+        if isinstance(columns, str) or not hasattr(columns, "__iter__"):
+            return True
+        return isinstance(columns, tuple) and columns in self._text_of
+
     def _given(self, given: Given) -> str:
         return evidence(given, self._text_of)
 
@@ -389,12 +395,10 @@ class Model:
         1.0
         """
         base = self.conditional(given) if given is not None else self
-        if isinstance(columns, (list, np.ndarray)) or (
-            isinstance(columns, tuple) and columns not in base._text_of
-        ):
-            if not len(columns):
-                raise ValueError("a marginal needs at least one column")
+        if not base._is_name(columns):
             places = [base._all.index(base._column(column)) for column in columns]
+            if not places:
+                raise ValueError("a marginal needs at least one column")
             if len(set(places)) < len(places):
                 raise ValueError("a column is named twice: name each once")
             return Model(base._core, base._form, places)
