@@ -42,8 +42,13 @@ pub(crate) fn into_orthonormal(circuit: Circuit) -> Result<Orthonormal> {
     }
 }
 
-/// Writes a text file, whole or not at all: under another name in the same folder first. A device is written to as it is.
+/// Writes a text file, whole or not at all.
 pub(crate) fn write_text(path: &Path, text: &str) -> Result<()> {
+    write_bytes(path, text.as_bytes())
+}
+
+/// Writes a file, whole or not at all: under another name in the same folder first. A device is written to as it is.
+pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
     let failed = |e: std::io::Error| {
         anyhow!(
             "{}: cannot write the file: {e}; is the folder there, and may you write to it?",
@@ -54,12 +59,12 @@ pub(crate) fn write_text(path: &Path, text: &str) -> Result<()> {
         Ok(found) if found.is_dir() => {
             return Err(anyhow!("{}: this is a folder; give the name of a file", path.display()));
         }
-        Ok(found) if !found.is_file() => return fs::write(path, text).map_err(failed),
+        Ok(found) if !found.is_file() => return fs::write(path, bytes).map_err(failed),
         _ => {}
     }
     let temporary = temporary_name(path);
     let written = File::create(&temporary)
-        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .and_then(|mut file| file.write_all(bytes))
         .and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
         // It may not even be there.

@@ -16,6 +16,8 @@ pub(crate) struct FitBar {
     bar: ProgressBar,
     start: Instant,
     limit: Option<Duration>,
+    /// What of the limit an interrupted fit had used up.
+    before: Duration,
 }
 
 impl FitBar {
@@ -25,12 +27,18 @@ impl FitBar {
             bar.set_style(style.progress_chars("█▌ "));
         }
         tables::watch_interrupt();
-        Self { bar, start: Instant::now(), limit }
+        Self { bar, start: Instant::now(), limit, before: Duration::ZERO }
+    }
+
+    /// For a fit that goes on after this share of the limit.
+    pub(crate) fn after(mut self, used: f64) -> Self {
+        self.before = self.limit.unwrap_or_default().mul_f64(used.clamp(0.0, 1.0));
+        self
     }
 
     /// What a fit calls after every step.
     pub(crate) fn step(&mut self, progress: &Progress) -> Control {
-        let elapsed = self.start.elapsed();
+        let elapsed = self.start.elapsed() + self.before;
         let within = progress.rows as f64 / progress.epoch_rows.max(1) as f64;
         let epoch = progress.epoch as f64 + if progress.epoch_ended { 0.0 } else { within };
         let used = self.limit.map_or(0.0, |limit| elapsed.as_secs_f64() / limit.as_secs_f64());
@@ -40,8 +48,8 @@ impl FitBar {
             let valid = progress.valid.map_or(String::new(), |v| format!(", validation {v:.3}"));
             let left = elapsed.as_secs_f64() * (1.0 - share) / share.max(1e-3);
             self.bar.set_message(format!(
-                "epoch {} of {}{valid}, at most {left:.0} s left",
-                progress.epoch, progress.epochs
+                "width {}, epoch {} of {}{valid}, about {left:.0} s left",
+                progress.width, progress.epoch, progress.epochs
             ));
         }
         match (tables::interrupted(), self.limit) {

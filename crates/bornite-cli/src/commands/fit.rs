@@ -1,13 +1,15 @@
 use std::io::Write;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use bornite::Model;
+use bornite::learn::{self, Control, Snapshot, used_budget};
 use bornite::model::{ModelOptions, StructureKind};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
+use crate::files;
 use crate::image::ImageSize;
 use crate::output::{self, grouped, plural, time};
 use crate::progress::FitBar;
@@ -22,8 +24,9 @@ Examples:
   bornite fit train-images-idx3-ubyte.gz --width 16 -o digits.model
 
 Reads CSV, NPY, NPZ and IDX files, plain or packed by gzip. Without --valid, a seeded tenth of the
-rows is held out. Ctrl-C ends the fit and keeps the best model so far. Log-likelihoods are in nats per
-row and the units of the data. With --json prints {output, rows, valid_rows, columns, parameters,
+rows is held out. Ctrl-C ends the fit and keeps the best model so far. With --checkpoint the state of
+the fit is written too; --resume goes on from there to the very model that an uninterrupted fit gives
+(of a fit with --time, to one like it). Log-likelihoods are in nats per row and the units of the data. With --json prints {output, rows, valid_rows, columns, parameters,
 width, structure, epochs, seconds, mean_log_likelihood, bits_per_dimension, baseline}.")]
 pub(crate) struct Fit {
     /// The table to learn from.
@@ -36,12 +39,12 @@ pub(crate) struct Fit {
     /// The longest time to take, as in 60s, 15m or 2h.
     #[arg(long, value_parser = parse_time)]
     time: Option<Duration>,
-    /// The width K of inner layers; from the size of the data where it is not given.
+    /// The width K of inner layers. Without it several are tried on small tables, until validation says stop.
     #[arg(long, value_name = "K")]
     width: Option<usize>,
-    /// The number of squares that are summed.
-    #[arg(long, value_name = "R", default_value_t = 1)]
-    output_width: usize,
+    /// The number of squares that are summed; the width where it is not given.
+    #[arg(long, value_name = "R")]
+    output_width: Option<usize>,
     /// The number of input functions of a continuous column.
     #[arg(long, value_name = "N")]
     functions: Option<usize>,
@@ -54,6 +57,30 @@ pub(crate) struct Fit {
     /// The largest step of a parameter.
     #[arg(long)]
     rate: Option<f64>,
+    /// Stop after so many epochs without a better validation likelihood.
+    #[arg(long, value_name = "N")]
+    patience: Option<usize>,
+    /// How gradients become steps.
+    #[arg(long, value_enum, default_value_t)]
+    optimizer: Optimizer,
+    /// How the size of steps changes over the fit.
+    #[arg(long, value_enum, default_value_t)]
+    schedule: Schedule,
+    /// The largest norm of a step's gradient; longer ones are shortened.
+    #[arg(long, value_name = "NORM")]
+    clip: Option<f64>,
+    /// Draw the weights of neighbouring values together, as for grey levels; 0.1 is much.
+    #[arg(long, value_name = "S", default_value_t = 0.0)]
+    smoothing: f64,
+    /// Write the state of the fit here now and then and at Ctrl-C, for --resume.
+    #[arg(long, value_name = "FILE")]
+    checkpoint: Option<PathBuf>,
+    /// The time between two checkpoints.
+    #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "60s")]
+    checkpoint_every: Duration,
+    /// Go on from a checkpoint of the same table and options.
+    #[arg(long, value_name = "FILE")]
+    resume: Option<PathBuf>,
     /// How the columns are split into regions.
     #[arg(long, value_enum, default_value_t)]
     structure: Structure,
@@ -85,6 +112,24 @@ enum Structure {
     Random,
 }
 
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Optimizer {
+    /// Each number by the size of its own gradients.
+    #[default]
+    Adam,
+    /// Stochastic gradients with momentum.
+    Momentum,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Schedule {
+    /// Half a cosine, down to almost nothing.
+    #[default]
+    Cosine,
+    /// Halved after every epoch in vain.
+    Plateau,
+}
+
 #[derive(Debug, Serialize)]
 struct Report {
     output: PathBuf,
@@ -110,12 +155,26 @@ impl Fit {
             table = table.with_image([height, width, channels])?;
         }
         let valid = self.valid.as_deref().map(tables::read).transpose()?;
-        let mut bar = FitBar::new(self.time);
-        let model = Model::fit(&table, valid.as_ref(), &self.options(), &mut |p| bar.step(p));
+        let resume = self.resume.as_deref().map(read_checkpoint).transpose()?;
+        let used = resume.as_deref().map(used_budget).transpose()?.unwrap_or_default();
+        let mut bar = FitBar::new(self.time).after(used);
+        let mut saver = Saver {
+            path: self.checkpoint.as_deref(),
+            last: Instant::now(),
+            every: self.checkpoint_every,
+            failed: None,
+        };
+        let options = self.options();
+        let model =
+            Model::fit_from(&table, valid.as_ref(), &options, resume.as_deref(), &mut |p, s| {
+                let control = bar.step(p);
+                saver.step(control, s)
+            });
         let took = bar.finish();
         let model = model?;
         model.save(path)?;
-        self.report(&model, took, out)
+        self.report(&model, took, out)?;
+        saver.failed.map_or(Ok(()), |e| Err(e.context("the model is whole, its checkpoint is not")))
     }
 
     fn options(&self) -> ModelOptions {
@@ -134,6 +193,17 @@ impl Fit {
             epochs: self.epochs,
             batch: self.batch,
             rate: self.rate,
+            patience: self.patience,
+            optimizer: match self.optimizer {
+                Optimizer::Adam => learn::Optimizer::Adam,
+                Optimizer::Momentum => learn::Optimizer::Momentum,
+            },
+            schedule: match self.schedule {
+                Schedule::Cosine => learn::Schedule::Cosine,
+                Schedule::Plateau => learn::Schedule::Plateau,
+            },
+            clip: self.clip,
+            smoothing: self.smoothing,
             seed: self.seed,
             ..ModelOptions::default()
         }
@@ -180,5 +250,32 @@ impl Fit {
             ],
         )?;
         Ok(())
+    }
+}
+
+fn read_checkpoint(path: &Path) -> Result<Vec<u8>> {
+    std::fs::read(path)
+        .map_err(|e| anyhow!("{}: cannot read the checkpoint: {e}; is it there?", path.display()))
+}
+
+/// Writes checkpoints now and then.
+#[derive(Debug)]
+struct Saver<'a> {
+    path: Option<&'a Path>,
+    last: Instant,
+    every: Duration,
+    /// Why the last one could not be written.
+    failed: Option<anyhow::Error>,
+}
+
+impl Saver<'_> {
+    fn step(&mut self, control: Control, snapshot: &Snapshot<'_>) -> Control {
+        if let Some(path) = self.path
+            && (control == Control::Stop || self.last.elapsed() >= self.every)
+        {
+            self.failed = files::write_bytes(path, &snapshot.to_bytes()).err();
+            self.last = Instant::now();
+        }
+        control
     }
 }

@@ -1,10 +1,12 @@
 //! The commands of the guide print what the guide says.
 
+use super::model::people;
 use super::support::Folder;
 
 const README: &str = include_str!("../../../../README.md");
 const TOUR: &str = include_str!("../../../../docs/guide/tour.md");
 const TABLES: &str = include_str!("../../../../docs/guide/tables.md");
+const COMPRESSION: &str = include_str!("../../../../docs/guide/compression.md");
 const QUERIES: &str = include_str!("../../../../docs/guide/queries.md");
 
 /// The fenced blocks of a language, each with the rest of its opening line.
@@ -90,9 +92,26 @@ fn the_commands_of_the_page_on_queries() {
     check_page(QUERIES);
 }
 
-/// Runs the commands of a page in turn, next to the tables that stand on it.
-fn check_commands_work(page: &str) {
+#[test]
+fn the_commands_of_the_readme_work() {
+    assert!(run_all(&Folder::new(), README) >= 4);
+}
+
+#[test]
+fn the_commands_of_the_page_on_tables_work() {
+    assert!(run_all(&Folder::new(), TABLES) >= 4);
+}
+
+#[test]
+fn the_commands_of_the_page_on_compression_give_the_table_back() {
     let folder = Folder::new();
+    folder.write("people.csv", &people());
+    assert_eq!(run_all(&folder, COMPRESSION), 5);
+    assert_eq!(folder.read("back.csv"), people());
+}
+
+/// Runs the commands in the `sh` blocks of a page, next to the tables that stand on it, and counts them.
+fn run_all(folder: &Folder, page: &str) -> usize {
     for (name, text) in blocks(page, "csv") {
         folder.write(name, text);
     }
@@ -105,15 +124,5 @@ fn check_commands_work(page: &str) {
             count += 1;
         }
     }
-    assert!(count >= 4, "{count}");
-}
-
-#[test]
-fn the_commands_of_the_readme_work() {
-    check_commands_work(README);
-}
-
-#[test]
-fn the_commands_of_the_page_on_tables_work() {
-    check_commands_work(TABLES);
+    count
 }

@@ -81,6 +81,26 @@ fn fit_says_what_it_found_and_the_baseline() {
     assert_eq!(folder.names(), ["c.json", "l.model", "m.model", "people.csv", "v.csv"]);
 }
 
+/// The last checkpoint of a fit goes on to the same model; of another fit it is refused.
+#[test]
+fn a_fit_goes_on_from_its_checkpoint() {
+    let folder = Folder::new();
+    folder.write("people.csv", &people());
+    let fit = ["fit", "people.csv", "--epochs", "12", "--width", "3"];
+    let write = ["--checkpoint", "fit.checkpoint", "--checkpoint-every", "0.02s", "-o", "a.model"];
+    let run = folder.run(&[&fit[..], &write].concat());
+    assert_eq!(run.code, 0, "{run:?}");
+    let resume = ["--resume", "fit.checkpoint", "-o", "b.model"];
+    let run = folder.run(&[&fit[..], &resume].concat());
+    assert_eq!(run.code, 0, "{run:?}");
+    let bytes = |name: &str| std::fs::read(folder.path(name)).unwrap();
+    assert_eq!(bytes("a.model"), bytes("b.model"));
+    let run = folder.run(&[&fit[..], &resume, &["--rate", "0.5"]].concat());
+    assert!(run.code != 0 && run.stderr.contains("other structure or options"), "{run:?}");
+    let run = folder.run(&[&fit[..], &["--resume", "people.csv", "-o", "c.model"]].concat());
+    assert!(run.code != 0 && run.stderr.contains("no checkpoint"), "{run:?}");
+}
+
 #[test]
 fn a_model_is_shown_asked_and_scored() {
     let folder = fitted();

@@ -35,6 +35,18 @@ impl Simd {
         Self(detect(level))
     }
 
+    /// Calls a closure, compiled for the instruction set as far as it is inlined.
+    #[inline(always)]
+    pub(crate) fn run<R>(self, f: impl FnOnce() -> R) -> R {
+        match self.0 {
+            Set::Baseline => f(),
+            #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+            Set::V3(set) => set.vectorize(f),
+            #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+            Set::V4(set) => set.vectorize(f),
+        }
+    }
+
     /// The level in use: never [`SimdLevel::Best`].
     pub fn level(self) -> SimdLevel {
         match self.0 {

@@ -42,7 +42,7 @@ pub(crate) fn near_marginals(
         for (x, f) in w.row_mut(0).iter_mut().zip(first) {
             *x += f;
         }
-        *slot = Some(normalized(&w, id == circuit.output()));
+        *slot = Some(normalized(w, id == circuit.output()));
     }
     let weights = weights.into_iter().flatten();
     let weights =
@@ -54,7 +54,7 @@ pub(crate) fn near_marginals(
 }
 
 /// √p of each value, with half a row added to each.
-fn root_frequencies(rows: &Rows<'_>, variable: usize, values: usize) -> Vec<f64> {
+pub(super) fn root_frequencies(rows: &Rows<'_>, variable: usize, values: usize) -> Vec<f64> {
     let mut counts = vec![0.5; values];
     for row in 0..rows.len() {
         let x = rows.value(row, variable);

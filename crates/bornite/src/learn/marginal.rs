@@ -16,7 +16,7 @@ use crate::engine::Rows;
 use crate::linalg::{Matrix, Scalar};
 
 /// Rows to a task, whose gradients are summed before those of all tasks are, in order.
-const ROWS: usize = 32;
+const ROWS: usize = 8;
 
 /// What a step sends, without the power of two taken out.
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ enum Cell<'a> {
 #[derive(Debug)]
 pub(super) struct Marginals<'a, T> {
     network: &'a Network,
-    weights: &'a [Matrix<T>],
+    weights: Vec<&'a Matrix<T>>,
     /// What every step sends where nothing is known, unless it is the identity.
     unknown: Option<Vec<Node<T>>>,
 }
@@ -71,7 +71,11 @@ struct Sums<T> {
 
 impl<'a, T: Scalar> Marginals<'a, T> {
     /// With `orthonormal` the weights and the inputs are taken to be so; without, all integrals are computed.
-    pub(super) fn new(network: &'a Network, weights: &'a [Matrix<T>], orthonormal: bool) -> Self {
+    pub(super) fn new(
+        network: &'a Network,
+        weights: Vec<&'a Matrix<T>>,
+        orthonormal: bool,
+    ) -> Self {
         let mut this = Self { network, weights, unknown: None };
         if !orthonormal {
             this.unknown = Some(this.forward(|_| Cell::Whole));
@@ -175,7 +179,7 @@ impl<'a, T: Scalar> Marginals<'a, T> {
                     (self.leaf(basis, *weight, &cell(*variable)), 0)
                 }
                 Kind::Kronecker { inputs: [a, b], weight } => (
-                    self.kronecker(&nodes, [*a, *b], &self.weights[*weight]),
+                    self.kronecker(&nodes, [*a, *b], self.weights[*weight]),
                     nodes[*a].exponent + nodes[*b].exponent,
                 ),
                 Kind::Hadamard { inputs: [a, b] } => (
@@ -183,7 +187,7 @@ impl<'a, T: Scalar> Marginals<'a, T> {
                     nodes[*a].exponent + nodes[*b].exponent,
                 ),
                 Kind::Sum { input, weight } => {
-                    let w = &self.weights[*weight];
+                    let w = self.weights[*weight];
                     let message = match &nodes[*input].message {
                         Message::Unknown => Message::Unknown,
                         Message::Pure(v) => Message::Pure(w.times_vector(v)),
@@ -230,7 +234,7 @@ impl<'a, T: Scalar> Marginals<'a, T> {
     }
 
     fn leaf(&self, basis: &Basis, weight: Option<usize>, cell: &Cell<'_>) -> Message<T> {
-        let w = weight.map(|w| &self.weights[w]);
+        let w = weight.map(|w| self.weights[w]);
         let gram = match cell {
             Cell::Value(x) => {
                 let f = functions(basis, *x);
@@ -321,7 +325,7 @@ impl<'a, T: Scalar> Marginals<'a, T> {
                 Kind::Leaf { variable, basis, weight } => {
                     if let Some(w) = weight {
                         let out = &mut sums.gradients[*w];
-                        leaf_gradient(basis, &cell(*variable), &own, &self.weights[*w], out);
+                        leaf_gradient(basis, &cell(*variable), &own, self.weights[*w], out);
                     }
                 }
                 Kind::Kronecker { inputs, weight } => {
@@ -332,7 +336,7 @@ impl<'a, T: Scalar> Marginals<'a, T> {
                     self.hadamard_back(nodes, *inputs, step.width, &own, &mut received);
                 }
                 Kind::Sum { input, weight } => {
-                    let (w, out) = (&self.weights[*weight], &mut sums.gradients[*weight]);
+                    let (w, out) = (self.weights[*weight], &mut sums.gradients[*weight]);
                     match &own {
                         Received::Vector(g) => {
                             let Message::Pure(v) = &nodes[*input].message else {
@@ -363,7 +367,7 @@ impl<'a, T: Scalar> Marginals<'a, T> {
         received: &mut [Option<Received<T>>],
         out: &mut Matrix<T>,
     ) {
-        let w = &self.weights[weight];
+        let w = self.weights[weight];
         let dims = self.dims(w, [a, b]);
         let [k, k1, k2] = dims;
         match (&nodes[a].message, &nodes[b].message, own) {

@@ -1,17 +1,28 @@
 //! Learning: the weights of a circuit from rows of data, normalized at every step.
 
+mod chunk;
+mod defaults;
 mod fit;
 mod initial;
 mod marginal;
+pub mod monotonic;
 mod network;
 mod objective;
+mod optimizer;
+mod options;
 mod parameter;
+mod pass;
+mod record;
 mod search;
 mod tensor;
 #[cfg(test)]
 mod tests;
+mod trainer;
 
-pub use fit::{Control, Epoch, Fit, FitOptions, Progress, WIDTHS, fit, mean_log_likelihood};
+pub use defaults::Defaults;
+pub use fit::{Control, Epoch, Fit, Progress, Snapshot, fit, mean_log_likelihood};
 pub use network::LearnError;
+pub use optimizer::{Optimizer, Schedule};
+pub use options::FitOptions;
 pub use parameter::Parameterization;
-pub use search::{BestFit, fit_best};
+pub use search::{BestFit, fit_best, used_budget};

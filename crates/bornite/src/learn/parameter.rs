@@ -1,9 +1,13 @@
-//! Free parameters behind the weights: W = L⁻¹ V with L Lᴴ = V Vᴴ, or W = V, and V stepped by Adam.
+//! Free parameters behind the weights: W = L⁻¹ V with L Lᴴ = V Vᴴ, or W = V.
 
+use serde::{Deserialize, Serialize};
+
+use super::monotonic::row_normalized;
+use super::optimizer::{Moments, Optimizer, Stride};
 use crate::linalg::{Matrix, Scalar, cholesky};
 
 /// How the circuit is kept normalized while it is learned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Parameterization {
     /// Inner weights are W = L⁻¹ V with the Cholesky factor L of V Vᴴ, differentiated through; V is free.
     #[default]
@@ -12,20 +16,9 @@ pub enum Parameterization {
     Stiefel,
     /// Weights are free and log Z is subtracted; the circuit is orthonormalized at the end.
     Unconstrained,
-}
-
-/// The settings of Adam.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Adam {
-    pub(crate) beta1: f64,
-    pub(crate) beta2: f64,
-    pub(crate) epsilon: f64,
-}
-
-impl Default for Adam {
-    fn default() -> Self {
-        Self { beta1: 0.9, beta2: 0.99, epsilon: 1e-12 }
-    }
+    /// Weights are non-negative and their rows sum to 1: W = exp V / Σ exp V. For [`monotonic`](super::monotonic) circuits
+    /// only, which are not squared.
+    Monotonic,
 }
 
 /// One weight: its value on the manifold, and the moments of its gradient.
@@ -35,75 +28,95 @@ pub(crate) struct Parameter<T> {
     /// A weight of the output has unit Frobenius norm and need not be semi-unitary.
     is_output: bool,
     parameterization: Parameterization,
-    mean: Matrix<T>,
-    /// Of the squares of the real and imaginary parts.
-    square: Vec<[f64; 2]>,
+    /// V, where the weight alone does not tell it.
+    v: Option<Matrix<T>>,
+    pub(super) moments: Moments,
 }
 
 impl<T: Scalar> Parameter<T> {
     /// A parameter at the nearest weight that is normalized.
-    pub(crate) fn new(v: &Matrix<T>, is_output: bool, parameterization: Parameterization) -> Self {
-        let (rows, cols) = (v.rows(), v.cols());
-        Self {
-            w: normalized(v, is_output),
-            is_output,
-            parameterization,
-            mean: Matrix::zeros(rows, cols),
-            square: vec![[0.0; 2]; rows * cols],
-        }
+    pub(crate) fn new(
+        v: &Matrix<T>,
+        is_output: bool,
+        parameterization: Parameterization,
+        optimizer: Optimizer,
+    ) -> Self {
+        let is_monotonic = parameterization == Parameterization::Monotonic;
+        let w = if is_monotonic { v.clone() } else { normalized(v.clone(), is_output) };
+        let log = |x: T| T::from_real(x.to_complex().re.max(f64::MIN_POSITIVE).ln());
+        let v = is_monotonic.then(|| w.map(log));
+        let moments = Moments::new(optimizer, T::parts(w.data()));
+        Self { w, is_output, parameterization, v, moments }
     }
 
-    pub(crate) fn is_output(&self) -> bool {
-        self.is_output
+    /// One step *up* the gradient by V.
+    pub(super) fn step(&mut self, gradient: &Matrix<T>, stride: &Stride) {
+        let gradient = T::parts(gradient.data());
+        if let Some(v) = &mut self.v {
+            self.moments.advance(stride, T::parts_mut(v.data_mut()), gradient);
+            self.w = softmax(v);
+        } else {
+            let mut v = std::mem::replace(&mut self.w, Matrix::zeros(0, 0));
+            self.moments.advance(stride, T::parts_mut(v.data_mut()), gradient);
+            self.w = self.on_manifold(v);
+        }
+        self.moments.average(stride.keep, T::parts(self.w.data()));
     }
 
-    /// One step *up* the gradient by W, with bias corrections for step number `step`, counted from 1.
-    pub(crate) fn step(&mut self, gradient: &Matrix<T>, rate: f64, step: u32, adam: &Adam) {
-        let g = self.pull_back(gradient);
-        let (c1, c2) =
-            (1.0 - adam.beta1.powf(f64::from(step)), 1.0 - adam.beta2.powf(f64::from(step)));
-        let mut v = self.w.clone();
-        let moments = self.mean.data_mut().iter_mut().zip(&mut self.square);
-        for ((v, &g), (mean, square)) in v.data_mut().iter_mut().zip(g.data()).zip(moments) {
-            *mean = mean.scale_by(adam.beta1) + g.scale_by(1.0 - adam.beta1);
-            let (z, m) = (g.to_complex(), mean.to_complex());
-            for (s, part) in square.iter_mut().zip([z.re, z.im]) {
-                *s = adam.beta2 * *s + (1.0 - adam.beta2) * part * part;
-            }
-            let move_by = |m: f64, s: f64| rate * (m / c1) / ((s / c2).sqrt() + adam.epsilon);
-            let delta =
-                num_complex::Complex64::new(move_by(m.re, square[0]), move_by(m.im, square[1]));
-            *v += T::from_complex(delta);
+    /// The averaged weight, brought back to the manifold.
+    pub(super) fn averaged(&self) -> Matrix<T> {
+        let mut w = Matrix::zeros(self.w.rows(), self.w.cols());
+        for (x, &a) in T::parts_mut(w.data_mut()).iter_mut().zip(&self.moments.average) {
+            *x = f64::from(a);
         }
-        self.w = self.on_manifold(&v);
+        self.on_manifold(w)
     }
 
     /// The weight itself where it is free, and otherwise the normalized one next to it.
-    pub(crate) fn on_manifold(&self, v: &Matrix<T>) -> Matrix<T> {
+    pub(crate) fn on_manifold(&self, v: Matrix<T>) -> Matrix<T> {
         match self.parameterization {
-            Parameterization::Unconstrained => v.clone(),
+            Parameterization::Unconstrained => v,
+            Parameterization::Monotonic => row_normalized(v),
             _ => normalized(v, self.is_output),
         }
     }
 
-    /// The gradient by V at V = W, where L = I.
+    /// How far the weight is from normalized: the largest entry of W Wᴴ − I, or |Σ w − 1| of a row; 0 for an output.
+    pub(super) fn residual(&self) -> f64 {
+        if self.parameterization == Parameterization::Monotonic {
+            let sum = |k| self.w.row(k).iter().map(|x| x.to_complex().re).sum::<f64>();
+            return (0..self.w.rows()).map(|k| (sum(k) - 1.0).abs()).fold(0.0, f64::max);
+        }
+        if self.is_output { 0.0 } else { self.w.semi_unitary_residual() }
+    }
+
+    /// The gradient by V at V = W, where L = I; at W = W(V) for a monotonic weight.
     ///
     /// With X = dV, dW = X − Φ(X Wᴴ + W Xᴴ) W, where Φ keeps the lower triangle and half of the diagonal. Its adjoint
     /// takes G to G − (P + Pᴴ) W with P = Φ(G Wᴴ). On the Stiefel manifold P is half of G Wᴴ instead.
-    pub(super) fn pull_back(&self, g: &Matrix<T>) -> Matrix<T> {
+    pub(super) fn pull_back(&self, mut g: Matrix<T>) -> Matrix<T> {
         if self.parameterization == Parameterization::Unconstrained {
-            return g.clone();
+            return g;
+        }
+        if self.parameterization == Parameterization::Monotonic {
+            // dW = W (X − Σ W X), row by row.
+            for k in 0..g.rows() {
+                let pairs = g.row(k).iter().zip(self.w.row(k));
+                let mean = pairs.fold(T::ZERO, |sum, (&g, &w)| sum + g * w);
+                for (g, &w) in g.row_mut(k).iter_mut().zip(self.w.row(k)) {
+                    *g = w * (*g - mean);
+                }
+            }
+            return g;
         }
         if self.is_output {
             // dW = X − W Re⟨W, X⟩.
-            let dot: f64 = self
-                .w
-                .data()
-                .iter()
-                .zip(g.data())
-                .map(|(w, g)| (w.conjugate() * *g).to_complex().re)
-                .sum();
-            return combine(g, &self.w, -dot);
+            let (w, parts) = (T::parts(self.w.data()), T::parts_mut(g.data_mut()));
+            let dot: f64 = w.iter().zip(&*parts).map(|(w, g)| w * g).sum();
+            for (g, w) in parts.iter_mut().zip(w) {
+                *g -= dot * w;
+            }
+            return g;
         }
         let inner = g.times_adjoint(&self.w);
         let n = inner.rows();
@@ -114,50 +127,69 @@ impl<T: Scalar> Parameter<T> {
                 std::cmp::Ordering::Equal => T::from_real(inner[(i, i)].to_complex().re),
             }),
             Parameterization::Stiefel => inner.hermitian_part(),
-            Parameterization::Unconstrained => unreachable!("returned above"),
+            _ => unreachable!("returned above"),
         };
-        combine(g, &symmetric.times(&self.w), -1.0)
+        g.subtract_product(&symmetric, &self.w);
+        g
     }
 }
 
-/// a + s b.
-fn combine<T: Scalar>(a: &Matrix<T>, b: &Matrix<T>, s: f64) -> Matrix<T> {
-    let data = a.data().iter().zip(b.data()).map(|(&a, &b)| a + b.scale_by(s)).collect();
-    Matrix::new(a.rows(), a.cols(), data)
+/// exp V / Σ exp V, row by row.
+pub(super) fn softmax<T: Scalar>(v: &Matrix<T>) -> Matrix<T> {
+    let mut w = v.clone();
+    for k in 0..w.rows() {
+        let row = w.row_mut(k);
+        let max = row.iter().fold(f64::NEG_INFINITY, |max, x| max.max(x.to_complex().re));
+        row.iter_mut().for_each(|x| *x = T::from_real((x.to_complex().re - max).exp()));
+    }
+    row_normalized(w)
 }
 
-/// L⁻¹ V with L Lᴴ = V Vᴴ, twice so that rounding does not show; V / ‖V‖ for an output.
-pub(crate) fn normalized<T: Scalar>(v: &Matrix<T>, is_output: bool) -> Matrix<T> {
+/// L⁻¹ V with L Lᴴ = V Vᴴ, twice where V Vᴴ is far from I, so that rounding does not show; V / ‖V‖ for an output.
+pub(crate) fn normalized<T: Scalar>(v: Matrix<T>, is_output: bool) -> Matrix<T> {
     if is_output {
         return v.scaled(v.norm2().sqrt().recip());
     }
-    let mut w = v.clone();
+    let mut w = v;
     for _ in 0..2 {
         let gram = w.times_adjoint(&w);
-        match cholesky(&gram) {
-            Some(l) => forward_substitute(&l, &mut w),
+        let Some(l) = cholesky(&gram) else {
             // Rows that depend on each other: the factorization finds what rows there are.
-            None => return crate::linalg::row_orthonormalize(&w).q,
+            return crate::linalg::row_orthonormalize(&w).q;
+        };
+        w = inverse(&l).times(&w);
+        if is_near_identity(&gram) {
+            break;
         }
     }
     w
 }
 
-/// w ← L⁻¹ w.
-fn forward_substitute<T: Scalar>(l: &Matrix<T>, w: &mut Matrix<T>) {
-    let cols = w.cols();
-    for i in 0..l.rows() {
-        let (done, rest) = w.data_mut().split_at_mut(i * cols);
-        let row = &mut rest[..cols];
-        for (j, other) in done.chunks_exact(cols).enumerate() {
+/// Whether all eigenvalues of a Hermitian matrix are between 1/2 and 3/2, by the sums of its rows.
+fn is_near_identity<T: Scalar>(gram: &Matrix<T>) -> bool {
+    (0..gram.rows()).all(|i| {
+        let off = |(j, x): (usize, &T)| if i == j { *x - T::ONE } else { *x }.abs2().sqrt();
+        gram.row(i).iter().enumerate().map(off).sum::<f64>() < 0.5
+    })
+}
+
+/// The inverse of a lower triangular matrix.
+fn inverse<T: Scalar>(l: &Matrix<T>) -> Matrix<T> {
+    let n = l.rows();
+    let mut inverse = Matrix::<T>::identity(n);
+    for i in 0..n {
+        let (done, rest) = inverse.data_mut().split_at_mut(i * n);
+        let row = &mut rest[..n];
+        for (j, other) in done.chunks_exact(n).enumerate() {
             let factor = -l[(i, j)];
-            for (x, &y) in row.iter_mut().zip(other) {
+            for (x, &y) in row[..=j].iter_mut().zip(other) {
                 *x += factor * y;
             }
         }
         let scale = l[(i, i)].to_complex().re.recip();
-        for x in row {
+        for x in &mut row[..=i] {
             *x = x.scale_by(scale);
         }
     }
+    inverse
 }

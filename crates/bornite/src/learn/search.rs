@@ -1,6 +1,9 @@
-use super::fit::{Control, Fit, FitOptions, Progress, fit};
+use super::fit::{Control, Fit, Progress, Snapshot, run};
 use super::network::LearnError;
-use crate::circuit::Circuit;
+use super::options::FitOptions;
+use super::record::{Reader, Writer};
+use super::trainer::{Outcome, read_best, read_history, write_best, write_history};
+use crate::circuit::{Circuit, Layer};
 use crate::engine::Rows;
 
 /// The best of several fits, and which it was.
@@ -10,47 +13,196 @@ pub struct BestFit {
     pub index: usize,
     /// Its fit.
     pub fit: Fit,
-    /// The validation likelihoods of all candidates that were fitted.
-    pub tried: Vec<f64>,
+    /// The candidates that were fitted and their validation likelihoods, in turn.
+    pub tried: Vec<(usize, f64)>,
 }
 
-/// Fits one candidate after the other, narrow ones first, until one is not better than the one before it on the
-/// validation rows; keeps the best.
+/// How far a search has come.
+#[derive(Debug, Default)]
+struct State {
+    tried: Vec<(usize, f64)>,
+    /// The share of the budget that was used up when the present candidate began, and now.
+    used: [f64; 2],
+    best: Option<(usize, Outcome)>,
+}
+
+/// Fits one candidate after the other and keeps the best by the validation rows. Candidates come from the narrowest to the
+/// widest: after the third (or the last, of fewer) wider ones follow as long as each is better, and narrower ones where the first
+/// wider one is not.
 ///
 /// On tables of some thousand rows wide circuits overfit, and by how much depends on the data: trying is cheap, since a
-/// narrow circuit learns far faster than a wide one. Progress is told the place of the candidate. A stop ends the search.
+/// narrow circuit learns far faster than a wide one. A stop ends the search. A share of a budget is one of the whole search:
+/// each candidate has what is left.
+///
+/// With the bytes of a [`Snapshot`] the search goes on where it was: to the same circuit, bit for bit, as if it had never
+/// ended, as long as `progress` answers alike.
 ///
 /// Returns `None` where there are no candidates.
 ///
 /// # Errors
-/// A candidate cannot be learned; see [`fit`].
+/// A candidate cannot be learned, see [`fit`](super::fit); the checkpoint is damaged, or one of other rows, circuits or options.
 pub fn fit_best(
-    candidates: impl IntoIterator<Item = (Circuit, FitOptions)>,
+    candidates: &[(Circuit, FitOptions)],
     train: &Rows<'_>,
     valid: &Rows<'_>,
-    progress: &mut dyn FnMut(usize, &Progress) -> Control,
+    checkpoint: Option<&[u8]>,
+    progress: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control,
 ) -> Result<Option<BestFit>, LearnError> {
-    let mut best: Option<BestFit> = None;
-    let mut tried = Vec::new();
-    for (index, (circuit, options)) in candidates.into_iter().enumerate() {
+    let mut reader = checkpoint.map(Reader::new).transpose()?;
+    let mut state = State::default();
+    if let Some(from) = &mut reader {
+        state = State::read(from, candidates, [train, valid])?;
+    }
+    while let Some(index) = next(&state.tried, candidates.len()) {
+        let (circuit, options) = &candidates[index];
         let mut ended = false;
-        let next = fit(&circuit, train, valid, &options, &mut |p| {
-            let control = progress(index, p);
-            ended |= match control {
-                Control::Continue => false,
-                Control::Used(share) => share >= 1.0,
-                Control::Stop => true,
-            };
-            control
-        })?;
-        tried.push(next.valid);
-        let is_better = best.as_ref().is_none_or(|b| next.valid > b.fit.valid);
+        let outcome = {
+            let State { used, .. } = &mut state;
+            let mut now = *used;
+            let begun = now[0];
+            let outcome = run(circuit, [train, valid], options, reader.as_mut(), &mut |p, s| {
+                let write = |to: &mut Writer| {
+                    State { used: now, tried: state.tried.clone(), best: None }.write(
+                        state.best.as_ref(),
+                        candidates,
+                        [train, valid],
+                        to,
+                    );
+                    s.write(to);
+                };
+                let control =
+                    progress(&Progress { candidate: index, ..*p }, &Snapshot::new(&write));
+                match control {
+                    Control::Continue => {}
+                    Control::Stop => ended = true,
+                    Control::Used(share) => {
+                        now[1] = share;
+                        ended |= share >= 1.0;
+                        return Control::Used(
+                            (share - begun) / (1.0 - begun).max(f64::MIN_POSITIVE),
+                        );
+                    }
+                }
+                control
+            })?;
+            state.used = [now[1]; 2];
+            outcome
+        };
+        reader = None;
+        state.tried.push((index, outcome.best.valid));
+        let is_better =
+            state.best.as_ref().is_none_or(|(_, best)| outcome.best.valid > best.best.valid);
         if is_better {
-            best = Some(BestFit { index, fit: next, tried: Vec::new() });
+            state.best = Some((index, outcome));
         }
-        if ended || !is_better {
+        if ended {
             break;
         }
     }
-    Ok(best.map(|best| BestFit { tried, ..best }))
+    let State { tried, best, .. } = state;
+    Ok(best.map(|(index, outcome)| {
+        let (circuit, options) = &candidates[index];
+        BestFit { index, fit: outcome.into_fit(circuit, options), tried }
+    }))
+}
+
+/// The place of the first candidate.
+const FIRST: usize = 2;
+
+/// The candidate to try after these, of so many.
+pub(super) fn next(tried: &[(usize, f64)], count: usize) -> Option<usize> {
+    let first = FIRST.min(count.checked_sub(1)?);
+    let Some(&(last, value)) = tried.last() else { return Some(first) };
+    let is_best = tried.iter().all(|&(_, other)| other <= value);
+    let (best, _) = tried.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
+    if last >= first && is_best && last + 1 < count {
+        return Some(last + 1);
+    }
+    let goes_down = if last >= first { best == first } else { is_best };
+    if goes_down { last.min(first).checked_sub(1) } else { None }
+}
+
+/// The share of the budget that was used up when a checkpoint was made.
+///
+/// # Errors
+/// The bytes are no checkpoint.
+pub fn used_budget(checkpoint: &[u8]) -> Result<f64, LearnError> {
+    let mut from = Reader::new(checkpoint)?;
+    from.numbers()?;
+    from.reals()?.get(1).copied().ok_or(LearnError::Damaged)
+}
+
+impl State {
+    fn write(
+        &self,
+        best: Option<&(usize, Outcome)>,
+        candidates: &[(Circuit, FitOptions)],
+        rows: [&Rows<'_>; 2],
+        to: &mut Writer,
+    ) {
+        to.numbers(&digest(candidates, rows));
+        to.reals(&self.used);
+        let (places, values): (Vec<usize>, Vec<f64>) = self.tried.iter().copied().unzip();
+        to.numbers(&places);
+        to.reals(&values);
+        to.numbers(&best.map_or(Vec::new(), |(index, _)| vec![*index]));
+        if let Some((_, outcome)) = best {
+            write_history(&outcome.history, to);
+            write_best(Some(&outcome.best), to);
+        }
+    }
+
+    fn read(
+        from: &mut Reader<'_>,
+        candidates: &[(Circuit, FitOptions)],
+        rows: [&Rows<'_>; 2],
+    ) -> Result<Self, LearnError> {
+        let digest = digest(candidates, rows);
+        let found = from.numbers()?;
+        let names = ["rows to learn from", "validation rows", "structure or options"];
+        if found.len() != digest.len() {
+            return Err(LearnError::Damaged);
+        }
+        if let Some(n) = (0..digest.len()).find(|&n| found[n] != digest[n]) {
+            return Err(LearnError::OtherFit { what: names[n] });
+        }
+        let &[begun, now] = &from.reals()?[..] else { return Err(LearnError::Damaged) };
+        let (places, values) = (from.numbers()?, from.reals()?);
+        let tried = places.into_iter().zip(values).collect();
+        let best = match from.numbers()?[..] {
+            [] => None,
+            [index] if index < candidates.len() => {
+                let history = read_history(from)?;
+                let best = read_best(from)?.ok_or(LearnError::Damaged)?;
+                Some((index, Outcome { best, history }))
+            }
+            _ => return Err(LearnError::Damaged),
+        };
+        Ok(Self { tried, used: [begun, now], best })
+    }
+}
+
+/// What the rows, and the candidates without their weights, are known by.
+fn digest(candidates: &[(Circuit, FitOptions)], [train, valid]: [&Rows<'_>; 2]) -> [usize; 3] {
+    let mut hash = crc32fast::Hasher::new();
+    for (circuit, options) in candidates {
+        hash.update(format!("{options:?}").as_bytes());
+        for id in circuit.layer_ids() {
+            let inputs = match circuit.layer(id) {
+                Layer::Input { variable, basis } => format!("{variable:?} {basis:?}"),
+                Layer::Hadamard { inputs } => format!("H {inputs:?}"),
+                Layer::Kronecker { inputs } => format!("K {inputs:?}"),
+                Layer::Sum { input, weight } => format!("{input:?} {weight:?}"),
+            };
+            hash.update(format!("{} {inputs}", circuit.width(id)).as_bytes());
+        }
+    }
+    let rows = |rows: &Rows<'_>| {
+        let mut hash = crc32fast::Hasher::new();
+        for row in 0..rows.len() {
+            rows.row(row).iter().for_each(|x| hash.update(&x.to_le_bytes()));
+        }
+        hash.finalize() as usize
+    };
+    [rows(train), rows(valid), hash.finalize() as usize]
 }

@@ -3,8 +3,12 @@ use rand_chacha::ChaCha8Rng;
 
 use super::network::Network;
 use super::objective::Objective;
-use super::parameter::{Adam, Parameter, Parameterization, normalized};
-use super::{Control, FitOptions, LearnError, fit, fit_best, mean_log_likelihood};
+use super::optimizer::{Optimizer, Stride};
+use super::parameter::{Parameter, Parameterization, normalized};
+use super::pass::Workspace;
+use super::{
+    Control, Defaults, FitOptions, LearnError, Schedule, fit, fit_best, mean_log_likelihood,
+};
 use crate::basis::{Basis, Part};
 use crate::circuit::{Circuit, Weight, Weights, random_weight};
 use crate::engine::{Engine, Rows};
@@ -37,6 +41,16 @@ fn rows(circuit: &Circuit, count: usize) -> Vec<f64> {
     values
 }
 
+/// What a workspace holds of the gradient by every weight.
+fn all_gradients<T: Scalar, const C: bool>(
+    network: &Network,
+    weights: &[Matrix<T>],
+    workspace: &Workspace<f64>,
+) -> Vec<Matrix<T>> {
+    let shapes = weights.iter().map(|w| [w.rows(), w.cols()]).enumerate();
+    shapes.map(|(n, shape)| workspace.weight_gradient::<T, C>(network, n, shape)).collect()
+}
+
 /// Every entry of every weight's gradient against central differences.
 fn check_gradient<T: Scalar, const C: bool>(circuit: &Circuit) -> f64 {
     let values = rows(circuit, 37);
@@ -45,15 +59,20 @@ fn check_gradient<T: Scalar, const C: bool>(circuit: &Circuit) -> f64 {
     let network = Network::new(circuit).unwrap();
     let weights: Vec<Matrix<T>> =
         circuit.weights().iter().map(|w| w.to_matrix::<T>().into_owned()).collect();
-    let (logs, gradients) = network.gradient::<f64, T, C>(&weights, &rows, &indices, 0.5);
-    assert_eq!(logs, network.log_density::<f64, T, C>(&weights, &rows, &indices));
+    let mut workspace = Workspace::<f64>::new(&network, &weights.iter().collect::<Vec<_>>());
+    // Twice: the second pass is in the memory of the first.
+    workspace.reverse::<C>(&network, &rows, &indices[..20], 0.25);
+    let logs = workspace.reverse::<C>(&network, &rows, &indices, 0.5);
+    let gradients = all_gradients::<T, C>(&network, &weights, &workspace);
+    assert_eq!(logs, workspace.log_density::<C>(&network, &rows, &indices));
     for (log, &index) in logs.iter().zip(&indices) {
         let row = &values[index * circuit.num_variables()..][..circuit.num_variables()];
         let plain = crate::ops::evaluate(circuit, row).unwrap().log_abs_squared();
         assert!((log - plain).abs() < 1e-11, "{log} for {plain}");
     }
     let total = |weights: &[Matrix<T>]| -> f64 {
-        network.log_density::<f64, T, C>(weights, &rows, &indices).iter().sum::<f64>() * 0.5
+        let workspace = Workspace::<f64>::new(&network, &weights.iter().collect::<Vec<_>>());
+        workspace.log_density::<C>(&network, &rows, &indices).iter().sum::<f64>() * 0.5
     };
     let (h, mut worst) = (1e-6, 0.0_f64);
     for w in 0..weights.len() {
@@ -140,7 +159,8 @@ fn check_holes<T: Scalar, const C: bool>(circuit: &Circuit, parameterization: Pa
     let parameters: Vec<Parameter<T>> = (circuit.weights().iter().enumerate())
         .map(|(n, w)| {
             let is_output = n + 1 == circuit.weights().len();
-            let mut parameter = Parameter::new(&w.to_matrix::<T>(), is_output, parameterization);
+            let mut parameter =
+                Parameter::new(&w.to_matrix::<T>(), is_output, parameterization, Optimizer::Adam);
             if !orthonormal {
                 parameter.w = w.to_matrix::<T>().into_owned();
             }
@@ -149,10 +169,19 @@ fn check_holes<T: Scalar, const C: bool>(circuit: &Circuit, parameterization: Pa
         .collect();
     let weights: Vec<Matrix<T>> = parameters.iter().map(|p| p.w.clone()).collect();
     let mean = |weights: &[Matrix<T>]| {
-        Objective::new(&network, weights, orthonormal).mean::<f64, C>(&rows, &indices)
+        let weights: Vec<&Matrix<T>> = weights.iter().collect();
+        let workspace = Workspace::<f64>::new(&network, &weights);
+        Objective::new(&network, weights, parameterization)
+            .mean::<f64, C>(&rows, &indices, &workspace)
     };
-    let (value, gradients) =
-        Objective::new(&network, &weights, orthonormal).gradient::<f64, C>(&rows, &indices);
+    let borrowed: Vec<&Matrix<T>> = weights.iter().collect();
+    let mut workspace = Workspace::<f64>::new(&network, &borrowed);
+    let objective = Objective::new(&network, borrowed, parameterization);
+    let (value, others) = objective.reverse::<f64, C>(&rows, &indices, &mut workspace);
+    let mut gradients = all_gradients::<T, C>(&network, &weights, &workspace);
+    for (sum, other) in gradients.iter_mut().zip(others.unwrap()) {
+        sum.data_mut().iter_mut().zip(other.data()).for_each(|(sum, &x)| *sum += x);
+    }
     assert!((value - mean(&weights)).abs() < 1e-12);
     let plain = with_weights(circuit, &weights);
     let log = |query: &Query| log_unnormalized_marginal(&plain, query).unwrap();
@@ -160,14 +189,14 @@ fn check_holes<T: Scalar, const C: bool>(circuit: &Circuit, parameterization: Pa
     let expected = expected - log_partition(&plain).unwrap();
     assert!((value - expected).abs() < 1e-10, "{value} for {expected}");
     for (w, parameter) in parameters.iter().enumerate() {
-        let gradient = parameter.pull_back(&gradients[w]);
+        let gradient = parameter.pull_back(gradients[w].clone());
         for n in 0..gradient.data().len() {
             let parts = if C { vec![Complex64::ONE, Complex64::I] } else { vec![Complex64::ONE] };
             for direction in parts {
                 let moved = |step: f64| {
                     let mut weights = weights.clone();
                     weights[w].data_mut()[n] += T::from_complex(direction * step);
-                    weights[w] = parameter.on_manifold(&weights[w]);
+                    weights[w] = parameter.on_manifold(weights[w].clone());
                     mean(&weights)
                 };
                 let numeric = (moved(1e-5) - moved(-1e-5)) / 2e-5;
@@ -210,11 +239,14 @@ fn steps_follow_the_gradient_through_the_factorization() {
         w.data().iter().zip(objective.data()).map(|(w, a)| (w.conj() * a).re).sum()
     };
     for is_output in [false, true] {
-        let start = Parameter::new(&matrix(rng), is_output, Parameterization::Cholesky);
+        let (v, kind) = (matrix(rng), Parameterization::Cholesky);
+        let start = Parameter::new(&v, is_output, kind, Optimizer::Adam);
         // The first Adam step moves every part by the rate in the sign of its gradient: the gain to first order is
         // rate · Σ |gradient|, which the numeric derivative along that very direction confirms.
         let mut moved = start.clone();
-        moved.step(&objective, 1e-7, 1, &Adam::default());
+        let stride =
+            Stride { optimizer: Optimizer::Adam, rate: 1e-7, number: 1, scale: 1.0, keep: 0.0 };
+        moved.step(&start.pull_back(objective.clone()), &stride);
         let gain = (value(&moved.w) - value(&start.w)) / 1e-7;
         let mut numeric = 0.0;
         for n in 0..start.w.data().len() {
@@ -222,7 +254,7 @@ fn steps_follow_the_gradient_through_the_factorization() {
                 let at = |h: f64| {
                     let mut v = start.w.clone();
                     v.data_mut()[n] += direction * h;
-                    value(&normalized(&v, is_output))
+                    value(&normalized(v, is_output))
                 };
                 numeric += ((at(1e-6) - at(-1e-6)) / 2e-6).abs();
             }
@@ -326,19 +358,20 @@ fn a_search_stops_where_validation_does_and_keeps_the_best() {
         .map(|width| {
             let structure = Structure::new(tree.clone(), bit).width(width);
             let rng = &mut ChaCha8Rng::seed_from_u64(1);
-            let options = FitOptions { epochs: 15, ..FitOptions::for_data(500, width) };
+            let options = FitOptions { epochs: 15, ..Defaults::of(500, 5).options(width) };
             (structure.build(Weights::Haar, rng).unwrap(), options)
         })
         .into();
     let variables = candidates[0].0.variables().to_vec();
     let train = Rows::new(&variables, &values[..2500]).unwrap();
     let valid = Rows::new(&variables, &values[2500..]).unwrap();
-    let best = fit_best(candidates, &train, &valid, &mut |_, _| Control::Continue);
+    let best = fit_best(&candidates, &train, &valid, None, &mut |_, _| Control::Continue);
     let best = best.unwrap().unwrap();
     assert!(best.index > 0 && best.tried.len() >= 2, "{:?}", best.tried);
-    assert!(best.tried.iter().all(|&valid| valid <= best.fit.valid));
-    assert!(best.tried[..=best.index].is_sorted());
-    assert!(fit_best([], &train, &valid, &mut |_, _| Control::Stop).unwrap().is_none());
+    assert!(best.tried.iter().all(|&(_, valid)| valid <= best.fit.valid));
+    assert!(best.tried.contains(&(best.index, best.fit.valid)));
+    let none = fit_best(&[], &train, &valid, None, &mut |_, _| Control::Stop).unwrap();
+    assert!(none.is_none());
 }
 
 #[test]
@@ -356,7 +389,7 @@ fn functions_that_are_not_orthonormal_are_refused_or_learned_without_constraint(
         values.extend([x, if rng.random_bool(0.2) { f64::NAN } else { -x }]);
     }
     let rows = Rows::new(circuit.variables(), &values).unwrap();
-    let mut options = FitOptions { epochs: 10, ..FitOptions::for_data(200, 3) };
+    let mut options = FitOptions { epochs: 10, ..Defaults::of(200, 2).options(3) };
     let refused = fit(&circuit, &rows, &rows, &options, &mut |_| Control::Continue);
     assert!(matches!(refused, Err(LearnError::Basis { .. })));
     options.parameterization = Parameterization::Unconstrained;
@@ -364,4 +397,201 @@ fn functions_that_are_not_orthonormal_are_refused_or_learned_without_constraint(
     assert!(fit.valid > fit.history[0].train + 0.1, "{:?}", fit.history);
     let exact = mean_log_likelihood(&fit.circuit, &rows);
     assert!((fit.valid - exact).abs() < 1e-4, "{} for {exact}", fit.valid);
+}
+
+/// From the third candidate up as long as it pays, else down.
+#[test]
+fn a_search_climbs_from_the_middle() {
+    let order = |values: &[f64]| {
+        let mut tried = Vec::new();
+        while let Some(n) = super::search::next(&tried, values.len()) {
+            tried.push((n, values[n]));
+        }
+        tried.into_iter().map(|(n, _)| n).collect::<Vec<_>>()
+    };
+    assert_eq!(order(&[1.0, 2.0, 3.0, 4.0, 3.5, 9.0]), [2, 3, 4]);
+    assert_eq!(order(&[1.0, 2.0, 3.0, 2.0, 9.0]), [2, 3, 1]);
+    assert_eq!(order(&[5.0, 4.0, 3.0, 2.0, 9.0]), [2, 3, 1, 0]);
+    assert_eq!(order(&[1.0, 2.0, 3.0, 4.0]), [2, 3]);
+    assert_eq!(order(&[1.0, 0.5]), [1, 0]);
+    assert_eq!(order(&[1.0]), [0]);
+    assert_eq!(order(&[]), [0; 0]);
+}
+
+/// Stops a search at many of its steps, writes it down and goes on from the bytes.
+#[test]
+fn a_continued_search_ends_in_the_same_circuit() {
+    let mut values = toy();
+    values[7] = f64::NAN;
+    let bit = |v| (Variable::new(format!("x{v}"), Domain::Finite(2)), Basis::indicator(2));
+    let candidate = |width| {
+        let structure = Structure::new(RegionTree::balanced(5), bit).width(width);
+        let options = FitOptions { epochs: 4, batch: 60, ..Defaults::of(400, 5).options(width) };
+        (structure.build(Weights::Haar, &mut ChaCha8Rng::seed_from_u64(1)).unwrap(), options)
+    };
+    let mut candidates = [1, 2, 3].map(candidate);
+    let variables = candidates[0].0.variables().to_vec();
+    let train = Rows::new(&variables, &values[..2000]).unwrap();
+    let valid = Rows::new(&variables, &values[2000..]).unwrap();
+    let mut count = 0;
+    let whole = fit_best(&candidates, &train, &valid, None, &mut |_, _| {
+        count += 1;
+        Control::Continue
+    });
+    let whole = whole.unwrap().unwrap();
+    let mut bytes = Vec::new();
+    for stop in (1..=count).step_by(5).chain([count]) {
+        let mut step = 0;
+        fit_best(&candidates, &train, &valid, None, &mut |_, snapshot| {
+            step += 1;
+            if step < stop {
+                return Control::Continue;
+            }
+            bytes = snapshot.to_bytes();
+            Control::Stop
+        })
+        .unwrap();
+        let rest = fit_best(&candidates, &train, &valid, Some(&bytes), &mut |_, _| {
+            step += 1;
+            Control::Continue
+        });
+        let rest = rest.unwrap().unwrap();
+        assert_eq!(step, count, "stopped at {stop}");
+        assert_eq!((rest.index, &rest.tried), (whole.index, &whole.tried));
+        let plain = |best: &super::BestFit| best.fit.circuit.clone().into_circuit();
+        assert_eq!(plain(&rest), plain(&whole));
+        assert_eq!(rest.fit.history, whole.fit.history);
+    }
+    let mut refused = |candidates: &[_], train, valid, bytes: &[u8]| {
+        let go_on = &mut |_: &_, _: &super::Snapshot<'_>| Control::Continue;
+        fit_best(candidates, train, valid, Some(bytes), go_on).unwrap_err()
+    };
+    let error = refused(&candidates, &valid, &valid, &bytes);
+    assert_eq!(error, LearnError::OtherFit { what: "rows to learn from" });
+    let error = refused(&candidates, &train, &train, &bytes);
+    assert_eq!(error, LearnError::OtherFit { what: "validation rows" });
+    assert_eq!(refused(&candidates, &train, &valid, &bytes[..99]), LearnError::Damaged);
+    assert_eq!(refused(&candidates, &train, &valid, b"PAR1"), LearnError::NoCheckpoint);
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    assert_eq!(refused(&candidates, &train, &valid, &bytes), LearnError::Damaged);
+    bytes[middle] ^= 1;
+    candidates[2].1.rate *= 2.0;
+    let error = refused(&candidates, &train, &valid, &bytes);
+    assert_eq!(error, LearnError::OtherFit { what: "structure or options" });
+}
+
+/// The toy's likelihood after a few epochs, from that of independent columns at about −3.2 to its entropy at −2.3.
+#[test]
+fn every_optimizer_and_schedule_learns() {
+    let values = toy();
+    let bit = |v| (Variable::new(format!("x{v}"), Domain::Finite(2)), Basis::indicator(2));
+    let tree = RegionTree::parse("[[[0, 1], [2, 3]], 4]").unwrap();
+    let structure = Structure::new(tree, bit).width(4);
+    let circuit = structure.build(Weights::Haar, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
+    let rows = Rows::new(circuit.variables(), &values).unwrap();
+    let learned = |options: FitOptions| {
+        fit(&circuit, &rows, &rows, &options, &mut |_| Control::Continue).unwrap().valid
+    };
+    let base = FitOptions { epochs: 20, batch: 50, ..FitOptions::default() };
+    let momentum =
+        FitOptions { optimizer: Optimizer::Momentum, rate: 0.02, clip: Some(2.0), ..base.clone() };
+    for options in [
+        FitOptions { schedule: Schedule::Plateau, ..base.clone() },
+        FitOptions { clip: Some(0.5), ..base.clone() },
+        FitOptions { smoothing: 1e-3, ..base },
+        momentum,
+    ] {
+        let valid = learned(options.clone());
+        assert!(valid > -2.6, "{valid} with {options:?}");
+    }
+}
+
+/// Gradients of a monotonic circuit by V, with and without holes, and its densities summed over all rows.
+#[test]
+fn monotonic_circuits_are_normalized_and_their_gradients_exact() {
+    use super::monotonic;
+    let kind = Parameterization::Monotonic;
+    let leaf = |v: usize| {
+        let n = 2 + v % 3;
+        (Variable::new(format!("x{v}"), Domain::Finite(n)), Basis::indicator(n))
+    };
+    for product in [Product::Kronecker, Product::Hadamard] {
+        let tree = RegionTree::parse("[[0, 1], [2, 3]]").unwrap();
+        let structure = Structure::new(tree, leaf).width(3).product(product);
+        let rng = &mut ChaCha8Rng::seed_from_u64(4);
+        let circuit = structure.build(Weights::RealGaussian, rng).unwrap();
+        let network = Network::new(&circuit).unwrap();
+        let parameters: Vec<Parameter<f64>> = (circuit.weights().iter())
+            .map(|w| {
+                let w = super::parameter::softmax(&w.to_matrix::<f64>());
+                Parameter::new(&w, false, kind, Optimizer::Adam)
+            })
+            .collect();
+        let weights: Vec<Matrix<f64>> = parameters.iter().map(|p| p.w.clone()).collect();
+        let normal = with_weights(&circuit, &weights);
+        // All 2 · 3 · 4 · 2 rows, and some with holes.
+        let mut values: Vec<f64> = Vec::new();
+        for n in 0..48 {
+            values.extend([n % 2, n / 2 % 3, n / 6 % 4, n / 24].map(f64::from));
+        }
+        let logs = |values: &[f64]| {
+            let rows = Rows::new(circuit.variables(), values).unwrap();
+            monotonic::mean_log_likelihood(&normal, &rows).unwrap()
+        };
+        let total: f64 = values.chunks_exact(4).map(|row| logs(row).exp()).sum();
+        assert!((total - 1.0).abs() < 1e-12, "{total}");
+        let third: f64 =
+            values.chunks_exact(4).filter(|r| r[1] == 2.0).map(|r| logs(r).exp()).sum();
+        let marginal = logs(&[f64::NAN, 2.0, f64::NAN, f64::NAN]).exp();
+        assert!((third - marginal).abs() < 1e-12, "{marginal} for {third}");
+        values.iter_mut().step_by(7).for_each(|x| *x = f64::NAN);
+        let rows = Rows::new(circuit.variables(), &values).unwrap();
+        let all: Vec<usize> = (0..rows.len()).collect();
+        let mean = |weights: &[Matrix<f64>]| {
+            let weights: Vec<&Matrix<f64>> = weights.iter().collect();
+            let workspace = Workspace::<f64>::new(&network, &weights);
+            Objective::new(&network, weights, kind).mean::<f64, false>(&rows, &all, &workspace)
+        };
+        let borrowed: Vec<&Matrix<f64>> = weights.iter().collect();
+        let mut workspace = Workspace::<f64>::new(&network, &borrowed);
+        let objective = Objective::new(&network, borrowed, kind);
+        let (value, _) = objective.reverse::<f64, false>(&rows, &all, &mut workspace);
+        assert!((value - mean(&weights)).abs() < 1e-12);
+        let gradients = all_gradients::<f64, false>(&network, &weights, &workspace);
+        for (w, parameter) in parameters.iter().enumerate() {
+            let gradient = parameter.pull_back(gradients[w].clone());
+            for n in 0..gradient.data().len() {
+                let moved = |step: f64| {
+                    let mut v = weights[w].map(f64::ln);
+                    v.data_mut()[n] += step;
+                    let mut weights = weights.clone();
+                    weights[w] = super::parameter::softmax(&v);
+                    mean(&weights)
+                };
+                let (numeric, exact) = ((moved(1e-5) - moved(-1e-5)) / 2e-5, gradient.data()[n]);
+                assert!(
+                    (numeric - exact).abs() < 1e-8,
+                    "weight {w} entry {n}: {exact} for {numeric}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_monotonic_circuit_learns_the_toy() {
+    use super::monotonic;
+    let values = toy();
+    let bit = |v| (Variable::new(format!("x{v}"), Domain::Finite(2)), Basis::indicator(2));
+    let tree = RegionTree::parse("[[[0, 1], [2, 3]], 4]").unwrap();
+    let structure = Structure::new(tree, bit).width(4);
+    let circuit = structure.build(Weights::Haar, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
+    let rows = Rows::new(circuit.variables(), &values).unwrap();
+    let options = FitOptions { epochs: 40, batch: 50, rate: 0.05, ..FitOptions::default() };
+    let fit = monotonic::fit(&circuit, &rows, &rows, &options, &mut |_| Control::Continue).unwrap();
+    let valid = monotonic::mean_log_likelihood(&fit.circuit, &rows).unwrap();
+    assert!((valid - fit.valid).abs() < 1e-4, "{valid} in f64, {} in f32", fit.valid);
+    assert!(valid > -2.6 && fit.history.iter().all(|e| e.residual < 1e-12), "{valid}");
+    assert_eq!(monotonic::binned(&[0.0, 0.49, 1.0, 0.5], 2), [0.0, 0.0, 1.0, 1.0]);
 }

@@ -143,6 +143,43 @@ impl<T: Scalar> Matrix<T> {
         out
     }
 
+    /// Subtracts the product A B.
+    ///
+    /// # Panics
+    /// If the shapes do not fit.
+    pub fn subtract_product(&mut self, a: &Self, b: &Self) {
+        assert_eq!((self.rows, a.cols, self.cols), (a.rows, b.rows, b.cols), "shapes of a product");
+        if !self.data.is_empty() && a.cols > 0 {
+            matmul(self.as_mut(), Accum::Add, a.as_ref(), b.as_ref(), -T::ONE, Par::Seq);
+        }
+    }
+
+    /// Adds Σ Aₙᵀ Bₙ, where `data` of A and B are as many matrices of this many rows, one after another.
+    ///
+    /// # Panics
+    /// If the numbers of entries do not fit.
+    pub(crate) fn add_transposed_products(&mut self, a: &[T], b: &[T], rows: usize) {
+        let (m, n) = (self.rows, self.cols);
+        for (a, b) in a.chunks_exact(rows * m).zip(b.chunks_exact(rows * n)) {
+            let a = MatRef::from_row_major_slice(a, rows, m).transpose();
+            let b = MatRef::from_row_major_slice(b, rows, n);
+            matmul(self.as_mut(), Accum::Add, a, b, T::ONE, Par::Seq);
+        }
+    }
+
+    /// Adds Σ Aₙ Bₙᴴ, where `data` of A and B are as many matrices of this many columns, one after another.
+    ///
+    /// # Panics
+    /// If the numbers of entries do not fit.
+    pub(crate) fn add_adjoint_products(&mut self, a: &[T], b: &[T], cols: usize) {
+        let (m, n) = (self.rows, self.cols);
+        for (a, b) in a.chunks_exact(m * cols).zip(b.chunks_exact(n * cols)) {
+            let a = MatRef::from_row_major_slice(a, m, cols);
+            let b = MatRef::from_row_major_slice(b, n, cols).adjoint();
+            matmul(self.as_mut(), Accum::Add, a, b, T::ONE, Par::Seq);
+        }
+    }
+
     /// The product A v.
     ///
     /// # Panics

@@ -48,6 +48,10 @@ pub trait Scalar:
     fn scale_by(self, factor: f64) -> Self;
     /// The larger of |re| and |im|: a cheap bound of the modulus, within √2.
     fn max_part(self) -> f64;
+    /// The numbers as a list of real parts, each followed by its imaginary part where the type has one.
+    fn parts(numbers: &[Self]) -> &[f64];
+    /// The same, to be changed.
+    fn parts_mut(numbers: &mut [Self]) -> &mut [f64];
     /// A complex matrix in this type, borrowed where it already is.
     fn matrix_from_complex(m: &Matrix<Complex64>) -> Cow<'_, Matrix<Self>>;
     /// A real matrix in this type, borrowed where it already is.
@@ -79,6 +83,12 @@ impl Scalar for f64 {
     }
     fn max_part(self) -> f64 {
         self.abs()
+    }
+    fn parts(numbers: &[Self]) -> &[f64] {
+        numbers
+    }
+    fn parts_mut(numbers: &mut [Self]) -> &mut [f64] {
+        numbers
     }
     fn matrix_from_complex(m: &Matrix<Complex64>) -> Cow<'_, Matrix<Self>> {
         Cow::Owned(m.map(|z| z.re))
@@ -113,6 +123,12 @@ impl Scalar for Complex64 {
     }
     fn max_part(self) -> f64 {
         self.re.abs().max(self.im.abs())
+    }
+    fn parts(numbers: &[Self]) -> &[f64] {
+        bytemuck::cast_slice(numbers)
+    }
+    fn parts_mut(numbers: &mut [Self]) -> &mut [f64] {
+        bytemuck::cast_slice_mut(numbers)
     }
     fn matrix_from_complex(m: &Matrix<Complex64>) -> Cow<'_, Matrix<Self>> {
         Cow::Borrowed(m)

@@ -5,11 +5,11 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
 use super::baseline::Independent;
-use super::{Defaults, EpochInfo, Info, Model, ModelError, ModelOptions, StructureKind};
+use super::{EpochInfo, Info, Model, ModelError, ModelOptions, StructureKind};
 use crate::circuit::{Circuit, Weights};
 use crate::data::{EncodeOptions, Encoded, Mismatch, Schema, Table};
 use crate::engine::Rows;
-use crate::learn::{self, Control, FitOptions, Progress};
+use crate::learn::{self, BestFit, Control, Defaults, FitOptions, Progress, Snapshot, fit_best};
 use crate::structure::{
     InformationOptions, RegionTree, Structure, average_linkage, mutual_information,
 };
@@ -36,6 +36,21 @@ impl Model {
         options: &ModelOptions,
         progress: &mut dyn FnMut(&Progress) -> Control,
     ) -> Result<Self, ModelError> {
+        Self::fit_from(table, valid, options, None, &mut |p, _| progress(p))
+    }
+
+    /// Fits a model like [`Model::fit`], from a checkpoint on where there is one: to the same model, bit for bit, as if the fit
+    /// had never been interrupted, as long as `progress` answers alike. `progress` can ask for the bytes of a checkpoint.
+    ///
+    /// # Errors
+    /// As [`Model::fit`]; and a checkpoint that is damaged, or of another table or other options.
+    pub fn fit_from(
+        table: &Table,
+        valid: Option<&Table>,
+        options: &ModelOptions,
+        checkpoint: Option<&[u8]>,
+        progress: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control,
+    ) -> Result<Self, ModelError> {
         check(table, valid, options)?;
         let schema = match &options.schema {
             Some(schema) => schema.clone(),
@@ -43,19 +58,14 @@ impl Model {
         };
         let (train, valid) = split(&schema, table, valid, options)?;
         let defaults = Defaults::of(train.num_rows(), schema.num_variables());
-        let circuit = circuit(&schema, &train, options, &defaults)?;
+        let candidates = candidates(&schema, &train, options, &defaults)?;
         let variables = schema.variables();
         let train_rows = Rows::new(&variables, train.values())?;
         let valid_rows = Rows::new(&variables, valid.values())?;
-        let settings = FitOptions {
-            epochs: options.epochs.unwrap_or(defaults.epochs),
-            batch: options.batch.unwrap_or(defaults.batch),
-            rate: options.rate.unwrap_or(defaults.rate),
-            patience: options.patience,
-            seed: options.seed,
-            ..FitOptions::default()
+        let best = fit_best(&candidates, &train_rows, &valid_rows, checkpoint, progress)?;
+        let Some(BestFit { index, fit, .. }) = best else {
+            unreachable!("there is a width to try")
         };
-        let fit = learn::fit(&circuit, &train_rows, &valid_rows, &settings, progress)?;
         let mean = |encoded: &Encoded| {
             encoded.log_jacobian().iter().sum::<f64>() / encoded.num_rows().max(1) as f64
         };
@@ -72,7 +82,7 @@ impl Model {
             valid: learn::mean_log_likelihood(&fit.circuit, &valid_rows) + valid_slope,
             baseline: Independent::fit(&schema, &train).mean_log_likelihood(&schema, &valid),
             structure: kind(&schema, options.structure).to_string(),
-            width: options.width.unwrap_or(defaults.width),
+            width: candidates[index].1.width,
             history: fit.history.iter().map(epoch).collect(),
         };
         Ok(Self::new(schema, fit.circuit, info))
@@ -88,7 +98,7 @@ fn check(table: &Table, valid: Option<&Table>, options: &ModelOptions) -> Result
     }
     let positive = [
         ("width", options.width),
-        ("output width", Some(options.output_width)),
+        ("output width", options.output_width),
         ("functions", options.functions),
         ("epochs", options.epochs),
         ("batch", options.batch),
@@ -171,19 +181,24 @@ fn tree(
     })
 }
 
-fn circuit(
+/// A circuit for each fit that is to be tried, all over the same tree.
+fn candidates(
     schema: &Schema,
     train: &Encoded,
     options: &ModelOptions,
     defaults: &Defaults,
-) -> Result<Circuit, ModelError> {
+) -> Result<Vec<(Circuit, FitOptions)>, ModelError> {
     let mut rng = ChaCha8Rng::seed_from_u64(options.seed);
     rng.set_stream(2);
     let tree = tree(schema, train, options, &mut rng)?;
-    let bases = schema.bases(options.functions.unwrap_or(defaults.functions))?;
+    let bases = schema.bases(options.functions.unwrap_or(defaults.functions()))?;
     let variables = schema.variables();
-    let structure = Structure::new(tree, |v| (variables[v].clone(), bases[v].clone()))
-        .width(options.width.unwrap_or(defaults.width))
-        .output_width(options.output_width);
-    Ok(structure.build(Weights::Gaussian, &mut rng)?)
+    let mut candidates = Vec::new();
+    for settings in options.candidates(defaults) {
+        let structure = Structure::new(tree.clone(), |v| (variables[v].clone(), bases[v].clone()))
+            .width(settings.width)
+            .output_width(settings.squares);
+        candidates.push((structure.build(Weights::Gaussian, &mut rng)?, settings));
+    }
+    Ok(candidates)
 }

@@ -1,8 +1,9 @@
 use std::fmt;
 
 use crate::data::{InferOptions, Schema};
+use crate::learn::{Defaults, FitOptions, Optimizer, Parameterization, Schedule};
 
-/// How a model is fitted. What is `None` follows from the size of the data: see [`Defaults`].
+/// How a model is fitted. What is `None` follows from the size of the data: see [`Defaults`](crate::learn::Defaults).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelOptions {
     /// What the columns mean; inferred where it is not given.
@@ -11,10 +12,10 @@ pub struct ModelOptions {
     pub infer: InferOptions,
     /// How the columns are split into regions.
     pub structure: StructureKind,
-    /// The width K of inner layers.
+    /// The width K of inner layers. Without one, several are tried where the table is small.
     pub width: Option<usize>,
     /// The number r of squares that are summed.
-    pub output_width: usize,
+    pub output_width: Option<usize>,
     /// The number of input functions of a continuous variable.
     pub functions: Option<usize>,
     /// The most passes over the rows.
@@ -24,7 +25,19 @@ pub struct ModelOptions {
     /// The largest step of a parameter.
     pub rate: Option<f64>,
     /// Stop after so many epochs without a better validation likelihood.
-    pub patience: usize,
+    pub patience: Option<usize>,
+    /// The share of the average of past weights that one step keeps.
+    pub averaging: Option<f64>,
+    /// How weights are kept normalized.
+    pub parameterization: Parameterization,
+    /// How gradients become steps.
+    pub optimizer: Optimizer,
+    /// How the size of steps changes over the fit.
+    pub schedule: Schedule,
+    /// The largest norm of a step's gradient.
+    pub clip: Option<f64>,
+    /// How strongly input weights over ordered values are drawn towards smooth ones.
+    pub smoothing: f64,
     /// The share of rows that are held out where no validation table is given.
     pub valid_share: f64,
     /// The seed of everything random.
@@ -38,15 +51,48 @@ impl Default for ModelOptions {
             infer: InferOptions::default(),
             structure: StructureKind::default(),
             width: None,
-            output_width: 1,
+            output_width: None,
             functions: None,
             epochs: None,
             batch: None,
             rate: None,
-            patience: 15,
+            patience: None,
+            averaging: None,
+            parameterization: Parameterization::default(),
+            optimizer: Optimizer::default(),
+            schedule: Schedule::default(),
+            clip: None,
+            smoothing: 0.0,
             valid_share: 0.1,
             seed: 0,
         }
+    }
+}
+
+impl ModelOptions {
+    /// The settings of each fit that is to be tried, the narrowest first.
+    pub(super) fn candidates(&self, defaults: &Defaults) -> Vec<FitOptions> {
+        let given = self.width.as_ref().map(std::slice::from_ref);
+        let widths = given.unwrap_or_else(|| defaults.widths());
+        let options = |&width: &usize| {
+            let default = defaults.options(width);
+            FitOptions {
+                squares: self.output_width.unwrap_or(default.squares),
+                epochs: self.epochs.unwrap_or(default.epochs),
+                batch: self.batch.unwrap_or(default.batch),
+                rate: self.rate.unwrap_or(default.rate),
+                patience: self.patience.unwrap_or(default.patience),
+                averaging: self.averaging.unwrap_or(default.averaging),
+                parameterization: self.parameterization,
+                optimizer: self.optimizer,
+                schedule: self.schedule,
+                clip: self.clip,
+                smoothing: self.smoothing,
+                seed: self.seed,
+                ..default
+            }
+        };
+        widths.iter().map(options).collect()
     }
 }
 
@@ -78,43 +124,5 @@ impl fmt::Display for StructureKind {
             StructureKind::Balanced => "balanced",
             StructureKind::Random => "random",
         })
-    }
-}
-
-/// Settings that need no tuning, from the number n of rows and d of variables.
-///
-/// | setting | value |
-/// |---|---|
-/// | width | ⁴√(n d) / 2, from 4 to 16: more cells can tell more apart |
-/// | functions | 8, 12 from 1,000 and 16 from 10,000 rows on |
-/// | batch | n / 50, from 32 to 512 |
-/// | rate | 0.02, and 0.01 from 20,000 rows on |
-/// | epochs | 4,000 steps in all, from 10 to 150 epochs; early stopping ends most fits before |
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Defaults {
-    /// The width K of inner layers.
-    pub width: usize,
-    /// The number of input functions of a continuous variable.
-    pub functions: usize,
-    /// Rows to a step.
-    pub batch: usize,
-    /// The largest step of a parameter.
-    pub rate: f64,
-    /// The most passes over the rows.
-    pub epochs: usize,
-}
-
-impl Defaults {
-    /// The settings for so many rows of so many variables.
-    pub fn of(rows: usize, variables: usize) -> Self {
-        let cells = rows as f64 * variables as f64;
-        let batch = (rows / 50).clamp(32, 512).min(rows.max(1));
-        Self {
-            width: ((cells.powf(0.25) / 2.0).round() as usize).clamp(4, 16),
-            functions: if rows < 1_000 { 8 } else { 12 + 4 * usize::from(rows >= 10_000) },
-            batch,
-            rate: if rows < 20_000 { 0.02 } else { 0.01 },
-            epochs: (4_000 * batch / rows.max(1)).clamp(10, 150),
-        }
     }
 }

@@ -190,6 +190,13 @@ impl<F: Real, const C: bool> Kernels<F, C> {
         dispatch!(self.simd, scale::rescale, [F, C], tile, log2_scale);
     }
 
+    /// Multiplies each row by its factor, one per lane.
+    pub fn scale(&self, tile: &mut [F], factors: &[F]) {
+        Self::check([(tile.len(), tile.len() / tile_len::<F>(C, 1))]);
+        assert_eq!(factors.len(), F::LANES, "one factor per lane");
+        dispatch!(self.simd, scale::scale, [F], tile, factors);
+    }
+
     /// `out = Σₖ |v[k]|²` per lane.
     pub fn norm2(&self, v: &[F], out: &mut [F]) {
         Self::check([(v.len(), v.len() / tile_len::<F>(C, 1))]);
@@ -225,6 +232,13 @@ impl<F: Real, const C: bool> Kernels<F, C> {
         let [k, k1, k2] = Self::shape(w, &w.reverse);
         Self::check([(g.len(), k), (a.len(), k1), (b.len(), k2), (ga.len(), k1), (gb.len(), k2)]);
         dispatch!(self.simd, reverse::kron_inputs, [F, C], &w.reverse, g, [a, b], [ga, gb]);
+    }
+
+    /// The reverse of [`hadamard`](Self::hadamard) to one input: `ga[n] += g[n] conj(b[n])`.
+    pub fn hadamard_reverse(&self, g: &[F], b: &[F], ga: &mut [F]) {
+        let n = ga.len() / tile_len::<F>(C, 1);
+        Self::check([(g.len(), n), (b.len(), n), (ga.len(), n)]);
+        dispatch!(self.simd, reverse::hadamard_input, [F, C], g, b, ga);
     }
 
     /// The reverse of [`hadamard_sum`](Self::hadamard_sum) to its inputs:

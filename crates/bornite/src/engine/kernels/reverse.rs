@@ -10,6 +10,23 @@ use super::block::{Part, broadcast_mul_add, load, matrix_times, mul_conj_add, st
 /// cache.
 pub(super) const TILES: usize = 4;
 
+/// ga[n] += g[n] conj(b[n]).
+#[inline(always)]
+pub(super) fn hadamard_input<T: Vectors<F>, F: Real, const C: bool>(
+    t: T,
+    g: &[F],
+    b: &[F],
+    ga: &mut [F],
+) {
+    for at in (0..F::LANES).step_by(t.width()) {
+        for n in 0..ga.len() / (planes(C) * F::LANES) {
+            let (g, b) = (load::<T, F, C>(t, g, n, at), load::<T, F, C>(t, b, n, at));
+            let sum = mul_conj_add::<T, F, C>(t, g, b, load::<T, F, C>(t, ga, n, at));
+            store::<T, F, C>(t, ga, n, at, sum);
+        }
+    }
+}
+
 /// ga[i] += Σⱼ h[i,j] conj(b[j]) and gb[j] += Σᵢ h[i,j] conj(a[i]), where h[i,j] = Σₖ conj(w[k,i,j]) g[k].
 #[inline(always)]
 pub(super) fn kron_inputs<T: Vectors<F>, F: Real, const C: bool>(

@@ -31,10 +31,16 @@ pub(super) fn rescale<T: Vectors<F>, F: Real, const C: bool>(
         *power = factor;
         *log2_scale += i64::from(exponent);
     }
+    scale(t, tile, &power);
+}
+
+/// Multiplies each lane by its factor.
+#[inline(always)]
+pub(super) fn scale<T: Vectors<F>, F: Real>(t: T, tile: &mut [F], factors: &[F]) {
     for at in (0..F::LANES).step_by(t.width()) {
-        let power = t.load(&power[at..]);
+        let factor = t.load(&factors[at..]);
         for plane in tile.chunks_exact_mut(F::LANES) {
-            let scaled = t.mul(t.load(&plane[at..]), power);
+            let scaled = t.mul(t.load(&plane[at..]), factor);
             t.store(&mut plane[at..], scaled);
         }
     }

@@ -1,0 +1,108 @@
+//! The binary density-estimation sets.
+
+use std::collections::BTreeMap;
+
+use bornite::basis::Basis;
+use bornite::circuit::Weights;
+use bornite::data::read_bits;
+use bornite::engine::Rows;
+use bornite::learn::{Defaults, FitOptions, fit_best, mean_log_likelihood};
+use bornite::structure::{
+    InformationOptions, RegionTree, Structure, average_linkage, mutual_information,
+};
+use bornite::{Circuit, Domain, Variable};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+use super::arguments::{Arguments, Clock};
+use super::{Failure, table};
+
+const PUBLISHED: &str = include_str!("debd.csv");
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let published = Published::new();
+    let all: Vec<&str> = published.sets.iter().map(String::as_str).collect();
+    let names = &published.columns;
+    let seconds = arguments.seconds(f64::INFINITY)?;
+    println!("At most {seconds} seconds a set, all widths together.\n");
+    println!(
+        "| set | vars | width | tried | epochs | seconds | valid | test | {} |",
+        names.join(" | ")
+    );
+    println!("|---|{}", "--:|".repeat(7 + names.len()));
+    for set in arguments.sets(&all) {
+        let columns = published.rows.get(&set).map_or(String::new(), |row| row.join(" | "));
+        println!("| {set} | {} | {columns} |", learn(&set, arguments, seconds)?);
+    }
+    Ok(())
+}
+
+/// Binarized MNIST as files that the command reads.
+pub(super) fn bits(arguments: &Arguments) -> Result<(), Failure> {
+    let splits = read_bits(format!("{}/bmnist.bits.gz", arguments.data("bmnist")))?;
+    let out = arguments.text("out", "bmnist");
+    splits.train.write_npy(format!("{out}-train.npy"))?;
+    splits.valid.write_npy(format!("{out}-valid.npy"))?;
+    splits.test.write_npy(format!("{out}-test.npy"))?;
+    Ok(())
+}
+
+struct Published {
+    sets: Vec<String>,
+    columns: Vec<String>,
+    rows: BTreeMap<String, Vec<String>>,
+}
+
+impl Published {
+    fn new() -> Self {
+        let mut lines = PUBLISHED.lines().filter(|line| !line.starts_with('#'));
+        let cells = |line: &str| line.split(',').skip(1).map(str::to_owned).collect::<Vec<_>>();
+        let set = |line: &str| line.split(',').next().unwrap_or_default().to_owned();
+        let columns = lines.next().map(cells).unwrap_or_default();
+        let sets = lines.clone().map(set).collect();
+        Self { sets, columns, rows: lines.map(|line| (set(line), cells(line))).collect() }
+    }
+}
+
+/// Learns one set; returns the cells of its line.
+fn learn(set: &str, arguments: &Arguments, seconds: f64) -> Result<String, Failure> {
+    let splits = read_bits(format!("{}/{set}.bits.gz", arguments.data("debd")))?;
+    let [train, valid, test] = [&splits.train, &splits.valid, &splits.test].map(table::values);
+    let clock = Clock::new(set, seconds, arguments.is_verbose());
+    let d = splits.train.num_columns();
+    let tree = tree(&train, d)?;
+    let mut candidates = Vec::new();
+    for options in arguments.candidates(&Defaults::of(splits.train.num_rows(), d))? {
+        candidates.push((circuit(&tree, &options)?, options));
+    }
+    let variables = candidates[0].0.variables().to_vec();
+    let rows = |values| Rows::new(&variables, values);
+    let (train, valid, test) = (rows(&train)?, rows(&valid)?, rows(&test)?);
+    let best = fit_best(&candidates, &train, &valid, None, &mut |p, _| clock.step(p))?;
+    let best = best.ok_or("no width")?;
+    let time = clock.elapsed();
+    let test = mean_log_likelihood(&best.fit.circuit, &test);
+    let (width, epochs, valid) =
+        (candidates[best.index].1.width, best.fit.history.len(), best.fit.valid);
+    let tried = best.tried.len();
+    Ok(format!("{d} | {width} | {tried} | {epochs} | {time:.0} | {valid:.3} | **{test:.3}**"))
+}
+
+fn variable(v: usize) -> Variable {
+    Variable::new(format!("x{v}"), Domain::Finite(2))
+}
+
+/// Average linkage of the mutual information of the rows.
+pub(super) fn tree(train: &[f64], d: usize) -> Result<RegionTree, Failure> {
+    let variables: Vec<Variable> = (0..d).map(variable).collect();
+    let information = mutual_information(train, &variables, &InformationOptions::default())?;
+    Ok(average_linkage(&information))
+}
+
+/// Indicators below, Kronecker products.
+pub(super) fn circuit(tree: &RegionTree, options: &FitOptions) -> Result<Circuit, Failure> {
+    let structure = Structure::new(tree.clone(), |v| (variable(v), Basis::indicator(2)))
+        .width(options.width)
+        .output_width(options.squares);
+    Ok(structure.build(Weights::Gaussian, &mut ChaCha8Rng::seed_from_u64(0))?)
+}

@@ -1,0 +1,98 @@
+//! Continuous tables, next to Gaussian mixtures on the same columns.
+
+use std::collections::BTreeMap;
+
+use bornite::Model;
+use bornite::data::Table;
+use bornite::model::ModelOptions;
+
+use super::Failure;
+use super::arguments::{Arguments, Clock};
+use super::table::standardized;
+
+const SETS: [&str; 16] = [
+    "wine_red",
+    "wine_white",
+    "seeds",
+    "ionosphere",
+    "sonar",
+    "ccpp",
+    "concrete",
+    "energy",
+    "yacht",
+    "kin8nm",
+    "protein",
+    "breast_cancer",
+    "wine13",
+    "iris",
+    "power_head",
+    "miniboone_head",
+];
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let mixtures = mixtures(arguments)?;
+    let seconds = arguments.seconds(f64::INFINITY)?;
+    println!(
+        "Mean log-likelihood in nats of standardized columns with more than 30 distinct values. At most {seconds} seconds a set.\n"
+    );
+    println!(
+        "| set | rows | columns | width | epochs | seconds | valid | test | mixture (k) | ahead |"
+    );
+    println!("|---|{}---|", "--:|".repeat(8));
+    for set in arguments.sets(&SETS) {
+        let splits = standardized(&format!("{}/{set}.csv.gz", arguments.data("uci")))?;
+        let clock = Clock::new(&set, seconds, arguments.is_verbose());
+        let (train, valid) = (&splits.train, &splits.valid);
+        let model = Model::fit(train, Some(valid), &options(arguments)?, &mut |p| clock.step(p))?;
+        let time = clock.elapsed();
+        let test = model.mean_log_likelihood(&splits.test)?;
+        let info = model.info();
+        let (mixture, ahead) = match mixtures.get(&set) {
+            Some((k, log)) => {
+                (format!("{log:.3} ({k})"), if test > *log { "yes" } else { "**no**" })
+            }
+            None => (String::new(), ""),
+        };
+        println!(
+            "| {set} | {} | {} | {} | {} | {time:.0} | {:.3} | **{test:.3}** | {mixture} | {ahead} |",
+            train.num_rows(),
+            train.num_columns(),
+            info.width,
+            info.history.len(),
+            info.valid,
+        );
+    }
+    Ok(())
+}
+
+pub(super) fn options(arguments: &Arguments) -> Result<ModelOptions, Failure> {
+    Ok(ModelOptions {
+        width: arguments.get("width")?,
+        output_width: arguments.get("squares")?,
+        functions: arguments.get("functions")?,
+        epochs: arguments.get("epochs")?,
+        batch: arguments.get("batch")?,
+        rate: arguments.get("rate")?,
+        patience: arguments.get("patience")?,
+        averaging: arguments.get("averaging")?,
+        clip: arguments.get("clip")?,
+        seed: arguments.get("seed")?.unwrap_or_default(),
+        ..ModelOptions::default()
+    })
+}
+
+/// By set the number of components and the test likelihood, from lines `set,k,valid,test`.
+fn mixtures(arguments: &Arguments) -> Result<BTreeMap<String, (usize, f64)>, Failure> {
+    let path = arguments.text("mixtures", "");
+    if path.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let table = Table::read_csv(path, &bornite::data::CsvOptions::default())?;
+    let column = |name: &str| table.column(name);
+    let (set, k, test) = (column("set")?, column("k")?, column("test")?);
+    let line = |row: usize| {
+        let number = |c: &bornite::data::Column| c.number(row).unwrap_or(f64::NAN);
+        (set.text(row).into_owned(), (number(k) as usize, number(test)))
+    };
+    Ok((0..table.num_rows()).map(line).collect())
+}

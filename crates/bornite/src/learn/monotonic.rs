@@ -1,0 +1,136 @@
+//! Monotonic circuits on the same structures: the baseline that squared circuits are held against.
+//!
+//! Weights are non-negative and their rows sum to 1, so that every layer's outputs are distributions and the output is
+//! one: p(x) = c(x), not |c(x)|². Rows go through the same passes, since log c = ½ log |c|²; an unknown cell is a leaf of
+//! ones. Inputs are indicators. A continuous variable on (0, 1) is cut into bins first, see [`binned`].
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::fit::{Control, Epoch, Progress};
+use super::network::{LearnError, Network};
+use super::options::FitOptions;
+use super::parameter::Parameterization;
+use super::pass::Workspace;
+use super::trainer::Trainer;
+use crate::basis::Basis;
+use crate::circuit::{Circuit, Layer, Weight};
+use crate::engine::Rows;
+use crate::linalg::Matrix;
+
+/// A learned monotonic circuit, and how it came about.
+#[derive(Clone, Debug)]
+pub struct MonotonicFit {
+    /// The circuit, of real weights. Its density is c(x) itself.
+    pub circuit: Circuit,
+    /// The mean log-likelihood of the validation rows.
+    pub valid: f64,
+    /// One entry an epoch; the residual is the largest |Σ w − 1| of a row.
+    pub history: Vec<Epoch>,
+}
+
+/// Learns the weights of a monotonic circuit from rows; NaN is unknown.
+///
+/// The circuit gives layers and widths. Of the options, what is about squares and complex weights is not used.
+///
+/// # Errors
+/// The circuit's products are not binary, each below a sum; its inputs are not indicators, or it has more than one output.
+pub fn fit(
+    circuit: &Circuit,
+    train: &Rows<'_>,
+    valid: &Rows<'_>,
+    options: &FitOptions,
+    progress: &mut dyn FnMut(&Progress) -> Control,
+) -> Result<MonotonicFit, LearnError> {
+    check(circuit)?;
+    let options = &FitOptions {
+        parameterization: Parameterization::Monotonic,
+        complex: false,
+        ..options.clone()
+    };
+    let mut rng = ChaCha8Rng::seed_from_u64(options.seed);
+    let first = near_marginals(circuit, train, &mut rng);
+    let trainer = Trainer::<f64, false>::new(&first, train, options, rng)?;
+    let outcome = trainer.run(train, valid, &mut |p, _| progress(p));
+    let shapes = circuit.weights().iter().zip(&outcome.best.weights);
+    let weights = shapes.map(|(shape, parts)| {
+        let parts = parts.iter().map(|&x| f64::from(x)).collect();
+        Weight::Real(row_normalized(Matrix::new(shape.rows(), shape.cols(), parts)))
+    });
+    let circuit = with_weights(circuit, weights);
+    Ok(MonotonicFit { circuit, valid: outcome.best.valid, history: outcome.history })
+}
+
+/// The mean log-likelihood of rows under a monotonic circuit; NaN is unknown.
+///
+/// # Errors
+/// As for [`fit`].
+pub fn mean_log_likelihood(circuit: &Circuit, rows: &Rows<'_>) -> Result<f64, LearnError> {
+    check(circuit)?;
+    let network = Network::new(circuit)?;
+    let weights: Vec<Matrix<f64>> =
+        circuit.weights().iter().map(|w| w.to_matrix::<f64>().into_owned()).collect();
+    let workspace = Workspace::<f64>::new(&network, &weights.iter().collect::<Vec<_>>());
+    let all: Vec<usize> = (0..rows.len()).collect();
+    let logs = workspace.log_density::<false>(&network, rows, &all);
+    Ok(0.5 * logs.iter().sum::<f64>() / logs.len().max(1) as f64)
+}
+
+/// The bin of each value of (0, 1), of so many of the same size; the density is the probability times their number.
+pub fn binned(values: &[f64], bins: usize) -> Vec<f64> {
+    let last = bins.saturating_sub(1) as f64;
+    let bin = |&x: &f64| if x.is_nan() { x } else { (x * bins as f64).floor().clamp(0.0, last) };
+    values.iter().map(bin).collect()
+}
+
+fn check(circuit: &Circuit) -> Result<(), LearnError> {
+    if circuit.width(circuit.output()) != 1 {
+        return Err(LearnError::Monotonic { layer: circuit.output() });
+    }
+    for layer in circuit.layer_ids() {
+        if let Layer::Input { basis, .. } = circuit.layer(layer)
+            && !matches!(**basis, Basis::Indicator(_))
+        {
+            return Err(LearnError::Monotonic { layer });
+        }
+    }
+    Ok(())
+}
+
+/// Weights near the product of the rows' marginals: every input distribution is that of its column, some of it moved.
+fn near_marginals(circuit: &Circuit, rows: &Rows<'_>, rng: &mut ChaCha8Rng) -> Circuit {
+    let mut weights: Vec<Option<Matrix<f64>>> = vec![None; circuit.weights().len()];
+    for id in circuit.layer_ids() {
+        let Layer::Sum { input, weight } = circuit.layer(id) else { continue };
+        let shape = circuit.weight(*weight);
+        let (k, n) = (shape.rows(), shape.cols());
+        let first = match circuit.layer(*input) {
+            Layer::Input { variable, .. } => {
+                let roots = super::initial::root_frequencies(rows, variable.index(), n);
+                roots.into_iter().map(|x| x * x).collect()
+            }
+            _ => vec![1.0; n],
+        };
+        let entry = |_, j| first[j] * rng.random_range(0.1..1.0_f64);
+        weights[weight.index()] = Some(row_normalized(Matrix::from_fn(k, n, entry)));
+    }
+    with_weights(circuit, weights.into_iter().flatten().map(Weight::Real))
+}
+
+fn with_weights(circuit: &Circuit, weights: impl Iterator<Item = Weight>) -> Circuit {
+    match circuit.with_weights(weights) {
+        Ok(circuit) => circuit,
+        Err(error) => unreachable!("only the weights are new: {error}"),
+    }
+}
+
+/// Every row divided by its sum.
+pub(super) fn row_normalized<T: crate::linalg::Scalar>(mut w: Matrix<T>) -> Matrix<T> {
+    for k in 0..w.rows() {
+        let sum: f64 = w.row(k).iter().map(|x| x.to_complex().re).sum();
+        for x in w.row_mut(k) {
+            *x = x.scale_by(sum.recip());
+        }
+    }
+    w
+}

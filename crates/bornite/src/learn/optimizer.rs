@@ -1,0 +1,131 @@
+//! How a step follows a gradient: Adam or momentum, elementwise, and the sizes of steps over a fit.
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::Simd;
+
+/// How gradients become steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Optimizer {
+    /// Each part of each number divided by the root mean square of its own gradients.
+    #[default]
+    Adam,
+    /// Stochastic gradients with a momentum of 0.9.
+    Momentum,
+}
+
+/// How the size of steps changes over a fit, after a warm-up over its first twentieth.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Schedule {
+    /// Half a cosine down to a hundredth.
+    #[default]
+    Cosine,
+    /// Constant; halved after every epoch that does not better the validation likelihood.
+    Plateau,
+}
+
+const BETA1: f64 = 0.9;
+const BETA2: f64 = 0.99;
+const EPSILON: f64 = 1e-12;
+/// Moments below this are zero: far below what moves a weight, and far above where arithmetic slows down.
+const NOTHING: f32 = 1e-30;
+
+/// Running sums over the gradients of a weight, and over the weight itself, one entry a real part.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Moments {
+    pub(super) mean: Vec<f32>,
+    /// Of the squares; empty for momentum.
+    pub(super) square: Vec<f32>,
+    /// Of the weight.
+    pub(super) average: Vec<f32>,
+}
+
+/// One step of all weights.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Stride {
+    pub(super) optimizer: Optimizer,
+    pub(super) rate: f64,
+    /// Counted from 1.
+    pub(super) number: u32,
+    /// What gradients are multiplied with first.
+    pub(super) scale: f64,
+    /// The share of the averages that is kept.
+    pub(super) keep: f64,
+}
+
+impl Moments {
+    pub(super) fn new(optimizer: Optimizer, w: &[f64]) -> Self {
+        let squares = if optimizer == Optimizer::Adam { w.len() } else { 0 };
+        let average = w.iter().map(|&x| x as f32).collect();
+        Self { mean: vec![0.0; w.len()], square: vec![0.0; squares], average }
+    }
+
+    /// Moves v *up* the gradient.
+    pub(super) fn advance(&mut self, stride: &Stride, v: &mut [f64], gradient: &[f64]) {
+        let (mean, square) = (&mut self.mean[..], &mut self.square[..]);
+        match stride.optimizer {
+            Optimizer::Adam => Simd::default().run(
+                #[inline(always)]
+                || adam(stride, v, gradient, mean, square),
+            ),
+            Optimizer::Momentum => Simd::default().run(
+                #[inline(always)]
+                || momentum(stride, v, gradient, mean),
+            ),
+        }
+    }
+
+    /// Takes the weight into the average.
+    pub(super) fn average(&mut self, keep: f64, w: &[f64]) {
+        let average = &mut self.average[..];
+        Simd::default().run(
+            #[inline(always)]
+            || {
+                let (keep, new) = (keep as f32, (1.0 - keep) as f32);
+                for (a, &w) in average.iter_mut().zip(w) {
+                    *a = *a * keep + w as f32 * new;
+                }
+            },
+        );
+    }
+}
+
+#[inline(always)]
+fn adam(stride: &Stride, v: &mut [f64], g: &[f64], mean: &mut [f32], square: &mut [f32]) {
+    let n = f64::from(stride.number);
+    // The bias corrections of both moments, moved into rate and ε.
+    let (c1, c2) = (1.0 - BETA1.powf(n), (1.0 - BETA2.powf(n)).sqrt());
+    let (rate, epsilon) = ((stride.rate * c2 / c1) as f32, (EPSILON * c2) as f32);
+    let [b1, b2, n1, n2] = [BETA1, BETA2, 1.0 - BETA1, 1.0 - BETA2].map(|b| b as f32);
+    let scale = stride.scale as f32;
+    let moments = mean.iter_mut().zip(square);
+    for ((v, &g), (mean, square)) in v.iter_mut().zip(g).zip(moments) {
+        let g = g as f32 * scale;
+        let m = b1 * *mean + n1 * g;
+        let s = b2 * *square + n2 * (g * g);
+        *mean = if m.abs() < NOTHING { 0.0 } else { m };
+        *square = if s < NOTHING { 0.0 } else { s };
+        *v += f64::from(rate * *mean / (square.sqrt() + epsilon));
+    }
+}
+
+#[inline(always)]
+fn momentum(stride: &Stride, v: &mut [f64], g: &[f64], mean: &mut [f32]) {
+    let (rate, scale, keep) = (stride.rate as f32, stride.scale as f32, BETA1 as f32);
+    for ((v, &g), mean) in v.iter_mut().zip(g).zip(mean) {
+        let m = keep * *mean + g as f32 * scale;
+        *mean = if m.abs() < NOTHING { 0.0 } else { m };
+        *v += f64::from(rate * *mean);
+    }
+}
+
+/// The size of steps, of the largest, where this share of a fit is over and this many epochs were in vain.
+pub(super) fn schedule(kind: Schedule, share: f64, vain: usize) -> f64 {
+    let share = share.clamp(0.0, 1.0);
+    let warm_up = (share / 0.05).clamp(0.05, 1.0);
+    warm_up
+        * match kind {
+            Schedule::Cosine => (0.5 * (1.0 + (std::f64::consts::PI * share).cos())).max(0.01),
+            Schedule::Plateau => 0.5_f64.powi(vain.min(10) as i32),
+        }
+}

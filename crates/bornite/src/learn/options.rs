@@ -1,0 +1,59 @@
+use serde::{Deserialize, Serialize};
+
+use super::optimizer::{Optimizer, Schedule};
+use super::parameter::Parameterization;
+
+/// The settings of a fit. [`Defaults`](super::Defaults) has those for a table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FitOptions {
+    /// The width of inner layers that these settings are for. Structures take it; a fit keeps the widths of its circuit.
+    pub width: usize,
+    /// The width of the output, likewise: how many squares are summed. Densities of few squares have zeros, near which the
+    /// gradient of a row is very large; more squares learn steadier and generalize better.
+    pub squares: usize,
+    /// Complex weights, which learn much better than real ones.
+    pub complex: bool,
+    /// How weights are kept normalized.
+    pub parameterization: Parameterization,
+    /// How gradients become steps.
+    pub optimizer: Optimizer,
+    /// How the size of steps changes over the fit.
+    pub schedule: Schedule,
+    /// The largest Euclidean norm of a step's gradient, of all weights together; longer ones are shortened to it.
+    pub clip: Option<f64>,
+    /// The most passes over the rows.
+    pub epochs: usize,
+    /// Rows to a step.
+    pub batch: usize,
+    /// The largest step of a parameter, reached after the warm-up.
+    pub rate: f64,
+    /// Stop after so many epochs without a better validation likelihood.
+    pub patience: usize,
+    /// The share of the average of past weights that one step keeps; 0 for none.
+    pub averaging: f64,
+    /// How strongly input weights over ordered values are drawn towards smooth ones; 0 for not at all.
+    pub smoothing: f64,
+    /// The seed of everything random.
+    pub seed: u64,
+}
+
+impl Default for FitOptions {
+    fn default() -> Self {
+        Self {
+            width: 16,
+            squares: 1,
+            complex: true,
+            parameterization: Parameterization::Cholesky,
+            optimizer: Optimizer::Adam,
+            schedule: Schedule::Cosine,
+            clip: None,
+            epochs: 100,
+            batch: 256,
+            rate: 0.02,
+            patience: 10,
+            averaging: 0.98,
+            smoothing: 0.0,
+            seed: 0,
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The bytes of a checkpoint: lists of numbers, each after its length.
+
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+use super::network::LearnError;
+
+const MAGIC: &[u8; 8] = b"BORNFIT1";
+
+/// Puts lists of numbers one after another.
+#[derive(Debug)]
+pub(super) struct Writer {
+    bytes: Vec<u8>,
+}
+
+impl Writer {
+    pub(super) fn new() -> Self {
+        Self { bytes: MAGIC.to_vec() }
+    }
+
+    /// All that was written, and a sum to know it by.
+    pub(super) fn finish(mut self) -> Vec<u8> {
+        let sum = crc32fast::hash(&self.bytes);
+        self.bytes.extend(sum.to_le_bytes());
+        self.bytes
+    }
+
+    pub(super) fn numbers(&mut self, list: &[usize]) {
+        self.list(list, |n| (*n as u64).to_le_bytes());
+    }
+
+    pub(super) fn reals(&mut self, list: &[f64]) {
+        self.list(list, |x| x.to_le_bytes());
+    }
+
+    pub(super) fn singles(&mut self, list: &[f32]) {
+        self.list(list, |x| x.to_le_bytes());
+    }
+
+    pub(super) fn rng(&mut self, rng: &ChaCha8Rng) {
+        self.bytes.extend(rng.get_seed());
+        self.bytes.extend(rng.get_stream().to_le_bytes());
+        self.bytes.extend(rng.get_word_pos().to_le_bytes());
+    }
+
+    fn list<X, const N: usize>(&mut self, list: &[X], bytes: impl Fn(&X) -> [u8; N]) {
+        self.bytes.extend((list.len() as u64).to_le_bytes());
+        self.bytes.extend(list.iter().flat_map(bytes));
+    }
+}
+
+/// Takes them out again.
+#[derive(Debug)]
+pub(super) struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Result<Self, LearnError> {
+        let content = bytes.strip_prefix(MAGIC).ok_or(LearnError::NoCheckpoint)?;
+        let (rest, sum) = content.split_last_chunk::<4>().ok_or(LearnError::Damaged)?;
+        let hash = crc32fast::hash(&bytes[..bytes.len() - 4]);
+        if hash != u32::from_le_bytes(*sum) {
+            return Err(LearnError::Damaged);
+        }
+        Ok(Self { rest })
+    }
+
+    pub(super) fn numbers(&mut self) -> Result<Vec<usize>, LearnError> {
+        self.list(|b| u64::from_le_bytes(b) as usize)
+    }
+
+    pub(super) fn reals(&mut self) -> Result<Vec<f64>, LearnError> {
+        self.list(f64::from_le_bytes)
+    }
+
+    pub(super) fn singles(&mut self) -> Result<Vec<f32>, LearnError> {
+        self.list(f32::from_le_bytes)
+    }
+
+    pub(super) fn rng(&mut self) -> Result<ChaCha8Rng, LearnError> {
+        let mut rng = ChaCha8Rng::from_seed(self.take()?);
+        rng.set_stream(u64::from_le_bytes(self.take()?));
+        rng.set_word_pos(u128::from_le_bytes(self.take()?));
+        Ok(rng)
+    }
+
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], LearnError> {
+        let (first, rest) = self.rest.split_first_chunk::<N>().ok_or(LearnError::Damaged)?;
+        self.rest = rest;
+        Ok(*first)
+    }
+
+    fn list<X, const N: usize>(
+        &mut self,
+        number: impl Fn([u8; N]) -> X,
+    ) -> Result<Vec<X>, LearnError> {
+        let count = usize::try_from(u64::from_le_bytes(self.take()?)).ok();
+        let length = count.and_then(|n| n.checked_mul(N)).filter(|&n| n <= self.rest.len());
+        let (list, rest) = self.rest.split_at(length.ok_or(LearnError::Damaged)?);
+        self.rest = rest;
+        let chunks = list.chunks_exact(N).filter_map(|b| b.first_chunk::<N>());
+        Ok(chunks.map(|b| number(*b)).collect())
+    }
+}

@@ -1,0 +1,436 @@
+//! The state of a running fit, and its steps.
+
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
+
+use super::fit::{Control, Epoch, Fit, Progress, Snapshot};
+use super::network::{LearnError, Network, Shape};
+use super::objective::{Objective, is_orthonormal};
+use super::optimizer::{Stride, schedule};
+use super::options::FitOptions;
+use super::parameter::{Parameter, normalized};
+use super::pass::Workspace;
+use super::record::{Reader, Writer};
+use crate::circuit::{Circuit, Layer, Weight};
+use crate::engine::Rows;
+use crate::linalg::{Matrix, Scalar};
+use crate::ops::orthonormalize;
+
+/// The best weights so far.
+#[derive(Clone, Debug)]
+pub(super) struct Best {
+    pub(super) valid: f64,
+    pub(super) epoch: usize,
+    /// Of every weight the parts of its average.
+    pub(super) weights: Vec<Vec<f32>>,
+}
+
+/// What a fit came to.
+#[derive(Clone, Debug)]
+pub(super) struct Outcome {
+    pub(super) best: Best,
+    pub(super) history: Vec<Epoch>,
+}
+
+/// Where a fit stands, apart from its parameters.
+#[derive(Debug)]
+struct State {
+    rng: ChaCha8Rng,
+    /// The rows in the order of this epoch.
+    order: Vec<usize>,
+    step: u32,
+    epoch: usize,
+    /// Rows done in this epoch, and the sum of their log-likelihoods.
+    rows: usize,
+    sum: f64,
+    /// The share of the caller's budget that is used up.
+    used: f64,
+    history: Vec<Epoch>,
+    best: Option<Best>,
+}
+
+impl State {
+    /// Epochs since the best one.
+    fn vain(&self) -> usize {
+        self.best.as_ref().map_or(0, |b| self.history.len() - 1 - b.epoch)
+    }
+
+    /// Whether as many epochs as this have ended without a better one.
+    fn has_waited(&self, patience: usize) -> bool {
+        self.rows == 0 && self.best.is_some() && self.vain() >= patience
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Trainer<'a, T, const C: bool> {
+    options: &'a FitOptions,
+    network: Network,
+    parameters: Vec<Parameter<T>>,
+    workspace: Workspace<f32>,
+    state: State,
+}
+
+impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
+    /// At the start of a fit.
+    pub(super) fn new(
+        circuit: &Circuit,
+        train: &Rows<'_>,
+        options: &'a FitOptions,
+        rng: ChaCha8Rng,
+    ) -> Result<Self, LearnError> {
+        check(circuit, options)?;
+        let parameters: Vec<Parameter<T>> = circuit
+            .weights()
+            .iter()
+            .enumerate()
+            .map(|(n, w)| {
+                let is_output = output_weight(circuit) == Some(n);
+                let w = w.to_matrix::<T>();
+                Parameter::new(&w, is_output, options.parameterization, options.optimizer)
+            })
+            .collect();
+        let network = Network::new(circuit)?;
+        let workspace = Workspace::new(&network, &weights(&parameters));
+        let mut state = State {
+            rng,
+            order: (0..train.len()).collect(),
+            step: 0,
+            epoch: 0,
+            rows: 0,
+            sum: 0.0,
+            used: 0.0,
+            history: Vec::new(),
+            best: None,
+        };
+        state.order.shuffle(&mut state.rng);
+        Ok(Self { options, network, parameters, workspace, state })
+    }
+
+    /// Runs to the end.
+    pub(super) fn run(
+        mut self,
+        train: &Rows<'_>,
+        valid: &Rows<'_>,
+        progress: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control,
+    ) -> Outcome {
+        while self.state.epoch < self.options.epochs
+            && self.state.used < 1.0
+            && !self.state.has_waited(self.options.patience)
+        {
+            while self.state.rows < self.state.order.len() && self.state.used < 1.0 {
+                let mean = self.learn(train);
+                self.tell(mean, false, progress);
+            }
+            self.end_epoch(valid, progress);
+        }
+        let state = self.state;
+        let none = || Best {
+            valid: f64::NEG_INFINITY,
+            epoch: 0,
+            weights: self.parameters.iter().map(|p| p.moments.average.clone()).collect(),
+        };
+        Outcome { best: state.best.unwrap_or_else(none), history: state.history }
+    }
+
+    fn tell(
+        &mut self,
+        train: f64,
+        epoch_ended: bool,
+        progress: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control,
+    ) {
+        let state = &self.state;
+        let at = Progress {
+            candidate: 0,
+            width: self.options.width,
+            epoch: state.epoch,
+            epochs: self.options.epochs,
+            rows: if epoch_ended { state.order.len() } else { state.rows },
+            epoch_rows: state.order.len(),
+            train,
+            valid: state.history.last().map(|e| e.valid),
+            best: state.best.as_ref().map(|b| b.valid),
+            epoch_ended,
+        };
+        let write = |to: &mut Writer| self.write(to);
+        match progress(&at, &Snapshot::new(&write)) {
+            Control::Continue => {}
+            Control::Used(share) => self.state.used = self.state.used.max(share),
+            Control::Stop => self.state.used = f64::INFINITY,
+        }
+    }
+
+    /// One step on the next batch; returns the batch's mean log-likelihood before it.
+    fn learn(&mut self, rows: &Rows<'_>) -> f64 {
+        let (options, state) = (self.options, &mut self.state);
+        let end = (state.rows + options.batch.max(1)).min(state.order.len());
+        let batch = &state.order[state.rows..end];
+        let done = state.epoch as f64 + state.rows as f64 / state.order.len() as f64;
+        let share = (done / options.epochs as f64).max(state.used);
+        let weights = weights(&self.parameters);
+        let objective = Objective::new(&self.network, weights, options.parameterization);
+        let (mean, others) = objective.reverse::<f32, C>(rows, batch, &mut self.workspace);
+        state.sum += mean * batch.len() as f64;
+        state.rows = end;
+        state.step += 1;
+        let n = f64::from(state.step);
+        let stride = Stride {
+            optimizer: options.optimizer,
+            rate: options.rate * schedule(options.schedule, share, state.vain()),
+            number: state.step,
+            scale: 1.0,
+            keep: options.averaging.min(n / (n + 9.0)),
+        };
+        self.step(others.as_deref(), stride);
+        mean
+    }
+
+    /// Moves every parameter. Without a bound on the gradient of all, each is finished while it is in the cache.
+    fn step(&mut self, others: Option<&[Matrix<T>]>, mut stride: Stride) {
+        let (network, workspace) = (&self.network, &self.workspace);
+        let smoothing = self.options.smoothing;
+        let gradient = |n: usize, p: &Parameter<T>| {
+            let shape = [p.w.rows(), p.w.cols()];
+            let mut g = workspace.weight_gradient::<T, C>(network, n, shape);
+            if let Some(others) = others {
+                for (g, &other) in g.data_mut().iter_mut().zip(others[n].data()) {
+                    *g += other;
+                }
+            }
+            if smoothing > 0.0 && network.shapes[n] == Shape::Columns {
+                smooth(&mut g, &p.w, smoothing);
+            }
+            p.pull_back(g)
+        };
+        if let Some(clip) = self.options.clip {
+            let all: Vec<Matrix<T>> =
+                self.parameters.par_iter().enumerate().map(|(n, p)| gradient(n, p)).collect();
+            let norm = all.iter().map(Matrix::norm2).sum::<f64>().sqrt();
+            stride.scale = if norm > clip { clip / norm } else { 1.0 };
+            self.parameters.par_iter_mut().zip(&all).for_each(|(p, g)| p.step(g, &stride));
+        } else {
+            self.parameters.par_iter_mut().enumerate().for_each(|(n, p)| {
+                let g = gradient(n, p);
+                p.step(&g, &stride);
+            });
+        }
+        let packed = self.workspace.packed.par_iter_mut().zip(&self.parameters);
+        packed
+            .zip(&self.network.shapes)
+            .for_each(|((packed, p), &shape)| packed.refill(&p.w, shape));
+    }
+
+    /// Scores the averaged weights.
+    fn end_epoch(
+        &mut self,
+        valid: &Rows<'_>,
+        progress: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control,
+    ) {
+        let averaged: Vec<Matrix<T>> =
+            self.parameters.par_iter().map(Parameter::averaged).collect();
+        let score = self.score(&averaged, valid);
+        drop(averaged);
+        let residual = self.residual();
+        let state = &mut self.state;
+        let train = state.sum / state.rows.max(1) as f64;
+        state.history.push(Epoch { train, valid: score, residual });
+        let epoch = state.history.len() - 1;
+        if state.best.as_ref().is_none_or(|b| score > b.valid) {
+            let weights = self.parameters.iter().map(|p| p.moments.average.clone()).collect();
+            state.best = Some(Best { valid: score, epoch, weights });
+        }
+        state.epoch += 1;
+        (state.rows, state.sum) = (0, 0.0);
+        state.order.shuffle(&mut state.rng);
+        // An ended fit is not told of again: what was written down last is where it goes on.
+        if self.state.used < 1.0 {
+            self.tell(train, true, progress);
+        }
+    }
+
+    fn score(&self, averaged: &[Matrix<T>], rows: &Rows<'_>) -> f64 {
+        let all: Vec<usize> = (0..rows.len()).collect();
+        let weights: Vec<&Matrix<T>> = averaged.iter().collect();
+        let workspace = Workspace::<f32>::new(&self.network, &weights);
+        let objective = Objective::new(&self.network, weights, self.options.parameterization);
+        objective.mean::<f32, C>(rows, &all, &workspace)
+    }
+
+    fn residual(&self) -> f64 {
+        self.parameters.par_iter().map(Parameter::residual).reduce(|| 0.0, f64::max)
+    }
+
+    /// All that a continued fit needs.
+    fn write(&self, to: &mut Writer) {
+        let state = &self.state;
+        to.rng(&state.rng);
+        to.numbers(&state.order);
+        let counts = [state.step as usize, state.epoch, state.rows];
+        to.numbers(&counts);
+        to.reals(&[state.sum, if state.used.is_finite() { state.used } else { 0.0 }]);
+        write_history(&state.history, to);
+        write_best(state.best.as_ref(), to);
+        for p in &self.parameters {
+            // A monotonic fit is never written: V would be lost.
+            to.reals(T::parts(p.w.data()));
+            for part in [&p.moments.mean, &p.moments.square, &p.moments.average] {
+                to.singles(part);
+            }
+        }
+    }
+
+    /// Goes on where a fit was when it was written.
+    pub(super) fn restore(&mut self, from: &mut Reader<'_>) -> Result<(), LearnError> {
+        let rng = from.rng()?;
+        let order = from.numbers()?;
+        let counts = from.numbers()?;
+        let reals = from.reals()?;
+        let (&[step, epoch, rows], &[sum, used]) = (&counts[..], &reals[..]) else {
+            return Err(LearnError::Damaged);
+        };
+        let len = self.state.order.len();
+        if order.len() != len || rows > len || order.iter().any(|&n| n >= len) {
+            return Err(LearnError::Damaged);
+        }
+        let history = read_history(from)?;
+        let best = read_best(from)?;
+        let lengths = |b: &Best| b.weights.iter().map(Vec::len).collect::<Vec<_>>();
+        let own: Vec<usize> = self.parameters.iter().map(|p| p.moments.average.len()).collect();
+        if best.as_ref().is_some_and(|b| lengths(b) != own || b.epoch >= history.len()) {
+            return Err(LearnError::Damaged);
+        }
+        for p in &mut self.parameters {
+            fill(T::parts_mut(p.w.data_mut()), &from.reals()?)?;
+            let moments = &mut p.moments;
+            for part in [&mut moments.mean, &mut moments.square, &mut moments.average] {
+                fill(part, &from.singles()?)?;
+            }
+        }
+        let step = u32::try_from(step).map_err(|_| LearnError::Damaged)?;
+        self.state = State { rng, order, step, epoch, rows, sum, used, history, best };
+        self.workspace = Workspace::new(&self.network, &weights(&self.parameters));
+        Ok(())
+    }
+}
+
+fn fill<X: Copy>(to: &mut [X], from: &[X]) -> Result<(), LearnError> {
+    if to.len() != from.len() {
+        return Err(LearnError::Damaged);
+    }
+    to.copy_from_slice(from);
+    Ok(())
+}
+
+pub(super) fn write_history(history: &[Epoch], to: &mut Writer) {
+    let reals: Vec<f64> = history.iter().flat_map(|e| [e.train, e.valid, e.residual]).collect();
+    to.reals(&reals);
+}
+
+pub(super) fn read_history(from: &mut Reader<'_>) -> Result<Vec<Epoch>, LearnError> {
+    let reals = from.reals()?;
+    let epoch = |e: &[f64]| Epoch { train: e[0], valid: e[1], residual: e[2] };
+    Ok(reals.chunks_exact(3).map(epoch).collect())
+}
+
+pub(super) fn write_best(best: Option<&Best>, to: &mut Writer) {
+    to.numbers(&best.map_or(Vec::new(), |b| vec![b.epoch, b.weights.len()]));
+    if let Some(best) = best {
+        to.reals(&[best.valid]);
+        best.weights.iter().for_each(|w| to.singles(w));
+    }
+}
+
+pub(super) fn read_best(from: &mut Reader<'_>) -> Result<Option<Best>, LearnError> {
+    let (epoch, count) = match from.numbers()?[..] {
+        [] => return Ok(None),
+        [epoch, count] => (epoch, count),
+        _ => return Err(LearnError::Damaged),
+    };
+    let [valid] = from.reals()?[..] else { return Err(LearnError::Damaged) };
+    let mut weights = Vec::new();
+    for _ in 0..count {
+        weights.push(from.singles()?);
+    }
+    Ok(Some(Best { valid, epoch, weights }))
+}
+
+fn weights<T>(parameters: &[Parameter<T>]) -> Vec<&Matrix<T>> {
+    parameters.iter().map(|p| &p.w).collect()
+}
+
+/// The weight of the output, where that is a sum.
+fn output_weight(circuit: &Circuit) -> Option<usize> {
+    match circuit.layer(circuit.output()) {
+        Layer::Sum { weight, .. } => Some(weight.index()),
+        _ => None,
+    }
+}
+
+fn check(circuit: &Circuit, options: &FitOptions) -> Result<(), LearnError> {
+    for layer in circuit.layer_ids() {
+        if let Layer::Input { basis, .. } = circuit.layer(layer)
+            && is_orthonormal(options.parameterization)
+            && !basis.is_orthonormal()
+        {
+            return Err(LearnError::Basis { layer });
+        }
+    }
+    Ok(())
+}
+
+/// Adds the gradient of −s/2 Σ |w[x] − w[x+1]|² over neighbouring values x.
+fn smooth<T: Scalar>(g: &mut Matrix<T>, w: &Matrix<T>, s: f64) {
+    for k in 0..w.rows() {
+        let (row, g) = (w.row(k), g.row_mut(k));
+        for x in 1..row.len() {
+            let slope = (row[x] - row[x - 1]).scale_by(s);
+            g[x] -= slope;
+            g[x - 1] += slope;
+        }
+    }
+}
+
+impl Outcome {
+    /// The circuit with the best weights, orthonormal.
+    pub(super) fn into_fit(self, circuit: &Circuit, options: &FitOptions) -> Fit {
+        let output = output_weight(circuit);
+        let weights = circuit.weights().iter().zip(&self.best.weights).enumerate();
+        let weights: Vec<Weight> = weights
+            .map(|(n, (shape, parts))| {
+                let (rows, cols, is_output) = (shape.rows(), shape.cols(), output == Some(n));
+                if parts.len() > rows * cols {
+                    weight::<crate::linalg::Complex64>(rows, cols, parts, is_output, options)
+                } else {
+                    weight::<f64>(rows, cols, parts, is_output, options)
+                }
+            })
+            .collect();
+        let circuit = match circuit.with_weights(weights) {
+            Ok(circuit) => circuit,
+            Err(error) => unreachable!("only the weights are new: {error}"),
+        };
+        let circuit = match orthonormalize(&circuit) {
+            Ok(result) => result.circuit,
+            Err(error) => unreachable!("a normalized circuit is not zero: {error}"),
+        };
+        Fit { circuit, valid: self.best.valid, history: self.history }
+    }
+}
+
+fn weight<T: Scalar>(
+    rows: usize,
+    cols: usize,
+    parts: &[f32],
+    is_output: bool,
+    options: &FitOptions,
+) -> Weight {
+    let mut w = Matrix::<T>::zeros(rows, cols);
+    for (x, &part) in T::parts_mut(w.data_mut()).iter_mut().zip(parts) {
+        *x = f64::from(part);
+    }
+    Weight::from_matrix(&if is_orthonormal(options.parameterization) {
+        normalized(w, is_output)
+    } else {
+        w
+    })
+}
