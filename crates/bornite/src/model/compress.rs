@@ -183,7 +183,7 @@ fn fitted(
         epochs: options.epochs,
         seed: options.seed,
         // The rows to be judged by are those to be coded: what is learned by heart is gained.
-        patience: PATIENCE,
+        patience: Some(PATIENCE),
         ..ModelOptions::default()
     };
     let judges = judges(table);
