@@ -143,7 +143,8 @@ class BorniteDensity(DensityMixin, _Estimator):
     """The joint density of the features.
 
     Parameters are those of ``bornite.fit``; None follows from the size of the data, and means one ``width`` where
-    ``bornite.fit`` tries several. Features are continuous, but for those named in ``categorical_features``, by positions or as a mask, and constant ones.
+    ``bornite.fit`` tries several. Features are continuous, but for those named in ``categorical_features``, by
+    positions or as a mask, and constant ones.
 
     >>> import numpy as np
     >>> from bornite.sklearn import BorniteDensity
