@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow};
 use bornite::circuit::Layer;
 use bornite::ops::orthonormalize;
-use bornite::{Basis, Circuit, Orthonormal, Query, file};
+use bornite::{Basis, Circuit, Model, Orthonormal, Query, file};
 
 /// Reads a circuit file.
 pub(crate) fn load(path: &Path) -> Result<Circuit> {
@@ -39,6 +39,22 @@ pub(crate) fn into_orthonormal(circuit: Circuit) -> Result<Orthonormal> {
     match Orthonormal::verify(circuit) {
         Ok(orthonormal) => Ok(orthonormal),
         Err(not) => Ok(orthonormalize(&not.circuit)?.circuit),
+    }
+}
+
+/// What a file holds.
+#[derive(Debug)]
+pub(crate) enum Loaded {
+    Model(Box<Model>),
+    Circuit(Circuit),
+}
+
+/// Reads a model file, or a circuit file that is none.
+pub(crate) fn load_any(path: &Path) -> Result<Loaded> {
+    match Model::load(path) {
+        Ok(model) => Ok(Loaded::Model(Box::new(model))),
+        Err(e) if e.is_not_a_model() => Ok(Loaded::Circuit(load(path)?)),
+        Err(e) => Err(e.into()),
     }
 }
 

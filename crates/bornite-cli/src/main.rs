@@ -23,6 +23,13 @@ fn main() -> ExitCode {
     match result {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if error.is::<io::Error>() => {
+            let _ = writeln!(
+                io::stderr(),
+                "error: cannot write to the standard output: {error}; is there space left?"
+            );
+            ExitCode::from(2)
+        }
         Err(error) => {
             // What follows `error` in the chain is already in its message. Nobody is left to hear of a failure here.
             let _ = writeln!(io::stderr(), "error: {error}");

@@ -42,8 +42,13 @@ pub(crate) fn model(path: &Path) -> Result<Model> {
 
 /// Refuses what cannot be written before the work that it would hold is done.
 pub(crate) fn check_target(path: &Path) -> Result<()> {
-    if path.is_dir() {
+    let found = std::fs::metadata(path).ok();
+    if found.as_ref().is_some_and(std::fs::Metadata::is_dir) {
         bail!("{}: this is a folder; give the name of a file", path.display());
+    }
+    if found.is_some_and(|f| !f.is_file()) {
+        // A device or a pipe is there.
+        return Ok(());
     }
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,

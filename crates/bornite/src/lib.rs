@@ -49,7 +49,8 @@
 //! | log Z of a circuit that need not be orthonormal | [`ops::log_partition`] |
 //! | how near two circuits are | [`ops::overlap`](ops::overlap()) |
 //! | a smaller circuit | [`ops::truncate`](ops::truncate()) |
-//! | a picture | [`draw::circuit_svg`] |
+//! | a picture of a circuit | [`draw::circuit_svg`] |
+//! | pictures of a model, and a page with all of them | [`report::Report`] |
 //! | the squared circuit itself, to compare with | [`ops::square`](ops::square()) |
 //! | a model of a table, asked in the table's words | [`Model`] |
 //! | tables with types and holes | [`data`] |
@@ -78,6 +79,7 @@ pub mod linalg;
 pub mod model;
 pub mod ops;
 pub mod query;
+pub mod report;
 pub mod structure;
 mod tolerance;
 
@@ -105,6 +107,10 @@ mod guide {
     struct Compression;
     #[doc = include_str!("../../../docs/guide/performance.md")]
     struct Performance;
+    #[doc = include_str!("../../../docs/guide/images.md")]
+    struct Images;
+    #[doc = include_str!("../../../docs/guide/report.md")]
+    struct Reports;
     #[doc = include_str!("../../../docs/guide/faq.md")]
     struct Faq;
 }

@@ -1,10 +1,11 @@
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
+use serde::Serialize;
 
-use crate::output::number;
+use crate::output::{self, number};
 use crate::tables;
 
 /// Write the exact model of the rows of which something is known.
@@ -14,7 +15,8 @@ Example:
   bornite condition people.model \"sex='F', age in [30, 40)\" -o women.model
   bornite query women.model \"P(income='>50K')\"
 
-The new file holds the same circuit and the evidence; every answer is divided by its probability.")]
+The new file holds the same circuit and the evidence; every answer is divided by its probability.
+With --json prints {output, log_probability}.")]
 pub(crate) struct Condition {
     /// The model file.
     model: PathBuf,
@@ -22,6 +24,15 @@ pub(crate) struct Condition {
     query: String,
     #[command(flatten)]
     output: tables::Output,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    output: &'a Path,
+    log_probability: f64,
 }
 
 impl Condition {
@@ -32,6 +43,9 @@ impl Condition {
         let known = bornite::model::Known::parse(model.schema(), &self.query)?;
         let log = model.log_probability(&known)?;
         model.condition(&self.query)?.save(path)?;
+        if self.json {
+            return output::json(out, &Report { output: path, log_probability: log });
+        }
         writeln!(out, "wrote {}: log p of what is given is {}", path.display(), number(log))?;
         Ok(())
     }

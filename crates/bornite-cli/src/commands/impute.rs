@@ -1,11 +1,12 @@
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use bornite::model::Imputation;
 use clap::{Args, ValueEnum};
+use serde::Serialize;
 
-use crate::output::plural;
+use crate::output::{self, plural};
 use crate::tables;
 
 /// Fill the missing cells of a table.
@@ -16,7 +17,8 @@ Examples:
   bornite impute people.model holes.csv --with sample --seed 7 -o draw7.csv
 
 Each cell is filled given all that is known of its row. Known cells keep their text, and columns that
-the model does not have stay as they are. For several imputations use --with sample and several seeds.")]
+the model does not have stay as they are. For several imputations use --with sample and several seeds.
+With --json prints {output, rows, cells}.")]
 pub(crate) struct Impute {
     /// The model file.
     model: PathBuf,
@@ -30,6 +32,16 @@ pub(crate) struct Impute {
     /// The seed of samples.
     #[arg(long, default_value_t = 0)]
     seed: u64,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    output: &'a Path,
+    rows: usize,
+    cells: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -63,6 +75,9 @@ impl Impute {
         };
         let cells = missing(&table) - missing(&filled);
         tables::write(&filled, path)?;
+        if self.json {
+            return output::json(out, &Report { output: path, rows: table.num_rows(), cells });
+        }
         writeln!(
             out,
             "wrote {}: {}, {} filled",

@@ -10,9 +10,12 @@ mod demo;
 mod fit;
 mod impute;
 mod info;
+mod plot;
 mod query;
+mod report;
 mod sample;
 mod score;
+mod truncate;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -33,6 +36,7 @@ Examples:
   bornite demo
   bornite fit people.csv -o people.model
   bornite query people.model \"P(income='>50K' | age in [30, 40))\"
+  bornite report people.model --data test.csv -o report.html
   bornite circuit new --tree balanced --variables 4 --domain finite:2 -o c.json
   bornite circuit marginal c.json \"x0=1, x1 in {0, 1}\"
 
@@ -58,6 +62,12 @@ enum Command {
     Compress(compress::Compress),
     /// Give back what was compressed, byte for byte.
     Decompress(decompress::Decompress),
+    /// Write a smaller model, with a bound on how far it is from the first.
+    Truncate(truncate::Truncate),
+    /// Draw a model or a circuit.
+    Plot(plot::Plot),
+    /// Write one page with all pictures of a model and its live circuit.
+    Report(report::Report),
     /// Make, check, change and query circuit files.
     #[command(subcommand)]
     Circuit(circuit::Command),
@@ -83,6 +93,9 @@ impl Cli {
             Command::Condition(command) => command.run(out),
             Command::Compress(command) => command.run(out),
             Command::Decompress(command) => command.run(out),
+            Command::Truncate(command) => command.run(out),
+            Command::Plot(command) => command.run(out),
+            Command::Report(command) => command.run(out),
             Command::Circuit(command) => return command.run(out),
             Command::Demo(command) => return command.run(out),
             Command::Bench(command) => return command.run(out),

@@ -11,6 +11,10 @@ fn demo_shows_the_claim_a_table_and_images() {
     }
     assert!(folder.read("bornite-demo/circuit.svg").starts_with("<svg"));
     assert!(folder.read("bornite-demo/images.svg").starts_with("<svg"));
+    for page in ["report.html", "images.html"] {
+        assert!(folder.read(&format!("bornite-demo/{page}")).contains("bn-circuit"), "{page}");
+        assert!(run.text().contains(page), "{page}");
+    }
     assert_eq!(folder.read("bornite-demo/weather-samples.csv").lines().count(), 1001);
     let model = "bornite-demo/weather.model";
     assert_eq!(

@@ -7,6 +7,8 @@ const README: &str = include_str!("../../../../README.md");
 const TOUR: &str = include_str!("../../../../docs/guide/tour.md");
 const TABLES: &str = include_str!("../../../../docs/guide/tables.md");
 const COMPRESSION: &str = include_str!("../../../../docs/guide/compression.md");
+const IMAGES: &str = include_str!("../../../../docs/guide/images.md");
+const REPORT: &str = include_str!("../../../../docs/guide/report.md");
 const QUERIES: &str = include_str!("../../../../docs/guide/queries.md");
 
 /// The fenced blocks of a language, each with the rest of its opening line.
@@ -125,4 +127,34 @@ fn run_all(folder: &Folder, page: &str) -> usize {
         }
     }
     count
+}
+
+#[test]
+fn the_commands_of_the_page_on_reports() {
+    let folder = Folder::new();
+    folder.write("people.csv", &people());
+    folder.write("test.csv", &people());
+    assert_eq!(run_all(&folder, REPORT), 13);
+    assert!(folder.read("report.html").contains("<section id=\"calibration\">"));
+}
+
+#[test]
+fn the_commands_of_the_page_on_images() {
+    let folder = Folder::new();
+    let image = |row: usize, is_covered: bool| {
+        let pixel = |n: usize| match (n % 6, (n % 6 + n / 6 + row) % 5) {
+            (3.., _) if is_covered => String::new(),
+            (_, level) => level.min(3).to_string(),
+        };
+        (0..36).map(pixel).collect::<Vec<_>>().join(",")
+    };
+    let table = |rows: usize, is_covered: bool| {
+        let names = (0..36).map(|n| format!("p{n}")).collect::<Vec<_>>().join(",");
+        let rows: Vec<String> = (0..rows).map(|row| image(row, is_covered)).collect();
+        format!("{names}\n{}\n", rows.join("\n"))
+    };
+    folder.write("images.csv", &table(60, false));
+    folder.write("covered.csv", &table(8, true));
+    assert_eq!(run_all(&folder, IMAGES), 8);
+    assert!(!folder.read("completed.csv").contains(",,"));
 }

@@ -6,5 +6,6 @@ mod compress;
 mod demo_and_bench;
 mod documentation;
 mod model;
-mod model_bad_input;
+mod refused;
+mod report;
 mod support;

@@ -185,14 +185,31 @@ fn a_conditional_model_divides_by_what_is_given() {
     assert!((direct - ratio).abs() < 1e-9, "{direct} and {ratio}");
     assert_eq!(value("b.model", "P(city=Essen)"), 0.0);
     assert!(folder.run(&["info", "b.model"]).text().contains("conditioned on"));
+    let json =
+        folder.run(&["condition", "m.model", "city='Bonn'", "-o", "b.model", "--json"]).json();
+    let log = value("m.model", "P(city='Bonn')").ln();
+    assert!((json["log_probability"].as_f64().unwrap() - log).abs() < 1e-9, "{json}");
+    let json = folder.run(&["impute", "m.model", "people.csv", "-o", "f.csv", "--json"]).json();
+    assert_eq!((json["rows"].as_u64(), json["cells"].as_u64()), (Some(240), Some(0)), "{json}");
 }
 
 #[test]
 fn every_command_has_an_example_and_completions() {
     let folder = Folder::new();
-    for command in
-        ["fit", "score", "info", "query", "sample", "impute", "condition", "completions", "demo"]
-    {
+    for command in [
+        "fit",
+        "score",
+        "info",
+        "query",
+        "sample",
+        "impute",
+        "condition",
+        "truncate",
+        "plot",
+        "report",
+        "completions",
+        "demo",
+    ] {
         let help = folder.run(&[command, "--help"]);
         assert!(help.text().contains("Example"), "{command}");
     }

@@ -46,26 +46,44 @@ pub(super) fn write(
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), DataError> {
     let io = |source| io_error(path, "write", source);
-    let folder = match path.parent() {
+    let is_packed = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("gz"));
+    let target = match fs::metadata(path) {
+        Ok(old) if old.is_dir() => return Err(io(io::ErrorKind::IsADirectory.into())),
+        // A device or a pipe is written to as it is: a file must not take its place.
+        Ok(old) if !old.is_file() => {
+            let device = fs::File::options().write(true).open(path).map_err(io)?;
+            return fill(&device, is_packed, content).map_err(io);
+        }
+        // Of a link, what it leads to is replaced.
+        Ok(_) => fs::canonicalize(path).map_err(io)?,
+        Err(_) => path.to_owned(),
+    };
+    let folder = match target.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
     };
-    let mut file = tempfile::Builder::new().prefix(".bornite-").tempfile_in(folder).map_err(io)?;
-    {
-        let mut buffer = io::BufWriter::new(file.as_file_mut());
-        if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("gz")) {
-            let mut packer = GzEncoder::new(&mut buffer, Compression::default());
-            content(&mut packer).map_err(io)?;
-            packer.finish().map_err(io)?;
-        } else {
-            content(&mut buffer).map_err(io)?;
-        }
-        buffer.flush().map_err(io)?;
-    }
+    let file = tempfile::Builder::new().prefix(".bornite-").tempfile_in(folder).map_err(io)?;
+    fill(file.as_file(), is_packed, content).map_err(io)?;
     file.as_file().sync_all().map_err(io)?;
     make_readable(file.as_file()).map_err(io)?;
-    file.persist(path).map_err(|e| io_error(path, "write", e.error))?;
+    file.persist(&target).map_err(|e| io_error(path, "write", e.error))?;
     Ok(())
+}
+
+fn fill(
+    file: &fs::File,
+    is_packed: bool,
+    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut buffer = io::BufWriter::new(file);
+    if is_packed {
+        let mut packer = GzEncoder::new(&mut buffer, Compression::default());
+        content(&mut packer)?;
+        packer.finish()?;
+    } else {
+        content(&mut buffer)?;
+    }
+    buffer.flush()
 }
 
 /// Temporary files are readable by their owner alone; tables are as readable as any new file.

@@ -3,22 +3,22 @@
 use crate::circuit::{Circuit, Layer, LayerId};
 
 /// One cell.
-pub(super) struct Cell {
+pub(crate) struct Cell {
     /// An input or product layer, then the sums above it.
-    pub(super) layers: Vec<LayerId>,
+    pub(crate) layers: Vec<LayerId>,
     /// The cells whose last layers the first layer receives.
-    pub(super) inputs: Vec<usize>,
+    pub(crate) inputs: Vec<usize>,
     /// How many input layers are below or in the cell.
-    pub(super) num_variables: usize,
+    pub(crate) num_variables: usize,
     /// The position of its first variable in the variable order.
-    pub(super) start: usize,
+    pub(crate) start: usize,
 }
 
 /// All cells of a circuit, inputs before those that receive them.
-pub(super) struct Cells(pub(super) Vec<Cell>);
+pub(crate) struct Cells(pub(super) Vec<Cell>);
 
 impl Cells {
-    pub(super) fn new(circuit: &Circuit) -> Self {
+    pub(crate) fn new(circuit: &Circuit) -> Self {
         let mut cells: Vec<Cell> = Vec::new();
         let mut cell_of: Vec<usize> = Vec::with_capacity(circuit.num_layers());
         for id in circuit.layer_ids() {
@@ -37,6 +37,11 @@ impl Cells {
         Self(cells)
     }
 
+    /// The cells, the one with the output last.
+    pub(crate) fn list(&self) -> &[Cell] {
+        &self.0
+    }
+
     /// The number of cells on the longest way from an input to each cell, without the cell itself.
     pub(super) fn heights(&self) -> Vec<usize> {
         let mut heights: Vec<usize> = Vec::with_capacity(self.0.len());
@@ -48,7 +53,7 @@ impl Cells {
     }
 
     /// The number of cells between each cell and the output.
-    pub(super) fn depths(&self) -> Vec<usize> {
+    pub(crate) fn depths(&self) -> Vec<usize> {
         let mut depths = vec![0; self.0.len()];
         for (index, cell) in self.0.iter().enumerate().rev() {
             for &input in &cell.inputs {

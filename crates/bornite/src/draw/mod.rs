@@ -12,9 +12,13 @@ mod legend;
 mod svg;
 mod text;
 
+pub(crate) use cells::Cells;
+pub(crate) use svg::px;
+pub(crate) use text::{ems, escape, fit};
+
 use crate::circuit::Circuit;
 use crate::ops::dependences;
-use crate::query::{Query, QueryError};
+use crate::query::{Dependence, Query, QueryError};
 
 /// Draws a circuit as one self-contained SVG, inputs on the left and the output on the right.
 ///
@@ -50,11 +54,24 @@ pub fn circuit_svg(circuit: &Circuit, query: Option<&Query>) -> Result<String, Q
     if let Some(query) = query {
         query.check(circuit.variables())?;
     }
-    let cells = cells::Cells::new(circuit);
     let dependences = query.map(|q| dependences(circuit, q));
+    Ok(svg::render(&drawing(circuit, query, dependences)))
+}
+
+/// The drawing without colors, its boxes and edges marked with their layers: a script colors it.
+pub(crate) fn circuit_drawing(circuit: &Circuit) -> String {
+    svg::render(&drawing(circuit, None, None))
+}
+
+fn drawing<'a>(
+    circuit: &'a Circuit,
+    query: Option<&Query>,
+    dependences: Option<Vec<Dependence>>,
+) -> svg::Drawing<'a> {
+    let cells = Cells::new(circuit);
     let labels = text::input_labels(circuit, query);
     let layout = layout::Layout::new(circuit, &cells, &labels);
-    Ok(svg::render(&svg::Drawing { circuit, layout, dependences, labels }))
+    svg::Drawing { circuit, layout, dependences, labels }
 }
 
 #[cfg(test)]

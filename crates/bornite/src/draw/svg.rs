@@ -6,7 +6,7 @@ use super::glyph::Glyph;
 use super::layout::{Detail, LabelSide, Layout, Place};
 use super::text::{InputLabel, escape, fit};
 use super::{groups, legend};
-use crate::circuit::{Circuit, Layer, LayerId};
+use crate::circuit::{Circuit, Layer, LayerId, VariableId};
 use crate::query::Dependence;
 
 /// Everything that a drawing shows.
@@ -20,15 +20,17 @@ pub(super) struct Drawing<'a> {
 }
 
 const STYLE: &str = "\
-text{font-family:Inter,'Helvetica Neue',Helvetica,Arial,sans-serif;fill:#22262e}\
-.k{fill:#d9694f}.z{fill:#4a7db8}.m{fill:#5f9457}.n{fill:#77808f}\
-.g{fill:none;stroke:#fff;stroke-linecap:round;stroke-linejoin:round}\
-.r{opacity:.26;stroke-width:.8}.e{fill:none;opacity:.55}\
-.e.k,.d.k,.o.k,.r.k{stroke:#d9694f}.e.z,.d.z,.o.z,.r.z{stroke:#4a7db8}.e.m,.d.m,.o.m,.r.m{stroke:#5f9457}\
-.e.n,.d.n,.r.n{stroke:#77808f}\
-.d{fill:none;stroke-linecap:round}.o{fill:none;stroke-width:2;stroke-dasharray:.1 5;stroke-linecap:round}\
-.w{fill:#69707d}.phi{font-family:Georgia,'Times New Roman',serif;font-style:italic}\
-a:hover,.b:hover{opacity:.8}";
+.bc text{font-family:Inter,'Helvetica Neue',Helvetica,Arial,sans-serif;fill:#22262e}.bc .bg{fill:#fff}\
+.bc .k{fill:#d9694f}.bc .z{fill:#4a7db8}.bc .m{fill:#5f9457}.bc .n{fill:#77808f}\
+.bc .g{fill:none;stroke:#fff;stroke-linecap:round;stroke-linejoin:round}\
+.bc .r{opacity:.26;stroke-width:.8}.bc .e{fill:none;opacity:.55}\
+.bc .e.k,.bc .d.k,.bc .o.k,.bc .r.k{stroke:#d9694f}.bc .e.z,.bc .d.z,.bc .o.z,.bc .r.z{stroke:#4a7db8}\
+.bc .e.m,.bc .d.m,.bc .o.m,.bc .r.m{stroke:#5f9457}.bc .e.n,.bc .d.n,.bc .r.n{stroke:#77808f}\
+.bc .d,.bc .e{fill:none;stroke-linecap:round}\
+.bc .o{fill:none;stroke-width:2;stroke-dasharray:.1 5;stroke-linecap:round}\
+.bc text.w{fill:#69707d}.bc .phi{font-family:Georgia,'Times New Roman',serif;font-style:italic}\
+.bc .b:hover{opacity:.8}\
+@media (prefers-color-scheme:dark){.bc text{fill:#e7e9ee}.bc text.w{fill:#9aa4b3}.bc .bg{fill:#15181d}}";
 
 /// The narrowest drawing, so that the legend has room.
 const MIN_WIDTH: f64 = 520.0;
@@ -43,11 +45,11 @@ pub(super) fn render(drawing: &Drawing<'_>) -> String {
     let (w, h) = (px(width), px(height));
     let _ = write!(
         out,
-        r#"<svg xmlns="http://www.w3.org/2000/svg" width="{w}" height="{h}" viewBox="0 0 {w} {h}" role="img">"#
+        r#"<svg xmlns="http://www.w3.org/2000/svg" width="{w}" height="{h}" class="bc" viewBox="0 0 {w} {h}" role="img">"#
     );
     let _ =
         write!(out, "\n<title>{}</title>\n<style>{STYLE}</style>\n", description(drawing.circuit));
-    let _ = writeln!(out, r##"<rect width="{w}" height="{h}" fill="#fff"/>"##);
+    let _ = writeln!(out, r#"<rect class="bg" width="{w}" height="{h}"/>"#);
     out.push_str(&head);
     let left = (width - layout.width) / 2.0;
     let _ = writeln!(out, r#"<g transform="translate({} {})">"#, px(left), px(top));
@@ -67,7 +69,7 @@ pub(super) fn render(drawing: &Drawing<'_>) -> String {
 }
 
 /// A length with one decimal at most.
-pub(super) fn px(x: f64) -> String {
+pub(crate) fn px(x: f64) -> String {
     let text = format!("{x:.1}");
     match text.strip_suffix(".0") {
         Some("-0") => "0".to_owned(),
@@ -106,7 +108,10 @@ fn write_edge(drawing: &Drawing<'_>, id: LayerId, out: &mut String) {
     let position = inputs.iter().position(|&i| i == id).unwrap_or(0) as f64;
     if from.line != to.line {
         let path = around(from, to, 4.0 * position, &drawing.layout);
-        let _ = writeln!(out, r#"<path class="e {class}" stroke-width="2.5" d="{path}"/>"#);
+        let _ = writeln!(
+            out,
+            r#"<path class="e {class}" data-l="{id}" stroke-width="2.5" d="{path}"/>"#
+        );
         return;
     }
     let share = to.height / inputs.len() as f64;
@@ -118,7 +123,7 @@ fn write_edge(drawing: &Drawing<'_>, id: LayerId, out: &mut String) {
     let (start, turn, end) = (px(x0), px(x1 - 2.0 * bend), px(x1));
     let _ = writeln!(
         out,
-        r#"<path class="r {class}" d="M{start} {t0}H{turn}C{c0} {t0} {c1} {t1} {end} {t1}V{b1}C{c1} {b1} {c0} {b0} {turn} {b0}H{start}Z"/>"#,
+        r#"<path class="r {class}" data-l="{id}" d="M{start} {t0}H{turn}C{c0} {t0} {c1} {t1} {end} {t1}V{b1}C{c1} {b1} {c0} {b0} {turn} {b0}H{start}Z"/>"#,
         t0 = px(from.top()),
         b0 = px(from.bottom()),
         t1 = px(top),
@@ -156,7 +161,7 @@ fn write_box(drawing: &Drawing<'_>, id: LayerId, out: &mut String) {
     let side = place.width.min(place.height);
     let _ = write!(
         out,
-        r#"<g class="b"><title>{}</title><rect class="{}" x="{}" y="{}" width="{}" height="{}" rx="{}"/><path class="g" stroke-width="{}" d="{}"/></g>"#,
+        r#"<g class="b" data-l="{id}"><title>{}</title><rect class="{}" x="{}" y="{}" width="{}" height="{}" rx="{}"/><path class="g" stroke-width="{}" d="{}"/></g>"#,
         tooltip(drawing, id),
         drawing.class_of(id),
         px(place.left()),
@@ -169,15 +174,16 @@ fn write_box(drawing: &Drawing<'_>, id: LayerId, out: &mut String) {
     );
     out.push('\n');
     if let Layer::Input { variable, .. } = layer {
-        write_input_label(drawing, place, &drawing.labels[variable.index()], out);
+        write_input_label(drawing, place, *variable, out);
     }
     if layout.scale.detail == Detail::Full {
         write_width(circuit, layout, id, out);
     }
 }
 
-fn write_input_label(drawing: &Drawing<'_>, place: &Place, label: &InputLabel, out: &mut String) {
-    let layout = &drawing.layout;
+fn write_input_label(drawing: &Drawing<'_>, place: &Place, variable: VariableId, out: &mut String) {
+    let (layout, v) = (&drawing.layout, variable.index());
+    let label = &drawing.labels[v];
     let font = layout.scale.font;
     // The estimate of a text's width is rough: what was measured to fit must not be cut.
     let ems = layout.label_ems + 0.01;
@@ -185,7 +191,7 @@ fn write_input_label(drawing: &Drawing<'_>, place: &Place, label: &InputLabel, o
         LabelSide::Left => {
             let _ = writeln!(
                 out,
-                r#"<text font-size="{font}" text-anchor="end" x="{}" y="{}">{}</text>"#,
+                r#"<text data-v="{v}" font-size="{font}" text-anchor="end" x="{}" y="{}">{}</text>"#,
                 px(place.left() - layout.scale.label_gap() + 2.0),
                 px(place.y + 0.35 * font),
                 escape(&fit(&label.line(), ems)),
@@ -195,7 +201,7 @@ fn write_input_label(drawing: &Drawing<'_>, place: &Place, label: &InputLabel, o
             for (n, words) in [&label.name, &label.evidence].into_iter().enumerate() {
                 let _ = writeln!(
                     out,
-                    r#"<text{} font-size="{font}" text-anchor="middle" x="{}" y="{}">{}</text>"#,
+                    r#"<text data-v="{v}"{} font-size="{font}" text-anchor="middle" x="{}" y="{}">{}</text>"#,
                     if n == 0 { "" } else { r#" class="w""# },
                     px(place.x),
                     px(place.bottom() + (n as f64 + 1.05) * 1.1 * font),

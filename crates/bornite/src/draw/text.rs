@@ -59,7 +59,7 @@ fn number(x: f64) -> String {
 }
 
 /// About how wide a text is, in units of its font size.
-pub(super) fn ems(text: &str) -> f64 {
+pub(crate) fn ems(text: &str) -> f64 {
     text.chars().map(char_ems).sum()
 }
 
@@ -75,7 +75,7 @@ fn char_ems(c: char) -> f64 {
 }
 
 /// The text, or as much of it as fits with `…` behind.
-pub(super) fn fit(text: &str, max_ems: f64) -> String {
+pub(crate) fn fit(text: &str, max_ems: f64) -> String {
     if ems(text) <= max_ems {
         return text.to_owned();
     }
@@ -92,7 +92,7 @@ pub(super) fn fit(text: &str, max_ems: f64) -> String {
 }
 
 /// The text with everything replaced that means something to XML, and control characters left out.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -307,6 +307,16 @@ pub enum FileError {
     },
 }
 
+impl FileError {
+    /// Whether the file holds a circuit, and no model.
+    pub fn is_not_a_model(&self) -> bool {
+        match self {
+            FileError::InFile { source, .. } => source.is_not_a_model(),
+            other => matches!(other, FileError::NotAModel),
+        }
+    }
+}
+
 fn suggestion(nearest: Option<&str>, known: &str) -> String {
     match nearest {
         Some(nearest) => format!("did you mean '{nearest}'? (known: {known})"),

@@ -462,7 +462,7 @@ fn a_continued_search_ends_in_the_same_circuit() {
         assert_eq!(plain(&rest), plain(&whole));
         assert_eq!(rest.fit.history, whole.fit.history);
     }
-    let mut refused = |candidates: &[_], train, valid, bytes: &[u8]| {
+    let refused = |candidates: &[_], train, valid, bytes: &[u8]| {
         let go_on = &mut |_: &_, _: &super::Snapshot<'_>| Control::Continue;
         fit_best(candidates, train, valid, Some(bytes), go_on).unwrap_err()
     };

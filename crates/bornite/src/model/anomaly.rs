@@ -38,16 +38,34 @@ impl Model {
     /// # Errors
     /// As for [`score`](Self::score).
     pub fn anomalies(&self, table: &Table, count: usize) -> Result<Vec<Anomaly>, ModelError> {
-        let encoded = self.schema.encode(table)?;
-        let scores = self.score_encoded(&encoded)?;
-        let mut order: Vec<usize> = (0..scores.len()).collect();
-        order.sort_by(|&a, &b| scores[a].total_cmp(&scores[b]).then(a.cmp(&b)));
-        order.truncate(count);
-        let anomaly = |row| {
-            let contributions = self.contributions(table, &encoded, row)?;
-            Ok(Anomaly { row, log_density: scores[row], contributions })
+        self.anomalies_encoded(table, &self.schema.encode(table)?, count)
+    }
+
+    /// The same of the encoded rows of a table.
+    pub(crate) fn anomalies_encoded(
+        &self,
+        table: &Table,
+        rows: &Encoded,
+        count: usize,
+    ) -> Result<Vec<Anomaly>, ModelError> {
+        let anomaly = |(row, log_density)| {
+            let contributions = self.contributions(table, rows, row)?;
+            Ok(Anomaly { row, log_density, contributions })
         };
-        order.into_iter().map(anomaly).collect()
+        self.least_likely(rows, count)?.into_iter().map(anomaly).collect()
+    }
+
+    /// The `count` rows with the lowest log density, and that.
+    pub(crate) fn least_likely(
+        &self,
+        rows: &Encoded,
+        count: usize,
+    ) -> Result<Vec<(usize, f64)>, ModelError> {
+        let mut scores: Vec<(usize, f64)> =
+            self.score_encoded(rows)?.into_iter().enumerate().collect();
+        scores.sort_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
+        scores.truncate(count);
+        Ok(scores)
     }
 
     /// ln of the number of values of a finite variable.

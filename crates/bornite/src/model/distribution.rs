@@ -1,7 +1,9 @@
 //! The distribution of one column.
 
-use std::sync::OnceLock;
+use std::ops::Bound;
+use std::sync::{Arc, OnceLock};
 
+use super::known::{intersect, log_sum};
 use super::posterior::{Density, Posterior};
 use super::{Known, Model, ModelError};
 use crate::basis::quadrature::gauss_legendre;
@@ -27,7 +29,7 @@ const MAX_PREFIXES: usize = 4096;
 pub struct ColumnDistribution<'m> {
     model: &'m Model,
     column: usize,
-    boxes: Vec<Query>,
+    boxes: Arc<[Query]>,
     /// Of the column's first variable.
     first: Posterior,
 }
@@ -35,7 +37,7 @@ pub struct ColumnDistribution<'m> {
 impl Model {
     /// The distribution of a column given what is known of the row, and what the model is conditioned on.
     ///
-    /// Cost: a batched query of as many rows as the column has values; of twice its input functions for continuous ones.
+    /// Cost: one pass up the circuit, and one down to the column.
     ///
     /// # Errors
     /// There is no such column, or what is known has probability 0.
@@ -46,23 +48,108 @@ impl Model {
     ) -> Result<ColumnDistribution<'_>, ModelError> {
         let column = self.schema.find(column)?;
         let known = known.and(&self.schema, &self.given)?;
-        self.distribution_of(column, known.boxes().to_vec())
+        let mut found = self.distributions_of(&[column], known.boxes().to_vec())?;
+        match found.pop() {
+            Some(distribution) => Ok(distribution),
+            None => unreachable!("one column has one distribution"),
+        }
     }
 
-    pub(super) fn distribution_of(
+    /// The distributions of columns, by position, given what the model is conditioned on.
+    pub(crate) fn distributions(
         &self,
-        column: usize,
+        columns: &[usize],
+    ) -> Result<Vec<ColumnDistribution<'_>>, ModelError> {
+        self.distributions_of(columns, self.given.boxes().to_vec())
+    }
+
+    /// The distributions of columns given that one of the boxes holds: one pass up and one pass down for all of them.
+    pub(crate) fn distributions_of(
+        &self,
+        columns: &[usize],
         boxes: Vec<Query>,
-    ) -> Result<ColumnDistribution<'_>, ModelError> {
-        if boxes.is_empty() {
-            return Err(ModelError::Impossible { what: "what is given".to_owned() });
-        }
-        let first = self.posterior(self.schema.variables_of(column).start, &boxes)?;
-        Ok(ColumnDistribution { model: self, column, boxes, first })
+    ) -> Result<Vec<ColumnDistribution<'_>>, ModelError> {
+        let boxes: Arc<[Query]> = boxes.into();
+        let first = |&column: &usize| self.schema.variables_of(column).start;
+        let posteriors = self.posteriors(&boxes, &columns.iter().map(first).collect::<Vec<_>>())?;
+        let of = |column: &usize| {
+            let first = posteriors.of(first(column))?;
+            Ok(ColumnDistribution { model: self, column: *column, boxes: boxes.clone(), first })
+        };
+        columns.iter().map(of).collect()
     }
 }
 
 impl ColumnDistribution<'_> {
+    /// The position of the column.
+    pub(super) fn column(&self) -> usize {
+        self.column
+    }
+
+    /// The distribution of the column's first variable.
+    pub(crate) fn first(&self) -> &Posterior {
+        &self.first
+    }
+
+    /// p(x) of a column of real numbers, in the units of the data; `None` for other columns, and where it has a value.
+    pub fn density(&self, x: f64) -> Option<f64> {
+        let Posterior::Density(density) = &self.first else { return None };
+        match &self.schema().kind {
+            ColumnKind::Continuous { warp } if !warp.contains(x) => Some(0.0),
+            ColumnKind::Continuous { warp } => {
+                Some(density.density(warp.forward(x)) * warp.log_slope(x).exp())
+            }
+            ColumnKind::Periodic { origin, period } => {
+                let turn = (x - origin) / period;
+                Some(density.density(turn - turn.floor()) / period)
+            }
+            _ => None,
+        }
+    }
+
+    /// The probability of a number that is not above x.
+    ///
+    /// Of a periodic column it is taken from its origin to a period later.
+    ///
+    /// # Errors
+    /// The column holds words, in no order.
+    pub fn cdf(&self, x: f64) -> Result<f64, ModelError> {
+        let below = |y: Option<f64>| f64::from(u8::from(y.is_some_and(|y| y <= x)));
+        match (&self.schema().kind, &self.first) {
+            (ColumnKind::Digits { .. }, _) => self.digit_cdf(x),
+            (_, Posterior::Point(value)) => Ok(below(self.number(&[*value]))),
+            (ColumnKind::Continuous { warp }, Posterior::Density(d)) => {
+                Ok(d.cdf(warp.distribution(x).clamp(0.0, 1.0)))
+            }
+            (ColumnKind::Periodic { origin, period }, Posterior::Density(d)) => {
+                Ok(d.cdf(((x - origin) / period).clamp(0.0, 1.0)))
+            }
+            (kind, Posterior::Finite(p)) => {
+                let numbers =
+                    numbers(kind, self.schema().storage).ok_or_else(|| self.words("order"))?;
+                let pairs = || p.iter().zip(&numbers);
+                let mass: f64 = pairs().map(|(p, _)| p).sum();
+                Ok(pairs().filter(|(_, y)| **y <= x).map(|(p, _)| p).sum::<f64>() / mass)
+            }
+            (_, Posterior::Density(_)) => Ok(f64::NAN),
+        }
+    }
+
+    /// The probability of the boxes in which the number is not above x, over that of all.
+    fn digit_cdf(&self, x: f64) -> Result<f64, ModelError> {
+        let schema = &self.model.schema;
+        let known =
+            Known::interval(schema, &self.schema().name, Bound::Unbounded, Bound::Included(x))?;
+        let variables = self.model.engine.variables();
+        let both: Vec<Query> = known
+            .boxes()
+            .iter()
+            .flat_map(|a| self.boxes.iter().filter_map(|b| intersect(variables, a, b)))
+            .collect();
+        let log = log_sum(&self.model.log_boxes(&both)?);
+        Ok((log - log_sum(&self.model.log_boxes(&self.boxes)?)).exp().min(1.0))
+    }
+
     fn schema(&self) -> &ColumnSchema {
         &self.model.schema.columns()[self.column]
     }
@@ -187,7 +274,7 @@ impl ColumnDistribution<'_> {
 
     /// Digit by digit: each is the quantile of what is left of the level.
     fn digit_quantile(&self, level: f64) -> Result<Vec<f64>, ModelError> {
-        let (mut boxes, mut level) = (self.boxes.clone(), level);
+        let (mut boxes, mut level) = (self.boxes.to_vec(), level);
         let mut values = Vec::new();
         for variable in self.model.schema.variables_of(self.column) {
             let (digit, rest) = match self.model.posterior(variable, &boxes)? {
@@ -207,7 +294,7 @@ impl ColumnDistribution<'_> {
         let variables = self.model.engine.variables();
         let mut point = Query::unknown(variables.len());
         point.set(variables, variable, Evidence::Value(x))?;
-        Ok(boxes.iter().filter_map(|b| super::known::intersect(variables, b, &point)).collect())
+        Ok(boxes.iter().filter_map(|b| intersect(variables, b, &point)).collect())
     }
 
     /// The values of the column's variables that are the most likely, and their probability where there is one.
@@ -247,7 +334,7 @@ impl ColumnDistribution<'_> {
             let Some(&variable) = variables.get(prefix.len()) else {
                 return Ok((prefix, Some(p)));
             };
-            let mut boxes = self.boxes.clone();
+            let mut boxes = self.boxes.to_vec();
             for (&variable, &digit) in variables.iter().zip(&prefix) {
                 boxes = self.fixed(&boxes, variable, digit)?;
             }

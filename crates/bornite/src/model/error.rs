@@ -69,6 +69,16 @@ pub enum ModelError {
         "the model is conditioned, and a bound would not hold for that; truncate the model that it was made from"
     )]
     Conditioned,
+    /// Pictures of pixels of what has none.
+    #[error(
+        "the model is not of images, so there are no grids of them; draw rows with 'bornite sample', or fit with an image size"
+    )]
+    NoPixels,
+    /// A picture of rows without rows.
+    #[error(
+        "this picture shows rows of a table; give one, best of rows that the model did not learn from"
+    )]
+    NeedsTable,
     /// Evidence that cannot be, so that nothing can be said given it.
     #[error("{what} has probability 0, so nothing can be said given it; relax it")]
     Impossible {
@@ -93,6 +103,13 @@ pub enum ModelError {
         /// What was asked for.
         what: &'static str,
     },
+}
+
+impl ModelError {
+    /// Whether a file holds a circuit, and no model.
+    pub fn is_not_a_model(&self) -> bool {
+        matches!(self, ModelError::File(e) if e.is_not_a_model())
+    }
 }
 
 impl From<DataError> for ModelError {

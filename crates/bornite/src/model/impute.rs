@@ -67,14 +67,12 @@ impl Model {
     }
 
     fn fill_row(&self, row: &[f64], how: Imputation) -> Result<Vec<f64>, ModelError> {
-        let boxes = self.labelled_boxes_of_row(row)?;
+        let is_missing = |&column: &usize| row[self.schema.variables_of(column).start].is_nan();
+        let missing: Vec<usize> = (0..self.schema.columns().len()).filter(is_missing).collect();
         let mut filled = row.to_vec();
-        for (column, c) in self.schema.columns().iter().enumerate() {
-            let range = self.schema.variables_of(column);
-            if !row[range.start].is_nan() {
-                continue;
-            }
-            let distribution = self.distribution_of(column, boxes.clone())?;
+        for distribution in self.distributions_of(&missing, self.labelled_boxes_of_row(row)?)? {
+            let column = distribution.column();
+            let (c, range) = (&self.schema.columns()[column], self.schema.variables_of(column));
             let words = matches!(c.kind, ColumnKind::Categorical { .. })
                 && c.storage == Storage::Labels
                 || matches!(c.kind, ColumnKind::Boolean { .. });

@@ -39,6 +39,12 @@ impl Known {
         Self { boxes: vec![Query::unknown(num_variables)], slopes: BTreeMap::new() }
     }
 
+    /// Whether a row of values is in one of the boxes.
+    #[cfg(test)]
+    pub(crate) fn holds(&self, variables: &[Variable], row: &Query) -> bool {
+        self.boxes.iter().any(|b| intersect(variables, b, row).is_some())
+    }
+
     pub(super) fn is_nothing(&self) -> bool {
         matches!(&self.boxes[..], [only] if only.evidence().iter().all(|e| *e == Evidence::Unknown))
     }
@@ -99,7 +105,7 @@ impl Known {
         Self::from_blocks(schema, schema.evidence_interval(column, low, high)?)
     }
 
-    pub(super) fn from_blocks(schema: &Schema, blocks: Vec<Block>) -> Result<Self, ModelError> {
+    pub(crate) fn from_blocks(schema: &Schema, blocks: Vec<Block>) -> Result<Self, ModelError> {
         let variables = schema.variables();
         let mut boxes = Vec::with_capacity(blocks.len());
         for block in blocks {
@@ -180,6 +186,24 @@ impl Model {
         }
         let joint = known.and(&self.schema, &self.given)?;
         Ok((self.log_unconditional(&joint)? - self.log_given).min_if_mass(known))
+    }
+
+    /// log p of each of these, given what the model is conditioned on, in one batch; of sets and intervals alone.
+    pub(crate) fn log_probabilities(&self, events: &[Known]) -> Result<Vec<f64>, ModelError> {
+        let mut boxes = Vec::new();
+        let mut ends = Vec::with_capacity(events.len());
+        for event in events {
+            boxes.extend(event.and(&self.schema, &self.given)?.boxes);
+            ends.push(boxes.len());
+        }
+        let logs = self.log_boxes(&boxes)?;
+        let mut start = 0;
+        let sums = ends.into_iter().map(|end| {
+            let sum = log_sum(&logs[start..end]) + self.given.log_slope() - self.log_given;
+            start = end;
+            sum
+        });
+        Ok(sums.collect())
     }
 
     /// log p of what is known, in the units of the data, whatever the model is conditioned on.

@@ -53,6 +53,7 @@ pub use error::ModelError;
 pub use impute::Imputation;
 pub use known::Known;
 pub use options::{ModelOptions, StructureKind};
+pub(crate) use posterior::Posterior;
 pub use question::Question;
 pub use truncate::Truncation;
 

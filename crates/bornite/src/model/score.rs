@@ -45,7 +45,7 @@ impl Model {
         -mean_log_likelihood / (std::f64::consts::LN_2 * self.schema.columns().len() as f64)
     }
 
-    pub(super) fn score_encoded(&self, rows: &Encoded) -> Result<Vec<f64>, ModelError> {
+    pub(crate) fn score_encoded(&self, rows: &Encoded) -> Result<Vec<f64>, ModelError> {
         if rows.num_rows() == 0 {
             return Ok(Vec::new());
         }
@@ -69,7 +69,7 @@ impl Model {
     }
 
     /// The boxes of what a row and the model's evidence say together.
-    pub(super) fn boxes_of_row(&self, row: &[f64]) -> Result<Vec<Query>, ModelError> {
+    pub(crate) fn boxes_of_row(&self, row: &[f64]) -> Result<Vec<Query>, ModelError> {
         let variables = self.engine.variables();
         let query = Query::row(variables, row)?;
         Ok(self.given.boxes().iter().filter_map(|b| intersect(variables, b, &query)).collect())

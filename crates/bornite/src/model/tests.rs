@@ -5,6 +5,7 @@ use super::{Imputation, Known, Model, ModelError, ModelOptions, Question, Struct
 use crate::data::{Column, CsvOptions, Table};
 use crate::file::FileError;
 use crate::learn::Control;
+use crate::ops::Budget;
 use crate::query::QueryError;
 
 /// Rain, an umbrella by the rain, and a temperature by the rain: 8 ± 3 or 20 ± 5. Visitors, a wide whole number.
@@ -292,4 +293,84 @@ fn a_question_that_cannot_be_read_is_pointed_at() {
     let impossible = model.ask("P(umbrella=yes | visitors in [3, 4), visitors > 7)");
     assert!(matches!(impossible, Err(ModelError::Impossible { .. })), "{impossible:?}");
     assert_eq!(number(&model, "P(visitors in [3, 4), visitors > 7)"), 0.0);
+}
+
+/// All columns at once, each alone, and by the ratio of probabilities: several boxes, sets, intervals, a value.
+#[test]
+fn all_posteriors_come_from_one_pass() {
+    let model = small();
+    let columns = [0, 1, 2, 3];
+    for given in
+        ["", "umbrella='yes'", "visitors in [150, 1200)", "sky=rain, degrees < 12", "degrees=9.5"]
+    {
+        let boxes = known(&model, given).boxes().to_vec();
+        let together = model.distributions_of(&columns, boxes.clone()).unwrap();
+        for (column, found) in columns.iter().zip(&together) {
+            let name = model.schema().columns()[*column].name.clone();
+            let alone = model.distribution(&name, &known(&model, given)).unwrap();
+            assert_eq!(found.mode().unwrap(), alone.mode().unwrap(), "{given}: {name}");
+            if let Some(p) = found.probabilities().unwrap() {
+                for (label, p) in p {
+                    let question = format!("P({name}='{label}' | {given})").replace(" | )", ")");
+                    let asked = number(&model, &question);
+                    assert!((p - asked).abs() < 1e-9, "{question}: {p}, not {asked}");
+                }
+            } else {
+                for x in [4.0, 9.6, 700.0] {
+                    let question = format!("P({name} <= {x} | {given})").replace(" | )", ")");
+                    let asked = number(&model, &question);
+                    let cdf = found.cdf(x).unwrap();
+                    assert!((cdf - asked).abs() < 1e-9, "{question}: {cdf}, not {asked}");
+                }
+            }
+        }
+        if !given.contains("degrees=") {
+            let degrees = &together[2];
+            let slope = (degrees.cdf(10.001).unwrap() - degrees.cdf(9.999).unwrap()) / 0.002;
+            let density = degrees.density(10.0).unwrap();
+            assert!(
+                (slope - density).abs() < 1e-5 * density.max(1.0),
+                "{given}: {slope}, {density}"
+            );
+        }
+    }
+    assert!(model.distributions_of(&columns, Vec::new()).is_err());
+}
+
+#[test]
+fn a_smaller_model_is_as_near_as_it_says() {
+    let rng = &mut ChaCha8Rng::seed_from_u64(8);
+    let mut cells: Vec<Vec<&str>> = vec![Vec::new(); 5];
+    for _ in 0..300 {
+        let mut bit = rng.random::<bool>();
+        for column in &mut cells {
+            bit = if rng.random::<f64>() < 0.7 { bit } else { rng.random() };
+            column.push(if bit { "yes" } else { "no" });
+        }
+    }
+    let column = |(n, c): (usize, Vec<&'static str>)| {
+        Column::labels(format!("c{n}"), c.into_iter().map(Some))
+    };
+    let table = Table::new(cells.into_iter().enumerate().map(column).collect()).unwrap();
+    let options = ModelOptions { epochs: Some(8), width: Some(4), ..ModelOptions::default() };
+    let model = Model::fit(&table, None, &options, &mut |_| Control::Continue).unwrap();
+    for budget in [Budget::Error(0.0), Budget::Error(0.05), Budget::Width(2), Budget::Width(1)] {
+        let smaller = model.truncate(budget).unwrap();
+        let distance = smaller.distance.unwrap();
+        assert!(distance <= smaller.bound + 1e-7, "{budget:?}: {distance} over {}", smaller.bound);
+        assert!(smaller.model.circuit().num_parameters() <= model.circuit().num_parameters());
+        // By the sum over all rows of the words of the table.
+        let mut overlap = 0.0;
+        for n in 0..32 {
+            let word = |c: usize| if n >> c & 1 == 1 { "yes" } else { "no" };
+            let row: Vec<String> = (0..5).map(|c| format!("c{c}={}", word(c))).collect();
+            let question = format!("P({})", row.join(", "));
+            overlap += (number(&model, &question) * number(&smaller.model, &question)).sqrt();
+        }
+        let expected = (1.0 - overlap).max(0.0).sqrt();
+        assert!((distance - expected).abs() < 1e-6, "{budget:?}: {distance}, not {expected}");
+    }
+    let conditioned = model.condition("c0=yes").unwrap();
+    assert!(matches!(conditioned.truncate(Budget::Width(2)), Err(ModelError::Conditioned)));
+    assert!(model.truncate(Budget::Width(0)).is_err());
 }

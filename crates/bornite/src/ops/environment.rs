@@ -12,7 +12,7 @@ use super::univariate::Univariate;
 use super::{MAX_ENTRIES, OperationError};
 use crate::circuit::{Circuit, Layer, LayerId, Orthonormal, VariableId};
 use crate::linalg::{Complex64, Matrix, Scalar, eigh};
-use crate::query::{Evidence, Query};
+use crate::query::{Evidence, Query, QueryError};
 
 /// The environments of all layers: what the rest of the circuit says about each of them.
 ///
@@ -99,7 +99,8 @@ pub(super) struct Pass<T> {
 }
 
 impl<T: Scalar> Pass<T> {
-    pub(super) fn new(circuit: &Orthonormal, query: &Query) -> Self {
+    /// The environments of all layers, or of those alone that are `wanted`.
+    pub(super) fn new(circuit: &Orthonormal, query: &Query, wanted: Option<&[bool]>) -> Self {
         let nothing = query.evidence().iter().all(|e| matches!(e, Evidence::Unknown));
         let messages = if nothing {
             Vec::new()
@@ -113,7 +114,13 @@ impl<T: Scalar> Pass<T> {
         let mut pass = Self { messages, environments: vec![None; circuit.num_layers()], evidence };
         pass.environments[circuit.output().index()] = Some(output_environment(circuit));
         for id in circuit.layer_ids().rev().filter(|&id| !circuit.is_fused(id)) {
+            if pass.environments[id.index()].is_none() {
+                continue;
+            }
             for (target, input) in received(circuit, id).iter().enumerate() {
+                if wanted.is_some_and(|w| !w[input.index()]) {
+                    continue;
+                }
                 let e = pass.environment(id).full();
                 let below = descend(circuit, id, e, target, |i| pass.message(i));
                 pass.environments[input.index()] = Some(below);
@@ -147,7 +154,7 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
     /// Cost: at a sum over a Kronecker product of widths K, 2 K⁴ multiply-adds for each input. Memory: K² a layer.
     pub fn new(circuit: C) -> Self {
         let query = Query::unknown(circuit.num_variables());
-        Self::run(circuit, query)
+        Self::run(circuit, query, None)
     }
 
     /// Computes the environments of all layers under evidence, for all posterior marginals at once.
@@ -159,16 +166,44 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
     /// The query was made for other variables or needs a matrix that is too large, or what it says has probability 0.
     pub fn given(circuit: C, query: &Query) -> Result<Self, crate::Error> {
         check_query(&circuit, query)?;
-        let environments = Self::run(circuit, query.clone());
-        let possible = with_pass!(&environments.passes, pass => pass.evidence.value > 0.0);
-        if possible { Ok(environments) } else { Err(OperationError::ImpossibleEvidence.into()) }
+        let environments = Self::run(circuit, query.clone(), None);
+        if environments.is_possible() {
+            Ok(environments)
+        } else {
+            Err(OperationError::ImpossibleEvidence.into())
+        }
     }
 
-    fn run(circuit: C, query: Query) -> Self {
+    /// The environments on the way down to these variables alone: nothing may be asked of the others. `None` where the
+    /// evidence has probability 0.
+    pub(crate) fn toward(
+        circuit: C,
+        query: &Query,
+        variables: impl IntoIterator<Item = VariableId>,
+    ) -> Result<Option<Self>, QueryError> {
+        check_query(&circuit, query)?;
+        let inputs = input_layers(&circuit);
+        let mut wanted = vec![false; circuit.num_layers()];
+        for variable in variables {
+            let mut next = Some(inputs[variable.index()]);
+            while let Some(id) = next.filter(|id| !wanted[id.index()]) {
+                wanted[id.index()] = true;
+                next = receiver(&circuit, id);
+            }
+        }
+        let environments = Self::run(circuit, query.clone(), Some(&wanted));
+        Ok(environments.is_possible().then_some(environments))
+    }
+
+    fn is_possible(&self) -> bool {
+        with_pass!(&self.passes, pass => pass.evidence.value > 0.0)
+    }
+
+    fn run(circuit: C, query: Query, wanted: Option<&[bool]>) -> Self {
         let passes = if circuit.is_real() {
-            Passes::Real(Pass::new(&circuit, &query))
+            Passes::Real(Pass::new(&circuit, &query, wanted))
         } else {
-            Passes::Complex(Pass::new(&circuit, &query))
+            Passes::Complex(Pass::new(&circuit, &query, wanted))
         };
         let inputs = input_layers(&circuit);
         Self { circuit, query, inputs, passes }

@@ -199,7 +199,7 @@ fn run<T: Scalar>(circuit: &Orthonormal, budget: Budget<'_>) -> Result<Truncated
 
 /// All layers that can be projected, with all their directions kept.
 fn candidates<T: Scalar>(circuit: &Orthonormal) -> Vec<Candidate<T>> {
-    let pass = Pass::<T>::new(circuit, &Query::unknown(circuit.num_variables()));
+    let pass = Pass::<T>::new(circuit, &Query::unknown(circuit.num_variables()), None);
     let below = below_hadamard(circuit);
     let mut candidates = Vec::new();
     for layer in circuit.layer_ids().filter(|id| !below[id.index()]) {

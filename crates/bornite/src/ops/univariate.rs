@@ -93,6 +93,14 @@ impl Univariate {
         self.domain
     }
 
+    /// The ends of where the variable can lie; infinite on the real line where nothing is known of it.
+    pub fn support(&self) -> (f64, f64) {
+        match &self.kind {
+            Kind::Finite(p) => (0.0, p.len().saturating_sub(1) as f64),
+            Kind::Continuous(c) => (c.low, c.high),
+        }
+    }
+
     /// p(x): the probability of a value of a finite domain, the density elsewhere; 0 outside the domain.
     pub fn density(&self, x: f64) -> f64 {
         match &self.kind {

@@ -1,11 +1,10 @@
 //! Small images: fitted, then completed from their left halves.
 
-use std::fmt::Write as _;
-
 use anyhow::Result;
 use bornite::Model;
 use bornite::data::{Column, DataError, Table};
-use bornite::model::{Imputation, ModelOptions};
+use bornite::model::ModelOptions;
+use bornite::report::{Picture, Report};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -17,14 +16,13 @@ use crate::progress::FitBar;
 const SIDE: usize = 8;
 const LEVELS: i64 = 4;
 const ROWS: usize = 3000;
-/// Images that are completed, and samples of each.
-const SHOWN: usize = 10;
-const DRAWS: usize = 4;
+/// New images, of which some are covered and completed.
+const FRESH: usize = 200;
 
 pub(super) fn run(stage: &mut Stage<'_>) -> Result<()> {
     let rng = &mut ChaCha8Rng::seed_from_u64(stage.seed);
     let table = images(ROWS, rng)?;
-    let fresh = images(SHOWN, rng)?;
+    let fresh = images(FRESH, rng)?;
     writeln!(stage.out, "\nSmall images, completed from their left halves\n")?;
     let options = ModelOptions { seed: stage.seed, ..ModelOptions::default() };
     let mut bar = FitBar::new(Some(stage.time));
@@ -40,21 +38,17 @@ pub(super) fn run(stage: &mut Stage<'_>) -> Result<()> {
         model.bits_per_dimension(info.valid),
         model.bits_per_dimension(info.baseline)
     )?;
-    let covered = cover(&fresh)?;
-    let mut rows = vec![("new", fresh), ("covered", covered.clone())];
-    for draw in 0..DRAWS {
-        let seed = stage.seed.wrapping_add(draw as u64);
-        rows.push(("completed", model.impute(&covered, Imputation::Sample, seed)?));
-    }
-    rows.push(("samples", model.sample(SHOWN, stage.seed)?));
+    let path = stage.folder.join("images.model");
+    model.save(&path)?;
     let path = stage.folder.join("images.svg");
-    files::write_text(&path, &svg(&rows))?;
+    let report = Report::new(&model, Some(&fresh), stage.seed)?;
+    files::write_text(&path, &report.svg(Picture::Samples)?)?;
     writeln!(
         stage.out,
-        "\n  New images, their left halves, {DRAWS} exact completions of each, and samples: {}",
+        "\n  Samples, and new images with their right halves covered and exact completions of them: {}",
         path.display()
     )?;
-    Ok(())
+    stage.report(&model, &fresh, "images.html", "Disks and crosses")
 }
 
 /// Disks and crosses of all sizes, somewhere.
@@ -78,54 +72,4 @@ fn images(count: usize, rng: &mut impl Rng) -> Result<Table, DataError> {
     let name = |n: usize| format!("p{}_{}", n / SIDE, n % SIDE);
     let column = |(n, cells): (usize, Vec<Option<i64>>)| Column::integers(name(n), cells);
     Table::new(pixels.into_iter().enumerate().map(column).collect())?.with_image([SIDE, SIDE, 1])
-}
-
-/// The right halves missing.
-fn cover(images: &Table) -> Result<Table, DataError> {
-    let column = |(n, c): (usize, &Column)| {
-        let known = |row| c.number(row).filter(|_| n % SIDE < SIDE / 2).map(|x| x as i64);
-        Column::integers(c.name(), (0..images.num_rows()).map(known))
-    };
-    images.with_columns(images.columns().iter().enumerate().map(column).collect())
-}
-
-/// A grid of images, a row of them for each table.
-fn svg(rows: &[(&str, Table)]) -> String {
-    const PIXEL: usize = 8;
-    const STEP: usize = (SIDE + 1) * PIXEL;
-    const LABEL: usize = 84;
-    let (width, height) = (LABEL + SHOWN * STEP, rows.len() * STEP + PIXEL);
-    let mut text = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-         viewBox=\"0 0 {width} {height}\" shape-rendering=\"crispEdges\">\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
-    );
-    for (line, (label, images)) in rows.iter().enumerate() {
-        let top = PIXEL + line * STEP;
-        // Writing to a text does not fail.
-        let _ = writeln!(
-            text,
-            "<text x=\"8\" y=\"{}\" font-family=\"sans-serif\" font-size=\"13\" fill=\"#333\">{label}</text>",
-            top + SIDE * PIXEL / 2 + 4
-        );
-        for image in 0..images.num_rows() {
-            for (n, column) in images.columns().iter().enumerate() {
-                let (x, y) = (LABEL + image * STEP + n % SIDE * PIXEL, top + n / SIDE * PIXEL);
-                let fill = match column.number(image) {
-                    None => "#cfe3f5".to_owned(),
-                    Some(level) => {
-                        let grey = 255.0 - 225.0 * level / (LEVELS - 1) as f64;
-                        let grey = grey.clamp(0.0, 255.0) as u8;
-                        format!("#{grey:02x}{grey:02x}{grey:02x}")
-                    }
-                };
-                let _ = writeln!(
-                    text,
-                    "<rect x=\"{x}\" y=\"{y}\" width=\"{PIXEL}\" height=\"{PIXEL}\" fill=\"{fill}\"/>"
-                );
-            }
-        }
-    }
-    text.push_str("</svg>\n");
-    text
 }

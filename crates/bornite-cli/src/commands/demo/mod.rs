@@ -11,8 +11,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
+use bornite::Model;
+use bornite::data::Table;
+use bornite::report::Report;
 use clap::Args;
 
+use crate::files;
 use crate::tables::parse_time;
 
 /// Show what squared orthonormal circuits do, on data that are made here.
@@ -21,7 +25,8 @@ use crate::tables::parse_time;
 Example:
   bornite demo
 
-Takes less than a minute and writes its pictures, a model and samples to bornite-demo/.")]
+Takes about a minute and writes to bornite-demo/: report.html and images.html with all pictures of two
+models and their live circuits, the models, samples, and single pictures.")]
 pub(crate) struct Demo {
     /// The folder for what the demo writes.
     #[arg(short, long, default_value = "bornite-demo")]
@@ -42,10 +47,30 @@ struct Stage<'a> {
     time: Duration,
 }
 
+impl Stage<'_> {
+    /// Writes the page of a model, with rows that it did not learn from.
+    fn report(&mut self, model: &Model, fresh: &Table, name: &str, title: &str) -> Result<()> {
+        let path = self.folder.join(name);
+        let page = Report::new(model, Some(fresh), self.seed)?.html(title)?;
+        files::write_text(&path, &page)?;
+        writeln!(
+            self.out,
+            "\n  All pictures, and the live circuit, on one page: {}",
+            path.display()
+        )?;
+        Ok(())
+    }
+}
+
 /// One step: it tells what it shows, and shows it.
 type Step = fn(&mut Stage<'_>) -> Result<()>;
 
-const STEPS: &[Step] = &[claim::run, table::run, images::run];
+const STEPS: &[Step] = &[
+    claim::run,
+    table::run,
+    images::run,
+    // Compression: a step that packs the images, unpacks them and compares, with `stage.folder` for the archive.
+];
 
 impl Demo {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<ExitCode> {

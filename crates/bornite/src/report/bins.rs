@@ -1,0 +1,240 @@
+//! The values of a column in bins, for histograms and heat maps.
+
+use super::axis::short;
+use crate::basis::Part;
+use crate::data::{ColumnKind, Storage};
+use crate::model::{ColumnDistribution, Known, Model, ModelError, Posterior};
+use crate::query::Evidence;
+
+/// How far into the tails of a column of numbers bins reach.
+const TAIL: f64 = 0.002;
+
+/// Bins of one column, in order.
+#[derive(Clone, Debug)]
+pub(super) struct Bins {
+    column: usize,
+    pub(super) kind: BinKind,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum BinKind {
+    /// Between numbers, one more of them than bins; the same numbers as values of the variable.
+    Edges { numbers: Vec<f64>, values: Vec<f64> },
+    /// Sets of values of the one variable, with a label each.
+    Sets { labels: Vec<String>, sets: Vec<Vec<usize>> },
+    /// Between whole numbers that are written in digits, one more of them than bins.
+    Digits { numbers: Vec<i64>, min: i64, radices: Vec<usize> },
+}
+
+impl Bins {
+    /// At most `count` bins of a column with this distribution.
+    pub(super) fn new(
+        model: &Model,
+        column: usize,
+        distribution: &ColumnDistribution<'_>,
+        count: usize,
+    ) -> Result<Self, ModelError> {
+        let schema = &model.schema().columns()[column];
+        let kind = match &schema.kind {
+            ColumnKind::Continuous { warp } => {
+                let (low, high) = ends(distribution)?;
+                let numbers = even(low, high, count);
+                BinKind::Edges {
+                    values: numbers.iter().map(|&x| warp.forward(x)).collect(),
+                    numbers,
+                }
+            }
+            ColumnKind::Periodic { origin, period } => {
+                let values = even(0.0, 1.0, count);
+                BinKind::Edges {
+                    numbers: values.iter().map(|u| origin + period * u).collect(),
+                    values,
+                }
+            }
+            ColumnKind::Digits { min, radices } => {
+                let (low, high) = ends(distribution)?;
+                let mut numbers: Vec<i64> =
+                    even(low, high + 1.0, count).iter().map(|x| x.round() as i64).collect();
+                numbers.dedup();
+                BinKind::Digits { numbers, min: *min, radices: radices.clone() }
+            }
+            ColumnKind::Integer { .. } => Self::of_whole_numbers(distribution, count)?,
+            ColumnKind::Categorical { .. } if schema.storage != Storage::Labels => {
+                Self::of_whole_numbers(distribution, count)?
+            }
+            ColumnKind::Categorical { .. } | ColumnKind::Boolean { .. } => {
+                Self::of_labels(distribution, count)?
+            }
+        };
+        Ok(Self { column, kind })
+    }
+
+    /// Neighbors together where there are many values.
+    fn of_whole_numbers(
+        distribution: &ColumnDistribution<'_>,
+        count: usize,
+    ) -> Result<BinKind, ModelError> {
+        let all = distribution.probabilities()?.unwrap_or_default();
+        let (mut first, mut last) = (0, all.len().saturating_sub(1));
+        if all.len() > count {
+            let mut sum = 0.0;
+            let sums: Vec<f64> = all
+                .iter()
+                .map(|(_, p)| {
+                    sum += p;
+                    sum
+                })
+                .collect();
+            first = sums.iter().position(|s| *s > TAIL).unwrap_or(0);
+            last = sums.iter().position(|s| *s >= 1.0 - TAIL).unwrap_or(last).max(first);
+        }
+        let size = (last + 1 - first).div_ceil(count.max(1)).max(1);
+        let sets: Vec<Vec<usize>> = (first..=last)
+            .step_by(size)
+            .map(|start| (start..(start + size).min(last + 1)).collect())
+            .collect();
+        let label = |set: &Vec<usize>| match &set[..] {
+            [only] => all[*only].0.clone(),
+            [from, .., to] => format!("{}–{}", all[*from].0, all[*to].0),
+            [] => String::new(),
+        };
+        Ok(BinKind::Sets { labels: sets.iter().map(label).collect(), sets })
+    }
+
+    /// The most likely labels, and all others together.
+    fn of_labels(
+        distribution: &ColumnDistribution<'_>,
+        count: usize,
+    ) -> Result<BinKind, ModelError> {
+        let all = distribution.probabilities()?.unwrap_or_default();
+        let mut order: Vec<usize> = (0..all.len()).collect();
+        if all.len() > count {
+            order.sort_by(|&a, &b| all[b].1.total_cmp(&all[a].1).then(a.cmp(&b)));
+        }
+        let shown = if all.len() > count { count - 1 } else { all.len() };
+        let mut sets: Vec<Vec<usize>> = order.iter().take(shown).map(|&v| vec![v]).collect();
+        let mut labels: Vec<String> = order.iter().take(shown).map(|&v| all[v].0.clone()).collect();
+        if shown < all.len() {
+            sets.push(order[shown..].to_vec());
+            labels.push(format!("{} others", all.len() - shown));
+        }
+        Ok(BinKind::Sets { labels, sets })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match &self.kind {
+            BinKind::Edges { numbers, .. } => numbers.len() - 1,
+            BinKind::Sets { sets, .. } => sets.len(),
+            BinKind::Digits { numbers, .. } => numbers.len() - 1,
+        }
+    }
+
+    /// What a bin is called.
+    pub(super) fn label(&self, bin: usize) -> String {
+        match &self.kind {
+            BinKind::Edges { numbers, .. } => {
+                format!("{} to {}", short(numbers[bin]), short(numbers[bin + 1]))
+            }
+            BinKind::Sets { labels, .. } => labels[bin].clone(),
+            BinKind::Digits { numbers, .. } => {
+                format!("{} to {}", numbers[bin], numbers[bin + 1] - 1)
+            }
+        }
+    }
+
+    /// The ends of the numbers; `None` for labels.
+    pub(super) fn range(&self) -> Option<(f64, f64)> {
+        match &self.kind {
+            BinKind::Edges { numbers, .. } => Some((numbers[0], numbers[numbers.len() - 1])),
+            BinKind::Digits { numbers, .. } => {
+                Some((numbers[0] as f64, numbers[numbers.len() - 1] as f64))
+            }
+            BinKind::Sets { .. } => None,
+        }
+    }
+
+    /// The bin of a row of encoded values; `None` where the cell is missing or outside of all bins.
+    pub(super) fn of_row(&self, model: &Model, row: &[f64]) -> Option<usize> {
+        let cell = &row[model.schema().variables_of(self.column)];
+        if cell[0].is_nan() {
+            return None;
+        }
+        let between = |count: usize, below: &dyn Fn(usize) -> bool| {
+            // The number of edges at or below the value.
+            let at = (0..=count).take_while(|&n| below(n)).count();
+            (1..=count).contains(&at).then(|| at - 1)
+        };
+        match &self.kind {
+            BinKind::Edges { values, .. } => {
+                let last = values.len() - 1;
+                let bin = between(last, &|n| values[n] <= cell[0]);
+                // The end of the last bin belongs to it.
+                if bin.is_none() && cell[0] == values[last] { Some(last - 1) } else { bin }
+            }
+            BinKind::Sets { sets, .. } => sets.iter().position(|s| s.contains(&(cell[0] as usize))),
+            BinKind::Digits { numbers, min, radices } => {
+                let digits = cell.iter().zip(radices);
+                let offset = digits.fold(0, |n: i128, (&d, &r)| n * r as i128 + d as i128);
+                let x = i128::from(*min) + offset;
+                between(numbers.len() - 1, &|n| i128::from(numbers[n]) <= x)
+            }
+        }
+    }
+
+    /// How likely each bin is.
+    pub(super) fn masses(
+        &self,
+        distribution: &ColumnDistribution<'_>,
+    ) -> Result<Vec<f64>, ModelError> {
+        match (&self.kind, distribution.first()) {
+            (BinKind::Edges { values, .. }, Posterior::Density(density)) => {
+                let below: Vec<f64> = values.iter().map(|&u| density.cdf(u)).collect();
+                Ok(below.windows(2).map(|w| w[1] - w[0]).collect())
+            }
+            (BinKind::Sets { sets, .. }, Posterior::Finite(p)) => {
+                Ok(sets.iter().map(|set| set.iter().map(|&v| p[v]).sum()).collect())
+            }
+            (_, Posterior::Point(_)) => Ok(vec![0.0; self.len()]),
+            _ => {
+                let below: Result<Vec<f64>, _> = match &self.kind {
+                    BinKind::Digits { numbers, .. } => {
+                        numbers.iter().map(|&x| distribution.cdf(x as f64 - 1.0)).collect()
+                    }
+                    _ => Ok(vec![0.0; self.len() + 1]),
+                };
+                Ok(below?.windows(2).map(|w| w[1] - w[0]).collect())
+            }
+        }
+    }
+
+    /// That the column is in a bin.
+    pub(super) fn known(&self, model: &Model, bin: usize) -> Result<Known, ModelError> {
+        let schema = model.schema();
+        let variable = schema.variables_of(self.column).start;
+        let part = match &self.kind {
+            BinKind::Edges { values, .. } => {
+                Part::Interval { low: values[bin], high: values[bin + 1] }
+            }
+            BinKind::Sets { sets, .. } => Part::Values(sets[bin].clone()),
+            BinKind::Digits { numbers, .. } => {
+                let (low, high) = (numbers[bin] as f64, numbers[bin + 1] as f64);
+                let name = &schema.columns()[self.column].name;
+                let (low, high) = (std::ops::Bound::Included(low), std::ops::Bound::Excluded(high));
+                return Known::interval(schema, name, low, high);
+            }
+        };
+        Known::from_blocks(schema, vec![vec![(variable, Evidence::In(part))]])
+    }
+}
+
+/// Where nearly all of a column of numbers lies.
+fn ends(distribution: &ColumnDistribution<'_>) -> Result<(f64, f64), ModelError> {
+    let (low, high) = (distribution.quantile(TAIL)?, distribution.quantile(1.0 - TAIL)?);
+    let least = 1e-9 * low.abs().max(high.abs()).max(1e-300);
+    Ok(if high - low > least { (low, high) } else { (low - 0.5, low + 0.5) })
+}
+
+/// So many equal steps.
+fn even(low: f64, high: f64, count: usize) -> Vec<f64> {
+    (0..=count).map(|n| low + (high - low) * n as f64 / count as f64).collect()
+}
