@@ -324,6 +324,7 @@ class TableModel:
         batch: int | None,
         rate: float | None,
         patience: int | None,
+        smoothing: float,
         valid_share: float,
         seed: int,
         time: float | None,

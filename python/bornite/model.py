@@ -64,6 +64,7 @@ def fit(
     batch: int | None = None,
     rate: float | None = None,
     patience: int | None = None,
+    smoothing: float = 0.0,
     valid_share: float = 0.1,
     structure: Literal["auto", "learned", "image", "linear", "balanced", "random"] = "auto",
     kinds: Mapping[Any, ColumnKind] | None = None,
@@ -80,13 +81,15 @@ def fit(
 
     Settings that are None follow from the size of the data. ``valid`` holds the rows that choose the best
     epoch; without it that is a seeded share ``valid_share`` of the rows. ``time`` is in seconds. ``width``
-    is that of the circuit's inner layers and ``output_width`` the number of squares that are summed.
+    is that of the circuit's inner layers, of which several are tried unless it is given, and
+    ``output_width`` the number of squares that are summed. ``smoothing`` draws the weights of ordered finite
+    columns towards smooth ones.
     ``kinds`` declares what columns are instead of a guess: ``"categorical"``, ``"boolean"``,
     ``"integer"``, ``"digits"``, ``"continuous"``, ``("continuous", low, high)`` or
     ``("periodic", period)``. With ``image`` the columns are the pixels of images of this height and width.
 
-    ``progress`` is called after every epoch with a dict of ``epoch``, ``epochs``, ``train``, ``valid`` and
-    ``best``, and ends the fit where it returns False. Ctrl-C ends the fit too: the best model so far is
+    ``progress`` is called after every epoch with a dict of ``width``, ``epoch``, ``epochs``, ``train``,
+    ``valid`` and ``best``, and ends the fit where it returns False. Ctrl-C ends the fit too: the best model so far is
     returned, with a warning. The same table, settings and seed give the same model bit for bit.
 
     >>> import numpy as np
@@ -125,6 +128,7 @@ def fit(
         batch=batch,
         rate=rate,
         patience=patience,
+        smoothing=smoothing,
         valid_share=valid_share,
         seed=seed,
         time=time,
@@ -223,6 +227,12 @@ class Model:
         if column not in self._text_of:
             raise column_error(column, self._names)
         return self._text_of[column]
+
+    def _is_name(self, columns: Any) -> bool:
+        """Whether this is one column and no list of them."""
+        if isinstance(columns, str) or not hasattr(columns, "__iter__"):
+            return True
+        return isinstance(columns, tuple) and columns in self._text_of
 
     def _given(self, given: Given) -> str:
         return evidence(given, self._text_of)
@@ -389,12 +399,10 @@ class Model:
         1.0
         """
         base = self.conditional(given) if given is not None else self
-        if isinstance(columns, (list, np.ndarray)) or (
-            isinstance(columns, tuple) and columns not in base._text_of
-        ):
-            if not len(columns):
-                raise ValueError("a marginal needs at least one column")
+        if not base._is_name(columns):
             places = [base._all.index(base._column(column)) for column in columns]
+            if not places:
+                raise ValueError("a marginal needs at least one column")
             if len(set(places)) < len(places):
                 raise ValueError("a column is named twice: name each once")
             return Model(base._core, base._form, places)

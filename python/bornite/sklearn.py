@@ -52,7 +52,7 @@ class _Estimator(BaseEstimator):
         epochs: int | None = None,
         batch: int | None = None,
         rate: float | None = None,
-        patience: int | None = None,
+        patience: int | None = 15,
         structure: str = "auto",
         categorical_features: Any = None,
         random_state: Any = None,
@@ -111,7 +111,7 @@ class _Estimator(BaseEstimator):
         return fit(
             {**self._table(X), **(more or {})},
             kinds=kinds,
-            width=self.width,
+            width=_width(X.size) if self.width is None else self.width,
             output_width=self.output_width,
             functions=self.functions,
             epochs=self.epochs,
@@ -128,6 +128,11 @@ class _Estimator(BaseEstimator):
         return logs
 
 
+def _width(cells: int) -> int:
+    """One width for so many cells, so that a fit is quick: ``bornite.fit`` by itself tries several."""
+    return int(np.clip(round(float(cells) ** 0.25 / 2), 4, 16))
+
+
 def _is_single(column: Array) -> bool:
     """Whether there is at most one known number, which has no density."""
     known = column[~np.isnan(column)]
@@ -137,8 +142,9 @@ def _is_single(column: Array) -> bool:
 class BorniteDensity(DensityMixin, _Estimator):
     """The joint density of the features.
 
-    Parameters are those of ``bornite.fit``; None follows from the size of the data. Features are continuous,
-    but for those named in ``categorical_features``, by positions or as a mask, and constant ones.
+    Parameters are those of ``bornite.fit``; None follows from the size of the data, and means one ``width`` where
+    ``bornite.fit`` tries several. Features are continuous, but for those named in ``categorical_features``, by
+    positions or as a mask, and constant ones.
 
     >>> import numpy as np
     >>> from bornite.sklearn import BorniteDensity
@@ -197,7 +203,7 @@ class BorniteImputer(OneToOneFeatureMixin, TransformerMixin, _Estimator):
         epochs: int | None = None,
         batch: int | None = None,
         rate: float | None = None,
-        patience: int | None = None,
+        patience: int | None = 15,
         structure: str = "auto",
         categorical_features: Any = None,
         random_state: Any = None,
@@ -281,7 +287,7 @@ class BorniteOutlierDetector(OutlierMixin, _Estimator):
         epochs: int | None = None,
         batch: int | None = None,
         rate: float | None = None,
-        patience: int | None = None,
+        patience: int | None = 15,
         structure: str = "auto",
         categorical_features: Any = None,
         random_state: Any = None,

@@ -18,7 +18,7 @@ def ready(report):
         print("running", flush=True)
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    model = bornite.fit(rows, epochs=10**7, patience=10**7, progress=ready)
+    model = bornite.fit(rows, epochs=10**7, patience=10**7, width=4, progress=ready)
 assert "interrupted" in str(caught[0].message), caught
 assert np.isfinite(model.score(rows))
 print("kept", len(model.history) > 0)
@@ -42,7 +42,7 @@ def test_other_threads_run_during_a_fit() -> None:
     ended = threading.Event()
 
     def fit() -> None:
-        bornite.fit(rows, epochs=10**7, patience=10**7, time=0.5)
+        bornite.fit(rows, epochs=10**7, patience=10**7, width=4, time=0.5)
         ended.set()
 
     thread = threading.Thread(target=fit)

@@ -33,7 +33,7 @@ def table() -> Table:
 
 @pytest.fixture(scope="module")
 def model(table: Table) -> Model:
-    return bornite.fit(table, epochs=15, seed=1)
+    return bornite.fit(table, epochs=15, width=4, seed=1)
 
 
 def combinations(model: Model) -> Table:
@@ -298,25 +298,28 @@ def test_fits_are_deterministic_and_stop(table: Table) -> None:
         reports.append(report)
         return len(reports) < 3
 
-    one = bornite.fit(table, epochs=10, seed=2, progress=stop_after_three)
+    one = bornite.fit(table, epochs=10, width=4, seed=2, progress=stop_after_three)
     assert [report["epoch"] for report in reports] == [1, 2, 3]
     assert len(one.history) == 3
-    a, b = (bornite.fit(table, epochs=3, seed=2).to_bytes() for _ in range(2))
-    assert a == b != bornite.fit(table, epochs=3, seed=3).to_bytes()
-    quick = bornite.fit(table, epochs=10**6, patience=10**6, time=0.2)
+    a, b = (bornite.fit(table, epochs=3, width=4, seed=2).to_bytes() for _ in range(2))
+    widths: list[int] = []
+    several = bornite.fit(table, epochs=2, progress=lambda report: widths.append(report["width"]))
+    assert len(set(widths)) > 1 and several.info["width"] in widths
+    assert a == b != bornite.fit(table, epochs=3, width=4, seed=3).to_bytes()
+    quick = bornite.fit(table, epochs=10**6, patience=10**6, width=4, time=0.2)
     assert len(quick.history) < 10**6
 
     def fail(report: dict[str, Any]) -> None:
         raise RuntimeError("no more")
 
     with pytest.raises(RuntimeError, match="no more"):
-        bornite.fit(table, progress=fail)
+        bornite.fit(table, width=4, progress=fail)
 
     def interrupt(report: dict[str, Any]) -> None:
         raise KeyboardInterrupt
 
     with pytest.warns(UserWarning, match="interrupted"):
-        assert len(bornite.fit(table, progress=interrupt).history) == 1
+        assert len(bornite.fit(table, width=4, progress=interrupt).history) == 1
 
 
 def test_validation_rows_and_kinds(table: Table) -> None:

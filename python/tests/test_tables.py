@@ -194,6 +194,7 @@ def test_pandas_answers_in_pandas() -> None:
     assert model.query("E['7']") == mean[7]
     assert model.log_probability({7: pandas.Interval(-1, 1, closed="both")}) <= 0
     assert model.marginal([7, "word"]).sample(2).columns.tolist() == [7, "word"]
+    assert model.marginal(table.columns[:2]).columns == [7, "whole"]
 
 
 def test_a_column_without_numbers_is_filled_by_the_model() -> None:

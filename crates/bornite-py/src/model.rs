@@ -95,6 +95,7 @@ pub(crate) fn check_time(time: Option<f64>) -> PyResult<()> {
 /// Where a fit stands, for a callback.
 fn report<'py>(py: Python<'py>, progress: &Progress) -> PyResult<Bound<'py, PyDict>> {
     let report = PyDict::new(py);
+    report.set_item("width", progress.width)?;
     report.set_item("epoch", progress.epoch)?;
     report.set_item("epochs", progress.epochs)?;
     report.set_item("train", progress.train)?;
@@ -160,7 +161,7 @@ impl TableModel {
     #[classmethod]
     #[pyo3(signature = (
         table, valid, *, kinds, image, structure, width, output_width, functions, epochs, batch, rate, patience,
-        valid_share, seed, time, progress
+        smoothing, valid_share, seed, time, progress
     ))]
     #[expect(clippy::too_many_arguments, reason = "all but the tables are named")]
     fn fit(
@@ -177,6 +178,7 @@ impl TableModel {
         batch: Option<usize>,
         rate: Option<f64>,
         patience: Option<usize>,
+        smoothing: f64,
         valid_share: f64,
         seed: u64,
         time: Option<f64>,
@@ -196,6 +198,7 @@ impl TableModel {
             batch,
             rate,
             patience,
+            smoothing,
             valid_share,
             seed,
             ..ModelOptions::default()
