@@ -8,7 +8,7 @@ use bornite::report::{Picture, Report};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::Stage;
+use super::{Stage, pack};
 use crate::files;
 use crate::output::time;
 use crate::progress::FitBar;
@@ -48,6 +48,7 @@ pub(super) fn run(stage: &mut Stage<'_>) -> Result<()> {
         "\n  Samples, and new images with their right halves covered and exact completions of them: {}",
         path.display()
     )?;
+    pack::run(stage, &model, &fresh, "images.brz")?;
     stage.report(&model, &fresh, "images.html", "Disks and crosses")
 }
 

@@ -2,6 +2,7 @@
 
 mod claim;
 mod images;
+mod pack;
 mod table;
 mod weather;
 
@@ -26,7 +27,7 @@ Example:
   bornite demo
 
 Takes about a minute and writes to bornite-demo/: report.html and images.html with all pictures of two
-models and their live circuits, the models, samples, and single pictures.")]
+models and their live circuits, the models, samples, compressed images, and single pictures.")]
 pub(crate) struct Demo {
     /// The folder for what the demo writes.
     #[arg(short, long, default_value = "bornite-demo")]
@@ -65,12 +66,7 @@ impl Stage<'_> {
 /// One step: it tells what it shows, and shows it.
 type Step = fn(&mut Stage<'_>) -> Result<()>;
 
-const STEPS: &[Step] = &[
-    claim::run,
-    table::run,
-    images::run,
-    // Compression: a step that packs the images, unpacks them and compares, with `stage.folder` for the archive.
-];
+const STEPS: &[Step] = &[claim::run, table::run, images::run];
 
 impl Demo {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<ExitCode> {
