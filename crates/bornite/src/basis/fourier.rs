@@ -167,7 +167,8 @@ fn real_entry(c: &[Complex64], i: usize, j: usize) -> f64 {
 /// (sin, cos) of 2π k θ, with whole turns taken off first.
 fn turn(k: usize, turns: f64) -> (f64, f64) {
     let product = k as f64 * turns;
-    (TAU * (product - product.round())).sin_cos()
+    // Not the system's, so that the bits are the same on every machine.
+    libm::sincos(TAU * (product - product.round()))
 }
 
 /// ∫₀¹ θ e^(2πimθ) dθ.

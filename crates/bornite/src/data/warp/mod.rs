@@ -181,12 +181,13 @@ impl TryFrom<Parts> for Warp {
 }
 
 impl Scale {
+    /// t(x). Like all that makes F it comes from `libm`: the codec needs the same bits on every machine.
     fn forward(self, x: f64) -> f64 {
         match self {
             Scale::Linear => x,
-            Scale::Asinh { center, unit } => ((x - center) / unit).asinh(),
-            Scale::Log { low } => (x - low).ln(),
-            Scale::Logit { low, high } => (x - low).ln() - (high - x).ln(),
+            Scale::Asinh { center, unit } => libm::asinh((x - center) / unit),
+            Scale::Log { low } => libm::log(x - low),
+            Scale::Logit { low, high } => libm::log(x - low) - libm::log(high - x),
         }
     }
 
@@ -293,7 +294,29 @@ impl Warp {
             return Err(WarpError::Parameters("components and bounds"));
         }
         let knots = knots(&components);
-        Ok(Self { scale, support, components, below, above, log_mass: mass.ln(), knots })
+        Ok(Self { scale, support, components, below, above, log_mass: libm::log(mass), knots })
+    }
+
+    /// The same transform with parameters of few digits, nearly enough; `None` where they do not make one.
+    pub(crate) fn rounded(&self) -> Option<Self> {
+        /// To so many significant digits.
+        fn short(x: f64, digits: usize) -> f64 {
+            format!("{x:.digits$e}").parse().unwrap_or(x)
+        }
+        let mut components = self.components.clone();
+        for c in &mut components {
+            c.sigma = short(c.sigma, 3);
+            // A mean to a hundredth of its σ.
+            let digits = (c.mean.abs() / c.sigma).max(1.0).log10() + 2.0;
+            c.mean = short(c.mean, digits.clamp(2.0, 17.0) as usize);
+            c.weight = (c.weight * 1000.0).round().max(1.0);
+        }
+        let excess = components.iter().map(|c| c.weight).sum::<f64>() - 1000.0;
+        components.iter_mut().max_by(|a, b| a.weight.total_cmp(&b.weight))?.weight -= excess;
+        for c in &mut components {
+            c.weight /= 1000.0;
+        }
+        Self::new(self.scale, self.support, components).ok()
     }
 
     /// The scale.
@@ -332,7 +355,7 @@ impl Warp {
             return 1.0;
         }
         let (lower, upper) = shares(&self.components, self.scale.forward(x));
-        let mass = self.log_mass.exp();
+        let mass = libm::exp(self.log_mass);
         // The smaller of the two shares has the smaller error.
         if lower <= upper {
             ((lower - self.below) / mass).clamp(0.0, 1.0)
