@@ -5,6 +5,7 @@ use std::path::Path;
 
 use ::csv::{ByteRecord, QuoteStyle, ReaderBuilder, Terminator, WriterBuilder};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
 use super::number::{NumberFormat, Reading, read};
 use super::table::{TextForm, check_names};
@@ -45,7 +46,7 @@ impl Default for CsvOptions {
 }
 
 /// What a CSV file looks like apart from its cells.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "four facts about a file, free of each other")]
 pub struct CsvLayout {
     /// The delimiter.

@@ -29,6 +29,14 @@ pub enum DataError {
         /// The file.
         file: String,
     },
+    /// A file that would not be written as it is.
+    #[error(
+        "'{file}' is not written here byte for byte as it is: its quotes, types or order differ"
+    )]
+    NotWrittenBack {
+        /// The file.
+        file: String,
+    },
     /// A table without columns.
     #[error("a table needs at least one column")]
     NoColumns,

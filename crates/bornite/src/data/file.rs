@@ -24,6 +24,22 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, DataError> {
     Ok(bytes)
 }
 
+/// The content of a file, unpacked where it is gzip.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn read_file(path: impl AsRef<Path>) -> Result<Vec<u8>, DataError> {
+    read(path.as_ref())
+}
+
+/// Writes a file, whole or not at all; packed by gzip where the name ends in `.gz`.
+///
+/// # Errors
+/// The file cannot be written. What was there before then stays.
+pub fn write_file(path: impl AsRef<Path>, content: &[u8]) -> Result<(), DataError> {
+    write(path.as_ref(), |out| out.write_all(content))
+}
+
 /// Writes a file through a temporary one beside it; packed where the name ends in `.gz`.
 pub(super) fn write(
     path: &Path,

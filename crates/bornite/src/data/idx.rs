@@ -53,6 +53,32 @@ impl Values {
         })
     }
 
+    /// Adds the bytes of one number, the inverse of [`decode`](Self::decode): `integer` of a whole type, `number` of a real
+    /// one. `None` for a type that is not supported.
+    pub(super) fn encode(
+        integer: i64,
+        number: f64,
+        kind: &str,
+        big: bool,
+        out: &mut Vec<u8>,
+    ) -> Option<()> {
+        let start = out.len();
+        match kind {
+            "f2" => out.extend(to_half(number)?.to_le_bytes()),
+            "f4" => out.extend((number as f32).to_le_bytes()),
+            "f8" => out.extend(number.to_le_bytes()),
+            // Whole numbers of more bits are cut to fewer.
+            _ => {
+                let size = ["1", "2", "4", "8"].iter().position(|s| kind.ends_with(s))?;
+                out.extend(&integer.to_le_bytes()[..1 << size]);
+            }
+        }
+        if big {
+            out[start..].reverse();
+        }
+        Some(())
+    }
+
     /// Whole numbers where all fit 63 bits, else real ones.
     fn unsigned(values: &[u64]) -> Self {
         let signed: Result<Vec<i64>, _> = values.iter().map(|&x| i64::try_from(x)).collect();
@@ -81,6 +107,26 @@ fn half(bits: u16) -> f64 {
         e => (1024.0 + fraction) * 2f64.powi(e - 25),
     };
     if bits >> 15 == 1 { -size } else { size }
+}
+
+/// The bits of a number of 16 bits; `None` where it is none.
+fn to_half(x: f64) -> Option<u16> {
+    if x.is_nan() {
+        return Some(0x7e00);
+    }
+    let sign = u16::from(x.is_sign_negative()) << 15;
+    let size = x.abs();
+    // Sizes are in the order of their bits.
+    let (mut low, mut high) = (0_u16, 0x7c00);
+    while low < high {
+        let middle = u16::midpoint(low, high);
+        if half(middle) < size {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    (half(low) == size).then_some(sign | low)
 }
 
 impl Array {
@@ -155,7 +201,7 @@ impl Table {
     pub fn read_idx(path: impl AsRef<Path>) -> Result<Self, DataError> {
         let path = path.as_ref();
         let name = file::name(path);
-        let array = parse_idx(&file::read(path)?).map_err(|problem| DataError::Format {
+        let (array, ..) = parse_idx(&file::read(path)?).map_err(|problem| DataError::Format {
             file: name.clone(),
             format: "IDX",
             problem,
@@ -164,7 +210,8 @@ impl Table {
     }
 }
 
-fn parse_idx(bytes: &[u8]) -> Result<Array, FormatProblem> {
+/// The array of a file, the type of its numbers and where they start.
+pub(super) fn parse_idx(bytes: &[u8]) -> Result<(Array, &'static str, usize), FormatProblem> {
     let (kind, size, dimensions) = match bytes {
         [0, 0, 0x08, n, ..] => ("u1", 1, *n),
         [0, 0, 0x09, n, ..] => ("i1", 1, *n),
@@ -185,7 +232,7 @@ fn parse_idx(bytes: &[u8]) -> Result<Array, FormatProblem> {
     check_length(bytes.len() - start, items)?;
     let unsupported = FormatProblem::Type { name: kind.to_owned() };
     let values = Values::decode(&bytes[start..], kind, true).ok_or(unsupported)?;
-    Ok(Array { shape, values })
+    Ok((Array { shape, values }, kind, start))
 }
 
 /// Tables for learning, choosing and judging a model.
@@ -251,7 +298,7 @@ mod tests {
             bytes.extend(n.to_be_bytes());
         }
         bytes.extend(0..12u8);
-        let table = parse_idx(&bytes).unwrap().into_table("t", "IDX").unwrap();
+        let table = parse_idx(&bytes).unwrap().0.into_table("t", "IDX").unwrap();
         assert_eq!(table.image(), Some([1, 2, 3]));
         assert_eq!(table.column("p0_1_2").unwrap().number(1), Some(11.0));
         for end in 0..bytes.len() {

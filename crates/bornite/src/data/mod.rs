@@ -4,6 +4,7 @@
 //! ([`Table::read_csv`]), NPY and NPZ ([`Table::read_npy`]), IDX images ([`Table::read_idx`]) and packed bits
 //! ([`read_bits`]), all of them plain or packed by gzip. Parquet is not read.
 
+mod contents;
 mod csv;
 mod error;
 mod file;
@@ -17,9 +18,11 @@ mod tests;
 mod warp;
 mod zip;
 
+pub(crate) use contents::FileForm;
 pub use csv::{CsvLayout, CsvOptions};
 pub(crate) use error::nearest;
 pub use error::{DataError, FormatProblem};
+pub use file::{read_file, write_file};
 pub use idx::{Splits, read_bits};
 pub use number::NumberFormat;
 pub(crate) use schema::numeric_labels;
@@ -27,5 +30,6 @@ pub use schema::{
     Block, Cell, ColumnKind, ColumnSchema, EncodeOptions, Encoded, InferOptions, KindHint,
     KindName, Mismatch, OTHER, Other, Schema, Storage, WideIntegers,
 };
+pub(crate) use table::TextForm;
 pub use table::{Cells, Column, Integers, Labels, Numbers, Table};
 pub use warp::{Component, Scale, Support, Warp, WarpError, WarpOptions};

@@ -6,7 +6,7 @@ use super::file::{self, check_length};
 use super::idx::{Array, Values};
 use super::{Cells, DataError, FormatProblem, Table, zip};
 
-const MAGIC: &[u8] = b"\x93NUMPY";
+pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
 
 impl Table {
     /// Reads an NPY file: an array of rows × columns, of rows alone (one column), or of images (3 or 4 dimensions).
@@ -109,7 +109,28 @@ fn header(kind: &str, rows: usize, columns: usize) -> Vec<u8> {
     bytes
 }
 
-fn parse(bytes: &[u8]) -> Result<Array, FormatProblem> {
+/// The type of the numbers without byte order, whether their highest byte comes first, and the bytes before them. Values by
+/// columns have no such layout.
+pub(super) fn layout(bytes: &[u8]) -> Result<(&str, bool, &[u8]), FormatProblem> {
+    let (text, data) = split(bytes)?;
+    let (kind, by_columns, _) = parse_header(text)?;
+    if by_columns {
+        return Err(FormatProblem::Header { field: "order" });
+    }
+    let big = kind.starts_with('>');
+    Ok((kind.get(1..).unwrap_or_default(), big, &bytes[..bytes.len() - data.len()]))
+}
+
+pub(super) fn parse(bytes: &[u8]) -> Result<Array, FormatProblem> {
+    let (text, data) = split(bytes)?;
+    let (kind, by_columns, shape) = parse_header(text)?;
+    let values = read_values(data, kind, &shape)?;
+    let array = Array { shape, values };
+    Ok(if by_columns { array.transposed() } else { array })
+}
+
+/// The text of the header, and the data.
+fn split(bytes: &[u8]) -> Result<(&str, &[u8]), FormatProblem> {
     let rest = bytes.strip_prefix(MAGIC).ok_or(FormatProblem::Magic)?;
     let field = |field| FormatProblem::Header { field };
     let (length, start) = match rest {
@@ -120,10 +141,7 @@ fn parse(bytes: &[u8]) -> Result<Array, FormatProblem> {
     let end = start + length as usize;
     let text =
         rest.get(start..end).and_then(|t| std::str::from_utf8(t).ok()).ok_or(field("length"))?;
-    let (kind, by_columns, shape) = parse_header(text)?;
-    let values = read_values(&rest[end..], kind, &shape)?;
-    let array = Array { shape, values };
-    Ok(if by_columns { array.transposed() } else { array })
+    Ok((text, &rest[end..]))
 }
 
 /// Type, whether columns come first, and shape, from the text of a Python dictionary.

@@ -187,13 +187,13 @@ pub struct Column {
 
 /// How a column was written in the file that it came from.
 #[derive(Clone, Debug, PartialEq, Default)]
-pub(super) struct TextForm {
+pub(crate) struct TextForm {
     /// The name in the header, where it differs from the column's.
-    pub(super) heading: Option<String>,
+    pub(crate) heading: Option<String>,
     /// The text of a missing cell.
-    pub(super) missing: String,
+    pub(crate) missing: String,
     /// The texts of the rows that [`Column::text`] would write otherwise.
-    pub(super) exceptions: BTreeMap<usize, String>,
+    pub(crate) exceptions: BTreeMap<usize, String>,
 }
 
 /// The cells of a column.
@@ -268,9 +268,14 @@ impl Column {
         Self { name: name.into(), cells, form: TextForm::default() }
     }
 
-    pub(super) fn with_form(mut self, form: TextForm) -> Self {
+    pub(crate) fn with_form(mut self, form: TextForm) -> Self {
         self.form = form;
         self
+    }
+
+    /// How the column was written in the file that it came from.
+    pub(crate) fn form(&self) -> &TextForm {
+        &self.form
     }
 
     /// The same column, its real numbers to be written in this form.

@@ -35,6 +35,11 @@ impl Schema {
             None => Ok(table),
         }
     }
+
+    /// One column of the values of its variables, row by row.
+    pub(crate) fn decode_column(&self, column: usize, values: &[f64]) -> Result<Column, DataError> {
+        decode_column(&self.columns[column], values.chunks_exact(self.variables_of(column).len()))
+    }
 }
 
 /// A decoded cell.

@@ -356,6 +356,19 @@ impl Schema {
         }
     }
 
+    /// The values of a column's variables for every cell, row by row; NaN where a cell is missing or does not fit.
+    pub(crate) fn encode_column(&self, column: usize, cells: &Column) -> Vec<f64> {
+        let width = self.variables_of(column).len();
+        let source = Source::new(&self.columns[column], Some(cells), width);
+        let mut values = vec![f64::NAN; cells.len() * width];
+        for (row, out) in values.chunks_exact_mut(width).enumerate() {
+            if source.encode(row, out, Mismatch::Unknown).is_err() {
+                out.fill(f64::NAN);
+            }
+        }
+        values
+    }
+
     /// The values of a column's variables for one cell, and ln F′.
     ///
     /// # Errors
