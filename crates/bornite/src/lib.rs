@@ -53,7 +53,8 @@
 //! | the squared circuit itself, to compare with | [`ops::square`](ops::square()) |
 //! | a model of a table, asked in the table's words | [`Model`] |
 //! | tables with types and holes | [`data`] |
-//! | rows of finite variables in few bytes, without loss | [`codec`] |
+//! | a table or its file in few bytes, without loss | [`Model::compress`], [`model::compress_file`] |
+//! | rows of finite variables, in the same way | [`codec`] |
 //!
 //! # Numbers
 //!
@@ -100,6 +101,8 @@ mod guide {
     struct Queries;
     #[doc = include_str!("../../../docs/guide/tensor-networks.md")]
     struct TensorNetworks;
+    #[doc = include_str!("../../../docs/guide/compression.md")]
+    struct Compression;
     #[doc = include_str!("../../../docs/guide/performance.md")]
     struct Performance;
     #[doc = include_str!("../../../docs/guide/faq.md")]

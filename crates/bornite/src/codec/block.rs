@@ -1,24 +1,36 @@
 //! One block of rows to and from the words of one range coder.
 //!
 //! A block is coded in strips of rows, each of which is one traversal. Of a strip come first the mask, where the block
-//! has missing cells, then the values, variable by variable in the order of the traversal and row by row within it.
+//! has missing cells, then the values, variable by variable in the order of the traversal and row by row within it. Last
+//! come the rests: which of the numbers of its symbol each real number is.
 
 use constriction::stream::queue::{DefaultRangeDecoder, DefaultRangeEncoder};
 use constriction::stream::{Decode, Encode};
 
-use super::Broken;
-use super::cdf::{Bit, IntegerCdf};
+use super::cdf::{Bit, IntegerCdf, Symbols};
+use super::cuts::Cuts;
 use super::mask::MaskModel;
-use crate::engine::{Choose, Cumulative, Engine, Traversal};
+use super::{Broken, Codec, uniform};
+use crate::engine::{Choose, Cumulative, Traversal};
+
+/// Rows of symbols, and of the rests of those that have more than one number.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cells<'a> {
+    /// A symbol for every variable, row after row; NaN is a missing cell.
+    pub(super) values: &'a [f64],
+    /// A rest for every variable with cuts, row after row; 0 where there is none.
+    pub(super) rests: &'a [u64],
+}
 
 /// The coded bytes of some rows, which must fit the variables.
 pub(super) fn encode(
-    engine: &Engine,
-    values: &[f64],
-    strip_rows: usize,
+    codec: &Codec,
+    cells: Cells<'_>,
     memory: &mut Traversal,
 ) -> Result<Vec<u8>, Broken> {
-    let d = engine.variables().len();
+    let Cells { values, rests } = cells;
+    let strip_rows = codec.layout.strip_rows;
+    let d = codec.variables.len();
     let mut coder = DefaultRangeEncoder::new();
     let has_mask = values.iter().any(|x| x.is_nan());
     coder.encode_symbol(has_mask, Bit::fair()).map_err(|_| Broken)?;
@@ -27,23 +39,33 @@ pub(super) fn encode(
         if has_mask {
             mask.encode(values, &mut coder)?;
         }
-        let mut choice = EncodeValues { values, d, coder: &mut coder, state: Ok(()) };
-        engine.choose(values.len() / d, &mut choice, memory);
+        let cuts = &codec.cuts;
+        let mut choice = EncodeValues { values, d, cuts, coder: &mut coder, state: Ok(()) };
+        codec.engine.choose(values.len() / d, &mut choice, memory);
         choice.state?;
+    }
+    let width = codec.num_rests();
+    for (n, (variable, cuts)) in with_cuts(&codec.cuts).enumerate() {
+        for (row, values) in values.chunks_exact(d).enumerate() {
+            if !values[variable].is_nan() {
+                let last = cuts.rest(values[variable] as usize);
+                uniform::encode(rests[row * width + n], last, &mut coder)?;
+            }
+        }
     }
     let words = coder.into_compressed().map_err(|_| Broken)?;
     Ok(words.into_iter().flat_map(u32::to_le_bytes).collect())
 }
 
-/// The rows whose coded bytes are these.
+/// The rows whose coded bytes are these: symbols and rests.
 pub(super) fn decode(
-    engine: &Engine,
+    codec: &Codec,
     bytes: &[u8],
     rows: usize,
     strip_rows: usize,
     memory: &mut Traversal,
-) -> Result<Vec<f64>, Broken> {
-    let d = engine.variables().len();
+) -> Result<(Vec<f64>, Vec<u64>), Broken> {
+    let d = codec.variables.len();
     let (words, []) = bytes.as_chunks() else { return Err(Broken) };
     let words: Vec<u32> = words.iter().map(|&word| u32::from_le_bytes(word)).collect();
     let mut coder = DefaultRangeDecoder::from_compressed(words).map_err(|_| Broken)?;
@@ -55,22 +77,33 @@ pub(super) fn decode(
             mask.decode(values, &mut coder)?;
         }
         let count = values.len() / d;
-        let mut choice = DecodeValues { values, d, coder: &mut coder, state: Ok(()) };
-        engine.choose(count, &mut choice, memory);
+        let cuts = &codec.cuts;
+        let mut choice = DecodeValues { values, d, cuts, coder: &mut coder, state: Ok(()) };
+        codec.engine.choose(count, &mut choice, memory);
         choice.state?;
     }
-    if coder.maybe_exhausted() { Ok(out) } else { Err(Broken) }
+    let width = codec.num_rests();
+    let mut rests = vec![0; rows * width];
+    for (n, (variable, cuts)) in with_cuts(&codec.cuts).enumerate() {
+        for (row, values) in out.chunks_exact(d).enumerate() {
+            if !values[variable].is_nan() {
+                let last = cuts.rest(values[variable] as usize);
+                rests[row * width + n] = uniform::decode(last, &mut coder)?;
+            }
+        }
+    }
+    if coder.maybe_exhausted() { Ok((out, rests)) } else { Err(Broken) }
 }
 
-/// What the traversal is told of a value: nothing where the model thought it impossible, so that the rest of the row
-/// is coded as if the cell were missing.
-fn learned(cdf: &IntegerCdf<'_>, value: usize) -> Option<usize> {
-    (!cdf.is_impossible(value)).then_some(value)
+/// The variables that have cuts.
+fn with_cuts(cuts: &[Option<Cuts>]) -> impl Iterator<Item = (usize, &Cuts)> {
+    cuts.iter().enumerate().filter_map(|(variable, cuts)| Some((variable, cuts.as_ref()?)))
 }
 
 struct EncodeValues<'a> {
     values: &'a [f64],
     d: usize,
+    cuts: &'a [Option<Cuts>],
     coder: &'a mut DefaultRangeEncoder,
     state: Result<(), Broken>,
 }
@@ -82,20 +115,22 @@ impl Choose for EncodeValues<'_> {
 
     fn choose(&mut self, variable: usize, row: usize, sums: Cumulative<'_>) -> Option<usize> {
         let value = self.values[row * self.d + variable] as usize;
-        if sums.num_values() == 1 {
-            return Some(value);
+        let symbols = Symbols::new(sums, self.cuts[variable].as_ref());
+        let cdf = IntegerCdf::new(symbols);
+        if symbols.count() == 1 {
+            return cdf.learned(value);
         }
-        let cdf = IntegerCdf::new(sums);
         if self.coder.encode_symbol(value, cdf).is_err() {
             self.state = Err(Broken);
         }
-        learned(&cdf, value)
+        cdf.learned(value)
     }
 }
 
 struct DecodeValues<'a> {
     values: &'a mut [f64],
     d: usize,
+    cuts: &'a [Option<Cuts>],
     coder: &'a mut DefaultRangeDecoder,
     state: Result<(), Broken>,
 }
@@ -106,15 +141,16 @@ impl Choose for DecodeValues<'_> {
     }
 
     fn choose(&mut self, variable: usize, row: usize, sums: Cumulative<'_>) -> Option<usize> {
-        if sums.num_values() == 1 {
-            return Some(0);
+        let symbols = Symbols::new(sums, self.cuts[variable].as_ref());
+        let cdf = IntegerCdf::new(symbols);
+        if symbols.count() == 1 {
+            return cdf.learned(0);
         }
-        let cdf = IntegerCdf::new(sums);
         let Ok(value) = self.coder.decode_symbol(cdf) else {
             self.state = Err(Broken);
             return None;
         };
         self.values[row * self.d + variable] = value as f64;
-        learned(&cdf, value)
+        cdf.learned(value)
     }
 }

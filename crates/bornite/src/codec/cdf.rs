@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 
 use constriction::stream::model::{DecoderModel, EncoderModel, EntropyModel};
 
+use super::cuts::Cuts;
 use crate::engine::Cumulative;
 
 /// Integer probabilities are multiples of 2⁻²⁴.
@@ -22,6 +23,36 @@ const IMPOSSIBLE: f64 = 1.0 / (1_u64 << 40) as f64;
 /// Sums outside these are no probabilities: a row that the model calls impossible, or rounding.
 const SUMS: std::ops::Range<f64> = 1e-250..1e250;
 
+/// The conditional of one cell over its symbols: the values of a finite variable, or cells of a continuous one's bins.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Symbols<'a> {
+    sums: Cumulative<'a>,
+    cuts: Option<&'a Cuts>,
+}
+
+impl<'a> Symbols<'a> {
+    pub(super) fn new(sums: Cumulative<'a>, cuts: Option<&'a Cuts>) -> Self {
+        Self { sums, cuts }
+    }
+
+    /// The number of symbols.
+    pub(super) fn count(&self) -> usize {
+        self.cuts.map_or(self.sums.num_values(), Cuts::num_symbols)
+    }
+
+    /// Σ p over the symbols before this one.
+    fn below(&self, symbol: usize) -> f64 {
+        self.cuts.map_or_else(|| self.sums.below(symbol), |cuts| cuts.below(self.sums, symbol))
+    }
+
+    /// The value that stands for a symbol in the circuit, its probability, and that of all.
+    fn value(&self, symbol: usize) -> (usize, f64, f64) {
+        let value = self.cuts.map_or(symbol, |cuts| cuts.bin(symbol));
+        let p = self.sums.below(value + 1) - self.sums.below(value);
+        (value, p, self.sums.below(self.sums.num_values()))
+    }
+}
+
 /// The integer cumulative distribution of one cell.
 ///
 /// For v values with running sums S(0) = 0 ≤ S(1) ≤ … ≤ S(v) = S it is F(x) = x + ⌊S(x) · ((2²⁴ − v) / S)⌋ for x < v, and
@@ -31,35 +62,35 @@ const SUMS: std::ops::Range<f64> = 1e-250..1e250;
 /// Additions, products and quotients of IEEE 754 are the only operations.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct IntegerCdf<'a> {
-    sums: Cumulative<'a>,
+    symbols: Symbols<'a>,
     /// (2²⁴ − v) / S; `None` for equal probabilities.
     scale: Option<f64>,
 }
 
 impl<'a> IntegerCdf<'a> {
     /// Requires 1 to [`MAX_VALUES`] values.
-    pub(super) fn new(sums: Cumulative<'a>) -> Self {
-        let count = sums.num_values();
-        let total = sums.below(count);
+    pub(super) fn new(symbols: Symbols<'a>) -> Self {
+        let count = symbols.count();
+        let total = symbols.below(count);
         let room = f64::from(ONE - count as u32);
-        Self { sums, scale: SUMS.contains(&total).then(|| room / total) }
+        Self { symbols, scale: SUMS.contains(&total).then(|| room / total) }
     }
 
     /// F(x).
     fn at(&self, value: usize) -> u32 {
-        let count = self.sums.num_values();
+        let count = self.symbols.count();
         match self.scale {
             _ if value >= count => ONE,
-            Some(scale) => value as u32 + (self.sums.below(value) * scale) as u32,
+            Some(scale) => value as u32 + (self.symbols.below(value) * scale) as u32,
             None => ((value as u64 * u64::from(ONE)) / count as u64) as u32,
         }
     }
 
-    /// Whether the model calls a value so improbable that nothing can be learned from it.
-    pub(super) fn is_impossible(&self, value: usize) -> bool {
-        let total = self.sums.below(self.sums.num_values());
-        let p = self.sums.below(value + 1) - self.sums.below(value);
-        self.scale.is_none() || p < total * IMPOSSIBLE
+    /// What the circuit is told of a symbol: nothing where the model calls it so improbable that nothing can be learned
+    /// from it, so that the rest of the row is coded as if the cell were missing.
+    pub(super) fn learned(&self, symbol: usize) -> Option<usize> {
+        let (value, p, total) = self.symbols.value(symbol);
+        (self.scale.is_some() && p >= total * IMPOSSIBLE).then_some(value)
     }
 }
 
@@ -82,7 +113,7 @@ impl EncoderModel<PRECISION> for IntegerCdf<'_> {
 impl DecoderModel<PRECISION> for IntegerCdf<'_> {
     fn quantile_function(&self, quantile: u32) -> (usize, u32, NonZeroU32) {
         // F(low) ≤ quantile < F(high)
-        let (mut low, mut high) = (0, self.sums.num_values());
+        let (mut low, mut high) = (0, self.symbols.count());
         while high - low > 1 {
             let middle = usize::midpoint(low, high);
             if self.at(middle) <= quantile {
@@ -181,7 +212,7 @@ mod tests {
             &vec![1e-3; MAX_VALUES],
         ] {
             let sums = sums(p);
-            let cdf = IntegerCdf::new(Cumulative::new(&sums));
+            let cdf = IntegerCdf::new(Symbols::new(Cumulative::new(&sums), None));
             let mut at = 0;
             for value in 0..p.len() {
                 let (left, probability) = cdf.left_cumulative_and_probability(value).unwrap();
@@ -201,10 +232,10 @@ mod tests {
     #[test]
     fn integers_are_those_of_the_formula() {
         let sums = sums(&[0.5, 0.25, 0.125, 0.125]);
-        let cdf = IntegerCdf::new(Cumulative::new(&sums));
+        let cdf = IntegerCdf::new(Symbols::new(Cumulative::new(&sums), None));
         let found: Vec<u32> = (0..=4).map(|x| cdf.at(x)).collect();
         assert_eq!(found, [0, 8_388_607, 12_582_911, 14_680_063, 1 << 24]);
-        assert!(!cdf.is_impossible(3));
+        assert_eq!(cdf.learned(3), Some(3));
     }
 
     #[test]

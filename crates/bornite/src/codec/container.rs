@@ -3,10 +3,10 @@
 use super::{CodecError, Digest};
 
 /// The first bytes of every stream. The first is no ASCII, and line ends are there so that a text transfer spoils them.
-const MAGIC: [u8; 8] = *b"\x89brz\r\n\x1a\n";
+pub(super) const MAGIC: [u8; 8] = *b"\x89brz\r\n\x1a\n";
 /// The last bytes of every stream.
 const END: [u8; 4] = *b"brz\x04";
-const VERSION: u16 = 1;
+pub(super) const VERSION: u16 = 1;
 /// Rows of finite variables.
 const ROWS: u16 = 0;
 
@@ -45,7 +45,7 @@ impl Layout {
     }
 }
 
-fn crc(bytes: &[u8]) -> [u8; 4] {
+pub(super) fn crc(bytes: &[u8]) -> [u8; 4] {
     crc32fast::hash(bytes).to_le_bytes()
 }
 
@@ -71,12 +71,8 @@ pub(super) fn header(num_variables: usize, digest: Digest, layout: Layout) -> Ve
     out
 }
 
-/// Reads a header that must be that of a stream made with this model.
-pub(super) fn read_header(
-    bytes: &[u8],
-    num_variables: usize,
-    digest: Digest,
-) -> Result<Layout, CodecError> {
+/// The bytes of a header that has not changed.
+fn check_header(bytes: &[u8]) -> Result<&[u8], CodecError> {
     if bytes.len() < MAGIC.len() || bytes[..MAGIC.len()] != MAGIC {
         return Err(CodecError::NotAStream);
     }
@@ -94,6 +90,26 @@ pub(super) fn read_header(
     if content != ROWS {
         return Err(CodecError::Content { found: content });
     }
+    Ok(bytes)
+}
+
+/// Whether any byte of a stream has changed, as far as checksums tell; no model is needed.
+pub(super) fn check_stream(bytes: &[u8]) -> Result<(), CodecError> {
+    check_header(bytes)?;
+    for (block, bounds) in read_tail(bytes)?.bounds.windows(2).enumerate() {
+        Frame::check(&bytes[bounds[0]..bounds[1]])
+            .map_err(|what| CodecError::DamagedBlock { block, what })?;
+    }
+    Ok(())
+}
+
+/// Reads a header that must be that of a stream made with this model.
+pub(super) fn read_header(
+    bytes: &[u8],
+    num_variables: usize,
+    digest: Digest,
+) -> Result<Layout, CodecError> {
+    let bytes = check_header(bytes)?;
     let mut stored = Digest([0; 16]);
     stored.0.copy_from_slice(&bytes[16..32]);
     if stored != digest || u32_at(bytes, 12) as usize != num_variables {
@@ -130,8 +146,8 @@ impl<'a> Frame<'a> {
         u32_at(start, 4) as usize
     }
 
-    /// Reads a whole frame.
-    pub(super) fn read(bytes: &'a [u8], layout: Layout) -> Result<Self, &'static str> {
+    /// What stands before the coded bytes of a whole frame that has not changed, and the coded bytes.
+    fn check(bytes: &'a [u8]) -> Result<(&'a [u8], &'a [u8]), &'static str> {
         if bytes.len() < FRAME + FRAME_END {
             return Err("it is cut short");
         }
@@ -139,7 +155,12 @@ impl<'a> Frame<'a> {
         if end != crc(body) {
             return Err("its bytes have changed");
         }
-        let (start, coded) = body.split_at(FRAME);
+        Ok(body.split_at(FRAME))
+    }
+
+    /// Reads a whole frame.
+    pub(super) fn read(bytes: &'a [u8], layout: Layout) -> Result<Self, &'static str> {
+        let (start, coded) = Self::check(bytes)?;
         let rows = u32_at(start, 0) as usize;
         if Self::coded_len(start) != coded.len() || !(1..=layout.block_rows).contains(&rows) {
             return Err("it is of an impossible size");
@@ -148,8 +169,8 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// The checksum of values: of 32-bit numbers row by row, all bits set where a cell is missing.
-pub(super) fn checksum(values: &[f64]) -> u32 {
+/// The checksum of values: of 32-bit numbers row by row, all bits set where a cell is missing; then of rests, of 64 bits.
+pub(super) fn checksum(values: &[f64], rests: &[u64]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     let mut bytes = Vec::with_capacity(4 * values.len().min(4096));
     for values in values.chunks(4096) {
@@ -159,6 +180,9 @@ pub(super) fn checksum(values: &[f64]) -> u32 {
             bytes.extend(symbol.to_le_bytes());
         }
         hasher.update(&bytes);
+    }
+    for rest in rests {
+        hasher.update(&rest.to_le_bytes());
     }
     hasher.finalize()
 }

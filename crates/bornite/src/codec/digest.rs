@@ -37,6 +37,18 @@ impl Digest {
         Self(hash.0.to_le_bytes())
     }
 
+    /// The digest of a circuit and of a text that says what its variables mean.
+    pub(super) fn with_text(self, text: &str) -> Self {
+        let mut hash = Hash(u128::from_le_bytes(self.0));
+        hash.count(text.len());
+        for piece in text.as_bytes().chunks(8) {
+            let mut word = [0; 8];
+            word[..piece.len()].copy_from_slice(piece);
+            hash.word(u64::from_le_bytes(word));
+        }
+        Self(hash.0.to_le_bytes())
+    }
+
     /// The bytes, as they stand in a stream.
     pub fn as_bytes(&self) -> &[u8; 16] {
         &self.0

@@ -1,4 +1,7 @@
 use super::Digest;
+use crate::basis::BasisError;
+use crate::circuit::CircuitError;
+use crate::data::DataError;
 use crate::domain::Domain;
 use crate::engine::RowError;
 
@@ -60,8 +63,11 @@ pub enum CodecError {
         /// The version that this program reads.
         known: u16,
     },
-    /// A stream of another content than rows.
-    #[error("this stream holds content of kind {found}, which is not known; use a newer bornite")]
+    /// A stream of another content than was asked for.
+    #[error(
+        "this stream holds content of kind {found}, not what was asked for: 0 is rows, 1 a table, 2 stored bytes, and \
+         others need a newer bornite"
+    )]
     Content {
         /// The kind found.
         found: u16,
@@ -76,6 +82,18 @@ pub enum CodecError {
         /// The digest in the stream.
         found: Digest,
     },
+    /// A stream that holds no model, read without one.
+    #[error("this stream does not hold its model; give the model that compressed it")]
+    NeedsModel,
+    /// A table whose cells cannot be read back.
+    #[error(transparent)]
+    Data(#[from] Box<DataError>),
+    /// Input functions that cannot be cut into bins.
+    #[error(transparent)]
+    Basis(#[from] BasisError),
+    /// A circuit that cannot be cut into bins.
+    #[error(transparent)]
+    Circuit(#[from] CircuitError),
     /// Bytes that have changed or are not all there.
     #[error("the stream is damaged: {what}; get another copy of it")]
     Damaged {
@@ -98,6 +116,12 @@ pub enum CodecError {
         /// The number of blocks.
         count: usize,
     },
+}
+
+impl From<DataError> for CodecError {
+    fn from(e: DataError) -> Self {
+        CodecError::Data(Box::new(e))
+    }
 }
 
 /// Symbols that the coder cannot have: a word of the stream is wrong.

@@ -27,25 +27,34 @@
 //! # Ok::<(), bornite::Error>(())
 //! ```
 
+mod adaptive;
 mod block;
 mod cdf;
 mod container;
+mod cuts;
 mod digest;
+mod discrete;
 mod error;
+mod grid;
 mod mask;
 mod read;
+mod table;
+mod uniform;
 mod write;
 
+pub(crate) use adaptive::Numbers;
 pub use digest::Digest;
 pub use error::CodecError;
 pub use read::{Archive, Decompressor};
+pub(crate) use table::{Content, Parts, TableCodec, pack, read_content, store, unpack};
 pub use write::Compressor;
 
 use container::{Layout, MAX_STRIP_ROWS};
+use cuts::Cuts;
 use error::Broken;
 
 use crate::circuit::{Circuit, Layer, LayerId, Orthonormal};
-use crate::domain::Variable;
+use crate::domain::{Domain, Variable};
 use crate::engine::{Engine, SimdLevel};
 
 /// About so many cells make a block: its 30 bytes of overhead are then little, and blocks are many.
@@ -55,6 +64,10 @@ const BLOCK_CELLS: usize = 1 << 17;
 #[derive(Debug)]
 pub struct Codec {
     engine: Engine,
+    /// What rows have values of: symbols.
+    variables: Vec<Variable>,
+    /// For every variable whose symbols are not the values of the engine's.
+    cuts: Vec<Option<Cuts>>,
     digest: Digest,
     layout: Layout,
 }
@@ -84,8 +97,29 @@ impl Codec {
                 Some(_) => {}
             }
         }
-        let engine = Engine::with_level(circuit, level);
-        Ok(Self { engine, digest: Digest::of(circuit), layout: default_layout(circuit) })
+        let cuts = circuit.variables().iter().map(|_| None).collect();
+        Ok(Self::with_cuts(circuit, cuts, Digest::of(circuit), level))
+    }
+
+    /// The codec of a circuit over finite variables, some of which are bins that symbols are cut from.
+    fn with_cuts(
+        circuit: &Circuit,
+        cuts: Vec<Option<Cuts>>,
+        digest: Digest,
+        level: SimdLevel,
+    ) -> Self {
+        let engine = Engine::of_circuit(circuit, level);
+        let symbols = |(v, cuts): (&Variable, &Option<Cuts>)| match cuts {
+            Some(cuts) => Variable::new(v.name.clone(), Domain::Finite(cuts.num_symbols())),
+            None => v.clone(),
+        };
+        let variables = circuit.variables().iter().zip(&cuts).map(symbols).collect();
+        Self { engine, variables, cuts, digest, layout: default_layout(circuit) }
+    }
+
+    /// The number of rests in a row.
+    fn num_rests(&self) -> usize {
+        self.cuts.iter().flatten().count()
     }
 
     /// Sets the number of rows of a block: larger blocks cost fewer bytes, smaller ones can be read one by one and use
@@ -105,7 +139,7 @@ impl Codec {
 
     /// The variables that a row has values of.
     pub fn variables(&self) -> &[Variable] {
-        self.engine.variables()
+        &self.variables
     }
 
     /// The digest of the model, which every stream carries.

@@ -11,20 +11,23 @@ use super::container::{
 use super::{Broken, Codec, CodecError, block};
 use crate::engine::Traversal;
 
+/// The rows of one block and their rests.
+type BlockCells = (Vec<f64>, Vec<u64>);
+
 /// The rows of one block, from all its bytes.
 fn rows_of(
     codec: &Codec,
     layout: Layout,
     bytes: &[u8],
     memory: &mut Traversal,
-) -> Result<Vec<f64>, &'static str> {
+) -> Result<BlockCells, &'static str> {
     let frame = Frame::read(bytes, layout)?;
-    let values = block::decode(&codec.engine, frame.coded, frame.rows, layout.strip_rows, memory)
+    let (values, rests) = block::decode(codec, frame.coded, frame.rows, layout.strip_rows, memory)
         .map_err(|Broken| "it is not what the model would write")?;
-    if checksum(&values) != frame.checksum {
+    if checksum(&values, &rests) != frame.checksum {
         return Err("its values are not those that were compressed");
     }
-    Ok(values)
+    Ok((values, rests))
 }
 
 /// A compressed stream in memory, any block of which can be read.
@@ -71,7 +74,7 @@ impl<'a> Archive<'a> {
     /// # Errors
     /// A block that is not there, or damaged.
     pub fn block(&self, block: usize) -> Result<Vec<f64>, CodecError> {
-        self.block_with(block, &mut Traversal::default())
+        Ok(self.block_with(block, &mut Traversal::default())?.0)
     }
 
     /// All rows, row after row; blocks are read in parallel.
@@ -79,28 +82,32 @@ impl<'a> Archive<'a> {
     /// # Errors
     /// A block that is damaged.
     pub fn rows(&self) -> Result<Vec<f64>, CodecError> {
-        let blocks: Result<Vec<Vec<f64>>, CodecError> = (0..self.num_blocks())
-            .into_par_iter()
-            .map_init(Traversal::default, |memory, block| self.block_with(block, memory))
-            .collect();
-        Ok(blocks?.concat())
+        Ok(self.blocks()?.into_iter().flat_map(|(values, _)| values).collect())
     }
 
-    fn block_with(&self, block: usize, memory: &mut Traversal) -> Result<Vec<f64>, CodecError> {
+    /// All blocks in turn.
+    pub(super) fn blocks(&self) -> Result<Vec<BlockCells>, CodecError> {
+        (0..self.num_blocks())
+            .into_par_iter()
+            .map_init(Traversal::default, |memory, block| self.block_with(block, memory))
+            .collect()
+    }
+
+    fn block_with(&self, block: usize, memory: &mut Traversal) -> Result<BlockCells, CodecError> {
         let count = self.num_blocks();
         if block >= count {
             return Err(CodecError::NoBlock { block, count });
         }
         let bytes = &self.bytes[self.index.bounds[block]..self.index.bounds[block + 1]];
         let values = rows_of(self.codec, self.layout, bytes, memory);
-        let values = values.map_err(|what| CodecError::DamagedBlock { block, what })?;
+        let (values, rests) = values.map_err(|what| CodecError::DamagedBlock { block, what })?;
         let before = (block * self.layout.block_rows) as u64;
         let expected = (self.index.num_rows - before).min(self.layout.block_rows as u64);
         if (values.len() / self.codec.variables().len()) as u64 != expected {
             let what = "it has another number of rows than the index says";
             return Err(CodecError::DamagedBlock { block, what });
         }
-        Ok(values)
+        Ok((values, rests))
     }
 }
 
@@ -166,6 +173,7 @@ impl<'a, R: Read> Decompressor<'a, R> {
             .enumerate()
             .map_init(Traversal::default, |memory, (n, bytes)| {
                 rows_of(codec, layout, bytes, memory)
+                    .map(|(values, _)| values)
                     .map_err(|what| CodecError::DamagedBlock { block: first + n, what })
             })
             .collect();

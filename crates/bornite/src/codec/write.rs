@@ -4,6 +4,7 @@ use std::io::Write;
 
 use rayon::prelude::*;
 
+use super::block::Cells;
 use super::container::{Frame, checksum, header, tail};
 use super::{Broken, Codec, CodecError, block};
 use crate::engine::{RowError, Rows, Traversal};
@@ -15,8 +16,9 @@ use crate::engine::{RowError, Rows, Traversal};
 pub struct Compressor<'a, W: Write> {
     codec: &'a Codec,
     out: W,
-    /// Rows that are not written yet.
+    /// Rows that are not written yet, and their rests.
     pending: Vec<f64>,
+    rests: Vec<u64>,
     offsets: Vec<u64>,
     position: u64,
     num_rows: u64,
@@ -28,8 +30,8 @@ impl<'a, W: Write> Compressor<'a, W> {
     /// # Errors
     /// Where it cannot be written.
     pub fn new(codec: &'a Codec, out: W) -> Result<Self, CodecError> {
-        let mut compressor =
-            Self { codec, out, pending: Vec::new(), offsets: Vec::new(), position: 0, num_rows: 0 };
+        let (pending, rests, offsets) = (Vec::new(), Vec::new(), Vec::new());
+        let mut compressor = Self { codec, out, pending, rests, offsets, position: 0, num_rows: 0 };
         let variables = codec.variables().len();
         compressor.write(&header(variables, codec.digest, codec.layout))?;
         Ok(compressor)
@@ -40,6 +42,12 @@ impl<'a, W: Write> Compressor<'a, W> {
     /// # Errors
     /// Values that are not in their domains, and streams that cannot be written.
     pub fn push(&mut self, values: &[f64]) -> Result<(), CodecError> {
+        self.push_cells(Cells { values, rests: &[] })
+    }
+
+    /// Adds whole rows with the rests of their symbols.
+    pub(super) fn push_cells(&mut self, cells: Cells<'_>) -> Result<(), CodecError> {
+        let Cells { values, rests } = cells;
         let variables = self.codec.variables();
         Rows::new(variables, values).map_err(|e| match e {
             RowError::Cell { row, source } => {
@@ -49,12 +57,13 @@ impl<'a, W: Write> Compressor<'a, W> {
         })?;
         self.num_rows += (values.len() / variables.len()) as u64;
         let limit = self.block_cells() * rayon::current_num_threads().max(1);
-        let mut rest = values;
-        while !rest.is_empty() {
-            let (now, later) =
-                rest.split_at(rest.len().min(limit.saturating_sub(self.pending.len())));
-            self.pending.extend_from_slice(now);
-            rest = later;
+        let (d, width) = (variables.len(), self.codec.num_rests());
+        let mut done = 0;
+        while done < values.len() {
+            let end = values.len().min(done + limit.saturating_sub(self.pending.len()));
+            self.pending.extend_from_slice(&values[done..end]);
+            self.rests.extend_from_slice(&rests[done / d * width..end / d * width]);
+            done = end;
             if self.pending.len() >= limit {
                 self.flush()?;
             }
@@ -80,12 +89,21 @@ impl<'a, W: Write> Compressor<'a, W> {
 
     fn flush(&mut self) -> Result<(), CodecError> {
         let (codec, cells) = (self.codec, self.block_cells());
+        let (width, all) = (codec.num_rests(), &self.rests);
+        let rests = |n: usize, values: &[f64]| {
+            let start = n * codec.layout.block_rows * width;
+            &all[start..start + values.len() / codec.variables.len() * width]
+        };
         let blocks: Result<Vec<Vec<u8>>, Broken> = self
             .pending
             .par_chunks(cells)
-            .map_init(Traversal::default, |memory, values| frame(codec, values, memory))
+            .enumerate()
+            .map_init(Traversal::default, |memory, (n, values)| {
+                frame(codec, Cells { values, rests: rests(n, values) }, memory)
+            })
             .collect();
         self.pending.clear();
+        self.rests.clear();
         // A coder in memory fails at nothing, and every value has been checked.
         let blocks =
             blocks.map_err(|Broken| CodecError::Damaged { what: "a value has no code" })?;
@@ -104,11 +122,12 @@ impl<'a, W: Write> Compressor<'a, W> {
 }
 
 /// The bytes of one block.
-fn frame(codec: &Codec, values: &[f64], memory: &mut Traversal) -> Result<Vec<u8>, Broken> {
-    let coded = block::encode(&codec.engine, values, codec.layout.strip_rows, memory)?;
-    let rows = values.len() / codec.variables().len();
+fn frame(codec: &Codec, cells: Cells<'_>, memory: &mut Traversal) -> Result<Vec<u8>, Broken> {
+    let coded = block::encode(codec, cells, memory)?;
+    let rows = cells.values.len() / codec.variables().len();
     let mut out = Vec::with_capacity(coded.len() + 16);
-    Frame { rows, checksum: checksum(values), coded: &coded }.write(&mut out);
+    let checksum = checksum(cells.values, cells.rests);
+    Frame { rows, checksum, coded: &coded }.write(&mut out);
     Ok(out)
 }
 

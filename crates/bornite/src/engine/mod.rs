@@ -42,7 +42,7 @@ pub use rows::{RowError, Rows};
 pub use simd::{Simd, SimdLevel};
 pub use weight::{PackedWeight, Uses};
 
-use crate::circuit::{Orthonormal, VariableId};
+use crate::circuit::{Circuit, Orthonormal, VariableId};
 use crate::domain::Variable;
 use crate::query::QueryError;
 use plan::Plan;
@@ -98,6 +98,11 @@ impl<F: Real> Engine<F> {
 
     /// Packs a circuit, for no higher instruction set than `level`.
     pub fn with_level(circuit: &Orthonormal, level: SimdLevel) -> Self {
+        Self::of_circuit(circuit, level)
+    }
+
+    /// Packs a circuit whose input functions and weights are taken to be orthonormal.
+    pub(crate) fn of_circuit(circuit: &Circuit, level: SimdLevel) -> Self {
         let plan = if circuit.is_real() {
             AnyPlan::Real(Plan::new(circuit, level))
         } else {

@@ -1,5 +1,6 @@
 use crate::basis::BasisError;
 use crate::circuit::CircuitError;
+use crate::codec::CodecError;
 use crate::data::DataError;
 use crate::engine::{RowError, SampleError};
 use crate::file::FileError;
@@ -35,6 +36,9 @@ pub enum ModelError {
     /// A file that cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
+    /// A table that cannot be compressed, or a stream that cannot be read.
+    #[error(transparent)]
+    Codec(#[from] CodecError),
     /// A setting that makes no sense.
     #[error("{setting} = {value}: {remedy}")]
     Option {

@@ -24,6 +24,8 @@
 mod anomaly;
 mod answer;
 mod baseline;
+mod compact;
+mod compress;
 mod condition;
 mod distribution;
 mod error;
@@ -43,6 +45,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 pub use anomaly::{Anomaly, Contribution};
 pub use answer::{Answer, AnswerValue};
+pub use compress::{CompressOptions, Compressed, Method, compress_file, decompress_file};
 pub use distribution::ColumnDistribution;
 pub use error::ModelError;
 pub use impute::Imputation;
@@ -89,6 +92,22 @@ pub struct Info {
     pub width: usize,
     /// One entry an epoch.
     pub history: Vec<EpochInfo>,
+}
+
+impl Info {
+    /// Of a model whose history was not kept.
+    fn unknown() -> Self {
+        Self {
+            seed: 0,
+            rows: 0,
+            valid_rows: 0,
+            valid: f64::NEG_INFINITY,
+            baseline: f64::NEG_INFINITY,
+            structure: String::new(),
+            width: 0,
+            history: Vec::new(),
+        }
+    }
 }
 
 /// What an epoch brought, in nats per row and the units of the data.

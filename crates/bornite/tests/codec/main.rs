@@ -6,3 +6,4 @@ mod exact;
 mod models;
 mod refused;
 mod round_trip;
+mod table;

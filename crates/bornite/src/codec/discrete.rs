@@ -1,0 +1,154 @@
+//! Continuous variables as finite ones: a circuit over bins, exactly as orthonormal as the one that it came from.
+
+use crate::basis::Basis;
+use crate::basis::quadrature::gauss_legendre;
+use crate::circuit::{Circuit, CircuitBuilder, Layer};
+use crate::domain::{Domain, Variable};
+use crate::linalg::{Complex64, Matrix};
+
+use super::CodecError;
+
+/// The fewest bins of a continuous variable, and how many there are for each input function.
+const BINS: usize = 256;
+const BINS_PER_FUNCTION: usize = 8;
+
+/// A circuit whose variables are all finite.
+#[derive(Debug)]
+pub(super) struct Discrete {
+    pub(super) circuit: Circuit,
+    /// For every variable that was continuous the ends of its bins, from 0 to 1.
+    pub(super) edges: Vec<Option<Vec<f64>>>,
+}
+
+/// Replaces every continuous variable by one of n bins, and its functions f by √wᵦ f(xᵦ) at bin b.
+///
+/// Nodes x and weights w are those of Gauss's rule of n nodes on an interval, and of the even rule on a circle. The
+/// weights are the lengths of the bins, in which their nodes lie. Both rules are exact for the products of the functions
+/// that variables have, polynomials and sines, so that the new functions are orthonormal too. Between its ends a bin has the
+/// density of its node.
+///
+/// Only operations whose bits are the same on every machine.
+pub(super) fn discretize(circuit: &Circuit) -> Result<Discrete, CodecError> {
+    let mut bases: Vec<Option<Basis>> = vec![None; circuit.num_variables()];
+    let mut edges = vec![None; circuit.num_variables()];
+    for layer in circuit.layers() {
+        let Layer::Input { variable, basis } = layer else { continue };
+        let Variable { name, domain } = circuit.variable(*variable);
+        if domain.num_values().is_some() {
+            continue;
+        }
+        let bins = BINS.max(BINS_PER_FUNCTION * basis.width());
+        let Some((rule, ends)) = rule(domain, bins) else {
+            return Err(CodecError::NotFinite { variable: name.clone(), domain: *domain });
+        };
+        bases[variable.index()] = Some(at_nodes(basis, &rule)?);
+        edges[variable.index()] = Some(ends);
+    }
+    let variables: Vec<Variable> = circuit
+        .variables()
+        .iter()
+        .zip(&edges)
+        .map(|(Variable { name, domain }, ends)| {
+            let bins = ends.as_ref().map(|e: &Vec<f64>| Domain::Finite(e.len() - 1));
+            Variable::new(name.clone(), bins.unwrap_or(*domain))
+        })
+        .collect();
+    let mut builder = CircuitBuilder::over(&variables);
+    for weight in circuit.weights() {
+        builder.weight(weight.clone());
+    }
+    for layer in circuit.layers() {
+        match layer {
+            Layer::Input { variable, .. } if bases[variable.index()].is_some() => {
+                if let Some(basis) = bases[variable.index()].take() {
+                    builder.input(*variable, basis);
+                }
+            }
+            layer => {
+                builder.push(layer.clone());
+            }
+        }
+    }
+    Ok(Discrete { circuit: builder.build(circuit.output())?, edges })
+}
+
+/// Nodes with their weights.
+type Nodes = Vec<(f64, f64)>;
+
+/// Nodes, and the ends of bins of their weights as shares of the whole.
+fn rule(domain: &Domain, bins: usize) -> Option<(Nodes, Vec<f64>)> {
+    match *domain {
+        Domain::Interval(low, high) => {
+            let length = high - low;
+            let gauss = gauss_legendre(bins);
+            let node = |&(t, w): &(f64, f64)| (low + length * (0.5 + 0.5 * t), 0.5 * w * length);
+            let mut sum = 0.0;
+            let mut ends = vec![0.0];
+            for (_, w) in &gauss {
+                sum += 0.5 * w;
+                ends.push(sum);
+            }
+            ends[bins] = 1.0;
+            Some((gauss.iter().map(node).collect(), ends))
+        }
+        Domain::Circle(period) => {
+            let n = bins as f64;
+            let node = |b: usize| ((b as f64 + 0.5) / n * period, period / n);
+            Some(((0..bins).map(node).collect(), (0..=bins).map(|b| b as f64 / n).collect()))
+        }
+        _ => None,
+    }
+}
+
+fn at_nodes(basis: &Basis, rule: &[(f64, f64)]) -> Result<Basis, CodecError> {
+    let mut values = Matrix::zeros(basis.width(), rule.len());
+    let mut f = vec![Complex64::ZERO; basis.width()];
+    for (b, &(x, w)) in rule.iter().enumerate() {
+        basis.evaluate(x, &mut f);
+        for (k, z) in f.iter().enumerate() {
+            values[(k, b)] = z * w.sqrt();
+        }
+    }
+    Ok(Basis::table(values)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::basis::FourierForm;
+    use crate::circuit::{Orthonormal, Weights};
+    use crate::ops::orthonormalize;
+    use crate::structure::{RegionTree, Structure};
+    use rand::SeedableRng;
+
+    #[test]
+    fn the_circuit_over_bins_is_orthonormal_and_as_probable() {
+        let leaf = |v: usize| match v {
+            0 => (Domain::Interval(0.0, 1.0), Basis::legendre(16, 0.0, 1.0).unwrap()),
+            1 => (Domain::Circle(1.0), Basis::fourier(9, 0.0, 1.0, FourierForm::Real).unwrap()),
+            _ => (Domain::Finite(3), Basis::indicator(3)),
+        };
+        let rng = &mut rand_chacha::ChaCha8Rng::seed_from_u64(3);
+        let structure = Structure::new(RegionTree::balanced(3), |v| {
+            (Variable::new(format!("x{v}"), leaf(v).0), leaf(v).1)
+        });
+        let circuit = structure.width(4).build(Weights::Gaussian, rng).unwrap();
+        let circuit = orthonormalize(&circuit).unwrap().circuit;
+        let discrete = discretize(&circuit).unwrap();
+        let edges: Vec<&[f64]> = discrete.edges.iter().flatten().map(Vec::as_slice).collect();
+        assert_eq!((edges.len(), edges[0].len()), (2, 257));
+        assert!(edges.iter().all(|e| e.is_sorted_by(|a, b| a < b) && e[0] == 0.0 && e[256] == 1.0));
+        // The density at a node, times the lengths of its bins.
+        let finite = Orthonormal::verify(discrete.circuit).unwrap();
+        let density = |c: &Circuit, row: [f64; 3]| {
+            crate::ops::evaluate(c, &row).unwrap().log_abs_squared().exp()
+        };
+        let (rule, _) = rule(&Domain::Interval(0.0, 1.0), 256).unwrap();
+        for (b, &(x, w)) in rule.iter().enumerate().step_by(50) {
+            assert!((edges[0][b]..edges[0][b + 1]).contains(&x), "{b}");
+            let exact = density(&circuit, [x, 100.5 / 256.0, 1.0]) * w / 256.0;
+            let found = density(&finite, [b as f64, 100.0, 1.0]);
+            assert!((found / exact - 1.0).abs() < 1e-9, "{found} of {exact}");
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! One column: its cells as symbols of variables and back, and what no variable can say of them.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use super::bytes::{Reader, damaged, put, put_rows, put_text};
+use crate::codec::CodecError;
+use crate::codec::cuts::Cuts;
+use crate::codec::grid::Grid;
+use crate::data::{Cells, Column, ColumnKind, Integers, Schema, Storage};
+
+/// How the cells of a column are coded.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Way {
+    /// By a column of the model.
+    Model(usize),
+    /// By a continuous column of the model: the ordinals `first` to `last` of a grid.
+    Grid {
+        /// The column of the model.
+        column: usize,
+        /// The numbers that cells can be.
+        grid: Grid,
+        /// The ordinals of the smallest and the largest.
+        bounds: [i64; 2],
+    },
+    /// Beside the rows.
+    Beside,
+}
+
+/// A column in symbols.
+#[derive(Debug)]
+pub(super) struct Coded {
+    pub(super) way: Way,
+    /// Symbols of the column's variables, row by row.
+    pub(super) values: Vec<f64>,
+    /// Rests, where there are cuts.
+    pub(super) rests: Vec<u64>,
+    pub(super) cuts: Option<Cuts>,
+}
+
+/// A cell that is there.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Item<'a> {
+    Number(f64),
+    Integer(i64),
+    Text(Cow<'a, str>),
+}
+
+impl Item<'_> {
+    /// Whether both are the same, bit for bit.
+    fn is(&self, other: &Item<'_>) -> bool {
+        match (self, other) {
+            (Item::Number(a), Item::Number(b)) => a.to_bits() == b.to_bits(),
+            _ => self == other,
+        }
+    }
+
+    fn put(&self, out: &mut Vec<u8>) {
+        match self {
+            Item::Number(x) => out.extend(x.to_le_bytes()),
+            Item::Integer(x) => put(out, ((x << 1) ^ (x >> 63)).cast_unsigned()),
+            Item::Text(text) => put_text(out, text),
+        }
+    }
+
+    fn read<'a>(storage: Storage, from: &mut Reader<'a>) -> Result<Item<'a>, CodecError> {
+        Ok(match storage {
+            Storage::Numbers(_) => {
+                let bytes = from.bytes(8)?.first_chunk().ok_or_else(damaged)?;
+                Item::Number(f64::from_le_bytes(*bytes))
+            }
+            Storage::Integers => {
+                let n = from.number()?;
+                Item::Integer((n >> 1).cast_signed() ^ -(n & 1).cast_signed())
+            }
+            Storage::Labels => Item::Text(Cow::Borrowed(from.text()?)),
+        })
+    }
+}
+
+/// What the cells of a column are.
+pub(super) fn storage(column: &Column) -> Storage {
+    match column.cells() {
+        Cells::Numbers(c) => Storage::Numbers(c.format()),
+        Cells::Integers(_) => Storage::Integers,
+        Cells::Labels(_) => Storage::Labels,
+    }
+}
+
+/// The cell of a row as it would be in a column of another type; `None` where it is missing.
+fn item(column: &Column, row: usize, storage: Storage) -> Option<Item<'_>> {
+    let whole = |x: f64| (x.fract() == 0.0 && x.abs() < 2f64.powi(53)).then_some(x as i64);
+    match (storage, column.cells()) {
+        (Storage::Labels, Cells::Labels(c)) => c.get(row).map(|t| Item::Text(Cow::Borrowed(t))),
+        (Storage::Integers, Cells::Integers(c)) => c.get(row).map(Item::Integer),
+        (Storage::Integers, _) => column.number(row).and_then(whole).map(Item::Integer),
+        (Storage::Numbers(_), _) => column.number(row).map(Item::Number),
+        (Storage::Labels, _) => None,
+    }
+}
+
+/// Codes a column by column `n` of the schema, whose bins have these ends where it is continuous. What does not fit is added
+/// to `beside`.
+pub(super) fn encode(
+    schema: &Schema,
+    n: usize,
+    column: &Column,
+    edges: Option<&[f64]>,
+    beside: &mut Vec<u8>,
+) -> Coded {
+    let own = schema.columns()[n].storage;
+    if (own == Storage::Labels) != (storage(column) == Storage::Labels) {
+        return aside(column, beside);
+    }
+    match edges {
+        Some(edges) => on_grid(schema, n, column, edges, beside),
+        None => by_values(schema, n, column, beside),
+    }
+}
+
+/// Writes a column beside the rows.
+pub(super) fn aside(column: &Column, beside: &mut Vec<u8>) -> Coded {
+    let kind = storage(column);
+    let cells: Vec<_> =
+        (0..column.len()).filter_map(|row| Some((row, item(column, row, kind)?))).collect();
+    put_rows(beside, &cells, |out, item| item.put(out));
+    Coded { way: Way::Beside, values: Vec::new(), rests: Vec::new(), cuts: None }
+}
+
+/// Cells by the values of finite variables. Those whose values do not lead back to them are escaped.
+fn by_values(schema: &Schema, n: usize, column: &Column, beside: &mut Vec<u8>) -> Coded {
+    let mut values = schema.encode_column(n, column);
+    let Ok(decoded) = schema.decode_column(n, &values) else { return aside(column, beside) };
+    let (kind, width) = (storage(column), schema.variables_of(n).len());
+    let other = other_value(&schema.columns()[n].kind);
+    let mut escaped = Vec::new();
+    for row in 0..column.len() {
+        let Some(cell) = item(column, row, kind) else { continue };
+        let values = &mut values[row * width..(row + 1) * width];
+        if other == Some(values[0]) {
+            cell.put(beside);
+        } else if !item(&decoded, row, kind).is_some_and(|d| d.is(&cell)) {
+            values.fill(f64::NAN);
+            escaped.push((row, cell));
+        }
+    }
+    put_rows(beside, &escaped, |out, cell| cell.put(out));
+    Coded { way: Way::Model(n), values, rests: Vec::new(), cuts: None }
+}
+
+/// The value that stands for labels without a place of their own.
+fn other_value(kind: &ColumnKind) -> Option<f64> {
+    match kind {
+        ColumnKind::Categorical { labels, has_other: true } => Some(labels.len() as f64),
+        _ => None,
+    }
+}
+
+/// Cells by the ordinals of a grid. Those that are not on it are escaped.
+fn on_grid(
+    schema: &Schema,
+    n: usize,
+    column: &Column,
+    edges: &[f64],
+    beside: &mut Vec<u8>,
+) -> Coded {
+    let kind = storage(column);
+    let rows = 0..column.len();
+    let (grid, ordinals): (Grid, Vec<Option<i64>>) = if let Cells::Integers(c) = column.cells() {
+        (Grid::Decimals(0), c.iter().collect())
+    } else {
+        let known: Vec<f64> = rows.clone().filter_map(|row| column.number(row)).collect();
+        let grid = Grid::of(&known);
+        (grid, rows.clone().map(|row| grid.ordinal(column.number(row)?)).collect())
+    };
+    let known = || ordinals.iter().flatten().copied();
+    let bounds = [known().min().unwrap_or(0), known().max().unwrap_or(0)];
+    let cuts = cuts_of(&schema.columns()[n].kind, grid, bounds, edges);
+    let mut escaped = Vec::new();
+    let (mut values, mut rests) = (vec![f64::NAN; column.len()], vec![0; column.len()]);
+    for row in rows {
+        match (ordinals[row], item(column, row, kind)) {
+            (Some(ordinal), _) => {
+                let (symbol, rest) = cuts.split(ordinal);
+                (values[row], rests[row]) = (symbol as f64, rest);
+            }
+            (None, Some(cell)) => escaped.push((row, cell)),
+            (None, None) => {}
+        }
+    }
+    put_rows(beside, &escaped, |out, cell| cell.put(out));
+    Coded { way: Way::Grid { column: n, grid, bounds }, values, rests, cuts: Some(cuts) }
+}
+
+/// The symbols of a continuous column of the model.
+pub(super) fn cuts_of(kind: &ColumnKind, grid: Grid, bounds: [i64; 2], edges: &[f64]) -> Cuts {
+    match kind {
+        ColumnKind::Continuous { warp } => Cuts::new(grid, bounds, |x| warp.distribution(x), edges),
+        ColumnKind::Periodic { origin, period } => {
+            Cuts::new(grid, bounds, |x| (x - origin) / period, edges)
+        }
+        // The others are finite.
+        _ => Cuts::new(grid, bounds, |_| 0.0, edges),
+    }
+}
+
+/// The cells of a column, from its symbols and what stands beside them.
+pub(super) fn decode<'a>(
+    schema: &Schema,
+    way: &Way,
+    kind: Storage,
+    symbols: &Symbols<'_>,
+    beside: &mut Reader<'a>,
+) -> Result<Vec<Option<Item<'a>>>, CodecError> {
+    let rows = symbols.num_rows;
+    let mut items = match way {
+        Way::Beside => vec![None; rows],
+        Way::Model(n) => {
+            let decoded = schema.decode_column(*n, symbols.values)?;
+            let other = other_value(&schema.columns()[*n].kind);
+            let width = schema.variables_of(*n).len();
+            let mut items = Vec::with_capacity(rows);
+            for row in 0..rows {
+                items.push(if other == Some(symbols.values[row * width]) {
+                    Some(Item::read(kind, beside)?)
+                } else {
+                    item(&decoded, row, kind).map(into_owned)
+                });
+            }
+            items
+        }
+        Way::Grid { grid, .. } => {
+            let Some(cuts) = symbols.cuts else { return Err(damaged()) };
+            let cell = |(value, rest): (&f64, &u64)| {
+                let ordinal = (!value.is_nan()).then(|| cuts.join(*value as usize, *rest))?;
+                Some(match kind {
+                    Storage::Integers => Item::Integer(ordinal),
+                    _ => Item::Number(grid.value(ordinal)),
+                })
+            };
+            symbols.values.iter().zip(symbols.rests).map(cell).collect()
+        }
+    };
+    for (row, cell) in beside.rows(rows, |from| Item::read(kind, from))? {
+        items[row] = Some(cell);
+    }
+    Ok(items)
+}
+
+/// The symbols of one column.
+#[derive(Debug)]
+pub(super) struct Symbols<'a> {
+    pub(super) num_rows: usize,
+    pub(super) values: &'a [f64],
+    pub(super) rests: &'a [u64],
+    pub(super) cuts: Option<&'a Cuts>,
+}
+
+fn into_owned<'a>(item: Item<'_>) -> Item<'a> {
+    match item {
+        Item::Number(x) => Item::Number(x),
+        Item::Integer(x) => Item::Integer(x),
+        Item::Text(text) => Item::Text(Cow::Owned(text.into_owned())),
+    }
+}
+
+/// The column of these cells.
+pub(super) fn column(name: &str, kind: Storage, items: &[Option<Item<'_>>]) -> Column {
+    let number = |item: &Option<Item<'_>>| match item {
+        Some(Item::Number(x)) => *x,
+        _ => f64::NAN,
+    };
+    let integer = |item: &Option<Item<'_>>| match item {
+        Some(Item::Integer(x)) => Some(*x),
+        _ => None,
+    };
+    match kind {
+        Storage::Numbers(format) => {
+            Column::numbers(name, items.iter().map(number).collect()).with_format(format)
+        }
+        Storage::Integers => {
+            Column::new(name, Cells::Integers(items.iter().map(integer).collect::<Integers>()))
+        }
+        Storage::Labels => Column::labels(
+            name,
+            items.iter().map(|item| match item {
+                Some(Item::Text(text)) => Some(&**text),
+                _ => None,
+            }),
+        ),
+    }
+}

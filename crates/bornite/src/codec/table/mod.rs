@@ -1,0 +1,299 @@
+//! Tables: cells to symbols of a circuit's variables, and all else of a table beside them.
+//!
+//! Nothing is lost: what the model's columns cannot say of a cell, bit for bit, is escaped, and columns that the model does
+//! not have are kept as they are. The rows themselves go the one way through [`Compressor`](super::Compressor).
+
+mod bytes;
+mod column;
+mod section;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::block::Cells;
+use super::cuts::Cuts;
+use super::discrete::{Discrete, discretize};
+use super::{Archive, Codec, CodecError, Compressor, Digest};
+use crate::circuit::Circuit;
+use crate::data::{Column, ColumnSchema, CsvLayout, FileForm, Schema, Storage, Table, TextForm};
+use crate::engine::SimdLevel;
+use bytes::{Reader, damaged, put_rows, put_text};
+use column::{Coded, Symbols, Way};
+pub(crate) use section::{Content, Parts, pack, read_content, store, unpack};
+
+/// Rows that are handed to the coder at once.
+const CHUNK: usize = 1 << 14;
+/// The most cells of a table.
+const MAX_CELLS: u64 = 1 << 40;
+
+/// A schema and a circuit over its variables, ready to compress tables.
+#[derive(Debug)]
+pub(crate) struct TableCodec<'a> {
+    schema: &'a Schema,
+    discrete: Discrete,
+    digest: Digest,
+    level: SimdLevel,
+    block_rows: Option<usize>,
+}
+
+/// How a table looks, apart from its cells.
+#[derive(Debug, Serialize, Deserialize)]
+struct Form {
+    rows: u64,
+    /// Those of the model where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    columns: Vec<ColumnForm>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    image: Option<[usize; 3]>,
+    layout: CsvLayout,
+    file: FileForm,
+}
+
+/// How a column looks, apart from its cells.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct ColumnForm {
+    name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    heading: Option<String>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    missing: String,
+    cells: Storage,
+    by: Way,
+}
+
+impl ColumnForm {
+    fn of(column: &Column, by: Way) -> Self {
+        let TextForm { heading, missing, .. } = column.form().clone();
+        let cells = column::storage(column);
+        Self { name: column.name().to_owned(), heading, missing, cells, by }
+    }
+
+    /// A column that looks as the model says.
+    fn plain(n: usize, column: &ColumnSchema) -> Self {
+        let (name, cells) = (column.name.clone(), column.storage);
+        Self { name, heading: None, missing: String::new(), cells, by: Way::Model(n) }
+    }
+}
+
+impl<'a> TableCodec<'a> {
+    /// Cuts the continuous variables of a circuit into bins.
+    pub(crate) fn new(schema: &'a Schema, circuit: &Circuit) -> Result<Self, CodecError> {
+        let discrete = discretize(circuit)?;
+        let text = serde_json::to_string(schema).map_err(|_| damaged())?;
+        let digest = Digest::of(&discrete.circuit).with_text(&text);
+        Ok(Self { schema, discrete, digest, level: SimdLevel::Best, block_rows: None })
+    }
+
+    /// With no higher instruction set, and other blocks.
+    #[cfg(test)]
+    fn with(mut self, level: SimdLevel, block_rows: Option<usize>) -> Self {
+        (self.level, self.block_rows) = (level, block_rows);
+        self
+    }
+
+    /// Compresses a table; `model` is what a reader needs to make this codec.
+    pub(crate) fn compress(
+        &self,
+        table: &Table,
+        file: FileForm,
+        model: &[u8],
+    ) -> Result<Vec<u8>, CodecError> {
+        let mut beside = Vec::new();
+        let mut columns = Vec::with_capacity(table.num_columns());
+        let mut coded: BTreeMap<usize, Coded> = BTreeMap::new();
+        for column in table.columns() {
+            let by = match self.schema.find(column.name()) {
+                Ok(n) => {
+                    let edges = self.edges(n);
+                    let one = column::encode(self.schema, n, column, edges, &mut beside);
+                    let way = one.way.clone();
+                    coded.insert(n, one);
+                    way
+                }
+                Err(_) => column::aside(column, &mut beside).way,
+            };
+            let exceptions: Vec<_> =
+                column.form().exceptions.iter().map(|(row, text)| (*row, text)).collect();
+            put_rows(&mut beside, &exceptions, |out, text| put_text(out, text));
+            columns.push(ColumnForm::of(column, by));
+        }
+        let plain = self.schema.columns().iter().enumerate().map(|(n, c)| ColumnForm::plain(n, c));
+        if columns.iter().cloned().eq(plain) {
+            columns.clear();
+        }
+        let (rows, layout) = (table.num_rows() as u64, table.layout().clone());
+        let form = Form { rows, columns, image: table.image(), layout, file };
+        let form = serde_json::to_vec(&form).map_err(|_| damaged())?;
+        let rows = self.compress_rows(table.num_rows(), coded)?;
+        let parts = Parts { form: &pack(&form), model, beside: &pack(&beside), rows: &rows };
+        Ok(parts.write())
+    }
+
+    /// The ends of a column's bins, where it is continuous.
+    fn edges(&self, column: usize) -> Option<&[f64]> {
+        self.discrete.edges[self.schema.variables_of(column).start].as_deref()
+    }
+
+    fn codec(&self, cuts: Vec<Option<Cuts>>) -> Result<Codec, CodecError> {
+        let codec = Codec::with_cuts(&self.discrete.circuit, cuts, self.digest, self.level);
+        match self.block_rows {
+            Some(rows) => codec.with_block_rows(rows),
+            None => Ok(codec),
+        }
+    }
+
+    fn compress_rows(
+        &self,
+        num_rows: usize,
+        mut coded: BTreeMap<usize, Coded>,
+    ) -> Result<Vec<u8>, CodecError> {
+        let d = self.schema.num_variables();
+        let mut cuts: Vec<Option<Cuts>> = vec![None; d];
+        for (n, one) in &mut coded {
+            cuts[self.schema.variables_of(*n).start] = one.cuts.take();
+        }
+        // A continuous variable without symbols has its bins: it is missing in all rows.
+        let codec = self.codec(cuts)?;
+        let mut compressor = Compressor::new(&codec, Vec::new())?;
+        for first in (0..num_rows).step_by(CHUNK) {
+            let chunk = first..num_rows.min(first + CHUNK);
+            let mut values = vec![f64::NAN; chunk.len() * d];
+            let mut rests = Vec::with_capacity(chunk.len() * codec.num_rests());
+            for (row, values) in chunk.zip(values.chunks_exact_mut(d)) {
+                for (n, one) in &coded {
+                    let range = self.schema.variables_of(*n);
+                    let width = range.len();
+                    if let Some(from) = one.values.get(row * width..(row + 1) * width) {
+                        values[range].copy_from_slice(from);
+                    }
+                    rests.extend(one.rests.get(row));
+                }
+            }
+            compressor.push_cells(Cells { values: &values, rests: &rests })?;
+        }
+        compressor.finish()
+    }
+
+    /// Gives back a table and what its file was.
+    pub(crate) fn decompress(&self, parts: &Parts<'_>) -> Result<(Table, FileForm), CodecError> {
+        let form: Form = serde_json::from_slice(&unpack(parts.form)?).map_err(|_| damaged())?;
+        let columns = self.columns_of(form.columns)?;
+        let codec = self.codec(self.cuts_of(&columns))?;
+        let archive = Archive::new(&codec, parts.rows)?;
+        let d = self.schema.num_variables();
+        if archive.num_rows() != form.rows || form.rows.saturating_mul(d as u64) > MAX_CELLS {
+            return Err(damaged());
+        }
+        let rows = AllCells::of(archive.blocks()?, d, codec.num_rests());
+        let beside = unpack(parts.beside)?;
+        let mut beside = Reader(&beside);
+        let mut table = Vec::with_capacity(columns.len());
+        for column in &columns {
+            table.push(self.column(column, &codec, &rows, &mut beside)?);
+        }
+        if !beside.0.is_empty() {
+            return Err(damaged());
+        }
+        let table = Table::new(table)?.with_layout(form.layout);
+        match form.image {
+            Some(shape) => Ok((table.with_image(shape)?, form.file)),
+            None => Ok((table, form.file)),
+        }
+    }
+
+    /// The columns of a form, which must be of this schema, each at most once.
+    fn columns_of(&self, columns: Vec<ColumnForm>) -> Result<Vec<ColumnForm>, CodecError> {
+        if columns.is_empty() {
+            let plain = self.schema.columns().iter().enumerate();
+            return Ok(plain.map(|(n, c)| ColumnForm::plain(n, c)).collect());
+        }
+        let mut seen = vec![false; self.schema.columns().len()];
+        for column in &columns {
+            let (n, on_grid) = match column.by {
+                Way::Model(n) => (n, false),
+                Way::Grid { column: n, bounds, .. } if bounds[0] <= bounds[1] => (n, true),
+                Way::Grid { .. } => return Err(damaged()),
+                Way::Beside => continue,
+            };
+            let known = seen.get_mut(n).is_some_and(|seen| !std::mem::replace(seen, true));
+            if !known || self.edges(n).is_some() != on_grid {
+                return Err(damaged());
+            }
+        }
+        Ok(columns)
+    }
+
+    fn cuts_of(&self, columns: &[ColumnForm]) -> Vec<Option<Cuts>> {
+        let mut cuts: Vec<Option<Cuts>> = vec![None; self.schema.num_variables()];
+        for form in columns {
+            if let Way::Grid { column, grid, bounds } = form.by
+                && let Some(edges) = self.edges(column)
+            {
+                let kind = &self.schema.columns()[column].kind;
+                let variable = self.schema.variables_of(column).start;
+                cuts[variable] = Some(column::cuts_of(kind, grid, bounds, edges));
+            }
+        }
+        cuts
+    }
+
+    fn column(
+        &self,
+        form: &ColumnForm,
+        codec: &Codec,
+        rows: &AllCells,
+        beside: &mut Reader<'_>,
+    ) -> Result<Column, CodecError> {
+        let range = match form.by {
+            Way::Model(n) | Way::Grid { column: n, .. } => self.schema.variables_of(n),
+            Way::Beside => 0..0,
+        };
+        let cuts = codec.cuts.get(range.start).and_then(Option::as_ref);
+        let place = codec.cuts[..range.start].iter().flatten().count();
+        let has_rests = matches!(form.by, Way::Grid { .. });
+        let symbols = Symbols {
+            num_rows: rows.num_rows,
+            values: &rows.values_of(range),
+            rests: &if has_rests { rows.rests_of(place) } else { Vec::new() },
+            cuts,
+        };
+        let items = column::decode(self.schema, &form.by, form.cells, &symbols, beside)?;
+        let column = column::column(&form.name, form.cells, &items);
+        let exceptions = beside.rows(rows.num_rows, |from| Ok(from.text()?.to_owned()))?;
+        Ok(column.with_form(TextForm {
+            heading: form.heading.clone(),
+            missing: form.missing.clone(),
+            exceptions: exceptions.into_iter().collect(),
+        }))
+    }
+}
+
+/// All rows of a table in symbols.
+struct AllCells {
+    blocks: Vec<(Vec<f64>, Vec<u64>)>,
+    num_rows: usize,
+    num_variables: usize,
+    num_rests: usize,
+}
+
+impl AllCells {
+    fn of(blocks: Vec<(Vec<f64>, Vec<u64>)>, num_variables: usize, num_rests: usize) -> Self {
+        let cells: usize = blocks.iter().map(|(values, _)| values.len()).sum();
+        Self { blocks, num_rows: cells / num_variables, num_variables, num_rests }
+    }
+
+    /// The symbols of some variables, row by row.
+    fn values_of(&self, variables: std::ops::Range<usize>) -> Vec<f64> {
+        let rows = self.blocks.iter().flat_map(|(v, _)| v.chunks_exact(self.num_variables));
+        rows.flat_map(|row| &row[variables.clone()]).copied().collect()
+    }
+
+    /// The rests of one variable, row by row.
+    fn rests_of(&self, place: usize) -> Vec<u64> {
+        let rows = self.blocks.iter().flat_map(|(_, r)| r.chunks_exact(self.num_rests));
+        rows.map(|row| row[place]).collect()
+    }
+}

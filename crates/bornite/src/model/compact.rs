@@ -1,0 +1,253 @@
+//! A model in few bytes: its weights as small whole numbers, made orthonormal again when read.
+//!
+//! What is read is computed by a fixed order of IEEE 754 operations, so that every reader has the same bits.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Info, Model, ModelError};
+use crate::circuit::{Circuit, CircuitBuilder, Layer, LayerId, Orthonormal, VariableId, Weight};
+use crate::codec::{CodecError, Numbers, pack, unpack};
+use crate::data::Schema;
+use crate::linalg::{Complex64, Matrix};
+
+/// Weights of functions, and of products.
+const DISTRIBUTIONS: usize = 2;
+/// The most entries of all weights of a model that is read.
+const MAX_ENTRIES: usize = 1 << 26;
+
+/// All of a model but its weights.
+#[derive(Debug, Serialize, Deserialize)]
+struct Frame {
+    schema: Schema,
+    /// The number of input functions of continuous variables.
+    functions: usize,
+    layers: Vec<Short>,
+    is_complex: bool,
+    /// Weights are whole numbers times 2^−bits.
+    bits: u8,
+}
+
+/// A layer, by the indices of its inputs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Short {
+    /// Of a variable.
+    #[serde(rename = "i")]
+    Input(usize),
+    #[serde(rename = "h")]
+    Hadamard(Vec<usize>),
+    #[serde(rename = "k")]
+    Kronecker(Vec<usize>),
+    /// Of an input, with so many rows of its weight.
+    #[serde(rename = "s")]
+    Sum(usize, usize),
+}
+
+/// A model in few bytes, and the model that a reader of them gets.
+#[derive(Debug)]
+pub(super) struct Compact {
+    pub(super) bytes: Vec<u8>,
+    pub(super) model: Model,
+}
+
+impl Compact {
+    /// Rounds the weights of a model to multiples of 2^−bits. `None` for a model that was not fitted here.
+    pub(super) fn new(model: &Model, bits: u8) -> Result<Option<Self>, ModelError> {
+        let circuit: &Circuit = &model.circuit;
+        let Some(frame) = Frame::of(model, bits) else { return Ok(None) };
+        let scale = f64::from(1_u32 << bits);
+        let mut numbers = Vec::new();
+        for layer in circuit.layers() {
+            let Layer::Sum { input, weight } = layer else { continue };
+            let kind = kind(circuit, *input);
+            let weight = circuit.weight(*weight).to_matrix::<Complex64>();
+            let round = |x: f64| (kind, (x * scale).round_ties_even() as i32);
+            for z in weight.data() {
+                numbers.push(round(z.re));
+                if frame.is_complex {
+                    numbers.push(round(z.im));
+                }
+            }
+        }
+        let frame = pack(&serde_json::to_vec(&frame).map_err(|_| damaged())?);
+        let mut bytes = (frame.len() as u64).to_le_bytes().to_vec();
+        bytes.extend(frame);
+        bytes.extend(Numbers::encode(numbers.iter().map(|(m, x)| (*m, x)), DISTRIBUTIONS));
+        Ok(Some(Self { model: Self::read(&bytes)?, bytes }))
+    }
+
+    /// The model of these bytes.
+    pub(super) fn read(bytes: &[u8]) -> Result<Model, ModelError> {
+        let length = bytes.first_chunk().map(|&b| u64::from_le_bytes(b)).ok_or_else(damaged)?;
+        let (frame, numbers) = usize::try_from(length)
+            .ok()
+            .and_then(|n| bytes[8..].split_at_checked(n))
+            .ok_or_else(damaged)?;
+        let frame: Frame = serde_json::from_slice(&unpack(frame)?).map_err(|_| damaged())?;
+        let circuit = frame.circuit(numbers)?;
+        let circuit = Orthonormal::verify(circuit).map_err(|_| damaged())?;
+        Ok(Model::new(frame.schema, circuit, Info::unknown()))
+    }
+}
+
+fn damaged() -> CodecError {
+    CodecError::Damaged { what: "its model has changed" }
+}
+
+/// Which distribution the weight over a layer is of.
+fn kind(circuit: &Circuit, input: LayerId) -> usize {
+    usize::from(!matches!(circuit.layer(input), Layer::Input { .. }))
+}
+
+impl Frame {
+    fn of(model: &Model, bits: u8) -> Option<Self> {
+        let circuit: &Circuit = &model.circuit;
+        let mut functions = 1;
+        let mut layers = Vec::with_capacity(circuit.num_layers());
+        let indices = |inputs: &[LayerId]| inputs.iter().map(|i| i.index()).collect();
+        for layer in circuit.layers() {
+            layers.push(match layer {
+                Layer::Input { variable, basis } => {
+                    if circuit.variable(*variable).domain.num_values().is_none() {
+                        functions = basis.width();
+                    }
+                    Short::Input(variable.index())
+                }
+                Layer::Hadamard { inputs } => Short::Hadamard(indices(inputs)),
+                Layer::Kronecker { inputs } => Short::Kronecker(indices(inputs)),
+                Layer::Sum { input, weight } => {
+                    Short::Sum(input.index(), circuit.weight(*weight).rows())
+                }
+            });
+        }
+        let is_complex = circuit.weights().iter().any(|w| matches!(w, Weight::Complex(_)));
+        let frame = Self { schema: model.schema.clone(), functions, layers, is_complex, bits };
+        // Bases that are not those of the schema, and outputs before the last layer, are not for this form.
+        let bases = frame.schema.bases(functions).ok()?;
+        let fits = |layer: &Layer| match layer {
+            Layer::Input { variable, basis } => **basis == bases[variable.index()],
+            _ => true,
+        };
+        let is_last = circuit.output().index() + 1 == circuit.num_layers();
+        (is_last && circuit.layers().iter().all(fits)).then_some(frame)
+    }
+
+    /// The circuit, from the coded numbers of its weights.
+    fn circuit(&self, numbers: &[u8]) -> Result<Circuit, ModelError> {
+        let shapes = self.shapes()?;
+        let parts = 1 + usize::from(self.is_complex);
+        let kinds = shapes
+            .iter()
+            .flat_map(|&(kind, rows, cols)| std::iter::repeat_n(kind, rows * cols * parts));
+        let numbers = Numbers::decode(numbers, kinds, DISTRIBUTIONS)?;
+        let scale = f64::from(1_u32.checked_shl(self.bits.into()).ok_or_else(damaged)?);
+        let mut numbers = numbers.iter().map(|&n| f64::from(n) / scale);
+        let mut next = || numbers.next().unwrap_or(0.0);
+        let bases = self.schema.bases(self.functions)?;
+        let mut builder = CircuitBuilder::over(&self.schema.variables());
+        let ids = |inputs: &[usize]| inputs.iter().map(|&i| LayerId::new(i)).collect::<Vec<_>>();
+        let mut sums = shapes.iter();
+        let mut output = LayerId::new(0);
+        for (index, layer) in self.layers.iter().enumerate() {
+            output = match layer {
+                Short::Input(v) => {
+                    builder.input(VariableId::new(*v), bases.get(*v).ok_or_else(damaged)?.clone())
+                }
+                Short::Hadamard(inputs) => builder.hadamard(ids(inputs)),
+                Short::Kronecker(inputs) => builder.kronecker(ids(inputs)),
+                Short::Sum(input, _) => {
+                    let &(_, rows, cols) = sums.next().ok_or_else(damaged)?;
+                    let entry =
+                        |_, _| Complex64::new(next(), if parts == 2 { next() } else { 0.0 });
+                    let mut weight = Matrix::from_fn(rows, cols, entry);
+                    let is_output = index + 1 == self.layers.len();
+                    normalize(&mut weight, is_output);
+                    let input = LayerId::new(*input);
+                    if self.is_complex {
+                        builder.sum(input, weight)
+                    } else {
+                        builder.sum(input, weight.map(|z| z.re))
+                    }
+                }
+            };
+        }
+        Ok(builder.build(output)?)
+    }
+
+    /// Of every sum its distribution, and the rows and columns of its weight.
+    fn shapes(&self) -> Result<Vec<(usize, usize, usize)>, ModelError> {
+        let bases = self.schema.bases(self.functions)?;
+        let mut widths: Vec<usize> = Vec::with_capacity(self.layers.len());
+        let (mut shapes, mut total) = (Vec::new(), 0_usize);
+        for layer in &self.layers {
+            let width = |i: &usize| widths.get(*i).copied().ok_or_else(damaged);
+            let of_product = |inputs: &[usize]| -> Result<usize, CodecError> {
+                inputs.iter().try_fold(1_usize, |n, i| n.checked_mul(width(i)?).ok_or_else(damaged))
+            };
+            let own = match layer {
+                Short::Input(v) => bases.get(*v).ok_or_else(damaged)?.width(),
+                Short::Hadamard(inputs) => width(inputs.first().ok_or_else(damaged)?)?,
+                Short::Kronecker(inputs) => of_product(inputs)?,
+                Short::Sum(input, rows) => {
+                    let cols = width(input)?;
+                    let entries = rows.checked_mul(cols).and_then(|n| total.checked_add(n));
+                    total = entries.filter(|&n| n <= MAX_ENTRIES).ok_or_else(damaged)?;
+                    let kind = usize::from(!matches!(self.layers[*input], Short::Input(_)));
+                    shapes.push((kind, *rows, cols));
+                    *rows
+                }
+            };
+            widths.push(own);
+        }
+        Ok(shapes)
+    }
+}
+
+/// Makes rows orthonormal one after the other, twice so that rounding does not matter; the output of Frobenius norm 1.
+fn normalize(weight: &mut Matrix<Complex64>, is_output: bool) {
+    let cols = weight.cols();
+    if is_output {
+        let norm = norm(weight.data());
+        return divide(weight.data_mut(), norm);
+    }
+    for i in 0..weight.rows() {
+        // A row that the others make up gives way to the first unit vector that they do not.
+        for attempt in 0..=cols {
+            let (before, rest) = weight.data_mut().split_at_mut(i * cols);
+            let row = &mut rest[..cols];
+            if let Some(unit) = attempt.checked_sub(1) {
+                row.fill(Complex64::ZERO);
+                row[unit] = Complex64::ONE;
+            }
+            let size = norm(row);
+            for _ in 0..2 {
+                for other in before.chunks_exact(cols) {
+                    subtract(row, other);
+                }
+            }
+            let left = norm(row);
+            if left > 1e-6 * size && left > 0.0 {
+                divide(row, left);
+                break;
+            }
+        }
+    }
+}
+
+fn norm(row: &[Complex64]) -> f64 {
+    row.iter().fold(0.0, |sum, z| sum + (z.re * z.re + z.im * z.im)).sqrt()
+}
+
+fn divide(row: &mut [Complex64], by: f64) {
+    for z in row {
+        *z = Complex64::new(z.re / by, z.im / by);
+    }
+}
+
+/// Takes from a row its part along another of length 1.
+fn subtract(row: &mut [Complex64], other: &[Complex64]) {
+    let pairs = row.iter().zip(other);
+    let along = pairs.fold(Complex64::ZERO, |sum, (z, o)| sum + z * o.conj());
+    for (z, o) in row.iter_mut().zip(other) {
+        *z -= along * o;
+    }
+}
