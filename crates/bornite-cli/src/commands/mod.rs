@@ -3,7 +3,9 @@
 mod bench;
 mod circuit;
 mod completions;
+mod compress;
 mod condition;
+mod decompress;
 mod demo;
 mod fit;
 mod impute;
@@ -52,6 +54,10 @@ enum Command {
     Impute(impute::Impute),
     /// Write the exact model of the rows of which something is known.
     Condition(condition::Condition),
+    /// Compress a table or images without loss, by a model of them.
+    Compress(compress::Compress),
+    /// Give back what was compressed, byte for byte.
+    Decompress(decompress::Decompress),
     /// Make, check, change and query circuit files.
     #[command(subcommand)]
     Circuit(circuit::Command),
@@ -75,6 +81,8 @@ impl Cli {
             Command::Sample(command) => command.run(out),
             Command::Impute(command) => command.run(out),
             Command::Condition(command) => command.run(out),
+            Command::Compress(command) => command.run(out),
+            Command::Decompress(command) => command.run(out),
             Command::Circuit(command) => return command.run(out),
             Command::Demo(command) => return command.run(out),
             Command::Bench(command) => return command.run(out),

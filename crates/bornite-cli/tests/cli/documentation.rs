@@ -1,9 +1,11 @@
 //! The commands of the guide print what the guide says.
 
+use super::model::people;
 use super::support::Folder;
 
 const README: &str = include_str!("../../../../README.md");
 const TOUR: &str = include_str!("../../../../docs/guide/tour.md");
+const COMPRESSION: &str = include_str!("../../../../docs/guide/compression.md");
 const QUERIES: &str = include_str!("../../../../docs/guide/queries.md");
 
 /// The fenced blocks of a language, each with the rest of its opening line.
@@ -91,9 +93,21 @@ fn the_commands_of_the_page_on_queries() {
 
 #[test]
 fn the_commands_of_the_readme_work() {
+    assert!(run_all(&Folder::new(), README) >= 4);
+}
+
+#[test]
+fn the_commands_of_the_page_on_compression_give_the_table_back() {
     let folder = Folder::new();
+    folder.write("people.csv", &people());
+    assert_eq!(run_all(&folder, COMPRESSION), 5);
+    assert_eq!(folder.read("back.csv"), people());
+}
+
+/// Runs the commands in the `sh` blocks of a page, and counts them.
+fn run_all(folder: &Folder, page: &str) -> usize {
     let mut count = 0;
-    for (_, block) in blocks(README, "sh") {
+    for (_, block) in blocks(page, "sh") {
         for line in block.lines().filter(|line| line.starts_with("bornite ")) {
             let words = words(line);
             let run = folder.run(&words[1..].iter().map(String::as_str).collect::<Vec<_>>());
@@ -101,5 +115,5 @@ fn the_commands_of_the_readme_work() {
             count += 1;
         }
     }
-    assert!(count >= 4, "{count}");
+    count
 }

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod circuit;
+mod compress;
 mod demo_and_bench;
 mod documentation;
 mod model;

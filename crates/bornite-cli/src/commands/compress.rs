@@ -1,0 +1,131 @@
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use bornite::data;
+use bornite::model::{CompressOptions, Compressed, Method, compress_file};
+use clap::Args;
+use serde::Serialize;
+
+use crate::output::{self, grouped, time};
+use crate::progress::FitBar;
+use crate::tables::{self, parse_time};
+
+/// Compress a table or images without loss, by a model of them.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  bornite compress people.csv -o people.brz
+  bornite compress people.csv -o people.brz --time 10m
+  bornite compress t10k-images-idx3-ubyte.gz --model digits.model -o digits.brz
+
+Compresses CSV, NPY and IDX files, plain or packed by gzip; decompress gives back their content byte for
+byte, unpacked. Without --model a small one is fitted and stored with the rows, so that decompress needs
+no other file. What a model makes no smaller, and any other file, is packed by zstd. Ctrl-C ends the fit
+and goes on with the best model so far. The same seed and the same number of epochs give the same bytes.
+With --json prints {output, method, bytes_in, bytes_out, ratio, model_bytes, width, seconds, why}.")]
+pub(crate) struct Compress {
+    /// The file to compress.
+    table: PathBuf,
+    #[command(flatten)]
+    output: tables::Output,
+    /// The model file to compress with, which decompress will need.
+    #[arg(long, value_name = "MODEL")]
+    model: Option<PathBuf>,
+    /// The longest time to fit a model for.
+    #[arg(long, value_parser = parse_time, default_value = "60s", conflicts_with = "model")]
+    time: Duration,
+    /// The width K of inner layers of a fitted model; from the size of the data where it is not given.
+    #[arg(long, value_name = "K", conflicts_with = "model")]
+    width: Option<usize>,
+    /// The most passes over the rows.
+    #[arg(long, value_name = "N", conflicts_with = "model")]
+    epochs: Option<usize>,
+    /// The seed of everything random.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    output: PathBuf,
+    method: &'static str,
+    bytes_in: usize,
+    bytes_out: usize,
+    ratio: f64,
+    model_bytes: Option<usize>,
+    width: Option<usize>,
+    seconds: f64,
+    why: Option<String>,
+}
+
+impl Compress {
+    pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
+        let path = &self.output.output;
+        tables::check_target(path)?;
+        let model = self.model.as_deref().map(tables::model).transpose()?;
+        let content = data::read_file(&self.table)?;
+        let start = Instant::now();
+        let options = CompressOptions { width: self.width, epochs: self.epochs, seed: self.seed };
+        let mut bar = FitBar::new(Some(self.time));
+        let name = self.table.display().to_string();
+        let packed = compress_file(&content, &name, model.as_ref(), &options, &mut |p| bar.step(p));
+        bar.finish();
+        let packed = packed?;
+        data::write_file(path, &packed.bytes)?;
+        self.report(&packed, content.len(), start.elapsed(), out)
+    }
+
+    fn report(
+        &self,
+        packed: &Compressed,
+        bytes_in: usize,
+        took: Duration,
+        out: &mut dyn Write,
+    ) -> Result<()> {
+        let (method, model_bytes, width, why) = match &packed.method {
+            Method::Given => ("given model", None, None, None),
+            Method::Fitted { model_bytes, width } => {
+                ("fitted model", Some(*model_bytes), Some(*width), None)
+            }
+            Method::Stored { why } => ("zstd", None, None, Some(why.clone())),
+        };
+        let report = Report {
+            output: self.output.output.clone(),
+            method,
+            bytes_in,
+            bytes_out: packed.bytes.len(),
+            ratio: bytes_in as f64 / packed.bytes.len() as f64,
+            model_bytes,
+            width,
+            seconds: took.as_secs_f64(),
+            why,
+        };
+        if self.json {
+            return output::json(out, &report);
+        }
+        writeln!(
+            out,
+            "wrote {}: {} of {} bytes, {:.2} times smaller, in {}",
+            report.output.display(),
+            grouped(report.bytes_out as u128),
+            grouped(bytes_in as u128),
+            report.ratio,
+            time(took),
+        )?;
+        match (&packed.method, &report.why) {
+            (_, Some(why)) => writeln!(out, "packed by zstd: {why}")?,
+            (Method::Fitted { model_bytes, width }, _) => writeln!(
+                out,
+                "of these, {} are a model of width {width} that was fitted for it",
+                grouped(*model_bytes as u128)
+            )?,
+            _ => writeln!(out, "decompress it with the same --model")?,
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,75 @@
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Result, anyhow};
+use bornite::data;
+use bornite::model::decompress_file;
+use clap::Args;
+use serde::Serialize;
+
+use crate::output::{self, grouped, time};
+use crate::tables;
+
+/// Give back what was compressed, byte for byte.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  bornite decompress people.brz -o people.csv
+  bornite decompress digits.brz --model digits.model -o t10k-images-idx3-ubyte
+
+Needs --model where the file was compressed with one. A damaged file, or another model, is an error and
+nothing is written. A name that ends in .gz is packed by gzip. With --json prints {output, bytes_in,
+bytes_out, seconds}.")]
+pub(crate) struct Decompress {
+    /// The compressed file.
+    file: PathBuf,
+    #[command(flatten)]
+    output: tables::Output,
+    /// The model file that it was compressed with.
+    #[arg(long, value_name = "MODEL")]
+    model: Option<PathBuf>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    output: PathBuf,
+    bytes_in: usize,
+    bytes_out: usize,
+    seconds: f64,
+}
+
+impl Decompress {
+    pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
+        let path = &self.output.output;
+        tables::check_target(path)?;
+        let model = self.model.as_deref().map(tables::model).transpose()?;
+        let packed = data::read_file(&self.file)?;
+        let start = Instant::now();
+        let content = decompress_file(&packed, model.as_ref())
+            .map_err(|e| anyhow!("{}: {e}", self.file.display()))?;
+        let took = start.elapsed();
+        data::write_file(path, &content)?;
+        let report = Report {
+            output: path.clone(),
+            bytes_in: packed.len(),
+            bytes_out: content.len(),
+            seconds: took.as_secs_f64(),
+        };
+        if self.json {
+            return output::json(out, &report);
+        }
+        writeln!(
+            out,
+            "wrote {}: {} bytes from {} in {}",
+            path.display(),
+            grouped(report.bytes_out as u128),
+            grouped(report.bytes_in as u128),
+            time(took)
+        )?;
+        Ok(())
+    }
+}
