@@ -324,7 +324,7 @@ class TableModel:
         batch: int | None,
         rate: float | None,
         patience: int | None,
-        smoothing: float,
+        smoothing: float | None,
         valid_share: float,
         seed: int,
         time: float | None,

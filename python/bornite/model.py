@@ -64,7 +64,7 @@ def fit(
     batch: int | None = None,
     rate: float | None = None,
     patience: int | None = None,
-    smoothing: float = 0.0,
+    smoothing: float | None = None,
     valid_share: float = 0.1,
     structure: Literal["auto", "learned", "image", "linear", "balanced", "random"] = "auto",
     kinds: Mapping[Any, ColumnKind] | None = None,

@@ -178,7 +178,7 @@ impl TableModel {
         batch: Option<usize>,
         rate: Option<f64>,
         patience: Option<usize>,
-        smoothing: f64,
+        smoothing: Option<f64>,
         valid_share: f64,
         seed: u64,
         time: Option<f64>,
