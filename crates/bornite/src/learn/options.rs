@@ -32,7 +32,7 @@ pub struct FitOptions {
     /// The share of the average of past weights that one step keeps; 0 for none.
     pub averaging: f64,
     /// How strongly the input weights of each variable are drawn towards ones that are smooth over neighbouring values: the
-    /// objective loses s/2 Σ |w[x] − w[x+1]|². For variables of ordered values, such as grey levels; none where it is empty.
+    /// objective loses `s/2 Σ |w[x] − w[x+1]|²`. For variables of ordered values, such as grey levels; none where it is empty.
     pub smoothing: Vec<f64>,
     /// The seed of everything random.
     pub seed: u64,

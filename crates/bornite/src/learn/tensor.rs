@@ -102,3 +102,49 @@ pub(super) fn gram_last<T: Scalar>(a: &Matrix<T>, b: &Matrix<T>, size: usize) ->
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    use super::*;
+    use crate::circuit::{Weights, random_weight};
+    use crate::linalg::Complex64;
+
+    /// Below and above the width from which on the linear-algebra crate is asked, against the sums as they are written.
+    #[test]
+    fn tensors_are_multiplied_as_defined() {
+        let rng = &mut ChaCha8Rng::seed_from_u64(5);
+        let mut random = |rows: usize, cols: usize| {
+            let weight = random_weight(rows, cols, Weights::Gaussian, rng);
+            weight.to_matrix::<Complex64>().into_owned()
+        };
+        for dims in [[3, 2, 4], [5, 7, 6], [4, 6, 9]] {
+            let [k, k1, k2] = dims;
+            let (a, b) = (random(k, k1 * k2), random(k, k1 * k2));
+            let (m1, m2) = (random(k1, k1), random(k2, k2));
+            let at = |w: &Matrix<Complex64>, k: usize, i: usize, j: usize| w[(k, i * k2 + j)];
+            let same = |x: Complex64, y: Complex64| assert!((x - y).norm() < 1e-12, "{x} for {y}");
+            let first = multiply_first(&a, dims, Some(&m1));
+            let last = multiply_last(&a, dims, Some(&m2));
+            let (gram1, gram2) = (gram_first(&a, &b, dims), gram_last(&a, &b, k2));
+            for k in 0..k {
+                for (i, j) in (0..k1).flat_map(|i| (0..k2).map(move |j| (i, j))) {
+                    let sum = (0..k1).map(|n| at(&a, k, n, j) * m1[(n, i)]).sum();
+                    same(at(&first, k, i, j), sum);
+                    same(at(&last, k, i, j), (0..k2).map(|n| at(&a, k, i, n) * m2[(n, j)]).sum());
+                }
+            }
+            let pairs = |n: usize| (0..k).flat_map(move |k| (0..n).map(move |x| (k, x)));
+            for (i, n) in (0..k1).flat_map(|i| (0..k1).map(move |n| (i, n))) {
+                let term = |(k, j)| at(&a, k, i, j) * at(&b, k, n, j).conj();
+                same(gram1[(i, n)], pairs(k2).map(term).sum());
+            }
+            for (j, n) in (0..k2).flat_map(|j| (0..k2).map(move |n| (j, n))) {
+                let term = |(k, i)| at(&a, k, i, j) * at(&b, k, i, n).conj();
+                same(gram2[(j, n)], pairs(k1).map(term).sum());
+            }
+        }
+    }
+}

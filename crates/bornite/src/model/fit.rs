@@ -102,6 +102,7 @@ fn check(table: &Table, valid: Option<&Table>, options: &ModelOptions) -> Result
         ("functions", options.functions),
         ("epochs", options.epochs),
         ("batch", options.batch),
+        ("patience", options.patience),
     ];
     for (setting, value) in positive {
         if value == Some(0) {
@@ -111,6 +112,18 @@ fn check(table: &Table, valid: Option<&Table>, options: &ModelOptions) -> Result
     if let Some(rate) = options.rate.filter(|r| !(*r > 0.0 && *r <= 1.0)) {
         let remedy = "give a number above 0 and at most 1, such as 0.01";
         return Err(ModelError::Option { setting: "rate", value: rate, remedy });
+    }
+    if let Some(clip) = options.clip.filter(|c| !(*c > 0.0 && c.is_finite())) {
+        let remedy = "give a number above 0, such as 1";
+        return Err(ModelError::Option { setting: "clip", value: clip, remedy });
+    }
+    if let Some(smoothing) = options.smoothing.filter(|s| !(*s >= 0.0 && *s <= 100.0)) {
+        let remedy = "give a number from 0 to 100, such as 0.1";
+        return Err(ModelError::Option { setting: "smoothing", value: smoothing, remedy });
+    }
+    if let Some(averaging) = options.averaging.filter(|a| !(*a >= 0.0 && *a < 1.0)) {
+        let remedy = "give a number from 0 to below 1, such as 0.99";
+        return Err(ModelError::Option { setting: "averaging", value: averaging, remedy });
     }
     let share = options.valid_share;
     if !(share > 0.0 && share < 1.0) {
