@@ -5,7 +5,8 @@ use super::model::people;
 use super::support::{Folder, keys};
 
 fn same(folder: &Folder, one: &str, other: &str) -> bool {
-    std::fs::read(folder.path(one)).unwrap() == std::fs::read(folder.path(other)).unwrap()
+    let read = |name| std::fs::read(folder.path(name)).expect("a file in a temporary folder");
+    read(one) == read(other)
 }
 
 /// Rows in which little repeats: what a model knows of them, zstd does not.
