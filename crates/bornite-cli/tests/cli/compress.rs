@@ -5,7 +5,7 @@ use super::model::people;
 use super::support::{Folder, keys};
 
 fn same(folder: &Folder, one: &str, other: &str) -> bool {
-    let read = |name: &str| std::fs::read(folder.path(name)).expect("a file");
+    let read = |name| std::fs::read(folder.path(name)).expect("a file in a temporary folder");
     read(one) == read(other)
 }
 
