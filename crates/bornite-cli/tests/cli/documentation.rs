@@ -155,6 +155,6 @@ fn the_commands_of_the_page_on_images() {
     };
     folder.write("images.csv", &table(60, false));
     folder.write("covered.csv", &table(8, true));
-    assert_eq!(run_all(&folder, IMAGES), 8);
+    assert_eq!(run_all(&folder, IMAGES), 10);
     assert!(!folder.read("completed.csv").contains(",,"));
 }
