@@ -28,6 +28,8 @@ __all__ = [
     "Univariate",
     "Variable",
     "__version__",
+    "compress_file",
+    "decompress_file",
 ]
 
 __version__: str
