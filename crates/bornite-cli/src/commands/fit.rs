@@ -147,6 +147,9 @@ struct Report {
     baseline: f64,
 }
 
+/// The most notes on columns that are printed.
+const MAX_NOTES: usize = 10;
+
 impl Fit {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
         let path = &self.output.output;
@@ -174,7 +177,7 @@ impl Fit {
         let took = bar.finish();
         let model = model?;
         model.save(path)?;
-        self.report(&model, took, out)?;
+        self.report(&model, &model.schema().notes(&table), took, out)?;
         saver.failed.map_or(Ok(()), |e| Err(e.context("the model is whole, its checkpoint is not")))
     }
 
@@ -210,7 +213,13 @@ impl Fit {
         }
     }
 
-    fn report(&self, model: &Model, took: Duration, out: &mut dyn Write) -> Result<()> {
+    fn report(
+        &self,
+        model: &Model,
+        notes: &[String],
+        took: Duration,
+        out: &mut dyn Write,
+    ) -> Result<()> {
         let info = model.info();
         let report = Report {
             output: self.output.output.clone(),
@@ -250,6 +259,12 @@ impl Fit {
                 ("bits per dimension", format!("{:.4}", report.bits_per_dimension)),
             ],
         )?;
+        for (n, note) in notes.iter().take(MAX_NOTES).enumerate() {
+            writeln!(out, "{}note: {note}", if n == 0 { "\n" } else { "" })?;
+        }
+        if notes.len() > MAX_NOTES {
+            writeln!(out, "note: and {} more of such columns", notes.len() - MAX_NOTES)?;
+        }
         Ok(())
     }
 }

@@ -4,6 +4,7 @@ mod decode;
 mod encode;
 mod evidence;
 mod infer;
+mod notes;
 
 use std::fmt;
 use std::ops::Range;
