@@ -661,7 +661,7 @@ def compress_file(
 
     >>> import bornite, pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())
-    >>> _ = (folder / "sky.csv").write_text("sky,hours\n" + "rain,1.5\nsun,8.0\nsun,7.5\n" * 60)
+    >>> _ = (folder / "sky.csv").write_text("sky,hours\\n" + "rain,1.5\\nsun,8.0\\nsun,7.5\\n" * 60)
     >>> before, after = bornite.compress_file(folder / "sky.csv", folder / "sky.brz", epochs=2)
     >>> after < before
     True
