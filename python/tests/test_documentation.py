@@ -2,6 +2,9 @@
 
 import doctest
 import inspect
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -37,3 +40,10 @@ def test_every_example_is_found() -> None:
         for name, value in {cls.__name__: cls, **members}.items():
             if not name.endswith("__doc__") and ">>>" in (getattr(value, "__doc__", None) or ""):
                 assert f"bornite.{name}" in found, name
+
+
+def test_the_reference_is_up_to_date() -> None:
+    pytest.importorskip("sklearn")
+    script = Path(__file__).resolve().parents[2] / "docs" / "reference" / "generate.py"
+    made = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
