@@ -79,6 +79,13 @@ fn files_are_written_whole_and_packed_by_name() {
     assert_eq!(Table::read_npy(&path).unwrap().columns()[0].text(1), "-9007199254740993");
 }
 
+#[test]
+fn tables_with_the_same_holes_are_equal() {
+    let text = "\"\"\"\"\n5.\n ";
+    assert_eq!(table(text), table(text));
+    assert_ne!(table("a\n0.5\n\n1.5\n"), table("a\n0.5\n2.5\n1.5\n"));
+}
+
 proptest::proptest! {
     /// Whatever the text, it is a table or an error; and a table is written, read, encoded and decoded without loss.
     #[test]
