@@ -275,6 +275,14 @@ fn toy() -> Vec<f64> {
     values
 }
 
+/// A circuit for the toy.
+fn toy_circuit() -> Circuit {
+    let bit = |v| (Variable::new(format!("x{v}"), Domain::Finite(2)), Basis::indicator(2));
+    let tree = RegionTree::parse("[[[0, 1], [2, 3]], 4]").unwrap();
+    let structure = Structure::new(tree, bit).width(4);
+    structure.build(Weights::Haar, &mut ChaCha8Rng::seed_from_u64(1)).unwrap()
+}
+
 /// Learns the toy with this share of the cells of all rows to learn from removed.
 fn toy_fit(parameterization: Parameterization, holes: f64, threads: usize) -> (Circuit, f64) {
     let mut values = toy();
@@ -284,12 +292,7 @@ fn toy_fit(parameterization: Parameterization, holes: f64, threads: usize) -> (C
             *cell = f64::NAN;
         }
     }
-    let bit = |v| (Variable::new(format!("x{v}"), Domain::Finite(2)), Basis::indicator(2));
-    let tree = RegionTree::parse("[[[0, 1], [2, 3]], 4]").unwrap();
-    let circuit = Structure::new(tree, bit)
-        .width(4)
-        .build(Weights::Haar, &mut ChaCha8Rng::seed_from_u64(1))
-        .unwrap();
+    let circuit = toy_circuit();
     let train = Rows::new(circuit.variables(), &values[..2500]).unwrap();
     let valid = Rows::new(circuit.variables(), &values[2500..]).unwrap();
     let options = FitOptions { epochs: 60, batch: 50, parameterization, ..FitOptions::default() };
@@ -485,10 +488,7 @@ fn a_continued_search_ends_in_the_same_circuit() {
 #[test]
 fn every_optimizer_and_schedule_learns() {
     let values = toy();
-    let bit = |v| (Variable::new(format!("x{v}"), Domain::Finite(2)), Basis::indicator(2));
-    let tree = RegionTree::parse("[[[0, 1], [2, 3]], 4]").unwrap();
-    let structure = Structure::new(tree, bit).width(4);
-    let circuit = structure.build(Weights::Haar, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
+    let circuit = toy_circuit();
     let rows = Rows::new(circuit.variables(), &values).unwrap();
     let learned = |options: FitOptions| {
         fit(&circuit, &rows, &rows, &options, &mut |_| Control::Continue).unwrap().valid
@@ -583,10 +583,7 @@ fn monotonic_circuits_are_normalized_and_their_gradients_exact() {
 fn a_monotonic_circuit_learns_the_toy() {
     use super::monotonic;
     let values = toy();
-    let bit = |v| (Variable::new(format!("x{v}"), Domain::Finite(2)), Basis::indicator(2));
-    let tree = RegionTree::parse("[[[0, 1], [2, 3]], 4]").unwrap();
-    let structure = Structure::new(tree, bit).width(4);
-    let circuit = structure.build(Weights::Haar, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
+    let circuit = toy_circuit();
     let rows = Rows::new(circuit.variables(), &values).unwrap();
     let options = FitOptions { epochs: 40, batch: 50, rate: 0.05, ..FitOptions::default() };
     let fit = monotonic::fit(&circuit, &rows, &rows, &options, &mut |_| Control::Continue).unwrap();

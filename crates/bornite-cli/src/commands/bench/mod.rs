@@ -4,6 +4,7 @@ mod case;
 mod circuits;
 mod engine;
 mod machine;
+mod page;
 mod paper;
 mod stopwatch;
 mod timing;

@@ -12,6 +12,7 @@ use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
 use super::machine::Machine;
+use super::page::Page;
 use super::timing;
 use crate::counts::{Layers, MultiplyAdds};
 use crate::image::{ImageSize, right_half};
@@ -102,13 +103,7 @@ impl Paper {
             seed: self.seed,
             rows,
         };
-        if self.json {
-            output::json(out, &report)
-        } else if self.markdown {
-            report.write_markdown(out)
-        } else {
-            report.write(out)
-        }
+        if self.json { output::json(out, &report) } else { report.write(out, self.markdown) }
     }
 
     fn measure(&self, product: Product, width: usize) -> Result<Row> {
@@ -187,27 +182,15 @@ fn progress(product: Product, width: usize) {
 }
 
 impl Report {
-    fn write(&self, out: &mut dyn Write) -> Result<()> {
-        writeln!(out, "The marginal of the right half of a {} image\n", self.image)?;
-        output::pairs(out, &self.facts())?;
-        for (title, table) in self.tables() {
-            writeln!(out, "\n{title}\n")?;
-            table.write(out)?;
-        }
-        Ok(())
-    }
-
-    fn write_markdown(&self, out: &mut dyn Write) -> Result<()> {
-        writeln!(out, "# The marginal of the right half of a {} image\n", self.image)?;
-        writeln!(out, "{INTRODUCTION}")?;
-        for (name, value) in self.facts() {
-            writeln!(out, "- {name}: {value}")?;
-        }
-        for (title, table) in self.tables() {
-            writeln!(out, "\n## {title}\n")?;
-            table.write_markdown(out)?;
-        }
-        Ok(())
+    /// Writes it as text, or as Markdown.
+    fn write(&self, out: &mut dyn Write, markdown: bool) -> Result<()> {
+        let page = Page {
+            title: &format!("The marginal of the right half of a {} image", self.image),
+            introduction: INTRODUCTION,
+            facts: &self.facts(),
+            tables: &self.tables(),
+        };
+        if markdown { page.write_markdown(out) } else { page.write(out) }
     }
 
     fn facts(&self) -> [(&'static str, String); 6] {

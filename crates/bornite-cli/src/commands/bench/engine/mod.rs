@@ -88,13 +88,7 @@ impl Engine {
             widths,
             scaling,
         });
-        if self.json {
-            output::json(out, &report)
-        } else if self.markdown {
-            report.write_markdown(out)
-        } else {
-            report.write(out)
-        }
+        if self.json { output::json(out, &report) } else { report.write(out, self.markdown) }
     }
 }
 

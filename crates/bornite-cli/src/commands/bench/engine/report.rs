@@ -8,10 +8,11 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::super::machine::Machine;
+use super::super::page::Page;
 use super::image::ImageTree;
 use super::scaling::{Point, Scaling};
 use crate::image::ImageSize;
-use crate::output::{self, Table, grouped, time};
+use crate::output::{Table, grouped, time};
 
 /// Everything but the figures that are made from it.
 #[derive(Debug)]
@@ -95,26 +96,15 @@ impl Report {
         }
     }
 
-    pub(super) fn write(&self, out: &mut dyn Write) -> Result<()> {
-        writeln!(out, "The batched engine\n")?;
-        output::pairs(out, &self.facts())?;
-        for (title, table) in self.tables() {
-            writeln!(out, "\n{title}\n")?;
-            table.write(out)?;
-        }
-        Ok(())
-    }
-
-    pub(super) fn write_markdown(&self, out: &mut dyn Write) -> Result<()> {
-        writeln!(out, "# The batched engine\n\n{INTRODUCTION}")?;
-        for (name, value) in self.facts() {
-            writeln!(out, "- {name}: {value}")?;
-        }
-        for (title, table) in self.tables() {
-            writeln!(out, "\n## {title}\n")?;
-            table.write_markdown(out)?;
-        }
-        Ok(())
+    /// Writes it as text, or as Markdown.
+    pub(super) fn write(&self, out: &mut dyn Write, markdown: bool) -> Result<()> {
+        let page = Page {
+            title: "The batched engine",
+            introduction: INTRODUCTION,
+            facts: &self.facts(),
+            tables: &self.tables(),
+        };
+        if markdown { page.write_markdown(out) } else { page.write(out) }
     }
 
     fn facts(&self) -> Vec<(&'static str, String)> {
