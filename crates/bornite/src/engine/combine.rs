@@ -2,9 +2,10 @@
 
 use super::kernels::Kernels;
 use super::lanes::{Real, planes, tile_len};
-use super::message::{Kind, Message, Workspace, rescale};
+use super::message::{Kind, Message, rescale};
 use super::plan::NodeWeight;
 use super::weight::PackedWeight;
+use super::workspace::Workspace;
 
 /// The weights of one contraction, by what the rows need.
 pub(crate) struct Contraction<'a, F> {
@@ -46,10 +47,22 @@ pub(crate) struct Groups {
 impl Groups {
     fn sort<F: Real>(mut self, a: &Message<F>, b: &Message<F>) -> Self {
         self.rows.iter_mut().for_each(Vec::clear);
+        let group = |a: Kind, b: Kind| a as usize * 3 + b as usize;
+        if let (Some(a_kind), Some(b_kind)) = (a.uniform(), b.uniform()) {
+            self.rows[group(a_kind, b_kind)].extend(0..a.len() as u32);
+            return self;
+        }
         for row in 0..a.len() {
-            self.rows[a.kind(row) as usize * 3 + b.kind(row) as usize].push(row as u32);
+            self.rows[group(a.kind(row), b.kind(row))].push(row as u32);
         }
         self
+    }
+
+    /// The kinds of all rows, where they are the same.
+    fn only(&self) -> Option<(Kind, Kind)> {
+        let mut each = self.each();
+        let (a, b, _) = each.next()?;
+        each.next().is_none().then_some((a, b))
     }
 
     fn each(&self) -> impl Iterator<Item = (Kind, Kind, &[u32])> {
@@ -69,22 +82,28 @@ impl Groups {
 fn join<F: Real, const C: bool>(
     kernels: &Kernels<F, C>,
     [a, b]: [&Message<F>; 2],
-    mut out: Message<F>,
+    width: usize,
     identity_stays: bool,
     ws: &mut Workspace<F>,
     mut make: impl FnMut((Kind, Kind), [&[F]; 2], [&mut [F]; 2], &mut [F]),
 ) -> Message<F> {
     let groups = std::mem::take(&mut ws.groups).sort(a, b);
+    let kind_of = |kinds: (Kind, Kind)| match kinds {
+        (Kind::Identity, Kind::Identity) if identity_stays => Kind::Identity,
+        (Kind::Pure, Kind::Pure) => Kind::Pure,
+        _ => Kind::Mixed,
+    };
+    let mut out = match groups.only() {
+        Some(kinds) => ws.take_uniform(width, a.len(), kind_of(kinds)),
+        None => ws.take(width, a.len()),
+    };
     let [s0, s1, s2, s3] = &mut ws.scratch;
     for (kind_a, kind_b, rows) in groups.each() {
-        if identity_stays && (kind_a, kind_b) == (Kind::Identity, Kind::Identity) {
-            for &row in rows {
-                out.set_identity(row as usize);
-            }
+        let kind = kind_of((kind_a, kind_b));
+        if kind == Kind::Identity {
+            out.set_identities(rows);
             continue;
         }
-        let both_pure = (kind_a, kind_b) == (Kind::Pure, Kind::Pure);
-        let kind = if both_pure { Kind::Pure } else { Kind::Mixed };
         for rows in rows.chunks(F::LANES) {
             let tiles = [a.tile(C, kind_a, rows, s0), b.tile(C, kind_b, rows, s1)];
             let tile = out.push_tile(C, kind, rows);
@@ -105,12 +124,11 @@ pub(crate) fn contract<F: Real, const C: bool>(
     ws: &mut Workspace<F>,
 ) -> Message<F> {
     let [k, k1, k2] = by.pure().shape();
-    let out = ws.take(k, a.len());
     let len = |n| tile_len::<F>(C, n);
     let scratch = Kernels::<F, C>::mixed_scratch([k, k1, k2]).max(k * k1).max(k * k2);
     ws.grow_scratch(len(scratch.max(k1 * k1).max(k2 * k2)));
     let stays = by.way == Way::Up;
-    join(kernels, [a, b], out, stays, ws, |kinds, [ta, tb], [s2, s3], tile| match kinds {
+    join(kernels, [a, b], k, stays, ws, |kinds, [ta, tb], [s2, s3], tile| match kinds {
         (Kind::Pure, Kind::Pure) => kernels.kron_sum(by.pure(), ta, tb, tile),
         (Kind::Pure, other) => {
             let block = &mut s2[..len(k * k2)];
@@ -155,9 +173,8 @@ pub(crate) fn hadamard<F: Real, const C: bool>(
     ws: &mut Workspace<F>,
 ) -> Message<F> {
     let k = a.width;
-    let out = ws.take(k, a.len());
     ws.grow_scratch(tile_len::<F>(C, k * k));
-    join(kernels, [a, b], out, true, ws, |kinds, [ta, tb], _, tile| match kinds {
+    join(kernels, [a, b], k, true, ws, |kinds, [ta, tb], _, tile| match kinds {
         (Kind::Pure, Kind::Pure) | (Kind::Mixed, Kind::Mixed) => kernels.hadamard(ta, tb, tile),
         (Kind::Pure, Kind::Mixed) => kernels.hadamard_pure_mixed(ta, tb, tile),
         (Kind::Mixed, Kind::Pure) => kernels.hadamard_pure_mixed(tb, ta, tile),

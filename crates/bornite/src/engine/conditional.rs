@@ -8,11 +8,12 @@ use rayon::prelude::*;
 
 use super::kernels::Kernels;
 use super::lanes::{Real, get};
-use super::message::{Kind, Message, Workspace};
+use super::message::{Kind, Message};
 use super::plan::{Leaf, Plan, leaf_values};
 use super::rows::Rows;
 use super::traverse::Visitor;
 use super::upward::block_len;
+use super::workspace::Workspace;
 use crate::basis::{Basis, Part};
 use crate::linalg::{Complex64, Matrix};
 use crate::ops::Univariate;

@@ -3,9 +3,10 @@
 
 use super::Engine;
 use super::kernels::Kernels;
-use super::message::{Message, Workspace};
+use super::message::Message;
 use super::plan::Leaf;
 use super::traverse::Visitor;
+use super::workspace::Workspace;
 
 /// What chooses the values.
 pub(crate) trait Choose {

@@ -1,63 +1,82 @@
 //! Input layers on a block of rows: the messages that they send, and what an environment says of their variable.
 
+use std::mem::take;
+
 use super::combine::set_lane;
 use super::kernels::Kernels;
 use super::lanes::{Real, get, planes, tile_len};
-use super::message::{Kind, Message, Workspace, rescale};
+use super::message::{Kind, Message, rescale};
 use super::plan::Leaf;
-use super::rows::Rows;
 use super::weight::{PackedWeight, Uses};
+use super::workspace::Workspace;
 use crate::basis::Part;
 use crate::linalg::{Complex64, Matrix};
 
 impl<F: Real> Leaf<F> {
     /// The number of outputs.
     pub(crate) fn width(&self) -> usize {
-        self.weight.as_ref().map_or(self.basis.width(), Matrix::rows)
+        self.weight.as_ref().map_or_else(|| self.basis.width(), Matrix::rows)
     }
 
-    /// The message of the rows `first`, `first + 1`, … of a batch.
-    pub(crate) fn message<const C: bool>(
+    /// The message of `count` rows: their values, NaN where there is none, and the parts of the domain that those
+    /// without a value are known to lie in.
+    pub(crate) fn message<'a, const C: bool>(
         &self,
         kernels: &Kernels<F, C>,
-        rows: &Rows<'_>,
-        (first, count): (usize, usize),
+        count: usize,
+        value: impl Fn(usize) -> f64,
+        part: impl Fn(usize) -> Option<&'a Part>,
         ws: &mut Workspace<F>,
     ) -> Message<F> {
-        let variable = self.variable.index();
-        let mut out = ws.take(self.width(), count);
-        let mut known = std::mem::take(&mut ws.known);
-        let mut values = std::mem::take(&mut ws.values);
+        let width = self.width();
+        let (mut known, mut values) = (take(&mut ws.known), take(&mut ws.values));
         known.clear();
         values.clear();
-        let mut parts = Vec::new();
-        for row in 0..count {
-            let value = rows.value(first + row, variable);
-            if !value.is_nan() {
-                known.push(row as u32);
-                values.push(value);
-            } else if rows.part(first + row, variable).is_some() {
-                parts.push(row as u32);
-            } else {
-                out.set_identity(row);
-            }
-        }
+        known.extend(0..count as u32);
+        values.extend((0..count).map(&value));
+        let mut out = if values.iter().any(|x| x.is_nan()) {
+            known.retain(|&row| !values[row as usize].is_nan());
+            values.retain(|x| !x.is_nan());
+            let unknown = (0..count as u32).filter(|&row| value(row as usize).is_nan());
+            let (parts, identities): (Vec<u32>, Vec<u32>) =
+                unknown.partition(|&row| part(row as usize).is_some());
+            let mut out = match identities.len() == count {
+                true => ws.take_uniform(width, count, Kind::Identity),
+                false => ws.take(width, count),
+            };
+            out.set_identities(&identities);
+            let part = |row: u32| part(row as usize);
+            self.push_parts(kernels, &parts, part, &mut out, ws);
+            out
+        } else {
+            ws.take_uniform(width, count, Kind::Pure)
+        };
         self.read_columns::<C>(known.len());
         for (chunk, values) in known.chunks(F::LANES).zip(values.chunks(F::LANES)) {
             self.push_values(kernels, values, chunk, &mut out, ws);
         }
         (ws.known, ws.values) = (known, values);
-        for chunk in parts.chunks(F::LANES) {
+        out
+    }
+
+    /// Adds the mixed messages of rows that are known to lie in a part of the domain.
+    fn push_parts<'a, const C: bool>(
+        &self,
+        kernels: &Kernels<F, C>,
+        rows: &[u32],
+        part: impl Fn(u32) -> Option<&'a Part>,
+        out: &mut Message<F>,
+        ws: &mut Workspace<F>,
+    ) {
+        for chunk in rows.chunks(F::LANES) {
             let tile = out.push_tile(C, Kind::Mixed, chunk);
             tile.fill(F::ZERO);
             for (lane, &row) in chunk.iter().enumerate() {
-                let part = rows.part(first + row as usize, variable);
-                let gram = part.map(|part| self.gram_over(part));
+                let gram = part(row).map(|part| self.gram_over(part));
                 set_lane(C, tile, lane, gram.iter().flat_map(|g| g.data().iter().copied()));
             }
             rescale(kernels, Kind::Mixed, tile, chunk, &mut ws.log2);
         }
-        out
     }
 
     /// Reads the columns of all values once, one line of the cache after another, where many of them are wanted next.
@@ -83,22 +102,15 @@ impl<F: Real> Leaf<F> {
         out: &mut Message<F>,
         ws: &mut Workspace<F>,
     ) {
-        let functions = self.basis.width();
-        let width = self.width();
-        let [scratch, ..] = &mut ws.scratch;
         if let Some(columns) = &self.columns {
             let tile = out.push_tile(C, Kind::Pure, rows);
-            let len = width * planes(C);
-            // Lanes without a row repeat the first one's column: no lane reads another.
-            let column = |lane: usize| {
+            let len = tile.len() / F::LANES;
+            for lane in 0..F::LANES {
+                // Lanes without a row repeat the first one's column: no lane reads another.
                 let x = values[if lane < values.len() { lane } else { 0 }] as usize;
-                &columns[x * len..(x + 1) * len]
-            };
-            let lanes: [&[F]; 32] =
-                std::array::from_fn(|lane| if lane < F::LANES { column(lane) } else { &[] });
-            for (n, target) in tile.chunks_exact_mut(F::LANES).enumerate() {
-                for (x, column) in target.iter_mut().zip(&lanes) {
-                    *x = column[n];
+                let column = &columns[x * len..(x + 1) * len];
+                for (target, &x) in tile.chunks_exact_mut(F::LANES).zip(column) {
+                    target[lane] = x;
                 }
             }
             if self.needs_rescale {
@@ -106,6 +118,8 @@ impl<F: Real> Leaf<F> {
             }
             return;
         }
+        let functions = self.basis.width();
+        let [scratch, ..] = &mut ws.scratch;
         let len = tile_len::<F>(C, functions);
         scratch.grow(len);
         let inputs = &mut scratch[..len];

@@ -1,7 +1,6 @@
 //! Messages of a block of rows: each row's is Identity, Pure or Mixed, and rows of one kind lie together in tiles.
 
 use super::Buffer;
-use super::combine::Groups;
 use super::kernels::Kernels;
 use super::lanes::{Real, planes, tile_len};
 
@@ -17,8 +16,11 @@ pub(crate) enum Kind {
 #[derive(Debug)]
 pub(crate) struct Message<F> {
     pub(crate) width: usize,
-    /// The kind of each row and its place among the rows of that kind. Places fill tiles in order; a tile may have
-    /// lanes without a row.
+    len: usize,
+    /// The kind of all rows, where it is known to be one and they lie in order.
+    uniform: Option<Kind>,
+    /// Otherwise the kind of each row and its place among the rows of that kind. Places fill tiles in order; a tile may
+    /// have lanes without a row.
     rows: Vec<(Option<Kind>, u32)>,
     pure: Tiles<F>,
     mixed: Tiles<F>,
@@ -38,38 +40,55 @@ impl<F: Real> Default for Tiles<F> {
 
 impl<F: Real> Default for Message<F> {
     fn default() -> Self {
-        Self { width: 0, rows: Vec::new(), pure: Tiles::default(), mixed: Tiles::default() }
+        let (pure, mixed) = (Tiles::default(), Tiles::default());
+        Self { width: 0, len: 0, uniform: None, rows: Vec::new(), pure, mixed }
     }
 }
 
 impl<F: Real> Message<F> {
-    /// Begins a message of `rows` rows, none of which is set.
-    pub(crate) fn reset(&mut self, width: usize, rows: usize) {
-        self.width = width;
+    /// Begins a message of `len` rows, none of which is set; with a `uniform` kind they will be pushed in order.
+    pub(super) fn reset(&mut self, width: usize, len: usize, uniform: Option<Kind>) {
+        (self.width, self.len, self.uniform) = (width, len, uniform);
         self.rows.clear();
-        self.rows.resize(rows, (None, 0));
+        if uniform.is_none() {
+            self.rows.resize(len, (None, 0));
+        }
         self.pure.count = 0;
         self.mixed.count = 0;
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.rows.len()
+        self.len
+    }
+
+    /// The kind of all rows, where that is known without looking at each.
+    pub(crate) fn uniform(&self) -> Option<Kind> {
+        self.uniform
     }
 
     pub(crate) fn kind(&self, row: usize) -> Kind {
-        match self.rows[row].0 {
+        match self.uniform.or_else(|| self.rows[row].0) {
             Some(kind) => kind,
             None => unreachable!("every row of a finished message is set"),
         }
     }
 
-    pub(crate) fn set_identity(&mut self, row: usize) {
-        self.rows[row] = (Some(Kind::Identity), 0);
+    /// The place of a row among those of its kind.
+    fn at(&self, row: usize) -> usize {
+        if self.uniform.is_some() { row } else { self.rows[row].1 as usize }
     }
 
-    /// Makes all rows Identity.
-    pub(crate) fn fill_identity(&mut self) {
-        self.rows.fill((Some(Kind::Identity), 0));
+    pub(crate) fn set_identities(&mut self, rows: &[u32]) {
+        if self.uniform.is_none() {
+            for &row in rows {
+                self.rows[row as usize] = (Some(Kind::Identity), 0);
+            }
+        }
+    }
+
+    /// Reals that the message has room for.
+    pub(super) fn room(&self) -> usize {
+        self.pure.data.len() + self.mixed.data.len()
     }
 
     fn numbers(&self, kind: Kind) -> usize {
@@ -90,8 +109,10 @@ impl<F: Real> Message<F> {
             Kind::Identity => unreachable!("an identity is not stored"),
         };
         let first = (tiles.count * F::LANES) as u32;
-        for (lane, &row) in rows.iter().enumerate() {
-            self.rows[row as usize] = (Some(kind), first + lane as u32);
+        if self.uniform.is_none() {
+            for (lane, &row) in rows.iter().enumerate() {
+                self.rows[row as usize] = (Some(kind), first + lane as u32);
+            }
         }
         let start = tiles.count * len;
         tiles.count += 1;
@@ -102,7 +123,7 @@ impl<F: Real> Message<F> {
     }
 
     /// The rows of one kind, as one tile: where they lie in one already, in order, that is it; else they are copied
-    /// into `scratch`, and lanes without a row are zero.
+    /// into `scratch`, and lanes without a row are zero. The rows are given in increasing order.
     pub(crate) fn tile<'a>(
         &'a self,
         complex: bool,
@@ -117,11 +138,14 @@ impl<F: Real> Message<F> {
             Kind::Mixed => &self.mixed.data,
             Kind::Identity => return &[],
         };
-        let place = |row: u32| self.rows[row as usize].1 as usize;
+        let place = |row: u32| self.at(row as usize);
         let first = place(rows[0]);
         let tile = first / F::LANES;
         let in_order = first.is_multiple_of(F::LANES)
-            && rows.iter().enumerate().all(|(lane, &row)| place(row) == first + lane);
+            && match self.uniform {
+                Some(_) => place(rows[rows.len() - 1]) + 1 == first + rows.len(),
+                None => rows.iter().enumerate().all(|(lane, &row)| place(row) == first + lane),
+            };
         if in_order {
             return &data[tile * len..(tile + 1) * len];
         }
@@ -142,7 +166,7 @@ impl<F: Real> Message<F> {
 
     /// The tile and lane in which a row lies.
     pub(crate) fn place(&self, complex: bool, row: usize) -> (&[F], usize) {
-        let (kind, place) = (self.kind(row), self.rows[row].1 as usize);
+        let (kind, place) = (self.kind(row), self.at(row));
         let len = tile_len::<F>(complex, self.numbers(kind));
         let data = match kind {
             Kind::Pure => &self.pure.data,
@@ -151,51 +175,6 @@ impl<F: Real> Message<F> {
         };
         let tile = place / F::LANES;
         (&data[tile * len..(tile + 1) * len], place % F::LANES)
-    }
-}
-
-/// The memory that the passes over one block of rows need, kept from block to block.
-#[derive(Debug)]
-pub(crate) struct Workspace<F> {
-    free: Vec<Message<F>>,
-    pub(crate) scratch: [Buffer<F>; 4],
-    pub(crate) groups: Groups,
-    /// The rows of a block whose value of one variable is known, and those values.
-    pub(crate) known: Vec<u32>,
-    pub(crate) values: Vec<f64>,
-    /// log₂ of what has been divided out of each row's p.
-    pub(crate) log2: Vec<i64>,
-}
-
-impl<F: Real> Default for Workspace<F> {
-    fn default() -> Self {
-        let scratch = std::array::from_fn(|_| Buffer::zeros(0));
-        Self {
-            free: Vec::new(),
-            scratch,
-            groups: Groups::default(),
-            known: Vec::new(),
-            values: Vec::new(),
-            log2: Vec::new(),
-        }
-    }
-}
-
-impl<F: Real> Workspace<F> {
-    pub(crate) fn take(&mut self, width: usize, rows: usize) -> Message<F> {
-        let mut message = self.free.pop().unwrap_or_default();
-        message.reset(width, rows);
-        message
-    }
-
-    pub(crate) fn give(&mut self, message: Message<F>) {
-        self.free.push(message);
-    }
-
-    pub(crate) fn grow_scratch(&mut self, len: usize) {
-        for s in &mut self.scratch {
-            s.grow(len);
-        }
     }
 }
 

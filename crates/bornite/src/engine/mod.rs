@@ -31,6 +31,7 @@ mod traverse;
 mod upward;
 mod vector;
 mod weight;
+mod workspace;
 
 pub use buffer::Buffer;
 pub(crate) use combine::set_lane;

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use super::kernels::Kernels;
 use super::lanes::{Real, planes};
 use super::weight::{PackedWeight, Uses};
+use super::workspace::Pool;
 use super::{Buffer, Simd, SimdLevel};
 use crate::basis::Basis;
 use crate::circuit::{Circuit, Layer, LayerId, VariableId};
@@ -15,6 +16,8 @@ use crate::linalg::{Complex64, Matrix, Scalar};
 pub(crate) struct Plan<F: Real, const C: bool> {
     pub(crate) kernels: Kernels<F, C>,
     pub(crate) steps: Vec<Step<F>>,
+    /// The memory of upward passes.
+    pub(crate) pool: Pool<F>,
 }
 
 #[derive(Debug)]
@@ -183,7 +186,8 @@ impl Source {
 
 impl<F: Real, const C: bool> Plan<F, C> {
     pub(crate) fn new(circuit: &Circuit, level: SimdLevel) -> Self {
-        let mut plan = Self { kernels: Kernels::new(Simd::new(level)), steps: Vec::new() };
+        let kernels = Kernels::new(Simd::new(level));
+        let mut plan = Self { kernels, steps: Vec::new(), pool: Pool::default() };
         let mut step_of = vec![usize::MAX; circuit.num_layers()];
         for id in post_order(circuit) {
             let consumer = circuit.consumer(id).map(|c| circuit.layer(c));

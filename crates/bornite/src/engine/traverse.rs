@@ -8,9 +8,10 @@
 use super::combine::{Contraction, Way, contract, hadamard};
 use super::kernels::Kernels;
 use super::lanes::Real;
-use super::message::{Kind, Message, Workspace};
+use super::message::{Kind, Message};
 use super::plan::{Leaf, Plan, StepKind};
 use super::rows::Rows;
+use super::workspace::Workspace;
 
 /// What is done at each variable.
 pub(crate) trait Visitor<F: Real, const C: bool> {
@@ -118,11 +119,10 @@ impl<F: Real, const C: bool> Plan<F, C> {
     /// The environment of the output: one number for a single square, the identity for a sum of squares.
     fn outermost(&self, count: usize, ws: &mut Workspace<F>) -> Message<F> {
         let width = self.steps[self.root()].width;
-        let mut message = ws.take(width, count);
         if width > 1 {
-            message.fill_identity();
-            return message;
+            return ws.take_uniform(width, count, Kind::Identity);
         }
+        let mut message = ws.take_uniform(width, count, Kind::Pure);
         let rows: Vec<u32> = (0..count as u32).collect();
         for chunk in rows.chunks(F::LANES) {
             let tile = message.push_tile(C, Kind::Pure, chunk);
@@ -179,23 +179,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
 
     /// The message of the values that a visitor gave; a row to which it gave none stays unknown.
     fn value_message(&self, leaf: &Leaf<F>, values: &[f64], ws: &mut Workspace<F>) -> Message<F> {
-        let mut message = ws.take(leaf.width(), values.len());
-        let mut known = Vec::with_capacity(values.len());
-        for (row, value) in values.iter().enumerate() {
-            if value.is_nan() {
-                message.set_identity(row);
-            } else {
-                known.push(row as u32);
-            }
-        }
-        for rows in known.chunks(F::LANES) {
-            let mut chunk = [0.0; 32];
-            for (x, &row) in chunk.iter_mut().zip(rows) {
-                *x = values[row as usize];
-            }
-            leaf.push_values(&self.kernels, &chunk[..rows.len()], rows, &mut message, ws);
-        }
-        message
+        leaf.message(&self.kernels, values.len(), |row| values[row], |_| None, ws)
     }
 
     fn second(&self, step: usize, needed: bool, state: &mut State<F>, ws: &mut Workspace<F>) {
@@ -224,11 +208,9 @@ impl<F: Real, const C: bool> Plan<F, C> {
     ) {
         let environment = take(&mut state.environments[step]);
         let other = inputs[1 - side];
-        let unknown = state.messages[other].is_none().then(|| {
-            let mut message = ws.take(self.steps[other].width, environment.len());
-            message.fill_identity();
-            message
-        });
+        let unknown = state.messages[other]
+            .is_none()
+            .then(|| ws.take_uniform(self.steps[other].width, environment.len(), Kind::Identity));
         let Some(message) = state.messages[other].as_ref().or(unknown.as_ref()) else {
             unreachable!("one of the two is there")
         };

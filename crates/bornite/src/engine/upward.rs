@@ -6,9 +6,10 @@ use rayon::prelude::*;
 
 use super::combine::{Contraction, Way, contract, hadamard};
 use super::lanes::Real;
-use super::message::{Kind, Message, Workspace};
+use super::message::{Kind, Message};
 use super::plan::{Plan, StepKind};
 use super::rows::Rows;
+use super::workspace::Workspace;
 
 /// The most rows that are worked on together.
 pub(super) const BLOCK: usize = 256;
@@ -26,20 +27,30 @@ impl<F: Real, const C: bool> Plan<F, C> {
         if regions.is_empty() {
             let block = block_len::<F>(rows.len());
             let blocks = out.par_chunks_mut(block).enumerate();
-            blocks.for_each_init(Workspace::default, |ws, (n, out)| {
-                let root =
-                    self.climb(0..self.steps.len(), Vec::new(), rows, n * block, out.len(), ws);
-                Self::close(&root, out, &ws.log2);
-                ws.give(root);
-            });
+            blocks.for_each_init(
+                || self.pool.lend(),
+                |ws, (n, out)| {
+                    let root =
+                        self.climb(0..self.steps.len(), Vec::new(), rows, n * block, out.len(), ws);
+                    Self::close(&root, out, &ws.log2);
+                    ws.give(root);
+                },
+            );
         } else {
-            let mut ws = Workspace::default();
+            let mut ws = self.pool.lend();
             for (n, out) in out.chunks_mut(BLOCK).enumerate() {
                 let range = (n * BLOCK, out.len());
-                let parts = regions.par_iter().map_init(Workspace::default, |ws, steps| {
-                    let message = self.climb(steps.clone(), Vec::new(), rows, range.0, range.1, ws);
-                    (steps.clone(), message, std::mem::take(&mut ws.log2))
-                });
+                // A region's message stays with the output's workspace: its memory comes from there.
+                let memory: Vec<_> = regions.iter().map(|_| ws.spare()).collect();
+                let parts = regions.par_iter().zip(memory).map_init(
+                    || self.pool.lend(),
+                    |ws, (steps, memory)| {
+                        ws.give(memory);
+                        let message =
+                            self.climb(steps.clone(), Vec::new(), rows, range.0, range.1, ws);
+                        (steps.clone(), message, std::mem::take(&mut ws.log2))
+                    },
+                );
                 let parts = parts.collect();
                 let root = self.climb(0..self.steps.len(), parts, rows, range.0, range.1, &mut ws);
                 Self::close(&root, out, &ws.log2);
@@ -103,7 +114,12 @@ impl<F: Real, const C: bool> Plan<F, C> {
             None => unreachable!("inputs come first and are received once"),
         };
         match &self.steps[index].kind {
-            StepKind::Leaf(leaf) => leaf.message(&self.kernels, rows, range, ws),
+            StepKind::Leaf(leaf) => {
+                let ((first, count), variable) = (range, leaf.variable.index());
+                let value = |row| rows.value(first + row, variable);
+                let part = |row| rows.part(first + row, variable);
+                leaf.message(&self.kernels, count, value, part, ws)
+            }
             StepKind::Kronecker { inputs: [a, b], weight } => {
                 let by = Contraction { weight, way: Way::Up };
                 contract(&self.kernels, &by, input(*a), input(*b), ws)
@@ -123,20 +139,19 @@ impl<F: Real, const C: bool> Plan<F, C> {
         input: &Message<F>,
         ws: &mut Workspace<F>,
     ) -> Message<F> {
-        let mut one = ws.take(1, input.len());
-        let rows: Vec<u32> = (0..input.len() as u32).collect();
-        for chunk in rows.chunks(F::LANES) {
+        // On the way up an identity stays one under a semi-unitary weight.
+        let stays = |row: &u32| way == Way::Up && input.kind(*row as usize) == Kind::Identity;
+        let (identities, others): (Vec<u32>, Vec<u32>) = (0..input.len() as u32).partition(stays);
+        let mut one = match (identities.len(), others.len()) {
+            (0, _) => ws.take_uniform(1, input.len(), Kind::Pure),
+            (_, 0) => ws.take_uniform(1, input.len(), Kind::Identity),
+            _ => ws.take(1, input.len()),
+        };
+        one.set_identities(&identities);
+        for chunk in others.chunks(F::LANES) {
             let tile = one.push_tile(C, Kind::Pure, chunk);
             tile.fill(F::ZERO);
             tile[..F::LANES].fill(F::ONE);
-        }
-        if way == Way::Up {
-            // An identity stays one under a semi-unitary weight.
-            for row in 0..input.len() {
-                if input.kind(row) == Kind::Identity {
-                    one.set_identity(row);
-                }
-            }
         }
         let by = Contraction { weight, way };
         let out = contract(&self.kernels, &by, input, &one, ws);

@@ -1,0 +1,137 @@
+//! Memory that passes use again: within a block of rows, from block to block, and from call to call.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::{Mutex, PoisonError};
+
+use super::Buffer;
+use super::combine::Groups;
+use super::lanes::Real;
+use super::message::{Kind, Message};
+
+/// The memory that the passes over one block of rows need, kept from block to block.
+#[derive(Debug)]
+pub(crate) struct Workspace<F> {
+    free: Vec<Message<F>>,
+    pub(crate) scratch: [Buffer<F>; 4],
+    pub(crate) groups: Groups,
+    /// The rows of a block whose value of one variable is known, and those values.
+    pub(crate) known: Vec<u32>,
+    pub(crate) values: Vec<f64>,
+    /// log₂ of what has been divided out of each row's p.
+    pub(crate) log2: Vec<i64>,
+}
+
+impl<F: Real> Default for Workspace<F> {
+    fn default() -> Self {
+        let scratch = std::array::from_fn(|_| Buffer::zeros(0));
+        Self {
+            free: Vec::new(),
+            scratch,
+            groups: Groups::default(),
+            known: Vec::new(),
+            values: Vec::new(),
+            log2: Vec::new(),
+        }
+    }
+}
+
+impl<F: Real> Workspace<F> {
+    /// A message of `len` rows, none of which is set.
+    pub(crate) fn take(&mut self, width: usize, len: usize) -> Message<F> {
+        self.take_as(width, len, None)
+    }
+
+    /// A message of `len` rows that are all of one kind, to be pushed in order; identities are there at once.
+    pub(crate) fn take_uniform(&mut self, width: usize, len: usize, kind: Kind) -> Message<F> {
+        self.take_as(width, len, Some(kind))
+    }
+
+    fn take_as(&mut self, width: usize, len: usize, uniform: Option<Kind>) -> Message<F> {
+        let mut message = self.spare();
+        message.reset(width, len, uniform);
+        message
+    }
+
+    /// The memory of a message that is no longer needed.
+    pub(crate) fn spare(&mut self) -> Message<F> {
+        self.free.pop().unwrap_or_default()
+    }
+
+    pub(crate) fn give(&mut self, message: Message<F>) {
+        self.free.push(message);
+    }
+
+    /// Bytes of tiles that are kept.
+    fn bytes(&self) -> usize {
+        let messages: usize = self.free.iter().map(Message::room).sum();
+        let scratch: usize = self.scratch.iter().map(|s| s.len()).sum();
+        (messages + scratch) * size_of::<F>()
+    }
+
+    pub(crate) fn grow_scratch(&mut self, len: usize) {
+        for s in &mut self.scratch {
+            s.grow(len);
+        }
+    }
+}
+
+/// Workspaces between calls, so that a steady stream of small batches allocates nothing.
+#[derive(Debug)]
+pub(crate) struct Pool<F>(Mutex<Vec<Workspace<F>>>);
+
+impl<F> Default for Pool<F> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+/// The most bytes of a workspace that is kept: one with many mixed messages is not.
+const KEPT: usize = 1 << 22;
+/// The most workspaces that are kept.
+const SPARE: usize = 64;
+
+impl<F: Real> Pool<F> {
+    /// A workspace, until it is dropped.
+    pub(crate) fn lend(&self) -> Lent<'_, F> {
+        let workspace = self.lock(Vec::pop).unwrap_or_default();
+        Lent { workspace, pool: self }
+    }
+
+    fn lock<T>(&self, f: impl FnOnce(&mut Vec<Workspace<F>>) -> T) -> T {
+        f(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A workspace that goes back to its pool.
+#[derive(Debug)]
+pub(crate) struct Lent<'a, F: Real> {
+    workspace: Workspace<F>,
+    pool: &'a Pool<F>,
+}
+
+impl<F: Real> Deref for Lent<'_, F> {
+    type Target = Workspace<F>;
+
+    fn deref(&self) -> &Workspace<F> {
+        &self.workspace
+    }
+}
+
+impl<F: Real> DerefMut for Lent<'_, F> {
+    fn deref_mut(&mut self) -> &mut Workspace<F> {
+        &mut self.workspace
+    }
+}
+
+impl<F: Real> Drop for Lent<'_, F> {
+    fn drop(&mut self) {
+        let workspace = std::mem::take(&mut self.workspace);
+        if workspace.bytes() <= KEPT {
+            self.pool.lock(|spare| {
+                if spare.len() < SPARE {
+                    spare.push(workspace);
+                }
+            });
+        }
+    }
+}
