@@ -126,6 +126,11 @@ impl<'a> Rows<'a> {
         if self.parts.is_empty() { None } else { self.parts.get(&(variable, row)) }
     }
 
+    /// Whether there is a cell without a value.
+    pub(crate) fn has_holes(&self) -> bool {
+        self.values.iter().any(|x| x.is_nan())
+    }
+
     /// The cells of one row.
     pub(crate) fn row(&self, row: usize) -> &[f64] {
         &self.values[row * self.num_variables..(row + 1) * self.num_variables]

@@ -65,11 +65,7 @@ impl<F: Real> Chunk<F> {
         let room = |numbers: usize| Buffer::zeros(tiles * tile_len::<F>(C, numbers));
         self.tiles = tiles;
         self.vectors = network.steps.iter().map(|s| room(s.width)).collect();
-        let functions = |kind: &Kind| match kind {
-            Kind::Leaf { basis, weight: Some(_), .. } if !is_indicator(basis) => basis.width(),
-            _ => 0,
-        };
-        self.functions = network.steps.iter().map(|s| room(functions(&s.kind))).collect();
+        self.functions = network.steps.iter().map(|s| room(s.functions())).collect();
         self.factors = network.steps.iter().map(|_| vec![F::ONE; tiles * F::LANES]).collect();
         self.gradients = if with_gradients {
             network.steps.iter().map(|s| room(s.width)).collect()
@@ -78,7 +74,7 @@ impl<F: Real> Chunk<F> {
         };
     }
 
-    fn values(&self, variable: usize) -> &[f64] {
+    pub(super) fn values(&self, variable: usize) -> &[f64] {
         &self.values[variable * self.rows..(variable + 1) * self.rows]
     }
 
@@ -95,7 +91,9 @@ impl<F: Real> Chunk<F> {
             match &step.kind {
                 Kind::Leaf { variable, basis, weight } => {
                     let weight = weight.map(|w| &packed[w]);
-                    self.leaf::<C>(index, *variable, basis, weight, kernels, &mut out);
+                    let values = &self.values[variable * self.rows..(variable + 1) * self.rows];
+                    let functions = &mut self.functions[index];
+                    leaf(kernels, values, basis, weight, functions, &mut out);
                 }
                 Kind::Kronecker { inputs: [a, b], weight } => {
                     let w = packed[*weight].weight();
@@ -136,53 +134,6 @@ impl<F: Real> Chunk<F> {
     fn tile<const C: bool>(&self, network: &Network, step: usize, n: usize) -> &[F] {
         let len = tile_len::<F>(C, network.steps[step].width);
         &self.vectors[step][n * len..(n + 1) * len]
-    }
-
-    fn leaf<const C: bool>(
-        &mut self,
-        index: usize,
-        variable: usize,
-        basis: &Basis,
-        weight: Option<&Packed<F>>,
-        kernels: Kernels<F, C>,
-        out: &mut [F],
-    ) {
-        if let Some(Packed::Columns { width, data }) = weight {
-            let (len, column) = (tile_len::<F>(C, *width), planes(C) * width);
-            for (row, &x) in self.values(variable).iter().enumerate() {
-                let tile = &mut out[row / F::LANES * len..(row / F::LANES + 1) * len];
-                if x.is_nan() {
-                    unknown(tile, row % F::LANES);
-                    continue;
-                }
-                let from = &data[x as usize * column..(x as usize + 1) * column];
-                for (lanes, &w) in tile.chunks_exact_mut(F::LANES).zip(from) {
-                    lanes[row % F::LANES] = w;
-                }
-            }
-            return;
-        }
-        let len = tile_len::<F>(C, basis.width());
-        let mut f = vec![Complex64::ZERO; basis.width()];
-        let mut functions = std::mem::replace(&mut self.functions[index], Buffer::zeros(0));
-        let to: &mut [F] = if weight.is_some() { &mut functions } else { &mut *out };
-        for (row, &x) in self.values(variable).iter().enumerate() {
-            let tile = &mut to[row / F::LANES * len..(row / F::LANES + 1) * len];
-            if x.is_nan() {
-                unknown(tile, row % F::LANES);
-                continue;
-            }
-            basis.evaluate(x, &mut f);
-            crate::engine::set_lane(C, tile, row % F::LANES, f.iter().copied());
-        }
-        if let Some(packed) = weight {
-            let w = packed.weight();
-            let tiles = out.chunks_exact_mut(tile_len::<F>(C, w.shape()[0]));
-            for (input, tile) in functions.chunks_exact(len).zip(tiles) {
-                kernels.sum(w, input, tile);
-            }
-        }
-        self.functions[index] = functions;
     }
 
     fn close<const C: bool>(
@@ -287,21 +238,66 @@ impl<F: Real> Chunk<F> {
             kernels.scale(tile, &scales);
         }
     }
+}
 
-    /// Adds each row's gradient to the column of its value: the gradient of a weight over indicators.
-    pub(super) fn add_columns<T: Scalar, const C: bool>(
-        &self,
-        variable: usize,
-        step: usize,
-        out: &mut Matrix<T>,
-    ) {
-        let width = out.rows();
-        let len = tile_len::<F>(C, width);
-        for (row, &x) in self.values(variable).iter().enumerate().filter(|(_, x)| !x.is_nan()) {
-            let tile = &self.gradients[step][row / F::LANES * len..(row / F::LANES + 1) * len];
-            for k in 0..width {
-                out[(k, x as usize)] += T::from_complex(get(C, tile, k, row % F::LANES));
+/// The vectors of a leaf at the values of rows that fill tiles in order; `functions` keeps the basis functions below a
+/// weight, where they are not indicators. Lanes without a row keep what they had.
+pub(super) fn leaf<F: Real, const C: bool>(
+    kernels: Kernels<F, C>,
+    values: &[f64],
+    basis: &Basis,
+    weight: Option<&Packed<F>>,
+    functions: &mut [F],
+    out: &mut [F],
+) {
+    if let Some(Packed::Columns { width, data }) = weight {
+        let (len, column) = (tile_len::<F>(C, *width), planes(C) * width);
+        for (row, &x) in values.iter().enumerate() {
+            let tile = &mut out[row / F::LANES * len..(row / F::LANES + 1) * len];
+            if x.is_nan() {
+                unknown(tile, row % F::LANES);
+                continue;
             }
+            let from = &data[x as usize * column..(x as usize + 1) * column];
+            for (lanes, &w) in tile.chunks_exact_mut(F::LANES).zip(from) {
+                lanes[row % F::LANES] = w;
+            }
+        }
+        return;
+    }
+    let len = tile_len::<F>(C, basis.width());
+    let mut f = vec![Complex64::ZERO; basis.width()];
+    let to: &mut [F] = if weight.is_some() { &mut *functions } else { &mut *out };
+    for (row, &x) in values.iter().enumerate() {
+        let tile = &mut to[row / F::LANES * len..(row / F::LANES + 1) * len];
+        if x.is_nan() {
+            unknown(tile, row % F::LANES);
+            continue;
+        }
+        basis.evaluate(x, &mut f);
+        crate::engine::set_lane(C, tile, row % F::LANES, f.iter().copied());
+    }
+    if let Some(packed) = weight {
+        let w = packed.weight();
+        let tiles = out.chunks_exact_mut(tile_len::<F>(C, w.shape()[0]));
+        for (input, tile) in functions.chunks_exact(len).zip(tiles) {
+            kernels.sum(w, input, tile);
+        }
+    }
+}
+
+/// Adds each row's gradient to the column of its value: the gradient of a weight over indicators.
+pub(super) fn add_columns<F: Real, T: Scalar, const C: bool>(
+    values: &[f64],
+    gradients: &[F],
+    out: &mut Matrix<T>,
+) {
+    let width = out.rows();
+    let len = tile_len::<F>(C, width);
+    for (row, &x) in values.iter().enumerate().filter(|(_, x)| !x.is_nan()) {
+        let tile = &gradients[row / F::LANES * len..(row / F::LANES + 1) * len];
+        for k in 0..width {
+            out[(k, x as usize)] += T::from_complex(get(C, tile, k, row % F::LANES));
         }
     }
 }
@@ -311,12 +307,8 @@ fn unknown<F: Real>(tile: &mut [F], lane: usize) {
     tile.chunks_exact_mut(F::LANES).for_each(|lanes| lanes[lane] = F::ONE);
 }
 
-fn is_indicator(basis: &Basis) -> bool {
-    matches!(basis, Basis::Indicator(_))
-}
-
 /// 2ⁿ within the normal range.
-fn power_of_two(n: i64) -> f64 {
+pub(super) fn power_of_two(n: i64) -> f64 {
     f64::from_bits(((1023 + n).clamp(1, 2046) as u64) << 52)
 }
 

@@ -3,14 +3,15 @@
 mod chunk;
 mod defaults;
 mod fit;
+mod holes;
 mod initial;
-mod marginal;
 pub mod monotonic;
 mod network;
 mod objective;
 mod optimizer;
 mod options;
 mod parameter;
+mod partition;
 mod pass;
 mod record;
 mod search;

@@ -70,7 +70,7 @@ pub fn mean_log_likelihood(circuit: &Circuit, rows: &Rows<'_>) -> Result<f64, Le
     let network = Network::new(circuit)?;
     let weights: Vec<Matrix<f64>> =
         circuit.weights().iter().map(|w| w.to_matrix::<f64>().into_owned()).collect();
-    let workspace = Workspace::<f64>::new(&network, &weights.iter().collect::<Vec<_>>());
+    let workspace = Workspace::<f64>::new(&network, &weights.iter().collect::<Vec<_>>(), false);
     let all: Vec<usize> = (0..rows.len()).collect();
     let logs = workspace.log_density::<false>(&network, rows, &all);
     Ok(0.5 * logs.iter().sum::<f64>() / logs.len().max(1) as f64)

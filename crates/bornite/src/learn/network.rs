@@ -20,6 +20,16 @@ pub(super) struct Step {
     pub(super) kind: Kind,
 }
 
+impl Step {
+    /// How many functions below a weight have to be evaluated: none of indicators.
+    pub(super) fn functions(&self) -> usize {
+        match &self.kind {
+            Kind::Leaf { basis, weight: Some(_), .. } if !is_indicator(basis) => basis.width(),
+            _ => 0,
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(super) enum Kind {
     /// The functions of a variable, or a weight times them.
@@ -154,8 +164,7 @@ impl Network {
         match circuit.layer(input) {
             Layer::Input { variable, basis } => {
                 let (variable, basis) = (variable.index(), basis.clone());
-                let is_indicator = matches!(*basis, Basis::Indicator(_));
-                let shape = if is_indicator { Shape::Columns } else { Shape::Plain };
+                let shape = if is_indicator(&basis) { Shape::Columns } else { Shape::Plain };
                 (Kind::Leaf { variable, basis, weight: Some(weight) }, shape)
             }
             Layer::Kronecker { inputs } => {
@@ -166,4 +175,8 @@ impl Network {
             _ => (Kind::Sum { input: step_of[input.index()], weight }, Shape::Plain),
         }
     }
+}
+
+fn is_indicator(basis: &Basis) -> bool {
+    matches!(basis, Basis::Indicator(_))
 }

@@ -1,8 +1,9 @@
 //! The mean log-likelihood of rows, complete or not, and its gradient.
 
-use super::marginal::Marginals;
+use super::holes::Weights;
 use super::network::Network;
 use super::parameter::Parameterization;
+use super::partition::Partition;
 use super::pass::Workspace;
 use crate::engine::{Real, Rows};
 use crate::linalg::{Matrix, Scalar};
@@ -10,11 +11,11 @@ use crate::linalg::{Matrix, Scalar};
 /// The log-likelihood of rows under weights: log ∫ ‖c‖² over what is unknown, less log Z where they are not orthonormal;
 /// of a monotonic circuit log c = ½ log ‖c‖², where the weights are normalized and unknown leaves are ones.
 ///
-/// Complete rows take the vectors of a [`Workspace`] in `F`, the others matrices in `f64`.
+/// Complete rows take the vectors of a [`Workspace`], the others matrices too.
 #[derive(Debug)]
 pub(crate) struct Objective<'a, T> {
     network: &'a Network,
-    marginals: Marginals<'a, T>,
+    partition: Partition<'a, T>,
     parameterization: Parameterization,
 }
 
@@ -25,8 +26,8 @@ impl<'a, T: Scalar> Objective<'a, T> {
         parameterization: Parameterization,
     ) -> Self {
         let orthonormal = parameterization != Parameterization::Unconstrained;
-        let marginals = Marginals::new(network, weights, orthonormal);
-        Self { network, marginals, parameterization }
+        let partition = Partition::new(network, weights, orthonormal);
+        Self { network, partition, parameterization }
     }
 
     /// The mean log-likelihood of the rows named. Its gradient by every weight is what the workspace then holds for
@@ -46,11 +47,17 @@ impl<'a, T: Scalar> Objective<'a, T> {
         let mut logs = workspace.reverse::<C>(self.network, rows, &complete, weight);
         let mut others = None;
         if !holes.is_empty() || !is_orthonormal(self.parameterization) {
-            let (more, gradients) = self.marginals.gradient(rows, &holes, weight, 1.0);
-            logs.extend(more);
+            let zeros = |w: &&Matrix<T>| Matrix::zeros(w.rows(), w.cols());
+            let mut gradients: Vec<Matrix<T>> = self.partition.weights.iter().map(zeros).collect();
+            let mut unknown = vec![None; self.network.steps.len()];
+            let Workspace { packed, blocks, .. } = workspace;
+            let to = (&mut gradients[..], &mut unknown[..]);
+            let weights = Weights::<F, T, C>::new(&self.partition, packed);
+            logs.extend(weights.reverse(rows, &holes, weight, blocks, to));
+            self.partition.add_gradient(-1.0, unknown, &mut gradients);
             others = Some(gradients);
         }
-        (logs.iter().sum::<f64>() * weight - self.marginals.log_partition(), others)
+        (logs.iter().sum::<f64>() * weight - self.partition.log_partition(), others)
     }
 
     /// The mean log-likelihood of the rows named.
@@ -66,8 +73,9 @@ impl<'a, T: Scalar> Objective<'a, T> {
         }
         let (complete, holes) = by_completeness(rows, indices);
         let mut logs = workspace.log_density::<C>(self.network, rows, &complete);
-        logs.extend(self.marginals.logs(rows, &holes));
-        logs.iter().sum::<f64>() / logs.len().max(1) as f64 - self.marginals.log_partition()
+        let weights = Weights::<F, T, C>::new(&self.partition, &workspace.packed);
+        logs.extend(weights.logs(rows, &holes));
+        logs.iter().sum::<f64>() / logs.len().max(1) as f64 - self.partition.log_partition()
     }
 }
 

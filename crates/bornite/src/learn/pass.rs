@@ -6,7 +6,8 @@
 
 use rayon::prelude::*;
 
-use super::chunk::Chunk;
+use super::chunk::{Chunk, add_columns};
+use super::holes::Blocks;
 use super::network::{Kind, Network, Shape};
 use crate::engine::lanes::{planes, tile_len};
 use crate::engine::{Buffer, Kernels, PackedWeight, Real, Rows, Simd, Uses, WeightGradient};
@@ -27,13 +28,11 @@ pub(super) enum Packed<F> {
 }
 
 impl<F: Real> Packed<F> {
-    pub(super) fn new<T: Scalar>(w: &Matrix<T>, shape: Shape) -> Self {
+    pub(super) fn new<T: Scalar>(w: &Matrix<T>, shape: Shape, uses: Uses) -> Self {
         match shape {
             Shape::Columns => Self::columns(w, Vec::new()),
-            Shape::Plain => Self::Weight(PackedWeight::plain(w, Uses::LEARN)),
-            Shape::Kronecker(k1, k2) => {
-                Self::Weight(PackedWeight::kronecker(w, [k1, k2], Uses::LEARN))
-            }
+            Shape::Plain => Self::Weight(PackedWeight::plain(w, uses)),
+            Shape::Kronecker(k1, k2) => Self::Weight(PackedWeight::kronecker(w, [k1, k2], uses)),
         }
     }
 
@@ -52,10 +51,10 @@ impl<F: Real> Packed<F> {
     }
 
     /// The same weight with other numbers.
-    pub(super) fn refill<T: Scalar>(&mut self, w: &Matrix<T>, shape: Shape) {
+    fn refill<T: Scalar>(&mut self, w: &Matrix<T>, shape: Shape, uses: Uses) {
         *self = match self {
             Self::Columns { data, .. } => Self::columns(w, std::mem::take(data)),
-            Self::Weight(_) => Self::new(w, shape),
+            Self::Weight(_) => Self::new(w, shape, uses),
         };
     }
 
@@ -69,18 +68,28 @@ impl<F: Real> Packed<F> {
 
 /// Packed weights and the memory of the passes through them.
 #[derive(Debug)]
-pub(crate) struct Workspace<F> {
+pub(crate) struct Workspace<F: Real> {
     pub(super) packed: Vec<Packed<F>>,
+    uses: Uses,
+    pub(super) blocks: Blocks<F>,
     chunks: Vec<Chunk<F>>,
     /// Chunks of the last pass.
     used: usize,
 }
 
 impl<F: Real> Workspace<F> {
-    pub(crate) fn new<T: Scalar>(network: &Network, weights: &[&Matrix<T>]) -> Self {
-        let pack = |(w, &shape): (&&Matrix<T>, &Shape)| Packed::new(w, shape);
+    /// For complete rows, or with holes.
+    pub(crate) fn new<T: Scalar>(network: &Network, weights: &[&Matrix<T>], holes: bool) -> Self {
+        let uses = if holes { Uses::ALL } else { Uses::LEARN };
+        let pack = |(w, &shape): (&&Matrix<T>, &Shape)| Packed::new(w, shape, uses);
         let packed = weights.par_iter().zip(&network.shapes).map(pack).collect();
-        Self { packed, chunks: Vec::new(), used: 0 }
+        Self { packed, uses, blocks: Blocks::default(), chunks: Vec::new(), used: 0 }
+    }
+
+    /// Takes other weights.
+    pub(super) fn refill<T: Scalar>(&mut self, network: &Network, weights: &[&Matrix<T>]) {
+        let packed = self.packed.par_iter_mut().zip(weights).zip(&network.shapes);
+        packed.for_each(|((packed, w), &shape)| packed.refill(w, shape, self.uses));
     }
 
     /// log ‖c(x)‖² of every row named; keeps what [`weight_gradient`](Self::weight_gradient) needs for the gradient of
@@ -145,7 +154,8 @@ impl<F: Real> Workspace<F> {
                         unreachable!("only leaves have columns")
                     };
                     for chunk in self.chunks() {
-                        chunk.add_columns::<T, C>(variable, step, &mut out);
+                        let values = chunk.values(variable);
+                        add_columns::<F, T, C>(values, &chunk.gradients[step], &mut out);
                     }
                 }
                 return out;

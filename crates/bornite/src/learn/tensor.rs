@@ -2,30 +2,12 @@
 
 use crate::linalg::{Matrix, Scalar};
 
-/// Σᵢ W[k; i, j] a[i] as a matrix K × K₂.
-pub(super) fn contract_first<T: Scalar>(
-    w: &Matrix<T>,
-    [k, _, k2]: [usize; 3],
-    a: &[T],
-) -> Matrix<T> {
-    let mut out = Matrix::zeros(k, k2);
-    for k in 0..k {
-        for (slab, &a) in w.row(k).chunks_exact(k2).zip(a) {
-            for (out, &w) in out.row_mut(k).iter_mut().zip(slab) {
-                *out += w * a;
-            }
-        }
-    }
-    out
-}
-
-/// Σᵢ W[k; i, j] M[i, i′]; none is the identity.
+/// Σᵢ W[k; i, j] M[i, i′].
 pub(super) fn multiply_first<T: Scalar>(
     w: &Matrix<T>,
     [k, k1, k2]: [usize; 3],
-    m: Option<&Matrix<T>>,
+    m: &Matrix<T>,
 ) -> Matrix<T> {
-    let Some(m) = m else { return w.clone() };
     let mut out = Matrix::zeros(k, k1 * k2);
     if k1.min(k2) >= WIDE {
         for k in 0..k {
@@ -47,16 +29,13 @@ pub(super) fn multiply_first<T: Scalar>(
     out
 }
 
-/// Σⱼ W[k; i, j] M[j, j′]; none is the identity.
+/// Σⱼ W[k; i, j] M[j, j′].
 pub(super) fn multiply_last<T: Scalar>(
     w: &Matrix<T>,
     [k, k1, k2]: [usize; 3],
-    m: Option<&Matrix<T>>,
+    m: &Matrix<T>,
 ) -> Matrix<T> {
-    match m {
-        Some(m) => w.clone().reshaped(k * k1, k2).times(m).reshaped(k, k1 * k2),
-        None => w.clone(),
-    }
+    w.clone().reshaped(k * k1, k2).times(m).reshaped(k, k1 * k2)
 }
 
 /// The least K for which the products of the linear-algebra crate are faster than plain loops.
@@ -126,8 +105,8 @@ mod tests {
             let (m1, m2) = (random(k1, k1), random(k2, k2));
             let at = |w: &Matrix<Complex64>, k: usize, i: usize, j: usize| w[(k, i * k2 + j)];
             let same = |x: Complex64, y: Complex64| assert!((x - y).norm() < 1e-12, "{x} for {y}");
-            let first = multiply_first(&a, dims, Some(&m1));
-            let last = multiply_last(&a, dims, Some(&m2));
+            let first = multiply_first(&a, dims, &m1);
+            let last = multiply_last(&a, dims, &m2);
             let (gram1, gram2) = (gram_first(&a, &b, dims), gram_last(&a, &b, k2));
             for k in 0..k {
                 for (i, j) in (0..k1).flat_map(|i| (0..k2).map(move |j| (i, j))) {

@@ -59,7 +59,7 @@ fn check_gradient<T: Scalar, const C: bool>(circuit: &Circuit) -> f64 {
     let network = Network::new(circuit).unwrap();
     let weights: Vec<Matrix<T>> =
         circuit.weights().iter().map(|w| w.to_matrix::<T>().into_owned()).collect();
-    let mut workspace = Workspace::<f64>::new(&network, &weights.iter().collect::<Vec<_>>());
+    let mut workspace = Workspace::<f64>::new(&network, &weights.iter().collect::<Vec<_>>(), true);
     // Twice: the second pass is in the memory of the first.
     workspace.reverse::<C>(&network, &rows, &indices[..20], 0.25);
     let logs = workspace.reverse::<C>(&network, &rows, &indices, 0.5);
@@ -71,7 +71,7 @@ fn check_gradient<T: Scalar, const C: bool>(circuit: &Circuit) -> f64 {
         assert!((log - plain).abs() < 1e-11, "{log} for {plain}");
     }
     let total = |weights: &[Matrix<T>]| -> f64 {
-        let workspace = Workspace::<f64>::new(&network, &weights.iter().collect::<Vec<_>>());
+        let workspace = Workspace::<f64>::new(&network, &weights.iter().collect::<Vec<_>>(), true);
         workspace.log_density::<C>(&network, &rows, &indices).iter().sum::<f64>() * 0.5
     };
     let (h, mut worst) = (1e-6, 0.0_f64);
@@ -170,12 +170,12 @@ fn check_holes<T: Scalar, const C: bool>(circuit: &Circuit, parameterization: Pa
     let weights: Vec<Matrix<T>> = parameters.iter().map(|p| p.w.clone()).collect();
     let mean = |weights: &[Matrix<T>]| {
         let weights: Vec<&Matrix<T>> = weights.iter().collect();
-        let workspace = Workspace::<f64>::new(&network, &weights);
+        let workspace = Workspace::<f64>::new(&network, &weights, true);
         Objective::new(&network, weights, parameterization)
             .mean::<f64, C>(&rows, &indices, &workspace)
     };
     let borrowed: Vec<&Matrix<T>> = weights.iter().collect();
-    let mut workspace = Workspace::<f64>::new(&network, &borrowed);
+    let mut workspace = Workspace::<f64>::new(&network, &borrowed, true);
     let objective = Objective::new(&network, borrowed, parameterization);
     let (value, others) = objective.reverse::<f64, C>(&rows, &indices, &mut workspace);
     let mut gradients = all_gradients::<T, C>(&network, &weights, &workspace);
@@ -550,11 +550,11 @@ fn monotonic_circuits_are_normalized_and_their_gradients_exact() {
         let all: Vec<usize> = (0..rows.len()).collect();
         let mean = |weights: &[Matrix<f64>]| {
             let weights: Vec<&Matrix<f64>> = weights.iter().collect();
-            let workspace = Workspace::<f64>::new(&network, &weights);
+            let workspace = Workspace::<f64>::new(&network, &weights, true);
             Objective::new(&network, weights, kind).mean::<f64, false>(&rows, &all, &workspace)
         };
         let borrowed: Vec<&Matrix<f64>> = weights.iter().collect();
-        let mut workspace = Workspace::<f64>::new(&network, &borrowed);
+        let mut workspace = Workspace::<f64>::new(&network, &borrowed, true);
         let objective = Objective::new(&network, borrowed, kind);
         let (value, _) = objective.reverse::<f64, false>(&rows, &all, &mut workspace);
         assert!((value - mean(&weights)).abs() < 1e-12);

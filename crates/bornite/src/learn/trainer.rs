@@ -9,7 +9,7 @@ use super::network::{Kind, LearnError, Network, Shape};
 use super::objective::{Objective, is_orthonormal};
 use super::optimizer::{Stride, schedule};
 use super::options::FitOptions;
-use super::parameter::{Parameter, normalized};
+use super::parameter::{Parameter, Parameterization, normalized};
 use super::pass::Workspace;
 use super::record::{Reader, Writer};
 use crate::circuit::{Circuit, Layer, Weight};
@@ -91,7 +91,8 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
             })
             .collect();
         let network = Network::new(circuit)?;
-        let workspace = Workspace::new(&network, &weights(&parameters));
+        let holes = train.has_holes() && options.parameterization != Parameterization::Monotonic;
+        let workspace = Workspace::new(&network, &weights(&parameters), holes);
         let mut state = State {
             rng,
             order: (0..train.len()).collect(),
@@ -219,10 +220,7 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
                 p.step(&g, &stride);
             });
         }
-        let packed = self.workspace.packed.par_iter_mut().zip(&self.parameters);
-        packed
-            .zip(&self.network.shapes)
-            .for_each(|((packed, p), &shape)| packed.refill(&p.w, shape));
+        self.workspace.refill(&self.network, &weights(&self.parameters));
     }
 
     /// Scores the averaged weights.
@@ -256,7 +254,7 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
     fn score(&self, averaged: &[Matrix<T>], rows: &Rows<'_>) -> f64 {
         let all: Vec<usize> = (0..rows.len()).collect();
         let weights: Vec<&Matrix<T>> = averaged.iter().collect();
-        let workspace = Workspace::<f32>::new(&self.network, &weights);
+        let workspace = Workspace::<f32>::new(&self.network, &weights, rows.has_holes());
         let objective = Objective::new(&self.network, weights, self.options.parameterization);
         objective.mean::<f32, C>(rows, &all, &workspace)
     }
@@ -313,7 +311,7 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
         }
         let step = u32::try_from(step).map_err(|_| LearnError::Damaged)?;
         self.state = State { rng, order, step, epoch, rows, sum, used, history, best };
-        self.workspace = Workspace::new(&self.network, &weights(&self.parameters));
+        self.workspace.refill(&self.network, &weights(&self.parameters));
         Ok(())
     }
 }

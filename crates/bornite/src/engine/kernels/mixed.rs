@@ -22,7 +22,7 @@ pub(super) fn chunk_rows(k1: usize, k2: usize) -> usize {
 
 /// Mirrors the half on and below the diagonal, and makes the diagonal real.
 #[inline(always)]
-fn mirror<T: Vectors<F>, F: Real, const C: bool>(t: T, k: usize, out: &mut [F]) {
+pub(super) fn mirror<T: Vectors<F>, F: Real, const C: bool>(t: T, k: usize, out: &mut [F]) {
     for at in (0..F::LANES).step_by(t.width()) {
         for i in 0..k {
             for j in 0..i {

@@ -9,6 +9,7 @@
 
 mod block;
 mod mixed;
+mod mixed_reverse;
 mod pure;
 mod reverse;
 mod scale;
@@ -16,6 +17,8 @@ mod scale;
 mod tests;
 
 use std::marker::PhantomData;
+
+use block::Part;
 
 use super::gradient::{WeightGradient, padded};
 use super::lanes::{Real, planes, tile_len};
@@ -217,7 +220,8 @@ impl<F: Real, const C: bool> Kernels<F, C> {
     pub fn sum_reverse(&self, w: &PackedWeight<F>, g: &[F], ga: &mut [F]) {
         let [k, k1, _] = Self::shape(w, &w.reverse);
         Self::check([(g.len(), k), (ga.len(), k1)]);
-        dispatch!(self.simd, reverse::sum_input, [F, C], &w.reverse, g, ga);
+        let all = Part::all(&w.reverse, 0);
+        dispatch!(self.simd, reverse::sum_input, [F, C], all, g, ga);
     }
 
     /// The reverse of [`kron_sum`](Self::kron_sum) to its inputs:

@@ -61,18 +61,18 @@ pub(super) fn kron_inputs<T: Vectors<F>, F: Real, const C: bool>(
     }
 }
 
-/// ga[i] += Σₖ conj(w[k,i]) g[k].
+/// ga[i] += Σₖ conj(w[k,i]) g[k] for a part of the rows i of w.
 #[inline(always)]
 pub(super) fn sum_input<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
-    w: &Panels<F>,
+    w: Part<'_, F>,
     g: &[F],
     ga: &mut [F],
 ) {
     for at in (0..F::LANES).step_by(t.width()) {
         matrix_times::<T, F, C, true>(
             t,
-            Part::all(w, 0),
+            w,
             g,
             at,
             #[inline(always)]
@@ -125,7 +125,7 @@ pub(super) fn kron_weight<T: Vectors<F>, F: Real, const C: bool>(
     let (bt, left) = scratch.split_at_mut(TILES * number * padded::<F>(k2));
     let groups = b.chunks(TILES * k2 * number).zip(a.chunks(TILES * k1 * number));
     for ((b, a), g) in groups.zip(g.chunks(TILES * k * number)) {
-        let bt = transpose_conj::<F, C>(k2, b, bt);
+        let bt = transpose::<F, C, true>(k2, b, bt);
         let rows = grad.chunks_exact_mut(k1 * planes(C) * padded::<F>(k2));
         for (row, grad) in rows.enumerate() {
             for at in (0..F::LANES).step_by(t.width()) {
@@ -154,14 +154,14 @@ pub(super) fn sum_weight<T: Vectors<F>, F: Real, const C: bool>(
 ) {
     let number = planes(C) * F::LANES;
     for (a, g) in a.chunks(TILES * k1 * number).zip(g.chunks(TILES * k * number)) {
-        let at = transpose_conj::<F, C>(k1, a, scratch);
+        let at = transpose::<F, C, true>(k1, a, scratch);
         accumulate::<T, F, C>(t, [k, k1], g, at, grad);
     }
 }
 
-/// The conjugates of tiles of `len` numbers as `[rows][planes][padded len]`.
+/// Tiles of `len` numbers as `[rows][planes][padded len]`, conjugated for `CONJ`.
 #[inline(always)]
-fn transpose_conj<'a, F: Real, const C: bool>(
+pub(super) fn transpose<'a, F: Real, const C: bool, const CONJ: bool>(
     len: usize,
     tiles: &[F],
     out: &'a mut [F],
@@ -178,7 +178,8 @@ fn transpose_conj<'a, F: Real, const C: bool>(
                 let row = &mut out[lane * planes(C) * stride..][..planes(C) * stride];
                 row[n] = z[lane];
                 if C {
-                    row[stride + n] = z[F::LANES + lane].negated();
+                    let im = z[F::LANES + lane];
+                    row[stride + n] = if CONJ { im.negated() } else { im };
                 }
             }
         }
@@ -189,7 +190,7 @@ fn transpose_conj<'a, F: Real, const C: bool>(
 /// out[m, n] += Σ x[m] y[n] over rows, where x is tiles of numbers m, y the transpose of tiles of
 /// numbers n, and out is `[rows][planes][padded cols]`.
 #[inline(always)]
-fn accumulate<T: Vectors<F>, F: Real, const C: bool>(
+pub(super) fn accumulate<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
     [rows, cols]: [usize; 2],
     x: &[F],

@@ -1,0 +1,127 @@
+//! The forward and reverse pass of learning on rows with holes: log ∫ ‖c(y, z)‖² dz and its gradient by every weight.
+//!
+//! Every step sends M = ∫ ℓ ℓᴴ over its unknown variables, and receives the E with p = Σ E[k, k′] M[k, k′]. From
+//! M = W N Wᴴ the gradient by W is 2 Eᵀ W N / p. Where all variables of a step have values M = v vᴴ: then v is sent and its
+//! gradient 2 Eᵀ v / p received, as on complete rows.
+//!
+//! Where no variable has a value, M does not depend on the row. It is I if the weights are semi-unitary, and no change
+//! that keeps them so changes it: nothing is sent down. Otherwise the rows' E are summed, and sent down once.
+//!
+//! Rows go through in blocks, in parallel, and in a block those of one kind lie side by side in tiles. Each block sums its
+//! own gradients, and these are summed in the order of the blocks: no result depends on the number of threads.
+
+mod block;
+mod downward;
+mod layout;
+mod upward;
+
+use rayon::prelude::*;
+
+use super::network::Network;
+use super::partition::{Partition, give};
+use super::pass::{Packed, Workspace};
+use crate::engine::{Kernels, Real, Rows, Simd};
+use crate::linalg::{Matrix, Scalar};
+use block::Block;
+
+/// Tiles of rows to a block.
+const TILES: usize = 4;
+
+/// The memory of the passes.
+#[derive(Debug)]
+pub(super) struct Blocks<F: Real>(Vec<Block<F>>);
+
+impl<F: Real> Default for Blocks<F> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+/// What rows go through.
+#[derive(Debug)]
+pub(super) struct Weights<'a, F, T, const C: bool> {
+    network: &'a Network,
+    partition: &'a Partition<'a, T>,
+    /// Packed for all uses.
+    packed: &'a [Packed<F>],
+    kernels: Kernels<F, C>,
+}
+
+impl<'a, F: Real, T: Scalar, const C: bool> Weights<'a, F, T, C> {
+    pub(super) fn new(partition: &'a Partition<'a, T>, packed: &'a [Packed<F>]) -> Self {
+        let kernels = Kernels::new(Simd::default());
+        Self { network: partition.network, partition, packed, kernels }
+    }
+
+    /// log ∫ ‖c‖² of every row named.
+    pub(super) fn logs(&self, rows: &Rows<'_>, indices: &[usize]) -> Vec<f64> {
+        let blocks: Vec<(Vec<f64>, Vec<usize>)> = indices
+            .par_chunks(TILES * F::LANES)
+            .map_init(Block::default, |block, indices| {
+                block.load(self, rows, indices, false);
+                block.upward(self, rows);
+                (block.logs.clone(), block.doubtful().collect())
+            })
+            .collect();
+        let (mut logs, mut doubtful) = (Vec::with_capacity(indices.len()), Vec::new());
+        for (more, rows) in blocks {
+            doubtful.extend(rows.into_iter().map(|row| logs.len() + row));
+            logs.extend(more);
+        }
+        if !doubtful.is_empty() {
+            let exact = Workspace::<f64>::new(self.network, &self.partition.weights, true);
+            let weights = Weights::<f64, T, C>::new(self.partition, &exact.packed);
+            let again: Vec<usize> = doubtful.iter().map(|&row| indices[row]).collect();
+            for (row, log) in doubtful.into_iter().zip(weights.logs(rows, &again)) {
+                logs[row] = log;
+            }
+        }
+        logs
+    }
+
+    /// log ∫ ‖c‖² of every row named; adds the gradient of `row_weight` Σ log ∫ ‖c‖² by every weight, ∂/∂re + i ∂/∂im, and
+    /// what the steps of which nothing is known receive.
+    pub(super) fn reverse(
+        &self,
+        rows: &Rows<'_>,
+        indices: &[usize],
+        row_weight: f64,
+        Blocks(blocks): &mut Blocks<F>,
+        (gradients, unknown): (&mut [Matrix<T>], &mut [Option<Matrix<T>>]),
+    ) -> Vec<f64> {
+        let size = TILES * F::LANES;
+        blocks.resize_with(blocks.len().max(indices.len().div_ceil(size)), Block::default);
+        let blocks = &mut blocks[..indices.len().div_ceil(size)];
+        blocks.par_iter_mut().zip(indices.par_chunks(size)).for_each(|(block, indices)| {
+            block.load(self, rows, indices, true);
+            block.upward(self, rows);
+            block.downward(self, row_weight);
+        });
+        gradients.par_iter_mut().enumerate().for_each(|(weight, out)| {
+            for block in &*blocks {
+                block.add_gradient(self, rows, weight, out);
+            }
+        });
+        let (mut logs, mut doubtful) = (Vec::with_capacity(indices.len()), Vec::new());
+        for block in blocks {
+            doubtful.extend(block.doubtful().map(|row| logs.len() + row));
+            logs.append(&mut block.logs);
+            for (step, received) in block.unknown.iter().enumerate() {
+                if let Some(e) = received {
+                    give(unknown, step, e.map(T::from_complex));
+                }
+            }
+        }
+        if !doubtful.is_empty() {
+            let exact = Workspace::<f64>::new(self.network, &self.partition.weights, true);
+            let weights = Weights::<f64, T, C>::new(self.partition, &exact.packed);
+            let again: Vec<usize> = doubtful.iter().map(|&row| indices[row]).collect();
+            let to = (gradients, unknown);
+            let exact = weights.reverse(rows, &again, row_weight, &mut Blocks::default(), to);
+            for (row, log) in doubtful.into_iter().zip(exact) {
+                logs[row] = log;
+            }
+        }
+        logs
+    }
+}
