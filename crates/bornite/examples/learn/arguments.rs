@@ -119,7 +119,7 @@ impl<'a> Clock<'a> {
             let (name, width, epoch, train) = (self.name, p.width, p.epoch, p.train);
             let valid = p.valid.unwrap_or(f64::NAN);
             eprintln!(
-                "{name} K={width} epoch {epoch}: train {train:.3}, valid {valid:.3}, {time:.0} s"
+                "{name} K={width} epoch {epoch}: train {train:.3}, valid {valid:.3}, {time:.2} s"
             );
         }
         if self.seconds.is_finite() {

@@ -43,7 +43,11 @@ impl<'a, T: Scalar> Objective<'a, T> {
             let logs = workspace.reverse::<C>(self.network, rows, indices, 0.5 * weight);
             return (0.5 * logs.iter().sum::<f64>() * weight, None);
         }
-        let (complete, holes) = by_completeness(rows, indices);
+        let (mut complete, mut holes) = by_completeness(rows, indices);
+        // Less than a tile of complete rows goes along with the others.
+        if !holes.is_empty() && complete.len() < F::LANES {
+            holes.append(&mut complete);
+        }
         let mut logs = workspace.reverse::<C>(self.network, rows, &complete, weight);
         let mut others = None;
         if !holes.is_empty() || !is_orthonormal(self.parameterization) {

@@ -120,7 +120,8 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
             && !self.state.has_waited(self.options.patience)
         {
             while self.state.rows < self.state.order.len() && self.state.used < 1.0 {
-                let mean = self.learn(train);
+                // Within the pool, so that it is entered once a step.
+                let mean = rayon::scope(|_| self.learn(train));
                 self.tell(mean, false, progress);
             }
             self.end_epoch(valid, progress);

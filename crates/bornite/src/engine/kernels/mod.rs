@@ -10,6 +10,8 @@
 mod block;
 mod mixed;
 mod mixed_reverse;
+#[cfg(test)]
+mod mixed_reverse_tests;
 mod pure;
 mod reverse;
 mod scale;

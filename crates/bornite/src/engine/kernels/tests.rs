@@ -22,13 +22,13 @@ const SHAPES: [[usize; 3]; 12] = [
     [32, 5, 4],
 ];
 
-const LEVELS: [SimdLevel; 3] = [SimdLevel::Scalar, SimdLevel::Avx2, SimdLevel::Avx512];
+pub(super) const LEVELS: [SimdLevel; 3] = [SimdLevel::Scalar, SimdLevel::Avx2, SimdLevel::Avx512];
 
 /// Tiles for the weight gradients: more than one group of them.
 const TILES: usize = 5;
 
 /// Numbers in [−1, 1) that need no more than the 24 bits of an `f32`.
-struct Numbers(u64);
+pub(super) struct Numbers(pub(super) u64);
 
 impl Numbers {
     fn real(&mut self) -> f64 {
@@ -37,12 +37,12 @@ impl Numbers {
         (self.0 >> 41) as f64 / f64::from(1 << 22) - 1.0
     }
 
-    fn next(&mut self, complex: bool) -> C64 {
+    pub(super) fn next(&mut self, complex: bool) -> C64 {
         let re = self.real();
         C64::new(re, if complex { self.real() } else { 0.0 })
     }
 
-    fn tile<F: Real>(&mut self, complex: bool, numbers: usize) -> Vec<F> {
+    pub(super) fn tile<F: Real>(&mut self, complex: bool, numbers: usize) -> Vec<F> {
         let mut tile = vec![F::ZERO; tile_len::<F>(complex, numbers)];
         for n in 0..numbers {
             for lane in 0..F::LANES {
@@ -52,7 +52,7 @@ impl Numbers {
         tile
     }
 
-    fn hermitian<F: Real>(&mut self, complex: bool, k: usize) -> Vec<F> {
+    pub(super) fn hermitian<F: Real>(&mut self, complex: bool, k: usize) -> Vec<F> {
         let mut tile = vec![F::ZERO; tile_len::<F>(complex, k * k)];
         for lane in 0..F::LANES {
             for i in 0..k {
@@ -206,7 +206,7 @@ fn expected<F: Real, const C: bool>(world: &World<F>, lane: usize) -> Vec<Vec<C6
 }
 
 /// Rounding of sums of up to `terms` products of numbers of modulus below two.
-fn tolerance<F: Real>(terms: usize) -> f64 {
+pub(super) fn tolerance<F: Real>(terms: usize) -> f64 {
     let epsilon = if F::LANES == 8 { f64::EPSILON } else { f64::from(f32::EPSILON) };
     64.0 * epsilon * (terms + 8) as f64
 }

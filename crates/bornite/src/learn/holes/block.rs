@@ -87,8 +87,12 @@ impl<F: Real> Block<F> {
             functions: Buffer::zeros(0),
         });
         let mut numbers = 0;
-        for ((tiles, places), step) in self.steps.iter_mut().zip(&self.places).zip(&network.steps) {
-            tiles.make_room(C, step, places.counts, with_gradients);
+        let steps = self.steps.iter_mut().zip(&self.places).zip(&network.steps);
+        for (index, ((tiles, places), step)) in steps.enumerate() {
+            tiles.make_room(C, step, places.counts);
+            if with_gradients {
+                tiles.clear_environments(C, step, places, index + 1 == count);
+            }
             numbers = numbers.max(scratch_numbers::<F, C>(network, step));
         }
         self.scratch.iter_mut().for_each(|s| s.grow(tile_len::<F>(C, numbers)));
@@ -128,19 +132,28 @@ fn scratch_numbers<F: Real, const C: bool>(network: &Network, step: &Step) -> us
 }
 
 impl<F: Real> Tiles<F> {
-    fn make_room(&mut self, complex: bool, step: &Step, counts: [usize; 2], gradients: bool) {
+    fn make_room(&mut self, complex: bool, step: &Step, counts: [usize; 2]) {
         let k = step.width;
         for (n, (numbers, tiles)) in [k, k * k].into_iter().zip(counts).enumerate() {
             let len = tiles * tile_len::<F>(complex, numbers);
             self.values[n].grow(len);
             self.factors[n].clear();
             self.factors[n].resize(tiles * F::LANES, F::ONE);
-            if gradients {
-                self.environments[n].grow(len);
-                self.environments[n][..len].fill(F::ZERO);
-            }
         }
         self.functions.grow(counts[0] * tile_len::<F>(complex, step.functions()));
+    }
+
+    /// Zeros for lanes without a row, and at the output for rows that have no gradient; all others will be set.
+    fn clear_environments(&mut self, complex: bool, step: &Step, places: &Places, is_output: bool) {
+        let k = step.width;
+        let lens = [k, k * k].map(|numbers| tile_len::<F>(complex, numbers));
+        for (n, len) in lens.into_iter().enumerate() {
+            self.environments[n].grow(places.counts[n] * len);
+        }
+        for tile in places.tiles.iter().filter(|t| is_output || t.rows.len() < F::LANES) {
+            let n = usize::from(!tile.is_pure());
+            self.environments[n][tile.index * lens[n]..(tile.index + 1) * lens[n]].fill(F::ZERO);
+        }
     }
 }
 
@@ -182,7 +195,7 @@ impl<'a, F: Real, T: Scalar> Input<'a, F, T> {
             Form::Matrix => (Message::Matrix, self.width * self.width),
         };
         let len = tile_len::<F>(C, numbers);
-        let values = &self.tiles.values[kind as usize - 1];
+        let values: &[F] = &self.tiles.values[kind as usize - 1];
         if let Some(tile) = in_order(self.places, kind, rows, F::LANES) {
             return &values[tile * len..(tile + 1) * len];
         }
@@ -190,13 +203,27 @@ impl<'a, F: Real, T: Scalar> Input<'a, F, T> {
         if rows.len() < F::LANES {
             out.fill(F::ZERO);
         }
+        // The lanes of rows of this kind, and where they begin in the values.
+        let (mut lanes, mut count) = ([(0, 0); 32], 0);
+        for (lane, &row) in rows.iter().enumerate() {
+            if self.places.kind(row) == kind {
+                let (tile, from) = self.places.place(row, F::LANES);
+                lanes[count] = (lane, tile * len + from);
+                count += 1;
+            }
+        }
+        for (n, to) in out.chunks_exact_mut(F::LANES).enumerate() {
+            for &(lane, start) in &lanes[..count] {
+                to[lane] = values[start + n * F::LANES];
+            }
+        }
+        if count == rows.len() {
+            return out;
+        }
         for (lane, &row) in rows.iter().enumerate() {
             let (tile, from) = self.places.place(row, F::LANES);
             match self.places.kind(row) {
-                found if found == kind => {
-                    let tile = &values[tile * len..(tile + 1) * len];
-                    copy_lane(tile, from, out, lane);
-                }
+                found if found == kind => {}
                 Message::Vector => {
                     let v = self.vector::<C>(tile, from);
                     let outer = v.iter().flat_map(|&x| v.iter().map(move |y| x * y.conj()));
@@ -230,12 +257,6 @@ fn in_order(places: &Places, kind: Message, rows: &[u32], lanes: usize) -> Optio
     let tile = (first as usize).is_multiple_of(lanes).then_some(first as usize / lanes)?;
     let is_next = |(&row, n): (&u32, u32)| places.rows[row as usize] == (kind, first + n);
     rows.iter().zip(0..).all(is_next).then_some(tile)
-}
-
-fn copy_lane<F: Real>(from: &[F], lane: usize, to: &mut [F], to_lane: usize) {
-    for (to, from) in to.chunks_exact_mut(F::LANES).zip(from.chunks_exact(F::LANES)) {
-        to[to_lane] = from[lane];
-    }
 }
 
 /// A step to which environments are sent.
@@ -298,7 +319,8 @@ impl<'a, F: Real> Receiver<'a, F> {
         e: &mut [F],
     ) {
         let (len, n) = (e.len(), kind as usize - 1);
-        let (to, factors) = (&mut self.tiles.environments[n], &self.tiles.factors[n]);
+        let to: &mut [F] = &mut self.tiles.environments[n];
+        let factors = &self.tiles.factors[n];
         if rows.len() == F::LANES
             && let Some(tile) = in_order(self.places, kind, rows, F::LANES)
         {
@@ -306,15 +328,22 @@ impl<'a, F: Real> Receiver<'a, F> {
             to[tile * len..(tile + 1) * len].copy_from_slice(e);
             return;
         }
-        let mut own = [F::ONE; 32];
-        let of_kind = rows.iter().enumerate().filter(|(_, row)| self.places.kind(**row) == kind);
-        for (lane, &row) in of_kind.clone() {
-            own[lane] = factors[self.places.rows[row as usize].1 as usize];
+        // The rows of this kind: their lane, and where it begins in what they receive.
+        let mut lanes = [(0, 0); 32];
+        let (mut own, mut count) = ([F::ONE; 32], 0);
+        for (lane, &row) in rows.iter().enumerate() {
+            if self.places.kind(row) == kind {
+                let (tile, place) = self.places.place(row, F::LANES);
+                own[lane] = factors[tile * F::LANES + place];
+                lanes[count] = (lane, tile * len + place);
+                count += 1;
+            }
         }
         kernels.scale(e, &own[..F::LANES]);
-        for (lane, &row) in of_kind {
-            let (tile, place) = self.places.place(row, F::LANES);
-            copy_lane(e, lane, &mut to[tile * len..(tile + 1) * len], place);
+        for (n, from) in e.chunks_exact(F::LANES).enumerate() {
+            for &(lane, start) in &lanes[..count] {
+                to[start + n * F::LANES] = from[lane];
+            }
         }
     }
 

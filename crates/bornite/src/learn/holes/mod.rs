@@ -13,6 +13,8 @@
 mod block;
 mod downward;
 mod layout;
+#[cfg(test)]
+mod tests;
 mod upward;
 
 use rayon::prelude::*;
