@@ -69,6 +69,7 @@ def fit(
     structure: Literal["auto", "learned", "image", "linear", "balanced", "random"] = "auto",
     kinds: Mapping[Any, ColumnKind] | None = None,
     image: tuple[int, int] | tuple[int, int, int] | None = None,
+    as_is: bool = False,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Model:
@@ -87,6 +88,10 @@ def fit(
     ``kinds`` declares what columns are instead of a guess: ``"categorical"``, ``"boolean"``,
     ``"integer"``, ``"digits"``, ``"continuous"``, ``("continuous", low, high)`` or
     ``("periodic", period)``. With ``image`` the columns are the pixels of images of this height and width.
+
+    A table is refused, with all that is wrong with it, where it has one row or one column, rows or columns
+    without a known cell, columns with one value alone, or columns of which most labels are too rare to be
+    learned; ``as_is=True`` fits it nevertheless.
 
     ``progress`` is called after every epoch with a dict of ``width``, ``epoch``, ``epochs``, ``train``,
     ``valid`` and ``best``, and ends the fit where it returns False. Ctrl-C ends the fit too: the best model so far is
@@ -130,6 +135,7 @@ def fit(
         patience=patience,
         smoothing=smoothing,
         valid_share=valid_share,
+        as_is=as_is,
         seed=seed,
         time=time,
         progress=progress,

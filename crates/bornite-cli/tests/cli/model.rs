@@ -218,23 +218,3 @@ fn every_command_has_an_example_and_completions() {
         assert!(folder.run(&["completions", shell]).text().contains("impute"), "{shell}");
     }
 }
-
-/// A fit says of which columns little can be learned.
-#[test]
-fn columns_of_little_use_are_named() {
-    let folder = Folder::new();
-    let mut text = String::from("id,unit,empty,size\n");
-    for n in 0..300 {
-        writeln!(text, "person {n},cm,,{}", n % 7).expect("text");
-    }
-    folder.write("t.csv", &text);
-    let run = folder.run(&["fit", "t.csv", "-o", "m.model", "--epochs", "2", "--width", "2"]);
-    for part in [
-        "note: column 'id': 300 of 300 known cells hold labels too rare",
-        "note: column 'unit': every known cell is 'cm'",
-        "note: column 'empty': no cell is known",
-    ] {
-        assert!(run.text().contains(part), "no '{part}' in {run:?}");
-    }
-    assert!(!run.text().contains("column 'size'"), "{run:?}");
-}

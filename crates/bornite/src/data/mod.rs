@@ -27,8 +27,8 @@ pub use idx::{Splits, read_bits};
 pub use number::NumberFormat;
 pub(crate) use schema::numeric_labels;
 pub use schema::{
-    Block, Cell, ColumnKind, ColumnSchema, EncodeOptions, Encoded, InferOptions, KindHint,
-    KindName, Mismatch, OTHER, Other, Schema, Storage, WideIntegers,
+    Block, Cell, ColumnKind, ColumnSchema, EncodeOptions, Encoded, Finding, Findings, InferOptions,
+    KindHint, KindName, Mismatch, OTHER, Other, Schema, Storage, WideIntegers,
 };
 pub(crate) use table::TextForm;
 pub use table::{Cells, Column, Integers, Labels, Numbers, Table};
