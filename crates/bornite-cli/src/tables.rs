@@ -10,16 +10,14 @@ use anyhow::{Result, anyhow, bail};
 use bornite::Model;
 use bornite::data::{Column, CsvOptions, Table};
 
-/// Reads a table: CSV, or by its name NPY, NPZ or IDX.
+/// Reads a table: CSV, or by its name NPY, NPZ, Parquet or IDX.
 pub(crate) fn read(path: &Path) -> Result<Table> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
     let bare = name.strip_suffix(".gz").unwrap_or(&name);
     Ok(match bare.rsplit('.').next() {
         Some("npy") => Table::read_npy(path)?,
         Some("npz") => Table::read_npz(path, None)?,
-        Some("parquet") => {
-            bail!("{}: Parquet is not read; convert the table to CSV or NPY", path.display())
-        }
+        Some("parquet") => Table::read_parquet(path)?,
         _ if bare.contains("idx") || bare.ends_with("ubyte") => Table::read_idx(path)?,
         _ => Table::read_csv(path, &CsvOptions::default())?,
     })
@@ -49,11 +47,14 @@ pub(crate) fn without(table: Table, columns: &[String]) -> Result<Table> {
     Ok(table.with_columns(kept)?)
 }
 
-/// Writes a table, whole or not at all: NPY where the name says so, else CSV.
+/// Writes a table, whole or not at all: NPY or Parquet where the name says so, else CSV.
 pub(crate) fn write(table: &Table, path: &Path) -> Result<()> {
     check_target(path)?;
-    if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy")) {
+    let is = |kind: &str| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(kind));
+    if is("npy") {
         table.write_npy(path)?;
+    } else if is("parquet") {
+        table.write_parquet(path)?;
     } else {
         table.write_csv(path)?;
     }

@@ -25,7 +25,7 @@ Examples:
   bornite fit train-images-idx3-ubyte.gz --width 16 -o digits.model
   bornite fit people.csv --drop id,comment -o people.model
 
-Reads CSV, NPY, NPZ and IDX files, plain or packed by gzip. Without --valid, a seeded tenth of the
+Reads CSV, Parquet, NPY, NPZ and IDX files, plain or packed by gzip. Without --valid, a seeded tenth of the
 rows is held out. A table is refused where it has one row or one column, rows or columns without a known
 cell, columns with one value alone, or columns of which most labels are too rare to be learned: leave
 columns out with --drop, or fit the table with --as-is. Ctrl-C ends the fit and keeps the best model so far. With --checkpoint the state of

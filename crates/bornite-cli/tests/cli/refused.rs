@@ -23,6 +23,7 @@ const FILES: &[(&str, &[u8])] = &[
     ("cut-idx3-ubyte", b"\x00\x00\x08\x03\x00\x00\x00\x09"),
     ("broken.csv.gz", b"\x1f\x8b\x08\x00broken"),
     ("t.parquet", b"PAR1"),
+    ("lists.parquet", include_bytes!("../../../bornite/src/data/tests/lists.parquet")),
     ("no-cell.csv", b"a,b,c\n1,x,\n2,y,NA\n1,y,\n"),
     ("no-row.csv", b"a,b\n1,x\n,\n2,y\nNA,\n1,y\n"),
     ("constant.csv", b"a,b,unit\n1,x,cm\n2,y,cm\n1,y,\n"),
@@ -58,7 +59,12 @@ const CASES: &[(&str, &[&str])] = &[
     ("fit¦none.npz¦-o¦m", &["none.npz"]),
     ("fit¦cut-idx3-ubyte¦-o¦m", &["cut-idx3-ubyte"]),
     ("fit¦broken.csv.gz¦-o¦m", &["broken.csv.gz"]),
-    ("fit¦t.parquet¦-o¦m", &["t.parquet", "convert"]),
+    ("fit¦t.parquet¦-o¦m", &["t.parquet", "Parquet", "convert"]),
+    ("fit¦cut.parquet¦-o¦m", &["cut.parquet", "Parquet", "convert"]),
+    ("fit¦start.parquet¦-o¦m", &["start.parquet", "Parquet", "convert"]),
+    ("score¦m.model¦end.parquet", &["end.parquet", "Parquet", "convert"]),
+    ("fit¦page.parquet¦-o¦m", &["page.parquet", "Parquet", "convert"]),
+    ("fit¦lists.parquet¦-o¦m", &["lists.parquet", "column 'parts'", "lists", "leave it out"]),
     ("fit¦.¦-o¦m", &["."]),
     // Tables that teach nothing, or in part.
     ("fit¦no-cell.csv¦-o¦m", &["column 'c': no cell is known", "(--drop c)", "--as-is"]),
@@ -200,6 +206,14 @@ fn folder() -> Folder {
         write(name, bytes);
     }
     std::fs::create_dir(folder.path("taken")).expect("it is there");
+    let sample = folder.run(&["sample", "m.model", "-n", "99", "-o", "s.parquet"]);
+    assert_eq!(sample.code, 0, "{sample:?}");
+    let parquet = std::fs::read(folder.path("s.parquet")).expect("it is there");
+    write("cut.parquet", &parquet[..parquet.len() / 2]);
+    write("start.parquet", &parquet[parquet.len() / 3..]);
+    write("end.parquet", &parquet[..parquet.len() - 1]);
+    // The head of the first page says how long it is.
+    write("page.parquet", &[&parquet[..4], &[0xff; 12], &parquet[16..]].concat());
     write("million.csv", many_labels(1_000_000).as_bytes());
     write("overlapping.json", OVERLAPPING.as_bytes());
     let model = std::fs::read(folder.path("m.model")).expect("it is there");
