@@ -76,9 +76,9 @@ def fit(
     """Fits a model to the rows of a table.
 
     The table is a 2-D numpy array, a structured array, a dict of columns, or a table of pandas, polars,
-    pyarrow or any other library with the Arrow stream interface (read through pyarrow). Columns hold real
-    or whole numbers, text, or True and False; NaN, None, NA and null are unknown, and what is learned from
-    is the exact likelihood of the rest.
+    pyarrow or any other library with the Arrow stream interface. Columns hold real or whole numbers, text,
+    or True and False; NaN, None, NA and null are unknown, and what is learned from is the exact likelihood
+    of the rest.
 
     Settings that are None follow from the size of the data. ``valid`` holds the rows that choose the best
     epoch; without it that is a seeded share ``valid_share`` of the rows. ``time`` is in seconds. ``width``
@@ -430,18 +430,15 @@ class Model:
         >>> smaller.truncation_bound <= 0.1
         True
         """
-        core, bound = self._core.truncate(error, width)
-        model = self._with(core)
-        model._bound = bound
-        return model
-
-    _bound: float | None = None
+        core, _ = self._core.truncate(error, width)
+        return self._with(core)
 
     @property
     def truncation_bound(self) -> float | None:
-        """The most that the distribution may be away from that of the model it was truncated from, in Hellinger
-        distance; None where it was not."""
-        return self._bound
+        """The most that the distribution may be away from that of the fitted model that it was truncated from, in
+        Hellinger distance; None where it was not truncated."""
+        truncated = self._all_info().get("truncated")
+        return None if truncated is None else float(truncated["bound"])
 
     # New rows and new cells.
 
@@ -593,7 +590,10 @@ class Model:
 
     def _whole(self) -> TableModel:
         if self._is_view():
-            raise ValueError("a marginal is a view of its model: save that model instead")
+            raise ValueError(
+                "a marginal is a view of its model, and no circuit of its own: save that model, and ask "
+                f"marginal({[str(name) for name in self._names]}) of it again when it is loaded"
+            )
         return self._core
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -627,13 +627,11 @@ class Model:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickle, (self._core.to_bytes(), self._form, self._visible, self._bound)
+        return _unpickle, (self._core.to_bytes(), self._form, self._visible)
 
 
-def _unpickle(data: bytes, form: Form, visible: list[int], bound: float | None) -> Model:
-    model = Model(TableModel.from_bytes(data), form, visible)
-    model._bound = bound
-    return model
+def _unpickle(data: bytes, form: Form, visible: list[int]) -> Model:
+    return Model(TableModel.from_bytes(data), form, visible)
 
 
 def _default_form(schema: list[dict[str, Any]]) -> Form:

@@ -88,6 +88,7 @@ impl Model {
             structure: kind(&schema, options.structure).to_string(),
             width: candidates[index].1.width,
             history: fit.history.iter().map(epoch).collect(),
+            truncated: None,
         };
         Ok(Self::new(schema, fit.circuit, info))
     }
