@@ -25,13 +25,15 @@ Examples:
   bornite fit train-images-idx3-ubyte.gz --width 16 -o digits.model
   bornite fit people.csv --drop id,comment -o people.model
 
-Reads CSV, Parquet, NPY, NPZ and IDX files, plain or packed by gzip. Without --valid, a seeded tenth of the
-rows is held out. A table is refused where it has one row or one column, rows or columns without a known
-cell, columns with one value alone, or columns of which most labels are too rare to be learned: leave
-columns out with --drop, or fit the table with --as-is. Ctrl-C ends the fit and keeps the best model so far. With --checkpoint the state of
-the fit is written too; --resume goes on from there to the very model that an uninterrupted fit gives
-(of a fit with --time, to one like it). Log-likelihoods are in nats per row and the units of the data. With --json prints {output, rows, valid_rows, columns, parameters,
-width, structure, epochs, seconds, mean_log_likelihood, bits_per_dimension, baseline}.")]
+Reads CSV, Parquet, NPY, NPZ and IDX files, plain or packed by gzip. Without --valid, a seeded
+tenth of the rows is held out. A table is refused where it has one row or one column, rows or
+columns without a known cell, columns with one value alone, or columns of which most labels are
+too rare to be learned: leave columns out with --drop, or fit the table with --as-is. Ctrl-C ends
+the fit and keeps the best model so far. With --checkpoint the state of the fit is written too;
+--resume goes on from there to the very model that an uninterrupted fit gives (of a fit with
+--time, to one like it). Log-likelihoods are in nats per row and the units of the data. With
+--json prints {output, rows, valid_rows, columns, parameters, width, structure, epochs, seconds,
+mean_log_likelihood, bits_per_dimension, baseline}.")]
 pub(crate) struct Fit {
     /// The table to learn from.
     table: PathBuf,

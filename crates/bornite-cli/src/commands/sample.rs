@@ -19,9 +19,9 @@ Examples:
   bornite sample people.model -n 20 --given \"sex='F', age in [30, 40)\" --seed 7 -o women.csv
   bornite sample people.model -n 5
 
-Writes CSV, or NPY or Parquet where the name ends in .npy or .parquet; without -o, or with -o -, CSV to
-the standard output. The same seed gives the same rows. With --json prints {columns, rows: [[cell]]},
-and with -o too {output, number}.")]
+Writes CSV, or NPY or Parquet where the name ends in .npy or .parquet; without -o, or with -o -,
+CSV to the standard output. The same seed gives the same rows. With --json prints {columns, rows:
+[[cell]]}, and with -o too {output, number}.")]
 pub(crate) struct Sample {
     /// The model file.
     model: PathBuf,
