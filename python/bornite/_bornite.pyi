@@ -328,6 +328,7 @@ class TableModel:
         patience: int | None,
         smoothing: float | None,
         valid_share: float,
+        as_is: bool,
         seed: int,
         time: float | None,
         progress: Callable[[dict[str, Any]], bool | None] | None,

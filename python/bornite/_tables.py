@@ -22,6 +22,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from bornite import _arrow
+
 Array: TypeAlias = npt.NDArray[Any]
 Column: TypeAlias = tuple[str, Array, Any]
 
@@ -135,10 +137,9 @@ def _kind(table: Any) -> tuple[str, Any]:
         try:
             return "pyarrow", library("pyarrow").table(table)
         except ImportError:
-            raise TypeError(
-                f"a table of type {type(table).__name__} is read through pyarrow: install it, or "
-                "give a dict of arrays"
-            ) from None
+            found = _arrow.columns(table)
+            texts([name for name, _ in found])
+            return "dict", dict(found)
     if isinstance(table, (list, tuple)) and not any(isinstance(row, Mapping) for row in table):
         return "numpy", _two_axes(np.asarray(table))
     raise TypeError(

@@ -69,15 +69,16 @@ def fit(
     structure: Literal["auto", "learned", "image", "linear", "balanced", "random"] = "auto",
     kinds: Mapping[Any, ColumnKind] | None = None,
     image: tuple[int, int] | tuple[int, int, int] | None = None,
+    as_is: bool = False,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Model:
     """Fits a model to the rows of a table.
 
     The table is a 2-D numpy array, a structured array, a dict of columns, or a table of pandas, polars,
-    pyarrow or any other library with the Arrow stream interface (read through pyarrow). Columns hold real
-    or whole numbers, text, or True and False; NaN, None, NA and null are unknown, and what is learned from
-    is the exact likelihood of the rest.
+    pyarrow or any other library with the Arrow stream interface. Columns hold real or whole numbers, text,
+    or True and False; NaN, None, NA and null are unknown, and what is learned from is the exact likelihood
+    of the rest.
 
     Settings that are None follow from the size of the data. ``valid`` holds the rows that choose the best
     epoch; without it that is a seeded share ``valid_share`` of the rows. ``time`` is in seconds. ``width``
@@ -87,6 +88,10 @@ def fit(
     ``kinds`` declares what columns are instead of a guess: ``"categorical"``, ``"boolean"``,
     ``"integer"``, ``"digits"``, ``"continuous"``, ``("continuous", low, high)`` or
     ``("periodic", period)``. With ``image`` the columns are the pixels of images of this height and width.
+
+    A table is refused, with all that is wrong with it, where it has one row or one column, rows or columns
+    without a known cell, columns with one value alone, or columns of which most labels are too rare to be
+    learned; ``as_is=True`` fits it nevertheless.
 
     ``progress`` is called after every epoch with a dict of ``width``, ``epoch``, ``epochs``, ``train``,
     ``valid`` and ``best``, and ends the fit where it returns False. Ctrl-C ends the fit too: the best model so far is
@@ -130,6 +135,7 @@ def fit(
         patience=patience,
         smoothing=smoothing,
         valid_share=valid_share,
+        as_is=as_is,
         seed=seed,
         time=time,
         progress=progress,
@@ -424,18 +430,15 @@ class Model:
         >>> smaller.truncation_bound <= 0.1
         True
         """
-        core, bound = self._core.truncate(error, width)
-        model = self._with(core)
-        model._bound = bound
-        return model
-
-    _bound: float | None = None
+        core, _ = self._core.truncate(error, width)
+        return self._with(core)
 
     @property
     def truncation_bound(self) -> float | None:
-        """The most that the distribution may be away from that of the model it was truncated from, in Hellinger
-        distance; None where it was not."""
-        return self._bound
+        """The most that the distribution may be away from that of the fitted model that it was truncated from, in
+        Hellinger distance; None where it was not truncated."""
+        truncated = self._all_info().get("truncated")
+        return None if truncated is None else float(truncated["bound"])
 
     # New rows and new cells.
 
@@ -587,7 +590,10 @@ class Model:
 
     def _whole(self) -> TableModel:
         if self._is_view():
-            raise ValueError("a marginal is a view of its model: save that model instead")
+            raise ValueError(
+                "a marginal is a view of its model, and no circuit of its own: save that model, and ask "
+                f"marginal({[str(name) for name in self._names]}) of it again when it is loaded"
+            )
         return self._core
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -621,13 +627,11 @@ class Model:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickle, (self._core.to_bytes(), self._form, self._visible, self._bound)
+        return _unpickle, (self._core.to_bytes(), self._form, self._visible)
 
 
-def _unpickle(data: bytes, form: Form, visible: list[int], bound: float | None) -> Model:
-    model = Model(TableModel.from_bytes(data), form, visible)
-    model._bound = bound
-    return model
+def _unpickle(data: bytes, form: Form, visible: list[int]) -> Model:
+    return Model(TableModel.from_bytes(data), form, visible)
 
 
 def _default_form(schema: list[dict[str, Any]]) -> Form:

@@ -119,6 +119,7 @@ class _Estimator(BaseEstimator):
             rate=self.rate,
             patience=self.patience,
             structure=self.structure,  # type: ignore[arg-type]
+            as_is=True,
             seed=seed,
         )
 

@@ -151,6 +151,7 @@ def test_arrow_streams_of_other_libraries() -> None:
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "uint8", "bool"])
 def test_arrays_keep_their_type(dtype: str) -> None:
     array = (np.random.default_rng(0).random((50, 3)) * 4).astype(dtype)
+    array[::2] = 0
     model = bornite.fit(array, epochs=2)
     assert model.columns == ["x0", "x1", "x2"]
     drawn = model.sample(7)
@@ -204,7 +205,8 @@ def test_a_column_without_numbers_is_filled_by_the_model() -> None:
 
 
 def test_cells_in_the_place_for_others() -> None:
-    constant = bornite.fit({"x": np.full(30, 5), "y": np.arange(30.0)}, epochs=2)
+    table = {"x": np.full(30, 5), "y": np.arange(30.0)}
+    constant = bornite.fit(table, epochs=2, as_is=True)
     drawn = constant.sample(3000, seed=1)["x"]
     assert set(drawn[~np.isnan(drawn)]) == {5}
     holes = {"x": np.where(np.arange(300) % 2, 5.0, np.nan), "y": np.full(300, np.nan)}
@@ -232,6 +234,27 @@ BAD: list[tuple[str, Any, type[Exception], str]] = [
     ("polars lists", polars.DataFrame({"l": [[1], [2]]}), TypeError, "column 'l' holds List"),
     ("arrow dates", pyarrow.table({"d": pyarrow.array([1], pyarrow.date32())}), TypeError, "'d' holds"),
 ]
+
+
+LITTLE: list[tuple[str, Any, str]] = [
+    ("one row", {"a": [1.5], "b": ["x"]}, "one row"),
+    ("one column", {"a": [1.5, 2.5]}, "only column 'a'"),
+    ("constant column", {"a": [1, 2, 1], "b": ["x"] * 3, "c": [1, 0, 1]}, "'b' .always 'x'."),
+    ("empty column", {"a": [1, 2, 1], "b": [None] * 3, "c": [1, 0, 1]}, "'b': no cell is known"),
+    ("empty rows", np.array([[1, 2], [np.nan] * 2, [2, 1]]), "row 2: no cell is known"),
+    (
+        "many labels",
+        {"a": [str(n) for n in range(999)], "b": [0, 1, 2] * 333, "c": [1, 2, 3] * 333},
+        r"'a' \(999 of 999\).*leave the column out \('a'\)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("table", "message"), [b[1:] for b in LITTLE], ids=[b[0] for b in LITTLE])
+def test_little_to_learn_from(table: Any, message: str) -> None:
+    with pytest.raises(bornite.ModelError, match=rf"(?s){message}.*as_is=True"):
+        bornite.fit(table)
+    assert len(bornite.fit(table, epochs=1, as_is=True).sample(2)) > 0
 
 
 @pytest.mark.parametrize(("table", "error", "message"), [b[1:] for b in BAD], ids=[b[0] for b in BAD])

@@ -12,11 +12,14 @@ mod progress;
 mod tables;
 
 use std::io::{self, BufWriter, Write};
+use std::panic;
 use std::process::ExitCode;
+use std::thread;
 
 use clap::Parser;
 
 fn main() -> ExitCode {
+    keep_quiet_about_damaged_files();
     let command = commands::Cli::parse();
     let mut out = BufWriter::new(io::stdout().lock());
     let result = command.run(&mut out).and_then(|code| Ok(out.flush().map(|()| code)?));
@@ -41,4 +44,14 @@ fn main() -> ExitCode {
 /// Whether the reader of the output went away, as `head` does: no error of ours.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// Panics on damaged Parquet files stay in their thread and become errors, so they are not printed.
+fn keep_quiet_about_damaged_files() {
+    let usual = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        if thread::current().name() != Some(bornite::data::PARQUET_THREAD) {
+            usual(info);
+        }
+    }));
 }

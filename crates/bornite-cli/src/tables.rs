@@ -1,5 +1,6 @@
 //! Tables and models, in from files and out to them.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,28 +8,53 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use bornite::Model;
-use bornite::data::{CsvOptions, Table};
+use bornite::data::{Column, CsvOptions, Table};
 
-/// Reads a table: CSV, or by its name NPY, NPZ or IDX.
+/// Reads a table: CSV, or by its name NPY, NPZ, Parquet or IDX.
 pub(crate) fn read(path: &Path) -> Result<Table> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
     let bare = name.strip_suffix(".gz").unwrap_or(&name);
     Ok(match bare.rsplit('.').next() {
         Some("npy") => Table::read_npy(path)?,
         Some("npz") => Table::read_npz(path, None)?,
-        Some("parquet") => {
-            bail!("{}: Parquet is not read; convert the table to CSV or NPY", path.display())
-        }
+        Some("parquet") => Table::read_parquet(path)?,
         _ if bare.contains("idx") || bare.ends_with("ubyte") => Table::read_idx(path)?,
         _ => Table::read_csv(path, &CsvOptions::default())?,
     })
 }
 
-/// Writes a table, whole or not at all: NPY where the name says so, else CSV.
+/// A table without these columns: each text is the name of one, or several names with commas between them.
+pub(crate) fn without(table: Table, columns: &[String]) -> Result<Table> {
+    let mut dropped = BTreeSet::new();
+    for text in columns {
+        if table.column(text).is_ok() {
+            dropped.insert(text.as_str());
+            continue;
+        }
+        for name in text.split(',').map(str::trim) {
+            table.column(name)?;
+            dropped.insert(name);
+        }
+    }
+    if dropped.is_empty() {
+        return Ok(table);
+    }
+    let is_kept = |c: &&Column| !dropped.contains(c.name());
+    let kept: Vec<Column> = table.columns().iter().filter(is_kept).cloned().collect();
+    if kept.is_empty() {
+        bail!("--drop leaves no column; keep two or more");
+    }
+    Ok(table.with_columns(kept)?)
+}
+
+/// Writes a table, whole or not at all: NPY or Parquet where the name says so, else CSV.
 pub(crate) fn write(table: &Table, path: &Path) -> Result<()> {
     check_target(path)?;
-    if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy")) {
+    let is = |kind: &str| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(kind));
+    if is("npy") {
         table.write_npy(path)?;
+    } else if is("parquet") {
+        table.write_parquet(path)?;
     } else {
         table.write_csv(path)?;
     }

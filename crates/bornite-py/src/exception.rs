@@ -93,6 +93,12 @@ impl Raise for RustModelError {
             RustModelError::Circuit(e) => e.raise(),
             RustModelError::Operation(e) => e.raise(),
             RustModelError::File(e) => e.raise(),
+            RustModelError::LittleToLearn(found) => {
+                let names = |all: &[&str]| {
+                    all.iter().map(|c| format!("'{c}'")).collect::<Vec<_>>().join(", ")
+                };
+                ModelError::new_err(found.explain(names, "as_is=True"))
+            }
             other => ModelError::new_err(other.to_string()),
         }
     }

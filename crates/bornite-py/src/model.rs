@@ -161,7 +161,7 @@ impl TableModel {
     #[classmethod]
     #[pyo3(signature = (
         table, valid, *, kinds, image, structure, width, output_width, functions, epochs, batch, rate, patience,
-        smoothing, valid_share, seed, time, progress
+        smoothing, valid_share, as_is, seed, time, progress
     ))]
     #[expect(clippy::too_many_arguments, reason = "all but the tables are named")]
     fn fit(
@@ -180,6 +180,7 @@ impl TableModel {
         patience: Option<usize>,
         smoothing: Option<f64>,
         valid_share: f64,
+        as_is: bool,
         seed: u64,
         time: Option<f64>,
         progress: Option<Py<PyAny>>,
@@ -200,6 +201,7 @@ impl TableModel {
             patience,
             smoothing,
             valid_share,
+            as_is,
             seed,
             ..ModelOptions::default()
         };

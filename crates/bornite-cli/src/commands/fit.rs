@@ -4,8 +4,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 use bornite::Model;
+use bornite::data::Finding;
 use bornite::learn::{self, Control, Snapshot, used_budget};
-use bornite::model::{ModelOptions, StructureKind};
+use bornite::model::{ModelError, ModelOptions, StructureKind};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
@@ -22,12 +23,17 @@ Examples:
   bornite fit people.csv -o people.model
   bornite fit train.csv --valid valid.csv --time 60s -o m.model
   bornite fit train-images-idx3-ubyte.gz --width 16 -o digits.model
+  bornite fit people.csv --drop id,comment -o people.model
 
-Reads CSV, NPY, NPZ and IDX files, plain or packed by gzip. Without --valid, a seeded tenth of the
-rows is held out. Ctrl-C ends the fit and keeps the best model so far. With --checkpoint the state of
-the fit is written too; --resume goes on from there to the very model that an uninterrupted fit gives
-(of a fit with --time, to one like it). Log-likelihoods are in nats per row and the units of the data. With --json prints {output, rows, valid_rows, columns, parameters,
-width, structure, epochs, seconds, mean_log_likelihood, bits_per_dimension, baseline}.")]
+Reads CSV, Parquet, NPY, NPZ and IDX files, plain or packed by gzip. Without --valid, a seeded
+tenth of the rows is held out. A table is refused where it has one row or one column, rows or
+columns without a known cell, columns with one value alone, or columns of which most labels are
+too rare to be learned: leave columns out with --drop, or fit the table with --as-is. Ctrl-C ends
+the fit and keeps the best model so far. With --checkpoint the state of the fit is written too;
+--resume goes on from there to the very model that an uninterrupted fit gives (of a fit with
+--time, to one like it). Log-likelihoods are in nats per row and the units of the data. With
+--json prints {output, rows, valid_rows, columns, parameters, width, structure, epochs, seconds,
+mean_log_likelihood, bits_per_dimension, baseline}.")]
 pub(crate) struct Fit {
     /// The table to learn from.
     table: PathBuf,
@@ -88,6 +94,12 @@ pub(crate) struct Fit {
     /// Take the columns for the pixels of images of this size.
     #[arg(long, value_name = "HxW")]
     image: Option<ImageSize>,
+    /// Leave these columns out.
+    #[arg(long, value_name = "COLUMNS")]
+    drop: Vec<String>,
+    /// Fit a table that has one row or column, or rows or columns that teach nothing.
+    #[arg(long)]
+    as_is: bool,
     /// The seed of everything random.
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -147,14 +159,11 @@ struct Report {
     baseline: f64,
 }
 
-/// The most notes on columns that are printed.
-const MAX_NOTES: usize = 10;
-
 impl Fit {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
         let path = &self.output.output;
         tables::check_target(path)?;
-        let mut table = tables::read(&self.table)?;
+        let mut table = tables::without(tables::read(&self.table)?, &self.drop)?;
         if let Some(ImageSize { height, width, channels }) = self.image {
             table = table.with_image([height, width, channels])?;
         }
@@ -175,9 +184,10 @@ impl Fit {
                 saver.step(control, s)
             });
         let took = bar.finish();
-        let model = model?;
+        let model = model.map_err(in_words_of_flags)?;
         model.save(path)?;
-        self.report(&model, &model.schema().notes(&table), took, out)?;
+        let found = model.schema().findings(&table);
+        self.report(&model, found.as_ref().map_or(&[], |f| f.list()), took, out)?;
         saver.failed.map_or(Ok(()), |e| Err(e.context("the model is whole, its checkpoint is not")))
     }
 
@@ -208,6 +218,7 @@ impl Fit {
             },
             clip: self.clip,
             smoothing: self.smoothing,
+            as_is: self.as_is,
             seed: self.seed,
             ..ModelOptions::default()
         }
@@ -216,7 +227,7 @@ impl Fit {
     fn report(
         &self,
         model: &Model,
-        notes: &[String],
+        found: &[Finding],
         took: Duration,
         out: &mut dyn Write,
     ) -> Result<()> {
@@ -259,13 +270,24 @@ impl Fit {
                 ("bits per dimension", format!("{:.4}", report.bits_per_dimension)),
             ],
         )?;
-        for (n, note) in notes.iter().take(MAX_NOTES).enumerate() {
-            writeln!(out, "{}note: {note}", if n == 0 { "\n" } else { "" })?;
-        }
-        if notes.len() > MAX_NOTES {
-            writeln!(out, "note: and {} more of such columns", notes.len() - MAX_NOTES)?;
+        for (n, finding) in found.iter().enumerate() {
+            writeln!(out, "{}note: {finding}", if n == 0 { "\n" } else { "" })?;
         }
         Ok(())
+    }
+}
+
+/// What of a table teaches nothing is told with the flags that help.
+fn in_words_of_flags(error: ModelError) -> anyhow::Error {
+    let drop = |names: &[&str]| match names {
+        all if all.iter().any(|c| c.contains([',', ' ', '\'', '"'])) => {
+            all.iter().map(|c| format!("--drop \"{c}\"")).collect::<Vec<_>>().join(" ")
+        }
+        all => format!("--drop {}", all.join(",")),
+    };
+    match error {
+        ModelError::LittleToLearn(found) => anyhow!(found.explain(drop, "--as-is")),
+        other => other.into(),
     }
 }
 

@@ -92,6 +92,13 @@ fn show(model: &Model, report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
         ("the same, columns independent", format!("{:.4} nats", info.baseline)),
         ("bits per dimension", format!("{:.4}", model.bits_per_dimension(info.valid))),
     ];
+    if let Some(before) = info.truncated {
+        let text = format!(
+            "from width {}, the model of these figures; at most {:.3e} from it in Hellinger distance",
+            before.width, before.bound
+        );
+        pairs.push(("truncated", text));
+    }
     for given in report.given {
         pairs.push(("conditioned on", given.clone()));
     }

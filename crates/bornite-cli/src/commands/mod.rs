@@ -45,7 +45,7 @@ Exit codes: 0 done, 1 the circuit fails the check, 2 bad input.";
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Fit a model to a table.
-    Fit(fit::Fit),
+    Fit(Box<fit::Fit>),
     /// Score the rows of a table: mean log-likelihood and bits per dimension.
     Score(score::Score),
     /// Show what a model is: columns, circuit, and how it was fitted.

@@ -2,10 +2,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
+use bornite::data::{Cells, Column, Table};
 use bornite::model::Known;
 use clap::Args;
+use serde::Serialize;
+use serde_json::Value;
 
-use crate::output::plural;
+use crate::output::{self, plural};
 use crate::tables;
 
 /// Draw rows from a model, exactly.
@@ -16,8 +19,9 @@ Examples:
   bornite sample people.model -n 20 --given \"sex='F', age in [30, 40)\" --seed 7 -o women.csv
   bornite sample people.model -n 5
 
-Writes CSV, or NPY where the name ends in .npy; without -o, or with -o -, CSV to the standard output.
-The same seed gives the same rows.")]
+Writes CSV, or NPY or Parquet where the name ends in .npy or .parquet; without -o, or with -o -,
+CSV to the standard output. The same seed gives the same rows. With --json prints {columns, rows:
+[[cell]]}, and with -o too {output, number}.")]
 pub(crate) struct Sample {
     /// The model file.
     model: PathBuf,
@@ -33,6 +37,21 @@ pub(crate) struct Sample {
     /// The file to write; - is the standard output.
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Rows<'a> {
+    columns: Vec<&'a str>,
+    rows: Vec<Vec<Value>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Written<'a> {
+    output: &'a Path,
+    number: usize,
 }
 
 /// The most cells that are drawn at once.
@@ -60,11 +79,30 @@ impl Sample {
             model.sample_given(&known, self.number, self.seed)?
         };
         let Some(path) = path else {
+            if self.json {
+                return output::json(out, &listed(&rows));
+            }
             out.write_all(&rows.to_csv())?;
             return Ok(());
         };
         tables::write(&rows, path)?;
+        if self.json {
+            return output::json(out, &Written { output: path, number: self.number });
+        }
         writeln!(out, "wrote {}: {}", path.display(), plural(self.number, "row"))?;
         Ok(())
+    }
+}
+
+fn listed(table: &Table) -> Rows<'_> {
+    let cell = |column: &Column, row: usize| match column.cells() {
+        Cells::Numbers(c) => Value::from(c.values()[row]),
+        Cells::Integers(c) => Value::from(c.get(row)),
+        Cells::Labels(c) => Value::from(c.get(row)),
+    };
+    let row = |row| table.columns().iter().map(|c| cell(c, row)).collect();
+    Rows {
+        columns: table.columns().iter().map(Column::name).collect(),
+        rows: (0..table.num_rows()).map(row).collect(),
     }
 }

@@ -59,7 +59,8 @@ fn a_table_comes_back_with_the_model_that_compressed_it() {
     folder.write("a.csv", &noise(1));
     folder.write("b.csv", &(noise(2) + "Paris,maybe,17,1e9\n,,,\n"));
     let fit = |table: &str, model: &str| {
-        let run = folder.run(&["fit", table, "-o", model, "--epochs", "2", "--width", "2"]);
+        let flags = ["--epochs", "2", "--width", "2", "--as-is"];
+        let run = folder.run(&[&["fit", table, "-o", model][..], &flags].concat());
         assert_eq!(run.code, 0, "{run:?}");
     };
     fit("a.csv", "a.model");

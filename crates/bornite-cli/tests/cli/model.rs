@@ -219,22 +219,61 @@ fn every_command_has_an_example_and_completions() {
     }
 }
 
-/// A fit says of which columns little can be learned.
+/// Tables as Parquet are the tables that CSV holds: scored, filled and fitted alike.
 #[test]
-fn columns_of_little_use_are_named() {
-    let folder = Folder::new();
-    let mut text = String::from("id,unit,empty,size\n");
-    for n in 0..300 {
-        writeln!(text, "person {n},cm,,{}", n % 7).expect("text");
+fn parquet_is_read_and_written() {
+    let folder = fitted();
+    for name in ["s.csv", "s.parquet"] {
+        folder.run(&["sample", "m.model", "-n", "200", "--seed", "3", "-o", name]).text();
     }
-    folder.write("t.csv", &text);
-    let run = folder.run(&["fit", "t.csv", "-o", "m.model", "--epochs", "2", "--width", "2"]);
-    for part in [
-        "note: column 'id': 300 of 300 known cells hold labels too rare",
-        "note: column 'unit': every known cell is 'cm'",
-        "note: column 'empty': no cell is known",
-    ] {
-        assert!(run.text().contains(part), "no '{part}' in {run:?}");
+    let score = |table| folder.run(&["score", "m.model", table, "--json"]).json();
+    assert_eq!(score("s.parquet"), score("s.csv"));
+    folder.run(&["impute", "m.model", "people.csv", "-o", "full.csv"]).text();
+    folder.run(&["impute", "m.model", "people.csv", "-o", "full.parquet"]).text();
+    assert_eq!(score("full.parquet"), score("full.csv"));
+    for table in ["s.csv", "s.parquet"] {
+        let fit = ["fit", table, "-o", "n.model", "--epochs", "2", "--width", "2"];
+        folder.run(&fit).text();
+        folder.run(&["sample", "n.model", "-n", "20", "-o", &format!("{table}.csv")]).text();
     }
-    assert!(!run.text().contains("column 'size'"), "{run:?}");
+    assert_eq!(folder.read("s.csv.csv"), folder.read("s.parquet.csv"));
+}
+
+#[test]
+fn samples_are_written_as_json_too() {
+    let folder = fitted();
+    let sample = ["sample", "m.model", "-n", "5", "--seed", "4"];
+    let json = folder.run(&[&sample[..], &["--json"]].concat()).json();
+    assert_eq!(json["columns"], serde_json::json!(["city", "tall", "age", "weight"]));
+    let csv = folder.run(&sample);
+    let row = |row: &serde_json::Value| {
+        let cell = |c: &serde_json::Value| c.as_str().map_or_else(|| c.to_string(), str::to_owned);
+        row.as_array().expect("a row").iter().map(cell).collect::<Vec<_>>().join(",")
+    };
+    let rows = json["rows"].as_array().expect("rows").iter().map(row);
+    for (found, expected) in rows.zip(csv.text().lines().skip(1)) {
+        let number = |line: &str| line.rsplit(',').next().and_then(|x| x.parse::<f64>().ok());
+        assert_eq!(number(&found), number(expected));
+        assert_eq!(found.rsplit_once(',').map(|p| p.0), expected.rsplit_once(',').map(|p| p.0));
+    }
+    let json = folder.run(&[&sample[..], &["-o", "s.csv", "--json"]].concat()).json();
+    assert_eq!((json["output"].as_str(), json["number"].as_u64()), (Some("s.csv"), Some(5)));
+    assert_eq!(folder.read("s.csv"), csv.text());
+}
+
+#[test]
+fn a_truncated_model_says_so() {
+    let folder = fitted();
+    for (from, to) in [("m.model", "a.model"), ("a.model", "b.model")] {
+        folder
+            .run(&["truncate", from, "--width", if to == "a.model" { "3" } else { "2" }, "-o", to])
+            .text();
+    }
+    let info = |model| folder.run(&["info", model, "--json"]).json()["info"].clone();
+    assert_eq!(info("m.model").get("truncated"), None);
+    let (a, b) = (info("a.model"), info("b.model"));
+    assert_eq!((&a["width"], &b["width"]), (&3.into(), &2.into()));
+    assert_eq!((&a["truncated"]["width"], &b["truncated"]["width"]), (&4.into(), &4.into()));
+    assert!(a["truncated"]["bound"].as_f64() < b["truncated"]["bound"].as_f64());
+    assert!(folder.run(&["info", "b.model"]).text().contains("from width 4"));
 }

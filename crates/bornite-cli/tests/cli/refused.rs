@@ -23,6 +23,13 @@ const FILES: &[(&str, &[u8])] = &[
     ("cut-idx3-ubyte", b"\x00\x00\x08\x03\x00\x00\x00\x09"),
     ("broken.csv.gz", b"\x1f\x8b\x08\x00broken"),
     ("t.parquet", b"PAR1"),
+    ("lists.parquet", include_bytes!("../../../bornite/src/data/tests/lists.parquet")),
+    ("no-cell.csv", b"a,b,c\n1,x,\n2,y,NA\n1,y,\n"),
+    ("no-row.csv", b"a,b\n1,x\n,\n2,y\nNA,\n1,y\n"),
+    ("constant.csv", b"a,b,unit\n1,x,cm\n2,y,cm\n1,y,\n"),
+    ("constants.csv", b"a,b\nx,7\nx,7.0\n"),
+    ("one-row.csv", b"a,b\nx,1.5\n"),
+    ("one-column.csv", b"a\n1\n2\n1\n"),
     ("other.csv", b"city,tall,age\nBonn,yes,30\n"),
     ("label.csv", b"city,tall,age,weight\nBerlin,yes,30,80\n"),
     ("range.csv", b"city,tall,age,weight\nBonn,yes,30,80\nBonn,no,99,70\n"),
@@ -52,8 +59,23 @@ const CASES: &[(&str, &[&str])] = &[
     ("fit¦none.npz¦-o¦m", &["none.npz"]),
     ("fit¦cut-idx3-ubyte¦-o¦m", &["cut-idx3-ubyte"]),
     ("fit¦broken.csv.gz¦-o¦m", &["broken.csv.gz"]),
-    ("fit¦t.parquet¦-o¦m", &["t.parquet", "convert"]),
+    ("fit¦t.parquet¦-o¦m", &["t.parquet", "Parquet", "convert"]),
+    ("fit¦cut.parquet¦-o¦m", &["cut.parquet", "Parquet", "convert"]),
+    ("fit¦start.parquet¦-o¦m", &["start.parquet", "Parquet", "convert"]),
+    ("score¦m.model¦end.parquet", &["end.parquet", "Parquet", "convert"]),
+    ("fit¦page.parquet¦-o¦m", &["page.parquet", "Parquet", "convert"]),
+    ("fit¦lists.parquet¦-o¦m", &["lists.parquet", "column 'parts'", "lists", "leave it out"]),
     ("fit¦.¦-o¦m", &["."]),
+    // Tables that teach nothing, or in part.
+    ("fit¦no-cell.csv¦-o¦m", &["column 'c': no cell is known", "(--drop c)", "--as-is"]),
+    ("fit¦no-row.csv¦-o¦m", &["rows 2, 4: no cell is known", "remove the empty rows", "--as-is"]),
+    ("fit¦constant.csv¦-o¦m", &["column 'unit' (always 'cm')", "(--drop unit)", "--as-is"]),
+    ("fit¦constants.csv¦-o¦m", &["'a' (always 'x'), 'b' (always '7')", "add columns", "--as-is"]),
+    ("fit¦one-row.csv¦-o¦m", &["one row", "add rows", "--as-is"]),
+    ("fit¦one-column.csv¦-o¦m", &["only column 'a'", "add columns", "--as-is"]),
+    ("fit¦million.csv¦-o¦m", &["'a' (1000000 of 1000000)", "too rare", "(--drop a)", "--as-is"]),
+    ("fit¦people.csv¦-o¦m¦--drop¦city,agee", &["no column 'agee'", "did you mean 'age'?"]),
+    ("fit¦people.csv¦-o¦m¦--drop¦city,tall¦--drop¦age,weight", &["--drop leaves no column"]),
     // Flags of fit.
     ("fit¦people.csv¦-o¦m¦--width¦0", &["width", "1 or more"]),
     ("fit¦people.csv¦-o¦m¦--epochs¦0", &["epochs"]),
@@ -184,6 +206,15 @@ fn folder() -> Folder {
         write(name, bytes);
     }
     std::fs::create_dir(folder.path("taken")).expect("it is there");
+    let sample = folder.run(&["sample", "m.model", "-n", "99", "-o", "s.parquet"]);
+    assert_eq!(sample.code, 0, "{sample:?}");
+    let parquet = std::fs::read(folder.path("s.parquet")).expect("it is there");
+    write("cut.parquet", &parquet[..parquet.len() / 2]);
+    write("start.parquet", &parquet[parquet.len() / 3..]);
+    write("end.parquet", &parquet[..parquet.len() - 1]);
+    // The head of the first page says how long it is.
+    write("page.parquet", &[&parquet[..4], &[0xff; 12], &parquet[16..]].concat());
+    write("million.csv", many_labels(1_000_000).as_bytes());
     write("overlapping.json", OVERLAPPING.as_bytes());
     let model = std::fs::read(folder.path("m.model")).expect("it is there");
     let mut flipped = model.clone();
@@ -239,9 +270,9 @@ fn a_full_disk_is_told_and_a_device_stays_one() {
 
 /// A label for every row.
 fn many_labels(rows: usize) -> String {
-    let mut text = String::from("a,b\n");
+    let mut text = String::from("a,b,c\n");
     for n in 0..rows {
-        writeln!(text, "x{n},{}", n % 3).expect("text");
+        writeln!(text, "x{n},{},{}", n % 3, n % 2).expect("text");
     }
     text
 }
@@ -250,32 +281,56 @@ fn many_labels(rows: usize) -> String {
 fn odd_but_honest_tables_are_fitted() {
     let folder = Folder::new();
     let labels = many_labels(3000);
-    for (name, text) in [
-        ("constant.csv", "a,b\nx,1\nx,2\nx,1\nx,2\n"),
-        ("one-row.csv", "a,b\nx,1.5\n"),
-        ("one-column.csv", "a\n1\n2\n1\n"),
-        ("unnamed.csv", "1,2\n3,4\n5,6\n"),
-        ("holes.csv", "a,b\n1,x\n,y\n2,\n3,x\n,\n1,y\n"),
-        ("no-cell.csv", "a,b\n1,\n2,\n3,NA\n"),
-        ("no-row.csv", "a,b\n,\n,\n"),
-        ("marked.csv", "\u{feff}a;b\r\n1;x\r\n2;y\r\n1;x"),
-        ("labels.csv", &labels),
-        ("huge.csv", "a,b\n-9000000000000000000,1\n9000000000000000000,2\n5,1\n"),
+    for (name, text, flag) in [
+        ("constant.csv", "a,b\nx,1\nx,2\nx,1\nx,2\n", "--as-is"),
+        ("one-row.csv", "a,b\nx,1.5\n", "--as-is"),
+        ("one-column.csv", "a\n1\n2\n1\n", "--as-is"),
+        ("unnamed.csv", "1,2\n3,4\n5,6\n", ""),
+        ("holes.csv", "a,b\n1,x\n,y\n2,\n3,x\n,\n1,y\n", "--as-is"),
+        ("no-cell.csv", "a,b\n1,\n2,\n3,NA\n", "--as-is"),
+        ("no-row.csv", "a,b\n,\n,\n", "--as-is"),
+        ("marked.csv", "\u{feff}a;b\r\n1;x\r\n2;y\r\n1;x", ""),
+        ("labels.csv", &labels, "--as-is"),
+        ("huge.csv", "a,b\n-9000000000000000000,1\n9000000000000000000,2\n5,1\n", ""),
     ] {
         folder.write(name, text);
-        let run = folder.run(&["fit", name, "-o", "m.model", "--epochs", "2"]);
+        let fit = ["fit", name, "-o", "m.model", "--epochs", "2", flag];
+        let run = folder.run(&fit[..fit.len() - usize::from(flag.is_empty())]);
         assert_eq!(run.code, 0, "{name}: {run:?}");
+        assert_eq!(run.stdout.contains("note: "), !flag.is_empty(), "{name}: {run:?}");
         assert_eq!(folder.run(&["score", "m.model", name]).code, 0, "{name}");
         let run = folder.run(&["report", "m.model", "--data", name, "-o", "r.html"]);
         assert_eq!(run.code, 0, "{name}: {run:?}");
     }
 }
 
+/// What a refusal says to leave out is left out, and the model reads the table as it is.
+#[test]
+fn columns_are_left_out() {
+    let folder = Folder::new();
+    let mut text = String::from("\"id, of whom\",unit,size,kind,empty\n");
+    for n in 0..300 {
+        writeln!(text, "person {n},cm,{},{},", n % 7, n % 2).expect("text");
+    }
+    folder.write("t.csv", &text);
+    let fit = ["fit", "t.csv", "-o", "m.model", "--epochs", "2", "--width", "2"];
+    let drop = ["--drop", "empty", "--drop", "unit", "--drop", "id, of whom"];
+    let flags = drop.map(|d| if d.starts_with("--") { d.to_owned() } else { format!("\"{d}\"") });
+    assert_refused(&folder, &fit, &["'id, of whom' (300 of 300)", &flags.join(" ")]);
+    let run = folder.run(&[&fit[..], &drop].concat());
+    assert!(run.text().contains("2 columns") && !run.text().contains("note:"), "{run:?}");
+    let query = folder.run(&["query", "m.model", "P(unit=cm)"]);
+    assert!(query.stderr.contains("no column 'unit'"), "{query:?}");
+    assert_eq!(folder.run(&["score", "m.model", "t.csv", "--json"]).json()["rows"], 300);
+}
+
 #[test]
 fn a_million_labels_are_one_column() {
     let folder = Folder::new();
     folder.write("million.csv", &many_labels(1_000_000));
-    let run = folder.run(&["fit", "million.csv", "-o", "m.model", "--epochs", "1", "--time", "5s"]);
+    let mut fit = vec!["fit", "million.csv", "-o", "m.model", "--epochs", "1", "--time", "5s"];
+    fit.push("--as-is");
+    let run = folder.run(&fit);
     assert_eq!(run.code, 0, "{run:?}");
     assert_eq!(folder.run(&["query", "m.model", "P(b=1)", "--json"]).json()["kind"], "probability");
 }

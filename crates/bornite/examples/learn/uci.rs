@@ -77,6 +77,7 @@ pub(super) fn options(arguments: &Arguments) -> Result<ModelOptions, Failure> {
         averaging: arguments.get("averaging")?,
         clip: arguments.get("clip")?,
         seed: arguments.get("seed")?.unwrap_or_default(),
+        as_is: true,
         ..ModelOptions::default()
     })
 }

@@ -16,7 +16,8 @@ use crate::linalg::{Matrix, Scalar};
 pub enum Part {
     /// These values of a finite domain, sorted and each once.
     Values(Vec<usize>),
-    /// The numbers of the domain between two bounds, which may be infinite. Nothing where `low > high` or a bound is NaN.
+    /// The numbers of the domain with `low` ≤ x < `high`; the bounds may be infinite. Nothing where `low ≥ high` or a bound is
+    /// NaN. On a continuous domain the ends have no weight.
     Interval {
         /// The lower bound.
         low: f64,
@@ -46,7 +47,7 @@ impl Part {
         match self {
             Part::Values(values) => values.iter().copied().filter(|&x| x < num_values).collect(),
             Part::Interval { low, high } => {
-                (0..num_values).filter(|&x| (*low..=*high).contains(&(x as f64))).collect()
+                (0..num_values).filter(|&x| (*low..*high).contains(&(x as f64))).collect()
             }
         }
     }
@@ -83,6 +84,8 @@ mod tests {
         assert!(Part::Interval { low: -1.0, high: 9.0 }.covers(&domain));
         assert!(!Part::Interval { low: -0.9, high: 9.0 }.covers(&domain));
         assert_eq!(Part::Values(vec![1, 4, 9]).values(5), [1, 4]);
-        assert_eq!(Part::Interval { low: 0.5, high: 3.0 }.values(9), [1, 2, 3]);
+        assert_eq!(Part::Interval { low: 0.5, high: 3.0 }.values(9), [1, 2]);
+        assert_eq!(Part::Interval { low: 1.0, high: f64::INFINITY }.values(4), [1, 2, 3]);
+        assert!(Part::Interval { low: 1.0, high: 1.0 }.values(4).is_empty());
     }
 }

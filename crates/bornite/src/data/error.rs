@@ -161,6 +161,18 @@ pub enum DataError {
         /// What is wrong with it.
         problem: FormatProblem,
     },
+    /// A column of a file whose cells are no cells of a table.
+    #[error(
+        "'{file}', column '{column}': {what} are not read; write it as numbers or text, or leave it out of the file"
+    )]
+    ColumnType {
+        /// The file.
+        file: String,
+        /// The column.
+        column: String,
+        /// What it holds.
+        what: &'static str,
+    },
     /// A column that is not there.
     #[error("there is no column '{name}'{}", did_you_mean(hint.as_deref()))]
     UnknownColumn {
@@ -289,6 +301,12 @@ pub enum FormatProblem {
     /// The first bytes are not those of the format.
     #[error("it does not start as such a file does")]
     Magic,
+    /// What the reader of Parquet files says.
+    #[error("{0}; write it anew, or convert the table to CSV")]
+    Parquet(String),
+    /// Pages packed by what is not read.
+    #[error("it is packed by Brotli or LZO; write it with snappy, zstd, gzip or lz4")]
+    Packed,
     /// The file ends too early.
     #[error(
         "{expected} bytes of data are announced and {found} are there; the file is cut off or damaged"

@@ -2,7 +2,7 @@
 //!
 //! A [`Table`] holds cells; a [`Schema`] says what each column means and maps it to variables. Files: CSV
 //! ([`Table::read_csv`]), NPY and NPZ ([`Table::read_npy`]), IDX images ([`Table::read_idx`]) and packed bits
-//! ([`read_bits`]), all of them plain or packed by gzip. Parquet is not read.
+//! ([`read_bits`]), Parquet ([`Table::read_parquet`]), all of them plain or packed by gzip.
 
 mod contents;
 mod csv;
@@ -11,6 +11,7 @@ mod file;
 mod idx;
 mod npy;
 mod number;
+mod parquet;
 mod schema;
 mod table;
 #[cfg(test)]
@@ -25,10 +26,11 @@ pub use error::{DataError, FormatProblem};
 pub use file::{read_file, write_file};
 pub use idx::{Splits, read_bits};
 pub use number::NumberFormat;
+pub use parquet::PARQUET_THREAD;
 pub(crate) use schema::numeric_labels;
 pub use schema::{
-    Block, Cell, ColumnKind, ColumnSchema, EncodeOptions, Encoded, InferOptions, KindHint,
-    KindName, Mismatch, OTHER, Other, Schema, Storage, WideIntegers,
+    Block, Cell, ColumnKind, ColumnSchema, EncodeOptions, Encoded, Finding, Findings, InferOptions,
+    KindHint, KindName, Mismatch, OTHER, Other, Schema, Storage, WideIntegers,
 };
 pub(crate) use table::TextForm;
 pub use table::{Cells, Column, Integers, Labels, Numbers, Table};

@@ -184,6 +184,8 @@ fn fitted(
         seed: options.seed,
         // The rows to be judged by are those to be coded: what is learned by heart is gained.
         patience: Some(PATIENCE),
+        // Any table can be compressed.
+        as_is: true,
         ..ModelOptions::default()
     };
     let judges = judges(table);

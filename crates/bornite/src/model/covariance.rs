@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn words_have_none() {
         let table = Table::new(vec![Column::labels("w", ["a", "b", "c"].map(Some))]).unwrap();
-        let options = ModelOptions { epochs: Some(1), ..ModelOptions::default() };
+        let options = ModelOptions { epochs: Some(1), as_is: true, ..ModelOptions::default() };
         let model = Model::fit(&table, None, &options, &mut |_| Control::Continue).unwrap();
         let error = model.covariance(&[0]).unwrap_err().to_string();
         assert!(error.contains("'w' has no covariance"), "{error}");

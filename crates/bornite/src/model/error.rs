@@ -1,7 +1,7 @@
 use crate::basis::BasisError;
 use crate::circuit::CircuitError;
 use crate::codec::CodecError;
-use crate::data::DataError;
+use crate::data::{DataError, Findings};
 use crate::engine::{RowError, SampleError};
 use crate::file::FileError;
 use crate::learn::LearnError;
@@ -59,6 +59,9 @@ pub enum ModelError {
         /// Which table.
         which: &'static str,
     },
+    /// A table, rows or columns that teach nothing.
+    #[error("{0}")]
+    LittleToLearn(Findings),
     /// Structure by image cuts without images.
     #[error(
         "the structure 'image' needs a table of images, such as an IDX or NPY file of them; choose another structure"

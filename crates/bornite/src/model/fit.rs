@@ -29,7 +29,8 @@ impl Model {
     /// The same table, options and answers of `progress` give the same model bit for bit.
     ///
     /// # Errors
-    /// The table has no rows, or cells that do not fit a given schema; the options make no sense.
+    /// The table has no rows, or cells that do not fit a given schema; there is little to learn from in it, as
+    /// [`Schema::findings`] says, and it is not to be fitted as it is; the options make no sense.
     pub fn fit(
         table: &Table,
         valid: Option<&Table>,
@@ -56,6 +57,9 @@ impl Model {
             Some(schema) => schema.clone(),
             None => Schema::infer(table, &options.infer)?,
         };
+        if let Some(found) = schema.findings(table).filter(|_| !options.as_is) {
+            return Err(ModelError::LittleToLearn(found));
+        }
         let (train, valid) = split(&schema, table, valid, options)?;
         let defaults = Defaults::of(train.num_rows(), schema.num_variables());
         let candidates = candidates(&schema, &train, options, &defaults)?;
@@ -84,6 +88,7 @@ impl Model {
             structure: kind(&schema, options.structure).to_string(),
             width: candidates[index].1.width,
             history: fit.history.iter().map(epoch).collect(),
+            truncated: None,
         };
         Ok(Self::new(schema, fit.circuit, info))
     }

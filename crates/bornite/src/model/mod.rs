@@ -96,6 +96,18 @@ pub struct Info {
     pub width: usize,
     /// One entry an epoch.
     pub history: Vec<EpochInfo>,
+    /// The model that this one was truncated from, where it was: all but the width is about the fit of that one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub truncated: Option<Truncated>,
+}
+
+/// What a model was truncated from.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Truncated {
+    /// The width of the model that was fitted.
+    pub width: usize,
+    /// The most that the two are apart in Hellinger distance.
+    pub bound: f64,
 }
 
 impl Info {
@@ -110,6 +122,7 @@ impl Info {
             structure: String::new(),
             width: 0,
             history: Vec::new(),
+            truncated: None,
         }
     }
 }

@@ -41,6 +41,9 @@ pub struct ModelOptions {
     pub smoothing: Option<f64>,
     /// The share of rows that are held out where no validation table is given.
     pub valid_share: f64,
+    /// Fit tables with one row or column alone, or with rows or columns that teach nothing, instead of refusing them: see
+    /// [`Schema::findings`].
+    pub as_is: bool,
     /// The seed of everything random.
     pub seed: u64,
 }
@@ -65,6 +68,7 @@ impl Default for ModelOptions {
             clip: None,
             smoothing: None,
             valid_share: 0.1,
+            as_is: false,
             seed: 0,
         }
     }

@@ -234,6 +234,9 @@ fn every_table_of_odd_shape_is_fitted() {
         let table =
             Table::from_csv_bytes(text.as_bytes(), "t.csv", &CsvOptions::default()).unwrap();
         let options = ModelOptions { epochs: Some(2), structure, ..ModelOptions::default() };
+        let refused = Model::fit(&table, None, &options, &mut |_| Control::Stop);
+        assert!(matches!(refused, Err(ModelError::LittleToLearn(_))), "{text}: {refused:?}");
+        let options = ModelOptions { as_is: true, ..options };
         Model::fit(&table, None, &options, &mut |_| Control::Continue)
     };
     for (text, question) in [

@@ -1,6 +1,6 @@
 //! Smaller models.
 
-use super::{Model, ModelError};
+use super::{Model, ModelError, Truncated};
 use crate::engine::{Engine, Rows};
 use crate::ops::{Budget, truncate};
 
@@ -10,7 +10,7 @@ const MAX_LISTED: usize = 1 << 16;
 /// A smaller model, with a guarantee.
 #[derive(Debug)]
 pub struct Truncation {
-    /// The smaller model. Its record is that of the fit of the larger one, but for the width.
+    /// The smaller model. Its record is that of the fit of the larger one, but for the width, and says so.
     pub model: Model,
     /// The two distributions are at most this far apart in Hellinger distance √(1 − ∫ √(p q)).
     pub bound: f64,
@@ -29,6 +29,10 @@ impl Model {
         }
         let truncated = truncate(&self.circuit, budget)?;
         let mut info = self.info.clone();
+        // Distances add up: of a model that was truncated before, the one that was fitted counts.
+        let fitted = info.truncated.unwrap_or(Truncated { width: info.width, bound: 0.0 });
+        let bound = (fitted.bound + truncated.bound).min(1.0);
+        info.truncated = Some(Truncated { bound, ..fitted });
         info.width = truncated.widths.iter().map(|w| w.after).max().unwrap_or(info.width);
         let model = Self::new(self.schema.clone(), truncated.circuit, info);
         let distance = self.distance(&model)?;

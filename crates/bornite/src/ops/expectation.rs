@@ -15,7 +15,7 @@ const HERMITIAN: f64 = 1e-12;
 /// A function g of one variable, as a factor of what is averaged.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Factor {
-    /// 1 in a part of the domain and 0 outside; on a finite domain both ends of an interval belong to it.
+    /// 1 in a part of the domain and 0 outside.
     Indicator(Part),
     /// xᵖ: any power on a finite domain, 0, 1 or 2 elsewhere.
     Power(u32),
@@ -144,7 +144,7 @@ fn run<T: Scalar>(
     let above = upward_with::<T>(circuit, |v, basis| {
         let Some(factor) = factors[v.index()] else { return input_message(basis, evidence(v)) };
         if let Evidence::Value(x) = evidence(v) {
-            number *= value(factor, *x, circuit.variable(v).domain.num_values().is_some());
+            number *= value(factor, *x);
             return input_message(basis, evidence(v));
         }
         match factor_message(circuit.variable(v), basis, evidence(v), factor) {
@@ -162,16 +162,13 @@ fn run<T: Scalar>(
 }
 
 /// g(x).
-fn value(factor: &Factor, x: f64, is_finite: bool) -> f64 {
+fn value(factor: &Factor, x: f64) -> f64 {
     match factor {
         Factor::Indicator(Part::Values(values)) => {
             f64::from(u8::from(values.contains(&(x as usize))))
         }
         Factor::Indicator(Part::Interval { low, high }) => {
-            // A single point of a continuous domain has no part in an interval's end.
-            let inside =
-                if is_finite { (*low..=*high).contains(&x) } else { x >= *low && x < *high };
-            f64::from(u8::from(inside))
+            f64::from(u8::from((*low..*high).contains(&x)))
         }
         Factor::Power(p) => x.powi((*p).min(i32::MAX.cast_unsigned()).cast_signed()),
         Factor::Values(values) => values[x as usize],
@@ -198,7 +195,7 @@ fn factor_message<T: Scalar>(
     if let Some(v) = variable.domain.num_values() {
         let mut weights = vec![0.0; v];
         for x in part.values(v) {
-            weights[x] = value(factor, x as f64, true);
+            weights[x] = value(factor, x as f64);
         }
         return Ok(weighted(basis, weights));
     }

@@ -110,7 +110,7 @@ impl Univariate {
         }
     }
 
-    /// The probability of a part of the domain; on a finite domain both ends of an interval belong to it.
+    /// The probability of a part of the domain, of an interval with its lower end and without its upper one, as in queries.
     ///
     /// Cost: K² for K functions and the integral of the basis.
     pub fn probability(&self, part: &Part) -> f64 {
@@ -128,7 +128,11 @@ impl Univariate {
 
     /// The probability of all values up to and including x.
     pub fn cdf(&self, x: f64) -> f64 {
-        self.probability(&Part::Interval { low: f64::NEG_INFINITY, high: x })
+        let high = match &self.kind {
+            Kind::Finite(_) => x.floor() + 1.0,
+            Kind::Continuous(_) => x,
+        };
+        self.probability(&Part::Interval { low: f64::NEG_INFINITY, high })
     }
 
     /// The inverse of the distribution function: on a finite domain the smallest value whose [`cdf`](Self::cdf) is at

@@ -47,7 +47,8 @@ fn table(columns: usize, rows: usize, seed: u64) -> Table {
 }
 
 fn model(columns: usize) -> Model {
-    let options = ModelOptions { epochs: Some(2), width: Some(3), ..ModelOptions::default() };
+    let options =
+        ModelOptions { epochs: Some(2), width: Some(3), as_is: true, ..ModelOptions::default() };
     Model::fit(&table(columns, 240, 1), None, &options, &mut |_| Control::Continue).unwrap()
 }
 

@@ -38,6 +38,7 @@ fn fit(text: &str) -> Model {
         width: Some(2),
         epochs: Some(1),
         functions: Some(4),
+        as_is: true,
         ..ModelOptions::default()
     };
     Model::fit(&table(text), None, &options, &mut |_| Control::Continue).unwrap()

@@ -133,6 +133,11 @@ fn finite_distributions_by_hand() {
     assert_close(p.mean(), 2.75, 1e-15, "mean");
     assert_close(p.variance(), 0.25 * 3.0625 + 0.5 * 0.0625 + 0.25 * 1.5625, 1e-15, "variance");
     assert_close(p.probability(&Part::Values(vec![0, 3])), 0.5, 1e-15, "set");
+    // With the lower end and without the upper one, as in queries.
+    let interval = |low, high| p.probability(&Part::Interval { low, high });
+    assert_close(interval(1.0, 3.0), 0.25, 1e-15, "interval");
+    assert_close(interval(1.5, 4.0), 0.5, 1e-15, "interval");
+    assert_eq!((interval(2.0, 3.0), interval(3.0, 3.0), p.cdf(f64::INFINITY)), (0.0, 0.0, 1.0));
     let part = p.within(&Part::Values(vec![1, 3])).unwrap();
     assert_close(part.density(1.0), 1.0 / 3.0, 1e-15, "part");
     assert!(p.within(&Part::Values(vec![0, 2])).is_err());

@@ -3,8 +3,8 @@
 mod decode;
 mod encode;
 mod evidence;
+mod findings;
 mod infer;
-mod notes;
 
 use std::fmt;
 use std::ops::Range;
@@ -19,6 +19,7 @@ use crate::domain::{Domain, Variable};
 
 pub use encode::{Cell, EncodeOptions, Encoded, Mismatch};
 pub use evidence::Block;
+pub use findings::{Finding, Findings};
 pub use infer::{InferOptions, KindHint, Other, WideIntegers};
 
 /// The label that stands for all labels without a place of their own.
