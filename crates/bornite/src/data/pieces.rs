@@ -171,7 +171,7 @@ impl<R: Read> Pieces<R> {
                 Err(DataError::NotANumber { column, .. } | DataError::Infinite { column, .. })
                     if !options.text_columns.contains(&column) =>
                 {
-                    options.text_columns.push(column)
+                    options.text_columns.push(column);
                 }
                 table => break table,
             }

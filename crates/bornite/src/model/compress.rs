@@ -158,38 +158,51 @@ pub fn compress_file(
     if let Some(model) = model {
         coder.use_codec(model.table_codec()?);
     }
-    let first = coder.next()?;
-    let own = match &first {
-        Some((Piece { table: Some((table, _)), .. }, stored)) if model.is_none() => {
-            own::fit(table, stored.body.len(), options, progress)?
-        }
-        _ => None,
-    };
-    if let Some((compact, _)) = &own {
-        coder.use_codec(compact.model.table_codec()?);
+    let mut first = coder.next()?;
+    let mut own = None;
+    if let (None, Some(Coded { piece, by_zstd, by_model })) = (model, &mut first)
+        && let Some((table, _)) = &piece.table
+        && let Some(fitted) = own::fit(table, by_zstd.body.len(), options, progress)?
+    {
+        coder.use_codec(fitted.compact.model.table_codec()?);
+        *by_model = self::by_model(coder.codec.as_ref(), piece)?;
+        own = Some(fitted);
     }
-    let model_bytes = own.as_ref().map_or(0, |(compact, _)| compact.bytes.len());
-    let first =
-        first.map(|(piece, stored)| coder.smaller(piece, stored, model_bytes)).transpose()?;
-    let own = own.filter(|_| first.as_ref().is_some_and(|s| s.kind == SegmentKind::Table));
-    if model.is_none() && own.is_none() {
+    let model_bytes = own.as_ref().map_or(0, |own| own.compact.bytes.len());
+    let first = first.map(|coded| coded.smaller(model_bytes));
+    if own.take_if(|_| first.as_ref().is_none_or(|s| s.kind == SegmentKind::Stored)).is_some() {
         coder.codec = None;
     }
-    let mut writer = SegmentWriter::new(out, own.as_ref().map_or(&[], |(own, _)| &own.bytes))?;
+    let mut writer = SegmentWriter::new(out, own.as_ref().map_or(&[], |o| &o.compact.bytes))?;
     let (mut segments, mut stored, mut next) = (0, 0, first);
     while let Some(segment) = next {
         segments += 1;
         stored += usize::from(segment.kind == SegmentKind::Stored);
         writer.push(&segment)?;
-        next = coder.next()?.map(|(piece, stored)| coder.smaller(piece, stored, 0)).transpose()?;
+        next = coder.next()?.map(|coded| coded.smaller(0));
     }
     let method = match own {
-        Some((_, width)) => Method::Fitted { model_bytes, width },
+        Some(own) => Method::Fitted { model_bytes, width: own.width },
         None if stored < segments => Method::Given,
         None => Method::Stored { why: coder.why() },
     };
     let bytes_out = writer.finish()?;
     Ok(Compressed { bytes_in: coder.bytes_in, bytes_out, segments, stored, method })
+}
+
+/// A piece of a file as a segment, in both ways.
+struct Coded {
+    piece: Piece,
+    by_zstd: Segment,
+    by_model: Option<Segment>,
+}
+
+impl Coded {
+    /// What the model makes of it if that, and so many bytes more, is less than what zstd does.
+    fn smaller(self, more: usize) -> Segment {
+        let pays = |s: &Segment| s.body.len() + more < self.by_zstd.body.len();
+        self.by_model.filter(pays).unwrap_or(self.by_zstd)
+    }
 }
 
 /// A file on its way into segments.
@@ -205,21 +218,14 @@ impl<R: Read> FileCoder<R> {
         self.codec = Some(codec);
     }
 
-    /// The next piece, and what zstd makes of it.
-    fn next(&mut self) -> Result<Option<(Piece, Segment)>, ModelError> {
+    /// The next piece, coded in both ways at once.
+    fn next(&mut self) -> Result<Option<Coded>, ModelError> {
         let Some(piece) = self.pieces.next()? else { return Ok(None) };
-        let stored = Segment::stored(&piece.bytes, self.bytes_in);
-        self.bytes_in += piece.bytes.len() as u64;
-        Ok(Some((piece, stored)))
-    }
-
-    /// The segment of a piece by the model if that, and so many bytes more, is less than zstd makes of it.
-    fn smaller(&self, piece: Piece, stored: Segment, more: usize) -> Result<Segment, ModelError> {
-        let (Some(codec), Some((table, form))) = (&self.codec, piece.table) else {
-            return Ok(stored);
-        };
-        let coded = codec.compress(&table, form, stored.content)?;
-        Ok(if coded.body.len() + more < stored.body.len() { coded } else { stored })
+        let (codec, before) = (self.codec.as_ref(), self.bytes_in);
+        let by_zstd = || Segment::stored(&piece.bytes, before);
+        let (by_zstd, by_model) = rayon::join(by_zstd, || by_model(codec, &piece));
+        self.bytes_in += by_zstd.content;
+        Ok(Some(Coded { by_model: by_model?, piece, by_zstd }))
     }
 
     fn why(&self) -> String {
@@ -228,4 +234,10 @@ impl<R: Read> FileCoder<R> {
             None => "that is smaller than what a model makes of it".to_owned(),
         }
     }
+}
+
+/// What a model makes of a piece, if there is a model and the piece is a table.
+fn by_model(codec: Option<&TableCodec>, piece: &Piece) -> Result<Option<Segment>, CodecError> {
+    let (Some(codec), Some((table, form))) = (codec, &piece.table) else { return Ok(None) };
+    codec.compress(table, form.clone(), piece.bytes.len() as u64).map(Some)
 }

@@ -14,13 +14,21 @@ const PATIENCE: usize = 40;
 /// The rows that decide on them.
 const JUDGES: usize = 4096;
 
-/// A model of a table, and its width. `None` where there is nothing to learn. `stored` is the size of the table by zstd.
+/// A model that was fitted for a table.
+#[derive(Debug)]
+pub(super) struct Own {
+    pub(super) compact: Compact,
+    /// The width of inner layers.
+    pub(super) width: usize,
+}
+
+/// A model of a table. `None` where there is nothing to learn. `stored` is the size of the table by zstd.
 pub(super) fn fit(
     table: &Table,
     stored: usize,
     options: &CompressOptions,
     progress: &mut dyn FnMut(&Progress) -> Control,
-) -> Result<Option<(Compact, usize)>, ModelError> {
+) -> Result<Option<Own>, ModelError> {
     let Ok(schema) = Schema::infer(table, &InferOptions::default()) else { return Ok(None) };
     let schema = rounded(&schema)?;
     let width = options.width.unwrap_or_else(|| width(&schema, stored));
@@ -41,7 +49,7 @@ pub(super) fn fit(
         Err(_) => return Ok(None),
     };
     let compact = smallest(&model, &judges, table.num_rows())?;
-    Ok(compact.map(|compact| (compact, width)))
+    Ok(compact.map(|compact| Own { compact, width }))
 }
 
 /// Rows from all over a table.
