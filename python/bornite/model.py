@@ -657,11 +657,12 @@ def compress_file(
     epochs: int | None = None,
     seed: int = 0,
 ) -> tuple[int, int]:
-    """Compresses a CSV, NPY or IDX file without loss; returns its bytes before and after.
+    """Compresses a CSV, NPY, NPZ or IDX file without loss; returns its bytes before and after.
 
-    Without a model, a small one is fitted within ``time`` seconds and stored with the rows. What a model makes
-    no smaller, and any other file, is packed by zstd. ``decompress_file`` gives back the same bytes; so does
-    ``bornite decompress`` on the command line.
+    Without a model, a small one is fitted to the first 8 MiB within ``time`` seconds and stored with the rows. What
+    a model makes no smaller, and any other file, is packed by zstd. ``decompress_file`` gives back the same bytes;
+    so does ``bornite decompress`` on the command line. Files are read and written in segments of 8 MiB, so that
+    memory is bounded.
 
     >>> import bornite, pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())

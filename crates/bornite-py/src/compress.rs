@@ -22,18 +22,18 @@ pub(crate) fn compress_file(
     width: Option<usize>,
     epochs: Option<usize>,
     seed: u64,
-) -> PyResult<(usize, usize, bool)> {
+) -> PyResult<(u64, u64, bool)> {
     check_time(time)?;
     let mut watch = Watch::new(time, None);
-    let options = CompressOptions { width, epochs, seed };
+    let options = CompressOptions { width, epochs, seed, ..CompressOptions::default() };
     let name = source.display().to_string();
     let model = model.map(|m| &m.0);
     let sizes = py.detach(|| -> Result<_, ModelError> {
-        let content = data::read_file(&source)?;
-        let packed =
-            model::compress_file(&content, &name, model, &options, &mut |p| watch.step(p))?;
-        data::write_file(&target, &packed.bytes)?;
-        Ok((content.len(), packed.bytes.len()))
+        let content = data::open_file(&source)?;
+        let packed = data::write_file(&target, |out| {
+            model::compress_file(content, out, &name, model, &options, &mut |p| watch.step(p))
+        })?;
+        Ok((packed.bytes_in, packed.bytes_out))
     });
     let (before, after) = sizes.map_err(Raise::raise)?;
     Ok((before, after, watch.interrupted))
@@ -49,8 +49,9 @@ pub(crate) fn decompress_file(
 ) -> PyResult<()> {
     let model = model.map(|m| &m.0);
     let write = || -> Result<_, ModelError> {
-        let content = model::decompress_file(&data::read_file(&source)?, model)?;
-        Ok(data::write_file(&target, &content)?)
+        let packed = data::open_file(&source)?;
+        data::write_file(&target, |out| model::decompress_file(packed, out, model))?;
+        Ok(())
     };
     py.detach(write).map_err(Raise::raise)
 }

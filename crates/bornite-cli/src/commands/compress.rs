@@ -20,11 +20,13 @@ Examples:
   bornite compress people.csv -o people.brz --time 10m
   bornite compress t10k-images-idx3-ubyte.gz --model digits.model -o digits.brz
 
-Compresses CSV, NPY and IDX files, plain or packed by gzip; decompress gives back their content byte for
-byte, unpacked. Without --model a small one is fitted and stored with the rows, so that decompress needs
-no other file. What a model makes no smaller, and any other file, is packed by zstd. Ctrl-C ends the fit
-and goes on with the best model so far. The same seed and the same number of epochs give the same bytes.
-With --json prints {output, method, bytes_in, bytes_out, ratio, model_bytes, width, seconds, why}.")]
+Compresses CSV, NPY, IDX and uncompressed NPZ files, plain or packed by gzip; decompress gives back their
+content byte for byte, unpacked. Without --model a small one is fitted to the first 8 MiB and stored with
+the rows, so that decompress needs no other file. What a model makes no smaller, and any other file, is
+packed by zstd. A file is read and written in segments of 8 MiB, so that memory is bounded. Ctrl-C ends the
+fit and goes on with the best model so far. The same seed and number of epochs give the same bytes.
+With --json prints {output, method, bytes_in, bytes_out, ratio, segments, stored, model_bytes, width,
+seconds, why}; stored is the number of segments that zstd has packed.")]
 pub(crate) struct Compress {
     /// The file to compress.
     table: PathBuf,
@@ -54,9 +56,11 @@ pub(crate) struct Compress {
 struct Report {
     output: PathBuf,
     method: &'static str,
-    bytes_in: usize,
-    bytes_out: usize,
+    bytes_in: u64,
+    bytes_out: u64,
     ratio: f64,
+    segments: usize,
+    stored: usize,
     model_bytes: Option<usize>,
     width: Option<usize>,
     seconds: f64,
@@ -68,25 +72,24 @@ impl Compress {
         let path = &self.output.output;
         tables::check_target(path)?;
         let model = self.model.as_deref().map(tables::model).transpose()?;
-        let content = data::read_file(&self.table)?;
+        let content = data::open_file(&self.table)?;
         let start = Instant::now();
-        let options = CompressOptions { width: self.width, epochs: self.epochs, seed: self.seed };
+        let options = CompressOptions {
+            width: self.width,
+            epochs: self.epochs,
+            seed: self.seed,
+            ..CompressOptions::default()
+        };
         let mut bar = FitBar::new(Some(self.time));
         let name = self.table.display().to_string();
-        let packed = compress_file(&content, &name, model.as_ref(), &options, &mut |p| bar.step(p));
+        let packed = data::write_file(path, |out| {
+            compress_file(content, out, &name, model.as_ref(), &options, &mut |p| bar.step(p))
+        });
         bar.finish();
-        let packed = packed?;
-        data::write_file(path, &packed.bytes)?;
-        self.report(&packed, content.len(), start.elapsed(), out)
+        self.report(&packed?, start.elapsed(), out)
     }
 
-    fn report(
-        &self,
-        packed: &Compressed,
-        bytes_in: usize,
-        took: Duration,
-        out: &mut dyn Write,
-    ) -> Result<()> {
+    fn report(&self, packed: &Compressed, took: Duration, out: &mut dyn Write) -> Result<()> {
         let (method, model_bytes, width, why) = match &packed.method {
             Method::Given => ("given model", None, None, None),
             Method::Fitted { model_bytes, width } => {
@@ -97,9 +100,11 @@ impl Compress {
         let report = Report {
             output: self.output.output.clone(),
             method,
-            bytes_in,
-            bytes_out: packed.bytes.len(),
-            ratio: bytes_in as f64 / packed.bytes.len() as f64,
+            bytes_in: packed.bytes_in,
+            bytes_out: packed.bytes_out,
+            ratio: packed.bytes_in as f64 / packed.bytes_out as f64,
+            segments: packed.segments,
+            stored: packed.stored,
             model_bytes,
             width,
             seconds: took.as_secs_f64(),
@@ -112,8 +117,8 @@ impl Compress {
             out,
             "wrote {}: {} of {} bytes, {:.2} times smaller, in {}",
             report.output.display(),
-            grouped(report.bytes_out as u128),
-            grouped(bytes_in as u128),
+            grouped(report.bytes_out.into()),
+            grouped(report.bytes_in.into()),
             report.ratio,
             time(took),
         )?;
@@ -125,6 +130,9 @@ impl Compress {
                 grouped(*model_bytes as u128)
             )?,
             _ => writeln!(out, "decompress it with the same --model")?,
+        }
+        if report.why.is_none() && report.stored > 0 {
+            writeln!(out, "{} of {} segments are packed by zstd", report.stored, report.segments)?;
         }
         Ok(())
     }

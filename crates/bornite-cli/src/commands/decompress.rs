@@ -19,8 +19,8 @@ Examples:
   bornite decompress digits.brz --model digits.model -o t10k-images-idx3-ubyte
 
 Needs --model where the file was compressed with one. A damaged file, or another model, is an error and
-nothing is written. A name that ends in .gz is packed by gzip. With --json prints {output, bytes_in,
-bytes_out, seconds}.")]
+nothing is written. Memory is bounded whatever the length of the file. A name that ends in .gz is packed
+by gzip. With --json prints {output, bytes_in, bytes_out, seconds}.")]
 pub(crate) struct Decompress {
     /// The compressed file.
     file: PathBuf,
@@ -37,8 +37,8 @@ pub(crate) struct Decompress {
 #[derive(Debug, Serialize)]
 struct Report {
     output: PathBuf,
-    bytes_in: usize,
-    bytes_out: usize,
+    bytes_in: u64,
+    bytes_out: u64,
     seconds: f64,
 }
 
@@ -47,18 +47,14 @@ impl Decompress {
         let path = &self.output.output;
         tables::check_target(path)?;
         let model = self.model.as_deref().map(tables::model).transpose()?;
-        let packed = data::read_file(&self.file)?;
+        let packed = data::open_file(&self.file)?;
         let start = Instant::now();
-        let content = decompress_file(&packed, model.as_ref())
-            .map_err(|e| anyhow!("{}: {e}", self.file.display()))?;
+        let (bytes_in, bytes_out) =
+            data::write_file(path, |out| decompress_file(packed, out, model.as_ref()))
+                .map_err(|e| anyhow!("{}: {e}", self.file.display()))?;
         let took = start.elapsed();
-        data::write_file(path, &content)?;
-        let report = Report {
-            output: path.clone(),
-            bytes_in: packed.len(),
-            bytes_out: content.len(),
-            seconds: took.as_secs_f64(),
-        };
+        let seconds = took.as_secs_f64();
+        let report = Report { output: path.clone(), bytes_in, bytes_out, seconds };
         if self.json {
             return output::json(out, &report);
         }
@@ -66,8 +62,8 @@ impl Decompress {
             out,
             "wrote {}: {} bytes from {} in {}",
             path.display(),
-            grouped(report.bytes_out as u128),
-            grouped(report.bytes_in as u128),
+            grouped(bytes_out.into()),
+            grouped(bytes_in.into()),
             time(took)
         )?;
         Ok(())

@@ -44,6 +44,8 @@ fn a_table_comes_back_with_no_other_file() {
             "output",
             "ratio",
             "seconds",
+            "segments",
+            "stored",
             "why",
             "width"
         ]

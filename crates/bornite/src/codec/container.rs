@@ -93,16 +93,6 @@ fn check_header(bytes: &[u8]) -> Result<&[u8], CodecError> {
     Ok(bytes)
 }
 
-/// Whether any byte of a stream has changed, as far as checksums tell; no model is needed.
-pub(super) fn check_stream(bytes: &[u8]) -> Result<(), CodecError> {
-    check_header(bytes)?;
-    for (block, bounds) in read_tail(bytes)?.bounds.windows(2).enumerate() {
-        Frame::check(&bytes[bounds[0]..bounds[1]])
-            .map_err(|what| CodecError::DamagedBlock { block, what })?;
-    }
-    Ok(())
-}
-
 /// Reads a header that must be that of a stream made with this model.
 pub(super) fn read_header(
     bytes: &[u8],
@@ -187,7 +177,7 @@ pub(super) fn checksum(values: &[f64], rests: &[u64]) -> u32 {
     hasher.finalize()
 }
 
-/// What follows the last block: a mark, where each block begins, and how many rows there are.
+/// What follows the last block or segment: a mark, where each begins, and how many rows or bytes there are.
 pub(super) fn tail(offsets: &[u64], num_rows: u64) -> Vec<u8> {
     let mut out = vec![0; 4];
     out.extend(offsets.iter().flat_map(|offset| offset.to_le_bytes()));

@@ -65,8 +65,8 @@ pub enum CodecError {
     },
     /// A stream of another content than was asked for.
     #[error(
-        "this stream holds content of kind {found}, not what was asked for: 0 is rows, 1 a table, 2 stored bytes, and \
-         others need a newer bornite"
+        "this stream holds content of kind {found}, not what was asked for: 0 is rows, 1 a file or a table, and others \
+         need a newer bornite"
     )]
     Content {
         /// The kind found.
@@ -82,6 +82,12 @@ pub enum CodecError {
         /// The digest in the stream.
         found: Digest,
     },
+    /// A file that was asked for as a table.
+    #[error("this is a compressed file, not a table from memory; decompress it as a file")]
+    IsFile,
+    /// A table from memory that was asked for as a file.
+    #[error("this is a compressed table from memory, not a file; decompress it as a table")]
+    IsTable,
     /// A stream that holds no model, read without one.
     #[error("this stream does not hold its model; give the model that compressed it")]
     NeedsModel,

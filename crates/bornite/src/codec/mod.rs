@@ -46,12 +46,16 @@ pub(crate) use adaptive::Numbers;
 pub use digest::Digest;
 pub use error::CodecError;
 pub use read::{Archive, Decompressor};
-pub(crate) use table::{Content, Parts, TableCodec, pack, read_content, store, unpack};
+pub(crate) use table::{
+    Segment, SegmentArchive, SegmentKind, SegmentReader, SegmentWriter, TableCodec, pack, unpack,
+};
 pub use write::Compressor;
 
 use container::{Layout, MAX_STRIP_ROWS};
 use cuts::Cuts;
 use error::Broken;
+
+use std::sync::Arc;
 
 use crate::circuit::{Circuit, Layer, LayerId, Orthonormal};
 use crate::domain::{Domain, Variable};
@@ -63,7 +67,7 @@ const BLOCK_CELLS: usize = 1 << 17;
 /// A model, ready to compress rows and to decompress what it has compressed.
 #[derive(Debug)]
 pub struct Codec {
-    engine: Engine,
+    engine: Arc<Engine>,
     /// What rows have values of: symbols.
     variables: Vec<Variable>,
     /// For every variable whose symbols are not the values of the engine's.
@@ -98,17 +102,18 @@ impl Codec {
             }
         }
         let cuts = circuit.variables().iter().map(|_| None).collect();
-        Ok(Self::with_cuts(circuit, cuts, Digest::of(circuit), level))
+        let engine = Arc::new(Engine::of_circuit(circuit, level));
+        Ok(Self::with_cuts(&engine, circuit, cuts, Digest::of(circuit)))
     }
 
     /// The codec of a circuit over finite variables, some of which are bins that symbols are cut from.
     fn with_cuts(
+        engine: &Arc<Engine>,
         circuit: &Circuit,
         cuts: Vec<Option<Cuts>>,
         digest: Digest,
-        level: SimdLevel,
     ) -> Self {
-        let engine = Engine::of_circuit(circuit, level);
+        let engine = Arc::clone(engine);
         let symbols = |(v, cuts): (&Variable, &Option<Cuts>)| match cuts {
             Some(cuts) => Variable::new(v.name.clone(), Domain::Finite(cuts.num_symbols())),
             None => v.clone(),

@@ -217,7 +217,7 @@ impl<'a, R: Read> Decompressor<'a, R> {
 }
 
 /// At most `length` bytes; fewer at the end of the input. No more memory is taken than there are bytes.
-fn read_up_to(input: &mut impl Read, length: usize) -> Result<Vec<u8>, CodecError> {
+pub(super) fn read_up_to(input: &mut impl Read, length: usize) -> Result<Vec<u8>, CodecError> {
     let mut bytes = Vec::new();
     let read: io::Result<usize> = input.take(length as u64).read_to_end(&mut bytes);
     read.map_err(|source| CodecError::Io { action: "read", source })?;

@@ -1,11 +1,11 @@
-//! What a file of a table holds, read and written back byte for byte.
+//! What a piece of a file of a table holds, written back byte for byte.
 
 use serde::{Deserialize, Serialize};
 
-use super::idx::{Values, parse_idx};
-use super::{Cells, CsvOptions, DataError, Table, npy};
+use super::idx::Values;
+use super::{Cells, Table};
 
-/// What a file is, apart from its table.
+/// What a piece of a file is, apart from its table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FileForm {
@@ -13,57 +13,52 @@ pub(crate) enum FileForm {
     Memory,
     /// CSV, in the table's layout.
     Csv,
-    /// An array of numbers.
+    /// Rows of an array of numbers.
     Array {
         /// The bytes before the numbers.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
         head: Vec<u8>,
         /// Their type, by its NumPy name without byte order.
         kind: String,
         /// Whether their highest byte comes first.
         big: bool,
+        /// Whether the first index goes fastest.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        by_columns: bool,
     },
 }
 
 impl FileForm {
-    /// Reads a file, CSV, NPY or IDX by its content, so that [`write`](Self::write) gives the same bytes back.
-    ///
-    /// # Errors
-    /// It is no table, or is not written by this program as it is.
-    pub(crate) fn read(bytes: &[u8], name: &str) -> Result<(Table, Self), DataError> {
-        let array =
-            |format| move |problem| DataError::Format { file: name.to_owned(), format, problem };
-        let (table, form) = if bytes.starts_with(npy::MAGIC) {
-            let (kind, big, head) = npy::layout(bytes).map_err(array("NPY"))?;
-            let table = npy::parse(bytes).map_err(array("NPY"))?.into_table(name, "NPY")?;
-            (table, Self::Array { head: head.to_vec(), kind: kind.to_owned(), big })
-        } else if bytes.starts_with(&[0, 0]) {
-            let (array_of, kind, start) = parse_idx(bytes).map_err(array("IDX"))?;
-            let (head, kind) = (bytes[..start].to_vec(), kind.to_owned());
-            (array_of.into_table(name, "IDX")?, Self::Array { head, kind, big: true })
-        } else {
-            (Table::from_csv_bytes(bytes, name, &CsvOptions::default())?, Self::Csv)
-        };
-        if form.write(&table).as_deref() == Some(bytes) {
-            Ok((table, form))
-        } else {
-            Err(DataError::NotWrittenBack { file: name.to_owned() })
-        }
-    }
-
-    /// The bytes of a file with this table; `None` where its cells are no such numbers.
+    /// The bytes of a piece with this table; `None` where its cells are no such numbers.
     pub(crate) fn write(&self, table: &Table) -> Option<Vec<u8>> {
-        let Self::Array { head, kind, big } = self else { return Some(table.to_csv()) };
+        let Self::Array { head, kind, big, by_columns } = self else { return Some(table.to_csv()) };
         let mut out = head.clone();
-        for row in 0..table.num_rows() {
-            for column in table.columns() {
-                let (integer, number) = match column.cells() {
-                    Cells::Integers(c) => (c.get(row)?, 0.0),
-                    Cells::Numbers(c) => (0, c.values()[row]),
-                    Cells::Labels(_) => return None,
-                };
-                Values::encode(integer, number, kind, *big, &mut out)?;
+        let columns = table.columns();
+        let mut put = |row: usize, column: usize| {
+            let (integer, number) = match columns[column].cells() {
+                Cells::Integers(c) => (c.get(row)?, 0.0),
+                Cells::Numbers(c) => (0, c.values()[row]),
+                Cells::Labels(_) => return None,
+            };
+            Values::encode(integer, number, kind, *big, &mut out)
+        };
+        if *by_columns {
+            for column in first_index_fastest(table) {
+                (0..table.num_rows()).try_for_each(|row| put(row, column))?;
+            }
+        } else {
+            for row in 0..table.num_rows() {
+                (0..columns.len()).try_for_each(|column| put(row, column))?;
             }
         }
         Some(out)
     }
+}
+
+/// The columns of a table in the order of an array whose first index goes fastest.
+fn first_index_fastest(table: &Table) -> impl Iterator<Item = usize> {
+    let [height, width, channels] = table.image().unwrap_or([table.num_columns(), 1, 1]);
+    (0..channels).flat_map(move |c| {
+        (0..width).flat_map(move |x| (0..height).map(move |y| (y * width + x) * channels + c))
+    })
 }

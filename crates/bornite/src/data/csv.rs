@@ -100,40 +100,11 @@ impl Table {
         name: &str,
         options: &CsvOptions,
     ) -> Result<Self, DataError> {
-        let mark = bytes.starts_with(b"\xef\xbb\xbf");
-        let bytes = if mark { &bytes[3..] } else { bytes };
-        check_utf8(bytes, name)?;
-        if bytes.iter().all(u8::is_ascii_whitespace) {
-            return Err(DataError::EmptyFile { file: name.to_owned() });
-        }
-        let delimiter = options.delimiter.unwrap_or_else(|| find_delimiter(bytes));
-        let mut rows = Rows::read(bytes, name, delimiter)?;
-        let header = options.header.unwrap_or_else(|| rows.starts_with_names(options));
-        let headings = if header { rows.take_first() } else { vec![String::new(); rows.width()] };
-        if rows.lines.is_empty() {
-            return Err(DataError::HeaderOnly { file: name.to_owned() });
-        }
-        let names = rename(&headings);
-        check_names(names.iter().map(String::as_str), &format!("'{name}'"))?;
+        let table = parse(bytes, name, options, None)?;
         for text_column in &options.text_columns {
-            if !names.contains(text_column) {
-                let hint = super::error::nearest(names.iter().map(String::as_str), text_column);
-                return Err(DataError::UnknownColumn { name: text_column.clone(), hint });
-            }
+            table.column(text_column)?;
         }
-        let columns: Vec<Column> = (0..names.len())
-            .into_par_iter()
-            .map(|j| {
-                let reader = ColumnReader { file: name, name: &names[j], lines: &rows.lines };
-                let heading = (header && headings[j] != names[j]).then(|| headings[j].clone());
-                reader.column(&rows.columns[j], heading, options)
-            })
-            .collect::<Result<_, _>>()?;
-        let crlf =
-            bytes.iter().position(|&b| b == b'\n').is_some_and(|n| bytes[..n].ends_with(b"\r"));
-        let last_newline = bytes.ends_with(b"\n");
-        let layout = CsvLayout { delimiter, header, crlf, last_newline, mark };
-        Ok(Self::new(columns)?.with_layout(layout))
+        Ok(table)
     }
 
     /// Writes the table as a CSV file, whole or not at all; packed by gzip where the name ends in `.gz`.
@@ -179,6 +150,48 @@ impl Table {
         }
         writer.flush()
     }
+}
+
+/// Reads CSV. Rows that go on after others have the `names` of those and no header.
+pub(super) fn parse(
+    bytes: &[u8],
+    name: &str,
+    options: &CsvOptions,
+    names: Option<&[String]>,
+) -> Result<Table, DataError> {
+    let mark = bytes.starts_with(b"\xef\xbb\xbf");
+    let bytes = if mark { &bytes[3..] } else { bytes };
+    check_utf8(bytes, name)?;
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Err(DataError::EmptyFile { file: name.to_owned() });
+    }
+    let delimiter = options.delimiter.unwrap_or_else(|| find_delimiter(bytes));
+    let mut rows = Rows::read(bytes, name, delimiter)?;
+    let header =
+        names.is_none() && options.header.unwrap_or_else(|| rows.starts_with_names(options));
+    let headings = if header { rows.take_first() } else { vec![String::new(); rows.width()] };
+    if rows.lines.is_empty() {
+        return Err(DataError::HeaderOnly { file: name.to_owned() });
+    }
+    let names = names.map_or_else(|| rename(&headings), <[String]>::to_vec);
+    if names.len() != rows.width() {
+        let (file, delimiter) = (name.to_owned(), char::from(delimiter));
+        let (expected, found) = (names.len(), rows.width());
+        return Err(DataError::Ragged { file, line: 1, expected, found, delimiter });
+    }
+    check_names(names.iter().map(String::as_str), &format!("'{name}'"))?;
+    let columns: Vec<Column> = (0..names.len())
+        .into_par_iter()
+        .map(|j| {
+            let reader = ColumnReader { file: name, name: &names[j], lines: &rows.lines };
+            let heading = (header && headings[j] != names[j]).then(|| headings[j].clone());
+            reader.column(&rows.columns[j], heading, options)
+        })
+        .collect::<Result<_, _>>()?;
+    let crlf = bytes.iter().position(|&b| b == b'\n').is_some_and(|n| bytes[..n].ends_with(b"\r"));
+    let last_newline = bytes.ends_with(b"\n");
+    let layout = CsvLayout { delimiter, header, crlf, last_newline, mark };
+    Ok(Table::new(columns)?.with_layout(layout))
 }
 
 /// A writer that holds back the end of the last line.
@@ -376,15 +389,16 @@ impl ColumnReader<'_> {
         };
         let known: Vec<bool> = texts.iter().map(cell).collect();
         let as_text = options.text_columns.iter().any(|c| c == self.name);
-        let column = match self.kind(texts, &known)? {
-            Kind::Integers(values) if !as_text => Column::integers(self.name, values),
-            Kind::Numbers(values) if !as_text => {
+        let kind = if as_text { Kind::Labels } else { self.kind(texts, &known)? };
+        let column = match kind {
+            Kind::Integers(values) => Column::integers(self.name, values),
+            Kind::Numbers(values) => {
                 let cells = values.iter().zip(texts.iter()).zip(&known);
                 let cells = cells.filter(|(_, known)| **known).map(|((&x, t), _)| (x, t.trim()));
                 let format = NumberFormat::of(&cells);
                 Column::numbers(self.name, values).with_format(format)
             }
-            _ => {
+            Kind::Labels => {
                 let cells = texts.iter().zip(&known);
                 Column::labels(self.name, cells.map(|(t, known)| known.then(|| t.trim())))
             }

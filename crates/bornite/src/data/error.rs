@@ -317,6 +317,9 @@ pub enum FormatProblem {
         /// The bytes there.
         found: usize,
     },
+    /// More than can be held at once.
+    #[error("a row of it, or all of it if it is stored by columns, takes more than {0} bytes")]
+    TooLarge(usize),
     /// There is more than announced.
     #[error("{extra} bytes follow the data; the file is damaged")]
     TooLong {

@@ -20,6 +20,69 @@ pub(super) struct Array {
     pub(super) values: Values,
 }
 
+/// How the numbers of an array stand in a file.
+#[derive(Clone, Debug)]
+pub(super) struct ArrayLayout {
+    /// The bytes before them.
+    pub(super) start: usize,
+    /// Their type, by its NumPy name without byte order.
+    pub(super) kind: String,
+    /// The bytes of each.
+    pub(super) size: usize,
+    /// Whether their highest byte comes first.
+    pub(super) big: bool,
+    /// Whether the first index goes fastest.
+    pub(super) by_columns: bool,
+    pub(super) shape: Vec<usize>,
+    /// What the file is.
+    pub(super) format: &'static str,
+}
+
+impl ArrayLayout {
+    /// The array of a whole file, which must be as long as announced.
+    pub(super) fn array(&self, bytes: &[u8]) -> Result<Array, FormatProblem> {
+        let data = bytes.get(self.start..).unwrap_or_default();
+        let numbers = self.shape.iter().try_fold(1_u128, |n, &s| n.checked_mul(s as u128));
+        check_length(data.len(), numbers.and_then(|n| n.checked_mul(self.size as u128)))?;
+        let unsupported = || FormatProblem::Type { name: self.name() };
+        let values = Values::decode(data, &self.kind, self.big).ok_or_else(unsupported)?;
+        let array = Array { shape: self.shape.clone(), values };
+        Ok(if self.by_columns { array.transposed() } else { array })
+    }
+
+    fn name(&self) -> String {
+        format!("{}{}", if self.big { '>' } else { '<' }, self.kind)
+    }
+
+    /// Itself, if its numbers can be read and its rows are of a length.
+    pub(super) fn checked(self) -> Result<Self, FormatProblem> {
+        if Values::decode(&[], &self.kind, self.big).is_none() {
+            return Err(FormatProblem::Type { name: self.name() });
+        }
+        let length = self.shape.iter().try_fold(self.size, |n, &s| n.checked_mul(s));
+        if length.is_none_or(|n| n == 0 || n.checked_add(self.start).is_none())
+            || self.shape.is_empty()
+        {
+            return Err(FormatProblem::EmptyArray(self.shape));
+        }
+        Ok(self)
+    }
+
+    /// The bytes of a row; not 0 where it is checked.
+    pub(super) fn row_bytes(&self) -> usize {
+        self.shape.iter().skip(1).product::<usize>() * self.size
+    }
+
+    /// The bytes of all rows and of what is before them.
+    pub(super) fn length(&self) -> usize {
+        self.start + self.shape[0] * self.row_bytes()
+    }
+
+    pub(super) fn problem(&self, file: &str, problem: FormatProblem) -> DataError {
+        DataError::Format { file: file.to_owned(), format: self.format, problem }
+    }
+}
+
 impl Values {
     /// Numbers of a type by its NumPy name without byte order; `None` where that is not supported.
     pub(super) fn decode(bytes: &[u8], kind: &str, big: bool) -> Option<Self> {
@@ -201,7 +264,7 @@ impl Table {
     pub fn read_idx(path: impl AsRef<Path>) -> Result<Self, DataError> {
         let path = path.as_ref();
         let name = file::name(path);
-        let (array, ..) = parse_idx(&file::read(path)?).map_err(|problem| DataError::Format {
+        let array = parse_idx(&file::read(path)?).map_err(|problem| DataError::Format {
             file: name.clone(),
             format: "IDX",
             problem,
@@ -210,8 +273,8 @@ impl Table {
     }
 }
 
-/// The array of a file, the type of its numbers and where they start.
-pub(super) fn parse_idx(bytes: &[u8]) -> Result<(Array, &'static str, usize), FormatProblem> {
+/// How the numbers of a file are laid out, from its beginning.
+pub(super) fn layout(bytes: &[u8]) -> Result<ArrayLayout, FormatProblem> {
     let (kind, size, dimensions) = match bytes {
         [0, 0, 0x08, n, ..] => ("u1", 1, *n),
         [0, 0, 0x09, n, ..] => ("i1", 1, *n),
@@ -224,15 +287,16 @@ pub(super) fn parse_idx(bytes: &[u8]) -> Result<(Array, &'static str, usize), Fo
     let start = 4 + 4 * usize::from(dimensions);
     let cut = FormatProblem::CutOff { expected: start as u128, found: bytes.len() };
     let sizes = bytes.get(4..start).ok_or(cut)?;
-    let shape: Vec<usize> = sizes
+    let shape = sizes
         .chunks_exact(4)
         .map(|b| u32::from_be_bytes([b[0], b[1], b[2], b[3]]) as usize)
         .collect();
-    let items = shape.iter().try_fold(size, |n: u128, &s| n.checked_mul(s as u128));
-    check_length(bytes.len() - start, items)?;
-    let unsupported = FormatProblem::Type { name: kind.to_owned() };
-    let values = Values::decode(&bytes[start..], kind, true).ok_or(unsupported)?;
-    Ok((Array { shape, values }, kind, start))
+    let kind = kind.to_owned();
+    Ok(ArrayLayout { start, kind, size, big: true, by_columns: false, shape, format: "IDX" })
+}
+
+fn parse_idx(bytes: &[u8]) -> Result<Array, FormatProblem> {
+    layout(bytes)?.array(bytes)
 }
 
 /// Tables for learning, choosing and judging a model.
@@ -298,7 +362,7 @@ mod tests {
             bytes.extend(n.to_be_bytes());
         }
         bytes.extend(0..12u8);
-        let table = parse_idx(&bytes).unwrap().0.into_table("t", "IDX").unwrap();
+        let table = parse_idx(&bytes).unwrap().into_table("t", "IDX").unwrap();
         assert_eq!(table.image(), Some([1, 2, 3]));
         assert_eq!(table.column("p0_1_2").unwrap().number(1), Some(11.0));
         for end in 0..bytes.len() {

@@ -12,6 +12,7 @@ mod idx;
 mod npy;
 mod number;
 mod parquet;
+mod pieces;
 mod schema;
 mod table;
 #[cfg(test)]
@@ -23,10 +24,11 @@ pub(crate) use contents::FileForm;
 pub use csv::{CsvLayout, CsvOptions};
 pub(crate) use error::nearest;
 pub use error::{DataError, FormatProblem};
-pub use file::{read_file, write_file};
+pub use file::{open_file, write_file};
 pub use idx::{Splits, read_bits};
 pub use number::NumberFormat;
 pub use parquet::PARQUET_THREAD;
+pub(crate) use pieces::{Piece, Pieces};
 pub(crate) use schema::numeric_labels;
 pub use schema::{
     Block, Cell, ColumnKind, ColumnSchema, EncodeOptions, Encoded, Finding, Findings, InferOptions,

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::file::{self, check_length};
-use super::idx::{Array, Values};
+use super::file;
+use super::idx::{Array, ArrayLayout};
 use super::{Cells, DataError, FormatProblem, Table, zip};
 
 pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
@@ -109,24 +109,24 @@ fn header(kind: &str, rows: usize, columns: usize) -> Vec<u8> {
     bytes
 }
 
-/// The type of the numbers without byte order, whether their highest byte comes first, and the bytes before them. Values by
-/// columns have no such layout.
-pub(super) fn layout(bytes: &[u8]) -> Result<(&str, bool, &[u8]), FormatProblem> {
+/// How the numbers of a file are laid out, from its beginning.
+pub(super) fn layout(bytes: &[u8]) -> Result<ArrayLayout, FormatProblem> {
     let (text, data) = split(bytes)?;
-    let (kind, by_columns, _) = parse_header(text)?;
-    if by_columns {
-        return Err(FormatProblem::Header { field: "order" });
-    }
-    let big = kind.starts_with('>');
-    Ok((kind.get(1..).unwrap_or_default(), big, &bytes[..bytes.len() - data.len()]))
+    let (kind, by_columns, shape) = parse_header(text)?;
+    let unsupported = || FormatProblem::Type { name: kind.to_owned() };
+    let (order, kind_of) = kind.split_at_checked(1).ok_or_else(unsupported)?;
+    let big = match order {
+        "<" | "|" | "=" => false,
+        ">" => true,
+        _ => return Err(unsupported()),
+    };
+    let size = kind_of.get(1..).and_then(|s| s.parse().ok()).ok_or_else(unsupported)?;
+    let (start, kind) = (bytes.len() - data.len(), kind_of.to_owned());
+    Ok(ArrayLayout { start, kind, size, big, by_columns, shape, format: "NPY" })
 }
 
 pub(super) fn parse(bytes: &[u8]) -> Result<Array, FormatProblem> {
-    let (text, data) = split(bytes)?;
-    let (kind, by_columns, shape) = parse_header(text)?;
-    let values = read_values(data, kind, &shape)?;
-    let array = Array { shape, values };
-    Ok(if by_columns { array.transposed() } else { array })
+    layout(bytes)?.array(bytes)
 }
 
 /// The text of the header, and the data.
@@ -166,20 +166,6 @@ fn parse_header(text: &str) -> Result<(&str, bool, Vec<usize>), FormatProblem> {
     let numbers = shape.0.split(',').map(str::trim).filter(|s| !s.is_empty());
     let shape = numbers.map(|n| n.trim_end_matches('L').parse().map_err(|_| bad("shape")));
     Ok((kind, by_columns, shape.collect::<Result<_, _>>()?))
-}
-
-fn read_values(bytes: &[u8], kind: &str, shape: &[usize]) -> Result<Values, FormatProblem> {
-    let unsupported = || FormatProblem::Type { name: kind.to_owned() };
-    let (order, kind_of) = kind.split_at_checked(1).ok_or_else(unsupported)?;
-    let big = match order {
-        "<" | "|" | "=" => false,
-        ">" => true,
-        _ => return Err(unsupported()),
-    };
-    let size: usize = kind_of.get(1..).and_then(|s| s.parse().ok()).ok_or_else(unsupported)?;
-    let items = shape.iter().try_fold(1_u128, |n, &s| n.checked_mul(s as u128));
-    check_length(bytes.len(), items.and_then(|n| n.checked_mul(size as u128)))?;
-    Values::decode(bytes, kind_of, big).ok_or_else(unsupported)
 }
 
 #[cfg(test)]

@@ -108,6 +108,14 @@ pub(super) fn unpack(bytes: &[u8], member: &Member) -> Result<Vec<u8>, FormatPro
     Ok(content)
 }
 
+/// Where the content of a member begins that these bytes begin with, if it is not packed.
+pub(super) fn stored(bytes: &[u8]) -> Option<usize> {
+    let (name, extra) = (u16_at(bytes, 26).ok()?, u16_at(bytes, 28).ok()?);
+    let start = 30 + usize::from(name) + usize::from(extra);
+    let is_stored = bytes.starts_with(&LOCAL) && u16_at(bytes, 8) == Ok(0);
+    (is_stored && start <= bytes.len()).then_some(start)
+}
+
 fn rfind(bytes: &[u8], signature: [u8; 4]) -> Option<usize> {
     bytes.windows(4).rposition(|w| w == signature)
 }

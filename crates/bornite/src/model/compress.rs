@@ -1,19 +1,12 @@
 //! Lossless compression of tables and of the files that hold them.
 
-use super::compact::Compact;
-use super::{Model, ModelError, ModelOptions};
-use crate::codec::{CodecError, Content, Parts, TableCodec, read_content, store, unpack};
-use crate::data::{ColumnKind, DataError, FileForm, InferOptions, Schema, Table};
-use crate::learn::{Control, Progress};
+use std::io::{Read, Write};
 
-/// Widths that are tried.
-const WIDTHS: [usize; 9] = [2, 3, 4, 5, 6, 8, 10, 12, 16];
-/// The digits after the binary point that weights may have.
-const BITS: [u8; 7] = [4, 5, 6, 7, 8, 9, 11];
-/// Epochs without a better likelihood after which a fit ends.
-const PATIENCE: usize = 40;
-/// The rows that decide on them.
-const JUDGES: usize = 4096;
+use super::decompress::SegmentDecoder;
+use super::{Model, ModelError, own};
+use crate::codec::{CodecError, Segment, SegmentKind, SegmentReader, SegmentWriter, TableCodec};
+use crate::data::{FileForm, Piece, Pieces, Table};
+use crate::learn::{Control, Progress};
 
 impl Model {
     /// Compresses a table to little more than −log₂ p bits a row. [`decompress`](Self::decompress) gives it back: every cell bit
@@ -39,32 +32,29 @@ impl Model {
     /// # Ok::<(), bornite::Error>(())
     /// ```
     pub fn compress(&self, table: &Table) -> Result<Vec<u8>, ModelError> {
-        Ok(self.table_codec()?.compress(table, FileForm::Memory, &[])?)
+        let segment = self.table_codec()?.compress(table, FileForm::Memory, 0)?;
+        let mut bytes = Vec::new();
+        let mut writer = SegmentWriter::new(&mut bytes, &[])?;
+        writer.push(&segment)?;
+        writer.finish()?;
+        Ok(bytes)
     }
 
-    /// Gives back a table that this model, or one that the bytes hold, has compressed.
+    /// Gives back a table that this model has compressed.
     ///
     /// # Errors
     /// Bytes that are no compressed table, are damaged, or were made with another model.
     pub fn decompress(&self, bytes: &[u8]) -> Result<Table, ModelError> {
-        match read_content(bytes)? {
-            Content::Table(parts) => Ok(read_table(&parts, Some(self))?.0),
-            Content::Stored(_) => Err(CodecError::Content { found: 2 }.into()),
+        let mut segments = SegmentReader::new(bytes)?;
+        match (segments.next()?, segments.next()?) {
+            (Some(segment), None) => SegmentDecoder::new(Some(self), &[]).table(&segment),
+            _ => Err(CodecError::IsFile.into()),
         }
     }
 
-    fn table_codec(&self) -> Result<TableCodec<'_>, CodecError> {
+    pub(super) fn table_codec(&self) -> Result<TableCodec, CodecError> {
         TableCodec::new(&self.schema, &self.circuit)
     }
-}
-
-fn read_table(parts: &Parts<'_>, model: Option<&Model>) -> Result<(Table, FileForm), ModelError> {
-    if !parts.model.is_empty() {
-        let model = Compact::read(parts.model)?;
-        return Ok(model.table_codec()?.decompress(parts)?);
-    }
-    let model = model.ok_or(CodecError::NeedsModel)?;
-    Ok(model.table_codec()?.decompress(parts)?)
 }
 
 /// How a file is compressed.
@@ -76,13 +66,36 @@ pub struct CompressOptions {
     pub epochs: Option<usize>,
     /// The seed of everything random.
     pub seed: u64,
+    /// The most bytes of a segment, 16 KiB to 64 MiB: fewer take less memory, more are compressed better. 8 MiB where it is not
+    /// given.
+    pub segment_bytes: Option<usize>,
+}
+
+impl CompressOptions {
+    fn segment_bytes(&self) -> Result<usize, ModelError> {
+        match self.segment_bytes {
+            None => Ok(1 << 23),
+            Some(bytes) if (1 << 14..=1 << 26).contains(&bytes) => Ok(bytes),
+            Some(bytes) => Err(ModelError::Option {
+                setting: "segment_bytes",
+                value: bytes as f64,
+                remedy: "give 16384 to 67108864",
+            }),
+        }
+    }
 }
 
 /// What became of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compressed {
-    /// The compressed bytes.
-    pub bytes: Vec<u8>,
+    /// The bytes of its content.
+    pub bytes_in: u64,
+    /// The bytes that were written.
+    pub bytes_out: u64,
+    /// The segments that they are in.
+    pub segments: usize,
+    /// Those of them that zstd alone has packed.
+    pub stored: usize,
     /// How they were made.
     pub method: Method,
 }
@@ -106,11 +119,16 @@ pub enum Method {
     },
 }
 
-/// Compresses the content of a file: CSV, NPY or IDX, by a model that is given or fitted for it; anything else, and what a
-/// model makes no smaller, by zstd. [`decompress_file`] gives the same bytes back, always.
+/// Compresses the content of a file: CSV, NPY, IDX and NPZ that is not packed, by a model that is given or fitted for it;
+/// anything else, and what a model makes no smaller, by zstd. [`decompress_file`] gives the same bytes back, always.
 ///
-/// A file packed by gzip is to be unpacked before. `name` stands for it in messages. The result is never longer than the
-/// content + 1 % + 1 KiB. `progress` is asked after every step of a fit and can end it; the same answers give the same bytes.
+/// The content is read, compressed and written in segments of at most 8 MiB of whole rows, so that memory is bounded whatever
+/// its length; only an array that is stored by columns is one segment, of at most four times as much. A model that has to be
+/// fitted is fitted to the first segment. A file packed by gzip is to be unpacked before, as [`open_file`](crate::data::open_file)
+/// does. `name` stands for it in messages.
+///
+/// The result is never longer than the content + 1 % + 1 KiB. `progress` is asked after every step of a fit and can end it;
+/// the same answers give the same bytes, whatever the number of threads.
 ///
 /// ```
 /// use bornite::learn::Control;
@@ -118,140 +136,108 @@ pub enum Method {
 ///
 /// let text = format!("sky,hours\n{}", "rain,1.5\nsun,8.0\nsun,7.5\n".repeat(60));
 /// let options = CompressOptions { epochs: Some(2), ..CompressOptions::default() };
-/// let packed = compress_file(text.as_bytes(), "sky.csv", None, &options, &mut |_| Control::Continue)?;
-/// assert_eq!(decompress_file(&packed.bytes, None)?, text.as_bytes());
+/// let (mut packed, mut back) = (Vec::new(), Vec::new());
+/// compress_file(text.as_bytes(), &mut packed, "sky.csv", None, &options, &mut |_| Control::Continue)?;
+/// decompress_file(&packed[..], &mut back, None)?;
+/// assert_eq!(back, text.as_bytes());
 /// # Ok::<(), bornite::Error>(())
 /// ```
 ///
 /// # Errors
-/// Options that make no sense.
+/// Options that make no sense, content that cannot be read, and bytes that cannot be written.
 pub fn compress_file(
-    content: &[u8],
+    content: impl Read,
+    out: impl Write,
     name: &str,
     model: Option<&Model>,
     options: &CompressOptions,
     progress: &mut dyn FnMut(&Progress) -> Control,
 ) -> Result<Compressed, ModelError> {
-    let stored = |why: String| Compressed { bytes: store(content), method: Method::Stored { why } };
-    let (table, form) = match FileForm::read(content, name) {
-        Ok(read) => read,
-        Err(problem) => return Ok(stored(problem.to_string())),
+    let pieces = Pieces::new(content, name, options.segment_bytes()?);
+    let mut coder = FileCoder { pieces, codec: None, bytes_in: 0 };
+    if let Some(model) = model {
+        coder.use_codec(model.table_codec()?);
+    }
+    let mut first = coder.next()?;
+    let mut own = None;
+    if let (None, Some(Coded { piece, by_zstd, by_model })) = (model, &mut first)
+        && let Some((table, _)) = &piece.table
+        && let Some(fitted) = own::fit(table, by_zstd.body.len(), options, progress)?
+    {
+        coder.use_codec(fitted.compact.model.table_codec()?);
+        *by_model = self::by_model(coder.codec.as_ref(), piece)?;
+        own = Some(fitted);
+    }
+    let model_bytes = own.as_ref().map_or(0, |own| own.compact.bytes.len());
+    let first = first.map(|coded| coded.smaller(model_bytes));
+    if own.take_if(|_| first.as_ref().is_none_or(|s| s.kind == SegmentKind::Stored)).is_some() {
+        coder.codec = None;
+    }
+    let mut writer = SegmentWriter::new(out, own.as_ref().map_or(&[], |o| &o.compact.bytes))?;
+    let (mut segments, mut stored, mut next) = (0, 0, first);
+    while let Some(segment) = next {
+        segments += 1;
+        stored += usize::from(segment.kind == SegmentKind::Stored);
+        writer.push(&segment)?;
+        next = coder.next()?.map(|coded| coded.smaller(0));
+    }
+    let method = match own {
+        Some(own) => Method::Fitted { model_bytes, width: own.width },
+        None if stored < segments => Method::Given,
+        None => Method::Stored { why: coder.why() },
     };
-    let smallest = stored("that is smaller than what a model makes of it".to_owned());
-    let coded = match model {
-        Some(model) => Compressed {
-            bytes: model.table_codec()?.compress(&table, form, &[])?,
-            method: Method::Given,
-        },
-        None => match fitted(&table, form, smallest.bytes.len(), options, progress)? {
-            Some(coded) => coded,
-            None => return Ok(smallest),
-        },
-    };
-    Ok(if coded.bytes.len() < smallest.bytes.len() { coded } else { smallest })
+    let bytes_out = writer.finish()?;
+    Ok(Compressed { bytes_in: coder.bytes_in, bytes_out, segments, stored, method })
 }
 
-/// Gives back the content of a file that [`compress_file`] compressed; `model` is needed where one was given.
-///
-/// # Errors
-/// Bytes that are not compressed, are damaged, or need another model.
-pub fn decompress_file(bytes: &[u8], model: Option<&Model>) -> Result<Vec<u8>, ModelError> {
-    match read_content(bytes)? {
-        Content::Stored(packed) => Ok(unpack(packed)?),
-        Content::Table(parts) => {
-            let (table, form) = read_table(&parts, model)?;
-            let damaged = CodecError::Damaged { what: "its cells are not those of its file" };
-            Ok(form.write(&table).ok_or(damaged)?)
+/// A piece of a file as a segment, in both ways.
+struct Coded {
+    piece: Piece,
+    by_zstd: Segment,
+    by_model: Option<Segment>,
+}
+
+impl Coded {
+    /// What the model makes of it if that, and so many bytes more, is less than what zstd does.
+    fn smaller(self, more: usize) -> Segment {
+        let pays = |s: &Segment| s.body.len() + more < self.by_zstd.body.len();
+        self.by_model.filter(pays).unwrap_or(self.by_zstd)
+    }
+}
+
+/// A file on its way into segments.
+struct FileCoder<R> {
+    pieces: Pieces<R>,
+    codec: Option<TableCodec>,
+    bytes_in: u64,
+}
+
+impl<R: Read> FileCoder<R> {
+    fn use_codec(&mut self, codec: TableCodec) {
+        self.pieces.read_as_text(codec.text_columns());
+        self.codec = Some(codec);
+    }
+
+    /// The next piece, coded in both ways at once.
+    fn next(&mut self) -> Result<Option<Coded>, ModelError> {
+        let Some(piece) = self.pieces.next()? else { return Ok(None) };
+        let (codec, before) = (self.codec.as_ref(), self.bytes_in);
+        let by_zstd = || Segment::stored(&piece.bytes, before);
+        let (by_zstd, by_model) = rayon::join(by_zstd, || by_model(codec, &piece));
+        self.bytes_in += by_zstd.content;
+        Ok(Some(Coded { by_model: by_model?, piece, by_zstd }))
+    }
+
+    fn why(&self) -> String {
+        match self.pieces.problem() {
+            Some(problem) => problem.to_string(),
+            None => "that is smaller than what a model makes of it".to_owned(),
         }
     }
 }
 
-/// A table with a model of its own. `None` where there is nothing to learn.
-fn fitted(
-    table: &Table,
-    form: FileForm,
-    stored: usize,
-    options: &CompressOptions,
-    progress: &mut dyn FnMut(&Progress) -> Control,
-) -> Result<Option<Compressed>, ModelError> {
-    let Ok(schema) = Schema::infer(table, &InferOptions::default()) else { return Ok(None) };
-    let schema = rounded(&schema)?;
-    let width = options.width.unwrap_or_else(|| width(&schema, stored));
-    let settings = ModelOptions {
-        schema: Some(schema),
-        width: Some(width),
-        epochs: options.epochs,
-        seed: options.seed,
-        // The rows to be judged by are those to be coded: what is learned by heart is gained.
-        patience: Some(PATIENCE),
-        // Any table can be compressed.
-        as_is: true,
-        ..ModelOptions::default()
-    };
-    let judges = judges(table);
-    let model = match Model::fit(table, Some(&judges), &settings, progress) {
-        Ok(model) => model,
-        Err(problem @ ModelError::Option { .. }) => return Err(problem),
-        // A table that cannot be learned from can still be stored.
-        Err(_) => return Ok(None),
-    };
-    let Some(compact) = smallest(&model, &judges, table.num_rows())? else { return Ok(None) };
-    let bytes = compact.model.table_codec()?.compress(table, form, &compact.bytes)?;
-    let method = Method::Fitted { model_bytes: compact.bytes.len(), width };
-    Ok(Some(Compressed { bytes, method }))
-}
-
-/// Rows from all over a table.
-fn judges(table: &Table) -> Table {
-    let n = table.num_rows();
-    let step = n.div_ceil(JUDGES).max(1);
-    table.select_rows(&(0..n).step_by(step).collect::<Vec<_>>())
-}
-
-/// The widest circuit whose weights take no more than an eighth of what zstd makes of the file, at a byte each.
-fn width(schema: &Schema, stored: usize) -> usize {
-    let variables = schema.variables();
-    let bytes = |k: usize| -> usize {
-        let leaf = |v: usize| 2 * k.min(v) * v;
-        let leaves: usize =
-            variables.iter().map(|v| leaf(v.domain.num_values().unwrap_or(12))).sum();
-        leaves + 2 * k.pow(3) * variables.len().saturating_sub(1)
-    };
-    WIDTHS.into_iter().rev().find(|&k| bytes(k) <= stored / 8).unwrap_or(WIDTHS[0])
-}
-
-/// The weights to so many digits that model and rows together are the smallest.
-fn smallest(model: &Model, judges: &Table, rows: usize) -> Result<Option<Compact>, ModelError> {
-    let mut best: Option<(f64, Compact)> = None;
-    for bits in BITS {
-        let compact = match Compact::new(model, bits) {
-            Ok(Some(compact)) => compact,
-            Ok(None) => return Ok(None),
-            // So few digits that nothing is left of a weight.
-            Err(_) => continue,
-        };
-        let nats = compact.model.mean_log_likelihood(judges)?;
-        let size = 8.0 * compact.bytes.len() as f64 - nats / std::f64::consts::LN_2 * rows as f64;
-        if best.as_ref().is_none_or(|(least, _)| size < *least) {
-            best = Some((size, compact));
-        }
-    }
-    Ok(best.map(|(_, compact)| compact))
-}
-
-/// The schema with the parameters of its transforms to few digits, since they have to be stored.
-fn rounded(schema: &Schema) -> Result<Schema, DataError> {
-    let mut columns = schema.columns().to_vec();
-    for column in &mut columns {
-        if let ColumnKind::Continuous { warp } = &mut column.kind
-            && let Some(short) = warp.rounded()
-        {
-            *warp = short;
-        }
-    }
-    let short = Schema::new(columns)?;
-    match schema.image() {
-        Some(shape) => short.with_image(shape),
-        None => Ok(short),
-    }
+/// What a model makes of a piece, if there is a model and the piece is a table.
+fn by_model(codec: Option<&TableCodec>, piece: &Piece) -> Result<Option<Segment>, CodecError> {
+    let (Some(codec), Some((table, form))) = (codec, &piece.table) else { return Ok(None) };
+    codec.compress(table, form.clone(), piece.bytes.len() as u64).map(Some)
 }

@@ -6,4 +6,7 @@ mod exact;
 mod models;
 mod refused;
 mod round_trip;
+mod segments;
 mod table;
+mod table_damage;
+mod table_exact;

@@ -17,8 +17,13 @@ pub(super) fn put(out: &mut Vec<u8>, mut n: u64) {
 
 /// Adds a text: its length in bytes, then the bytes.
 pub(super) fn put_text(out: &mut Vec<u8>, text: &str) {
-    put(out, text.len() as u64);
-    out.extend(text.bytes());
+    put_bytes(out, text.as_bytes());
+}
+
+/// Adds bytes: their number, then they.
+pub(super) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put(out, bytes.len() as u64);
+    out.extend(bytes);
 }
 
 /// Adds rows in increasing order, each as its distance from the one after the last, and what goes with it.
@@ -61,8 +66,13 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn text(&mut self) -> Result<&'a str, CodecError> {
+        std::str::from_utf8(self.sized()?).map_err(|_| damaged())
+    }
+
+    /// Bytes after their number.
+    pub(super) fn sized(&mut self) -> Result<&'a [u8], CodecError> {
         let length = usize::try_from(self.number()?).map_err(|_| damaged())?;
-        std::str::from_utf8(self.bytes(length)?).map_err(|_| damaged())
+        self.bytes(length)
     }
 
     /// Rows below `num_rows`, and what goes with each.

@@ -5,11 +5,12 @@
 
 mod bytes;
 mod column;
-mod section;
+mod segment;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -19,10 +20,12 @@ use super::discrete::{Discrete, discretize};
 use super::{Archive, Codec, CodecError, Compressor, Digest};
 use crate::circuit::Circuit;
 use crate::data::{Column, ColumnSchema, CsvLayout, FileForm, Schema, Storage, Table, TextForm};
-use crate::engine::SimdLevel;
-use bytes::{Reader, damaged, put_rows, put_text};
+use crate::engine::{Engine, SimdLevel};
+use bytes::{Reader, damaged, put_bytes, put_rows, put_text};
 use column::{Coded, Symbols, Way};
-pub(crate) use section::{Content, Parts, pack, read_content, store, unpack};
+pub(crate) use segment::{
+    Segment, SegmentArchive, SegmentKind, SegmentReader, SegmentWriter, pack, unpack,
+};
 
 /// Rows that are handed to the coder at once.
 const CHUNK: usize = 1 << 14;
@@ -31,11 +34,11 @@ const MAX_CELLS: u64 = 1 << 40;
 
 /// A schema and a circuit over its variables, ready to compress tables.
 #[derive(Debug)]
-pub(crate) struct TableCodec<'a> {
-    schema: &'a Schema,
+pub(crate) struct TableCodec {
+    schema: Schema,
     discrete: Discrete,
+    engine: Arc<Engine>,
     digest: Digest,
-    level: SimdLevel,
     block_rows: Option<usize>,
 }
 
@@ -78,29 +81,37 @@ impl ColumnForm {
     }
 }
 
-impl<'a> TableCodec<'a> {
+impl TableCodec {
     /// Cuts the continuous variables of a circuit into bins.
-    pub(crate) fn new(schema: &'a Schema, circuit: &Circuit) -> Result<Self, CodecError> {
+    pub(crate) fn new(schema: &Schema, circuit: &Circuit) -> Result<Self, CodecError> {
         let discrete = discretize(circuit)?;
         let text = serde_json::to_string(schema).map_err(|_| damaged())?;
         let digest = Digest::of(&discrete.circuit).with_text(&text);
-        Ok(Self { schema, discrete, digest, level: SimdLevel::Best, block_rows: None })
+        let engine = Arc::new(Engine::of_circuit(&discrete.circuit, SimdLevel::Best));
+        Ok(Self { schema: schema.clone(), discrete, engine, digest, block_rows: None })
     }
 
     /// With no higher instruction set, and other blocks.
     #[cfg(test)]
     fn with(mut self, level: SimdLevel, block_rows: Option<usize>) -> Self {
-        (self.level, self.block_rows) = (level, block_rows);
+        self.engine = Arc::new(Engine::of_circuit(&self.discrete.circuit, level));
+        self.block_rows = block_rows;
         self
     }
 
-    /// Compresses a table; `model` is what a reader needs to make this codec.
+    /// The columns that the model has as text.
+    pub(crate) fn text_columns(&self) -> Vec<String> {
+        let texts = self.schema.columns().iter().filter(|c| c.storage == Storage::Labels);
+        texts.map(|c| c.name.clone()).collect()
+    }
+
+    /// The segment of a table, which stands for so many bytes of a file.
     pub(crate) fn compress(
         &self,
         table: &Table,
         file: FileForm,
-        model: &[u8],
-    ) -> Result<Vec<u8>, CodecError> {
+        content: u64,
+    ) -> Result<Segment, CodecError> {
         let mut beside = Vec::new();
         let mut columns = Vec::with_capacity(table.num_columns());
         let mut coded: BTreeMap<usize, Coded> = BTreeMap::new();
@@ -108,7 +119,7 @@ impl<'a> TableCodec<'a> {
             let by = match self.schema.find(column.name()) {
                 Ok(n) => {
                     let edges = self.edges(n);
-                    let one = column::encode(self.schema, n, column, edges, &mut beside);
+                    let one = column::encode(&self.schema, n, column, edges, &mut beside);
                     let way = one.way.clone();
                     coded.insert(n, one);
                     way
@@ -127,9 +138,11 @@ impl<'a> TableCodec<'a> {
         let (rows, layout) = (table.num_rows() as u64, table.layout().clone());
         let form = Form { rows, columns, image: table.image(), layout, file };
         let form = serde_json::to_vec(&form).map_err(|_| damaged())?;
-        let rows = self.compress_rows(table.num_rows(), coded)?;
-        let parts = Parts { form: &pack(&form), model, beside: &pack(&beside), rows: &rows };
-        Ok(parts.write())
+        let mut body = Vec::new();
+        put_bytes(&mut body, &pack(&form));
+        put_bytes(&mut body, &pack(&beside));
+        body.extend(self.compress_rows(table.num_rows(), coded)?);
+        Ok(Segment { kind: SegmentKind::Table, content, body })
     }
 
     /// The ends of a column's bins, where it is continuous.
@@ -138,7 +151,7 @@ impl<'a> TableCodec<'a> {
     }
 
     fn codec(&self, cuts: Vec<Option<Cuts>>) -> Result<Codec, CodecError> {
-        let codec = Codec::with_cuts(&self.discrete.circuit, cuts, self.digest, self.level);
+        let codec = Codec::with_cuts(&self.engine, &self.discrete.circuit, cuts, self.digest);
         match self.block_rows {
             Some(rows) => codec.with_block_rows(rows),
             None => Ok(codec),
@@ -177,18 +190,19 @@ impl<'a> TableCodec<'a> {
         compressor.finish()
     }
 
-    /// Gives back a table and what its file was.
-    pub(crate) fn decompress(&self, parts: &Parts<'_>) -> Result<(Table, FileForm), CodecError> {
-        let form: Form = serde_json::from_slice(&unpack(parts.form)?).map_err(|_| damaged())?;
+    /// Gives back the table of a segment's body, and what its piece of a file was.
+    pub(crate) fn decompress(&self, body: &[u8]) -> Result<(Table, FileForm), CodecError> {
+        let mut body = Reader(body);
+        let (form, beside) = (unpack(body.sized()?)?, unpack(body.sized()?)?);
+        let form: Form = serde_json::from_slice(&form).map_err(|_| damaged())?;
         let columns = self.columns_of(form.columns)?;
         let codec = self.codec(self.cuts_of(&columns))?;
-        let archive = Archive::new(&codec, parts.rows)?;
+        let archive = Archive::new(&codec, body.0)?;
         let d = self.schema.num_variables();
         if archive.num_rows() != form.rows || form.rows.saturating_mul(d as u64) > MAX_CELLS {
             return Err(damaged());
         }
         let rows = AllCells::of(archive.blocks()?, d, codec.num_rests());
-        let beside = unpack(parts.beside)?;
         let mut beside = Reader(&beside);
         let mut table = Vec::with_capacity(columns.len());
         for column in &columns {
@@ -260,7 +274,7 @@ impl<'a> TableCodec<'a> {
             rests: &if has_rests { rows.rests_of(place) } else { Vec::new() },
             cuts,
         };
-        let items = column::decode(self.schema, &form.by, form.cells, &symbols, beside)?;
+        let items = column::decode(&self.schema, &form.by, form.cells, &symbols, beside)?;
         let column = column::column(&form.name, form.cells, &items);
         let exceptions = beside.rows(rows.num_rows, |from| Ok(from.text()?.to_owned()))?;
         Ok(column.with_form(TextForm {

@@ -1,0 +1,276 @@
+//! A file in pieces of whole rows, each of which is read as a table of its own.
+//!
+//! Where a file is cut is free: a piece is a table only if that is written back as the same bytes, and bytes otherwise.
+
+use std::io::Read;
+
+use super::idx::{self, ArrayLayout};
+use super::{CsvOptions, DataError, FileForm, FormatProblem, Table, csv, npy, zip};
+
+/// An array by columns, which is one piece, may be so many times longer than others.
+const BY_COLUMNS: usize = 4;
+
+/// Some consecutive bytes of a file.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    /// The bytes.
+    pub(crate) bytes: Vec<u8>,
+    /// The table that is written back as these bytes, if there is one.
+    pub(crate) table: Option<(Table, FileForm)>,
+}
+
+/// A file that is read piece by piece: CSV, arrays of NPY, those of NPZ that are not packed, IDX, or anything else.
+#[derive(Debug)]
+pub(crate) struct Pieces<R> {
+    input: R,
+    name: String,
+    /// What is read and not yet given out.
+    buffer: Vec<u8>,
+    is_end: bool,
+    limit: usize,
+    next: Next,
+    texts: Vec<String>,
+    problem: Option<DataError>,
+}
+
+/// What the next bytes are.
+#[derive(Debug)]
+enum Next {
+    /// The beginning of the file, or what follows an array.
+    Unknown { is_first: bool },
+    /// CSV: its delimiter and the names of its columns, once they are known.
+    Csv(Option<(u8, Vec<String>)>),
+    /// What is left of an array.
+    Rows(ArrayLayout),
+    /// No table.
+    Bytes,
+}
+
+/// The table of a piece, where one was looked for.
+type Found = Option<Result<(Table, FileForm), DataError>>;
+
+impl<R: Read> Pieces<R> {
+    /// Pieces of at most `limit` bytes; `name` stands for the file in messages.
+    pub(crate) fn new(input: R, name: &str, limit: usize) -> Self {
+        let (buffer, texts) = (Vec::new(), Vec::new());
+        let next = Next::Unknown { is_first: true };
+        let (name, problem) = (name.to_owned(), None);
+        Self { input, name, buffer, is_end: false, limit, next, texts, problem }
+    }
+
+    /// From now on these columns are read as text, as far as there are such.
+    pub(crate) fn read_as_text(&mut self, columns: Vec<String>) {
+        self.texts = columns;
+    }
+
+    /// Why the first piece that is no table is none.
+    pub(crate) fn problem(&self) -> Option<&DataError> {
+        self.problem.as_ref()
+    }
+
+    /// The next piece; `None` at the end.
+    pub(crate) fn next(&mut self) -> Result<Option<Piece>, DataError> {
+        // One byte more, to see whether there is one.
+        self.fill(self.limit.saturating_add(1))?;
+        if self.buffer.is_empty() {
+            return Ok(None);
+        }
+        if let Next::Unknown { is_first } = self.next {
+            self.next = self.look(is_first)?;
+        }
+        let (bytes, found) = match std::mem::replace(&mut self.next, Next::Bytes) {
+            Next::Csv(known) => self.csv(known),
+            Next::Rows(layout) => self.rows(layout),
+            Next::Unknown { .. } | Next::Bytes => (self.take(self.limit), None),
+        };
+        let table = match found {
+            Some(Ok((table, form))) if form.write(&table).as_ref() == Some(&bytes) => {
+                Some((table, form))
+            }
+            Some(Ok(_)) => self.keep(DataError::NotWrittenBack { file: self.name.clone() }),
+            Some(Err(problem)) => self.keep(problem),
+            None => None,
+        };
+        Ok(Some(Piece { bytes, table }))
+    }
+
+    /// Keeps the first problem.
+    fn keep<T>(&mut self, problem: DataError) -> Option<T> {
+        self.problem.get_or_insert(problem);
+        None
+    }
+
+    /// Looks at the first bytes.
+    fn look(&mut self, is_first: bool) -> Result<Next, DataError> {
+        let skipped = zip::stored(&self.buffer).unwrap_or(0);
+        let bytes = &self.buffer[skipped..];
+        let layout = if bytes.starts_with(npy::MAGIC) {
+            npy::layout(bytes)
+        } else if is_first && bytes.starts_with(&[0, 0]) {
+            idx::layout(bytes)
+        } else {
+            return Ok(if is_first { Next::Csv(None) } else { Next::Bytes });
+        };
+        Ok(match layout.and_then(ArrayLayout::checked) {
+            Ok(mut layout) => {
+                layout.start += skipped;
+                if layout.by_columns {
+                    self.fill(layout.length().min(BY_COLUMNS * self.limit))?;
+                }
+                Next::Rows(layout)
+            }
+            Err(problem) => {
+                let file = self.name.clone();
+                self.keep::<()>(DataError::Format { file, format: "array", problem });
+                Next::Bytes
+            }
+        })
+    }
+
+    /// As many rows of an array as there are.
+    fn rows(&mut self, mut layout: ArrayLayout) -> (Vec<u8>, Found) {
+        let limit = if layout.by_columns { BY_COLUMNS * self.limit } else { self.limit };
+        let room = limit.min(self.buffer.len()).saturating_sub(layout.start);
+        let rows = layout.shape[0].min(room / layout.row_bytes());
+        if rows == 0 || layout.by_columns && rows < layout.shape[0] {
+            let (expected, found) = (layout.length() as u128, self.buffer.len());
+            let problem = if found < limit {
+                FormatProblem::CutOff { expected, found }
+            } else {
+                FormatProblem::TooLarge(limit)
+            };
+            return (self.take(self.limit), Some(Err(layout.problem(&self.name, problem))));
+        }
+        let left = layout.shape[0] - rows;
+        layout.shape[0] = rows;
+        let bytes = self.take(layout.length());
+        let table = layout
+            .array(&bytes)
+            .map_err(|problem| layout.problem(&self.name, problem))
+            .and_then(|array| array.into_table(&self.name, layout.format));
+        let form = FileForm::Array {
+            head: bytes[..layout.start].to_vec(),
+            kind: layout.kind.clone(),
+            big: layout.big,
+            by_columns: layout.by_columns,
+        };
+        (layout.shape[0], layout.start) = (left, 0);
+        self.next = if left > 0 { Next::Rows(layout) } else { Next::Unknown { is_first: false } };
+        (bytes, Some(table.map(|table| (table, form))))
+    }
+
+    /// Rows of CSV. Where a column of numbers has cells that are none, it is one of texts.
+    fn csv(&mut self, known: Option<(u8, Vec<String>)>) -> (Vec<u8>, Found) {
+        let bytes = self.take(self.row_end());
+        let delimiter = known.as_ref().map(|(delimiter, _)| *delimiter);
+        let names = known.as_ref().map(|(_, names)| &names[..]);
+        let text_columns = self.texts.clone();
+        let mut options = CsvOptions { delimiter, text_columns, ..CsvOptions::default() };
+        let table = loop {
+            match csv::parse(&bytes, &self.name, &options, names) {
+                Err(DataError::NotANumber { column, .. } | DataError::Infinite { column, .. })
+                    if !options.text_columns.contains(&column) =>
+                {
+                    options.text_columns.push(column);
+                }
+                table => break table,
+            }
+        };
+        let found = |table: &Table| {
+            let names = table.columns().iter().map(|c| c.name().to_owned()).collect();
+            (table.layout().delimiter, names)
+        };
+        if let Some(known) = known.or_else(|| table.as_ref().ok().map(found)) {
+            self.next = Next::Csv(Some(known));
+        }
+        (bytes, Some(table.map(|table| (table, FileForm::Csv))))
+    }
+
+    /// Where the last row ends that is there as a whole.
+    fn row_end(&self) -> usize {
+        if self.is_end && self.buffer.len() <= self.limit {
+            return self.buffer.len();
+        }
+        let (mut end, mut is_quoted) = (0, false);
+        for (at, byte) in self.buffer.iter().take(self.limit).enumerate() {
+            match byte {
+                b'"' => is_quoted = !is_quoted,
+                b'\n' if !is_quoted => end = at + 1,
+                _ => {}
+            }
+        }
+        if end == 0 { self.limit } else { end }
+    }
+
+    /// Reads until there are so many bytes, or no more.
+    fn fill(&mut self, length: usize) -> Result<(), DataError> {
+        let missing = length.saturating_sub(self.buffer.len());
+        if missing > 0 && !self.is_end {
+            let read = self.input.by_ref().take(missing as u64).read_to_end(&mut self.buffer);
+            let file = &self.name;
+            let io = |source| DataError::Io { file: file.clone(), action: "read", source };
+            self.is_end = read.map_err(io)? < missing;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, length: usize) -> Vec<u8> {
+        let rest = self.buffer.split_off(length.min(self.buffer.len()));
+        std::mem::replace(&mut self.buffer, rest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pieces(content: &[u8], limit: usize) -> Vec<Piece> {
+        let mut pieces = Pieces::new(content, "t", limit);
+        let all: Vec<Piece> = std::iter::from_fn(|| pieces.next().unwrap()).collect();
+        let bytes: Vec<u8> = all.iter().flat_map(|piece| piece.bytes.clone()).collect();
+        assert_eq!(bytes, content);
+        all
+    }
+
+    #[test]
+    fn csv_is_cut_at_the_ends_of_rows_wherever_it_can_be() {
+        let text = b"a;b\n1;x\n2;\"y\nz\"\n3;x\n4;x";
+        for limit in 8..40 {
+            for piece in pieces(text, limit) {
+                let (table, form) = piece.table.unwrap();
+                assert_eq!(form, FileForm::Csv);
+                let names: Vec<&str> =
+                    table.columns().iter().map(crate::data::Column::name).collect();
+                assert_eq!(names, ["a", "b"], "at most {limit} bytes");
+            }
+        }
+        for limit in 1..8 {
+            pieces(text, limit);
+        }
+        assert_eq!(pieces(b"", 4).len(), 0);
+    }
+
+    #[test]
+    fn columns_of_text_stay_text() {
+        let mut pieces = Pieces::new(&b"id,n\nx,1\n7,2\n8,3\n"[..], "t", 10);
+        pieces.read_as_text(vec!["id".to_owned(), "none".to_owned()]);
+        while let Some(piece) = pieces.next().unwrap() {
+            let (table, _) = piece.table.unwrap();
+            assert_eq!(table.column("id").unwrap().number(0), None);
+            assert!(table.column("n").unwrap().number(0).is_some());
+        }
+    }
+
+    #[test]
+    fn images_by_columns_are_one_piece() {
+        let head = "{'descr': '|u1', 'fortran_order': True, 'shape': (5, 2, 3, 2), }\n";
+        let mut file = npy::MAGIC.to_vec();
+        file.extend([1, 0, head.len() as u8, 0]);
+        file.extend(head.bytes().chain(0..60));
+        let all = pieces(&file, 64);
+        let [Piece { table: Some((table, _)), .. }] = &all[..] else { panic!("{all:?}") };
+        assert_eq!(table.column("p1_2_1").unwrap().number(4), Some(59.0));
+        assert_eq!(table.column("p1_0_0").unwrap().number(0), Some(5.0));
+        assert!(pieces(&file, 32).iter().all(|piece| piece.table.is_none()), "too large");
+    }
+}

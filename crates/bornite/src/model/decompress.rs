@@ -1,0 +1,151 @@
+//! Files that were compressed: all of their content in turn, or any segment of it.
+
+use std::io::{Read, Seek, Write};
+
+use super::compact::Compact;
+use super::{Model, ModelError};
+use crate::codec::{CodecError, Segment, SegmentArchive, SegmentKind, SegmentReader, TableCodec};
+use crate::data::{FileForm, Table};
+
+/// Gives back the content of a file that [`compress_file`](super::compress_file) compressed, segment by segment, and says how
+/// many bytes were read and written; `model` is needed where one was given.
+///
+/// Memory is bounded as in compressing. All that is written has been checked only when this returns without an error: write
+/// to a file that counts only then, as [`write_file`](crate::data::write_file) does.
+///
+/// # Errors
+/// Bytes that are not compressed, are damaged, or need another model; and content that cannot be written.
+pub fn decompress_file(
+    packed: impl Read,
+    mut out: impl Write,
+    model: Option<&Model>,
+) -> Result<(u64, u64), ModelError> {
+    let mut segments = SegmentReader::new(packed)?;
+    let mut decoder = SegmentDecoder::new(model, segments.model());
+    let mut written = 0;
+    while let Some(segment) = segments.next()? {
+        let bytes = decoder.bytes(&segment)?;
+        let failed = |source| CodecError::Io { action: "write what was in", source };
+        out.write_all(&bytes).map_err(failed)?;
+        written += bytes.len() as u64;
+    }
+    Ok((segments.position(), written))
+}
+
+/// A compressed file of which any segment can be given back without those before it.
+///
+/// ```
+/// use std::io::Cursor;
+///
+/// use bornite::learn::Control;
+/// use bornite::model::{CompressOptions, FileArchive, compress_file};
+///
+/// let content = "not a table\n".repeat(3000);
+/// let options = CompressOptions { segment_bytes: Some(16384), ..CompressOptions::default() };
+/// let mut packed = Vec::new();
+/// compress_file(content.as_bytes(), &mut packed, "notes", None, &options, &mut |_| Control::Continue)?;
+///
+/// let mut archive = FileArchive::new(Cursor::new(packed), None)?;
+/// let middle = archive.segment_at(20_000).expect("a segment");
+/// let start = archive.start(middle) as usize;
+/// let bytes = archive.segment(middle)?;
+/// assert_eq!(bytes, content.as_bytes()[start..start + bytes.len()]);
+/// assert!((start..start + bytes.len()).contains(&20_000));
+/// # Ok::<(), bornite::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct FileArchive<'a, R: Read + Seek> {
+    segments: SegmentArchive<R>,
+    decoder: SegmentDecoder<'a>,
+}
+
+impl<'a, R: Read + Seek> FileArchive<'a, R> {
+    /// Reads what comes before the segments, and the index at the end.
+    ///
+    /// # Errors
+    /// Bytes that are not compressed, or are damaged there.
+    pub fn new(packed: R, model: Option<&'a Model>) -> Result<Self, ModelError> {
+        let segments = SegmentArchive::new(packed)?;
+        let decoder = SegmentDecoder::new(model, segments.model());
+        Ok(Self { segments, decoder })
+    }
+
+    /// The bytes of the content.
+    pub fn num_bytes(&self) -> u64 {
+        self.segments.content()
+    }
+
+    /// The number of segments.
+    pub fn num_segments(&self) -> usize {
+        self.segments.starts().len()
+    }
+
+    /// Where the content of a segment begins; the end of all where there is no such segment.
+    pub fn start(&self, segment: usize) -> u64 {
+        self.segments.starts().nth(segment).unwrap_or(self.num_bytes())
+    }
+
+    /// The segment that holds this byte of the content.
+    pub fn segment_at(&self, byte: u64) -> Option<usize> {
+        let before = self.segments.starts().take_while(|&start| start <= byte).count();
+        before.checked_sub(1).filter(|_| byte < self.num_bytes())
+    }
+
+    /// The content of one segment: whole rows, where it is of a table.
+    ///
+    /// # Errors
+    /// A segment that is not there, is damaged or needs another model.
+    pub fn segment(&mut self, segment: usize) -> Result<Vec<u8>, ModelError> {
+        self.decoder.bytes(&self.segments.segment(segment)?)
+    }
+}
+
+/// Turns segments into what they stand for.
+#[derive(Debug)]
+pub(super) struct SegmentDecoder<'a> {
+    model: Option<&'a Model>,
+    /// The model that the file holds; empty where there is none.
+    own: Vec<u8>,
+    /// Made when a segment needs it.
+    codec: Option<TableCodec>,
+}
+
+impl<'a> SegmentDecoder<'a> {
+    pub(super) fn new(model: Option<&'a Model>, own: &[u8]) -> Self {
+        Self { model, own: own.to_vec(), codec: None }
+    }
+
+    /// The table in memory that a segment is.
+    pub(super) fn table(&mut self, segment: &Segment) -> Result<Table, ModelError> {
+        match segment.kind {
+            SegmentKind::Table => match self.decode(segment)? {
+                (table, FileForm::Memory) => Ok(table),
+                _ => Err(CodecError::IsFile.into()),
+            },
+            SegmentKind::Stored => Err(CodecError::IsFile.into()),
+        }
+    }
+
+    /// The bytes of a file that a segment stands for.
+    fn bytes(&mut self, segment: &Segment) -> Result<Vec<u8>, ModelError> {
+        let bytes = match segment.kind {
+            SegmentKind::Stored => Some(segment.unpack()?),
+            SegmentKind::Table => match self.decode(segment)? {
+                (_, FileForm::Memory) => return Err(CodecError::IsTable.into()),
+                (table, form) => form.write(&table),
+            },
+        };
+        let damaged = CodecError::Damaged { what: "a segment is not what it stands for" };
+        let fits = |bytes: &Vec<u8>| bytes.len() as u64 == segment.content;
+        Ok(bytes.filter(fits).ok_or(damaged)?)
+    }
+
+    fn decode(&mut self, segment: &Segment) -> Result<(Table, FileForm), ModelError> {
+        let codec = match self.codec.take() {
+            Some(codec) => codec,
+            None if !self.own.is_empty() => Compact::read(&self.own)?.table_codec()?,
+            None => self.model.ok_or(CodecError::NeedsModel)?.table_codec()?,
+        };
+        Ok(self.codec.insert(codec).decompress(&segment.body)?)
+    }
+}
