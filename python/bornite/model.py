@@ -66,7 +66,7 @@ def fit(
     patience: int | None = None,
     smoothing: float | None = None,
     valid_share: float = 0.1,
-    structure: Literal["auto", "learned", "image", "linear", "balanced", "random"] = "auto",
+    structure: Literal["auto", "chow-liu", "linkage", "image", "linear", "balanced", "random"] = "auto",
     kinds: Mapping[Any, ColumnKind] | None = None,
     image: tuple[int, int] | tuple[int, int, int] | None = None,
     as_is: bool = False,

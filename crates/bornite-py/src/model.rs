@@ -134,7 +134,8 @@ fn kinds(given: BTreeMap<String, (String, Vec<f64>)>) -> PyResult<BTreeMap<Strin
 fn structure(name: &str) -> PyResult<StructureKind> {
     let all = [
         StructureKind::Auto,
-        StructureKind::Learned,
+        StructureKind::ChowLiu,
+        StructureKind::Linkage,
         StructureKind::Image,
         StructureKind::Linear,
         StructureKind::Balanced,

@@ -110,11 +110,13 @@ pub(crate) struct Fit {
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum Structure {
-    /// Image cuts for images, else learned.
+    /// Image cuts for images, else the better of the next two in a short trial.
     #[default]
     Auto,
-    /// By the columns' mutual information.
-    Learned,
+    /// The tree of the strongest mutual information of columns, from its middle out.
+    ChowLiu,
+    /// Columns that tell most of each other first.
+    Linkage,
     /// Halves of images.
     Image,
     /// One column after the other.
@@ -195,7 +197,8 @@ impl Fit {
         ModelOptions {
             structure: match self.structure {
                 Structure::Auto => StructureKind::Auto,
-                Structure::Learned => StructureKind::Learned,
+                Structure::ChowLiu => StructureKind::ChowLiu,
+                Structure::Linkage => StructureKind::Linkage,
                 Structure::Image => StructureKind::Image,
                 Structure::Linear => StructureKind::Linear,
                 Structure::Balanced => StructureKind::Balanced,

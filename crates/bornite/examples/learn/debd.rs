@@ -6,9 +6,10 @@ use bornite::basis::Basis;
 use bornite::circuit::Weights;
 use bornite::data::read_bits;
 use bornite::engine::Rows;
-use bornite::learn::{Defaults, FitOptions, fit_best, mean_log_likelihood};
+use bornite::learn::{Defaults, FitOptions, fit_best, mean_log_likelihood, most_promising};
 use bornite::structure::{
-    InformationOptions, RegionTree, Structure, average_linkage, mutual_information,
+    InformationOptions, RegionTree, Structure, average_linkage, chow_liu_tree, mutual_information,
+    root_edges,
 };
 use bornite::{Circuit, Domain, Variable};
 use rand::SeedableRng;
@@ -26,10 +27,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let seconds = arguments.seconds(f64::INFINITY)?;
     println!("At most {seconds} seconds a set, all widths together.\n");
     println!(
-        "| set | vars | width | tried | epochs | seconds | valid | test | {} |",
+        "| set | vars | tree | width | tried | epochs | seconds | valid | test | {} |",
         names.join(" | ")
     );
-    println!("|---|{}", "--:|".repeat(7 + names.len()));
+    println!("|---|{}", "--:|".repeat(8 + names.len()));
     for set in arguments.sets(&all) {
         let columns = published.rows.get(&set).map_or(String::new(), |row| row.join(" | "));
         println!("| {set} | {} | {columns} |", learn(&set, arguments, seconds)?);
@@ -67,17 +68,25 @@ impl Published {
 /// Learns one set; returns the cells of its line.
 fn learn(set: &str, arguments: &Arguments, seconds: f64) -> Result<String, Failure> {
     let splits = read_bits(format!("{}/{set}.bits.gz", arguments.data("debd")))?;
-    let [train, valid, test] = [&splits.train, &splits.valid, &splits.test].map(table::values);
+    let [values, valid, test] = [&splits.train, &splits.valid, &splits.test].map(table::values);
     let clock = Clock::new(set, seconds, arguments.is_verbose());
     let d = splits.train.num_columns();
-    let tree = tree(&train, d)?;
-    let mut candidates = Vec::new();
-    for options in arguments.candidates(&Defaults::of(splits.train.num_rows(), d))? {
-        candidates.push((circuit(&tree, &options)?, options));
-    }
-    let variables = candidates[0].0.variables().to_vec();
+    let variables: Vec<Variable> = (0..d).map(variable).collect();
     let rows = |values| Rows::new(&variables, values);
-    let (train, valid, test) = (rows(&train)?, rows(&valid)?, rows(&test)?);
+    let (train, valid, test) = (rows(&values)?, rows(&valid)?, rows(&test)?);
+    let defaults = Defaults::of(splits.train.num_rows(), d);
+    // As `Model::fit` does: a short trial of two trees, then the widths.
+    let trees = trees(&values, &variables)?;
+    let mut trials = Vec::new();
+    for (_, tree) in &trees {
+        let options = arguments.options(&defaults, 4)?;
+        trials.push((circuit(tree, &options)?, options));
+    }
+    let (structure, tree) = &trees[most_promising(&trials, &train, &valid)?];
+    let mut candidates = Vec::new();
+    for options in arguments.candidates(&defaults)? {
+        candidates.push((circuit(tree, &options)?, options));
+    }
     let best = fit_best(&candidates, &train, &valid, None, &mut |p, _| clock.step(p))?;
     let best = best.ok_or("no width")?;
     let time = clock.elapsed();
@@ -85,18 +94,23 @@ fn learn(set: &str, arguments: &Arguments, seconds: f64) -> Result<String, Failu
     let (width, epochs, valid) =
         (candidates[best.index].1.width, best.fit.history.len(), best.fit.valid);
     let tried = best.tried.len();
-    Ok(format!("{d} | {width} | {tried} | {epochs} | {time:.0} | {valid:.3} | **{test:.3}**"))
+    Ok(format!(
+        "{d} | {structure} | {width} | {tried} | {epochs} | {time:.0} | {valid:.3} | **{test:.3}**"
+    ))
 }
 
 fn variable(v: usize) -> Variable {
     Variable::new(format!("x{v}"), Domain::Finite(2))
 }
 
-/// Average linkage of the mutual information of the rows.
-pub(super) fn tree(train: &[f64], d: usize) -> Result<RegionTree, Failure> {
-    let variables: Vec<Variable> = (0..d).map(variable).collect();
-    let information = mutual_information(train, &variables, &InformationOptions::default())?;
-    Ok(average_linkage(&information))
+/// The trees that come into question, by the mutual information of the rows.
+fn trees(
+    train: &[f64],
+    variables: &[Variable],
+) -> Result<[(&'static str, RegionTree); 2], Failure> {
+    let information = mutual_information(train, variables, &InformationOptions::default())?;
+    let rooted = root_edges(variables.len(), &chow_liu_tree(&information));
+    Ok([("chow-liu", rooted), ("linkage", average_linkage(&information))])
 }
 
 /// Indicators below, Kronecker products.

@@ -131,6 +131,11 @@ impl<'a> Rows<'a> {
         self.values.iter().any(|x| x.is_nan())
     }
 
+    /// The values of all cells, row after row; NaN where there is none.
+    pub(crate) fn values(&self) -> &[f64] {
+        &self.values
+    }
+
     /// The cells of one row.
     pub(crate) fn row(&self, row: usize) -> &[f64] {
         &self.values[row * self.num_variables..(row + 1) * self.num_variables]

@@ -9,13 +9,18 @@ use super::{EpochInfo, Info, Model, ModelError, ModelOptions, StructureKind};
 use crate::circuit::{Circuit, Weights};
 use crate::data::{EncodeOptions, Encoded, Mismatch, Schema, Table};
 use crate::engine::Rows;
-use crate::learn::{self, BestFit, Control, Defaults, FitOptions, Progress, Snapshot, fit_best};
+use crate::learn::{
+    self, BestFit, Control, Defaults, FitOptions, Progress, Snapshot, fit_best, most_promising,
+};
 use crate::structure::{
-    InformationOptions, RegionTree, Structure, average_linkage, mutual_information,
+    InformationOptions, RegionTree, Structure, average_linkage, chow_liu_tree, mutual_information,
+    root_edges,
 };
 
 /// The most variables whose structure is learned: all pairs are compared.
 const MAX_LEARNED: usize = 4096;
+/// The width of circuits that choose between trees.
+const TRIAL_WIDTH: usize = 4;
 
 impl Model {
     /// Fits a model to the rows of a table.
@@ -62,10 +67,12 @@ impl Model {
         }
         let (train, valid) = split(&schema, table, valid, options)?;
         let defaults = Defaults::of(train.num_rows(), schema.num_variables());
-        let candidates = candidates(&schema, &train, options, &defaults)?;
         let variables = schema.variables();
         let train_rows = Rows::new(&variables, train.values())?;
         let valid_rows = Rows::new(&variables, valid.values())?;
+        let fits = Candidates { schema: &schema, options, defaults };
+        let (kind, tree) = fits.structure(&train_rows, &valid_rows)?;
+        let candidates = fits.over(&tree, &options.candidates(&defaults, &schema))?;
         let best = fit_best(&candidates, &train_rows, &valid_rows, checkpoint, progress)?;
         let Some(BestFit { index, fit, .. }) = best else {
             unreachable!("there is a width to try")
@@ -85,7 +92,7 @@ impl Model {
             valid_rows: valid.num_rows(),
             valid: learn::mean_log_likelihood(&fit.circuit, &valid_rows) + valid_slope,
             baseline: Independent::fit(&schema, &train).mean_log_likelihood(&schema, &valid),
-            structure: kind(&schema, options.structure).to_string(),
+            structure: kind.to_string(),
             width: candidates[index].1.width,
             history: fit.history.iter().map(epoch).collect(),
             truncated: None,
@@ -165,58 +172,95 @@ fn split(
     Ok((schema.encode(&table.select_rows(train))?, schema.encode(&table.select_rows(valid))?))
 }
 
-fn kind(schema: &Schema, kind: StructureKind) -> StructureKind {
-    match kind {
-        StructureKind::Auto if schema.image().is_some() => StructureKind::Image,
-        StructureKind::Auto if schema.num_variables() > MAX_LEARNED => StructureKind::Balanced,
-        StructureKind::Auto => StructureKind::Learned,
-        kind => kind,
-    }
+/// What the circuits that are to be fitted are made of.
+struct Candidates<'a> {
+    schema: &'a Schema,
+    options: &'a ModelOptions,
+    defaults: Defaults,
 }
 
-fn tree(
-    schema: &Schema,
-    train: &Encoded,
-    options: &ModelOptions,
-    rng: &mut ChaCha8Rng,
-) -> Result<RegionTree, ModelError> {
-    let d = schema.num_variables();
-    Ok(match kind(schema, options.structure) {
-        StructureKind::Image => match schema.image() {
-            Some([height, width, channels]) if d == height * width * channels => {
-                RegionTree::image(height, width, channels)
+impl Candidates<'_> {
+    /// The structure, and the kind that it is of: of several that come into question the most promising.
+    fn structure(
+        &self,
+        train: &Rows<'_>,
+        valid: &Rows<'_>,
+    ) -> Result<(StructureKind, RegionTree), ModelError> {
+        let mut trees = Vec::new();
+        for &kind in self.kinds() {
+            trees.push((kind, self.tree(kind, train)?));
+        }
+        let mut short = Vec::new();
+        if trees.len() > 1 {
+            let one = ModelOptions { width: Some(TRIAL_WIDTH), ..self.options.clone() };
+            let settings = one.candidates(&self.defaults, self.schema);
+            for (_, tree) in &trees {
+                short.extend(self.over(tree, &settings)?);
             }
-            _ => return Err(ModelError::NotImages),
-        },
-        StructureKind::Linear => RegionTree::linear(d),
-        StructureKind::Balanced => RegionTree::balanced(d),
-        StructureKind::Random => RegionTree::random(d, rng),
-        StructureKind::Auto | StructureKind::Learned => {
+        }
+        Ok(trees.swap_remove(most_promising(&short, train, valid)?))
+    }
+
+    fn kinds(&self) -> &[StructureKind] {
+        match &self.options.structure {
+            StructureKind::Auto if self.schema.image().is_some() => &[StructureKind::Image],
+            StructureKind::Auto if self.schema.num_variables() > MAX_LEARNED => {
+                &[StructureKind::Balanced]
+            }
+            // Over fewer variables all trees are alike.
+            StructureKind::Auto if self.schema.num_variables() < 4 => &[StructureKind::ChowLiu],
+            StructureKind::Auto => &[StructureKind::ChowLiu, StructureKind::Linkage],
+            kind => std::slice::from_ref(kind),
+        }
+    }
+
+    fn tree(&self, kind: StructureKind, train: &Rows<'_>) -> Result<RegionTree, ModelError> {
+        let (schema, d) = (self.schema, self.schema.num_variables());
+        let information = || {
             let how =
                 InformationOptions { ordered: schema.ordered(), ..InformationOptions::default() };
-            average_linkage(&mutual_information(train.values(), &schema.variables(), &how)?)
-        }
-    })
-}
-
-/// A circuit for each fit that is to be tried, all over the same tree.
-fn candidates(
-    schema: &Schema,
-    train: &Encoded,
-    options: &ModelOptions,
-    defaults: &Defaults,
-) -> Result<Vec<(Circuit, FitOptions)>, ModelError> {
-    let mut rng = ChaCha8Rng::seed_from_u64(options.seed);
-    rng.set_stream(2);
-    let tree = tree(schema, train, options, &mut rng)?;
-    let bases = schema.bases(options.functions.unwrap_or(defaults.functions()))?;
-    let variables = schema.variables();
-    let mut candidates = Vec::new();
-    for settings in options.candidates(defaults, schema) {
-        let structure = Structure::new(tree.clone(), |v| (variables[v].clone(), bases[v].clone()))
-            .width(settings.width)
-            .output_width(settings.squares);
-        candidates.push((structure.build(Weights::Gaussian, &mut rng)?, settings));
+            mutual_information(train.values(), &schema.variables(), &how)
+        };
+        Ok(match kind {
+            StructureKind::Image => match schema.image() {
+                Some([height, width, channels]) if d == height * width * channels => {
+                    RegionTree::image(height, width, channels)
+                }
+                _ => return Err(ModelError::NotImages),
+            },
+            StructureKind::Linear => RegionTree::linear(d),
+            StructureKind::Balanced => RegionTree::balanced(d),
+            StructureKind::Random => RegionTree::random(d, &mut self.rng()),
+            StructureKind::Linkage => average_linkage(&information()?),
+            StructureKind::Auto | StructureKind::ChowLiu => {
+                root_edges(d, &chow_liu_tree(&information()?))
+            }
+        })
     }
-    Ok(candidates)
+
+    /// A circuit for each of these fits.
+    fn over(
+        &self,
+        tree: &RegionTree,
+        settings: &[FitOptions],
+    ) -> Result<Vec<(Circuit, FitOptions)>, ModelError> {
+        let functions = self.options.functions.unwrap_or(self.defaults.functions());
+        let (bases, variables) = (self.schema.bases(functions)?, self.schema.variables());
+        let mut rng = self.rng();
+        let mut candidates = Vec::new();
+        for settings in settings {
+            let leaf = |v: usize| (variables[v].clone(), bases[v].clone());
+            let structure = Structure::new(tree.clone(), leaf)
+                .width(settings.width)
+                .output_width(settings.squares);
+            candidates.push((structure.build(Weights::Gaussian, &mut rng)?, settings.clone()));
+        }
+        Ok(candidates)
+    }
+
+    fn rng(&self) -> ChaCha8Rng {
+        let mut rng = ChaCha8Rng::seed_from_u64(self.options.seed);
+        rng.set_stream(2);
+        rng
+    }
 }

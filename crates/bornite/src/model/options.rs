@@ -108,11 +108,14 @@ impl ModelOptions {
 /// How the columns are split into regions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum StructureKind {
-    /// Image cuts where the table is one of images, else learned.
+    /// Image cuts where the table is one of images, else Chow and Liu's tree or average linkage, whichever learns better in a
+    /// short trial.
     #[default]
     Auto,
+    /// Chow and Liu's tree of the columns' mutual information, from its middle out.
+    ChowLiu,
     /// Average linkage of the columns' mutual information.
-    Learned,
+    Linkage,
     /// Left and right halves, then upper and lower ones, and so on.
     Image,
     /// One column after the other.
@@ -127,7 +130,8 @@ impl fmt::Display for StructureKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             StructureKind::Auto => "auto",
-            StructureKind::Learned => "learned",
+            StructureKind::ChowLiu => "chow-liu",
+            StructureKind::Linkage => "linkage",
             StructureKind::Image => "image",
             StructureKind::Linear => "linear",
             StructureKind::Balanced => "balanced",

@@ -11,6 +11,6 @@ mod tree;
 pub use compile::{Product, Structure};
 pub use learn::{
     Edge, InformationError, InformationOptions, MutualInformation, average_linkage, chow_liu_tree,
-    cut_edges, mutual_information,
+    mutual_information, root_edges,
 };
 pub use tree::{Region, RegionTree, TreeError};

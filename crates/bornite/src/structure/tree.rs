@@ -305,11 +305,6 @@ impl TreeBuilder {
         self.regions.len() - 1
     }
 
-    /// The number of variables so far.
-    pub(super) fn num_variables(&self) -> usize {
-        self.regions.iter().filter(|r| matches!(r, Region::Variable(_))).count()
-    }
-
     pub(super) fn finish(self, num_variables: usize) -> RegionTree {
         assert!(num_variables > 0, "a region tree needs at least one variable");
         RegionTree { regions: self.regions, num_variables }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::structure::{
-    InformationOptions, average_linkage, chow_liu_tree, cut_edges, mutual_information,
+    InformationOptions, average_linkage, chow_liu_tree, mutual_information, root_edges,
 };
 use std::path::PathBuf;
 
@@ -85,7 +85,7 @@ fn chow_liu_score(name: &str) -> Option<(f64, f64)> {
     let options = InformationOptions { max_rows: usize::MAX, ..InformationOptions::default() };
     let information = mutual_information(train.values(), &schema.variables(), &options).unwrap();
     let edges = chow_liu_tree(&information);
-    assert_eq!(cut_edges(width, &edges).num_variables(), width);
+    assert_eq!(root_edges(width, &edges).num_variables(), width);
     assert_eq!(average_linkage(&information).num_variables(), width);
     let joint = |i: usize, j: usize| {
         let mut counts = [[0.25; 2]; 2];

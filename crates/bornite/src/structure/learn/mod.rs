@@ -1,7 +1,7 @@
 //! Structures from data: how much variables tell of each other, and the trees that follow from it.
 //!
 //! [`mutual_information`] of all pairs, then [`average_linkage`] for a region tree, or [`chow_liu_tree`] for the edges of the
-//! best tree-shaped model and [`cut_edges`] for a region tree of it.
+//! best tree-shaped model and [`root_edges`] for a region tree of it.
 
 mod edges;
 mod information;
@@ -9,7 +9,7 @@ mod linkage;
 #[cfg(test)]
 mod tests;
 
-pub use edges::{Edge, chow_liu_tree, cut_edges};
+pub use edges::{Edge, chow_liu_tree, root_edges};
 pub use information::{
     InformationError, InformationOptions, MutualInformation, mutual_information,
 };
