@@ -51,21 +51,19 @@ impl Plot {
         for n in [0, (most - 1) / 2, most - 1] {
             text(x(n), HEIGHT - BOTTOM + 18.0, "middle", &format!("{}", n + 1));
         }
-        for (n, line) in self.lines.iter().enumerate() {
-            let end = line.values.last().copied().unwrap_or(low);
-            let above = self.lines[..n].iter().filter_map(|l| l.values.last()).copied();
-            // Names next to the ends of their lines, moved apart where those meet.
-            let crowd = above.filter(|&v| (y(v) - y(end)).abs() < 12.0).count() as f64;
-            let at = (y(end.clamp(low, high)) + 4.0 + 13.0 * crowd).min(HEIGHT - BOTTOM);
-            text(x(line.values.len().max(1) - 1) + 6.0, at, "start", &line.name);
-        }
         let _ = writeln!(
             out,
             "<path d=\"M{LEFT} {TOP}V{:.1}H{:.1}\" fill=\"none\" stroke=\"#888\"/>",
             HEIGHT - BOTTOM,
             WIDTH - RIGHT
         );
-        for (line, color) in self.lines.iter().zip(COLORS.iter().cycle()) {
+        for (at, line, color) in self.labels(|v| y(v.clamp(low, high))) {
+            let x = x(line.values.len().max(1) - 1) + 6.0;
+            let name = &line.name;
+            let _ =
+                writeln!(out, "<text x=\"{x:.1}\" y=\"{at:.1}\" fill=\"{color}\">{name}</text>");
+        }
+        for (line, color) in self.colored() {
             let points: Vec<String> = (line.values.iter().enumerate())
                 .map(|(n, &v)| format!("{:.1},{:.1}", x(n), y(v.clamp(low, high))))
                 .collect();
@@ -77,6 +75,26 @@ impl Plot {
         }
         out.push_str("</svg>\n");
         out
+    }
+
+    fn colored(&self) -> impl Iterator<Item = (&Line, &'static str)> {
+        self.lines.iter().zip(COLORS.iter().copied().cycle())
+    }
+
+    /// Names next to the ends of their lines, from the top down, moved apart where those meet.
+    fn labels(&self, y: impl Fn(f64) -> f64) -> Vec<(f64, &Line, &'static str)> {
+        const APART: f64 = 14.0;
+        let end = |line: &Line| y(line.values.last().copied().unwrap_or_default()) + 4.0;
+        let mut labels: Vec<_> =
+            self.colored().map(|(line, color)| (end(line), line, color)).collect();
+        labels.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let lowest = HEIGHT - BOTTOM - APART * labels.len().saturating_sub(1) as f64;
+        let mut free = f64::NEG_INFINITY;
+        for (n, label) in labels.iter_mut().enumerate() {
+            label.0 = label.0.min(lowest + APART * n as f64).max(free);
+            free = label.0 + APART;
+        }
+        labels
     }
 }
 
