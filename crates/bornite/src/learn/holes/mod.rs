@@ -9,9 +9,13 @@
 //!
 //! Rows go through in blocks, in parallel, and in a block those of one kind lie side by side in tiles. Each block sums its
 //! own gradients, and these are summed in the order of the blocks: no result depends on the number of threads.
+//!
+//! The digits of a small matrix cancel where those of a small vector do not: a row that is nearly impossible is asked for
+//! again in double precision.
 
 mod block;
 mod downward;
+mod lanes;
 mod layout;
 #[cfg(test)]
 mod tests;
@@ -70,14 +74,7 @@ impl<'a, F: Real, T: Scalar, const C: bool> Weights<'a, F, T, C> {
             doubtful.extend(rows.into_iter().map(|row| logs.len() + row));
             logs.extend(more);
         }
-        if !doubtful.is_empty() {
-            let exact = Workspace::<f64>::new(self.network, &self.partition.weights, true);
-            let weights = Weights::<f64, T, C>::new(self.partition, &exact.packed);
-            let again: Vec<usize> = doubtful.iter().map(|&row| indices[row]).collect();
-            for (row, log) in doubtful.into_iter().zip(weights.logs(rows, &again)) {
-                logs[row] = log;
-            }
-        }
+        self.again(&doubtful, indices, &mut logs, |exact, indices| exact.logs(rows, indices));
         logs
     }
 
@@ -114,16 +111,28 @@ impl<'a, F: Real, T: Scalar, const C: bool> Weights<'a, F, T, C> {
                 }
             }
         }
-        if !doubtful.is_empty() {
-            let exact = Workspace::<f64>::new(self.network, &self.partition.weights, true);
-            let weights = Weights::<f64, T, C>::new(self.partition, &exact.packed);
-            let again: Vec<usize> = doubtful.iter().map(|&row| indices[row]).collect();
+        self.again(&doubtful, indices, &mut logs, |exact, indices| {
             let to = (gradients, unknown);
-            let exact = weights.reverse(rows, &again, row_weight, &mut Blocks::default(), to);
-            for (row, log) in doubtful.into_iter().zip(exact) {
-                logs[row] = log;
-            }
-        }
+            exact.reverse(rows, indices, row_weight, &mut Blocks::default(), to)
+        });
         logs
+    }
+    /// Asks for doubtful rows again in double precision.
+    fn again(
+        &self,
+        doubtful: &[usize],
+        indices: &[usize],
+        logs: &mut [f64],
+        ask: impl FnOnce(&Weights<'_, f64, T, C>, &[usize]) -> Vec<f64>,
+    ) {
+        if doubtful.is_empty() {
+            return;
+        }
+        let workspace = Workspace::<f64>::new(self.network, &self.partition.weights, true);
+        let exact = Weights::<f64, T, C>::new(self.partition, &workspace.packed);
+        let indices: Vec<usize> = doubtful.iter().map(|&row| indices[row]).collect();
+        for (&row, log) in doubtful.iter().zip(ask(&exact, &indices)) {
+            logs[row] = log;
+        }
     }
 }
