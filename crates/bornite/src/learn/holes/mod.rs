@@ -26,12 +26,16 @@ use rayon::prelude::*;
 use super::network::Network;
 use super::partition::{Partition, give};
 use super::pass::{Packed, Workspace};
+use crate::engine::lanes::tile_len;
 use crate::engine::{Kernels, Real, Rows, Simd};
 use crate::linalg::{Matrix, Scalar};
 use block::Block;
 
-/// Tiles of rows to a block.
+/// Tiles of rows to a block at most.
 const TILES: usize = 4;
+
+/// Bytes of matrices to a block, where more than one tile would need more.
+const BYTES: usize = 1 << 26;
 
 /// The memory of the passes.
 #[derive(Debug)]
@@ -59,10 +63,17 @@ impl<'a, F: Real, T: Scalar, const C: bool> Weights<'a, F, T, C> {
         Self { network: partition.network, partition, packed, kernels }
     }
 
+    /// Rows to a block: whole tiles of them.
+    fn block_len(&self) -> usize {
+        let numbers: usize = self.network.steps.iter().map(|step| step.width * step.width).sum();
+        let bytes = 2 * tile_len::<F>(C, numbers) * size_of::<F>();
+        (BYTES / bytes.max(1)).clamp(1, TILES) * F::LANES
+    }
+
     /// log ∫ ‖c‖² of every row named.
     pub(super) fn logs(&self, rows: &Rows<'_>, indices: &[usize]) -> Vec<f64> {
         let blocks: Vec<(Vec<f64>, Vec<usize>)> = indices
-            .par_chunks(TILES * F::LANES)
+            .par_chunks(self.block_len())
             .map_init(Block::default, |block, indices| {
                 block.load(self, rows, indices, false);
                 block.upward(self, rows);
@@ -88,26 +99,30 @@ impl<'a, F: Real, T: Scalar, const C: bool> Weights<'a, F, T, C> {
         Blocks(blocks): &mut Blocks<F>,
         (gradients, unknown): (&mut [Matrix<T>], &mut [Option<Matrix<T>>]),
     ) -> Vec<f64> {
-        let size = TILES * F::LANES;
-        blocks.resize_with(blocks.len().max(indices.len().div_ceil(size)), Block::default);
-        let blocks = &mut blocks[..indices.len().div_ceil(size)];
-        blocks.par_iter_mut().zip(indices.par_chunks(size)).for_each(|(block, indices)| {
-            block.load(self, rows, indices, true);
-            block.upward(self, rows);
-            block.downward(self, row_weight);
-        });
-        gradients.par_iter_mut().enumerate().for_each(|(weight, out)| {
-            for block in &*blocks {
-                block.add_gradient(self, rows, weight, out);
-            }
-        });
+        let threads = rayon::current_num_threads().max(1);
+        blocks.resize_with(blocks.len().max(threads), Block::default);
         let (mut logs, mut doubtful) = (Vec::with_capacity(indices.len()), Vec::new());
-        for block in blocks {
-            doubtful.extend(block.doubtful().map(|row| logs.len() + row));
-            logs.append(&mut block.logs);
-            for (step, received) in block.unknown.iter().enumerate() {
-                if let Some(e) = received {
-                    give(unknown, step, e.map(T::from_complex));
+        // As many blocks at a time as there are threads: they need much memory.
+        for indices in indices.chunks(self.block_len() * threads) {
+            let blocks = &mut blocks[..indices.len().div_ceil(self.block_len())];
+            let parts = blocks.par_iter_mut().zip(indices.par_chunks(self.block_len()));
+            parts.for_each(|(block, indices)| {
+                block.load(self, rows, indices, true);
+                block.upward(self, rows);
+                block.downward(self, row_weight);
+            });
+            gradients.par_iter_mut().enumerate().for_each(|(weight, out)| {
+                for block in &*blocks {
+                    block.add_gradient(self, rows, weight, out);
+                }
+            });
+            for block in blocks {
+                doubtful.extend(block.doubtful().map(|row| logs.len() + row));
+                logs.append(&mut block.logs);
+                for (step, received) in block.unknown.iter().enumerate() {
+                    if let Some(e) = received {
+                        give(unknown, step, e.map(T::from_complex));
+                    }
                 }
             }
         }
@@ -117,6 +132,7 @@ impl<'a, F: Real, T: Scalar, const C: bool> Weights<'a, F, T, C> {
         });
         logs
     }
+
     /// Asks for doubtful rows again in double precision.
     fn again(
         &self,
