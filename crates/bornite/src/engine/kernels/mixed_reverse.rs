@@ -5,7 +5,7 @@
 //! Bᵀ E B*.
 
 use super::super::gradient::{WeightGradient, padded};
-use super::super::lanes::{Real, planes, tile_len};
+use super::super::lanes::{Real, planes};
 use super::super::simd::dispatch;
 use super::super::vector::Vectors;
 use super::super::weight::{PackedWeight, Panels};
@@ -15,13 +15,6 @@ use super::mixed::mirror;
 use super::reverse::{accumulate, sum_input, sum_weight, transpose};
 
 impl<F: Real, const C: bool> Kernels<F, C> {
-    /// `out[k] = Σ conj(E[k,l]) v[l]`: the gradient by v of what has the environment E of v vᴴ.
-    pub fn environment_times(&self, e: &[F], v: &[F], out: &mut [F]) {
-        let k = v.len() / tile_len::<F>(C, 1);
-        Self::check([(e.len(), k * k), (v.len(), k), (out.len(), k)]);
-        dispatch!(self.simd, environment_times, [F, C], k, [e, v], out);
-    }
-
     /// The scratch that [`block_reverse`](Self::block_reverse) needs for B of k × `len`.
     pub fn block_reverse_scratch([k, len]: [usize; 2]) -> usize {
         3 * k * len
@@ -134,25 +127,6 @@ impl<F: Real, const C: bool> Kernels<F, C> {
             Self::check([(matrix.len(), len * len)]);
         }
     }
-}
-
-/// out[k] = Σₗ conj(e[k,l]) v[l].
-#[inline(always)]
-fn environment_times<T: Vectors<F>, F: Real, const C: bool>(
-    t: T,
-    k: usize,
-    [e, v]: [&[F]; 2],
-    out: &mut [F],
-) {
-    let s = t.single();
-    inner_products::<_, F, C, false>(
-        s,
-        [1, k, k],
-        v,
-        e,
-        #[inline(always)]
-        |_, n, at, z| store::<_, F, C>(s, out, n, at, z),
-    );
 }
 
 /// H = E* B, then gb = H M, and em[j,j'] = Σₖ B[k,j] conj(H[k,j']).

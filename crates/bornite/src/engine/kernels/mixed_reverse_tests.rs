@@ -17,7 +17,6 @@ struct World<F> {
     v: Dense,
     e: Vec<F>,
     m: [Vec<F>; 2],
-    vector: Vec<F>,
     /// K × K₁ and K × K₂.
     blocks: [Vec<F>; 2],
 }
@@ -31,7 +30,6 @@ impl<F: Real> World<F> {
             v: Matrix::from_fn(k, k1, |_, _| n.next(complex)),
             e: n.hermitian(complex, k),
             m: [n.hermitian(complex, k1), n.hermitian(complex, k2)],
-            vector: n.tile(complex, k),
             blocks: [n.tile(complex, k * k1), n.tile(complex, k * k2)],
         }
     }
@@ -51,11 +49,8 @@ fn found<F: Real, T: Scalar, const C: bool>(level: SimdLevel, world: &World<F>) 
     let old = |numbers| vec![F::from_f64(7.0); tile_len::<F>(C, numbers)];
     let zeros = |numbers| vec![F::ZERO; tile_len::<F>(C, numbers)];
     let (mut tiles, mut gradients) = (Vec::new(), Vec::new());
-    let World { e, m: [m1, m2], vector, blocks: [left, right], .. } = world;
+    let World { e, m: [m1, m2], blocks: [left, right], .. } = world;
 
-    let mut out = old(k);
-    kernels.environment_times(e, vector, &mut out);
-    tiles.push(out);
     for m in [Some(&m2[..]), None] {
         let (mut gb, mut em) = (old(k * k2), old(k2 * k2));
         let mut scratch = old(Kernels::<F, C>::block_reverse_scratch([k, k2]));
@@ -101,7 +96,7 @@ fn expected<F: Real, const C: bool>(world: &World<F>, lane: usize) -> (Vec<Dense
     let (m1, m2) = (matrix(&world.m[0], k1, k1), matrix(&world.m[1], k2, k2));
     let (left, right) = (matrix(&world.blocks[0], k, k1), matrix(&world.blocks[1], k, k2));
     let around = |b: &Dense| b.transpose().times(&e).times(&conj(b));
-    let mut tiles = vec![conj(&e).times(&matrix(&world.vector, k, 1))];
+    let mut tiles = Vec::new();
     for m in [&m2, &Matrix::identity(k2)] {
         tiles.extend([conj(&e).times(&right).times(m), around(&right)]);
     }

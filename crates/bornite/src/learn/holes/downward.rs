@@ -1,7 +1,8 @@
 //! The environments of a block of rows, from the output to the leaves, and the gradients by weights.
 
 use super::Weights;
-use super::block::{Block, Gradient, Input, Receiver, empty, tile_of};
+use super::block::{Block, Gradient, empty, tile_of};
+use super::lanes::{Input, Receiver};
 use super::layout::{Form, Message, Tile};
 use crate::engine::lanes::{get, set};
 use crate::engine::{Buffer, Real, Rows, WeightGradient};
@@ -57,7 +58,7 @@ impl<F: Real> Block<F> {
             match kind {
                 Message::Unknown => {
                     if let Some(e) = weights.partition.at_output(row_weight) {
-                        give(&mut self.unknown, output, e.map(|x| x.to_complex()));
+                        give(&mut self.unknown, output, e.map(Scalar::to_complex));
                     }
                 }
                 Message::Vector => {

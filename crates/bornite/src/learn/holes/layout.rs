@@ -22,6 +22,8 @@ pub(super) enum Form {
     Matrix,
 }
 
+const FORMS: [Form; 3] = [Form::Identity, Form::Vector, Form::Matrix];
+
 /// Rows, at most as many as there are lanes, that go through a step together.
 #[derive(Clone, Debug)]
 pub(super) struct Tile {
@@ -108,7 +110,6 @@ pub(super) fn layout(
         }
         groups[0][0].clear();
         share_tiles(&mut groups, orthonormal, lanes);
-        const FORMS: [Form; 3] = [Form::Identity, Form::Vector, Form::Matrix];
         for (first, groups) in FORMS.into_iter().zip(&groups) {
             for (second, rows) in FORMS.into_iter().zip(groups) {
                 places.push([first, second], rows, lanes);

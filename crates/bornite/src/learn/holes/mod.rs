@@ -9,9 +9,13 @@
 //!
 //! Rows go through in blocks, in parallel, and in a block those of one kind lie side by side in tiles. Each block sums its
 //! own gradients, and these are summed in the order of the blocks: no result depends on the number of threads.
+//!
+//! The digits of a small matrix cancel where those of a small vector do not: a row that is nearly impossible is asked for
+//! again in double precision.
 
 mod block;
 mod downward;
+mod lanes;
 mod layout;
 #[cfg(test)]
 mod tests;
@@ -22,12 +26,16 @@ use rayon::prelude::*;
 use super::network::Network;
 use super::partition::{Partition, give};
 use super::pass::{Packed, Workspace};
+use crate::engine::lanes::tile_len;
 use crate::engine::{Kernels, Real, Rows, Simd};
 use crate::linalg::{Matrix, Scalar};
 use block::Block;
 
-/// Tiles of rows to a block.
+/// Tiles of rows to a block at most.
 const TILES: usize = 4;
+
+/// Bytes of matrices to a block, where more than one tile would need more.
+const BYTES: usize = 1 << 26;
 
 /// The memory of the passes.
 #[derive(Debug)]
@@ -55,10 +63,17 @@ impl<'a, F: Real, T: Scalar, const C: bool> Weights<'a, F, T, C> {
         Self { network: partition.network, partition, packed, kernels }
     }
 
+    /// Rows to a block: whole tiles of them.
+    fn block_len(&self) -> usize {
+        let numbers: usize = self.network.steps.iter().map(|step| step.width * step.width).sum();
+        let bytes = 2 * tile_len::<F>(C, numbers) * size_of::<F>();
+        (BYTES / bytes.max(1)).clamp(1, TILES) * F::LANES
+    }
+
     /// log ∫ ‖c‖² of every row named.
     pub(super) fn logs(&self, rows: &Rows<'_>, indices: &[usize]) -> Vec<f64> {
         let blocks: Vec<(Vec<f64>, Vec<usize>)> = indices
-            .par_chunks(TILES * F::LANES)
+            .par_chunks(self.block_len())
             .map_init(Block::default, |block, indices| {
                 block.load(self, rows, indices, false);
                 block.upward(self, rows);
@@ -70,14 +85,7 @@ impl<'a, F: Real, T: Scalar, const C: bool> Weights<'a, F, T, C> {
             doubtful.extend(rows.into_iter().map(|row| logs.len() + row));
             logs.extend(more);
         }
-        if !doubtful.is_empty() {
-            let exact = Workspace::<f64>::new(self.network, &self.partition.weights, true);
-            let weights = Weights::<f64, T, C>::new(self.partition, &exact.packed);
-            let again: Vec<usize> = doubtful.iter().map(|&row| indices[row]).collect();
-            for (row, log) in doubtful.into_iter().zip(weights.logs(rows, &again)) {
-                logs[row] = log;
-            }
-        }
+        self.again(&doubtful, indices, &mut logs, |exact, indices| exact.logs(rows, indices));
         logs
     }
 
@@ -91,39 +99,56 @@ impl<'a, F: Real, T: Scalar, const C: bool> Weights<'a, F, T, C> {
         Blocks(blocks): &mut Blocks<F>,
         (gradients, unknown): (&mut [Matrix<T>], &mut [Option<Matrix<T>>]),
     ) -> Vec<f64> {
-        let size = TILES * F::LANES;
-        blocks.resize_with(blocks.len().max(indices.len().div_ceil(size)), Block::default);
-        let blocks = &mut blocks[..indices.len().div_ceil(size)];
-        blocks.par_iter_mut().zip(indices.par_chunks(size)).for_each(|(block, indices)| {
-            block.load(self, rows, indices, true);
-            block.upward(self, rows);
-            block.downward(self, row_weight);
-        });
-        gradients.par_iter_mut().enumerate().for_each(|(weight, out)| {
-            for block in &*blocks {
-                block.add_gradient(self, rows, weight, out);
-            }
-        });
+        let threads = rayon::current_num_threads().max(1);
+        blocks.resize_with(blocks.len().max(threads), Block::default);
         let (mut logs, mut doubtful) = (Vec::with_capacity(indices.len()), Vec::new());
-        for block in blocks {
-            doubtful.extend(block.doubtful().map(|row| logs.len() + row));
-            logs.append(&mut block.logs);
-            for (step, received) in block.unknown.iter().enumerate() {
-                if let Some(e) = received {
-                    give(unknown, step, e.map(T::from_complex));
+        // As many blocks at a time as there are threads: they need much memory.
+        for indices in indices.chunks(self.block_len() * threads) {
+            let blocks = &mut blocks[..indices.len().div_ceil(self.block_len())];
+            let parts = blocks.par_iter_mut().zip(indices.par_chunks(self.block_len()));
+            parts.for_each(|(block, indices)| {
+                block.load(self, rows, indices, true);
+                block.upward(self, rows);
+                block.downward(self, row_weight);
+            });
+            gradients.par_iter_mut().enumerate().for_each(|(weight, out)| {
+                for block in &*blocks {
+                    block.add_gradient(self, rows, weight, out);
+                }
+            });
+            for block in blocks {
+                doubtful.extend(block.doubtful().map(|row| logs.len() + row));
+                logs.append(&mut block.logs);
+                for (step, received) in block.unknown.iter().enumerate() {
+                    if let Some(e) = received {
+                        give(unknown, step, e.map(T::from_complex));
+                    }
                 }
             }
         }
-        if !doubtful.is_empty() {
-            let exact = Workspace::<f64>::new(self.network, &self.partition.weights, true);
-            let weights = Weights::<f64, T, C>::new(self.partition, &exact.packed);
-            let again: Vec<usize> = doubtful.iter().map(|&row| indices[row]).collect();
+        self.again(&doubtful, indices, &mut logs, |exact, indices| {
             let to = (gradients, unknown);
-            let exact = weights.reverse(rows, &again, row_weight, &mut Blocks::default(), to);
-            for (row, log) in doubtful.into_iter().zip(exact) {
-                logs[row] = log;
-            }
-        }
+            exact.reverse(rows, indices, row_weight, &mut Blocks::default(), to)
+        });
         logs
+    }
+
+    /// Asks for doubtful rows again in double precision.
+    fn again(
+        &self,
+        doubtful: &[usize],
+        indices: &[usize],
+        logs: &mut [f64],
+        ask: impl FnOnce(&Weights<'_, f64, T, C>, &[usize]) -> Vec<f64>,
+    ) {
+        if doubtful.is_empty() {
+            return;
+        }
+        let workspace = Workspace::<f64>::new(self.network, &self.partition.weights, true);
+        let exact = Weights::<f64, T, C>::new(self.partition, &workspace.packed);
+        let indices: Vec<usize> = doubtful.iter().map(|&row| indices[row]).collect();
+        for (&row, log) in doubtful.iter().zip(ask(&exact, &indices)) {
+            logs[row] = log;
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! The messages of a block of rows, from the leaves to the output.
 
 use super::Weights;
-use super::block::{Block, Input, Tiles, empty, tile_of};
+use super::block::{Block, Tiles, empty, tile_of};
+use super::lanes::Input;
 use super::layout::{Form, Message, Places, Tile};
 use crate::basis::Basis;
 use crate::engine::lanes::get;

@@ -1,0 +1,223 @@
+//! Lanes in and out of tiles: what steps send to the rows of a tile, and what they receive.
+
+use super::Weights;
+use super::block::Tiles;
+use super::layout::{Form, Message, Places};
+use crate::engine::lanes::{get, tile_len};
+use crate::engine::{Kernels, Real, set_lane};
+use crate::linalg::{Complex64, Matrix, Scalar};
+
+/// What a step sends.
+pub(super) struct Input<'a, F: Real, T> {
+    width: usize,
+    places: &'a Places,
+    tiles: &'a Tiles<F>,
+    /// Where nothing is known, unless it is the identity.
+    unknown: Option<&'a Matrix<T>>,
+}
+
+impl<'a, F: Real, T: Scalar> Input<'a, F, T> {
+    pub(super) fn new<const C: bool>(
+        weights: &Weights<'a, F, T, C>,
+        step: usize,
+        places: &'a [Places],
+        tiles: &'a [Tiles<F>],
+    ) -> Self {
+        Self {
+            width: weights.network.steps[step].width,
+            places: &places[step],
+            tiles: &tiles[step],
+            unknown: weights.partition.node(step).map(|node| &node.matrix),
+        }
+    }
+
+    /// The messages of some rows in one form, as one tile: where they lie in one already, in order, that is it; else they
+    /// are made in `scratch`, and lanes without a row are zero.
+    pub(super) fn gather<const C: bool>(
+        &self,
+        form: Form,
+        rows: &[u32],
+        scratch: &'a mut [F],
+    ) -> &'a [F] {
+        let (kind, numbers) = match form {
+            Form::Identity => return &[],
+            Form::Vector => (Message::Vector, self.width),
+            Form::Matrix => (Message::Matrix, self.width * self.width),
+        };
+        let len = tile_len::<F>(C, numbers);
+        let values: &[F] = &self.tiles.values[kind as usize - 1];
+        if let Some(tile) = in_order(self.places, kind, rows, F::LANES) {
+            return &values[tile * len..(tile + 1) * len];
+        }
+        let out = &mut scratch[..len];
+        if rows.len() < F::LANES {
+            out.fill(F::ZERO);
+        }
+        // The lanes of rows of this kind, and where they begin in the values.
+        let (mut lanes, mut count) = ([(0, 0); 32], 0);
+        for (lane, &row) in rows.iter().enumerate() {
+            if self.places.kind(row) == kind {
+                let (tile, from) = self.places.place(row, F::LANES);
+                lanes[count] = (lane, tile * len + from);
+                count += 1;
+            }
+        }
+        for (n, to) in out.chunks_exact_mut(F::LANES).enumerate() {
+            for &(lane, start) in &lanes[..count] {
+                to[lane] = values[start + n * F::LANES];
+            }
+        }
+        if count == rows.len() {
+            return out;
+        }
+        for (lane, &row) in rows.iter().enumerate() {
+            let (tile, from) = self.places.place(row, F::LANES);
+            match self.places.kind(row) {
+                found if found == kind => {}
+                Message::Vector => {
+                    let v = self.vector::<C>(tile, from);
+                    let outer = v.iter().flat_map(|&x| v.iter().map(move |y| x * y.conj()));
+                    set_lane(C, out, lane, outer);
+                }
+                _ => self.set_unknown::<C>(out, lane),
+            }
+        }
+        out
+    }
+
+    fn set_unknown<const C: bool>(&self, out: &mut [F], lane: usize) {
+        if let Some(m) = self.unknown {
+            set_lane(C, out, lane, m.data().iter().map(|x| x.to_complex()));
+        } else {
+            let entry = |n: usize| Complex64::from(f64::from(n.is_multiple_of(self.width + 1)));
+            set_lane(C, out, lane, (0..self.width * self.width).map(entry));
+        }
+    }
+
+    fn vector<const C: bool>(&self, tile: usize, lane: usize) -> Vec<Complex64> {
+        let len = tile_len::<F>(C, self.width);
+        let tile = &self.tiles.values[0][tile * len..(tile + 1) * len];
+        (0..self.width).map(|k| get(C, tile, k, lane)).collect()
+    }
+}
+
+/// The tile in which rows of one kind lie already, in order, if they do.
+fn in_order(places: &Places, kind: Message, rows: &[u32], lanes: usize) -> Option<usize> {
+    let (_, first) = places.rows[rows[0] as usize];
+    let tile = (first as usize).is_multiple_of(lanes).then_some(first as usize / lanes)?;
+    let is_next = |(&row, n): (&u32, u32)| places.rows[row as usize] == (kind, first + n);
+    rows.iter().zip(0..).all(is_next).then_some(tile)
+}
+
+/// A step to which environments are sent.
+pub(super) struct Receiver<'a, F: Real> {
+    width: usize,
+    places: &'a Places,
+    tiles: &'a mut Tiles<F>,
+    /// The sum over rows that know nothing here, where it is wanted.
+    unknown: Option<&'a mut Option<Matrix<Complex64>>>,
+}
+
+impl<'a, F: Real> Receiver<'a, F> {
+    pub(super) fn new<T: Scalar, const C: bool>(
+        weights: &Weights<'_, F, T, C>,
+        step: usize,
+        places: &'a [Places],
+        tiles: &'a mut [Tiles<F>],
+        unknown: &'a mut [Option<Matrix<Complex64>>],
+    ) -> Self {
+        let is_wanted = !weights.partition.is_orthonormal();
+        Self {
+            width: weights.network.steps[step].width,
+            places: &places[step],
+            tiles: &mut tiles[step],
+            unknown: is_wanted.then_some(&mut unknown[step]),
+        }
+    }
+
+    /// Gives each row of a tile its gradient, or its environment. What is made of a vector as a matrix gives the gradient
+    /// by the vector.
+    pub(super) fn give<const C: bool>(
+        &mut self,
+        kernels: Kernels<F, C>,
+        form: Form,
+        rows: &[u32],
+        e: &mut [F],
+    ) {
+        match form {
+            Form::Identity => {}
+            Form::Vector => self.give_lanes::<C>(kernels, Message::Vector, rows, e),
+            Form::Matrix => {
+                for (lane, &row) in rows.iter().enumerate() {
+                    match self.places.kind(row) {
+                        Message::Matrix => {}
+                        Message::Unknown => self.sum_unknown::<C>(e, lane),
+                        Message::Vector => self.give_vector_of::<C>(row, e, lane),
+                    }
+                }
+                self.give_lanes::<C>(kernels, Message::Matrix, rows, e);
+            }
+        }
+    }
+
+    /// The rows of one kind get what is in their lanes, times their factors.
+    fn give_lanes<const C: bool>(
+        &mut self,
+        kernels: Kernels<F, C>,
+        kind: Message,
+        rows: &[u32],
+        e: &mut [F],
+    ) {
+        let (len, n) = (e.len(), kind as usize - 1);
+        let to: &mut [F] = &mut self.tiles.environments[n];
+        let factors = &self.tiles.factors[n];
+        if rows.len() == F::LANES
+            && let Some(tile) = in_order(self.places, kind, rows, F::LANES)
+        {
+            kernels.scale(e, &factors[tile * F::LANES..(tile + 1) * F::LANES]);
+            to[tile * len..(tile + 1) * len].copy_from_slice(e);
+            return;
+        }
+        // The rows of this kind: their lane, and where it begins in what they receive.
+        let mut lanes = [(0, 0); 32];
+        let (mut own, mut count) = ([F::ONE; 32], 0);
+        for (lane, &row) in rows.iter().enumerate() {
+            if self.places.kind(row) == kind {
+                let (tile, place) = self.places.place(row, F::LANES);
+                own[lane] = factors[tile * F::LANES + place];
+                lanes[count] = (lane, tile * len + place);
+                count += 1;
+            }
+        }
+        kernels.scale(e, &own[..F::LANES]);
+        for (n, from) in e.chunks_exact(F::LANES).enumerate() {
+            for &(lane, start) in &lanes[..count] {
+                to[start + n * F::LANES] = from[lane];
+            }
+        }
+    }
+
+    fn sum_unknown<const C: bool>(&mut self, e: &[F], lane: usize) {
+        if let Some(sum) = &mut self.unknown {
+            let k = self.width;
+            let sum = sum.get_or_insert_with(|| Matrix::zeros(k, k));
+            for (n, sum) in sum.data_mut().iter_mut().enumerate() {
+                *sum += get(C, e, n, lane) * 0.5;
+            }
+        }
+    }
+
+    /// E* v.
+    fn give_vector_of<const C: bool>(&mut self, row: u32, e: &[F], lane: usize) {
+        let (tile, place) = self.places.place(row, F::LANES);
+        let (k, len) = (self.width, tile_len::<F>(C, self.width));
+        let v = &self.tiles.values[0][tile * len..(tile + 1) * len];
+        let factor = self.tiles.factors[0][tile * F::LANES + place].to_f64();
+        let entry = |i: usize| -> Complex64 {
+            let terms = (0..k).map(|j| get(C, e, i * k + j, lane).conj() * get(C, v, j, place));
+            terms.sum::<Complex64>() * factor
+        };
+        let to = &mut self.tiles.environments[0][tile * len..(tile + 1) * len];
+        set_lane(C, to, place, (0..k).map(entry));
+    }
+}
