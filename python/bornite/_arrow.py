@@ -193,7 +193,8 @@ class _Piece:
         ends = self._buffer(1, "i4" if self.format == "u" else "i8", start, length + 1).tolist() or [0]
         data = self._buffer(2, np.uint8, 0, ends[-1]).tobytes()
         cells = np.empty(length, object)
-        cells[:] = [data[a:b].decode() for a, b in zip(ends, ends[1:], strict=False)]
+        # An unknown cell may hold anything.
+        cells[:] = [data[a:b].decode(errors="replace") for a, b in zip(ends, ends[1:], strict=False)]
         return cells
 
     def _views(self, start: int, length: int) -> Array:
@@ -206,7 +207,6 @@ class _Piece:
         for row, (size, _, piece, at) in enumerate(views):
             place = 16 * row + 4
             text = raw[place : place + size] if size <= 12 else data[piece][at : at + size]
-            # An unknown cell may hold anything.
             cells[row] = text.decode(errors="replace")
         return cells
 

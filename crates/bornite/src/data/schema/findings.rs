@@ -156,7 +156,7 @@ impl fmt::Display for Finding {
                 let places = places("column", names, place);
                 write!(
                     f,
-                    "{places}: known cells hold labels too rare to be learned, which count as {OTHER}"
+                    "{places}: most known cells hold labels too rare to be learned, which count as {OTHER}"
                 )
             }
         }
