@@ -267,7 +267,7 @@ mod tests {
         let mut file = npy::MAGIC.to_vec();
         file.extend([1, 0, head.len() as u8, 0]);
         file.extend(head.bytes().chain(0..60));
-        let all = pieces(&file, 64);
+        let all = pieces(&file, 100);
         let [Piece { table: Some((table, _)), .. }] = &all[..] else { panic!("{all:?}") };
         assert_eq!(table.column("p1_2_1").unwrap().number(4), Some(59.0));
         assert_eq!(table.column("p1_0_0").unwrap().number(0), Some(5.0));

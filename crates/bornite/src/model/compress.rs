@@ -120,7 +120,8 @@ pub enum Method {
 }
 
 /// Compresses the content of a file: CSV, NPY, IDX and NPZ that is not packed, by a model that is given or fitted for it;
-/// anything else, and what a model makes no smaller, by zstd. [`decompress_file`] gives the same bytes back, always.
+/// anything else, and what a model makes no smaller, by zstd. [`decompress_file`](super::decompress_file) gives the same
+/// bytes back, always.
 ///
 /// The content is read, compressed and written in segments of at most 8 MiB of whole rows, so that memory is bounded whatever
 /// its length; only an array that is stored by columns is one segment, of at most four times as much. A model that has to be

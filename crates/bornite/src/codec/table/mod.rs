@@ -51,8 +51,13 @@ struct Form {
     columns: Vec<ColumnForm>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     image: Option<[usize; 3]>,
+    #[serde(default, skip_serializing_if = "is_default")]
     layout: CsvLayout,
     file: FileForm,
+}
+
+fn is_default(layout: &CsvLayout) -> bool {
+    *layout == CsvLayout::default()
 }
 
 /// How a column looks, apart from its cells.
