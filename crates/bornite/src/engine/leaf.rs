@@ -40,9 +40,10 @@ impl<F: Real> Leaf<F> {
             let unknown = (0..count as u32).filter(|&row| value(row as usize).is_nan());
             let (parts, identities): (Vec<u32>, Vec<u32>) =
                 unknown.partition(|&row| part(row as usize).is_some());
-            let mut out = match identities.len() == count {
-                true => ws.take_uniform(width, count, Kind::Identity),
-                false => ws.take(width, count),
+            let mut out = if identities.len() == count {
+                ws.take_uniform(width, count, Kind::Identity)
+            } else {
+                ws.take(width, count)
             };
             out.set_identities(&identities);
             let part = |row: u32| part(row as usize);
