@@ -7,7 +7,7 @@ use crate::engine::Rows;
 /// The part of a fit's epochs that a trial takes.
 const SHARE: f64 = 0.2;
 /// The most cells that a trial learns from.
-const CELLS: f64 = 4e6;
+const CELLS: f64 = 1e7;
 
 /// The place of the circuit that learns best in a short fit, by the validation rows. Meant for narrow circuits over different
 /// trees: which tree is better shows early, and at any width.
