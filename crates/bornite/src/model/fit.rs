@@ -13,8 +13,8 @@ use crate::learn::{
     self, BestFit, Control, Defaults, FitOptions, Progress, Snapshot, fit_best, most_promising,
 };
 use crate::structure::{
-    InformationOptions, RegionTree, Structure, average_linkage, chow_liu_tree, mutual_information,
-    root_edges,
+    InformationOptions, MutualInformation, RegionTree, Structure, average_linkage, chow_liu_tree,
+    mutual_information, root_edges,
 };
 
 /// The most variables whose structure is learned: all pairs are compared.
@@ -186,9 +186,10 @@ impl Candidates<'_> {
         train: &Rows<'_>,
         valid: &Rows<'_>,
     ) -> Result<(StructureKind, RegionTree), ModelError> {
+        let information = self.information(train)?;
         let mut trees = Vec::new();
         for &kind in self.kinds() {
-            trees.push((kind, self.tree(kind, train)?));
+            trees.push((kind, self.tree(kind, information.as_ref())?));
         }
         let mut short = Vec::new();
         if trees.len() > 1 {
@@ -214,26 +215,39 @@ impl Candidates<'_> {
         }
     }
 
-    fn tree(&self, kind: StructureKind, train: &Rows<'_>) -> Result<RegionTree, ModelError> {
+    /// What the columns tell of each other, where a tree is to be made of it.
+    fn information(&self, train: &Rows<'_>) -> Result<Option<MutualInformation>, ModelError> {
+        let is_learned = |k: &_| matches!(k, StructureKind::ChowLiu | StructureKind::Linkage);
+        if !self.kinds().iter().any(is_learned) {
+            return Ok(None);
+        }
+        let ordered = self.schema.ordered();
+        let how = InformationOptions { ordered, ..InformationOptions::default() };
+        Ok(Some(mutual_information(train.values(), &self.schema.variables(), &how)?))
+    }
+
+    fn tree(
+        &self,
+        kind: StructureKind,
+        information: Option<&MutualInformation>,
+    ) -> Result<RegionTree, ModelError> {
         let (schema, d) = (self.schema, self.schema.num_variables());
-        let information = || {
-            let how =
-                InformationOptions { ordered: schema.ordered(), ..InformationOptions::default() };
-            mutual_information(train.values(), &schema.variables(), &how)
-        };
-        Ok(match kind {
-            StructureKind::Image => match schema.image() {
+        Ok(match (kind, information) {
+            (StructureKind::ChowLiu, Some(information)) => {
+                root_edges(d, &chow_liu_tree(information))
+            }
+            (StructureKind::Linkage, Some(information)) => average_linkage(information),
+            (StructureKind::Image, _) => match schema.image() {
                 Some([height, width, channels]) if d == height * width * channels => {
                     RegionTree::image(height, width, channels)
                 }
                 _ => return Err(ModelError::NotImages),
             },
-            StructureKind::Linear => RegionTree::linear(d),
-            StructureKind::Balanced => RegionTree::balanced(d),
-            StructureKind::Random => RegionTree::random(d, &mut self.rng()),
-            StructureKind::Linkage => average_linkage(&information()?),
-            StructureKind::Auto | StructureKind::ChowLiu => {
-                root_edges(d, &chow_liu_tree(&information()?))
+            (StructureKind::Linear, _) => RegionTree::linear(d),
+            (StructureKind::Balanced, _) => RegionTree::balanced(d),
+            (StructureKind::Random, _) => RegionTree::random(d, &mut self.rng()),
+            (StructureKind::Auto | StructureKind::ChowLiu | StructureKind::Linkage, _) => {
+                unreachable!("kinds are settled, and learned ones have the information")
             }
         })
     }
