@@ -2,7 +2,7 @@
 
 use super::kernels::Kernels;
 use super::lanes::{Real, planes, tile_len};
-use super::message::{Kind, Message, rescale};
+use super::message::{Kind, Message, tame};
 use super::plan::NodeWeight;
 use super::weight::PackedWeight;
 use super::workspace::Workspace;
@@ -108,7 +108,7 @@ fn join<F: Real, const C: bool>(
             let tiles = [a.tile(C, kind_a, rows, s0), b.tile(C, kind_b, rows, s1)];
             let tile = out.push_tile(C, kind, rows);
             make((kind_a, kind_b), tiles, [&mut *s2, &mut *s3], tile);
-            rescale(kernels, kind, tile, rows, &mut ws.log2);
+            tame(kernels, kind, tile, rows, &mut ws.log2);
         }
     }
     ws.groups = groups;

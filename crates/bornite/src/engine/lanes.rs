@@ -7,12 +7,15 @@
 
 use std::fmt::Debug;
 
+use bytemuck::Pod;
+
+use super::transpose::{F32, F64};
 use super::vector::Registers;
 use crate::linalg::Complex64;
 
 /// The real numbers that lanes are made of: `f32` or `f64`.
 pub trait Real:
-    Copy + Debug + Default + PartialEq + PartialOrd + Send + Sync + Registers + 'static
+    Copy + Debug + Default + PartialEq + PartialOrd + Send + Sync + Registers + Pod + 'static
 {
     /// Rows in a tile: 8 or 16, the same on every machine.
     const LANES: usize;
@@ -34,10 +37,20 @@ pub trait Real:
     /// Subnormal numbers count as the smallest normal one, and the power stops where it would leave
     /// the normal range: such numbers are brought towards [1, 2) but not into it.
     fn exponent(self) -> (i32, Self);
+    /// Whether a number that is not negative is zero or within 2^±30, so that products of a few keep their digits in any
+    /// precision.
+    #[inline(always)]
+    fn is_moderate(self) -> bool {
+        self == Self::ZERO
+            || (self >= Self::from_f64(1.0 / MODERATE) && self <= Self::from_f64(MODERATE))
+    }
 }
 
+/// 2³⁰.
+const MODERATE: f64 = (1 << 30) as f64;
+
 impl Real for f64 {
-    const LANES: usize = 8;
+    const LANES: usize = F64;
     const ZERO: Self = 0.0;
     const ONE: Self = 1.0;
 
@@ -63,7 +76,7 @@ impl Real for f64 {
 }
 
 impl Real for f32 {
-    const LANES: usize = 16;
+    const LANES: usize = F32;
     const ZERO: Self = 0.0;
     const ONE: Self = 1.0;
 
@@ -85,6 +98,9 @@ impl Real for f32 {
         (biased.cast_signed() - 127, f32::from_bits((254 - biased) << 23))
     }
 }
+
+/// Room for the lanes of one plane of any type.
+pub(super) const MAX_LANES: usize = F32;
 
 /// The number of planes: 2 where numbers are complex, else 1.
 pub const fn planes(complex: bool) -> usize {

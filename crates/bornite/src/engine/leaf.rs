@@ -4,8 +4,8 @@ use std::mem::take;
 
 use super::combine::set_lane;
 use super::kernels::Kernels;
-use super::lanes::{Real, get, planes, tile_len};
-use super::message::{Kind, Message, rescale};
+use super::lanes::{MAX_LANES, Real, get, planes, tile_len};
+use super::message::{Kind, Message, tame};
 use super::plan::Leaf;
 use super::weight::{PackedWeight, Uses};
 use super::workspace::Workspace;
@@ -18,28 +18,26 @@ impl<F: Real> Leaf<F> {
         self.weight.as_ref().map_or_else(|| self.basis.width(), Matrix::rows)
     }
 
-    /// The message of `count` rows: their values, NaN where there is none, and the parts of the domain that those
-    /// without a value are known to lie in.
+    /// The message of rows with these values, NaN where there is none, and the parts of the domain that those without a
+    /// value are known to lie in.
     pub(crate) fn message<'a, const C: bool>(
         &self,
         kernels: &Kernels<F, C>,
-        count: usize,
-        value: impl Fn(usize) -> f64,
+        values: &[f64],
         part: impl Fn(usize) -> Option<&'a Part>,
         ws: &mut Workspace<F>,
     ) -> Message<F> {
-        let width = self.width();
-        let (mut known, mut values) = (take(&mut ws.known), take(&mut ws.values));
+        let (width, count) = (self.width(), values.len());
+        let (mut known, mut known_values) = (take(&mut ws.known), take(&mut ws.values));
         known.clear();
-        values.clear();
-        known.extend(0..count as u32);
-        values.extend((0..count).map(&value));
+        let all = 0..count as u32;
         let mut out = if values.iter().any(|x| x.is_nan()) {
-            known.retain(|&row| !values[row as usize].is_nan());
-            values.retain(|x| !x.is_nan());
-            let unknown = (0..count as u32).filter(|&row| value(row as usize).is_nan());
+            let is_unknown = |row: &u32| values[*row as usize].is_nan();
+            known.extend(all.clone().filter(|row| !is_unknown(row)));
+            known_values.clear();
+            known_values.extend(values.iter().filter(|x| !x.is_nan()));
             let (parts, identities): (Vec<u32>, Vec<u32>) =
-                unknown.partition(|&row| part(row as usize).is_some());
+                all.filter(is_unknown).partition(|&row| part(row as usize).is_some());
             let mut out = if identities.len() == count {
                 ws.take_uniform(width, count, Kind::Identity)
             } else {
@@ -50,13 +48,15 @@ impl<F: Real> Leaf<F> {
             self.push_parts(kernels, &parts, part, &mut out, ws);
             out
         } else {
+            known.extend(all);
             ws.take_uniform(width, count, Kind::Pure)
         };
+        let values = if known.len() < count { &known_values } else { values };
         self.read_columns::<C>(known.len());
         for (chunk, values) in known.chunks(F::LANES).zip(values.chunks(F::LANES)) {
             self.push_values(kernels, values, chunk, &mut out, ws);
         }
-        (ws.known, ws.values) = (known, values);
+        (ws.known, ws.values) = (known, known_values);
         out
     }
 
@@ -76,7 +76,7 @@ impl<F: Real> Leaf<F> {
                 let gram = part(row).map(|part| self.gram_over(part));
                 set_lane(C, tile, lane, gram.iter().flat_map(|g| g.data().iter().copied()));
             }
-            rescale(kernels, Kind::Mixed, tile, chunk, &mut ws.log2);
+            tame(kernels, Kind::Mixed, tile, chunk, &mut ws.log2);
         }
     }
 
@@ -105,17 +105,12 @@ impl<F: Real> Leaf<F> {
     ) {
         if let Some(columns) = &self.columns {
             let tile = out.push_tile(C, Kind::Pure, rows);
-            let len = tile.len() / F::LANES;
-            for lane in 0..F::LANES {
-                // Lanes without a row repeat the first one's column: no lane reads another.
-                let x = values[if lane < values.len() { lane } else { 0 }] as usize;
-                let column = &columns[x * len..(x + 1) * len];
-                for (target, &x) in tile.chunks_exact_mut(F::LANES).zip(column) {
-                    target[lane] = x;
-                }
-            }
+            // Lanes without a row repeat the first one's column: no lane reads another.
+            let mut at = [values[0] as usize; MAX_LANES];
+            at.iter_mut().zip(values).for_each(|(at, &x)| *at = x as usize);
+            kernels.gather(columns, &at[..F::LANES], tile);
             if self.needs_rescale {
-                rescale(kernels, Kind::Pure, tile, rows, &mut ws.log2);
+                tame(kernels, Kind::Pure, tile, rows, &mut ws.log2);
             }
             return;
         }
@@ -135,7 +130,7 @@ impl<F: Real> Leaf<F> {
             Some(w) => kernels.sum(w, inputs, tile),
             None => tile.copy_from_slice(inputs),
         }
-        rescale(kernels, Kind::Pure, tile, rows, &mut ws.log2);
+        tame(kernels, Kind::Pure, tile, rows, &mut ws.log2);
     }
 
     /// ∫ ℓ ℓᴴ over a part of the domain.

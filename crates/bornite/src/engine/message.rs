@@ -2,7 +2,7 @@
 
 use super::Buffer;
 use super::kernels::Kernels;
-use super::lanes::{Real, planes, tile_len};
+use super::lanes::{MAX_LANES, Real, planes, tile_len};
 
 /// The form of one row's message ∫ ℓ ℓᴴ: I, v vᴴ or a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,18 +178,19 @@ impl<F: Real> Message<F> {
     }
 }
 
-/// Rescales a fresh tile and books the powers of two to its rows: twice for a vector, since p is quadratic in it.
-pub(crate) fn rescale<F: Real, const C: bool>(
+/// Brings a fresh tile into range and books the powers of two to its rows: twice for a vector, since p is quadratic in it.
+pub(crate) fn tame<F: Real, const C: bool>(
     kernels: &Kernels<F, C>,
     kind: Kind,
     tile: &mut [F],
     rows: &[u32],
     log2: &mut [i64],
 ) {
-    let mut exponents = [0_i64; 32];
-    kernels.rescale(tile, &mut exponents[..F::LANES]);
-    let times = if kind == Kind::Pure { 2 } else { 1 };
-    for (&row, e) in rows.iter().zip(exponents) {
-        log2[row as usize] += times * e;
+    let mut exponents = [0_i64; MAX_LANES];
+    if kernels.tame(tile, &mut exponents[..F::LANES]) {
+        let times = if kind == Kind::Pure { 2 } else { 1 };
+        for (&row, e) in rows.iter().zip(exponents) {
+            log2[row as usize] += times * e;
+        }
     }
 }

@@ -13,6 +13,8 @@
 )]
 
 mod buffer;
+mod cells;
+mod columns;
 mod combine;
 mod conditional;
 mod count;
@@ -27,6 +29,7 @@ mod plan;
 mod region;
 mod rows;
 mod simd;
+mod transpose;
 mod traverse;
 mod upward;
 mod vector;

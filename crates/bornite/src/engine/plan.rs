@@ -2,11 +2,12 @@
 
 use std::sync::{Arc, OnceLock};
 
+use super::columns::Columns;
 use super::kernels::Kernels;
 use super::lanes::{Real, planes};
 use super::weight::{PackedWeight, Uses};
 use super::workspace::Pool;
-use super::{Buffer, Simd, SimdLevel};
+use super::{Simd, SimdLevel};
 use crate::basis::Basis;
 use crate::circuit::{Circuit, Layer, LayerId, VariableId};
 use crate::linalg::{Complex64, Matrix, Scalar};
@@ -16,6 +17,8 @@ use crate::linalg::{Complex64, Matrix, Scalar};
 pub(crate) struct Plan<F: Real, const C: bool> {
     pub(crate) kernels: Kernels<F, C>,
     pub(crate) steps: Vec<Step<F>>,
+    /// The variables of the leaves, in the order of the steps.
+    pub(crate) variables: Vec<usize>,
     /// The memory of upward passes.
     pub(crate) pool: Pool<F>,
 }
@@ -53,12 +56,14 @@ impl<F> StepKind<F> {
 #[derive(Debug)]
 pub(crate) struct Leaf<F> {
     pub(crate) variable: VariableId,
+    /// Its place among the leaves.
+    pub(crate) place: usize,
     pub(crate) basis: Arc<Basis>,
     /// K × (number of functions), in full precision.
     pub(crate) weight: Option<Matrix<Complex64>>,
     pub(crate) packed: Option<PackedWeight<F>>,
-    /// For a finite domain the K outputs at every value: `[value][K][planes]`.
-    pub(crate) columns: Option<Buffer<F>>,
+    /// For a finite domain.
+    pub(crate) columns: Option<Columns<F>>,
     /// The same as a weight, made when samples are first drawn.
     pub(crate) amplitudes: OnceLock<PackedWeight<F>>,
     /// Whether a column may be so large or small that products of two are out of range.
@@ -187,7 +192,8 @@ impl Source {
 impl<F: Real, const C: bool> Plan<F, C> {
     pub(crate) fn new(circuit: &Circuit, level: SimdLevel) -> Self {
         let kernels = Kernels::new(Simd::new(level));
-        let mut plan = Self { kernels, steps: Vec::new(), pool: Pool::default() };
+        let (steps, variables) = (Vec::new(), Vec::new());
+        let mut plan = Self { kernels, steps, variables, pool: Pool::default() };
         let mut step_of = vec![usize::MAX; circuit.num_layers()];
         for id in post_order(circuit) {
             let consumer = circuit.consumer(id).map(|c| circuit.layer(c));
@@ -215,6 +221,10 @@ impl<F: Real, const C: bool> Plan<F, C> {
         if let Some(Step { kind: StepKind::Leaf(leaf), .. }) = plan.steps.last_mut() {
             leaf.is_output = true;
         }
+        Columns::join(plan.steps.iter_mut().filter_map(|step| match &mut step.kind {
+            StepKind::Leaf(leaf) => leaf.columns.as_mut(),
+            _ => None,
+        }));
         plan
     }
 
@@ -276,12 +286,12 @@ impl<F: Real, const C: bool> Plan<F, C> {
         let width = weight.as_ref().map_or(basis.width(), Matrix::rows);
         let columns = basis.natural_domain().num_values().map(|v| {
             let len = width * planes(C);
-            let mut columns = Buffer::zeros(v * len);
-            for (x, column) in columns.chunks_exact_mut(len).enumerate() {
+            let mut columns = Vec::with_capacity(v * len);
+            for x in 0..v {
                 let values = leaf_values(basis, weight.as_ref(), x as f64);
-                column.copy_from_slice(&numbers::<Complex64, F>(&values, C));
+                columns.extend(numbers::<Complex64, F>(&values, C));
             }
-            columns
+            Columns::new(&columns)
         });
         let packed = match (&weight, &columns) {
             (Some(w), None) if C => Some(PackedWeight::plain(w, Uses::PURE)),
@@ -290,10 +300,11 @@ impl<F: Real, const C: bool> Plan<F, C> {
         };
         let needs_rescale = columns
             .as_ref()
-            .is_some_and(|c| c.chunks_exact(width * planes(C)).any(|c| !is_moderate(c)));
+            .is_some_and(|c| c.chunks_exact(width * planes(C)).any(|c| !largest(c).is_moderate()));
         let (is_output, amplitudes) = (false, OnceLock::new());
         let leaf = Leaf {
             variable,
+            place: self.variables.len(),
             basis: basis.clone(),
             weight,
             packed,
@@ -302,6 +313,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
             needs_rescale,
             is_output,
         };
+        self.variables.push(variable.index());
         self.push(width, StepKind::Leaf(leaf))
     }
 
@@ -311,10 +323,8 @@ impl<F: Real, const C: bool> Plan<F, C> {
     }
 }
 
-/// Whether the largest number is zero or within 2^±30, so that products of two keep their digits in any precision.
-fn is_moderate<F: Real>(column: &[F]) -> bool {
-    let max = column.iter().fold(0.0_f64, |max, x| max.max(x.to_f64().abs()));
-    max == 0.0 || (2_f64.powi(-30)..2_f64.powi(30)).contains(&max)
+fn largest<F: Real>(column: &[F]) -> f64 {
+    column.iter().fold(0.0_f64, |max, x| max.max(x.to_f64().abs()))
 }
 
 /// W f(x).

@@ -105,8 +105,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
         range: (usize, usize),
         ws: &mut Workspace<F>,
     ) -> Vec<Option<Message<F>>> {
-        ws.log2.clear();
-        ws.log2.resize(range.1, 0);
+        ws.begin(range.1);
         let Some(rows) = evidence else { return (0..self.steps.len()).map(|_| None).collect() };
         let mut messages = Vec::with_capacity(self.steps.len());
         for index in 0..self.steps.len() {
@@ -179,7 +178,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
 
     /// The message of the values that a visitor gave; a row to which it gave none stays unknown.
     fn value_message(&self, leaf: &Leaf<F>, values: &[f64], ws: &mut Workspace<F>) -> Message<F> {
-        leaf.message(&self.kernels, values.len(), |row| values[row], |_| None, ws)
+        leaf.message(&self.kernels, values, |_| None, ws)
     }
 
     fn second(&self, step: usize, needed: bool, state: &mut State<F>, ws: &mut Workspace<F>) {

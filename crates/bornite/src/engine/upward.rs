@@ -70,8 +70,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
         count: usize,
         ws: &mut Workspace<F>,
     ) -> Message<F> {
-        ws.log2.clear();
-        ws.log2.resize(count, 0);
+        ws.begin(count);
         let mut parts = parts.into_iter().peekable();
         let mut messages: Vec<Option<Message<F>>> = Vec::with_capacity(steps.len());
         while steps.start + messages.len() < steps.end {
@@ -115,10 +114,12 @@ impl<F: Real, const C: bool> Plan<F, C> {
         };
         match &self.steps[index].kind {
             StepKind::Leaf(leaf) => {
-                let ((first, count), variable) = (range, leaf.variable.index());
-                let value = |row| rows.value(first + row, variable);
-                let part = |row| rows.part(first + row, variable);
-                leaf.message(&self.kernels, count, value, part, ws)
+                let mut cells = std::mem::take(&mut ws.cells);
+                let values = cells.of((&self.variables, leaf.place), rows, range);
+                let part = |row| rows.part(range.0 + row, leaf.variable.index());
+                let message = leaf.message(&self.kernels, values, part, ws);
+                ws.cells = cells;
+                message
             }
             StepKind::Kronecker { inputs: [a, b], weight } => {
                 let by = Contraction { weight, way: Way::Up };

@@ -7,6 +7,7 @@
 use pulp::{Scalar, Simd};
 
 use super::lanes::Real;
+use super::transpose::{F32, F64, Transpose};
 
 /// Operations on [`Vectors::width`] neighboring lanes. Every one rounds once per lane.
 pub(super) trait Vectors<F: Real>: Copy {
@@ -35,10 +36,14 @@ pub(super) trait Vectors<F: Real>: Copy {
     fn fma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
     /// c − a b
     fn fnma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    /// `to[n][lane] = from(lane)[n]`, for as many n as a tile has lanes.
+    fn transpose<'a>(self, from: impl Fn(usize) -> &'a [F], to: &mut [F])
+    where
+        F: 'a;
 }
 
 /// Where to find registers of at most half a tile.
-pub trait Halve: Simd {
+pub trait Halve: Simd + Transpose {
     /// The smaller instruction set, or the same.
     type Half: Halve;
     fn halve(self) -> Self::Half;
@@ -86,13 +91,16 @@ pub trait Registers: Sized {
     fn max<S: Halve>(s: S, a: Self::Reg<S>, b: Self::Reg<S>) -> Self::Reg<S>;
     fn fma<S: Halve>(s: S, a: Self::Reg<S>, b: Self::Reg<S>, c: Self::Reg<S>) -> Self::Reg<S>;
     fn fnma<S: Halve>(s: S, a: Self::Reg<S>, b: Self::Reg<S>, c: Self::Reg<S>) -> Self::Reg<S>;
+    fn transpose<'a, S: Halve>(s: S, from: impl Fn(usize) -> &'a [Self], to: &mut [Self])
+    where
+        Self: 'a;
 }
 
 macro_rules! registers {
     (
         $real:ty, $v:ident, $lanes:ident, $load:ident, $store:ident, $splat:ident,
         [$($unary:ident $unary_of:ident)*] [$($binary:ident $binary_of:ident)*]
-        [$($ternary:ident $ternary_of:ident)*]
+        [$($ternary:ident $ternary_of:ident)*] $transpose:ident $tile:ident
     ) => {
         impl Registers for $real {
             type Reg<S: Halve> = S::$v;
@@ -131,6 +139,17 @@ macro_rules! registers {
                     s.$ternary_of(a, b, c)
                 }
             )*
+            #[inline(always)]
+            fn transpose<'a, S: Halve>(s: S, from: impl Fn(usize) -> &'a [Self], to: &mut [Self]) {
+                let mut rows = [&[0.0; $tile]; $tile];
+                for (lane, row) in rows.iter_mut().enumerate() {
+                    *row = match from(lane).first_chunk() {
+                        Some(row) => row,
+                        None => unreachable!("as many numbers as lanes"),
+                    };
+                }
+                s.$transpose(rows, to.as_chunks_mut::<$tile>().0);
+            }
         }
     };
 }
@@ -138,12 +157,12 @@ macro_rules! registers {
 registers!(
     f64, f64s, F64_LANES, as_simd_f64s, as_mut_simd_f64s, splat_f64s,
     [neg neg_f64s abs abs_f64s] [add add_f64s mul mul_f64s max max_f64s]
-    [fma mul_add_f64s fnma negate_mul_add_f64s]
+    [fma mul_add_f64s fnma negate_mul_add_f64s] transpose_f64 F64
 );
 registers!(
     f32, f32s, F32_LANES, as_simd_f32s, as_mut_simd_f32s, splat_f32s,
     [neg neg_f32s abs abs_f32s] [add add_f32s mul mul_f32s max max_f32s]
-    [fma mul_add_f32s fnma negate_mul_add_f32s]
+    [fma mul_add_f32s fnma negate_mul_add_f32s] transpose_f32 F32
 );
 
 /// One register.
@@ -215,6 +234,13 @@ impl<F: Real, S: Halve> Vectors<F> for One<S> {
     fn fnma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
         F::fnma(self.0, a, b, c)
     }
+    #[inline(always)]
+    fn transpose<'a>(self, from: impl Fn(usize) -> &'a [F], to: &mut [F])
+    where
+        F: 'a,
+    {
+        F::transpose(self.0, from, to);
+    }
 }
 
 impl<F: Real, S: Halve> Vectors<F> for Pair<S> {
@@ -279,5 +305,12 @@ impl<F: Real, S: Halve> Vectors<F> for Pair<S> {
     #[inline(always)]
     fn fnma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
         [F::fnma(self.0, a[0], b[0], c[0]), F::fnma(self.0, a[1], b[1], c[1])]
+    }
+    #[inline(always)]
+    fn transpose<'a>(self, from: impl Fn(usize) -> &'a [F], to: &mut [F])
+    where
+        F: 'a,
+    {
+        F::transpose(self.0, from, to);
     }
 }

@@ -4,6 +4,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, PoisonError};
 
 use super::Buffer;
+use super::cells::Cells;
 use super::combine::Groups;
 use super::lanes::Real;
 use super::message::{Kind, Message};
@@ -14,6 +15,7 @@ pub(crate) struct Workspace<F> {
     free: Vec<Message<F>>,
     pub(crate) scratch: [Buffer<F>; 4],
     pub(crate) groups: Groups,
+    pub(crate) cells: Cells,
     /// The rows of a block whose value of one variable is known, and those values.
     pub(crate) known: Vec<u32>,
     pub(crate) values: Vec<f64>,
@@ -28,6 +30,7 @@ impl<F: Real> Default for Workspace<F> {
             free: Vec::new(),
             scratch,
             groups: Groups::default(),
+            cells: Cells::default(),
             known: Vec::new(),
             values: Vec::new(),
             log2: Vec::new(),
@@ -36,6 +39,13 @@ impl<F: Real> Default for Workspace<F> {
 }
 
 impl<F: Real> Workspace<F> {
+    /// Begins a block of `count` rows: nothing has been divided out of them.
+    pub(crate) fn begin(&mut self, count: usize) {
+        self.log2.clear();
+        self.log2.resize(count, 0);
+        self.cells.clear();
+    }
+
     /// A message of `len` rows, none of which is set.
     pub(crate) fn take(&mut self, width: usize, len: usize) -> Message<F> {
         self.take_as(width, len, None)

@@ -8,6 +8,7 @@
 //! [`SimdLevel`](super::SimdLevel); no lane reads another.
 
 mod block;
+mod gather;
 mod mixed;
 mod mixed_reverse;
 #[cfg(test)]
@@ -48,6 +49,13 @@ impl<F: Real, const C: bool> Kernels<F, C> {
     /// The instruction set in use.
     pub fn simd(&self) -> Simd {
         self.simd
+    }
+
+    /// `out[n] = columns[at][n]`, with an `at` of each lane's own; the columns lie one after another.
+    pub fn gather(&self, columns: &[F], at: &[usize], out: &mut [F]) {
+        assert_eq!(at.len(), F::LANES, "one column per lane");
+        Self::check([(out.len(), out.len() / tile_len::<F>(C, 1))]);
+        dispatch!(self.simd, gather::gather, [F], columns, at, out);
     }
 
     /// `out[k] = Σᵢ W[k,i] a[i]`.
@@ -190,9 +198,18 @@ impl<F: Real, const C: bool> Kernels<F, C> {
     ///
     /// Numbers must be finite. A row whose largest part is subnormal comes closer to [1, 2) only.
     pub fn rescale(&self, tile: &mut [F], log2_scale: &mut [i64]) {
+        self.rescale_some(tile, log2_scale, false);
+    }
+
+    /// Like [`rescale`](Self::rescale), of the rows whose largest part is beyond 2^±30 alone. Whether there was one.
+    pub fn tame(&self, tile: &mut [F], log2_scale: &mut [i64]) -> bool {
+        self.rescale_some(tile, log2_scale, true)
+    }
+
+    fn rescale_some(&self, tile: &mut [F], log2_scale: &mut [i64], leave_moderate: bool) -> bool {
         Self::check([(tile.len(), tile.len() / tile_len::<F>(C, 1))]);
         assert_eq!(log2_scale.len(), F::LANES, "one scale per lane");
-        dispatch!(self.simd, scale::rescale, [F, C], tile, log2_scale);
+        dispatch!(self.simd, scale::rescale, [F, C], tile, log2_scale, leave_moderate)
     }
 
     /// Multiplies each row by its factor, one per lane.

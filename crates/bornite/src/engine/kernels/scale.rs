@@ -1,20 +1,18 @@
 //! Kernels over all numbers of a message: its scale, norm and trace.
 
-use super::super::lanes::{Real, planes};
+use super::super::lanes::{MAX_LANES, Real, planes};
 use super::super::vector::Vectors;
 use super::block::{load, mul_conj_add, zero};
 
-/// Room for the lanes of one plane of any type.
-pub(super) const MAX_LANES: usize = 16;
-
-/// Multiplies each lane by a power of two that brings its largest part to [1, 2) and adds its exponent
-/// to `log2_scale`.
+/// Multiplies each lane, or only those whose largest part is not moderate, by a power of two that brings it to [1, 2) and
+/// adds its exponent to `log2_scale`. Whether there was one.
 #[inline(always)]
 pub(super) fn rescale<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
     tile: &mut [F],
     log2_scale: &mut [i64],
-) {
+    leave_moderate: bool,
+) -> bool {
     let mut power = [F::ZERO; MAX_LANES];
     for at in (0..F::LANES).step_by(t.width()) {
         // Two chains hide the latency of a maximum.
@@ -26,12 +24,17 @@ pub(super) fn rescale<T: Vectors<F>, F: Real, const C: bool>(
         }
         t.store(&mut power[at..], t.max(max[0], max[1]));
     }
+    if leave_moderate && power.iter().all(|max| max.is_moderate()) {
+        return false;
+    }
     for (power, log2_scale) in power.iter_mut().zip(log2_scale.iter_mut()) {
-        let (exponent, factor) = power.exponent();
+        let is_left = leave_moderate && power.is_moderate();
+        let (exponent, factor) = if is_left { (0, F::ONE) } else { power.exponent() };
         *power = factor;
         *log2_scale += i64::from(exponent);
     }
     scale(t, tile, &power);
+    true
 }
 
 /// Multiplies each lane by its factor.

@@ -1,7 +1,7 @@
 //! Every kernel against a plain reference, and at every SIMD level against the others.
 
 use super::Kernels;
-use crate::engine::lanes::{get, set, tile_len};
+use crate::engine::lanes::{get, planes, set, tile_len};
 use crate::engine::{PackedWeight, Real, Simd, SimdLevel, Uses, WeightGradient};
 use crate::linalg::{Complex64, Matrix, Scalar};
 
@@ -395,6 +395,43 @@ fn check_scale<F: Real, const C: bool>(exponents: &[i32]) {
             }
         }
     }
+}
+
+/// Columns of every length about that of a square, in tiles.
+fn check_gather<F: Real, const C: bool>() {
+    for level in LEVELS {
+        let kernels = Kernels::<F, C>::new(Simd::new(level));
+        for k in [1, 3, 4, 8, 16, 21] {
+            let len = k * planes(C);
+            let columns: Vec<F> = (0..20 * len).map(|n| F::from_f64(n as f64)).collect();
+            let at: Vec<usize> = (0..F::LANES).map(|lane| lane * 7 % 20).collect();
+            let mut tile = vec![F::ZERO; tile_len::<F>(C, k)];
+            kernels.gather(&columns, &at, &mut tile);
+            for (n, &x) in tile.iter().enumerate() {
+                let expected = columns[at[n % F::LANES] * len + n / F::LANES];
+                assert_eq!(x, expected, "{level:?} K={k} number {n}");
+            }
+        }
+    }
+}
+
+#[test]
+fn columns_are_gathered_into_lanes() {
+    check_gather::<f64, true>();
+    check_gather::<f64, false>();
+    check_gather::<f32, true>();
+    check_gather::<f32, false>();
+}
+
+#[test]
+fn only_rows_that_need_it_are_tamed() {
+    let kernels = Kernels::<f64, false>::new(Simd::default());
+    let (mut tile, mut log2) = (vec![0.25; 16], [0; 8]);
+    assert!(!kernels.tame(&mut tile, &mut log2));
+    tile[3] = 2f64.powi(31);
+    assert!(kernels.tame(&mut tile, &mut log2));
+    assert_eq!((log2, tile[3], tile[11]), ([0, 0, 0, 31, 0, 0, 0, 0], 1.0, 2f64.powi(-33)));
+    assert_eq!((tile[0], tile[15]), (0.25, 0.25));
 }
 
 #[test]

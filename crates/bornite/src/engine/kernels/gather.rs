@@ -1,0 +1,24 @@
+//! Columns of a table side by side in the lanes of a tile.
+
+use super::super::lanes::Real;
+use super::super::vector::Vectors;
+
+/// tile[n][lane] = columns[at[lane]][n], where the columns lie one after another.
+#[inline(always)]
+pub(super) fn gather<T: Vectors<F>, F: Real>(t: T, columns: &[F], at: &[usize], tile: &mut [F]) {
+    let len = tile.len() / F::LANES;
+    let column = |lane: usize| &columns[at[lane] * len..(at[lane] + 1) * len];
+    let mut done = 0;
+    for square in tile.chunks_exact_mut(F::LANES * F::LANES) {
+        t.transpose(|lane| &column(lane)[done..], square);
+        done += F::LANES;
+    }
+    let rest = &mut tile[done * F::LANES..];
+    if !rest.is_empty() {
+        for lane in 0..F::LANES {
+            for (to, &x) in rest.chunks_exact_mut(F::LANES).zip(&column(lane)[done..]) {
+                to[lane] = x;
+            }
+        }
+    }
+}
