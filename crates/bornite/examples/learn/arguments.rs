@@ -19,7 +19,8 @@ impl Arguments {
     /// A part, then `--name value` pairs; `--verbose` stands alone.
     pub(super) fn from_command_line() -> Result<Self, Failure> {
         let mut list = std::env::args().skip(1);
-        let part = list.next().ok_or("give a part: debd, uci, missing or parameterizations")?;
+        let part =
+            list.next().ok_or("give a part: debd, uci, missing, parameterizations or smoothing")?;
         let mut named = BTreeMap::new();
         while let Some(name) = list.next() {
             let name = name.strip_prefix("--").ok_or(format!("'{name}' is no option"))?.to_owned();

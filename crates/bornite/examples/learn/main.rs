@@ -10,6 +10,7 @@
 //! | `uci` | continuous tables, next to Gaussian mixtures (`--mixtures FILE`, made by `bench/mixtures.py`) |
 //! | `missing` | cells removed from the rows to learn from: marginal likelihood, mean imputation, rows dropped |
 //! | `bits` | binarized MNIST as three NPY files, for the command (`--out PREFIX`) |
+//! | `smoothing` | smooth input weights of images, from none to much |
 //! | `parameterizations` | the four parameterizations side by side, with pictures (`--pictures FOLDER`) |
 //!
 //! Settings are the library's defaults. `--sets` names data sets, `--seconds` bounds each fit (of a search, all of it),
@@ -23,6 +24,7 @@ mod debd;
 mod missing;
 mod parameterizations;
 mod plot;
+mod smoothing;
 mod table;
 mod uci;
 
@@ -41,9 +43,10 @@ fn main() -> Result<(), Failure> {
         "uci" => uci::run(&arguments),
         "missing" => missing::run(&arguments),
         "parameterizations" => parameterizations::run(&arguments),
-        other => {
-            Err(format!("'{other}' is no part: give debd, uci, missing, bits or parameterizations")
-                .into())
-        }
+        "smoothing" => smoothing::run(&arguments),
+        other => Err(format!(
+            "'{other}' is no part: give debd, uci, missing, bits, parameterizations or smoothing"
+        )
+        .into()),
     }
 }

@@ -29,12 +29,12 @@ const KINDS: [(&str, Parameterization); 4] = [
 ];
 
 /// A data set as rows of variables, and a tree over them.
-struct Problem {
+pub(super) struct Problem {
     tree: RegionTree,
-    variables: Vec<Variable>,
+    pub(super) variables: Vec<Variable>,
     bases: Vec<Basis>,
     /// Rows to learn from, of validation and of test.
-    encoded: [Encoded; 3],
+    pub(super) encoded: [Encoded; 3],
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -106,7 +106,7 @@ fn learn(
     Ok(history.iter().map(moved).collect())
 }
 
-fn problem(set: &str, arguments: &Arguments) -> Result<Problem, Failure> {
+pub(super) fn problem(set: &str, arguments: &Arguments) -> Result<Problem, Failure> {
     let splits = if set == "digits8x8" {
         digits(&arguments.data("digits8x8"))?
     } else {
@@ -141,7 +141,10 @@ impl Problem {
     }
 
     /// A circuit, and the values of all rows for it.
-    fn circuit(&self, options: &FitOptions) -> Result<(Circuit, [Vec<f64>; 3]), Failure> {
+    pub(super) fn circuit(
+        &self,
+        options: &FitOptions,
+    ) -> Result<(Circuit, [Vec<f64>; 3]), Failure> {
         let is_binned = |v: usize| {
             options.parameterization == Parameterization::Monotonic && !self.is_finite(v)
         };

@@ -4,30 +4,39 @@ use super::options::FitOptions;
 ///
 /// | setting | value |
 /// |---|---|
-/// | widths | 4, then 6, 8, 12, 16, 24, 32 as long as validation gets better, or else 3 and 2: narrow circuits are quick to try, and on small tables often the best. From 20 million cells n d on, only 16 |
-/// | squares | as many as the width |
+/// | widths | 8, then 12, 16, 24, 32 as long as validation gets better, or else 4 and 2; none of more than 2.5 10¹⁰ / n d for its cube, or with holes for 2.5 times its fourth power. From 20 million cells n d on, only 16, with holes 8 |
+/// | squares | twice the width, which are also the components of the mixture that a fit starts from |
 /// | batch | n / 300, from 32 to 128; 512 from 20 million cells on |
-/// | rate | 0.04 / width at a batch of 128, less as the root of smaller batches, more in proportion to larger ones |
+/// | rate | 0.01 / width at a batch of 128, less as the root of smaller batches; 0.16 / width from 20 million cells on |
 /// | epochs | 400,000 rows in all, 2,400,000 from 20 million cells on; from 10 to 150 epochs |
-/// | patience | half of the epochs: much is gained at the end of the cosine |
+/// | patience | an eighth of the epochs, at least 6 |
 /// | averaging | over about one epoch, at most 500 steps |
 /// | smoothing | of images: 150 / n below 20,000 rows |
-/// | functions | of a continuous variable: 8, 12 from 1,000 and 16 from 10,000 rows on |
+/// | functions | of a continuous variable: 8, 12 from 1,000 and 16 from 10,000 rows on; 32 where it is the only one |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Defaults {
     rows: usize,
     variables: usize,
+    has_holes: bool,
 }
 
-/// Widths to try, from the narrowest: each costs about three times the one before it.
-const WIDTHS: [usize; 9] = [2, 3, 4, 6, 8, 12, 16, 24, 32];
+/// Widths to try, from the narrowest.
+const WIDTHS: [usize; 7] = [2, 4, 8, 12, 16, 24, 32];
+/// How many times the cube of a width an epoch may take, for all cells together: some seconds on two cores.
+const WORK: f64 = 2.5e10;
 /// Cells of a table from which on one fit is all that there is time for.
 const MANY: usize = 20_000_000;
 
 impl Defaults {
     /// The settings for so many rows of so many variables.
     pub fn of(rows: usize, variables: usize) -> Self {
-        Self { rows: rows.max(1), variables }
+        Self { rows: rows.max(1), variables, has_holes: false }
+    }
+
+    /// The same for rows with holes, which take far longer at large widths.
+    #[must_use]
+    pub fn with_holes(self, has_holes: bool) -> Self {
+        Self { has_holes, ..self }
     }
 
     fn is_large(&self) -> bool {
@@ -36,12 +45,25 @@ impl Defaults {
 
     /// The widths to try, from the narrowest, for [`fit_best`](super::fit_best).
     pub fn widths(&self) -> &'static [usize] {
-        if self.is_large() { &WIDTHS[6..7] } else { &WIDTHS }
+        if self.is_large() {
+            return if self.has_holes { &WIDTHS[2..3] } else { &WIDTHS[4..5] };
+        }
+        let fits = |&&width: &&usize| {
+            let one =
+                if self.has_holes { 2.5 * width as f64 } else { 1.0 } * (width as f64).powi(3);
+            one * (self.rows as f64) * (self.variables as f64) <= WORK
+        };
+        &WIDTHS[..WIDTHS.iter().take_while(fits).count().max(1)]
     }
 
     /// The number of input functions of a continuous variable.
     pub fn functions(&self) -> usize {
-        if self.rows < 1_000 { 8 } else { 12 + 4 * usize::from(self.rows >= 10_000) }
+        match self.rows {
+            _ if self.variables == 1 => 32,
+            ..1_000 => 8,
+            ..10_000 => 12,
+            _ => 16,
+        }
     }
 
     /// How strongly the input weights of images are drawn towards smooth ones, of [`FitOptions::smoothing`].
@@ -59,19 +81,20 @@ impl Defaults {
         let steps = self.rows.div_ceil(batch);
         FitOptions {
             width,
-            squares: width,
+            squares: 2 * width,
             epochs,
             batch,
-            rate: rate(width, batch),
-            patience: epochs.div_ceil(2),
+            rate: self.rate(width, batch),
+            patience: epochs.div_ceil(8).max(6),
             averaging: (1.0 - 1.0 / steps as f64).clamp(0.95, 0.998),
             ..FitOptions::default()
         }
     }
-}
 
-/// Entries of a semi-unitary weight have a size of about 1 / width, and so have good steps.
-fn rate(width: usize, batch: usize) -> f64 {
-    let ratio = batch as f64 / 128.0;
-    0.04 / width.max(1) as f64 * if ratio < 1.0 { ratio.sqrt() } else { ratio }
+    /// Entries of a semi-unitary weight have a size of about 1 / width, and so have good steps: short ones where a fit starts near
+    /// a good mixture and has few rows to learn more from.
+    fn rate(&self, width: usize, batch: usize) -> f64 {
+        let step = if self.is_large() { 0.16 } else { 0.01 * (batch as f64 / 128.0).sqrt() };
+        step / width.max(1) as f64
+    }
 }

@@ -3,7 +3,7 @@ use std::fmt;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-use super::initial::near_marginals;
+use super::initial::first_circuit;
 use super::network::LearnError;
 use super::options::FitOptions;
 use super::parameter::Parameterization;
@@ -101,7 +101,8 @@ impl fmt::Debug for Snapshot<'_> {
 
 /// Learns the weights of a circuit from rows, normalized at every step.
 ///
-/// The circuit gives layers and widths; its weights are replaced by ones near the product of the rows' marginals. Each
+/// The circuit gives layers and widths; its weights are replaced by ones near a mixture of products that fits the rows, of as
+/// many components as squares, or near the product of the rows' marginals where a product is one of Hadamard. Each
 /// step follows the exact gradient of a batch's log-likelihood: of what is known, the unknown cells integrated out. The best weights by the validation rows' likelihood
 /// are kept. The same seed gives the same circuit bit for bit, for any number of threads.
 ///
@@ -131,7 +132,7 @@ pub(super) fn run(
         return Err(LearnError::Monotonic { layer: circuit.output() });
     }
     let mut rng = ChaCha8Rng::seed_from_u64(options.seed);
-    let first = near_marginals(circuit, train, options.complex, &mut rng);
+    let first = first_circuit(circuit, train, options.complex, &mut rng);
     macro_rules! run {
         ($number:ty, $complex:expr) => {{
             let mut trainer = Trainer::<$number, $complex>::new(&first, train, options, rng)?;

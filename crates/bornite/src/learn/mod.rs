@@ -5,6 +5,7 @@ mod defaults;
 mod fit;
 mod holes;
 mod initial;
+mod mixture;
 pub mod monotonic;
 mod network;
 mod objective;

@@ -105,10 +105,7 @@ fn near_marginals(circuit: &Circuit, rows: &Rows<'_>, rng: &mut ChaCha8Rng) -> C
         let shape = circuit.weight(*weight);
         let (k, n) = (shape.rows(), shape.cols());
         let first = match circuit.layer(*input) {
-            Layer::Input { variable, .. } => {
-                let roots = super::initial::root_frequencies(rows, variable.index(), n);
-                roots.into_iter().map(|x| x * x).collect()
-            }
+            Layer::Input { variable, .. } => super::initial::frequencies(rows, variable.index(), n),
             _ => vec![1.0; n],
         };
         let entry = |_, j| first[j] * rng.random_range(0.1..1.0_f64);

@@ -395,7 +395,7 @@ fn functions_that_are_not_orthonormal_are_refused_or_learned_without_constraint(
     let mut options = FitOptions { epochs: 10, ..Defaults::of(200, 2).options(3) };
     let refused = fit(&circuit, &rows, &rows, &options, &mut |_| Control::Continue);
     assert!(matches!(refused, Err(LearnError::Basis { .. })));
-    options.parameterization = Parameterization::Unconstrained;
+    (options.parameterization, options.rate) = (Parameterization::Unconstrained, 0.02);
     let fit = fit(&circuit, &rows, &rows, &options, &mut |_| Control::Continue).unwrap();
     assert!(fit.valid > fit.history[0].train + 0.1, "{:?}", fit.history);
     let exact = mean_log_likelihood(&fit.circuit, &rows);
@@ -419,6 +419,15 @@ fn a_search_climbs_from_the_middle() {
     assert_eq!(order(&[1.0, 0.5]), [1, 0]);
     assert_eq!(order(&[1.0]), [0]);
     assert_eq!(order(&[]), [0; 0]);
+}
+
+#[test]
+fn widths_are_those_that_there_is_time_for() {
+    assert_eq!(Defaults::of(100, 10).widths(), [2, 4, 8, 12, 16, 24, 32]);
+    assert_eq!(Defaults::of(2_000, 1_058).widths(), [2, 4, 8, 12, 16]);
+    assert_eq!(Defaults::of(2_000, 1_058).with_holes(true).widths(), [2, 4, 8]);
+    assert_eq!(Defaults::of(60_000, 784).widths(), [16]);
+    assert_eq!(Defaults::of(60_000, 784).with_holes(true).widths(), [8]);
 }
 
 /// Stops a search at many of its steps, writes it down and goes on from the bytes.

@@ -66,9 +66,10 @@ impl Model {
             return Err(ModelError::LittleToLearn(found));
         }
         let (train, valid) = split(&schema, table, valid, options)?;
-        let defaults = Defaults::of(train.num_rows(), schema.num_variables());
         let variables = schema.variables();
         let train_rows = Rows::new(&variables, train.values())?;
+        let defaults = Defaults::of(train.num_rows(), schema.num_variables())
+            .with_holes(train_rows.has_holes());
         let valid_rows = Rows::new(&variables, valid.values())?;
         let fits = Candidates { schema: &schema, options, defaults };
         let (kind, tree) = fits.structure(&train_rows, &valid_rows)?;

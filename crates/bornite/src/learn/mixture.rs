@@ -1,0 +1,305 @@
+//! A mixture of products of single-variable distributions, by expectation and maximization.
+
+use rand::{Rng, RngExt};
+use rayon::prelude::*;
+
+use super::initial::frequencies;
+use crate::basis::Basis;
+use crate::engine::Rows;
+use crate::linalg::{Complex64, Matrix};
+
+/// Rows that are drawn from each column's own distribution and added to every component, so that a component of few rows
+/// says of a variable what all rows say.
+const PRIOR: f64 = 10.0;
+/// Rounds of expectation and maximization at most.
+const ROUNDS: usize = 60;
+/// The rise of the mean log-likelihood, in nats, at which they end.
+const RISE: f64 = 1e-3;
+/// Cells that are learned from at most.
+const CELLS: usize = 4_000_000;
+/// Points at which a density is projected on the functions of its variable.
+const POINTS: usize = 1024;
+
+/// Σₖ wₖ Πᵢ pᵢₖ.
+#[derive(Debug)]
+pub(super) struct Mixture {
+    weights: Vec<f64>,
+    columns: Vec<Column>,
+}
+
+/// The distributions of one variable, one a component.
+#[derive(Debug)]
+enum Column {
+    /// log p of value x in component k, at x · components + k.
+    Finite(Vec<f64>),
+    /// Mean and deviation of a normal distribution.
+    Normal(Vec<(f64, f64)>),
+}
+
+/// What all rows say of one variable.
+#[derive(Debug)]
+enum Whole {
+    /// p of each value.
+    Finite(Vec<f64>),
+    /// The means of x and of x².
+    Normal(f64, f64),
+}
+
+/// Rows, and the share of each component in each of them.
+#[derive(Debug)]
+struct Sample<'a> {
+    rows: Vec<&'a [f64]>,
+    components: usize,
+    shares: Vec<f64>,
+}
+
+impl Mixture {
+    /// The mixture of so many components that fits the rows, holes left out, or some of the rows where they are many.
+    ///
+    /// The bases tell which variables are finite. The same random numbers give the same bits, for any number of threads.
+    /// `None` where values are so large that their squares are not finite.
+    pub(super) fn fit(
+        components: usize,
+        bases: &[&Basis],
+        rows: &Rows<'_>,
+        rng: &mut impl Rng,
+    ) -> Option<Self> {
+        let count = rows.len().min((CELLS / bases.len().max(1)).max(1));
+        let mut sample = Sample {
+            rows: (0..count).map(|n| rows.row(n * rows.len() / count)).collect(),
+            components,
+            // Most of a row is one component's, some of it the others'.
+            shares: vec![0.2 / components as f64; count * components],
+        };
+        for row in sample.shares.chunks_exact_mut(components) {
+            row[rng.random_range(0..components)] += 0.8;
+        }
+        let wholes = bases.par_iter().enumerate().map(|(variable, basis)| match basis {
+            Basis::Indicator(_) => Whole::Finite(frequencies(rows, variable, basis.width())),
+            _ => {
+                let (x, square) = sample.moments(variable, |_| 1.0, (0.0, 0.0, 0.0));
+                Whole::Normal(x, square)
+            }
+        });
+        let wholes: Vec<Whole> = wholes.collect();
+        let mut mixture = sample.maximize(&wholes);
+        let mut last = f64::NEG_INFINITY;
+        for _ in 0..ROUNDS {
+            let rows = sample.shares.par_chunks_exact_mut(components).zip(&sample.rows);
+            let logs = rows.map(|(shares, row)| {
+                mixture.logs(row, shares);
+                softmax(shares)
+            });
+            let logs: Vec<f64> = logs.collect();
+            let mean = logs.iter().sum::<f64>() / count.max(1) as f64;
+            if mean.is_nan() || mean - last < RISE {
+                break;
+            }
+            last = mean;
+            mixture = sample.maximize(&wholes);
+        }
+        last.is_finite().then_some(mixture)
+    }
+
+    /// log wₖ pₖ of what is known of a row, for each k, but for a constant of each normal distribution.
+    fn logs(&self, row: &[f64], out: &mut [f64]) {
+        let components = out.len();
+        out.iter_mut().zip(&self.weights).for_each(|(out, w)| *out = w.ln());
+        for (column, &x) in self.columns.iter().zip(row).filter(|(_, x)| !x.is_nan()) {
+            match column {
+                Column::Finite(logs) => {
+                    let logs = &logs[x as usize * components..][..components];
+                    out.iter_mut().zip(logs).for_each(|(out, p)| *out += p);
+                }
+                Column::Normal(normals) => {
+                    for (out, (mean, deviation)) in out.iter_mut().zip(normals) {
+                        let z = (x - mean) / deviation;
+                        *out -= 0.5 * z * z + deviation.ln();
+                    }
+                }
+            }
+        }
+    }
+
+    /// log p of what is known of a row.
+    #[cfg(test)]
+    pub(super) fn log_likelihood(&self, row: &[f64]) -> f64 {
+        let mut logs = vec![0.0; self.weights.len()];
+        self.logs(row, &mut logs);
+        softmax(&mut logs)
+    }
+
+    /// The weight of each component.
+    pub(super) fn weights(&self) -> &[f64] {
+        &self.weights
+    }
+
+    /// The roots of one variable's densities in its functions, one a row, of unit norm.
+    pub(super) fn roots(&self, variable: usize, basis: &Basis) -> Matrix<Complex64> {
+        let (components, width) = (self.weights.len(), basis.width());
+        let mut roots = match &self.columns[variable] {
+            Column::Finite(logs) => Matrix::from_fn(components, width, |k, x| {
+                Complex64::from((0.5 * logs[x * components + k]).exp())
+            }),
+            Column::Normal(normals) => projected(normals, basis),
+        };
+        for k in 0..components {
+            let root = roots.row_mut(k);
+            let norm = root.iter().map(Complex64::norm_sqr).sum::<f64>().sqrt();
+            if norm > 0.0 {
+                root.iter_mut().for_each(|z| *z /= norm);
+            } else {
+                // Nothing of it lies in the functions: the first of them.
+                root[0] = Complex64::ONE;
+            }
+        }
+        roots
+    }
+}
+
+impl Sample<'_> {
+    /// The mixture that is likeliest if rows are the components' by their shares.
+    fn maximize(&self, wholes: &[Whole]) -> Mixture {
+        let mut weights = vec![1.0; self.components];
+        for shares in self.shares.chunks_exact(self.components) {
+            weights.iter_mut().zip(shares).for_each(|(w, r)| *w += r);
+        }
+        let total: f64 = weights.iter().sum();
+        weights.iter_mut().for_each(|w| *w /= total);
+        let columns = wholes.par_iter().enumerate().map(|(variable, whole)| match whole {
+            Whole::Finite(p) => Column::Finite(self.log_frequencies(variable, p)),
+            Whole::Normal(center, square) => {
+                let least = 1e-3 * (square - center * center).max(0.0).sqrt() + 1e-9;
+                let normal = |k: usize| {
+                    let prior = (PRIOR, *center, *square);
+                    let (mean, square) = self.moments(variable, |shares| shares[k], prior);
+                    (mean, (square - mean * mean).max(0.0).sqrt().max(least))
+                };
+                Column::Normal((0..self.components).map(normal).collect())
+            }
+        });
+        Mixture { weights, columns: columns.collect() }
+    }
+
+    /// The known values of a variable, and the shares in their rows.
+    fn cells(&self, variable: usize) -> impl Iterator<Item = (f64, &[f64])> {
+        let shares = self.shares.chunks_exact(self.components);
+        let cells = self.rows.iter().zip(shares).map(move |(row, shares)| (row[variable], shares));
+        cells.filter(|(x, _)| !x.is_nan())
+    }
+
+    /// log p of value x in component k, at x · components + k.
+    fn log_frequencies(&self, variable: usize, whole: &[f64]) -> Vec<f64> {
+        let components = self.components;
+        let prior = |p: &f64| std::iter::repeat_n(PRIOR * p, components);
+        let mut sums: Vec<f64> = whole.iter().flat_map(prior).collect();
+        let mut totals = vec![PRIOR; components];
+        for (x, shares) in self.cells(variable) {
+            let sums = &mut sums[x as usize * components..][..components];
+            for ((sum, total), r) in sums.iter_mut().zip(&mut totals).zip(shares) {
+                *sum += r;
+                *total += r;
+            }
+        }
+        for sums in sums.chunks_exact_mut(components) {
+            sums.iter_mut().zip(&totals).for_each(|(p, total)| *p = (*p / total).ln());
+        }
+        sums
+    }
+
+    /// The means of x and of x², of rows by their shares and of a number of others with their means.
+    fn moments(
+        &self,
+        variable: usize,
+        share: impl Fn(&[f64]) -> f64,
+        (number, mean, square): (f64, f64, f64),
+    ) -> (f64, f64) {
+        let (mut total, mut sum, mut squares) = (number, number * mean, number * square);
+        for (x, shares) in self.cells(variable) {
+            let r = share(shares);
+            total += r;
+            sum += r * x;
+            squares += r * x * x;
+        }
+        let total = total.max(f64::MIN_POSITIVE);
+        (sum / total, squares / total)
+    }
+}
+
+/// ∫ f* √p of every function of a basis, over where the densities are large.
+fn projected(normals: &[(f64, f64)], basis: &Basis) -> Matrix<Complex64> {
+    let ends = |sign: f64| normals.iter().map(move |(m, s)| m + 6.0 * sign * s);
+    let low = ends(-1.0).fold(f64::INFINITY, f64::min);
+    let high = ends(1.0).fold(f64::NEG_INFINITY, f64::max);
+    let domain = basis.natural_domain();
+    let mut sums = Matrix::zeros(normals.len(), basis.width());
+    let mut f = vec![Complex64::ZERO; basis.width()];
+    for n in 0..POINTS {
+        let x = low + (high - low) * (n as f64 + 0.5) / POINTS as f64;
+        if !domain.contains(x) {
+            continue;
+        }
+        basis.evaluate(x, &mut f);
+        for (k, (mean, deviation)) in normals.iter().enumerate() {
+            let z = (x - mean) / deviation;
+            let root = (-0.25 * z * z).exp();
+            sums.row_mut(k).iter_mut().zip(&f).for_each(|(sum, f)| *sum += f.conj() * root);
+        }
+    }
+    sums
+}
+
+/// Replaces logarithms by their exponentials over the sum of these, and returns its logarithm.
+fn softmax(logs: &mut [f64]) -> f64 {
+    let max = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let mut sum = 0.0;
+    for x in &mut *logs {
+        *x = (*x - max).exp();
+        sum += *x;
+    }
+    logs.iter_mut().for_each(|x| *x /= sum);
+    max + sum.ln()
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    use super::*;
+    use crate::{Domain, Variable};
+
+    fn fit(values: &[f64]) -> Option<Mixture> {
+        let bases = [Basis::indicator(2), Basis::hermite(4, 0.0, 1.0).unwrap()];
+        let variables = [Variable::new("x", Domain::Finite(2)), Variable::new("y", Domain::Real)];
+        let rows = Rows::new(&variables, values).unwrap();
+        let rng = &mut ChaCha8Rng::seed_from_u64(1);
+        Mixture::fit(2, &bases.each_ref(), &rows, rng)
+    }
+
+    #[test]
+    fn two_clusters_are_told_apart() {
+        let mut values = Vec::new();
+        for n in 0..400 {
+            let x = f64::from(n % 2);
+            values.extend([x, 4.0 * x - 2.0 + 0.1 * f64::from(n % 7)]);
+        }
+        values[0] = f64::NAN;
+        values[9] = f64::NAN;
+        let mixture = fit(&values).unwrap();
+        let Column::Normal(normals) = &mixture.columns[1] else { panic!("a normal column") };
+        let mut means = [normals[0].0, normals[1].0];
+        means.sort_by(f64::total_cmp);
+        assert!((means[0] + 1.7).abs() < 0.3 && (means[1] - 2.3).abs() < 0.3, "{means:?}");
+        assert!(mixture.weights().iter().all(|w| (w - 0.5).abs() < 0.02));
+    }
+
+    #[test]
+    fn unknown_columns_and_values_out_of_range() {
+        let unknown = [0.0, f64::NAN, 1.0, f64::NAN];
+        let mixture = fit(&unknown).unwrap();
+        let roots = mixture.roots(1, &Basis::hermite(4, 0.0, 1.0).unwrap());
+        assert!(roots.data().iter().all(|z| z.is_finite()));
+        assert!(fit(&[0.0, 1e200, 1.0, -1e200]).is_none());
+    }
+}
