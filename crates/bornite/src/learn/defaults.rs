@@ -8,7 +8,7 @@ use super::options::FitOptions;
 /// | squares | twice the width, which are also the components of the mixture that a fit starts from |
 /// | batch | n / 300, from 32 to 128; 512 from 20 million cells on |
 /// | rate | 0.01 / width at a batch of 128, less as the root of smaller batches, more as the root of n / 4,000, at most four times; 0.16 / width from 20 million cells on |
-/// | epochs | 1,000,000 rows in all, 2,400,000 from 20 million cells on; from 10 to 150 epochs |
+/// | epochs | 400,000 rows in all, 2,400,000 from 20 million cells on; from 10 to 150 epochs |
 /// | patience | a twelfth of the epochs, at least 6 |
 /// | averaging | over about one epoch, at most 500 steps |
 /// | smoothing | of images: 150 / n below 20,000 rows |
@@ -60,8 +60,8 @@ impl Defaults {
     pub fn functions(&self) -> usize {
         match self.rows {
             _ if self.variables == 1 => 32,
-            ..1_000 => 8,
-            ..10_000 => 12,
+            0..1_000 => 8,
+            1_000..10_000 => 12,
             _ => 16,
         }
     }
@@ -76,7 +76,7 @@ impl Defaults {
     /// The settings of a fit with inner layers of this width.
     pub fn options(&self, width: usize) -> FitOptions {
         let batch = if self.is_large() { 512 } else { (self.rows / 300).clamp(32, 128) };
-        let total = if self.is_large() { 2_400_000 } else { 1_000_000 };
+        let total = if self.is_large() { 2_400_000 } else { 400_000 };
         let epochs = (total / self.rows).clamp(10, 150);
         let steps = self.rows.div_ceil(batch);
         FitOptions {

@@ -74,12 +74,12 @@ impl Mixture {
         for row in sample.shares.chunks_exact_mut(components) {
             row[rng.random_range(0..components)] += 0.8;
         }
-        let wholes = bases.par_iter().enumerate().map(|(variable, basis)| match basis {
-            Basis::Indicator(_) => Whole::Finite(frequencies(rows, variable, basis.width())),
-            _ => {
-                let (x, square) = sample.moments(variable, |_| 1.0, (0.0, 0.0, 0.0));
-                Whole::Normal(x, square)
+        let wholes = bases.par_iter().enumerate().map(|(variable, basis)| {
+            if matches!(basis, Basis::Indicator(_)) {
+                return Whole::Finite(frequencies(rows, variable, basis.width()));
             }
+            let (x, square) = sample.moments(variable, |_| 1.0, (0.0, 0.0, 0.0));
+            Whole::Normal(x, square)
         });
         let wholes: Vec<Whole> = wholes.collect();
         let mut mixture = sample.maximize(&wholes);
@@ -147,7 +147,9 @@ impl Mixture {
             let root = roots.row_mut(k);
             let norm = root.iter().map(Complex64::norm_sqr).sum::<f64>().sqrt();
             if norm > 0.0 {
-                root.iter_mut().for_each(|z| *z /= norm);
+                for z in root {
+                    *z /= norm;
+                }
             } else {
                 // Nothing of it lies in the functions: the first of them.
                 root[0] = Complex64::ONE;
@@ -165,7 +167,9 @@ impl Sample<'_> {
             weights.iter_mut().zip(shares).for_each(|(w, r)| *w += r);
         }
         let total: f64 = weights.iter().sum();
-        weights.iter_mut().for_each(|w| *w /= total);
+        for w in &mut weights {
+            *w /= total;
+        }
         let columns = wholes.par_iter().enumerate().map(|(variable, whole)| match whole {
             Whole::Finite(p) => Column::Finite(self.log_frequencies(variable, p)),
             Whole::Normal(center, square) => {
@@ -257,7 +261,9 @@ fn softmax(logs: &mut [f64]) -> f64 {
         *x = (*x - max).exp();
         sum += *x;
     }
-    logs.iter_mut().for_each(|x| *x /= sum);
+    for x in logs {
+        *x /= sum;
+    }
     max + sum.ln()
 }
 
