@@ -7,9 +7,9 @@ use super::options::FitOptions;
 /// | widths | 8, then 12, 16, 24, 32 as long as validation gets better, or else 4 and 2; none of more than 2.5 10¹⁰ / n d for its cube, or with holes for 2.5 times its fourth power. From 20 million cells n d on, only 16, with holes 8 |
 /// | squares | twice the width, which are also the components of the mixture that a fit starts from |
 /// | batch | n / 300, from 32 to 128; 512 from 20 million cells on |
-/// | rate | 0.01 / width at a batch of 128, less as the root of smaller batches, more as the root of n / 4,000, at most four times; 0.16 / width from 20 million cells on |
+/// | rate | 0.01 / width at a batch of 128, less as the root of smaller batches; 0.16 / width from 20 million cells on |
 /// | epochs | 400,000 rows in all, 2,400,000 from 20 million cells on; from 10 to 150 epochs |
-/// | patience | a twelfth of the epochs, at least 6 |
+/// | patience | an eighth of the epochs, at least 6 |
 /// | averaging | over about one epoch, at most 500 steps |
 /// | smoothing | of images: 150 / n below 20,000 rows |
 /// | functions | of a continuous variable: 8, 12 from 1,000 and 16 from 10,000 rows on; 32 where it is the only one |
@@ -85,17 +85,16 @@ impl Defaults {
             epochs,
             batch,
             rate: self.rate(width, batch),
-            patience: epochs.div_ceil(12).max(6),
+            patience: epochs.div_ceil(8).max(6),
             averaging: (1.0 - 1.0 / steps as f64).clamp(0.95, 0.998),
             ..FitOptions::default()
         }
     }
 
     /// Entries of a semi-unitary weight have a size of about 1 / width, and so have good steps: short ones where a fit starts near
-    /// a good mixture and has few rows to learn more from, longer ones where rows are many.
+    /// a good mixture and has few rows to learn more from.
     fn rate(&self, width: usize, batch: usize) -> f64 {
-        let more = (self.rows as f64 / 4_000.0).sqrt().clamp(1.0, 4.0);
-        let step = if self.is_large() { 0.16 } else { 0.01 * (batch as f64 / 128.0).sqrt() * more };
+        let step = if self.is_large() { 0.16 } else { 0.01 * (batch as f64 / 128.0).sqrt() };
         step / width.max(1) as f64
     }
 }
