@@ -75,8 +75,9 @@ fn learn(
     let options = arguments.options(&defaults, width)?;
     let mut options = FitOptions { parameterization: kind, smoothing, ..options };
     if is_monotonic {
-        // Logits are of size 1 at any width.
-        options = FitOptions { squares: 1, rate: options.rate * width as f64, ..options };
+        // Logits are of size 1 at any width, and start near a product: far from where they end.
+        let rate = 4.0 * options.rate * width as f64;
+        options = FitOptions { squares: 1, rate, patience: options.epochs, ..options };
     }
     let (circuit, values) = problem.circuit(&options)?;
     let rows = |n: usize| Rows::new(circuit.variables(), &values[n]);
