@@ -23,6 +23,7 @@ enum Memory<F> {
 }
 
 /// Bytes from which on large pages are asked for.
+#[cfg(target_os = "linux")]
 const LARGE: usize = 1 << 22;
 
 impl<F: Real> Memory<F> {

@@ -36,6 +36,9 @@ impl Transpose for pulp::x86::V3 {}
 /// Written out: a closure that an array's `map` calls is not compiled for the instruction set.
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
 mod avx512 {
+    #[cfg(target_arch = "x86")]
+    use std::arch::x86::{__m512, __m512d};
+    #[cfg(target_arch = "x86_64")]
     use std::arch::x86_64::{__m512, __m512d};
 
     use pulp::x86::V4;
