@@ -27,7 +27,10 @@ use crate::query::{find, query};
 pub(crate) struct Environments(bornite::ops::Environments<Box<Orthonormal>>);
 
 impl Environments {
-    pub(crate) fn new(circuit: Orthonormal, query: &Query) -> Result<Self, bornite::Error> {
+    pub(crate) fn new(
+        circuit: Orthonormal,
+        query: &Query,
+    ) -> Result<Self, bornite::ops::OperationError> {
         bornite::ops::Environments::given(Box::new(circuit), query).map(Self)
     }
 

@@ -63,9 +63,17 @@ impl_raise! {
     RustBasisError => BasisError,
     RustCircuitError => CircuitError,
     RustDataError => DataError,
-    RustOperationError => OperationError,
     RustQueryError => QueryError,
     RustTreeError => TreeError,
+}
+
+impl Raise for RustOperationError {
+    fn raise(self) -> PyErr {
+        match self {
+            RustOperationError::Query(e) => e.raise(),
+            other => OperationError::new_err(other.to_string()),
+        }
+    }
 }
 
 impl Raise for RustFileError {

@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let rng = &mut rand_chacha::ChaCha8Rng::seed_from_u64(1);
     let structure = Structure::new(RegionTree::image(side, side, 1), pixel).width(width);
     let circuit = orthonormalize(&structure.build(Weights::Gaussian, rng)?)?.circuit;
-    let engine: Engine = Engine::new(&circuit);
+    let engine = Engine::new(&circuit);
     let codec = Codec::new(&circuit)?;
     let simd = Simd::new(SimdLevel::Best);
     println!(

@@ -110,7 +110,7 @@ fn main() -> Result<(), Error> {
 
     // Exact samples; the mean of the first site's is near its exact mean.
     let count = 10_000;
-    let samples = Engine::<f64>::new(&p).sample(count, 7);
+    let samples = Engine::new(&p).sample(count, 7);
     let mean = samples.iter().step_by(SITES).sum::<f64>() / count as f64;
     let exact = all.mean(VariableId::new(0));
     println!("mean of x0: {exact:.4}, of {count} samples {mean:.4}");

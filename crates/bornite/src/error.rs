@@ -2,9 +2,12 @@
 
 use crate::basis::BasisError;
 use crate::circuit::{CircuitError, NotOrthonormal};
+#[cfg(feature = "codec")]
 use crate::codec::CodecError;
+#[cfg(feature = "tables")]
 use crate::data::DataError;
 use crate::file::FileError;
+#[cfg(feature = "tables")]
 use crate::model::ModelError;
 use crate::ops::OperationError;
 use crate::query::QueryError;
@@ -20,6 +23,7 @@ pub enum Error {
     #[error(transparent)]
     Circuit(#[from] CircuitError),
     /// Rows that cannot be compressed, or a stream that cannot be read.
+    #[cfg(feature = "codec")]
     #[error(transparent)]
     Codec(#[from] CodecError),
     /// A circuit file that cannot be read or written.
@@ -32,9 +36,11 @@ pub enum Error {
     #[error(transparent)]
     Operation(#[from] OperationError),
     /// A model that cannot be made or asked.
+    #[cfg(feature = "tables")]
     #[error(transparent)]
     Model(#[from] Box<ModelError>),
     /// A table, or what is to be made of one.
+    #[cfg(feature = "tables")]
     #[error(transparent)]
     Data(#[from] Box<DataError>),
     /// A circuit that is not orthonormal where one is needed.
@@ -42,12 +48,14 @@ pub enum Error {
     NotOrthonormal(#[from] Box<NotOrthonormal>),
 }
 
+#[cfg(feature = "tables")]
 impl From<DataError> for Error {
     fn from(e: DataError) -> Self {
         Error::Data(Box::new(e))
     }
 }
 
+#[cfg(feature = "tables")]
 impl From<ModelError> for Error {
     fn from(e: ModelError) -> Self {
         Error::Model(Box::new(e))

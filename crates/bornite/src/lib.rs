@@ -64,21 +64,44 @@
 //! keeps state, and the same input gives the same bits with any number of threads.
 //!
 //! The guide, the map from the paper to the code and the file format are under `docs` in the repository.
+//!
+//! # Features
+//!
+//! All are on by default, and each only adds. Without any, the crate is circuits, queries, the engine, learning and circuit
+//! files, and needs no C compiler.
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `tables` | [`data`] and [`model`]: CSV, NPY, NPZ and IDX files, and models of tables |
+//! | `parquet` | Parquet files |
+//! | `codec` | [`codec`]: lossless compression of rows, tables and files |
+//! | `draw` | [`draw`]: drawings of circuits |
+//! | `report` | [`report`]: plots of models, and an HTML page with all of them |
+
+#![cfg_attr(
+    not(all(feature = "parquet", feature = "codec", feature = "report")),
+    allow(dead_code, unused_imports, reason = "some internal helpers serve only one feature")
+)]
 
 pub mod basis;
 pub mod circuit;
+#[cfg(feature = "codec")]
 pub mod codec;
+#[cfg(feature = "tables")]
 pub mod data;
 pub mod domain;
+#[cfg(feature = "draw")]
 pub mod draw;
 pub mod engine;
 mod error;
 pub mod file;
 pub mod learn;
 pub mod linalg;
+#[cfg(feature = "tables")]
 pub mod model;
 pub mod ops;
 pub mod query;
+#[cfg(feature = "report")]
 pub mod report;
 pub mod structure;
 mod tolerance;
@@ -87,6 +110,7 @@ pub use basis::Basis;
 pub use circuit::{Circuit, CircuitBuilder, LayerId, Orthonormal, VariableId, WeightId};
 pub use domain::{Domain, Variable};
 pub use error::Error;
+#[cfg(feature = "tables")]
 pub use model::Model;
 pub use query::{Evidence, Query};
 

@@ -97,8 +97,8 @@ fn circuits() -> Vec<(String, Orthonormal)> {
 fn batches_with_holes_equal_single_rows() {
     let mut worst: f64 = 0.0;
     for (name, c) in circuits() {
-        let engine: Engine = Engine::new(&c);
-        let single: Engine<f32> = Engine::new(&c);
+        let engine = Engine::new(&c);
+        let single = Engine::single(&c);
         let rng = &mut ChaCha8Rng::seed_from_u64(5);
         for shares in [(0.0, 0.0), (0.5, 0.0), (0.3, 0.4), (1.0, 0.0)] {
             let queries = queries(&c, 37, shares, rng);
@@ -137,7 +137,7 @@ fn bits_do_not_depend_on_neighbours_threads_or_simd_level() {
         .filter(|q| log_marginal(c, q).unwrap().is_finite())
         .collect();
     let rows = Rows::from_queries(c.variables(), &queries).unwrap();
-    let engine = Engine::<f64>::new(c);
+    let engine = Engine::new(c);
     let all = engine.log_marginals(&rows).unwrap();
     let samples = engine.sample_given(&rows, 3).unwrap();
     for level in [SimdLevel::Scalar, SimdLevel::Avx2, SimdLevel::Avx512] {
@@ -164,7 +164,7 @@ fn bits(x: &[f64]) -> Vec<u64> {
 #[test]
 fn conditionals_of_one_traversal_obey_the_chain_rule() {
     for (name, c) in circuits() {
-        let engine: Engine = Engine::new(&c);
+        let engine = Engine::new(&c);
         let rng = &mut ChaCha8Rng::seed_from_u64(7);
         let queries = queries(&c, 19, (0.0, 0.0), rng);
         let rows = Rows::from_queries(c.variables(), &queries).unwrap();
@@ -217,7 +217,7 @@ fn joint_samples_match_enumeration() {
         let structure = structure.width(4).output_width(r);
         let circuit = structure.build(Weights::Gaussian, rng).unwrap();
         let c = orthonormalize(&circuit).unwrap().circuit;
-        let engine: Engine = Engine::new(&c);
+        let engine = Engine::new(&c);
         let count = 40_000;
         for evidence in ["", "x1=2", "x3 in {0, 2}, x0=1"] {
             let query = Query::parse(c.variables(), evidence).unwrap();
@@ -257,7 +257,7 @@ fn joint_samples_match_enumeration() {
 #[test]
 fn continuous_samples_match_their_cdf() {
     for (name, c) in circuits().into_iter().filter(|(n, _)| n.starts_with("[[[0, 1], 2], 3]")) {
-        let engine: Engine = Engine::new(&c);
+        let engine = Engine::new(&c);
         let count = 4000;
         for (evidence, variable, low) in [
             ("x0=1", 1, f64::NEG_INFINITY),
@@ -292,7 +292,7 @@ fn ten_thousand_variables_do_not_underflow() {
     for tree in [RegionTree::linear(d), RegionTree::balanced(d)] {
         let circuit = Structure::new(tree, bit).width(4).build(Weights::Haar, rng).unwrap();
         let c = orthonormalize(&circuit).unwrap().circuit;
-        let engine: Engine = Engine::new(&c);
+        let engine = Engine::new(&c);
         let samples = engine.sample(9, 1);
         let rows = Rows::new(c.variables(), &samples).unwrap();
         let logs = engine.log_marginals(&rows).unwrap();

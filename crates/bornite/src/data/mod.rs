@@ -11,6 +11,7 @@ mod file;
 mod idx;
 mod npy;
 mod number;
+#[cfg(feature = "parquet")]
 mod parquet;
 mod pieces;
 mod schema;
@@ -27,6 +28,7 @@ pub use error::{DataError, FormatProblem};
 pub use file::{open_file, write_file};
 pub use idx::{Splits, read_bits};
 pub use number::NumberFormat;
+#[cfg(feature = "parquet")]
 pub use parquet::PARQUET_THREAD;
 pub(crate) use pieces::{Piece, Pieces};
 pub(crate) use schema::numeric_labels;

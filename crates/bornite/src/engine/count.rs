@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn one_row_counts_as_the_single_row_pass_does() {
         let circuit = circuit(RegionTree::balanced(8));
-        let engine: Engine = Engine::new(&circuit);
+        let engine = Engine::new(&circuit);
         for unknown in [vec![], vec![0], vec![0, 1, 2, 3], vec![1, 4, 5], vec![0, 2, 5, 7]] {
             let mut query = Query::unknown(8);
             for v in (0..8).filter(|v| !unknown.contains(v)) {
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_traversal_is_quadratic_in_the_width_on_a_linear_tree() {
-        let engine: Engine = Engine::new(&circuit(RegionTree::linear(3)));
+        let engine = Engine::new(&circuit(RegionTree::linear(3)));
         // Outputs [1; 3, 3] then [3; 3, 3]. The leaf comes first: down 3·1·3 + 9·3, across 3·1·3; then down
         // 3·3·3 + 9·3, across 3·3·3. Two leaves have matrices (9 + 3), the last a vector (3).
         let expected = (9 + 27 + 9) + (27 + 27 + 27) + 12 + 12 + 3;
@@ -292,8 +292,8 @@ mod tests {
 
     #[test]
     fn a_traversal_of_an_inner_node_takes_two_fourth_powers_and_four_cubes() {
-        let engine: Engine = Engine::new(&circuit(RegionTree::balanced(8)));
-        let other: Engine = Engine::new(&circuit(RegionTree::balanced(16)));
+        let engine = Engine::new(&circuit(RegionTree::balanced(8)));
+        let other = Engine::new(&circuit(RegionTree::balanced(16)));
         // The left half of the larger tree is the smaller one with a matrix for an environment, at every node.
         let (k, nodes, leaves) = (3_u128, 7, 8);
         let inner = nodes * (2 * k.pow(4) + 4 * k.pow(3)) + leaves * (k * k + k);

@@ -107,7 +107,7 @@ mod tests {
             ("n-ary", n_ary()),
         ] {
             let circuit = circuit(tree);
-            let engine: Engine = Engine::new(&circuit);
+            let engine = Engine::new(&circuit);
             let plan = Plan::<f64, true>::new(&circuit, SimdLevel::default());
             let rows = Rows::new(circuit.variables(), &values).unwrap();
             let alone = pool(1).install(|| engine.log_marginals(&rows)).unwrap();

@@ -147,7 +147,7 @@ pub(super) fn run(
 
 /// The mean log-likelihood of rows under a circuit, in full precision.
 pub fn mean_log_likelihood(circuit: &Orthonormal, rows: &Rows<'_>) -> f64 {
-    let engine: Engine = Engine::new(circuit);
+    let engine = Engine::new(circuit);
     match engine.log_marginals(rows) {
         Ok(logs) => logs.iter().sum::<f64>() / logs.len().max(1) as f64,
         Err(_) => f64::NAN,

@@ -234,7 +234,7 @@ mod tests {
         let bases: Vec<&Basis> = finite.iter().map(|(_, basis)| basis).collect();
         let rng = &mut ChaCha8Rng::seed_from_u64(2);
         let mixture = Mixture::fit(COMPONENTS, &bases, &rows, rng).unwrap();
-        let engine: Engine = Engine::new(&exact);
+        let engine = Engine::new(&exact);
         for (row, log) in engine.log_marginals(&rows).unwrap().into_iter().enumerate() {
             let expected = mixture.log_likelihood(rows.row(row));
             assert!((log - expected).abs() < 1e-9, "row {row}: {log} for {expected}");

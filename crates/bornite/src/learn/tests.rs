@@ -348,7 +348,7 @@ fn a_stopped_fit_keeps_its_best_model() {
     })
     .unwrap();
     assert!(fit.history.len() <= 3 && steps <= 12, "{} epochs, {steps} steps", fit.history.len());
-    let engine: Engine = Engine::new(&fit.circuit);
+    let engine = Engine::new(&fit.circuit);
     assert!(engine.log_marginals(&rows).unwrap().iter().all(|l| l.is_finite()));
 }
 

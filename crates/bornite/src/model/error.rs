@@ -1,5 +1,6 @@
 use crate::basis::BasisError;
 use crate::circuit::CircuitError;
+#[cfg(feature = "codec")]
 use crate::codec::CodecError;
 use crate::data::{DataError, Findings};
 use crate::engine::{RowError, SampleError};
@@ -41,6 +42,7 @@ pub enum ModelError {
     #[error(transparent)]
     File(#[from] FileError),
     /// A table that cannot be compressed, or a stream that cannot be read.
+    #[cfg(feature = "codec")]
     #[error(transparent)]
     Codec(#[from] CodecError),
     /// A setting that makes no sense.

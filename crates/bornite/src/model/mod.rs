@@ -24,10 +24,13 @@
 mod anomaly;
 mod answer;
 mod baseline;
+#[cfg(feature = "codec")]
 mod compact;
+#[cfg(feature = "codec")]
 mod compress;
 mod condition;
 mod covariance;
+#[cfg(feature = "codec")]
 mod decompress;
 mod distribution;
 mod error;
@@ -36,6 +39,7 @@ mod fit;
 mod impute;
 mod known;
 mod options;
+#[cfg(feature = "codec")]
 mod own;
 mod posterior;
 mod question;
@@ -49,7 +53,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 pub use anomaly::{Anomaly, Contribution};
 pub use answer::{Answer, AnswerValue};
+#[cfg(feature = "codec")]
 pub use compress::{CompressOptions, Compressed, Method, compress_file};
+#[cfg(feature = "codec")]
 pub use decompress::{FileArchive, decompress_file};
 pub use distribution::ColumnDistribution;
 pub use error::ModelError;

@@ -164,13 +164,13 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
     ///
     /// # Errors
     /// The query was made for other variables or needs a matrix that is too large, or what it says has probability 0.
-    pub fn given(circuit: C, query: &Query) -> Result<Self, crate::Error> {
+    pub fn given(circuit: C, query: &Query) -> Result<Self, OperationError> {
         check_query(&circuit, query)?;
         let environments = Self::run(circuit, query.clone(), None);
         if environments.is_possible() {
             Ok(environments)
         } else {
-            Err(OperationError::ImpossibleEvidence.into())
+            Err(OperationError::ImpossibleEvidence)
         }
     }
 
@@ -297,7 +297,7 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
     ///
     /// # Errors
     /// The query was made for other variables, or knows something of a variable that the evidence knows already.
-    pub fn log_marginal(&self, query: &Query) -> Result<f64, crate::Error> {
+    pub fn log_marginal(&self, query: &Query) -> Result<f64, OperationError> {
         Ok(self.marginalize(query)?.log_marginal)
     }
 
@@ -309,7 +309,7 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
     ///
     /// # Errors
     /// The query was made for other variables, or knows something of a variable that the evidence knows already.
-    pub fn marginalize(&self, query: &Query) -> Result<RegionMarginal, crate::Error> {
+    pub fn marginalize(&self, query: &Query) -> Result<RegionMarginal, OperationError> {
         check_query(&self.circuit, query)?;
         let mut known = Vec::new();
         for (index, evidence) in query.evidence().iter().enumerate() {
@@ -318,7 +318,7 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
             }
             if self.query.evidence()[index] != Evidence::Unknown {
                 let variable = self.circuit.variables()[index].name.clone();
-                return Err(OperationError::AlreadyKnown { variable }.into());
+                return Err(OperationError::AlreadyKnown { variable });
             }
             known.push(VariableId::new(index));
         }

@@ -64,14 +64,14 @@ pub fn expectation(
     circuit: &Orthonormal,
     factors: &[(VariableId, Factor)],
     query: &Query,
-) -> Result<f64, crate::Error> {
+) -> Result<f64, OperationError> {
     check_query(circuit, query)?;
     let mut by_variable: Vec<Option<&Factor>> = vec![None; circuit.num_variables()];
     for (v, factor) in factors {
         let variable = &circuit.variables()[v.index()];
         if by_variable[v.index()].replace(factor).is_some() {
             let variable = variable.name.clone();
-            return Err(OperationError::RepeatedFactor { variable }.into());
+            return Err(OperationError::RepeatedFactor { variable });
         }
         check_known(variable, factor, &query.evidence()[v.index()])?;
     }
@@ -79,11 +79,11 @@ pub fn expectation(
         Factor::Matrix(m) => m.data().iter().all(|z| z.im == 0.0),
         _ => true,
     };
-    Ok(if circuit.is_real() && factors.iter().all(|f| is_real(&f.1)) {
+    if circuit.is_real() && factors.iter().all(|f| is_real(&f.1)) {
         run::<f64>(circuit, &by_variable, query)
     } else {
         run::<Complex64>(circuit, &by_variable, query)
-    }?)
+    }
 }
 
 /// What can be checked without the input functions.

@@ -37,6 +37,7 @@ pub use truncate::{Budget, Truncated, WidthChange, truncate};
 pub use univariate::Univariate;
 
 use crate::circuit::LayerId;
+use crate::query::QueryError;
 
 /// The most entries that one matrix made by an operation may have: 2 GiB of complex numbers.
 pub(crate) const MAX_ENTRIES: u128 = 1 << 27;
@@ -54,6 +55,9 @@ fn check_entries<const N: usize>(layer: LayerId, dims: [usize; N]) -> Result<(),
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OperationError {
+    /// A query that does not fit the circuit.
+    #[error(transparent)]
+    Query(#[from] QueryError),
     /// The circuit is zero everywhere and encodes no distribution.
     #[error(
         "layer {layer} is zero everywhere, so the circuit encodes no distribution; check its weights"

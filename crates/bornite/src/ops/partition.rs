@@ -3,7 +3,7 @@ use super::marginalize::{check_messages, upward};
 use crate::basis::Basis;
 use crate::circuit::{Circuit, Layer};
 use crate::linalg::Complex64;
-use crate::query::{Query, QueryError};
+use crate::query::Query;
 
 /// Computes log Z = log ∫ ‖c(x)‖² dx of any circuit, through the Gram matrices ∫ ℓ ℓᴴ of its layers.
 ///
@@ -30,8 +30,8 @@ pub fn log_partition(circuit: &Circuit) -> Result<f64, OperationError> {
 /// # Errors
 /// The query was made for other variables, the circuit is itself a square, or a matrix on the way would be too
 /// large.
-pub fn log_unnormalized_marginal(circuit: &Circuit, query: &Query) -> Result<f64, crate::Error> {
-    query.check(circuit.variables()).map_err(|e: QueryError| crate::Error::from(e))?;
+pub fn log_unnormalized_marginal(circuit: &Circuit, query: &Query) -> Result<f64, OperationError> {
+    query.check(circuit.variables())?;
     check_not_squared(circuit)?;
     check_messages(circuit, query, false)?;
     Ok(log_trace(circuit, query))

@@ -62,7 +62,7 @@ pub(crate) fn image(side: usize, levels: usize, width: usize) -> Orthonormal {
 }
 
 pub(crate) fn samples(circuit: &Orthonormal, count: usize) -> Vec<f64> {
-    Engine::<f64>::new(circuit).sample(count, 3)
+    Engine::new(circuit).sample(count, 3)
 }
 
 /// Values that the model does not expect.

@@ -32,7 +32,7 @@ fn rows_come_back() {
 fn codewords_are_as_short_as_the_model_says() {
     for (name, circuit) in all() {
         let codec = Codec::new(&circuit).unwrap();
-        let engine: Engine = Engine::new(&circuit);
+        let engine = Engine::new(&circuit);
         for rows in [samples(&circuit, 2000), noise(&circuit, 2000)] {
             let log_p = engine.log_marginals(&Rows::new(circuit.variables(), &rows).unwrap());
             // A value that cannot be costs no more than 24 bits, and infinitely many by the model.
@@ -49,7 +49,7 @@ fn codewords_are_as_short_as_the_model_says() {
 fn missing_cells_cost_the_entropy_of_their_mask() {
     let circuit = image(4, 9, 4);
     let codec = Codec::new(&circuit).unwrap();
-    let engine: Engine = Engine::new(&circuit);
+    let engine = Engine::new(&circuit);
     let rows = with_holes(samples(&circuit, 3000), 0.1);
     let log_p = engine.log_marginals(&Rows::new(circuit.variables(), &rows).unwrap()).unwrap();
     let nats: f64 = -log_p.iter().sum::<f64>();

@@ -1,7 +1,7 @@
 use bornite::basis::Part;
 use bornite::linalg::{Complex64, Matrix};
 use bornite::ops::{Environments, Factor, OperationError, expectation, log_marginal};
-use bornite::{Error, Query, VariableId};
+use bornite::{Query, VariableId};
 use rand::RngExt;
 
 use crate::world::{
@@ -134,5 +134,5 @@ fn factors_that_do_not_fit_are_refused() {
     fails(3, Factor::Matrix(eye(5)), &known, "must be unknown");
     let twice = [(id(0), Factor::Power(1)), (id(0), Factor::Power(1))];
     let error = expectation(&circuit, &twice, &all).unwrap_err();
-    assert!(matches!(error, Error::Operation(OperationError::RepeatedFactor { .. })));
+    assert!(matches!(error, OperationError::RepeatedFactor { .. }));
 }

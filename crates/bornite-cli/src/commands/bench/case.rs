@@ -141,7 +141,7 @@ impl Case {
             let (runs, best) = self.repeat(|| Ok(ops::log_partition(&circuit).map(|_| ())?))?;
             return Ok((built, runs, best));
         }
-        let engine: Engine = Engine::new(&shape.orthonormal(rng)?);
+        let engine = Engine::new(&shape.orthonormal(rng)?);
         let built = start.elapsed().as_secs_f64();
         let half = |v: usize| match self.tree {
             Tree::Image => v / self.image.channels % self.image.width < self.image.width / 2,

@@ -1,5 +1,6 @@
 mod bad_input;
 mod csv;
+#[cfg(feature = "parquet")]
 mod parquet;
 mod real;
 mod schema;

@@ -211,7 +211,7 @@ fn improbable_rows_keep_their_digits() {
 fn few_rows_need_more_digits() {
     let circuit = crate::ops::orthonormalize(&circuit(Product::Kronecker, Weights::Gaussian));
     let circuit = circuit.unwrap().circuit;
-    let mut values = Engine::<f64>::new(&circuit).sample(2000, 5);
+    let mut values = Engine::new(&circuit).sample(2000, 5);
     let rng = &mut ChaCha8Rng::seed_from_u64(2);
     values.iter_mut().filter(|_| rng.random_bool(0.3)).for_each(|x| *x = f64::NAN);
     let rows = Rows::new(circuit.variables(), &values).unwrap();

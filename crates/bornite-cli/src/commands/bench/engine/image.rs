@@ -120,7 +120,7 @@ pub(super) fn measure(
     let shape = Shape { tree, states: STATES, product: Product::Kronecker, width };
     let circuit = shape.orthonormal(rng)?;
     let parameters = circuit.num_parameters();
-    let engine: Engine = Engine::new(&circuit);
+    let engine = Engine::new(&circuit);
     drop(circuit);
     let (scattered_rows, traversals) = dear_rows(width, effort);
     let is_left = |v: usize| v / channels % columns < columns / 2;
