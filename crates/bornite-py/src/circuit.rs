@@ -519,7 +519,7 @@ impl Circuit {
         } else {
             let engine = self.engine(py)?;
             let log = |block: &[f64]| {
-                let block = engine::Rows::new(circuit.variables(), block)?;
+                let block = engine::Batch::from_rows(circuit.variables(), block)?;
                 engine.log_marginals(&block).map_err(|source| RowError::Cell { row: 0, source })
             };
             rows.map_blocks(py, log, |start, error| match error {
@@ -554,7 +554,7 @@ impl Circuit {
             None => py.detach(|| engine.sample(count, seed)),
             Some(query) => {
                 let queries = vec![query; count];
-                let rows = engine::Rows::from_queries(variables, &queries);
+                let rows = engine::Batch::from_queries(variables, &queries);
                 let rows = rows.map_err(|e| PyQueryError::new_err(e.to_string()))?;
                 let sampled = py.detach(|| engine.sample_given(&rows, seed));
                 sampled.map_err(|error| match error {
@@ -576,7 +576,7 @@ impl Circuit {
         let rows = self.rows(x)?;
         let engine = self.engine(py)?;
         let log = |block: &[f64]| {
-            let block = engine::Rows::new(self.0.variables(), block)?;
+            let block = engine::Batch::from_rows(self.0.variables(), block)?;
             engine.log_conditionals(&block).map_err(|source| RowError::Cell { row: 0, source })
         };
         let numbers = rows.map_blocks(py, log, |start, error| match error {

@@ -12,7 +12,7 @@
 use std::hint::black_box;
 
 use bornite::circuit::Weights;
-use bornite::engine::{Engine, Rows};
+use bornite::engine::{Batch, Engine};
 use bornite::structure::{RegionTree, Structure};
 use bornite::{Basis, Domain, Orthonormal, Variable};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
@@ -49,8 +49,8 @@ fn pixels(count: usize, unknown: Unknown) -> Vec<f64> {
     (0..count * SIDE * SIDE).map(&mut cell).collect()
 }
 
-fn rows<'a>(engine: &Engine, values: &'a [f64]) -> Rows<'a> {
-    match Rows::new(engine.variables(), values) {
+fn rows<'a>(engine: &Engine, values: &'a [f64]) -> Batch {
+    match Batch::from_rows(engine.variables(), values) {
         Ok(rows) => rows,
         Err(error) => panic!("pixels are in their domain: {error}"),
     }

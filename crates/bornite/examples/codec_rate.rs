@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use bornite::circuit::Weights;
 use bornite::codec::Codec;
-use bornite::engine::{Engine, Rows, Simd, SimdLevel, peak};
+use bornite::engine::{Batch, Engine, Simd, SimdLevel, peak};
 use bornite::ops::orthonormalize;
 use bornite::structure::{RegionTree, Structure};
 use bornite::{Basis, Domain, Variable};
@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // A complex multiply-add is four real ones.
     let adds = 4.0 * rows as f64 * engine.sample_work().table as f64;
     let values = engine.sample(rows, 3);
-    let cells = Rows::new(circuit.variables(), &values)?;
+    let cells = Batch::from_rows(circuit.variables(), &values)?;
     let bytes = codec.compress(&values)?;
     let nats: f64 = engine.log_marginals(&cells)?.iter().sum();
     let mut best = [f64::INFINITY; 5];

@@ -4,7 +4,7 @@
 
 use bornite::basis::{FourierForm, Part};
 use bornite::circuit::Weights;
-use bornite::engine::{Engine, Rows, SimdLevel};
+use bornite::engine::{Batch, Engine, SimdLevel};
 use bornite::ops::{log_marginal, orthonormalize};
 use bornite::structure::{Product, RegionTree, Structure};
 use bornite::{Basis, Circuit, Domain, Evidence, Orthonormal, Query, Variable};
@@ -102,7 +102,7 @@ fn batches_with_holes_equal_single_rows() {
         let rng = &mut ChaCha8Rng::seed_from_u64(5);
         for shares in [(0.0, 0.0), (0.5, 0.0), (0.3, 0.4), (1.0, 0.0)] {
             let queries = queries(&c, 37, shares, rng);
-            let rows = Rows::from_queries(c.variables(), &queries).unwrap();
+            let rows = Batch::from_queries(c.variables(), &queries).unwrap();
             let logs = engine.log_marginals(&rows).unwrap();
             let logs32 = single.log_marginals(&rows).unwrap();
             for (n, query) in queries.iter().enumerate() {
@@ -136,7 +136,7 @@ fn bits_do_not_depend_on_neighbours_threads_or_simd_level() {
         .into_iter()
         .filter(|q| log_marginal(c, q).unwrap().is_finite())
         .collect();
-    let rows = Rows::from_queries(c.variables(), &queries).unwrap();
+    let rows = Batch::from_queries(c.variables(), &queries).unwrap();
     let engine = Engine::new(c);
     let all = engine.log_marginals(&rows).unwrap();
     let samples = engine.sample_given(&rows, 3).unwrap();
@@ -152,7 +152,7 @@ fn bits_do_not_depend_on_neighbours_threads_or_simd_level() {
         assert_eq!(bits(&samples), bits(&other), "{threads} threads");
     }
     for (n, query) in queries.iter().enumerate() {
-        let row = Rows::from_queries(c.variables(), std::slice::from_ref(query)).unwrap();
+        let row = Batch::from_queries(c.variables(), std::slice::from_ref(query)).unwrap();
         assert_eq!(engine.log_marginals(&row).unwrap()[0].to_bits(), all[n].to_bits());
     }
 }
@@ -167,7 +167,7 @@ fn conditionals_of_one_traversal_obey_the_chain_rule() {
         let engine = Engine::new(&c);
         let rng = &mut ChaCha8Rng::seed_from_u64(7);
         let queries = queries(&c, 19, (0.0, 0.0), rng);
-        let rows = Rows::from_queries(c.variables(), &queries).unwrap();
+        let rows = Batch::from_queries(c.variables(), &queries).unwrap();
         let logs = engine.log_marginals(&rows).unwrap();
         let conditionals = engine.log_conditionals(&rows).unwrap();
         let order = engine.traversal_order();
@@ -221,7 +221,7 @@ fn joint_samples_match_enumeration() {
         let count = 40_000;
         for evidence in ["", "x1=2", "x3 in {0, 2}, x0=1"] {
             let query = Query::parse(c.variables(), evidence).unwrap();
-            let rows = Rows::from_queries(c.variables(), &vec![query.clone(); count]).unwrap();
+            let rows = Batch::from_queries(c.variables(), &vec![query.clone(); count]).unwrap();
             let samples = engine.sample_given(&rows, 9).unwrap();
             let mut seen = std::collections::BTreeMap::new();
             for row in samples.chunks_exact(4) {
@@ -265,7 +265,7 @@ fn continuous_samples_match_their_cdf() {
             ("x1 in [0, 3)", 1, 0.0),
         ] {
             let query = Query::parse(c.variables(), evidence).unwrap();
-            let rows = Rows::from_queries(c.variables(), &vec![query.clone(); count]).unwrap();
+            let rows = Batch::from_queries(c.variables(), &vec![query.clone(); count]).unwrap();
             let samples = engine.sample_given(&rows, 21).unwrap();
             let mut x: Vec<f64> = samples.chunks_exact(4).map(|row| row[variable]).collect();
             x.sort_by(f64::total_cmp);
@@ -294,7 +294,7 @@ fn ten_thousand_variables_do_not_underflow() {
         let c = orthonormalize(&circuit).unwrap().circuit;
         let engine = Engine::new(&c);
         let samples = engine.sample(9, 1);
-        let rows = Rows::new(c.variables(), &samples).unwrap();
+        let rows = Batch::from_rows(c.variables(), &samples).unwrap();
         let logs = engine.log_marginals(&rows).unwrap();
         for (row, log) in samples.chunks_exact(d).zip(&logs) {
             let query = Query::row(c.variables(), row).unwrap();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bornite::basis::Basis;
 use bornite::circuit::Weights;
 use bornite::data::read_bits;
-use bornite::engine::Rows;
+use bornite::engine::Batch;
 use bornite::learn::{Defaults, FitOptions, fit_best, mean_log_likelihood, most_promising};
 use bornite::structure::{
     InformationOptions, RegionTree, Structure, average_linkage, chow_liu_tree, mutual_information,
@@ -72,11 +72,11 @@ fn learn(set: &str, arguments: &Arguments, seconds: f64) -> Result<String, Failu
     let clock = Clock::new(set, seconds, arguments.is_verbose());
     let d = splits.train.num_columns();
     let variables: Vec<Variable> = (0..d).map(variable).collect();
-    let rows = |values| Rows::new(&variables, values);
+    let rows = |values| Batch::from_rows(&variables, values);
     let (train, valid, test) = (rows(&values)?, rows(&valid)?, rows(&test)?);
     let defaults = Defaults::of(splits.train.num_rows(), d);
     // As `Model::fit` does: a short trial of two trees, then the widths.
-    let trees = trees(&values, &variables)?;
+    let trees = trees(&train, &variables)?;
     let mut trials = Vec::new();
     for (_, tree) in &trees {
         let options = arguments.options(&defaults, 4)?;
@@ -105,7 +105,7 @@ fn variable(v: usize) -> Variable {
 
 /// The trees that come into question, by the mutual information of the rows.
 fn trees(
-    train: &[f64],
+    train: &Batch,
     variables: &[Variable],
 ) -> Result<[(&'static str, RegionTree); 2], Failure> {
     let information = mutual_information(train, variables, &InformationOptions::default())?;

@@ -3,7 +3,7 @@
 use bornite::basis::Basis;
 use bornite::circuit::Weights;
 use bornite::data::{EncodeOptions, Encoded, Mismatch, Schema, Table};
-use bornite::engine::Rows;
+use bornite::engine::Batch;
 use bornite::learn::{
     Defaults, Epoch, FitOptions, Parameterization, fit, mean_log_likelihood, monotonic,
 };
@@ -80,7 +80,7 @@ fn learn(
         options = FitOptions { squares: 1, rate, patience: options.epochs, ..options };
     }
     let (circuit, values) = problem.circuit(&options)?;
-    let rows = |n: usize| Rows::new(circuit.variables(), &values[n]);
+    let rows = |n: usize| Batch::from_rows(circuit.variables(), &values[n]);
     let (train, valid, test_rows) = (rows(0)?, rows(1)?, rows(2)?);
     let clock = Clock::new(name, seconds, arguments.is_verbose());
     let (fitted, best, history, test) = if is_monotonic {
@@ -121,7 +121,7 @@ pub(super) fn problem(set: &str, arguments: &Arguments) -> Result<Problem, Failu
     let how = InformationOptions { ordered: schema.ordered(), ..InformationOptions::default() };
     let tree = match splits.train.image() {
         Some([height, width, channels]) => RegionTree::image(height, width, channels),
-        None => average_linkage(&mutual_information(encoded[0].values(), &variables, &how)?),
+        None => average_linkage(&mutual_information(encoded[0].batch(), &variables, &how)?),
     };
     let functions = Defaults::of(encoded[0].num_rows(), variables.len()).functions();
     Ok(Problem { tree, bases: schema.bases(functions)?, variables, encoded })
@@ -162,7 +162,7 @@ impl Problem {
         let circuit = structure.build(Weights::Gaussian, &mut ChaCha8Rng::seed_from_u64(0))?;
         let d = self.variables.len();
         let values = self.encoded.each_ref().map(|encoded| {
-            let mut values = encoded.values().to_vec();
+            let mut values = encoded.to_rows();
             for (n, x) in values.iter_mut().enumerate().filter(|(n, _)| is_binned(n % d)) {
                 let Domain::Interval(a, b) = self.variables[n % d].domain else { continue };
                 *x = monotonic::binned(&[(*x - a) / (b - a)], BINS)[0];

@@ -1,6 +1,6 @@
 //! What smooth input weights are worth on images of few rows.
 
-use bornite::engine::Rows;
+use bornite::engine::Batch;
 use bornite::learn::{Defaults, FitOptions, fit, mean_log_likelihood};
 
 use super::Failure;
@@ -25,7 +25,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let smoothing = vec![strength; problem.variables.len()];
         let options = FitOptions { smoothing, ..arguments.options(&defaults, width)? };
         let (circuit, values) = problem.circuit(&options)?;
-        let rows = |n: usize| Rows::new(circuit.variables(), &values[n]);
+        let rows = |n: usize| Batch::from_rows(circuit.variables(), &values[n]);
         let (train, valid, test) = (rows(0)?, rows(1)?, rows(2)?);
         let clock = Clock::new("digits8x8", seconds, arguments.is_verbose());
         let fit = fit(&circuit, &train, &valid, &options, &mut |p| clock.step(p))?;

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::block::Cells;
 use super::container::{Frame, checksum, header, tail};
 use super::{Broken, Codec, CodecError, block};
-use crate::engine::{RowError, Rows, Traversal};
+use crate::engine::{RowError, Traversal, check_rows};
 
 /// Compresses rows as they come; memory is bounded by one block of rows for each thread.
 ///
@@ -49,7 +49,7 @@ impl<'a, W: Write> Compressor<'a, W> {
     pub(super) fn push_cells(&mut self, cells: Cells<'_>) -> Result<(), CodecError> {
         let Cells { values, rests } = cells;
         let variables = self.codec.variables();
-        Rows::new(variables, values).map_err(|e| match e {
+        check_rows(variables, values).map_err(|e| match e {
             RowError::Cell { row, source } => {
                 RowError::Cell { row: row + self.num_rows as usize, source }
             }

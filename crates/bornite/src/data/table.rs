@@ -1,5 +1,6 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::number::NumberFormat;
 use super::{CsvLayout, DataError, error::nearest};
@@ -233,7 +234,8 @@ pub struct Integers {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Whole {
-    Bytes(Vec<u8>),
+    /// Shared with the batches whose codes they are.
+    Bytes(Arc<Vec<u8>>),
     Wide(Vec<i64>),
 }
 
@@ -260,7 +262,7 @@ impl Column {
 
     /// The column of these bytes.
     pub fn bytes(name: impl Into<String>, values: Vec<u8>) -> Self {
-        let values = Whole::Bytes(values);
+        let values = Whole::Bytes(Arc::new(values));
         Self::new(name, Cells::Integers(Integers { values, missing: Vec::new() }))
     }
 
@@ -482,9 +484,17 @@ impl Integers {
         (0..self.len()).map(|row| self.get(row))
     }
 
+    /// The cells as bytes, where all are there and fit.
+    pub(crate) fn bytes(&self) -> Option<&Arc<Vec<u8>>> {
+        match &self.values {
+            Whole::Bytes(bytes) if self.missing.is_empty() => Some(bytes),
+            Whole::Bytes(_) | Whole::Wide(_) => None,
+        }
+    }
+
     fn select(&self, rows: &[usize]) -> Self {
         let values = match &self.values {
-            Whole::Bytes(v) => Whole::Bytes(rows.iter().map(|&r| v[r]).collect()),
+            Whole::Bytes(v) => Whole::Bytes(Arc::new(rows.iter().map(|&r| v[r]).collect())),
             Whole::Wide(v) => Whole::Wide(rows.iter().map(|&r| v[r]).collect()),
         };
         let missing = match &self.missing[..] {
@@ -506,7 +516,7 @@ impl FromIterator<Option<i64>> for Integers {
         let bytes: Option<Vec<u8>> =
             cells.iter().map(|x| u8::try_from(x.unwrap_or(0)).ok()).collect();
         let values = match bytes {
-            Some(bytes) => Whole::Bytes(bytes),
+            Some(bytes) => Whole::Bytes(Arc::new(bytes)),
             None => Whole::Wide(cells.into_iter().map(|x| x.unwrap_or(0)).collect()),
         };
         Self { values, missing }

@@ -10,7 +10,7 @@ use super::kernels::Kernels;
 use super::lanes::{Real, get};
 use super::message::{Kind, Message};
 use super::plan::{Leaf, Plan, leaf_values};
-use super::rows::Rows;
+use super::batch::Batch;
 use super::traverse::Visitor;
 use super::upward::block_len;
 use super::workspace::Workspace;
@@ -22,7 +22,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
     /// log p(xᵢ | the variables visited before i), row after row, in the order of the variables.
     ///
     /// Requires complete rows.
-    pub(crate) fn log_conditionals(&self, rows: &Rows<'_>) -> Vec<f64> {
+    pub(crate) fn log_conditionals(&self, rows: &Batch) -> Vec<f64> {
         let d = rows.num_variables();
         let mut out = vec![0.0; rows.len() * d];
         let block = block_len::<F>(rows.len());
@@ -40,7 +40,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
     /// One sample per row of the evidence, given that evidence; known cells keep their values.
     ///
     /// The sample of a row depends on the seed and the row's position alone.
-    pub(crate) fn sample(&self, evidence: &Rows<'_>, seed: u64) -> Vec<f64> {
+    pub(crate) fn sample(&self, evidence: &Batch, seed: u64) -> Vec<f64> {
         let d = evidence.num_variables();
         let mut out = vec![0.0; evidence.len() * d];
         let block = block_len::<F>(evidence.len());
@@ -51,7 +51,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
                 let rngs = (first..first + count).map(|row| row_rng(seed, row as u64)).collect();
                 let known = (first..first + count).any(|row| {
                     (0..d).any(|v| {
-                        !evidence.value(row, v).is_nan() || evidence.part(row, v).is_some()
+                        !evidence.is_missing(row, v) || evidence.part(row, v).is_some()
                     })
                 });
                 let mut visitor = Sampler::<C> { evidence, first, rngs, out };
@@ -70,7 +70,7 @@ fn row_rng(seed: u64, row: u64) -> ChaCha8Rng {
 }
 
 struct Conditionals<'a, 'b, const C: bool> {
-    rows: &'a Rows<'b>,
+    rows: &'a Batch,
     first: usize,
     out: &'a mut [f64],
 }
@@ -132,7 +132,7 @@ fn density_and_total<F: Real, const C: bool>(
 }
 
 struct Sampler<'a, 'b, const C: bool> {
-    evidence: &'a Rows<'b>,
+    evidence: &'a Batch,
     first: usize,
     rngs: Vec<ChaCha8Rng>,
     out: &'a mut [f64],

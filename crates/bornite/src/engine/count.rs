@@ -4,7 +4,7 @@ use std::ops::{Add, AddAssign, Mul};
 
 use super::message::Kind;
 use super::plan::{Plan, StepKind};
-use super::{AnyPlan, Engine, Real, Rows};
+use super::{AnyPlan, Batch, Engine, Real};
 
 /// The multiply-adds of a pass over some rows, of complex numbers (8 floating-point operations each) in a complex
 /// circuit and of real ones (2) in a real circuit.
@@ -65,7 +65,7 @@ impl<F: Real> Engine<F> {
     ///
     /// # Panics
     /// If the rows are made for another number of variables.
-    pub fn marginal_work(&self, rows: &Rows<'_>) -> Work {
+    pub fn marginal_work(&self, rows: &Batch) -> Work {
         assert_eq!(rows.num_variables(), self.variables().len(), "variables of the rows");
         match &self.plan {
             AnyPlan::Real(plan) => plan.marginal_work(rows),
@@ -142,7 +142,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
         self.steps[step].width
     }
 
-    fn marginal_work(&self, rows: &Rows<'_>) -> Work {
+    fn marginal_work(&self, rows: &Batch) -> Work {
         let mut work = Work::default();
         let mut kinds = vec![Kind::Identity; self.steps.len()];
         for row in 0..rows.len() {
@@ -151,7 +151,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
                     StepKind::Leaf(leaf) => {
                         let variable = leaf.variable.index();
                         let inner = leaf.packed.as_ref().map_or(0, |_| leaf.basis.width());
-                        if !rows.value(row, variable).is_nan() {
+                        if !rows.is_missing(row, variable) {
                             (Kind::Pure, Work::full(step.width * inner))
                         } else if rows.part(row, variable).is_some() {
                             (Kind::Mixed, Work::default())
@@ -271,7 +271,7 @@ mod tests {
                 query.set(circuit.variables(), v, Evidence::Value(1.0)).unwrap();
             }
             let single = ops::marginalize(&circuit, &query).unwrap().multiply_adds.ours;
-            let rows = Rows::from_queries(circuit.variables(), &[query]).unwrap();
+            let rows = Batch::from_queries(circuit.variables(), &[query]).unwrap();
             let Work { table, hermitian } = engine.marginal_work(&rows);
             // The single row pass counts lower powers too: K² at each product, K at each input.
             let lower = 7 * 9 + 8 * 3;

@@ -12,8 +12,8 @@
     reason = "only what is inlined into a dispatched function is compiled for its instruction set"
 )]
 
+mod batch;
 mod buffer;
-mod cells;
 mod columns;
 mod combine;
 mod conditional;
@@ -27,7 +27,6 @@ mod message;
 pub mod peak;
 mod plan;
 mod region;
-mod rows;
 mod simd;
 mod transpose;
 mod traverse;
@@ -36,6 +35,8 @@ mod vector;
 mod weight;
 mod workspace;
 
+pub(crate) use batch::{BatchColumn, check_rows};
+pub use batch::{Batch, RowError};
 pub use buffer::Buffer;
 pub(crate) use combine::set_lane;
 pub use count::Work;
@@ -43,7 +44,6 @@ pub(crate) use finite::{Choose, Cumulative, Traversal};
 pub use gradient::WeightGradient;
 pub use kernels::Kernels;
 pub use lanes::Real;
-pub use rows::{RowError, Rows};
 pub use simd::{Simd, SimdLevel};
 pub use weight::{PackedWeight, Uses};
 
@@ -57,7 +57,7 @@ use plan::Plan;
 /// Results are the same bit for bit whatever the number of threads, the rows around a row and the SIMD level.
 ///
 /// ```
-/// use bornite::engine::{Engine, Rows};
+/// use bornite::engine::{Batch, Engine};
 /// use bornite::structure::{RegionTree, Structure};
 /// use bornite::{Basis, Domain, Variable, circuit::Weights, ops};
 /// use rand::SeedableRng;
@@ -68,7 +68,7 @@ use plan::Plan;
 /// let engine = Engine::new(&ops::orthonormalize(&circuit)?.circuit);
 ///
 /// let samples = engine.sample(1000, 7);
-/// let rows = Rows::new(engine.variables(), &samples)?;
+/// let rows = Batch::from_rows(engine.variables(), &samples)?;
 /// let log_p = engine.log_marginals(&rows)?;
 /// assert!(log_p.iter().all(|l| l.is_finite()));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -137,7 +137,7 @@ impl<F: Real> Engine<F> {
     ///
     /// # Errors
     /// Rows made for another number of variables.
-    pub fn log_marginals(&self, rows: &Rows<'_>) -> Result<Vec<f64>, QueryError> {
+    pub fn log_marginals(&self, rows: &Batch) -> Result<Vec<f64>, QueryError> {
         self.check(rows)?;
         Ok(with_plan!(self, plan => plan.log_marginals(rows)))
     }
@@ -156,10 +156,10 @@ impl<F: Real> Engine<F> {
     ///
     /// # Errors
     /// Rows with unknown cells, or made for another number of variables.
-    pub fn log_conditionals(&self, rows: &Rows<'_>) -> Result<Vec<f64>, QueryError> {
+    pub fn log_conditionals(&self, rows: &Batch) -> Result<Vec<f64>, QueryError> {
         self.check(rows)?;
         for row in 0..rows.len() {
-            if let Some(v) = rows.row(row).iter().position(|x| x.is_nan()) {
+            if let Some(v) = rows.first_missing(row) {
                 let Variable { name, domain } = self.variables[v].clone();
                 return Err(QueryError::OutOfDomain { variable: name, value: f64::NAN, domain });
             }
@@ -169,7 +169,7 @@ impl<F: Real> Engine<F> {
 
     /// `count` exact samples, row after row. The same seed gives the same samples, and more of them begin alike.
     pub fn sample(&self, count: usize, seed: u64) -> Vec<f64> {
-        let rows = Rows::unknown(self.variables.len(), count);
+        let rows = Batch::unknown(self.variables.len(), count);
         with_plan!(self, plan => plan.sample(&rows, seed))
     }
 
@@ -177,7 +177,7 @@ impl<F: Real> Engine<F> {
     ///
     /// # Errors
     /// Rows made for another number of variables, or evidence that is impossible.
-    pub fn sample_given(&self, rows: &Rows<'_>, seed: u64) -> Result<Vec<f64>, SampleError> {
+    pub fn sample_given(&self, rows: &Batch, seed: u64) -> Result<Vec<f64>, SampleError> {
         let log_p = self.log_marginals(rows)?;
         if let Some(row) = log_p.iter().position(|l| *l == f64::NEG_INFINITY) {
             return Err(SampleError::Impossible { row });
@@ -185,7 +185,7 @@ impl<F: Real> Engine<F> {
         Ok(with_plan!(self, plan => plan.sample(rows, seed)))
     }
 
-    fn check(&self, rows: &Rows<'_>) -> Result<(), QueryError> {
+    fn check(&self, rows: &Batch) -> Result<(), QueryError> {
         let (expected, found) = (self.variables.len(), rows.num_variables());
         if expected == found { Ok(()) } else { Err(QueryError::Count { expected, found }) }
     }

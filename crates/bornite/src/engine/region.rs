@@ -69,7 +69,7 @@ mod tests {
 
     use super::*;
     use crate::circuit::Weights;
-    use crate::engine::{Engine, Rows, SimdLevel};
+    use crate::engine::{Batch, Engine, SimdLevel};
     use crate::structure::{RegionTree, Structure};
     use crate::{Basis, Domain, Orthonormal, Variable};
 
@@ -109,7 +109,7 @@ mod tests {
             let circuit = circuit(tree);
             let engine = Engine::new(&circuit);
             let plan = Plan::<f64, true>::new(&circuit, SimdLevel::default());
-            let rows = Rows::new(circuit.variables(), &values).unwrap();
+            let rows = Batch::from_rows(circuit.variables(), &values).unwrap();
             let alone = pool(1).install(|| engine.log_marginals(&rows)).unwrap();
             assert!(pool(1).install(|| plan.regions(70)).is_empty());
             for threads in [2, 3] {

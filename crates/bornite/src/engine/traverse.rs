@@ -10,7 +10,7 @@ use super::kernels::Kernels;
 use super::lanes::Real;
 use super::message::{Kind, Message};
 use super::plan::{Leaf, Plan, StepKind};
-use super::rows::Rows;
+use super::batch::Batch;
 use super::workspace::Workspace;
 
 /// What is done at each variable.
@@ -66,7 +66,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
     /// every one.
     pub(crate) fn traverse(
         &self,
-        evidence: Option<&Rows<'_>>,
+        evidence: Option<&Batch>,
         (first, count): (usize, usize),
         visitor: &mut impl Visitor<F, C>,
         ws: &mut Workspace<F>,
@@ -83,7 +83,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
                 Task::Second(step) => self.second(step, needed, &mut state, ws),
                 Task::Leave(step) => {
                     let range = (first, count);
-                    let unknown = Rows::unknown(1, 0);
+                    let unknown = Batch::unknown(1, 0);
                     let rows = evidence.unwrap_or(&unknown);
                     let message = self.step_message(step, rows, range, |n| &state.messages[n], ws);
                     replace(&mut state.messages[step], message, ws);
@@ -101,7 +101,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
     /// The upward messages of the evidence, all kept; without evidence there are none, which stands for identities.
     fn evidence_messages(
         &self,
-        evidence: Option<&Rows<'_>>,
+        evidence: Option<&Batch>,
         range: (usize, usize),
         ws: &mut Workspace<F>,
     ) -> Vec<Option<Message<F>>> {

@@ -8,7 +8,7 @@ use super::combine::{Contraction, Way, contract, hadamard};
 use super::lanes::Real;
 use super::message::{Kind, Message};
 use super::plan::{Plan, StepKind};
-use super::rows::Rows;
+use super::batch::Batch;
 use super::workspace::Workspace;
 
 /// The most rows that are worked on together.
@@ -21,7 +21,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
     /// log p(evidence) of every row; −∞ where it is impossible.
     ///
     /// Threads share the rows, or, where these are few, the regions of the circuit. A row's bits depend on neither.
-    pub(crate) fn log_marginals(&self, rows: &Rows<'_>) -> Vec<f64> {
+    pub(crate) fn log_marginals(&self, rows: &Batch) -> Vec<f64> {
         let mut out = vec![0.0; rows.len()];
         let regions = self.regions(rows.len());
         if regions.is_empty() {
@@ -65,7 +65,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
         &self,
         steps: Range<usize>,
         parts: Vec<RegionMessage<F>>,
-        rows: &Rows<'_>,
+        rows: &Batch,
         first: usize,
         count: usize,
         ws: &mut Workspace<F>,
@@ -100,7 +100,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
     pub(crate) fn step_message<'a>(
         &self,
         index: usize,
-        rows: &Rows<'_>,
+        rows: &Batch,
         range: (usize, usize),
         messages: impl Fn(usize) -> &'a Option<Message<F>>,
         ws: &mut Workspace<F>,
@@ -115,9 +115,11 @@ impl<F: Real, const C: bool> Plan<F, C> {
         match &self.steps[index].kind {
             StepKind::Leaf(leaf) => {
                 let mut cells = std::mem::take(&mut ws.cells);
-                let values = cells.of((&self.variables, leaf.place), rows, range);
-                let part = |row| rows.part(range.0 + row, leaf.variable.index());
-                let message = leaf.message(&self.kernels, values, part, ws);
+                let variable = leaf.variable.index();
+                cells.resize(range.1, 0.0);
+                rows.read(variable, range.0..range.0 + range.1, &mut cells);
+                let part = |row| rows.part(range.0 + row, variable);
+                let message = leaf.message(&self.kernels, &cells, part, ws);
                 ws.cells = cells;
                 message
             }

@@ -4,7 +4,6 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, PoisonError};
 
 use super::Buffer;
-use super::cells::Cells;
 use super::combine::Groups;
 use super::lanes::Real;
 use super::message::{Kind, Message};
@@ -15,7 +14,7 @@ pub(crate) struct Workspace<F> {
     free: Vec<Message<F>>,
     pub(crate) scratch: [Buffer<F>; 4],
     pub(crate) groups: Groups,
-    pub(crate) cells: Cells,
+    pub(crate) cells: Vec<f64>,
     /// The rows of a block whose value of one variable is known, and those values.
     pub(crate) known: Vec<u32>,
     pub(crate) values: Vec<f64>,
@@ -30,7 +29,7 @@ impl<F: Real> Default for Workspace<F> {
             free: Vec::new(),
             scratch,
             groups: Groups::default(),
-            cells: Cells::default(),
+            cells: Vec::new(),
             known: Vec::new(),
             values: Vec::new(),
             log2: Vec::new(),
@@ -43,7 +42,6 @@ impl<F: Real> Workspace<F> {
     pub(crate) fn begin(&mut self, count: usize) {
         self.log2.clear();
         self.log2.resize(count, 0);
-        self.cells.clear();
     }
 
     /// A message of `len` rows, none of which is set.

@@ -4,7 +4,7 @@ use super::network::{Kind, Network};
 use super::pass::Packed;
 use crate::basis::Basis;
 use crate::engine::lanes::{get, planes, tile_len};
-use crate::engine::{Buffer, Kernels, Real, Rows};
+use crate::engine::{Batch, Buffer, Kernels, Real};
 use crate::linalg::{Complex64, Matrix, Scalar};
 
 /// The vectors of a few tiles of rows at every step, and their gradients.
@@ -43,7 +43,7 @@ impl<F: Real> Chunk<F> {
     pub(super) fn load<const C: bool>(
         &mut self,
         network: &Network,
-        rows: &Rows<'_>,
+        rows: &Batch,
         indices: &[usize],
         with_gradients: bool,
     ) {
@@ -54,10 +54,8 @@ impl<F: Real> Chunk<F> {
         let count = indices.len();
         self.rows = count;
         self.values.resize(count * rows.num_variables(), 0.0);
-        for (n, &row) in indices.iter().enumerate() {
-            for (variable, &x) in rows.row(row).iter().enumerate() {
-                self.values[variable * count + n] = x;
-            }
+        for (variable, values) in self.values.chunks_exact_mut(count.max(1)).enumerate() {
+            rows.gather(variable, indices, values);
         }
     }
 

@@ -10,7 +10,7 @@ use super::parameter::Parameterization;
 use super::record::{Reader, Writer};
 use super::trainer::{Outcome, Trainer};
 use crate::circuit::{Circuit, Orthonormal};
-use crate::engine::{Engine, Rows};
+use crate::engine::{Batch, Engine};
 use crate::linalg::Complex64;
 
 /// Where a fit stands, after every step.
@@ -111,8 +111,8 @@ impl fmt::Debug for Snapshot<'_> {
 /// the one for [`monotonic`](super::monotonic::fit) circuits.
 pub fn fit(
     circuit: &Circuit,
-    train: &Rows<'_>,
-    valid: &Rows<'_>,
+    train: &Batch,
+    valid: &Batch,
     options: &FitOptions,
     progress: &mut dyn FnMut(&Progress) -> Control,
 ) -> Result<Fit, LearnError> {
@@ -123,7 +123,7 @@ pub fn fit(
 /// Fits one circuit, from a checkpoint on where there is one.
 pub(super) fn run(
     circuit: &Circuit,
-    [train, valid]: [&Rows<'_>; 2],
+    [train, valid]: [&Batch; 2],
     options: &FitOptions,
     from: Option<&mut Reader<'_>>,
     progress: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control,
@@ -146,7 +146,7 @@ pub(super) fn run(
 }
 
 /// The mean log-likelihood of rows under a circuit, in full precision.
-pub fn mean_log_likelihood(circuit: &Orthonormal, rows: &Rows<'_>) -> f64 {
+pub fn mean_log_likelihood(circuit: &Orthonormal, rows: &Batch) -> f64 {
     let engine = Engine::new(circuit);
     match engine.log_marginals(rows) {
         Ok(logs) => logs.iter().sum::<f64>() / logs.len().max(1) as f64,

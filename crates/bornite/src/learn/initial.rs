@@ -6,7 +6,7 @@ use super::mixture::Mixture;
 use super::parameter::normalized;
 use crate::basis::Basis;
 use crate::circuit::{Circuit, Layer, Weight, Weights, random_weight};
-use crate::engine::Rows;
+use crate::engine::Batch;
 use crate::linalg::{Complex64, Matrix, eigh};
 
 /// How far the first weights are from a mixture of products.
@@ -17,7 +17,7 @@ const PRODUCT_NOISE: f64 = 0.3;
 /// A circuit of the same layers with weights to start from, see [`near_mixture`] and [`near_product`].
 pub(crate) fn first_circuit(
     circuit: &Circuit,
-    rows: &Rows<'_>,
+    rows: &Batch,
     complex: bool,
     rng: &mut impl Rng,
 ) -> Circuit {
@@ -41,7 +41,7 @@ pub(crate) fn first_circuit(
 /// product of sums is no sum of products, and for values too large to square.
 fn near_mixture(
     circuit: &Circuit,
-    rows: &Rows<'_>,
+    rows: &Batch,
     complex: bool,
     norm: f64,
     rng: &mut impl Rng,
@@ -108,7 +108,7 @@ fn directions(m: &Matrix<Complex64>, most: usize) -> Option<Matrix<Complex64>> {
 /// it, and at a variable of finite domain the root of its frequencies. The rest is random.
 fn near_product(
     circuit: &Circuit,
-    rows: &Rows<'_>,
+    rows: &Batch,
     complex: bool,
     rng: &mut impl Rng,
 ) -> Vec<Matrix<Complex64>> {
@@ -154,13 +154,10 @@ fn with_rows(mut w: Matrix<Complex64>, rows: &Matrix<Complex64>) -> Matrix<Compl
 }
 
 /// p of each value, with half a row added to each.
-pub(super) fn frequencies(rows: &Rows<'_>, variable: usize, values: usize) -> Vec<f64> {
+pub(super) fn frequencies(rows: &Batch, variable: usize, values: usize) -> Vec<f64> {
     let mut counts = vec![0.5; values];
-    for row in 0..rows.len() {
-        let x = rows.value(row, variable);
-        if !x.is_nan() {
-            counts[x as usize] += 1.0;
-        }
+    for x in rows.known(variable) {
+        counts[x as usize] += 1.0;
     }
     let total: f64 = counts.iter().sum();
     counts.into_iter().map(|c| c / total).collect()
@@ -213,7 +210,7 @@ mod tests {
         structure.build(Weights::Gaussian, &mut ChaCha8Rng::seed_from_u64(1)).unwrap()
     }
 
-    fn start(circuit: &Circuit, rows: &Rows<'_>, norm: f64) -> Orthonormal {
+    fn start(circuit: &Circuit, rows: &Batch, norm: f64) -> Orthonormal {
         let rng = &mut ChaCha8Rng::seed_from_u64(2);
         let weights = near_mixture(circuit, rows, true, norm, rng).unwrap();
         let weights = weights.into_iter().map(Weight::Complex);
@@ -229,14 +226,14 @@ mod tests {
         let labels: Vec<f64> =
             values.chunks_exact(6).flat_map(|x| [x[0], x[1], x[3], x[5]]).collect();
         let circuit = circuit(&finite, COMPONENTS, Product::Kronecker);
-        let rows = Rows::new(circuit.variables(), &labels).unwrap();
+        let rows = Batch::from_rows(circuit.variables(), &labels).unwrap();
         let exact = start(&circuit, &rows, 0.0);
         let bases: Vec<&Basis> = finite.iter().map(|(_, basis)| basis).collect();
         let rng = &mut ChaCha8Rng::seed_from_u64(2);
         let mixture = Mixture::fit(COMPONENTS, &bases, &rows, rng).unwrap();
         let engine = Engine::new(&exact);
         for (row, log) in engine.log_marginals(&rows).unwrap().into_iter().enumerate() {
-            let expected = mixture.log_likelihood(rows.row(row));
+            let expected = mixture.log_likelihood(&rows, row);
             assert!((log - expected).abs() < 1e-9, "row {row}: {log} for {expected}");
         }
     }
@@ -246,7 +243,7 @@ mod tests {
         let rng = &mut ChaCha8Rng::seed_from_u64(3);
         let (columns, values) = clusters(rng);
         let circuit = circuit(&columns, 4, Product::Kronecker);
-        let rows = Rows::new(circuit.variables(), &values).unwrap();
+        let rows = Batch::from_rows(circuit.variables(), &values).unwrap();
         let mixture = mean_log_likelihood(&start(&circuit, &rows, MIXTURE_NOISE), &rows);
         let product = near_product(&circuit, &rows, true, rng).into_iter().map(Weight::Complex);
         let product = Orthonormal::verify(circuit.with_weights(product).unwrap()).unwrap();
@@ -261,7 +258,7 @@ mod tests {
         let four: Vec<_> = [1, 3].map(|v: usize| columns[v].clone()).into();
         let values: Vec<f64> = values.chunks_exact(6).flat_map(|x| [x[1], x[3]]).collect();
         let circuit = circuit(&four, 4, Product::Hadamard);
-        let rows = Rows::new(circuit.variables(), &values).unwrap();
+        let rows = Batch::from_rows(circuit.variables(), &values).unwrap();
         assert!(near_mixture(&circuit, &rows, true, 0.0, rng).is_none());
         let first = first_circuit(&circuit, &rows, false, rng);
         assert!(first.is_real() && Orthonormal::verify(first).is_ok());

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 
 use super::initial::frequencies;
 use crate::basis::Basis;
-use crate::engine::Rows;
+use crate::engine::Batch;
 use crate::linalg::{Complex64, Matrix};
 
 /// Rows that are drawn from each column's own distribution and added to every component, so that a component of few rows
@@ -17,6 +17,8 @@ const ROUNDS: usize = 60;
 const RISE: f64 = 1e-3;
 /// Cells that are learned from at most.
 const CELLS: usize = 4_000_000;
+/// Rows whose components are weighed at once.
+const BLOCK: usize = 64;
 /// Points at which a density is projected on the functions of its variable.
 const POINTS: usize = 1024;
 
@@ -47,8 +49,8 @@ enum Whole {
 
 /// Rows, and the share of each component in each of them.
 #[derive(Debug)]
-struct Sample<'a> {
-    rows: Vec<&'a [f64]>,
+struct Sample {
+    rows: Batch,
     components: usize,
     shares: Vec<f64>,
 }
@@ -61,12 +63,12 @@ impl Mixture {
     pub(super) fn fit(
         components: usize,
         bases: &[&Basis],
-        rows: &Rows<'_>,
+        rows: &Batch,
         rng: &mut impl Rng,
     ) -> Option<Self> {
         let count = rows.len().min((CELLS / bases.len().max(1)).max(1));
         let mut sample = Sample {
-            rows: (0..count).map(|n| rows.row(n * rows.len() / count)).collect(),
+            rows: some_rows(rows, count),
             components,
             // Most of a row is one component's, some of it the others'.
             shares: vec![0.2 / components as f64; count * components],
@@ -85,13 +87,13 @@ impl Mixture {
         let mut mixture = sample.maximize(&wholes);
         let mut last = f64::NEG_INFINITY;
         for _ in 0..ROUNDS {
-            let rows = sample.shares.par_chunks_exact_mut(components).zip(&sample.rows);
-            let logs = rows.map(|(shares, row)| {
-                mixture.logs(row, shares);
-                softmax(shares)
+            let blocks = sample.shares.par_chunks_mut(BLOCK * components).enumerate();
+            let logs = blocks.map(|(n, shares)| {
+                mixture.logs(&sample.rows, n * BLOCK, shares);
+                shares.chunks_exact_mut(components).map(softmax).collect::<Vec<f64>>()
             });
-            let logs: Vec<f64> = logs.collect();
-            let mean = logs.iter().sum::<f64>() / count.max(1) as f64;
+            let logs: Vec<Vec<f64>> = logs.collect();
+            let mean = logs.iter().flatten().sum::<f64>() / count.max(1) as f64;
             if mean.is_nan() || mean - last < RISE {
                 break;
             }
@@ -101,20 +103,29 @@ impl Mixture {
         last.is_finite().then_some(mixture)
     }
 
-    /// log wₖ pₖ of what is known of a row, for each k, but for a constant of each normal distribution.
-    fn logs(&self, row: &[f64], out: &mut [f64]) {
-        let components = out.len();
-        out.iter_mut().zip(&self.weights).for_each(|(out, w)| *out = w.ln());
-        for (column, &x) in self.columns.iter().zip(row).filter(|(_, x)| !x.is_nan()) {
-            match column {
-                Column::Finite(logs) => {
-                    let logs = &logs[x as usize * components..][..components];
-                    out.iter_mut().zip(logs).for_each(|(out, p)| *out += p);
-                }
-                Column::Normal(normals) => {
-                    for (out, (mean, deviation)) in out.iter_mut().zip(normals) {
-                        let z = (x - mean) / deviation;
-                        *out -= 0.5 * z * z + deviation.ln();
+    /// log wₖ pₖ of what is known of the rows from `first` on, for each row and k, but for a constant of each normal
+    /// distribution.
+    fn logs(&self, rows: &Batch, first: usize, out: &mut [f64]) {
+        let components = self.weights.len();
+        let count = out.len() / components;
+        for row in out.chunks_exact_mut(components) {
+            row.iter_mut().zip(&self.weights).for_each(|(out, w)| *out = w.ln());
+        }
+        let mut values = vec![0.0; count];
+        for (variable, column) in self.columns.iter().enumerate() {
+            rows.read(variable, first..first + count, &mut values);
+            let rows = out.chunks_exact_mut(components).zip(&values);
+            for (out, &x) in rows.filter(|(_, x)| !x.is_nan()) {
+                match column {
+                    Column::Finite(logs) => {
+                        let logs = &logs[x as usize * components..][..components];
+                        out.iter_mut().zip(logs).for_each(|(out, p)| *out += p);
+                    }
+                    Column::Normal(normals) => {
+                        for (out, (mean, deviation)) in out.iter_mut().zip(normals) {
+                            let z = (x - mean) / deviation;
+                            *out -= 0.5 * z * z + deviation.ln();
+                        }
                     }
                 }
             }
@@ -123,9 +134,9 @@ impl Mixture {
 
     /// log p of what is known of a row.
     #[cfg(test)]
-    pub(super) fn log_likelihood(&self, row: &[f64]) -> f64 {
+    pub(super) fn log_likelihood(&self, rows: &Batch, row: usize) -> f64 {
         let mut logs = vec![0.0; self.weights.len()];
-        self.logs(row, &mut logs);
+        self.logs(rows, row, &mut logs);
         softmax(&mut logs)
     }
 
@@ -159,7 +170,7 @@ impl Mixture {
     }
 }
 
-impl Sample<'_> {
+impl Sample {
     /// The mixture that is likeliest if rows are the components' by their shares.
     fn maximize(&self, wholes: &[Whole]) -> Mixture {
         let mut weights = vec![1.0; self.components];
@@ -187,8 +198,8 @@ impl Sample<'_> {
 
     /// The known values of a variable, and the shares in their rows.
     fn cells(&self, variable: usize) -> impl Iterator<Item = (f64, &[f64])> {
-        let shares = self.shares.chunks_exact(self.components);
-        let cells = self.rows.iter().zip(shares).map(move |(row, shares)| (row[variable], shares));
+        let shares = self.shares.chunks_exact(self.components).enumerate();
+        let cells = shares.map(move |(row, shares)| (self.rows.value(row, variable), shares));
         cells.filter(|(x, _)| !x.is_nan())
     }
 
@@ -228,6 +239,14 @@ impl Sample<'_> {
         let total = total.max(f64::MIN_POSITIVE);
         (sum / total, squares / total)
     }
+}
+
+/// So many of the rows, at even distances.
+fn some_rows(rows: &Batch, count: usize) -> Batch {
+    if count == rows.len() {
+        return rows.clone();
+    }
+    rows.select(&(0..count).map(|n| n * rows.len() / count).collect::<Vec<_>>())
 }
 
 /// ∫ f* √p of every function of a basis, over where the densities are large.
@@ -278,7 +297,7 @@ mod tests {
     fn fit(values: &[f64]) -> Option<Mixture> {
         let bases = [Basis::indicator(2), Basis::hermite(4, 0.0, 1.0).unwrap()];
         let variables = [Variable::new("x", Domain::Finite(2)), Variable::new("y", Domain::Real)];
-        let rows = Rows::new(&variables, values).unwrap();
+        let rows = Batch::from_rows(&variables, values).unwrap();
         let rng = &mut ChaCha8Rng::seed_from_u64(1);
         Mixture::fit(2, &bases.each_ref(), &rows, rng)
     }

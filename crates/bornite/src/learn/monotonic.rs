@@ -15,7 +15,7 @@ use super::pass::Workspace;
 use super::trainer::Trainer;
 use crate::basis::Basis;
 use crate::circuit::{Circuit, Layer, Weight};
-use crate::engine::Rows;
+use crate::engine::Batch;
 use crate::linalg::Matrix;
 
 /// A learned monotonic circuit, and how it came about.
@@ -37,8 +37,8 @@ pub struct MonotonicFit {
 /// The circuit's products are not binary, each below a sum; its inputs are not indicators, or it has more than one output.
 pub fn fit(
     circuit: &Circuit,
-    train: &Rows<'_>,
-    valid: &Rows<'_>,
+    train: &Batch,
+    valid: &Batch,
     options: &FitOptions,
     progress: &mut dyn FnMut(&Progress) -> Control,
 ) -> Result<MonotonicFit, LearnError> {
@@ -65,7 +65,7 @@ pub fn fit(
 ///
 /// # Errors
 /// As for [`fit`].
-pub fn mean_log_likelihood(circuit: &Circuit, rows: &Rows<'_>) -> Result<f64, LearnError> {
+pub fn mean_log_likelihood(circuit: &Circuit, rows: &Batch) -> Result<f64, LearnError> {
     check(circuit)?;
     let network = Network::new(circuit)?;
     let weights: Vec<Matrix<f64>> =
@@ -98,7 +98,7 @@ fn check(circuit: &Circuit) -> Result<(), LearnError> {
 }
 
 /// Weights near the product of the rows' marginals: every input distribution is that of its column, some of it moved.
-fn near_marginals(circuit: &Circuit, rows: &Rows<'_>, rng: &mut ChaCha8Rng) -> Circuit {
+fn near_marginals(circuit: &Circuit, rows: &Batch, rng: &mut ChaCha8Rng) -> Circuit {
     let mut weights: Vec<Option<Matrix<f64>>> = vec![None; circuit.weights().len()];
     for id in circuit.layer_ids() {
         let Layer::Sum { input, weight } = circuit.layer(id) else { continue };

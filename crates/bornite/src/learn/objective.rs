@@ -5,7 +5,7 @@ use super::network::Network;
 use super::parameter::Parameterization;
 use super::partition::Partition;
 use super::pass::Workspace;
-use crate::engine::{Real, Rows};
+use crate::engine::{Batch, Real};
 use crate::linalg::{Matrix, Scalar};
 
 /// The log-likelihood of rows under weights: log ∫ ‖c‖² over what is unknown, less log Z where they are not orthonormal;
@@ -34,7 +34,7 @@ impl<'a, T: Scalar> Objective<'a, T> {
     /// complete rows, and the gradient returned for all else, if there is any.
     pub(crate) fn reverse<F: Real, const C: bool>(
         &self,
-        rows: &Rows<'_>,
+        rows: &Batch,
         indices: &[usize],
         workspace: &mut Workspace<F>,
     ) -> (f64, Option<Vec<Matrix<T>>>) {
@@ -67,7 +67,7 @@ impl<'a, T: Scalar> Objective<'a, T> {
     /// The mean log-likelihood of the rows named.
     pub(crate) fn mean<F: Real, const C: bool>(
         &self,
-        rows: &Rows<'_>,
+        rows: &Batch,
         indices: &[usize],
         workspace: &Workspace<F>,
     ) -> f64 {
@@ -89,6 +89,6 @@ pub(super) fn is_orthonormal(parameterization: Parameterization) -> bool {
 }
 
 /// The rows with a value in every cell, and the others.
-fn by_completeness(rows: &Rows<'_>, indices: &[usize]) -> (Vec<usize>, Vec<usize>) {
-    indices.iter().partition(|&&row| !rows.row(row).iter().any(|x| x.is_nan()))
+fn by_completeness(rows: &Batch, indices: &[usize]) -> (Vec<usize>, Vec<usize>) {
+    indices.iter().partition(|&&row| rows.first_missing(row).is_none())
 }

@@ -10,7 +10,7 @@ use super::chunk::{Chunk, add_columns};
 use super::holes::Blocks;
 use super::network::{Kind, Network, Shape};
 use crate::engine::lanes::{planes, tile_len};
-use crate::engine::{Buffer, Kernels, PackedWeight, Real, Rows, Simd, Uses, WeightGradient};
+use crate::engine::{Batch, Buffer, Kernels, PackedWeight, Real, Simd, Uses, WeightGradient};
 use crate::linalg::{Matrix, Scalar};
 
 /// Tiles to a chunk.
@@ -97,7 +97,7 @@ impl<F: Real> Workspace<F> {
     pub(crate) fn reverse<const C: bool>(
         &mut self,
         network: &Network,
-        rows: &Rows<'_>,
+        rows: &Batch,
         indices: &[usize],
         row_weight: f64,
     ) -> Vec<f64> {
@@ -120,7 +120,7 @@ impl<F: Real> Workspace<F> {
     pub(crate) fn log_density<const C: bool>(
         &self,
         network: &Network,
-        rows: &Rows<'_>,
+        rows: &Batch,
         indices: &[usize],
     ) -> Vec<f64> {
         let kernels = Kernels::<F, C>::new(Simd::default());

@@ -2,7 +2,7 @@ use super::fit::{Control, fit};
 use super::network::LearnError;
 use super::options::FitOptions;
 use crate::circuit::Circuit;
-use crate::engine::Rows;
+use crate::engine::Batch;
 
 /// The part of a fit's epochs that a trial takes.
 const SHARE: f64 = 0.2;
@@ -18,8 +18,8 @@ const CELLS: f64 = 1e7;
 /// A circuit cannot be learned, see [`fit`].
 pub fn most_promising(
     candidates: &[(Circuit, FitOptions)],
-    train: &Rows<'_>,
-    valid: &Rows<'_>,
+    train: &Batch,
+    valid: &Batch,
 ) -> Result<usize, LearnError> {
     let mut best = (0, f64::NEG_INFINITY);
     if candidates.len() < 2 {

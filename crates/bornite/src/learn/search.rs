@@ -4,7 +4,7 @@ use super::options::FitOptions;
 use super::record::{Reader, Writer};
 use super::trainer::{Outcome, read_best, read_history, write_best, write_history};
 use crate::circuit::{Circuit, Layer};
-use crate::engine::Rows;
+use crate::engine::Batch;
 
 /// The best of several fits, and which it was.
 #[derive(Clone, Debug)]
@@ -43,8 +43,8 @@ struct State {
 /// A candidate cannot be learned, see [`fit`](super::fit); the checkpoint is damaged, or one of other rows, circuits or options.
 pub fn fit_best(
     candidates: &[(Circuit, FitOptions)],
-    train: &Rows<'_>,
-    valid: &Rows<'_>,
+    train: &Batch,
+    valid: &Batch,
     checkpoint: Option<&[u8]>,
     progress: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control,
 ) -> Result<Option<BestFit>, LearnError> {
@@ -137,7 +137,7 @@ impl State {
         &self,
         best: Option<&(usize, Outcome)>,
         candidates: &[(Circuit, FitOptions)],
-        rows: [&Rows<'_>; 2],
+        rows: [&Batch; 2],
         to: &mut Writer,
     ) {
         to.numbers(&digest(candidates, rows));
@@ -155,7 +155,7 @@ impl State {
     fn read(
         from: &mut Reader<'_>,
         candidates: &[(Circuit, FitOptions)],
-        rows: [&Rows<'_>; 2],
+        rows: [&Batch; 2],
     ) -> Result<Self, LearnError> {
         let digest = digest(candidates, rows);
         let found = from.numbers()?;
@@ -183,7 +183,7 @@ impl State {
 }
 
 /// What the rows, and the candidates without their weights, are known by.
-fn digest(candidates: &[(Circuit, FitOptions)], [train, valid]: [&Rows<'_>; 2]) -> [usize; 3] {
+fn digest(candidates: &[(Circuit, FitOptions)], [train, valid]: [&Batch; 2]) -> [usize; 3] {
     let mut hash = crc32fast::Hasher::new();
     for (circuit, options) in candidates {
         hash.update(format!("{options:?}").as_bytes());
@@ -197,10 +197,12 @@ fn digest(candidates: &[(Circuit, FitOptions)], [train, valid]: [&Rows<'_>; 2]) 
             hash.update(format!("{} {inputs}", circuit.width(id)).as_bytes());
         }
     }
-    let rows = |rows: &Rows<'_>| {
+    let rows = |rows: &Batch| {
         let mut hash = crc32fast::Hasher::new();
-        for row in 0..rows.len() {
-            rows.row(row).iter().for_each(|x| hash.update(&x.to_le_bytes()));
+        for variable in 0..rows.num_variables() {
+            for row in 0..rows.len() {
+                hash.update(&rows.value(row, variable).to_le_bytes());
+            }
         }
         hash.finalize() as usize
     };

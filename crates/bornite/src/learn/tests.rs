@@ -11,7 +11,7 @@ use super::{
 };
 use crate::basis::{Basis, Part};
 use crate::circuit::{Circuit, Weight, Weights, random_weight};
-use crate::engine::{Engine, Rows};
+use crate::engine::{Batch, Engine};
 use crate::linalg::{Complex64, Matrix, Scalar};
 use crate::ops::{log_partition, log_unnormalized_marginal};
 use crate::query::{Evidence, Query};
@@ -54,7 +54,7 @@ fn all_gradients<T: Scalar, const C: bool>(
 /// Every entry of every weight's gradient against central differences.
 fn check_gradient<T: Scalar, const C: bool>(circuit: &Circuit) -> f64 {
     let values = rows(circuit, 37);
-    let rows = Rows::new(circuit.variables(), &values).unwrap();
+    let rows = Batch::from_rows(circuit.variables(), &values).unwrap();
     let indices: Vec<usize> = (0..37).rev().collect();
     let network = Network::new(circuit).unwrap();
     let weights: Vec<Matrix<T>> =
@@ -153,7 +153,7 @@ fn queries(circuit: &Circuit) -> Vec<Query> {
 fn check_holes<T: Scalar, const C: bool>(circuit: &Circuit, parameterization: Parameterization) {
     let orthonormal = parameterization != Parameterization::Unconstrained;
     let queries = queries(circuit);
-    let rows = Rows::from_queries(circuit.variables(), &queries).unwrap();
+    let rows = Batch::from_queries(circuit.variables(), &queries).unwrap();
     let indices: Vec<usize> = (0..queries.len()).collect();
     let network = Network::new(circuit).unwrap();
     let parameters: Vec<Parameter<T>> = (circuit.weights().iter().enumerate())
@@ -293,8 +293,8 @@ fn toy_fit(parameterization: Parameterization, holes: f64, threads: usize) -> (C
         }
     }
     let circuit = toy_circuit();
-    let train = Rows::new(circuit.variables(), &values[..2500]).unwrap();
-    let valid = Rows::new(circuit.variables(), &values[2500..]).unwrap();
+    let train = Batch::from_rows(circuit.variables(), &values[..2500]).unwrap();
+    let valid = Batch::from_rows(circuit.variables(), &values[2500..]).unwrap();
     let options = FitOptions { epochs: 60, batch: 50, parameterization, ..FitOptions::default() };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     let fit = pool
@@ -340,7 +340,7 @@ fn a_stopped_fit_keeps_its_best_model() {
     let bit = |v| (Variable::new(format!("x{v}"), Domain::Finite(2)), Basis::indicator(2));
     let structure = Structure::new(RegionTree::balanced(5), bit).width(4);
     let circuit = structure.build(Weights::Haar, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
-    let rows = Rows::new(circuit.variables(), &values).unwrap();
+    let rows = Batch::from_rows(circuit.variables(), &values).unwrap();
     let mut steps = 0;
     let fit = fit(&circuit, &rows, &rows, &FitOptions::default(), &mut |p| {
         steps += 1;
@@ -366,8 +366,8 @@ fn a_search_stops_where_validation_does_and_keeps_the_best() {
         })
         .into();
     let variables = candidates[0].0.variables().to_vec();
-    let train = Rows::new(&variables, &values[..2500]).unwrap();
-    let valid = Rows::new(&variables, &values[2500..]).unwrap();
+    let train = Batch::from_rows(&variables, &values[..2500]).unwrap();
+    let valid = Batch::from_rows(&variables, &values[2500..]).unwrap();
     let best = fit_best(&candidates, &train, &valid, None, &mut |_, _| Control::Continue);
     let best = best.unwrap().unwrap();
     assert!(best.index > 0 && best.tried.len() >= 2, "{:?}", best.tried);
@@ -391,7 +391,7 @@ fn functions_that_are_not_orthonormal_are_refused_or_learned_without_constraint(
         let x: f64 = rng.random_range(-1.0..1.0);
         values.extend([x, if rng.random_bool(0.2) { f64::NAN } else { -x }]);
     }
-    let rows = Rows::new(circuit.variables(), &values).unwrap();
+    let rows = Batch::from_rows(circuit.variables(), &values).unwrap();
     let mut options = FitOptions { epochs: 10, ..Defaults::of(200, 2).options(3) };
     let refused = fit(&circuit, &rows, &rows, &options, &mut |_| Control::Continue);
     assert!(matches!(refused, Err(LearnError::Basis { .. })));
@@ -443,8 +443,8 @@ fn a_continued_search_ends_in_the_same_circuit() {
     };
     let mut candidates = [1, 2, 3].map(candidate);
     let variables = candidates[0].0.variables().to_vec();
-    let train = Rows::new(&variables, &values[..2000]).unwrap();
-    let valid = Rows::new(&variables, &values[2000..]).unwrap();
+    let train = Batch::from_rows(&variables, &values[..2000]).unwrap();
+    let valid = Batch::from_rows(&variables, &values[2000..]).unwrap();
     let mut count = 0;
     let whole = fit_best(&candidates, &train, &valid, None, &mut |_, _| {
         count += 1;
@@ -498,7 +498,7 @@ fn a_continued_search_ends_in_the_same_circuit() {
 fn every_optimizer_and_schedule_learns() {
     let values = toy();
     let circuit = toy_circuit();
-    let rows = Rows::new(circuit.variables(), &values).unwrap();
+    let rows = Batch::from_rows(circuit.variables(), &values).unwrap();
     let learned = |options: FitOptions| {
         fit(&circuit, &rows, &rows, &options, &mut |_| Control::Continue).unwrap().valid
     };
@@ -545,7 +545,7 @@ fn monotonic_circuits_are_normalized_and_their_gradients_exact() {
             values.extend([n % 2, n / 2 % 3, n / 6 % 4, n / 24].map(f64::from));
         }
         let logs = |values: &[f64]| {
-            let rows = Rows::new(circuit.variables(), values).unwrap();
+            let rows = Batch::from_rows(circuit.variables(), values).unwrap();
             monotonic::mean_log_likelihood(&normal, &rows).unwrap()
         };
         let total: f64 = values.chunks_exact(4).map(|row| logs(row).exp()).sum();
@@ -555,7 +555,7 @@ fn monotonic_circuits_are_normalized_and_their_gradients_exact() {
         let marginal = logs(&[f64::NAN, 2.0, f64::NAN, f64::NAN]).exp();
         assert!((third - marginal).abs() < 1e-12, "{marginal} for {third}");
         values.iter_mut().step_by(7).for_each(|x| *x = f64::NAN);
-        let rows = Rows::new(circuit.variables(), &values).unwrap();
+        let rows = Batch::from_rows(circuit.variables(), &values).unwrap();
         let all: Vec<usize> = (0..rows.len()).collect();
         let mean = |weights: &[Matrix<f64>]| {
             let weights: Vec<&Matrix<f64>> = weights.iter().collect();
@@ -593,7 +593,7 @@ fn a_monotonic_circuit_learns_the_toy() {
     use super::monotonic;
     let values = toy();
     let circuit = toy_circuit();
-    let rows = Rows::new(circuit.variables(), &values).unwrap();
+    let rows = Batch::from_rows(circuit.variables(), &values).unwrap();
     let options = FitOptions { epochs: 40, batch: 50, rate: 0.05, ..FitOptions::default() };
     let fit = monotonic::fit(&circuit, &rows, &rows, &options, &mut |_| Control::Continue).unwrap();
     let valid = monotonic::mean_log_likelihood(&fit.circuit, &rows).unwrap();

@@ -13,7 +13,7 @@ use super::parameter::{Parameter, Parameterization, normalized};
 use super::pass::Workspace;
 use super::record::{Reader, Writer};
 use crate::circuit::{Circuit, Layer, Weight};
-use crate::engine::Rows;
+use crate::engine::Batch;
 use crate::linalg::{Matrix, Scalar};
 use crate::ops::orthonormalize;
 
@@ -75,7 +75,7 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
     /// At the start of a fit.
     pub(super) fn new(
         circuit: &Circuit,
-        train: &Rows<'_>,
+        train: &Batch,
         options: &'a FitOptions,
         rng: ChaCha8Rng,
     ) -> Result<Self, LearnError> {
@@ -91,7 +91,7 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
             })
             .collect();
         let network = Network::new(circuit)?;
-        let holes = train.has_holes() && options.parameterization != Parameterization::Monotonic;
+        let holes = train.has_missing() && options.parameterization != Parameterization::Monotonic;
         let workspace = Workspace::new(&network, &weights(&parameters), holes);
         let mut state = State {
             rng,
@@ -111,8 +111,8 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
     /// Runs to the end.
     pub(super) fn run(
         mut self,
-        train: &Rows<'_>,
-        valid: &Rows<'_>,
+        train: &Batch,
+        valid: &Batch,
         progress: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control,
     ) -> Outcome {
         while self.state.epoch < self.options.epochs
@@ -163,7 +163,7 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
     }
 
     /// One step on the next batch; returns the batch's mean log-likelihood before it.
-    fn learn(&mut self, rows: &Rows<'_>) -> f64 {
+    fn learn(&mut self, rows: &Batch) -> f64 {
         let (options, state) = (self.options, &mut self.state);
         let end = (state.rows + options.batch.max(1)).min(state.order.len());
         let batch = &state.order[state.rows..end];
@@ -227,7 +227,7 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
     /// Scores the averaged weights.
     fn end_epoch(
         &mut self,
-        valid: &Rows<'_>,
+        valid: &Batch,
         progress: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control,
     ) {
         let averaged: Vec<Matrix<T>> =
@@ -252,10 +252,10 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
         }
     }
 
-    fn score(&self, averaged: &[Matrix<T>], rows: &Rows<'_>) -> f64 {
+    fn score(&self, averaged: &[Matrix<T>], rows: &Batch) -> f64 {
         let all: Vec<usize> = (0..rows.len()).collect();
         let weights: Vec<&Matrix<T>> = averaged.iter().collect();
-        let workspace = Workspace::<f32>::new(&self.network, &weights, rows.has_holes());
+        let workspace = Workspace::<f32>::new(&self.network, &weights, rows.has_missing());
         let objective = Objective::new(&self.network, weights, self.options.parameterization);
         objective.mean::<f32, C>(rows, &all, &workspace)
     }

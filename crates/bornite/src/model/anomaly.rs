@@ -79,11 +79,11 @@ impl Model {
         encoded: &Encoded,
         row: usize,
     ) -> Result<Vec<Contribution>, ModelError> {
-        let whole = log_sum(&self.log_boxes(&self.boxes_of_row(encoded.row(row))?)?);
+        let whole = log_sum(&self.log_boxes(&self.boxes_of_row(&encoded.row(row))?)?);
         let mut out = Vec::new();
         for (column, c) in self.schema.columns().iter().enumerate() {
             let range = self.schema.variables_of(column);
-            let mut others = encoded.row(row).to_vec();
+            let mut others = encoded.row(row);
             if others[range.start].is_nan() {
                 continue;
             }

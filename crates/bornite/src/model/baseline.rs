@@ -20,7 +20,7 @@ impl Independent {
     pub(super) fn fit(schema: &Schema, rows: &Encoded) -> Self {
         let mut counts = vec![BTreeMap::new(); schema.columns().len()];
         for row in 0..rows.num_rows() {
-            visit(schema, rows.row(row), |column, prefix, code, values| {
+            visit(schema, &rows.row(row), |column, prefix, code, values| {
                 let of: &mut BTreeMap<Vec<usize>, Vec<f64>> = &mut counts[column];
                 of.entry(prefix.to_vec()).or_insert_with(|| vec![HALF; values])[code] += 1.0;
             });
@@ -32,7 +32,7 @@ impl Independent {
     pub(super) fn mean_log_likelihood(&self, schema: &Schema, rows: &Encoded) -> f64 {
         let mut sum: f64 = rows.log_jacobian().iter().sum();
         for row in 0..rows.num_rows() {
-            visit(schema, rows.row(row), |column, prefix, code, values| {
+            visit(schema, &rows.row(row), |column, prefix, code, values| {
                 sum += match self.counts[column].get(prefix) {
                     Some(counts) => (counts[code] / counts.iter().sum::<f64>()).ln(),
                     None => -(values as f64).ln(),

@@ -8,7 +8,7 @@ use super::baseline::Independent;
 use super::{EpochInfo, Info, Model, ModelError, ModelOptions, StructureKind};
 use crate::circuit::{Circuit, Weights};
 use crate::data::{EncodeOptions, Encoded, Mismatch, Schema, Table};
-use crate::engine::Rows;
+use crate::engine::Batch;
 use crate::learn::{
     self, BestFit, Control, Defaults, FitOptions, Progress, Snapshot, fit_best, most_promising,
 };
@@ -66,15 +66,13 @@ impl Model {
             return Err(ModelError::LittleToLearn(found));
         }
         let (train, valid) = split(&schema, table, valid, options)?;
-        let variables = schema.variables();
-        let train_rows = Rows::new(&variables, train.values())?;
+        let (train_rows, valid_rows) = (train.batch(), valid.batch());
         let defaults = Defaults::of(train.num_rows(), schema.num_variables())
-            .with_holes(train_rows.has_holes());
-        let valid_rows = Rows::new(&variables, valid.values())?;
+            .with_holes(train_rows.has_missing());
         let fits = Candidates { schema: &schema, options, defaults };
-        let (kind, tree) = fits.structure(&train_rows, &valid_rows)?;
+        let (kind, tree) = fits.structure(train_rows, valid_rows)?;
         let candidates = fits.over(&tree, &options.candidates(&defaults, &schema))?;
-        let best = fit_best(&candidates, &train_rows, &valid_rows, checkpoint, progress)?;
+        let best = fit_best(&candidates, train_rows, valid_rows, checkpoint, progress)?;
         let Some(BestFit { index, fit, .. }) = best else {
             unreachable!("there is a width to try")
         };
@@ -91,7 +89,7 @@ impl Model {
             seed: options.seed,
             rows: train.num_rows(),
             valid_rows: valid.num_rows(),
-            valid: learn::mean_log_likelihood(&fit.circuit, &valid_rows) + valid_slope,
+            valid: learn::mean_log_likelihood(&fit.circuit, valid_rows) + valid_slope,
             baseline: Independent::fit(&schema, &train).mean_log_likelihood(&schema, &valid),
             structure: kind.to_string(),
             width: candidates[index].1.width,
@@ -158,8 +156,9 @@ fn split(
         return Ok((schema.encode(table)?, schema.encode_with(valid, lenient)?));
     }
     let n = table.num_rows();
+    let rows = schema.encode(table)?;
     if n == 1 {
-        return Ok((schema.encode(table)?, schema.encode(table)?));
+        return Ok((rows.clone(), rows));
     }
     let mut order: Vec<usize> = (0..n).collect();
     // A stream of its own: other choices of the seed's random numbers do not change the split.
@@ -170,7 +169,7 @@ fn split(
     let (valid, train) = order.split_at_mut(held);
     valid.sort_unstable();
     train.sort_unstable();
-    Ok((schema.encode(&table.select_rows(train))?, schema.encode(&table.select_rows(valid))?))
+    Ok((rows.select(train), rows.select(valid)))
 }
 
 /// What the circuits that are to be fitted are made of.
@@ -184,8 +183,8 @@ impl Candidates<'_> {
     /// The structure, and the kind that it is of: of several that come into question the most promising.
     fn structure(
         &self,
-        train: &Rows<'_>,
-        valid: &Rows<'_>,
+        train: &Batch,
+        valid: &Batch,
     ) -> Result<(StructureKind, RegionTree), ModelError> {
         let information = self.information(train)?;
         let mut trees = Vec::new();
@@ -217,14 +216,14 @@ impl Candidates<'_> {
     }
 
     /// What the columns tell of each other, where a tree is to be made of it.
-    fn information(&self, train: &Rows<'_>) -> Result<Option<MutualInformation>, ModelError> {
+    fn information(&self, train: &Batch) -> Result<Option<MutualInformation>, ModelError> {
         let is_learned = |k: &_| matches!(k, StructureKind::ChowLiu | StructureKind::Linkage);
         if !self.kinds().iter().any(is_learned) {
             return Ok(None);
         }
         let ordered = self.schema.ordered();
         let how = InformationOptions { ordered, ..InformationOptions::default() };
-        Ok(Some(mutual_information(train.values(), &self.schema.variables(), &how)?))
+        Ok(Some(mutual_information(train, &self.schema.variables(), &how)?))
     }
 
     fn tree(

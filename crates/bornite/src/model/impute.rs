@@ -35,7 +35,7 @@ impl Model {
             return Ok(table.clone());
         }
         let values = match how {
-            Imputation::Sample => self.complete(encoded.values(), seed)?,
+            Imputation::Sample => self.complete(encoded.batch(), seed)?,
             _ => self.fill(&encoded, how)?,
         };
         let filled = self.schema.decode(&values)?;
@@ -47,13 +47,13 @@ impl Model {
     }
 
     fn fill(&self, encoded: &Encoded, how: Imputation) -> Result<Vec<f64>, ModelError> {
-        let mut values = encoded.values().to_vec();
+        let mut values = encoded.to_rows();
         let width = encoded.num_variables();
         values.par_chunks_mut(width).enumerate().try_for_each(|(row, cells)| {
             if cells.iter().all(|x| !x.is_nan()) {
                 return Ok(());
             }
-            let filled = self.fill_row(encoded.row(row), how).map_err(|e| match e {
+            let filled = self.fill_row(&encoded.row(row), how).map_err(|e| match e {
                 ModelError::Impossible { .. } => {
                     let what = format!("what is known in row {}", row + 1);
                     ModelError::Impossible { what }

@@ -7,7 +7,7 @@ use super::{Model, ModelError};
 use crate::basis::Part;
 use crate::data::{Block, Cell, ColumnKind, Schema};
 use crate::domain::Variable;
-use crate::engine::Rows;
+use crate::engine::Batch;
 use crate::query::{Evidence, Query};
 
 /// The most boxes that evidence may be made of.
@@ -216,7 +216,7 @@ impl Model {
         if boxes.is_empty() {
             return Ok(Vec::new());
         }
-        let rows = Rows::from_queries(self.engine.variables(), boxes)?;
+        let rows = Batch::from_queries(self.engine.variables(), boxes)?;
         Ok(self.engine.log_marginals(&rows)?)
     }
 }

@@ -5,7 +5,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::{Known, Model, ModelError};
 use crate::data::Table;
-use crate::engine::Rows;
+use crate::engine::Batch;
 use crate::query::Query;
 
 /// Rows that are sampled at once where each has evidence of its own.
@@ -43,7 +43,7 @@ impl Model {
             let n = BATCH.min(count - done);
             let queries: Vec<Query> =
                 (0..n).map(|_| known.boxes()[pick(&cumulative, &mut rng)].clone()).collect();
-            let rows = Rows::from_queries(self.engine.variables(), &queries)?;
+            let rows = Batch::from_queries(self.engine.variables(), &queries)?;
             // Batches begin with the same streams of one seed, so each gets a seed of its own.
             let seed = seed.wrapping_add((done as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
             values.extend(self.engine.sample_given(&rows, seed)?);
@@ -75,22 +75,22 @@ impl Model {
 
     /// One sample for every row of encoded values, given its known cells and the model's evidence, without the place for
     /// other labels.
-    pub(super) fn complete(&self, values: &[f64], seed: u64) -> Result<Vec<f64>, ModelError> {
+    pub(super) fn complete(&self, rows: &Batch, seed: u64) -> Result<Vec<f64>, ModelError> {
         let variables = self.engine.variables();
         if self.given.is_nothing() && !self.has_other() {
-            return Ok(self.engine.sample_given(&Rows::new(variables, values)?, seed)?);
+            return Ok(self.engine.sample_given(rows, seed)?);
         }
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(u64::MAX);
         let mut queries = Vec::new();
-        for (row, cells) in values.chunks_exact(variables.len()).enumerate() {
-            let boxes = self.labelled_boxes_of_row(cells)?;
+        for row in 0..rows.len() {
+            let boxes = self.labelled_boxes_of_row(&rows.row(row))?;
             let cumulative = self.cumulative(&boxes).map_err(|_| ModelError::Impossible {
                 what: format!("what is known in row {}", row + 1),
             })?;
             queries.push(boxes[pick(&cumulative, &mut rng)].clone());
         }
-        Ok(self.engine.sample_given(&Rows::from_queries(variables, &queries)?, seed)?)
+        Ok(self.engine.sample_given(&Batch::from_queries(variables, &queries)?, seed)?)
     }
 }
 

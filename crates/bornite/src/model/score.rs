@@ -3,7 +3,6 @@
 use super::known::{intersect, log_sum};
 use super::{Model, ModelError};
 use crate::data::{EncodeOptions, Encoded, Table};
-use crate::engine::Rows;
 use crate::query::Query;
 
 impl Model {
@@ -49,18 +48,17 @@ impl Model {
         if rows.num_rows() == 0 {
             return Ok(Vec::new());
         }
-        let variables = self.engine.variables();
         if self.given.is_nothing() {
-            let logs = self.engine.log_marginals(&Rows::new(variables, rows.values())?)?;
+            let logs = self.engine.log_marginals(rows.batch())?;
             return Ok(logs.iter().zip(rows.log_jacobian()).map(|(l, s)| l + s).collect());
         }
         let mut out = Vec::with_capacity(rows.num_rows());
         for row in 0..rows.num_rows() {
-            let boxes = self.boxes_of_row(rows.row(row))?;
+            let boxes = self.boxes_of_row(&rows.row(row))?;
             // The slope of a column with a given value counts once, here or in the row's own.
             let given = self.given.slopes().iter();
             let unknown = given
-                .filter(|(c, _)| rows.row(row)[self.schema.variables_of(**c)][0].is_nan())
+                .filter(|(c, _)| rows.batch().is_missing(row, self.schema.variables_of(**c).start))
                 .map(|(_, slope)| slope);
             let slope = rows.log_jacobian()[row] + unknown.sum::<f64>();
             out.push(log_sum(&self.log_boxes(&boxes)?) + slope - self.log_given);

@@ -1,7 +1,7 @@
 //! Smaller models.
 
 use super::{Model, ModelError, Truncated};
-use crate::engine::{Engine, Rows};
+use crate::engine::{Batch, Engine};
 use crate::ops::{Budget, truncate};
 
 /// The most rows that are listed to find a distance.
@@ -57,7 +57,7 @@ impl Model {
                 rest /= size;
             }
         }
-        let rows = Rows::new(variables, &values)?;
+        let rows = Batch::from_rows(variables, &values)?;
         let logs = |engine: &Engine| engine.log_marginals(&rows);
         let (p, q) = (logs(&self.engine)?, logs(&other.engine)?);
         let overlap: f64 = p.iter().zip(&q).map(|(p, q)| (0.5 * (p + q)).exp()).sum();

@@ -47,7 +47,7 @@ pub(super) fn transforms(
         .map(|&row| {
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
             rng.set_stream(row as u64);
-            of_row(model, rows.row(row), &mut rng)
+            of_row(model, &rows.row(row), &mut rng)
         })
         .collect::<Result<_, _>>()?;
     let mut columns = vec![Vec::new(); model.schema().columns().len()];

@@ -71,10 +71,10 @@ fn originals(report: &Report<'_>) -> Result<(&'static str, Vec<f64>), ModelError
     if let Some(rows) = report.rows.as_ref().filter(|r| r.num_rows() > 0) {
         let step = (rows.num_rows() / ACROSS).max(1);
         let chosen = (0..rows.num_rows()).step_by(step).take(ACROSS);
-        return Ok(("data", chosen.flat_map(|row| rows.row(row).to_vec()).collect()));
+        return Ok(("data", chosen.flat_map(|row| rows.row(row)).collect()));
     }
     let samples = report.model.sample(ACROSS, report.seed.wrapping_add(0x5eed))?;
-    Ok(("more samples", schema.encode(&samples)?.values().to_vec()))
+    Ok(("more samples", schema.encode(&samples)?.to_rows()))
 }
 
 /// The least and the largest number that a pixel can have.
@@ -178,7 +178,7 @@ pub(super) fn draw_unlikely(
     rows: &Encoded,
     unlikely: &[(usize, f64)],
 ) -> Result<Canvas, ModelError> {
-    let values: Vec<f64> = unlikely.iter().flat_map(|(row, _)| rows.row(*row).to_vec()).collect();
+    let values: Vec<f64> = unlikely.iter().flat_map(|(row, _)| rows.row(*row)).collect();
     let images = model.schema().decode(&values)?;
     let [_, width, _] = model.schema().image().unwrap_or([1, 1, 1]);
     let strip = [Strip { label: "", images }];

@@ -56,7 +56,7 @@ fn panel(
         let mut counts = vec![0.0; bins.len()];
         let mut known = 0.0_f64;
         for row in 0..rows.num_rows() {
-            let cells = rows.row(row);
+            let cells = &rows.row(row);
             if !cells[model.schema().variables_of(column).start].is_nan() {
                 known += 1.0;
             }

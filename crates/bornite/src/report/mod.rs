@@ -188,14 +188,14 @@ impl<'a> Report<'a> {
             ..InformationOptions::default()
         };
         let drawn;
-        let values = match &self.rows {
-            Some(rows) if rows.num_rows() >= 2 => rows.values(),
+        let rows = match &self.rows {
+            Some(rows) if rows.num_rows() >= 2 => rows.batch(),
             _ => {
                 drawn = schema.encode(&self.model.sample(DRAWN_ROWS, self.seed)?)?;
-                drawn.values()
+                drawn.batch()
             }
         };
-        Ok(Some(mutual_information(values, &schema.variables(), &options)?))
+        Ok(Some(mutual_information(rows, &schema.variables(), &options)?))
     }
 
     /// The pairs of columns that know most of each other; none for images, whose neighbors all do.

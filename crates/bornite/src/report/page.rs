@@ -193,8 +193,8 @@ fn model_facts(report: &Report<'_>) -> Result<String, ModelError> {
     if let (Some(table), Some(rows)) = (report.data, &report.rows) {
         let scores = model.score_encoded(rows)?;
         let mean = scores.iter().sum::<f64>() / scores.len().max(1) as f64;
-        let holes: usize = rows.values().iter().filter(|x| x.is_nan()).count();
-        let share = 100.0 * holes as f64 / rows.values().len().max(1) as f64;
+        let holes: usize = rows.batch().num_missing();
+        let share = 100.0 * holes as f64 / (rows.num_rows() * rows.num_variables()).max(1) as f64;
         list.push(("rows of the table shown here", group(table.num_rows())));
         list.push((
             "their holes",

@@ -62,7 +62,7 @@ fn one(
     if let Some(rows) = &report.rows {
         let mut table = vec![0.0; x.len() * y.len()];
         for row in 0..rows.num_rows() {
-            let cells = rows.row(row);
+            let cells = &rows.row(row);
             if let (Some(i), Some(j)) = (x.of_row(model, cells), y.of_row(model, cells)) {
                 table[j * x.len() + i] += 1.0;
             }

@@ -182,9 +182,9 @@ fn bins_have_the_probabilities_that_the_model_says() {
             // Every row is in the bin whose event holds.
             let rows = model.schema().encode(&model.sample(50, 1).unwrap()).unwrap();
             for row in 0..rows.num_rows() {
-                let Some(bin) = bins.of_row(&model, rows.row(row)) else { continue };
+                let Some(bin) = bins.of_row(&model, &rows.row(row)) else { continue };
                 let query =
-                    crate::query::Query::row(&model.schema().variables(), rows.row(row)).unwrap();
+                    crate::query::Query::row(&model.schema().variables(), &rows.row(row)).unwrap();
                 let holds = |e: &Known| e.holds(&model.schema().variables(), &query);
                 assert!(holds(&events[bin]), "{column}: row {row} is not in {}", bins.label(bin));
             }

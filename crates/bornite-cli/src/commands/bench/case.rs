@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use bornite::circuit::Weights;
-use bornite::engine::{Engine, Rows};
+use bornite::engine::{Batch, Engine};
 use bornite::ops;
 use bornite::structure::{Product, RegionTree};
 use clap::{Args, ValueEnum};
@@ -149,7 +149,7 @@ impl Case {
         };
         let is_marginal = self.operation == Operation::Marginal;
         let values = shape.rows(self.batch, rng, |v, _| is_marginal && half(v));
-        let rows = Rows::new(engine.variables(), &values)?;
+        let rows = Batch::from_rows(engine.variables(), &values)?;
         let (runs, best) = self.repeat(|| {
             match self.operation {
                 Operation::Sample => drop(engine.sample(self.batch, self.seed)),

@@ -148,7 +148,7 @@ fn real_numbers_cost_what_their_density_says() {
     let encoded = schema.encode(&table).unwrap();
     let mut bits = 0.0;
     for row in 0..table.num_rows() {
-        let nats = crate::ops::evaluate(&circuit, encoded.row(row)).unwrap().log_abs_squared();
+        let nats = crate::ops::evaluate(&circuit, &encoded.row(row)).unwrap().log_abs_squared();
         bits -= (nats + encoded.log_jacobian()[row] + 0.01_f64.ln()) / std::f64::consts::LN_2;
     }
     let codec = TableCodec::new(&schema, &circuit).unwrap();

@@ -1,6 +1,7 @@
 //! From cells to values of variables.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -8,6 +9,8 @@ use super::{ColumnKind, ColumnSchema, Schema, Storage, numeric_labels};
 use crate::data::error::nearest;
 use crate::data::number::{Reading, read};
 use crate::data::{Cells, Column, DataError, Labels, Table};
+use crate::domain::Domain;
+use crate::engine::{Batch, BatchColumn};
 
 /// What to do with what a schema does not provide for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -40,22 +43,29 @@ pub enum Cell<'a> {
 }
 
 /// A table as values of variables.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Encoded {
-    values: Vec<f64>,
+    batch: Batch,
     log_jacobian: Vec<f64>,
-    num_variables: usize,
 }
 
 impl Encoded {
-    /// The values, row by row; NaN is unknown.
-    pub fn values(&self) -> &[f64] {
-        &self.values
+    /// The values, column by column.
+    pub fn batch(&self) -> &Batch {
+        &self.batch
     }
 
-    /// The values of one row.
-    pub fn row(&self, row: usize) -> &[f64] {
-        &self.values[row * self.num_variables..(row + 1) * self.num_variables]
+    /// The values of one row; NaN is missing.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn row(&self, row: usize) -> Vec<f64> {
+        self.batch.row(row)
+    }
+
+    /// The values, row by row; NaN is missing.
+    pub fn to_rows(&self) -> Vec<f64> {
+        self.batch.to_rows()
     }
 
     /// For each row Σ ln F′(x) over its known continuous cells: log p in the units of the data is log p of the values plus this.
@@ -65,12 +75,22 @@ impl Encoded {
 
     /// The number of rows.
     pub fn num_rows(&self) -> usize {
-        self.log_jacobian.len()
+        self.batch.len()
     }
 
     /// The number of variables.
     pub fn num_variables(&self) -> usize {
-        self.num_variables
+        self.batch.num_variables()
+    }
+
+    /// These rows, in this order.
+    ///
+    /// # Panics
+    /// If a row is not there.
+    #[must_use]
+    pub fn select(&self, rows: &[usize]) -> Self {
+        let log_jacobian = rows.iter().map(|&row| self.log_jacobian[row]).collect();
+        Self { batch: self.batch.select(rows), log_jacobian }
     }
 }
 
@@ -310,6 +330,42 @@ impl<'a> Source<'a> {
     }
 }
 
+impl Source<'_> {
+    /// The columns of the variables, and ln F′ of each row, or none where it is 0 in all. An error comes with its row.
+    fn columns(
+        &self,
+        domains: &[Domain],
+        rows: usize,
+        unseen: Mismatch,
+    ) -> Result<(Vec<BatchColumn>, Vec<f64>), (usize, DataError)> {
+        let Some(column) = self.column else {
+            return Ok((domains.iter().map(|_| BatchColumn::missing(rows)).collect(), Vec::new()));
+        };
+        if let (ColumnKind::Integer { min: 0, max }, Cells::Integers(cells)) =
+            (&self.schema.kind, column.cells())
+            && let Some(bytes) = cells.bytes()
+            && bytes.iter().all(|&byte| i64::from(byte) <= *max)
+            && *max < 256
+        {
+            return Ok((vec![BatchColumn::of_bytes(Arc::clone(bytes))], Vec::new()));
+        }
+        let mut columns: Vec<BatchColumn> =
+            domains.iter().map(|&domain| BatchColumn::with_capacity(domain, rows)).collect();
+        let has_slopes = domains.iter().any(|domain| domain.num_values().is_none());
+        let mut slopes = Vec::with_capacity(if has_slopes { rows } else { 0 });
+        let mut values = vec![f64::NAN; domains.len()];
+        for row in 0..rows {
+            values.fill(f64::NAN);
+            let slope = self.encode(row, &mut values, unseen).map_err(|error| (row, error))?;
+            if has_slopes {
+                slopes.push(slope);
+            }
+            columns.iter_mut().zip(&values).for_each(|(column, &x)| column.push(x));
+        }
+        Ok((columns, slopes))
+    }
+}
+
 impl Schema {
     /// The values of the variables for every row. Columns are found by name; others of the table are left aside.
     ///
@@ -335,24 +391,31 @@ impl Schema {
             }
             sources.push(Source::new(schema, column, self.variables_of(n).len()));
         }
-        let num_variables = self.num_variables();
-        let mut values = vec![f64::NAN; table.num_rows() * num_variables];
-        let mut log_jacobian = vec![0.0; table.num_rows()];
-        let first_error =
-            values.par_chunks_mut(num_variables).zip(&mut log_jacobian).enumerate().find_map_first(
-                |(row, (out, slope))| {
-                    for (n, source) in sources.iter().enumerate() {
-                        match source.encode(row, &mut out[self.variables_of(n)], options.unseen) {
-                            Ok(s) => *slope += s,
-                            Err(e) => return Some(e),
-                        }
+        let domains: Vec<Domain> = self.variables().iter().map(|v| v.domain).collect();
+        let encode = |(n, source): (usize, Source<'_>)| {
+            source.columns(&domains[self.variables_of(n)], table.num_rows(), options.unseen)
+        };
+        let encoded: Vec<_> = sources.into_par_iter().enumerate().map(encode).collect();
+        let (mut columns, mut log_jacobian) = (Vec::new(), vec![0.0; table.num_rows()]);
+        let mut first_error: Option<(usize, DataError)> = None;
+        for result in encoded {
+            match result {
+                Ok((values, slopes)) => {
+                    columns.extend(values);
+                    log_jacobian.iter_mut().zip(slopes).for_each(|(sum, slope)| *sum += slope);
+                }
+                Err((row, error)) => {
+                    if first_error.as_ref().is_none_or(|first| row < first.0) {
+                        first_error = Some((row, error));
                     }
-                    None
-                },
-            );
+                }
+            }
+        }
         match first_error {
-            Some(e) => Err(e),
-            None => Ok(Encoded { values, log_jacobian, num_variables }),
+            Some((_, error)) => Err(error),
+            None => {
+                Ok(Encoded { batch: Batch::from_columns(columns, table.num_rows()), log_jacobian })
+            }
         }
     }
 

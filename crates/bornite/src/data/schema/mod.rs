@@ -49,7 +49,7 @@ const MAX_VALUES: u64 = 1 << 20;
 /// let encoded = schema.encode(&table)?;
 /// assert_eq!(encoded.row(1), [1.0, 11.0]);
 /// assert!(encoded.row(2)[1].is_nan());
-/// assert_eq!(schema.decode(encoded.values())?.to_csv(), text);
+/// assert_eq!(schema.decode(&encoded.to_rows())?.to_csv(), text);
 /// # Ok::<(), bornite::data::DataError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

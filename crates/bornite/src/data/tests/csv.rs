@@ -96,7 +96,7 @@ proptest::proptest! {
         proptest::prop_assert_eq!(again.columns(), t.columns());
         let Ok(schema) = Schema::infer(&t, &InferOptions::default()) else { return Ok(()) };
         let encoded = schema.encode(&t).unwrap();
-        let back = schema.decode(encoded.values()).unwrap();
+        let back = schema.decode(&encoded.to_rows()).unwrap();
         for (a, b) in t.columns().iter().zip(back.columns()) {
             for row in 0..t.num_rows() {
                 proptest::prop_assert_eq!(a.is_missing(row), b.is_missing(row));

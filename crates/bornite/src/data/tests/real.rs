@@ -65,7 +65,7 @@ fn continuous_columns_are_fitted_as_well_as_their_marginals_can_be() {
         println!("{name}: marginals {total:.3}, one full Gaussian {gauss}");
         assert!(total > gauss - 2.0 && total < 0.0, "{name}: {total}");
         let encoded = schema.encode(&train).unwrap();
-        let back = schema.decode(encoded.values()).unwrap();
+        let back = schema.decode(&encoded.to_rows()).unwrap();
         for (a, b) in train.columns().iter().zip(back.columns()) {
             for row in 0..train.num_rows() {
                 let (x, y) = (a.number(row).unwrap(), b.number(row).unwrap());
@@ -83,7 +83,7 @@ fn chow_liu_score(name: &str) -> Option<(f64, f64)> {
         (schema.encode(&splits.train).unwrap(), schema.encode(&splits.test).unwrap());
     let width = train.num_variables();
     let options = InformationOptions { max_rows: usize::MAX, ..InformationOptions::default() };
-    let information = mutual_information(train.values(), &schema.variables(), &options).unwrap();
+    let information = mutual_information(train.batch(), &schema.variables(), &options).unwrap();
     let edges = chow_liu_tree(&information);
     assert_eq!(root_edges(width, &edges).num_variables(), width);
     assert_eq!(average_linkage(&information).num_variables(), width);
@@ -137,7 +137,7 @@ fn images_are_read() {
     assert_eq!((table.num_rows(), table.image()), (1797, Some([8, 8, 1])));
     let schema = Schema::infer(&table, &InferOptions::default()).unwrap();
     assert!(schema.columns().iter().all(|c| c.kind == ColumnKind::Integer { min: 0, max: 16 }));
-    assert_eq!(schema.decode(schema.encode(&table).unwrap().values()).unwrap(), table);
+    assert_eq!(schema.decode(&schema.encode(&table).unwrap().to_rows()).unwrap(), table);
     let Some(path) = find("kodak/kodak24_crop96-idx4-ubyte.gz") else { return };
     let table = Table::read_idx(path).unwrap();
     assert_eq!((table.num_rows(), table.image()), (24, Some([96, 96, 3])));

@@ -78,9 +78,9 @@ fn decoding_undoes_encoding() {
     let encoded = schema.encode(&table).unwrap();
     assert_eq!(encoded.num_rows(), 400);
     for row in 0..400 {
-        assert!(Query::row(&schema.variables(), encoded.row(row)).is_ok());
+        assert!(Query::row(&schema.variables(), &encoded.row(row)).is_ok());
     }
-    let back = schema.decode(encoded.values()).unwrap();
+    let back = schema.decode(&encoded.to_rows()).unwrap();
     for (a, b) in table.columns().iter().zip(back.columns()) {
         for row in 0..400 {
             assert_eq!(a.is_missing(row), b.is_missing(row));
@@ -154,10 +154,10 @@ fn numbers_find_their_label_whatever_their_form() {
     let schema = infer(&format!("g\n{}", "1.0\n1.5\n2.0\n".repeat(10)));
     assert_eq!(schema.columns()[0].kind.name(), KindName::Categorical);
     let rows = Table::new(vec![Column::numbers("g", vec![1.0, 1.5, 2.0])]).unwrap();
-    assert_eq!(schema.encode(&rows).unwrap().values(), [0.0, 1.0, 2.0]);
+    assert_eq!(schema.encode(&rows).unwrap().to_rows(), [0.0, 1.0, 2.0]);
     let rows = Table::new(vec![Column::integers("g", [Some(2), None])]).unwrap();
     let encoded = schema.encode(&rows).unwrap();
-    assert!(encoded.values()[0] == 2.0 && encoded.values()[1].is_nan());
+    assert!(encoded.to_rows()[0] == 2.0 && encoded.to_rows()[1].is_nan());
     assert_eq!(schema.decode(&[1.0]).unwrap().to_csv(), b"g\n1.5\n");
     let flags = Table::from_rows(&["f"], &[0.0, 1.0, f64::NAN]).unwrap();
     let schema = Schema::infer(&flags, &InferOptions::default()).unwrap();
@@ -176,7 +176,7 @@ fn wide_integers_are_exact() {
         let ColumnKind::Digits { radices, .. } = &schema.columns()[0].kind else { panic!() };
         assert!(radices.iter().all(|&r| r <= 65), "{radices:?}");
         let encoded = schema.encode(&t).unwrap();
-        assert_eq!(schema.decode(encoded.values()).unwrap(), t, "{min} to {max}");
+        assert_eq!(schema.decode(&encoded.to_rows()).unwrap(), t, "{min} to {max}");
     }
     // All 64-bit integers are too many.
     let t = Table::new(vec![Column::integers("n", [Some(i64::MIN), Some(i64::MAX)])]).unwrap();
@@ -283,14 +283,14 @@ fn declared_kinds_are_kept() {
     let unit = Support { low: Some(0.0), high: Some(1.0) };
     let (continuous, schema) = kind("y", KindHint::Continuous(unit));
     assert_eq!(continuous.name(), KindName::Continuous);
-    let back = schema.decode(schema.encode(&t).unwrap().values()).unwrap();
+    let back = schema.decode(&schema.encode(&t).unwrap().to_rows()).unwrap();
     assert!((back.column("y").unwrap().number(1).unwrap() - 0.25).abs() < 1e-12);
     let (periodic, schema) = kind("m", KindHint::Periodic { period: 1440.0 });
     assert_eq!(periodic, ColumnKind::Periodic { origin: 0.0, period: 1440.0 });
     let encoded = schema.encode(&t).unwrap();
     let at = schema.variables_of(2).start;
     assert_eq!(encoded.row(1)[at], 90.0 / 1440.0);
-    assert_eq!(schema.decode(encoded.values()).unwrap().column("m").unwrap().text(2), "1439");
+    assert_eq!(schema.decode(&encoded.to_rows()).unwrap().column("m").unwrap().text(2), "1439");
     let night = schema.evidence_interval("m", Included(1380.0), Excluded(1500.0)).unwrap();
     assert_eq!(night.len(), 2);
     let (_, Evidence::In(Part::Interval { low, high })) = &night[1][0] else { panic!() };
@@ -298,7 +298,7 @@ fn declared_kinds_are_kept() {
     assert!(schema.bases(5).is_ok());
     // Whole numbers as real ones come back as whole numbers.
     let (_, schema) = kind("m", KindHint::Continuous(Support::REAL));
-    let back = schema.decode(schema.encode(&t).unwrap().values()).unwrap();
+    let back = schema.decode(&schema.encode(&t).unwrap().to_rows()).unwrap();
     assert_eq!(back.column("m").unwrap().text(2), "1439");
 }
 
@@ -309,7 +309,7 @@ fn pixels_have_one_range() {
     let schema = Schema::infer(&t, &InferOptions::default()).unwrap();
     assert!(schema.columns().iter().all(|c| c.kind == ColumnKind::Integer { min: 0, max: 255 }));
     assert_eq!(schema.image(), Some([2, 2, 1]));
-    assert_eq!(schema.decode(schema.encode(&t).unwrap().values()).unwrap(), t);
+    assert_eq!(schema.decode(&schema.encode(&t).unwrap().to_rows()).unwrap(), t);
     let json = serde_json::to_string(&schema).unwrap();
     assert_eq!(serde_json::from_str::<Schema>(&json).unwrap(), schema);
 }
@@ -330,6 +330,6 @@ fn small_tables_have_schemas() {
         let t = table(text);
         let schema = Schema::infer(&t, &InferOptions::default()).unwrap();
         let encoded = schema.encode(&t).unwrap();
-        assert_eq!(schema.decode(encoded.values()).unwrap().to_csv(), t.to_csv(), "{text}");
+        assert_eq!(schema.decode(&encoded.to_rows()).unwrap().to_csv(), t.to_csv(), "{text}");
     }
 }

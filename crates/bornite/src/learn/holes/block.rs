@@ -3,7 +3,7 @@
 use super::Weights;
 use super::layout::{Places, layout};
 use crate::engine::lanes::tile_len;
-use crate::engine::{Buffer, Kernels, Real, Rows, WeightGradient};
+use crate::engine::{Batch, Buffer, Kernels, Real, WeightGradient};
 use crate::learn::network::{Kind, Network, Step};
 use crate::linalg::{Complex64, Matrix, Scalar};
 
@@ -69,7 +69,7 @@ impl<F: Real> Block<F> {
     pub(super) fn load<T: Scalar, const C: bool>(
         &mut self,
         weights: &Weights<'_, F, T, C>,
-        rows: &Rows<'_>,
+        rows: &Batch,
         indices: &[usize],
         with_gradients: bool,
     ) {

@@ -5,7 +5,7 @@ use super::block::{Block, Gradient, empty, tile_of};
 use super::lanes::{Input, Receiver};
 use super::layout::{Form, Message, Tile};
 use crate::engine::lanes::{get, set};
-use crate::engine::{Buffer, Real, Rows, WeightGradient};
+use crate::engine::{Batch, Buffer, Real, WeightGradient};
 use crate::learn::chunk::add_columns;
 use crate::learn::network::{Kind, Shape};
 use crate::learn::partition::{add, give};
@@ -214,7 +214,7 @@ impl<F: Real> Block<F> {
     pub(super) fn add_gradient<T: Scalar, const C: bool>(
         &self,
         weights: &Weights<'_, F, T, C>,
-        rows: &Rows<'_>,
+        rows: &Batch,
         weight: usize,
         out: &mut Matrix<T>,
     ) {
@@ -237,7 +237,7 @@ impl<F: Real> Block<F> {
     fn add_leaf_gradient<T: Scalar, const C: bool>(
         &self,
         weights: &Weights<'_, F, T, C>,
-        rows: &Rows<'_>,
+        rows: &Batch,
         index: usize,
         weight: usize,
         out: &mut Matrix<T>,

@@ -1,7 +1,7 @@
 //! Where the messages of a block of rows with holes lie: rows of one kind side by side, in tiles.
 
 use super::super::network::{Kind, Network};
-use crate::engine::Rows;
+use crate::engine::Batch;
 
 /// What a row's message M = ∫ ℓ ℓᴴ is at a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl Places {
 /// The places of all steps for the rows named. Unknown messages are identities where `orthonormal`.
 pub(super) fn layout(
     network: &Network,
-    rows: &Rows<'_>,
+    rows: &Batch,
     indices: &[usize],
     orthonormal: bool,
     lanes: usize,
@@ -135,8 +135,8 @@ fn share_tiles(groups: &mut [[Vec<u32>; 3]; 3], orthonormal: bool, lanes: usize)
 }
 
 /// What a cell makes a leaf's message.
-fn cell(rows: &Rows<'_>, row: usize, variable: usize) -> Message {
-    if !rows.value(row, variable).is_nan() {
+fn cell(rows: &Batch, row: usize, variable: usize) -> Message {
+    if !rows.is_missing(row, variable) {
         Message::Vector
     } else if rows.part(row, variable).is_some() {
         Message::Matrix

@@ -27,7 +27,7 @@ use super::network::Network;
 use super::partition::{Partition, give};
 use super::pass::{Packed, Workspace};
 use crate::engine::lanes::tile_len;
-use crate::engine::{Kernels, Real, Rows, Simd};
+use crate::engine::{Batch, Kernels, Real, Simd};
 use crate::linalg::{Matrix, Scalar};
 use block::Block;
 
@@ -71,7 +71,7 @@ impl<'a, F: Real, T: Scalar, const C: bool> Weights<'a, F, T, C> {
     }
 
     /// log ∫ ‖c‖² of every row named.
-    pub(super) fn logs(&self, rows: &Rows<'_>, indices: &[usize]) -> Vec<f64> {
+    pub(super) fn logs(&self, rows: &Batch, indices: &[usize]) -> Vec<f64> {
         let blocks: Vec<(Vec<f64>, Vec<usize>)> = indices
             .par_chunks(self.block_len())
             .map_init(Block::default, |block, indices| {
@@ -93,7 +93,7 @@ impl<'a, F: Real, T: Scalar, const C: bool> Weights<'a, F, T, C> {
     /// what the steps of which nothing is known receive.
     pub(super) fn reverse(
         &self,
-        rows: &Rows<'_>,
+        rows: &Batch,
         indices: &[usize],
         row_weight: f64,
         Blocks(blocks): &mut Blocks<F>,

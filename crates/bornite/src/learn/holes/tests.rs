@@ -4,7 +4,7 @@ use rand_chacha::ChaCha8Rng;
 use super::block::Block;
 use crate::basis::Basis;
 use crate::circuit::{Circuit, Weight, Weights, random_weight};
-use crate::engine::{Engine, Real, Rows};
+use crate::engine::{Batch, Engine, Real};
 use crate::learn::network::Network;
 use crate::learn::objective::Objective;
 use crate::learn::optimizer::Optimizer;
@@ -56,7 +56,7 @@ fn values(circuit: &Circuit) -> Vec<f64> {
 fn gradient<F: Real, T: Scalar, const C: bool>(
     network: &Network,
     weights: &[Matrix<T>],
-    rows: &Rows<'_>,
+    rows: &Batch,
     parameterization: Parameterization,
 ) -> (f64, Vec<Matrix<T>>) {
     let weights: Vec<&Matrix<T>> = weights.iter().collect();
@@ -92,7 +92,7 @@ fn check<T: Scalar, const C: bool>(product: Product, parameterization: Parameter
     let kind = if C { Weights::Gaussian } else { Weights::RealGaussian };
     let circuit = circuit(product, kind);
     let values = values(&circuit);
-    let rows = Rows::new(circuit.variables(), &values).unwrap();
+    let rows = Batch::from_rows(circuit.variables(), &values).unwrap();
     let network = Network::new(&circuit).unwrap();
     let parameter = |(n, w): (usize, &Weight)| {
         let is_output = n + 1 == circuit.weights().len();
@@ -187,7 +187,7 @@ fn improbable_rows_keep_their_digits() {
         let circuit = plain.with_weights(weights.collect::<Vec<_>>()).unwrap();
         assert_eq!(pairs, 2);
         let values = [0.0, f64::NAN, 1.0, f64::NAN].repeat(3);
-        let rows = Rows::new(circuit.variables(), &values).unwrap();
+        let rows = Batch::from_rows(circuit.variables(), &values).unwrap();
         let network = Network::new(&circuit).unwrap();
         let weights: Vec<Matrix<Complex64>> =
             circuit.weights().iter().map(|w| w.to_matrix().into_owned()).collect();
@@ -214,7 +214,7 @@ fn few_rows_need_more_digits() {
     let mut values = Engine::new(&circuit).sample(2000, 5);
     let rng = &mut ChaCha8Rng::seed_from_u64(2);
     values.iter_mut().filter(|_| rng.random_bool(0.3)).for_each(|x| *x = f64::NAN);
-    let rows = Rows::new(circuit.variables(), &values).unwrap();
+    let rows = Batch::from_rows(circuit.variables(), &values).unwrap();
     let network = Network::new(&circuit).unwrap();
     let weights: Vec<Matrix<Complex64>> =
         circuit.weights().iter().map(|w| w.to_matrix().into_owned()).collect();

@@ -6,7 +6,7 @@ use super::lanes::Input;
 use super::layout::{Form, Message, Places, Tile};
 use crate::basis::Basis;
 use crate::engine::lanes::get;
-use crate::engine::{Buffer, PackedWeight, Real, Rows, set_lane};
+use crate::engine::{Batch, Buffer, PackedWeight, Real, set_lane};
 use crate::learn::chunk::{leaf, power_of_two};
 use crate::learn::network::{Kind, Step};
 use crate::linalg::{Matrix, Scalar};
@@ -19,7 +19,7 @@ impl<F: Real> Block<F> {
     pub(super) fn upward<T: Scalar, const C: bool>(
         &mut self,
         weights: &Weights<'_, F, T, C>,
-        rows: &Rows<'_>,
+        rows: &Batch,
     ) {
         for (index, step) in weights.network.steps.iter().enumerate() {
             let mut values = std::mem::replace(&mut self.steps[index].values, empty());
@@ -73,7 +73,7 @@ impl<F: Real> Block<F> {
     fn leaf<T: Scalar, const C: bool>(
         &mut self,
         weights: &Weights<'_, F, T, C>,
-        rows: &Rows<'_>,
+        rows: &Batch,
         (index, variable, basis, weight): (usize, usize, &Basis, Option<usize>),
         [vectors, matrices]: &mut [Buffer<F>; 2],
     ) {
@@ -106,7 +106,7 @@ impl<F: Real> Block<F> {
     }
 
     /// The values that rows have of the variable of a leaf, in the order of their vectors.
-    pub(super) fn leaf_values(&self, rows: &Rows<'_>, index: usize, variable: usize) -> Vec<f64> {
+    pub(super) fn leaf_values(&self, rows: &Batch, index: usize, variable: usize) -> Vec<f64> {
         let pure = self.places[index].tiles.iter().filter(|t| t.is_pure());
         let known = pure.flat_map(|t| &t.rows);
         known.map(|&row| rows.value(self.indices[row as usize], variable)).collect()

@@ -4,6 +4,7 @@ use pulp::Arch;
 use rayon::prelude::*;
 
 use crate::domain::{Domain, Variable};
+use crate::engine::Batch;
 
 /// The variables of one task: their bits stay in the cache.
 const TILE: usize = 32;
@@ -38,25 +39,13 @@ pub enum InformationError {
     /// No variables.
     #[error("there are no variables to compare")]
     NoVariables,
-    /// A number of values that is no number of rows.
-    #[error("{found} values are not rows of {width}")]
-    Shape {
-        /// The number of values.
-        found: usize,
+    /// A batch of other variables.
+    #[error("the batch has {found} variables and not {expected}")]
+    Variables {
         /// The number of variables.
-        width: usize,
-    },
-    /// A value that its variable cannot take.
-    #[error("row {row}, variable '{variable}': {value} is not among {domain}")]
-    Value {
-        /// The row, counted from 1.
-        row: usize,
-        /// The variable.
-        variable: String,
-        /// The value.
-        value: f64,
-        /// Its domain.
-        domain: Domain,
+        expected: usize,
+        /// The number of variables of the batch.
+        found: usize,
     },
 }
 
@@ -102,26 +91,27 @@ impl MutualInformation {
 
 /// Estimates the mutual information Σ p(x, y) ln (p(x, y) / p(x) p(y)) of all pairs of variables.
 ///
-/// `values` are rows of one value per variable; NaN is unknown, and a pair is counted over the rows that know both. Finite
-/// variables are taken as they are where their values are few, all others by quantiles: √(n / 5) of them and at most
-/// `max_bins`.
+/// A pair is counted over the rows in which neither value is missing. Finite variables are taken as they are where their
+/// values are few, all others by quantiles: √(n / 5) of them and at most `max_bins`.
 ///
 /// Cost: d² / 2 pairs × bins² × n / 64 words, on all cores. The result does not depend on their number.
 ///
 /// ```
-/// use bornite::{Domain, Variable, structure::{mutual_information, InformationOptions}};
+/// use bornite::engine::Batch;
+/// use bornite::structure::{InformationOptions, mutual_information};
+/// use bornite::{Domain, Variable};
 ///
 /// let variables = ["a", "b"].map(|name| Variable::new(name, Domain::Finite(2)));
-/// let values = [0.0, 0.0, 1.0, 1.0].repeat(500);
-/// let information = mutual_information(&values, &variables, &InformationOptions::default())?;
+/// let rows = Batch::from_rows(&variables, &[0.0, 0.0, 1.0, 1.0].repeat(500))?;
+/// let information = mutual_information(&rows, &variables, &InformationOptions::default())?;
 /// assert!((information.get(0, 1) - 2f64.ln()).abs() < 0.01);
-/// # Ok::<(), bornite::structure::InformationError>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors
-/// There are no variables, the values are no rows, or one is not in its domain.
+/// There are no variables, or the batch is one of others.
 pub fn mutual_information(
-    values: &[f64],
+    rows: &Batch,
     variables: &[Variable],
     options: &InformationOptions,
 ) -> Result<MutualInformation, InformationError> {
@@ -129,13 +119,12 @@ pub fn mutual_information(
     if width == 0 {
         return Err(InformationError::NoVariables);
     }
-    if !values.len().is_multiple_of(width) {
-        return Err(InformationError::Shape { found: values.len(), width });
+    if rows.num_variables() != width {
+        let found = rows.num_variables();
+        return Err(InformationError::Variables { expected: width, found });
     }
-    let columns: Vec<Column> = (0..width)
-        .into_par_iter()
-        .map(|j| Column::new(values, variables, j, options))
-        .collect::<Result<_, _>>()?;
+    let columns: Vec<Column> =
+        (0..width).into_par_iter().map(|j| Column::new(rows, &variables[j], j, options)).collect();
     let arch = Arch::new();
     let num_tiles = width.div_ceil(TILE);
     let tiles: Vec<(usize, usize)> =
@@ -160,30 +149,14 @@ struct Column {
 }
 
 impl Column {
-    fn new(
-        values: &[f64],
-        variables: &[Variable],
-        j: usize,
-        options: &InformationOptions,
-    ) -> Result<Self, InformationError> {
-        let (width, variable) = (variables.len(), &variables[j]);
-        let rows = values.len() / width;
-        let taken = rows.min(options.max_rows.max(1));
+    fn new(rows: &Batch, variable: &Variable, j: usize, options: &InformationOptions) -> Self {
+        let taken = rows.len().min(options.max_rows.max(1));
         // Even distances, also where they are no whole numbers.
-        let row = |n: usize| (n as u128 * rows as u128 / taken as u128) as usize;
-        let column: Vec<f64> = (0..taken).map(|n| values[row(n) * width + j]).collect();
-        let outside = |x: &f64| !x.is_nan() && !variable.domain.contains(*x);
-        if let Some(n) = column.iter().position(outside) {
-            return Err(InformationError::Value {
-                row: row(n) + 1,
-                variable: variable.name.clone(),
-                value: column[n],
-                domain: variable.domain,
-            });
-        }
+        let row = |n: usize| (n as u128 * rows.len() as u128 / taken as u128) as usize;
+        let column: Vec<f64> = (0..taken).map(|n| rows.value(row(n), j)).collect();
         let is_ordered = options.ordered.get(j).copied().unwrap_or(true);
         let (codes, bins) = discretize(&column, variable.domain, is_ordered, options.max_bins);
-        Ok(Self::pack(&codes, bins))
+        Self::pack(&codes, bins)
     }
 
     fn pack(codes: &[u16], bins: usize) -> Self {

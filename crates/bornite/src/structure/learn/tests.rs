@@ -1,5 +1,6 @@
 use super::*;
 use crate::domain::{Domain, Variable};
+use crate::engine::Batch;
 use crate::structure::RegionTree;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -42,15 +43,23 @@ fn brute_force(values: &[f64], width: usize, i: usize, j: usize, bins: (usize, u
     (0..bins.0).flat_map(|a| (0..bins.1).map(move |b| (a, b))).map(|(a, b)| term(a, b)).sum()
 }
 
+fn information(
+    values: &[f64],
+    domains: &[Domain],
+    options: &InformationOptions,
+) -> MutualInformation {
+    let variables = variables(domains);
+    let rows = Batch::from_rows(&variables, values).unwrap();
+    mutual_information(&rows, &variables, options).unwrap()
+}
+
 #[test]
 fn information_is_that_of_counts() {
     for (holes, count) in [(0.0, 1000), (0.3, 1000), (0.0, 64), (0.9, 130)] {
         let sizes = [2, 2, 3, 1, 2, 5];
         let domains = sizes.map(Domain::Finite);
         let values = rows(&domains, count, holes, 1);
-        let found =
-            mutual_information(&values, &variables(&domains), &InformationOptions::default());
-        let found = found.unwrap();
+        let found = information(&values, &domains, &InformationOptions::default());
         for i in 0..6 {
             for j in (0..6).filter(|&j| j != i) {
                 // Five values fit only where there are rows enough for five bins.
@@ -74,8 +83,7 @@ fn information_is_that_of_counts() {
 fn many_variables_in_tiles_agree_with_a_few() {
     let domains = vec![Domain::Finite(2); 150];
     let values = rows(&domains, 300, 0.1, 2);
-    let all = mutual_information(&values, &variables(&domains), &InformationOptions::default());
-    let all = all.unwrap();
+    let all = information(&values, &domains, &InformationOptions::default());
     for (i, j) in [(0, 149), (31, 32), (63, 64), (148, 149), (5, 100)] {
         let expected = brute_force(&values, 150, i, j, (2, 2));
         assert!((all.get(i, j) - expected).abs() < 1e-12);
@@ -94,16 +102,16 @@ fn continuous_variables_are_compared_by_quantiles() {
         values.extend([x * x, y, (x * 1000.0).floor()]);
     }
     let options = InformationOptions::default();
-    let found = mutual_information(&values, &variables(&domains), &options).unwrap();
+    let found = information(&values, &domains, &options);
     assert!(found.get(0, 1) < 0.05 && found.get(1, 2) < 0.05);
     // Up to cells that the rounding to 1000 values shifts.
     assert!(found.get(0, 2) > 0.95 * 16f64.ln(), "{}", found.get(0, 2));
     assert!((found.get(0, 0) - 16f64.ln()).abs() < 1e-3);
     let few = InformationOptions { max_rows: 500, ..options.clone() };
-    assert!(mutual_information(&values, &variables(&domains), &few).unwrap().get(0, 2) > 2.0);
+    assert!(information(&values, &domains, &few).get(0, 2) > 2.0);
     let unordered = InformationOptions { ordered: vec![true, true, false], ..options };
     // Fifteen labels of a thousand say little.
-    assert!(mutual_information(&values, &variables(&domains), &unordered).unwrap().get(0, 2) < 0.2);
+    assert!(information(&values, &domains, &unordered).get(0, 2) < 0.2);
 }
 
 #[test]
@@ -111,28 +119,25 @@ fn columns_that_say_nothing_are_allowed() {
     let domains = [Domain::Finite(1), Domain::Finite(2), Domain::Interval(0.0, 1.0)];
     let nan = f64::NAN;
     for values in [vec![], vec![0.0, nan, nan], vec![nan; 30], [0.0, 1.0, 0.5].repeat(100)] {
-        let found =
-            mutual_information(&values, &variables(&domains), &InformationOptions::default());
-        let found = found.unwrap();
+        let found = information(&values, &domains, &InformationOptions::default());
         assert!((0..3).all(|i| (0..3).all(|j| found.get(i, j).is_finite())));
         assert!(found.get(0, 2) < 1e-12);
         let sharp = InformationOptions { smoothing: 0.0, ..InformationOptions::default() };
-        let sharp = mutual_information(&values, &variables(&domains), &sharp).unwrap();
+        let sharp = information(&values, &domains, &sharp);
         assert!((0..3).all(|i| sharp.get(i, (i + 1) % 3) == 0.0));
     }
 }
 
 #[test]
-fn values_that_are_no_rows_are_refused() {
+fn batches_of_other_variables_are_refused() {
     let variables = variables(&[Domain::Finite(2), Domain::Finite(2)]);
-    let message = |values: &[f64], n: usize| {
+    let message = |n: usize| {
+        let rows = Batch::from_rows(&variables[..1], &[1.0]).unwrap();
         let options = InformationOptions::default();
-        mutual_information(values, &variables[..n], &options).unwrap_err().to_string()
+        mutual_information(&rows, &variables[..n], &options).unwrap_err().to_string()
     };
-    assert!(message(&[1.0], 2).contains("1 values are not rows of 2"));
-    assert!(message(&[], 0).contains("no variables"));
-    let outside = message(&[0.0, 1.0, 0.0, 2.0], 2);
-    assert!(outside.contains("row 2, variable 'x1': 2"), "{outside}");
+    assert!(message(2).contains("has 1 variables and not 2"));
+    assert!(message(0).contains("no variables"));
 }
 
 fn random_information(size: usize, seed: u64) -> MutualInformation {

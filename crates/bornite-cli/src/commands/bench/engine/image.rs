@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use anyhow::Result;
-use bornite::engine::{Engine, Rows, Work};
+use bornite::engine::{Batch, Engine, Work};
 use bornite::structure::{Product, RegionTree};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -127,7 +127,7 @@ pub(super) fn measure(
     let full = shape.rows(BATCH, rng, |_, _| false);
     let half = shape.rows(BATCH, rng, |v, _| is_left(v));
     let holes = shape.rows(scattered_rows, rng, |_, rng| rng.random());
-    let rows = |values| Rows::new(engine.variables(), values);
+    let rows = |values| Batch::from_rows(engine.variables(), values);
     let (full, half, holes) = (rows(&full)?, rows(&half)?, rows(&holes)?);
     let complete = shape.rows(traversals, rng, |_, _| false);
     let complete = rows(&complete)?;
@@ -166,7 +166,7 @@ pub(super) fn measure(
     })
 }
 
-fn marginals<'a>(engine: &'a Engine, rows: &'a Rows<'a>) -> Case<'a> {
+fn marginals<'a>(engine: &'a Engine, rows: &'a Batch) -> Case<'a> {
     Case {
         rows: rows.len(),
         work: engine.marginal_work(rows),

@@ -1,7 +1,7 @@
 //! How time and memory grow with variables, rows and width.
 
 use anyhow::Result;
-use bornite::engine::{Engine, Rows};
+use bornite::engine::{Batch, Engine};
 use bornite::structure::{Product, RegionTree};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -122,7 +122,7 @@ impl Bench {
         values: &[f64],
         prefix: bool,
     ) -> Result<Point> {
-        let rows = Rows::new(engine.variables(), values)?;
+        let rows = Batch::from_rows(engine.variables(), values)?;
         let log_p = engine.log_marginals(&rows)?[0];
         let a_row = |t: Took| Took {
             seconds: t.seconds / rows.len() as f64,
