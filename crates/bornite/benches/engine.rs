@@ -49,7 +49,7 @@ fn pixels(count: usize, unknown: Unknown) -> Vec<f64> {
     (0..count * SIDE * SIDE).map(&mut cell).collect()
 }
 
-fn rows<'a>(engine: &Engine, values: &'a [f64]) -> Batch {
+fn rows(engine: &Engine, values: &[f64]) -> Batch {
     match Batch::from_rows(engine.variables(), values) {
         Ok(rows) => rows,
         Err(error) => panic!("pixels are in their domain: {error}"),

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use bornite::Model;
-use bornite::data::{ColumnKind, ColumnSchema};
+use bornite::data::ColumnSchema;
 use clap::Args;
 use serde::Serialize;
 
@@ -119,33 +119,6 @@ fn show(model: &Model, report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
 }
 
 fn column(column: &ColumnSchema) -> Column {
-    let values = match &column.kind {
-        ColumnKind::Categorical { labels, has_other } => {
-            let mut shown: Vec<&str> = labels.iter().take(6).map(String::as_str).collect();
-            if labels.len() > shown.len() {
-                shown.push("…");
-            }
-            if *has_other {
-                shown.push("(other)");
-            }
-            format!("{}: {}", labels.len(), shown.join(", "))
-        }
-        ColumnKind::Boolean { labels } => format!("{}, {}", labels[0], labels[1]),
-        ColumnKind::Integer { min, max } => format!("{min} to {max}"),
-        ColumnKind::Digits { min, radices } => {
-            let count: f64 = radices.iter().map(|&r| r as f64).product();
-            format!("{min} to {}, in {} digits", *min as f64 + count - 1.0, radices.len())
-        }
-        ColumnKind::Continuous { warp } => {
-            format!(
-                "median {:.4}, quartiles {:.4} to {:.4}",
-                warp.inverse(0.5),
-                warp.inverse(0.25),
-                warp.inverse(0.75)
-            )
-        }
-        ColumnKind::Periodic { origin, period } => format!("from {origin}, period {period}"),
-    };
-    let kind = column.kind.name().to_string();
-    Column { name: column.name.clone(), kind: kind.trim_start_matches("an ").to_owned(), values }
+    let kind = column.kind.name().trim_start_matches("an ").to_owned();
+    Column { name: column.name.clone(), kind, values: column.kind.summary() }
 }

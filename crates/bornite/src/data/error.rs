@@ -1,6 +1,5 @@
 use std::io;
 
-use super::schema::KindName;
 use super::warp::WarpError;
 
 /// What is wrong with a table, a file of one, or a schema: where, and what to do about it.
@@ -242,7 +241,7 @@ pub enum DataError {
         /// The column.
         column: String,
         /// The kind that was asked for.
-        kind: KindName,
+        kind: &'static str,
         /// Why not.
         problem: &'static str,
     },

@@ -4,6 +4,7 @@
 //! ([`Table::read_csv`]), NPY and NPZ ([`Table::read_npy`]), IDX images ([`Table::read_idx`]) and packed bits
 //! ([`read_bits`]), Parquet ([`Table::read_parquet`]), all of them plain or packed by gzip.
 
+mod column;
 mod contents;
 mod csv;
 mod error;
@@ -21,6 +22,11 @@ mod tests;
 mod warp;
 mod zip;
 
+pub(crate) use column::Coding;
+pub use column::{
+    Boolean, Categorical, Cell, ColumnKind, Continuous, Digits, InferOptions, Integer, KindHint,
+    OTHER, Other, Periodic, WideIntegers,
+};
 pub(crate) use contents::FileForm;
 pub use csv::{CsvLayout, CsvOptions};
 pub(crate) use error::nearest;
@@ -31,10 +37,8 @@ pub use number::NumberFormat;
 #[cfg(feature = "parquet")]
 pub use parquet::PARQUET_THREAD;
 pub(crate) use pieces::{Piece, Pieces};
-pub(crate) use schema::numeric_labels;
 pub use schema::{
-    Block, Cell, ColumnKind, ColumnSchema, EncodeOptions, Encoded, Finding, Findings, InferOptions,
-    KindHint, KindName, Mismatch, OTHER, Other, Schema, Storage, WideIntegers,
+    Block, ColumnSchema, EncodeOptions, Encoded, Finding, Findings, Mismatch, Schema, Storage,
 };
 pub(crate) use table::TextForm;
 pub use table::{Cells, Column, Integers, Labels, Numbers, Table};

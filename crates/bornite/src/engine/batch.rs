@@ -446,7 +446,9 @@ mod tests {
         let mut queries = vec![Query::unknown(2); 4];
         queries[1].set(&variables, 0, Evidence::In(Part::Values(vec![0, 2]))).unwrap();
         queries[2].set(&variables, 0, Evidence::Value(1.0)).unwrap();
-        queries[3].set(&variables, 1, Evidence::In(Part::Interval { low: 0.0, high: 1.0 })).unwrap();
+        queries[3]
+            .set(&variables, 1, Evidence::In(Part::Interval { low: 0.0, high: 1.0 }))
+            .unwrap();
         let batch = Batch::from_queries(&variables, &queries).unwrap();
         let parts = |batch: &Batch| -> Vec<(usize, usize)> {
             let cells = (0..batch.len()).flat_map(|row| [(row, 0), (row, 1)]);

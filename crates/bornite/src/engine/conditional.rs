@@ -6,11 +6,11 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
+use super::batch::Batch;
 use super::kernels::Kernels;
 use super::lanes::{Real, get};
 use super::message::{Kind, Message};
 use super::plan::{Leaf, Plan, leaf_values};
-use super::batch::Batch;
 use super::traverse::Visitor;
 use super::upward::block_len;
 use super::workspace::Workspace;
@@ -50,9 +50,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
                 let (first, count) = (n * block, out.len() / d);
                 let rngs = (first..first + count).map(|row| row_rng(seed, row as u64)).collect();
                 let known = (first..first + count).any(|row| {
-                    (0..d).any(|v| {
-                        !evidence.is_missing(row, v) || evidence.part(row, v).is_some()
-                    })
+                    (0..d).any(|v| !evidence.is_missing(row, v) || evidence.part(row, v).is_some())
                 });
                 let mut visitor = Sampler::<C> { evidence, first, rngs, out };
                 self.traverse(known.then_some(evidence), (first, count), &mut visitor, ws);
@@ -69,13 +67,13 @@ fn row_rng(seed: u64, row: u64) -> ChaCha8Rng {
     rng
 }
 
-struct Conditionals<'a, 'b, const C: bool> {
+struct Conditionals<'a, const C: bool> {
     rows: &'a Batch,
     first: usize,
     out: &'a mut [f64],
 }
 
-impl<F: Real, const C: bool> Visitor<F, C> for Conditionals<'_, '_, C> {
+impl<F: Real, const C: bool> Visitor<F, C> for Conditionals<'_, C> {
     fn visit(
         &mut self,
         _: &Kernels<F, C>,
@@ -131,14 +129,14 @@ fn density_and_total<F: Real, const C: bool>(
     }
 }
 
-struct Sampler<'a, 'b, const C: bool> {
+struct Sampler<'a, const C: bool> {
     evidence: &'a Batch,
     first: usize,
     rngs: Vec<ChaCha8Rng>,
     out: &'a mut [f64],
 }
 
-impl<F: Real, const C: bool> Visitor<F, C> for Sampler<'_, '_, C> {
+impl<F: Real, const C: bool> Visitor<F, C> for Sampler<'_, C> {
     fn visit(
         &mut self,
         kernels: &Kernels<F, C>,

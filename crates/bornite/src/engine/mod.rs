@@ -35,8 +35,8 @@ mod vector;
 mod weight;
 mod workspace;
 
-pub(crate) use batch::{BatchColumn, check_rows};
 pub use batch::{Batch, RowError};
+pub(crate) use batch::{BatchColumn, check_rows};
 pub use buffer::Buffer;
 pub(crate) use combine::set_lane;
 pub use count::Work;

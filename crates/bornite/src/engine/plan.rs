@@ -17,8 +17,6 @@ use crate::linalg::{Complex64, Matrix, Scalar};
 pub(crate) struct Plan<F: Real, const C: bool> {
     pub(crate) kernels: Kernels<F, C>,
     pub(crate) steps: Vec<Step<F>>,
-    /// The variables of the leaves, in the order of the steps.
-    pub(crate) variables: Vec<usize>,
     /// The memory of upward passes.
     pub(crate) pool: Pool<F>,
 }
@@ -56,8 +54,6 @@ impl<F> StepKind<F> {
 #[derive(Debug)]
 pub(crate) struct Leaf<F> {
     pub(crate) variable: VariableId,
-    /// Its place among the leaves.
-    pub(crate) place: usize,
     pub(crate) basis: Arc<Basis>,
     /// K × (number of functions), in full precision.
     pub(crate) weight: Option<Matrix<Complex64>>,
@@ -192,8 +188,7 @@ impl Source {
 impl<F: Real, const C: bool> Plan<F, C> {
     pub(crate) fn new(circuit: &Circuit, level: SimdLevel) -> Self {
         let kernels = Kernels::new(Simd::new(level));
-        let (steps, variables) = (Vec::new(), Vec::new());
-        let mut plan = Self { kernels, steps, variables, pool: Pool::default() };
+        let mut plan = Self { kernels, steps: Vec::new(), pool: Pool::default() };
         let mut step_of = vec![usize::MAX; circuit.num_layers()];
         for id in post_order(circuit) {
             let consumer = circuit.consumer(id).map(|c| circuit.layer(c));
@@ -304,7 +299,6 @@ impl<F: Real, const C: bool> Plan<F, C> {
         let (is_output, amplitudes) = (false, OnceLock::new());
         let leaf = Leaf {
             variable,
-            place: self.variables.len(),
             basis: basis.clone(),
             weight,
             packed,
@@ -313,7 +307,6 @@ impl<F: Real, const C: bool> Plan<F, C> {
             needs_rescale,
             is_output,
         };
-        self.variables.push(variable.index());
         self.push(width, StepKind::Leaf(leaf))
     }
 

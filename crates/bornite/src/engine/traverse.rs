@@ -5,12 +5,12 @@
 //! input make the environment of the other by the same contraction as the upward pass, with the weight's indices
 //! permuted.
 
+use super::batch::Batch;
 use super::combine::{Contraction, Way, contract, hadamard};
 use super::kernels::Kernels;
 use super::lanes::Real;
 use super::message::{Kind, Message};
 use super::plan::{Leaf, Plan, StepKind};
-use super::batch::Batch;
 use super::workspace::Workspace;
 
 /// What is done at each variable.

@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use super::batch::Batch;
 use super::combine::{Contraction, Way, contract, hadamard};
 use super::lanes::Real;
 use super::message::{Kind, Message};
 use super::plan::{Plan, StepKind};
-use super::batch::Batch;
 use super::workspace::Workspace;
 
 /// The most rows that are worked on together.

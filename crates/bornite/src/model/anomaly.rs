@@ -2,7 +2,7 @@
 
 use super::known::log_sum;
 use super::{Model, ModelError};
-use crate::data::{Cell, ColumnKind, Encoded, Table};
+use crate::data::{Cell, Encoded, Table};
 
 /// A row and why it is unlikely.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,11 +68,6 @@ impl Model {
         Ok(scores)
     }
 
-    /// ln of the number of values of a finite variable.
-    fn log_values(&self, variable: usize) -> f64 {
-        self.engine.variables()[variable].domain.num_values().map_or(0.0, |v| (v as f64).ln())
-    }
-
     fn contributions(
         &self,
         table: &Table,
@@ -89,11 +84,6 @@ impl Model {
             }
             others[range].fill(f64::NAN);
             let rest = log_sum(&self.log_boxes(&self.boxes_of_row(&others)?)?);
-            let scale = match &c.kind {
-                ColumnKind::Continuous { warp } => (warp.inverse(0.75) - warp.inverse(0.25)).ln(),
-                ColumnKind::Periodic { period, .. } => period.ln(),
-                _ => self.schema.variables_of(column).map(|v| self.log_values(v)).sum(),
-            };
             let cells = table.column(&c.name)?;
             let text = cells.text(row);
             // Of the cell itself: far out its value on [0, 1] is rounded.
@@ -104,7 +94,7 @@ impl Model {
                 column: c.name.clone(),
                 cell: text.into_owned(),
                 log_conditional,
-                log_standardized: log_conditional + scale,
+                log_standardized: log_conditional + c.kind.coding().log_spread(),
             });
         }
         out.sort_by(|a, b| a.log_standardized.total_cmp(&b.log_standardized));

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::data::{ColumnKind, Encoded, Schema};
+use crate::data::{Encoded, Schema};
+use crate::domain::Domain;
 
 /// Bins of a periodic column.
 const BINS: usize = 16;
@@ -37,7 +38,7 @@ impl Independent {
                     Some(counts) => (counts[code] / counts.iter().sum::<f64>()).ln(),
                     None => -(values as f64).ln(),
                 };
-                if matches!(schema.columns()[column].kind, ColumnKind::Periodic { .. }) {
+                if is_periodic(schema, column) {
                     sum += (BINS as f64).ln();
                 }
             });
@@ -53,28 +54,21 @@ fn visit(schema: &Schema, row: &[f64], mut each: impl FnMut(usize, &[usize], usi
         if values.iter().any(|x| x.is_nan()) {
             continue;
         }
-        match &c.kind {
-            ColumnKind::Continuous { .. } => {}
-            ColumnKind::Periodic { .. } => {
-                each(column, &[], ((values[0] * BINS as f64) as usize).min(BINS - 1), BINS);
-            }
-            ColumnKind::Digits { radices, .. } => {
-                let codes: Vec<usize> = values.iter().map(|&x| x as usize).collect();
-                for (n, &radix) in radices.iter().enumerate() {
-                    each(column, &codes[..n], codes[n], radix);
+        let mut before = Vec::new();
+        for (domain, &x) in c.kind.coding().domains().into_iter().zip(values) {
+            let (code, count) = match domain {
+                Domain::Finite(count) => (x as usize, count),
+                Domain::Circle(length) => {
+                    (((x / length * BINS as f64) as usize).min(BINS - 1), BINS)
                 }
-            }
-            kind => each(column, &[], values[0] as usize, num_values(kind)),
+                _ => continue,
+            };
+            each(column, &before, code, count);
+            before.push(code);
         }
     }
 }
 
-/// The number of values of a kind of one finite variable.
-fn num_values(kind: &ColumnKind) -> usize {
-    match kind {
-        ColumnKind::Categorical { labels, has_other } => labels.len() + usize::from(*has_other),
-        ColumnKind::Boolean { .. } => 2,
-        ColumnKind::Integer { min, max } => max.abs_diff(*min) as usize + 1,
-        _ => 1,
-    }
+fn is_periodic(schema: &Schema, column: usize) -> bool {
+    matches!(schema.columns()[column].kind.coding().domains()[..], [Domain::Circle(_)])
 }

@@ -1,10 +1,11 @@
 //! Means and covariances of columns.
 
-use super::distribution::{numbers, panels};
+use super::distribution::panels;
 use super::known::{intersect, log_sum};
 use super::{Model, ModelError};
 use crate::basis::Part;
-use crate::data::{ColumnKind, ColumnSchema, Storage};
+use crate::data::ColumnSchema;
+use crate::domain::Domain;
 use crate::linalg::Matrix;
 use crate::ops::{Environments, FunctionNode};
 use crate::query::{Evidence, Query};
@@ -49,16 +50,24 @@ impl Model {
     fn restrict_to_numbers(&self, column: usize, query: &mut Query) -> Result<(), ModelError> {
         let c = &self.schema.columns()[column];
         let words = || ModelError::NoNumbers { column: c.name.clone(), what: "covariance" };
-        match &c.kind {
-            ColumnKind::Categorical { .. } if c.storage == Storage::Labels => Err(words()),
-            ColumnKind::Categorical { labels, .. } if labels.is_empty() => Err(words()),
-            ColumnKind::Categorical { labels, has_other: true } => {
-                let variable = self.schema.variables_of(column).start;
-                let values = Evidence::In(Part::Values((0..labels.len()).collect()));
-                Ok(query.set(self.engine.variables(), variable, values)?)
+        let range = self.schema.variables_of(column);
+        let term = |place: usize, x: f64| c.kind.coding().term(c.storage, place, x);
+        for (place, variable) in range.enumerate() {
+            let Some(count) = self.engine.variables()[variable].domain.num_values() else {
+                continue;
+            };
+            let numbers: Vec<usize> =
+                (0..count).filter(|&x| term(place, x as f64).is_some()).collect();
+            match numbers.len() {
+                0 => return Err(words()),
+                all if all == count => {}
+                _ => {
+                    let values = Evidence::In(Part::Values(numbers));
+                    query.set(self.engine.variables(), variable, values)?;
+                }
             }
-            _ => Ok(()),
         }
+        Ok(())
     }
 
     /// Means and covariances of the columns within one box.
@@ -67,7 +76,8 @@ impl Model {
         for &column in columns {
             for (place, v) in self.schema.variables_of(column).enumerate() {
                 let c = &self.schema.columns()[column];
-                functions[v] = nodes(c, place, &query.evidence()[v]);
+                let domain = self.engine.variables()[v].domain;
+                functions[v] = nodes(c, place, domain, &query.evidence()[v]);
             }
         }
         let environments = Environments::given(&self.circuit, query).map_err(|_| {
@@ -76,11 +86,8 @@ impl Model {
         let (means, covariances) = environments.function_moments(&functions);
         let range = |column: usize| self.schema.variables_of(column);
         let mean = |&column: &usize| {
-            let shift = match &self.schema.columns()[column].kind {
-                ColumnKind::Digits { min, .. } => *min as f64,
-                _ => 0.0,
-            };
-            shift + range(column).map(|v| means[v]).sum::<f64>()
+            let base = self.schema.columns()[column].kind.coding().base();
+            base + range(column).map(|v| means[v]).sum::<f64>()
         };
         let of_columns = Matrix::from_fn(columns.len(), columns.len(), |i, j| {
             let pairs = range(columns[i]).flat_map(|v| range(columns[j]).map(move |w| (v, w)));
@@ -91,8 +98,15 @@ impl Model {
 }
 
 /// The number that one of a column's variables adds to it, at the nodes within what is known of the variable.
-fn nodes(column: &ColumnSchema, place: usize, evidence: &Evidence) -> Vec<FunctionNode> {
-    let on_interval = |number: &dyn Fn(f64) -> f64| {
+fn nodes(
+    column: &ColumnSchema,
+    place: usize,
+    domain: Domain,
+    evidence: &Evidence,
+) -> Vec<FunctionNode> {
+    let term = |x: f64| column.kind.coding().term(column.storage, place, x);
+    let on_interval = || {
+        let number = |x: f64| term(x).unwrap_or(f64::NAN);
         let (low, high) = match evidence {
             Evidence::Value(x) => {
                 return vec![FunctionNode { x: *x, weight: 1.0, value: number(*x) }];
@@ -106,23 +120,21 @@ fn nodes(column: &ColumnSchema, place: usize, evidence: &Evidence) -> Vec<Functi
         };
         panels().iter().map(node).collect()
     };
-    let on_values = |numbers: Vec<f64>| -> Vec<FunctionNode> {
+    let on_values = |count: usize| -> Vec<FunctionNode> {
         let known = |x: usize| match evidence {
             Evidence::Value(v) => *v as usize == x,
             Evidence::In(Part::Values(values)) => values.contains(&x),
             _ => true,
         };
-        let values = numbers.into_iter().enumerate().filter(|(x, _)| known(*x));
-        values.map(|(x, value)| FunctionNode { x: x as f64, weight: 1.0, value }).collect()
+        let node = |x: usize| {
+            let value = term(x as f64)?;
+            Some(FunctionNode { x: x as f64, weight: 1.0, value })
+        };
+        (0..count).filter(|&x| known(x)).filter_map(node).collect()
     };
-    match &column.kind {
-        ColumnKind::Continuous { warp } => on_interval(&|u| warp.inverse(u)),
-        ColumnKind::Periodic { origin, period } => on_interval(&|u| origin + period * u),
-        ColumnKind::Digits { radices, .. } => {
-            let unit: f64 = radices[place + 1..].iter().map(|&r| r as f64).product();
-            on_values((0..radices[place]).map(|digit| unit * digit as f64).collect())
-        }
-        kind => on_values(numbers(kind, column.storage).unwrap_or_default()),
+    match domain.num_values() {
+        Some(count) => on_values(count),
+        None => on_interval(),
     }
 }
 

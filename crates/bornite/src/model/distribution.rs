@@ -7,7 +7,7 @@ use super::known::{intersect, log_sum};
 use super::posterior::{Density, Posterior};
 use super::{Known, Model, ModelError};
 use crate::basis::quadrature::gauss_legendre;
-use crate::data::{ColumnKind, ColumnSchema, Storage, numeric_labels};
+use crate::data::{Cell, ColumnSchema};
 use crate::query::{Evidence, Query};
 
 /// Points of the first search for the mode of a density.
@@ -94,17 +94,10 @@ impl ColumnDistribution<'_> {
     /// p(x) of a column of real numbers, in the units of the data; `None` for other columns, and where it has a value.
     pub fn density(&self, x: f64) -> Option<f64> {
         let Posterior::Density(density) = &self.first else { return None };
-        match &self.schema().kind {
-            ColumnKind::Continuous { warp } if !warp.contains(x) => Some(0.0),
-            ColumnKind::Continuous { warp } => {
-                Some(density.density(warp.forward(x)) * warp.log_slope(x).exp())
-            }
-            ColumnKind::Periodic { origin, period } => {
-                let turn = (x - origin) / period;
-                Some(density.density(turn - turn.floor()) / period)
-            }
-            _ => None,
-        }
+        Some(match self.model.schema.encode_value(self.column, Cell::Number(x)) {
+            Ok((values, slope)) => density.density(values[0]) * slope.exp(),
+            Err(_) => 0.0,
+        })
     }
 
     /// The probability of a number that is not above x.
@@ -115,28 +108,26 @@ impl ColumnDistribution<'_> {
     /// The column holds words, in no order.
     pub fn cdf(&self, x: f64) -> Result<f64, ModelError> {
         let below = |y: Option<f64>| f64::from(u8::from(y.is_some_and(|y| y <= x)));
-        match (&self.schema().kind, &self.first) {
-            (ColumnKind::Digits { .. }, _) => self.digit_cdf(x),
-            (_, Posterior::Point(value)) => Ok(below(self.number(&[*value]))),
-            (ColumnKind::Continuous { warp }, Posterior::Density(d)) => {
-                Ok(d.cdf(warp.distribution(x).clamp(0.0, 1.0)))
+        if self.is_compound() {
+            return self.compound_cdf(x);
+        }
+        match &self.first {
+            Posterior::Point(value) => Ok(below(self.number(&[*value]))),
+            Posterior::Density(d) => {
+                let position = self.schema().kind.coding().position(x);
+                Ok(d.cdf(position.unwrap_or(f64::NAN).clamp(0.0, 1.0)))
             }
-            (ColumnKind::Periodic { origin, period }, Posterior::Density(d)) => {
-                Ok(d.cdf(((x - origin) / period).clamp(0.0, 1.0)))
-            }
-            (kind, Posterior::Finite(p)) => {
-                let numbers =
-                    numbers(kind, self.schema().storage).ok_or_else(|| self.words("order"))?;
+            Posterior::Finite(p) => {
+                let numbers = self.numbers().ok_or_else(|| self.words("order"))?;
                 let pairs = || p.iter().zip(&numbers);
                 let mass: f64 = pairs().map(|(p, _)| p).sum();
                 Ok(pairs().filter(|(_, y)| **y <= x).map(|(p, _)| p).sum::<f64>() / mass)
             }
-            (_, Posterior::Density(_)) => Ok(f64::NAN),
         }
     }
 
     /// The probability of the boxes in which the number is not above x, over that of all.
-    fn digit_cdf(&self, x: f64) -> Result<f64, ModelError> {
+    fn compound_cdf(&self, x: f64) -> Result<f64, ModelError> {
         let schema = &self.model.schema;
         let known =
             Known::interval(schema, &self.schema().name, Bound::Unbounded, Bound::Included(x))?;
@@ -152,6 +143,27 @@ impl ColumnDistribution<'_> {
 
     fn schema(&self) -> &ColumnSchema {
         &self.model.schema.columns()[self.column]
+    }
+
+    /// Whether the column has several variables, whose values in order are the order of its cells.
+    fn is_compound(&self) -> bool {
+        self.model.schema.variables_of(self.column).len() > 1
+    }
+
+    /// The numbers of a finite column's values; `None` for words. The place for other labels has none.
+    fn numbers(&self) -> Option<Vec<f64>> {
+        let c = self.schema();
+        let term = |x: usize| c.kind.coding().term(c.storage, 0, x as f64);
+        let base = c.kind.coding().base();
+        let numbers: Vec<f64> =
+            (0..).map_while(|x| term(x).map(|t| base + t)).take(self.count()).collect();
+        (!numbers.is_empty()).then_some(numbers)
+    }
+
+    /// The number of values of the column's first variable.
+    fn count(&self) -> usize {
+        let first = self.model.schema.variables_of(self.column).start;
+        self.model.engine.variables()[first].domain.num_values().unwrap_or(0)
     }
 
     /// The values of a finite column with their probabilities, in order; `None` for continuous columns and digits.
@@ -183,16 +195,8 @@ impl ColumnDistribution<'_> {
 
     /// The number that these values of the column's variables stand for; `None` for words.
     pub(super) fn number(&self, values: &[f64]) -> Option<f64> {
-        match &self.schema().kind {
-            ColumnKind::Continuous { warp } => Some(warp.inverse(values[0])),
-            ColumnKind::Periodic { origin, period } => Some(origin + period * values[0]),
-            ColumnKind::Digits { min, radices } => {
-                let digits = values.iter().zip(radices);
-                let offset = digits.fold(0.0, |n, (&x, &r)| n * r as f64 + x);
-                Some(*min as f64 + offset)
-            }
-            kind => numbers(kind, self.schema().storage)?.get(values[0] as usize).copied(),
-        }
+        let c = self.schema();
+        c.kind.coding().number(c.storage, values)
     }
 
     /// The mean, of what has a number: the place for other labels is left out. For two words, the probability of the second.
@@ -202,26 +206,40 @@ impl ColumnDistribution<'_> {
     /// # Errors
     /// The column holds words.
     pub fn mean(&self) -> Result<f64, ModelError> {
-        match (&self.schema().kind, &self.first) {
-            (ColumnKind::Digits { min, radices }, _) => {
-                let mut mean = *min as f64;
-                let mut place: f64 = radices.iter().map(|&r| r as f64).product();
-                let variables = self.model.schema.variables_of(self.column);
-                for (variable, &radix) in variables.zip(radices) {
-                    place /= radix as f64;
-                    mean += place * finite_mean(&self.model.posterior(variable, &self.boxes)?);
-                }
-                Ok(mean)
-            }
-            (_, Posterior::Point(x)) => self.number(&[*x]).ok_or_else(|| self.words("mean")),
-            (_, Posterior::Density(density)) => Ok(self.density_mean(density)),
-            (kind, Posterior::Finite(p)) => {
-                let numbers =
-                    numbers(kind, self.schema().storage).ok_or_else(|| self.words("mean"))?;
+        if self.is_compound() {
+            return self.compound_mean();
+        }
+        match &self.first {
+            Posterior::Point(x) => self.number(&[*x]).ok_or_else(|| self.words("mean")),
+            Posterior::Density(density) => Ok(self.density_mean(density)),
+            Posterior::Finite(p) => {
+                let numbers = self.numbers().ok_or_else(|| self.words("mean"))?;
                 let mass: f64 = p.iter().zip(&numbers).map(|(p, _)| p).sum();
                 Ok(p.iter().zip(&numbers).map(|(p, x)| p * x).sum::<f64>() / mass)
             }
         }
+    }
+
+    /// The sum of the means of what each variable adds.
+    fn compound_mean(&self) -> Result<f64, ModelError> {
+        let c = self.schema();
+        let coding = c.kind.coding();
+        let mut mean = coding.base();
+        for (place, variable) in self.model.schema.variables_of(self.column).enumerate() {
+            let term = |x: f64| coding.term(c.storage, place, x).ok_or_else(|| self.words("mean"));
+            mean += match self.model.posterior(variable, &self.boxes)? {
+                Posterior::Point(x) => term(x)?,
+                Posterior::Density(_) => f64::NAN,
+                Posterior::Finite(p) => {
+                    let mut sum = 0.0;
+                    for (x, p) in p.iter().enumerate() {
+                        sum += p * term(x as f64)?;
+                    }
+                    sum
+                }
+            };
+        }
+        Ok(mean)
     }
 
     fn words(&self, what: &'static str) -> ModelError {
@@ -250,13 +268,14 @@ impl ColumnDistribution<'_> {
             let remedy = "give a share from 0 to 1";
             return Err(ModelError::Option { setting: "quantile", value: level, remedy });
         }
-        match (&self.schema().kind, &self.first) {
-            (ColumnKind::Digits { .. }, _) => self.digit_quantile(level),
-            (_, Posterior::Point(x)) => Ok(vec![*x]),
-            (_, Posterior::Density(density)) => Ok(vec![density.quantile(level)]),
-            (kind, Posterior::Finite(p)) => {
-                let numbers =
-                    numbers(kind, self.schema().storage).ok_or_else(|| self.words("quantile"))?;
+        if self.is_compound() {
+            return self.compound_quantile(level);
+        }
+        match &self.first {
+            Posterior::Point(x) => Ok(vec![*x]),
+            Posterior::Density(density) => Ok(vec![density.quantile(level)]),
+            Posterior::Finite(p) => {
+                let numbers = self.numbers().ok_or_else(|| self.words("quantile"))?;
                 let p = &p[..numbers.len()];
                 Ok(vec![finite_quantile(p, level * p.iter().sum::<f64>()).0 as f64])
             }
@@ -272,8 +291,8 @@ impl ColumnDistribution<'_> {
         self.number(&values).ok_or_else(|| self.words("quantile"))
     }
 
-    /// Digit by digit: each is the quantile of what is left of the level.
-    fn digit_quantile(&self, level: f64) -> Result<Vec<f64>, ModelError> {
+    /// Variable by variable: each is the quantile of what is left of the level.
+    fn compound_quantile(&self, level: f64) -> Result<Vec<f64>, ModelError> {
         let (mut boxes, mut level) = (self.boxes.to_vec(), level);
         let mut values = Vec::new();
         for variable in self.model.schema.variables_of(self.column) {
@@ -299,14 +318,16 @@ impl ColumnDistribution<'_> {
 
     /// The values of the column's variables that are the most likely, and their probability where there is one.
     pub(super) fn mode_values(&self) -> Result<(Vec<f64>, Option<f64>), ModelError> {
-        match (&self.schema().kind, &self.first) {
-            (ColumnKind::Digits { .. }, _) => self.digit_mode(),
-            (_, Posterior::Point(x)) => Ok((vec![*x], Some(1.0))),
-            (_, Posterior::Finite(p)) => {
+        if self.is_compound() {
+            return self.compound_mode();
+        }
+        match &self.first {
+            Posterior::Point(x) => Ok((vec![*x], Some(1.0))),
+            Posterior::Finite(p) => {
                 let best = (0..p.len()).fold(0, |b, x| if p[x] > p[b] { x } else { b });
                 Ok((vec![best as f64], Some(p[best])))
             }
-            (_, Posterior::Density(density)) => Ok((vec![self.density_mode(density)], None)),
+            Posterior::Density(density) => Ok((vec![self.density_mode(density)], None)),
         }
     }
 
@@ -320,7 +341,7 @@ impl ColumnDistribution<'_> {
     }
 
     /// The best prefix first: no number is more likely than its first digits.
-    fn digit_mode(&self) -> Result<(Vec<f64>, Option<f64>), ModelError> {
+    fn compound_mode(&self) -> Result<(Vec<f64>, Option<f64>), ModelError> {
         let variables: Vec<usize> = self.model.schema.variables_of(self.column).collect();
         let mut open: Vec<(f64, Vec<f64>)> = vec![(1.0, Vec::new())];
         for looked_at in 0.. {
@@ -355,11 +376,9 @@ impl ColumnDistribution<'_> {
     /// The u at which the density in the units of the data is the largest.
     fn density_mode(&self, density: &Density) -> f64 {
         let worth = |u: f64| {
-            let slope = match &self.schema().kind {
-                ColumnKind::Continuous { warp } => warp.log_slope(warp.inverse(u)),
-                _ => 0.0,
-            };
-            density.density(u).ln() + slope
+            let x = self.number(&[u]).unwrap_or(f64::NAN);
+            let encoded = self.model.schema.encode_value(self.column, Cell::Number(x));
+            density.density(u).ln() + encoded.map_or(f64::NEG_INFINITY, |(_, slope)| slope)
         };
         let (low, high) = density.bounds();
         let at = |n: f64| low + (high - low) * (n + 0.5) / GRID as f64;
@@ -371,31 +390,6 @@ impl ColumnDistribution<'_> {
             if worth(c) > worth(d) { b = d } else { a = c }
         }
         0.5 * (a + b)
-    }
-}
-
-/// The numbers of a finite column's values; `None` for words. The place for other labels has none.
-pub(super) fn numbers(kind: &ColumnKind, storage: Storage) -> Option<Vec<f64>> {
-    match kind {
-        ColumnKind::Integer { min, max } => {
-            Some((0..=max.abs_diff(*min)).map(|n| *min as f64 + n as f64).collect())
-        }
-        ColumnKind::Boolean { labels } => {
-            Some(numeric_labels(labels).unwrap_or_else(|| vec![0.0, 1.0]))
-        }
-        ColumnKind::Categorical { labels, .. } if storage != Storage::Labels => {
-            numeric_labels(labels)
-        }
-        _ => None,
-    }
-}
-
-/// The mean of the positions 0, 1, …
-fn finite_mean(posterior: &Posterior) -> f64 {
-    match posterior {
-        Posterior::Finite(p) => p.iter().enumerate().map(|(x, p)| x as f64 * p).sum(),
-        Posterior::Point(x) => *x,
-        Posterior::Density(_) => f64::NAN,
     }
 }
 

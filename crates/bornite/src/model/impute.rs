@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use super::known::{intersect, log_sum};
 use super::{Model, ModelError};
 use crate::basis::Part;
-use crate::data::{ColumnKind, Encoded, Storage, Table};
+use crate::data::{Coding, Encoded, Table};
 use crate::query::{Evidence, Query};
 
 /// What a missing cell is filled with, given the row's known cells.
@@ -73,14 +73,11 @@ impl Model {
         for distribution in self.distributions_of(&missing, self.labelled_boxes_of_row(row)?)? {
             let column = distribution.column();
             let (c, range) = (&self.schema.columns()[column], self.schema.variables_of(column));
-            let words = matches!(c.kind, ColumnKind::Categorical { .. })
-                && c.storage == Storage::Labels
-                || matches!(c.kind, ColumnKind::Boolean { .. });
+            let coding = c.kind.coding();
+            let words = coding.is_words(c.storage);
             let values = match how {
                 Imputation::Median if !words => distribution.quantile_values(0.5)?,
-                Imputation::Mean if !words => {
-                    nearest_values(&c.kind, distribution.mean()?, range.len())
-                }
+                Imputation::Mean if !words => coding.nearest(distribution.mean()?),
                 _ => distribution.mode_values()?.0,
             };
             filled[range].copy_from_slice(&values);
@@ -92,7 +89,7 @@ impl Model {
 impl Model {
     /// Whether a column has labels and a place for others.
     pub(super) fn has_other(&self) -> bool {
-        self.schema.columns().iter().any(|c| others(&c.kind).is_some())
+        self.schema.columns().iter().any(|c| labels_beside_other(c.kind.coding()).is_some())
     }
 
     /// The boxes of what a row and the model's evidence say together, where unknown cells have labels of their own.
@@ -105,7 +102,8 @@ impl Model {
         let mut labelled = Query::unknown(variables.len());
         for (column, c) in self.schema.columns().iter().enumerate() {
             let variable = self.schema.variables_of(column).start;
-            if let Some(labels) = others(&c.kind).filter(|_| row[variable].is_nan()) {
+            let labels = labels_beside_other(c.kind.coding());
+            if let Some(labels) = labels.filter(|_| row[variable].is_nan()) {
                 let labels = Evidence::In(Part::Values((0..labels).collect()));
                 labelled.set(variables, variable, labels)?;
             }
@@ -119,41 +117,6 @@ impl Model {
 }
 
 /// The number of labels of a column that has a place for others too.
-fn others(kind: &ColumnKind) -> Option<usize> {
-    match kind {
-        ColumnKind::Categorical { labels, has_other: true } if !labels.is_empty() => {
-            Some(labels.len())
-        }
-        _ => None,
-    }
-}
-
-/// The values of a column's variables at the number nearest to x that it can be.
-fn nearest_values(kind: &ColumnKind, x: f64, variables: usize) -> Vec<f64> {
-    match kind {
-        ColumnKind::Continuous { warp } => vec![warp.forward(x)],
-        ColumnKind::Periodic { origin, period } => vec![((x - origin) / period).clamp(0.0, 1.0)],
-        ColumnKind::Integer { min, max } => {
-            vec![(x.round().clamp(*min as f64, *max as f64) - *min as f64).max(0.0)]
-        }
-        ColumnKind::Digits { min, radices } => {
-            let count: i128 = radices.iter().map(|&r| r as i128).product();
-            let mut rest = ((x.round() as i128) - i128::from(*min)).clamp(0, count - 1);
-            let mut digits = vec![0.0; variables];
-            for (digit, &radix) in digits.iter_mut().zip(radices).rev() {
-                *digit = (rest % radix as i128) as f64;
-                rest /= radix as i128;
-            }
-            digits
-        }
-        ColumnKind::Categorical { labels, .. } => vec![nearest_label(labels, x)],
-        ColumnKind::Boolean { labels } => vec![nearest_label(labels, x)],
-    }
-}
-
-fn nearest_label(labels: &[String], x: f64) -> f64 {
-    let distance = |label: &String| label.parse().map_or(f64::INFINITY, |l: f64| (l - x).abs());
-    let best = (0..labels.len())
-        .fold(0, |b, n| if distance(&labels[n]) < distance(&labels[b]) { n } else { b });
-    best as f64
+fn labels_beside_other(coding: &dyn Coding) -> Option<usize> {
+    coding.other().filter(|&labels| labels > 0)
 }

@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use super::{Model, ModelError};
 use crate::basis::Part;
-use crate::data::{Block, Cell, ColumnKind, Schema};
+use crate::data::{Block, Cell, Schema};
 use crate::domain::Variable;
 use crate::engine::Batch;
 use crate::query::{Evidence, Query};
@@ -77,9 +77,9 @@ impl Known {
         let block = schema.evidence_value(column, cell)?;
         let index = schema.find(column)?;
         let mut known = Self::from_blocks(schema, vec![block])?;
-        let kind = &schema.columns()[index].kind;
-        if matches!(kind, ColumnKind::Continuous { .. } | ColumnKind::Periodic { .. }) {
-            known.slopes.insert(index, schema.encode_value(index, cell)?.1);
+        let (values, slope) = schema.encode_value(index, cell)?;
+        if schema.columns()[index].kind.coding().has_density(&values) {
+            known.slopes.insert(index, slope);
         }
         Ok(known)
     }

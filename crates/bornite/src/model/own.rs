@@ -2,7 +2,7 @@
 
 use super::compact::Compact;
 use super::{CompressOptions, Model, ModelError, ModelOptions};
-use crate::data::{ColumnKind, DataError, InferOptions, Schema, Table};
+use crate::data::{DataError, InferOptions, Schema, Table};
 use crate::learn::{Control, Progress};
 
 /// Widths that are tried.
@@ -96,10 +96,8 @@ fn smallest(model: &Model, judges: &Table, rows: usize) -> Result<Option<Compact
 fn rounded(schema: &Schema) -> Result<Schema, DataError> {
     let mut columns = schema.columns().to_vec();
     for column in &mut columns {
-        if let ColumnKind::Continuous { warp } = &mut column.kind
-            && let Some(short) = warp.rounded()
-        {
-            *warp = short;
+        if let Some(short) = column.kind.coding().shortened() {
+            column.kind = short;
         }
     }
     let short = Schema::new(columns)?;

@@ -2,7 +2,7 @@
 
 use super::axis::short;
 use crate::basis::Part;
-use crate::data::{ColumnKind, Storage};
+use crate::domain::Domain;
 use crate::model::{ColumnDistribution, Known, Model, ModelError, Posterior};
 use crate::query::Evidence;
 
@@ -22,8 +22,8 @@ pub(super) enum BinKind {
     Edges { numbers: Vec<f64>, values: Vec<f64> },
     /// Sets of values of the one variable, with a label each.
     Sets { labels: Vec<String>, sets: Vec<Vec<usize>> },
-    /// Between whole numbers that are written in digits, one more of them than bins.
-    Digits { numbers: Vec<i64>, min: i64, radices: Vec<usize> },
+    /// Between whole numbers of a column of several variables, one more of them than bins.
+    Compound { numbers: Vec<i64> },
 }
 
 impl Bins {
@@ -35,35 +35,29 @@ impl Bins {
         count: usize,
     ) -> Result<Self, ModelError> {
         let schema = &model.schema().columns()[column];
-        let kind = match &schema.kind {
-            ColumnKind::Continuous { warp } => {
+        let coding = schema.kind.coding();
+        let kind = match coding.domains()[..] {
+            [Domain::Finite(_)] if coding.is_words(schema.storage) => {
+                Self::of_labels(distribution, count)?
+            }
+            [Domain::Finite(_)] => Self::of_whole_numbers(distribution, count)?,
+            [Domain::Circle(length)] => {
+                let values = even(0.0, length, count);
+                let number = |&u: &f64| coding.number(schema.storage, &[u]).unwrap_or(f64::NAN);
+                BinKind::Edges { numbers: values.iter().map(number).collect(), values }
+            }
+            [_] => {
                 let (low, high) = ends(distribution)?;
                 let numbers = even(low, high, count);
-                BinKind::Edges {
-                    values: numbers.iter().map(|&x| warp.forward(x)).collect(),
-                    numbers,
-                }
+                let values = numbers.iter().map(|&x| coding.nearest(x)[0]).collect();
+                BinKind::Edges { values, numbers }
             }
-            ColumnKind::Periodic { origin, period } => {
-                let values = even(0.0, 1.0, count);
-                BinKind::Edges {
-                    numbers: values.iter().map(|u| origin + period * u).collect(),
-                    values,
-                }
-            }
-            ColumnKind::Digits { min, radices } => {
+            _ => {
                 let (low, high) = ends(distribution)?;
                 let mut numbers: Vec<i64> =
                     even(low, high + 1.0, count).iter().map(|x| x.round() as i64).collect();
                 numbers.dedup();
-                BinKind::Digits { numbers, min: *min, radices: radices.clone() }
-            }
-            ColumnKind::Integer { .. } => Self::of_whole_numbers(distribution, count)?,
-            ColumnKind::Categorical { .. } if schema.storage != Storage::Labels => {
-                Self::of_whole_numbers(distribution, count)?
-            }
-            ColumnKind::Categorical { .. } | ColumnKind::Boolean { .. } => {
-                Self::of_labels(distribution, count)?
+                BinKind::Compound { numbers }
             }
         };
         Ok(Self { column, kind })
@@ -125,7 +119,7 @@ impl Bins {
         match &self.kind {
             BinKind::Edges { numbers, .. } => numbers.len() - 1,
             BinKind::Sets { sets, .. } => sets.len(),
-            BinKind::Digits { numbers, .. } => numbers.len() - 1,
+            BinKind::Compound { numbers, .. } => numbers.len() - 1,
         }
     }
 
@@ -136,7 +130,7 @@ impl Bins {
                 format!("{} to {}", short(numbers[bin]), short(numbers[bin + 1]))
             }
             BinKind::Sets { labels, .. } => labels[bin].clone(),
-            BinKind::Digits { numbers, .. } => {
+            BinKind::Compound { numbers, .. } => {
                 format!("{} to {}", numbers[bin], numbers[bin + 1] - 1)
             }
         }
@@ -146,7 +140,7 @@ impl Bins {
     pub(super) fn range(&self) -> Option<(f64, f64)> {
         match &self.kind {
             BinKind::Edges { numbers, .. } => Some((numbers[0], numbers[numbers.len() - 1])),
-            BinKind::Digits { numbers, .. } => {
+            BinKind::Compound { numbers, .. } => {
                 Some((numbers[0] as f64, numbers[numbers.len() - 1] as f64))
             }
             BinKind::Sets { .. } => None,
@@ -172,11 +166,10 @@ impl Bins {
                 if bin.is_none() && cell[0] == values[last] { Some(last - 1) } else { bin }
             }
             BinKind::Sets { sets, .. } => sets.iter().position(|s| s.contains(&(cell[0] as usize))),
-            BinKind::Digits { numbers, min, radices } => {
-                let digits = cell.iter().zip(radices);
-                let offset = digits.fold(0, |n: i128, (&d, &r)| n * r as i128 + d as i128);
-                let x = i128::from(*min) + offset;
-                between(numbers.len() - 1, &|n| i128::from(numbers[n]) <= x)
+            BinKind::Compound { numbers } => {
+                let c = &model.schema().columns()[self.column];
+                let x = c.kind.coding().number(c.storage, cell)?;
+                between(numbers.len() - 1, &|n| numbers[n] as f64 <= x)
             }
         }
     }
@@ -197,7 +190,7 @@ impl Bins {
             (_, Posterior::Point(_)) => Ok(vec![0.0; self.len()]),
             _ => {
                 let below: Result<Vec<f64>, _> = match &self.kind {
-                    BinKind::Digits { numbers, .. } => {
+                    BinKind::Compound { numbers, .. } => {
                         numbers.iter().map(|&x| distribution.cdf(x as f64 - 1.0)).collect()
                     }
                     _ => Ok(vec![0.0; self.len() + 1]),
@@ -216,7 +209,7 @@ impl Bins {
                 Part::Interval { low: values[bin], high: values[bin + 1] }
             }
             BinKind::Sets { sets, .. } => Part::Values(sets[bin].clone()),
-            BinKind::Digits { numbers, .. } => {
+            BinKind::Compound { numbers, .. } => {
                 let (low, high) = (numbers[bin] as f64, numbers[bin + 1] as f64);
                 let name = &schema.columns()[self.column].name;
                 let (low, high) = (std::ops::Bound::Included(low), std::ops::Bound::Excluded(high));

@@ -3,7 +3,7 @@
 use super::Report;
 use super::canvas::{Anchor, Canvas};
 use super::png::Raster;
-use crate::data::{ColumnKind, Encoded, Table, numeric_labels};
+use crate::data::{Encoded, Table};
 use crate::model::{Imputation, Model, ModelError};
 
 /// Images in a row.
@@ -79,30 +79,10 @@ fn originals(report: &Report<'_>) -> Result<(&'static str, Vec<f64>), ModelError
 
 /// The least and the largest number that a pixel can have.
 fn levels(model: &Model) -> (f64, f64) {
-    let of = |kind: &ColumnKind| match kind {
-        ColumnKind::Integer { min, max } => (*min as f64, *max as f64),
-        ColumnKind::Boolean { labels } => {
-            range(numeric_labels(labels).as_deref().unwrap_or(&[0.0, 1.0]))
-        }
-        ColumnKind::Categorical { labels, .. } => {
-            range(numeric_labels(labels).as_deref().unwrap_or(&[0.0, 1.0]))
-        }
-        ColumnKind::Digits { min, radices } => {
-            let count: f64 = radices.iter().map(|&r| r as f64).product();
-            (*min as f64, *min as f64 + count - 1.0)
-        }
-        ColumnKind::Continuous { warp } => (warp.inverse(0.01), warp.inverse(0.99)),
-        ColumnKind::Periodic { origin, period } => (*origin, origin + period),
-    };
-    let columns = model.schema().columns().iter().map(|c| of(&c.kind));
+    let columns = model.schema().columns().iter().map(|c| c.kind.coding().range());
     let (low, high) =
         columns.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), (c, d)| (a.min(c), b.max(d)));
     if high > low { (low, high) } else { (low, low + 1.0) }
-}
-
-fn range(numbers: &[f64]) -> (f64, f64) {
-    let low = numbers.iter().copied().fold(f64::INFINITY, f64::min);
-    (low, numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max))
 }
 
 /// All strips in one raster, without labels.

@@ -22,7 +22,7 @@ mod training;
 use canvas::Canvas;
 
 use crate::circuit::Orthonormal;
-use crate::data::{ColumnKind, EncodeOptions, Encoded, Mismatch, Storage, Table};
+use crate::data::{EncodeOptions, Encoded, Mismatch, Table};
 use crate::model::{Model, ModelError};
 use crate::structure::{InformationOptions, MutualInformation, mutual_information};
 
@@ -169,11 +169,7 @@ impl<'a> Report<'a> {
     /// Whether a column's values are words without an order.
     fn is_words(&self, column: usize) -> bool {
         let column = &self.model.schema().columns()[column];
-        match column.kind {
-            ColumnKind::Categorical { .. } => column.storage == Storage::Labels,
-            ColumnKind::Boolean { .. } => true,
-            _ => false,
-        }
+        column.kind.coding().is_words(column.storage)
     }
 
     /// The mutual information of all variables, of the table's rows or of exact samples; `None` for very many variables.

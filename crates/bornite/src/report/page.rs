@@ -5,7 +5,6 @@ use std::fmt::Write;
 use super::canvas::{Canvas, STYLE};
 use super::{PAGE, Report, calibration, images, live, marginals, pairs, structure, training};
 use crate::circuit::Circuit;
-use crate::data::ColumnKind;
 use crate::draw::escape;
 use crate::model::ModelError;
 
@@ -230,24 +229,7 @@ fn columns(report: &Report<'_>) -> String {
             .map_or(String::new(), |c| group(c.num_missing()))
     };
     let row = |c: &crate::data::ColumnSchema| {
-        let values = match &c.kind {
-            ColumnKind::Categorical { labels, has_other } => {
-                format!("{} labels{}", labels.len(), if *has_other { ", and others" } else { "" })
-            }
-            ColumnKind::Boolean { labels } => labels.join(", "),
-            ColumnKind::Integer { min, max } => format!("{min} to {max}"),
-            ColumnKind::Digits { min, radices } => {
-                format!("from {min}, in {} digits", radices.len())
-            }
-            ColumnKind::Continuous { warp } => format!(
-                "quartiles {:.4}, {:.4}, {:.4}",
-                warp.inverse(0.25),
-                warp.inverse(0.5),
-                warp.inverse(0.75)
-            ),
-            ColumnKind::Periodic { origin, period } => format!("from {origin}, period {period}"),
-        };
-        let kind = c.kind.name().to_string();
+        let (kind, values) = (c.kind.name(), c.kind.summary());
         let holes = holes(&c.name);
         format!(
             "<tr><td>{}</td><td>{}</td><td>{}</td><td>{holes}</td></tr>\n",

@@ -34,7 +34,8 @@ fn codewords_are_as_short_as_the_model_says() {
         let codec = Codec::new(&circuit).unwrap();
         let engine = Engine::new(&circuit);
         for rows in [samples(&circuit, 2000), noise(&circuit, 2000)] {
-            let log_p = engine.log_marginals(&Batch::from_rows(circuit.variables(), &rows).unwrap());
+            let log_p =
+                engine.log_marginals(&Batch::from_rows(circuit.variables(), &rows).unwrap());
             // A value that cannot be costs no more than 24 bits, and infinitely many by the model.
             let nats: f64 = log_p.unwrap().iter().sum();
             let bytes = codec.compress(&rows).unwrap();
@@ -51,7 +52,8 @@ fn missing_cells_cost_the_entropy_of_their_mask() {
     let codec = Codec::new(&circuit).unwrap();
     let engine = Engine::new(&circuit);
     let rows = with_holes(samples(&circuit, 3000), 0.1);
-    let log_p = engine.log_marginals(&Batch::from_rows(circuit.variables(), &rows).unwrap()).unwrap();
+    let log_p =
+        engine.log_marginals(&Batch::from_rows(circuit.variables(), &rows).unwrap()).unwrap();
     let nats: f64 = -log_p.iter().sum::<f64>();
     let entropy = -(0.1 * 0.1_f64.log2() + 0.9 * 0.9_f64.log2());
     let expected = nats / std::f64::consts::LN_2 + entropy * rows.len() as f64;

@@ -80,15 +80,6 @@ impl Item<'_> {
     }
 }
 
-/// What the cells of a column are.
-pub(super) fn storage(column: &Column) -> Storage {
-    match column.cells() {
-        Cells::Numbers(c) => Storage::Numbers(c.format()),
-        Cells::Integers(_) => Storage::Integers,
-        Cells::Labels(_) => Storage::Labels,
-    }
-}
-
 /// The cell of a row as it would be in a column of another type; `None` where it is missing.
 fn item(column: &Column, row: usize, storage: Storage) -> Option<Item<'_>> {
     let whole = |x: f64| (x.fract() == 0.0 && x.abs() < 2f64.powi(53)).then_some(x as i64);
@@ -111,7 +102,7 @@ pub(super) fn encode(
     beside: &mut Vec<u8>,
 ) -> Coded {
     let own = schema.columns()[n].storage;
-    if (own == Storage::Labels) != (storage(column) == Storage::Labels) {
+    if (own == Storage::Labels) != (Storage::of(column) == Storage::Labels) {
         return aside(column, beside);
     }
     match edges {
@@ -122,7 +113,7 @@ pub(super) fn encode(
 
 /// Writes a column beside the rows.
 pub(super) fn aside(column: &Column, beside: &mut Vec<u8>) -> Coded {
-    let kind = storage(column);
+    let kind = Storage::of(column);
     let cells: Vec<_> =
         (0..column.len()).filter_map(|row| Some((row, item(column, row, kind)?))).collect();
     put_rows(beside, &cells, |out, item| item.put(out));
@@ -133,8 +124,8 @@ pub(super) fn aside(column: &Column, beside: &mut Vec<u8>) -> Coded {
 fn by_values(schema: &Schema, n: usize, column: &Column, beside: &mut Vec<u8>) -> Coded {
     let mut values = schema.encode_column(n, column);
     let Ok(decoded) = schema.decode_column(n, &values) else { return aside(column, beside) };
-    let (kind, width) = (storage(column), schema.variables_of(n).len());
-    let other = other_value(&schema.columns()[n].kind);
+    let (kind, width) = (Storage::of(column), schema.variables_of(n).len());
+    let other = schema.columns()[n].kind.coding().other().map(|other| other as f64);
     let mut escaped = Vec::new();
     for row in 0..column.len() {
         let Some(cell) = item(column, row, kind) else { continue };
@@ -150,14 +141,6 @@ fn by_values(schema: &Schema, n: usize, column: &Column, beside: &mut Vec<u8>) -
     Coded { way: Way::Model(n), values, rests: Vec::new(), cuts: None }
 }
 
-/// The value that stands for labels without a place of their own.
-fn other_value(kind: &ColumnKind) -> Option<f64> {
-    match kind {
-        ColumnKind::Categorical { labels, has_other: true } => Some(labels.len() as f64),
-        _ => None,
-    }
-}
-
 /// Cells by the ordinals of a grid. Those that are not on it are escaped.
 fn on_grid(
     schema: &Schema,
@@ -166,7 +149,7 @@ fn on_grid(
     edges: &[f64],
     beside: &mut Vec<u8>,
 ) -> Coded {
-    let kind = storage(column);
+    let kind = Storage::of(column);
     let rows = 0..column.len();
     let (grid, ordinals): (Grid, Vec<Option<i64>>) = if let Cells::Integers(c) = column.cells() {
         (Grid::Decimals(0), c.iter().collect())
@@ -196,14 +179,8 @@ fn on_grid(
 
 /// The symbols of a continuous column of the model.
 pub(super) fn cuts_of(kind: &ColumnKind, grid: Grid, bounds: [i64; 2], edges: &[f64]) -> Cuts {
-    match kind {
-        ColumnKind::Continuous { warp } => Cuts::new(grid, bounds, |x| warp.distribution(x), edges),
-        ColumnKind::Periodic { origin, period } => {
-            Cuts::new(grid, bounds, |x| (x - origin) / period, edges)
-        }
-        // The others are finite.
-        _ => Cuts::new(grid, bounds, |_| 0.0, edges),
-    }
+    // Finite columns are not cut.
+    Cuts::new(grid, bounds, |x| kind.coding().position(x).unwrap_or(0.0), edges)
 }
 
 /// The cells of a column, from its symbols and what stands beside them.
@@ -219,7 +196,7 @@ pub(super) fn decode<'a>(
         Way::Beside => vec![None; rows],
         Way::Model(n) => {
             let decoded = schema.decode_column(*n, symbols.values)?;
-            let other = other_value(&schema.columns()[*n].kind);
+            let other = schema.columns()[*n].kind.coding().other().map(|other| other as f64);
             let width = schema.variables_of(*n).len();
             let mut items = Vec::with_capacity(rows);
             for row in 0..rows {

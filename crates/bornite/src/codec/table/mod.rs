@@ -75,7 +75,7 @@ struct ColumnForm {
 impl ColumnForm {
     fn of(column: &Column, by: Way) -> Self {
         let TextForm { heading, missing, .. } = column.form().clone();
-        let cells = column::storage(column);
+        let cells = Storage::of(column);
         Self { name: column.name().to_owned(), heading, missing, cells, by }
     }
 

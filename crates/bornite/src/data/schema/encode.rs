@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::{ColumnKind, ColumnSchema, Schema, Storage, numeric_labels};
+use super::{Cell, ColumnSchema, Schema};
+use crate::data::column::{Encoder, Problem};
 use crate::data::error::nearest;
-use crate::data::number::{Reading, read};
 use crate::data::{Cells, Column, DataError, Labels, Table};
 use crate::domain::Domain;
 use crate::engine::{Batch, BatchColumn};
@@ -29,17 +29,6 @@ pub struct EncodeOptions {
     pub unseen: Mismatch,
     /// Columns that the table does not have.
     pub absent: Mismatch,
-}
-
-/// The value of one cell.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Cell<'a> {
-    /// A whole number.
-    Integer(i64),
-    /// A real number.
-    Number(f64),
-    /// Text, which may be that of a number.
-    Text(&'a str),
 }
 
 /// A table as values of variables.
@@ -94,206 +83,30 @@ impl Encoded {
     }
 }
 
-/// What a cell has against a column.
-#[derive(Clone, Copy)]
-enum Problem {
-    Unseen,
-    OutOfRange { low: f64, high: f64 },
-    Type(&'static str),
-}
-
-impl Problem {
-    fn error(self, row: usize, column: &ColumnSchema, cell: Cell<'_>) -> DataError {
-        let text = match cell {
-            Cell::Integer(x) => x.to_string(),
-            Cell::Number(x) => x.to_string(),
-            Cell::Text(t) => t.to_owned(),
-        };
-        let name = column.name.clone();
-        match self {
-            Problem::Unseen => {
-                let labels = match &column.kind {
-                    ColumnKind::Categorical { labels, .. } => &labels[..],
-                    ColumnKind::Boolean { labels } => labels,
-                    _ => &[],
-                };
-                let hint = nearest(labels.iter().map(String::as_str), &text);
-                let labels = labels.len();
-                DataError::UnseenLabel { row, column: name, label: text, labels, hint }
-            }
-            Problem::OutOfRange { low, high } => {
-                let value = number(cell).unwrap_or(f64::NAN);
-                DataError::OutOfRange { row, column: name, value, low, high }
-            }
-            Problem::Type(expected) => DataError::WrongType { row, column: name, text, expected },
-        }
-    }
-}
-
-fn number(cell: Cell<'_>) -> Option<f64> {
-    match cell {
-        Cell::Integer(x) => Some(x as f64),
-        Cell::Number(x) => Some(x),
-        Cell::Text(t) => match read(t) {
-            Reading::Integer(x) => Some(x as f64),
-            Reading::Real(x) => Some(x),
-            Reading::Padded => t.parse().ok(),
-            Reading::Infinite | Reading::Text => None,
-        },
-    }
-}
-
-fn integer(cell: Cell<'_>) -> Option<i64> {
-    let whole = |x: f64| (x.fract() == 0.0 && x.abs() < 2f64.powi(63)).then_some(x as i64);
-    match cell {
-        Cell::Integer(x) => Some(x),
-        Cell::Number(x) => whole(x),
-        Cell::Text(t) => t.parse().ok().or_else(|| whole(number(cell)?)),
-    }
-}
-
-/// The rule of one column, with its labels in order.
-enum Rule<'a> {
-    Numbers { labels: Vec<f64>, other: bool },
-    Texts { labels: BTreeMap<&'a str, usize>, other: bool },
-    Boolean(&'a [String; 2]),
-    Other(&'a ColumnKind),
-}
-
-impl<'a> Rule<'a> {
-    fn new(column: &'a ColumnSchema) -> Self {
-        match &column.kind {
-            ColumnKind::Boolean { labels } => Rule::Boolean(labels),
-            ColumnKind::Categorical { labels, has_other } => match numeric_labels(labels) {
-                Some(labels) if column.storage != Storage::Labels => {
-                    Rule::Numbers { labels, other: *has_other }
-                }
-                _ => {
-                    let labels = labels.iter().enumerate().map(|(n, l)| (l.as_str(), n)).collect();
-                    Rule::Texts { labels, other: *has_other }
-                }
-            },
-            kind => Rule::Other(kind),
-        }
-    }
-
-    /// Writes the values of a cell and returns ln F′.
-    fn encode(&self, cell: Cell<'_>, out: &mut [f64]) -> Result<f64, Problem> {
-        if let Cell::Number(x) = cell
-            && !x.is_finite()
-        {
-            return Err(Problem::Type("a finite number"));
-        }
-        match self {
-            Rule::Numbers { labels, other } => {
-                let found = number(cell).and_then(|x| labels.iter().position(|&l| l == x));
-                out[0] = place(found, labels.len(), *other)?;
-            }
-            Rule::Texts { labels, other } => {
-                let found = match cell {
-                    Cell::Text(t) => labels.get(t),
-                    Cell::Integer(x) => labels.get(x.to_string().as_str()),
-                    Cell::Number(x) => labels.get(x.to_string().as_str()),
-                };
-                out[0] = place(found.copied(), labels.len(), *other)?;
-            }
-            Rule::Boolean(labels) => out[0] = boolean(labels, cell).ok_or(Problem::Unseen)?,
-            Rule::Other(kind) => return encode_number(kind, cell, out),
-        }
-        Ok(0.0)
-    }
-}
-
-fn place(found: Option<usize>, labels: usize, other: bool) -> Result<f64, Problem> {
-    found.or(other.then_some(labels)).map(|n| n as f64).ok_or(Problem::Unseen)
-}
-
-/// By text, by number, and 0 and 1 for any two labels that are not numbers.
-fn boolean(labels: &[String; 2], cell: Cell<'_>) -> Option<f64> {
-    if let Cell::Text(t) = cell
-        && let Some(n) = labels.iter().position(|l| l.eq_ignore_ascii_case(t))
-    {
-        return Some(n as f64);
-    }
-    let x = number(cell)?;
-    let numbers = numeric_labels(labels).unwrap_or_else(|| vec![0.0, 1.0]);
-    numbers.iter().position(|&l| l == x).map(|n| n as f64)
-}
-
-fn encode_number(kind: &ColumnKind, cell: Cell<'_>, out: &mut [f64]) -> Result<f64, Problem> {
-    match kind {
-        ColumnKind::Integer { min, max } => {
-            let x = integer(cell).ok_or(Problem::Type("a whole number"))?;
-            if !(*min..=*max).contains(&x) {
-                return Err(Problem::OutOfRange { low: *min as f64, high: *max as f64 });
-            }
-            out[0] = (x - min) as f64;
-            Ok(0.0)
-        }
-        ColumnKind::Digits { min, radices } => {
-            let x = integer(cell).ok_or(Problem::Type("a whole number"))?;
-            let mut rest = i128::from(x) - i128::from(*min);
-            let count: i128 = radices.iter().map(|&r| r as i128).product();
-            if !(0..count).contains(&rest) {
-                let high = i128::from(*min) + count - 1;
-                return Err(Problem::OutOfRange { low: *min as f64, high: high as f64 });
-            }
-            for (digit, &radix) in out.iter_mut().zip(radices).rev() {
-                *digit = (rest % radix as i128) as f64;
-                rest /= radix as i128;
-            }
-            Ok(0.0)
-        }
-        ColumnKind::Continuous { warp } => {
-            let x = number(cell).ok_or(Problem::Type("a finite number"))?;
-            let slope = warp.log_slope(x);
-            if slope == f64::NEG_INFINITY {
-                let (low, high) = warp.support().bounds();
-                return Err(Problem::OutOfRange { low, high });
-            }
-            out[0] = warp.forward(x);
-            Ok(slope)
-        }
-        ColumnKind::Periodic { origin, period } => {
-            let x = number(cell).ok_or(Problem::Type("a finite number"))?;
-            out[0] = turns(x, *origin, *period);
-            Ok(-period.ln())
-        }
-        ColumnKind::Categorical { .. } | ColumnKind::Boolean { .. } => Err(Problem::Unseen),
-    }
-}
-
-/// The place of x on the circle of length 1.
-pub(super) fn turns(x: f64, origin: f64, period: f64) -> f64 {
-    let turns = ((x - origin) / period).rem_euclid(1.0);
-    // A tiny negative number rounds up to 1.
-    if turns < 1.0 { turns } else { 0.0 }
-}
-
-/// A column of a table under the rule of a schema's column.
+/// A column of a table, to be encoded by a column of a schema.
 struct Source<'a> {
     schema: &'a ColumnSchema,
-    rule: Rule<'a>,
+    encoder: Encoder<'a>,
     /// `None` where the table does not have the column.
     column: Option<&'a Column>,
-    /// The rule's answer for every label of the column's dictionary: values, then ln F′.
+    /// What becomes of every label of the column's dictionary: values, then ln F′.
     dictionary: Vec<Result<(Vec<f64>, f64), Problem>>,
 }
 
 impl<'a> Source<'a> {
     fn new(schema: &'a ColumnSchema, column: Option<&'a Column>, width: usize) -> Self {
-        let rule = Rule::new(schema);
+        let encoder = schema.kind.coding().encoder(schema.storage);
         let dictionary = match column.map(Column::cells) {
             Some(Cells::Labels(c)) => {
                 let encode = |label: &String| {
                     let mut values = vec![f64::NAN; width];
-                    rule.encode(Cell::Text(label), &mut values).map(|slope| (values, slope))
+                    encoder(Cell::Text(label), &mut values).map(|slope| (values, slope))
                 };
                 c.labels().par_iter().map(encode).collect()
             }
             _ => Vec::new(),
         };
-        Self { schema, rule, column, dictionary }
+        Self { schema, encoder, column, dictionary }
     }
 
     /// Writes the values of one row, NaN before, and returns ln F′.
@@ -312,11 +125,11 @@ impl<'a> Source<'a> {
             }
             Cells::Integers(c) => match c.get(row) {
                 None => return Ok(0.0),
-                Some(x) => (Cell::Integer(x), self.rule.encode(Cell::Integer(x), out)),
+                Some(x) => (Cell::Integer(x), (self.encoder)(Cell::Integer(x), out)),
             },
             Cells::Numbers(c) => match c.values()[row] {
                 x if x.is_nan() => return Ok(0.0),
-                x => (Cell::Number(x), self.rule.encode(Cell::Number(x), out)),
+                x => (Cell::Number(x), (self.encoder)(Cell::Number(x), out)),
             },
         };
         match result {
@@ -341,11 +154,9 @@ impl Source<'_> {
         let Some(column) = self.column else {
             return Ok((domains.iter().map(|_| BatchColumn::missing(rows)).collect(), Vec::new()));
         };
-        if let (ColumnKind::Integer { min: 0, max }, Cells::Integers(cells)) =
-            (&self.schema.kind, column.cells())
+        if let Cells::Integers(cells) = column.cells()
             && let Some(bytes) = cells.bytes()
-            && bytes.iter().all(|&byte| i64::from(byte) <= *max)
-            && *max < 256
+            && self.schema.kind.coding().are_values(bytes)
         {
             return Ok((vec![BatchColumn::of_bytes(Arc::clone(bytes))], Vec::new()));
         }
@@ -392,10 +203,10 @@ impl Schema {
             sources.push(Source::new(schema, column, self.variables_of(n).len()));
         }
         let domains: Vec<Domain> = self.variables().iter().map(|v| v.domain).collect();
-        let encode = |(n, source): (usize, Source<'_>)| {
+        let encode = |(n, source): (usize, &Source<'_>)| {
             source.columns(&domains[self.variables_of(n)], table.num_rows(), options.unseen)
         };
-        let encoded: Vec<_> = sources.into_par_iter().enumerate().map(encode).collect();
+        let encoded: Vec<_> = sources.par_iter().enumerate().map(encode).collect();
         let (mut columns, mut log_jacobian) = (Vec::new(), vec![0.0; table.num_rows()]);
         let mut first_error: Option<(usize, DataError)> = None;
         for result in encoded {
@@ -446,7 +257,7 @@ impl Schema {
     ) -> Result<(Vec<f64>, f64), DataError> {
         let mut values = vec![f64::NAN; self.variables_of(column).len()];
         let schema = &self.columns[column];
-        match Rule::new(schema).encode(cell, &mut values) {
+        match schema.kind.coding().encoder(schema.storage)(cell, &mut values) {
             Ok(slope) => Ok((values, slope)),
             Err(problem) => Err(problem.error(0, schema, cell)),
         }

@@ -1,9 +1,9 @@
 //! Tables, rows and columns of which little can be learned.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{ColumnKind, ColumnSchema, OTHER, Schema};
+use super::{ColumnSchema, OTHER, Schema};
 use crate::data::{Column, Table};
 
 /// The most places that one finding lists; the others are counted.
@@ -58,43 +58,56 @@ impl Schema {
         let by_name: BTreeMap<&str, &Column> =
             table.columns().iter().map(|c| (c.name(), c)).collect();
         let column = |c: &'_ ColumnSchema| by_name.get(&*c.name).copied();
-        let columns: Vec<(&ColumnKind, &Column)> =
-            self.columns.iter().filter_map(|c| Some((&c.kind, column(c)?))).collect();
+        let columns: Vec<(usize, &Column)> =
+            self.columns.iter().enumerate().filter_map(|(n, c)| Some((n, column(c)?))).collect();
         let is_empty = |row: &usize| columns.iter().all(|(_, c)| c.is_missing(*row));
         let rows: Vec<usize> = (0..table.num_rows()).filter(is_empty).map(|row| row + 1).collect();
         if !rows.is_empty() {
             found.push(Finding::EmptyRows(rows));
         }
         if self.image.is_none() {
-            found.extend(of_columns(&columns));
+            found.extend(self.findings_of(&columns));
         }
         (!found.is_empty()).then_some(Findings(found))
     }
-}
 
-fn of_columns(columns: &[(&ColumnKind, &Column)]) -> Vec<Finding> {
-    let (mut empty, mut constant, mut rare) = (Vec::new(), Vec::new(), Vec::new());
-    let mut left = Vec::new();
-    for (kind, column) in columns {
-        let name = column.name().to_owned();
-        match tells(kind, column) {
-            Tells::Nothing => empty.push(name),
-            // Of one row, every column has one value.
-            Tells::OneValue(value) if column.len() > 1 => constant.push((name, value)),
-            Tells::Rare(few, known) => rare.push((name, few, known)),
-            Tells::OneValue(_) | Tells::Something => left.push(name),
+    fn findings_of(&self, columns: &[(usize, &Column)]) -> Vec<Finding> {
+        let (mut empty, mut constant, mut rare) = (Vec::new(), Vec::new(), Vec::new());
+        let mut left = Vec::new();
+        for &(n, column) in columns {
+            let name = column.name().to_owned();
+            match self.tells(n, column) {
+                Tells::Nothing => empty.push(name),
+                // Of one row, every column has one value.
+                Tells::OneValue(value) if column.len() > 1 => constant.push((name, value)),
+                Tells::Rare(few, known) => rare.push((name, few, known)),
+                Tells::OneValue(_) | Tells::Something => left.push(name),
+            }
         }
+        let few = left.len() < 2;
+        [
+            (!empty.is_empty()).then_some(Finding::EmptyColumns(empty)),
+            (!constant.is_empty()).then_some(Finding::ConstantColumns(constant)),
+            (!rare.is_empty()).then_some(Finding::RareLabels(rare)),
+            few.then(|| Finding::FewColumns(left.pop())),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
     }
-    let few = left.len() < 2;
-    [
-        (!empty.is_empty()).then_some(Finding::EmptyColumns(empty)),
-        (!constant.is_empty()).then_some(Finding::ConstantColumns(constant)),
-        (!rare.is_empty()).then_some(Finding::RareLabels(rare)),
-        few.then(|| Finding::FewColumns(left.pop())),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+
+    fn tells(&self, n: usize, column: &Column) -> Tells {
+        let cell = |row| column.usual_text(row);
+        let Some(value) = (0..column.len()).find_map(cell) else { return Tells::Nothing };
+        if (0..column.len()).filter_map(cell).all(|other| other == value) {
+            return Tells::OneValue(value.into_owned());
+        }
+        let Some(other) = self.columns[n].kind.coding().other() else { return Tells::Something };
+        let values = self.encode_column(n, column);
+        let rare = values.iter().filter(|x| **x == other as f64).count();
+        let known = column.len() - column.num_missing();
+        if 2 * rare > known { Tells::Rare(rare, known) } else { Tells::Something }
+    }
 }
 
 /// What a column has to tell.
@@ -103,19 +116,6 @@ enum Tells {
     OneValue(String),
     Rare(usize, usize),
     Something,
-}
-
-fn tells(kind: &ColumnKind, column: &Column) -> Tells {
-    let cell = |row| column.usual_text(row);
-    let Some(value) = (0..column.len()).find_map(cell) else { return Tells::Nothing };
-    if (0..column.len()).filter_map(cell).all(|other| other == value) {
-        return Tells::OneValue(value.into_owned());
-    }
-    let ColumnKind::Categorical { labels, has_other: true } = kind else { return Tells::Something };
-    let labels: BTreeSet<&str> = labels.iter().map(String::as_str).collect();
-    let rare = (0..column.len()).filter_map(cell).filter(|c| !labels.contains(&**c)).count();
-    let known = column.len() - column.num_missing();
-    if 2 * rare > known { Tells::Rare(rare, known) } else { Tells::Something }
 }
 
 impl Finding {

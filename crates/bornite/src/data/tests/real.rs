@@ -56,7 +56,7 @@ fn continuous_columns_are_fitted_as_well_as_their_marginals_can_be() {
             let mean = values.iter().sum::<f64>() / values.len() as f64;
             let variance =
                 values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / values.len() as f64;
-            let ColumnKind::Continuous { warp } = &column.kind else { panic!() };
+            let ColumnKind::Continuous(Continuous { warp }) = &column.kind else { panic!() };
             let slopes = (0..test.num_rows()).filter_map(|r| test.columns()[n].number(r));
             let mean_slope =
                 slopes.map(|x| warp.log_slope(x)).sum::<f64>() / test.num_rows() as f64;
@@ -136,7 +136,7 @@ fn images_are_read() {
     let table = Table::read_idx(path).unwrap();
     assert_eq!((table.num_rows(), table.image()), (1797, Some([8, 8, 1])));
     let schema = Schema::infer(&table, &InferOptions::default()).unwrap();
-    assert!(schema.columns().iter().all(|c| c.kind == ColumnKind::Integer { min: 0, max: 16 }));
+    assert!(schema.columns().iter().all(|c| c.kind == Integer { min: 0, max: 16 }.into()));
     assert_eq!(schema.decode(&schema.encode(&table).unwrap().to_rows()).unwrap(), table);
     let Some(path) = find("kodak/kodak24_crop96-idx4-ubyte.gz") else { return };
     let table = Table::read_idx(path).unwrap();

@@ -1,0 +1,124 @@
+//! One of two labels.
+
+use serde::{Deserialize, Serialize};
+
+use super::facts::Facts;
+use super::{
+    Cell, Coding, ColumnKind, Decoded, Encoder, Ends, Parts, Problem, finite_set, label_range,
+    labels_within, nearest_label, numeric_labels,
+};
+use crate::data::Storage;
+use crate::domain::Domain;
+
+/// The pairs of labels that are taken for no and yes.
+const PAIRS: [[&str; 2]; 5] =
+    [["false", "true"], ["no", "yes"], ["f", "t"], ["n", "y"], ["off", "on"]];
+
+/// One of two labels, no before yes; a finite variable.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Boolean {
+    /// Both labels.
+    pub labels: [String; 2],
+}
+
+impl Boolean {
+    /// 0 and 1.
+    pub(super) fn binary() -> Self {
+        Self { labels: ["0".to_owned(), "1".to_owned()] }
+    }
+
+    /// The labels of a column that has two.
+    pub(super) fn of(facts: &Facts<'_>) -> Option<Self> {
+        let counts = facts.counts();
+        let [(a, _), (b, _)] = &counts[..] else { return None };
+        let swapped = match (a.parse::<f64>(), b.parse::<f64>()) {
+            (Ok(a), Ok(b)) => a > b,
+            _ => false,
+        };
+        let labels = if swapped { [b.clone(), a.clone()] } else { [a.clone(), b.clone()] };
+        Some(Self { labels })
+    }
+
+    /// Whether the labels are a pair such as no and yes.
+    pub(super) fn is_usual(&self) -> bool {
+        let lower = self.labels.clone().map(|l| l.to_lowercase());
+        PAIRS.iter().any(|pair| lower == *pair)
+    }
+
+    /// By text, by number, and 0 and 1 for any two labels that are not numbers.
+    fn value(&self, cell: Cell<'_>) -> Option<f64> {
+        if let Cell::Text(t) = cell
+            && let Some(n) = self.labels.iter().position(|l| l.eq_ignore_ascii_case(t))
+        {
+            return Some(n as f64);
+        }
+        let x = cell.number()?;
+        let numbers = numeric_labels(&self.labels).unwrap_or_else(|| vec![0.0, 1.0]);
+        numbers.iter().position(|&l| l == x).map(|n| n as f64)
+    }
+}
+
+impl From<Boolean> for ColumnKind {
+    fn from(kind: Boolean) -> Self {
+        ColumnKind::Boolean(kind)
+    }
+}
+
+impl Coding for Boolean {
+    fn name(&self) -> &'static str {
+        "Boolean"
+    }
+
+    fn summary(&self) -> String {
+        self.labels.join(", ")
+    }
+
+    fn problem(&self, storage: Storage) -> Option<&'static str> {
+        let fits = storage == Storage::Labels || numeric_labels(&self.labels).is_some();
+        (self.labels[0] == self.labels[1] || !fits)
+            .then_some("its two labels are not two numbers or texts")
+    }
+
+    fn domains(&self) -> Vec<Domain> {
+        vec![Domain::Finite(2)]
+    }
+
+    fn is_words(&self, _storage: Storage) -> bool {
+        true
+    }
+
+    fn encoder(&self, _storage: Storage) -> Encoder<'_> {
+        Box::new(|cell, out| {
+            out[0] = self.value(cell).ok_or(Problem::Unseen)?;
+            Ok(0.0)
+        })
+    }
+
+    fn decode(&self, values: &[f64]) -> Decoded<'_> {
+        Decoded::Text(&self.labels[values[0] as usize])
+    }
+
+    fn labels(&self) -> &[String] {
+        &self.labels
+    }
+
+    fn set(&self, values: &[Vec<f64>]) -> Result<Vec<Parts>, &'static str> {
+        Ok(finite_set(values))
+    }
+
+    fn interval(&self, ends: &Ends) -> Result<Vec<Parts>, &'static str> {
+        labels_within(&self.labels, ends)
+    }
+
+    fn term(&self, _storage: Storage, _place: usize, x: f64) -> Option<f64> {
+        numeric_labels(&self.labels).map_or(Some(x), |labels| labels.get(x as usize).copied())
+    }
+
+    fn nearest(&self, x: f64) -> Vec<f64> {
+        vec![nearest_label(&self.labels, x)]
+    }
+
+    fn range(&self) -> (f64, f64) {
+        label_range(&self.labels)
+    }
+}

@@ -1,0 +1,118 @@
+//! Single cells: what they can be, and what a column may have against them.
+
+use crate::data::error::nearest;
+use crate::data::number::{Reading, read};
+use crate::data::{ColumnSchema, DataError};
+
+/// The value of one cell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Cell<'a> {
+    /// A whole number.
+    Integer(i64),
+    /// A real number.
+    Number(f64),
+    /// Text, which may be that of a number.
+    Text(&'a str),
+}
+
+impl Cell<'_> {
+    /// The cell as a finite number.
+    pub(super) fn number(self) -> Option<f64> {
+        match self {
+            Cell::Integer(x) => Some(x as f64),
+            Cell::Number(x) => Some(x).filter(|x| x.is_finite()),
+            Cell::Text(t) => match read(t) {
+                Reading::Integer(x) => Some(x as f64),
+                Reading::Real(x) => Some(x),
+                Reading::Padded => t.parse().ok(),
+                Reading::Infinite | Reading::Text => None,
+            },
+        }
+    }
+
+    /// The cell as a whole number.
+    pub(super) fn integer(self) -> Option<i64> {
+        let whole = |x: f64| (x.fract() == 0.0 && x.abs() < 2f64.powi(63)).then_some(x as i64);
+        match self {
+            Cell::Integer(x) => Some(x),
+            Cell::Number(x) => whole(x),
+            Cell::Text(t) => t.parse().ok().or_else(|| whole(self.number()?)),
+        }
+    }
+
+    /// Its text.
+    fn text(self) -> String {
+        match self {
+            Cell::Integer(x) => x.to_string(),
+            Cell::Number(x) => x.to_string(),
+            Cell::Text(t) => t.to_owned(),
+        }
+    }
+}
+
+/// A decoded cell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Decoded<'a> {
+    Missing,
+    Text(&'a str),
+    Integer(i64),
+    Number(f64),
+}
+
+impl<'a> Decoded<'a> {
+    pub(crate) fn text(&self) -> Option<&'a str> {
+        match self {
+            Decoded::Text(text) => Some(text),
+            Decoded::Missing | Decoded::Integer(_) | Decoded::Number(_) => None,
+        }
+    }
+
+    pub(crate) fn number(&self) -> Option<f64> {
+        match self {
+            Decoded::Missing => None,
+            Decoded::Text(text) => text.parse().ok(),
+            Decoded::Integer(x) => Some(*x as f64),
+            Decoded::Number(x) => Some(*x),
+        }
+    }
+
+    pub(crate) fn integer(&self) -> Option<i64> {
+        match self {
+            Decoded::Missing => None,
+            Decoded::Text(text) => text.parse().ok(),
+            Decoded::Integer(x) => Some(*x),
+            Decoded::Number(x) => Some(x.round() as i64),
+        }
+    }
+}
+
+/// Why a cell does not fit a column.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Problem {
+    /// A label without a place.
+    Unseen,
+    /// A number outside the range of the column.
+    OutOfRange { low: f64, high: f64 },
+    /// A cell of another type than this.
+    Type(&'static str),
+}
+
+impl Problem {
+    /// The error of a cell in a row, counted from 1; 0 where there is none.
+    pub(crate) fn error(self, row: usize, column: &ColumnSchema, cell: Cell<'_>) -> DataError {
+        let (name, text) = (column.name.clone(), cell.text());
+        match self {
+            Problem::Unseen => {
+                let labels = column.kind.coding().labels();
+                let hint = nearest(labels.iter().map(String::as_str), &text);
+                let labels = labels.len();
+                DataError::UnseenLabel { row, column: name, label: text, labels, hint }
+            }
+            Problem::OutOfRange { low, high } => {
+                let value = cell.number().unwrap_or(f64::NAN);
+                DataError::OutOfRange { row, column: name, value, low, high }
+            }
+            Problem::Type(expected) => DataError::WrongType { row, column: name, text, expected },
+        }
+    }
+}

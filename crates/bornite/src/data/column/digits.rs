@@ -1,0 +1,199 @@
+//! Whole numbers of a wide range, as digits.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Coding, ColumnKind, Decoded, Encoder, Ends, MAX_VALUES, Parts, Problem};
+use crate::basis::Part;
+use crate::data::Storage;
+use crate::domain::Domain;
+use crate::query::Evidence;
+
+/// The largest radix of a digit that is inferred.
+const MAX_RADIX: f64 = 64.0;
+
+/// A whole number from `min` on, as digits in a mixed radix, the most significant first; a finite variable each.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Digits {
+    /// The smallest.
+    pub min: i64,
+    /// The number of values of each digit.
+    pub radices: Vec<usize>,
+}
+
+impl Digits {
+    /// The fewest digits of radices up to 64, as equal as they can be, whose product covers the range; `None` where that is
+    /// more than 64 bits hold.
+    pub(super) fn of(min: i64, max: i64) -> Option<Self> {
+        let (min, max) = (i128::from(min), i128::from(max));
+        let mut rest = max - min + 1;
+        let count = ((rest as f64).ln() / MAX_RADIX.ln()).ceil().max(1.0) as usize;
+        let mut radices = Vec::with_capacity(count);
+        for left in (1..=count).rev() {
+            let radix = (rest as f64).powf(1.0 / left as f64).ceil().max(1.0) as i128;
+            radices.push(radix as usize);
+            rest = (rest + radix - 1) / radix;
+        }
+        // The product may go beyond the range, and then beyond 64 bits: start lower.
+        let product: i128 = radices.iter().map(|&r| r as i128).product();
+        let min = min.min(i128::from(i64::MAX) - product + 1);
+        i64::try_from(min).ok().map(|min| Self { min, radices })
+    }
+
+    /// The number of numbers.
+    fn count(&self) -> i128 {
+        self.radices.iter().map(|&r| r as i128).product()
+    }
+
+    /// The largest number.
+    fn max(&self) -> i128 {
+        i128::from(self.min) + self.count() - 1
+    }
+
+    /// The digits of a number that is counted from the smallest.
+    fn digits(&self, mut offset: i128, out: &mut [f64]) {
+        for (digit, &radix) in out.iter_mut().zip(&self.radices).rev() {
+            *digit = (offset % radix as i128) as f64;
+            offset /= radix as i128;
+        }
+    }
+}
+
+impl From<Digits> for ColumnKind {
+    fn from(kind: Digits) -> Self {
+        ColumnKind::Digits(kind)
+    }
+}
+
+impl Coding for Digits {
+    fn name(&self) -> &'static str {
+        "an integer in digits"
+    }
+
+    fn summary(&self) -> String {
+        format!("{} to {}, in {} digits", self.min, self.max(), self.radices.len())
+    }
+
+    fn problem(&self, storage: Storage) -> Option<&'static str> {
+        let fits = |&r: &usize| r > 0 && r as u64 <= MAX_VALUES;
+        if self.radices.is_empty() || !self.radices.iter().all(fits) {
+            return Some("it has no radices, or one that is not from 1 to 2^20");
+        }
+        let count = self.radices.iter().try_fold(1_i128, |n, &r| n.checked_mul(r as i128));
+        let last = count.and_then(|n| n.checked_add(i128::from(self.min) - 1));
+        if last.is_none_or(|last| last > i128::from(i64::MAX)) {
+            return Some("its largest number does not fit in 64 bits");
+        }
+        storage.problem_of_numbers()
+    }
+
+    fn domains(&self) -> Vec<Domain> {
+        self.radices.iter().map(|&r| Domain::Finite(r)).collect()
+    }
+
+    fn suffix(&self, place: usize) -> String {
+        format!("[{place}]")
+    }
+
+    fn encoder(&self, _storage: Storage) -> Encoder<'_> {
+        let count = self.count();
+        Box::new(move |cell, out| {
+            let x = cell.integer().ok_or(Problem::Type("a whole number"))?;
+            let offset = i128::from(x) - i128::from(self.min);
+            if !(0..count).contains(&offset) {
+                let (low, high) = self.range();
+                return Err(Problem::OutOfRange { low, high });
+            }
+            self.digits(offset, out);
+            Ok(0.0)
+        })
+    }
+
+    fn decode(&self, values: &[f64]) -> Decoded<'_> {
+        let digits = values.iter().zip(&self.radices);
+        let offset = digits.fold(0_i128, |n, (&x, &r)| n * r as i128 + x as i128);
+        // The schema has checked that the largest fits.
+        Decoded::Integer((i128::from(self.min) + offset) as i64)
+    }
+
+    fn set(&self, values: &[Vec<f64>]) -> Result<Vec<Parts>, &'static str> {
+        let mut values = values.to_vec();
+        values.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
+        values.dedup();
+        let part = |digits: Vec<f64>| {
+            digits.into_iter().map(Evidence::Value).enumerate().collect::<Parts>()
+        };
+        Ok(values.into_iter().map(part).collect())
+    }
+
+    fn interval(&self, ends: &Ends) -> Result<Vec<Parts>, &'static str> {
+        let mut parts = Vec::new();
+        if let Some((from, to)) = ends.whole(i128::from(self.min), self.max()) {
+            between(&self.radices, from, to, (0, &mut Vec::new()), &mut parts);
+        }
+        Ok(parts)
+    }
+
+    fn term(&self, _storage: Storage, place: usize, x: f64) -> Option<f64> {
+        let unit: f64 = self.radices[place + 1..].iter().map(|&r| r as f64).product();
+        Some(unit * x)
+    }
+
+    fn base(&self) -> f64 {
+        self.min as f64
+    }
+
+    fn nearest(&self, x: f64) -> Vec<f64> {
+        let offset = ((x.round() as i128) - i128::from(self.min)).clamp(0, self.count() - 1);
+        let mut digits = vec![0.0; self.radices.len()];
+        self.digits(offset, &mut digits);
+        digits
+    }
+
+    fn range(&self) -> (f64, f64) {
+        (self.min as f64, self.max() as f64)
+    }
+}
+
+/// The numbers `from` to `to` in a mixed radix, as boxes of digits: at most two for each digit.
+fn between(
+    radices: &[usize],
+    from: i128,
+    to: i128,
+    (place, fixed): (usize, &mut Parts),
+    boxes: &mut Vec<Parts>,
+) {
+    let Some((&radix, rest)) = radices.split_first() else {
+        boxes.push(fixed.clone());
+        return;
+    };
+    let size: i128 = rest.iter().map(|&r| r as i128).product();
+    let (mut first, mut last) = (from / size, to / size);
+    let (head, tail) = (from % size, to % size);
+    let mut within = |digit: i128, from: i128, to: i128, boxes: &mut Vec<Parts>| {
+        fixed.push((place, Evidence::Value(digit as f64)));
+        between(rest, from, to, (place + 1, fixed), boxes);
+        fixed.pop();
+    };
+    if first == last && (head != 0 || tail != size - 1) {
+        within(first, head, tail, boxes);
+        return;
+    }
+    if head != 0 {
+        within(first, head, size - 1, boxes);
+        first += 1;
+    }
+    if tail != size - 1 {
+        within(last, 0, tail, boxes);
+        last -= 1;
+    }
+    if first <= last {
+        let mut all = fixed.clone();
+        if first == last {
+            all.push((place, Evidence::Value(first as f64)));
+        } else if first > 0 || last < radix as i128 - 1 {
+            let set = (first as usize..=last as usize).collect();
+            all.push((place, Evidence::In(Part::Values(set))));
+        }
+        boxes.push(all);
+    }
+}

@@ -1,0 +1,122 @@
+//! What the cells of a column are, before it is known what they mean.
+
+use std::collections::BTreeMap;
+
+use super::infer::InferOptions;
+use crate::data::{Cells, Column, DataError, Labels};
+
+/// The largest whole number such that all smaller ones are floats too.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// A column whose meaning is to be found out.
+#[derive(Debug)]
+pub(crate) struct Facts<'a> {
+    pub(super) column: &'a Column,
+    pub(super) options: &'a InferOptions,
+    pub(super) cells: KnownCells,
+}
+
+/// The known cells of a column.
+#[derive(Debug)]
+pub(crate) enum KnownCells {
+    Nothing,
+    Text,
+    Whole { min: i64, max: i64, values: Vec<i64> },
+    Real { values: Vec<f64> },
+}
+
+impl KnownCells {
+    /// The known cells of a column.
+    ///
+    /// # Errors
+    /// A number is infinite.
+    pub(crate) fn of(column: &Column) -> Result<Self, DataError> {
+        Ok(match column.cells() {
+            Cells::Labels(c) if c.codes().iter().all(|&c| c == Labels::MISSING) => Self::Nothing,
+            Cells::Labels(_) => Self::Text,
+            Cells::Integers(c) => Self::whole(c.iter().flatten().collect()),
+            Cells::Numbers(c) => {
+                if let Some(row) = c.values().iter().position(|x| x.is_infinite()) {
+                    return Err(DataError::Infinite {
+                        place: format!("row {}", row + 1),
+                        column: column.name().to_owned(),
+                        text: c.values()[row].to_string(),
+                    });
+                }
+                let known = || c.values().iter().copied().filter(|x| !x.is_nan());
+                if known().all(|x| x.fract() == 0.0 && x.abs() <= EXACT) {
+                    Self::whole(known().map(|x| x as i64).collect())
+                } else {
+                    Self::Real { values: known().collect() }
+                }
+            }
+        })
+    }
+
+    fn whole(values: Vec<i64>) -> Self {
+        match (values.iter().min().copied(), values.iter().max().copied()) {
+            (Some(min), Some(max)) => Self::Whole { min, max, values },
+            _ => Self::Nothing,
+        }
+    }
+
+    /// The known cells as numbers, where they are.
+    pub(super) fn numbers(&self) -> Option<Vec<f64>> {
+        match self {
+            Self::Whole { values, .. } => Some(values.iter().map(|&x| x as f64).collect()),
+            Self::Real { values } => Some(values.clone()),
+            Self::Nothing | Self::Text => None,
+        }
+    }
+}
+
+impl<'a> Facts<'a> {
+    pub(crate) fn new(column: &'a Column, options: &'a InferOptions) -> Result<Self, DataError> {
+        Ok(Self { column, options, cells: KnownCells::of(column)? })
+    }
+
+    /// Whether the cells are text.
+    pub(super) fn is_text(&self) -> bool {
+        matches!(self.column.cells(), Cells::Labels(_))
+    }
+
+    /// Whether few numbers are distinct: at most `max_distinct`, and 4 rows for each; or a single one.
+    pub(super) fn is_coarse<T: Ord + Copy>(&self, values: &[T]) -> bool {
+        let mut sorted = values.to_vec();
+        sorted.sort_unstable();
+        sorted.dedup();
+        let few = sorted.len() <= self.options.max_distinct && sorted.len() * 4 <= values.len();
+        sorted.len() == 1 || few
+    }
+
+    /// The labels with the number of their rows, by the text of numbers where they are numbers.
+    pub(super) fn counts(&self) -> Vec<(String, usize)> {
+        let mut counts = BTreeMap::<String, usize>::new();
+        match self.column.cells() {
+            Cells::Labels(c) => {
+                let mut rows = vec![0; c.labels().len()];
+                for &code in c.codes().iter().filter(|&&c| c != Labels::MISSING) {
+                    rows[code as usize] += 1;
+                }
+                // Rows that were not selected leave labels without any.
+                let used = c.labels().iter().cloned().zip(rows).filter(|(_, n)| *n > 0);
+                counts.extend(used);
+            }
+            Cells::Integers(c) => {
+                let mut numbers = BTreeMap::<i64, usize>::new();
+                c.iter().flatten().for_each(|x| *numbers.entry(x).or_default() += 1);
+                counts.extend(numbers.into_iter().map(|(x, n)| (x.to_string(), n)));
+            }
+            Cells::Numbers(c) => {
+                let mut sorted: Vec<f64> =
+                    c.values().iter().copied().filter(|x| !x.is_nan()).collect();
+                sorted.sort_unstable_by(f64::total_cmp);
+                for run in sorted.chunk_by(|a, b| a == b) {
+                    // + 0 makes −0 the number that it equals.
+                    *counts.entry((run[0] + 0.0).to_string()).or_default() += run.len();
+                }
+            }
+        }
+        counts.into_iter().collect()
+    }
+}

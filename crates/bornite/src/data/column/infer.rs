@@ -1,0 +1,192 @@
+//! Finding out what a column means.
+
+use std::collections::BTreeMap;
+
+use super::facts::{Facts, KnownCells};
+use super::{Boolean, Categorical, Coding, ColumnKind, Continuous, Digits, Integer, Periodic};
+use crate::data::{DataError, Storage, Support, Warp, WarpOptions};
+
+/// How to infer a schema.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InferOptions {
+    /// Kinds of columns by name, for those that are not to be guessed.
+    pub kinds: BTreeMap<String, KindHint>,
+    /// The widest range of whole numbers that becomes one finite variable.
+    pub max_range: usize,
+    /// The most distinct numbers of a column that is categorical; it also needs 4 rows for each.
+    pub max_distinct: usize,
+    /// The most labels of a categorical column. The commonest stay (by name where equally common), but none that is
+    /// there only once; the rest become [`OTHER`](super::OTHER).
+    pub max_labels: usize,
+    /// Labels with fewer rows than this become [`OTHER`](super::OTHER).
+    pub min_count: usize,
+    /// Which categorical columns have a place for other labels.
+    pub other: Other,
+    /// What whole numbers of a wide range become.
+    pub wide_integers: WideIntegers,
+    /// How continuous columns are transformed.
+    pub warp: WarpOptions,
+}
+
+impl Default for InferOptions {
+    fn default() -> Self {
+        Self {
+            kinds: BTreeMap::new(),
+            max_range: 256,
+            max_distinct: 30,
+            max_labels: 256,
+            min_count: 1,
+            other: Other::default(),
+            wide_integers: WideIntegers::default(),
+            warp: WarpOptions::default(),
+        }
+    }
+}
+
+/// Which categorical columns have a place for other labels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Other {
+    /// Those with merged labels, and those where an unseen label is likely: constant columns, and where a label is there
+    /// only once.
+    #[default]
+    Auto,
+    /// All.
+    Always,
+    /// Those with merged labels, and those without any label.
+    Never,
+}
+
+/// What whole numbers of a wide range become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum WideIntegers {
+    /// Several digits: exact probabilities. Where the range is that of all 64-bit integers, a real number.
+    #[default]
+    Digits,
+    /// A real number: a density.
+    Continuous,
+}
+
+/// What a column is declared to be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum KindHint {
+    /// Labels.
+    Categorical,
+    /// Two labels.
+    Boolean,
+    /// Whole numbers, one finite variable.
+    Integer,
+    /// Whole numbers, in digits.
+    Digits,
+    /// Real numbers within these bounds.
+    Continuous(Support),
+    /// Numbers that mean the same a period later.
+    Periodic {
+        /// The period.
+        period: f64,
+    },
+}
+
+impl Facts<'_> {
+    /// What the column means, as declared or by its cells.
+    pub(crate) fn kind(&self, hint: Option<KindHint>) -> Result<ColumnKind, DataError> {
+        match hint {
+            Some(hint) => self.declared(hint),
+            None => self.guessed(),
+        }
+    }
+
+    /// Whether there is no known cell.
+    pub(crate) fn is_nothing(&self) -> bool {
+        matches!(self.cells, KnownCells::Nothing)
+    }
+
+    fn guessed(&self) -> Result<ColumnKind, DataError> {
+        Ok(match &self.cells {
+            KnownCells::Nothing => Categorical::of_nothing().into(),
+            KnownCells::Text => match Boolean::of(self).filter(Boolean::is_usual) {
+                Some(kind) => kind.into(),
+                None => Categorical::of(self).into(),
+            },
+            KnownCells::Whole { min: 0, max: 1, .. } => Boolean::binary().into(),
+            KnownCells::Whole { min, max, .. } if min == max => Categorical::of(self).into(),
+            KnownCells::Whole { min, max, .. }
+                if max.abs_diff(*min) < self.options.max_range as u64 =>
+            {
+                Integer { min: *min, max: *max }.into()
+            }
+            KnownCells::Whole { values, .. } if self.is_coarse(values) => {
+                Categorical::of(self).into()
+            }
+            KnownCells::Whole { min, max, values } => {
+                let wanted = self.options.wide_integers == WideIntegers::Digits;
+                if let Some(kind) = Digits::of(*min, *max).filter(|_| wanted) {
+                    return Ok(kind.into());
+                }
+                let values: Vec<f64> = values.iter().map(|&x| x as f64).collect();
+                self.continuous(&values, Support::REAL)?
+            }
+            KnownCells::Real { values } => {
+                let bits: Vec<u64> = values.iter().map(|x| x.to_bits()).collect();
+                if self.is_coarse(&bits) {
+                    Categorical::of(self).into()
+                } else {
+                    self.continuous(values, Support::REAL)?
+                }
+            }
+        })
+    }
+
+    fn declared(&self, hint: KindHint) -> Result<ColumnKind, DataError> {
+        let fail = |kind, problem| {
+            Err(DataError::Kind { column: self.column.name().to_owned(), kind, problem })
+        };
+        match (hint, &self.cells) {
+            (KindHint::Categorical, _) => Ok(Categorical::of(self).into()),
+            (KindHint::Boolean, KnownCells::Whole { min: 0.., max: ..=1, .. }) => {
+                Ok(Boolean::binary().into())
+            }
+            (KindHint::Boolean, _) => match Boolean::of(self) {
+                Some(kind) => Ok(kind.into()),
+                None => fail("Boolean", "it does not have exactly two values"),
+            },
+            (KindHint::Integer, KnownCells::Whole { min, max, .. }) => {
+                let kind = Integer { min: *min, max: *max };
+                match kind.problem(Storage::Integers) {
+                    Some(_) => fail("an integer", "its range is too wide; declare digits"),
+                    None => Ok(kind.into()),
+                }
+            }
+            (KindHint::Digits, KnownCells::Whole { min, max, .. }) => {
+                match Digits::of(*min, *max) {
+                    Some(kind) => Ok(kind.into()),
+                    None => fail(
+                        "an integer in digits",
+                        "its range is that of all 64-bit integers; declare it continuous or text",
+                    ),
+                }
+            }
+            (KindHint::Integer, _) => fail("an integer", "its cells are not whole numbers"),
+            (KindHint::Digits, _) => {
+                fail("an integer in digits", "its cells are not whole numbers")
+            }
+            (KindHint::Continuous(support), cells) => match cells.numbers() {
+                Some(numbers) => self.continuous(&numbers, support),
+                None => fail("continuous", "its cells are not numbers"),
+            },
+            (KindHint::Periodic { period }, cells) => {
+                let kind = Periodic { origin: 0.0, period };
+                match (kind.problem(Storage::Integers), cells.numbers()) {
+                    (None, Some(_)) => Ok(kind.into()),
+                    (Some(_), _) => fail("periodic", "its period is not positive"),
+                    (_, None) => fail("periodic", "its cells are not numbers"),
+                }
+            }
+        }
+    }
+
+    fn continuous(&self, values: &[f64], support: Support) -> Result<ColumnKind, DataError> {
+        let warp = Warp::fit(values, support, &self.options.warp);
+        warp.map(|warp| Continuous { warp }.into())
+            .map_err(|source| DataError::Warp { column: self.column.name().to_owned(), source })
+    }
+}
