@@ -241,7 +241,7 @@ fn evidence_that_does_not_fit_is_refused() {
     };
     check("order", &interval("x", 2.0, 1.0), &["'x'", "2 to 1 is not in order"]);
     check("NaN", &interval("x", f64::NAN, 1.0), &["not in order"]);
-    check("labels", &interval("s", 0.0, 1.0), &["'s'", "no numbers", "set"]);
+    check("labels", &interval("s", 0.0, 1.0), &["'s'", "not numbers", "set"]);
     check("column", &interval("y", 0.0, 1.0), &["no column 'y'"]);
     let set = schema.evidence_set("x", &[Cell::Number(1.0)]).unwrap_err().to_string();
     check("set", &set, &["'x'", "ask for an interval"]);
