@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use bornite::Model;
 use bornite::data::{EncodeOptions, InferOptions, KindHint, Mismatch, Support};
 use bornite::learn::{Control, Progress};
 use bornite::model::{AnswerValue, Imputation, Known, ModelError, ModelOptions, StructureKind};
 use bornite::ops::Budget;
+use bornite::{Fit, Model};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
@@ -210,7 +210,10 @@ impl TableModel {
         let mut watch = Watch::new(time, progress.as_ref());
         let valid = valid.map(|v| v.0);
         let fitted = class.py().detach(|| {
-            Model::fit(&table, valid.as_ref(), &options, &mut |progress| watch.step(progress))
+            Fit::with(options)
+                .validation(valid.as_ref())
+                .on_step(|progress, _| watch.step(progress))
+                .run(&table)
         });
         if let Some(failure) = watch.failure {
             return Err(failure);

@@ -111,7 +111,7 @@ pub use circuit::{Circuit, CircuitBuilder, LayerId, Orthonormal, VariableId, Wei
 pub use domain::{Domain, Variable};
 pub use error::Error;
 #[cfg(feature = "tables")]
-pub use model::Model;
+pub use model::{Fit, Model};
 pub use query::{Evidence, Query};
 
 /// The Rust code of the README and the guide, run as doctests.

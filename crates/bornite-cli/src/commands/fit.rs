@@ -179,12 +179,14 @@ impl Fit {
             every: self.checkpoint_every,
             failed: None,
         };
-        let options = self.options();
-        let model =
-            Model::fit_from(&table, valid.as_ref(), &options, resume.as_deref(), &mut |p, s| {
-                let control = bar.step(p);
-                saver.step(control, s)
-            });
+        let model = bornite::Fit::with(self.options())
+            .validation(valid.as_ref())
+            .resume(resume.as_deref())
+            .on_step(|progress, snapshot| {
+                let control = bar.step(progress);
+                saver.step(control, snapshot)
+            })
+            .run(&table);
         let took = bar.finish();
         let model = model.map_err(in_words_of_flags)?;
         model.save(path)?;

@@ -1,6 +1,6 @@
 //! Cells removed at random from the rows to learn from; complete validation and test rows.
 
-use bornite::Model;
+use bornite::Fit;
 use bornite::data::{Column, Table, read_bits};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -61,7 +61,8 @@ fn score(
 ) -> Result<(f64, f64), Failure> {
     let clock = Clock::new(set, seconds, arguments.is_verbose());
     let options = super::uci::options(arguments)?;
-    let model = Model::fit(train, Some(&splits.valid), &options, &mut |p| clock.step(p))?;
+    let model =
+        Fit::with(options).validation(&splits.valid).on_step(|p, _| clock.step(p)).run(train)?;
     let time = clock.elapsed();
     Ok((model.mean_log_likelihood(&splits.test)?, time))
 }

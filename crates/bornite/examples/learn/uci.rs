@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bornite::Model;
+use bornite::Fit;
 use bornite::data::Table;
 use bornite::model::ModelOptions;
 
@@ -43,7 +43,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let splits = standardized(&format!("{}/{set}.csv.gz", arguments.data("uci")))?;
         let clock = Clock::new(&set, seconds, arguments.is_verbose());
         let (train, valid) = (&splits.train, &splits.valid);
-        let model = Model::fit(train, Some(valid), &options(arguments)?, &mut |p| clock.step(p))?;
+        let model = Fit::with(options(arguments)?)
+            .validation(valid)
+            .on_step(|p, _| clock.step(p))
+            .run(train)?;
         let time = clock.elapsed();
         let test = model.mean_log_likelihood(&splits.test)?;
         let info = model.info();

@@ -19,13 +19,12 @@ impl Model {
     /// A continuous variable that is not on an interval or circle.
     ///
     /// ```
+    /// use bornite::Fit;
     /// use bornite::data::{CsvOptions, Table};
-    /// use bornite::learn::Control;
-    /// use bornite::model::{Model, ModelOptions};
     ///
     /// let text = format!("sky,hours\n{}", "rain,1.5\nsun,8.0\nsun,7.5\n".repeat(60));
     /// let table = Table::from_csv_bytes(text.as_bytes(), "sky.csv", &CsvOptions::default())?;
-    /// let model = Model::fit(&table, None, &ModelOptions::default(), &mut |_| Control::Continue)?;
+    /// let model = Fit::new().run(&table)?;
     /// let bytes = model.compress(&table)?;
     /// assert!(bytes.len() < text.len() / 3);
     /// assert_eq!(model.decompress(&bytes)?.to_csv(), text.as_bytes());

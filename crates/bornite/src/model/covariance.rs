@@ -153,8 +153,7 @@ fn mixture(size: usize, parts: &[(f64, Moments)]) -> Moments {
 #[cfg(test)]
 mod tests {
     use crate::data::{Cell, Column, InferOptions, KindHint, Table};
-    use crate::learn::Control;
-    use crate::model::{Known, Model, ModelOptions};
+    use crate::model::{Fit, Known, Model, ModelOptions};
 
     /// A column in digits, one of two words, and one of real numbers, all of which depend on each other.
     fn model() -> Model {
@@ -169,7 +168,7 @@ mod tests {
         let kinds = [("age".to_owned(), KindHint::Digits)].into_iter().collect();
         let infer = InferOptions { kinds, ..InferOptions::default() };
         let options = ModelOptions { infer, epochs: Some(10), ..ModelOptions::default() };
-        Model::fit(&table, None, &options, &mut |_| Control::Continue).unwrap()
+        Fit::with(options).run(&table).unwrap()
     }
 
     /// Moments of age and owner by enumeration.
@@ -219,8 +218,7 @@ mod tests {
     #[test]
     fn words_have_none() {
         let table = Table::new(vec![Column::labels("w", ["a", "b", "c"].map(Some))]).unwrap();
-        let options = ModelOptions { epochs: Some(1), as_is: true, ..ModelOptions::default() };
-        let model = Model::fit(&table, None, &options, &mut |_| Control::Continue).unwrap();
+        let model = Fit::new().epochs(1).as_is().run(&table).unwrap();
         let error = model.covariance(&[0]).unwrap_err().to_string();
         assert!(error.contains("'w' has no covariance"), "{error}");
     }

@@ -23,34 +23,8 @@ const MAX_LEARNED: usize = 4096;
 const TRIAL_WIDTH: usize = 4;
 
 impl Model {
-    /// Fits a model to the rows of a table.
-    ///
-    /// The schema is inferred from the rows, unless it is given. Validation rows, a seeded tenth of the table where no other are
-    /// given, choose the best epoch; a table of one row validates itself. Of a validation table, labels and numbers that the
-    /// schema does not provide for count as unknown. `progress` is called after every step, with log-likelihoods before the
-    /// change to the units of the data, and may end the fit: the best model so far is kept. Missing cells are unknown: what is
-    /// learned from is the exact marginal likelihood of the others.
-    ///
-    /// The same table, options and answers of `progress` give the same model bit for bit.
-    ///
-    /// # Errors
-    /// The table has no rows, or cells that do not fit a given schema; there is little to learn from in it, as
-    /// [`Schema::findings`] says, and it is not to be fitted as it is; the options make no sense.
-    pub fn fit(
-        table: &Table,
-        valid: Option<&Table>,
-        options: &ModelOptions,
-        progress: &mut dyn FnMut(&Progress) -> Control,
-    ) -> Result<Self, ModelError> {
-        Self::fit_from(table, valid, options, None, &mut |p, _| progress(p))
-    }
-
-    /// Fits a model like [`Model::fit`], from a checkpoint on where there is one: to the same model, bit for bit, as if the fit
-    /// had never been interrupted, as long as `progress` answers alike. `progress` can ask for the bytes of a checkpoint.
-    ///
-    /// # Errors
-    /// As [`Model::fit`]; and a checkpoint that is damaged, or of another table or other options.
-    pub fn fit_from(
+    /// Fits a model to the rows of a table: see [`Fit`](super::Fit).
+    pub(super) fn fit_from(
         table: &Table,
         valid: Option<&Table>,
         options: &ModelOptions,

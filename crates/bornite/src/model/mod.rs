@@ -5,9 +5,8 @@
 //! the units of the data: nats per row, with the slope of every continuous column's transform included.
 //!
 //! ```
+//! use bornite::Fit;
 //! use bornite::data::{Column, Table};
-//! use bornite::learn::Control;
-//! use bornite::model::{Model, ModelOptions};
 //!
 //! // Umbrellas follow the rain.
 //! let pairs = [("rain", "yes"), ("rain", "yes"), ("rain", "no"), ("sun", "no"), ("sun", "no")].repeat(40);
@@ -15,7 +14,7 @@
 //!     Column::labels("sky", pairs.iter().map(|p| Some(p.0))),
 //!     Column::labels("umbrella", pairs.iter().map(|p| Some(p.1))),
 //! ])?;
-//! let model = Model::fit(&table, None, &ModelOptions::default(), &mut |_| Control::Continue)?;
+//! let model = Fit::new().run(&table)?;
 //! let answer = model.ask("P(umbrella='yes' | sky='rain')")?;
 //! assert!((answer.number().unwrap() - 2.0 / 3.0).abs() < 0.1);
 //! # Ok::<(), bornite::Error>(())
@@ -24,6 +23,7 @@
 mod anomaly;
 mod answer;
 mod baseline;
+mod builder;
 #[cfg(feature = "codec")]
 mod compact;
 #[cfg(feature = "codec")]
@@ -53,6 +53,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 pub use anomaly::{Anomaly, Contribution};
 pub use answer::{Answer, AnswerValue};
+pub use builder::Fit;
 #[cfg(feature = "codec")]
 pub use compress::{CompressOptions, Compressed, Method, compress_file};
 #[cfg(feature = "codec")]

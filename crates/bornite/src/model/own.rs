@@ -44,12 +44,13 @@ pub(super) fn fit(
         ..ModelOptions::default()
     };
     let judges = judges(table);
-    let model = match Model::fit(table, Some(&judges), &settings, progress) {
-        Ok(model) => model,
-        Err(problem @ ModelError::Option { .. }) => return Err(problem),
-        // A table that cannot be learned from can still be stored.
-        Err(_) => return Ok(None),
-    };
+    let model =
+        match Model::fit_from(table, Some(&judges), &settings, None, &mut |p, _| progress(p)) {
+            Ok(model) => model,
+            Err(problem @ ModelError::Option { .. }) => return Err(problem),
+            // A table that cannot be learned from can still be stored.
+            Err(_) => return Ok(None),
+        };
     let compact = smallest(&model, &judges, table.num_rows())?;
     Ok(compact.map(|compact| Own { compact, width }))
 }

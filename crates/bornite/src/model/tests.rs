@@ -1,10 +1,9 @@
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::{Imputation, Known, Model, ModelError, ModelOptions, Question, StructureKind};
+use super::{Fit, Imputation, Known, Model, ModelError, Question, StructureKind};
 use crate::data::{Column, CsvOptions, Table};
 use crate::file::FileError;
-use crate::learn::Control;
 use crate::ops::Budget;
 use crate::query::QueryError;
 
@@ -31,13 +30,11 @@ fn weather(rows: usize, seed: u64) -> Table {
 }
 
 fn fitted(rows: usize) -> Model {
-    let options = ModelOptions { epochs: Some(25), ..ModelOptions::default() };
-    Model::fit(&weather(rows, 1), None, &options, &mut |_| Control::Continue).unwrap()
+    Fit::new().epochs(25).run(&weather(rows, 1)).unwrap()
 }
 
 fn small() -> Model {
-    let options = ModelOptions { epochs: Some(3), width: Some(4), ..ModelOptions::default() };
-    Model::fit(&weather(300, 2), None, &options, &mut |_| Control::Continue).unwrap()
+    Fit::new().epochs(3).width(4).run(&weather(300, 2)).unwrap()
 }
 
 fn number(model: &Model, question: &str) -> f64 {
@@ -233,11 +230,9 @@ fn every_table_of_odd_shape_is_fitted() {
     let fit = |text: &str, structure| {
         let table =
             Table::from_csv_bytes(text.as_bytes(), "t.csv", &CsvOptions::default()).unwrap();
-        let options = ModelOptions { epochs: Some(2), structure, ..ModelOptions::default() };
-        let refused = Model::fit(&table, None, &options, &mut |_| Control::Stop);
+        let refused = Fit::new().structure(structure).run(&table);
         assert!(matches!(refused, Err(ModelError::LittleToLearn(_))), "{text}: {refused:?}");
-        let options = ModelOptions { as_is: true, ..options };
-        Model::fit(&table, None, &options, &mut |_| Control::Continue)
+        Fit::new().epochs(2).structure(structure).as_is().run(&table)
     };
     for (text, question) in [
         ("a\n1\n2\n1\n", "P(a=1)"),
@@ -355,8 +350,7 @@ fn a_smaller_model_is_as_near_as_it_says() {
         Column::labels(format!("c{n}"), c.into_iter().map(Some))
     };
     let table = Table::new(cells.into_iter().enumerate().map(column).collect()).unwrap();
-    let options = ModelOptions { epochs: Some(8), width: Some(4), ..ModelOptions::default() };
-    let model = Model::fit(&table, None, &options, &mut |_| Control::Continue).unwrap();
+    let model = Fit::new().epochs(8).width(4).run(&table).unwrap();
     for budget in [Budget::Error(0.0), Budget::Error(0.05), Budget::Width(2), Budget::Width(1)] {
         let smaller = model.truncate(budget).unwrap();
         let distance = smaller.distance.unwrap();

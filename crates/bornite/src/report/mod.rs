@@ -60,15 +60,13 @@ pub enum Picture {
 /// What pictures of a model are made from: the model, a table, and a seed.
 ///
 /// ```
+/// use bornite::Fit;
 /// use bornite::data::{CsvOptions, Table};
-/// use bornite::learn::Control;
-/// use bornite::model::{Model, ModelOptions};
 /// use bornite::report::{Picture, Report};
 ///
 /// let rows = "sky,umbrella\n".to_owned() + &"rain,yes\nrain,no\nsun,no\n".repeat(20);
 /// let table = Table::from_csv_bytes(rows.as_bytes(), "sky.csv", &CsvOptions::default())?;
-/// let options = ModelOptions { epochs: Some(2), ..ModelOptions::default() };
-/// let model = Model::fit(&table, None, &options, &mut |_| Control::Continue)?;
+/// let model = Fit::new().epochs(2).run(&table)?;
 /// let report = Report::new(&model, Some(&table), 0)?;
 /// assert!(report.svg(Picture::Training)?.starts_with("<svg"));
 /// assert!(report.html("Umbrellas")?.starts_with("<!doctype html>"));

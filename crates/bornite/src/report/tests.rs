@@ -10,8 +10,7 @@ use super::calibration::{distance, transforms};
 use super::{Picture, Report, circuit_html};
 use crate::data::{Column, Table};
 use crate::draw::ems;
-use crate::learn::Control;
-use crate::model::{Known, Model, ModelError, ModelOptions};
+use crate::model::{Fit, Known, Model, ModelError};
 
 /// Columns of all kinds in turn, each with something of the one before it, and a hole here and there.
 fn table(columns: usize, rows: usize, seed: u64) -> Table {
@@ -47,9 +46,7 @@ fn table(columns: usize, rows: usize, seed: u64) -> Table {
 }
 
 fn model(columns: usize) -> Model {
-    let options =
-        ModelOptions { epochs: Some(2), width: Some(3), as_is: true, ..ModelOptions::default() };
-    Model::fit(&table(columns, 240, 1), None, &options, &mut |_| Control::Continue).unwrap()
+    Fit::new().epochs(2).width(3).as_is().run(&table(columns, 240, 1)).unwrap()
 }
 
 fn images() -> Model {
@@ -59,8 +56,7 @@ fn images() -> Model {
         Column::integers(format!("p{n}"), values)
     };
     let table = Table::new((0..16).map(pixel).collect()).unwrap().with_image([4, 4, 1]).unwrap();
-    let options = ModelOptions { epochs: Some(1), width: Some(2), ..ModelOptions::default() };
-    Model::fit(&table, None, &options, &mut |_| Control::Continue).unwrap()
+    Fit::new().epochs(1).width(2).run(&table).unwrap()
 }
 
 const OF_TABLES: [Picture; 6] = [

@@ -4,12 +4,12 @@ use std::cell::Cell;
 use std::io::{Cursor, Read, Write};
 use std::sync::OnceLock;
 
-use bornite::Model;
 use bornite::data::Table;
 use bornite::learn::Control;
 use bornite::model::{
     CompressOptions, FileArchive, Method, ModelOptions, compress_file, decompress_file,
 };
+use bornite::{Fit, Model};
 
 use crate::table::{compress_by, decompress, model, people};
 
@@ -129,7 +129,7 @@ fn array_model() -> &'static Model {
             functions: Some(4),
             ..ModelOptions::default()
         };
-        Model::fit(&table, None, &options, &mut |_| Control::Continue).unwrap()
+        Fit::with(options).run(&table).unwrap()
     })
 }
 

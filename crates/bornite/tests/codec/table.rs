@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::sync::OnceLock;
 
+use bornite::Fit;
 use bornite::data::{CsvOptions, Table};
 use bornite::learn::Control;
 use bornite::model::{
@@ -41,7 +42,7 @@ pub(crate) fn fit(text: &str) -> Model {
         as_is: true,
         ..ModelOptions::default()
     };
-    Model::fit(&table(text), None, &options, &mut |_| Control::Continue).unwrap()
+    Fit::with(options).run(&table(text)).unwrap()
 }
 
 pub(crate) fn model() -> &'static Model {

@@ -1,9 +1,8 @@
 //! Small images: fitted, then completed from their left halves.
 
 use anyhow::Result;
-use bornite::Model;
+use bornite::Fit;
 use bornite::data::{Column, DataError, Table};
-use bornite::model::ModelOptions;
 use bornite::report::{Picture, Report};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -24,9 +23,8 @@ pub(super) fn run(stage: &mut Stage<'_>) -> Result<()> {
     let table = images(ROWS, rng)?;
     let fresh = images(FRESH, rng)?;
     writeln!(stage.out, "\nSmall images, completed from their left halves\n")?;
-    let options = ModelOptions { seed: stage.seed, ..ModelOptions::default() };
     let mut bar = FitBar::new(Some(stage.time));
-    let model = Model::fit(&table, None, &options, &mut |p| bar.step(p));
+    let model = Fit::new().seed(stage.seed).on_step(|p, _| bar.step(p)).run(&table);
     let took = bar.finish();
     let model = model?;
     let info = model.info();

@@ -1,9 +1,9 @@
 //! A table of mixed types: fitted, then asked what the truth is known of.
 
 use anyhow::Result;
-use bornite::Model;
 use bornite::data::{CsvOptions, Table as Data};
-use bornite::model::{Imputation, ModelOptions};
+use bornite::model::Imputation;
+use bornite::{Fit, Model};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -21,9 +21,8 @@ pub(super) fn run(stage: &mut Stage<'_>) -> Result<()> {
     let rng = &mut ChaCha8Rng::seed_from_u64(stage.seed);
     let table = days(ROWS, rng)?;
     writeln!(stage.out, "\nA table of mixed types, from a distribution that is known\n")?;
-    let options = ModelOptions { seed: stage.seed, ..ModelOptions::default() };
     let mut bar = FitBar::new(Some(stage.time));
-    let model = Model::fit(&table, None, &options, &mut |p| bar.step(p));
+    let model = Fit::new().seed(stage.seed).on_step(|p, _| bar.step(p)).run(&table);
     let took = bar.finish();
     let model = model?;
     let info = model.info();

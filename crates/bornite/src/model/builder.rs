@@ -1,0 +1,150 @@
+//! The fit of a model, set up step by step.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use super::{Model, ModelError, ModelOptions, StructureKind};
+use crate::data::{Schema, Table};
+use crate::learn::{Control, Progress, Snapshot, used_budget};
+
+/// Fits a [`Model`] to a table.
+///
+/// Settings left out follow from the size of the table: `Fit::new().run(&table)` is a good fit.
+///
+/// ```
+/// use bornite::Fit;
+/// use bornite::data::{Column, Table};
+/// use std::time::Duration;
+///
+/// let sky = ["sun", "rain", "rain", "sun"].repeat(30);
+/// let umbrella = sky.iter().map(|&s| Some(if s == "rain" { "yes" } else { "no" }));
+/// let table = Table::new(vec![
+///     Column::labels("sky", sky.iter().copied().map(Some)),
+///     Column::labels("umbrella", umbrella),
+/// ])?;
+/// let model = Fit::new().time(Duration::from_secs(60)).seed(1).run(&table)?;
+/// assert!(model.ask("P(umbrella='yes' | sky='rain')")?.number().unwrap() > 0.9);
+/// # Ok::<(), bornite::Error>(())
+/// ```
+#[must_use = "a fit does nothing until it is run"]
+#[derive(Default)]
+pub struct Fit<'a> {
+    options: ModelOptions,
+    validation: Option<&'a Table>,
+    time: Option<Duration>,
+    checkpoint: Option<&'a [u8]>,
+    on_step: Option<OnStep<'a>>,
+}
+
+type OnStep<'a> = Box<dyn FnMut(&Progress, &Snapshot<'_>) -> Control + 'a>;
+
+impl<'a> Fit<'a> {
+    /// A fit with default settings.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A fit with these settings, for those that have no method here.
+    pub fn with(options: ModelOptions) -> Self {
+        Self { options, ..Self::default() }
+    }
+
+    /// Limits the time that the fit takes. The learning rate decays over it.
+    ///
+    /// This is the only place where the library reads a clock. A fit without a limit is reproducible bit for bit.
+    pub fn time(mut self, limit: impl Into<Option<Duration>>) -> Self {
+        self.time = limit.into();
+        self
+    }
+
+    /// Chooses the best epoch by this table, instead of by a tenth of the rows. Labels and numbers that the schema does not
+    /// provide for count as missing in it.
+    pub fn validation(mut self, table: impl Into<Option<&'a Table>>) -> Self {
+        self.validation = table.into();
+        self
+    }
+
+    /// Sets what the columns mean, instead of inferring it.
+    pub fn schema(mut self, schema: Schema) -> Self {
+        self.options.schema = Some(schema);
+        self
+    }
+
+    /// Sets how the columns are split into regions.
+    pub fn structure(mut self, structure: StructureKind) -> Self {
+        self.options.structure = structure;
+        self
+    }
+
+    /// Sets the width K of inner layers, instead of trying several on small tables.
+    pub fn width(mut self, width: usize) -> Self {
+        self.options.width = Some(width);
+        self
+    }
+
+    /// Limits the passes over the rows.
+    pub fn epochs(mut self, epochs: usize) -> Self {
+        self.options.epochs = Some(epochs);
+        self
+    }
+
+    /// Fits the table even if it has uninformative rows or columns, or only one of either: see [`Schema::findings`].
+    pub fn as_is(mut self) -> Self {
+        self.options.as_is = true;
+        self
+    }
+
+    /// Sets the seed of everything random; 0 by default.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.options.seed = seed;
+        self
+    }
+
+    /// Calls a function after every step. It can end the fit, which keeps the best model so far, and take a
+    /// [`Snapshot`] to resume from. Log-likelihoods are those of the encoded values, not yet in the units of the data.
+    pub fn on_step(mut self, f: impl FnMut(&Progress, &Snapshot<'_>) -> Control + 'a) -> Self {
+        self.on_step = Some(Box::new(f));
+        self
+    }
+
+    /// Continues from the bytes of a [`Snapshot`] of the same table and settings: without a time limit, to the same model
+    /// bit for bit as if the fit had never been interrupted.
+    pub fn resume(mut self, checkpoint: impl Into<Option<&'a [u8]>>) -> Self {
+        self.checkpoint = checkpoint.into();
+        self
+    }
+
+    /// Fits the model.
+    ///
+    /// The likelihood of a row with missing values is the exact marginal likelihood of the values that it has.
+    ///
+    /// # Errors
+    /// The table has no rows, does not fit a given schema, or holds uninformative rows or columns (see
+    /// [`Schema::findings`]); a setting is out of range; the checkpoint is damaged, or of another table or other settings.
+    pub fn run(self, table: &Table) -> Result<Model, ModelError> {
+        let Self { options, validation, time, checkpoint, mut on_step } = self;
+        let used_before = checkpoint.map(used_budget).transpose()?.unwrap_or(0.0);
+        let clock = time.map(|limit| (Instant::now(), limit.as_secs_f64().max(f64::MIN_POSITIVE)));
+        let mut step = |progress: &Progress, snapshot: &Snapshot<'_>| {
+            let used =
+                clock.map(|(start, limit)| used_before + start.elapsed().as_secs_f64() / limit);
+            let answer = on_step.as_mut().map_or(Control::Continue, |f| f(progress, snapshot));
+            match (answer, used) {
+                (Control::Stop, _) => Control::Stop,
+                (Control::Continue, None) => Control::Continue,
+                (Control::Continue, Some(used)) => Control::Used(used),
+                (Control::Used(share), used) => Control::Used(share.max(used.unwrap_or(0.0))),
+            }
+        };
+        Model::fit_from(table, validation, &options, checkpoint, &mut step)
+    }
+}
+
+impl fmt::Debug for Fit<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fit")
+            .field("options", &self.options)
+            .field("time", &self.time)
+            .finish_non_exhaustive()
+    }
+}
