@@ -22,14 +22,14 @@ impl ImageSize {
         let (height, width, channels) = match sides.as_deref() {
             Some(&[h, w]) => (h, w, 1),
             Some(&[h, w, c]) => (h, w, c),
-            _ => bail!("'{text}' is no image size: give HxW or HxWxC, as in 28x28"),
+            _ => bail!("'{text}' is not an image size; give HxW or HxWxC, such as 28x28"),
         };
         let size = Self { height, width, channels };
         let count = height.checked_mul(width).and_then(|n| n.checked_mul(channels));
         match count {
             Some(1..=MAX_VARIABLES) => Ok(size),
             _ => Err(anyhow!(
-                "'{text}' is no image size: give sides from 1 on and at most {MAX_VARIABLES} values in all"
+                "'{text}' is not an image size; sides must be at least 1, with at most {MAX_VARIABLES} values in total"
             )),
         }
     }

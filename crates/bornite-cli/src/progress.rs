@@ -1,4 +1,4 @@
-//! The bar of a running fit, and a sign of life for other long work.
+//! The progress bar of a fit, and a spinner for other long tasks.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::tables;
 
-/// Does work that may take a while, with a sign of life on the standard error where that is a terminal.
+/// Runs a task that may take a while, with a spinner on standard error if that is a terminal.
 pub(crate) fn busy<T>(words: &'static str, work: impl FnOnce() -> T) -> T {
     let bar = ProgressBar::new_spinner().with_message(words);
     bar.enable_steady_tick(Duration::from_millis(100));

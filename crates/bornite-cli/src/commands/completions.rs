@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
-/// Print completions for a shell.
+/// Print shell completions.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:

@@ -12,7 +12,7 @@ use crate::output::{self, grouped, time};
 use crate::progress::FitBar;
 use crate::tables::{self, parse_time};
 
-/// Compress a table or images without loss, by a model of them.
+/// Compress a table or images losslessly with a learned model.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -20,28 +20,28 @@ Examples:
   bornite compress people.csv -o people.brz --time 10m
   bornite compress t10k-images-idx3-ubyte.gz --model digits.model -o digits.brz
 
-Compresses CSV, NPY, IDX and uncompressed NPZ files, plain or packed by gzip; decompress gives back their
-content byte for byte, unpacked. Without --model a small one is fitted to the first 8 MiB and stored with
-the rows, so that decompress needs no other file. What a model makes no smaller, and any other file, is
-packed by zstd. A file is read and written in segments of 8 MiB, so that memory is bounded. Ctrl-C ends the
-fit and goes on with the best model so far. The same seed and number of epochs give the same bytes.
-With --json prints {output, method, bytes_in, bytes_out, ratio, segments, stored, model_bytes, width,
-seconds, why}; stored is the number of segments that zstd has packed.")]
+Compresses CSV, NPY, IDX and uncompressed NPZ files, plain or gzip-compressed; decompress restores their
+uncompressed content byte for byte. Without --model, a small model is fitted to the first 8 MiB and stored
+with the rows, so that decompress needs no other file. Data that a model does not make smaller, and all
+other files, are compressed with zstd. Files are processed in segments of 8 MiB, so memory is bounded.
+Ctrl-C ends the fit and continues with the best model so far. The same seed and number of epochs give the
+same bytes. With --json, prints {output, method, bytes_in, bytes_out, ratio, segments, stored, model_bytes,
+width, seconds, why}, where stored is the number of segments compressed with zstd.")]
 pub(crate) struct Compress {
     /// The file to compress.
     table: PathBuf,
     #[command(flatten)]
     output: tables::Output,
-    /// The model file to compress with, which decompress will need.
+    /// The model to compress with; decompress needs it too.
     #[arg(long, value_name = "MODEL")]
     model: Option<PathBuf>,
-    /// The longest time to fit a model for.
+    /// The time limit for fitting a model.
     #[arg(long, value_parser = parse_time, default_value = "60s", conflicts_with = "model")]
     time: Duration,
-    /// The width K of inner layers of a fitted model; from the size of the data where it is not given.
+    /// The width K of the inner layers of the fitted model. By default it depends on the size of the data.
     #[arg(long, value_name = "K", conflicts_with = "model")]
     width: Option<usize>,
-    /// The most passes over the rows.
+    /// The maximum number of passes over the rows.
     #[arg(long, value_name = "N", conflicts_with = "model")]
     epochs: Option<usize>,
     /// The seed of everything random.
@@ -123,7 +123,7 @@ impl Compress {
             time(took),
         )?;
         match (&packed.method, &report.why) {
-            (_, Some(why)) => writeln!(out, "packed by zstd: {why}")?,
+            (_, Some(why)) => writeln!(out, "compressed with zstd: {why}")?,
             (Method::Fitted { model_bytes, width }, _) => writeln!(
                 out,
                 "of these, {} are a model of width {width} that was fitted for it",
@@ -132,7 +132,7 @@ impl Compress {
             _ => writeln!(out, "decompress it with the same --model")?,
         }
         if report.why.is_none() && report.stored > 0 {
-            writeln!(out, "{} of {} segments are packed by zstd", report.stored, report.segments)?;
+            writeln!(out, "{} of {} segments are compressed with zstd", report.stored, report.segments)?;
         }
         Ok(())
     }

@@ -8,19 +8,19 @@ use serde::Serialize;
 use crate::output::{self, number};
 use crate::tables;
 
-/// Write the exact model of the rows of which something is known.
+/// Write the exact conditional model, given evidence.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
   bornite condition people.model \"sex='F', age in [30, 40)\" -o women.model
   bornite query women.model \"P(income='>50K')\"
 
-The new file holds the same circuit and the evidence; every answer is divided by its probability.
-With --json prints {output, log_probability}.")]
+The new file contains the same circuit and the evidence; every answer is conditioned on it.
+With --json, prints {output, log_probability}.")]
 pub(crate) struct Condition {
     /// The model file.
     model: PathBuf,
-    /// What is known: column=value, column in [a, b), column in {a, b}, joined by commas.
+    /// The evidence: column=value, column in [a, b), column in {a, b}, separated by commas.
     query: String,
     #[command(flatten)]
     output: tables::Output,
@@ -46,7 +46,7 @@ impl Condition {
         if self.json {
             return output::json(out, &Report { output: path, log_probability: log });
         }
-        writeln!(out, "wrote {}: log p of what is given is {}", path.display(), number(log))?;
+        writeln!(out, "wrote {}: the log probability of the evidence is {}", path.display(), number(log))?;
         Ok(())
     }
 }

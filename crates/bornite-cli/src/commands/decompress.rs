@@ -11,22 +11,22 @@ use serde::Serialize;
 use crate::output::{self, grouped, time};
 use crate::tables;
 
-/// Give back what was compressed, byte for byte.
+/// Restore a compressed file, byte for byte.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   bornite decompress people.brz -o people.csv
   bornite decompress digits.brz --model digits.model -o t10k-images-idx3-ubyte
 
-Needs --model where the file was compressed with one. A damaged file, or another model, is an error and
-nothing is written. Memory is bounded whatever the length of the file. A name that ends in .gz is packed
-by gzip. With --json prints {output, bytes_in, bytes_out, seconds}.")]
+Needs --model if the file was compressed with --model. If the file is damaged or the model is the wrong
+one, nothing is written. Memory is bounded whatever the length of the file. If the output name ends in .gz,
+the output is gzip-compressed. With --json, prints {output, bytes_in, bytes_out, seconds}.")]
 pub(crate) struct Decompress {
     /// The compressed file.
     file: PathBuf,
     #[command(flatten)]
     output: tables::Output,
-    /// The model file that it was compressed with.
+    /// The model that the file was compressed with.
     #[arg(long, value_name = "MODEL")]
     model: Option<PathBuf>,
     /// Print one JSON object.

@@ -25,82 +25,81 @@ Examples:
   bornite fit train-images-idx3-ubyte.gz --width 16 -o digits.model
   bornite fit people.csv --drop id,comment -o people.model
 
-Reads CSV, Parquet, NPY, NPZ and IDX files, plain or packed by gzip. Without --valid, a seeded
-tenth of the rows is held out. A table is refused where it has one row or one column, rows or
-columns without a known cell, columns with one value alone, or columns of which most labels are
-too rare to be learned: leave columns out with --drop, or fit the table with --as-is. Ctrl-C ends
-the fit and keeps the best model so far. With --checkpoint the state of the fit is written too;
---resume goes on from there to the very model that an uninterrupted fit gives (of a fit with
---time, to one like it). Log-likelihoods are in nats per row and the units of the data. With
---json prints {output, rows, valid_rows, columns, parameters, width, structure, epochs, seconds,
+Reads CSV, Parquet, NPY, NPZ and IDX files, plain or gzip-compressed. Without --valid, a random
+tenth of the rows is held out for validation. Uninformative tables are rejected: a single row or
+column, empty rows or columns, constant columns, or columns most of whose labels are too rare to
+learn from. Leave columns out with --drop, or fit the table anyway with --as-is. Ctrl-C ends the
+fit and keeps the best model so far. --checkpoint saves the state of the fit; --resume continues
+from it and reaches the same model as an uninterrupted fit, unless --time is used.
+Log-likelihoods are in nats per row, in the units of the data. With --json, prints {output, rows, valid_rows, columns, parameters, width, structure, epochs, seconds,
 mean_log_likelihood, bits_per_dimension, baseline}.")]
 pub(crate) struct Fit {
     /// The table to learn from.
     table: PathBuf,
     #[command(flatten)]
     output: tables::Output,
-    /// The table to choose the best epoch by.
+    /// The table to choose the best epoch with.
     #[arg(long, value_name = "TABLE")]
     valid: Option<PathBuf>,
-    /// The longest time to take, as in 60s, 15m or 2h.
+    /// The time limit, such as 60s, 15m or 2h.
     #[arg(long, value_parser = parse_time)]
     time: Option<Duration>,
-    /// The width K of inner layers. Without it several are tried on small tables, until validation says stop.
+    /// The width K of inner layers. By default several widths are tried on small tables.
     #[arg(long, value_name = "K")]
     width: Option<usize>,
-    /// The number of squares that are summed; the width where it is not given.
+    /// The number of squares in the sum.
     #[arg(long, value_name = "R")]
     output_width: Option<usize>,
-    /// The number of input functions of a continuous column.
+    /// The number of input functions per continuous column.
     #[arg(long, value_name = "N")]
     functions: Option<usize>,
-    /// The most passes over the rows.
+    /// The maximum number of passes over the rows.
     #[arg(long, value_name = "N")]
     epochs: Option<usize>,
-    /// Rows to a step.
+    /// The number of rows per step.
     #[arg(long, value_name = "N")]
     batch: Option<usize>,
-    /// The largest step of a parameter.
+    /// The learning rate.
     #[arg(long)]
     rate: Option<f64>,
-    /// Stop after so many epochs without a better validation likelihood.
+    /// Stop after this many epochs without improvement on the validation rows.
     #[arg(long, value_name = "N")]
     patience: Option<usize>,
-    /// How gradients become steps.
+    /// The optimizer.
     #[arg(long, value_enum, default_value_t)]
     optimizer: Optimizer,
-    /// How the size of steps changes over the fit.
+    /// The learning rate schedule.
     #[arg(long, value_enum, default_value_t)]
     schedule: Schedule,
-    /// The largest norm of a step's gradient; longer ones are shortened.
+    /// Clip gradients to this norm.
     #[arg(long, value_name = "NORM")]
     clip: Option<f64>,
-    /// Draw the weights of neighbouring values together, for columns of ordered values such as grey levels; 0 for not at
-    /// all. Small sets of images have it.
+    /// Penalize differences between the weights of neighboring values of ordered columns, such as gray levels; 0 turns this
+    /// off. On by default for small image data sets.
     #[arg(long, value_name = "S")]
     smoothing: Option<f64>,
-    /// Write the state of the fit here now and then and at Ctrl-C, for --resume.
+    /// Save the state of the fit to this file regularly and on Ctrl-C, for --resume.
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
-    /// The time between two checkpoints.
+    /// The time between checkpoints.
     #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "60s")]
     checkpoint_every: Duration,
-    /// Go on from a checkpoint of the same table and options.
+    /// Continue from a checkpoint of the same table and options.
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
     /// How the columns are split into regions.
     #[arg(long, value_enum, default_value_t)]
     structure: Structure,
-    /// Take the columns for the pixels of images of this size.
+    /// Treat the columns as the pixels of images of this size.
     #[arg(long, value_name = "HxW")]
     image: Option<ImageSize>,
     /// Leave these columns out.
     #[arg(long, value_name = "COLUMNS")]
     drop: Vec<String>,
-    /// Fit a table that has one row or column, or rows or columns that teach nothing.
+    /// Fit the table even if rows or columns are uninformative.
     #[arg(long)]
     as_is: bool,
-    /// The seed of everything random.
+    /// The random seed.
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Print one JSON object.
@@ -110,38 +109,38 @@ pub(crate) struct Fit {
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum Structure {
-    /// Image cuts for images, else the better of the next two in a short trial.
+    /// Image splits for images; otherwise the better of the next two in a short trial.
     #[default]
     Auto,
-    /// The tree of the strongest mutual information of columns, from its middle out.
+    /// The Chow–Liu tree of the columns, split from its center.
     ChowLiu,
-    /// Columns that tell most of each other first.
+    /// Average linkage: merge the most dependent columns first.
     Linkage,
-    /// Halves of images.
+    /// Halves of images, recursively.
     Image,
-    /// One column after the other.
+    /// One column at a time.
     Linear,
-    /// Halves of halves, in the order of the columns.
+    /// Halves, recursively, in column order.
     Balanced,
-    /// Halves of halves of a random order.
+    /// Halves, recursively, in random order.
     Random,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum Optimizer {
-    /// Each number by the size of its own gradients.
+    /// Adam.
     #[default]
     Adam,
-    /// Stochastic gradients with momentum.
+    /// Stochastic gradient descent with momentum.
     Momentum,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum Schedule {
-    /// Half a cosine, down to almost nothing.
+    /// Cosine decay to nearly zero.
     #[default]
     Cosine,
-    /// Halved after every epoch in vain.
+    /// Halve the rate after every epoch without improvement.
     Plateau,
 }
 
@@ -192,7 +191,7 @@ impl Fit {
         model.save(path)?;
         let found = model.schema().findings(&table);
         self.report(&model, found.as_ref().map_or(&[], |f| f.list()), took, out)?;
-        saver.failed.map_or(Ok(()), |e| Err(e.context("the model is whole, its checkpoint is not")))
+        saver.failed.map_or(Ok(()), |e| Err(e.context("the model was saved, but its checkpoint was not")))
     }
 
     fn options(&self) -> ModelOptions {
@@ -266,12 +265,12 @@ impl Fit {
         output::pairs(
             out,
             &[
-                ("rows learned from", grouped(report.rows as u128)),
-                ("rows of validation", grouped(report.valid_rows as u128)),
+                ("training rows", grouped(report.rows as u128)),
+                ("validation rows", grouped(report.valid_rows as u128)),
                 ("structure, width", format!("{}, {}", report.structure, report.width)),
                 ("", String::new()),
                 ("log-likelihood of validation rows", format!("{:.4} nats", info.valid)),
-                ("the same, columns independent", format!("{:.4} nats", info.baseline)),
+                ("with independent columns", format!("{:.4} nats", info.baseline)),
                 ("bits per dimension", format!("{:.4}", report.bits_per_dimension)),
             ],
         )?;
@@ -282,7 +281,7 @@ impl Fit {
     }
 }
 
-/// What of a table teaches nothing is told with the flags that help.
+/// Words the remedies for uninformative tables as flags.
 fn in_words_of_flags(error: ModelError) -> anyhow::Error {
     let drop = |names: &[&str]| match names {
         all if all.iter().any(|c| c.contains([',', ' ', '\'', '"'])) => {
@@ -298,16 +297,16 @@ fn in_words_of_flags(error: ModelError) -> anyhow::Error {
 
 fn read_checkpoint(path: &Path) -> Result<Vec<u8>> {
     std::fs::read(path)
-        .map_err(|e| anyhow!("{}: cannot read the checkpoint: {e}; is it there?", path.display()))
+        .map_err(|e| anyhow!("{}: cannot read the checkpoint: {e}", path.display()))
 }
 
-/// Writes checkpoints now and then.
+/// Writes checkpoints at regular intervals.
 #[derive(Debug)]
 struct Saver<'a> {
     path: Option<&'a Path>,
     last: Instant,
     every: Duration,
-    /// Why the last one could not be written.
+    /// Why the last checkpoint could not be written.
     failed: Option<anyhow::Error>,
 }
 

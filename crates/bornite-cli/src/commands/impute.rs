@@ -10,16 +10,16 @@ use crate::output::{self, plural};
 use crate::progress::busy;
 use crate::tables;
 
-/// Fill the missing cells of a table.
+/// Impute the missing values of a table.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  bornite impute people.model holes.csv -o full.csv
-  bornite impute people.model holes.csv --with sample --seed 7 -o draw7.csv
+  bornite impute people.model people.csv -o full.csv
+  bornite impute people.model people.csv --with sample --seed 7 -o draw7.csv
 
-Each cell is filled given all that is known of its row. Known cells keep their text, and columns that
-the model does not have stay as they are. For several imputations use --with sample and several seeds.
-With --json prints {output, rows, cells}.")]
+Each missing value is imputed given the observed cells of its row. Observed cells keep their text, and
+columns unknown to the model are unchanged. For multiple imputation, use --with sample with several seeds.
+With --json, prints {output, rows, cells}.")]
 pub(crate) struct Impute {
     /// The model file.
     model: PathBuf,
@@ -27,10 +27,10 @@ pub(crate) struct Impute {
     table: PathBuf,
     #[command(flatten)]
     output: tables::Output,
-    /// What a cell is filled with; columns of words take the most likely value for mean and median.
+    /// How to impute; text columns use the mode instead of a mean or median.
     #[arg(long, value_enum, default_value_t)]
     with: With,
-    /// The seed of samples.
+    /// The random seed.
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Print one JSON object.
@@ -47,14 +47,14 @@ struct Report<'a> {
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum With {
-    /// The mean, rounded to a value that the column can take.
+    /// The mean, rounded to a valid value of the column.
     Mean,
     /// The most likely value.
     #[default]
     Mode,
     /// The median.
     Median,
-    /// A sample of all missing cells of a row together.
+    /// A joint sample of the missing values of a row.
     Sample,
 }
 

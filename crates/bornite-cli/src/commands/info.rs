@@ -10,13 +10,13 @@ use serde::Serialize;
 use crate::output::{self, grouped, plural};
 use crate::tables;
 
-/// Show what a model is: columns, circuit, and how it was fitted.
+/// Show the columns and the circuit of a model, and how it was fitted.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
   bornite info people.model
 
-With --json prints {columns: [{name, kind, values}], variables, layers, parameters, info, given}.")]
+With --json, prints {columns: [{name, kind, values}], variables, layers, parameters, info, given}.")]
 pub(crate) struct Info {
     /// The model file.
     model: PathBuf,
@@ -61,7 +61,7 @@ impl Info {
     }
 }
 
-/// Columns that are listed; of more, only so many.
+/// The maximum number of columns listed.
 const LISTED: usize = 40;
 
 fn show(model: &Model, report: &Report<'_>, out: &mut dyn Write) -> Result<()> {

@@ -23,7 +23,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-/// Squared orthonormal circuits: density models of tables and images with exact answers.
+/// Exact density models of tables and images, with squared orthonormal circuits.
 #[derive(Debug, Parser)]
 #[command(name = "bornite", version, max_term_width = 100, after_help = EXAMPLES)]
 pub(crate) struct Cli {
@@ -40,7 +40,7 @@ Examples:
   bornite circuit new --tree balanced --variables 4 --domain finite:2 -o c.json
   bornite circuit marginal c.json \"x0=1, x1 in {0, 1}\"
 
-Exit codes: 0 done, 1 the circuit fails the check, 2 bad input.";
+Exit codes: 0 success, 1 a circuit fails its check, 2 an error.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -48,40 +48,40 @@ enum Command {
     Fit(Box<fit::Fit>),
     /// Score the rows of a table: mean log-likelihood and bits per dimension.
     Score(score::Score),
-    /// Show what a model is: columns, circuit, and how it was fitted.
+    /// Show the columns and the circuit of a model, and how it was fitted.
     Info(info::Info),
-    /// Ask a model: probabilities, means, quantiles, most likely values.
+    /// Ask a model for probabilities, means, quantiles or most likely values.
     Query(query::Query),
-    /// Draw rows from a model, exactly.
+    /// Sample rows from a model, exactly.
     Sample(sample::Sample),
-    /// Fill the missing cells of a table.
+    /// Impute the missing values of a table.
     Impute(impute::Impute),
-    /// Write the exact model of the rows of which something is known.
+    /// Write the exact conditional model, given evidence.
     Condition(condition::Condition),
-    /// Compress a table or images without loss, by a model of them.
+    /// Compress a table or images losslessly with a learned model.
     Compress(compress::Compress),
-    /// Give back what was compressed, byte for byte.
+    /// Restore a compressed file, byte for byte.
     Decompress(decompress::Decompress),
-    /// Write a smaller model, with a bound on how far it is from the first.
+    /// Write a smaller model, with a bound on the error.
     Truncate(truncate::Truncate),
-    /// Draw a model or a circuit.
+    /// Plot a model or a circuit.
     Plot(plot::Plot),
-    /// Write one page with all pictures of a model and its live circuit.
+    /// Write an HTML report with all plots of a model and its interactive circuit.
     Report(report::Report),
-    /// Make, check, change and query circuit files.
+    /// Create, check, transform and query circuit files.
     #[command(subcommand)]
     Circuit(circuit::Command),
-    /// Show what squared orthonormal circuits do, on data that are made here.
+    /// Demonstrate squared orthonormal circuits on generated data.
     Demo(demo::Demo),
-    /// Measure.
+    /// Run benchmarks.
     #[command(subcommand)]
     Bench(bench::Command),
-    /// Print completions for a shell.
+    /// Print shell completions.
     Completions(completions::Completions),
 }
 
 impl Cli {
-    /// Runs the command and answers with its exit code.
+    /// Runs the command and returns its exit code.
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<ExitCode> {
         match &self.command {
             Command::Fit(command) => command.run(out),

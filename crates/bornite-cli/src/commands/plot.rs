@@ -12,7 +12,7 @@ use crate::files::{self, Loaded};
 use crate::progress::busy;
 use crate::{output, tables};
 
-/// Draw a model or a circuit.
+/// Plot a model or a circuit.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -22,28 +22,28 @@ Examples:
   bornite plot digits.model --what samples -o samples.png
   bornite plot c.json --what circuit --query \"x0=1, x1=0\" -o c.svg
 
-Pictures are SVG, drawn here; of samples, which are grids of pixels, also PNG. Calibration and
-anomalies are of the rows of --data, best such that the model did not learn from; structure and pairs
-compare columns by these rows, or by exact samples of the model where there are none. A circuit file has
-a circuit and a structure. With --json prints {output, what}.")]
+Plots are written as SVG; samples, which are pixel grids, also as PNG. Calibration and anomalies show the
+rows of --data, which should be held-out rows. Structure and pairs compare columns on these rows, or on
+samples from the model without --data. For a circuit file, only circuit and structure are available.
+With --json, prints {output, what}.")]
 pub(crate) struct Plot {
     /// The model or circuit file.
     file: PathBuf,
     #[command(flatten)]
     output: tables::Output,
-    /// The picture.
+    /// What to plot.
     #[arg(long, value_enum)]
     what: What,
-    /// The table whose rows are shown.
+    /// The table to show.
     #[arg(long, value_name = "TABLE")]
     data: Option<PathBuf>,
-    /// The columns to show in marginals and pairs; the first 60, and the most dependent, without it.
+    /// The columns to show in marginals and pairs. By default the first 60, and the most dependent ones.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     columns: Vec<String>,
-    /// What is known, for the colors of a circuit: variable=value, joined by commas.
+    /// The evidence that colors the circuit: variable=value, separated by commas.
     #[arg(long, value_name = "QUERY")]
     query: Option<String>,
-    /// The seed of everything random.
+    /// The random seed.
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Print one JSON object.
@@ -56,15 +56,15 @@ pub(crate) struct Plot {
 enum What {
     /// The circuit, colored by what a query keeps, marginalizes and mixes.
     Circuit,
-    /// The tree of regions, with mutual information at every merge.
+    /// The region tree, with the mutual information at every merge.
     Structure,
-    /// Log-likelihoods and the residual of orthonormality by epoch.
+    /// Log-likelihoods and the orthonormality residual by epoch.
     Training,
-    /// The marginals of columns over the data's histograms.
+    /// The marginals of columns over histograms of the data.
     Marginals,
     /// Heat maps of pairs of columns.
     Pairs,
-    /// Whether conditionals are right.
+    /// How well conditional distributions are calibrated.
     Calibration,
     /// The least likely rows and their most surprising cells.
     Anomalies,
@@ -95,7 +95,7 @@ impl Plot {
             );
         }
         if self.query.is_some() && self.what != What::Circuit {
-            bail!("--query colors a circuit; leave it out, or ask for --what circuit");
+            bail!("--query only applies to --what circuit; remove it, or add --what circuit");
         }
         tables::check_target(path)?;
         let bytes = match self.what {

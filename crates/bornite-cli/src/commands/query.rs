@@ -8,7 +8,7 @@ use clap::Args;
 use crate::output::{self, number};
 use crate::tables;
 
-/// Ask a model: probabilities, means, quantiles, most likely values.
+/// Ask a model for probabilities, means, quantiles or most likely values.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -18,9 +18,9 @@ Examples:
   bornite query people.model \"argmax(city | age < 30)\"
 
 Evidence is column = value, column != value, column < number (<=, >, >=), column in [a, b), column in
-{a, b}, joined by commas; names and values with spaces or signs stand in quotes. P is a density where
-a continuous column has a value. With --json prints {kind, value}, with log for probabilities and
-densities and probability for argmax; a log of null stands for log 0.")]
+{a, b}, separated by commas; quote names and values with spaces or punctuation. P is a density if a
+continuous column is given a single value. With --json, prints {kind, value}, plus log for
+probabilities and densities, and probability for argmax; a log of null means log 0.")]
 pub(crate) struct Query {
     /// The model file.
     model: PathBuf,

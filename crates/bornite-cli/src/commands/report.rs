@@ -11,28 +11,28 @@ use crate::output;
 use crate::progress::busy;
 use crate::tables;
 
-/// Write one page with all pictures of a model and its live circuit.
+/// Write an HTML report with all plots of a model and its interactive circuit.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   bornite report people.model --data test.csv -o report.html
   bornite report digits.model --data t10k-images-idx3-ubyte.gz -o digits.html
 
-The page is one file that needs nothing from outside. The table's rows are what marginals are compared
-with, and what calibration and anomalies are shown of: give rows that the model did not learn from. Of a
-circuit file the page has the live circuit alone. With --json prints {output, bytes}.")]
+The report is a single self-contained file. Marginals are compared with the rows of --data, and calibration
+and anomalies are shown for them: use held-out rows. For a circuit file, the report only contains the
+interactive circuit. With --json, prints {output, bytes}.")]
 pub(crate) struct Report {
     /// The model or circuit file.
     model: PathBuf,
     #[command(flatten)]
     output: tables::Output,
-    /// The table whose rows are shown.
+    /// The table to show.
     #[arg(long, value_name = "TABLE")]
     data: Option<PathBuf>,
-    /// The title of the page; the name of the file where it is not given.
+    /// The title of the page. By default the file name.
     #[arg(long)]
     title: Option<String>,
-    /// The seed of everything random.
+    /// The random seed.
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Print one JSON object.

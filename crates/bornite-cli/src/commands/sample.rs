@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::output::{self, plural};
 use crate::tables;
 
-/// Draw rows from a model, exactly.
+/// Sample rows from a model, exactly.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -19,8 +19,8 @@ Examples:
   bornite sample people.model -n 20 --given \"sex='F', age in [30, 40)\" --seed 7 -o women.csv
   bornite sample people.model -n 5
 
-Writes CSV, or NPY or Parquet where the name ends in .npy or .parquet; without -o, or with -o -,
-CSV to the standard output. The same seed gives the same rows. With --json prints {columns, rows:
+Writes CSV, or NPY or Parquet if the name ends in .npy or .parquet. Without -o, or with -o -,
+prints CSV. The same seed gives the same rows. With --json, prints {columns, rows:
 [[cell]]}, and with -o too {output, number}.")]
 pub(crate) struct Sample {
     /// The model file.
@@ -28,13 +28,13 @@ pub(crate) struct Sample {
     /// The number of rows.
     #[arg(short = 'n', long = "number", value_name = "N", default_value_t = 1)]
     number: usize,
-    /// What is known of the rows: column=value, column in [a, b), column in {a, b}, joined by commas.
+    /// The evidence: column=value, column in [a, b), column in {a, b}, separated by commas.
     #[arg(long, value_name = "QUERY", default_value = "")]
     given: String,
-    /// The seed of everything random.
+    /// The random seed.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// The file to write; - is the standard output.
+    /// The file to write; - is standard output.
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
     /// Print one JSON object.

@@ -18,22 +18,22 @@ Examples:
   bornite score people.model test.csv --anomalies 5
   bornite score people.model test.csv --rows > log_densities.txt
 
-Missing cells are unknown: a row's density is that of its known cells. With --json prints {rows,
+Missing values are integrated out. With --json, prints {rows,
 mean_log_likelihood, bits_per_dimension}, with --rows also log_densities and with --anomalies also
-anomalies: [{row, log_density, cells: [{column, cell, log_conditional}]}]; null stands for log 0.
-Rows count from 1.")]
+anomalies: [{row, log_density, cells: [{column, cell, log_conditional}]}]; null means log 0.
+Rows are numbered from 1.")]
 pub(crate) struct Score {
     /// The model file.
     model: PathBuf,
     /// The table.
     table: PathBuf,
-    /// Print the log density of every row, one a line.
+    /// Print the log density of every row, one per line.
     #[arg(long)]
     rows: bool,
-    /// Show the rows with the lowest log density, and their most surprising cells.
+    /// Show the rows with the lowest log density and their most surprising cells.
     #[arg(long, value_name = "N", conflicts_with = "rows")]
     anomalies: Option<usize>,
-    /// Take labels that the model has not seen, and numbers out of range, for unknown.
+    /// Treat unseen labels and numbers out of range as missing.
     #[arg(long)]
     lenient: bool,
     /// Print one JSON object.
@@ -76,7 +76,7 @@ impl Score {
         let unseen = if self.lenient { Mismatch::Unknown } else { Mismatch::Error };
         let scores = model.score_with(&table, EncodeOptions { unseen, absent: Mismatch::Error })?;
         if scores.is_empty() {
-            bail!("{}: the table has no rows; give one with some", self.table.display());
+            bail!("{}: the table has no rows", self.table.display());
         }
         let mean = scores.iter().sum::<f64>() / scores.len() as f64;
         let anomalies = match self.anomalies {

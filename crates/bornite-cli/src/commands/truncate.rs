@@ -11,16 +11,16 @@ use crate::output::{self, grouped};
 use crate::progress::busy;
 use crate::tables;
 
-/// Write a smaller model, with a bound on how far it is from the first.
+/// Write a smaller model, with a bound on the error.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   bornite truncate people.model --error 0.01 -o small.model
   bornite truncate people.model --width 8 -o narrow.model
 
-The distance is Hellinger's: sqrt(1 - the integral of sqrt(p q)), from 0 to 1; no event's probability
-changes by more than sqrt(2) times it. The bound always holds; the distance itself is shown where all
-rows can be listed. With --json prints {output, bound, distance, width, parameters, before}.")]
+Errors are Hellinger distances, sqrt(1 - the integral of sqrt(p q)), between 0 and 1; no probability
+changes by more than sqrt(2) times the distance. The bound always holds; the distance itself is also
+shown if all rows can be enumerated. With --json, prints {output, bound, distance, width, parameters, before}.")]
 pub(crate) struct Truncate {
     /// The model file.
     model: PathBuf,
@@ -36,10 +36,10 @@ pub(crate) struct Truncate {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct How {
-    /// The largest Hellinger distance, from 0 to 1.
+    /// The maximum Hellinger distance, between 0 and 1.
     #[arg(long, value_name = "H")]
     error: Option<f64>,
-    /// The largest width.
+    /// The maximum width.
     #[arg(long, value_name = "K")]
     width: Option<usize>,
 }
@@ -70,7 +70,7 @@ impl Truncate {
             }
             (Some(error), _) => Budget::Error(error),
             (None, Some(width @ 1..)) => Budget::Width(width),
-            (None, _) => bail!("--width 0: give a width from 1 on"),
+            (None, _) => bail!("--width 0: give a width of at least 1"),
         };
         let model = tables::model(&self.model)?;
         let Truncation { model: smaller, bound, distance } =

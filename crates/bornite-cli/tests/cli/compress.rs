@@ -84,7 +84,7 @@ fn any_file_is_packed_and_a_damaged_one_refused() {
     let folder = Folder::new();
     folder.write("words.txt", "\"quoted\",1\nx,2\n");
     let run = folder.run(&["compress", "words.txt", "-o", "w.brz"]);
-    assert!(run.text().contains("packed by zstd"), "{run:?}");
+    assert!(run.text().contains("compressed with zstd"), "{run:?}");
     assert_eq!(folder.run(&["decompress", "w.brz", "-o", "back.txt"]).code, 0);
     assert!(same(&folder, "words.txt", "back.txt"));
     let good = std::fs::read(folder.path("w.brz")).unwrap();

@@ -34,7 +34,7 @@ fn fit_says_what_it_found_and_the_baseline() {
     folder.write("people.csv", &people());
     let fit = ["fit", "people.csv", "-o", "m.model", "--epochs", "5", "--seed", "3"];
     let run = folder.run(&fit);
-    for part in ["fitted m.model", "columns independent", "bits per dimension", "216", "24"] {
+    for part in ["fitted m.model", "independent columns", "bits per dimension", "216", "24"] {
         assert!(run.text().contains(part), "no '{part}' in {}", run.stdout);
     }
     assert_eq!(run.stderr, "", "no bar where there is no terminal");

@@ -19,9 +19,9 @@ use crate::output::{self, yes_no};
 Example:
   bornite circuit check c.json
 
-Prints yes and no, or with --json {smooth, decomposable, structured_decomposable, orthonormal,
-log_partition}. A log_partition of null stands for log 0, or for a circuit that is itself a square.
-Exit code 1 where a product layer is not decomposable.")]
+Prints yes or no, or with --json {smooth, decomposable, structured_decomposable, orthonormal,
+log_partition}. A log_partition of null means log 0, or that the circuit is itself a square.
+The exit code is 1 if a product layer is not decomposable.")]
 pub(crate) struct Check {
     /// The circuit file.
     file: PathBuf,

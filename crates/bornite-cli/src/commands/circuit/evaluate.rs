@@ -15,9 +15,9 @@ use crate::output;
 Example:
   bornite circuit evaluate c.json \"x0=1, x1=0.3\"
 
-With --json prints {amplitude, log_abs_squared}: the amplitude is a list of [re, im], one for each
-output. Its entries lose their digits, or become 0 or null, outside the range of a 64-bit number;
-log_abs_squared does not. A log_abs_squared of null stands for log 0.")]
+With --json, prints {amplitude, log_abs_squared}, where amplitude is a list of [re, im], one per output.
+Its entries lose precision, or become 0 or null, outside the range of a 64-bit float;
+log_abs_squared does not. A log_abs_squared of null means log 0.")]
 pub(crate) struct Evaluate {
     /// The circuit file.
     file: PathBuf,

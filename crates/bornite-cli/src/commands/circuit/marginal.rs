@@ -10,24 +10,24 @@ use crate::counts::{Layers, MultiplyAdds};
 use crate::files;
 use crate::output::{self, grouped, plural};
 
-/// Compute the log probability of what is known, with all else marginalized (Algorithm 2).
+/// Compute the log probability of evidence, marginalizing everything else (Algorithm 2).
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
   bornite circuit marginal c.json \"x0=1, x1=?, x2 in {0, 1}, x3 in [0.5, 2)\"
 
-Variables that are not named are unknown. The probability (or density, for variables with a value on
-a continuous domain) is of the normalized p(x) = ‖c(x)‖² / Z: a circuit that is not orthonormal is
-made so first, and the counts are those of the orthonormal circuit. With --json prints {log_marginal,
+Variables that are not mentioned are marginalized. The probability (or density, for continuous variables
+with a value) is that of the normalized p(x) = ‖c(x)‖² / Z: a circuit that is not orthonormal is
+orthonormalized first, and the counts refer to the orthonormal circuit. With --json, prints {log_marginal,
 layers: {kept, marginalized, mixed}, multiply_adds: {ours, paper_bound, squaring}}; a log_marginal of
-null stands for log 0.")]
+null means log 0.")]
 pub(crate) struct Marginal {
     /// The circuit file.
     file: PathBuf,
-    /// What is known: name=value, name=?, name in [a, b), name in {a, b}, joined by commas.
+    /// The evidence: name=value, name=?, name in [a, b), name in {a, b}, separated by commas.
     #[arg(default_value = "")]
     query: String,
-    /// Answer by squaring the whole circuit instead: the slow baseline, for comparison.
+    /// Square the whole circuit instead: the slow baseline, for comparison.
     #[arg(long)]
     square: bool,
     /// Print one JSON object.

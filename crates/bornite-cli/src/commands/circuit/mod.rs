@@ -22,7 +22,7 @@ use crate::output;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Make a circuit with random weights.
+    /// Create a circuit with random weights.
     New(new::New),
     /// Check the paper's properties: smooth, decomposable, structured-decomposable, orthonormal, log Z.
     Check(check::Check),
@@ -34,7 +34,7 @@ pub(crate) enum Command {
     Orthonormalize(orthonormalize::Orthonormalize),
     /// Compute c(x) and log ‖c(x)‖².
     Evaluate(evaluate::Evaluate),
-    /// Compute the log probability of what is known, with all else marginalized (Algorithm 2).
+    /// Compute the log probability of evidence, marginalizing everything else (Algorithm 2).
     Marginal(marginal::Marginal),
     /// Draw the circuit as SVG, colored by what a query keeps, marginalizes and mixes.
     Plot(plot::Plot),

@@ -16,7 +16,7 @@ use super::Written;
 use crate::files;
 use crate::image::{ImageSize, MAX_VARIABLES};
 
-/// Make a circuit with random weights.
+/// Create a circuit with random weights.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -24,7 +24,7 @@ Examples:
   bornite circuit new --tree image:28x28 --domain finite:256 --width 16 -o mnist.safetensors
   bornite circuit new --tree \"[[0, 1], 2]\" --domain real --functions 4 -o c.json
 
-The variables are named x0, x1, … . The same flags always make the same circuit.")]
+The variables are named x0, x1, … . The same flags always give the same circuit.")]
 pub(crate) struct New {
     /// linear, balanced, random, image:HxW, image:HxWxC, or a nested list such as "[[0, 1], 2]".
     #[arg(long, default_value = "balanced")]
@@ -35,34 +35,34 @@ pub(crate) struct New {
     /// finite:V, real, interval:A,B, half-line:A or circle:PERIOD, for every variable.
     #[arg(long, default_value = "finite:2", value_parser = parse_domain, allow_hyphen_values = true)]
     domain: Domain,
-    /// The input functions; by default those that are at home on the domain.
+    /// The input functions. The default depends on the domain.
     #[arg(long)]
     basis: Option<Family>,
     /// The number of input functions on a continuous domain.
     #[arg(long, default_value_t = 8)]
     functions: usize,
-    /// Where Hermite functions have their middle.
+    /// The center of Hermite functions.
     #[arg(long, default_value_t = 0.0, allow_hyphen_values = true)]
     location: f64,
-    /// How wide Hermite and Laguerre functions are.
+    /// The scale of Hermite and Laguerre functions.
     #[arg(long, default_value_t = 1.0, allow_hyphen_values = true)]
     scale: f64,
-    /// The largest width K of inner sum layers.
+    /// The maximum width K of inner sum layers.
     #[arg(long, default_value_t = 8)]
     width: usize,
-    /// The width r of the output: how many squares are summed.
+    /// The width r of the output: the number of squares in the sum.
     #[arg(long, default_value_t = 1)]
     output_width: usize,
     /// The kind of all product layers.
     #[arg(long, default_value = "kronecker")]
     product: ProductKind,
-    /// How weights are drawn; Haar ones are semi-unitary.
+    /// The distribution of the weights; Haar weights are semi-unitary.
     #[arg(long, default_value = "gaussian")]
     weights: WeightKind,
-    /// The seed of everything random.
+    /// The random seed.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Where to write the circuit: JSON where the name ends in .json, safetensors otherwise.
+    /// The file to write: JSON if the name ends in .json, safetensors otherwise.
     #[arg(short, long)]
     output: PathBuf,
     /// Print one JSON object: {output, variables, layers, parameters}.

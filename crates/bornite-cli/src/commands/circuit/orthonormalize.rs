@@ -16,12 +16,12 @@ use crate::output;
 Example:
   bornite circuit orthonormalize c.json -o orthonormal.safetensors
 
-With --json prints {log_partition}, the log of Z = ∫ ‖c(x)‖² dx of the circuit that was read; that of
-the one written is 0.")]
+With --json, prints {log_partition}: the log of Z = ∫ ‖c(x)‖² dx of the input circuit. That of the output
+is 0.")]
 pub(crate) struct Orthonormalize {
     /// The circuit file.
     file: PathBuf,
-    /// Where to write the orthonormal circuit: JSON where the name ends in .json, safetensors otherwise.
+    /// The file to write: JSON if the name ends in .json, safetensors otherwise.
     #[arg(short, long)]
     output: PathBuf,
     /// Print one JSON object.

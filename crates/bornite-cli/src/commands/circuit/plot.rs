@@ -15,14 +15,14 @@ use crate::output;
 Example:
   bornite circuit plot c.json \"x0=1, x1=0\" -o c.svg
 
-As in the paper's first figure, layers that depend on variables with a value alone (φ_Y) are red,
-on unknown ones alone (φ_Z) blue, on both (φ_YZ) green. With --json prints {output}.")]
+As in the paper's first figure, layers that depend only on observed variables (φ_Y) are red, only on
+unobserved variables (φ_Z) blue, and on both (φ_YZ) green. With --json, prints {output}.")]
 pub(crate) struct Plot {
     /// The circuit file.
     file: PathBuf,
-    /// What is known, as for marginal; without it nothing is colored.
+    /// The evidence, as for marginal. Without it nothing is colored.
     query: Option<String>,
-    /// Where to write the picture.
+    /// The file to write.
     #[arg(short, long)]
     output: PathBuf,
     /// Print one JSON object.

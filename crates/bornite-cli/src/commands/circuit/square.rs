@@ -14,11 +14,11 @@ use crate::files;
 Example:
   bornite circuit square c.json -o squared.safetensors
 
-With --json prints {output, variables, layers, parameters} of c².")]
+With --json, prints {output, variables, layers, parameters} of c².")]
 pub(crate) struct Square {
     /// The circuit file.
     file: PathBuf,
-    /// Where to write c²: JSON where the name ends in .json, safetensors otherwise.
+    /// The file to write: JSON if the name ends in .json, safetensors otherwise.
     #[arg(short, long)]
     output: PathBuf,
     /// Print one JSON object.
