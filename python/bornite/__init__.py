@@ -1,9 +1,9 @@
 """Squared orthonormal circuits.
 
-A density model that is normalized by construction and answers any marginal, conditional, range
-query or sample exactly.
+Densities that are normalized by construction, with exact marginals, conditionals, range
+queries and samples.
 
-Fit a model to a table with holes, and ask it:
+Fit a model to a table with missing values and ask questions:
 
 >>> import bornite
 >>> import numpy as np
@@ -29,7 +29,7 @@ Build a circuit, make it orthonormal, and ask for any marginal:
 >>> 0 < math.exp(joint - given) < 1
 True
 
-Or take over a tensor network, exactly:
+Or import a tensor network:
 
 >>> import bornite
 >>> import numpy as np

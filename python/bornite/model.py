@@ -37,7 +37,7 @@ class Contribution:
     log_conditional: float
     """log p(the cell | the others), in the units of the data."""
     log_standardized: float
-    """The same against an even spread, so that columns compare."""
+    """The same relative to a uniform distribution, comparable across columns."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,11 @@ class Anomaly:
     """A row and why it is unlikely."""
 
     row: int
-    """Its position, counted from 0."""
+    """Its position, from 0."""
     log_prob: float
     """Its log density."""
     contributions: tuple[Contribution, ...]
-    """Its known cells, the most surprising first."""
+    """Its observed cells, the most surprising first."""
 
 
 def fit(
@@ -77,25 +77,25 @@ def fit(
 
     The table is a 2-D numpy array, a structured array, a dict of columns, or a table of pandas, polars,
     pyarrow or any other library with the Arrow stream interface. Columns hold real or whole numbers, text,
-    or True and False; NaN, None, NA and null are unknown, and what is learned from is the exact likelihood
-    of the rest.
+    or True and False. NaN, None, NA and null are missing values; the model learns from the exact likelihood
+    of the observed ones.
 
-    Settings that are None follow from the size of the data. ``valid`` holds the rows that choose the best
-    epoch; without it that is a seeded share ``valid_share`` of the rows. ``time`` is in seconds. ``width``
-    is that of the circuit's inner layers, of which several are tried unless it is given, and
-    ``output_width`` the number of squares that are summed. ``smoothing`` draws the weights of ordered finite
-    columns towards smooth ones.
-    ``kinds`` declares what columns are instead of a guess: ``"categorical"``, ``"boolean"``,
+    Settings that are None depend on the size of the data. ``valid`` holds the rows used to choose the best
+    epoch; by default a random share ``valid_share`` of the rows. ``time`` is a limit in seconds. ``width``
+    is the width of the circuit's inner layers; by default several are tried.
+    ``output_width`` is the number of squares in the sum. ``smoothing`` penalizes differences between the
+    weights of neighboring values of ordered columns.
+    ``kinds`` overrides how columns are interpreted: ``"categorical"``, ``"boolean"``,
     ``"integer"``, ``"digits"``, ``"continuous"``, ``("continuous", low, high)`` or
     ``("periodic", period)``. With ``image`` the columns are the pixels of images of this height and width.
 
-    A table is refused, with all that is wrong with it, where it has one row or one column, rows or columns
-    without a known cell, columns with one value alone, or columns of which most labels are too rare to be
-    learned; ``as_is=True`` fits it nevertheless.
+    Uninformative tables are rejected: a single row or column, empty rows or columns, constant columns, or
+    columns most of whose labels are too rare to learn from. The error lists all problems;
+    ``as_is=True`` fits the table anyway.
 
     ``progress`` is called after every epoch with a dict of ``width``, ``epoch``, ``epochs``, ``train``,
-    ``valid`` and ``best``, and ends the fit where it returns False. Ctrl-C ends the fit too: the best model so far is
-    returned, with a warning. The same table, settings and seed give the same model bit for bit.
+    ``valid`` and ``best``; returning False ends the fit. Ctrl-C ends the fit too, with a warning. Either way the best
+    model so far is returned. Without ``time``, the same table, settings and seed give the same model bit for bit.
 
     >>> import numpy as np
     >>> import bornite
@@ -191,10 +191,10 @@ def _places(
 
 
 class Model:
-    """A distribution over the rows of a table. ``bornite.fit`` makes one, and ``Model.load`` reads one.
+    """A distribution over the rows of a table, from ``bornite.fit`` or ``Model.load``.
 
-    All answers are exact for the fitted distribution. Log densities are in nats and the units of the data;
-    unknown cells are integrated out. Tables come back as the kind that went in, with its types.
+    All answers are exact for the fitted distribution. Log densities are in nats, in the units of the data;
+    missing values are integrated out. Results are tables of the same kind as the input, with the same types.
 
     >>> import numpy as np
     >>> import bornite
@@ -274,8 +274,8 @@ class Model:
 
     @property
     def info(self) -> dict[str, Any]:
-        """How the model came about: seed, rows, widths, and the validation rows' mean log-likelihood next to
-        that of independent columns."""
+        """How the model was fitted: seed, rows, widths, and the mean log-likelihood of the validation rows, also with
+        independent columns as a baseline."""
         info = self._all_info()
         del info["history"]
         return info
@@ -286,8 +286,8 @@ class Model:
 
     @property
     def history(self) -> list[dict[str, float]]:
-        """One entry for each epoch: the mean log-likelihood of training and validation rows, and the residual
-        of orthonormality."""
+        """One entry per epoch: the mean log-likelihoods of the training and validation rows, and the
+        orthonormality residual."""
         history: list[dict[str, float]] = self._all_info()["history"]
         return history
 
@@ -298,8 +298,8 @@ class Model:
 
     @property
     def circuit(self) -> Circuit:
-        """The circuit, without what the model is conditioned on. Its variables are the columns in the circuit's
-        own coordinates: see ``schema``."""
+        """The circuit, without the evidence that the model is conditioned on. Its variables are the encoded columns;
+        see ``schema``."""
         return self._core.circuit()
 
     def __repr__(self) -> str:
@@ -311,10 +311,10 @@ class Model:
     # How likely rows are.
 
     def log_prob(self, table: Any, *, unseen: Literal["error", "unknown"] = "error") -> Floats:
-        """The log density of every row, in nats and the units of the data.
+        """The log density of every row, in nats, in the units of the data.
 
-        Unknown cells are integrated out; −inf for rows that contradict what the model is conditioned on. A
-        label or number that the model has no place for is an error, or unknown where ``unseen`` says so.
+        Missing values are integrated out. Rows that contradict the model's evidence get −inf. Unseen labels and
+        numbers out of range are errors, or missing values with ``unseen="unknown"``.
         """
         if unseen not in ("error", "unknown"):
             raise ValueError(f"unseen={unseen!r}: choose 'error' or 'unknown'")
@@ -329,12 +329,12 @@ class Model:
         return float(np.mean(logs))
 
     def anomaly_score(self, table: Any, *, unseen: Literal["error", "unknown"] = "error") -> Floats:
-        """How unlikely each row is: −``log_prob``, so that larger is stranger."""
+        """The anomaly score of every row, −``log_prob``: larger is more anomalous."""
         return -self.log_prob(table, unseen=unseen)
 
     def anomalies(self, table: Any, count: int = 10) -> list[Anomaly]:
-        """The rows with the lowest density, the lowest first, each with its cells by how surprising they are
-        given the rest of the row.
+        """The rows with the lowest density, lowest first. The cells of each row are sorted by how surprising they
+        are given the rest of the row.
 
         >>> import numpy as np
         >>> import bornite
@@ -352,7 +352,7 @@ class Model:
         ]
 
     def log_probability(self, event: Given) -> float:
-        """log P(event): a density in the units of the data where a continuous column has a value.
+        """log P(event); a log density, in the units of the data, if a continuous column is given a single value.
 
         >>> import numpy as np
         >>> import bornite
@@ -372,7 +372,7 @@ class Model:
     # Other distributions.
 
     def conditional(self, given: Given) -> Model:
-        """The exact model of the rows of which this is known.
+        """The exact conditional model, given evidence.
 
         >>> import numpy as np
         >>> import bornite
@@ -388,9 +388,9 @@ class Model:
     def marginal(self, columns: Any, *, given: Given = None) -> Any:
         """The exact distribution of some columns.
 
-        Of one column, by its name, a ``Distribution``; of a list of columns a ``Model`` that shows these alone
-        and integrates the others out. That model is a view: it shares the circuit of the whole, costs
-        nothing to make, and cannot be saved by itself; evidence and questions as text may name every column.
+        For a column name, returns a ``Distribution``; for a list of columns, a ``Model`` of only these columns
+        with the others integrated out. That model is a view: it shares the circuit of the full model, is free
+        to create, and cannot be saved by itself. Evidence and questions given as text may name every column.
 
         >>> import numpy as np
         >>> import bornite
@@ -417,9 +417,9 @@ class Model:
         return Distribution(base._core, base._form.kind, base._form.fields[place], text, place)
 
     def truncate(self, *, error: float | None = None, width: int | None = None) -> Model:
-        """A smaller model of nearly the same distribution: within ``error`` in Hellinger distance, or with
-        layers of at most ``width``. The distance is at most the new model's ``truncation_bound``. A model that is
-        conditioned has no such bound: truncate first, then condition.
+        """A smaller model of nearly the same distribution: within Hellinger distance ``error``, or with
+        layers of at most ``width``. The new model's ``truncation_bound`` bounds the distance. Conditional
+        models have no such bound: truncate first, then condition.
 
         >>> import numpy as np
         >>> import bornite
@@ -435,8 +435,8 @@ class Model:
 
     @property
     def truncation_bound(self) -> float | None:
-        """The most that the distribution may be away from that of the fitted model that it was truncated from, in
-        Hellinger distance; None where it was not truncated."""
+        """The bound on the Hellinger distance to the fitted model that this one was truncated from; None if it
+        was not truncated."""
         truncated = self._all_info().get("truncated")
         return None if truncated is None else float(truncated["bound"])
 
@@ -445,10 +445,10 @@ class Model:
     def sample(
         self, count: int = 1, *, given: Given = None, seed: int = 0, kind: str | None = None
     ) -> Any:
-        """Exact samples, given what is known of the rows. The same seed gives the same rows.
+        """Exact samples, optionally given evidence. The same seed gives the same rows.
 
-        The table is of the kind that the model was fitted to, or of ``kind``: ``"numpy"``, ``"dict"``,
-        ``"pandas"``, ``"polars"`` or ``"pyarrow"``. A model from a file gives a dict of arrays.
+        The table has the kind that the model was fitted to, or ``kind``: ``"numpy"``, ``"dict"``,
+        ``"pandas"``, ``"polars"`` or ``"pyarrow"``. A model loaded from a file returns a dict of arrays.
 
         >>> import bornite
         >>> model = bornite.fit({"x": [1, 2, 3, 4] * 20, "y": ["a", "b"] * 40}, epochs=5)
@@ -466,12 +466,12 @@ class Model:
         n: int | None = None,
         seed: int = 0,
     ) -> Any:
-        """The table with its unknown cells filled, given the known cells of each row; these stay as they are,
-        and so do columns that the model does not have.
+        """The table with its missing values imputed, given the observed cells of each row. Observed cells and
+        columns unknown to the model are unchanged.
 
-        ``"mean"``, ``"median"`` and ``"mode"`` fill each cell by itself; ``"sample"`` draws all unknown cells
-        of a row together, which keeps how they depend on each other. With ``n`` a list of n tables, the first
-        of the given seed, for multiple imputation.
+        ``"mean"``, ``"median"`` and ``"mode"`` impute each cell separately; ``"sample"`` samples the missing values
+        of a row jointly, which preserves their dependence. With ``n``, returns a list of n tables with
+        consecutive seeds, for multiple imputation.
         """
         frame = Frame(table)
         columns = self._encode(frame)
@@ -506,11 +506,11 @@ class Model:
     # Compression.
 
     def compress(self, table: Any) -> bytes:
-        """The model's columns of a table in few bytes, without loss: about −log₂ p bits a row.
+        """Compresses the model's columns of a table losslessly, at about −log₂ p bits per row.
 
-        ``decompress`` of the same model gives them back bit for bit, unknown cells as such, on any machine.
-        Labels and numbers that the model has no place for cost more, and come back too. For whole files, and
-        for a model that is stored with the rows, see ``bornite.compress_file``.
+        ``decompress`` with the same model restores them bit for bit, including missing values, on any machine.
+        Unseen labels and numbers out of range are restored too, at a higher cost. For whole files, or to
+        store the model with the rows, see ``bornite.compress_file``.
 
         >>> import numpy as np
         >>> import bornite
@@ -527,8 +527,8 @@ class Model:
         return self._whole().compress(self._encode(Frame(table)))
 
     def decompress(self, data: bytes, *, kind: str | None = None) -> Any:
-        """The table that ``compress`` of this model made bytes of: of the kind that the model was fitted to, or of
-        ``kind``. Damaged bytes, and those of another model, are an error."""
+        """Restores a table from the bytes of ``compress``, as the kind that the model was fitted to, or as
+        ``kind``. Damaged bytes, and bytes from another model, are errors."""
         return self._decode(self._whole().decompress(data), kind)
 
     # Numbers.
@@ -545,9 +545,9 @@ class Model:
         ]
 
     def mean(self, *, given: Given = None) -> Any:
-        """The means of all columns of numbers: an array for numpy, a Series for pandas, else a dict.
+        """The means of all numeric columns: an array for numpy, a Series for pandas, otherwise a dict.
 
-        True counts 1, and of a column of two words such as no and yes it is the share of the second.
+        True counts as 1. For a column with two labels, such as no and yes, the mean is the share of the second.
         """
         text = self._given(given)
         means = {
@@ -561,7 +561,7 @@ class Model:
         return means
 
     def cov(self, *, given: Given = None) -> Any:
-        """The covariance matrix of all columns of numbers, in order: an array, a DataFrame for pandas.
+        """The covariance matrix of all numeric columns, in order: a DataFrame for pandas, otherwise an array.
 
         >>> import numpy as np
         >>> import bornite
@@ -583,7 +583,7 @@ class Model:
         return covariance
 
     def quantile(self, column: Any, q: Any = 0.5, *, given: Given = None) -> Any:
-        """The smallest number that at least a share q of the rows is not above: for one q or an array."""
+        """The quantile of a column at level q, or at an array of levels."""
         return self.marginal(column, given=given).quantile(q)
 
     # Files.
@@ -597,12 +597,12 @@ class Model:
         return self._core
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Writes the model to a file, whole or not at all; ``bornite`` on the command line reads it too."""
+        """Writes the model to a file, completely or not at all. The ``bornite`` command reads it too."""
         self._whole().save(path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Model:
-        """Reads a model from a file, and checks all of it. Nothing in a file is ever run."""
+        """Loads and checks a model file. Loading never runs code from the file."""
         return cls(TableModel.load(path))
 
     def to_bytes(self) -> bytes:
@@ -615,7 +615,7 @@ class Model:
         return cls(TableModel.from_bytes(data))
 
     def to_json(self) -> str:
-        """Everything as JSON: columns, how the model came about, what it is conditioned on, and the circuit."""
+        """The whole model as JSON: columns, how it was fitted, its evidence, and the circuit."""
         core = self._whole()
         return json.dumps(
             {
@@ -657,12 +657,12 @@ def compress_file(
     epochs: int | None = None,
     seed: int = 0,
 ) -> tuple[int, int]:
-    """Compresses a CSV, NPY, NPZ or IDX file without loss; returns its bytes before and after.
+    """Compresses a CSV, NPY, NPZ or IDX file losslessly; returns its size before and after, in bytes.
 
-    Without a model, a small one is fitted to the first 8 MiB within ``time`` seconds and stored with the rows. What
-    a model makes no smaller, and any other file, is packed by zstd. ``decompress_file`` gives back the same bytes;
-    so does ``bornite decompress`` on the command line. Files are read and written in segments of 8 MiB, so that
-    memory is bounded.
+    Without a model, a small one is fitted to the first 8 MiB within ``time`` seconds and stored with the rows. Data
+    that a model does not make smaller, and all other files, are compressed with zstd. ``decompress_file`` and
+    ``bornite decompress`` on the command line restore the same bytes. Files are processed in segments of 8 MiB,
+    so memory is bounded.
 
     >>> import bornite, pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -686,12 +686,12 @@ def compress_file(
 def decompress_file(
     source: str | PathLike[str], target: str | PathLike[str], *, model: Model | None = None
 ) -> None:
-    """Gives back a file that was compressed, byte for byte; ``model`` is needed where one was given."""
+    """Restores a compressed file, byte for byte. Needs ``model`` if the file was compressed with one."""
     _bornite.decompress_file(source, target, None if model is None else model._whole())
 
 
 class Distribution:
-    """The exact distribution of one column. ``Model.marginal`` makes one.
+    """The exact distribution of one column, from ``Model.marginal``.
 
     >>> import numpy as np
     >>> import bornite
@@ -723,7 +723,7 @@ class Distribution:
         return f"<Distribution of '{self._column}'>"
 
     def log_density(self, x: Any) -> Any:
-        """log p(x), of a value or of each of several: a log probability where the column is finite."""
+        """log p(x) for a value or an array of values; a log probability if the column is finite."""
         single = isinstance(x, str) or np.ndim(x) == 0
         frame = Frame({self._column: [x] if single else x})
         _, column = frame.read(0, self._column)
@@ -736,7 +736,7 @@ class Distribution:
         return float(logs[0]) if single else logs
 
     def density(self, x: Any) -> Any:
-        """p(x): a probability where the column is finite."""
+        """p(x); a probability if the column is finite."""
         logs = self.log_density(x)
         return float(np.exp(logs)) if isinstance(logs, float) else np.exp(logs)
 
@@ -756,7 +756,7 @@ class Distribution:
         return np.array([below(float(number)) for number in np.ravel(x)]).reshape(np.shape(x))
 
     def quantile(self, q: Any) -> Any:
-        """The smallest number that at least a share q of the rows is not above."""
+        """The quantile at level q, or at an array of levels."""
         levels = [float(level) for level in np.ravel(q)]
         found = self._core.quantiles(self._column, levels, "")
         return float(found[0]) if np.ndim(q) == 0 else found.reshape(np.shape(q))
