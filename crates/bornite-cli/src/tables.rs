@@ -109,7 +109,9 @@ pub(crate) fn parse_time(text: &str) -> Result<Duration> {
     };
     match digits.trim().parse::<f64>() {
         Ok(x) if x > 0.0 && x * factor < 1e9 => Ok(Duration::from_secs_f64(x * factor)),
-        _ => bail!("'{text}' is not a duration; give seconds, minutes or hours, such as 60s, 15m or 2h"),
+        _ => bail!(
+            "'{text}' is not a duration; give seconds, minutes or hours, such as 60s, 15m or 2h"
+        ),
     }
 }
 

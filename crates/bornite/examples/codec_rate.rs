@@ -9,10 +9,11 @@ use std::time::Instant;
 
 use bornite::circuit::Weights;
 use bornite::codec::Codec;
-use bornite::engine::{Batch, Engine, Simd, SimdLevel, peak};
+use bornite::engine::{Batch, Engine};
 use bornite::ops::orthonormalize;
 use bornite::structure::{RegionTree, Structure};
 use bornite::{Basis, Domain, Variable};
+use bornite_kernels::{Simd, SimdLevel, peak};
 use rand::SeedableRng;
 
 /// Rounds of multiply-adds that take some ten milliseconds.

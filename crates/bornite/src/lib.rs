@@ -83,6 +83,7 @@
     allow(dead_code, unused_imports, reason = "some internal helpers serve only one feature")
 )]
 
+mod algebra;
 pub mod basis;
 pub mod circuit;
 #[cfg(feature = "codec")]
@@ -100,6 +101,7 @@ pub mod linalg;
 #[cfg(feature = "tables")]
 pub mod model;
 pub mod ops;
+mod program;
 pub mod query;
 #[cfg(feature = "report")]
 pub mod report;

@@ -132,7 +132,11 @@ impl Compress {
             _ => writeln!(out, "decompress it with the same --model")?,
         }
         if report.why.is_none() && report.stored > 0 {
-            writeln!(out, "{} of {} segments are compressed with zstd", report.stored, report.segments)?;
+            writeln!(
+                out,
+                "{} of {} segments are compressed with zstd",
+                report.stored, report.segments
+            )?;
         }
         Ok(())
     }

@@ -46,7 +46,12 @@ impl Condition {
         if self.json {
             return output::json(out, &Report { output: path, log_probability: log });
         }
-        writeln!(out, "wrote {}: the log probability of the evidence is {}", path.display(), number(log))?;
+        writeln!(
+            out,
+            "wrote {}: the log probability of the evidence is {}",
+            path.display(),
+            number(log)
+        )?;
         Ok(())
     }
 }

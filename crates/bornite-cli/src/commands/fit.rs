@@ -191,7 +191,9 @@ impl Fit {
         model.save(path)?;
         let found = model.schema().findings(&table);
         self.report(&model, found.as_ref().map_or(&[], |f| f.list()), took, out)?;
-        saver.failed.map_or(Ok(()), |e| Err(e.context("the model was saved, but its checkpoint was not")))
+        saver
+            .failed
+            .map_or(Ok(()), |e| Err(e.context("the model was saved, but its checkpoint was not")))
     }
 
     fn options(&self) -> ModelOptions {
@@ -296,8 +298,7 @@ fn in_words_of_flags(error: ModelError) -> anyhow::Error {
 }
 
 fn read_checkpoint(path: &Path) -> Result<Vec<u8>> {
-    std::fs::read(path)
-        .map_err(|e| anyhow!("{}: cannot read the checkpoint: {e}", path.display()))
+    std::fs::read(path).map_err(|e| anyhow!("{}: cannot read the checkpoint: {e}", path.display()))
 }
 
 /// Writes checkpoints at regular intervals.

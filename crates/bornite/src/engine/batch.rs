@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use crate::algebra::Kind;
 use crate::basis::Part;
 use crate::domain::{Domain, Variable};
 use crate::query::{Evidence, Query, QueryError};
@@ -367,6 +368,17 @@ impl Batch {
     /// The first variable without a value in a row.
     pub(crate) fn first_missing(&self, row: usize) -> Option<usize> {
         self.columns.iter().position(|column| column.is_missing(row))
+    }
+
+    /// What a cell makes of the message of its variable's functions.
+    pub(crate) fn kind(&self, row: usize, variable: usize) -> Kind {
+        if !self.is_missing(row, variable) {
+            Kind::Pure
+        } else if self.part(row, variable).is_some() {
+            Kind::Mixed
+        } else {
+            Kind::Identity
+        }
     }
 
     /// The part of its domain that a cell without a value is known to lie in.

@@ -1,21 +1,22 @@
 //! One step on a block of rows: messages in, message out, whatever each row's kinds are.
 
-use super::kernels::Kernels;
+use super::Kernels;
+use super::PackedWeight;
 use super::lanes::{Real, planes, tile_len};
-use super::message::{Kind, Message, tame};
+use super::message::{Message, rescale_tile};
 use super::plan::NodeWeight;
-use super::weight::PackedWeight;
 use super::workspace::Workspace;
+use crate::algebra::Kind;
 
 /// The weights of one contraction, by what the rows need.
 pub(crate) struct Contraction<'a, F> {
     pub(crate) weight: &'a NodeWeight<F>,
-    pub(crate) way: Way,
+    pub(crate) direction: Direction,
 }
 
 /// Which of a node's three contractions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Direction {
     /// To the output, from the left and right inputs.
     Up,
     /// To the environment of an input, from the node's own environment and the other input.
@@ -24,16 +25,16 @@ pub(crate) enum Way {
 
 impl<'a, F: Real> Contraction<'a, F> {
     fn pure(&self) -> &'a PackedWeight<F> {
-        match self.way {
-            Way::Up => self.weight.pure(),
-            Way::Down(side) => self.weight.down(side),
+        match self.direction {
+            Direction::Up => self.weight.pure(),
+            Direction::Down(side) => self.weight.down(side),
         }
     }
 
     fn mixed(&self) -> &'a PackedWeight<F> {
-        match self.way {
-            Way::Up => self.weight.mixed(),
-            Way::Down(side) => self.weight.down(side),
+        match self.direction {
+            Direction::Up => self.weight.mixed(),
+            Direction::Down(side) => self.weight.down(side),
         }
     }
 }
@@ -66,19 +67,17 @@ impl Groups {
     }
 
     fn each(&self) -> impl Iterator<Item = (Kind, Kind, &[u32])> {
-        const KINDS: [Kind; 3] = [Kind::Identity, Kind::Pure, Kind::Mixed];
         self.rows
             .iter()
             .enumerate()
             .filter(|(_, rows)| !rows.is_empty())
-            .map(|(n, rows)| (KINDS[n / 3], KINDS[n % 3], rows.as_slice()))
+            .map(|(n, rows)| (Kind::ALL[n / 3], Kind::ALL[n % 3], rows.as_slice()))
     }
 }
 
 /// One message of two: rows of the same two kinds go through `make` a tile at a time.
 ///
-/// Two identities stay one where `identity_stays`; two vectors make a vector; all else makes a matrix. `make` gets the
-/// kinds, the two tiles, two pieces of scratch memory and the tile to fill.
+/// Two identities make a matrix unless `identity_stays`. `make` gets the kinds, the two tiles, two pieces of scratch memory and the tile to fill.
 fn join<F: Real, const C: bool>(
     kernels: &Kernels<F, C>,
     [a, b]: [&Message<F>; 2],
@@ -88,10 +87,9 @@ fn join<F: Real, const C: bool>(
     mut make: impl FnMut((Kind, Kind), [&[F]; 2], [&mut [F]; 2], &mut [F]),
 ) -> Message<F> {
     let groups = std::mem::take(&mut ws.groups).sort(a, b);
-    let kind_of = |kinds: (Kind, Kind)| match kinds {
-        (Kind::Identity, Kind::Identity) if identity_stays => Kind::Identity,
-        (Kind::Pure, Kind::Pure) => Kind::Pure,
-        _ => Kind::Mixed,
+    let kind_of = |(a, b): (Kind, Kind)| match a.times(b) {
+        Kind::Identity if !identity_stays => Kind::Mixed,
+        kind => kind,
     };
     let mut out = match groups.only() {
         Some(kinds) => ws.take_uniform(width, a.len(), kind_of(kinds)),
@@ -108,7 +106,7 @@ fn join<F: Real, const C: bool>(
             let tiles = [a.tile(C, kind_a, rows, s0), b.tile(C, kind_b, rows, s1)];
             let tile = out.push_tile(C, kind, rows);
             make((kind_a, kind_b), tiles, [&mut *s2, &mut *s3], tile);
-            tame(kernels, kind, tile, rows, &mut ws.log2);
+            rescale_tile(kernels, kind, tile, rows, &mut ws.log2);
         }
     }
     ws.groups = groups;
@@ -127,7 +125,7 @@ pub(crate) fn contract<F: Real, const C: bool>(
     let len = |n| tile_len::<F>(C, n);
     let scratch = Kernels::<F, C>::mixed_scratch([k, k1, k2]).max(k * k1).max(k * k2);
     ws.grow_scratch(len(scratch.max(k1 * k1).max(k2 * k2)));
-    let stays = by.way == Way::Up;
+    let stays = by.direction == Direction::Up;
     join(kernels, [a, b], k, stays, ws, |kinds, [ta, tb], [s2, s3], tile| match kinds {
         (Kind::Pure, Kind::Pure) => kernels.kron_sum(by.pure(), ta, tb, tile),
         (Kind::Pure, other) => {
@@ -152,7 +150,9 @@ pub(crate) fn contract<F: Real, const C: bool>(
         (Kind::Identity, Kind::Mixed) => kernels.identity_mixed(by.mixed(), tb, s3, tile),
         (Kind::Mixed, Kind::Mixed) => kernels.mixed_mixed(by.mixed(), [ta, tb], s3, tile),
         (Kind::Identity, Kind::Identity) => {
-            let Way::Down(side) = by.way else { unreachable!("it stays on the way up") };
+            let Direction::Down(side) = by.direction else {
+                unreachable!("it stays on the way up")
+            };
             broadcast::<F>(by.weight.down_gram(side), tile);
         }
     })

@@ -6,14 +6,14 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-use super::batch::Batch;
-use super::kernels::Kernels;
+use super::Kernels;
 use super::lanes::{Real, get};
-use super::message::{Kind, Message};
+use super::message::Message;
 use super::plan::{Leaf, Plan, leaf_values};
 use super::traverse::Visitor;
 use super::upward::block_len;
 use super::workspace::Workspace;
+use crate::algebra::Kind;
 use crate::basis::{Basis, Part};
 use crate::linalg::{Complex64, Matrix};
 use crate::ops::Univariate;
@@ -78,11 +78,12 @@ impl<F: Real, const C: bool> Visitor<F, C> for Conditionals<'_, C> {
         &mut self,
         _: &Kernels<F, C>,
         leaf: &Leaf<F>,
+        variable: usize,
         environment: &Message<F>,
         values: &mut [f64],
         _: &mut Workspace<F>,
     ) {
-        let (d, variable) = (self.rows.num_variables(), leaf.variable.index());
+        let d = self.rows.num_variables();
         for (row, value) in values.iter_mut().enumerate() {
             *value = self.rows.value(self.first + row, variable);
             let f = leaf_values(&leaf.basis, leaf.weight.as_ref(), *value);
@@ -141,11 +142,12 @@ impl<F: Real, const C: bool> Visitor<F, C> for Sampler<'_, C> {
         &mut self,
         kernels: &Kernels<F, C>,
         leaf: &Leaf<F>,
+        variable: usize,
         environment: &Message<F>,
         values: &mut [f64],
         ws: &mut Workspace<F>,
     ) {
-        let (d, variable) = (self.evidence.num_variables(), leaf.variable.index());
+        let d = self.evidence.num_variables();
         // Every row draws at every variable, so that what one row knows does not move another's numbers.
         let draws: Vec<f64> = self.rngs.iter_mut().map(rand::RngExt::random).collect();
         let mut unknown: Vec<u32> = Vec::with_capacity(values.len());

@@ -2,7 +2,7 @@
 //! running sums over the values, from which a caller chooses the row's value.
 
 use super::Engine;
-use super::kernels::Kernels;
+use super::Kernels;
 use super::message::Message;
 use super::plan::Leaf;
 use super::traverse::Visitor;
@@ -85,11 +85,11 @@ impl<T: Choose, const C: bool> Visitor<f64, C> for Chooser<'_, T, C> {
         &mut self,
         kernels: &Kernels<f64, C>,
         leaf: &Leaf<f64>,
+        variable: usize,
         environment: &Message<f64>,
         values: &mut [f64],
         ws: &mut Workspace<f64>,
     ) {
-        let variable = leaf.variable.index();
         let count = leaf.basis.natural_domain().num_values().unwrap_or(0);
         let rows: Vec<u32> = (0..values.len() as u32)
             .filter(|&row| self.choice.wants(variable, row as usize))

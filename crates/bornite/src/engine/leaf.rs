@@ -2,13 +2,14 @@
 
 use std::mem::take;
 
+use super::Kernels;
 use super::combine::set_lane;
-use super::kernels::Kernels;
 use super::lanes::{MAX_LANES, Real, get, planes, tile_len};
-use super::message::{Kind, Message, tame};
+use super::message::{Message, rescale_tile};
 use super::plan::Leaf;
-use super::weight::{PackedWeight, Uses};
 use super::workspace::Workspace;
+use super::{PackedWeight, Uses, dense};
+use crate::algebra::Kind;
 use crate::basis::Part;
 use crate::linalg::{Complex64, Matrix};
 
@@ -76,7 +77,7 @@ impl<F: Real> Leaf<F> {
                 let gram = part(row).map(|part| self.gram_over(part));
                 set_lane(C, tile, lane, gram.iter().flat_map(|g| g.data().iter().copied()));
             }
-            tame(kernels, Kind::Mixed, tile, chunk, &mut ws.log2);
+            rescale_tile(kernels, Kind::Mixed, tile, chunk, &mut ws.log2);
         }
     }
 
@@ -110,7 +111,7 @@ impl<F: Real> Leaf<F> {
             at.iter_mut().zip(values).for_each(|(at, &x)| *at = x as usize);
             kernels.gather(columns, &at[..F::LANES], tile);
             if self.needs_rescale {
-                tame(kernels, Kind::Pure, tile, rows, &mut ws.log2);
+                rescale_tile(kernels, Kind::Pure, tile, rows, &mut ws.log2);
             }
             return;
         }
@@ -130,7 +131,7 @@ impl<F: Real> Leaf<F> {
             Some(w) => kernels.sum(w, inputs, tile),
             None => tile.copy_from_slice(inputs),
         }
-        tame(kernels, Kind::Pure, tile, rows, &mut ws.log2);
+        rescale_tile(kernels, Kind::Pure, tile, rows, &mut ws.log2);
     }
 
     /// ∫ ℓ ℓᴴ over a part of the domain.
@@ -232,9 +233,9 @@ impl<F: Real> Leaf<F> {
         self.amplitudes.get_or_init(|| {
             let w = self.column_matrix::<C>();
             if C {
-                PackedWeight::plain(&w, Uses::PURE)
+                PackedWeight::plain(dense(&w), Uses::PURE)
             } else {
-                PackedWeight::plain(&w.map(|z| z.re), Uses::PURE)
+                PackedWeight::plain(dense(&w.map(|z| z.re)), Uses::PURE)
             }
         })
     }
@@ -260,7 +261,7 @@ impl<F: Real> Leaf<F> {
                 }
             }
         }
-        PackedWeight::plain(&Matrix::new(count, numbers, forms), Uses::PURE)
+        PackedWeight::plain(dense(&Matrix::new(count, numbers, forms)), Uses::PURE)
     }
 
     /// The outputs at every value, one value a row.

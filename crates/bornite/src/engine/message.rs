@@ -1,16 +1,9 @@
 //! Messages of a block of rows: each row's is Identity, Pure or Mixed, and rows of one kind lie together in tiles.
 
 use super::Buffer;
-use super::kernels::Kernels;
+use super::Kernels;
 use super::lanes::{MAX_LANES, Real, planes, tile_len};
-
-/// The form of one row's message ∫ ℓ ℓᴴ: I, v vᴴ or a matrix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Identity = 0,
-    Pure = 1,
-    Mixed = 2,
-}
+use crate::algebra::Kind;
 
 /// The messages of one step for all rows of a block.
 #[derive(Debug)]
@@ -91,18 +84,10 @@ impl<F: Real> Message<F> {
         self.pure.data.len() + self.mixed.data.len()
     }
 
-    fn numbers(&self, kind: Kind) -> usize {
-        match kind {
-            Kind::Identity => 0,
-            Kind::Pure => self.width,
-            Kind::Mixed => self.width * self.width,
-        }
-    }
-
     /// Adds a tile of one kind for these rows, at most as many as there are lanes, and gives its memory, which may
     /// hold anything.
     pub(crate) fn push_tile(&mut self, complex: bool, kind: Kind, rows: &[u32]) -> &mut [F] {
-        let len = tile_len::<F>(complex, self.numbers(kind));
+        let len = tile_len::<F>(complex, kind.numbers(self.width));
         let tiles = match kind {
             Kind::Pure => &mut self.pure,
             Kind::Mixed => &mut self.mixed,
@@ -131,7 +116,7 @@ impl<F: Real> Message<F> {
         rows: &[u32],
         scratch: &'a mut [F],
     ) -> &'a [F] {
-        let numbers = self.numbers(kind);
+        let numbers = kind.numbers(self.width);
         let len = tile_len::<F>(complex, numbers);
         let data = match kind {
             Kind::Pure => &self.pure.data,
@@ -167,7 +152,7 @@ impl<F: Real> Message<F> {
     /// The tile and lane in which a row lies.
     pub(crate) fn place(&self, complex: bool, row: usize) -> (&[F], usize) {
         let (kind, place) = (self.kind(row), self.at(row));
-        let len = tile_len::<F>(complex, self.numbers(kind));
+        let len = tile_len::<F>(complex, kind.numbers(self.width));
         let data = match kind {
             Kind::Pure => &self.pure.data,
             Kind::Mixed => &self.mixed.data,
@@ -178,8 +163,8 @@ impl<F: Real> Message<F> {
     }
 }
 
-/// Brings a fresh tile into range and books the powers of two to its rows: twice for a vector, since p is quadratic in it.
-pub(crate) fn tame<F: Real, const C: bool>(
+/// Brings a fresh tile into range and adds the exponents to those of its rows: twice for a vector, since p is quadratic in it.
+pub(crate) fn rescale_tile<F: Real, const C: bool>(
     kernels: &Kernels<F, C>,
     kind: Kind,
     tile: &mut [F],
@@ -187,7 +172,7 @@ pub(crate) fn tame<F: Real, const C: bool>(
     log2: &mut [i64],
 ) {
     let mut exponents = [0_i64; MAX_LANES];
-    if kernels.tame(tile, &mut exponents[..F::LANES]) {
+    if kernels.rescale_extreme(tile, &mut exponents[..F::LANES]) {
         let times = if kind == Kind::Pure { 2 } else { 1 };
         for (&row, e) in rows.iter().zip(exponents) {
             log2[row as usize] += times * e;

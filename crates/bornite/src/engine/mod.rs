@@ -2,55 +2,44 @@
 //!
 //! [`Engine`] answers for many rows at once, each with its own unknown cells, sets and intervals.
 //!
-//! Activations live in *tiles* ([`lanes`]): the same number of a few rows side by side, real and
-//! imaginary parts apart. Weights are packed once ([`PackedWeight`]) and broadcast over the lanes. All
-//! arithmetic is a fixed order of fused multiply-adds per lane ([`Kernels`]), so that the bits of a
-//! row depend neither on its neighbours nor on the batch size nor on the SIMD level ([`Simd`]).
-
-#![expect(
-    clippy::inline_always,
-    reason = "only what is inlined into a dispatched function is compiled for its instruction set"
-)]
+//! The loops are in a crate of their own, `bornite-kernels`: rows lie side by side in SIMD lanes, and all arithmetic is a
+//! fixed order of fused multiply-adds per lane, so that the bits of a row depend neither on its neighbors nor on the batch
+//! size nor on the instruction set ([`SimdLevel`]).
 
 mod batch;
-mod buffer;
 mod columns;
 mod combine;
 mod conditional;
 mod count;
 mod finite;
-mod gradient;
-pub mod kernels;
-pub mod lanes;
 mod leaf;
 mod message;
-pub mod peak;
 mod plan;
 mod region;
-mod simd;
-mod transpose;
 mod traverse;
 mod upward;
-mod vector;
-mod weight;
 mod workspace;
 
+pub use crate::algebra::Work;
 pub use batch::{Batch, RowError};
 pub(crate) use batch::{BatchColumn, check_rows};
-pub use buffer::Buffer;
+pub(crate) use bornite_kernels::{
+    Buffer, Dense, Kernels, PackedWeight, Simd, Uses, WeightGradient, lanes,
+};
+pub use bornite_kernels::{Real, SimdLevel};
 pub(crate) use combine::set_lane;
-pub use count::Work;
 pub(crate) use finite::{Choose, Cumulative, Traversal};
-pub use gradient::WeightGradient;
-pub use kernels::Kernels;
-pub use lanes::Real;
-pub use simd::{Simd, SimdLevel};
-pub use weight::{PackedWeight, Uses};
 
 use crate::circuit::{Circuit, Orthonormal, VariableId};
 use crate::domain::Variable;
+use crate::linalg::{Matrix, Scalar};
 use crate::query::QueryError;
 use plan::Plan;
+
+/// A matrix as the kernels pack it.
+pub(crate) fn dense<T: Scalar>(m: &Matrix<T>) -> Dense<'_> {
+    Dense::new([m.rows(), m.cols()], T::IS_COMPLEX, T::parts(m.data()))
+}
 
 /// An orthonormal circuit, packed for batches of queries.
 ///
@@ -144,7 +133,7 @@ impl<F: Real> Engine<F> {
 
     /// The order in which [`log_conditionals`](Self::log_conditionals) and the samplers visit the variables.
     pub fn traversal_order(&self) -> Vec<VariableId> {
-        let order = with_plan!(self, plan => plan.traversal_order());
+        let order = with_plan!(self, plan => plan.program.traversal_order());
         order.into_iter().map(VariableId::new).collect()
     }
 

@@ -1,59 +1,34 @@
-//! A circuit as the engine runs it: binary steps in post-order, with packed weights.
+//! A program with numbers: its weights packed for the kernels.
 
 use std::sync::{Arc, OnceLock};
 
 use super::columns::Columns;
-use super::kernels::Kernels;
 use super::lanes::{Real, planes};
-use super::weight::{PackedWeight, Uses};
 use super::workspace::Pool;
-use super::{Simd, SimdLevel};
+use super::{Kernels, PackedWeight, Simd, SimdLevel, Uses, dense};
 use crate::basis::Basis;
-use crate::circuit::{Circuit, Layer, LayerId, VariableId};
+use crate::circuit::Circuit;
 use crate::linalg::{Complex64, Matrix, Scalar};
+use crate::program::{Program, StepKind};
 
-/// Steps in post-order: every step comes after those that it receives, and a subtree is contiguous.
+/// A program and its packed weights; what steps share is packed once.
 #[derive(Debug)]
 pub(crate) struct Plan<F: Real, const C: bool> {
+    pub(crate) program: Program,
     pub(crate) kernels: Kernels<F, C>,
-    pub(crate) steps: Vec<Step<F>>,
+    weights: Vec<NodeWeight<F>>,
+    /// For each step which of the weights is its own; of leaves and Hadamard products none.
+    weight_of: Vec<Option<usize>>,
+    leaves: Vec<Leaf<F>>,
+    /// For each leaf, by its place, which of the leaves it is.
+    leaf_of: Vec<usize>,
     /// The memory of upward passes.
     pub(crate) pool: Pool<F>,
 }
 
-#[derive(Debug)]
-pub(crate) struct Step<F> {
-    pub(crate) width: usize,
-    /// The number of variables below, itself included.
-    pub(crate) num_variables: usize,
-    pub(crate) kind: StepKind<F>,
-}
-
-#[derive(Debug)]
-pub(crate) enum StepKind<F> {
-    /// The functions of one variable, times a weight where a sum stands right above them.
-    Leaf(Leaf<F>),
-    /// W (ℓ₁ ⊗ ℓ₂).
-    Kronecker { inputs: [usize; 2], weight: NodeWeight<F> },
-    /// ℓ₁ ⊙ ℓ₂.
-    Hadamard { inputs: [usize; 2] },
-    /// W ℓ₁.
-    Sum { input: usize, weight: NodeWeight<F> },
-}
-
-impl<F> StepKind<F> {
-    pub(crate) fn inputs(&self) -> &[usize] {
-        match self {
-            StepKind::Leaf(_) => &[],
-            StepKind::Kronecker { inputs, .. } | StepKind::Hadamard { inputs } => inputs,
-            StepKind::Sum { input, .. } => std::slice::from_ref(input),
-        }
-    }
-}
-
+/// The functions of one variable, times a weight where a sum stands right above them.
 #[derive(Debug)]
 pub(crate) struct Leaf<F> {
-    pub(crate) variable: VariableId,
     pub(crate) basis: Arc<Basis>,
     /// K × (number of functions), in full precision.
     pub(crate) weight: Option<Matrix<Complex64>>,
@@ -170,10 +145,10 @@ impl Source {
         ) -> PackedWeight<F> {
             let dims = [w.rows(), shape[0], shape[1]];
             if order == [0, 1, 2] {
-                return PackedWeight::kronecker(w, shape, uses);
+                return PackedWeight::kronecker(dense(w), shape, uses);
             }
             PackedWeight::kronecker(
-                &permuted(w, shape, order),
+                dense(&permuted(w, shape, order)),
                 [dims[order[1]], dims[order[2]]],
                 uses,
             )
@@ -187,97 +162,85 @@ impl Source {
 
 impl<F: Real, const C: bool> Plan<F, C> {
     pub(crate) fn new(circuit: &Circuit, level: SimdLevel) -> Self {
-        let kernels = Kernels::new(Simd::new(level));
-        let mut plan = Self { kernels, steps: Vec::new(), pool: Pool::default() };
-        let mut step_of = vec![usize::MAX; circuit.num_layers()];
-        for id in post_order(circuit) {
-            let consumer = circuit.consumer(id).map(|c| circuit.layer(c));
-            let below_sum = matches!(consumer, Some(Layer::Sum { .. }));
-            step_of[id.index()] = match circuit.layer(id) {
-                Layer::Input { .. } | Layer::Kronecker { .. } if below_sum => continue,
-                Layer::Input { variable, basis } => plan.leaf(*variable, basis, None),
-                Layer::Hadamard { inputs } => {
-                    let steps: Vec<usize> = inputs.iter().map(|i| step_of[i.index()]).collect();
-                    plan.fold(&steps, |plan, inputs| {
-                        let width = plan.steps[inputs[0]].width;
-                        plan.push(width, StepKind::Hadamard { inputs })
-                    })
-                }
-                Layer::Kronecker { inputs } => {
-                    let steps: Vec<usize> = inputs.iter().map(|i| step_of[i.index()]).collect();
-                    plan.fold(&steps, Self::bare_kronecker)
-                }
-                Layer::Sum { input, weight } => {
-                    let w = circuit.weight(*weight).to_matrix::<Complex64>().into_owned();
-                    plan.sum(circuit, *input, w, &step_of)
-                }
-            };
+        let mut plan = Self {
+            program: Program::new(circuit),
+            kernels: Kernels::new(Simd::new(level)),
+            weights: Vec::new(),
+            weight_of: Vec::new(),
+            leaves: Vec::new(),
+            leaf_of: Vec::new(),
+            pool: Pool::default(),
+        };
+        plan.pack(circuit);
+        if let [leaf] = &mut plan.leaves[..] {
+            leaf.is_output = plan.program.steps().len() == 1;
         }
-        if let Some(Step { kind: StepKind::Leaf(leaf), .. }) = plan.steps.last_mut() {
-            leaf.is_output = true;
-        }
-        Columns::join(plan.steps.iter_mut().filter_map(|step| match &mut step.kind {
-            StepKind::Leaf(leaf) => leaf.columns.as_mut(),
-            _ => None,
-        }));
+        Columns::join(plan.leaves.iter_mut().filter_map(|leaf| leaf.columns.as_mut()));
         plan
     }
 
-    fn push(&mut self, width: usize, kind: StepKind<F>) -> usize {
-        let below: usize = kind.inputs().iter().map(|&i| self.steps[i].num_variables).sum();
-        let num_variables = below.max(1);
-        self.steps.push(Step { width, num_variables, kind });
-        self.steps.len() - 1
-    }
-
-    fn fold(
-        &mut self,
-        inputs: &[usize],
-        mut pair: impl FnMut(&mut Self, [usize; 2]) -> usize,
-    ) -> usize {
-        inputs[1..].iter().fold(inputs[0], |left, &right| pair(self, [left, right]))
-    }
-
-    /// ℓ₁ ⊗ ℓ₂ with no sum above it: a sum with the identity.
-    fn bare_kronecker(&mut self, inputs: [usize; 2]) -> usize {
-        let shape = inputs.map(|i| self.steps[i].width);
-        let width = shape[0] * shape[1];
-        let weight = NodeWeight::new(Matrix::identity(width), shape, C);
-        self.push(width, StepKind::Kronecker { inputs, weight })
-    }
-
-    fn sum(
-        &mut self,
-        circuit: &Circuit,
-        input: LayerId,
-        w: Matrix<Complex64>,
-        step_of: &[usize],
-    ) -> usize {
-        let rows = w.rows();
-        match circuit.layer(input) {
-            Layer::Input { variable, basis } => self.leaf(*variable, basis, Some(w)),
-            Layer::Kronecker { inputs } => {
-                let steps: Vec<usize> = inputs.iter().map(|i| step_of[i.index()]).collect();
-                let (last, first) = (steps[steps.len() - 1], &steps[..steps.len() - 1]);
-                let left = self.fold(first, Self::bare_kronecker);
-                let shape = [self.steps[left].width, self.steps[last].width];
-                let weight = NodeWeight::new(w, shape, C);
-                self.push(rows, StepKind::Kronecker { inputs: [left, last], weight })
+    /// Packs every weight once for each shape in which it is used, and every leaf's once for each basis.
+    fn pack(&mut self, circuit: &Circuit) {
+        let circuit = circuit.weights();
+        let mut weights: Vec<Vec<([usize; 2], usize)>> = vec![Vec::new(); circuit.len()];
+        let mut leaves: Vec<Vec<usize>> = vec![Vec::new(); circuit.len()];
+        for step in self.program.steps() {
+            let matrix = |w: usize| match circuit.get(w) {
+                Some(w) => w.to_matrix::<Complex64>().into_owned(),
+                None => Matrix::identity(step.width),
+            };
+            let shape = match &step.kind {
+                StepKind::Leaf { basis, weight, .. } => {
+                    let same = |&leaf: &usize| self.leaves[leaf].basis == *basis;
+                    let known = weight.and_then(|w| leaves[w].iter().copied().find(same));
+                    self.leaf_of.push(known.unwrap_or(self.leaves.len()));
+                    if known.is_none() {
+                        if let Some(w) = weight {
+                            leaves[*w].push(self.leaves.len());
+                        }
+                        self.leaves.push(Leaf::new::<C>(basis, weight.map(matrix)));
+                    }
+                    None
+                }
+                StepKind::Hadamard { .. } => None,
+                StepKind::Kronecker { inputs, weight } => {
+                    Some((*weight, inputs.map(|input| self.program.width(input))))
+                }
+                StepKind::Sum { input, weight } => Some((*weight, [self.program.width(*input), 1])),
+            };
+            let own = shape.map(|(weight, shape)| {
+                let packed = weights.get(weight).into_iter().flatten();
+                let known = packed.copied().find(|(packed, _)| *packed == shape);
+                known.map_or(self.weights.len(), |(_, index)| index)
+            });
+            if let Some((weight, shape)) = shape
+                && own == Some(self.weights.len())
+            {
+                if let Some(packed) = weights.get_mut(weight) {
+                    packed.push((shape, self.weights.len()));
+                }
+                self.weights.push(NodeWeight::new(matrix(weight), shape, C));
             }
-            _ => {
-                let input = step_of[input.index()];
-                let weight = NodeWeight::new(w, [self.steps[input].width, 1], C);
-                self.push(rows, StepKind::Sum { input, weight })
-            }
+            self.weight_of.push(own);
         }
     }
 
-    fn leaf(
-        &mut self,
-        variable: VariableId,
-        basis: &Arc<Basis>,
-        weight: Option<Matrix<Complex64>>,
-    ) -> usize {
+    /// The weight of a step that is a sum or a Kronecker product.
+    pub(crate) fn weight(&self, step: usize) -> &NodeWeight<F> {
+        match self.weight_of[step] {
+            Some(weight) => &self.weights[weight],
+            None => unreachable!("leaves keep their weight, and Hadamard products have none"),
+        }
+    }
+
+    /// A leaf, by its place among them.
+    pub(crate) fn leaf(&self, place: usize) -> &Leaf<F> {
+        &self.leaves[self.leaf_of[place]]
+    }
+}
+
+impl<F: Real> Leaf<F> {
+    fn new<const C: bool>(basis: &Arc<Basis>, weight: Option<Matrix<Complex64>>) -> Self {
         let width = weight.as_ref().map_or(basis.width(), Matrix::rows);
         let columns = basis.natural_domain().num_values().map(|v| {
             let len = width * planes(C);
@@ -289,30 +252,15 @@ impl<F: Real, const C: bool> Plan<F, C> {
             Columns::new(&columns)
         });
         let packed = match (&weight, &columns) {
-            (Some(w), None) if C => Some(PackedWeight::plain(w, Uses::PURE)),
-            (Some(w), None) => Some(PackedWeight::plain(&w.map(|z| z.re), Uses::PURE)),
+            (Some(w), None) if C => Some(PackedWeight::plain(dense(w), Uses::PURE)),
+            (Some(w), None) => Some(PackedWeight::plain(dense(&w.map(|z| z.re)), Uses::PURE)),
             _ => None,
         };
         let needs_rescale = columns
             .as_ref()
             .is_some_and(|c| c.chunks_exact(width * planes(C)).any(|c| !largest(c).is_moderate()));
-        let (is_output, amplitudes) = (false, OnceLock::new());
-        let leaf = Leaf {
-            variable,
-            basis: basis.clone(),
-            weight,
-            packed,
-            columns,
-            amplitudes,
-            needs_rescale,
-            is_output,
-        };
-        self.push(width, StepKind::Leaf(leaf))
-    }
-
-    /// The last step: the circuit's output.
-    pub(crate) fn root(&self) -> usize {
-        self.steps.len() - 1
+        let (basis, amplitudes) = (basis.clone(), OnceLock::new());
+        Self { basis, weight, packed, columns, amplitudes, needs_rescale, is_output: false }
     }
 }
 
@@ -336,16 +284,4 @@ pub(crate) fn leaf_values(
         Some(w) => w.times_vector(&f),
         None => f,
     }
-}
-
-/// The layers with every subtree together, left before right, each after its inputs.
-fn post_order(circuit: &Circuit) -> Vec<LayerId> {
-    let mut order = Vec::with_capacity(circuit.num_layers());
-    let mut stack = vec![circuit.output()];
-    while let Some(id) = stack.pop() {
-        order.push(id);
-        stack.extend_from_slice(circuit.layer(id).inputs());
-    }
-    order.reverse();
-    order
 }

@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use super::lanes::Real;
-use super::plan::{Plan, Step};
+use super::plan::Plan;
 use super::upward::BLOCK;
+use crate::program::Step;
 
 /// Multiply-adds that are worth a thread.
 const GRAIN: usize = 1 << 17;
@@ -18,10 +19,11 @@ impl<F: Real, const C: bool> Plan<F, C> {
         if threads < 2 || rows >= threads * BLOCK || self.multiply_adds(rows) < threads * GRAIN {
             return Vec::new();
         }
+        let steps = self.program.steps();
         let (first, count) = self.subtrees();
         let is_whole = |step: usize| first[step] + count[step] == step + 1;
-        let size = |step: usize| self.steps[step].num_variables;
-        let mut regions = vec![self.root()];
+        let size = |step: usize| steps[step].num_variables();
+        let mut regions = vec![self.program.root()];
         loop {
             // The largest is cut, and first of all those of N-ary products that lie among others.
             let key = |&n: &usize| (!is_whole(regions[n]), size(regions[n]));
@@ -31,9 +33,9 @@ impl<F: Real, const C: bool> Plan<F, C> {
                 break;
             }
             let step = regions.swap_remove(largest);
-            regions.extend_from_slice(self.steps[step].kind.inputs());
+            regions.extend_from_slice(steps[step].inputs());
         }
-        let total = self.steps[self.root()].num_variables;
+        let total = size(self.program.root());
         let even = |&step: &usize| is_whole(step) && size(step) * threads * 4 <= total * 5;
         if !regions.iter().all(even) {
             return Vec::new();
@@ -45,8 +47,8 @@ impl<F: Real, const C: bool> Plan<F, C> {
     /// For each step the first of the steps below it, and how many there are, itself included.
     fn subtrees(&self) -> (Vec<usize>, Vec<usize>) {
         let (mut first, mut count) = (Vec::new(), Vec::new());
-        for (index, step) in self.steps.iter().enumerate() {
-            let inputs = step.kind.inputs();
+        for (index, step) in self.program.steps().iter().enumerate() {
+            let inputs = step.inputs();
             first.push(inputs.iter().map(|&i| first[i]).min().unwrap_or(index));
             count.push(1 + inputs.iter().map(|&i| count[i]).sum::<usize>());
         }
@@ -55,10 +57,9 @@ impl<F: Real, const C: bool> Plan<F, C> {
 
     /// Roughly those of complete rows, in whole tiles.
     fn multiply_adds(&self, rows: usize) -> usize {
-        let products = |step: &Step<F>| {
-            step.kind.inputs().iter().fold(step.width, |n, &i| n * self.steps[i].width)
-        };
-        rows.next_multiple_of(F::LANES) * self.steps.iter().map(products).sum::<usize>()
+        let products =
+            |step: &Step| step.inputs().iter().fold(step.width, |n, &i| n * self.program.width(i));
+        rows.next_multiple_of(F::LANES) * self.program.steps().iter().map(products).sum::<usize>()
     }
 }
 

@@ -5,13 +5,15 @@
 //! input make the environment of the other by the same contraction as the upward pass, with the weight's indices
 //! permuted.
 
+use super::Kernels;
 use super::batch::Batch;
-use super::combine::{Contraction, Way, contract, hadamard};
-use super::kernels::Kernels;
+use super::combine::{Contraction, Direction, contract, hadamard};
 use super::lanes::Real;
-use super::message::{Kind, Message};
-use super::plan::{Leaf, Plan, StepKind};
+use super::message::Message;
+use super::plan::{Leaf, Plan};
 use super::workspace::Workspace;
+use crate::algebra::Kind;
+use crate::program::StepKind;
 
 /// What is done at each variable.
 pub(crate) trait Visitor<F: Real, const C: bool> {
@@ -21,6 +23,7 @@ pub(crate) trait Visitor<F: Real, const C: bool> {
         &mut self,
         kernels: &Kernels<F, C>,
         leaf: &Leaf<F>,
+        variable: usize,
         environment: &Message<F>,
         values: &mut [f64],
         ws: &mut Workspace<F>,
@@ -40,28 +43,6 @@ struct State<F> {
 }
 
 impl<F: Real, const C: bool> Plan<F, C> {
-    /// Which input of a step is visited first: the one with fewer variables, since its message has to be made again.
-    pub(crate) fn first_side(&self, inputs: [usize; 2]) -> usize {
-        usize::from(self.steps[inputs[1]].num_variables < self.steps[inputs[0]].num_variables)
-    }
-
-    /// The leaves' variables in the order of the traversal.
-    pub(crate) fn traversal_order(&self) -> Vec<usize> {
-        let mut order = Vec::new();
-        let mut stack = vec![self.root()];
-        while let Some(step) = stack.pop() {
-            match &self.steps[step].kind {
-                StepKind::Leaf(leaf) => order.push(leaf.variable.index()),
-                StepKind::Sum { input, .. } => stack.push(*input),
-                StepKind::Kronecker { inputs, .. } | StepKind::Hadamard { inputs } => {
-                    let first = self.first_side(*inputs);
-                    stack.extend([inputs[1 - first], inputs[first]]);
-                }
-            }
-        }
-        order
-    }
-
     /// Visits the variables of the rows `first`, `first + 1`, … in turn. What is known of them beforehand conditions
     /// every one.
     pub(crate) fn traverse(
@@ -72,11 +53,11 @@ impl<F: Real, const C: bool> Plan<F, C> {
         ws: &mut Workspace<F>,
     ) {
         let mut state = State {
-            environments: (0..self.steps.len()).map(|_| None).collect(),
+            environments: (0..self.program.steps().len()).map(|_| None).collect(),
             messages: self.evidence_messages(evidence, (first, count), ws),
         };
-        state.environments[self.root()] = Some(self.outermost(count, ws));
-        let mut tasks = vec![(Task::Enter(self.root()), false)];
+        state.environments[self.program.root()] = Some(self.outermost(count, ws));
+        let mut tasks = vec![(Task::Enter(self.program.root()), false)];
         while let Some((task, needed)) = tasks.pop() {
             match task {
                 Task::Enter(step) => self.enter(step, needed, &mut state, &mut tasks, visitor, ws),
@@ -87,7 +68,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
                     let rows = evidence.unwrap_or(&unknown);
                     let message = self.step_message(step, rows, range, |n| &state.messages[n], ws);
                     replace(&mut state.messages[step], message, ws);
-                    for &input in self.steps[step].kind.inputs() {
+                    for &input in self.program.steps()[step].inputs() {
                         release(&mut state.messages[input], ws);
                     }
                 }
@@ -106,9 +87,11 @@ impl<F: Real, const C: bool> Plan<F, C> {
         ws: &mut Workspace<F>,
     ) -> Vec<Option<Message<F>>> {
         ws.begin(range.1);
-        let Some(rows) = evidence else { return (0..self.steps.len()).map(|_| None).collect() };
-        let mut messages = Vec::with_capacity(self.steps.len());
-        for index in 0..self.steps.len() {
+        let Some(rows) = evidence else {
+            return (0..self.program.steps().len()).map(|_| None).collect();
+        };
+        let mut messages = Vec::with_capacity(self.program.steps().len());
+        for index in 0..self.program.steps().len() {
             let message = self.step_message(index, rows, range, |n| &messages[n], ws);
             messages.push(Some(message));
         }
@@ -117,7 +100,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
 
     /// The environment of the output: one number for a single square, the identity for a sum of squares.
     fn outermost(&self, count: usize, ws: &mut Workspace<F>) -> Message<F> {
-        let width = self.steps[self.root()].width;
+        let width = self.program.width(self.program.root());
         if width > 1 {
             return ws.take_uniform(width, count, Kind::Identity);
         }
@@ -140,22 +123,23 @@ impl<F: Real, const C: bool> Plan<F, C> {
         visitor: &mut impl Visitor<F, C>,
         ws: &mut Workspace<F>,
     ) {
-        match &self.steps[step].kind {
-            StepKind::Leaf(leaf) => {
+        match &self.program.steps()[step].kind {
+            StepKind::Leaf { variable, .. } => {
+                let leaf = self.leaf(self.program.steps()[step].leaves.start);
                 let Some(environment) = state.environments[step].take() else {
                     unreachable!("a step is entered with its environment")
                 };
                 let mut values = vec![f64::NAN; environment.len()];
-                visitor.visit(&self.kernels, leaf, &environment, &mut values, ws);
+                visitor.visit(&self.kernels, leaf, *variable, &environment, &mut values, ws);
                 if needed {
                     let message = self.value_message(leaf, &values, ws);
                     replace(&mut state.messages[step], message, ws);
                 }
                 ws.give(environment);
             }
-            StepKind::Sum { input, weight } => {
+            StepKind::Sum { input, .. } => {
                 let environment = take(&mut state.environments[step]);
-                let below = self.unary(weight, Way::Down(0), &environment, ws);
+                let below = self.unary(self.weight(step), Direction::Down(0), &environment, ws);
                 ws.give(environment);
                 state.environments[*input] = Some(below);
                 if needed {
@@ -164,7 +148,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
                 tasks.push((Task::Enter(*input), needed));
             }
             StepKind::Kronecker { inputs, .. } | StepKind::Hadamard { inputs } => {
-                let first = self.first_side(*inputs);
+                let first = self.program.first_side(*inputs);
                 self.descend(step, *inputs, first, state, ws);
                 if needed {
                     tasks.push((Task::Leave(step), false));
@@ -183,11 +167,11 @@ impl<F: Real, const C: bool> Plan<F, C> {
 
     fn second(&self, step: usize, needed: bool, state: &mut State<F>, ws: &mut Workspace<F>) {
         let (StepKind::Kronecker { inputs, .. } | StepKind::Hadamard { inputs }) =
-            &self.steps[step].kind
+            &self.program.steps()[step].kind
         else {
             unreachable!("only a product has a second input")
         };
-        let first = self.first_side(*inputs);
+        let first = self.program.first_side(*inputs);
         self.descend(step, *inputs, 1 - first, state, ws);
         release(&mut state.environments[step], ws);
         // Nobody asks for the step's own message, so nobody for its first input's either.
@@ -209,13 +193,14 @@ impl<F: Real, const C: bool> Plan<F, C> {
         let other = inputs[1 - side];
         let unknown = state.messages[other]
             .is_none()
-            .then(|| ws.take_uniform(self.steps[other].width, environment.len(), Kind::Identity));
+            .then(|| ws.take_uniform(self.program.width(other), environment.len(), Kind::Identity));
         let Some(message) = state.messages[other].as_ref().or(unknown.as_ref()) else {
             unreachable!("one of the two is there")
         };
-        let below = match &self.steps[step].kind {
-            StepKind::Kronecker { weight, .. } => {
-                let by = Contraction { weight, way: Way::Down(side) };
+        let below = match &self.program.steps()[step].kind {
+            StepKind::Kronecker { .. } => {
+                let by =
+                    Contraction { weight: self.weight(step), direction: Direction::Down(side) };
                 contract(&self.kernels, &by, &environment, message, ws)
             }
             _ => hadamard(&self.kernels, &environment, message, ws),

@@ -5,11 +5,13 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::batch::Batch;
-use super::combine::{Contraction, Way, contract, hadamard};
+use super::combine::{Contraction, Direction, contract, hadamard};
 use super::lanes::Real;
-use super::message::{Kind, Message};
-use super::plan::{Plan, StepKind};
+use super::message::Message;
+use super::plan::{NodeWeight, Plan};
 use super::workspace::Workspace;
+use crate::algebra::Kind;
+use crate::program::StepKind;
 
 /// The most rows that are worked on together.
 pub(super) const BLOCK: usize = 256;
@@ -30,8 +32,14 @@ impl<F: Real, const C: bool> Plan<F, C> {
             blocks.for_each_init(
                 || self.pool.lend(),
                 |ws, (n, out)| {
-                    let root =
-                        self.climb(0..self.steps.len(), Vec::new(), rows, n * block, out.len(), ws);
+                    let root = self.climb(
+                        0..self.program.steps().len(),
+                        Vec::new(),
+                        rows,
+                        n * block,
+                        out.len(),
+                        ws,
+                    );
                     Self::close(&root, out, &ws.log2);
                     ws.give(root);
                 },
@@ -52,7 +60,14 @@ impl<F: Real, const C: bool> Plan<F, C> {
                     },
                 );
                 let parts = parts.collect();
-                let root = self.climb(0..self.steps.len(), parts, rows, range.0, range.1, &mut ws);
+                let root = self.climb(
+                    0..self.program.steps().len(),
+                    parts,
+                    rows,
+                    range.0,
+                    range.1,
+                    &mut ws,
+                );
                 Self::close(&root, out, &ws.log2);
                 ws.give(root);
             }
@@ -83,7 +98,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
             }
             let input = |n: usize| &messages[n - steps.start];
             let message = self.step_message(index, rows, (first, count), input, ws);
-            for &input in self.steps[index].kind.inputs() {
+            for &input in self.program.steps()[index].inputs() {
                 if let Some(message) = messages[input - steps.start].take() {
                     ws.give(message);
                 }
@@ -112,38 +127,42 @@ impl<F: Real, const C: bool> Plan<F, C> {
             Some(message) => message,
             None => unreachable!("inputs come first and are received once"),
         };
-        match &self.steps[index].kind {
-            StepKind::Leaf(leaf) => {
+        let step = &self.program.steps()[index];
+        match &step.kind {
+            StepKind::Leaf { variable, .. } => {
+                let place = step.leaves.start;
                 let mut cells = std::mem::take(&mut ws.cells);
-                let variable = leaf.variable.index();
                 cells.resize(range.1, 0.0);
-                rows.read(variable, range.0..range.0 + range.1, &mut cells);
-                let part = |row| rows.part(range.0 + row, variable);
-                let message = leaf.message(&self.kernels, &cells, part, ws);
+                rows.read(*variable, range.0..range.0 + range.1, &mut cells);
+                let part = |row| rows.part(range.0 + row, *variable);
+                let message = self.leaf(place).message(&self.kernels, &cells, part, ws);
                 ws.cells = cells;
                 message
             }
-            StepKind::Kronecker { inputs: [a, b], weight } => {
-                let by = Contraction { weight, way: Way::Up };
+            StepKind::Kronecker { inputs: [a, b], .. } => {
+                let by = Contraction { weight: self.weight(index), direction: Direction::Up };
                 contract(&self.kernels, &by, input(*a), input(*b), ws)
             }
             StepKind::Hadamard { inputs: [a, b] } => {
                 hadamard(&self.kernels, input(*a), input(*b), ws)
             }
-            StepKind::Sum { input: a, weight } => self.unary(weight, Way::Up, input(*a), ws),
+            StepKind::Sum { input: a, .. } => {
+                self.unary(self.weight(index), Direction::Up, input(*a), ws)
+            }
         }
     }
 
     /// W ℓ: a contraction with a second input of one output that is one.
     pub(crate) fn unary(
         &self,
-        weight: &super::plan::NodeWeight<F>,
-        way: Way,
+        weight: &NodeWeight<F>,
+        direction: Direction,
         input: &Message<F>,
         ws: &mut Workspace<F>,
     ) -> Message<F> {
         // On the way up an identity stays one under a semi-unitary weight.
-        let stays = |row: &u32| way == Way::Up && input.kind(*row as usize) == Kind::Identity;
+        let stays =
+            |row: &u32| direction == Direction::Up && input.kind(*row as usize) == Kind::Identity;
         let (identities, others): (Vec<u32>, Vec<u32>) = (0..input.len() as u32).partition(stays);
         let mut one = match (identities.len(), others.len()) {
             (0, _) => ws.take_uniform(1, input.len(), Kind::Pure),
@@ -156,7 +175,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
             tile.fill(F::ZERO);
             tile[..F::LANES].fill(F::ONE);
         }
-        let by = Contraction { weight, way };
+        let by = Contraction { weight, direction };
         let out = contract(&self.kernels, &by, input, &one, ws);
         ws.give(one);
         out

@@ -6,7 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use super::Buffer;
 use super::combine::Groups;
 use super::lanes::Real;
-use super::message::{Kind, Message};
+use super::message::Message;
+use crate::algebra::Kind;
 
 /// The memory that the passes over one block of rows need, kept from block to block.
 #[derive(Debug)]

@@ -1,11 +1,11 @@
 //! A few tiles of complete rows on their way through the steps, up and back down.
 
-use super::network::{Kind, Network};
 use super::pass::Packed;
 use crate::basis::Basis;
 use crate::engine::lanes::{get, planes, tile_len};
 use crate::engine::{Batch, Buffer, Kernels, Real};
 use crate::linalg::{Complex64, Matrix, Scalar};
+use crate::program::{Program, StepKind};
 
 /// The vectors of a few tiles of rows at every step, and their gradients.
 #[derive(Debug)]
@@ -42,14 +42,14 @@ impl<F: Real> Chunk<F> {
     /// Takes up other rows. Memory is kept where it is of the right size; lanes without a row keep what they had.
     pub(super) fn load<const C: bool>(
         &mut self,
-        network: &Network,
+        program: &Program,
         rows: &Batch,
         indices: &[usize],
         with_gradients: bool,
     ) {
         let tiles = indices.len().div_ceil(F::LANES);
         if tiles != self.tiles || (with_gradients && self.gradients.is_empty()) {
-            self.make_room::<C>(network, tiles, with_gradients);
+            self.make_room::<C>(program, tiles, with_gradients);
         }
         let count = indices.len();
         self.rows = count;
@@ -59,14 +59,14 @@ impl<F: Real> Chunk<F> {
         }
     }
 
-    fn make_room<const C: bool>(&mut self, network: &Network, tiles: usize, with_gradients: bool) {
+    fn make_room<const C: bool>(&mut self, program: &Program, tiles: usize, with_gradients: bool) {
         let room = |numbers: usize| Buffer::zeros(tiles * tile_len::<F>(C, numbers));
         self.tiles = tiles;
-        self.vectors = network.steps.iter().map(|s| room(s.width)).collect();
-        self.functions = network.steps.iter().map(|s| room(s.functions())).collect();
-        self.factors = network.steps.iter().map(|_| vec![F::ONE; tiles * F::LANES]).collect();
+        self.vectors = program.steps().iter().map(|s| room(s.width)).collect();
+        self.functions = program.steps().iter().map(|s| room(s.functions())).collect();
+        self.factors = program.steps().iter().map(|_| vec![F::ONE; tiles * F::LANES]).collect();
         self.gradients = if with_gradients {
-            network.steps.iter().map(|s| room(s.width)).collect()
+            program.steps().iter().map(|s| room(s.width)).collect()
         } else {
             Vec::new()
         };
@@ -78,38 +78,38 @@ impl<F: Real> Chunk<F> {
 
     pub(super) fn forward<const C: bool>(
         &mut self,
-        network: &Network,
+        program: &Program,
         kernels: Kernels<F, C>,
         packed: &[Packed<F>],
     ) {
         let mut exponents = vec![0_i64; self.tiles * F::LANES];
-        for (index, step) in network.steps.iter().enumerate() {
+        for (index, step) in program.steps().iter().enumerate() {
             let mut out = std::mem::replace(&mut self.vectors[index], Buffer::zeros(0));
             let len = tile_len::<F>(C, step.width);
             match &step.kind {
-                Kind::Leaf { variable, basis, weight } => {
+                StepKind::Leaf { variable, basis, weight } => {
                     let weight = weight.map(|w| &packed[w]);
                     let values = &self.values[variable * self.rows..(variable + 1) * self.rows];
                     let functions = &mut self.functions[index];
                     leaf(kernels, values, basis, weight, functions, &mut out);
                 }
-                Kind::Kronecker { inputs: [a, b], weight } => {
+                StepKind::Kronecker { inputs: [a, b], weight } => {
                     let w = packed[*weight].weight();
                     for (n, tile) in out.chunks_exact_mut(len).enumerate() {
-                        let [a, b] = [*a, *b].map(|step| self.tile::<C>(network, step, n));
+                        let [a, b] = [*a, *b].map(|step| self.tile::<C>(program, step, n));
                         kernels.kron_sum(w, a, b, tile);
                     }
                 }
-                Kind::Hadamard { inputs: [a, b] } => {
+                StepKind::Hadamard { inputs: [a, b] } => {
                     for (n, tile) in out.chunks_exact_mut(len).enumerate() {
-                        let [a, b] = [*a, *b].map(|step| self.tile::<C>(network, step, n));
+                        let [a, b] = [*a, *b].map(|step| self.tile::<C>(program, step, n));
                         kernels.hadamard(a, b, tile);
                     }
                 }
-                Kind::Sum { input, weight } => {
+                StepKind::Sum { input, weight } => {
                     let w = packed[*weight].weight();
                     for (n, tile) in out.chunks_exact_mut(len).enumerate() {
-                        kernels.sum(w, self.tile::<C>(network, *input, n), tile);
+                        kernels.sum(w, self.tile::<C>(program, *input, n), tile);
                     }
                 }
             }
@@ -126,25 +126,25 @@ impl<F: Real> Chunk<F> {
             }
             self.vectors[index] = out;
         }
-        self.close::<C>(network, kernels, &exponents);
+        self.close::<C>(program, kernels, &exponents);
     }
 
-    fn tile<const C: bool>(&self, network: &Network, step: usize, n: usize) -> &[F] {
-        let len = tile_len::<F>(C, network.steps[step].width);
+    fn tile<const C: bool>(&self, program: &Program, step: usize, n: usize) -> &[F] {
+        let len = tile_len::<F>(C, program.steps()[step].width);
         &self.vectors[step][n * len..(n + 1) * len]
     }
 
     fn close<const C: bool>(
         &mut self,
-        network: &Network,
+        program: &Program,
         kernels: Kernels<F, C>,
         exponents: &[i64],
     ) {
-        let root = network.steps.len() - 1;
+        let root = program.steps().len() - 1;
         let mut norms = vec![F::ZERO; F::LANES];
         let mut logs = Vec::with_capacity(self.rows);
         for n in 0..self.tiles {
-            kernels.norm2(self.tile::<C>(network, root, n), &mut norms);
+            kernels.norm2(self.tile::<C>(program, root, n), &mut norms);
             for (lane, norm) in norms.iter().enumerate().take(self.rows - n * F::LANES) {
                 let exponent = 2 * exponents[n * F::LANES + lane];
                 logs.push(norm.to_f64().ln() + exponent as f64 * std::f64::consts::LN_2);
@@ -156,50 +156,50 @@ impl<F: Real> Chunk<F> {
     /// From ∂ log ‖c‖² / ∂c = 2 c / ‖c‖² down; a row of density 0 has no gradient.
     pub(super) fn backward<const C: bool>(
         &mut self,
-        network: &Network,
+        program: &Program,
         kernels: Kernels<F, C>,
         packed: &[Packed<F>],
         row_weight: f64,
     ) {
         let mut gradients = std::mem::take(&mut self.gradients);
-        let root = network.steps.len() - 1;
-        self.root_gradient::<C>(network, kernels, row_weight, &mut gradients[root]);
-        for (index, step) in network.steps.iter().enumerate().rev() {
+        let root = program.steps().len() - 1;
+        self.root_gradient::<C>(program, kernels, row_weight, &mut gradients[root]);
+        for (index, step) in program.steps().iter().enumerate().rev() {
             let g = std::mem::replace(&mut gradients[index], Buffer::zeros(0));
             match &step.kind {
-                Kind::Leaf { .. } => {}
-                Kind::Kronecker { inputs: [a, b], weight } => {
+                StepKind::Leaf { .. } => {}
+                StepKind::Kronecker { inputs: [a, b], weight } => {
                     let w = packed[*weight].weight();
                     let [ga, gb] = two(&mut gradients, *a, *b);
                     for n in 0..self.tiles {
-                        let inputs = [*a, *b].map(|step| self.tile::<C>(network, step, n));
+                        let inputs = [*a, *b].map(|step| self.tile::<C>(program, step, n));
                         let (ga, gb) =
-                            (part::<F, C>(network, *a, n, ga), part::<F, C>(network, *b, n, gb));
+                            (part::<F, C>(program, *a, n, ga), part::<F, C>(program, *b, n, gb));
                         ga.fill(F::ZERO);
                         gb.fill(F::ZERO);
-                        let g = &g[range::<F, C>(network, index, n)];
+                        let g = &g[range::<F, C>(program, index, n)];
                         kernels.kron_sum_reverse(w, g, inputs, [&mut *ga, &mut *gb]);
                         kernels.scale(ga, self.factors(*a, n));
                         kernels.scale(gb, self.factors(*b, n));
                     }
                 }
-                Kind::Hadamard { inputs: [a, b] } => {
+                StepKind::Hadamard { inputs: [a, b] } => {
                     for (to, other) in [(*a, *b), (*b, *a)] {
                         for n in 0..self.tiles {
-                            let out = part::<F, C>(network, to, n, &mut gradients[to]);
+                            let out = part::<F, C>(program, to, n, &mut gradients[to]);
                             out.fill(F::ZERO);
-                            let g = &g[range::<F, C>(network, index, n)];
-                            kernels.hadamard_reverse(g, self.tile::<C>(network, other, n), out);
+                            let g = &g[range::<F, C>(program, index, n)];
+                            kernels.hadamard_reverse(g, self.tile::<C>(program, other, n), out);
                             kernels.scale(out, self.factors(to, n));
                         }
                     }
                 }
-                Kind::Sum { input, weight } => {
+                StepKind::Sum { input, weight } => {
                     let w = packed[*weight].weight();
                     for n in 0..self.tiles {
-                        let out = part::<F, C>(network, *input, n, &mut gradients[*input]);
+                        let out = part::<F, C>(program, *input, n, &mut gradients[*input]);
                         out.fill(F::ZERO);
-                        kernels.sum_reverse(w, &g[range::<F, C>(network, index, n)], out);
+                        kernels.sum_reverse(w, &g[range::<F, C>(program, index, n)], out);
                         kernels.scale(out, self.factors(*input, n));
                     }
                 }
@@ -215,13 +215,13 @@ impl<F: Real> Chunk<F> {
 
     fn root_gradient<const C: bool>(
         &self,
-        network: &Network,
+        program: &Program,
         kernels: Kernels<F, C>,
         row_weight: f64,
         g: &mut [F],
     ) {
-        let root = network.steps.len() - 1;
-        let len = tile_len::<F>(C, network.steps[root].width);
+        let root = program.steps().len() - 1;
+        let len = tile_len::<F>(C, program.steps()[root].width);
         let (mut norms, mut scales) = (vec![F::ZERO; F::LANES], vec![F::ZERO; F::LANES]);
         g.copy_from_slice(&self.vectors[root]);
         for (n, tile) in g.chunks_exact_mut(len).enumerate() {
@@ -311,21 +311,21 @@ pub(super) fn power_of_two(n: i64) -> f64 {
 }
 
 fn range<F: Real, const C: bool>(
-    network: &Network,
+    program: &Program,
     step: usize,
     tile: usize,
 ) -> std::ops::Range<usize> {
-    let len = tile_len::<F>(C, network.steps[step].width);
+    let len = tile_len::<F>(C, program.steps()[step].width);
     tile * len..(tile + 1) * len
 }
 
 fn part<'a, F: Real, const C: bool>(
-    network: &Network,
+    program: &Program,
     step: usize,
     tile: usize,
     buffer: &'a mut Buffer<F>,
 ) -> &'a mut [F] {
-    &mut buffer[range::<F, C>(network, step, tile)]
+    &mut buffer[range::<F, C>(program, step, tile)]
 }
 
 /// Two different buffers of a list, to be changed.

@@ -3,8 +3,8 @@ use std::fmt;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
+use super::error::LearnError;
 use super::initial::first_circuit;
-use super::network::LearnError;
 use super::options::FitOptions;
 use super::parameter::Parameterization;
 use super::record::{Reader, Writer};

@@ -2,12 +2,12 @@
 
 mod chunk;
 mod defaults;
+mod error;
 mod fit;
 mod holes;
 mod initial;
 mod mixture;
 pub mod monotonic;
-mod network;
 mod objective;
 mod optimizer;
 mod options;
@@ -23,8 +23,8 @@ mod tests;
 mod trainer;
 
 pub use defaults::Defaults;
+pub use error::LearnError;
 pub use fit::{Control, Epoch, Fit, Progress, Snapshot, fit, mean_log_likelihood};
-pub use network::LearnError;
 pub use optimizer::{Optimizer, Schedule};
 pub use options::FitOptions;
 pub use parameter::Parameterization;

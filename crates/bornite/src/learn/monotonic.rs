@@ -7,8 +7,8 @@
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::error::{LearnError, program_of};
 use super::fit::{Control, Epoch, Progress};
-use super::network::{LearnError, Network};
 use super::options::FitOptions;
 use super::parameter::Parameterization;
 use super::pass::Workspace;
@@ -67,12 +67,12 @@ pub fn fit(
 /// As for [`fit`].
 pub fn mean_log_likelihood(circuit: &Circuit, rows: &Batch) -> Result<f64, LearnError> {
     check(circuit)?;
-    let network = Network::new(circuit)?;
+    let program = program_of(circuit)?;
     let weights: Vec<Matrix<f64>> =
         circuit.weights().iter().map(|w| w.to_matrix::<f64>().into_owned()).collect();
-    let workspace = Workspace::<f64>::new(&network, &weights.iter().collect::<Vec<_>>(), false);
+    let workspace = Workspace::<f64>::new(&program, &weights.iter().collect::<Vec<_>>(), false);
     let all: Vec<usize> = (0..rows.len()).collect();
-    let logs = workspace.log_density::<false>(&network, rows, &all);
+    let logs = workspace.log_density::<false>(&program, rows, &all);
     Ok(0.5 * logs.iter().sum::<f64>() / logs.len().max(1) as f64)
 }
 

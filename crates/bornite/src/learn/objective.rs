@@ -1,12 +1,12 @@
 //! The mean log-likelihood of rows, complete or not, and its gradient.
 
 use super::holes::Weights;
-use super::network::Network;
 use super::parameter::Parameterization;
 use super::partition::Partition;
 use super::pass::Workspace;
 use crate::engine::{Batch, Real};
 use crate::linalg::{Matrix, Scalar};
+use crate::program::Program;
 
 /// The log-likelihood of rows under weights: log ∫ ‖c‖² over what is unknown, less log Z where they are not orthonormal;
 /// of a monotonic circuit log c = ½ log ‖c‖², where the weights are normalized and unknown leaves are ones.
@@ -14,20 +14,20 @@ use crate::linalg::{Matrix, Scalar};
 /// Complete rows take the vectors of a [`Workspace`], the others matrices too.
 #[derive(Debug)]
 pub(crate) struct Objective<'a, T> {
-    network: &'a Network,
+    program: &'a Program,
     partition: Partition<'a, T>,
     parameterization: Parameterization,
 }
 
 impl<'a, T: Scalar> Objective<'a, T> {
     pub(crate) fn new(
-        network: &'a Network,
+        program: &'a Program,
         weights: Vec<&'a Matrix<T>>,
         parameterization: Parameterization,
     ) -> Self {
         let orthonormal = parameterization != Parameterization::Unconstrained;
-        let partition = Partition::new(network, weights, orthonormal);
-        Self { network, partition, parameterization }
+        let partition = Partition::new(program, weights, orthonormal);
+        Self { program, partition, parameterization }
     }
 
     /// The mean log-likelihood of the rows named. Its gradient by every weight is what the workspace then holds for
@@ -40,7 +40,7 @@ impl<'a, T: Scalar> Objective<'a, T> {
     ) -> (f64, Option<Vec<Matrix<T>>>) {
         let weight = 1.0 / indices.len() as f64;
         if self.parameterization == Parameterization::Monotonic {
-            let logs = workspace.reverse::<C>(self.network, rows, indices, 0.5 * weight);
+            let logs = workspace.reverse::<C>(self.program, rows, indices, 0.5 * weight);
             return (0.5 * logs.iter().sum::<f64>() * weight, None);
         }
         let (mut complete, mut holes) = by_completeness(rows, indices);
@@ -48,12 +48,12 @@ impl<'a, T: Scalar> Objective<'a, T> {
         if !holes.is_empty() && complete.len() < F::LANES {
             holes.append(&mut complete);
         }
-        let mut logs = workspace.reverse::<C>(self.network, rows, &complete, weight);
+        let mut logs = workspace.reverse::<C>(self.program, rows, &complete, weight);
         let mut others = None;
         if !holes.is_empty() || !is_orthonormal(self.parameterization) {
             let zeros = |w: &&Matrix<T>| Matrix::zeros(w.rows(), w.cols());
             let mut gradients: Vec<Matrix<T>> = self.partition.weights.iter().map(zeros).collect();
-            let mut unknown = vec![None; self.network.steps.len()];
+            let mut unknown = vec![None; self.program.steps().len()];
             let Workspace { packed, blocks, .. } = workspace;
             let to = (&mut gradients[..], &mut unknown[..]);
             let weights = Weights::<F, T, C>::new(&self.partition, packed);
@@ -72,11 +72,11 @@ impl<'a, T: Scalar> Objective<'a, T> {
         workspace: &Workspace<F>,
     ) -> f64 {
         if self.parameterization == Parameterization::Monotonic {
-            let logs = workspace.log_density::<C>(self.network, rows, indices);
+            let logs = workspace.log_density::<C>(self.program, rows, indices);
             return 0.5 * logs.iter().sum::<f64>() / logs.len().max(1) as f64;
         }
         let (complete, holes) = by_completeness(rows, indices);
-        let mut logs = workspace.log_density::<C>(self.network, rows, &complete);
+        let mut logs = workspace.log_density::<C>(self.program, rows, &complete);
         let weights = Weights::<F, T, C>::new(&self.partition, &workspace.packed);
         logs.extend(weights.logs(rows, &holes));
         logs.iter().sum::<f64>() / logs.len().max(1) as f64 - self.partition.log_partition()

@@ -3,10 +3,10 @@
 //! Every step sends M = ∫ ℓ ℓᴴ over all its variables, and receives the E with Z = Σ E[k, k′] M[k, k′]. From M = W N Wᴴ the
 //! gradient by W is 2 Eᵀ W N / Z. The rows with holes take M where they know nothing, and add what they have for it to E.
 
-use super::network::{Kind, Network};
 use super::tensor::{gram_first, gram_last, multiply_first, multiply_last};
 use crate::basis::Basis;
 use crate::linalg::{Matrix, Scalar};
+use crate::program::{Program, StepKind};
 
 /// What a step sends, without the power of two taken out.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub(super) struct Node<T> {
 /// The messages of all steps where nothing is known.
 #[derive(Debug)]
 pub(super) struct Partition<'a, T> {
-    pub(super) network: &'a Network,
+    pub(super) program: &'a Program,
     pub(super) weights: Vec<&'a Matrix<T>>,
     /// None where all are the identity.
     nodes: Option<Vec<Node<T>>>,
@@ -30,11 +30,11 @@ pub(super) struct Partition<'a, T> {
 impl<'a, T: Scalar> Partition<'a, T> {
     /// With `orthonormal` the weights and the inputs are taken to be so; without, all integrals are computed.
     pub(super) fn new(
-        network: &'a Network,
+        program: &'a Program,
         weights: Vec<&'a Matrix<T>>,
         orthonormal: bool,
     ) -> Self {
-        let mut this = Self { network, weights, nodes: None };
+        let mut this = Self { program, weights, nodes: None };
         if !orthonormal {
             this.nodes = Some(this.forward());
         }
@@ -76,19 +76,19 @@ impl<'a, T: Scalar> Partition<'a, T> {
         if let Some(e) = self.at_output(factor) {
             give(&mut received, nodes.len() - 1, e);
         }
-        for (index, step) in self.network.steps.iter().enumerate().rev() {
+        for (index, step) in self.program.steps().iter().enumerate().rev() {
             let Some(mut e) = received[index].take() else { continue };
             for x in e.data_mut() {
                 *x = x.scale_by(nodes[index].factor);
             }
             match &step.kind {
-                Kind::Leaf { basis, weight, .. } => {
+                StepKind::Leaf { basis, weight, .. } => {
                     if let Some(weight) = *weight {
                         let h = e.transpose().times(self.weights[weight]);
                         add(gradients[weight].data_mut(), h.times(&basis.gram()).data(), 2.0);
                     }
                 }
-                Kind::Kronecker { inputs: [a, b], weight } => {
+                StepKind::Kronecker { inputs: [a, b], weight } => {
                     let w = self.weights[*weight];
                     let dims = self.dims(w, [*a, *b]);
                     let (ma, mb) = (&nodes[*a].matrix, &nodes[*b].matrix);
@@ -100,12 +100,12 @@ impl<'a, T: Scalar> Partition<'a, T> {
                     let to_b = gram_last(&multiply_first(w, dims, ma), &h, dims[2]);
                     give(&mut received, *b, to_b);
                 }
-                Kind::Hadamard { inputs: [a, b] } => {
+                StepKind::Hadamard { inputs: [a, b] } => {
                     for (to, other) in [(*a, *b), (*b, *a)] {
                         give(&mut received, to, entrywise(&e, &nodes[other].matrix));
                     }
                 }
-                Kind::Sum { input, weight } => {
+                StepKind::Sum { input, weight } => {
                     let w = self.weights[*weight];
                     let h = e.transpose().times(w);
                     let g = h.times(&nodes[*input].matrix);
@@ -117,22 +117,22 @@ impl<'a, T: Scalar> Partition<'a, T> {
     }
 
     fn forward(&self) -> Vec<Node<T>> {
-        let mut nodes: Vec<Node<T>> = Vec::with_capacity(self.network.steps.len());
-        for step in &self.network.steps {
+        let mut nodes: Vec<Node<T>> = Vec::with_capacity(self.program.steps().len());
+        for step in self.program.steps() {
             let (matrix, below) = match &step.kind {
-                Kind::Leaf { basis, weight, .. } => (self.leaf(basis, *weight), 0),
-                Kind::Kronecker { inputs: [a, b], weight } => {
+                StepKind::Leaf { basis, weight, .. } => (self.leaf(basis, *weight), 0),
+                StepKind::Kronecker { inputs: [a, b], weight } => {
                     let w = self.weights[*weight];
                     let dims = self.dims(w, [*a, *b]);
                     let t = multiply_first(w, dims, &nodes[*a].matrix);
                     let t = multiply_last(&t, dims, &nodes[*b].matrix);
                     (t.times_adjoint(w), nodes[*a].exponent + nodes[*b].exponent)
                 }
-                Kind::Hadamard { inputs: [a, b] } => {
+                StepKind::Hadamard { inputs: [a, b] } => {
                     let (a, b) = (&nodes[*a], &nodes[*b]);
                     (entrywise(&a.matrix, &b.matrix), a.exponent + b.exponent)
                 }
-                Kind::Sum { input, weight } => {
+                StepKind::Sum { input, weight } => {
                     let (w, input) = (self.weights[*weight], &nodes[*input]);
                     (w.times(&input.matrix).times_adjoint(w), input.exponent)
                 }
@@ -154,7 +154,7 @@ impl<'a, T: Scalar> Partition<'a, T> {
     }
 
     fn dims(&self, w: &Matrix<T>, inputs: [usize; 2]) -> [usize; 3] {
-        let [k1, k2] = inputs.map(|i| self.network.steps[i].width);
+        let [k1, k2] = inputs.map(|i| self.program.steps()[i].width);
         [w.rows(), k1, k2]
     }
 }

@@ -8,10 +8,12 @@ use rayon::prelude::*;
 
 use super::chunk::{Chunk, add_columns};
 use super::holes::Blocks;
-use super::network::{Kind, Network, Shape};
 use crate::engine::lanes::{planes, tile_len};
-use crate::engine::{Batch, Buffer, Kernels, PackedWeight, Real, Simd, Uses, WeightGradient};
+use crate::engine::{
+    Batch, Buffer, Kernels, PackedWeight, Real, Simd, Uses, WeightGradient, dense,
+};
 use crate::linalg::{Matrix, Scalar};
+use crate::program::{Operand, Program, StepKind};
 
 /// Tiles to a chunk.
 const TILES: usize = 4;
@@ -28,11 +30,13 @@ pub(super) enum Packed<F> {
 }
 
 impl<F: Real> Packed<F> {
-    pub(super) fn new<T: Scalar>(w: &Matrix<T>, shape: Shape, uses: Uses) -> Self {
-        match shape {
-            Shape::Columns => Self::columns(w, Vec::new()),
-            Shape::Plain => Self::Weight(PackedWeight::plain(w, uses)),
-            Shape::Kronecker(k1, k2) => Self::Weight(PackedWeight::kronecker(w, [k1, k2], uses)),
+    pub(super) fn new<T: Scalar>(w: &Matrix<T>, operand: Operand, uses: Uses) -> Self {
+        match operand {
+            Operand::Indicators => Self::columns(w, Vec::new()),
+            Operand::Vector => Self::Weight(PackedWeight::plain(dense(w), uses)),
+            Operand::Pair(k1, k2) => {
+                Self::Weight(PackedWeight::kronecker(dense(w), [k1, k2], uses))
+            }
         }
     }
 
@@ -51,10 +55,10 @@ impl<F: Real> Packed<F> {
     }
 
     /// The same weight with other numbers.
-    fn refill<T: Scalar>(&mut self, w: &Matrix<T>, shape: Shape, uses: Uses) {
+    fn refill<T: Scalar>(&mut self, w: &Matrix<T>, operand: Operand, uses: Uses) {
         *self = match self {
             Self::Columns { data, .. } => Self::columns(w, std::mem::take(data)),
-            Self::Weight(_) => Self::new(w, shape, uses),
+            Self::Weight(_) => Self::new(w, operand, uses),
         };
     }
 
@@ -79,24 +83,24 @@ pub(crate) struct Workspace<F: Real> {
 
 impl<F: Real> Workspace<F> {
     /// For complete rows, or with holes.
-    pub(crate) fn new<T: Scalar>(network: &Network, weights: &[&Matrix<T>], holes: bool) -> Self {
+    pub(crate) fn new<T: Scalar>(program: &Program, weights: &[&Matrix<T>], holes: bool) -> Self {
         let uses = if holes { Uses::ALL } else { Uses::LEARN };
-        let pack = |(w, &shape): (&&Matrix<T>, &Shape)| Packed::new(w, shape, uses);
-        let packed = weights.par_iter().zip(&network.shapes).map(pack).collect();
+        let pack = |(n, w): (usize, &&Matrix<T>)| Packed::new(w, program.operand_of(n), uses);
+        let packed = weights.par_iter().enumerate().map(pack).collect();
         Self { packed, uses, blocks: Blocks::default(), chunks: Vec::new(), used: 0 }
     }
 
     /// Takes other weights.
-    pub(super) fn refill<T: Scalar>(&mut self, network: &Network, weights: &[&Matrix<T>]) {
-        let packed = self.packed.par_iter_mut().zip(weights).zip(&network.shapes);
-        packed.for_each(|((packed, w), &shape)| packed.refill(w, shape, self.uses));
+    pub(super) fn refill<T: Scalar>(&mut self, program: &Program, weights: &[&Matrix<T>]) {
+        let packed = self.packed.par_iter_mut().zip(weights).enumerate();
+        packed.for_each(|(n, (packed, w))| packed.refill(w, program.operand_of(n), self.uses));
     }
 
     /// log ‖c(x)‖² of every row named; keeps what [`weight_gradient`](Self::weight_gradient) needs for the gradient of
     /// Σ `row_weight` log ‖c(x)‖². The rows must be complete.
     pub(crate) fn reverse<const C: bool>(
         &mut self,
-        network: &Network,
+        program: &Program,
         rows: &Batch,
         indices: &[usize],
         row_weight: f64,
@@ -109,9 +113,9 @@ impl<F: Real> Workspace<F> {
         }
         let chunks = self.chunks.par_iter_mut().zip(indices.par_chunks(TILES * F::LANES));
         chunks.for_each(|(chunk, indices)| {
-            chunk.load::<C>(network, rows, indices, true);
-            chunk.forward::<C>(network, kernels, packed);
-            chunk.backward::<C>(network, kernels, packed, row_weight);
+            chunk.load::<C>(program, rows, indices, true);
+            chunk.forward::<C>(program, kernels, packed);
+            chunk.backward::<C>(program, kernels, packed, row_weight);
         });
         self.chunks().iter().flat_map(|c| c.log_density.iter().copied()).collect()
     }
@@ -119,7 +123,7 @@ impl<F: Real> Workspace<F> {
     /// log ‖c(x)‖² of every row named; the rows must be complete.
     pub(crate) fn log_density<const C: bool>(
         &self,
-        network: &Network,
+        program: &Program,
         rows: &Batch,
         indices: &[usize],
     ) -> Vec<f64> {
@@ -127,8 +131,8 @@ impl<F: Real> Workspace<F> {
         let chunks: Vec<Vec<f64>> = indices
             .par_chunks(TILES * F::LANES)
             .map_init(Chunk::empty, |chunk, indices| {
-                chunk.load::<C>(network, rows, indices, false);
-                chunk.forward::<C>(network, kernels, &self.packed);
+                chunk.load::<C>(program, rows, indices, false);
+                chunk.forward::<C>(program, kernels, &self.packed);
                 std::mem::take(&mut chunk.log_density)
             })
             .collect();
@@ -142,15 +146,15 @@ impl<F: Real> Workspace<F> {
     /// The gradient of the last pass by one weight, of this many rows and columns: ∂/∂re + i ∂/∂im.
     pub(crate) fn weight_gradient<T: Scalar, const C: bool>(
         &self,
-        network: &Network,
+        program: &Program,
         weight: usize,
         [rows, cols]: [usize; 2],
     ) -> Matrix<T> {
         let mut out = Matrix::zeros(rows, cols);
-        let mut tiled = match network.shapes[weight] {
-            Shape::Columns => {
-                for &step in &network.users[weight] {
-                    let Kind::Leaf { variable, .. } = network.steps[step].kind else {
+        let mut tiled = match program.operand_of(weight) {
+            Operand::Indicators => {
+                for &step in program.users(weight) {
+                    let StepKind::Leaf { variable, .. } = program.steps()[step].kind else {
                         unreachable!("only leaves have columns")
                     };
                     for chunk in self.chunks() {
@@ -160,31 +164,31 @@ impl<F: Real> Workspace<F> {
                 }
                 return out;
             }
-            Shape::Plain => WeightGradient::plain(C, [rows, cols]),
-            Shape::Kronecker(k1, k2) => WeightGradient::kronecker(C, [rows, k1, k2]),
+            Operand::Vector => WeightGradient::plain(C, [rows, cols]),
+            Operand::Pair(k1, k2) => WeightGradient::kronecker(C, [rows, k1, k2]),
         };
         let kernels = Kernels::<F, C>::new(Simd::default());
         let scratch = tile_len::<F>(C, Kernels::<F, C>::gradient_scratch(tiled.shape()));
         let mut scratch = Buffer::zeros(scratch);
-        for &step in &network.users[weight] {
+        for &step in program.users(weight) {
             for chunk in self.chunks() {
                 let g = &chunk.gradients[step];
-                match &network.steps[step].kind {
-                    Kind::Leaf { .. } => {
+                match &program.steps()[step].kind {
+                    StepKind::Leaf { .. } => {
                         kernels.sum_gradient(g, &chunk.functions[step], &mut scratch, &mut tiled);
                     }
-                    Kind::Kronecker { inputs: [a, b], .. } => {
+                    StepKind::Kronecker { inputs: [a, b], .. } => {
                         let vectors = [&*chunk.vectors[*a], &*chunk.vectors[*b]];
                         kernels.kron_sum_gradient(g, vectors, &mut scratch, &mut tiled);
                     }
-                    Kind::Sum { input, .. } => {
+                    StepKind::Sum { input, .. } => {
                         kernels.sum_gradient(g, &chunk.vectors[*input], &mut scratch, &mut tiled);
                     }
-                    Kind::Hadamard { .. } => unreachable!("it has no weight"),
+                    StepKind::Hadamard { .. } => unreachable!("it has no weight"),
                 }
             }
         }
-        tiled.add_to(&mut out);
+        tiled.add_to(T::parts_mut(out.data_mut()));
         out
     }
 }

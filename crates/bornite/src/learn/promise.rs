@@ -1,5 +1,5 @@
+use super::error::LearnError;
 use super::fit::{Control, fit};
-use super::network::LearnError;
 use super::options::FitOptions;
 use crate::circuit::Circuit;
 use crate::engine::Batch;

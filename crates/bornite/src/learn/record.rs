@@ -3,7 +3,7 @@
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-use super::network::LearnError;
+use super::error::LearnError;
 
 const MAGIC: &[u8; 8] = b"BORNFIT1";
 

@@ -1,5 +1,5 @@
+use super::error::LearnError;
 use super::fit::{Control, Fit, Progress, Snapshot, run};
-use super::network::LearnError;
 use super::options::FitOptions;
 use super::record::{Reader, Writer};
 use super::trainer::{Outcome, read_best, read_history, write_best, write_history};

@@ -1,7 +1,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::network::Network;
+use super::error::program_of;
 use super::objective::Objective;
 use super::optimizer::{Optimizer, Stride};
 use super::parameter::{Parameter, Parameterization, normalized};
@@ -14,6 +14,7 @@ use crate::circuit::{Circuit, Weight, Weights, random_weight};
 use crate::engine::{Batch, Engine};
 use crate::linalg::{Complex64, Matrix, Scalar};
 use crate::ops::{log_partition, log_unnormalized_marginal};
+use crate::program::Program;
 use crate::query::{Evidence, Query};
 use crate::structure::{Product, RegionTree, Structure};
 use crate::{Domain, Variable};
@@ -43,12 +44,12 @@ fn rows(circuit: &Circuit, count: usize) -> Vec<f64> {
 
 /// What a workspace holds of the gradient by every weight.
 fn all_gradients<T: Scalar, const C: bool>(
-    network: &Network,
+    program: &Program,
     weights: &[Matrix<T>],
     workspace: &Workspace<f64>,
 ) -> Vec<Matrix<T>> {
     let shapes = weights.iter().map(|w| [w.rows(), w.cols()]).enumerate();
-    shapes.map(|(n, shape)| workspace.weight_gradient::<T, C>(network, n, shape)).collect()
+    shapes.map(|(n, shape)| workspace.weight_gradient::<T, C>(program, n, shape)).collect()
 }
 
 /// Every entry of every weight's gradient against central differences.
@@ -56,23 +57,23 @@ fn check_gradient<T: Scalar, const C: bool>(circuit: &Circuit) -> f64 {
     let values = rows(circuit, 37);
     let rows = Batch::from_rows(circuit.variables(), &values).unwrap();
     let indices: Vec<usize> = (0..37).rev().collect();
-    let network = Network::new(circuit).unwrap();
+    let program = program_of(circuit).unwrap();
     let weights: Vec<Matrix<T>> =
         circuit.weights().iter().map(|w| w.to_matrix::<T>().into_owned()).collect();
-    let mut workspace = Workspace::<f64>::new(&network, &weights.iter().collect::<Vec<_>>(), true);
+    let mut workspace = Workspace::<f64>::new(&program, &weights.iter().collect::<Vec<_>>(), true);
     // Twice: the second pass is in the memory of the first.
-    workspace.reverse::<C>(&network, &rows, &indices[..20], 0.25);
-    let logs = workspace.reverse::<C>(&network, &rows, &indices, 0.5);
-    let gradients = all_gradients::<T, C>(&network, &weights, &workspace);
-    assert_eq!(logs, workspace.log_density::<C>(&network, &rows, &indices));
+    workspace.reverse::<C>(&program, &rows, &indices[..20], 0.25);
+    let logs = workspace.reverse::<C>(&program, &rows, &indices, 0.5);
+    let gradients = all_gradients::<T, C>(&program, &weights, &workspace);
+    assert_eq!(logs, workspace.log_density::<C>(&program, &rows, &indices));
     for (log, &index) in logs.iter().zip(&indices) {
         let row = &values[index * circuit.num_variables()..][..circuit.num_variables()];
         let plain = crate::ops::evaluate(circuit, row).unwrap().log_abs_squared();
         assert!((log - plain).abs() < 1e-11, "{log} for {plain}");
     }
     let total = |weights: &[Matrix<T>]| -> f64 {
-        let workspace = Workspace::<f64>::new(&network, &weights.iter().collect::<Vec<_>>(), true);
-        workspace.log_density::<C>(&network, &rows, &indices).iter().sum::<f64>() * 0.5
+        let workspace = Workspace::<f64>::new(&program, &weights.iter().collect::<Vec<_>>(), true);
+        workspace.log_density::<C>(&program, &rows, &indices).iter().sum::<f64>() * 0.5
     };
     let (h, mut worst) = (1e-6, 0.0_f64);
     for w in 0..weights.len() {
@@ -155,7 +156,7 @@ fn check_holes<T: Scalar, const C: bool>(circuit: &Circuit, parameterization: Pa
     let queries = queries(circuit);
     let rows = Batch::from_queries(circuit.variables(), &queries).unwrap();
     let indices: Vec<usize> = (0..queries.len()).collect();
-    let network = Network::new(circuit).unwrap();
+    let program = program_of(circuit).unwrap();
     let parameters: Vec<Parameter<T>> = (circuit.weights().iter().enumerate())
         .map(|(n, w)| {
             let is_output = n + 1 == circuit.weights().len();
@@ -170,15 +171,15 @@ fn check_holes<T: Scalar, const C: bool>(circuit: &Circuit, parameterization: Pa
     let weights: Vec<Matrix<T>> = parameters.iter().map(|p| p.w.clone()).collect();
     let mean = |weights: &[Matrix<T>]| {
         let weights: Vec<&Matrix<T>> = weights.iter().collect();
-        let workspace = Workspace::<f64>::new(&network, &weights, true);
-        Objective::new(&network, weights, parameterization)
+        let workspace = Workspace::<f64>::new(&program, &weights, true);
+        Objective::new(&program, weights, parameterization)
             .mean::<f64, C>(&rows, &indices, &workspace)
     };
     let borrowed: Vec<&Matrix<T>> = weights.iter().collect();
-    let mut workspace = Workspace::<f64>::new(&network, &borrowed, true);
-    let objective = Objective::new(&network, borrowed, parameterization);
+    let mut workspace = Workspace::<f64>::new(&program, &borrowed, true);
+    let objective = Objective::new(&program, borrowed, parameterization);
     let (value, others) = objective.reverse::<f64, C>(&rows, &indices, &mut workspace);
-    let mut gradients = all_gradients::<T, C>(&network, &weights, &workspace);
+    let mut gradients = all_gradients::<T, C>(&program, &weights, &workspace);
     for (sum, other) in gradients.iter_mut().zip(others.unwrap()) {
         sum.data_mut().iter_mut().zip(other.data()).for_each(|(sum, &x)| *sum += x);
     }
@@ -530,7 +531,7 @@ fn monotonic_circuits_are_normalized_and_their_gradients_exact() {
         let structure = Structure::new(tree, leaf).width(3).product(product);
         let rng = &mut ChaCha8Rng::seed_from_u64(4);
         let circuit = structure.build(Weights::RealGaussian, rng).unwrap();
-        let network = Network::new(&circuit).unwrap();
+        let program = program_of(&circuit).unwrap();
         let parameters: Vec<Parameter<f64>> = (circuit.weights().iter())
             .map(|w| {
                 let w = super::parameter::softmax(&w.to_matrix::<f64>());
@@ -559,15 +560,15 @@ fn monotonic_circuits_are_normalized_and_their_gradients_exact() {
         let all: Vec<usize> = (0..rows.len()).collect();
         let mean = |weights: &[Matrix<f64>]| {
             let weights: Vec<&Matrix<f64>> = weights.iter().collect();
-            let workspace = Workspace::<f64>::new(&network, &weights, true);
-            Objective::new(&network, weights, kind).mean::<f64, false>(&rows, &all, &workspace)
+            let workspace = Workspace::<f64>::new(&program, &weights, true);
+            Objective::new(&program, weights, kind).mean::<f64, false>(&rows, &all, &workspace)
         };
         let borrowed: Vec<&Matrix<f64>> = weights.iter().collect();
-        let mut workspace = Workspace::<f64>::new(&network, &borrowed, true);
-        let objective = Objective::new(&network, borrowed, kind);
+        let mut workspace = Workspace::<f64>::new(&program, &borrowed, true);
+        let objective = Objective::new(&program, borrowed, kind);
         let (value, _) = objective.reverse::<f64, false>(&rows, &all, &mut workspace);
         assert!((value - mean(&weights)).abs() < 1e-12);
-        let gradients = all_gradients::<f64, false>(&network, &weights, &workspace);
+        let gradients = all_gradients::<f64, false>(&program, &weights, &workspace);
         for (w, parameter) in parameters.iter().enumerate() {
             let gradient = parameter.pull_back(gradients[w].clone());
             for n in 0..gradient.data().len() {

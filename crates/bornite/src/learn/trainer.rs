@@ -4,8 +4,8 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
+use super::error::{LearnError, program_of};
 use super::fit::{Control, Epoch, Fit, Progress, Snapshot};
-use super::network::{Kind, LearnError, Network, Shape};
 use super::objective::{Objective, is_orthonormal};
 use super::optimizer::{Stride, schedule};
 use super::options::FitOptions;
@@ -16,6 +16,7 @@ use crate::circuit::{Circuit, Layer, Weight};
 use crate::engine::Batch;
 use crate::linalg::{Matrix, Scalar};
 use crate::ops::orthonormalize;
+use crate::program::{Operand, Program, StepKind};
 
 /// The best weights so far.
 #[derive(Clone, Debug)]
@@ -65,7 +66,7 @@ impl State {
 #[derive(Debug)]
 pub(super) struct Trainer<'a, T, const C: bool> {
     options: &'a FitOptions,
-    network: Network,
+    program: Program,
     parameters: Vec<Parameter<T>>,
     workspace: Workspace<f32>,
     state: State,
@@ -90,9 +91,9 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
                 Parameter::new(&w, is_output, options.parameterization, options.optimizer)
             })
             .collect();
-        let network = Network::new(circuit)?;
+        let program = program_of(circuit)?;
         let holes = train.has_missing() && options.parameterization != Parameterization::Monotonic;
-        let workspace = Workspace::new(&network, &weights(&parameters), holes);
+        let workspace = Workspace::new(&program, &weights(&parameters), holes);
         let mut state = State {
             rng,
             order: (0..train.len()).collect(),
@@ -105,7 +106,7 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
             best: None,
         };
         state.order.shuffle(&mut state.rng);
-        Ok(Self { options, network, parameters, workspace, state })
+        Ok(Self { options, program, parameters, workspace, state })
     }
 
     /// Runs to the end.
@@ -170,7 +171,7 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
         let done = state.epoch as f64 + state.rows as f64 / state.order.len() as f64;
         let share = (done / options.epochs as f64).max(state.used);
         let weights = weights(&self.parameters);
-        let objective = Objective::new(&self.network, weights, options.parameterization);
+        let objective = Objective::new(&self.program, weights, options.parameterization);
         let (mean, others) = objective.reverse::<f32, C>(rows, batch, &mut self.workspace);
         state.sum += mean * batch.len() as f64;
         state.rows = end;
@@ -189,19 +190,19 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
 
     /// Moves every parameter. Without a bound on the gradient of all, each is finished while it is in the cache.
     fn step(&mut self, others: Option<&[Matrix<T>]>, mut stride: Stride) {
-        let (network, workspace) = (&self.network, &self.workspace);
+        let (program, workspace) = (&self.program, &self.workspace);
         let options = self.options;
         let gradient = |n: usize, p: &Parameter<T>| {
             let shape = [p.w.rows(), p.w.cols()];
-            let mut g = workspace.weight_gradient::<T, C>(network, n, shape);
+            let mut g = workspace.weight_gradient::<T, C>(program, n, shape);
             if let Some(others) = others {
                 for (g, &other) in g.data_mut().iter_mut().zip(others[n].data()) {
                     *g += other;
                 }
             }
-            for &step in &network.users[n] {
-                if let (Shape::Columns, Kind::Leaf { variable, .. }) =
-                    (network.shapes[n], &network.steps[step].kind)
+            for &step in program.users(n) {
+                if let (Operand::Indicators, StepKind::Leaf { variable, .. }) =
+                    (program.operand_of(n), &program.steps()[step].kind)
                     && let Some(&s) = options.smoothing.get(*variable).filter(|s| **s > 0.0)
                 {
                     smooth(&mut g, &p.w, s);
@@ -221,7 +222,7 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
                 p.step(&g, &stride);
             });
         }
-        self.workspace.refill(&self.network, &weights(&self.parameters));
+        self.workspace.refill(&self.program, &weights(&self.parameters));
     }
 
     /// Scores the averaged weights.
@@ -255,8 +256,8 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
     fn score(&self, averaged: &[Matrix<T>], rows: &Batch) -> f64 {
         let all: Vec<usize> = (0..rows.len()).collect();
         let weights: Vec<&Matrix<T>> = averaged.iter().collect();
-        let workspace = Workspace::<f32>::new(&self.network, &weights, rows.has_missing());
-        let objective = Objective::new(&self.network, weights, self.options.parameterization);
+        let workspace = Workspace::<f32>::new(&self.program, &weights, rows.has_missing());
+        let objective = Objective::new(&self.program, weights, self.options.parameterization);
         objective.mean::<f32, C>(rows, &all, &workspace)
     }
 
@@ -312,7 +313,7 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
         }
         let step = u32::try_from(step).map_err(|_| LearnError::Damaged)?;
         self.state = State { rng, order, step, epoch, rows, sum, used, history, best };
-        self.workspace.refill(&self.network, &weights(&self.parameters));
+        self.workspace.refill(&self.program, &weights(&self.parameters));
         Ok(())
     }
 }

@@ -415,14 +415,14 @@ fn on_demand<T: Scalar>(circuit: &Circuit, pass: &Pass<T>, id: LayerId) -> Messa
     let environment = pass.environment(sum).full();
     let mut factors = vec![(environment, circuit.width(sum))];
     if circuit.is_fused(id) {
-        return contract(&w.transpose(), &factors, &mut 0);
+        return contract(&w.transpose(), &factors);
     }
     let inputs = circuit.sum_factors(input);
     let widths: Vec<usize> = inputs.iter().map(|&i| circuit.width(i)).collect();
     let others = inputs.iter().filter(|&&i| i != id);
     factors.extend(others.map(|&i| (pass.message(i), circuit.width(i))));
     let target = inputs.iter().position(|&i| i == id).unwrap_or(0);
-    contract(&super::pass::mode_first(&w, &widths, target), &factors, &mut 0)
+    contract(&super::pass::mode_first(&w, &widths, target), &factors)
 }
 
 fn normalized<T: Scalar>(m: &Matrix<T>) -> Matrix<T> {

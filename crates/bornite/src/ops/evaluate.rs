@@ -65,7 +65,7 @@ pub fn evaluate(circuit: &Circuit, x: &[f64]) -> Result<Amplitude, QueryError> {
 }
 
 fn amplitude<T: Scalar>(circuit: &Circuit, query: &Query) -> Amplitude {
-    match upward::<T>(circuit, query, false, &mut 0) {
+    match upward::<T>(circuit, query, false) {
         Message::Pure(v) => {
             let values = v.value.iter().map(|x| x.to_complex()).collect();
             Amplitude { values, exponent: v.exponent }

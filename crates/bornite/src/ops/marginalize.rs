@@ -1,5 +1,6 @@
-use super::message::{Count, Message, contract, hadamard, kronecker};
+use super::message::{Message, contract, hadamard, kronecker};
 use super::{OperationError, check_entries};
+use crate::algebra::{self, Form, Kind, Work};
 use crate::basis::Basis;
 use crate::circuit::{Circuit, Layer, LayerId, Orthonormal};
 use crate::linalg::{Complex64, Matrix, Scalar};
@@ -73,9 +74,9 @@ pub fn marginalize(circuit: &Orthonormal, query: &Query) -> Result<Marginal, Que
             }
         }
     }
-    let (log_marginal, ours) = log_marginal_counted(circuit, query);
+    let ours = multiply_adds(circuit, query);
     Ok(Marginal {
-        log_marginal,
+        log_marginal: checked_log_marginal(circuit, query),
         layers,
         multiply_adds: MultiplyAdds { ours, paper_bound, squaring },
     })
@@ -87,7 +88,7 @@ pub fn marginalize(circuit: &Orthonormal, query: &Query) -> Result<Marginal, Que
 /// The query was made for other variables, or needs a matrix that is too large.
 pub fn log_marginal(circuit: &Orthonormal, query: &Query) -> Result<f64, QueryError> {
     check_query(circuit, query)?;
-    Ok(log_marginal_counted(circuit, query).0)
+    Ok(checked_log_marginal(circuit, query))
 }
 
 /// Checks that a query fits a circuit, which is orthonormal or has a value for every variable, and that the answer takes
@@ -102,16 +103,13 @@ pub(super) fn check_query(circuit: &Circuit, query: &Query) -> Result<(), QueryE
     }
 }
 
-fn log_marginal_counted(circuit: &Orthonormal, query: &Query) -> (f64, Count) {
-    let mut count = 0;
-    let output = circuit.output();
-    let width = circuit.width(output);
-    let log = if circuit.is_real() {
-        finish(&upward::<f64>(circuit, query, true, &mut count), width)
+fn checked_log_marginal(circuit: &Orthonormal, query: &Query) -> f64 {
+    let width = circuit.width(circuit.output());
+    if circuit.is_real() {
+        finish(&upward::<f64>(circuit, query, true), width)
     } else {
-        finish(&upward::<Complex64>(circuit, query, true, &mut count), width)
-    };
-    (log, count)
+        finish(&upward::<Complex64>(circuit, query, true), width)
+    }
 }
 
 /// The trace at the output; an orthonormal circuit that depends on nothing known has Z = 1, whatever its width.
@@ -129,53 +127,40 @@ fn finish<T: Scalar>(message: &Message<T>, width: usize) -> f64 {
 /// # Panics
 /// If the query has another number of variables; [`Query::check`] tells.
 pub fn dependences(circuit: &Circuit, query: &Query) -> Vec<Dependence> {
-    let evidence = query.evidence();
-    // Prefix counts over the variable order: how many have a value, how many are unknown.
-    let mut prefix = vec![(0_usize, 0_usize)];
-    for id in circuit.variable_order() {
-        let (mut values, mut unknowns) = prefix[prefix.len() - 1];
-        match evidence[id.index()] {
-            Evidence::Value(_) => values += 1,
-            Evidence::Unknown => unknowns += 1,
-            Evidence::In(_) => {}
-        }
-        prefix.push((values, unknowns));
-    }
-    circuit
-        .layer_ids()
-        .map(|id| {
-            let (start, end) = circuit.span(id);
-            if prefix[end].0 - prefix[start].0 == end - start {
-                Dependence::Kept
-            } else if prefix[end].1 - prefix[start].1 == end - start {
-                Dependence::Marginalized
-            } else {
-                Dependence::Mixed
+    kinds(circuit, query).into_iter().map(Dependence::from).collect()
+}
+
+/// The kind of every layer's message in an orthonormal circuit.
+fn kinds(circuit: &Circuit, query: &Query) -> Vec<Kind> {
+    let mut kinds: Vec<Kind> = Vec::with_capacity(circuit.num_layers());
+    for layer in circuit.layers() {
+        let inputs = layer.inputs().iter().map(|i| kinds[i.index()]);
+        let kind = match layer {
+            Layer::Input { variable, .. } => Kind::of(&query.evidence()[variable.index()]),
+            Layer::Hadamard { .. } | Layer::Kronecker { .. } | Layer::Sum { .. } => {
+                inputs.reduce(Kind::times).unwrap_or(Kind::Identity)
             }
-        })
-        .collect()
+        };
+        kinds.push(kind);
+    }
+    kinds
 }
 
 /// The upward pass: the message of the output layer.
 ///
 /// With `orthonormal` the layers that depend on unknown variables alone are skipped; without, their integrals are
 /// computed, for any circuit.
-pub(crate) fn upward<T: Scalar>(
-    circuit: &Circuit,
-    query: &Query,
-    orthonormal: bool,
-    count: &mut Count,
-) -> Message<T> {
-    let dependences = dependences(circuit, query);
+pub(crate) fn upward<T: Scalar>(circuit: &Circuit, query: &Query, orthonormal: bool) -> Message<T> {
+    let kinds = kinds(circuit, query);
     // A message lives from its layer to the one layer that receives it.
     let mut messages: Vec<Option<Message<T>>> = vec![None; circuit.num_layers()];
     for id in circuit.layer_ids() {
-        let message = if orthonormal && dependences[id.index()] == Dependence::Marginalized {
+        let message = if orthonormal && kinds[id.index()] == Kind::Identity {
             Some(Message::Identity)
         } else if circuit.is_fused(id) {
             None
         } else {
-            Some(layer_message(circuit, query, id, &messages, count))
+            Some(layer_message(circuit, query, id, &messages))
         };
         if message.is_some() {
             for &input in received(circuit, id) {
@@ -190,13 +175,44 @@ pub(crate) fn upward<T: Scalar>(
     message
 }
 
-/// What a message stores, without its numbers.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
-    Identity,
-    Vector,
-    Diagonal,
-    Matrix,
+/// How the message of every layer is stored. With `orthonormal` a layer over unknown variables alone sends nothing.
+fn forms(circuit: &Circuit, query: &Query, orthonormal: bool) -> Vec<Form> {
+    let kinds = kinds(circuit, query);
+    let mut forms: Vec<Form> = Vec::with_capacity(circuit.num_layers());
+    for (layer, kind) in circuit.layers().iter().zip(kinds) {
+        let mut inputs = layer.inputs().iter().map(|i| forms[i.index()]);
+        let form = match layer {
+            _ if orthonormal && kind == Kind::Identity => Some(Form::Identity),
+            Layer::Input { variable, basis } => {
+                Some(input_form(basis, &query.evidence()[variable.index()]))
+            }
+            Layer::Hadamard { .. } => inputs.reduce(Form::hadamard),
+            Layer::Kronecker { .. } => inputs.reduce(Form::kronecker),
+            Layer::Sum { .. } => inputs.next().map(|form| form.sum(orthonormal)),
+        };
+        forms.push(form.unwrap_or(Form::Identity));
+    }
+    forms
+}
+
+/// How many multiply-adds the upward pass over an orthonormal circuit takes.
+fn multiply_adds(circuit: &Orthonormal, query: &Query) -> u128 {
+    let forms = forms(circuit, query, true);
+    let work = |id: LayerId| {
+        let factors: Vec<(Form, usize)> =
+            received(circuit, id).iter().map(|&i| (forms[i.index()], circuit.width(i))).collect();
+        match circuit.layer(id) {
+            _ if circuit.is_fused(id) || forms[id.index()] == Form::Identity => Work::default(),
+            Layer::Input { basis, .. } => Work::full(basis.width() as u128),
+            Layer::Hadamard { .. } => {
+                let forms: Vec<Form> = factors.iter().map(|f| f.0).collect();
+                algebra::hadamard(circuit.width(id), &forms)
+            }
+            Layer::Kronecker { .. } => algebra::kronecker(&factors),
+            Layer::Sum { .. } => algebra::contraction(circuit.width(id), &factors),
+        }
+    };
+    circuit.layer_ids().map(work).fold(Work::default(), |sum, work| sum + work).table
 }
 
 /// Checks that no message of the upward pass is too large to be formed, as those of wide Kronecker products that no
@@ -208,39 +224,24 @@ pub(super) fn check_messages(
     query: &Query,
     orthonormal: bool,
 ) -> Result<(), OperationError> {
-    let mut forms: Vec<Form> = Vec::with_capacity(circuit.num_layers());
-    for id in circuit.layer_ids() {
-        let all = |form: Form| circuit.layer(id).inputs().iter().all(|i| forms[i.index()] == form);
-        let is_diagonal = |i: &LayerId| matches!(forms[i.index()], Form::Identity | Form::Diagonal);
-        let form = match circuit.layer(id) {
-            Layer::Input { variable, basis } => {
-                input_form(basis, &query.evidence()[variable.index()])
-            }
-            _ if all(Form::Vector) => Form::Vector,
-            Layer::Sum { .. } if !orthonormal => Form::Matrix,
-            _ if all(Form::Identity) => Form::Identity,
-            Layer::Hadamard { inputs } if inputs.iter().any(is_diagonal) => Form::Diagonal,
-            Layer::Kronecker { inputs } if inputs.iter().all(is_diagonal) => Form::Diagonal,
-            _ => Form::Matrix,
-        };
+    for (id, form) in circuit.layer_ids().zip(forms(circuit, query, orthonormal)) {
         let width = circuit.width(id);
         match form {
             _ if circuit.is_fused(id) => {}
             Form::Identity => {}
-            Form::Vector | Form::Diagonal => check_entries(id, [width])?,
-            Form::Matrix => check_entries(id, [width, width])?,
+            Form::Pure | Form::Diagonal => check_entries(id, [width])?,
+            Form::Mixed => check_entries(id, [width, width])?,
         }
-        forms.push(form);
     }
     Ok(())
 }
 
 fn input_form(basis: &Basis, evidence: &Evidence) -> Form {
     match (basis, evidence) {
-        (Basis::Squared(_), _) | (_, Evidence::Value(_)) => Form::Vector,
-        (_, Evidence::Unknown) if basis.is_orthonormal() => Form::Identity,
+        (Basis::Squared(_), _) => Form::Pure,
         (Basis::Indicator(_), Evidence::In(_)) => Form::Diagonal,
-        _ => Form::Matrix,
+        (_, Evidence::Unknown) if !basis.is_orthonormal() => Form::Mixed,
+        _ => Kind::of(evidence).into(),
     }
 }
 
@@ -257,7 +258,6 @@ fn layer_message<T: Scalar>(
     query: &Query,
     id: LayerId,
     messages: &[Option<Message<T>>],
-    count: &mut Count,
 ) -> Message<T> {
     let factors: Vec<(&Message<T>, usize)> = received(circuit, id)
         .iter()
@@ -268,17 +268,14 @@ fn layer_message<T: Scalar>(
         .collect();
     match circuit.layer(id) {
         Layer::Input { variable, basis } => {
-            *count += basis.width() as Count;
             input_message(basis, &query.evidence()[variable.index()])
         }
         Layer::Hadamard { .. } => {
             let messages: Vec<_> = factors.iter().map(|f| f.0).collect();
-            hadamard(&messages, circuit.width(id), count)
+            hadamard(&messages, circuit.width(id))
         }
-        Layer::Kronecker { .. } => kronecker(&factors, count),
-        Layer::Sum { weight, .. } => {
-            contract(&circuit.weight(*weight).to_matrix::<T>(), &factors, count)
-        }
+        Layer::Kronecker { .. } => kronecker(&factors),
+        Layer::Sum { weight, .. } => contract(&circuit.weight(*weight).to_matrix::<T>(), &factors),
     }
 }
 

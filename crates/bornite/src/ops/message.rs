@@ -1,6 +1,7 @@
 //! What a layer tells the next one: ∫ ℓ ℓᴴ over its marginalized variables, in its smallest form.
 
 use super::scaled::{Scaled, align, product, rescale, tame};
+use crate::algebra::Form;
 use crate::linalg::{Matrix, Scalar};
 
 /// ∫ ℓ ℓᴴ over the marginalized variables in a layer's scope.
@@ -37,9 +38,13 @@ impl<T: Scalar> Message<T> {
         Message::Diagonal(Scaled { value, exponent })
     }
 
-    /// Whether it stands for a diagonal matrix, whatever its numbers.
-    fn is_diagonal(&self) -> bool {
-        matches!(self, Message::Identity | Message::Diagonal(_))
+    fn form(&self) -> Form {
+        match self {
+            Message::Identity => Form::Identity,
+            Message::Pure(_) => Form::Pure,
+            Message::Diagonal(_) => Form::Diagonal,
+            Message::Mixed(_) => Form::Mixed,
+        }
     }
 
     /// Entry (i, i) of what it stands for, without the exponent.
@@ -90,22 +95,14 @@ impl<T: Scalar> Message<T> {
     }
 }
 
-/// Counts multiply-adds of the number type in use.
-pub(crate) type Count = u128;
-
 /// The message of a sum layer W over the Kronecker product of its factors: Σ over all modes, one mode at a time.
 ///
 /// Modes with a pure message are contracted first, which leaves B; then the result is (B ×ₙ Mₙ) Bᴴ over the mixed
 /// modes n. Nothing larger than W is formed.
-pub(crate) fn contract<T: Scalar>(
-    w: &Matrix<T>,
-    factors: &[(&Message<T>, usize)],
-    count: &mut Count,
-) -> Message<T> {
-    match halves(w, factors, count) {
+pub(crate) fn contract<T: Scalar>(w: &Matrix<T>, factors: &[(&Message<T>, usize)]) -> Message<T> {
+    match halves(w, factors) {
         Halves::Vector(v) => Message::pure(v.value, v.exponent),
         Halves::Matrices { t, b, exponent } => {
-            *count += t.rows() as Count * t.cols() as Count * t.rows() as Count;
             Message::mixed(t.times_adjoint(&b).hermitian_part(), exponent)
         }
     }
@@ -115,15 +112,13 @@ pub(crate) fn contract<T: Scalar>(
 pub(crate) fn contract_diagonal<T: Scalar>(
     w: &Matrix<T>,
     factors: &[(&Message<T>, usize)],
-    count: &mut Count,
 ) -> Scaled<Vec<f64>> {
-    let (mut value, exponent): (Vec<f64>, i64) = match halves(w, factors, count) {
+    let (mut value, exponent): (Vec<f64>, i64) = match halves(w, factors) {
         Halves::Vector(mut v) => {
             let exponent = v.exponent + rescale(&mut v.value);
             (v.value.iter().map(|x| x.abs2()).collect(), 2 * exponent)
         }
         Halves::Matrices { t, b, exponent } => {
-            *count += t.data().len() as Count;
             let dot = |(t, b): (&T, &T)| (*t * b.conjugate()).to_complex().re;
             let row = |i: usize| t.row(i).iter().zip(b.row(i)).map(dot).sum();
             ((0..t.rows()).map(row).collect(), exponent)
@@ -139,11 +134,7 @@ enum Halves<T> {
     Matrices { t: Matrix<T>, b: Matrix<T>, exponent: i64 },
 }
 
-fn halves<T: Scalar>(
-    w: &Matrix<T>,
-    factors: &[(&Message<T>, usize)],
-    count: &mut Count,
-) -> Halves<T> {
+fn halves<T: Scalar>(w: &Matrix<T>, factors: &[(&Message<T>, usize)]) -> Halves<T> {
     let mut b = w.data().to_vec();
     let mut exponent = tame(&mut b);
     let mut dims: Vec<usize> =
@@ -154,7 +145,7 @@ fn halves<T: Scalar>(
         match message {
             Message::Identity => {}
             Message::Pure(v) => {
-                b = contract_mode(&b, &dims, n + 1, &v.value, count);
+                b = contract_mode(&b, &dims, n + 1, &v.value);
                 dims.remove(n + 1);
                 for (mode, _) in &mut mixed {
                     *mode -= 1;
@@ -171,8 +162,8 @@ fn halves<T: Scalar>(
     let mut t = b.clone();
     for (mode, message) in &mixed {
         match message {
-            Message::Diagonal(d) => scale_mode(&mut t, &dims, *mode, &d.value, count),
-            Message::Mixed(m) => t = multiply_mode(&t, &dims, *mode, &m.value, count),
+            Message::Diagonal(d) => scale_mode(&mut t, &dims, *mode, &d.value),
+            Message::Mixed(m) => t = multiply_mode(&t, &dims, *mode, &m.value),
             _ => unreachable!("only matrices are left"),
         }
         exponent += message.exponent() + tame(&mut t);
@@ -183,16 +174,9 @@ fn halves<T: Scalar>(
 }
 
 /// Σᵢ b[…, i, …] v[i] over mode `mode`.
-fn contract_mode<T: Scalar>(
-    b: &[T],
-    dims: &[usize],
-    mode: usize,
-    v: &[T],
-    count: &mut Count,
-) -> Vec<T> {
+fn contract_mode<T: Scalar>(b: &[T], dims: &[usize], mode: usize, v: &[T]) -> Vec<T> {
     let (n, after): (usize, usize) = (dims[mode], dims[mode + 1..].iter().product());
     let before = b.len() / (n * after);
-    *count += b.len() as Count;
     let mut out = vec![T::ZERO; before * after];
     for p in 0..before {
         let target = &mut out[p * after..(p + 1) * after];
@@ -207,9 +191,8 @@ fn contract_mode<T: Scalar>(
 }
 
 /// b[…, i, …] d[i] over mode `mode`.
-fn scale_mode<T: Scalar>(b: &mut [T], dims: &[usize], mode: usize, d: &[f64], count: &mut Count) {
+fn scale_mode<T: Scalar>(b: &mut [T], dims: &[usize], mode: usize, d: &[f64]) {
     let after: usize = dims[mode + 1..].iter().product();
-    *count += b.len() as Count;
     for (n, slab) in b.chunks_exact_mut(after).enumerate() {
         let factor = d[n % d.len()];
         for x in slab {
@@ -224,11 +207,9 @@ pub(crate) fn multiply_mode<T: Scalar>(
     dims: &[usize],
     mode: usize,
     m: &Matrix<T>,
-    count: &mut Count,
 ) -> Vec<T> {
     let (n, after): (usize, usize) = (dims[mode], dims[mode + 1..].iter().product());
     let before = b.len() / (n * after);
-    *count += b.len() as Count * m.cols() as Count;
     if after == 1 {
         return Matrix::new(before, n, b.to_vec()).times(m).data().to_vec();
     }
@@ -243,74 +224,64 @@ pub(crate) fn multiply_mode<T: Scalar>(
 
 /// The message of a Hadamard product. Every entry has an exponent of its own on the way, since those that are small in
 /// one factor may be large in the next.
-pub(crate) fn hadamard<T: Scalar>(
-    factors: &[&Message<T>],
-    width: usize,
-    count: &mut Count,
-) -> Message<T> {
-    let multiplications = (factors.len() - 1) as Count;
-    if factors.iter().all(|f| matches!(f, Message::Identity)) {
-        return Message::Identity;
-    }
-    if let Some(vectors) = all_pure(factors) {
-        *count += multiplications * width as Count;
-        let entry = |i: usize| product(vectors.iter().map(|v| v.value[i]));
-        let v = align((0..width).map(entry).collect());
-        let exponents: i64 = vectors.iter().map(|v| v.exponent).sum();
-        return Message::pure(v.value, v.exponent + exponents);
-    }
+pub(crate) fn hadamard<T: Scalar>(factors: &[&Message<T>], width: usize) -> Message<T> {
+    let form = factors.iter().map(|f| f.form()).reduce(Form::hadamard);
     let exponents: i64 = factors.iter().map(|f| f.exponent()).sum();
-    // One diagonal factor leaves nothing off the diagonal.
-    if factors.iter().any(|f| f.is_diagonal()) {
-        *count += multiplications * width as Count;
-        let entry = |i: usize| product(factors.iter().map(|f| f.diagonal_entry(i)));
-        let d = align((0..width).map(entry).collect());
-        return Message::diagonal(d.value, d.exponent + exponents);
+    match form {
+        None | Some(Form::Identity) => Message::Identity,
+        Some(Form::Pure) => {
+            let vectors = pure_values(factors.iter().copied());
+            let entry = |i: usize| product(vectors.iter().map(|v| v.value[i]));
+            let v = align((0..width).map(entry).collect());
+            Message::pure(v.value, v.exponent + exponents / 2)
+        }
+        Some(Form::Diagonal) => {
+            let entry = |i: usize| product(factors.iter().map(|f| f.diagonal_entry(i)));
+            let d = align((0..width).map(entry).collect());
+            Message::diagonal(d.value, d.exponent + exponents)
+        }
+        Some(Form::Mixed) => {
+            let matrices: Vec<_> = factors.iter().map(|f| f.to_matrix(width)).collect();
+            let entry = |n: usize| product(matrices.iter().map(|m| m.value.data()[n]));
+            let m = align((0..width * width).map(entry).collect());
+            Message::mixed(Matrix::new(width, width, m.value), m.exponent + exponents)
+        }
     }
-    let matrices: Vec<_> = factors.iter().map(|f| f.to_matrix(width)).collect();
-    *count += multiplications * (width * width) as Count;
-    let entry = |n: usize| product(matrices.iter().map(|m| m.value.data()[n]));
-    let m = align((0..width * width).map(entry).collect());
-    Message::mixed(Matrix::new(width, width, m.value), m.exponent + exponents)
 }
 
 /// The message of a Kronecker product that no sum contracts, formed in full.
-pub(crate) fn kronecker<T: Scalar>(
-    factors: &[(&Message<T>, usize)],
-    count: &mut Count,
-) -> Message<T> {
-    let messages: Vec<&Message<T>> = factors.iter().map(|f| f.0).collect();
-    if messages.iter().all(|f| matches!(f, Message::Identity)) {
-        return Message::Identity;
-    }
+pub(crate) fn kronecker<T: Scalar>(factors: &[(&Message<T>, usize)]) -> Message<T> {
+    let form = factors.iter().map(|f| f.0.form()).reduce(Form::kronecker);
     let mut exponent = 0;
-    if let Some(vectors) = all_pure(&messages) {
-        let mut value = vec![T::ONE];
-        for v in &vectors {
-            value = kronecker_vector(&value, &v.value);
-            exponent += v.exponent + tame(&mut value);
-            *count += value.len() as Count;
+    match form {
+        None | Some(Form::Identity) => Message::Identity,
+        Some(Form::Pure) => {
+            let mut value = vec![T::ONE];
+            for v in pure_values(factors.iter().map(|f| f.0)) {
+                value = kronecker_vector(&value, &v.value);
+                exponent += v.exponent + tame(&mut value);
+            }
+            Message::pure(value, exponent)
         }
-        return Message::pure(value, exponent);
-    }
-    if messages.iter().all(|f| f.is_diagonal()) {
-        let mut value = vec![1.0];
-        for (message, width) in factors {
-            let d: Vec<f64> = (0..*width).map(|i| message.diagonal_entry(i)).collect();
-            value = kronecker_vector(&value, &d);
-            exponent += message.exponent() + tame(&mut value);
-            *count += value.len() as Count;
+        Some(Form::Diagonal) => {
+            let mut value = vec![1.0];
+            for (message, width) in factors {
+                let d: Vec<f64> = (0..*width).map(|i| message.diagonal_entry(i)).collect();
+                value = kronecker_vector(&value, &d);
+                exponent += message.exponent() + tame(&mut value);
+            }
+            Message::diagonal(value, exponent)
         }
-        return Message::diagonal(value, exponent);
+        Some(Form::Mixed) => {
+            let mut value = Matrix::identity(1);
+            for (message, width) in factors {
+                let m = message.to_matrix(*width);
+                value = kronecker_matrix(&value, &m.value);
+                exponent += m.exponent + tame(value.data_mut());
+            }
+            Message::mixed(value, exponent)
+        }
     }
-    let mut value = Matrix::identity(1);
-    for (message, width) in factors {
-        let m = message.to_matrix(*width);
-        value = kronecker_matrix(&value, &m.value);
-        exponent += m.exponent + tame(value.data_mut());
-        *count += value.data().len() as Count;
-    }
-    Message::mixed(value, exponent)
 }
 
 /// a ⊗ b.
@@ -325,12 +296,14 @@ pub(crate) fn kronecker_matrix<T: Scalar>(a: &Matrix<T>, b: &Matrix<T>) -> Matri
     })
 }
 
-fn all_pure<'a, T>(factors: &[&'a Message<T>]) -> Option<Vec<&'a Scaled<Vec<T>>>> {
-    factors
-        .iter()
-        .map(|f| match f {
+/// The vectors of messages that are all pure.
+fn pure_values<'a, T: 'a>(
+    messages: impl Iterator<Item = &'a Message<T>>,
+) -> Vec<&'a Scaled<Vec<T>>> {
+    messages
+        .filter_map(|message| match message {
             Message::Pure(v) => Some(v),
-            _ => None,
+            Message::Identity | Message::Diagonal(_) | Message::Mixed(_) => None,
         })
         .collect()
 }

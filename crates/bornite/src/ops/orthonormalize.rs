@@ -1,4 +1,4 @@
-use super::message::{Count, kronecker_matrix, multiply_mode};
+use super::message::{kronecker_matrix, multiply_mode};
 use super::partition::check_not_squared;
 use super::scaled::{Scaled, rescale, tame};
 use super::{OperationError, check_entries};
@@ -81,14 +81,13 @@ impl<T: Scalar> Carried<T> {
 
     /// W R, one factor at a time, with the exponent.
     pub(super) fn apply_to(&self, w: &Matrix<T>) -> Scaled<Matrix<T>> {
-        let mut count: Count = 0;
         let mut dims = vec![w.rows()];
         dims.extend(self.factors.iter().map(|(r, width)| r.as_ref().map_or(*width, Matrix::rows)));
         let mut data = w.data().to_vec();
         let mut exponent = self.exponent + tame(&mut data);
         for (n, (r, _)) in self.factors.iter().enumerate() {
             if let Some(r) = r {
-                data = multiply_mode(&data, &dims, n + 1, r, &mut count);
+                data = multiply_mode(&data, &dims, n + 1, r);
                 dims[n + 1] = r.cols();
                 exponent += tame(&mut data);
             }

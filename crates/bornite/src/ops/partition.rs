@@ -40,9 +40,9 @@ pub fn log_unnormalized_marginal(circuit: &Circuit, query: &Query) -> Result<f64
 fn log_trace(circuit: &Circuit, query: &Query) -> f64 {
     let width = circuit.width(circuit.output());
     if circuit.is_real() {
-        upward::<f64>(circuit, query, false, &mut 0).log_trace(width)
+        upward::<f64>(circuit, query, false).log_trace(width)
     } else {
-        upward::<Complex64>(circuit, query, false, &mut 0).log_trace(width)
+        upward::<Complex64>(circuit, query, false).log_trace(width)
     }
 }
 

@@ -1,7 +1,7 @@
 //! One step up and one step down the tree: what environments, expectations and covariances are made of.
 
 use super::marginalize::received;
-use super::message::{Count, Message, contract, contract_diagonal, hadamard, kronecker};
+use super::message::{Message, contract, contract_diagonal, hadamard, kronecker};
 use super::scaled::{Scaled, rescale};
 use crate::basis::Basis;
 use crate::circuit::{Circuit, Layer, LayerId, Orthonormal, VariableId};
@@ -153,7 +153,6 @@ pub(super) fn combine<'a, T: Scalar>(
     id: LayerId,
     message: impl Fn(LayerId) -> &'a Message<T>,
 ) -> Message<T> {
-    let mut count: Count = 0;
     let factors: Vec<(&Message<T>, usize)> =
         received(circuit, id).iter().map(|&i| (message(i), circuit.width(i))).collect();
     let nothing = factors.iter().all(|f| matches!(f.0, Message::Identity));
@@ -163,12 +162,10 @@ pub(super) fn combine<'a, T: Scalar>(
     match circuit.layer(id) {
         Layer::Hadamard { .. } => {
             let messages: Vec<_> = factors.iter().map(|f| f.0).collect();
-            hadamard(&messages, circuit.width(id), &mut count)
+            hadamard(&messages, circuit.width(id))
         }
-        Layer::Kronecker { .. } => kronecker(&factors, &mut count),
-        Layer::Sum { weight, .. } => {
-            contract(&circuit.weight(*weight).to_matrix::<T>(), &factors, &mut count)
-        }
+        Layer::Kronecker { .. } => kronecker(&factors),
+        Layer::Sum { weight, .. } => contract(&circuit.weight(*weight).to_matrix::<T>(), &factors),
         Layer::Input { .. } => unreachable!("inputs receive no message"),
     }
 }
@@ -195,20 +192,19 @@ pub(super) fn descend<'a, T: Scalar>(
     let others = || (0..inputs.len()).filter(|&n| n != target);
     let mut factors: Vec<(&Message<T>, usize)> = vec![(environment, circuit.width(id))];
     factors.extend(others().map(|n| (message(inputs[n]), widths[n])));
-    let count = &mut 0;
     match circuit.layer(id) {
         Layer::Sum { weight, .. } => {
             let w = mode_first(&circuit.weight(*weight).to_matrix::<T>(), &widths, target);
             if let Layer::Input { basis, .. } = circuit.layer(inputs[target])
                 && matches!(**basis, Basis::Indicator(_))
             {
-                return Environment::Diagonal(contract_diagonal(&w, &factors, count));
+                return Environment::Diagonal(contract_diagonal(&w, &factors));
             }
-            Environment::Full(contract(&w, &factors, count))
+            Environment::Full(contract(&w, &factors))
         }
         Layer::Hadamard { .. } => {
             let messages: Vec<_> = factors.iter().map(|f| f.0).collect();
-            Environment::Full(hadamard(&messages, widths[target], count))
+            Environment::Full(hadamard(&messages, widths[target]))
         }
         Layer::Kronecker { .. } => {
             let others: Vec<&Message<T>> = factors[1..].iter().map(|f| f.0).collect();
@@ -245,7 +241,7 @@ fn partial_trace<T: Scalar>(
         let one = Message::Pure(Scaled { value: vec![T::ONE], exponent: a.exponent });
         let mut factors = vec![(&one, 1)];
         factors.extend(rest().zip(others).map(|(n, m)| (*m, widths[n])));
-        return contract(&mode_first(&row, widths, target), &factors, &mut 0);
+        return contract(&mode_first(&row, widths, target), &factors);
     }
     let mut e = environment.to_matrix(widths.iter().product());
     let mut dims = widths.to_vec();

@@ -72,9 +72,9 @@ impl Squared {
 
     fn integrate(&self, query: &Query) -> f64 {
         let (value, exponent) = if self.circuit.is_real() {
-            first_entry(&upward::<f64>(&self.circuit, query, false, &mut 0))
+            first_entry(&upward::<f64>(&self.circuit, query, false))
         } else {
-            first_entry(&upward::<Complex64>(&self.circuit, query, false, &mut 0))
+            first_entry(&upward::<Complex64>(&self.circuit, query, false))
         };
         value.max(0.0).ln() + (exponent + self.exponent) as f64 * std::f64::consts::LN_2
     }

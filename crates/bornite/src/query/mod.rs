@@ -2,6 +2,7 @@
 
 pub(crate) mod parse;
 
+use crate::algebra::Kind;
 use crate::basis::Part;
 use crate::circuit::LayerId;
 use crate::domain::{Domain, Variable};
@@ -27,6 +28,16 @@ pub enum Dependence {
     Marginalized,
     /// On both, or on a variable known to lie in a set or interval: φ_YZ.
     Mixed,
+}
+
+impl From<Kind> for Dependence {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Pure => Self::Kept,
+            Kind::Identity => Self::Marginalized,
+            Kind::Mixed => Self::Mixed,
+        }
+    }
 }
 
 /// One piece of evidence per variable, checked against the domains.

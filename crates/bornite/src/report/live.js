@@ -20,44 +20,45 @@
     });
   }
 
-  // What each layer sends: nothing, a vector, a diagonal or a matrix; and the multiply-adds that it takes. The same
-  // rules as `ops::marginalize` of the library, which the tests hold against this.
+  // The form in which each layer's message is stored, and the multiply-adds that it takes, by the library's own table: forms
+  // are numbers, and a marginalized layer sends the first of them, the identity.
+  const { kronecker, hadamard, sum, modes, powers } = data.rules;
   function multiplyAdds(sets) {
     const forms = [];
     let total = 0n;
     layers.forEach((layer, id) => {
-      if (sets[id] === MARGINALIZED) { forms[id] = "I"; return; }
-      if (layer.fused) return;
+      if (sets[id] === MARGINALIZED) { forms[id] = 0; return; }
       const width = layer.width;
-      if (layer.kind === INPUT) { total += width; forms[id] = "P"; return; }
-      const below = layer.kind === SUM && layers[layer.inputs[0]].fused
-        ? layers[layer.inputs[0]].inputs : layer.inputs;
-      const all = (...wanted) => below.every((i) => wanted.includes(forms[i]));
+      if (layer.kind === INPUT) { total += width; forms[id] = 1; return; }
+      const product = layer.kind === HADAMARD ? hadamard : kronecker;
+      const form = layer.inputs.map((i) => forms[i]).reduce((a, b) => product[a][b]);
+      const stored = (length) => length ** BigInt(powers[form]);
+      forms[id] = form;
+      if (layer.fused) return;
       if (layer.kind === HADAMARD) {
-        const times = BigInt(below.length - 1);
-        const form = all("P") ? "P" : below.some((i) => "ID".includes(forms[i])) ? "D" : "M";
-        total += times * width * (form === "M" ? width : 1n);
-        forms[id] = form;
+        total += BigInt(layer.inputs.length - 1) * stored(width);
       } else if (layer.kind === KRONECKER) {
-        const form = all("P") ? "P" : all("I", "D") ? "D" : "M";
         let length = 1n;
-        for (const i of below) {
+        for (const i of layer.inputs) {
           length *= layers[i].width;
-          total += form === "M" ? length * length : length;
+          total += stored(length);
         }
-        forms[id] = form;
       } else {
+        const below = layers[layer.inputs[0]].fused ? layers[layer.inputs[0]].inputs : layer.inputs;
         let length = below.reduce((product, i) => product * layers[i].width, width);
-        let left = below.length;
-        const matrices = [];
-        for (const i of [...below].reverse()) {
-          if (forms[i] === "P") { total += length; length /= layers[i].width; left -= 1; }
-          else if (forms[i] !== "I") matrices.push(i);
+        const take = (i) => {
+          const { per_entry: entry, per_output: output } = modes[forms[i]];
+          total += length * (BigInt(entry) + BigInt(output) * layers[i].width);
+        };
+        const inputs = [...below].reverse();
+        for (const i of inputs.filter((i) => modes[forms[i]].is_summed_out)) {
+          take(i);
+          length /= layers[i].width;
         }
-        if (left === 0) { forms[id] = "P"; return; }
-        for (const i of matrices) total += forms[i] === "D" ? length : length * layers[i].width;
-        total += length * width;
-        forms[id] = "M";
+        const left = inputs.filter((i) => !modes[forms[i]].is_summed_out);
+        left.forEach(take);
+        if (left.length > 0) total += length * width;
+        forms[id] = sum[form];
       }
     });
     return total;

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
+use crate::algebra::Table;
 use crate::circuit::{Circuit, Layer};
 use crate::draw::{Cells, circuit_drawing};
 
@@ -21,6 +22,8 @@ struct Data<'a> {
     /// The top layer and the depth of every region, where the circuit is drawn by region.
     regions: Vec<(usize, usize)>,
     image: Option<[usize; 3]>,
+    /// What layers send, and what that takes.
+    rules: Table,
 }
 
 /// Kind, width, inputs, size, size of the square, first and last position of the scope, and whether a sum takes its place.
@@ -62,6 +65,7 @@ pub(super) fn section(circuit: &Circuit, image: Option<[usize; 3]>) -> String {
         layers: layers(circuit),
         regions,
         image,
+        rules: Table::new(),
     };
     // A number for every field: this does not fail.
     let json = serde_json::to_string(&data).unwrap_or_default().replace('<', "\\u003c");

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use bornite::engine::{Simd, peak::fused_multiply_adds};
+use bornite_kernels::{Simd, peak::fused_multiply_adds};
 use serde::Serialize;
 
 /// What something took: by the clock, and on all cores together where the system tells.

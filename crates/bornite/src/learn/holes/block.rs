@@ -4,8 +4,8 @@ use super::Weights;
 use super::layout::{Places, layout};
 use crate::engine::lanes::tile_len;
 use crate::engine::{Batch, Buffer, Kernels, Real, WeightGradient};
-use crate::learn::network::{Kind, Network, Step};
 use crate::linalg::{Complex64, Matrix, Scalar};
+use crate::program::{Program, Step, StepKind};
 
 /// The numbers of one step, of vectors and of matrices.
 #[derive(Debug)]
@@ -73,9 +73,9 @@ impl<F: Real> Block<F> {
         indices: &[usize],
         with_gradients: bool,
     ) {
-        let network = weights.network;
-        let count = network.steps.len();
-        self.places = layout(network, rows, indices, weights.partition.is_orthonormal(), F::LANES);
+        let program = weights.program;
+        let count = program.steps().len();
+        self.places = layout(program, rows, indices, weights.partition.is_orthonormal(), F::LANES);
         self.indices = indices.to_vec();
         self.log2 = vec![0; indices.len()];
         self.is_doubtful = vec![false; indices.len()];
@@ -87,16 +87,16 @@ impl<F: Real> Block<F> {
             functions: Buffer::zeros(0),
         });
         let mut numbers = 0;
-        let steps = self.steps.iter_mut().zip(&self.places).zip(&network.steps);
+        let steps = self.steps.iter_mut().zip(&self.places).zip(program.steps());
         for (index, ((tiles, places), step)) in steps.enumerate() {
             tiles.make_room(C, step, places.counts);
             if with_gradients {
                 tiles.clear_environments(C, step, places, index + 1 == count);
             }
-            numbers = numbers.max(scratch_numbers::<F, C>(network, step));
+            numbers = numbers.max(scratch_numbers::<F, C>(program, step));
         }
         self.scratch.iter_mut().for_each(|s| s.grow(tile_len::<F>(C, numbers)));
-        self.gradients.resize_with(network.shapes.len(), || None);
+        self.gradients.resize_with(program.num_weights(), || None);
         for gradient in self.gradients.iter_mut().flatten() {
             gradient.sum.clear();
             gradient.exchanged.iter_mut().for_each(WeightGradient::clear);
@@ -110,13 +110,13 @@ impl<F: Real> Block<F> {
 }
 
 /// The numbers of scratch memory that a step needs at most.
-fn scratch_numbers<F: Real, const C: bool>(network: &Network, step: &Step) -> usize {
+fn scratch_numbers<F: Real, const C: bool>(program: &Program, step: &Step) -> usize {
     let k = step.width;
     let (shape, is_product) = match &step.kind {
-        Kind::Leaf { .. } => return k * k,
-        Kind::Kronecker { inputs, .. } => (inputs.map(|i| network.steps[i].width), true),
-        Kind::Hadamard { .. } => ([k, k], false),
-        Kind::Sum { input, .. } => ([network.steps[*input].width, 1], false),
+        StepKind::Leaf { .. } => return k * k,
+        StepKind::Kronecker { inputs, .. } => (inputs.map(|i| program.steps()[i].width), true),
+        StepKind::Hadamard { .. } => ([k, k], false),
+        StepKind::Sum { input, .. } => ([program.steps()[*input].width, 1], false),
     };
     let [k1, k2] = shape;
     let shape = [k, k1, k2];

@@ -2,7 +2,8 @@
 
 use super::Weights;
 use super::block::Tiles;
-use super::layout::{Form, Message, Places};
+use super::layout::Places;
+use crate::algebra::Kind;
 use crate::engine::lanes::{get, tile_len};
 use crate::engine::{Kernels, Real, set_lane};
 use crate::linalg::{Complex64, Matrix, Scalar};
@@ -24,27 +25,25 @@ impl<'a, F: Real, T: Scalar> Input<'a, F, T> {
         tiles: &'a [Tiles<F>],
     ) -> Self {
         Self {
-            width: weights.network.steps[step].width,
+            width: weights.program.steps()[step].width,
             places: &places[step],
             tiles: &tiles[step],
             unknown: weights.partition.node(step).map(|node| &node.matrix),
         }
     }
 
-    /// The messages of some rows in one form, as one tile: where they lie in one already, in order, that is it; else they
+    /// The messages of some rows as one kind, in one tile: where they lie in one already, in order, that is it; else they
     /// are made in `scratch`, and lanes without a row are zero.
     pub(super) fn gather<const C: bool>(
         &self,
-        form: Form,
+        kind: Kind,
         rows: &[u32],
         scratch: &'a mut [F],
     ) -> &'a [F] {
-        let (kind, numbers) = match form {
-            Form::Identity => return &[],
-            Form::Vector => (Message::Vector, self.width),
-            Form::Matrix => (Message::Matrix, self.width * self.width),
-        };
-        let len = tile_len::<F>(C, numbers);
+        if kind == Kind::Identity {
+            return &[];
+        }
+        let len = tile_len::<F>(C, kind.numbers(self.width));
         let values: &[F] = &self.tiles.values[kind as usize - 1];
         if let Some(tile) = in_order(self.places, kind, rows, F::LANES) {
             return &values[tile * len..(tile + 1) * len];
@@ -74,7 +73,7 @@ impl<'a, F: Real, T: Scalar> Input<'a, F, T> {
             let (tile, from) = self.places.place(row, F::LANES);
             match self.places.kind(row) {
                 found if found == kind => {}
-                Message::Vector => {
+                Kind::Pure => {
                     let v = self.vector::<C>(tile, from);
                     let outer = v.iter().flat_map(|&x| v.iter().map(move |y| x * y.conj()));
                     set_lane(C, out, lane, outer);
@@ -102,7 +101,7 @@ impl<'a, F: Real, T: Scalar> Input<'a, F, T> {
 }
 
 /// The tile in which rows of one kind lie already, in order, if they do.
-fn in_order(places: &Places, kind: Message, rows: &[u32], lanes: usize) -> Option<usize> {
+fn in_order(places: &Places, kind: Kind, rows: &[u32], lanes: usize) -> Option<usize> {
     let (_, first) = places.rows[rows[0] as usize];
     let tile = (first as usize).is_multiple_of(lanes).then_some(first as usize / lanes)?;
     let is_next = |(&row, n): (&u32, u32)| places.rows[row as usize] == (kind, first + n);
@@ -128,7 +127,7 @@ impl<'a, F: Real> Receiver<'a, F> {
     ) -> Self {
         let is_wanted = !weights.partition.is_orthonormal();
         Self {
-            width: weights.network.steps[step].width,
+            width: weights.program.steps()[step].width,
             places: &places[step],
             tiles: &mut tiles[step],
             unknown: is_wanted.then_some(&mut unknown[step]),
@@ -140,22 +139,22 @@ impl<'a, F: Real> Receiver<'a, F> {
     pub(super) fn give<const C: bool>(
         &mut self,
         kernels: Kernels<F, C>,
-        form: Form,
+        kind: Kind,
         rows: &[u32],
         e: &mut [F],
     ) {
-        match form {
-            Form::Identity => {}
-            Form::Vector => self.give_lanes::<C>(kernels, Message::Vector, rows, e),
-            Form::Matrix => {
+        match kind {
+            Kind::Identity => {}
+            Kind::Pure => self.give_lanes::<C>(kernels, Kind::Pure, rows, e),
+            Kind::Mixed => {
                 for (lane, &row) in rows.iter().enumerate() {
                     match self.places.kind(row) {
-                        Message::Matrix => {}
-                        Message::Unknown => self.sum_unknown::<C>(e, lane),
-                        Message::Vector => self.give_vector_of::<C>(row, e, lane),
+                        Kind::Mixed => {}
+                        Kind::Identity => self.sum_unknown::<C>(e, lane),
+                        Kind::Pure => self.give_vector_of::<C>(row, e, lane),
                     }
                 }
-                self.give_lanes::<C>(kernels, Message::Matrix, rows, e);
+                self.give_lanes::<C>(kernels, Kind::Mixed, rows, e);
             }
         }
     }
@@ -164,7 +163,7 @@ impl<'a, F: Real> Receiver<'a, F> {
     fn give_lanes<const C: bool>(
         &mut self,
         kernels: Kernels<F, C>,
-        kind: Message,
+        kind: Kind,
         rows: &[u32],
         e: &mut [F],
     ) {

@@ -23,12 +23,12 @@ mod upward;
 
 use rayon::prelude::*;
 
-use super::network::Network;
 use super::partition::{Partition, give};
 use super::pass::{Packed, Workspace};
 use crate::engine::lanes::tile_len;
 use crate::engine::{Batch, Kernels, Real, Simd};
 use crate::linalg::{Matrix, Scalar};
+use crate::program::Program;
 use block::Block;
 
 /// Tiles of rows to a block at most.
@@ -50,7 +50,7 @@ impl<F: Real> Default for Blocks<F> {
 /// What rows go through.
 #[derive(Debug)]
 pub(super) struct Weights<'a, F, T, const C: bool> {
-    network: &'a Network,
+    program: &'a Program,
     partition: &'a Partition<'a, T>,
     /// Packed for all uses.
     packed: &'a [Packed<F>],
@@ -60,12 +60,12 @@ pub(super) struct Weights<'a, F, T, const C: bool> {
 impl<'a, F: Real, T: Scalar, const C: bool> Weights<'a, F, T, C> {
     pub(super) fn new(partition: &'a Partition<'a, T>, packed: &'a [Packed<F>]) -> Self {
         let kernels = Kernels::new(Simd::default());
-        Self { network: partition.network, partition, packed, kernels }
+        Self { program: partition.program, partition, packed, kernels }
     }
 
     /// Rows to a block: whole tiles of them.
     fn block_len(&self) -> usize {
-        let numbers: usize = self.network.steps.iter().map(|step| step.width * step.width).sum();
+        let numbers: usize = self.program.steps().iter().map(|step| step.width * step.width).sum();
         let bytes = 2 * tile_len::<F>(C, numbers) * size_of::<F>();
         (BYTES / bytes.max(1)).clamp(1, TILES) * F::LANES
     }
@@ -144,7 +144,7 @@ impl<'a, F: Real, T: Scalar, const C: bool> Weights<'a, F, T, C> {
         if doubtful.is_empty() {
             return;
         }
-        let workspace = Workspace::<f64>::new(self.network, &self.partition.weights, true);
+        let workspace = Workspace::<f64>::new(self.program, &self.partition.weights, true);
         let exact = Weights::<f64, T, C>::new(self.partition, &workspace.packed);
         let indices: Vec<usize> = doubtful.iter().map(|&row| indices[row]).collect();
         for (&row, log) in doubtful.iter().zip(ask(&exact, &indices)) {

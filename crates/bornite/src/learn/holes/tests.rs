@@ -5,7 +5,7 @@ use super::block::Block;
 use crate::basis::Basis;
 use crate::circuit::{Circuit, Weight, Weights, random_weight};
 use crate::engine::{Batch, Engine, Real};
-use crate::learn::network::Network;
+use crate::learn::error::program_of;
 use crate::learn::objective::Objective;
 use crate::learn::optimizer::Optimizer;
 use crate::learn::parameter::{Parameter, Parameterization};
@@ -13,6 +13,7 @@ use crate::learn::partition::Partition;
 use crate::learn::pass::Workspace;
 use crate::linalg::{Complex64, Matrix, Scalar};
 use crate::ops::log_unnormalized_marginal;
+use crate::program::Program;
 use crate::query::{Evidence, Query};
 use crate::structure::{Product, RegionTree, Structure};
 use crate::{Domain, Variable};
@@ -54,14 +55,14 @@ fn values(circuit: &Circuit) -> Vec<f64> {
 
 /// The mean log-likelihood, and its gradient by every weight.
 fn gradient<F: Real, T: Scalar, const C: bool>(
-    network: &Network,
+    program: &Program,
     weights: &[Matrix<T>],
     rows: &Batch,
     parameterization: Parameterization,
 ) -> (f64, Vec<Matrix<T>>) {
     let weights: Vec<&Matrix<T>> = weights.iter().collect();
-    let mut workspace = Workspace::<F>::new(network, &weights, true);
-    let objective = Objective::new(network, weights.clone(), parameterization);
+    let mut workspace = Workspace::<F>::new(program, &weights, true);
+    let objective = Objective::new(program, weights.clone(), parameterization);
     // Twice: the second pass is in the memory of the first.
     let first: Vec<usize> = (0..rows.len() / 2).collect();
     objective.reverse::<F, C>(rows, &first, &mut workspace);
@@ -70,7 +71,7 @@ fn gradient<F: Real, T: Scalar, const C: bool>(
     let mean = objective.mean::<F, C>(rows, &all, &workspace);
     assert!((value - mean).abs() < 1e-6, "{value} with gradients, {mean} without");
     let sum = |(n, (w, other)): (usize, (&&Matrix<T>, Matrix<T>))| {
-        let mut g = workspace.weight_gradient::<T, C>(network, n, [w.rows(), w.cols()]);
+        let mut g = workspace.weight_gradient::<T, C>(program, n, [w.rows(), w.cols()]);
         g.data_mut().iter_mut().zip(other.data()).for_each(|(g, &x)| *g += x);
         g
     };
@@ -93,7 +94,7 @@ fn check<T: Scalar, const C: bool>(product: Product, parameterization: Parameter
     let circuit = circuit(product, kind);
     let values = values(&circuit);
     let rows = Batch::from_rows(circuit.variables(), &values).unwrap();
-    let network = Network::new(&circuit).unwrap();
+    let program = program_of(&circuit).unwrap();
     let parameter = |(n, w): (usize, &Weight)| {
         let is_output = n + 1 == circuit.weights().len();
         Parameter::new(&w.to_matrix::<T>(), is_output, parameterization, Optimizer::Adam)
@@ -104,8 +105,8 @@ fn check<T: Scalar, const C: bool>(product: Product, parameterization: Parameter
     let on = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
-            let double = gradient::<f64, T, C>(&network, &weights, &rows, parameterization);
-            (double, gradient::<f32, T, C>(&network, &weights, &rows, parameterization))
+            let double = gradient::<f64, T, C>(&program, &weights, &rows, parameterization);
+            (double, gradient::<f32, T, C>(&program, &weights, &rows, parameterization))
         })
     };
     let (double, single) = on(1);
@@ -134,7 +135,7 @@ fn check<T: Scalar, const C: bool>(product: Product, parameterization: Parameter
                 w.data_mut().iter_mut().zip(d.data()).for_each(|(w, d)| *w += d.scale_by(step));
                 p.on_manifold(w)
             });
-            gradient::<f64, T, C>(&network, &moved.collect::<Vec<_>>(), &rows, parameterization).0
+            gradient::<f64, T, C>(&program, &moved.collect::<Vec<_>>(), &rows, parameterization).0
         };
         let numeric = (moved(1e-6) - moved(-1e-6)) / 2e-6;
         let exact = dot(&pulled, &direction);
@@ -188,12 +189,12 @@ fn improbable_rows_keep_their_digits() {
         assert_eq!(pairs, 2);
         let values = [0.0, f64::NAN, 1.0, f64::NAN].repeat(3);
         let rows = Batch::from_rows(circuit.variables(), &values).unwrap();
-        let network = Network::new(&circuit).unwrap();
+        let program = program_of(&circuit).unwrap();
         let weights: Vec<Matrix<Complex64>> =
             circuit.weights().iter().map(|w| w.to_matrix().into_owned()).collect();
         let kind = Parameterization::Cholesky;
-        let (single, g) = gradient::<f32, _, true>(&network, &weights, &rows, kind);
-        let (double, exact) = gradient::<f64, _, true>(&network, &weights, &rows, kind);
+        let (single, g) = gradient::<f32, _, true>(&program, &weights, &rows, kind);
+        let (double, exact) = gradient::<f64, _, true>(&program, &weights, &rows, kind);
         let mut query = Query::unknown(4);
         for (variable, value) in [(0, 0.0), (2, 1.0)] {
             query.set(circuit.variables(), variable, Evidence::Value(value)).unwrap();
@@ -215,12 +216,12 @@ fn few_rows_need_more_digits() {
     let rng = &mut ChaCha8Rng::seed_from_u64(2);
     values.iter_mut().filter(|_| rng.random_bool(0.3)).for_each(|x| *x = f64::NAN);
     let rows = Batch::from_rows(circuit.variables(), &values).unwrap();
-    let network = Network::new(&circuit).unwrap();
+    let program = program_of(&circuit).unwrap();
     let weights: Vec<Matrix<Complex64>> =
         circuit.weights().iter().map(|w| w.to_matrix().into_owned()).collect();
     let weights: Vec<&Matrix<Complex64>> = weights.iter().collect();
-    let workspace = Workspace::<f32>::new(&network, &weights, true);
-    let partition = Partition::new(&network, weights, true);
+    let workspace = Workspace::<f32>::new(&program, &weights, true);
+    let partition = Partition::new(&program, weights, true);
     let weights = super::Weights::<f32, _, true>::new(&partition, &workspace.packed);
     let mut block = Block::default();
     let all: Vec<usize> = (0..rows.len()).collect();

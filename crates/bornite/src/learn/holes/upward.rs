@@ -3,13 +3,14 @@
 use super::Weights;
 use super::block::{Block, Tiles, empty, tile_of};
 use super::lanes::Input;
-use super::layout::{Form, Message, Places, Tile};
+use super::layout::{Places, Tile};
+use crate::algebra::Kind;
 use crate::basis::Basis;
 use crate::engine::lanes::get;
 use crate::engine::{Batch, Buffer, PackedWeight, Real, set_lane};
 use crate::learn::chunk::{leaf, power_of_two};
-use crate::learn::network::{Kind, Step};
 use crate::linalg::{Matrix, Scalar};
+use crate::program::{Step, StepKind};
 
 /// A matrix of single precision that is smaller by so many powers of two than what it is made of has lost half of its
 /// digits.
@@ -21,9 +22,9 @@ impl<F: Real> Block<F> {
         weights: &Weights<'_, F, T, C>,
         rows: &Batch,
     ) {
-        for (index, step) in weights.network.steps.iter().enumerate() {
+        for (index, step) in weights.program.steps().iter().enumerate() {
             let mut values = std::mem::replace(&mut self.steps[index].values, empty());
-            if let Kind::Leaf { variable, basis, weight } = &step.kind {
+            if let StepKind::Leaf { variable, basis, weight } = &step.kind {
                 self.leaf(weights, rows, (index, *variable, basis, *weight), &mut values);
             }
             let places = &self.places[index];
@@ -35,7 +36,8 @@ impl<F: Real> Block<F> {
                 let mut taken = [0_i64; 32];
                 weights.kernels.rescale(out, &mut taken[..F::LANES]);
                 let factors = &mut self.steps[index].factors[n][tile.index * F::LANES..];
-                let is_joined = !matches!(step.kind, Kind::Leaf { .. } | Kind::Hadamard { .. });
+                let is_joined =
+                    !matches!(step.kind, StepKind::Leaf { .. } | StepKind::Hadamard { .. });
                 for ((&row, taken), factor) in tile.rows.iter().zip(taken).zip(factors) {
                     let row = row as usize;
                     self.log2[row] += if n == 0 { 2 * taken } else { taken };
@@ -55,14 +57,16 @@ impl<F: Real> Block<F> {
         &mut self,
         weights: &Weights<'_, F, T, C>,
         index: usize,
-        kind: &Kind,
+        kind: &StepKind,
     ) {
-        let (Kind::Kronecker { inputs, .. } | Kind::Hadamard { inputs }) = kind else { return };
+        let (StepKind::Kronecker { inputs, .. } | StepKind::Hadamard { inputs }) = kind else {
+            return;
+        };
         for &input in inputs {
             let Some(node) = weights.partition.node(input) else { return };
             for (row, log2) in (0..).zip(&mut self.log2) {
-                let is_met = self.places[index].kind(row) != Message::Unknown;
-                if is_met && self.places[input].kind(row) == Message::Unknown {
+                let is_met = self.places[index].kind(row) != Kind::Identity;
+                if is_met && self.places[input].kind(row) == Kind::Identity {
                     *log2 += node.exponent;
                 }
             }
@@ -77,11 +81,11 @@ impl<F: Real> Block<F> {
         (index, variable, basis, weight): (usize, usize, &Basis, Option<usize>),
         [vectors, matrices]: &mut [Buffer<F>; 2],
     ) {
-        let width = weights.network.steps[index].width;
+        let width = weights.program.steps()[index].width;
         let values = self.leaf_values(rows, index, variable);
         let tiles = &mut self.steps[index];
         let len = tile_of::<F, C>(width, values.len().div_ceil(F::LANES)).start;
-        let functions = weights.network.steps[index].functions();
+        let functions = weights.program.steps()[index].functions();
         let functions_len = tile_of::<F, C>(functions, values.len().div_ceil(F::LANES)).start;
         if !values.len().is_multiple_of(F::LANES) {
             vectors[..len].fill(F::ZERO);
@@ -118,9 +122,9 @@ impl<F: Real> Block<F> {
             (0..self.indices.len()).map(|row| self.trace(weights, row)).collect();
         let log = |(trace, &log2): (f64, &i64)| trace.ln() + log2 as f64 * std::f64::consts::LN_2;
         self.logs = traces.into_iter().zip(&self.log2).map(log).collect();
-        let output = weights.network.steps.len() - 1;
+        let output = weights.program.steps().len() - 1;
         for (row, log) in (0..).zip(&mut self.logs) {
-            if self.places[output].kind(row) == Message::Unknown {
+            if self.places[output].kind(row) == Kind::Identity {
                 *log = weights.partition.log_partition();
             }
         }
@@ -132,17 +136,17 @@ impl<F: Real> Block<F> {
         weights: &Weights<'_, F, T, C>,
         row: usize,
     ) -> f64 {
-        let output = weights.network.steps.len() - 1;
-        let (places, k) = (&self.places[output], weights.network.steps[output].width);
+        let output = weights.program.steps().len() - 1;
+        let (places, k) = (&self.places[output], weights.program.steps()[output].width);
         let (tile, lane) = places.place(row as u32, F::LANES);
         let [vectors, matrices] = &self.steps[output].values;
         match places.kind(row as u32) {
-            Message::Unknown => 1.0,
-            Message::Vector => {
+            Kind::Identity => 1.0,
+            Kind::Pure => {
                 let v = &vectors[tile_of::<F, C>(k, tile)];
                 (0..k).map(|n| get(C, v, n, lane).norm_sqr()).sum()
             }
-            Message::Matrix => {
+            Kind::Mixed => {
                 let m = &matrices[tile_of::<F, C>(k * k, tile)];
                 (0..k).map(|n| get(C, m, n * k + n, lane).re).sum::<f64>().max(0.0)
             }
@@ -160,23 +164,23 @@ fn join<F: Real, T: Scalar, const C: bool>(
     out: &mut [F],
 ) {
     let kernels = weights.kernels;
-    let Tile { rows, forms, .. } = tile;
+    let Tile { rows, kinds, .. } = tile;
     let input = |n: usize| Input::new(weights, n, places, tiles);
     match &step.kind {
-        Kind::Leaf { .. } => {}
-        Kind::Kronecker { inputs: [a, b], weight } => {
-            let a = input(*a).gather::<C>(forms[0], rows, s0);
-            let b = input(*b).gather::<C>(forms[1], rows, s1);
-            kronecker(weights, weights.packed[*weight].weight(), *forms, [a, b], [s2, s3], out);
+        StepKind::Leaf { .. } => {}
+        StepKind::Kronecker { inputs: [a, b], weight } => {
+            let a = input(*a).gather::<C>(kinds[0], rows, s0);
+            let b = input(*b).gather::<C>(kinds[1], rows, s1);
+            kronecker(weights, weights.packed[*weight].weight(), *kinds, [a, b], [s2, s3], out);
         }
-        Kind::Hadamard { inputs: [a, b] } => {
-            let a = input(*a).gather::<C>(forms[0], rows, s0);
-            let b = input(*b).gather::<C>(forms[1], rows, s1);
+        StepKind::Hadamard { inputs: [a, b] } => {
+            let a = input(*a).gather::<C>(kinds[0], rows, s0);
+            let b = input(*b).gather::<C>(kinds[1], rows, s1);
             kernels.hadamard(a, b, out);
         }
-        Kind::Sum { input: a, weight } => {
+        StepKind::Sum { input: a, weight } => {
             let w = weights.packed[*weight].weight();
-            let a = input(*a).gather::<C>(forms[0], rows, s0);
+            let a = input(*a).gather::<C>(kinds[0], rows, s0);
             if tile.is_pure() {
                 kernels.sum(w, a, out);
             } else {
@@ -189,22 +193,22 @@ fn join<F: Real, T: Scalar, const C: bool>(
 fn kronecker<F: Real, T: Scalar, const C: bool>(
     weights: &Weights<'_, F, T, C>,
     w: &PackedWeight<F>,
-    forms: [Form; 2],
+    kinds: [Kind; 2],
     [a, b]: [&[F]; 2],
     [block, scratch]: [&mut Buffer<F>; 2],
     out: &mut [F],
 ) {
     let (kernels, [k, k1, k2]) = (weights.kernels, w.shape());
-    let (len, other) = match forms {
-        [Form::Vector, Form::Vector] => return kernels.kron_sum(w, a, b, out),
-        [Form::Matrix, Form::Identity] => return kernels.mixed_identity(w, a, scratch, out),
-        [Form::Identity, Form::Matrix] => return kernels.identity_mixed(w, b, scratch, out),
-        [Form::Vector, _] => (k2, b),
-        [_, Form::Vector] => (k1, a),
+    let (len, other) = match kinds {
+        [Kind::Pure, Kind::Pure] => return kernels.kron_sum(w, a, b, out),
+        [Kind::Mixed, Kind::Identity] => return kernels.mixed_identity(w, a, scratch, out),
+        [Kind::Identity, Kind::Mixed] => return kernels.identity_mixed(w, b, scratch, out),
+        [Kind::Pure, _] => (k2, b),
+        [_, Kind::Pure] => (k1, a),
         _ => return kernels.mixed_mixed(w, [a, b], scratch, out),
     };
     let block = &mut block[tile_of::<F, C>(k * len, 0)];
-    if forms[0] == Form::Vector {
+    if kinds[0] == Kind::Pure {
         kernels.kron_left(w, a, block);
     } else {
         kernels.kron_right(w, b, block);

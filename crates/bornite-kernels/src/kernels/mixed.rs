@@ -4,25 +4,25 @@
 //! it is exactly Hermitian. The inputs are taken to be so: M[i,i'] is read as conj(M[i',i]), which makes
 //! all inner loops run along rows.
 
-use super::super::lanes::{Real, planes};
-use super::super::vector::Vectors;
-use super::super::weight::{PackedWeight, Panels};
 use super::block::{
     Num, Part, conj, inner_products, load, matrix_times, mul_add, mul_conj_add, store, zero,
 };
+use crate::lanes::{Real, planes};
+use crate::vector::Vectors;
+use crate::weight::{PackedWeight, Panels};
 
 /// Numbers of a temporary that stays in the first-level cache.
 const CHUNK: usize = 128;
 
 /// The rows i' of the temporaries W ×₁ M₁ (K₁×K₂) that are handled at a time.
-pub(super) fn chunk_rows(k1: usize, k2: usize) -> usize {
+pub(crate) fn chunk_rows(k1: usize, k2: usize) -> usize {
     let rows = CHUNK / k2.max(1);
     (rows & !1).clamp(2, k1.max(2))
 }
 
 /// Mirrors the half on and below the diagonal, and makes the diagonal real.
 #[inline(always)]
-pub(super) fn mirror<T: Vectors<F>, F: Real, const C: bool>(t: T, k: usize, out: &mut [F]) {
+pub(crate) fn mirror<T: Vectors<F>, F: Real, const C: bool>(t: T, k: usize, out: &mut [F]) {
     for at in (0..F::LANES).step_by(t.width()) {
         for i in 0..k {
             for j in 0..i {
@@ -37,7 +37,7 @@ pub(super) fn mirror<T: Vectors<F>, F: Real, const C: bool>(t: T, k: usize, out:
 
 /// out = B Bᴴ with B of k × `len`.
 #[inline(always)]
-pub(super) fn outer_self<T: Vectors<F>, F: Real, const C: bool>(
+pub(crate) fn outer_self<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
     [k, len]: [usize; 2],
     b: &[F],
@@ -69,7 +69,7 @@ fn half_product<T: Vectors<F>, F: Real, const C: bool>(
 
 /// out = B M Bᴴ with B of k × `len`; `scratch` holds k × `len` numbers.
 #[inline(always)]
-pub(super) fn sandwich<T: Vectors<F>, F: Real, const C: bool>(
+pub(crate) fn sandwich<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
     [k, len]: [usize; 2],
     [b, m]: [&[F]; 2],
@@ -154,7 +154,7 @@ fn weight_times_hermitian<T: Vectors<F>, F: Real, const C: bool>(
 
 /// out[k,k'] = Σ w[k,i,j] M₁[i,i'] M₂[j,j'] conj(w[k',i',j']); no M₂ stands for the identity.
 #[inline(always)]
-pub(super) fn mixed_left<T: Vectors<F>, F: Real, const C: bool>(
+pub(crate) fn mixed_left<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
     w: &PackedWeight<F>,
     m1: &[F],
@@ -202,7 +202,7 @@ pub(super) fn mixed_left<T: Vectors<F>, F: Real, const C: bool>(
 
 /// out[k,k'] = Σ w[k,i,j] M₂[j,j'] conj(w[k',i,j']); `scratch` holds K₁ × K₂ numbers.
 #[inline(always)]
-pub(super) fn mixed_right<T: Vectors<F>, F: Real, const C: bool>(
+pub(crate) fn mixed_right<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
     w: &PackedWeight<F>,
     m2: &[F],
@@ -226,7 +226,7 @@ pub(super) fn mixed_right<T: Vectors<F>, F: Real, const C: bool>(
 
 /// out = W M Wᴴ with W of K × K₁; `scratch` holds K × K₁ numbers.
 #[inline(always)]
-pub(super) fn congruence<T: Vectors<F>, F: Real, const C: bool>(
+pub(crate) fn congruence<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
     w: &PackedWeight<F>,
     m: &[F],
@@ -250,7 +250,7 @@ pub(super) fn congruence<T: Vectors<F>, F: Real, const C: bool>(
 
 /// out[i,j] = v[i] conj(v[j]) M[i,j].
 #[inline(always)]
-pub(super) fn hadamard_pure_mixed<T: Vectors<F>, F: Real, const C: bool>(
+pub(crate) fn hadamard_pure_mixed<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
     v: &[F],
     m: &[F],
@@ -274,7 +274,7 @@ pub(super) fn hadamard_pure_mixed<T: Vectors<F>, F: Real, const C: bool>(
 
 /// out = the diagonal matrix of |v[i]|² for a vector v, or of M[i,i] for a matrix M.
 #[inline(always)]
-pub(super) fn hadamard_identity<T: Vectors<F>, F: Real, const C: bool>(
+pub(crate) fn hadamard_identity<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
     k: usize,
     input: &[F],

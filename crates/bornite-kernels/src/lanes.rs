@@ -8,14 +8,26 @@
 use std::fmt::Debug;
 
 use bytemuck::Pod;
+use num_complex::Complex64;
 
-use super::transpose::{F32, F64};
-use super::vector::Registers;
-use crate::linalg::Complex64;
+use crate::kernels::entry::Entries;
+use crate::transpose::{F32, F64};
+use crate::vector::Registers;
 
 /// The real numbers that lanes are made of: `f32` or `f64`.
 pub trait Real:
-    Copy + Debug + Default + PartialEq + PartialOrd + Send + Sync + Registers + Pod + 'static
+    Copy
+    + Debug
+    + Default
+    + PartialEq
+    + PartialOrd
+    + Send
+    + Sync
+    + Registers
+    + Entries<false>
+    + Entries<true>
+    + Pod
+    + 'static
 {
     /// Rows in a tile: 8 or 16, the same on every machine.
     const LANES: usize;
@@ -100,7 +112,7 @@ impl Real for f32 {
 }
 
 /// Room for the lanes of one plane of any type.
-pub(super) const MAX_LANES: usize = F32;
+pub const MAX_LANES: usize = F32;
 
 /// The number of planes: 2 where numbers are complex, else 1.
 pub const fn planes(complex: bool) -> usize {

@@ -1,8 +1,7 @@
 //! The gradient of a packed weight.
 
-use super::buffer::Buffer;
-use super::lanes::{Real, planes};
-use crate::linalg::{Complex64, Matrix, Scalar};
+use crate::buffer::Buffer;
+use crate::lanes::{Real, planes};
 
 /// The sum over rows of the gradient with respect to a weight of shape K×K₁×K₂.
 ///
@@ -12,10 +11,10 @@ use crate::linalg::{Complex64, Matrix, Scalar};
 pub struct WeightGradient<F: Real> {
     shape: [usize; 3],
     /// Entries of one row of `data`.
-    pub(super) cols: usize,
+    pub(crate) cols: usize,
     complex: bool,
     /// `[K·K₁][planes][padded K₂]`; for a plain weight `[K][planes][padded K₁]`.
-    pub(super) data: Buffer<F>,
+    pub(crate) data: Buffer<F>,
 }
 
 impl<F: Real> WeightGradient<F> {
@@ -46,34 +45,36 @@ impl<F: Real> WeightGradient<F> {
         self.complex
     }
 
-    /// The gradient as a matrix of K rows and K₁·K₂ columns.
-    pub fn to_matrix<T: Scalar>(&self) -> Matrix<T> {
-        let [k, k1, k2] = self.shape;
-        let mut out = Matrix::zeros(k, k1 * k2);
-        self.add_to(&mut out);
-        out
-    }
-
-    /// Adds the gradient to a matrix of K rows and K₁·K₂ columns.
+    /// Adds the gradient to a matrix of K rows and K₁·K₂ columns, row after row, each number's real part followed by its
+    /// imaginary part where the weight is complex.
     ///
     /// # Panics
-    /// If the matrix has another shape.
-    pub fn add_to<T: Scalar>(&self, out: &mut Matrix<T>) {
+    /// If the matrix has another size.
+    pub fn add_to(&self, parts: &mut [f64]) {
         let [k, k1, k2] = self.shape;
-        assert_eq!((out.rows(), out.cols()), (k, k1 * k2), "shape of a weight gradient");
+        let planes = planes(self.complex);
+        assert_eq!(parts.len(), k * k1 * k2 * planes, "size of a weight gradient");
         let cols = self.cols;
         let stride = padded::<F>(cols);
-        let rows = self.data.chunks_exact((planes(self.complex) * stride).max(1));
-        for (to, row) in out.data_mut().chunks_exact_mut(cols.max(1)).zip(rows) {
-            for (n, to) in to.iter_mut().enumerate() {
-                let im = if self.complex { row[stride + n].to_f64() } else { 0.0 };
-                *to += T::from_complex(Complex64::new(row[n].to_f64(), im));
+        let rows = self.data.chunks_exact((planes * stride).max(1));
+        for (to, row) in parts.chunks_exact_mut((planes * cols).max(1)).zip(rows) {
+            for (n, to) in to.chunks_exact_mut(planes).enumerate() {
+                for (plane, to) in to.iter_mut().enumerate() {
+                    *to += row[plane * stride + n].to_f64();
+                }
             }
         }
+    }
+
+    /// The numbers that [`add_to`](Self::add_to) adds.
+    pub fn to_parts(&self) -> Vec<f64> {
+        let mut parts = vec![0.0; self.shape.iter().product::<usize>() * planes(self.complex)];
+        self.add_to(&mut parts);
+        parts
     }
 }
 
 /// `n` rounded up to whole registers of half a tile.
-pub(super) const fn padded<F: Real>(n: usize) -> usize {
+pub(crate) const fn padded<F: Real>(n: usize) -> usize {
     n.next_multiple_of(F::LANES / 2)
 }

@@ -1,13 +1,13 @@
 //! Kernels of pure messages: vectors in, vectors or matrices out.
 
-use super::super::lanes::{Real, planes};
-use super::super::vector::Vectors;
-use super::super::weight::Panels;
 use super::block::{Part, load, matrix_times, mul_add, store, zero};
+use crate::lanes::{Real, planes};
+use crate::vector::Vectors;
+use crate::weight::Panels;
 
 /// out[k] = Σⱼ (Σᵢ w[k,i,j] a[i]) b[j]: the Kronecker product is never formed.
 #[inline(always)]
-pub(super) fn kron_sum<T: Vectors<F>, F: Real, const C: bool>(
+pub(crate) fn kron_sum<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
     w: &Panels<F>,
     [a, b]: [&[F]; 2],
@@ -31,7 +31,7 @@ pub(super) fn kron_sum<T: Vectors<F>, F: Real, const C: bool>(
 
 /// out[k, m] = Σₙ w[k][m, n] a[n].
 #[inline(always)]
-pub(super) fn contract<T: Vectors<F>, F: Real, const C: bool>(
+pub(crate) fn contract<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
     w: &Panels<F>,
     a: &[F],
@@ -53,7 +53,7 @@ pub(super) fn contract<T: Vectors<F>, F: Real, const C: bool>(
 
 /// out[n] = a[n] b[n].
 #[inline(always)]
-pub(super) fn hadamard<T: Vectors<F>, F: Real, const C: bool>(
+pub(crate) fn hadamard<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
     a: &[F],
     b: &[F],

@@ -1,18 +1,18 @@
 //! The reverse pass: gradients of inputs and of weights.
 
-use super::super::gradient::padded;
-use super::super::lanes::{Real, planes};
-use super::super::vector::Vectors;
-use super::super::weight::Panels;
 use super::block::{Part, broadcast_mul_add, load, matrix_times, mul_conj_add, store, zero};
+use crate::gradient::padded;
+use crate::lanes::{Real, planes};
+use crate::vector::Vectors;
+use crate::weight::Panels;
 
 /// Tiles whose rows are added to a weight gradient at a time: their transposes stay in the first-level
 /// cache.
-pub(super) const TILES: usize = 4;
+pub(crate) const TILES: usize = 4;
 
 /// ga[n] += g[n] conj(b[n]).
 #[inline(always)]
-pub(super) fn hadamard_input<T: Vectors<F>, F: Real, const C: bool>(
+pub(crate) fn hadamard_input<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
     g: &[F],
     b: &[F],
@@ -29,7 +29,7 @@ pub(super) fn hadamard_input<T: Vectors<F>, F: Real, const C: bool>(
 
 /// ga[i] += Σⱼ h[i,j] conj(b[j]) and gb[j] += Σᵢ h[i,j] conj(a[i]), where h[i,j] = Σₖ conj(w[k,i,j]) g[k].
 #[inline(always)]
-pub(super) fn kron_inputs<T: Vectors<F>, F: Real, const C: bool>(
+pub(crate) fn kron_inputs<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
     w: &Panels<F>,
     g: &[F],
@@ -63,7 +63,7 @@ pub(super) fn kron_inputs<T: Vectors<F>, F: Real, const C: bool>(
 
 /// ga[i] += Σₖ conj(w[k,i]) g[k] for a part of the rows i of w.
 #[inline(always)]
-pub(super) fn sum_input<T: Vectors<F>, F: Real, const C: bool>(
+pub(crate) fn sum_input<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
     w: Part<'_, F>,
     g: &[F],
@@ -85,36 +85,9 @@ pub(super) fn sum_input<T: Vectors<F>, F: Real, const C: bool>(
     }
 }
 
-/// ga[i] += h[i] conj(b[i]) and gb[i] += h[i] conj(a[i]), where h[i] = Σₖ conj(w[k,i]) g[k].
-#[inline(always)]
-pub(super) fn hadamard_inputs<T: Vectors<F>, F: Real, const C: bool>(
-    t: T,
-    w: &Panels<F>,
-    g: &[F],
-    [a, b]: [&[F]; 2],
-    [ga, gb]: [&mut [F]; 2],
-) {
-    for at in (0..F::LANES).step_by(t.width()) {
-        matrix_times::<T, F, C, true>(
-            t,
-            Part::all(w, 0),
-            g,
-            at,
-            #[inline(always)]
-            |i, h| {
-                for (to, other) in [(&mut *ga, b), (&mut *gb, a)] {
-                    let other = load::<T, F, C>(t, other, i, at);
-                    let sum = mul_conj_add::<T, F, C>(t, h, other, load::<T, F, C>(t, to, i, at));
-                    store::<T, F, C>(t, to, i, at, sum);
-                }
-            },
-        );
-    }
-}
-
 /// grad[k,i,j] += Σ g[k] conj(a[i]) conj(b[j]) over the rows of all tiles.
 #[inline(always)]
-pub(super) fn kron_weight<T: Vectors<F>, F: Real, const C: bool>(
+pub(crate) fn kron_weight<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
     [k, k1, k2]: [usize; 3],
     [g, a, b]: [&[F]; 3],
@@ -145,7 +118,7 @@ pub(super) fn kron_weight<T: Vectors<F>, F: Real, const C: bool>(
 
 /// grad[k,i] += Σ g[k] conj(a[i]) over the rows of all tiles.
 #[inline(always)]
-pub(super) fn sum_weight<T: Vectors<F>, F: Real, const C: bool>(
+pub(crate) fn sum_weight<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
     [k, k1]: [usize; 2],
     [g, a]: [&[F]; 2],
@@ -161,7 +134,7 @@ pub(super) fn sum_weight<T: Vectors<F>, F: Real, const C: bool>(
 
 /// Tiles of `len` numbers as `[rows][planes][padded len]`, conjugated for `CONJ`.
 #[inline(always)]
-pub(super) fn transpose<'a, F: Real, const C: bool, const CONJ: bool>(
+pub(crate) fn transpose<'a, F: Real, const C: bool, const CONJ: bool>(
     len: usize,
     tiles: &[F],
     out: &'a mut [F],
@@ -190,7 +163,7 @@ pub(super) fn transpose<'a, F: Real, const C: bool, const CONJ: bool>(
 /// out[m, n] += Σ x[m] y[n] over rows, where x is tiles of numbers m, y the transpose of tiles of
 /// numbers n, and out is `[rows][planes][padded cols]`.
 #[inline(always)]
-pub(super) fn accumulate<T: Vectors<F>, F: Real, const C: bool>(
+pub(crate) fn accumulate<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
     [rows, cols]: [usize; 2],
     x: &[F],

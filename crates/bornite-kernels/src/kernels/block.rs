@@ -3,16 +3,16 @@
 //! Each keeps a block of accumulators in registers. How the outputs are cut into blocks depends on the
 //! instruction set; the order of operations behind one output does not.
 
-use super::super::lanes::{Real, planes};
-use super::super::vector::Vectors;
-use super::super::weight::{PANEL, Panels};
+use crate::lanes::{Real, planes};
+use crate::vector::Vectors;
+use crate::weight::{PANEL, Panels};
 
 /// A complex number in each lane; the second half is unused in real circuits.
-pub(super) type Num<V> = (V, V);
+pub(crate) type Num<V> = (V, V);
 
 /// The lanes from `at` on of number `n` of a tile.
 #[inline(always)]
-pub(super) fn load<T: Vectors<F>, F: Real, const C: bool>(
+pub(crate) fn load<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
     tile: &[F],
     n: usize,
@@ -25,7 +25,7 @@ pub(super) fn load<T: Vectors<F>, F: Real, const C: bool>(
 
 /// Sets the lanes from `at` on of number `n` of a tile.
 #[inline(always)]
-pub(super) fn store<T: Vectors<F>, F: Real, const C: bool>(
+pub(crate) fn store<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
     tile: &mut [F],
     n: usize,
@@ -41,7 +41,7 @@ pub(super) fn store<T: Vectors<F>, F: Real, const C: bool>(
 
 /// x y + acc.
 #[inline(always)]
-pub(super) fn mul_add<T: Vectors<F>, F: Real, const C: bool>(
+pub(crate) fn mul_add<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
     x: Num<T::V>,
     y: Num<T::V>,
@@ -56,7 +56,7 @@ pub(super) fn mul_add<T: Vectors<F>, F: Real, const C: bool>(
 
 /// x conj(y) + acc.
 #[inline(always)]
-pub(super) fn mul_conj_add<T: Vectors<F>, F: Real, const C: bool>(
+pub(crate) fn mul_conj_add<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
     x: Num<T::V>,
     y: Num<T::V>,
@@ -71,19 +71,19 @@ pub(super) fn mul_conj_add<T: Vectors<F>, F: Real, const C: bool>(
 
 /// The conjugate.
 #[inline(always)]
-pub(super) fn conj<T: Vectors<F>, F: Real, const C: bool>(t: T, z: Num<T::V>) -> Num<T::V> {
+pub(crate) fn conj<T: Vectors<F>, F: Real, const C: bool>(t: T, z: Num<T::V>) -> Num<T::V> {
     (z.0, if C { t.neg(z.1) } else { z.1 })
 }
 
 /// Zero.
 #[inline(always)]
-pub(super) fn zero<T: Vectors<F>, F: Real>(t: T) -> Num<T::V> {
+pub(crate) fn zero<T: Vectors<F>, F: Real>(t: T) -> Num<T::V> {
     (t.splat(F::ZERO), t.splat(F::ZERO))
 }
 
 /// acc[m] += w[m] x, where w[m] is the same number in all lanes, conjugated for `CONJ`.
 #[inline(always)]
-pub(super) fn broadcast_mul_add<
+pub(crate) fn broadcast_mul_add<
     T: Vectors<F>,
     F: Real,
     const C: bool,
@@ -115,18 +115,18 @@ pub(super) fn broadcast_mul_add<
 
 /// Part of a batch of packed matrices: the columns from `first_col` on of the rows before `rows` of
 /// matrix `batch`.
-#[derive(Clone, Copy)]
-pub(super) struct Part<'a, F> {
-    pub(super) panels: &'a Panels<F>,
-    pub(super) batch: usize,
-    pub(super) rows: usize,
-    pub(super) first_col: usize,
+#[derive(Clone, Copy, Debug)]
+pub struct Part<'a, F> {
+    pub(crate) panels: &'a Panels<F>,
+    pub(crate) batch: usize,
+    pub(crate) rows: usize,
+    pub(crate) first_col: usize,
 }
 
 impl<'a, F: Real> Part<'a, F> {
     /// All of matrix `batch`.
     #[inline(always)]
-    pub(super) fn all(panels: &'a Panels<F>, batch: usize) -> Self {
+    pub(crate) fn all(panels: &'a Panels<F>, batch: usize) -> Self {
         Self { panels, batch, rows: panels.rows, first_col: 0 }
     }
 }
@@ -134,7 +134,7 @@ impl<'a, F: Real> Part<'a, F> {
 /// A matrix times the vector tile `x`: calls `emit(m, Σₙ w[m,n] x[n])` for the rows m of the part, in
 /// order, with the lanes from `at` on; w is conjugated for `CONJ`.
 #[inline(always)]
-pub(super) fn matrix_times<T: Vectors<F>, F: Real, const C: bool, const CONJ: bool>(
+pub(crate) fn matrix_times<T: Vectors<F>, F: Real, const C: bool, const CONJ: bool>(
     t: T,
     part: Part<'_, F>,
     x: &[F],
@@ -210,7 +210,7 @@ fn panel_rows<
 /// Inner products of rows of two matrix tiles: calls `emit(i, j, at, Σₙ x[i,n] conj(y[j,n]))` for
 /// i < `rows` and j < `cols`, or with `HALF` for j ≤ i only; each row has `len` numbers.
 #[inline(always)]
-pub(super) fn inner_products<T: Vectors<F>, F: Real, const C: bool, const HALF: bool>(
+pub(crate) fn inner_products<T: Vectors<F>, F: Real, const C: bool, const HALF: bool>(
     t: T,
     [rows, cols, len]: [usize; 3],
     x: &[F],

@@ -4,15 +4,15 @@
 //! M = v vᴴ it gives the gradient E* v by v. Where M = B N Bᴴ the gradient by B is E* B N, and the environment of N is
 //! Bᵀ E B*.
 
-use super::super::gradient::{WeightGradient, padded};
-use super::super::lanes::{Real, planes};
-use super::super::simd::dispatch;
-use super::super::vector::Vectors;
-use super::super::weight::{PackedWeight, Panels};
 use super::Kernels;
 use super::block::{Part, conj, inner_products, matrix_times, store};
+use super::entry::enter;
 use super::mixed::mirror;
-use super::reverse::{accumulate, sum_input, sum_weight, transpose};
+use super::reverse::{accumulate, sum_input, transpose};
+use crate::gradient::{WeightGradient, padded};
+use crate::lanes::{Real, planes};
+use crate::vector::Vectors;
+use crate::weight::{PackedWeight, Panels};
 
 impl<F: Real, const C: bool> Kernels<F, C> {
     /// The scratch that [`block_reverse`](Self::block_reverse) needs for B of k × `len`.
@@ -34,21 +34,21 @@ impl<F: Real, const C: bool> Kernels<F, C> {
         Self::check([(e.len(), k * k), (b.len(), k * len), (gb.len(), k * len)]);
         Self::check_matrices(len, m, em.as_deref());
         let scratch = Self::scratch(scratch, Self::block_reverse_scratch([k, len]));
-        dispatch!(self.simd, block_reverse, [F, C], [k, len], [e, b], m, scratch, gb, em);
+        enter!(self.simd, block_reverse, [k, len], [e, b], m, scratch, gb, em);
     }
 
     /// The reverse of [`kron_left`](Self::kron_left) to its input: `ga[i] += Σₖⱼ conj(W[k,i,j]) g[k,j]`.
     pub fn kron_left_reverse(&self, w: &PackedWeight<F>, g: &[F], ga: &mut [F]) {
         let [k, k1, k2] = Self::shape(w, &w.right);
         Self::check([(g.len(), k * k2), (ga.len(), k1)]);
-        dispatch!(self.simd, batch_input, [F, C], &w.right, g, ga);
+        enter!(self.simd, batch_input, &w.right, g, ga);
     }
 
     /// The reverse of [`kron_right`](Self::kron_right) to its input: `gb[j] += Σₖᵢ conj(W[k,i,j]) g[k,i]`.
     pub fn kron_right_reverse(&self, w: &PackedWeight<F>, g: &[F], gb: &mut [F]) {
         let [k, k1, k2] = Self::shape(w, &w.left);
         Self::check([(g.len(), k * k1), (gb.len(), k2)]);
-        dispatch!(self.simd, batch_input, [F, C], &w.left, g, gb);
+        enter!(self.simd, batch_input, &w.left, g, gb);
     }
 
     /// `grad[k,i,j] += Σ g[k,i] conj(b[j])` over all rows of a tile. For [`kron_left`](Self::kron_left) give a gradient
@@ -65,7 +65,7 @@ impl<F: Real, const C: bool> Kernels<F, C> {
         Self::check([(g.len(), k * k1), (b.len(), k2)]);
         let scratch = Self::scratch(scratch, Self::gradient_scratch(grad.shape()));
         let grad = &mut grad.data[..];
-        dispatch!(self.simd, sum_weight, [F, C], [k * k1, k2], [g, b], scratch, grad);
+        enter!(self.simd, sum_weight, [k * k1, k2], [g, b], scratch, grad);
     }
 
     /// The scratch that [`mixed_reverse`](Self::mixed_reverse) needs for a weight of shape `[K, K₁, K₂]`.
@@ -95,7 +95,7 @@ impl<F: Real, const C: bool> Kernels<F, C> {
         }
         let scratch = Self::scratch(scratch, Self::mixed_reverse_scratch(shape));
         let grad = &mut grad.data[..];
-        dispatch!(self.simd, mixed_reverse, [F, C], w, e, m, to, scratch, grad);
+        enter!(self.simd, mixed_reverse, w, e, m, to, scratch, grad);
     }
 
     /// The scratch that [`congruence_reverse`](Self::congruence_reverse) needs for a weight K × K₁.
@@ -119,7 +119,7 @@ impl<F: Real, const C: bool> Kernels<F, C> {
         Self::check_matrices(k1, Some(m), to.as_deref());
         let scratch = Self::scratch(scratch, Self::congruence_reverse_scratch([k, k1, k2]));
         let grad = &mut grad.data[..];
-        dispatch!(self.simd, congruence_reverse, [F, C], &w.reverse, [e, m], to, scratch, grad);
+        enter!(self.simd, congruence_reverse, &w.reverse, [e, m], to, scratch, grad);
     }
 
     fn check_matrices(len: usize, m: Option<&[F]>, to: Option<&[F]>) {
@@ -131,7 +131,7 @@ impl<F: Real, const C: bool> Kernels<F, C> {
 
 /// H = E* B, then gb = H M, and em[j,j'] = Σₖ B[k,j] conj(H[k,j']).
 #[inline(always)]
-fn block_reverse<T: Vectors<F>, F: Real, const C: bool>(
+pub(crate) fn block_reverse<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
     [k, len]: [usize; 2],
     [e, b]: [&[F]; 2],
@@ -188,7 +188,12 @@ fn block_reverse<T: Vectors<F>, F: Real, const C: bool>(
 
 /// out[m] += Σ conj(w[b][m,n]) x[b,n] over a batch of matrices.
 #[inline(always)]
-fn batch_input<T: Vectors<F>, F: Real, const C: bool>(t: T, w: &Panels<F>, x: &[F], out: &mut [F]) {
+pub(crate) fn batch_input<T: Vectors<F>, F: Real, const C: bool>(
+    t: T,
+    w: &Panels<F>,
+    x: &[F],
+    out: &mut [F],
+) {
     for (batch, x) in x.chunks_exact(w.cols * planes(C) * F::LANES).enumerate() {
         sum_input::<T, F, C>(t, Part::all(w, batch), x, out);
     }
@@ -213,7 +218,7 @@ fn add_half<T: Vectors<F>, F: Real, const C: bool>(
 /// For each k: H[i,j] = Σₗ conj(e[k,l]) w[l,i,j], U[j,i'] = Σᵢ H[i,j] M₁[i,i'] and V[i,j'] = Σⱼ H[i,j] M₂[j,j'].
 /// Then grad[k,i',j'] += Σⱼ U[j,i'] M₂[j,j'], e₁[i',i] += Σⱼ conj(w[k,i,j]) V[i',j] and e₂[j',j] += Σᵢ conj(w[k,i,j]) U[j',i].
 #[inline(always)]
-fn mixed_reverse<T: Vectors<F>, F: Real, const C: bool>(
+pub(crate) fn mixed_reverse<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
     w: &PackedWeight<F>,
     e: &[F],
@@ -312,7 +317,7 @@ fn environment_times_weight<T: Vectors<F>, F: Real, const C: bool>(
 
 /// H[k,i] = Σₗ conj(e[k,l]) w[l,i]; then grad[k,i'] += Σᵢ H[k,i] M[i,i'] and to[i',i] = Σₖ conj(w[k,i]) H[k,i'].
 #[inline(always)]
-fn congruence_reverse<T: Vectors<F>, F: Real, const C: bool>(
+pub(crate) fn congruence_reverse<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
     w: &Panels<F>,
     [e, m]: [&[F]; 2],

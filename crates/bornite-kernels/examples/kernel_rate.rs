@@ -7,11 +7,10 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use bornite::engine::lanes::{planes, tile_len};
-use bornite::engine::{
-    Buffer, Kernels, PackedWeight, Real, Simd, SimdLevel, Uses, WeightGradient, peak,
+use bornite_kernels::lanes::{planes, tile_len};
+use bornite_kernels::{
+    Buffer, Dense, Kernels, PackedWeight, Real, Simd, SimdLevel, Uses, WeightGradient, peak,
 };
-use bornite::linalg::{Complex64, Matrix, Scalar};
 
 /// Seconds per call, the best of many short runs.
 fn time(mut f: impl FnMut()) -> f64 {
@@ -38,13 +37,13 @@ fn peak_rate<F: Real>(simd: Simd) -> f64 {
 }
 
 /// Prints the rate of every kernel at width `k`, as a share of the peak.
-fn rates<F: Real, T: Scalar, const C: bool>(simd: Simd, k: usize) {
+fn rates<F: Real, const C: bool>(simd: Simd, k: usize) {
     let kernels = Kernels::<F, C>::new(simd);
-    let number = |n: usize| T::from_complex(Complex64::new((n % 7) as f64 - 3.0, (n % 5) as f64));
-    let kron = Matrix::from_fn(k, k * k, |i, j| number(i * 3 + j));
-    let kron = PackedWeight::<F>::kronecker(&kron, [k, k], Uses::ALL);
-    let plain =
-        PackedWeight::<F>::plain(&Matrix::from_fn(k, k, |i, j| number(i * 3 + j)), Uses::ALL);
+    let parts: Vec<f64> = (0..k * k * k * planes(C)).map(|n| (n % 7) as f64 - 3.0).collect();
+    let kron = Dense::new([k, k * k], C, &parts);
+    let kron = PackedWeight::<F>::kronecker(kron, [k, k], Uses::ALL);
+    let plain = Dense::new([k, k], C, &parts[..k * k * planes(C)]);
+    let plain = PackedWeight::<F>::plain(plain, Uses::ALL);
     let tile = |numbers| {
         let mut tile = Buffer::zeros(tile_len::<F>(C, numbers));
         tile.fill(F::from_f64(0.5));
@@ -123,11 +122,11 @@ fn main() {
         for k in [8, 16, 32] {
             if wanted("f64", &["f32", "f64"]) {
                 println!("f64");
-                rates::<f64, Complex64, true>(simd, k);
+                rates::<f64, true>(simd, k);
             }
             if wanted("f32", &["f32", "f64"]) {
                 println!("f32");
-                rates::<f32, Complex64, true>(simd, k);
+                rates::<f32, true>(simd, k);
             }
         }
     }

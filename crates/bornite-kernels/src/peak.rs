@@ -1,8 +1,8 @@
 //! A pure loop of fused multiply-adds: the ceiling that kernels are compared with.
 
-use super::simd::dispatch;
-use super::vector::Vectors;
-use super::{Real, Simd};
+use crate::kernels::entry::Entries;
+use crate::vector::Vectors;
+use crate::{Real, Simd};
 
 /// Independent chains: enough to hide the latency of a multiply-add.
 const CHAINS: usize = 10;
@@ -12,11 +12,11 @@ const CHAINS: usize = 10;
 ///
 /// Time the call to learn the peak rate of one core.
 pub fn fused_multiply_adds<F: Real>(simd: Simd, rounds: u64) -> (u64, f64) {
-    dispatch!(simd, chains, [F], rounds)
+    <F as Entries<false>>::chains(simd, rounds)
 }
 
 #[inline(always)]
-fn chains<T: Vectors<F>, F: Real>(token: T, rounds: u64) -> (u64, f64) {
+pub(crate) fn chains<T: Vectors<F>, F: Real, const C: bool>(token: T, rounds: u64) -> (u64, f64) {
     let t = token.single();
     let mut acc = [t.splat(F::ONE); CHAINS];
     let x = t.splat(std::hint::black_box(F::from_f64(0.999_999)));

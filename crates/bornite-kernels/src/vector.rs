@@ -6,11 +6,11 @@
 
 use pulp::{Scalar, Simd};
 
-use super::lanes::Real;
-use super::transpose::{F32, F64, Transpose};
+use crate::lanes::Real;
+use crate::transpose::{F32, F64, Transpose};
 
 /// Operations on [`Vectors::width`] neighboring lanes. Every one rounds once per lane.
-pub(super) trait Vectors<F: Real>: Copy {
+pub(crate) trait Vectors<F: Real>: Copy {
     /// `width` reals.
     type V: Copy;
     /// The token for one register.
@@ -167,11 +167,11 @@ registers!(
 
 /// One register.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct One<S>(pub(super) S);
+pub(crate) struct One<S>(pub(crate) S);
 
 /// Two registers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pair<S>(pub(super) S);
+pub(crate) struct Pair<S>(pub(crate) S);
 
 impl<F: Real, S: Halve> Vectors<F> for One<S> {
     type V = F::Reg<S>;

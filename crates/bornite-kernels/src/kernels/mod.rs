@@ -1,39 +1,36 @@
-//! The kernels: every hot loop of the engine.
+//! The kernels: every hot loop.
 //!
-//! All of them work on one tile (see [`lanes`](super::lanes)), except those for weight gradients, which
+//! All of them work on one tile (see [`lanes`](crate::lanes)), except those for weight gradients, which
 //! take any number of tiles one after another. Scratch memory comes from the caller; its length is the
 //! number of *numbers* given in the text, in the sense of [`tile_len`].
 //!
 //! Within a lane each output is a fixed order of fused multiply-adds, the same at every
-//! [`SimdLevel`](super::SimdLevel); no lane reads another.
+//! [`SimdLevel`](crate::SimdLevel); no lane reads another.
 
 mod block;
+pub(crate) mod entry;
 mod gather;
 mod mixed;
 mod mixed_reverse;
-#[cfg(test)]
-mod mixed_reverse_tests;
 mod pure;
 mod reverse;
 mod scale;
-#[cfg(test)]
-mod tests;
 
 use std::marker::PhantomData;
 
 use block::Part;
+use entry::enter;
 
-use super::gradient::{WeightGradient, padded};
-use super::lanes::{Real, planes, tile_len};
-use super::simd::dispatch;
-use super::weight::Panels;
-use super::{PackedWeight, Simd};
+use crate::gradient::{WeightGradient, padded};
+use crate::lanes::{Real, planes, tile_len};
+use crate::weight::Panels;
+use crate::{PackedWeight, Simd};
 
 /// The kernels for real (`C` = false) or complex circuits, at one SIMD level.
 ///
 /// In the formulas W is the weight, a and b are vectors, M₁ and M₂ Hermitian matrices. Every method
 /// panics if a tile is not as long as the weight's shape says, or if the weight is not packed for the
-/// use (see [`Uses`](super::Uses)).
+/// use (see [`Uses`](crate::Uses)).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Kernels<F, const C: bool> {
     simd: Simd,
@@ -55,61 +52,48 @@ impl<F: Real, const C: bool> Kernels<F, C> {
     pub fn gather(&self, columns: &[F], at: &[usize], out: &mut [F]) {
         assert_eq!(at.len(), F::LANES, "one column per lane");
         Self::check([(out.len(), out.len() / tile_len::<F>(C, 1))]);
-        dispatch!(self.simd, gather::gather, [F], columns, at, out);
+        enter!(self.simd, gather, columns, at, out);
     }
 
     /// `out[k] = Σᵢ W[k,i] a[i]`.
     pub fn sum(&self, w: &PackedWeight<F>, a: &[F], out: &mut [F]) {
         let [k, k1, _] = Self::shape(w, &w.flat);
         Self::check([(a.len(), k1), (out.len(), k)]);
-        dispatch!(self.simd, pure::contract, [F, C], &w.flat, a, out);
+        enter!(self.simd, contract, &w.flat, a, out);
     }
 
     /// `out[k] = Σᵢⱼ W[k,i,j] a[i] b[j]`: Pure × Pure.
     pub fn kron_sum(&self, w: &PackedWeight<F>, a: &[F], b: &[F], out: &mut [F]) {
         let [k, k1, k2] = Self::shape(w, &w.left);
         Self::check([(a.len(), k1), (b.len(), k2), (out.len(), k)]);
-        dispatch!(self.simd, pure::kron_sum, [F, C], &w.left, [a, b], out);
+        enter!(self.simd, kron_sum, &w.left, [a, b], out);
     }
 
     /// `out[n] = a[n] b[n]`, for vectors and for matrices (Mixed ∘ Mixed).
     pub fn hadamard(&self, a: &[F], b: &[F], out: &mut [F]) {
         let n = out.len() / tile_len::<F>(C, 1);
         Self::check([(a.len(), n), (b.len(), n), (out.len(), n)]);
-        dispatch!(self.simd, pure::hadamard, [F, C], a, b, out);
-    }
-
-    /// `out[k] = Σᵢ W[k,i] a[i] b[i]`; `scratch` keeps the K₁ products `a[i] b[i]`.
-    pub fn hadamard_sum(
-        &self,
-        w: &PackedWeight<F>,
-        [a, b]: [&[F]; 2],
-        scratch: &mut [F],
-        out: &mut [F],
-    ) {
-        let scratch = Self::scratch(scratch, w.shape()[1]);
-        self.hadamard(a, b, scratch);
-        self.sum(w, scratch, out);
+        enter!(self.simd, hadamard, a, b, out);
     }
 
     /// `out[k,j] = Σᵢ W[k,i,j] a[i]`, a K×K₂ matrix: Pure against whatever is on the right.
     pub fn kron_left(&self, w: &PackedWeight<F>, a: &[F], out: &mut [F]) {
         let [k, k1, k2] = Self::shape(w, &w.left);
         Self::check([(a.len(), k1), (out.len(), k * k2)]);
-        dispatch!(self.simd, pure::contract, [F, C], &w.left, a, out);
+        enter!(self.simd, contract, &w.left, a, out);
     }
 
     /// `out[k,i] = Σⱼ W[k,i,j] b[j]`, a K×K₁ matrix: Pure against whatever is on the left.
     pub fn kron_right(&self, w: &PackedWeight<F>, b: &[F], out: &mut [F]) {
         let [k, k1, k2] = Self::shape(w, &w.right);
         Self::check([(b.len(), k2), (out.len(), k * k1)]);
-        dispatch!(self.simd, pure::contract, [F, C], &w.right, b, out);
+        enter!(self.simd, contract, &w.right, b, out);
     }
 
     /// out = B Bᴴ with B of k × `len`.
     pub fn outer_self(&self, [k, len]: [usize; 2], b: &[F], out: &mut [F]) {
         Self::check([(b.len(), k * len), (out.len(), k * k)]);
-        dispatch!(self.simd, mixed::outer_self, [F, C], [k, len], b, out);
+        enter!(self.simd, outer_self, [k, len], b, out);
     }
 
     /// out = B M Bᴴ with B of k × `len`; scratch: k · `len`.
@@ -122,7 +106,7 @@ impl<F: Real, const C: bool> Kernels<F, C> {
     ) {
         Self::check([(b.len(), k * len), (m.len(), len * len), (out.len(), k * k)]);
         let scratch = Self::scratch(scratch, k * len);
-        dispatch!(self.simd, mixed::sandwich, [F, C], [k, len], [b, m], scratch, out);
+        enter!(self.simd, sandwich, [k, len], [b, m], scratch, out);
     }
 
     /// The scratch that [`mixed_identity`](Self::mixed_identity),
@@ -138,7 +122,7 @@ impl<F: Real, const C: bool> Kernels<F, C> {
         Self::shape(w, &w.flat);
         Self::check([(m1.len(), k1 * k1), (out.len(), k * k)]);
         let scratch = Self::scratch(scratch, Self::mixed_scratch(w.shape()));
-        dispatch!(self.simd, mixed::mixed_left, [F, C], w, m1, None, scratch, out);
+        enter!(self.simd, mixed_left, w, m1, None, scratch, out);
     }
 
     /// `out[k,k'] = Σ W[k,i,j] M₂[j,j'] conj(W[k',i,j'])`: Identity × Mixed.
@@ -147,7 +131,7 @@ impl<F: Real, const C: bool> Kernels<F, C> {
         Self::shape(w, &w.flat);
         Self::check([(m2.len(), k2 * k2), (out.len(), k * k)]);
         let scratch = Self::scratch(scratch, k1 * k2);
-        dispatch!(self.simd, mixed::mixed_right, [F, C], w, m2, scratch, out);
+        enter!(self.simd, mixed_right, w, m2, scratch, out);
     }
 
     /// `out[k,k'] = Σ W[k,i,j] M₁[i,i'] M₂[j,j'] conj(W[k',i',j'])`: Mixed × Mixed.
@@ -162,7 +146,7 @@ impl<F: Real, const C: bool> Kernels<F, C> {
         Self::shape(w, &w.flat);
         Self::check([(m1.len(), k1 * k1), (m2.len(), k2 * k2), (out.len(), k * k)]);
         let scratch = Self::scratch(scratch, Self::mixed_scratch(w.shape()));
-        dispatch!(self.simd, mixed::mixed_left, [F, C], w, m1, Some(m2), scratch, out);
+        enter!(self.simd, mixed_left, w, m1, Some(m2), scratch, out);
     }
 
     /// out = W M Wᴴ for a weight over one input; scratch: K · K₁.
@@ -170,27 +154,27 @@ impl<F: Real, const C: bool> Kernels<F, C> {
         let [k, k1, _] = Self::shape(w, &w.flat);
         Self::check([(m.len(), k1 * k1), (out.len(), k * k)]);
         let scratch = Self::scratch(scratch, k * k1);
-        dispatch!(self.simd, mixed::congruence, [F, C], w, m, scratch, out);
+        enter!(self.simd, congruence, w, m, scratch, out);
     }
 
     /// `out[i,j] = v[i] conj(v[j]) M[i,j]`: Pure ∘ Mixed.
     pub fn hadamard_pure_mixed(&self, v: &[F], m: &[F], out: &mut [F]) {
         let k = v.len() / tile_len::<F>(C, 1);
         Self::check([(v.len(), k), (m.len(), k * k), (out.len(), k * k)]);
-        dispatch!(self.simd, mixed::hadamard_pure_mixed, [F, C], v, m, out);
+        enter!(self.simd, hadamard_pure_mixed, v, m, out);
     }
 
     /// `out = diag(|v[i]|²)`: Pure ∘ Identity.
     pub fn hadamard_pure_identity(&self, v: &[F], out: &mut [F]) {
         let k = v.len() / tile_len::<F>(C, 1);
         Self::check([(v.len(), k), (out.len(), k * k)]);
-        dispatch!(self.simd, mixed::hadamard_identity, [F, C], k, v, true, out);
+        enter!(self.simd, hadamard_identity, k, v, true, out);
     }
 
     /// `out = diag(M[i,i])` for a k × k matrix: Mixed ∘ Identity.
     pub fn hadamard_mixed_identity(&self, k: usize, m: &[F], out: &mut [F]) {
         Self::check([(m.len(), k * k), (out.len(), k * k)]);
-        dispatch!(self.simd, mixed::hadamard_identity, [F, C], k, m, false, out);
+        enter!(self.simd, hadamard_identity, k, m, false, out);
     }
 
     /// Multiplies each row by the power of two that brings its largest |re| or |im| to [1, 2), and adds
@@ -201,36 +185,29 @@ impl<F: Real, const C: bool> Kernels<F, C> {
         self.rescale_some(tile, log2_scale, false);
     }
 
-    /// Like [`rescale`](Self::rescale), of the rows whose largest part is beyond 2^±30 alone. Whether there was one.
-    pub fn tame(&self, tile: &mut [F], log2_scale: &mut [i64]) -> bool {
+    /// Like [`rescale`](Self::rescale), but only of the rows whose largest part is beyond 2^±30. Returns whether there was one.
+    pub fn rescale_extreme(&self, tile: &mut [F], log2_scale: &mut [i64]) -> bool {
         self.rescale_some(tile, log2_scale, true)
     }
 
     fn rescale_some(&self, tile: &mut [F], log2_scale: &mut [i64], leave_moderate: bool) -> bool {
         Self::check([(tile.len(), tile.len() / tile_len::<F>(C, 1))]);
         assert_eq!(log2_scale.len(), F::LANES, "one scale per lane");
-        dispatch!(self.simd, scale::rescale, [F, C], tile, log2_scale, leave_moderate)
+        enter!(self.simd, rescale, tile, log2_scale, leave_moderate)
     }
 
     /// Multiplies each row by its factor, one per lane.
     pub fn scale(&self, tile: &mut [F], factors: &[F]) {
         Self::check([(tile.len(), tile.len() / tile_len::<F>(C, 1))]);
         assert_eq!(factors.len(), F::LANES, "one factor per lane");
-        dispatch!(self.simd, scale::scale, [F], tile, factors);
+        enter!(self.simd, scale, tile, factors);
     }
 
     /// `out = Σₖ |v[k]|²` per lane.
     pub fn norm2(&self, v: &[F], out: &mut [F]) {
         Self::check([(v.len(), v.len() / tile_len::<F>(C, 1))]);
         assert_eq!(out.len(), F::LANES, "one norm per lane");
-        dispatch!(self.simd, scale::norm2, [F, C], v, out);
-    }
-
-    /// `out = Σₖ M[k,k]` per lane, of a k × k matrix.
-    pub fn trace(&self, k: usize, m: &[F], out: &mut [F]) {
-        Self::check([(m.len(), k * k)]);
-        assert_eq!(out.len(), F::LANES, "one trace per lane");
-        dispatch!(self.simd, scale::trace, [F, C], k, m, out);
+        enter!(self.simd, norm2, v, out);
     }
 
     /// The reverse of [`sum`](Self::sum) to its input: `ga[i] += Σₖ conj(W[k,i]) g[k]`.
@@ -240,7 +217,7 @@ impl<F: Real, const C: bool> Kernels<F, C> {
         let [k, k1, _] = Self::shape(w, &w.reverse);
         Self::check([(g.len(), k), (ga.len(), k1)]);
         let all = Part::all(&w.reverse, 0);
-        dispatch!(self.simd, reverse::sum_input, [F, C], all, g, ga);
+        enter!(self.simd, sum_input, all, g, ga);
     }
 
     /// The reverse of [`kron_sum`](Self::kron_sum) to its inputs:
@@ -254,28 +231,14 @@ impl<F: Real, const C: bool> Kernels<F, C> {
     ) {
         let [k, k1, k2] = Self::shape(w, &w.reverse);
         Self::check([(g.len(), k), (a.len(), k1), (b.len(), k2), (ga.len(), k1), (gb.len(), k2)]);
-        dispatch!(self.simd, reverse::kron_inputs, [F, C], &w.reverse, g, [a, b], [ga, gb]);
+        enter!(self.simd, kron_inputs, &w.reverse, g, [a, b], [ga, gb]);
     }
 
     /// The reverse of [`hadamard`](Self::hadamard) to one input: `ga[n] += g[n] conj(b[n])`.
     pub fn hadamard_reverse(&self, g: &[F], b: &[F], ga: &mut [F]) {
         let n = ga.len() / tile_len::<F>(C, 1);
         Self::check([(g.len(), n), (b.len(), n), (ga.len(), n)]);
-        dispatch!(self.simd, reverse::hadamard_input, [F, C], g, b, ga);
-    }
-
-    /// The reverse of [`hadamard_sum`](Self::hadamard_sum) to its inputs:
-    /// `ga[i] += Σₖ conj(W[k,i] b[i]) g[k]` and `gb[i] += Σₖ conj(W[k,i] a[i]) g[k]`.
-    pub fn hadamard_sum_reverse(
-        &self,
-        w: &PackedWeight<F>,
-        g: &[F],
-        [a, b]: [&[F]; 2],
-        [ga, gb]: [&mut [F]; 2],
-    ) {
-        let [k, k1, _] = Self::shape(w, &w.reverse);
-        Self::check([(g.len(), k), (a.len(), k1), (b.len(), k1), (ga.len(), k1), (gb.len(), k1)]);
-        dispatch!(self.simd, reverse::hadamard_inputs, [F, C], &w.reverse, g, [a, b], [ga, gb]);
+        enter!(self.simd, hadamard_input, g, b, ga);
     }
 
     /// The scratch that the weight gradients need for a weight of shape `[K, K₁, K₂]`.
@@ -286,8 +249,7 @@ impl<F: Real, const C: bool> Kernels<F, C> {
     /// `grad[k,i] += Σ g[k] conj(a[i])` over all rows of any number of tiles, one after another in `g`
     /// and `a`.
     ///
-    /// For [`hadamard_sum`](Self::hadamard_sum) give the products `a[i] b[i]` as `a`. Lanes that hold no
-    /// row must hold zeros in `g` and finite numbers elsewhere.
+    /// Lanes that hold no row must hold zeros in `g` and finite numbers elsewhere.
     pub fn sum_gradient(&self, g: &[F], a: &[F], scratch: &mut [F], grad: &mut WeightGradient<F>) {
         let [k, k1, k2] = grad.shape();
         assert!(k2 == 1 && grad.cols == k1, "the gradient of a plain weight");
@@ -295,7 +257,7 @@ impl<F: Real, const C: bool> Kernels<F, C> {
         Self::check([(a.len(), tiles * k1)]);
         let scratch = Self::scratch(scratch, Self::gradient_scratch(grad.shape()));
         let grad = &mut grad.data[..];
-        dispatch!(self.simd, reverse::sum_weight, [F, C], [k, k1], [g, a], scratch, grad);
+        enter!(self.simd, sum_weight, [k, k1], [g, a], scratch, grad);
     }
 
     /// `grad[k,i,j] += Σ g[k] conj(a[i] b[j])` over all rows of any number of tiles, one after another in
@@ -317,7 +279,7 @@ impl<F: Real, const C: bool> Kernels<F, C> {
         let scratch = Self::scratch(scratch, Self::gradient_scratch(grad.shape()));
         let shape = [k, k1, k2];
         let grad = &mut grad.data[..];
-        dispatch!(self.simd, reverse::kron_weight, [F, C], shape, [g, a, b], scratch, grad);
+        enter!(self.simd, kron_weight, shape, [g, a, b], scratch, grad);
     }
 
     /// The shape of a weight, which must be packed for this use.

@@ -1,15 +1,34 @@
 //! Weights in the order in which the kernels read them.
 
-use super::lanes::{Real, planes};
-use crate::linalg::{Matrix, Scalar};
+use crate::lanes::{Real, planes};
 
 /// Rows of a full panel.
 pub(crate) const PANEL: usize = 4;
 
+/// A matrix as it is given: row after row, each number's real part followed by its imaginary part where it is complex.
+#[derive(Clone, Copy, Debug)]
+pub struct Dense<'a> {
+    rows: usize,
+    cols: usize,
+    is_complex: bool,
+    parts: &'a [f64],
+}
+
+impl<'a> Dense<'a> {
+    /// A view of these numbers.
+    ///
+    /// # Panics
+    /// If there are not `rows` × `cols` of them.
+    pub fn new([rows, cols]: [usize; 2], is_complex: bool, parts: &'a [f64]) -> Self {
+        assert_eq!(parts.len(), rows * cols * planes(is_complex), "parts of {rows} x {cols}");
+        Self { rows, cols, is_complex, parts }
+    }
+}
+
 /// A batch of matrices of `rows` × `cols`, cut into panels of [`PANEL`] rows; a panel of r rows is
 /// `[cols][planes][r]`.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Panels<F> {
+pub struct Panels<F> {
     pub(crate) rows: usize,
     pub(crate) cols: usize,
     stride: usize,
@@ -17,22 +36,22 @@ pub(crate) struct Panels<F> {
 }
 
 impl<F: Real> Panels<F> {
-    fn new<T: Scalar>(
-        batch: usize,
-        rows: usize,
-        cols: usize,
-        entry: impl Fn(usize, usize, usize) -> T,
+    /// Packs the numbers of `w` that `entry` names: of matrix b, row m and column n.
+    fn new(
+        w: Dense<'_>,
+        [batch, rows, cols]: [usize; 3],
+        entry: impl Fn(usize, usize, usize) -> usize,
     ) -> Self {
-        let stride = rows * cols * planes(T::IS_COMPLEX);
+        let planes = planes(w.is_complex);
+        let stride = rows * cols * planes;
         let mut data = Vec::with_capacity(batch * stride);
         for b in 0..batch {
             for first in (0..rows).step_by(PANEL) {
                 let panel = first..(first + PANEL).min(rows);
                 for n in 0..cols {
-                    let part = |m: usize| entry(b, m, n).to_complex();
-                    data.extend(panel.clone().map(|m| F::from_f64(part(m).re)));
-                    if T::IS_COMPLEX {
-                        data.extend(panel.clone().map(|m| F::from_f64(part(m).im)));
+                    for plane in 0..planes {
+                        let part = |m: usize| w.parts[entry(b, m, n) * planes + plane];
+                        data.extend(panel.clone().map(|m| F::from_f64(part(m))));
                     }
                 }
             }
@@ -95,34 +114,35 @@ impl<F: Real> PackedWeight<F> {
     ///
     /// # Panics
     /// If the matrix does not have `k1 * k2` columns.
-    pub fn kronecker<T: Scalar>(w: &Matrix<T>, [k1, k2]: [usize; 2], uses: Uses) -> Self {
-        assert_eq!(w.cols(), k1 * k2, "columns of a weight over {k1} x {k2}");
-        let k = w.rows();
-        let at = |k: usize, i: usize, j: usize| w[(k, i * k2 + j)];
+    pub fn kronecker(w: Dense<'_>, [k1, k2]: [usize; 2], uses: Uses) -> Self {
+        assert_eq!(w.cols, k1 * k2, "columns of a weight over {k1} x {k2}");
+        let (k, cols) = (w.rows, w.cols);
+        let at = |k: usize, i: usize, j: usize| k * cols + i * k2 + j;
         let when =
             |on: bool, pack: &dyn Fn() -> Panels<F>| if on { pack() } else { Panels::default() };
         Self {
             shape: [k, k1, k2],
-            complex: T::IS_COMPLEX,
-            left: Panels::new(k, k2, k1, |k, j, i| at(k, i, j)),
-            right: when(uses.query, &|| Panels::new(k, k1, k2, at)),
-            flat: when(uses.query, &|| Panels::new(1, k, k1 * k2, |_, k, n| w[(k, n)])),
-            reverse: when(uses.reverse, &|| Panels::new(1, k1 * k2, k, |_, n, k| w[(k, n)])),
+            complex: w.is_complex,
+            left: Panels::new(w, [k, k2, k1], |k, j, i| at(k, i, j)),
+            right: when(uses.query, &|| Panels::new(w, [k, k1, k2], at)),
+            flat: when(uses.query, &|| Panels::new(w, [1, k, cols], |_, k, n| k * cols + n)),
+            reverse: when(uses.reverse, &|| Panels::new(w, [1, cols, k], |_, n, k| k * cols + n)),
         }
     }
 
     /// Packs the weight of a sum over one input, or over a Hadamard product. Queries need no more
     /// than evaluation does.
-    pub fn plain<T: Scalar>(w: &Matrix<T>, uses: Uses) -> Self {
-        let forward = Panels::new(1, w.rows(), w.cols(), |_, k, i| w[(k, i)]);
+    pub fn plain(w: Dense<'_>, uses: Uses) -> Self {
+        let (k, cols) = (w.rows, w.cols);
+        let forward = Panels::new(w, [1, k, cols], |_, k, i| k * cols + i);
         let reverse = if uses.reverse {
-            Panels::new(1, w.cols(), w.rows(), |_, i, k| w[(k, i)])
+            Panels::new(w, [1, cols, k], |_, i, k| k * cols + i)
         } else {
             Panels::default()
         };
         Self {
-            shape: [w.rows(), w.cols(), 1],
-            complex: T::IS_COMPLEX,
+            shape: [k, cols, 1],
+            complex: w.is_complex,
             left: Panels::default(),
             right: Panels::default(),
             flat: forward,

@@ -1,11 +1,16 @@
 //! Columns of a table side by side in the lanes of a tile.
 
-use super::super::lanes::Real;
-use super::super::vector::Vectors;
+use crate::lanes::Real;
+use crate::vector::Vectors;
 
 /// tile[n][lane] = columns[at[lane]][n], where the columns lie one after another.
 #[inline(always)]
-pub(super) fn gather<T: Vectors<F>, F: Real>(t: T, columns: &[F], at: &[usize], tile: &mut [F]) {
+pub(crate) fn gather<T: Vectors<F>, F: Real, const C: bool>(
+    t: T,
+    columns: &[F],
+    at: &[usize],
+    tile: &mut [F],
+) {
     let len = tile.len() / F::LANES;
     let column = |lane: usize| &columns[at[lane] * len..(at[lane] + 1) * len];
     let mut done = 0;

@@ -1,13 +1,13 @@
-//! Kernels over all numbers of a message: its scale, norm and trace.
+//! Kernels over all numbers of a message: its scale and norm.
 
-use super::super::lanes::{MAX_LANES, Real, planes};
-use super::super::vector::Vectors;
 use super::block::{load, mul_conj_add, zero};
+use crate::lanes::{MAX_LANES, Real, planes};
+use crate::vector::Vectors;
 
 /// Multiplies each lane, or only those whose largest part is not moderate, by a power of two that brings it to [1, 2) and
 /// adds its exponent to `log2_scale`. Whether there was one.
 #[inline(always)]
-pub(super) fn rescale<T: Vectors<F>, F: Real, const C: bool>(
+pub(crate) fn rescale<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
     tile: &mut [F],
     log2_scale: &mut [i64],
@@ -33,13 +33,13 @@ pub(super) fn rescale<T: Vectors<F>, F: Real, const C: bool>(
         *power = factor;
         *log2_scale += i64::from(exponent);
     }
-    scale(t, tile, &power);
+    scale::<T, F, C>(t, tile, &power);
     true
 }
 
 /// Multiplies each lane by its factor.
 #[inline(always)]
-pub(super) fn scale<T: Vectors<F>, F: Real>(t: T, tile: &mut [F], factors: &[F]) {
+pub(crate) fn scale<T: Vectors<F>, F: Real, const C: bool>(t: T, tile: &mut [F], factors: &[F]) {
     for at in (0..F::LANES).step_by(t.width()) {
         let factor = t.load(&factors[at..]);
         for plane in tile.chunks_exact_mut(F::LANES) {
@@ -51,7 +51,7 @@ pub(super) fn scale<T: Vectors<F>, F: Real>(t: T, tile: &mut [F], factors: &[F])
 
 /// out = Σₖ |v[k]|² per lane.
 #[inline(always)]
-pub(super) fn norm2<T: Vectors<F>, F: Real, const C: bool>(t: T, v: &[F], out: &mut [F]) {
+pub(crate) fn norm2<T: Vectors<F>, F: Real, const C: bool>(t: T, v: &[F], out: &mut [F]) {
     for at in (0..F::LANES).step_by(t.width()) {
         let mut sum = zero::<T, F>(t);
         for n in 0..v.len() / (planes(C) * F::LANES) {
@@ -59,17 +59,5 @@ pub(super) fn norm2<T: Vectors<F>, F: Real, const C: bool>(t: T, v: &[F], out: &
             sum = (mul_conj_add::<T, F, C>(t, x, x, sum).0, sum.1);
         }
         t.store(&mut out[at..], sum.0);
-    }
-}
-
-/// out = Σₖ re M[k,k] per lane.
-#[inline(always)]
-pub(super) fn trace<T: Vectors<F>, F: Real, const C: bool>(t: T, k: usize, m: &[F], out: &mut [F]) {
-    for at in (0..F::LANES).step_by(t.width()) {
-        let mut sum = t.splat(F::ZERO);
-        for i in 0..k {
-            sum = t.add(sum, load::<T, F, C>(t, m, i * k + i, at).0);
-        }
-        t.store(&mut out[at..], sum);
     }
 }

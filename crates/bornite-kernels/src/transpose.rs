@@ -3,9 +3,9 @@
 use pulp::Scalar;
 
 /// The lanes of a tile of `f64`.
-pub(super) const F64: usize = 8;
+pub(crate) const F64: usize = 8;
 /// The lanes of a tile of `f32`.
-pub(super) const F32: usize = 16;
+pub(crate) const F32: usize = 16;
 
 /// `to[n][lane] = from[lane][n]`.
 pub trait Transpose: Copy {

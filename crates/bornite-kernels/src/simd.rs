@@ -18,10 +18,10 @@ pub enum SimdLevel {
 
 /// An instruction set that this machine has: the way into the hot loops.
 #[derive(Clone, Copy, Debug)]
-pub struct Simd(pub(super) Set);
+pub struct Simd(pub(crate) Set);
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Set {
+pub(crate) enum Set {
     Baseline,
     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
     V3(pulp::x86::V3),
@@ -37,7 +37,7 @@ impl Simd {
 
     /// Calls a closure, compiled for the instruction set as far as it is inlined.
     #[inline(always)]
-    pub(crate) fn run<R>(self, f: impl FnOnce() -> R) -> R {
+    pub fn run<R>(self, f: impl FnOnce() -> R) -> R {
         match self.0 {
             Set::Baseline => f(),
             #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
@@ -88,14 +88,14 @@ fn detect(_: SimdLevel) -> Set {
 /// A closure that consumes this can be called once only, so that the compiler makes no separate
 /// function for calling it by value, which may fail to be inlined into code with more features.
 #[derive(Debug)]
-pub(super) struct Once;
+pub(crate) struct Once;
 
 /// Calls `f::<token, F, C>(token, args…)`, compiled for the instruction set of a [`Simd`] as far as it
 /// is inlined.
 macro_rules! dispatch {
     ($simd:expr, $f:path, [$($generic:tt)*], $($arg:expr),* $(,)?) => {{
-        use $crate::engine::simd::{Once, Set};
-        use $crate::engine::vector::{One, Pair};
+        use $crate::simd::{Once, Set};
+        use $crate::vector::{One, Pair};
         use $f as kernel;
         let once = Once;
         match $simd.0 {
@@ -119,4 +119,4 @@ macro_rules! dispatch {
         }
     }};
 }
-pub(super) use dispatch;
+pub(crate) use dispatch;

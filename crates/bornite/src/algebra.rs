@@ -1,0 +1,322 @@
+//! The algebra of messages: what a layer tells the next one, and what that takes.
+//!
+//! A layer sends ∫ ℓ ℓᴴ over its unknown variables. In an orthonormal circuit that is the identity where all of them are
+//! unknown, v vᴴ where all have values, and a matrix otherwise ([`Kind`]). A product of messages of one kind is of that kind,
+//! and any other is a matrix: all that passes, counts and reports do follows from this rule and from what one input costs
+//! at a sum ([`Form::mode`]).
+
+use std::ops::{Add, AddAssign, Mul};
+
+use serde::Serialize;
+
+use crate::query::Evidence;
+
+/// What the message of a layer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// I: all variables are unknown. Nothing is stored.
+    Identity = 0,
+    /// v vᴴ: all variables have values. The vector is stored.
+    Pure = 1,
+    /// A Hermitian positive semidefinite matrix.
+    Mixed = 2,
+}
+
+impl Kind {
+    /// All kinds, each at its own number.
+    pub(crate) const ALL: [Self; 3] = [Self::Identity, Self::Pure, Self::Mixed];
+
+    /// The kind of the functions of one variable.
+    pub(crate) fn of(evidence: &Evidence) -> Self {
+        match evidence {
+            Evidence::Unknown => Self::Identity,
+            Evidence::Value(_) => Self::Pure,
+            Evidence::In(_) => Self::Mixed,
+        }
+    }
+
+    /// The kind of a product of two messages, of a sum over it, and of a sum over either alone.
+    pub(crate) fn times(self, other: Self) -> Self {
+        if self == other { self } else { Self::Mixed }
+    }
+
+    /// How many numbers are stored for a layer of this width.
+    pub(crate) fn numbers(self, width: usize) -> usize {
+        match self {
+            Self::Identity => 0,
+            Self::Pure => width,
+            Self::Mixed => width * width,
+        }
+    }
+}
+
+/// How a message is stored: as its kind says, or as the diagonal of a matrix that has nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(into = "u8")]
+pub(crate) enum Form {
+    Identity = 0,
+    Pure = 1,
+    /// Of a set of values under indicators, for example, of which there may be very many.
+    Diagonal = 2,
+    Mixed = 3,
+}
+
+impl From<Form> for u8 {
+    fn from(form: Form) -> Self {
+        form as Self
+    }
+}
+
+impl From<Kind> for Form {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Identity => Self::Identity,
+            Kind::Pure => Self::Pure,
+            Kind::Mixed => Self::Mixed,
+        }
+    }
+}
+
+/// What a sum does with one input, as a mode of the tensor that is left of its weight.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Mode {
+    /// Multiply-adds for each entry of the tensor.
+    per_entry: u32,
+    /// Multiply-adds for each entry of the tensor and each output of the input.
+    per_output: u32,
+    /// Whether the mode is gone afterwards.
+    is_summed_out: bool,
+}
+
+impl Mode {
+    /// For each entry of the tensor, over an input of this width.
+    fn multiply_adds(self, width: usize) -> u128 {
+        u128::from(self.per_entry) + u128::from(self.per_output) * width as u128
+    }
+}
+
+impl Form {
+    /// The numbers that are stored: the width to this power.
+    #[cfg(feature = "report")]
+    fn power(self) -> u32 {
+        match self {
+            Self::Identity => 0,
+            Self::Pure | Self::Diagonal => 1,
+            Self::Mixed => 2,
+        }
+    }
+
+    fn is_diagonal(self) -> bool {
+        matches!(self, Self::Identity | Self::Diagonal)
+    }
+
+    /// That of a Kronecker product.
+    pub(crate) fn kronecker(self, other: Self) -> Self {
+        if self == other {
+            self
+        } else if self.is_diagonal() && other.is_diagonal() {
+            Self::Diagonal
+        } else {
+            Self::Mixed
+        }
+    }
+
+    /// That of an elementwise product, in which one diagonal leaves nothing off the diagonal.
+    pub(crate) fn hadamard(self, other: Self) -> Self {
+        if self == other {
+            self
+        } else if self.is_diagonal() || other.is_diagonal() {
+            Self::Diagonal
+        } else {
+            Self::Mixed
+        }
+    }
+
+    /// That of a sum over an input; an identity stays one where the weight is semi-unitary.
+    pub(crate) fn sum(self, is_semi_unitary: bool) -> Self {
+        match self {
+            Self::Identity if is_semi_unitary => Self::Identity,
+            Self::Pure => Self::Pure,
+            Self::Identity | Self::Diagonal | Self::Mixed => Self::Mixed,
+        }
+    }
+
+    /// What an input of this form takes at a sum.
+    fn mode(self) -> Mode {
+        let (per_entry, per_output, is_summed_out) = match self {
+            Self::Identity => (0, 0, false),
+            Self::Pure => (1, 0, true),
+            Self::Diagonal => (1, 0, false),
+            Self::Mixed => (0, 1, false),
+        };
+        Mode { per_entry, per_output, is_summed_out }
+    }
+}
+
+/// The multiply-adds of a pass over some rows, of complex numbers (8 floating-point operations each) in a complex
+/// circuit and of real ones (2) in a real circuit.
+///
+/// Counted are the products of the message table; not counted are rescaling, copies and the values of input functions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// As the message table has them: every entry of every product.
+    pub table: u128,
+    /// With one half of each matrix that is known to be Hermitian left out: what cannot be avoided.
+    pub hermitian: u128,
+}
+
+impl Work {
+    pub(crate) fn full(count: u128) -> Self {
+        Self { table: count, hermitian: count }
+    }
+
+    /// A K × K Hermitian result whose every entry takes `len` multiply-adds.
+    fn hermitian(k: u128, len: u128) -> Self {
+        Self { table: k * k * len, hermitian: k * (k + 1) / 2 * len }
+    }
+}
+
+impl Add for Work {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { table: self.table + other.table, hermitian: self.hermitian + other.hermitian }
+    }
+}
+
+impl AddAssign for Work {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Mul<usize> for Work {
+    type Output = Self;
+
+    fn mul(self, times: usize) -> Self {
+        let times = times as u128;
+        Self { table: self.table * times, hermitian: self.hermitian * times }
+    }
+}
+
+/// The work of a sum of so many outputs over the Kronecker product of inputs, of which the forms and widths are given.
+///
+/// Vectors are summed out first, from the last input on, which leaves B; then B is multiplied with the matrices, and the
+/// result with Bᴴ. What identities alone make is known beforehand.
+pub(crate) fn contraction(outputs: usize, inputs: &[(Form, usize)]) -> Work {
+    if inputs.iter().all(|(form, _)| *form == Form::Identity) {
+        return Work::default();
+    }
+    let outputs = outputs as u128;
+    let mut len = inputs.iter().fold(outputs, |len, (_, width)| len * *width as u128);
+    let mut work = Work::default();
+    let (summed, left): (Vec<_>, Vec<_>) =
+        inputs.iter().rev().copied().partition(|(form, _)| form.mode().is_summed_out);
+    for (form, width) in summed {
+        work += Work::full(len * form.mode().multiply_adds(width));
+        len /= width.max(1) as u128;
+    }
+    for (form, width) in &left {
+        work += Work::full(len * form.mode().multiply_adds(*width));
+    }
+    if left.is_empty() { work } else { work + Work::hermitian(outputs, len / outputs.max(1)) }
+}
+
+/// The work of an elementwise product of inputs of one width.
+pub(crate) fn hadamard(width: usize, inputs: &[Form]) -> Work {
+    let times = inputs.len().saturating_sub(1);
+    match inputs.iter().copied().reduce(Form::hadamard) {
+        None | Some(Form::Identity) => Work::default(),
+        Some(Form::Pure | Form::Diagonal) => Work::full(width as u128) * times,
+        Some(Form::Mixed) => Work::hermitian(width as u128, 1) * times,
+    }
+}
+
+/// The work of a Kronecker product that no sum contracts, formed in full.
+pub(crate) fn kronecker(inputs: &[(Form, usize)]) -> Work {
+    let Some(form) = inputs.iter().map(|(form, _)| *form).reduce(Form::kronecker) else {
+        return Work::default();
+    };
+    let (mut len, mut work) = (1_u128, Work::default());
+    for (_, width) in inputs {
+        len *= *width as u128;
+        work += match form {
+            Form::Identity => Work::default(),
+            Form::Pure | Form::Diagonal => Work::full(len),
+            Form::Mixed => Work::hermitian(len, 1),
+        };
+    }
+    work
+}
+
+/// The whole algebra as data, for the script of a report. Forms are their numbers.
+#[cfg(feature = "report")]
+#[derive(Debug, Serialize)]
+pub(crate) struct Table {
+    kronecker: [[Form; 4]; 4],
+    hadamard: [[Form; 4]; 4],
+    /// The form of a sum over an input, where the weight is semi-unitary.
+    sum: [Form; 4],
+    /// What an input takes at a sum.
+    modes: [Mode; 4],
+    /// The power of the width that is stored.
+    powers: [u32; 4],
+}
+
+#[cfg(feature = "report")]
+impl Table {
+    pub(crate) fn new() -> Self {
+        const ALL: [Form; 4] = [Form::Identity, Form::Pure, Form::Diagonal, Form::Mixed];
+        let table = |product: fn(Form, Form) -> Form| ALL.map(|a| ALL.map(|b| product(a, b)));
+        Self {
+            kronecker: table(Form::kronecker),
+            hadamard: table(Form::hadamard),
+            sum: ALL.map(|form| form.sum(true)),
+            modes: ALL.map(Form::mode),
+            powers: ALL.map(Form::power),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms_are_their_kinds_wherever_nothing_is_diagonal() {
+        for a in Kind::ALL {
+            for b in Kind::ALL {
+                let [f, g] = [a, b].map(Form::from);
+                assert_eq!(f.kronecker(g), Form::from(a.times(b)));
+                let elementwise = f.hadamard(g);
+                let is_diagonal = a != b && (a == Kind::Identity || b == Kind::Identity);
+                let expected = if is_diagonal { Form::Diagonal } else { a.times(b).into() };
+                assert_eq!(elementwise, expected);
+            }
+        }
+    }
+
+    /// The message table of a sum over two inputs of widths 3 and 5, written out.
+    #[test]
+    fn the_table_of_two_inputs() {
+        use Form::{Diagonal, Identity, Mixed, Pure};
+        let (k, k1, k2) = (2, 3, 5);
+        let all = k * k1 * k2;
+        let close = |len: u128| k * k * len;
+        for (a, b, expected) in [
+            (Identity, Identity, 0),
+            (Pure, Pure, all + k * k1),
+            (Pure, Identity, all + close(k2)),
+            (Identity, Pure, all + close(k1)),
+            (Pure, Mixed, all + k * k2 * k2 + close(k2)),
+            (Mixed, Pure, all + k * k1 * k1 + close(k1)),
+            (Mixed, Identity, all * k1 + close(k1 * k2)),
+            (Identity, Mixed, all * k2 + close(k1 * k2)),
+            (Mixed, Mixed, all * (k1 + k2) + close(k1 * k2)),
+            (Diagonal, Identity, all + close(k1 * k2)),
+        ] {
+            let work = contraction(2, &[(a, 3), (b, 5)]);
+            assert_eq!(work.table, expected, "{a:?}, {b:?}");
+        }
+    }
+}

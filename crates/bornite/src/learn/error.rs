@@ -1,0 +1,71 @@
+//! What cannot be learned.
+
+use crate::circuit::{Circuit, LayerId};
+use crate::program::Program;
+
+/// A circuit that cannot be learned, or a checkpoint that is none of it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LearnError {
+    /// A Kronecker product without a sum above it, or of more than two inputs.
+    #[error(
+        "layer {layer}: learning takes Kronecker products of two inputs, each below a sum; \
+             make the circuit from a binary region tree"
+    )]
+    Kronecker {
+        /// The product layer.
+        layer: LayerId,
+    },
+    /// Functions that are not orthonormal below weights that are kept so.
+    #[error(
+        "layer {layer}: its functions are not orthonormal; orthonormalize the circuit first, or learn \
+             unconstrained weights"
+    )]
+    Basis {
+        /// The input layer.
+        layer: LayerId,
+    },
+    /// A weight that is shared between sums over products of different widths.
+    #[error("layer {layer}: its weight is shared with a sum over another kind of input")]
+    SharedShape {
+        /// The sum layer.
+        layer: LayerId,
+    },
+    /// A layer that a monotonic circuit cannot have.
+    #[error(
+        "layer {layer}: a monotonic circuit has indicators for inputs and one output, and is learned by \
+             learn::monotonic; cut continuous variables into bins, and take one square"
+    )]
+    Monotonic {
+        /// The input or output layer.
+        layer: LayerId,
+    },
+    /// Bytes that are something else.
+    #[error("this is no checkpoint of a fit; give the file that --checkpoint wrote")]
+    NoCheckpoint,
+    /// A checkpoint that is not whole.
+    #[error("the checkpoint is damaged; start the fit anew, or from an older checkpoint")]
+    Damaged,
+    /// A checkpoint of another fit.
+    #[error("the checkpoint was made with other {what}; give the same as then, or start anew")]
+    OtherFit {
+        /// What differs.
+        what: &'static str,
+    },
+}
+
+/// The program of a circuit whose weights can be learned.
+pub(super) fn program_of(circuit: &Circuit) -> Result<Program, LearnError> {
+    let program = Program::new(circuit);
+    for (index, step) in program.steps().iter().enumerate() {
+        let layer = step.layer;
+        if step.weight().is_some_and(|weight| weight >= program.num_weights()) {
+            return Err(LearnError::Kronecker { layer });
+        }
+        let shared = step.weight().map(|weight| program.operand_of(weight));
+        if shared != program.operand(index) {
+            return Err(LearnError::SharedShape { layer });
+        }
+    }
+    Ok(program)
+}
