@@ -13,8 +13,7 @@ use crate::circuit::{Circuit, Layer, LayerId};
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     steps: Vec<Step>,
-    /// The variables of the leaves, in the order of the steps.
-    variables: Vec<usize>,
+    num_leaves: usize,
     /// Those of the circuit, and after them the identities above products that have no sum above them.
     weights: Vec<WeightUse>,
     num_weights: usize,
@@ -102,7 +101,7 @@ impl Program {
     pub(crate) fn new(circuit: &Circuit) -> Self {
         let num_weights = circuit.weights().len();
         let weights = vec![WeightUse::default(); num_weights];
-        let mut program = Self { steps: Vec::new(), variables: Vec::new(), weights, num_weights };
+        let mut program = Self { steps: Vec::new(), num_leaves: 0, weights, num_weights };
         let mut step_of = vec![usize::MAX; circuit.num_layers()];
         for id in post_order(circuit) {
             let consumer = circuit.consumer(id).map(|c| circuit.layer(c));
@@ -150,11 +149,6 @@ impl Program {
         self.steps.len() - 1
     }
 
-    /// The variables of the leaves, in the order of the steps.
-    pub(crate) fn variables(&self) -> &[usize] {
-        &self.variables
-    }
-
     /// How many weights the circuit has. Weights from there on are identities.
     pub(crate) fn num_weights(&self) -> usize {
         self.num_weights
@@ -196,7 +190,7 @@ impl Program {
 
     /// The variables in the order of a traversal.
     pub(crate) fn traversal_order(&self) -> Vec<usize> {
-        let mut order = Vec::with_capacity(self.variables.len());
+        let mut order = Vec::with_capacity(self.num_leaves);
         let mut stack = vec![self.root()];
         while let Some(step) = stack.pop() {
             match &self.steps[step].kind {
@@ -215,13 +209,11 @@ impl Program {
         let index = self.steps.len();
         let mut step = Step { layer, width, leaves: 0..0, kind };
         step.leaves = match step.inputs() {
-            [] => self.variables.len()..self.variables.len() + 1,
+            [] => self.num_leaves..self.num_leaves + 1,
             [first, .., last] => self.steps[*first].leaves.start..self.steps[*last].leaves.end,
             [input] => self.steps[*input].leaves.clone(),
         };
-        if let StepKind::Leaf { variable, .. } = step.kind {
-            self.variables.push(variable);
-        }
+        self.num_leaves = self.num_leaves.max(step.leaves.end);
         let weight = step.weight();
         self.steps.push(step);
         if let Some(weight) = weight {
@@ -308,7 +300,6 @@ mod tests {
         assert_eq!(leaves, [0..1, 1..2, 2..3, 0..2, 0..3, 3..4, 0..4]);
         let widths: Vec<_> = program.steps().iter().map(|s| s.width).collect();
         assert_eq!(widths, [2, 2, 2, 4, 4, 2, 8]);
-        assert_eq!(program.variables(), [0, 1, 2, 3]);
         assert_eq!(program.num_weights(), 2);
         assert_eq!(
             (program.users(0), program.operand_of(0)),

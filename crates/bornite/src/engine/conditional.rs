@@ -7,6 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
 use super::Kernels;
+use super::batch::Batch;
 use super::lanes::{Real, get};
 use super::message::Message;
 use super::plan::{Leaf, Plan, leaf_values};
