@@ -368,11 +368,11 @@ fn check_scale<F: Real, const C: bool>(exponents: &[i32]) {
             let before = scaled.clone();
             let mut log2_scale: Vec<i64> = (0..).take(F::LANES).collect();
             kernels.rescale(&mut scaled, &mut log2_scale);
-            for lane in 0..F::LANES {
+            for (lane, before_scale) in (0_i64..).enumerate().take(F::LANES) {
                 let of = |tile: &[F], n: usize| tile[n * F::LANES + lane].to_f64();
                 let planes = scaled.len() / F::LANES;
                 let max = (0..planes).fold(0.0, |max: f64, n| max.max(of(&scaled, n).abs()));
-                let added = log2_scale[lane] - i64::try_from(lane).unwrap();
+                let added = log2_scale[lane] - before_scale;
                 assert!(if lane == 1 {
                     max == 0.0 && added == 0
                 } else {
