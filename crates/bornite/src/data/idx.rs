@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use half::f16;
+
 use super::file::{self, check_length};
 use super::{Column, DataError, FormatProblem, Table};
 
@@ -109,7 +111,7 @@ impl Values {
             "u2" => Values::Integers(each(bytes, big, |b| i64::from(u16::from_le_bytes(b)))),
             "u4" => Values::Integers(each(bytes, big, |b| i64::from(u32::from_le_bytes(b)))),
             "u8" => Self::unsigned(&each(bytes, big, u64::from_le_bytes)),
-            "f2" => Values::Reals(each(bytes, big, |b| half(u16::from_le_bytes(b)))),
+            "f2" => Values::Reals(each(bytes, big, |b| f16::from_le_bytes(b).to_f64())),
             "f4" => Values::Reals(each(bytes, big, |b| f64::from(f32::from_le_bytes(b)))),
             "f8" => Values::Reals(each(bytes, big, f64::from_le_bytes)),
             _ => return None,
@@ -160,36 +162,13 @@ impl Values {
     }
 }
 
-/// A number of 16 bits.
-fn half(bits: u16) -> f64 {
-    let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));
-    let size = match exponent {
-        0 => fraction * 2f64.powi(-24),
-        31 if fraction == 0.0 => f64::INFINITY,
-        31 => f64::NAN,
-        e => (1024.0 + fraction) * 2f64.powi(e - 25),
-    };
-    if bits >> 15 == 1 { -size } else { size }
-}
-
-/// The bits of a number of 16 bits; `None` where it is none.
-fn to_half(x: f64) -> Option<u16> {
+/// A half-precision float; `None` if the number is not exactly one.
+fn to_half(x: f64) -> Option<f16> {
     if x.is_nan() {
-        return Some(0x7e00);
+        return Some(f16::NAN);
     }
-    let sign = u16::from(x.is_sign_negative()) << 15;
-    let size = x.abs();
-    // Sizes are in the order of their bits.
-    let (mut low, mut high) = (0_u16, 0x7c00);
-    while low < high {
-        let middle = u16::midpoint(low, high);
-        if half(middle) < size {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    (half(low) == size).then_some(sign | low)
+    let half = f16::from_f64(x);
+    (half.to_f64() == x).then_some(half)
 }
 
 impl Array {

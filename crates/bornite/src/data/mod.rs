@@ -4,6 +4,7 @@
 //! ([`Table::read_csv`]), NPY and NPZ ([`Table::read_npy`]), IDX images ([`Table::read_idx`]) and packed bits
 //! ([`read_bits`]), Parquet ([`Table::read_parquet`]), all of them plain or packed by gzip.
 
+mod archive;
 mod column;
 mod contents;
 mod csv;
@@ -20,7 +21,6 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod warp;
-mod zip;
 
 pub(crate) use column::Coding;
 pub use column::{

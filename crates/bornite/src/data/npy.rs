@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use super::archive::Archive;
 use super::file;
 use super::idx::{Array, ArrayLayout};
-use super::{Cells, DataError, FormatProblem, Table, zip};
+use super::{Cells, DataError, FormatProblem, Table};
 
 pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
 
@@ -75,9 +76,11 @@ fn problem(file: &str, format: &'static str, problem: FormatProblem) -> DataErro
 }
 
 fn choose(bytes: &[u8], wanted: Option<&str>) -> Result<Array, FormatProblem> {
-    let mut members = zip::members(bytes)?;
-    members.retain(|m| array_name(m).is_some());
-    let names: Vec<&str> = members.iter().filter_map(array_name).collect();
+    let mut archive = Archive::new(bytes)?;
+    let members = archive.names()?;
+    let arrays = members.iter().enumerate();
+    let (places, names): (Vec<usize>, Vec<&str>) =
+        arrays.filter_map(|(n, name)| Some((n, name.strip_suffix(".npy")?))).unzip();
     let list = || names.iter().map(|n| format!("'{n}'")).collect::<Vec<_>>().join(", ");
     let index = match wanted {
         Some(name) => names
@@ -87,11 +90,7 @@ fn choose(bytes: &[u8], wanted: Option<&str>) -> Result<Array, FormatProblem> {
         None if names.len() == 1 => 0,
         None => return Err(FormatProblem::Choose(list())),
     };
-    parse(&zip::unpack(bytes, &members[index])?)
-}
-
-fn array_name(member: &zip::Member) -> Option<&str> {
-    member.name.strip_suffix(".npy")
+    parse(&archive.read(places[index], names[index])?)
 }
 
 fn header(kind: &str, rows: usize, columns: usize) -> Vec<u8> {
@@ -170,6 +169,7 @@ fn parse_header(text: &str) -> Result<(&str, bool, Vec<usize>), FormatProblem> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::archive::tests::archive;
     use super::*;
 
     fn file(kind: &str, shape: &str, order: &str, data: &[u8]) -> Vec<u8> {
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn an_archive_needs_a_choice() {
         let (x, y) = (file("|u1", "(1, 2)", "False", &[1, 2]), file("|u1", "(1,)", "False", &[3]));
-        let two = zip::tests::archive(&[("x.npy", &x, true), ("y.npy", &y, false)], true);
+        let two = archive(&[("x.npy", &x, true), ("y.npy", &y, false)], true);
         let read = |bytes: &[u8], name| {
             choose(bytes, name)
                 .and_then(|a| a.into_table("t", "NPZ").map_err(|_| FormatProblem::Magic))
@@ -242,7 +242,7 @@ mod tests {
         let message = read(&two, None).unwrap_err().to_string();
         assert_eq!(message, "it holds the arrays 'x', 'y'; name one of them");
         assert!(read(&two, Some("z")).unwrap_err().to_string().contains("no array 'z'"));
-        let one = zip::tests::archive(&[("y.npy", &y, false), ("notes.txt", b"", false)], false);
+        let one = archive(&[("y.npy", &y, false), ("notes.txt", b"", false)], false);
         assert!(read(&one, None).is_ok());
     }
 }

@@ -5,7 +5,7 @@
 use std::io::Read;
 
 use super::idx::{self, ArrayLayout};
-use super::{CsvOptions, DataError, FileForm, FormatProblem, Table, csv, npy, zip};
+use super::{CsvOptions, DataError, FileForm, FormatProblem, Table, archive, csv, npy};
 
 /// An array by columns, which is one piece, may be so many times longer than others.
 const BY_COLUMNS: usize = 4;
@@ -102,7 +102,7 @@ impl<R: Read> Pieces<R> {
 
     /// Looks at the first bytes.
     fn look(&mut self, is_first: bool) -> Result<Next, DataError> {
-        let skipped = zip::stored(&self.buffer).unwrap_or(0);
+        let skipped = archive::stored(&self.buffer).unwrap_or(0);
         let bytes = &self.buffer[skipped..];
         let layout = if bytes.starts_with(npy::MAGIC) {
             npy::layout(bytes)

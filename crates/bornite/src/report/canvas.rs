@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use base64::prelude::*;
+
 use crate::draw::{escape, px};
 
 /// The colors and fonts of all charts.
@@ -113,7 +115,7 @@ impl Canvas {
             px(y),
             px(w),
             px(h),
-            super::png::base64(png),
+            BASE64_STANDARD.encode(png),
             escape(words)
         );
     }

@@ -2,7 +2,7 @@
 
 use super::Report;
 use super::canvas::{Anchor, Canvas};
-use super::png::Raster;
+use super::raster::Raster;
 use crate::data::{Encoded, Table};
 use crate::model::{Imputation, Model, ModelError};
 

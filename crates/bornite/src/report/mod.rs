@@ -13,7 +13,7 @@ mod live;
 mod marginals;
 mod page;
 mod pairs;
-mod png;
+mod raster;
 mod structure;
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@ use super::Report;
 use super::axis::{Frame, short};
 use super::bins::Bins;
 use super::canvas::{Anchor, Canvas};
-use super::png::{Raster, heat};
+use super::raster::{Raster, heat};
 use crate::draw::fit;
 use crate::model::{ColumnDistribution, ModelError};
 

@@ -1,6 +1,7 @@
 //! From the bytes of a Parquet file to a table.
 
 use bytes::Bytes;
+use half::f16;
 use parquet::basic::{Compression, ConvertedType, LogicalType, TimeUnit, Type};
 use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
 use parquet::data_type::{
@@ -276,7 +277,7 @@ impl Source<'_> {
             }
             Meaning::Half => {
                 let number =
-                    |b: &[u8]| b.try_into().map_or(f64::NAN, |b| half(u16::from_le_bytes(b)));
+                    |b: &[u8]| b.try_into().map_or(f64::NAN, |b| f16::from_le_bytes(b).to_f64());
                 self.numbers(bytes.map(|b| b.map(number)).collect())
             }
             Meaning::Bytes => Err(self.refuse("bytes")),
@@ -294,16 +295,4 @@ impl Source<'_> {
 fn big_endian(bytes: &[u8]) -> i128 {
     let sign = if bytes.first().is_some_and(|b| b & 0x80 != 0) { -1 } else { 0 };
     bytes.iter().fold(sign, |x, &b| (x << 8) | i128::from(b))
-}
-
-/// A number of 16 bits: a sign, 5 bits of exponent, 10 of digits.
-fn half(bits: u16) -> f64 {
-    let (exponent, digits) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));
-    let size = match exponent {
-        0 => digits * 2_f64.powi(-24),
-        31 if digits == 0.0 => f64::INFINITY,
-        31 => f64::NAN,
-        _ => (1024.0 + digits) * 2_f64.powi(exponent - 25),
-    };
-    if bits >> 15 == 1 { -size } else { size }
 }

@@ -1,0 +1,112 @@
+//! The members of an NPZ file, which is a zip archive.
+
+use std::io::{Cursor, Read};
+
+use zip::ZipArchive;
+use zip::result::ZipError;
+
+use super::FormatProblem;
+
+const LOCAL: [u8; 4] = *b"PK\x03\x04";
+
+/// A zip archive in memory.
+pub(super) struct Archive<'a>(ZipArchive<Cursor<&'a [u8]>>);
+
+impl<'a> Archive<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Result<Self, FormatProblem> {
+        ZipArchive::new(Cursor::new(bytes)).map(Self).map_err(|_| FormatProblem::Magic)
+    }
+
+    /// The names of the members, in the order of the archive.
+    pub(super) fn names(&self) -> Result<Vec<String>, FormatProblem> {
+        let name = |name: Result<std::borrow::Cow<'_, str>, ZipError>| {
+            name.map(|n| n.into_owned())
+                .map_err(|_| FormatProblem::Header { field: "list of members" })
+        };
+        self.0.file_names().map(name).collect()
+    }
+
+    /// The content of a member, checked against its size and checksum.
+    pub(super) fn read(&mut self, index: usize, name: &str) -> Result<Vec<u8>, FormatProblem> {
+        let damaged = || FormatProblem::Checksum(name.to_owned());
+        let member = self.0.by_index(index).map_err(|e| match e {
+            ZipError::UnsupportedArchive(_) | ZipError::CompressionMethodNotSupported(_) => {
+                FormatProblem::Packing(name.to_owned())
+            }
+            _ => damaged(),
+        })?;
+        let size = member.size();
+        let mut content = Vec::new();
+        // One byte beyond the announced size, so that a zip bomb stops here.
+        let read = member.take(size.saturating_add(1)).read_to_end(&mut content);
+        if read.is_err() || content.len() as u64 != size {
+            return Err(damaged());
+        }
+        Ok(content)
+    }
+}
+
+/// Where the content of the member that these bytes begin with starts, if it is not compressed.
+pub(super) fn stored(bytes: &[u8]) -> Option<usize> {
+    let number = |at: usize| {
+        let bytes = bytes.get(at..at + 2)?;
+        Some(u16::from_le_bytes([bytes[0], bytes[1]]))
+    };
+    let start = 30 + usize::from(number(26)?) + usize::from(number(28)?);
+    let is_stored = bytes.starts_with(&LOCAL) && number(8) == Some(0);
+    (is_stored && start <= bytes.len()).then_some(start)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::io::Write;
+
+    use zip::write::SimpleFileOptions;
+    use zip::{CompressionMethod, ZipWriter};
+
+    use super::*;
+
+    /// An archive of these members; sizes in 64 bits where asked.
+    pub(in crate::data) fn archive(contents: &[(&str, &[u8], bool)], wide: bool) -> Vec<u8> {
+        let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+        for (name, content, deflated) in contents {
+            let method =
+                if *deflated { CompressionMethod::Deflated } else { CompressionMethod::Stored };
+            let options = SimpleFileOptions::default().compression_method(method).large_file(wide);
+            writer.start_file(*name, options).unwrap();
+            writer.write_all(content).unwrap();
+        }
+        writer.finish().unwrap().into_inner()
+    }
+
+    #[test]
+    fn members_are_unpacked() {
+        let long = [7; 5000];
+        for wide in [false, true] {
+            let bytes = archive(&[("a.npy", b"first", false), ("b.npy", &long, true)], wide);
+            let mut archive = Archive::new(&bytes).unwrap();
+            assert_eq!(archive.names().unwrap(), ["a.npy", "b.npy"]);
+            assert_eq!(archive.read(0, "a.npy").unwrap(), b"first");
+            assert_eq!(archive.read(1, "b.npy").unwrap(), long);
+            let start = stored(&bytes).unwrap();
+            assert_eq!(&bytes[start..start + 5], b"first");
+        }
+    }
+
+    #[test]
+    fn damage_is_found_and_never_panics() {
+        let good = archive(&[("a.npy", b"first and only", true)], true);
+        let read = |bytes: &[u8]| Archive::new(bytes)?.read(0, "a.npy");
+        let content = read(&good).unwrap();
+        for at in 0..good.len() {
+            let cut = read(&good[..at]);
+            assert!(cut.map_or(true, |found| found == content), "cut at {at}");
+            for change in [1, 0x80, 0xff] {
+                let mut bytes = good.clone();
+                bytes[at] ^= change;
+                // Bytes that are not looked at may change; others are found out.
+                assert!(read(&bytes).map_or(true, |found| found == content), "changed at {at}");
+            }
+        }
+    }
+}
