@@ -45,7 +45,7 @@ CASES: list[tuple[type[Exception], str, Callable[[], object]]] = [
     (bornite.CircuitError, "row 0, column 1", lambda: build(lambda b, f: b.sum(f, [[1, np.nan]]))),
     (bornite.CircuitError, "at least 2 inputs", lambda: build(lambda b, f: b.kronecker([f]))),
     (bornite.CircuitError, "not decomposable", lambda: build(lambda b, f: b.hadamard([f, f]))),
-    (bornite.CircuitError, "output 5 is no layer", lambda: build(lambda b, f: 5)),
+    (bornite.CircuitError, "output 5 is not a layer", lambda: build(lambda b, f: 5)),
     (bornite.CircuitError, "in no layer", lambda: build(lambda b, f: (b.variable("y", 2), f)[1])),
     (bornite.CircuitError, "its basis lives on", lambda: build(lambda b, f: b.input("x", 3))),
     (bornite.CircuitError, "no domain", lambda: random([2], domains=[0])),
@@ -108,9 +108,9 @@ CASES: list[tuple[type[Exception], str, Callable[[], object]]] = [
     (bornite.OperationError, "which squares nothing", lambda: random([64] * 4, width=64).square()),
     (ValueError, "1 weights for a circuit with 2",
      lambda: Circuit.random([2, 2, 2], width=3).with_weights([[[1]]])),
-    (bornite.FileError, "no JSON", lambda: Circuit.from_json("{")),
+    (bornite.FileError, "invalid JSON", lambda: Circuit.from_json("{")),
     (bornite.FileError, "'layers' is missing|layers", lambda: Circuit.from_json({"variables": []})),
-    (bornite.FileError, "no circuit file", lambda: Circuit.from_bytes(b"nothing")),
+    (bornite.FileError, "not a circuit file", lambda: Circuit.from_bytes(b"nothing")),
     (TypeError, "set is not JSON", lambda: untyped(Circuit.from_json)({"variables": {1}})),
 ]  # fmt: skip
 
@@ -140,7 +140,7 @@ def test_what_the_file_system_refuses_is_an_os_error(tmp_path: pathlib.Path) -> 
         C.save(tmp_path / "missing" / "c.json")
     broken = tmp_path / "broken.json"
     broken.write_text('{"variables": ')
-    with pytest.raises(bornite.FileError, match=r"broken\.json: .*no JSON"):
+    with pytest.raises(bornite.FileError, match=r"broken\.json: .*invalid JSON"):
         Circuit.load(broken)
 
 

@@ -304,7 +304,7 @@ QUESTIONS: list[tuple[str, Any, type[Exception], str]] = [
     ("kind", lambda m: m.conditional(3), TypeError, "expected evidence such as"),
     ("impossible", lambda m: m.conditional("x=1, x=2"), bornite.ModelError, "probability 0"),
     ("question", lambda m: m.query("Q(x)"), bornite.QueryError, "expected P"),
-    ("words", lambda m: m.quantile("w"), bornite.ModelError, "labels are no numbers"),
+    ("words", lambda m: m.quantile("w"), bornite.ModelError, "labels are not numbers"),
     ("level", lambda m: m.quantile("y", 2), bornite.ModelError, "share from 0 to 1"),
     ("width", lambda m: m.log_prob(np.zeros((2, 2))), ValueError, r"2 columns and the model 3 \(x, y, w\)"),
     ("absent", lambda m: m.log_prob({"x": [1], "y": [0.5]}), ColumnError, "marginal"),

@@ -63,7 +63,12 @@ pub(crate) fn write(table: &Table, path: &Path) -> Result<()> {
 
 /// Reads a model file.
 pub(crate) fn model(path: &Path) -> Result<Model> {
-    Ok(Model::load(path)?)
+    Model::load(path).map_err(|e| match e {
+        e if e.is_not_a_model() => {
+            anyhow!("{e}; fit a model with 'bornite fit', or use 'bornite circuit'")
+        }
+        e => e.into(),
+    })
 }
 
 /// Refuses what cannot be written before the work that it would hold is done.

@@ -14,16 +14,33 @@ use bornite::ops::orthonormalize;
 use bornite::structure::{RegionTree, Structure};
 use bornite::{Basis, Domain, Variable};
 use bornite_kernels::{Simd, SimdLevel, peak};
+use clap::Parser;
 use rand::SeedableRng;
 
 /// Rounds of multiply-adds that take some ten milliseconds.
 const ROUNDS: u64 = 20_000_000;
 
+#[derive(Parser)]
+struct Arguments {
+    /// The side of the images, in pixels.
+    #[arg(default_value_t = 8)]
+    side: usize,
+    /// The number of gray levels.
+    #[arg(default_value_t = 17)]
+    levels: usize,
+    /// The width K of inner layers.
+    #[arg(default_value_t = 8)]
+    width: usize,
+    /// The number of images.
+    #[arg(default_value_t = 4000)]
+    rows: usize,
+    /// The number of threads.
+    #[arg(default_value_t = 1)]
+    threads: usize,
+}
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut numbers = std::env::args().skip(1).map(|a| a.parse::<usize>());
-    let mut next = |default| numbers.next().unwrap_or(Ok(default));
-    let (side, levels, width) = (next(8)?, next(17)?, next(8)?);
-    let (rows, threads) = (next(4000)?, next(1)?);
+    let Arguments { side, levels, width, rows, threads } = Arguments::parse();
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
 
     let pixel = |v: usize| {

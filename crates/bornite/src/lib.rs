@@ -1,9 +1,9 @@
-//! Squared orthonormal circuits: densities that are normalized by construction and answer marginals, conditionals, range
-//! queries and samples exactly.
+//! Squared orthonormal circuits: densities that are normalized by construction, with exact marginals, conditionals, range
+//! queries and samples.
 //!
 //! A *circuit* c is a tree of layers over functions of single variables. The model is p(x) = ‖c(x)‖² / Z. An
 //! *orthonormal* circuit has orthonormal input functions and semi-unitary weights, so Z = 1, and the parts of the tree
-//! that depend on unknown variables alone drop out of every question.
+//! that depend only on unobserved variables drop out of every query.
 //!
 //! # The pipeline
 //!
@@ -13,7 +13,7 @@
 //!    layers; [`mod@file`] from JSON or safetensors. A [`Circuit`] that exists is valid.
 //! 3. **Orthonormal form.** [`ops::orthonormalize`](ops::orthonormalize()) rewrites it without changing p and returns log Z;
 //!    [`Orthonormal::verify`] takes one that is orthonormal already. [`learn::fit`](learn::fit()) learns weights from rows.
-//! 4. **Questions.** A [`Query`] says what is known of each variable: a value, nothing, a set or an interval.
+//! 4. **Queries.** A [`Query`] states the evidence about each variable: a value, nothing, a set or an interval.
 //!
 //! ```
 //! use bornite::{Basis, CircuitBuilder, Domain, Query, linalg::Matrix, ops};
@@ -41,27 +41,27 @@
 //! | p(evidence), one query | [`ops::log_marginal`], or [`ops::marginalize`](ops::marginalize()) with the counts of the paper |
 //! | p(evidence), many rows | [`engine::Engine::log_marginals`] |
 //! | p(a given b) | the difference of two log marginals |
-//! | all single-variable marginals, means, covariances, quantiles, given anything | [`ops::Environments`] |
+//! | all single-variable marginals, means, covariances, quantiles, given any evidence | [`ops::Environments`] |
 //! | the mean of a product of functions | [`ops::expectation`](ops::expectation()) |
-//! | samples, given anything | [`engine::Engine::sample`], [`engine::Engine::sample_given`] |
-//! | log p of every variable given those before it | [`engine::Engine::log_conditionals`] |
+//! | samples, given any evidence | [`engine::Engine::sample`], [`engine::Engine::sample_given`] |
+//! | log p of every variable given the ones before it | [`engine::Engine::log_conditionals`] |
 //! | c(x) itself, of any circuit | [`ops::evaluate`](ops::evaluate()) |
 //! | log Z of a circuit that need not be orthonormal | [`ops::log_partition`] |
-//! | how near two circuits are | [`ops::overlap`](ops::overlap()) |
+//! | how close two circuits are | [`ops::overlap`](ops::overlap()) |
 //! | a smaller circuit | [`ops::truncate`](ops::truncate()) |
-//! | a picture of a circuit | [`draw::circuit_svg`] |
-//! | pictures of a model, and a page with all of them | [`report::Report`] |
-//! | the squared circuit itself, to compare with | [`ops::square`](ops::square()) |
-//! | a model of a table, asked in the table's words | [`Model`] |
-//! | tables with types and holes | [`data`] |
-//! | a table or its file in few bytes, without loss | [`Model::compress`], [`model::compress_file`] |
-//! | rows of finite variables, in the same way | [`codec`] |
+//! | a drawing of a circuit | [`draw::circuit_svg`] |
+//! | plots of a model, and a page with all of them | [`report::Report`] |
+//! | the squared circuit itself, as a baseline | [`ops::square`](ops::square()) |
+//! | fit a model to a table and ask it questions | [`Fit`], [`Model`] |
+//! | tables with types and missing values | [`data`] |
+//! | lossless compression of a table or file | [`Model::compress`], [`model::compress_file`] |
+//! | lossless compression of rows of finite variables | [`codec`] |
 //!
 //! # Numbers
 //!
 //! Probabilities are natural logarithms and never underflow. Weights are real or complex; an operation on a circuit that is
-//! real throughout is real arithmetic. [`engine::Engine`] also runs in single precision. Nothing prints, reads the clock or
-//! keeps state, and the same input gives the same bits with any number of threads.
+//! real throughout uses real arithmetic. [`engine::Engine`] also runs in single precision. Nothing prints or keeps state, only
+//! [`Fit::time`] reads a clock, and the same input gives the same bits with any number of threads.
 //!
 //! The guide, the map from the paper to the code and the file format are under `docs` in the repository.
 //!

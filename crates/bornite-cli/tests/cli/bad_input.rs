@@ -54,8 +54,8 @@ fn a_bad_query_points_at_its_character() {
 fn a_bad_file_is_refused_with_its_place() {
     let folder = Folder::new();
     for (text, part) in [
-        ("", "no circuit file"),
-        ("{", "no JSON"),
+        ("", "not a circuit file"),
+        ("{", "invalid JSON"),
         (r#"{"variables": [], "layers": [], "output": 0}"#, "bad.json"),
         (
             r#"{"variables": [{"name": "x", "domain": {"finite": 2}}],

@@ -1,94 +1,125 @@
 //! What was asked for.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
-use std::str::FromStr;
 use std::time::Instant;
 
 use bornite::learn::{Control, Defaults, FitOptions, Progress};
+use clap::{Parser, ValueEnum};
 
-use super::Failure;
-
-#[derive(Debug)]
+/// Measures what learning reaches on public data, and prints Markdown.
+#[derive(Debug, Parser)]
 pub(super) struct Arguments {
-    pub(super) part: String,
-    named: BTreeMap<String, String>,
+    /// What to measure.
+    #[arg(value_enum)]
+    pub(super) part: Part,
+    /// The data sets, separated by commas. By default all.
+    #[arg(long, value_delimiter = ',')]
+    sets: Vec<String>,
+    /// The time limit of each fit; of a search, for all of it.
+    #[arg(long)]
+    seconds: Option<f64>,
+    /// The folder with the data sets.
+    #[arg(long, default_value = "../shared/data")]
+    data: String,
+    /// The random seed.
+    #[arg(long)]
+    pub(super) seed: Option<u64>,
+    /// The width K of inner layers.
+    #[arg(long)]
+    pub(super) width: Option<usize>,
+    /// The number of squares in the sum.
+    #[arg(long)]
+    pub(super) squares: Option<usize>,
+    /// The number of input functions per continuous column.
+    #[arg(long)]
+    pub(super) functions: Option<usize>,
+    /// The learning rate.
+    #[arg(long)]
+    pub(super) rate: Option<f64>,
+    /// The number of rows per step.
+    #[arg(long)]
+    pub(super) batch: Option<usize>,
+    /// The maximum number of passes over the rows.
+    #[arg(long)]
+    pub(super) epochs: Option<usize>,
+    /// The number of epochs without improvement before a fit stops.
+    #[arg(long)]
+    pub(super) patience: Option<usize>,
+    /// The share of the average of past weights that one step keeps.
+    #[arg(long)]
+    pub(super) averaging: Option<f64>,
+    /// The norm that gradients are clipped to.
+    #[arg(long)]
+    pub(super) clip: Option<f64>,
+    /// The strength of smoothing, for parameterizations.
+    #[arg(long)]
+    pub(super) smoothing: Option<f64>,
+    /// The Gaussian mixtures to compare with, from bench/mixtures.py.
+    #[arg(long, value_name = "FILE")]
+    pub(super) mixtures: Option<String>,
+    /// The prefix of the files that bits writes.
+    #[arg(long, value_name = "PREFIX", default_value = "bmnist")]
+    pub(super) out: String,
+    /// The folder for the plots of parameterizations.
+    #[arg(long, value_name = "FOLDER")]
+    pub(super) pictures: Option<String>,
+    /// Show every epoch.
+    #[arg(long)]
+    pub(super) verbose: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum Part {
+    /// The binary density-estimation sets, next to published results.
+    Debd,
+    /// Continuous tables, next to Gaussian mixtures.
+    Uci,
+    /// Values removed from the training rows.
+    Missing,
+    /// Binarized MNIST as three NPY files, for the command.
+    Bits,
+    /// Smooth input weights of images, from none to much.
+    Smoothing,
+    /// The four parameterizations side by side.
+    Parameterizations,
 }
 
 impl Arguments {
-    /// A part, then `--name value` pairs; `--verbose` stands alone.
-    pub(super) fn from_command_line() -> Result<Self, Failure> {
-        let mut list = std::env::args().skip(1);
-        let part =
-            list.next().ok_or("give a part: debd, uci, missing, parameterizations or smoothing")?;
-        let mut named = BTreeMap::new();
-        while let Some(name) = list.next() {
-            let name = name.strip_prefix("--").ok_or(format!("'{name}' is no option"))?.to_owned();
-            let is_flag = name == "verbose";
-            let value = if is_flag {
-                String::new()
-            } else {
-                list.next().ok_or("an option has no value")?
-            };
-            named.insert(name, value);
-        }
-        Ok(Self { part, named })
-    }
-
-    pub(super) fn text<'a>(&'a self, name: &str, default: &'a str) -> &'a str {
-        self.named.get(name).map_or(default, String::as_str)
-    }
-
-    pub(super) fn get<T: FromStr>(&self, name: &str) -> Result<Option<T>, Failure> {
-        let parse = |text: &String| {
-            text.parse().map_err(|_| format!("--{name}: '{text}' is no number").into())
-        };
-        self.named.get(name).map(parse).transpose()
-    }
-
-    pub(super) fn seconds(&self, default: f64) -> Result<f64, Failure> {
-        Ok(self.get("seconds")?.unwrap_or(default))
+    pub(super) fn seconds(&self, default: f64) -> f64 {
+        self.seconds.unwrap_or(default)
     }
 
     pub(super) fn sets(&self, all: &[&str]) -> Vec<String> {
-        match self.named.get("sets") {
-            Some(list) => list.split(',').map(str::to_owned).collect(),
-            None => all.iter().map(|&s| s.to_owned()).collect(),
+        if self.sets.is_empty() {
+            return all.iter().map(|&s| s.to_owned()).collect();
         }
+        self.sets.clone()
     }
 
     pub(super) fn data(&self, folder: &str) -> String {
-        format!("{}/{folder}", self.text("data", "../shared/data"))
+        format!("{}/{folder}", self.data)
     }
 
-    /// The settings of every width to try: the defaults, less what was given.
-    pub(super) fn candidates(&self, defaults: &Defaults) -> Result<Vec<FitOptions>, Failure> {
-        let given: Option<usize> = self.get("width")?;
-        let widths = given.as_ref().map(std::slice::from_ref);
-        widths
-            .unwrap_or_else(|| defaults.widths())
-            .iter()
-            .map(|&w| self.options(defaults, w))
-            .collect()
+    /// The settings of every width to try: the defaults, except for what was given.
+    pub(super) fn candidates(&self, defaults: &Defaults) -> Vec<FitOptions> {
+        let given = self.width.as_ref().map(std::slice::from_ref);
+        let widths = given.unwrap_or_else(|| defaults.widths());
+        widths.iter().map(|&w| self.options(defaults, w)).collect()
     }
 
-    pub(super) fn options(&self, defaults: &Defaults, width: usize) -> Result<FitOptions, Failure> {
+    pub(super) fn options(&self, defaults: &Defaults, width: usize) -> FitOptions {
         let d = defaults.options(width);
-        Ok(FitOptions {
-            squares: self.get("squares")?.unwrap_or(d.squares),
-            epochs: self.get("epochs")?.unwrap_or(d.epochs),
-            batch: self.get("batch")?.unwrap_or(d.batch),
-            rate: self.get("rate")?.unwrap_or(d.rate),
-            patience: self.get("patience")?.unwrap_or(d.patience),
-            averaging: self.get("averaging")?.unwrap_or(d.averaging),
-            clip: self.get("clip")?,
-            seed: self.get("seed")?.unwrap_or(d.seed),
+        FitOptions {
+            squares: self.squares.unwrap_or(d.squares),
+            epochs: self.epochs.unwrap_or(d.epochs),
+            batch: self.batch.unwrap_or(d.batch),
+            rate: self.rate.unwrap_or(d.rate),
+            patience: self.patience.unwrap_or(d.patience),
+            averaging: self.averaging.unwrap_or(d.averaging),
+            clip: self.clip,
+            seed: self.seed.unwrap_or(d.seed),
             ..d
-        })
-    }
-
-    pub(super) fn is_verbose(&self) -> bool {
-        self.named.contains_key("verbose")
+        }
     }
 }
 

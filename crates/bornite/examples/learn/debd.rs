@@ -24,7 +24,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let published = Published::new();
     let all: Vec<&str> = published.sets.iter().map(String::as_str).collect();
     let names = &published.columns;
-    let seconds = arguments.seconds(f64::INFINITY)?;
+    let seconds = arguments.seconds(f64::INFINITY);
     println!("At most {seconds} seconds a set, all widths together.\n");
     println!(
         "| set | vars | tree | width | tried | epochs | seconds | valid | test | {} |",
@@ -41,7 +41,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// Binarized MNIST as files that the command reads.
 pub(super) fn bits(arguments: &Arguments) -> Result<(), Failure> {
     let splits = read_bits(format!("{}/bmnist.bits.gz", arguments.data("bmnist")))?;
-    let out = arguments.text("out", "bmnist");
+    let out = &arguments.out;
     splits.train.write_npy(format!("{out}-train.npy"))?;
     splits.valid.write_npy(format!("{out}-valid.npy"))?;
     splits.test.write_npy(format!("{out}-test.npy"))?;
@@ -69,7 +69,7 @@ impl Published {
 fn learn(set: &str, arguments: &Arguments, seconds: f64) -> Result<String, Failure> {
     let splits = read_bits(format!("{}/{set}.bits.gz", arguments.data("debd")))?;
     let [values, valid, test] = [&splits.train, &splits.valid, &splits.test].map(table::values);
-    let clock = Clock::new(set, seconds, arguments.is_verbose());
+    let clock = Clock::new(set, seconds, arguments.verbose);
     let d = splits.train.num_columns();
     let variables: Vec<Variable> = (0..d).map(variable).collect();
     let rows = |values| Batch::from_rows(&variables, values);
@@ -79,12 +79,12 @@ fn learn(set: &str, arguments: &Arguments, seconds: f64) -> Result<String, Failu
     let trees = trees(&train, &variables)?;
     let mut trials = Vec::new();
     for (_, tree) in &trees {
-        let options = arguments.options(&defaults, 4)?;
+        let options = arguments.options(&defaults, 4);
         trials.push((circuit(tree, &options)?, options));
     }
     let (structure, tree) = &trees[most_promising(&trials, &train, &valid)?];
     let mut candidates = Vec::new();
-    for options in arguments.candidates(&defaults)? {
+    for options in arguments.candidates(&defaults) {
         candidates.push((circuit(tree, &options)?, options));
     }
     let best = fit_best(&candidates, &train, &valid, None, &mut |p, _| clock.step(p))?;

@@ -30,23 +30,20 @@ mod uci;
 
 use std::error::Error;
 
-use arguments::Arguments;
+use arguments::{Arguments, Part};
+use clap::Parser;
 
 /// Whatever can go wrong here ends the program.
 type Failure = Box<dyn Error>;
 
 fn main() -> Result<(), Failure> {
-    let arguments = Arguments::from_command_line()?;
-    match arguments.part.as_str() {
-        "debd" => debd::run(&arguments),
-        "bits" => debd::bits(&arguments),
-        "uci" => uci::run(&arguments),
-        "missing" => missing::run(&arguments),
-        "parameterizations" => parameterizations::run(&arguments),
-        "smoothing" => smoothing::run(&arguments),
-        other => Err(format!(
-            "'{other}' is no part: give debd, uci, missing, bits, parameterizations or smoothing"
-        )
-        .into()),
+    let arguments = Arguments::parse();
+    match arguments.part {
+        Part::Debd => debd::run(&arguments),
+        Part::Bits => debd::bits(&arguments),
+        Part::Uci => uci::run(&arguments),
+        Part::Missing => missing::run(&arguments),
+        Part::Parameterizations => parameterizations::run(&arguments),
+        Part::Smoothing => smoothing::run(&arguments),
     }
 }

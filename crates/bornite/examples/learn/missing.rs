@@ -10,7 +10,7 @@ use super::arguments::{Arguments, Clock};
 use super::table::{Splits, standardized};
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let seconds = arguments.seconds(120.0)?;
+    let seconds = arguments.seconds(120.0);
     println!("Test log-likelihood in nats of complete rows. At most {seconds} seconds a fit.\n");
     println!("| set | removed | holes | mean imputation | rows dropped | rows left | seconds |");
     println!("|---|{}", "--:|".repeat(6));
@@ -59,8 +59,8 @@ fn score(
     arguments: &Arguments,
     seconds: f64,
 ) -> Result<(f64, f64), Failure> {
-    let clock = Clock::new(set, seconds, arguments.is_verbose());
-    let options = super::uci::options(arguments)?;
+    let clock = Clock::new(set, seconds, arguments.verbose);
+    let options = super::uci::options(arguments);
     let model =
         Fit::with(options).validation(&splits.valid).on_step(|p, _| clock.step(p)).run(train)?;
     let time = clock.elapsed();

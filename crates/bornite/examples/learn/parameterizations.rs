@@ -38,7 +38,7 @@ pub(super) struct Problem {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let seconds = arguments.seconds(60.0)?;
+    let seconds = arguments.seconds(60.0);
     println!("At most {seconds} seconds a fit, all of one set with the same width and schedule.\n");
     println!(
         "| set | parameterization | width | final width | epochs | seconds an epoch | valid | test | largest residual |"
@@ -51,8 +51,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             let history = learn(&set, name, kind, &problem, arguments, seconds)?;
             lines.push((name, history));
         }
-        let folder = arguments.text("pictures", "");
-        if !folder.is_empty() {
+        if let Some(folder) = &arguments.pictures {
             draw(folder, &set, &lines)?;
         }
     }
@@ -69,10 +68,10 @@ fn learn(
 ) -> Result<Vec<Epoch>, Failure> {
     let is_monotonic = kind == Parameterization::Monotonic;
     let defaults = Defaults::of(problem.encoded[0].num_rows(), problem.variables.len());
-    let width = arguments.get("width")?.unwrap_or(8);
-    let smoothing: f64 = arguments.get("smoothing")?.unwrap_or(0.0);
+    let width = arguments.width.unwrap_or(8);
+    let smoothing: f64 = arguments.smoothing.unwrap_or(0.0);
     let smoothing = vec![smoothing; problem.variables.len()];
-    let options = arguments.options(&defaults, width)?;
+    let options = arguments.options(&defaults, width);
     let mut options = FitOptions { parameterization: kind, smoothing, ..options };
     if is_monotonic {
         // Logits are of size 1 at any width, and start near a product: far from where they end.
@@ -82,7 +81,7 @@ fn learn(
     let (circuit, values) = problem.circuit(&options)?;
     let rows = |n: usize| Batch::from_rows(circuit.variables(), &values[n]);
     let (train, valid, test_rows) = (rows(0)?, rows(1)?, rows(2)?);
-    let clock = Clock::new(name, seconds, arguments.is_verbose());
+    let clock = Clock::new(name, seconds, arguments.verbose);
     let (fitted, best, history, test) = if is_monotonic {
         let fit = monotonic::fit(&circuit, &train, &valid, &options, &mut |p| clock.step(p))?;
         let test = monotonic::mean_log_likelihood(&fit.circuit, &test_rows)?;

@@ -10,11 +10,11 @@ use super::parameterizations::problem;
 const STRENGTHS: [f64; 7] = [0.0, 0.001, 0.01, 0.03, 0.1, 0.3, 1.0];
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let seconds = arguments.seconds(60.0)?;
+    let seconds = arguments.seconds(60.0);
     let problem = problem("digits8x8", arguments)?;
     let rows = problem.encoded[0].num_rows();
     let defaults = Defaults::of(rows, problem.variables.len());
-    let width = arguments.get("width")?.unwrap_or(8);
+    let width = arguments.width.unwrap_or(8);
     println!(
         "{rows} images of 8 × 8 digits, width {width}, at most {seconds} seconds a fit; the default is {:.3}.\n",
         defaults.image_smoothing()
@@ -23,11 +23,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     println!("|{}", "--:|".repeat(5));
     for strength in STRENGTHS {
         let smoothing = vec![strength; problem.variables.len()];
-        let options = FitOptions { smoothing, ..arguments.options(&defaults, width)? };
+        let options = FitOptions { smoothing, ..arguments.options(&defaults, width) };
         let (circuit, values) = problem.circuit(&options)?;
         let rows = |n: usize| Batch::from_rows(circuit.variables(), &values[n]);
         let (train, valid, test) = (rows(0)?, rows(1)?, rows(2)?);
-        let clock = Clock::new("digits8x8", seconds, arguments.is_verbose());
+        let clock = Clock::new("digits8x8", seconds, arguments.verbose);
         let fit = fit(&circuit, &train, &valid, &options, &mut |p| clock.step(p))?;
         println!(
             "| {strength} | {} | {:.0} | {:.3} | **{:.3}** |",

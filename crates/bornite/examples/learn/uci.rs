@@ -31,7 +31,7 @@ const SETS: [&str; 16] = [
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mixtures = mixtures(arguments)?;
-    let seconds = arguments.seconds(f64::INFINITY)?;
+    let seconds = arguments.seconds(f64::INFINITY);
     println!(
         "Mean log-likelihood in nats of standardized columns with more than 30 distinct values. At most {seconds} seconds a set.\n"
     );
@@ -41,9 +41,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     println!("|---|{}---|", "--:|".repeat(8));
     for set in arguments.sets(&SETS) {
         let splits = standardized(&format!("{}/{set}.csv.gz", arguments.data("uci")))?;
-        let clock = Clock::new(&set, seconds, arguments.is_verbose());
+        let clock = Clock::new(&set, seconds, arguments.verbose);
         let (train, valid) = (&splits.train, &splits.valid);
-        let model = Fit::with(options(arguments)?)
+        let model = Fit::with(options(arguments))
             .validation(valid)
             .on_step(|p, _| clock.step(p))
             .run(train)?;
@@ -68,29 +68,26 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-pub(super) fn options(arguments: &Arguments) -> Result<ModelOptions, Failure> {
-    Ok(ModelOptions {
-        width: arguments.get("width")?,
-        output_width: arguments.get("squares")?,
-        functions: arguments.get("functions")?,
-        epochs: arguments.get("epochs")?,
-        batch: arguments.get("batch")?,
-        rate: arguments.get("rate")?,
-        patience: arguments.get("patience")?,
-        averaging: arguments.get("averaging")?,
-        clip: arguments.get("clip")?,
-        seed: arguments.get("seed")?.unwrap_or_default(),
+pub(super) fn options(arguments: &Arguments) -> ModelOptions {
+    ModelOptions {
+        width: arguments.width,
+        output_width: arguments.squares,
+        functions: arguments.functions,
+        epochs: arguments.epochs,
+        batch: arguments.batch,
+        rate: arguments.rate,
+        patience: arguments.patience,
+        averaging: arguments.averaging,
+        clip: arguments.clip,
+        seed: arguments.seed.unwrap_or_default(),
         as_is: true,
         ..ModelOptions::default()
-    })
+    }
 }
 
 /// By set the number of components and the test likelihood, from lines `set,k,valid,test`.
 fn mixtures(arguments: &Arguments) -> Result<BTreeMap<String, (usize, f64)>, Failure> {
-    let path = arguments.text("mixtures", "");
-    if path.is_empty() {
-        return Ok(BTreeMap::new());
-    }
+    let Some(path) = &arguments.mixtures else { return Ok(BTreeMap::new()) };
     let table = Table::read_csv(path, &bornite::data::CsvOptions::default())?;
     let column = |name: &str| table.column(name);
     let (set, k, test) = (column("set")?, column("k")?, column("test")?);

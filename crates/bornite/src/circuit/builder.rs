@@ -106,7 +106,7 @@ impl CircuitBuilder {
         let is_real = self.weights.iter().all(|w| matches!(w, Weight::Real(_)))
             && self.layers.iter().all(|l| match l {
                 Layer::Input { basis, .. } => basis.is_real(),
-                _ => true,
+                Layer::Hadamard { .. } | Layer::Kronecker { .. } | Layer::Sum { .. } => true,
             });
         Ok(Circuit {
             variables: self.variables,
@@ -246,14 +246,16 @@ impl CircuitBuilder {
         Ok(tree)
     }
 
-    /// The first product layer of which two inputs depend on this variable. There is one: two paths from the output
-    /// end in it, and they part at a product.
+    /// The first product layer with two inputs that depend on this variable. There is one: two paths from the output
+    /// end at the variable, and they part at a product.
     fn overlap(&self, variable: VariableId) -> CircuitError {
         let mut depends: Vec<bool> = Vec::with_capacity(self.layers.len());
         for (index, layer) in self.layers.iter().enumerate() {
             let times = match layer {
                 Layer::Input { variable: v, .. } => usize::from(*v == variable),
-                _ => layer.inputs().iter().filter(|i| depends[i.index()]).count(),
+                Layer::Hadamard { .. } | Layer::Kronecker { .. } | Layer::Sum { .. } => {
+                    layer.inputs().iter().filter(|i| depends[i.index()]).count()
+                }
             };
             if times > 1 {
                 let (layer, variable) =

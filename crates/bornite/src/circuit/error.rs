@@ -10,7 +10,7 @@ pub enum CircuitError {
     Empty,
     /// The domain of a variable is empty or its bounds are not finite and in order.
     #[error(
-        "variable '{variable}': {domain:?} is no domain; give at least one value, or finite bounds in order"
+        "variable '{variable}': {domain:?} is not a valid domain; give at least one value, or finite bounds in order"
     )]
     InvalidDomain {
         /// The variable.
@@ -150,7 +150,7 @@ pub enum CircuitError {
         what: &'static str,
     },
     /// The output is not a layer.
-    #[error("the output {output} is no layer; the circuit has {count}")]
+    #[error("the output {output} is not a layer; the circuit has {count}")]
     UnknownOutput {
         /// The position named as output.
         output: usize,

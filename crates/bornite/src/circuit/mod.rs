@@ -353,7 +353,9 @@ impl Circuit {
     pub(crate) fn sum_factors<'a>(&'a self, input: &'a LayerId) -> &'a [LayerId] {
         match self.layer(*input) {
             Layer::Kronecker { inputs } => inputs,
-            _ => std::slice::from_ref(input),
+            Layer::Input { .. } | Layer::Hadamard { .. } | Layer::Sum { .. } => {
+                std::slice::from_ref(input)
+            }
         }
     }
 

@@ -17,7 +17,7 @@ impl Orthonormal {
     /// Takes a circuit that is orthonormal already.
     ///
     /// # Errors
-    /// The circuit is given back with the report of its worst layer where it is not.
+    /// Otherwise, the circuit is returned with a report of its worst layer.
     pub fn verify(circuit: Circuit) -> Result<Self, Box<NotOrthonormal>> {
         let report = check_orthonormality(&circuit);
         if report.holds() {
@@ -89,7 +89,7 @@ fn check<T: Scalar>(circuit: &Circuit) -> Orthonormality {
     for id in circuit.layer_ids() {
         let is_output = id == circuit.output();
         let residual = match circuit.layer(id) {
-            // The products of a squared circuit are no orthonormal functions, and have no Gram matrix here.
+            // The products of a squared circuit are not orthonormal, and have no Gram matrix here.
             Layer::Input { basis, .. } if matches!(**basis, Basis::Squared(_)) => f64::INFINITY,
             Layer::Input { basis, .. } if !basis.is_orthonormal() => {
                 let gram = basis.gram::<T>();

@@ -1,5 +1,6 @@
 //! The members of an NPZ file, which is a zip archive.
 
+use std::borrow::Cow;
 use std::io::{Cursor, Read};
 
 use zip::ZipArchive;
@@ -19,8 +20,8 @@ impl<'a> Archive<'a> {
 
     /// The names of the members, in the order of the archive.
     pub(super) fn names(&self) -> Result<Vec<String>, FormatProblem> {
-        let name = |name: Result<std::borrow::Cow<'_, str>, ZipError>| {
-            name.map(|n| n.into_owned())
+        let name = |name: Result<Cow<'_, str>, ZipError>| {
+            name.map(Cow::into_owned)
                 .map_err(|_| FormatProblem::Header { field: "list of members" })
         };
         self.0.file_names().map(name).collect()

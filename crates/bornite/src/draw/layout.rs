@@ -175,7 +175,10 @@ fn box_size(circuit: &Circuit, id: LayerId, scale: Scale) -> (f64, f64) {
     let is_small = id == circuit.output() && circuit.width(id) == 1;
     match circuit.layer(id) {
         Layer::Sum { .. } if is_small && scale.detail == Detail::Full => (0.6 * side, 0.6 * side),
-        _ => (side, side),
+        Layer::Input { .. }
+        | Layer::Hadamard { .. }
+        | Layer::Kronecker { .. }
+        | Layer::Sum { .. } => (side, side),
     }
 }
 

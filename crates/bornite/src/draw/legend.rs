@@ -102,7 +102,7 @@ fn kinds(drawing: &Drawing<'_>) -> Vec<Entry> {
         Layer::Input { variable, .. } => {
             Some(Glyph::of(layer, Some(circuit.variable(*variable).domain)))
         }
-        _ => None,
+        Layer::Hadamard { .. } | Layer::Kronecker { .. } | Layer::Sum { .. } => None,
     });
     [
         (input, "input", "input"),

@@ -23,7 +23,7 @@ use crate::query::{Dependence, Query, QueryError};
 /// Draws a circuit as one self-contained SVG, inputs on the left and the output on the right.
 ///
 /// With a query the layers are colored by how they depend on it, as in the paper's first figure: φ_Y, which depend on
-/// variables with a value alone, are red; φ_Z, on unknown variables alone, blue; φ_YZ, on both, green. Each layer tells
+/// only observed variables, are red; φ_Z, on only unobserved variables, blue; φ_YZ, on both, green. Each layer tells
 /// its kind, width and size on hover. Up to about 500 variables each input has its name; a larger circuit is drawn as
 /// dots. A deep tree, such as a linear one, is drawn along its spine and folded into lines.
 ///

@@ -156,7 +156,7 @@ fn write_box(drawing: &Drawing<'_>, id: LayerId, out: &mut String) {
     let layer = circuit.layer(id);
     let domain = match layer {
         Layer::Input { variable, .. } => Some(circuit.variable(*variable).domain),
-        _ => None,
+        Layer::Hadamard { .. } | Layer::Kronecker { .. } | Layer::Sum { .. } => None,
     };
     let side = place.width.min(place.height);
     let _ = write!(

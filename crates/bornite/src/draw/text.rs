@@ -102,7 +102,7 @@ pub(crate) fn escape(text: &str) -> String {
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
             '\n' | '\t' | '\r' => escaped.push(' '),
-            // U+FFFE and U+FFFF are no characters of XML.
+            // U+FFFE and U+FFFF are not XML characters.
             c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => {}
             c => escaped.push(c),
         }

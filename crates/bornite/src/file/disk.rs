@@ -76,7 +76,7 @@ fn target(path: &Path) -> Result<Target, FileError> {
             Ok(Target { path: fs::canonicalize(path).map_err(failed)?, old: Some(old) })
         }
         Ok(old) if old.is_dir() => Err(failed(io::ErrorKind::IsADirectory.into())),
-        Ok(_) => Err(failed(io::Error::other("it is no regular file"))),
+        Ok(_) => Err(failed(io::Error::other("it is not a regular file"))),
         Err(_) => Ok(Target { path: path.to_owned(), old: None }),
     }
 }

@@ -31,19 +31,19 @@ pub enum FileError {
     },
     /// The content is neither JSON nor safetensors.
     #[error(
-        "this is no circuit file: it {found}; give JSON that begins with '{{', or a safetensors file"
+        "not a circuit file: it {found}; expected JSON that begins with '{{', or a safetensors file"
     )]
     NotACircuit {
         /// What it is instead.
         found: &'static str,
     },
     /// The text is not JSON.
-    #[error("this is no JSON: {source}; correct the text there")]
+    #[error("invalid JSON: {source}")]
     Syntax {
         /// What is wrong, with line and column.
         source: serde_json::Error,
     },
-    /// Lists within lists, more than 128 of them.
+    /// Lists nested more than 128 deep.
     #[error(
         "line {line}, column {column}: lists and objects nest too deep; write a deep tree as a string, \
          \"tree\": \"[[0, 1], 2]\""
@@ -55,9 +55,7 @@ pub enum FileError {
         column: usize,
     },
     /// A circuit without a model, where a model is needed.
-    #[error(
-        "this is a circuit and no model: it says nothing of columns; fit a model with 'bornite fit', or use 'bornite circuit'"
-    )]
+    #[error("not a model file: it holds a circuit, but not the columns of a table")]
     NotAModel,
     /// A model whose parts do not belong together.
     #[error("the model is damaged: {problem}; copy it again, or fit it again")]
@@ -113,7 +111,7 @@ pub enum FileError {
         /// The field.
         field: String,
     },
-    /// Two fields of which only one may be there.
+    /// Two fields that exclude each other.
     #[error("{place}: '{first}' and '{second}' exclude each other; keep one")]
     Conflict {
         /// The object.
@@ -213,7 +211,7 @@ pub enum FileError {
         /// What is wrong with it.
         source: BasisError,
     },
-    /// A nested list that is no tree.
+    /// A nested list that is not a tree.
     #[error("{place}: {source}")]
     Tree {
         /// The list.
@@ -259,7 +257,7 @@ pub enum FileError {
         limit: usize,
     },
     /// The header of a safetensors file is not JSON.
-    #[error("header: this is no JSON: {source}: the file is damaged; copy it again")]
+    #[error("header: invalid JSON: {source}; the file is damaged, copy it again")]
     HeaderSyntax {
         /// What is wrong, with line and column.
         source: serde_json::Error,

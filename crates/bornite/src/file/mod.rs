@@ -33,7 +33,7 @@ use crate::circuit::Circuit;
 /// Reads a circuit from a file of either format; the content decides which it is.
 ///
 /// # Errors
-/// A file that cannot be read, or whose content is no circuit.
+/// The file cannot be read, or does not contain a circuit.
 pub fn load(path: impl AsRef<Path>) -> Result<Circuit, FileError> {
     let path = path.as_ref();
     disk::read(path).and_then(|bytes| from_bytes(&bytes)).map_err(in_file(path))
@@ -81,7 +81,7 @@ pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, FileError> {
 
 /// The circuit of a model and the text beside it.
 pub(crate) fn model_from_bytes(bytes: &[u8]) -> Result<(Circuit, String), FileError> {
-    // JSON files hold circuits alone, and begin with no zero byte.
+    // JSON files hold only circuits, and do not begin with a zero byte.
     if !bytes[..bytes.len().min(8)].contains(&0) {
         from_bytes(bytes)?;
         return Err(FileError::NotAModel);
@@ -98,7 +98,7 @@ pub fn to_json(circuit: &Circuit) -> String {
 /// Reads a circuit from JSON.
 ///
 /// # Errors
-/// Text that is no JSON, or does not describe a circuit.
+/// The text is not JSON, or does not describe a circuit.
 pub fn from_json(text: &str) -> Result<Circuit, FileError> {
     json::read(&json::Node::parse(text)?, None)
 }
@@ -106,7 +106,7 @@ pub fn from_json(text: &str) -> Result<Circuit, FileError> {
 /// Writes a circuit as the bytes of a safetensors file.
 ///
 /// # Errors
-/// A circuit of so many layers that the header is too long.
+/// The circuit has so many layers that the header is too long.
 pub fn to_bytes(circuit: &Circuit) -> Result<Vec<u8>, FileError> {
     let mut bytes = Vec::new();
     safetensors::write(circuit, &mut bytes)?;

@@ -1,5 +1,7 @@
 //! Questions answered.
 
+use std::fmt;
+
 use serde::Serialize;
 
 use super::{Model, ModelError, Question};
@@ -29,8 +31,17 @@ pub enum AnswerValue {
     Label(String),
 }
 
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.value {
+            AnswerValue::Number(x) => x.fmt(f),
+            AnswerValue::Label(label) => label.fmt(f),
+        }
+    }
+}
+
 impl Answer {
-    /// The answer where it is a number.
+    /// The answer, if it is a number.
     pub fn number(&self) -> Option<f64> {
         match &self.value {
             AnswerValue::Number(x) => Some(*x),
@@ -47,7 +58,7 @@ impl Model {
     /// Answers a question in the [language of questions](Question).
     ///
     /// # Errors
-    /// The text is no question, or what is given has probability 0.
+    /// The text is not a question, or the evidence has probability 0.
     pub fn ask(&self, text: &str) -> Result<Answer, ModelError> {
         self.answer(&Question::parse(&self.schema, text)?)
     }
@@ -55,7 +66,7 @@ impl Model {
     /// Answers a question.
     ///
     /// # Errors
-    /// What is given has probability 0, or a number is asked of words.
+    /// The evidence has probability 0, or a numeric question is about a text column.
     pub fn answer(&self, question: &Question) -> Result<Answer, ModelError> {
         let name = |column: usize| self.schema.columns()[column].name.as_str();
         match question {

@@ -45,7 +45,7 @@ pub enum ModelError {
     #[cfg(feature = "codec")]
     #[error(transparent)]
     Codec(#[from] CodecError),
-    /// A setting that makes no sense.
+    /// A setting that is out of range.
     #[error("{setting} = {value}: {remedy}")]
     Option {
         /// The setting.
@@ -61,46 +61,44 @@ pub enum ModelError {
         /// Which table.
         which: &'static str,
     },
-    /// A table, rows or columns that teach nothing.
+    /// Uninformative rows or columns.
     #[error("{0}")]
     LittleToLearn(Findings),
-    /// Structure by image cuts without images.
+    /// An image structure without images.
     #[error(
-        "the structure 'image' needs a table of images, such as an IDX or NPY file of them; choose another structure"
+        "the structure 'image' needs a table of images, such as an IDX or NPY file; choose another structure"
     )]
     NotImages,
-    /// A bound that would not hold for what is conditioned.
+    /// A truncation bound for a conditional model.
     #[error(
-        "the model is conditioned, and a bound would not hold for that; truncate the model that it was made from"
+        "a conditional model has no truncation bound; truncate the unconditional model instead"
     )]
     Conditioned,
-    /// Pictures of pixels of what has none.
+    /// A plot of pixels of a model without any.
     #[error(
-        "the model is not of images, so there are no grids of them; draw rows with 'bornite sample', or fit with an image size"
+        "the model is not of images, so there are no pixels to show; fit it with an image size"
     )]
     NoPixels,
-    /// A picture of rows without rows.
-    #[error(
-        "this picture shows rows of a table; give one, best of rows that the model did not learn from"
-    )]
+    /// A plot of rows without a table.
+    #[error("this plot shows rows of a table; give one, preferably of held-out rows")]
     NeedsTable,
-    /// Evidence that cannot be, so that nothing can be said given it.
-    #[error("{what} has probability 0, so nothing can be said given it; relax it")]
+    /// Evidence of probability 0.
+    #[error("{what} has probability 0, so there is no conditional distribution; relax it")]
     Impossible {
         /// What was given.
         what: String,
     },
-    /// Evidence of so many separate parts that they cannot be listed.
+    /// Evidence with too many separate parts.
     #[error(
-        "the evidence is made of more than {limit} separate boxes of values; ask for fewer intervals of wide integers"
+        "the evidence consists of more than {limit} separate boxes of values; use fewer intervals of wide integers"
     )]
     TooManyParts {
         /// The most boxes.
         limit: usize,
     },
-    /// A number asked of a column of words.
+    /// A numeric question about a column of text.
     #[error(
-        "column '{column}' has no {what}: its labels are no numbers; ask argmax({column}) or P({column}=…)"
+        "column '{column}' has no {what}: its labels are not numbers; ask argmax({column}) or P({column}=…)"
     )]
     NoNumbers {
         /// The column.
@@ -111,7 +109,7 @@ pub enum ModelError {
 }
 
 impl ModelError {
-    /// Whether a file holds a circuit, and no model.
+    /// Whether a file holds a circuit that is not a model.
     pub fn is_not_a_model(&self) -> bool {
         matches!(self, ModelError::File(e) if e.is_not_a_model())
     }

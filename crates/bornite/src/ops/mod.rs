@@ -1,10 +1,10 @@
-//! The operations on circuits, one algorithm a file.
+//! The operations on circuits, one algorithm per file.
 //!
-//! Which one? [`orthonormalize`] once, then [`marginalize`] for every query. [`evaluate`] and [`log_partition`] work on
-//! any circuit. [`Environments`] hold every layer's view of the rest: all marginals, means and covariances of an
-//! orthonormal circuit at once, given evidence or nothing, and cheap marginals of a few variables. [`expectation`]
-//! averages products of functions, [`overlap`] compares two circuits, [`truncate`] shrinks one. [`square`] is the literal construction of the paper's appendix: a baseline to compare with and to test
-//! against, not a tool for work.
+//! [`orthonormalize`] a circuit once, then [`marginalize`] for every query. [`evaluate`] and [`log_partition`] work on
+//! any circuit. [`Environments`] give all marginals, means and covariances of an orthonormal circuit at once, with or
+//! without evidence, and cheap marginals of a few variables. [`expectation`] averages products of functions, [`overlap`]
+//! compares two circuits, and [`truncate`] shrinks one. [`square`] is the literal construction of the paper's appendix,
+//! a baseline for comparisons and tests.
 
 mod covariance;
 mod environment;
@@ -90,8 +90,8 @@ pub enum OperationError {
         /// The layer.
         layer: LayerId,
     },
-    /// Evidence that cannot be, so that nothing can be said given it.
-    #[error("the evidence has probability 0, so nothing can be computed given it")]
+    /// Evidence of probability 0.
+    #[error("the evidence has probability 0, so there is no conditional distribution")]
     ImpossibleEvidence,
     /// A query about a variable that is already part of the evidence.
     #[error(
@@ -101,15 +101,15 @@ pub enum OperationError {
         /// The variable.
         variable: String,
     },
-    /// A probability that is none.
-    #[error("{level} is no probability; give a number from 0 to 1")]
+    /// A level that is not a probability.
+    #[error("{level} is not a probability; give a number from 0 to 1")]
     Level {
         /// What was given.
         level: f64,
     },
-    /// A table of values of a variable that has not finitely many.
+    /// A table of values of a continuous variable.
     #[error(
-        "variable '{variable}' is not finite: there is no table of its values; ask for parts of its domain"
+        "variable '{variable}' is not finite, so there is no table of its values; ask for parts of its domain"
     )]
     NotFinite {
         /// The variable.
@@ -151,21 +151,21 @@ pub enum OperationError {
         /// The variable.
         variable: String,
     },
-    /// A factor given by its matrix, for a variable of which something is known.
+    /// A factor given as a matrix, for a variable with evidence.
     #[error(
-        "variable '{variable}': a factor given by its matrix says nothing of single values, so the variable must be unknown"
+        "variable '{variable}': a matrix factor cannot be combined with evidence on the same variable; the variable must be unknown"
     )]
     FactorEvidence {
         /// The variable.
         variable: String,
     },
-    /// Two circuits over other variables.
-    #[error("the two circuits are over other variables: number {variable} differs")]
+    /// Two circuits over different variables.
+    #[error("the two circuits have different variables: number {variable} differs")]
     VariablesDiffer {
         /// The first variable that differs, by position.
         variable: usize,
     },
-    /// Two circuits that split their variables in other ways, or have other input functions.
+    /// Two circuits with different region trees or input functions.
     #[error(
         "layer {layer} of the first circuit and layer {other} of the second do not match: \
              they need the same region tree and the same input functions"
@@ -176,7 +176,7 @@ pub enum OperationError {
         /// The layer of the second circuit.
         other: LayerId,
     },
-    /// A budget that leaves nothing, or is no number.
-    #[error("the budget is no error from 0 to 1 and no width of at least 1")]
+    /// A budget out of range.
+    #[error("the budget must be an error in [0, 1] or a width of at least 1")]
     InvalidBudget,
 }

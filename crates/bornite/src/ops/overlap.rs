@@ -56,7 +56,7 @@ impl Overlap {
     /// The Hellinger distance is √(1 − B) with Bhattacharyya's coefficient B = ∫ √(p₁ p₂) = ∫ ‖c₁‖ ‖c₂‖, and
     /// ‖X‖ = |∫ c₁ᴴ U c₂| ≤ B. So ‖X‖ bounds B from below and this bounds the Hellinger distance from above. The two
     /// are equal where the phases of c₁ and c₂ agree everywhere; circuits of other phases can be far apart here and
-    /// have the same distribution. There is no exact Hellinger distance without enumeration: |c| is no circuit.
+    /// have the same distribution. There is no exact Hellinger distance without enumeration: |c| is not a circuit.
     ///
     /// Below about 10⁻⁸ it is rounding.
     pub fn amplitude_distance(&self) -> f64 {
@@ -66,9 +66,8 @@ impl Overlap {
 
 /// Integrates c₁* against c₂ over all variables: their overlap, fidelity and distance.
 ///
-/// Both trees are walked together from the outputs down. Sum layers that only one of the two has are no obstacle, nor
-/// is a Hadamard layer against a Kronecker layer, nor are other widths: only the splits of the variables and the input
-/// functions must agree.
+/// Both trees are walked together from the outputs down. Sum layers in only one of the two, Hadamard layers matched with
+/// Kronecker layers, and different widths are fine: only the splits of the variables and the input functions must agree.
 ///
 /// Requires: two orthonormal circuits over the same variables, with the same region tree, its parts in the same order,
 /// and the same input functions.

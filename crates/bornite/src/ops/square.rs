@@ -64,7 +64,7 @@ impl Squared {
     /// Cost: O(L S²), whatever is marginalized.
     ///
     /// # Errors
-    /// The query was made for other variables.
+    /// The query is for other variables.
     pub fn log_unnormalized_marginal(&self, query: &Query) -> Result<f64, QueryError> {
         query.check(self.circuit.variables())?;
         Ok(self.integrate(query))

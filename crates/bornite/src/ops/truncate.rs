@@ -8,14 +8,14 @@ use crate::circuit::{Circuit, CircuitBuilder, Layer, LayerId, Orthonormal, Weigh
 use crate::linalg::{Complex64, Matrix, Scalar, eigh, row_orthonormalize};
 use crate::query::Query;
 
-/// How much of a circuit may be left out.
+/// How much of a circuit may be dropped.
 #[derive(Clone, Copy)]
 pub enum Budget<'a> {
-    /// As much as keeps the Hellinger distance of the two distributions at or below this, from 0 to 1.
+    /// Keep the Hellinger distance between the two distributions at or below this number, from 0 to 1.
     Error(f64),
-    /// All layers to at most this width.
+    /// Limit all layers to this width.
     Width(usize),
-    /// Each layer to at most the width that the function gives; at least 1.
+    /// Limit each layer to the width returned by the function, at least 1.
     Widths(&'a dyn Fn(LayerId) -> usize),
 }
 
@@ -36,20 +36,20 @@ pub struct Truncated {
     pub circuit: Orthonormal,
     /// The two distributions are at most this far apart in Hellinger distance √(1 − ∫ √(p q)).
     pub bound: f64,
-    /// The sum of the eigenvalues that were left out, which bounds ‖c − ĉ‖² before ĉ was normalized.
+    /// The sum of the discarded eigenvalues, which bounds ‖c − ĉ‖² before ĉ was normalized.
     pub loss: f64,
-    /// The layers that could be truncated, by their ids in the circuit that was given.
+    /// The layers that could be truncated, by their ids in the original circuit.
     pub widths: Vec<WidthChange>,
 }
 
-/// What became of the width of one layer.
+/// The change of the width of one layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WidthChange {
-    /// The layer, in the circuit that was given.
+    /// The layer of the original circuit.
     pub layer: LayerId,
-    /// Its width there.
+    /// Its original width.
     pub before: usize,
-    /// The width of what takes its place.
+    /// Its new width.
     pub after: usize,
 }
 
@@ -74,7 +74,7 @@ pub struct WidthChange {
 ///
 /// Requires: an orthonormal circuit.
 ///
-/// Cost: that of the [`Environments`](super::Environments), the eigenvalues of a K × K matrix a layer, and
+/// Cost: that of the [`Environments`](super::Environments), the eigenvalues of a K × K matrix per layer, and
 /// [`orthonormalize`](super::orthonormalize()).
 ///
 /// ```
@@ -139,7 +139,7 @@ impl<T: Scalar> Candidate<T> {
         }
     }
 
-    /// The kept eigenvectors V as columns, where the candidate is no Hadamard product.
+    /// The kept eigenvectors V as columns, if the candidate is not a Hadamard product.
     fn vectors(&self) -> Option<Matrix<T>> {
         match &self.directions {
             Directions::Vectors(v) => Some(Matrix::from_fn(v.rows(), self.kept, |i, j| v[(i, j)])),
@@ -147,7 +147,7 @@ impl<T: Scalar> Candidate<T> {
         }
     }
 
-    /// The kept coordinates, ascending, where the candidate is a Hadamard product.
+    /// The kept coordinates, ascending, if the candidate is a Hadamard product.
     fn coordinates(&self) -> Option<Vec<usize>> {
         match &self.directions {
             Directions::Vectors(_) => None,

@@ -127,8 +127,8 @@ const COUNTERS: &str = r#"<div class="counters">
 <div><h3>Layers</h3>
 <p><b id="bn-evaluated"></b> of <b id="bn-layers"></b> are evaluated</p>
 <ul class="sets">
-<li><i class="sw k"></i> φ<sub>Y</sub>, kept variables alone: <b id="bn-kept"></b>, one vector each</li>
-<li><i class="sw z"></i> φ<sub>Z</sub>, marginalized alone: <b id="bn-marginalized"></b>, skipped</li>
+<li><i class="sw k"></i> φ<sub>Y</sub>, only kept variables: <b id="bn-kept"></b>, one vector each</li>
+<li><i class="sw z"></i> φ<sub>Z</sub>, only marginalized variables: <b id="bn-marginalized"></b>, skipped</li>
 <li><i class="sw m"></i> φ<sub>Y,Z</sub>, both: <b id="bn-mixed"></b>, one matrix each</li>
 </ul></div>
 <div><h3>Multiply-adds <small>bars in powers of ten</small></h3>

@@ -30,9 +30,9 @@ use crate::structure::{InformationOptions, MutualInformation, mutual_information
 const PAGE: usize = 24;
 /// The most columns in one picture.
 const MAX_COLUMNS: usize = 60;
-/// Rows that are drawn where there is no table, to compare columns by.
+/// The number of rows sampled to compare columns without a table.
 const DRAWN_ROWS: usize = 4000;
-/// The most variables of which all pairs are compared.
+/// The most variables for which all pairs are compared.
 const MAX_COMPARED: usize = 1024;
 /// Pairs and rows that are shown.
 const PAIRS: usize = 8;
@@ -95,10 +95,10 @@ impl<'a> Report<'a> {
         Ok(Self { model, data, rows, seed, columns: None })
     }
 
-    /// Shows these columns alone, where columns are shown.
+    /// Shows only these columns in plots of columns.
     ///
     /// # Errors
-    /// There is no column of such a name.
+    /// A column does not exist.
     pub fn columns(mut self, names: &[impl AsRef<str>]) -> Result<Self, ModelError> {
         let find = |name: &_| self.model.schema().find(AsRef::as_ref(name));
         let columns: Result<Vec<usize>, _> = names.iter().map(find).collect();
@@ -230,12 +230,12 @@ impl<'a> Report<'a> {
     }
 }
 
-/// A page with the live circuit alone, for a circuit that is no model.
+/// A page with only the interactive circuit, for a circuit that is not a model.
 pub fn circuit_html(circuit: &Orthonormal, title: &str) -> String {
     page::of_circuit(circuit, title)
 }
 
-/// The regions of a circuit that is no model.
+/// The regions of a circuit that is not a model.
 pub fn structure_svg(circuit: &Orthonormal) -> String {
     structure::draw(circuit, None, None).finish()
 }

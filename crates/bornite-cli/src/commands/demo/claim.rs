@@ -141,8 +141,8 @@ impl Both {
         let mut row = |set: &str, scope: &str, count: usize, fate: &str| {
             sets.row([set, scope, fate, &grouped(count as u128)].map(str::to_owned));
         };
-        row("φ_Y", "known pixels alone", layers.kept, "evaluated, not squared");
-        row("φ_Z", "unknown pixels alone", layers.marginalized, "skipped");
+        row("φ_Y", "observed pixels", layers.kept, "evaluated, not squared");
+        row("φ_Z", "missing pixels", layers.marginalized, "skipped");
         row("φ_YZ", "both", layers.mixed, "one K × K matrix each");
         sets.write(out)?;
         Ok(())

@@ -94,7 +94,7 @@ fn lying_headers() {
         (header(&w("[2]", "[0, 16]")), 16, "header.w.shape: expected [rows, columns]"),
         (header(&w("[1, 1, 2]", "[0, 16]")), 16, "layer 1: its weight is 1x1"),
         (header(&w("[2, 1]", "[0, 16]")), 16, "layer 1: its weight is 2x1"),
-        (header(&w("[1, 2]", "[0, 1e400]")), 16, "header: this is no JSON: number out of range"),
+        (header(&w("[1, 2]", "[0, 1e400]")), 16, "header: invalid JSON: number out of range"),
         (header(&w("[1, 2]", "[0, 18446744073709551615]")), 16, "header.w.data_offsets[1]"),
         (header(&w(huge, "[0, 9007199254740992]")), 16, "header.w.shape[0]"),
         (header(&w("[1, 2]", "[0.5, 16]")), 16, "header.w.data_offsets[0]: expected a whole"),
