@@ -99,7 +99,7 @@ fn a_fit_goes_on_from_its_checkpoint() {
     let run = folder.run(&[&fit[..], &resume, &["--rate", "0.5"]].concat());
     assert!(run.code != 0 && run.stderr.contains("other structure or options"), "{run:?}");
     let run = folder.run(&[&fit[..], &["--resume", "people.csv", "-o", "c.model"]].concat());
-    assert!(run.code != 0 && run.stderr.contains("no checkpoint"), "{run:?}");
+    assert!(run.code != 0 && run.stderr.contains("not a checkpoint file"), "{run:?}");
 }
 
 #[test]

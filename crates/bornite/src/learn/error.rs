@@ -3,7 +3,7 @@
 use crate::circuit::{Circuit, LayerId};
 use crate::program::Program;
 
-/// A circuit that cannot be learned, or a checkpoint that is none of it.
+/// Why a circuit cannot be learned, or a checkpoint cannot be resumed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LearnError {
@@ -41,13 +41,13 @@ pub enum LearnError {
         layer: LayerId,
     },
     /// Bytes that are something else.
-    #[error("this is no checkpoint of a fit; give the file that --checkpoint wrote")]
+    #[error("not a checkpoint file")]
     NoCheckpoint,
-    /// A checkpoint that is not whole.
-    #[error("the checkpoint is damaged; start the fit anew, or from an older checkpoint")]
+    /// A damaged checkpoint.
+    #[error("the checkpoint is damaged; start over, or resume from an older checkpoint")]
     Damaged,
     /// A checkpoint of another fit.
-    #[error("the checkpoint was made with other {what}; give the same as then, or start anew")]
+    #[error("the checkpoint is from a fit with different {what}; use the same ones, or start over")]
     OtherFit {
         /// What differs.
         what: &'static str,
