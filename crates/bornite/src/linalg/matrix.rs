@@ -143,6 +143,23 @@ impl<T: Scalar> Matrix<T> {
         out
     }
 
+    /// Aᵀ Bₙ of every matrix Bₙ of `cols` columns, whose entries lie one matrix after another, as do the products'.
+    ///
+    /// # Panics
+    /// If the entries are not those of whole matrices with as many rows as A.
+    pub(crate) fn transposed_times_each(&self, b: &[T], cols: usize) -> Vec<T> {
+        let (rows, size) = (self.cols, self.rows * cols);
+        assert!(size > 0 && b.len().is_multiple_of(size), "whole matrices of {cols} columns");
+        let mut out = vec![T::ZERO; b.len() / size * rows * cols];
+        let left = self.as_ref().transpose();
+        for (out, b) in out.chunks_exact_mut((rows * cols).max(1)).zip(b.chunks_exact(size)) {
+            let out = MatMut::from_row_major_slice_mut(out, rows, cols);
+            let b = MatRef::from_row_major_slice(b, self.rows, cols);
+            matmul(out, Accum::Replace, left, b, T::ONE, Par::Seq);
+        }
+        out
+    }
+
     /// Subtracts the product A B.
     ///
     /// # Panics
@@ -236,6 +253,33 @@ impl<T: Scalar> Matrix<T> {
     pub(super) fn from_faer(m: MatRef<'_, T>) -> Self {
         Self::from_fn(m.nrows(), m.ncols(), |i, j| m[(i, j)])
     }
+}
+
+/// A Bᴴ of two matrices of `rows` rows, given by their entries.
+///
+/// # Panics
+/// If the numbers of entries differ or are not those of whole rows.
+pub(crate) fn product_with_adjoint<T: Scalar>(a: &[T], b: &[T], rows: usize) -> Matrix<T> {
+    let cols = a.len() / rows.max(1);
+    let mut out = Matrix::zeros(rows, rows);
+    let [a, b] = [a, b].map(|m| MatRef::from_row_major_slice(m, rows, cols));
+    if !out.data.is_empty() && cols > 0 {
+        matmul(out.as_mut(), Accum::Replace, a, b.adjoint(), T::ONE, Par::Seq);
+    }
+    out
+}
+
+/// A B, row after row, of a matrix of `rows` rows that is given by its entries.
+///
+/// # Panics
+/// If the inner dimensions differ.
+pub(crate) fn product_of_rows<T: Scalar>(a: &[T], rows: usize, b: &Matrix<T>) -> Vec<T> {
+    let mut out = Matrix::zeros(rows, b.cols);
+    let a = MatRef::from_row_major_slice(a, rows, b.rows);
+    if !out.data.is_empty() && b.rows > 0 {
+        matmul(out.as_mut(), Accum::Replace, a, b.as_ref(), T::ONE, Par::Seq);
+    }
+    out.data
 }
 
 impl<T> Index<(usize, usize)> for Matrix<T> {

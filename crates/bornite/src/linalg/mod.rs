@@ -9,5 +9,6 @@ mod scalar;
 
 pub use factor::{Eigen, RowFactor, cholesky, eigh, row_orthonormalize, row_svd};
 pub use matrix::Matrix;
+pub(crate) use matrix::{product_of_rows, product_with_adjoint};
 pub use num_complex::{Complex32, Complex64};
 pub use scalar::Scalar;

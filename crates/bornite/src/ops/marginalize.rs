@@ -1,4 +1,9 @@
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+
 use super::message::{Message, contract, hadamard, kronecker};
+use super::regions::{Regions, regions};
 use super::{OperationError, check_entries};
 use crate::algebra::{self, Form, Kind, Work};
 use crate::basis::Basis;
@@ -74,7 +79,7 @@ pub fn marginalize(circuit: &Orthonormal, query: &Query) -> Result<Marginal, Que
             }
         }
     }
-    let ours = multiply_adds(circuit, query);
+    let ours = multiply_adds(circuit, query, true);
     Ok(Marginal {
         log_marginal: checked_log_marginal(circuit, query),
         layers,
@@ -152,28 +157,35 @@ fn kinds(circuit: &Circuit, query: &Query) -> Vec<Kind> {
 /// computed, for any circuit.
 pub(crate) fn upward<T: Scalar>(circuit: &Circuit, query: &Query, orthonormal: bool) -> Message<T> {
     let kinds = kinds(circuit, query);
-    // A message lives from its layer to the one layer that receives it.
-    let mut messages: Vec<Option<Message<T>>> = vec![None; circuit.num_layers()];
-    for id in circuit.layer_ids() {
-        let message = if orthonormal && kinds[id.index()] == Kind::Identity {
-            Some(Message::Identity)
-        } else if circuit.is_fused(id) {
-            None
-        } else {
-            Some(layer_message(circuit, query, id, &messages))
-        };
-        if message.is_some() {
-            for &input in received(circuit, id) {
-                messages[input.index()] = None;
-            }
-        }
-        messages[id.index()] = message;
-    }
-    let Some(message) = messages[circuit.output().index()].take() else {
-        unreachable!("the output is never fused into a sum")
+    // Other layers send the identity, or have no message of their own.
+    let is_made = |id: LayerId| {
+        let is_identity = orthonormal && kinds[id.index()] == Kind::Identity;
+        !circuit.is_fused(id) && !is_identity
     };
-    message
+    let climb = |layers: &[LayerId], messages: &mut Messages<T>| {
+        for &id in layers.iter().filter(|&&id| is_made(id)) {
+            let message = layer_message(circuit, query, id, messages);
+            // A message lives from its layer to the one layer that receives it.
+            for input in received(circuit, id) {
+                messages.remove(input);
+            }
+            messages.insert(id, message);
+        }
+    };
+    let work = |id: LayerId| if is_made(id) { circuit.size(id) } else { 0 };
+    let Regions { regions, above } = regions(circuit, work);
+    let parts = regions.par_iter().map(|layers| {
+        let mut messages = Messages::new();
+        climb(layers, &mut messages);
+        messages
+    });
+    let mut messages: Messages<T> = parts.collect::<Vec<_>>().into_iter().flatten().collect();
+    climb(&above, &mut messages);
+    messages.remove(&circuit.output()).unwrap_or(Message::Identity)
 }
+
+/// The messages that are made and not yet received; a layer without one sends the identity.
+type Messages<T> = BTreeMap<LayerId, Message<T>>;
 
 /// How the message of every layer is stored. With `orthonormal` a layer over unknown variables alone sends nothing.
 fn forms(circuit: &Circuit, query: &Query, orthonormal: bool) -> Vec<Form> {
@@ -195,9 +207,9 @@ fn forms(circuit: &Circuit, query: &Query, orthonormal: bool) -> Vec<Form> {
     forms
 }
 
-/// How many multiply-adds the upward pass over an orthonormal circuit takes.
-fn multiply_adds(circuit: &Orthonormal, query: &Query) -> u128 {
-    let forms = forms(circuit, query, true);
+/// How many multiply-adds the upward pass takes, over an orthonormal circuit or any other.
+pub(super) fn multiply_adds(circuit: &Circuit, query: &Query, orthonormal: bool) -> u128 {
+    let forms = forms(circuit, query, orthonormal);
     let work = |id: LayerId| {
         let factors: Vec<(Form, usize)> =
             received(circuit, id).iter().map(|&i| (forms[i.index()], circuit.width(i))).collect();
@@ -257,14 +269,11 @@ fn layer_message<T: Scalar>(
     circuit: &Circuit,
     query: &Query,
     id: LayerId,
-    messages: &[Option<Message<T>>],
+    messages: &Messages<T>,
 ) -> Message<T> {
     let factors: Vec<(&Message<T>, usize)> = received(circuit, id)
         .iter()
-        .map(|i| match &messages[i.index()] {
-            Some(message) => (message, circuit.width(*i)),
-            None => unreachable!("inputs come first and are received once"),
-        })
+        .map(|i| (messages.get(i).unwrap_or(&Message::Identity), circuit.width(*i)))
         .collect();
     match circuit.layer(id) {
         Layer::Input { variable, basis } => {

@@ -1,8 +1,10 @@
 //! What a layer tells the next one: ∫ ℓ ℓᴴ over its marginalized variables, in its smallest form.
 
-use super::scaled::{Scaled, align, product, rescale, tame};
+use std::borrow::Cow;
+
+use super::scaled::{Scaled, align, is_safe, product, rescale, tame};
 use crate::algebra::Form;
-use crate::linalg::{Matrix, Scalar};
+use crate::linalg::{Matrix, Scalar, product_of_rows, product_with_adjoint};
 
 /// ∫ ℓ ℓᴴ over the marginalized variables in a layer's scope.
 ///
@@ -103,7 +105,8 @@ pub(crate) fn contract<T: Scalar>(w: &Matrix<T>, factors: &[(&Message<T>, usize)
     match halves(w, factors) {
         Halves::Vector(v) => Message::pure(v.value, v.exponent),
         Halves::Matrices { t, b, exponent } => {
-            Message::mixed(t.times_adjoint(&b).hermitian_part(), exponent)
+            let m = product_with_adjoint(t.as_deref().unwrap_or(&b), &b, w.rows());
+            Message::mixed(m.hermitian_part(), exponent)
         }
     }
 }
@@ -119,24 +122,25 @@ pub(crate) fn contract_diagonal<T: Scalar>(
             (v.value.iter().map(|x| x.abs2()).collect(), 2 * exponent)
         }
         Halves::Matrices { t, b, exponent } => {
+            let cols = b.len() / w.rows();
             let dot = |(t, b): (&T, &T)| (*t * b.conjugate()).to_complex().re;
-            let row = |i: usize| t.row(i).iter().zip(b.row(i)).map(dot).sum();
-            ((0..t.rows()).map(row).collect(), exponent)
+            let rows = t.as_deref().unwrap_or(&b).chunks_exact(cols).zip(b.chunks_exact(cols));
+            (rows.map(|(t, b)| t.iter().zip(b).map(dot).sum()).collect(), exponent)
         }
     };
     let exponent = exponent + rescale(&mut value);
     Scaled { value, exponent }
 }
 
-/// What a contraction leaves to multiply: a vector v for v vᴴ, or T and B for T Bᴴ.
-enum Halves<T> {
+/// What a contraction leaves to multiply: a vector v for v vᴴ, or T and B for T Bᴴ, row after row; without a T it is B.
+enum Halves<'w, T: Scalar> {
     Vector(Scaled<Vec<T>>),
-    Matrices { t: Matrix<T>, b: Matrix<T>, exponent: i64 },
+    Matrices { t: Option<Vec<T>>, b: Cow<'w, [T]>, exponent: i64 },
 }
 
-fn halves<T: Scalar>(w: &Matrix<T>, factors: &[(&Message<T>, usize)]) -> Halves<T> {
-    let mut b = w.data().to_vec();
-    let mut exponent = tame(&mut b);
+fn halves<'w, T: Scalar>(w: &'w Matrix<T>, factors: &[(&Message<T>, usize)]) -> Halves<'w, T> {
+    let mut b = Cow::Borrowed(w.data());
+    let mut exponent = if is_safe(&b) { 0 } else { rescale(b.to_mut()) };
     let mut dims: Vec<usize> =
         std::iter::once(w.rows()).chain(factors.iter().map(|f| f.1)).collect();
     let mut mixed = Vec::new();
@@ -145,31 +149,35 @@ fn halves<T: Scalar>(w: &Matrix<T>, factors: &[(&Message<T>, usize)]) -> Halves<
         match message {
             Message::Identity => {}
             Message::Pure(v) => {
-                b = contract_mode(&b, &dims, n + 1, &v.value);
+                let mut rest = contract_mode(&b, &dims, n + 1, &v.value);
                 dims.remove(n + 1);
                 for (mode, _) in &mut mixed {
                     *mode -= 1;
                 }
-                exponent += v.exponent + tame(&mut b);
+                exponent += v.exponent + tame(&mut rest);
+                b = Cow::Owned(rest);
             }
             Message::Diagonal(_) | Message::Mixed(_) => mixed.push((n + 1, *message)),
         }
     }
     if dims.len() == 1 {
-        return Halves::Vector(Scaled { value: b, exponent });
+        return Halves::Vector(Scaled { value: b.into_owned(), exponent });
     }
     exponent *= 2;
-    let mut t = b.clone();
+    let mut t: Option<Vec<T>> = None;
     for (mode, message) in &mixed {
-        match message {
-            Message::Diagonal(d) => scale_mode(&mut t, &dims, *mode, &d.value),
-            Message::Mixed(m) => t = multiply_mode(&t, &dims, *mode, &m.value),
-            _ => unreachable!("only matrices are left"),
-        }
-        exponent += message.exponent() + tame(&mut t);
+        let mut next = match message {
+            Message::Diagonal(d) => {
+                let mut scaled = t.take().unwrap_or_else(|| b.to_vec());
+                scale_mode(&mut scaled, &dims, *mode, &d.value);
+                scaled
+            }
+            Message::Mixed(m) => multiply_mode(t.as_deref().unwrap_or(&b), &dims, *mode, &m.value),
+            Message::Identity | Message::Pure(_) => unreachable!("only matrices are left"),
+        };
+        exponent += message.exponent() + tame(&mut next);
+        t = Some(next);
     }
-    let rest: usize = dims[1..].iter().product();
-    let (t, b) = (Matrix::new(dims[0], rest, t), Matrix::new(dims[0], rest, b));
     Halves::Matrices { t, b, exponent }
 }
 
@@ -177,6 +185,10 @@ fn halves<T: Scalar>(w: &Matrix<T>, factors: &[(&Message<T>, usize)]) -> Halves<
 fn contract_mode<T: Scalar>(b: &[T], dims: &[usize], mode: usize, v: &[T]) -> Vec<T> {
     let (n, after): (usize, usize) = (dims[mode], dims[mode + 1..].iter().product());
     let before = b.len() / (n * after);
+    if after == 1 {
+        let dot = |row: &[T]| row.iter().zip(v).fold(T::ZERO, |sum, (&x, &y)| sum + x * y);
+        return b.chunks_exact(n).map(dot).collect();
+    }
     let mut out = vec![T::ZERO; before * after];
     for p in 0..before {
         let target = &mut out[p * after..(p + 1) * after];
@@ -210,16 +222,7 @@ pub(crate) fn multiply_mode<T: Scalar>(
 ) -> Vec<T> {
     let (n, after): (usize, usize) = (dims[mode], dims[mode + 1..].iter().product());
     let before = b.len() / (n * after);
-    if after == 1 {
-        return Matrix::new(before, n, b.to_vec()).times(m).data().to_vec();
-    }
-    let left = m.transpose();
-    let mut out = Vec::with_capacity(before * m.cols() * after);
-    for p in 0..before {
-        let slab = Matrix::new(n, after, b[p * n * after..(p + 1) * n * after].to_vec());
-        out.extend_from_slice(left.times(&slab).data());
-    }
-    out
+    if after == 1 { product_of_rows(b, before, m) } else { m.transposed_times_each(b, after) }
 }
 
 /// The message of a Hadamard product. Every entry has an exponent of its own on the way, since those that are small in

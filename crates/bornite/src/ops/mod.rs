@@ -17,6 +17,7 @@ mod orthonormalize;
 mod overlap;
 mod partition;
 mod pass;
+mod regions;
 mod scaled;
 mod square;
 mod truncate;
@@ -31,7 +32,7 @@ pub use marginalize::{
 };
 pub use orthonormalize::{Orthonormalized, face_splitting, orthonormalize};
 pub use overlap::{Overlap, overlap};
-pub use partition::{log_partition, log_unnormalized_marginal};
+pub use partition::{log_partition, log_unnormalized_marginal, partition_multiply_adds};
 pub use square::{Squared, square};
 pub use truncate::{Budget, Truncated, WidthChange, truncate};
 pub use univariate::Univariate;

@@ -1,5 +1,5 @@
 use super::OperationError;
-use super::marginalize::{check_messages, upward};
+use super::marginalize::{check_messages, multiply_adds, upward};
 use crate::basis::Basis;
 use crate::circuit::{Circuit, Layer};
 use crate::linalg::Complex64;
@@ -21,6 +21,15 @@ pub fn log_partition(circuit: &Circuit) -> Result<f64, OperationError> {
     let query = Query::unknown(circuit.num_variables());
     check_messages(circuit, &query, false)?;
     Ok(log_trace(circuit, &query))
+}
+
+/// Counts the multiply-adds that [`log_partition`] takes above the sums over input layers.
+///
+/// # Errors
+/// As for [`log_partition`].
+pub fn partition_multiply_adds(circuit: &Circuit) -> Result<u128, OperationError> {
+    check_not_squared(circuit)?;
+    Ok(multiply_adds(circuit, &Query::unknown(circuit.num_variables()), false))
 }
 
 /// Computes log ∫ ‖c(y, z)‖² dz of any circuit without orthonormalizing it: no layer is skipped.

@@ -42,8 +42,13 @@ pub(crate) fn rescale<T: Scalar>(values: &mut [T]) -> i64 {
 
 /// Rescales where the largest part is not safe to multiply as it is: 2^±480 and beyond.
 pub(crate) fn tame<T: Scalar>(values: &mut [T]) -> i64 {
+    if is_safe(values) { 0 } else { rescale(values) }
+}
+
+/// Whether all parts are zero, or the largest is safe to multiply as it is.
+pub(crate) fn is_safe<T: Scalar>(values: &[T]) -> bool {
     let max = max_part(values);
-    if max == 0.0 || (exp2(-SAFE)..=exp2(SAFE)).contains(&max) { 0 } else { rescale(values) }
+    max == 0.0 || (exp2(-SAFE)..=exp2(SAFE)).contains(&max)
 }
 
 /// The product of any number of numbers.
@@ -88,7 +93,16 @@ fn exp2(e: i64) -> f64 {
 }
 
 fn max_part<T: Scalar>(values: &[T]) -> f64 {
-    values.iter().fold(0.0, |m: f64, x| m.max(x.max_part()))
+    // Several maxima side by side: one alone waits for each comparison before the next.
+    let mut max = [0.0_f64; 8];
+    let mut chunks = T::parts(values).chunks_exact(max.len());
+    for chunk in &mut chunks {
+        for (max, x) in max.iter_mut().zip(chunk) {
+            *max = if x.abs() > *max { x.abs() } else { *max };
+        }
+    }
+    let rest = chunks.remainder().iter().map(|x| x.abs());
+    rest.chain(max).fold(0.0, f64::max)
 }
 
 #[cfg(test)]

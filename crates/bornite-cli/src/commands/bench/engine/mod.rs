@@ -3,6 +3,7 @@
 mod image;
 mod report;
 mod scaling;
+mod single;
 
 use std::io::{IsTerminal, Write};
 
@@ -69,8 +70,11 @@ impl Engine {
         progress("scaling");
         // First, while the process is small: what it says of memory is a maximum over all that came before.
         let scaling = scaling::measure(self.seed, effort, &mut peak)?;
+        let chosen: Vec<usize> = WIDTHS.into_iter().filter(|&k| k <= max_width).collect();
+        progress("single answers");
+        let single = single::measure(self.image, &chosen, self.seed, effort, &mut peak)?;
         let mut widths = Vec::new();
-        for width in WIDTHS.into_iter().filter(|&k| k <= max_width) {
+        for width in chosen {
             progress(&format!("image tree, K = {width}"));
             widths.push(image::measure(self.image, width, self.seed, effort, &mut peak)?);
         }
@@ -87,6 +91,7 @@ impl Engine {
             peak_gflops_of_one_core: peak.cpu_rate().map(|r| r * 1e-9),
             widths,
             scaling,
+            single,
         });
         if self.json { output::json(out, &report) } else { report.write(out, self.markdown) }
     }

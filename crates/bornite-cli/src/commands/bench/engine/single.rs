@@ -1,0 +1,105 @@
+//! Single answers, whose products are of whole matrices: log Z, and one marginal of a tensor network.
+
+use anyhow::Result;
+use bornite::circuit::Weights;
+use bornite::structure::{Product, RegionTree};
+use bornite::{Query, ops};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use serde::Serialize;
+
+use super::super::circuits::Shape;
+use super::super::stopwatch::{Peak, Took, took};
+use super::Effort;
+use crate::image::ImageSize;
+
+/// Floating-point operations of a complex multiply-add.
+const FLOPS: f64 = 8.0;
+/// Sites and bond of the matrix product state.
+const SITES: usize = 784;
+const BOND: usize = 64;
+
+/// One answer.
+#[derive(Debug, Serialize)]
+pub(super) struct Single {
+    pub(super) name: &'static str,
+    pub(super) width: usize,
+    pub(super) took: Took,
+    pub(super) multiply_adds: f64,
+    /// Time by the clock over that of the multiply-adds at the peak of the threads that can share them.
+    pub(super) over_bound: f64,
+    /// The same by time on the processor.
+    pub(super) cpu_over_bound: Option<f64>,
+}
+
+/// log Z of an image tree at each of the widths, and the half marginal of a matrix product state.
+pub(super) fn measure(
+    image: ImageSize,
+    widths: &[usize],
+    seed: u64,
+    effort: Effort,
+    all: &mut Peak,
+) -> Result<Vec<Single>> {
+    let rng = &mut ChaCha8Rng::seed_from_u64(seed);
+    let mut out = Vec::new();
+    let threads = rayon::current_num_threads();
+    for &width in widths {
+        let tree = RegionTree::image(image.height, image.width, image.channels);
+        let shape = Shape { tree, states: 256, product: Product::Kronecker, width };
+        let circuit = shape.build(Weights::Gaussian, rng)?;
+        let count = ops::partition_multiply_adds(&circuit)?;
+        let run = || Ok(ops::log_partition(&circuit).map(|_| ())?);
+        let case = Case { name: "log Z, image tree", width, count, threads };
+        out.push(case.measure(effort, all, run)?);
+    }
+    let tree = RegionTree::linear(SITES);
+    let shape = Shape { tree, states: 2, product: Product::Kronecker, width: BOND };
+    let circuit = shape.orthonormal(rng)?;
+    let row = shape.rows(1, rng, |v, _| v >= SITES / 2);
+    let query = Query::row(circuit.variables(), &row)?;
+    let count = ops::marginalize(&circuit, &query)?.multiply_adds.ours;
+    let run = || Ok(ops::log_marginal(&circuit, &query).map(|_| ())?);
+    // A chain is one product after another.
+    let name = "half marginal, matrix product state";
+    out.push(Case { name, width: BOND, count, threads: 1 }.measure(effort, all, run)?);
+    Ok(out)
+}
+
+/// An answer before it is measured.
+struct Case {
+    name: &'static str,
+    width: usize,
+    /// Multiply-adds.
+    count: u128,
+    /// Threads that can share them.
+    threads: usize,
+}
+
+impl Case {
+    fn measure(
+        self,
+        effort: Effort,
+        all: &mut Peak,
+        run: impl Fn() -> Result<()>,
+    ) -> Result<Single> {
+        let mut peak = Peak::new();
+        let mut best = Took::NOTHING;
+        for _ in 0..effort.repetitions.max(4) {
+            peak.measure();
+            all.measure();
+            let mut result = Ok(());
+            best = best.and(took(|| result = run()));
+            result?;
+        }
+        let flops = self.count as f64 * FLOPS;
+        let share = self.threads as f64 / rayon::current_num_threads() as f64;
+        Ok(Single {
+            name: self.name,
+            width: self.width,
+            took: best,
+            multiply_adds: self.count as f64,
+            over_bound: best.seconds * peak.rate() * share / flops,
+            cpu_over_bound: best.cpu_seconds.zip(peak.cpu_rate()).map(|(s, r)| s * r / flops),
+        })
+    }
+}
