@@ -105,6 +105,7 @@ mod program;
 pub mod query;
 #[cfg(feature = "report")]
 pub mod report;
+mod schedule;
 pub mod structure;
 mod tolerance;
 

@@ -126,36 +126,48 @@ pub(crate) fn contract<F: Real, const C: bool>(
     let scratch = Kernels::<F, C>::mixed_scratch([k, k1, k2]).max(k * k1).max(k * k2);
     ws.grow_scratch(len(scratch.max(k1 * k1).max(k2 * k2)));
     let stays = by.direction == Direction::Up;
-    join(kernels, [a, b], k, stays, ws, |kinds, [ta, tb], [s2, s3], tile| match kinds {
-        (Kind::Pure, Kind::Pure) => kernels.kron_sum(by.pure(), ta, tb, tile),
-        (Kind::Pure, other) => {
-            let block = &mut s2[..len(k * k2)];
-            kernels.kron_left(by.mixed(), ta, block);
-            if other == Kind::Identity {
-                kernels.outer_self([k, k2], block, tile);
-            } else {
-                kernels.sandwich([k, k2], [block, tb], s3, tile);
-            }
-        }
-        (other, Kind::Pure) => {
-            let block = &mut s2[..len(k * k1)];
-            kernels.kron_right(by.mixed(), tb, block);
-            if other == Kind::Identity {
-                kernels.outer_self([k, k1], block, tile);
-            } else {
-                kernels.sandwich([k, k1], [block, ta], s3, tile);
-            }
-        }
-        (Kind::Mixed, Kind::Identity) => kernels.mixed_identity(by.mixed(), ta, s3, tile),
-        (Kind::Identity, Kind::Mixed) => kernels.identity_mixed(by.mixed(), tb, s3, tile),
-        (Kind::Mixed, Kind::Mixed) => kernels.mixed_mixed(by.mixed(), [ta, tb], s3, tile),
-        (Kind::Identity, Kind::Identity) => {
-            let Direction::Down(side) = by.direction else {
-                unreachable!("it stays on the way up")
-            };
+    join(kernels, [a, b], k, stays, ws, |kinds, tiles, scratch, tile| match (by.direction, kinds) {
+        (Direction::Down(side), (Kind::Identity, Kind::Identity)) => {
             broadcast::<F>(by.weight.down_gram(side), tile);
         }
+        _ => contract_tile(kernels, by.pure(), || by.mixed(), kinds, tiles, scratch, tile),
     })
+}
+
+/// The message of a tile of rows that take the same two kinds from the inputs of a contraction with W: which product of the
+/// kernels each entry of the message table is.
+///
+/// W is packed for vectors in `pure`, and for all messages in what `mixed` gives. Identities have no tile.
+pub(crate) fn contract_tile<'a, F: Real, const C: bool>(
+    kernels: &Kernels<F, C>,
+    pure: &PackedWeight<F>,
+    mixed: impl Fn() -> &'a PackedWeight<F>,
+    kinds: (Kind, Kind),
+    [a, b]: [&[F]; 2],
+    [block, scratch]: [&mut [F]; 2],
+    out: &mut [F],
+) {
+    let [k, k1, k2] = pure.shape();
+    // A vector leaves a matrix B of this many columns, and the result is B M Bᴴ.
+    let (len, m) = match kinds {
+        (Kind::Pure, Kind::Pure) => return kernels.kron_sum(pure, a, b, out),
+        (Kind::Mixed, Kind::Identity) => return kernels.mixed_identity(mixed(), a, scratch, out),
+        (Kind::Identity, Kind::Mixed) => return kernels.identity_mixed(mixed(), b, scratch, out),
+        (Kind::Mixed, Kind::Mixed) => return kernels.mixed_mixed(mixed(), [a, b], scratch, out),
+        (Kind::Identity, Kind::Identity) => unreachable!("what identities make is known"),
+        (Kind::Pure, other) => (k2, (other == Kind::Mixed).then_some(b)),
+        (other, Kind::Pure) => (k1, (other == Kind::Mixed).then_some(a)),
+    };
+    let block = &mut block[..tile_len::<F>(C, k * len)];
+    if kinds.0 == Kind::Pure {
+        kernels.kron_left(mixed(), a, block);
+    } else {
+        kernels.kron_right(mixed(), b, block);
+    }
+    match m {
+        None => kernels.outer_self([k, len], block, out),
+        Some(m) => kernels.sandwich([k, len], [block, m], scratch, out),
+    }
 }
 
 /// The same numbers in every lane.

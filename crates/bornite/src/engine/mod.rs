@@ -27,7 +27,7 @@ pub(crate) use bornite_kernels::{
     Buffer, Dense, Kernels, PackedWeight, Simd, Uses, WeightGradient, lanes,
 };
 pub use bornite_kernels::{Real, SimdLevel};
-pub(crate) use combine::set_lane;
+pub(crate) use combine::{contract_tile, set_lane};
 pub(crate) use finite::{Choose, Cumulative, Traversal};
 
 use crate::circuit::{Circuit, Orthonormal, VariableId};

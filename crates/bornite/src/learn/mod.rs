@@ -1,10 +1,8 @@
 //! Learning: the weights of a circuit from rows of data, normalized at every step.
 
-mod chunk;
 mod defaults;
 mod error;
 mod fit;
-mod holes;
 mod initial;
 mod mixture;
 pub mod monotonic;

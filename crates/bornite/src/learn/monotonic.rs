@@ -11,6 +11,7 @@ use super::error::{LearnError, program_of};
 use super::fit::{Control, Epoch, Progress};
 use super::options::FitOptions;
 use super::parameter::Parameterization;
+use super::partition::Partition;
 use super::pass::Workspace;
 use super::trainer::Trainer;
 use crate::basis::Basis;
@@ -70,9 +71,10 @@ pub fn mean_log_likelihood(circuit: &Circuit, rows: &Batch) -> Result<f64, Learn
     let program = program_of(circuit)?;
     let weights: Vec<Matrix<f64>> =
         circuit.weights().iter().map(|w| w.to_matrix::<f64>().into_owned()).collect();
-    let workspace = Workspace::<f64>::new(&program, &weights.iter().collect::<Vec<_>>(), false);
+    let weights: Vec<&Matrix<f64>> = weights.iter().collect();
+    let workspace = Workspace::<f64>::new(&program, &weights, false);
     let all: Vec<usize> = (0..rows.len()).collect();
-    let logs = workspace.log_density::<false>(&program, rows, &all);
+    let logs = workspace.logs::<_, false>(&Partition::new(&program, weights, true), rows, &all);
     Ok(0.5 * logs.iter().sum::<f64>() / logs.len().max(1) as f64)
 }
 

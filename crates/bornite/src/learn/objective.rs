@@ -1,6 +1,5 @@
 //! The mean log-likelihood of rows, complete or not, and its gradient.
 
-use super::holes::Weights;
 use super::parameter::Parameterization;
 use super::partition::Partition;
 use super::pass::Workspace;
@@ -40,24 +39,28 @@ impl<'a, T: Scalar> Objective<'a, T> {
     ) -> (f64, Option<Vec<Matrix<T>>>) {
         let weight = 1.0 / indices.len() as f64;
         if self.parameterization == Parameterization::Monotonic {
-            let logs = workspace.reverse::<C>(self.program, rows, indices, 0.5 * weight);
+            let logs = workspace.reverse::<T, C>(&self.partition, rows, indices, 0.5 * weight);
             return (0.5 * logs.iter().sum::<f64>() * weight, None);
         }
-        let (mut complete, mut holes) = by_completeness(rows, indices);
+        let (mut complete, mut missing) = by_completeness(rows, indices);
         // Less than a tile of complete rows goes along with the others.
-        if !holes.is_empty() && complete.len() < F::LANES {
-            holes.append(&mut complete);
+        if !missing.is_empty() && complete.len() < F::LANES {
+            missing.append(&mut complete);
         }
-        let mut logs = workspace.reverse::<C>(self.program, rows, &complete, weight);
+        let mut logs = workspace.reverse::<T, C>(&self.partition, rows, &complete, weight);
         let mut others = None;
-        if !holes.is_empty() || !is_orthonormal(self.parameterization) {
+        if !missing.is_empty() || !is_orthonormal(self.parameterization) {
             let zeros = |w: &&Matrix<T>| Matrix::zeros(w.rows(), w.cols());
             let mut gradients: Vec<Matrix<T>> = self.partition.weights.iter().map(zeros).collect();
             let mut unknown = vec![None; self.program.steps().len()];
-            let Workspace { packed, blocks, .. } = workspace;
             let to = (&mut gradients[..], &mut unknown[..]);
-            let weights = Weights::<F, T, C>::new(&self.partition, packed);
-            logs.extend(weights.reverse(rows, &holes, weight, blocks, to));
+            logs.extend(workspace.reverse_missing::<T, C>(
+                &self.partition,
+                rows,
+                &missing,
+                weight,
+                to,
+            ));
             self.partition.add_gradient(-1.0, unknown, &mut gradients);
             others = Some(gradients);
         }
@@ -72,13 +75,12 @@ impl<'a, T: Scalar> Objective<'a, T> {
         workspace: &Workspace<F>,
     ) -> f64 {
         if self.parameterization == Parameterization::Monotonic {
-            let logs = workspace.log_density::<C>(self.program, rows, indices);
+            let logs = workspace.logs::<T, C>(&self.partition, rows, indices);
             return 0.5 * logs.iter().sum::<f64>() / logs.len().max(1) as f64;
         }
-        let (complete, holes) = by_completeness(rows, indices);
-        let mut logs = workspace.log_density::<C>(self.program, rows, &complete);
-        let weights = Weights::<F, T, C>::new(&self.partition, &workspace.packed);
-        logs.extend(weights.logs(rows, &holes));
+        let (complete, missing) = by_completeness(rows, indices);
+        let mut logs = workspace.logs::<T, C>(&self.partition, rows, &complete);
+        logs.extend(workspace.logs_missing::<T, C>(&self.partition, rows, &missing));
         logs.iter().sum::<f64>() / logs.len().max(1) as f64 - self.partition.log_partition()
     }
 }

@@ -5,6 +5,7 @@ use super::error::program_of;
 use super::objective::Objective;
 use super::optimizer::{Optimizer, Stride};
 use super::parameter::{Parameter, Parameterization, normalized};
+use super::partition::Partition;
 use super::pass::Workspace;
 use super::{
     Control, Defaults, FitOptions, LearnError, Schedule, fit, fit_best, mean_log_likelihood,
@@ -60,20 +61,24 @@ fn check_gradient<T: Scalar, const C: bool>(circuit: &Circuit) -> f64 {
     let program = program_of(circuit).unwrap();
     let weights: Vec<Matrix<T>> =
         circuit.weights().iter().map(|w| w.to_matrix::<T>().into_owned()).collect();
-    let mut workspace = Workspace::<f64>::new(&program, &weights.iter().collect::<Vec<_>>(), true);
+    let borrowed: Vec<&Matrix<T>> = weights.iter().collect();
+    let mut workspace = Workspace::<f64>::new(&program, &borrowed, true);
+    let partition = Partition::new(&program, borrowed, true);
     // Twice: the second pass is in the memory of the first.
-    workspace.reverse::<C>(&program, &rows, &indices[..20], 0.25);
-    let logs = workspace.reverse::<C>(&program, &rows, &indices, 0.5);
+    workspace.reverse::<T, C>(&partition, &rows, &indices[..20], 0.25);
+    let logs = workspace.reverse::<T, C>(&partition, &rows, &indices, 0.5);
     let gradients = all_gradients::<T, C>(&program, &weights, &workspace);
-    assert_eq!(logs, workspace.log_density::<C>(&program, &rows, &indices));
+    assert_eq!(logs, workspace.logs::<T, C>(&partition, &rows, &indices));
     for (log, &index) in logs.iter().zip(&indices) {
         let row = &values[index * circuit.num_variables()..][..circuit.num_variables()];
         let plain = crate::ops::evaluate(circuit, row).unwrap().log_abs_squared();
         assert!((log - plain).abs() < 1e-11, "{log} for {plain}");
     }
     let total = |weights: &[Matrix<T>]| -> f64 {
-        let workspace = Workspace::<f64>::new(&program, &weights.iter().collect::<Vec<_>>(), true);
-        workspace.log_density::<C>(&program, &rows, &indices).iter().sum::<f64>() * 0.5
+        let weights: Vec<&Matrix<T>> = weights.iter().collect();
+        let workspace = Workspace::<f64>::new(&program, &weights, true);
+        let partition = Partition::new(&program, weights, true);
+        workspace.logs::<T, C>(&partition, &rows, &indices).iter().sum::<f64>() * 0.5
     };
     let (h, mut worst) = (1e-6, 0.0_f64);
     for w in 0..weights.len() {

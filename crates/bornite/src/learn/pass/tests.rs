@@ -1,7 +1,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::block::Block;
+use super::block::{Block, Cells};
 use crate::basis::Basis;
 use crate::circuit::{Circuit, Weight, Weights, random_weight};
 use crate::engine::{Batch, Engine, Real};
@@ -207,7 +207,7 @@ fn improbable_rows_keep_their_digits() {
     }
 }
 
-/// Rows as they come are rarely so improbable that they are asked for again in double precision.
+/// Rows as they come are rarely so improbable that they are repeated in double precision.
 #[test]
 fn few_rows_need_more_digits() {
     let circuit = crate::ops::orthonormalize(&circuit(Product::Kronecker, Weights::Gaussian));
@@ -222,11 +222,11 @@ fn few_rows_need_more_digits() {
     let weights: Vec<&Matrix<Complex64>> = weights.iter().collect();
     let workspace = Workspace::<f32>::new(&program, &weights, true);
     let partition = Partition::new(&program, weights, true);
-    let weights = super::Weights::<f32, _, true>::new(&partition, &workspace.packed);
+    let pass = super::Pass::<f32, _, true>::new(&partition, &workspace.packed);
     let mut block = Block::default();
     let all: Vec<usize> = (0..rows.len()).collect();
-    block.load(&weights, &rows, &all, false);
-    block.upward(&weights, &rows);
-    let share = block.doubtful().count() as f64 / rows.len() as f64;
+    block.load(&pass, &rows, &all, Cells::Any, false);
+    block.forward(&pass, &rows);
+    let share = block.imprecise().count() as f64 / rows.len() as f64;
     assert!(share < 0.01, "{share}");
 }

@@ -1,12 +1,12 @@
 //! Lanes in and out of tiles: what steps send to the rows of a tile, and what they receive.
 
-use super::Weights;
+use super::Pass;
 use super::block::Tiles;
-use super::layout::Places;
 use crate::algebra::Kind;
-use crate::engine::lanes::{get, tile_len};
+use crate::engine::lanes::{MAX_LANES, get, tile_len};
 use crate::engine::{Kernels, Real, set_lane};
 use crate::linalg::{Complex64, Matrix, Scalar};
+use crate::schedule::{Places, Schedule};
 
 /// What a step sends.
 pub(super) struct Input<'a, F: Real, T> {
@@ -19,16 +19,16 @@ pub(super) struct Input<'a, F: Real, T> {
 
 impl<'a, F: Real, T: Scalar> Input<'a, F, T> {
     pub(super) fn new<const C: bool>(
-        weights: &Weights<'a, F, T, C>,
+        pass: &Pass<'a, F, T, C>,
         step: usize,
-        places: &'a [Places],
+        schedule: &'a Schedule,
         tiles: &'a [Tiles<F>],
     ) -> Self {
         Self {
-            width: weights.program.steps()[step].width,
-            places: &places[step],
+            width: pass.program.width(step),
+            places: schedule.at(step),
             tiles: &tiles[step],
-            unknown: weights.partition.node(step).map(|node| &node.matrix),
+            unknown: pass.partition.node(step).map(|node| &node.matrix),
         }
     }
 
@@ -44,8 +44,8 @@ impl<'a, F: Real, T: Scalar> Input<'a, F, T> {
             return &[];
         }
         let len = tile_len::<F>(C, kind.numbers(self.width));
-        let values: &[F] = &self.tiles.values[kind as usize - 1];
-        if let Some(tile) = in_order(self.places, kind, rows, F::LANES) {
+        let values: &[F] = &self.tiles.values[usize::from(kind == Kind::Mixed)];
+        if let Some(tile) = self.places.tile_of(kind, rows) {
             return &values[tile * len..(tile + 1) * len];
         }
         let out = &mut scratch[..len];
@@ -53,10 +53,10 @@ impl<'a, F: Real, T: Scalar> Input<'a, F, T> {
             out.fill(F::ZERO);
         }
         // The lanes of rows of this kind, and where they begin in the values.
-        let (mut lanes, mut count) = ([(0, 0); 32], 0);
+        let (mut lanes, mut count) = ([(0, 0); MAX_LANES], 0);
         for (lane, &row) in rows.iter().enumerate() {
             if self.places.kind(row) == kind {
-                let (tile, from) = self.places.place(row, F::LANES);
+                let (tile, from) = self.places.place(row);
                 lanes[count] = (lane, tile * len + from);
                 count += 1;
             }
@@ -70,7 +70,7 @@ impl<'a, F: Real, T: Scalar> Input<'a, F, T> {
             return out;
         }
         for (lane, &row) in rows.iter().enumerate() {
-            let (tile, from) = self.places.place(row, F::LANES);
+            let (tile, from) = self.places.place(row);
             match self.places.kind(row) {
                 found if found == kind => {}
                 Kind::Pure => {
@@ -78,7 +78,7 @@ impl<'a, F: Real, T: Scalar> Input<'a, F, T> {
                     let outer = v.iter().flat_map(|&x| v.iter().map(move |y| x * y.conj()));
                     set_lane(C, out, lane, outer);
                 }
-                _ => self.set_unknown::<C>(out, lane),
+                Kind::Identity | Kind::Mixed => self.set_unknown::<C>(out, lane),
             }
         }
         out
@@ -100,14 +100,6 @@ impl<'a, F: Real, T: Scalar> Input<'a, F, T> {
     }
 }
 
-/// The tile in which rows of one kind lie already, in order, if they do.
-fn in_order(places: &Places, kind: Kind, rows: &[u32], lanes: usize) -> Option<usize> {
-    let (_, first) = places.rows[rows[0] as usize];
-    let tile = (first as usize).is_multiple_of(lanes).then_some(first as usize / lanes)?;
-    let is_next = |(&row, n): (&u32, u32)| places.rows[row as usize] == (kind, first + n);
-    rows.iter().zip(0..).all(is_next).then_some(tile)
-}
-
 /// A step to which environments are sent.
 pub(super) struct Receiver<'a, F: Real> {
     width: usize,
@@ -119,16 +111,16 @@ pub(super) struct Receiver<'a, F: Real> {
 
 impl<'a, F: Real> Receiver<'a, F> {
     pub(super) fn new<T: Scalar, const C: bool>(
-        weights: &Weights<'_, F, T, C>,
+        pass: &Pass<'_, F, T, C>,
         step: usize,
-        places: &'a [Places],
+        schedule: &'a Schedule,
         tiles: &'a mut [Tiles<F>],
         unknown: &'a mut [Option<Matrix<Complex64>>],
     ) -> Self {
-        let is_wanted = !weights.partition.is_orthonormal();
+        let is_wanted = !pass.partition.is_orthonormal();
         Self {
-            width: weights.program.steps()[step].width,
-            places: &places[step],
+            width: pass.program.width(step),
+            places: schedule.at(step),
             tiles: &mut tiles[step],
             unknown: is_wanted.then_some(&mut unknown[step]),
         }
@@ -167,22 +159,22 @@ impl<'a, F: Real> Receiver<'a, F> {
         rows: &[u32],
         e: &mut [F],
     ) {
-        let (len, n) = (e.len(), kind as usize - 1);
-        let to: &mut [F] = &mut self.tiles.environments[n];
-        let factors = &self.tiles.factors[n];
+        let (len, n) = (e.len(), usize::from(kind == Kind::Mixed));
         if rows.len() == F::LANES
-            && let Some(tile) = in_order(self.places, kind, rows, F::LANES)
+            && let Some(tile) = self.places.tile_of(kind, rows)
         {
-            kernels.scale(e, &factors[tile * F::LANES..(tile + 1) * F::LANES]);
-            to[tile * len..(tile + 1) * len].copy_from_slice(e);
+            kernels.scale(e, self.tiles.tile_factors(n, tile));
+            self.tiles.environments[n][tile * len..(tile + 1) * len].copy_from_slice(e);
             return;
         }
+        let to: &mut [F] = &mut self.tiles.environments[n];
+        let factors = &self.tiles.factors[n];
         // The rows of this kind: their lane, and where it begins in what they receive.
-        let mut lanes = [(0, 0); 32];
-        let (mut own, mut count) = ([F::ONE; 32], 0);
+        let mut lanes = [(0, 0); MAX_LANES];
+        let (mut own, mut count) = ([F::ONE; MAX_LANES], 0);
         for (lane, &row) in rows.iter().enumerate() {
             if self.places.kind(row) == kind {
-                let (tile, place) = self.places.place(row, F::LANES);
+                let (tile, place) = self.places.place(row);
                 own[lane] = factors[tile * F::LANES + place];
                 lanes[count] = (lane, tile * len + place);
                 count += 1;
@@ -208,7 +200,7 @@ impl<'a, F: Real> Receiver<'a, F> {
 
     /// E* v.
     fn give_vector_of<const C: bool>(&mut self, row: u32, e: &[F], lane: usize) {
-        let (tile, place) = self.places.place(row, F::LANES);
+        let (tile, place) = self.places.place(row);
         let (k, len) = (self.width, tile_len::<F>(C, self.width));
         let v = &self.tiles.values[0][tile * len..(tile + 1) * len];
         let factor = self.tiles.factors[0][tile * F::LANES + place].to_f64();

@@ -1,11 +1,21 @@
-//! A block of rows with holes: the memory of the messages and environments of every step.
+//! A block of rows: its schedule, and the memory of the messages and environments of every step.
 
-use super::Weights;
-use super::layout::{Places, layout};
+use super::Pass;
+use crate::algebra::Kind;
 use crate::engine::lanes::tile_len;
 use crate::engine::{Batch, Buffer, Kernels, Real, WeightGradient};
 use crate::linalg::{Complex64, Matrix, Scalar};
 use crate::program::{Program, Step, StepKind};
+use crate::schedule::{Places, Schedule};
+
+/// What is known of a block's rows beforehand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cells {
+    /// All cells have values. In monotonic circuits missing ones count as such: they are leaves of ones.
+    Complete,
+    /// Cells may be missing, or known to lie in a part of their domain.
+    Any,
+}
 
 /// The numbers of one step, of vectors and of matrices.
 #[derive(Debug)]
@@ -20,7 +30,7 @@ pub(super) struct Tiles<F: Real> {
     pub(super) functions: Buffer<F>,
 }
 
-/// The gradient by one weight, of all but leaves.
+/// The gradient by one weight of all but leaves.
 #[derive(Debug)]
 pub(super) struct Gradient<F: Real> {
     pub(super) sum: WeightGradient<F>,
@@ -28,19 +38,33 @@ pub(super) struct Gradient<F: Real> {
     pub(super) exchanged: Option<WeightGradient<F>>,
 }
 
+impl<F: Real> Gradient<F> {
+    pub(super) fn kronecker(complex: bool, shape: [usize; 3]) -> Self {
+        Self { sum: WeightGradient::kronecker(complex, shape), exchanged: None }
+    }
+
+    pub(super) fn plain(complex: bool, shape: [usize; 2]) -> Self {
+        Self { sum: WeightGradient::plain(complex, shape), exchanged: None }
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Block<F: Real> {
     pub(super) indices: Vec<usize>,
-    pub(super) places: Vec<Places>,
+    /// The values of all variables, `[variable][row]`.
+    values: Vec<f64>,
+    pub(super) schedule: Schedule,
     pub(super) steps: Vec<Tiles<F>>,
     pub(super) gradients: Vec<Option<Gradient<F>>>,
     /// Σ E / p over the rows that know nothing of a step, where that is not the identity.
     pub(super) unknown: Vec<Option<Matrix<Complex64>>>,
     /// log₂ of what has been divided out of each row's p.
     pub(super) log2: Vec<i64>,
+    /// The trace of each row's message at the output.
+    pub(super) traces: Vec<f64>,
     pub(super) logs: Vec<f64>,
     /// Rows of whose digits so many have canceled that they need more.
-    pub(super) is_doubtful: Vec<bool>,
+    pub(super) is_imprecise: Vec<bool>,
     pub(super) scratch: [Buffer<F>; 6],
 }
 
@@ -48,19 +72,21 @@ impl<F: Real> Default for Block<F> {
     fn default() -> Self {
         Self {
             indices: Vec::new(),
-            places: Vec::new(),
+            values: Vec::new(),
+            schedule: Schedule::default(),
             steps: Vec::new(),
             gradients: Vec::new(),
             unknown: Vec::new(),
             log2: Vec::new(),
+            traces: Vec::new(),
             logs: Vec::new(),
-            is_doubtful: Vec::new(),
+            is_imprecise: Vec::new(),
             scratch: empty(),
         }
     }
 }
 
-pub(super) fn empty<F: Real, const N: usize>() -> [Buffer<F>; N] {
+fn empty<F: Real, const N: usize>() -> [Buffer<F>; N] {
     std::array::from_fn(|_| Buffer::zeros(0))
 }
 
@@ -68,30 +94,45 @@ impl<F: Real> Block<F> {
     /// Takes up other rows, in the memory of those before.
     pub(super) fn load<T: Scalar, const C: bool>(
         &mut self,
-        weights: &Weights<'_, F, T, C>,
+        pass: &Pass<'_, F, T, C>,
         rows: &Batch,
         indices: &[usize],
+        cells: Cells,
         with_gradients: bool,
     ) {
-        let program = weights.program;
-        let count = program.steps().len();
-        self.places = layout(program, rows, indices, weights.partition.is_orthonormal(), F::LANES);
-        self.indices = indices.to_vec();
-        self.log2 = vec![0; indices.len()];
-        self.is_doubtful = vec![false; indices.len()];
-        self.unknown = vec![None; count];
-        self.steps.resize_with(count, || Tiles {
+        let (program, steps) = (pass.program, pass.program.steps().len());
+        let count = indices.len();
+        self.schedule = match cells {
+            Cells::Complete => Schedule::complete(count, F::LANES),
+            Cells::Any => {
+                let cell = |row: usize, variable: usize| rows.kind(indices[row], variable);
+                Schedule::new(program, count, cell, pass.partition.is_orthonormal(), F::LANES)
+            }
+        };
+        self.indices.clear();
+        self.indices.extend_from_slice(indices);
+        self.values.resize(count * rows.num_variables(), 0.0);
+        for (variable, values) in self.values.chunks_exact_mut(count.max(1)).enumerate() {
+            rows.gather(variable, indices, values);
+        }
+        self.log2.clear();
+        self.log2.resize(count, 0);
+        self.is_imprecise.clear();
+        self.is_imprecise.resize(count, false);
+        self.unknown.clear();
+        self.unknown.resize(steps, None);
+        self.steps.resize_with(steps, || Tiles {
             values: empty(),
             environments: empty(),
             factors: [Vec::new(), Vec::new()],
             functions: Buffer::zeros(0),
         });
         let mut numbers = 0;
-        let steps = self.steps.iter_mut().zip(&self.places).zip(program.steps());
-        for (index, ((tiles, places), step)) in steps.enumerate() {
+        for (index, (tiles, step)) in self.steps.iter_mut().zip(program.steps()).enumerate() {
+            let places = self.schedule.at(index);
             tiles.make_room(C, step, places.counts);
             if with_gradients {
-                tiles.clear_environments(C, step, places, index + 1 == count);
+                tiles.clear_environments(C, step, places, index + 1 == steps);
             }
             numbers = numbers.max(scratch_numbers::<F, C>(program, step));
         }
@@ -103,9 +144,20 @@ impl<F: Real> Block<F> {
         }
     }
 
+    /// The values of a variable in the order of the pure tiles of its leaf.
+    pub(super) fn leaf_values(&self, places: &Places, variable: usize) -> Vec<f64> {
+        let count = self.indices.len();
+        let values = &self.values[variable * count..(variable + 1) * count];
+        if self.schedule.is_complete() {
+            return values.to_vec();
+        }
+        let pure = places.tiles.iter().filter(|t| t.is_pure());
+        pure.flat_map(|t| &t.rows).map(|&row| values[row as usize]).collect()
+    }
+
     /// The rows that need more digits, by their places.
-    pub(super) fn doubtful(&self) -> impl Iterator<Item = usize> {
-        self.is_doubtful.iter().enumerate().filter(|(_, is)| **is).map(|(row, _)| row)
+    pub(super) fn imprecise(&self) -> impl Iterator<Item = usize> {
+        self.is_imprecise.iter().enumerate().filter(|(_, is)| **is).map(|(row, _)| row)
     }
 }
 
@@ -114,9 +166,9 @@ fn scratch_numbers<F: Real, const C: bool>(program: &Program, step: &Step) -> us
     let k = step.width;
     let (shape, is_product) = match &step.kind {
         StepKind::Leaf { .. } => return k * k,
-        StepKind::Kronecker { inputs, .. } => (inputs.map(|i| program.steps()[i].width), true),
+        StepKind::Kronecker { inputs, .. } => (inputs.map(|i| program.width(i)), true),
         StepKind::Hadamard { .. } => ([k, k], false),
-        StepKind::Sum { input, .. } => ([program.steps()[*input].width, 1], false),
+        StepKind::Sum { input, .. } => ([program.width(*input), 1], false),
     };
     let [k1, k2] = shape;
     let shape = [k, k1, k2];
@@ -133,20 +185,18 @@ fn scratch_numbers<F: Real, const C: bool>(program: &Program, step: &Step) -> us
 
 impl<F: Real> Tiles<F> {
     fn make_room(&mut self, complex: bool, step: &Step, counts: [usize; 2]) {
-        let k = step.width;
-        for (n, (numbers, tiles)) in [k, k * k].into_iter().zip(counts).enumerate() {
-            let len = tiles * tile_len::<F>(complex, numbers);
-            self.values[n].grow(len);
+        for (n, kind) in [Kind::Pure, Kind::Mixed].into_iter().enumerate() {
+            self.values[n].grow(counts[n] * tile_len::<F>(complex, kind.numbers(step.width)));
             self.factors[n].clear();
-            self.factors[n].resize(tiles * F::LANES, F::ONE);
+            self.factors[n].resize(counts[n] * F::LANES, F::ONE);
         }
         self.functions.grow(counts[0] * tile_len::<F>(complex, step.functions()));
     }
 
     /// Zeros for lanes without a row, and at the output for rows that have no gradient; all others will be set.
     fn clear_environments(&mut self, complex: bool, step: &Step, places: &Places, is_output: bool) {
-        let k = step.width;
-        let lens = [k, k * k].map(|numbers| tile_len::<F>(complex, numbers));
+        let lens =
+            [Kind::Pure, Kind::Mixed].map(|kind| tile_len::<F>(complex, kind.numbers(step.width)));
         for (n, len) in lens.into_iter().enumerate() {
             self.environments[n].grow(places.counts[n] * len);
         }
@@ -154,6 +204,11 @@ impl<F: Real> Tiles<F> {
             let n = usize::from(!tile.is_pure());
             self.environments[n][tile.index * lens[n]..(tile.index + 1) * lens[n]].fill(F::ZERO);
         }
+    }
+
+    /// The factors of one tile of vectors (0) or matrices (1).
+    pub(super) fn tile_factors(&self, n: usize, tile: usize) -> &[F] {
+        &self.factors[n][tile * F::LANES..(tile + 1) * F::LANES]
     }
 }
 

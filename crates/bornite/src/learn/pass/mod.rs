@@ -1,0 +1,253 @@
+//! The forward and reverse pass of learning: log ∫ ‖c(y, z)‖² dz of every row, and its gradient by every weight.
+//!
+//! Every step sends M = ∫ ℓ ℓᴴ over its unknown variables, and receives the E with p = Σ E[k, k′] M[k, k′]. From
+//! M = W N Wᴴ the gradient by W is 2 Eᵀ W N / p. Where all variables of a step have values M = v vᴴ: then v is sent and its
+//! gradient 2 Eᵀ v / p received. Rows without missing cells have vectors alone.
+//!
+//! Where no variable has a value, M does not depend on the row. It is I if the weights are semi-unitary, and no change
+//! that keeps them so changes it: nothing is sent down. Otherwise the rows' E are summed, and sent down once.
+//!
+//! Rows go through in blocks, in parallel. A block schedules its rows and keeps the messages and environments of every
+//! step. A block with matrices sums its own gradients; those of complete rows are summed over all blocks, one weight a
+//! task. Sums are in the order of the blocks: no result depends on the number of threads.
+//!
+//! The digits of a small matrix cancel where those of a small vector do not: a row that is nearly impossible is repeated
+//! in double precision.
+
+mod backward;
+mod block;
+mod forward;
+mod gradient;
+mod lanes;
+mod packed;
+#[cfg(test)]
+mod tests;
+
+use rayon::prelude::*;
+
+use super::partition::{Partition, give};
+use crate::engine::lanes::tile_len;
+use crate::engine::{Batch, Kernels, Real, Simd, Uses};
+use crate::linalg::{Matrix, Scalar};
+use crate::program::Program;
+use block::{Block, Cells};
+use packed::Packed;
+
+/// Tiles of rows to a block at most.
+const TILES: usize = 4;
+
+/// Bytes of matrices to a block, where more than one tile would need more.
+const BYTES: usize = 1 << 26;
+
+/// What rows go through.
+#[derive(Debug)]
+struct Pass<'a, F, T, const C: bool> {
+    program: &'a Program,
+    partition: &'a Partition<'a, T>,
+    packed: &'a [Packed<F>],
+    kernels: Kernels<F, C>,
+}
+
+impl<'a, F: Real, T: Scalar, const C: bool> Pass<'a, F, T, C> {
+    fn new(partition: &'a Partition<'a, T>, packed: &'a [Packed<F>]) -> Self {
+        let kernels = Kernels::new(Simd::default());
+        Self { program: partition.program, partition, packed, kernels }
+    }
+
+    /// Rows to a block: whole tiles of them.
+    fn block_len(&self, cells: Cells) -> usize {
+        let tiles = match cells {
+            Cells::Complete => TILES,
+            Cells::Any => {
+                let numbers: usize =
+                    self.program.steps().iter().map(|step| step.width * step.width).sum();
+                let bytes = 2 * tile_len::<F>(C, numbers) * size_of::<F>();
+                (BYTES / bytes.max(1)).clamp(1, TILES)
+            }
+        };
+        tiles * F::LANES
+    }
+
+    /// log ∫ ‖c‖² of every row named.
+    fn logs(&self, rows: &Batch, indices: &[usize], cells: Cells) -> Vec<f64> {
+        let blocks: Vec<(Vec<f64>, Vec<usize>)> = indices
+            .par_chunks(self.block_len(cells))
+            .map_init(Block::default, |block, indices| {
+                block.load(self, rows, indices, cells, false);
+                block.forward(self, rows);
+                (std::mem::take(&mut block.logs), block.imprecise().collect())
+            })
+            .collect();
+        let (mut logs, mut imprecise) = (Vec::with_capacity(indices.len()), Vec::new());
+        for (more, rows) in blocks {
+            imprecise.extend(rows.into_iter().map(|row| logs.len() + row));
+            logs.extend(more);
+        }
+        let ask = |exact: &Pass<'_, f64, T, C>, indices: &[usize]| exact.logs(rows, indices, cells);
+        self.repeat(&imprecise, indices, &mut logs, ask);
+        logs
+    }
+
+    /// log ∫ ‖c‖² of every row named; adds the gradient of `row_weight` Σ log ∫ ‖c‖² by every weight, ∂/∂re + i ∂/∂im, and
+    /// what the steps of which nothing is known receive.
+    fn reverse(
+        &self,
+        rows: &Batch,
+        indices: &[usize],
+        row_weight: f64,
+        blocks: &mut Vec<Block<F>>,
+        (gradients, unknown): (&mut [Matrix<T>], &mut [Option<Matrix<T>>]),
+    ) -> Vec<f64> {
+        let threads = rayon::current_num_threads().max(1);
+        let len = self.block_len(Cells::Any);
+        blocks.resize_with(blocks.len().max(threads), Block::default);
+        let (mut logs, mut imprecise) = (Vec::with_capacity(indices.len()), Vec::new());
+        // As many blocks at a time as there are threads: they need much memory.
+        for indices in indices.chunks(len * threads) {
+            let blocks = &mut blocks[..indices.len().div_ceil(len)];
+            let parts = blocks.par_iter_mut().zip(indices.par_chunks(len));
+            parts.for_each(|(block, indices)| {
+                block.load(self, rows, indices, Cells::Any, true);
+                block.forward(self, rows);
+                block.backward(self, row_weight);
+            });
+            gradients.par_iter_mut().enumerate().for_each(|(weight, out)| {
+                for block in &*blocks {
+                    block.add_summed_gradient(self, rows, weight, out);
+                    let block = std::slice::from_ref(block);
+                    gradient::add_pure(self.kernels, self.program, block, weight, out);
+                }
+            });
+            for block in blocks {
+                imprecise.extend(block.imprecise().map(|row| logs.len() + row));
+                logs.append(&mut block.logs);
+                for (step, received) in block.unknown.iter().enumerate() {
+                    if let Some(e) = received {
+                        give(unknown, step, e.map(T::from_complex));
+                    }
+                }
+            }
+        }
+        self.repeat(&imprecise, indices, &mut logs, |exact, indices| {
+            let to = (gradients, unknown);
+            exact.reverse(rows, indices, row_weight, &mut Vec::new(), to)
+        });
+        logs
+    }
+
+    /// Repeats rows whose digits have canceled in double precision.
+    fn repeat(
+        &self,
+        imprecise: &[usize],
+        indices: &[usize],
+        logs: &mut [f64],
+        ask: impl FnOnce(&Pass<'_, f64, T, C>, &[usize]) -> Vec<f64>,
+    ) {
+        if imprecise.is_empty() {
+            return;
+        }
+        let workspace = Workspace::<f64>::new(self.program, &self.partition.weights, true);
+        let exact = Pass::<f64, T, C>::new(self.partition, &workspace.packed);
+        let indices: Vec<usize> = imprecise.iter().map(|&row| indices[row]).collect();
+        for (&row, log) in imprecise.iter().zip(ask(&exact, &indices)) {
+            logs[row] = log;
+        }
+    }
+}
+
+/// Packed weights and the memory of the passes through them.
+#[derive(Debug)]
+pub(crate) struct Workspace<F: Real> {
+    packed: Vec<Packed<F>>,
+    uses: Uses,
+    /// Blocks of rows without missing cells, of which the first `used` are those of the last pass.
+    complete: Vec<Block<F>>,
+    used: usize,
+    /// Blocks of other rows.
+    others: Vec<Block<F>>,
+}
+
+impl<F: Real> Workspace<F> {
+    /// For rows without missing cells, or with some.
+    pub(crate) fn new<T: Scalar>(program: &Program, weights: &[&Matrix<T>], missing: bool) -> Self {
+        let uses = if missing { Uses::ALL } else { Uses::LEARN };
+        let pack = |(n, w): (usize, &&Matrix<T>)| Packed::new(w, program.operand_of(n), uses);
+        let packed = weights.par_iter().enumerate().map(pack).collect();
+        Self { packed, uses, complete: Vec::new(), used: 0, others: Vec::new() }
+    }
+
+    /// Takes other weights.
+    pub(super) fn refill<T: Scalar>(&mut self, program: &Program, weights: &[&Matrix<T>]) {
+        let packed = self.packed.par_iter_mut().zip(weights).enumerate();
+        packed.for_each(|(n, (packed, w))| packed.refill(w, program.operand_of(n), self.uses));
+    }
+
+    /// log ‖c(x)‖² of every row named, none of which has a missing cell; keeps what
+    /// [`weight_gradient`](Self::weight_gradient) needs for the gradient of Σ `row_weight` log ‖c(x)‖².
+    pub(crate) fn reverse<T: Scalar, const C: bool>(
+        &mut self,
+        partition: &Partition<'_, T>,
+        rows: &Batch,
+        indices: &[usize],
+        row_weight: f64,
+    ) -> Vec<f64> {
+        let pass = Pass::<F, T, C>::new(partition, &self.packed);
+        let len = pass.block_len(Cells::Complete);
+        self.used = indices.len().div_ceil(len);
+        self.complete.resize_with(self.complete.len().max(self.used), Block::default);
+        let blocks = self.complete.par_iter_mut().zip(indices.par_chunks(len));
+        blocks.for_each(|(block, indices)| {
+            block.load(&pass, rows, indices, Cells::Complete, true);
+            block.forward(&pass, rows);
+            block.backward(&pass, row_weight);
+        });
+        self.complete[..self.used].iter().flat_map(|b| b.logs.iter().copied()).collect()
+    }
+
+    /// The gradient of the last [`reverse`](Self::reverse) by one weight, of this many rows and columns: ∂/∂re + i ∂/∂im.
+    pub(crate) fn weight_gradient<T: Scalar, const C: bool>(
+        &self,
+        program: &Program,
+        weight: usize,
+        [rows, cols]: [usize; 2],
+    ) -> Matrix<T> {
+        let mut out = Matrix::zeros(rows, cols);
+        let kernels = Kernels::<F, C>::new(Simd::default());
+        gradient::add_pure(kernels, program, &self.complete[..self.used], weight, &mut out);
+        out
+    }
+
+    /// log ∫ ‖c‖² of every row named, with missing cells or without; adds the gradient of Σ `row_weight` log ∫ ‖c‖² by every
+    /// weight, and what the steps of which nothing is known receive.
+    pub(crate) fn reverse_missing<T: Scalar, const C: bool>(
+        &mut self,
+        partition: &Partition<'_, T>,
+        rows: &Batch,
+        indices: &[usize],
+        row_weight: f64,
+        to: (&mut [Matrix<T>], &mut [Option<Matrix<T>>]),
+    ) -> Vec<f64> {
+        let pass = Pass::<F, T, C>::new(partition, &self.packed);
+        pass.reverse(rows, indices, row_weight, &mut self.others, to)
+    }
+
+    /// log ‖c(x)‖² of every row named, none of which has a missing cell.
+    pub(crate) fn logs<T: Scalar, const C: bool>(
+        &self,
+        partition: &Partition<'_, T>,
+        rows: &Batch,
+        indices: &[usize],
+    ) -> Vec<f64> {
+        Pass::<F, T, C>::new(partition, &self.packed).logs(rows, indices, Cells::Complete)
+    }
+
+    /// log ∫ ‖c‖² of every row named, with missing cells or without.
+    pub(crate) fn logs_missing<T: Scalar, const C: bool>(
+        &self,
+        partition: &Partition<'_, T>,
+        rows: &Batch,
+        indices: &[usize],
+    ) -> Vec<f64> {
+        Pass::<F, T, C>::new(partition, &self.packed).logs(rows, indices, Cells::Any)
+    }
+}
