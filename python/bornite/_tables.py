@@ -52,6 +52,10 @@ class Form:
     fields: tuple[Field, ...]
     dtype: Any = None
     """The type of a whole array."""
+    places: tuple[int, ...] | None = None
+    """Where the columns stand in the table that was fitted, if it has others too."""
+    width: int | None = None
+    """The number of columns of that table."""
 
 
 class Frame:
@@ -79,9 +83,10 @@ class Frame:
         """One column, under this name."""
         return read(self.kind, self.raw(index), self.names[index], text)
 
-    def form(self, fields: Sequence[Field]) -> Form:
+    def form(self, fields: Sequence[Field], places: tuple[int, ...]) -> Form:
+        """The form of the columns at these places."""
         dtype = self.source.dtype if self.kind in ("numpy", "structured") else None
-        return Form(self.kind, tuple(fields), dtype)
+        return Form(self.kind, tuple(fields[index] for index in places), dtype, places, len(fields))
 
     def replaced(self, columns: Mapping[int, Any]) -> Any:
         """The same table with some columns changed; all else stays as it is."""

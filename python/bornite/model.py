@@ -70,6 +70,7 @@ def fit(
     kinds: Mapping[Any, ColumnKind] | None = None,
     image: tuple[int, int] | tuple[int, int, int] | None = None,
     as_is: bool = False,
+    strict: bool = False,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Model:
@@ -89,9 +90,9 @@ def fit(
     ``"integer"``, ``"digits"``, ``"continuous"``, ``("continuous", low, high)`` or
     ``("periodic", period)``. With ``image`` the columns are the pixels of images of this height and width.
 
-    Uninformative tables are rejected: a single row or column, empty rows or columns, constant columns, or
-    columns most of whose labels are too rare to learn from. The error lists all problems;
-    ``as_is=True`` fits the table anyway.
+    Columns that cannot be learned are left out, and ``model.info["left_out"]`` says which and why: constant and
+    empty ones, identifiers and free text. ``strict=True`` refuses such a table, and ``as_is=True`` fits all
+    of its columns.
 
     ``progress`` is called after every epoch with a dict of ``width``, ``epoch``, ``epochs``, ``train``,
     ``valid`` and ``best``; returning False ends the fit. Ctrl-C ends the fit too, with a warning. Either way the best
@@ -136,13 +137,16 @@ def fit(
         smoothing=smoothing,
         valid_share=valid_share,
         as_is=as_is,
+        strict=strict,
         seed=seed,
         time=time,
         progress=progress,
     )
     if interrupted:
         warnings.warn("the fit was interrupted: this is the best model so far", stacklevel=2)
-    return Model(core, frame.form(fields))
+    learned = {str(column["name"]) for column in json.loads(core.schema())["columns"]}
+    places = tuple(index for index, name in enumerate(names) if name in learned)
+    return Model(core, frame.form(fields, places))
 
 
 def _kinds(
@@ -163,16 +167,22 @@ def _text_of(names: Sequence[Any], texts: Sequence[str]) -> dict[Any, str]:
     return {**dict(zip(texts, texts, strict=True)), **dict(zip(names, texts, strict=True))}
 
 
-def _columns(frame: Frame, names: Sequence[Any], texts: Sequence[str]) -> list[Column]:
+def _columns(
+    frame: Frame, names: Sequence[Any], texts: Sequence[str], form: Form | None = None
+) -> list[Column]:
     """The columns of these names, by position in an array without names."""
-    return [frame.read(index, text)[1] for index, text in _places(frame, names, texts)]
+    return [frame.read(index, text)[1] for index, text in _places(frame, names, texts, form)]
 
 
 def _places(
-    frame: Frame, names: Sequence[Any], texts: Sequence[str]
+    frame: Frame, names: Sequence[Any], texts: Sequence[str], form: Form | None = None
 ) -> list[tuple[int, str]]:
     if frame.kind == "numpy":
         if len(frame.names) != len(names):
+            if form is not None and form.places is not None and len(frame.names) == form.width:
+                # An array like the one that was fitted, with the columns that were left out.
+                place = {f.name: index for f, index in zip(form.fields, form.places, strict=True)}
+                return [(place[name], text) for name, text in zip(names, texts, strict=True)]
             raise ValueError(
                 f"the array has {len(frame.names)} columns and the model {len(names)} "
                 f"({', '.join(texts[:10])}): give one for each, NaN where nothing is known"
@@ -224,7 +234,8 @@ class Model:
         self._texts = [self._all[index] for index in self._visible]
         self._text_of = _text_of(self._names, self._texts)
         if self._form.kind == "numpy":
-            self._text_of.update(dict(enumerate(self._texts)))
+            places = None if self._is_view() else self._form.places
+            self._text_of.update(zip(places or range(len(self._texts)), self._texts, strict=True))
 
     def _with(self, core: TableModel) -> Model:
         return Model(core, self._form, self._visible)
@@ -248,7 +259,7 @@ class Model:
 
     def _encode(self, frame: Frame) -> list[Column]:
         """All columns of the model: those that the model does not show are unknown."""
-        found = dict(zip(self._texts, _columns(frame, self._names, self._texts), strict=True))
+        found = dict(zip(self._texts, _columns(frame, self._names, self._texts, self._form), strict=True))
         unknown = np.full(frame.height, np.nan)
         return [found.get(text, (text, unknown, None)) for text in self._all]
 
@@ -310,16 +321,17 @@ class Model:
 
     # How likely rows are.
 
-    def log_prob(self, table: Any, *, unseen: Literal["error", "unknown"] = "error") -> Floats:
-        """The log density of every row, in nats, in the units of the data.
+    def log_prob(
+        self, table: Any, *, unseen: Literal["score", "unknown", "error"] = "score"
+    ) -> Floats:
+        """The log density of every row, in nats and the units of the data.
 
-        Missing values are integrated out. Rows that contradict the model's evidence get −inf. Unseen labels and
-        numbers out of range are errors, or missing values with ``unseen="unknown"``.
+        Missing values are integrated out; −inf for rows that contradict what the model is conditioned on. Labels
+        that were never seen and numbers beyond the range have a small probability of their own, which the fit
+        estimates; with ``unseen="unknown"`` they count as missing, and with ``unseen="error"`` they are an error.
         """
-        if unseen not in ("error", "unknown"):
-            raise ValueError(f"unseen={unseen!r}: choose 'error' or 'unknown'")
         frame = Frame(table)
-        return self._core.log_prob(self._encode(frame), unseen == "unknown")
+        return self._core.log_prob(self._encode(frame), unseen)
 
     def score(self, table: Any) -> float:
         """The mean of ``log_prob``."""
@@ -328,7 +340,9 @@ class Model:
             raise ValueError("the table has no rows; give a table with at least one")
         return float(np.mean(logs))
 
-    def anomaly_score(self, table: Any, *, unseen: Literal["error", "unknown"] = "error") -> Floats:
+    def anomaly_score(
+        self, table: Any, *, unseen: Literal["score", "unknown", "error"] = "score"
+    ) -> Floats:
         """The anomaly score of every row, −``log_prob``: larger is more anomalous."""
         return -self.log_prob(table, unseen=unseen)
 
@@ -484,7 +498,7 @@ class Model:
     def _filled(self, frame: Frame, columns: list[Column], method: str, seed: int) -> Any:
         filled = {name: column for name, *column in self._core.impute(columns, method, seed)}
         changed = {}
-        for index, text in _places(frame, self._names, self._texts):
+        for index, text in _places(frame, self._names, self._texts, self._form):
             column = columns[self._all.index(text)]
             missing = _tables.missing_of(column)
             if missing.any():

@@ -125,7 +125,7 @@ class _Estimator(BaseEstimator):
 
     def _log_density(self, X: Any) -> Array:
         check_is_fitted(self)
-        logs: Array = self.model_.log_prob(self._table(self._check(X)), unseen="unknown")
+        logs: Array = self.model_.log_prob(self._table(self._check(X)))
         return logs
 
 

@@ -253,8 +253,24 @@ LITTLE: list[tuple[str, Any, str]] = [
 @pytest.mark.parametrize(("table", "message"), [b[1:] for b in LITTLE], ids=[b[0] for b in LITTLE])
 def test_little_to_learn_from(table: Any, message: str) -> None:
     with pytest.raises(bornite.ModelError, match=rf"(?s){message}.*as_is=True"):
-        bornite.fit(table)
+        bornite.fit(table, strict=True)
     assert len(bornite.fit(table, epochs=1, as_is=True).sample(2)) > 0
+
+
+def test_columns_that_cannot_be_learned_are_left_out() -> None:
+    rng = np.random.default_rng(4)
+    columns = [np.arange(60.0) ** 2, np.full(60, 7.0), rng.integers(0, 3, 60), rng.integers(0, 2, 60)]
+    table = np.stack(columns, axis=1)
+    model = bornite.fit(table, epochs=2)
+    assert [column["column"] for column in model.info["left_out"]] == ["x1"]
+    assert model.columns == ["x0", "x2", "x3"]
+    holes = table.copy()
+    holes[0, 2] = np.nan
+    filled = model.impute(holes)
+    assert filled.shape == table.shape and not np.isnan(filled).any()
+    assert (filled[1:] == table[1:]).all() and (filled[:, 1] == 7).all()
+    assert model.log_prob(table).shape == (60,)
+    assert model.log_prob(table[:, [0, 2, 3]]).tolist() == model.log_prob(table).tolist()
 
 
 @pytest.mark.parametrize(("table", "error", "message"), [b[1:] for b in BAD], ids=[b[0] for b in BAD])
@@ -312,8 +328,13 @@ QUESTIONS: list[tuple[str, Any, type[Exception], str]] = [
      "row 2, column 'x': 9 is not within 0 to 3"),
     ("type", lambda m: m.log_prob({"x": ["one"], "y": [0.5], "w": ["a"]}), bornite.DataError,
      "row 1, column 'x': 'one' is not a whole number"),
-    ("unseen", lambda m: m.log_prob({"x": [1], "y": [0.5], "w": ["c"]}), bornite.DataError, "'c'"),
-    ("choice", lambda m: m.log_prob(SMALL, unseen="skip"), ValueError, "'error' or 'unknown'"),
+    (
+        "unseen",
+        lambda m: m.log_prob({"x": [1], "y": [0.5], "w": ["c"]}, unseen="error"),
+        bornite.DataError,
+        "'c'",
+    ),
+    ("choice", lambda m: m.log_prob(SMALL, unseen="skip"), ValueError, "'unknown' or 'error'"),
     ("method", lambda m: m.impute(SMALL, method="zero"), ValueError, "there is no method 'zero'"),
     ("n", lambda m: m.impute(SMALL, n=0), ValueError, "give 1 or more"),
     ("budget", lambda m: m.truncate(), ValueError, "either the error"),
@@ -337,3 +358,6 @@ def test_what_is_unseen_can_be_unknown(model: Model) -> None:
     unseen = {"x": [1, 9], "y": [0.5, 0.5], "w": ["c", "a"]}
     unknown = {"x": [1, None], "y": [0.5, 0.5], "w": [None, "a"]}
     assert np.array_equal(model.log_prob(unseen, unseen="unknown"), model.log_prob(unknown))
+    # They have a probability of their own, and a small one.
+    assert (model.log_prob(unseen) < model.log_prob(unknown)).all()
+    assert np.isfinite(model.log_prob(unseen)).all()

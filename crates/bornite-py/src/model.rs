@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use bornite::data::{EncodeOptions, InferOptions, KindHint, Mismatch, Support};
+use bornite::data::{EncodeOptions, InferOptions, KindHint, Mismatch, Support, Unseen};
 use bornite::learn::{Control, Progress};
 use bornite::model::{AnswerValue, Imputation, Known, ModelError, ModelOptions, StructureKind};
 use bornite::ops::Budget;
@@ -162,7 +162,7 @@ impl TableModel {
     #[classmethod]
     #[pyo3(signature = (
         table, valid, *, kinds, image, structure, width, output_width, functions, epochs, batch, rate, patience,
-        smoothing, valid_share, as_is, seed, time, progress
+        smoothing, valid_share, as_is, strict, seed, time, progress
     ))]
     #[expect(clippy::too_many_arguments, reason = "all but the tables are named")]
     fn fit(
@@ -182,6 +182,7 @@ impl TableModel {
         smoothing: Option<f64>,
         valid_share: f64,
         as_is: bool,
+        strict: bool,
         seed: u64,
         time: Option<f64>,
         progress: Option<Py<PyAny>>,
@@ -203,6 +204,7 @@ impl TableModel {
             smoothing,
             valid_share,
             as_is,
+            strict,
             seed,
             ..ModelOptions::default()
         };
@@ -269,9 +271,18 @@ impl TableModel {
         &self,
         py: Python<'py>,
         table: TableLike,
-        unseen_is_unknown: bool,
+        unseen: &str,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let unseen = if unseen_is_unknown { Mismatch::Unknown } else { Mismatch::Error };
+        let unseen = match unseen {
+            "score" => Unseen::Score,
+            "unknown" => Unseen::Missing,
+            "error" => Unseen::Refuse,
+            _ => {
+                return Err(PyValueError::new_err(format!(
+                    "unseen='{unseen}': choose 'score', 'unknown' or 'error'"
+                )));
+            }
+        };
         let options = EncodeOptions { unseen, absent: Mismatch::Error };
         let logs = py.detach(|| self.0.score_with(&table.0, options)).map_err(Raise::raise)?;
         Ok(logs.into_pyarray(py))

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 use bornite::Model;
-use bornite::data::Finding;
+use bornite::data::LeftOut;
 use bornite::learn::{self, Control, Snapshot, used_budget};
 use bornite::model::{ModelError, ModelOptions, StructureKind};
 use clap::{Args, ValueEnum};
@@ -26,13 +26,13 @@ Examples:
   bornite fit people.csv --drop id,comment -o people.model
 
 Reads CSV, Parquet, NPY, NPZ and IDX files, plain or gzip-compressed. Without --valid, a random
-tenth of the rows is held out for validation. Uninformative tables are rejected: a single row or
-column, empty rows or columns, constant columns, or columns most of whose labels are too rare to
-learn from. Leave columns out with --drop, or fit the table anyway with --as-is. Ctrl-C ends the
-fit and keeps the best model so far. --checkpoint saves the state of the fit; --resume continues
-from it and reaches the same model as an uninterrupted fit, unless --time is used.
-Log-likelihoods are in nats per row, in the units of the data. With --json, prints {output, rows, valid_rows, columns, parameters, width, structure, epochs, seconds,
-mean_log_likelihood, bits_per_dimension, baseline}.")]
+tenth of the rows is held out for validation. Columns that cannot be learned are left out and
+listed: constant and empty columns, row numbers and free text. --strict rejects a table with such
+columns, and --as-is fits all of them. Ctrl-C ends the fit and keeps the best model so far.
+--checkpoint saves the state of the fit; --resume continues from it and reaches the same model as
+an uninterrupted fit, unless --time is used. Log-likelihoods are in nats per row, in the units of
+the data. With --json, prints {output, rows, valid_rows, columns, parameters, width, structure,
+epochs, seconds, mean_log_likelihood, bits_per_dimension, baseline, left_out: [{column, reason}]}.")]
 pub(crate) struct Fit {
     /// The table to learn from.
     table: PathBuf,
@@ -96,9 +96,12 @@ pub(crate) struct Fit {
     /// Leave these columns out.
     #[arg(long, value_name = "COLUMNS")]
     drop: Vec<String>,
-    /// Fit the table even if rows or columns are uninformative.
-    #[arg(long)]
+    /// Fit all rows and columns, even those that cannot be learned.
+    #[arg(long, conflicts_with = "strict")]
     as_is: bool,
+    /// Reject a table with rows or columns that cannot be learned.
+    #[arg(long)]
+    strict: bool,
     /// The random seed.
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -144,6 +147,9 @@ enum Schedule {
     Plateau,
 }
 
+/// Columns that were left out and are named.
+const SHOWN: usize = 12;
+
 #[derive(Debug, Serialize)]
 struct Report {
     output: PathBuf,
@@ -158,6 +164,7 @@ struct Report {
     mean_log_likelihood: f64,
     bits_per_dimension: f64,
     baseline: f64,
+    left_out: Vec<LeftOut>,
 }
 
 impl Fit {
@@ -189,8 +196,7 @@ impl Fit {
         let took = bar.finish();
         let model = model.map_err(in_words_of_flags)?;
         model.save(path)?;
-        let found = model.schema().findings(&table);
-        self.report(&model, found.as_ref().map_or(&[], |f| f.list()), took, out)?;
+        self.report(&model, took, out)?;
         saver
             .failed
             .map_or(Ok(()), |e| Err(e.context("the model was saved, but its checkpoint was not")))
@@ -225,18 +231,13 @@ impl Fit {
             clip: self.clip,
             smoothing: self.smoothing,
             as_is: self.as_is,
+            strict: self.strict,
             seed: self.seed,
             ..ModelOptions::default()
         }
     }
 
-    fn report(
-        &self,
-        model: &Model,
-        found: &[Finding],
-        took: Duration,
-        out: &mut dyn Write,
-    ) -> Result<()> {
+    fn report(&self, model: &Model, took: Duration, out: &mut dyn Write) -> Result<()> {
         let info = model.info();
         let report = Report {
             output: self.output.output.clone(),
@@ -251,6 +252,7 @@ impl Fit {
             mean_log_likelihood: info.valid,
             bits_per_dimension: model.bits_per_dimension(info.valid),
             baseline: info.baseline,
+            left_out: info.left_out.clone(),
         };
         if self.json {
             return output::json(out, &report);
@@ -276,10 +278,20 @@ impl Fit {
                 ("bits per dimension", format!("{:.4}", report.bits_per_dimension)),
             ],
         )?;
-        for (n, finding) in found.iter().enumerate() {
-            writeln!(out, "{}note: {finding}", if n == 0 { "\n" } else { "" })?;
+        if !report.left_out.is_empty() {
+            writeln!(out, "\nleft out: {}", left_out(&report.left_out))?;
         }
         Ok(())
+    }
+}
+
+/// Columns, each with the reason why it was left out: the first few, and how many more there are.
+fn left_out(columns: &[LeftOut]) -> String {
+    let shown = columns.iter().take(SHOWN).map(|c| format!("{} ({})", c.column, c.reason));
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    match columns.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
     }
 }
 

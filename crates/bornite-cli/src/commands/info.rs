@@ -119,6 +119,6 @@ fn show(model: &Model, report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
 }
 
 fn column(column: &ColumnSchema) -> Column {
-    let kind = column.kind.name().trim_start_matches("an ").to_owned();
+    let kind = column.kind.name().trim_start_matches("an ").trim_start_matches("a ").to_owned();
     Column { name: column.name.clone(), kind, values: column.kind.summary() }
 }

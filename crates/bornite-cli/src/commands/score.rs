@@ -2,7 +2,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use bornite::data::{EncodeOptions, Mismatch};
+use bornite::data::{EncodeOptions, Mismatch, Unseen};
 use bornite::model::Anomaly;
 use clap::Args;
 use serde::Serialize;
@@ -18,10 +18,12 @@ Examples:
   bornite score people.model test.csv --anomalies 5
   bornite score people.model test.csv --rows > log_densities.txt
 
-Missing values are integrated out. With --json, prints {rows,
-mean_log_likelihood, bits_per_dimension}, with --rows also log_densities and with --anomalies also
+Missing values are integrated out. Unseen labels and numbers out of range get a small probability
+that the fit estimates, and are counted. With --json, prints {rows, outside, mean_log_likelihood,
+bits_per_dimension}, with --rows also log_densities and with --anomalies also
 anomalies: [{row, log_density, cells: [{column, cell, log_conditional}]}]; null means log 0.
 Rows are numbered from 1.")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Score {
     /// The model file.
     model: PathBuf,
@@ -34,8 +36,11 @@ pub(crate) struct Score {
     #[arg(long, value_name = "N", conflicts_with = "rows")]
     anomalies: Option<usize>,
     /// Treat unseen labels and numbers out of range as missing.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "strict")]
     lenient: bool,
+    /// Refuse labels that the model has not seen, and numbers out of range.
+    #[arg(long)]
+    strict: bool,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -44,6 +49,7 @@ pub(crate) struct Score {
 #[derive(Debug, Serialize)]
 struct Report {
     rows: usize,
+    outside: usize,
     mean_log_likelihood: f64,
     bits_per_dimension: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,14 +79,20 @@ impl Score {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
         let model = tables::model(&self.model)?;
         let table = tables::read(&self.table)?;
-        let unseen = if self.lenient { Mismatch::Unknown } else { Mismatch::Error };
-        let scores = model.score_with(&table, EncodeOptions { unseen, absent: Mismatch::Error })?;
+        let unseen = match (self.lenient, self.strict) {
+            (true, _) => Unseen::Missing,
+            (false, true) => Unseen::Refuse,
+            (false, false) => Unseen::Score,
+        };
+        let options = EncodeOptions { unseen, absent: Mismatch::Error };
+        let encoded = model.schema().encode_with(&table, options)?;
+        let scores = model.score_encoded(&encoded)?;
         if scores.is_empty() {
             bail!("{}: the table has no rows", self.table.display());
         }
         let mean = scores.iter().sum::<f64>() / scores.len() as f64;
         let anomalies = match self.anomalies {
-            Some(count) => Some(model.anomalies(&table, count)?),
+            Some(count) => Some(model.anomalies_encoded(&table, &encoded, count)?),
             None => None,
         };
         if self.rows && !self.json {
@@ -91,6 +103,7 @@ impl Score {
         }
         let report = Report {
             rows: scores.len(),
+            outside: encoded.outside().len(),
             mean_log_likelihood: mean,
             bits_per_dimension: model.bits_per_dimension(mean),
             log_densities: self.rows.then_some(scores),
@@ -99,14 +112,15 @@ impl Score {
         if self.json {
             return output::json(out, &report);
         }
-        output::pairs(
-            out,
-            &[
-                ("rows", grouped(report.rows as u128)),
-                ("mean log-likelihood", format!("{:.4} nats", report.mean_log_likelihood)),
-                ("bits per dimension", format!("{:.4}", report.bits_per_dimension)),
-            ],
-        )?;
+        let mut pairs = vec![
+            ("rows", grouped(report.rows as u128)),
+            ("mean log-likelihood", format!("{:.4} nats", report.mean_log_likelihood)),
+            ("bits per dimension", format!("{:.4}", report.bits_per_dimension)),
+        ];
+        if report.outside > 0 {
+            pairs.insert(1, ("values outside what was seen", grouped(report.outside as u128)));
+        }
+        output::pairs(out, &pairs)?;
         if let Some(rows) = &report.anomalies {
             writeln!(out)?;
             show(rows, out)?;

@@ -47,6 +47,7 @@ fn fit_says_what_it_found_and_the_baseline() {
             "bits_per_dimension",
             "columns",
             "epochs",
+            "left_out",
             "mean_log_likelihood",
             "output",
             "parameters",
@@ -127,7 +128,7 @@ fn a_model_is_shown_asked_and_scored() {
     assert!(folder.run(&["query", "m.model", "P(age < 30)"]).text().starts_with("probability"));
 
     let score = folder.run(&["score", "m.model", "people.csv", "--json"]).json();
-    assert_eq!(keys(&score), ["bits_per_dimension", "mean_log_likelihood", "rows"]);
+    assert_eq!(keys(&score), ["bits_per_dimension", "mean_log_likelihood", "outside", "rows"]);
     let rows = folder.run(&["score", "m.model", "people.csv", "--rows"]);
     let logs: Vec<f64> = rows.text().lines().map(|l| l.parse().unwrap()).collect();
     let mean = logs.iter().sum::<f64>() / 240.0;

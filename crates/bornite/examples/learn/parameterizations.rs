@@ -2,7 +2,7 @@
 
 use bornite::basis::Basis;
 use bornite::circuit::Weights;
-use bornite::data::{EncodeOptions, Encoded, Mismatch, Schema, Table};
+use bornite::data::{EncodeOptions, Encoded, Mismatch, Schema, Table, Unseen};
 use bornite::engine::Batch;
 use bornite::learn::{
     Defaults, Epoch, FitOptions, Parameterization, fit, mean_log_likelihood, monotonic,
@@ -113,7 +113,7 @@ pub(super) fn problem(set: &str, arguments: &Arguments) -> Result<Problem, Failu
         super::missing::splits(set, arguments)?
     };
     let schema = Schema::infer(&splits.train, &bornite::data::InferOptions::default())?;
-    let lenient = EncodeOptions { unseen: Mismatch::Unknown, absent: Mismatch::Error };
+    let lenient = EncodeOptions { unseen: Unseen::Missing, absent: Mismatch::Error };
     let encode = |table: &Table| schema.encode_with(table, lenient);
     let encoded = [encode(&splits.train)?, encode(&splits.valid)?, encode(&splits.test)?];
     let variables = schema.variables();

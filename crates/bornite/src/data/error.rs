@@ -245,6 +245,16 @@ pub enum DataError {
         /// Why not.
         problem: &'static str,
     },
+    /// A cell that is written as a date or time, and is none.
+    #[error(
+        "column '{column}': there is no date or time '{text}'; correct the cell or leave it empty"
+    )]
+    Date {
+        /// The column.
+        column: String,
+        /// The cell.
+        text: String,
+    },
     /// A column without a transform to (0, 1).
     #[error("column '{column}': {source}")]
     Warp {

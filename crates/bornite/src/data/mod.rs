@@ -22,11 +22,11 @@ mod table;
 mod tests;
 mod warp;
 
-pub(crate) use column::Coding;
 pub use column::{
-    Boolean, Categorical, Cell, ColumnKind, Continuous, Digits, InferOptions, Integer, KindHint,
-    OTHER, Other, Periodic, WideIntegers,
+    Boolean, Categorical, Cell, ColumnKind, Continuous, DateTime, Digits, InferOptions, Integer,
+    KindHint, OTHER, Other, Periodic, TimePart, TimeUnit, WideIntegers,
 };
+pub(crate) use column::{Coding, Ends};
 pub(crate) use contents::FileForm;
 pub use csv::{CsvLayout, CsvOptions};
 pub(crate) use error::nearest;
@@ -38,7 +38,8 @@ pub use number::NumberFormat;
 pub use parquet::PARQUET_THREAD;
 pub(crate) use pieces::{Piece, Pieces};
 pub use schema::{
-    Block, ColumnSchema, EncodeOptions, Encoded, Finding, Findings, Mismatch, Schema, Storage,
+    Block, ColumnSchema, EncodeOptions, Encoded, Finding, Findings, LeftOut, Mismatch, Schema,
+    Storage, Unseen,
 };
 pub(crate) use table::TextForm;
 pub use table::{Cells, Column, Integers, Labels, Numbers, Table};

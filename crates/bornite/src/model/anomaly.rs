@@ -41,8 +41,11 @@ impl Model {
         self.anomalies_encoded(table, &self.schema.encode(table)?, count)
     }
 
-    /// The same of the encoded rows of a table.
-    pub(crate) fn anomalies_encoded(
+    /// The [`anomalies`](Self::anomalies) of a table that the model's schema has encoded.
+    ///
+    /// # Errors
+    /// Rows that were encoded by another schema.
+    pub fn anomalies_encoded(
         &self,
         table: &Table,
         rows: &Encoded,
@@ -79,17 +82,21 @@ impl Model {
         for (column, c) in self.schema.columns().iter().enumerate() {
             let range = self.schema.variables_of(column);
             let mut others = encoded.row(row);
-            if others[range.start].is_nan() {
+            let outside = encoded.outside_cell(row, column);
+            if others[range.start].is_nan() && outside.is_none() {
                 continue;
             }
-            others[range].fill(f64::NAN);
-            let rest = log_sum(&self.log_boxes(&self.boxes_of_row(&others)?)?);
             let cells = table.column(&c.name)?;
             let text = cells.text(row);
-            // Of the cell itself: far out its value on [0, 1] is rounded.
-            let cell = cells.number(row).map_or(Cell::Text(&text), Cell::Number);
-            let slope = self.schema.encode_value(column, cell)?.1;
-            let log_conditional = whole - rest + slope;
+            let log_conditional = if let Some(set) = outside {
+                c.log_outside(set)
+            } else {
+                others[range].fill(f64::NAN);
+                let rest = log_sum(&self.log_boxes(&self.boxes_of_row(&others)?)?);
+                // Of the cell itself: far out its value on [0, 1] is rounded.
+                let cell = cells.number(row).map_or(Cell::Text(&text), Cell::Number);
+                whole - rest + self.schema.encode_value(column, cell)?.1
+            };
             out.push(Contribution {
                 column: c.name.clone(),
                 cell: text.into_owned(),

@@ -90,7 +90,12 @@ impl Model {
             }
             Question::Quantile { column, level, given } => {
                 let distribution = self.distribution(name(*column), given)?;
-                Ok(Answer::number_of("quantile", distribution.quantile(*level)?))
+                let mut answer = Answer::number_of("quantile", distribution.quantile(*level)?);
+                if self.schema.columns()[*column].kind.coding().is_time() {
+                    let values = distribution.quantile_values(*level)?;
+                    answer.value = AnswerValue::Label(distribution.text(&values)?);
+                }
+                Ok(answer)
             }
             Question::Mode { column, given } => {
                 let distribution = self.distribution(name(*column), given)?;

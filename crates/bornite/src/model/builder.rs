@@ -88,9 +88,16 @@ impl<'a> Fit<'a> {
         self
     }
 
-    /// Fits the table even if it has uninformative rows or columns, or only one of either: see [`Schema::findings`].
+    /// Fits all rows and columns. Otherwise columns that cannot be learned, such as identifiers, are left out: see
+    /// [`Schema::findings`] and [`Info::left_out`](super::Info::left_out).
     pub fn as_is(mut self) -> Self {
         self.options.as_is = true;
+        self
+    }
+
+    /// Rejects a table with rows or columns that cannot be learned, instead of leaving columns out.
+    pub fn strict(mut self) -> Self {
+        self.options.strict = true;
         self
     }
 
@@ -119,8 +126,8 @@ impl<'a> Fit<'a> {
     /// The likelihood of a row with missing values is the exact marginal likelihood of the values that it has.
     ///
     /// # Errors
-    /// The table has no rows, does not fit a given schema, or holds uninformative rows or columns (see
-    /// [`Schema::findings`]); a setting is out of range; the checkpoint is damaged, or of another table or other settings.
+    /// The table has no rows or does not fit a given schema; none of its columns can be learned (see [`Schema::findings`]),
+    /// or, with [`strict`](Self::strict), not all of them; a setting is out of range; the checkpoint is damaged, or of another table or other settings.
     pub fn run(self, table: &Table) -> Result<Model, ModelError> {
         let Self { options, validation, time, checkpoint, mut on_step } = self;
         let used_before = checkpoint.map(used_budget).transpose()?.unwrap_or(0.0);

@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use super::baseline::Independent;
 use super::{EpochInfo, Info, Model, ModelError, ModelOptions, StructureKind};
 use crate::circuit::{Circuit, Weights};
-use crate::data::{EncodeOptions, Encoded, Mismatch, Schema, Table};
+use crate::data::{Encoded, LeftOut, Schema, Table};
 use crate::engine::Batch;
 use crate::learn::{
     self, BestFit, Control, Defaults, FitOptions, Progress, Snapshot, fit_best, most_promising,
@@ -36,9 +36,7 @@ impl Model {
             Some(schema) => schema.clone(),
             None => Schema::infer(table, &options.infer)?,
         };
-        if let Some(found) = schema.findings(table).filter(|_| !options.as_is) {
-            return Err(ModelError::LittleToLearn(found));
-        }
+        let (schema, left_out) = learnable(schema, table, options)?;
         let (train, valid) = split(&schema, table, valid, options)?;
         let (train_rows, valid_rows) = (train.batch(), valid.batch());
         let defaults = Defaults::of(train.num_rows(), schema.num_variables())
@@ -69,9 +67,27 @@ impl Model {
             width: candidates[index].1.width,
             history: fit.history.iter().map(epoch).collect(),
             truncated: None,
+            left_out,
         };
         Ok(Self::new(schema, fit.circuit, info))
     }
+}
+
+/// The schema of the columns that can be learned, and those that were left out.
+fn learnable(
+    schema: Schema,
+    table: &Table,
+    options: &ModelOptions,
+) -> Result<(Schema, Vec<LeftOut>), ModelError> {
+    let Some(found) = schema.findings(table).filter(|_| !options.as_is) else {
+        return Ok((schema, Vec::new()));
+    };
+    if options.strict || found.is_hopeless() {
+        return Err(ModelError::LittleToLearn(found));
+    }
+    let schema =
+        if found.columns().is_empty() { schema } else { schema.without(&found.columns())? };
+    Ok((schema, found.left_out()))
 }
 
 fn check(table: &Table, valid: Option<&Table>, options: &ModelOptions) -> Result<(), ModelError> {
@@ -126,8 +142,7 @@ fn split(
     options: &ModelOptions,
 ) -> Result<(Encoded, Encoded), ModelError> {
     if let Some(valid) = valid {
-        let lenient = EncodeOptions { unseen: Mismatch::Unknown, absent: Mismatch::Error };
-        return Ok((schema.encode(table)?, schema.encode_with(valid, lenient)?));
+        return Ok((schema.encode(table)?, schema.encode(valid)?));
     }
     let n = table.num_rows();
     let rows = schema.encode(table)?;

@@ -77,6 +77,8 @@ impl Model {
             let words = coding.is_words(c.storage);
             let values = match how {
                 Imputation::Median if !words => distribution.quantile_values(0.5)?,
+                // A mean of parts is no date.
+                Imputation::Mean if coding.is_time() => distribution.quantile_values(0.5)?,
                 Imputation::Mean if !words => coding.nearest(distribution.mean()?),
                 _ => distribution.mode_values()?.0,
             };

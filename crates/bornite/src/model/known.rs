@@ -1,6 +1,6 @@
 //! What is known of the columns of one row.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use super::{Model, ModelError};
@@ -31,12 +31,15 @@ pub struct Known {
     boxes: Vec<Query>,
     /// ln F′ of the columns with a value that have one.
     slopes: BTreeMap<usize, f64>,
+    /// By column, the labels that are meant where the place for labels without one of their own is.
+    others: BTreeMap<usize, BTreeSet<String>>,
 }
 
 impl Known {
     /// Nothing of so many variables.
     pub(super) fn nothing(num_variables: usize) -> Self {
-        Self { boxes: vec![Query::unknown(num_variables)], slopes: BTreeMap::new() }
+        let boxes = vec![Query::unknown(num_variables)];
+        Self { boxes, slopes: BTreeMap::new(), others: BTreeMap::new() }
     }
 
     /// Whether a row of values is in one of the boxes.
@@ -47,6 +50,14 @@ impl Known {
 
     pub(super) fn is_nothing(&self) -> bool {
         matches!(&self.boxes[..], [only] if only.evidence().iter().all(|e| *e == Evidence::Unknown))
+    }
+
+    /// Whether something is known of a column.
+    pub(super) fn is_about(&self, schema: &Schema, column: usize) -> bool {
+        let is_known = |query: &Query| {
+            schema.variables_of(column).any(|v| query.evidence()[v] != Evidence::Unknown)
+        };
+        self.boxes.iter().any(is_known)
     }
 
     /// Queries of which one holds.
@@ -81,6 +92,7 @@ impl Known {
         if schema.columns()[index].kind.coding().has_density(&values) {
             known.slopes.insert(index, slope);
         }
+        known.name_others(schema, index, &[cell])?;
         Ok(known)
     }
 
@@ -89,7 +101,29 @@ impl Known {
     /// # Errors
     /// There is no such column, a value does not fit it, or it is continuous.
     pub fn set(schema: &Schema, column: &str, cells: &[Cell<'_>]) -> Result<Self, ModelError> {
-        Self::from_blocks(schema, schema.evidence_set(column, cells)?)
+        let mut known = Self::from_blocks(schema, schema.evidence_set(column, cells)?)?;
+        known.name_others(schema, schema.find(column)?, cells)?;
+        Ok(known)
+    }
+
+    /// Remembers which labels are meant by the place for those without one of their own: no two of them hold at once.
+    fn name_others(
+        &mut self,
+        schema: &Schema,
+        column: usize,
+        cells: &[Cell<'_>],
+    ) -> Result<(), ModelError> {
+        let Some(other) = schema.columns()[column].kind.coding().other() else { return Ok(()) };
+        let mut labels = BTreeSet::new();
+        for &cell in cells {
+            if schema.encode_value(column, cell)?.0[0] == other as f64 {
+                labels.insert(cell.text());
+            }
+        }
+        if !labels.is_empty() {
+            self.others.insert(column, labels);
+        }
+        Ok(())
     }
 
     /// That a column lies between two numbers.
@@ -115,7 +149,7 @@ impl Known {
             }
             boxes.push(query);
         }
-        Ok(Self { boxes, slopes: BTreeMap::new() })
+        Ok(Self { boxes, slopes: BTreeMap::new(), others: BTreeMap::new() })
     }
 
     /// Both this and the other.
@@ -135,7 +169,28 @@ impl Known {
         }
         let mut slopes = self.slopes.clone();
         slopes.extend(&other.slopes);
-        Ok(Self { boxes, slopes })
+        let mut others = self.others.clone();
+        for (&column, labels) in &other.others {
+            let Some(own) = others.get_mut(&column) else {
+                others.insert(column, labels.clone());
+                continue;
+            };
+            own.retain(|label| labels.contains(label));
+            if own.is_empty() {
+                let count = schema.columns()[column].kind.coding().labels().len();
+                let labelled = Evidence::In(Part::Values((0..count).collect()));
+                let variable = schema.variables_of(column).start;
+                boxes = boxes
+                    .into_iter()
+                    .filter_map(|mut query: Query| {
+                        let both = both(&query.evidence()[variable], &labelled)?;
+                        query.set(&variables, variable, both).ok()?;
+                        Some(query)
+                    })
+                    .collect();
+            }
+        }
+        Ok(Self { boxes, slopes, others })
     }
 }
 

@@ -68,7 +68,7 @@ pub use question::Question;
 pub use truncate::Truncation;
 
 use crate::circuit::Orthonormal;
-use crate::data::Schema;
+use crate::data::{LeftOut, Schema};
 use crate::engine::Engine;
 
 /// A distribution over the rows of a table.
@@ -109,6 +109,9 @@ pub struct Info {
     /// The model that this one was truncated from, where it was: all but the width is about the fit of that one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncated: Option<Truncated>,
+    /// The columns of the table that could not be learned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
 }
 
 /// What a model was truncated from.
@@ -133,6 +136,7 @@ impl Info {
             width: 0,
             history: Vec::new(),
             truncated: None,
+            left_out: Vec::new(),
         }
     }
 }

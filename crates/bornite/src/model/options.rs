@@ -41,9 +41,11 @@ pub struct ModelOptions {
     pub smoothing: Option<f64>,
     /// The share of rows that are held out where no validation table is given.
     pub valid_share: f64,
-    /// Fit tables with one row or column alone, or with rows or columns that teach nothing, instead of refusing them: see
-    /// [`Schema::findings`].
+    /// Fit all rows and columns. Otherwise columns that cannot be learned, such as identifiers, are left out: see
+    /// [`Schema::findings`] and [`Info::left_out`](super::Info::left_out).
     pub as_is: bool,
+    /// Refuse a table with anything that cannot be learned, instead of leaving columns out.
+    pub strict: bool,
     /// The seed of everything random.
     pub seed: u64,
 }
@@ -69,6 +71,7 @@ impl Default for ModelOptions {
             smoothing: None,
             valid_share: 0.1,
             as_is: false,
+            strict: false,
             seed: 0,
         }
     }

@@ -100,6 +100,8 @@ fn rounded(schema: &Schema) -> Result<Schema, DataError> {
         if let Some(short) = column.kind.coding().shortened() {
             column.kind = short;
         }
+        // Every cell of the table has a place.
+        column.outside = 0.0;
     }
     let short = Schema::new(columns)?;
     match schema.image() {

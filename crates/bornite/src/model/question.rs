@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use super::{Known, ModelError};
 use crate::basis::Part;
-use crate::data::{Cell, DataError, Schema, nearest};
+use crate::data::{Cell, DataError, Ends, Schema, nearest};
 use crate::query::parse::{Parser, did_you_mean};
 use crate::query::{Evidence, QueryError};
 
@@ -173,6 +173,12 @@ impl Words<'_> {
     }
 
     fn piece(&mut self) -> Result<Known, ModelError> {
+        let before = self.start();
+        let word = self.p.word(STOPS, "expected the name of a column")?;
+        if let Some((column, part)) = self.part_of_column(&word) {
+            return self.part_piece(column, &part);
+        }
+        self.p.at = before;
         let index = self.column()?;
         let name = self.schema.columns()[index].name.clone();
         let at = self.start();
@@ -190,11 +196,11 @@ impl Words<'_> {
             }
             Operator::In => return self.part(&name).map_err(|e| self.at(at, e)),
             Operator::Below(bound) => {
-                let x = self.p.number()?;
+                let x = self.end(index)?;
                 Known::interval(self.schema, &name, Bound::Unbounded, bound.of(x))
             }
             Operator::Above(bound) => {
-                let x = self.p.number()?;
+                let x = self.end(index)?;
                 Known::interval(self.schema, &name, bound.of(x), Bound::Unbounded)
             }
         };
@@ -258,16 +264,99 @@ impl Words<'_> {
         if !low_open && !self.p.take('[') {
             return Err(self.p.error("expected '{' or an interval such as [a, b)").into());
         }
-        let low = self.p.number()?;
+        let column = self.schema.find(name)?;
+        let (low, high) = self.interval(low_open, Some(column))?;
+        Known::interval(self.schema, name, low, high)
+    }
+
+    /// The ends of an interval, after its first bracket.
+    fn interval(
+        &mut self,
+        low_open: bool,
+        column: Option<usize>,
+    ) -> Result<(Bound<f64>, Bound<f64>), ModelError> {
+        let number = |words: &mut Self| match column {
+            Some(column) => words.end(column),
+            None => Ok(words.p.number()?),
+        };
+        let low = number(self)?;
         self.p.expect(',', "expected ',' between the ends of the interval")?;
-        let high = self.p.number()?;
+        let high = number(self)?;
         let high_closed = self.p.take(']');
         if !high_closed && !self.p.take(')') {
             return Err(self.p.error("expected ')' or ']' at the end of the interval").into());
         }
         let low = if low_open { End::Open } else { End::Closed }.of(low);
         let high = if high_closed { End::Closed } else { End::Open }.of(high);
-        Known::interval(self.schema, name, low, high)
+        Ok((low, high))
+    }
+
+    /// One end of an interval of a column: a number, or a date or time.
+    fn end(&mut self, column: usize) -> Result<f64, ModelError> {
+        let coding = self.schema.columns()[column].kind.coding();
+        if !coding.is_time() {
+            return Ok(self.p.number()?);
+        }
+        let at = self.start();
+        let text = self.cell()?;
+        let expected = || format!("expected a date or time as in the column, found '{text}'");
+        coding.read_number(&text).ok_or_else(|| self.p.error_at(at, expected()).into())
+    }
+
+    /// A column and the name of one of its parts, as in `pickup.hour`, where that is no column.
+    fn part_of_column(&self, word: &str) -> Option<(usize, String)> {
+        let columns = self.schema.columns();
+        if columns.iter().any(|c| c.name == word) {
+            return None;
+        }
+        let (name, part) = word.rsplit_once('.')?;
+        let column = columns.iter().position(|c| c.name == name)?;
+        let coding = columns[column].kind.coding();
+        let is_part = coding.part_values(part).is_some() || coding.part(part, &[]).is_some();
+        is_part.then(|| (column, part.to_owned()))
+    }
+
+    /// What is known of a part of a column.
+    fn part_piece(&mut self, column: usize, part: &str) -> Result<Known, ModelError> {
+        let all = self.schema.columns()[column].kind.coding().part_values(part);
+        let at = self.start();
+        let within = |low, high| {
+            let ends = Ends::new(low, high).ok()?;
+            let numbers = all.as_ref()?.iter().filter(|x| ends.contains(**x as f64));
+            Some(numbers.map(ToString::to_string).collect::<Vec<_>>())
+        };
+        let values = match self.operator()? {
+            Operator::Equal => Some(vec![self.cell()?]),
+            Operator::Unequal => {
+                let cell = self.cell()?;
+                all.as_ref()
+                    .map(|all| all.iter().map(ToString::to_string).filter(|x| *x != cell).collect())
+            }
+            Operator::Below(bound) => within(Bound::Unbounded, bound.of(self.p.number()?)),
+            Operator::Above(bound) => within(bound.of(self.p.number()?), Bound::Unbounded),
+            Operator::In if self.p.take('{') => {
+                let mut cells = vec![self.cell()?];
+                while !self.p.take('}') {
+                    self.p.expect(',', "expected ',' or '}' in the set")?;
+                    cells.push(self.cell()?);
+                }
+                Some(cells)
+            }
+            Operator::In => {
+                let low_open = self.p.take('(');
+                if !low_open && !self.p.take('[') {
+                    return Err(self.p.error("expected '{' or an interval such as [a, b)").into());
+                }
+                let (low, high) = self.interval(low_open, None)?;
+                within(low, high)
+            }
+        };
+        let blocks = values.and_then(|v| self.schema.evidence_part(column, part, &v));
+        let Some(blocks) = blocks else {
+            let message = format!("this is not a value of '{part}'");
+            return Err(self.p.error_at(at, message).into());
+        };
+        Known::from_blocks(self.schema, blocks)
     }
 
     /// Every value of a finite column but one.

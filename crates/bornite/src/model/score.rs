@@ -7,10 +7,11 @@ use crate::query::Query;
 
 impl Model {
     /// The log density of every row, in nats and the units of the data; missing cells are unknown, and the density is that of
-    /// the others. −∞ for a row that contradicts what the model is conditioned on.
+    /// the others. −∞ for a row that contradicts what the model is conditioned on. Labels that were never seen and numbers
+    /// beyond the range have the share that [`ColumnSchema::outside`](crate::data::ColumnSchema::outside) gives them.
     ///
     /// # Errors
-    /// A column of the model is not there, or a cell does not fit it.
+    /// A column of the model is not there, or a cell is of another type.
     pub fn score(&self, table: &Table) -> Result<Vec<f64>, ModelError> {
         self.score_with(table, EncodeOptions::default())
     }
@@ -44,7 +45,11 @@ impl Model {
         -mean_log_likelihood / (std::f64::consts::LN_2 * self.schema.columns().len() as f64)
     }
 
-    pub(crate) fn score_encoded(&self, rows: &Encoded) -> Result<Vec<f64>, ModelError> {
+    /// The [`score`](Self::score) of a table that the model's schema has encoded.
+    ///
+    /// # Errors
+    /// Rows that were encoded by another schema.
+    pub fn score_encoded(&self, rows: &Encoded) -> Result<Vec<f64>, ModelError> {
         if rows.num_rows() == 0 {
             return Ok(Vec::new());
         }
@@ -54,6 +59,15 @@ impl Model {
         }
         let mut out = Vec::with_capacity(rows.num_rows());
         for row in 0..rows.num_rows() {
+            // What the model is conditioned on are values that have a place.
+            let contradicts = |column| {
+                rows.outside_cell(row, column).is_some()
+                    && self.given.is_about(&self.schema, column)
+            };
+            if (0..self.schema.columns().len()).any(contradicts) {
+                out.push(f64::NEG_INFINITY);
+                continue;
+            }
             let boxes = self.boxes_of_row(&rows.row(row))?;
             // The slope of a column with a given value counts once, here or in the row's own.
             let given = self.given.slopes().iter();

@@ -1,8 +1,10 @@
+use std::fmt::Write as _;
+
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::{Fit, Imputation, Known, Model, ModelError, Question, StructureKind};
-use crate::data::{Column, CsvOptions, Table};
+use super::{AnswerValue, Fit, Imputation, Known, Model, ModelError, Question, StructureKind};
+use crate::data::{Column, CsvOptions, EncodeOptions, Mismatch, Table, Unseen};
 use crate::file::FileError;
 use crate::ops::Budget;
 use crate::query::QueryError;
@@ -230,7 +232,7 @@ fn every_table_of_odd_shape_is_fitted() {
     let fit = |text: &str, structure| {
         let table =
             Table::from_csv_bytes(text.as_bytes(), "t.csv", &CsvOptions::default()).unwrap();
-        let refused = Fit::new().structure(structure).run(&table);
+        let refused = Fit::new().structure(structure).strict().run(&table);
         assert!(matches!(refused, Err(ModelError::LittleToLearn(_))), "{text}: {refused:?}");
         Fit::new().epochs(2).structure(structure).as_is().run(&table)
     };
@@ -249,6 +251,139 @@ fn every_table_of_odd_shape_is_fitted() {
     }
     let error = fit("a,b\n1,2\n", StructureKind::Image).unwrap_err();
     assert!(matches!(error, ModelError::NotImages), "{error}");
+}
+
+#[test]
+fn columns_that_cannot_be_learned_are_left_out_and_come_back() {
+    let mut text = String::from("id,name,unit,size,toll,kind\n");
+    for n in 0..200 {
+        let toll = if n % 50 == 7 { "6.55" } else { "0.0" };
+        let size = if n == 3 { String::new() } else { (n % 7).to_string() };
+        writeln!(text, "{},person {n},cm,{size},{toll},{}", 1000 + n, n % 2).unwrap();
+    }
+    let table = Table::from_csv_bytes(text.as_bytes(), "t.csv", &CsvOptions::default()).unwrap();
+    let fit = || Fit::new().epochs(2).width(2);
+    let model = fit().run(&table).unwrap();
+    let left: Vec<&str> = model.info().left_out.iter().map(|c| c.column.as_str()).collect();
+    assert_eq!(left, ["unit", "name", "id"], "{:?}", model.info().left_out);
+    let kept: Vec<&str> = model.schema().columns().iter().map(|c| c.name.as_str()).collect();
+    assert_eq!(kept, ["size", "toll", "kind"]);
+    // What was left out comes back unchanged.
+    let filled = model.impute(&table, Imputation::Mode, 0).unwrap();
+    assert_eq!(filled.num_columns(), 6);
+    for name in left {
+        assert_eq!(filled.column(name).unwrap(), table.column(name).unwrap());
+    }
+    assert_eq!(filled.column("size").unwrap().num_missing(), 0);
+    assert_eq!(Model::from_bytes(&model.to_bytes().unwrap()).unwrap().info(), model.info());
+    let strict = fit().strict().run(&table);
+    assert!(matches!(strict, Err(ModelError::LittleToLearn(_))));
+}
+
+#[test]
+fn every_value_has_a_score() {
+    let model = fitted(400);
+    let seen = Table::from_csv_bytes(
+        b"sky,umbrella,degrees,visitors\nrain,yes,9.5,420\n",
+        "t.csv",
+        &CsvOptions::default(),
+    )
+    .unwrap();
+    let text = b"sky,umbrella,degrees,visitors\nhail,yes,9.5,420\nrain,yes,9.5,99999999\nrain,maybe,1e6,420\nrain,yes,9.5,420\n";
+    let table = Table::from_csv_bytes(text, "t.csv", &CsvOptions::default()).unwrap();
+    let usual = model.score(&seen).unwrap()[0];
+    let scores = model.score(&table).unwrap();
+    assert!(scores.iter().all(|s| s.is_finite()), "{scores:?}");
+    assert!(scores[..3].iter().all(|s| *s < usual - 1.0), "{scores:?} next to {usual}");
+    assert_eq!(scores[3].to_bits(), usual.to_bits());
+    let encoded = model.schema().encode(&table).unwrap();
+    assert_eq!(encoded.outside().collect::<Vec<_>>(), [(0, 0), (1, 3), (2, 1)]);
+    // The odd cell is what makes a row odd.
+    for (row, column) in [(0, "sky"), (1, "visitors")] {
+        let anomaly = model.anomalies(&table, 4).unwrap().into_iter().find(|a| a.row == row);
+        assert_eq!(anomaly.unwrap().contributions[0].column, column);
+    }
+    // As missing, and refused.
+    let with = |unseen| EncodeOptions { unseen, absent: Mismatch::Error };
+    let lenient = model.schema().encode_with(&table, with(Unseen::Missing)).unwrap();
+    assert_eq!(model.anomalies_encoded(&table, &lenient, 2).unwrap().len(), 2);
+    assert!(model.score_with(&table, with(Unseen::Refuse)).is_err());
+    // A model that is conditioned on what a row contradicts.
+    let rainy = model.condition("sky='rain'").unwrap();
+    assert_eq!(rainy.score(&table).unwrap()[0], f64::NEG_INFINITY);
+    assert!(rainy.score(&table).unwrap()[1].is_finite());
+}
+
+#[test]
+fn dates_are_learned_in_parts_and_come_back_as_they_were_written() {
+    let mut text = String::from("at,shift\n");
+    for n in 0..600 {
+        let (hour, shift) = if n % 2 == 0 { (7 + n % 3, "early") } else { (19 + n % 3, "late") };
+        let (month, day) = (1 + n * 7 % 12, 1 + n * 11 % 28);
+        writeln!(text, "2019-{month:02}-{day:02} {hour:02}:30,{shift}").unwrap();
+    }
+    let read = |text: &str| {
+        Table::from_csv_bytes(text.as_bytes(), "t.csv", &CsvOptions::default()).unwrap()
+    };
+    let table = read(&text);
+    let model = Fit::new().epochs(20).width(4).run(&table).unwrap();
+    assert_eq!(model.schema().columns()[0].kind.name(), "a date and time");
+    let names: Vec<String> = model.schema().variables().into_iter().map(|v| v.name).collect();
+    assert_eq!(names[..5], ["at.year", "at.month", "at.day", "at.hour", "at.minute"]);
+    assert!(number(&model, "P(at.hour in [7, 10) | shift=early)") > 0.9);
+    assert!(number(&model, "P(at.hour >= 12 | shift=early)") < 0.1);
+    assert!((number(&model, "P(at.minute = 30)") - 1.0).abs() < 1e-9);
+    assert_eq!(number(&model, "P(at.minute != 30)"), 0.0);
+    let before = number(&model, "P(at < '2019-07-01 00:00')");
+    let after = number(&model, "P(at in ['2019-07-01 00:00', 2020-01-01))");
+    assert!((before + after - 1.0).abs() < 1e-9, "{before} and {after}");
+    let (first, one) = (number(&model, "P(at.month <= 6)"), number(&model, "P(at.month in {1})"));
+    assert!((before - first).abs() < 1e-9 && one < first, "{before}, {first}, {one}");
+    let weekend = number(&model, "P(at.weekday in {Sat, Sun})");
+    assert!(weekend > 0.1 && weekend < 0.5, "{weekend}");
+    assert!(number(&model, "P(at.weekday = Sat, at.weekday = Mon)") == 0.0);
+    // What comes out is written as what went in, and is a date.
+    let sample = model.sample(200, 3).unwrap();
+    assert_eq!(model.schema().encode(&sample).unwrap().outside().len(), 0);
+    assert!(sample.columns()[0].text(0).starts_with("2019-"));
+    let median = model.ask("median(at)").unwrap().value;
+    assert!(matches!(median, AnswerValue::Label(text) if text.len() == 16));
+    let holes = read("at,shift\n,early\n2019-03-04 07:30,\n");
+    for how in [Imputation::Mode, Imputation::Mean, Imputation::Median, Imputation::Sample] {
+        let filled = model.impute(&holes, how, 1).unwrap();
+        assert!(filled.columns()[0].text(0).ends_with(":30"), "{how:?}");
+    }
+    // Later years have a probability too, and other text is refused.
+    let later = read("at,shift\n2031-01-01 07:30,early\n2019-01-01 07:30,early\n");
+    let scores = model.score(&later).unwrap();
+    assert!(scores[0].is_finite() && scores[0] < scores[1], "{scores:?}");
+    assert!(model.score(&read("at,shift\nsoon,early\n")).is_err());
+    let error = model.ask("P(at < soon)").unwrap_err().to_string();
+    assert!(error.contains("expected a date or time"), "{error}");
+    let error = model.ask("P(at.hour = noon)").unwrap_err().to_string();
+    assert!(error.contains("not a value of 'hour'"), "{error}");
+    let bad = read("d,x\n2019-02-28,1\n2019-02-31,2\n2019-03-01,1\n");
+    let error = Fit::new().run(&bad).unwrap_err();
+    assert!(error.to_string().contains("there is no date or time '2019-02-31'"), "{error}");
+    let again = Model::from_bytes(&model.to_bytes().unwrap()).unwrap();
+    assert_eq!(again.schema(), model.schema());
+    assert_eq!(model.decompress(&model.compress(&table).unwrap()).unwrap(), table);
+}
+
+#[test]
+fn labels_without_a_place_exclude_each_other() {
+    let labels: Vec<String> = (0..400).map(|n| format!("city {}", n % 310)).collect();
+    let table = Table::new(vec![
+        Column::labels("city", labels.iter().map(|l| Some(l.as_str()))),
+        Column::integers("size", (0..400).map(|n| Some(n % 3))),
+    ])
+    .unwrap();
+    let model = Fit::new().epochs(2).width(2).as_is().run(&table).unwrap();
+    assert!(number(&model, "P(city=Paris)") > 0.0);
+    assert_eq!(number(&model, "P(city=Paris, city=Rome)"), 0.0);
+    assert_eq!(number(&model, "P(city in {Paris, Oslo}, city in {Rome, 'city 3'})"), 0.0);
+    let both = number(&model, "P(city in {Paris, Rome}, city in {Rome, Oslo})");
+    assert_eq!(both, number(&model, "P(city=Rome)"));
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub(super) enum BinKind {
     /// Sets of values of the one variable, with a label each.
     Sets { labels: Vec<String>, sets: Vec<Vec<usize>> },
     /// Between whole numbers of a column of several variables, one more of them than bins.
-    Compound { numbers: Vec<i64> },
+    Compound { numbers: Vec<i64>, labels: Vec<String> },
 }
 
 impl Bins {
@@ -57,7 +57,16 @@ impl Bins {
                 let mut numbers: Vec<i64> =
                     even(low, high + 1.0, count).iter().map(|x| x.round() as i64).collect();
                 numbers.dedup();
-                BinKind::Compound { numbers }
+                let label = |bin: &[i64]| {
+                    if !coding.is_time() {
+                        return format!("{} to {}", bin[0], bin[1] - 1);
+                    }
+                    let text = |x: i64| coding.decode(&coding.nearest(x as f64));
+                    let [low, high] = [text(bin[0]), text(bin[1] - 1)];
+                    format!("{} to {}", low.text().unwrap_or(""), high.text().unwrap_or(""))
+                };
+                let labels = numbers.windows(2).map(label).collect();
+                BinKind::Compound { numbers, labels }
             }
         };
         Ok(Self { column, kind })
@@ -129,10 +138,7 @@ impl Bins {
             BinKind::Edges { numbers, .. } => {
                 format!("{} to {}", short(numbers[bin]), short(numbers[bin + 1]))
             }
-            BinKind::Sets { labels, .. } => labels[bin].clone(),
-            BinKind::Compound { numbers, .. } => {
-                format!("{} to {}", numbers[bin], numbers[bin + 1] - 1)
-            }
+            BinKind::Sets { labels, .. } | BinKind::Compound { labels, .. } => labels[bin].clone(),
         }
     }
 
@@ -166,7 +172,7 @@ impl Bins {
                 if bin.is_none() && cell[0] == values[last] { Some(last - 1) } else { bin }
             }
             BinKind::Sets { sets, .. } => sets.iter().position(|s| s.contains(&(cell[0] as usize))),
-            BinKind::Compound { numbers } => {
+            BinKind::Compound { numbers, .. } => {
                 let c = &model.schema().columns()[self.column];
                 let x = c.kind.coding().number(c.storage, cell)?;
                 between(numbers.len() - 1, &|n| numbers[n] as f64 <= x)

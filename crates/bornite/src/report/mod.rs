@@ -22,7 +22,7 @@ mod training;
 use canvas::Canvas;
 
 use crate::circuit::Orthonormal;
-use crate::data::{EncodeOptions, Encoded, Mismatch, Table};
+use crate::data::{Encoded, Table};
 use crate::model::{Model, ModelError};
 use crate::structure::{InformationOptions, MutualInformation, mutual_information};
 
@@ -82,14 +82,13 @@ pub struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    /// Of a table, labels and numbers that the model does not provide for count as unknown.
+    /// Pictures of a model, next to a table where there is one.
     ///
     /// # Errors
     /// A column of the model is not in the table, or a cell is of another type.
     pub fn new(model: &'a Model, data: Option<&'a Table>, seed: u64) -> Result<Self, ModelError> {
-        let lenient = EncodeOptions { unseen: Mismatch::Unknown, absent: Mismatch::Error };
         let rows = match data {
-            Some(table) => Some(model.schema().encode_with(table, lenient)?),
+            Some(table) => Some(model.schema().encode(table)?),
             None => None,
         };
         Ok(Self { model, data, rows, seed, columns: None })

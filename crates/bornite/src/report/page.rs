@@ -192,13 +192,17 @@ fn model_facts(report: &Report<'_>) -> Result<String, ModelError> {
     if let (Some(table), Some(rows)) = (report.data, &report.rows) {
         let scores = model.score_encoded(rows)?;
         let mean = scores.iter().sum::<f64>() / scores.len().max(1) as f64;
-        let holes: usize = rows.batch().num_missing();
+        let outside = rows.outside().len();
+        let holes = rows.batch().num_missing().saturating_sub(outside);
         let share = 100.0 * holes as f64 / (rows.num_rows() * rows.num_variables()).max(1) as f64;
         list.push(("rows of the table shown here", group(table.num_rows())));
         list.push((
             "missing values",
             format!("{} <small>{share:.1}% of all cells</small>", group(holes)),
         ));
+        if outside > 0 {
+            list.push(("cells that the model has no place for", group(outside)));
+        }
         list.push(("their log-likelihood", nats(mean)));
     }
     Ok(facts(&list))
@@ -234,7 +238,7 @@ fn columns(report: &Report<'_>) -> String {
         format!(
             "<tr><td>{}</td><td>{}</td><td>{}</td><td>{holes}</td></tr>\n",
             escape(&c.name),
-            kind.trim_start_matches("an "),
+            kind.trim_start_matches("an ").trim_start_matches("a "),
             escape(&values)
         )
     };

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::facts::Facts;
 use super::{
-    Cell, Coding, ColumnKind, Decoded, Encoder, Ends, Parts, Problem, finite_set, label_range,
-    labels_within, nearest_label, numeric_labels,
+    Cell, Coding, ColumnKind, Decoded, Encoder, Ends, Outside, Parts, Problem, finite_set,
+    label_range, labels_within, nearest_label, numeric_labels, outside_of_labels,
 };
 use crate::data::Storage;
 use crate::domain::Domain;
@@ -100,6 +100,10 @@ impl Coding for Boolean {
 
     fn labels(&self) -> &[String] {
         &self.labels
+    }
+
+    fn outside(&self, storage: Storage) -> Option<Outside> {
+        Some(outside_of_labels(&self.labels, storage))
     }
 
     fn set(&self, values: &[Vec<f64>]) -> Result<Vec<Parts>, &'static str> {

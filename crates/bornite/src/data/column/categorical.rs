@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::facts::Facts;
 use super::infer::Other;
 use super::{
-    Cell, Coding, ColumnKind, Decoded, Encoder, Ends, MAX_VALUES, OTHER, Parts, Problem,
-    finite_set, label_range, labels_within, nearest_label, numeric_labels,
+    Cell, Coding, ColumnKind, Decoded, Encoder, Ends, MAX_VALUES, OTHER, Outside, Parts, Problem,
+    finite_set, label_range, labels_within, nearest_label, numeric_labels, outside_of_labels,
 };
 use crate::data::Storage;
 use crate::domain::Domain;
@@ -32,13 +32,12 @@ impl Categorical {
         let mut counts = facts.counts();
         let distinct = counts.len();
         let least = if distinct > options.max_labels { 2 } else { 1 };
-        let once = counts.iter().any(|c| c.1 == 1);
         counts.retain(|c| c.1 >= options.min_count.max(least));
         counts.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         counts.truncate(options.max_labels);
         let merged = counts.len() < distinct || counts.is_empty();
         let has_other = match options.other {
-            Other::Auto => merged || once || distinct == 1,
+            Other::Auto => merged || distinct == 1,
             Other::Always => true,
             Other::Never => merged,
         };
@@ -149,6 +148,10 @@ impl Coding for Categorical {
 
     fn other(&self) -> Option<usize> {
         self.has_other.then_some(self.labels.len())
+    }
+
+    fn outside(&self, storage: Storage) -> Option<Outside> {
+        (!self.has_other).then(|| outside_of_labels(&self.labels, storage))
     }
 
     fn set(&self, values: &[Vec<f64>]) -> Result<Vec<Parts>, &'static str> {

@@ -41,7 +41,7 @@ impl Cell<'_> {
     }
 
     /// Its text.
-    fn text(self) -> String {
+    pub(crate) fn text(self) -> String {
         match self {
             Cell::Integer(x) => x.to_string(),
             Cell::Number(x) => x.to_string(),
@@ -51,25 +51,28 @@ impl Cell<'_> {
 }
 
 /// A decoded cell.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Decoded<'a> {
     Missing,
     Text(&'a str),
+    /// Text that is made of the values.
+    Written(String),
     Integer(i64),
     Number(f64),
 }
 
-impl<'a> Decoded<'a> {
-    pub(crate) fn text(&self) -> Option<&'a str> {
+impl Decoded<'_> {
+    pub(crate) fn text(&self) -> Option<&str> {
         match self {
             Decoded::Text(text) => Some(text),
+            Decoded::Written(text) => Some(text),
             Decoded::Missing | Decoded::Integer(_) | Decoded::Number(_) => None,
         }
     }
 
     pub(crate) fn number(&self) -> Option<f64> {
         match self {
-            Decoded::Missing => None,
+            Decoded::Missing | Decoded::Written(_) => None,
             Decoded::Text(text) => text.parse().ok(),
             Decoded::Integer(x) => Some(*x as f64),
             Decoded::Number(x) => Some(*x),
@@ -78,7 +81,7 @@ impl<'a> Decoded<'a> {
 
     pub(crate) fn integer(&self) -> Option<i64> {
         match self {
-            Decoded::Missing => None,
+            Decoded::Missing | Decoded::Written(_) => None,
             Decoded::Text(text) => text.parse().ok(),
             Decoded::Integer(x) => Some(*x),
             Decoded::Number(x) => Some(x.round() as i64),
@@ -93,6 +96,8 @@ pub(crate) enum Problem {
     Unseen,
     /// A number outside the range of the column.
     OutOfRange { low: f64, high: f64 },
+    /// A cell of the right type that is not this.
+    Beyond(&'static str),
     /// A cell of another type than this.
     Type(&'static str),
 }
@@ -112,7 +117,9 @@ impl Problem {
                 let value = cell.number().unwrap_or(f64::NAN);
                 DataError::OutOfRange { row, column: name, value, low, high }
             }
-            Problem::Type(expected) => DataError::WrongType { row, column: name, text, expected },
+            Problem::Beyond(expected) | Problem::Type(expected) => {
+                DataError::WrongType { row, column: name, text, expected }
+            }
         }
     }
 }

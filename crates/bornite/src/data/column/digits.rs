@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Coding, ColumnKind, Decoded, Encoder, Ends, MAX_VALUES, Parts, Problem};
+use super::outside::Tails;
+use super::{Coding, ColumnKind, Decoded, Encoder, Ends, MAX_VALUES, Outside, Parts, Problem};
 use crate::basis::Part;
 use crate::data::Storage;
 use crate::domain::Domain;
@@ -115,6 +116,11 @@ impl Coding for Digits {
         Decoded::Integer((i128::from(self.min) + offset) as i64)
     }
 
+    fn outside(&self, _storage: Storage) -> Option<Outside> {
+        let (min, max) = self.range();
+        Some(Outside::Numbers(Tails::of_range(min, max)))
+    }
+
     fn set(&self, values: &[Vec<f64>]) -> Result<Vec<Parts>, &'static str> {
         let mut values = values.to_vec();
         values.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
@@ -155,7 +161,7 @@ impl Coding for Digits {
 }
 
 /// The numbers `from` to `to` in a mixed radix, as boxes of digits: at most two for each digit.
-fn between(
+pub(super) fn between(
     radices: &[usize],
     from: i128,
     to: i128,

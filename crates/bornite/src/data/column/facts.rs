@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::infer::InferOptions;
-use crate::data::{Cells, Column, DataError, Labels};
+use super::{ColumnKind, Outside};
+use crate::data::{Cells, Column, DataError, Labels, Storage};
 
 /// The largest whole number such that all smaller ones are floats too.
 const EXACT: f64 = 9_007_199_254_740_992.0;
@@ -73,6 +74,27 @@ impl KnownCells {
 impl<'a> Facts<'a> {
     pub(crate) fn new(column: &'a Column, options: &'a InferOptions) -> Result<Self, DataError> {
         Ok(Self { column, options, cells: KnownCells::of(column)? })
+    }
+
+    /// The share of cells that are to be expected outside of a kind, by what is rare among those that are there.
+    ///
+    /// Labels never seen are as likely as those seen once, as Good and Turing have it; the next number is beyond the largest
+    /// one with probability 1 / (n + 1), and less where several rows have that one.
+    pub(crate) fn outside(&self, kind: &ColumnKind, storage: Storage) -> f64 {
+        let Some(outside) = kind.coding().outside(storage) else { return 0.0 };
+        let known = self.column.len() - self.column.num_missing();
+        if kind.coding().is_time() {
+            return (2.0 / (known as f64 + 1.0)).min(0.5);
+        }
+        let expected = match (outside, &self.cells, kind.coding().labels().is_empty()) {
+            (Outside::Numbers(_), KnownCells::Whole { min, max, values }, true) => {
+                let rows = |end: &i64| values.iter().filter(|x| *x == end).count().max(1) as f64;
+                let below = if *min == 0 { 0.0 } else { 1.0 / rows(min) };
+                below + 1.0 / rows(max)
+            }
+            _ => (self.counts().iter().filter(|c| c.1 == 1).count() as f64).max(0.5),
+        };
+        (expected / (known as f64 + 1.0)).min(0.5)
     }
 
     /// Whether the cells are text.

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use super::date_time::Found;
 use super::facts::{Facts, KnownCells};
-use super::{Boolean, Categorical, Coding, ColumnKind, Continuous, Digits, Integer, Periodic};
+use super::{
+    Boolean, Categorical, Coding, ColumnKind, Continuous, DateTime, Digits, Integer, Periodic,
+};
 use crate::data::{DataError, Storage, Support, Warp, WarpOptions};
 
 /// How to infer a schema.
@@ -46,8 +49,7 @@ impl Default for InferOptions {
 /// Which categorical columns have a place for other labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Other {
-    /// Those with merged labels, and those where an unseen label is likely: constant columns, and where a label is there
-    /// only once.
+    /// Those with merged labels, and constant ones.
     #[default]
     Auto,
     /// All.
@@ -103,10 +105,20 @@ impl Facts<'_> {
     fn guessed(&self) -> Result<ColumnKind, DataError> {
         Ok(match &self.cells {
             KnownCells::Nothing => Categorical::of_nothing().into(),
-            KnownCells::Text => match Boolean::of(self).filter(Boolean::is_usual) {
-                Some(kind) => kind.into(),
-                None => Categorical::of(self).into(),
-            },
+            KnownCells::Text => {
+                let counts = self.counts();
+                match DateTime::of(&counts.iter().map(|c| c.0.as_str())) {
+                    Found::Dates(kind) => kind.into(),
+                    Found::Impossible(text) => {
+                        let column = self.column.name().to_owned();
+                        return Err(DataError::Date { column, text });
+                    }
+                    Found::Nothing => match Boolean::of(self).filter(Boolean::is_usual) {
+                        Some(kind) => kind.into(),
+                        None => Categorical::of(self).into(),
+                    },
+                }
+            }
             KnownCells::Whole { min: 0, max: 1, .. } => Boolean::binary().into(),
             KnownCells::Whole { min, max, .. } if min == max => Categorical::of(self).into(),
             KnownCells::Whole { min, max, .. }

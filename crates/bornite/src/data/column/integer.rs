@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::outside::Tails;
 use super::{
-    Coding, ColumnKind, Decoded, Encoder, Ends, MAX_VALUES, Parts, Problem, finite_set, values,
+    Coding, ColumnKind, Decoded, Encoder, Ends, MAX_VALUES, Outside, Parts, Problem, finite_set,
+    values,
 };
 use crate::data::Storage;
 use crate::domain::Domain;
@@ -62,6 +64,11 @@ impl Coding for Integer {
 
     fn decode(&self, values: &[f64]) -> Decoded<'_> {
         Decoded::Integer(self.min + values[0] as i64)
+    }
+
+    fn outside(&self, _storage: Storage) -> Option<Outside> {
+        let (min, max) = self.range();
+        Some(Outside::Numbers(Tails::of_range(min, max)))
     }
 
     fn set(&self, values: &[Vec<f64>]) -> Result<Vec<Parts>, &'static str> {

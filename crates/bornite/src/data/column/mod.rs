@@ -7,11 +7,13 @@ mod boolean;
 mod categorical;
 mod cell;
 mod continuous;
+mod date_time;
 mod digits;
 mod facts;
 mod infer;
 mod integer;
 mod interval;
+mod outside;
 mod periodic;
 
 use std::sync::Arc;
@@ -22,17 +24,20 @@ use super::Storage;
 use crate::basis::{Basis, BasisError, FourierForm};
 use crate::domain::Domain;
 use crate::query::Evidence;
+use outside::Tails;
 
 pub use boolean::Boolean;
 pub use categorical::Categorical;
 pub use cell::Cell;
 pub(crate) use cell::{Decoded, Problem};
 pub use continuous::Continuous;
+pub use date_time::{DateTime, TimePart, TimeUnit};
 pub use digits::Digits;
 pub(super) use facts::{Facts, KnownCells};
 pub use infer::{InferOptions, KindHint, Other, WideIntegers};
 pub use integer::Integer;
-pub(super) use interval::Ends;
+pub(crate) use interval::Ends;
+pub(crate) use outside::{Outside, OutsideSet};
 pub use periodic::Periodic;
 
 /// The label that stands for all labels without a place of their own.
@@ -56,6 +61,8 @@ pub enum ColumnKind {
     Continuous(Continuous),
     /// A number that means the same a period later.
     Periodic(Periodic),
+    /// A date, a time of day, or both, in parts.
+    DateTime(DateTime),
 }
 
 impl ColumnKind {
@@ -68,6 +75,7 @@ impl ColumnKind {
             ColumnKind::Digits(kind) => kind,
             ColumnKind::Continuous(kind) => kind,
             ColumnKind::Periodic(kind) => kind,
+            ColumnKind::DateTime(kind) => kind,
         }
     }
 
@@ -150,6 +158,37 @@ pub(crate) trait Coding: Sync {
         None
     }
 
+    /// What cells can lie outside of it; `None` where all that fit its type have a place.
+    fn outside(&self, _storage: Storage) -> Option<Outside> {
+        None
+    }
+
+    /// The cell as one outside; `None` where it is of another type.
+    fn outside_cell(&self, storage: Storage, cell: Cell<'_>) -> Option<OutsideSet> {
+        self.outside(storage)?.cell(cell)
+    }
+
+    /// Whether it is of dates or times.
+    fn is_time(&self) -> bool {
+        false
+    }
+
+    /// The number, in the order of cells, that a text in an interval stands for, where such texts are not numbers.
+    fn read_number(&self, _text: &str) -> Option<f64> {
+        None
+    }
+
+    /// That a part of the cell, such as the hour of a time, has one of these values; `None` where there is no such part or
+    /// value.
+    fn part(&self, _name: &str, _values: &[String]) -> Option<Vec<Parts>> {
+        None
+    }
+
+    /// The values of a part of the cell that are numbers.
+    fn part_values(&self, _name: &str) -> Option<Vec<i64>> {
+        None
+    }
+
     /// Whether these values have a density rather than a probability.
     fn has_density(&self, _values: &[f64]) -> bool {
         self.domains().iter().any(|domain| domain.num_values().is_none())
@@ -219,6 +258,18 @@ fn finite_set(cells: &[Vec<f64>]) -> Vec<Parts> {
 /// The labels as numbers, where all are.
 pub(crate) fn numeric_labels(labels: &[String]) -> Option<Vec<f64>> {
     labels.iter().map(|l| l.parse().ok().filter(|x: &f64| x.is_finite())).collect()
+}
+
+/// What lies outside of labels.
+fn outside_of_labels(labels: &[String], storage: Storage) -> Outside {
+    let decimals = |label: &String| label.split_once('.').map_or(0, |(_, digits)| digits.len());
+    match numeric_labels(labels).filter(|n| storage != Storage::Labels && !n.is_empty()) {
+        Some(numbers) => {
+            let most = labels.iter().map(decimals).max().unwrap_or(0);
+            Outside::Numbers(Tails::of_numbers(&numbers, most))
+        }
+        None => Outside::Labels,
+    }
 }
 
 /// The label that is the number nearest to x; the first where none is a number.

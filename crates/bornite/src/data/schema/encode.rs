@@ -6,27 +6,39 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::{Cell, ColumnSchema, Schema};
-use crate::data::column::{Encoder, Problem};
+use crate::data::column::{Encoder, OutsideSet, Problem};
 use crate::data::error::nearest;
 use crate::data::{Cells, Column, DataError, Labels, Table};
 use crate::domain::Domain;
 use crate::engine::{Batch, BatchColumn};
 
-/// What to do with what a schema does not provide for.
+/// What to do with columns that a table does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Mismatch {
     /// Refuse the table.
     #[default]
     Error,
-    /// Treat it as unknown: the row then counts by its other cells alone.
+    /// Treat their cells as missing.
     Unknown,
+}
+
+/// What to do with labels that a column has no place for, and numbers beyond its range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Unseen {
+    /// Give them their share of the probability: see [`ColumnSchema::outside`].
+    #[default]
+    Score,
+    /// Treat them as missing: the row then counts by its other cells.
+    Missing,
+    /// Refuse the table.
+    Refuse,
 }
 
 /// How to encode a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct EncodeOptions {
     /// Labels without a place, and numbers out of range. Cells of a wrong type are always refused.
-    pub unseen: Mismatch,
+    pub unseen: Unseen,
     /// Columns that the table does not have.
     pub absent: Mismatch,
 }
@@ -36,6 +48,8 @@ pub struct EncodeOptions {
 pub struct Encoded {
     batch: Batch,
     log_jacobian: Vec<f64>,
+    /// Cells that their column has no place for, by row and column; their values are missing.
+    outside: BTreeMap<(usize, usize), OutsideSet>,
 }
 
 impl Encoded {
@@ -57,7 +71,8 @@ impl Encoded {
         self.batch.to_rows()
     }
 
-    /// For each row Σ ln F′(x) over its known continuous cells: log p in the units of the data is log p of the values plus this.
+    /// For each row what is to be added to log p of its values for log p in the units of the data: Σ ln F′(x) over its known
+    /// continuous cells, and for cells that their column has no place for, how likely they are next to one that has.
     pub fn log_jacobian(&self) -> &[f64] {
         &self.log_jacobian
     }
@@ -72,6 +87,16 @@ impl Encoded {
         self.batch.num_variables()
     }
 
+    /// The row and column of every cell that its column has no place for: labels never seen, numbers beyond the range.
+    pub fn outside(&self) -> impl ExactSizeIterator<Item = (usize, usize)> + '_ {
+        self.outside.keys().copied()
+    }
+
+    /// The cell of a row, where its column has no place for it.
+    pub(crate) fn outside_cell(&self, row: usize, column: usize) -> Option<&OutsideSet> {
+        if self.outside.is_empty() { None } else { self.outside.get(&(row, column)) }
+    }
+
     /// These rows, in this order.
     ///
     /// # Panics
@@ -79,7 +104,11 @@ impl Encoded {
     #[must_use]
     pub fn select(&self, rows: &[usize]) -> Self {
         let log_jacobian = rows.iter().map(|&row| self.log_jacobian[row]).collect();
-        Self { batch: self.batch.select(rows), log_jacobian }
+        let outside = rows.iter().enumerate().flat_map(|(to, &from)| {
+            let cells = self.outside.range((from, 0)..(from + 1, 0));
+            cells.map(move |(&(_, column), set)| ((to, column), set.clone()))
+        });
+        Self { batch: self.batch.select(rows), log_jacobian, outside: outside.collect() }
     }
 }
 
@@ -109,11 +138,12 @@ impl<'a> Source<'a> {
         Self { schema, encoder, column, dictionary }
     }
 
-    /// Writes the values of one row, NaN before, and returns ln F′.
-    fn encode(&self, row: usize, out: &mut [f64], unseen: Mismatch) -> Result<f64, DataError> {
-        let Some(column) = self.column else { return Ok(0.0) };
+    /// Writes the values of one row, NaN before, and returns what they add to log p.
+    fn encode(&self, row: usize, out: &mut [f64], unseen: Unseen) -> Result<Slope, DataError> {
+        const NOTHING: Slope = Slope { log: 0.0, outside: None };
+        let Some(column) = self.column else { return Ok(NOTHING) };
         let (cell, result) = match column.cells() {
-            Cells::Labels(c) if c.codes()[row] == Labels::MISSING => return Ok(0.0),
+            Cells::Labels(c) if c.codes()[row] == Labels::MISSING => return Ok(NOTHING),
             Cells::Labels(c) => {
                 let code = c.codes()[row] as usize;
                 let result =
@@ -124,56 +154,84 @@ impl<'a> Source<'a> {
                 (Cell::Text(&c.labels()[code]), result)
             }
             Cells::Integers(c) => match c.get(row) {
-                None => return Ok(0.0),
+                None => return Ok(NOTHING),
                 Some(x) => (Cell::Integer(x), (self.encoder)(Cell::Integer(x), out)),
             },
             Cells::Numbers(c) => match c.values()[row] {
-                x if x.is_nan() => return Ok(0.0),
+                x if x.is_nan() => return Ok(NOTHING),
                 x => (Cell::Number(x), (self.encoder)(Cell::Number(x), out)),
             },
         };
-        match result {
-            Ok(slope) => Ok(slope),
-            Err(Problem::Unseen | Problem::OutOfRange { .. }) if unseen == Mismatch::Unknown => {
-                out.fill(f64::NAN);
-                Ok(0.0)
+        let problem = match result {
+            Ok(log) => return Ok(Slope { log, outside: None }),
+            Err(problem) => problem,
+        };
+        out.fill(f64::NAN);
+        match (problem, unseen) {
+            (
+                Problem::Unseen | Problem::OutOfRange { .. } | Problem::Beyond(_),
+                Unseen::Missing,
+            ) => Ok(NOTHING),
+            (_, Unseen::Score) => match self.schema.outside_cell(cell) {
+                Some(set) => Ok(Slope { log: self.schema.log_outside(&set), outside: Some(set) }),
+                None => Err(problem.error(row + 1, self.schema, cell)),
+            },
+            (Problem::Type(_), Unseen::Missing) | (_, Unseen::Refuse) => {
+                Err(problem.error(row + 1, self.schema, cell))
             }
-            Err(problem) => Err(problem.error(row + 1, self.schema, cell)),
         }
     }
 }
 
+/// What a cell adds to log p, and the cell where it is outside of its column.
+struct Slope {
+    log: f64,
+    outside: Option<OutsideSet>,
+}
+
+/// The columns of a column's variables, what rows add to log p, and the cells outside with what these add.
+struct EncodedColumn {
+    values: Vec<BatchColumn>,
+    slopes: Vec<(usize, f64)>,
+    outside: Vec<(usize, f64, OutsideSet)>,
+}
+
 impl Source<'_> {
-    /// The columns of the variables, and ln F′ of each row, or none where it is 0 in all. An error comes with its row.
+    /// The columns of the variables. An error comes with its row.
     fn columns(
         &self,
         domains: &[Domain],
         rows: usize,
-        unseen: Mismatch,
-    ) -> Result<(Vec<BatchColumn>, Vec<f64>), (usize, DataError)> {
+        unseen: Unseen,
+    ) -> Result<EncodedColumn, (usize, DataError)> {
+        let mut outside = Vec::new();
         let Some(column) = self.column else {
-            return Ok((domains.iter().map(|_| BatchColumn::missing(rows)).collect(), Vec::new()));
+            let values = domains.iter().map(|_| BatchColumn::missing(rows)).collect();
+            return Ok(EncodedColumn { values, slopes: Vec::new(), outside });
         };
+        let has_slopes = domains.iter().any(|domain| domain.num_values().is_none());
         if let Cells::Integers(cells) = column.cells()
             && let Some(bytes) = cells.bytes()
             && self.schema.kind.coding().are_values(bytes)
         {
-            return Ok((vec![BatchColumn::of_bytes(Arc::clone(bytes))], Vec::new()));
+            let values = vec![BatchColumn::of_bytes(Arc::clone(bytes))];
+            return Ok(EncodedColumn { values, slopes: Vec::new(), outside });
         }
         let mut columns: Vec<BatchColumn> =
             domains.iter().map(|&domain| BatchColumn::with_capacity(domain, rows)).collect();
-        let has_slopes = domains.iter().any(|domain| domain.num_values().is_none());
-        let mut slopes = Vec::with_capacity(if has_slopes { rows } else { 0 });
+        let mut slopes = Vec::new();
         let mut values = vec![f64::NAN; domains.len()];
         for row in 0..rows {
             values.fill(f64::NAN);
             let slope = self.encode(row, &mut values, unseen).map_err(|error| (row, error))?;
-            if has_slopes {
-                slopes.push(slope);
+            match slope.outside {
+                Some(set) => outside.push((row, slope.log, set)),
+                None if has_slopes => slopes.push((row, slope.log)),
+                None => {}
             }
             columns.iter_mut().zip(&values).for_each(|(column, &x)| column.push(x));
         }
-        Ok((columns, slopes))
+        Ok(EncodedColumn { values: columns, slopes, outside })
     }
 }
 
@@ -208,12 +266,19 @@ impl Schema {
         };
         let encoded: Vec<_> = sources.par_iter().enumerate().map(encode).collect();
         let (mut columns, mut log_jacobian) = (Vec::new(), vec![0.0; table.num_rows()]);
+        let mut outside = BTreeMap::new();
         let mut first_error: Option<(usize, DataError)> = None;
-        for result in encoded {
+        for (n, result) in encoded.into_iter().enumerate() {
             match result {
-                Ok((values, slopes)) => {
-                    columns.extend(values);
-                    log_jacobian.iter_mut().zip(slopes).for_each(|(sum, slope)| *sum += slope);
+                Ok(column) => {
+                    columns.extend(column.values);
+                    for (row, slope) in column.slopes {
+                        log_jacobian[row] += slope;
+                    }
+                    for (row, slope, set) in column.outside {
+                        log_jacobian[row] += slope;
+                        outside.insert((row, n), set);
+                    }
                 }
                 Err((row, error)) => {
                     if first_error.as_ref().is_none_or(|first| row < first.0) {
@@ -222,12 +287,11 @@ impl Schema {
                 }
             }
         }
-        match first_error {
-            Some((_, error)) => Err(error),
-            None => {
-                Ok(Encoded { batch: Batch::from_columns(columns, table.num_rows()), log_jacobian })
-            }
+        if let Some((_, error)) = first_error {
+            return Err(error);
         }
+        let batch = Batch::from_columns(columns, table.num_rows());
+        Ok(Encoded { batch, log_jacobian, outside })
     }
 
     /// The values of a column's variables for every cell, row by row; NaN where a cell is missing or does not fit.
@@ -236,7 +300,7 @@ impl Schema {
         let source = Source::new(&self.columns[column], Some(cells), width);
         let mut values = vec![f64::NAN; cells.len() * width];
         for (row, out) in values.chunks_exact_mut(width).enumerate() {
-            if source.encode(row, out, Mismatch::Unknown).is_err() {
+            if source.encode(row, out, Unseen::Missing).is_err() {
                 out.fill(f64::NAN);
             }
         }

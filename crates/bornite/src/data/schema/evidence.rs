@@ -59,6 +59,18 @@ impl Schema {
         self.blocks(index, self.columns[index].kind.coding().interval(&ends))
     }
 
+    /// What it means for the variables that a part of a column, such as the hour of a time, has one of these values; `None`
+    /// where there is no such part or value.
+    pub(crate) fn evidence_part(
+        &self,
+        column: usize,
+        part: &str,
+        values: &[String],
+    ) -> Option<Vec<Block>> {
+        let parts = self.columns[column].kind.coding().part(part, values)?;
+        self.blocks(column, Ok(parts)).ok()
+    }
+
     /// The parts of a column's variables, by the positions of all.
     fn blocks(
         &self,

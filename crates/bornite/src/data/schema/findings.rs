@@ -1,17 +1,22 @@
-//! Tables, rows and columns of which little can be learned.
+//! Uninformative rows and columns: what cannot be learned from.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{ColumnSchema, OTHER, Schema};
-use crate::data::{Column, Table};
+use serde::{Deserialize, Serialize};
+
+use super::{ColumnSchema, OTHER, Schema, Storage};
+use crate::data::{Cells, Column, Integers, Table};
 
 /// The most places that one finding lists; the others are counted.
 const MAX_PLACES: usize = 8;
 /// The most columns that a remedy lists.
 const MAX_NAMES: usize = 40;
 
-/// What of a table teaches nothing, one finding for each way of doing so.
+/// Rows more than which a column of values that all differ is taken for one of identifiers.
+const MANY_ROWS: usize = 32;
+
+/// What of a table cannot be learned from, one finding for each reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Finding {
@@ -23,10 +28,21 @@ pub enum Finding {
     EmptyRows(Vec<usize>),
     /// Columns without a known cell.
     EmptyColumns(Vec<String>),
-    /// Columns with one value alone, and the value.
+    /// Constant columns, and their values.
     ConstantColumns(Vec<(String, String)>),
-    /// Columns of which most known cells hold labels too rare to be learned: how many, and how many are known.
+    /// Columns of text most of whose known cells hold labels too rare to be learned: how many, and how many are known.
     RareLabels(Vec<(String, usize, usize)>),
+    /// Columns of consecutive whole numbers, each of them once.
+    Identifiers(Vec<String>),
+}
+
+/// A column that a fit left out, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// The column.
+    pub column: String,
+    /// Why.
+    pub reason: String,
 }
 
 /// All that [`Schema::findings`] has to say of a table.
@@ -36,9 +52,8 @@ pub enum Finding {
 pub struct Findings(Vec<Finding>);
 
 impl Schema {
-    /// What stands in the way of learning from this table: one row or column alone, rows or columns without a known cell,
-    /// columns with one value alone, or of which most labels are too rare to be learned. `None` where nothing does. The
-    /// pixels of images may be whatever they are.
+    /// What cannot be learned from in this table: a single row or column, rows or columns without a known cell, constant
+    /// columns, and columns of identifiers or free text. `None` where all can. The pixels of images may be anything.
     ///
     /// ```
     /// use bornite::data::{CsvOptions, InferOptions, Schema, Table};
@@ -73,7 +88,7 @@ impl Schema {
 
     fn findings_of(&self, columns: &[(usize, &Column)]) -> Vec<Finding> {
         let (mut empty, mut constant, mut rare) = (Vec::new(), Vec::new(), Vec::new());
-        let mut left = Vec::new();
+        let (mut identifiers, mut left) = (Vec::new(), Vec::new());
         for &(n, column) in columns {
             let name = column.name().to_owned();
             match self.tells(n, column) {
@@ -81,6 +96,7 @@ impl Schema {
                 // Of one row, every column has one value.
                 Tells::OneValue(value) if column.len() > 1 => constant.push((name, value)),
                 Tells::Rare(few, known) => rare.push((name, few, known)),
+                Tells::Order => identifiers.push(name),
                 Tells::OneValue(_) | Tells::Something => left.push(name),
             }
         }
@@ -89,6 +105,7 @@ impl Schema {
             (!empty.is_empty()).then_some(Finding::EmptyColumns(empty)),
             (!constant.is_empty()).then_some(Finding::ConstantColumns(constant)),
             (!rare.is_empty()).then_some(Finding::RareLabels(rare)),
+            (!identifiers.is_empty()).then_some(Finding::Identifiers(identifiers)),
             few.then(|| Finding::FewColumns(left.pop())),
         ]
         .into_iter()
@@ -102,12 +119,35 @@ impl Schema {
         if (0..column.len()).filter_map(cell).all(|other| other == value) {
             return Tells::OneValue(value.into_owned());
         }
-        let Some(other) = self.columns[n].kind.coding().other() else { return Tells::Something };
-        let values = self.encode_column(n, column);
-        let rare = values.iter().filter(|x| **x == other as f64).count();
         let known = column.len() - column.num_missing();
+        if let Cells::Integers(cells) = column.cells() {
+            return if is_numbering(cells) { Tells::Order } else { Tells::Something };
+        }
+        let coding = self.columns[n].kind.coding();
+        if coding.labels().is_empty() && coding.other().is_none() {
+            return Tells::Something;
+        }
+        // Labels that share a place, and, where there are many rows, those that are there only once.
+        let values = self.encode_column(n, column);
+        let mut counts = vec![0_usize; coding.labels().len() + 1];
+        values.iter().filter(|x| !x.is_nan()).for_each(|&x| counts[x as usize] += 1);
+        let other = coding.other().map_or(0, |other| counts[other]);
+        let is_text = self.columns[n].storage == Storage::Labels && known >= MANY_ROWS;
+        let once = counts[..coding.labels().len()].iter().filter(|&&n| is_text && n == 1).count();
+        let rare = other + once;
         if 2 * rare > known { Tells::Rare(rare, known) } else { Tells::Something }
     }
+}
+
+/// Whether the cells number the rows: consecutive whole numbers in some order, each of them once.
+fn is_numbering(cells: &Integers) -> bool {
+    let known: Vec<i64> = cells.iter().flatten().collect();
+    let (Some(&min), Some(&max)) = (known.iter().min(), known.iter().max()) else { return false };
+    if known.len() < MANY_ROWS || max.abs_diff(min) != known.len() as u64 - 1 {
+        return false;
+    }
+    let mut seen = vec![false; known.len()];
+    known.iter().all(|x| !std::mem::replace(&mut seen[x.abs_diff(min) as usize], true))
 }
 
 /// What a column has to tell.
@@ -115,6 +155,7 @@ enum Tells {
     Nothing,
     OneValue(String),
     Rare(usize, usize),
+    Order,
     Something,
 }
 
@@ -122,12 +163,47 @@ impl Finding {
     /// The columns that it names.
     fn columns(&self) -> Vec<&str> {
         match self {
-            Finding::EmptyColumns(names) => names.iter().map(String::as_str).collect(),
+            Finding::EmptyColumns(names) | Finding::Identifiers(names) => {
+                names.iter().map(String::as_str).collect()
+            }
             Finding::ConstantColumns(names) => names.iter().map(|c| c.0.as_str()).collect(),
             Finding::RareLabels(names) => names.iter().map(|c| c.0.as_str()).collect(),
             Finding::OneRow | Finding::FewColumns(_) | Finding::EmptyRows(_) => Vec::new(),
         }
     }
+
+    /// The columns that it names, and why they are left out.
+    fn left_out(&self) -> Vec<LeftOut> {
+        let out = |column: &String, reason: String| LeftOut { column: column.clone(), reason };
+        match self {
+            Finding::EmptyColumns(names) => {
+                names.iter().map(|c| out(c, "every value is missing".to_owned())).collect()
+            }
+            Finding::ConstantColumns(names) => names
+                .iter()
+                .map(|(c, value)| out(c, format!("always '{}'", shortened(value))))
+                .collect(),
+            Finding::RareLabels(names) => {
+                let reason = |few: &usize, known: &usize| {
+                    format!("text: {few} of {known} values are too rare to learn")
+                };
+                names.iter().map(|(c, few, known)| out(c, reason(few, known))).collect()
+            }
+            Finding::Identifiers(names) => {
+                names.iter().map(|c| out(c, "it numbers the rows".to_owned())).collect()
+            }
+            Finding::OneRow | Finding::FewColumns(_) | Finding::EmptyRows(_) => Vec::new(),
+        }
+    }
+}
+
+/// A value cut to a sensible length.
+fn shortened(text: &str) -> String {
+    const LONGEST: usize = 40;
+    if text.chars().count() <= LONGEST {
+        return text.to_owned();
+    }
+    text.chars().take(LONGEST).chain(['…']).collect()
 }
 
 impl fmt::Display for Finding {
@@ -150,6 +226,10 @@ impl fmt::Display for Finding {
             Finding::ConstantColumns(names) => {
                 let place = |(name, value): &(_, _)| format!("'{name}' (always '{value}')");
                 write!(f, "{}: every known cell is the same", places("column", names, place))
+            }
+            Finding::Identifiers(names) => {
+                let places = places("column", names, |c| format!("'{c}'"));
+                write!(f, "{places}: consecutive numbers, each of them once, as in identifiers")
             }
             Finding::RareLabels(names) => {
                 let place = |(name, few, known): &(_, _, _)| format!("'{name}' ({few} of {known})");
@@ -183,6 +263,16 @@ impl Findings {
     /// The names of the columns that are better left out.
     pub fn columns(&self) -> Vec<&str> {
         self.0.iter().flat_map(Finding::columns).collect()
+    }
+
+    /// The columns that are better left out, with the reasons.
+    pub(crate) fn left_out(&self) -> Vec<LeftOut> {
+        self.0.iter().flat_map(Finding::left_out).collect()
+    }
+
+    /// Whether nothing can be learned, whatever is left out.
+    pub(crate) fn is_hopeless(&self) -> bool {
+        self.0.iter().any(|f| matches!(f, Finding::OneRow | Finding::FewColumns(None)))
     }
 
     /// What is found and what to do about it: how columns are left out, given their names, and how the table is fitted

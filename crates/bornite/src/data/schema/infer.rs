@@ -10,10 +10,10 @@ use crate::data::{Column, DataError, InferOptions, Table};
 impl Schema {
     /// Infers what the columns of a table mean.
     ///
-    /// Text is categorical, or Boolean for pairs such as `no` and `yes`. Whole numbers (of either type of column) are Boolean
-    /// for 0 and 1, integers up to a range of `max_range`, else digits; real numbers are continuous. Numbers of which few
-    /// are distinct are categorical, and so are constant columns, with a place for other values. A column without any
-    /// known cell has that one value alone. The columns of images are integers of one common range.
+    /// Text is categorical, Boolean for pairs such as `no` and `yes`, and in parts where all of it are dates or times. Whole
+    /// numbers (of either type of column) are Boolean for 0 and 1, integers up to a range of `max_range`, else digits; real
+    /// numbers are continuous. Numbers of which few are distinct are categorical, and so are constant columns, with a place for other values, and columns without any
+    /// known cell, which have only that place. The columns of images are integers of one common range.
     ///
     /// # Errors
     /// There are no rows, a number is infinite, or a declared kind does not fit its column.
@@ -32,14 +32,15 @@ impl Schema {
             let (name, storage) = (column.name().to_owned(), Storage::of(column));
             let hint = options.kinds.get(column.name()).copied();
             if let (None, Some(pixel)) = (hint, pixels) {
-                return Ok(ColumnSchema { name, kind: pixel.into(), storage });
+                return Ok(ColumnSchema { name, kind: pixel.into(), storage, outside: 0.0 });
             }
             let facts = Facts::new(column, options)?;
             let kind = facts.kind(hint)?;
             // Nothing is known of the cells of an empty column.
             let is_unknown = facts.is_nothing() && hint.is_none();
             let storage = if is_unknown { Storage::Labels } else { storage };
-            Ok(ColumnSchema { name, kind, storage })
+            let outside = facts.outside(&kind, storage);
+            Ok(ColumnSchema { name, kind, storage, outside })
         });
         let schema = Self::new(columns.collect::<Result<_, DataError>>()?)?;
         match table.image() {

@@ -10,16 +10,16 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::column::{Cell, ColumnKind, OTHER};
+use super::column::{Cell, ColumnKind, OTHER, OutsideSet};
 use super::error::nearest;
 use super::table::check_names;
 use super::{Cells, Column, DataError, NumberFormat};
 use crate::basis::{Basis, BasisError};
 use crate::domain::Variable;
 
-pub use encode::{EncodeOptions, Encoded, Mismatch};
+pub use encode::{EncodeOptions, Encoded, Mismatch, Unseen};
 pub use evidence::Block;
-pub use findings::{Finding, Findings};
+pub use findings::{Finding, Findings, LeftOut};
 
 /// What each column of a table means, and how its cells become values of variables.
 ///
@@ -30,7 +30,8 @@ pub use findings::{Finding, Findings};
 /// | whole numbers of a small range | [`Integer`](ColumnKind::Integer) | one finite |
 /// | whole numbers of a wide range | [`Digits`](ColumnKind::Digits) | one finite per digit |
 /// | real numbers | [`Continuous`](ColumnKind::Continuous) | one on [0, 1] |
-/// | angles and times, when declared | [`Periodic`](ColumnKind::Periodic) | one on the circle |
+/// | angles and the like, when declared | [`Periodic`](ColumnKind::Periodic) | one on the circle |
+/// | text that is a date or time | [`DateTime`](ColumnKind::DateTime) | one finite per part |
 ///
 /// A missing cell is unknown, NaN when encoded. A schema is written to and read from JSON by serde, and checked when read.
 ///
@@ -91,6 +92,31 @@ pub struct ColumnSchema {
     pub kind: ColumnKind,
     /// What its cells are when it is decoded.
     pub storage: Storage,
+    /// The share of cells that are expected outside of what the kind has a place for: labels that were never seen, numbers
+    /// beyond the range.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub outside: f64,
+}
+
+fn is_zero(share: &f64) -> bool {
+    *share == 0.0
+}
+
+impl ColumnSchema {
+    /// The cell as one outside of what the kind has a place for, where those have a share.
+    pub(crate) fn outside_cell(&self, cell: Cell<'_>) -> Option<OutsideSet> {
+        let coding = self.kind.coding();
+        let set = coding.outside_cell(self.storage, cell).filter(|_| self.outside > 0.0)?;
+        (self.log_outside(&set) > f64::NEG_INFINITY).then_some(set)
+    }
+
+    /// ln of the share of cells that are outside and in this set, over the share of those that have a place: log densities
+    /// are those of rows whose cells all have one, and other rows are held against them.
+    pub(crate) fn log_outside(&self, set: &OutsideSet) -> f64 {
+        let outside = self.kind.coding().outside(self.storage);
+        let odds = self.outside.ln() - (-self.outside).ln_1p();
+        outside.map_or(f64::NEG_INFINITY, |o| odds + o.log_share(set))
+    }
 }
 
 /// What a decoded cell is.
@@ -132,6 +158,10 @@ impl Schema {
         }
         check_names(columns.iter().map(|c| c.name.as_str()), "the schema")?;
         for c in &columns {
+            if !(0.0..1.0).contains(&c.outside) {
+                let problem = "its share of cells outside is not from 0 to below 1";
+                return Err(DataError::Schema { column: c.name.clone(), problem });
+            }
             if let Some(problem) = c.kind.coding().problem(c.storage) {
                 return Err(DataError::Schema { column: c.name.clone(), problem });
             }
@@ -162,6 +192,15 @@ impl Schema {
     /// The columns.
     pub fn columns(&self) -> &[ColumnSchema] {
         &self.columns
+    }
+
+    /// The schema without these columns, no longer one of images.
+    ///
+    /// # Errors
+    /// No column is left.
+    pub fn without(&self, columns: &[&str]) -> Result<Self, DataError> {
+        let is_kept = |c: &&ColumnSchema| !columns.contains(&c.name.as_str());
+        Self::new(self.columns.iter().filter(is_kept).cloned().collect())
     }
 
     /// Height, width and channels where the rows are images.

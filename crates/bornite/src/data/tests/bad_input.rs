@@ -223,7 +223,8 @@ fn cells_that_do_not_fit_are_named() {
         (&bounded, "x\n-1\n", &["row 1, column 'x': -1 is not within 0 to inf"]),
         (&bounded, "x\nhigh\n", &["'high' is not a finite number"]),
     ] {
-        let message = schema.encode(&table(text)).unwrap_err().to_string();
+        let strict = EncodeOptions { unseen: Unseen::Refuse, ..EncodeOptions::default() };
+        let message = schema.encode_with(&table(text), strict).unwrap_err().to_string();
         check(text, &message, parts);
     }
     let decode = |values: &[f64]| schema.decode(values).unwrap_err().to_string();

@@ -116,19 +116,29 @@ fn the_jacobian_is_that_of_known_continuous_cells() {
 }
 
 #[test]
-fn labels_without_a_place_become_other_or_are_refused() {
+fn labels_without_a_place_become_other_or_are_outside() {
     let text = |rare: &str| format!("c\n{}{rare}\n", "a\nb\nb\na\n".repeat(5));
-    // Seen once: others are likely to come.
-    let schema = infer(&text("c"));
+    let options = InferOptions { other: Other::Always, ..InferOptions::default() };
+    let schema = Schema::infer(&table(&text("c")), &options).unwrap();
     assert_eq!(schema.encode(&table("c\nz\n")).unwrap().row(0), [3.0]);
     assert_eq!(schema.decode(&[3.0]).unwrap().columns()[0].text(0), OTHER);
     // What is written as other is read as other.
     assert_eq!(schema.encode(&table("c\n(other)\n")).unwrap().row(0), [3.0]);
+    // As likely as what was seen once.
+    let open = infer(&text("c"));
+    assert!((open.columns()[0].outside - 1.0 / 22.0).abs() < 1e-12);
     let closed = infer(&text("b"));
-    let message = closed.encode(&table("c\na\nB\n")).unwrap_err().to_string();
+    assert!((closed.columns()[0].outside - 0.5 / 22.0).abs() < 1e-12);
+    let encoded = closed.encode(&table("c\na\nB\n")).unwrap();
+    assert_eq!(encoded.outside().collect::<Vec<_>>(), [(1, 0)]);
+    assert!(encoded.row(1)[0].is_nan());
+    assert_eq!(encoded.log_jacobian()[0], 0.0);
+    assert!((encoded.log_jacobian()[1] - (0.5 / 21.5f64).ln()).abs() < 1e-12);
+    let strict = EncodeOptions { unseen: Unseen::Refuse, ..EncodeOptions::default() };
+    let message = closed.encode_with(&table("c\na\nB\n"), strict).unwrap_err().to_string();
     assert!(message.contains("row 2, column 'c': the label 'B'"), "{message}");
     assert!(message.contains("did you mean 'b'?"), "{message}");
-    let lenient = EncodeOptions { unseen: Mismatch::Unknown, ..EncodeOptions::default() };
+    let lenient = EncodeOptions { unseen: Unseen::Missing, ..EncodeOptions::default() };
     assert!(closed.encode_with(&table("c\nB\n"), lenient).unwrap().row(0)[0].is_nan());
     let options = InferOptions { min_count: 2, other: Other::Never, ..InferOptions::default() };
     let merged = Schema::infer(&table(&text("c")), &options).unwrap();

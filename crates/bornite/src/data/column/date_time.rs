@@ -1,0 +1,663 @@
+//! Dates and times, in parts: year, month, day, hour, minute and second.
+//!
+//! In parts the hours of the day and the months of the year are learned as such, and can be asked for one by one. The parts
+//! in order are the order of time. A day that its month does not have, which no row has taught, becomes its last one.
+
+use serde::{Deserialize, Serialize};
+
+use super::digits::between;
+use super::outside::Tails;
+use super::{
+    Cell, Coding, ColumnKind, Decoded, Encoder, Ends, MAX_VALUES, Outside, OutsideSet, Parts,
+    Problem,
+};
+use crate::basis::Part;
+use crate::data::Storage;
+use crate::domain::Domain;
+use crate::query::Evidence;
+
+const DAY: i64 = 86_400;
+/// The days of the week, as questions name them.
+const WEEKDAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+
+/// A date, a time of day, or both; a finite variable for each part.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DateTime {
+    /// How it is written: `%Y` is the year, and `%m`, `%d`, `%H`, `%M` and `%S` are month, day, hour, minute and second.
+    pub form: String,
+    /// Whether parts below ten are written with a zero in front.
+    pub padded: bool,
+    /// The values of each part that is written, from the year on.
+    pub parts: Vec<TimePart>,
+}
+
+/// The values of one part of a date or time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimePart {
+    /// What part.
+    pub unit: TimeUnit,
+    /// The smallest value.
+    pub min: i64,
+    /// The number of values.
+    pub count: i64,
+}
+
+/// A part of a date or time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum TimeUnit {
+    Year,
+    Month,
+    Day,
+    Hour,
+    Minute,
+    Second,
+}
+
+impl TimeUnit {
+    const ALL: [Self; 6] =
+        [Self::Year, Self::Month, Self::Day, Self::Hour, Self::Minute, Self::Second];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Year => "year",
+            Self::Month => "month",
+            Self::Day => "day",
+            Self::Hour => "hour",
+            Self::Minute => "minute",
+            Self::Second => "second",
+        }
+    }
+
+    /// The letter that stands for it in a form.
+    fn letter(self) -> char {
+        match self {
+            Self::Year => 'Y',
+            Self::Month => 'm',
+            Self::Day => 'd',
+            Self::Hour => 'H',
+            Self::Minute => 'M',
+            Self::Second => 'S',
+        }
+    }
+
+    /// The values that it can have; `None` for any.
+    fn range(self) -> Option<(i64, i64)> {
+        match self {
+            Self::Year => None,
+            Self::Month => Some((1, 12)),
+            Self::Day => Some((1, 31)),
+            Self::Hour => Some((0, 23)),
+            Self::Minute | Self::Second => Some((0, 59)),
+        }
+    }
+}
+
+/// A moment: year, month, day, hour, minute, second. Parts that are not written are those of the first of January 1970.
+type Moment = [i64; 6];
+
+const START: Moment = [1970, 1, 1, 0, 0, 0];
+
+/// What a text is under a form.
+enum Reading {
+    Moment(Moment),
+    /// Written as one, but there is no such day or hour.
+    Impossible,
+    Other,
+}
+
+/// Reads a text.
+fn read(form: &str, padded: bool, text: &str) -> Reading {
+    let mut moment = START;
+    let mut rest = text;
+    let mut letters = form.chars();
+    while let Some(letter) = letters.next() {
+        if letter != '%' {
+            match rest.strip_prefix(letter) {
+                Some(after) => rest = after,
+                None => return Reading::Other,
+            }
+            continue;
+        }
+        let letter = letters.next();
+        let unit = TimeUnit::ALL.into_iter().find(|unit| Some(unit.letter()) == letter);
+        let Some(unit) = unit else { return Reading::Other };
+        let most = if unit == TimeUnit::Year { 4 } else { 2 };
+        let digits = rest.bytes().take(most).take_while(u8::is_ascii_digit).count();
+        let is_right = match (unit, padded) {
+            (TimeUnit::Year, _) | (_, true) => digits == most,
+            (_, false) => digits > 0 && (digits == 1 || !rest.starts_with('0')),
+        };
+        let Some(value) = rest[..digits].parse().ok().filter(|_| is_right) else {
+            return Reading::Other;
+        };
+        (moment[unit as usize], rest) = (value, &rest[digits..]);
+    }
+    if !rest.is_empty() {
+        return Reading::Other;
+    }
+    let fits = |unit: TimeUnit| {
+        unit.range().is_none_or(|(low, high)| (low..=high).contains(&moment[unit as usize]))
+    };
+    let exists = TimeUnit::ALL.into_iter().all(fits) && moment[2] <= days_of(moment[0], moment[1]);
+    if exists { Reading::Moment(moment) } else { Reading::Impossible }
+}
+
+/// The number of days of a month.
+fn days_of(year: i64, month: i64) -> i64 {
+    match month {
+        2 => 28 + i64::from(year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+/// The days from the first of January 1970 to a date.
+fn day_number(year: i64, month: i64, day: i64) -> i64 {
+    // Years from March on, so that the leap day is the last of its year; 400 of them have 146,097 days.
+    let (year, march) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let (era, year) = (year.div_euclid(400), year.rem_euclid(400));
+    let day = (153 * march + 2) / 5 + day - 1;
+    era * 146_097 + 365 * year + year / 4 - year / 100 + day - 719_468
+}
+
+/// The date so many days after the first of January 1970.
+fn date_of(days: i64) -> [i64; 3] {
+    let days = days + 719_468;
+    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let march = (5 * day + 2) / 153;
+    let day = day - (153 * march + 2) / 5 + 1;
+    let (month, next) = if march < 10 { (march + 3, 0) } else { (march - 9, 1) };
+    [400 * era + year + next, month, day]
+}
+
+/// Seconds from the start of 1970.
+fn seconds(moment: &Moment) -> i64 {
+    let [year, month, day, hour, minute, second] = *moment;
+    day_number(year, month, day) * DAY + hour * 3600 + minute * 60 + second
+}
+
+/// The moment so many seconds from the start of 1970.
+fn moment_of(seconds: i64) -> Moment {
+    let [year, month, day] = date_of(seconds.div_euclid(DAY));
+    let second = seconds.rem_euclid(DAY);
+    [year, month, day, second / 3600, second / 60 % 60, second % 60]
+}
+
+/// What the labels of a column say of it as one of dates and times.
+pub(super) enum Found {
+    Dates(DateTime),
+    /// All are written as dates or times, and this one is none.
+    Impossible(String),
+    Nothing,
+}
+
+impl DateTime {
+    /// The form in which all of these labels are dates or times.
+    pub(super) fn of<'a>(labels: &(impl Iterator<Item = &'a str> + Clone)) -> Found {
+        let Some(first) = labels.clone().next() else { return Found::Nothing };
+        if labels.clone().nth(1).is_none() || !first.bytes().any(|b| b.is_ascii_digit()) {
+            return Found::Nothing;
+        }
+        let mut impossible = None;
+        for (form, padded) in forms(first) {
+            let mut ends: Option<(Moment, Moment)> = None;
+            let mut odd = None;
+            let all = labels.clone().all(|label| match read(&form, padded, label) {
+                Reading::Moment(moment) => {
+                    let (low, high) = ends.get_or_insert((moment, moment));
+                    for n in 0..6 {
+                        low[n] = low[n].min(moment[n]);
+                        high[n] = high[n].max(moment[n]);
+                    }
+                    true
+                }
+                Reading::Impossible => {
+                    odd.get_or_insert(label);
+                    true
+                }
+                Reading::Other => false,
+            });
+            match (all, ends, odd) {
+                (true, Some((low, high)), None) => {
+                    return Found::Dates(Self::with_form(form, padded, low, high));
+                }
+                (true, Some(_), Some(label)) => {
+                    impossible.get_or_insert(label);
+                }
+                _ => {}
+            }
+        }
+        impossible.map_or(Found::Nothing, |label| Found::Impossible(label.to_owned()))
+    }
+
+    fn with_form(form: String, padded: bool, low: Moment, high: Moment) -> Self {
+        let written =
+            TimeUnit::ALL.into_iter().filter(|u| form.contains(&format!("%{}", u.letter())));
+        let part = |unit: TimeUnit| {
+            let (low, high) = (low[unit as usize], high[unit as usize]);
+            // A part that is the same in all rows stays so; another can have all of its values.
+            let (min, max) = unit.range().filter(|_| low < high).unwrap_or((low, high));
+            TimePart { unit, min, count: max - min + 1 }
+        };
+        let parts = written.map(part).collect();
+        Self { form, padded, parts }
+    }
+
+    fn moment(&self, values: &[f64]) -> Moment {
+        let mut moment = START;
+        for (part, &x) in self.parts.iter().zip(values) {
+            moment[part.unit as usize] = part.min + x as i64;
+        }
+        moment[2] = moment[2].min(days_of(moment[0], moment[1]));
+        moment
+    }
+
+    /// The values of a moment; `None` where a part is beyond its range.
+    fn values(&self, moment: &Moment) -> Option<Vec<f64>> {
+        let value = |part: &TimePart| {
+            let offset = moment[part.unit as usize] - part.min;
+            (0..part.count).contains(&offset).then_some(offset as f64)
+        };
+        self.parts.iter().map(value).collect()
+    }
+
+    fn write(&self, moment: &Moment) -> String {
+        let mut text = String::new();
+        let mut letters = self.form.chars();
+        while let Some(letter) = letters.next() {
+            let written = if letter == '%' { letters.next() } else { None };
+            let unit = TimeUnit::ALL.into_iter().find(|unit| Some(unit.letter()) == written);
+            match unit {
+                Some(unit) => {
+                    let width = match (unit, self.padded) {
+                        (TimeUnit::Year, _) => 4,
+                        (_, true) => 2,
+                        (_, false) => 1,
+                    };
+                    let value = format!("{:0width$}", moment[unit as usize]);
+                    text.push_str(&value);
+                }
+                None => text.push(letter),
+            }
+        }
+        text
+    }
+
+    /// The seconds that the last written part stands for.
+    fn step(&self) -> i64 {
+        match self.parts.last().map(|part| part.unit) {
+            Some(TimeUnit::Second) => 1,
+            Some(TimeUnit::Minute) => 60,
+            Some(TimeUnit::Hour) => 3600,
+            Some(TimeUnit::Year | TimeUnit::Month | TimeUnit::Day) | None => DAY,
+        }
+    }
+
+    fn radices(&self) -> Vec<usize> {
+        self.parts.iter().map(|part| part.count as usize).collect()
+    }
+
+    /// The place of values among all, in order.
+    fn rank(&self, values: &[f64]) -> i128 {
+        let places = values.iter().zip(&self.parts);
+        places.fold(0, |n, (&x, part)| n * i128::from(part.count) + x as i128)
+    }
+
+    /// The first and the last moment.
+    fn ends(&self) -> (i64, i64) {
+        let last: Vec<f64> = self.parts.iter().map(|part| part.count as f64 - 1.0).collect();
+        let first = vec![0.0; self.parts.len()];
+        (seconds(&self.moment(&first)), seconds(&self.moment(&last)))
+    }
+
+    /// The rank of the first moment from `at` on, or of the last one up to it; `None` where there is none.
+    fn rank_at(&self, at: i64, upwards: bool) -> Option<i128> {
+        let (first, last) = self.ends();
+        let step = if upwards { self.step() } else { -self.step() };
+        if upwards && at > last || !upwards && at < first {
+            return None;
+        }
+        let mut at = at.clamp(first, last);
+        // Parts that are the same in all rows leave gaps between moments.
+        for _ in 0..MAX_STEPS {
+            if let Some(values) = self.values(&moment_of(at)) {
+                return Some(self.rank(&values));
+            }
+            at += step;
+            if !(first..=last).contains(&at) {
+                break;
+            }
+        }
+        None
+    }
+
+    /// The number of a text in the column's form, or a date alone.
+    pub(crate) fn number_of(&self, text: &str) -> Option<f64> {
+        let date = self.form.split(['T', ' ']).next().unwrap_or_default();
+        let readings = [(self.form.as_str(), self.padded), (date, self.padded), ("%Y-%m-%d", true)];
+        readings.into_iter().find_map(|(form, padded)| match read(form, padded, text) {
+            Reading::Moment(moment) => Some(seconds(&moment) as f64),
+            Reading::Impossible | Reading::Other => None,
+        })
+    }
+}
+
+/// Steps to the next moment at most: those of a day in seconds.
+const MAX_STEPS: usize = 86_400;
+
+/// The forms that a first label may be of, the likelier first.
+fn forms(first: &str) -> Vec<(String, bool)> {
+    const DATES: [&str; 5] = ["%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y"];
+    const TIMES: [&str; 2] = ["%H:%M:%S", "%H:%M"];
+    // Zones are kept as they are written.
+    let zone = ["Z", "+00:00", "+00", " UTC"].into_iter().find(|zone| first.ends_with(zone));
+    let zone = zone.unwrap_or_default();
+    let mut found = Vec::new();
+    for padded in [true, false] {
+        for date in DATES {
+            found.push((date.to_owned(), padded));
+            for between in [" ", "T"] {
+                for time in TIMES {
+                    found.push((format!("{date}{between}{time}{zone}"), padded));
+                }
+            }
+        }
+        for time in TIMES {
+            found.push((time.to_owned(), padded));
+        }
+    }
+    found
+}
+
+impl From<DateTime> for ColumnKind {
+    fn from(kind: DateTime) -> Self {
+        ColumnKind::DateTime(kind)
+    }
+}
+
+impl Coding for DateTime {
+    fn name(&self) -> &'static str {
+        match self.parts.first().map(|part| part.unit) {
+            Some(TimeUnit::Year) if self.step() < DAY => "a date and time",
+            Some(TimeUnit::Year) => "a date",
+            _ => "a time of day",
+        }
+    }
+
+    fn summary(&self) -> String {
+        let (first, last) = self.ends();
+        let [first, last] = [first, last].map(|at| self.write(&moment_of(at)));
+        format!("{first} to {last}, written {}", self.form)
+    }
+
+    fn problem(&self, storage: Storage) -> Option<&'static str> {
+        if storage != Storage::Labels {
+            return Some("its cells are numbers, and its kind is of text");
+        }
+        let written =
+            TimeUnit::ALL.into_iter().filter(|u| self.form.contains(&format!("%{}", u.letter())));
+        if self.parts.is_empty() || !written.eq(self.parts.iter().map(|part| part.unit)) {
+            return Some("its parts are not those of its form");
+        }
+        let fits = |part: &TimePart| {
+            let max = part.min.checked_add(part.count - 1);
+            let (low, high) = part.unit.range().unwrap_or((0, 9999));
+            part.count > 0
+                && (part.count as u64) <= MAX_VALUES
+                && part.min >= low
+                && max.is_some_and(|max| max <= high)
+        };
+        (!self.parts.iter().all(fits)).then_some("a part has values that it cannot have")
+    }
+
+    fn domains(&self) -> Vec<Domain> {
+        self.parts.iter().map(|part| Domain::Finite(part.count as usize)).collect()
+    }
+
+    fn suffix(&self, place: usize) -> String {
+        format!(".{}", self.parts[place].unit.name())
+    }
+
+    fn encoder(&self, _storage: Storage) -> Encoder<'_> {
+        Box::new(|cell, out| {
+            const EXPECTED: &str = "a date or time in the column's form";
+            let Cell::Text(text) = cell else { return Err(Problem::Type(EXPECTED)) };
+            let Reading::Moment(moment) = read(&self.form, self.padded, text) else {
+                return Err(Problem::Type(EXPECTED));
+            };
+            let values = self.values(&moment).ok_or(Problem::Beyond("within the times seen"))?;
+            out.copy_from_slice(&values);
+            Ok(0.0)
+        })
+    }
+
+    fn decode(&self, values: &[f64]) -> Decoded<'_> {
+        Decoded::Written(self.write(&self.moment(values)))
+    }
+
+    fn outside(&self, _storage: Storage) -> Option<Outside> {
+        let (min, max) = (self.parts[0].min as f64, (self.parts[0].min - 1) as f64);
+        Some(Outside::Numbers(Tails::of_range(min, max + self.parts[0].count as f64)))
+    }
+
+    /// By its first part; the others are any.
+    fn outside_cell(&self, _storage: Storage, cell: Cell<'_>) -> Option<OutsideSet> {
+        let Cell::Text(text) = cell else { return None };
+        let Reading::Moment(moment) = read(&self.form, self.padded, text) else { return None };
+        let x = moment[self.parts[0].unit as usize] as f64;
+        Some(OutsideSet::Numbers { low: x - 0.5, high: x + 0.5 })
+    }
+
+    fn set(&self, values: &[Vec<f64>]) -> Result<Vec<Parts>, &'static str> {
+        let mut values = values.to_vec();
+        values.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
+        values.dedup();
+        let part = |values: Vec<f64>| {
+            values.into_iter().map(Evidence::Value).enumerate().collect::<Parts>()
+        };
+        Ok(values.into_iter().map(part).collect())
+    }
+
+    fn interval(&self, ends: &Ends) -> Result<Vec<Parts>, &'static str> {
+        let (first, last) = self.ends();
+        let mut parts = Vec::new();
+        if let Some((from, to)) = ends.whole(i128::from(first), i128::from(last)) {
+            let (from, to) = (first + from as i64, first + to as i64);
+            if let (Some(from), Some(to)) = (self.rank_at(from, true), self.rank_at(to, false))
+                && from <= to
+            {
+                between(&self.radices(), from, to, (0, &mut Vec::new()), &mut parts);
+            }
+        }
+        Ok(parts)
+    }
+
+    fn is_time(&self) -> bool {
+        true
+    }
+
+    fn part(&self, name: &str, values: &[String]) -> Option<Vec<Parts>> {
+        let name = name.to_lowercase();
+        if name == "weekday" {
+            return self.weekdays(values);
+        }
+        let place = self.parts.iter().position(|part| part.unit.name() == name)?;
+        let part = &self.parts[place];
+        let mut set = Vec::new();
+        for value in values {
+            let offset = value.parse::<i64>().ok()? - part.min;
+            if (0..part.count).contains(&offset) {
+                set.push(offset as usize);
+            }
+        }
+        set.sort_unstable();
+        set.dedup();
+        if set.is_empty() {
+            return Some(Vec::new());
+        }
+        Some(vec![vec![(place, Evidence::In(Part::Values(set)))]])
+    }
+
+    fn part_values(&self, name: &str) -> Option<Vec<i64>> {
+        let name = name.to_lowercase();
+        let part = self.parts.iter().find(|part| part.unit.name() == name)?;
+        Some((part.min..part.min + part.count).collect())
+    }
+
+    fn read_number(&self, text: &str) -> Option<f64> {
+        self.number_of(text)
+    }
+
+    fn term(&self, _storage: Storage, _place: usize, _x: f64) -> Option<f64> {
+        None
+    }
+
+    fn number(&self, _storage: Storage, values: &[f64]) -> Option<f64> {
+        Some(seconds(&self.moment(values)) as f64)
+    }
+
+    fn nearest(&self, x: f64) -> Vec<f64> {
+        let (first, last) = self.ends();
+        let at = (x.round() as i64).clamp(first, last);
+        let moment = moment_of(at);
+        let value = |part: &TimePart| {
+            (moment[part.unit as usize] - part.min).clamp(0, part.count - 1) as f64
+        };
+        self.parts.iter().map(value).collect()
+    }
+
+    fn range(&self) -> (f64, f64) {
+        let (first, last) = self.ends();
+        (first as f64, last as f64)
+    }
+}
+
+impl DateTime {
+    /// The days of each month that are one of these days of the week.
+    fn weekdays(&self, names: &[String]) -> Option<Vec<Parts>> {
+        let [year, month, day] = [TimeUnit::Year, TimeUnit::Month, TimeUnit::Day]
+            .map(|unit| self.parts.iter().position(|part| part.unit == unit));
+        let (year, month, day) = (year?, month?, day?);
+        let mut wanted = Vec::new();
+        for name in names {
+            let name = name.to_lowercase();
+            let short = name.get(..3)?;
+            let (number, _) = (0_i64..).zip(WEEKDAYS).find(|(_, day)| *day == short)?;
+            wanted.push(number);
+        }
+        let mut parts = Vec::new();
+        for y in 0..self.parts[year].count {
+            for m in 0..self.parts[month].count {
+                let [of_year, of_month, first] = [(year, y), (month, m), (day, 0)]
+                    .map(|(place, offset)| self.parts[place].min + offset);
+                let days = days_of(of_year, of_month);
+                let is_wanted = |offset: &i64| {
+                    let date = first + offset;
+                    // The first of January 1970 was a Thursday.
+                    let weekday = (day_number(of_year, of_month, date) + 3).rem_euclid(7);
+                    date <= days && wanted.contains(&weekday)
+                };
+                let set = (0..self.parts[day].count).filter(is_wanted);
+                let set: Vec<usize> = set.map(|offset| offset as usize).collect();
+                if !set.is_empty() {
+                    parts.push(vec![
+                        (year, Evidence::Value(y as f64)),
+                        (month, Evidence::Value(m as f64)),
+                        (day, Evidence::In(Part::Values(set))),
+                    ]);
+                }
+            }
+        }
+        Some(parts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ops::Bound;
+
+    fn found(labels: &[&str]) -> Found {
+        DateTime::of(&labels.iter().copied())
+    }
+
+    fn dates(labels: &[&str]) -> DateTime {
+        match found(labels) {
+            Found::Dates(kind) => kind,
+            Found::Impossible(label) => panic!("{label}"),
+            Found::Nothing => panic!("nothing"),
+        }
+    }
+
+    #[test]
+    fn common_forms_are_found_and_written_back() {
+        for labels in [
+            &["2019-03-23", "2020-02-29"][..],
+            &["2019-03-23 20:21:09", "2019-01-04 00:00:00"],
+            &["2019-03-23T20:21:09Z", "2019-01-04T00:00:00Z"],
+            &["2019/03/23 20:21", "2019/12/31 23:59"],
+            &["23.03.2019", "01.12.2020"],
+            &["3/23/2019", "12/1/2020"],
+            &["23/03/2019", "01/12/2020"],
+            &["08:15", "23:00"],
+        ] {
+            let kind = dates(labels);
+            assert_eq!(kind.problem(Storage::Labels), None, "{kind:?}");
+            let encoder = kind.encoder(Storage::Labels);
+            for label in labels {
+                let mut values = vec![0.0; kind.parts.len()];
+                encoder(Cell::Text(label), &mut values).unwrap();
+                assert_eq!(kind.decode(&values).text(), Some(*label));
+                let number = kind.number(Storage::Labels, &values).unwrap();
+                assert_eq!(kind.nearest(number), values, "{label}");
+                assert_eq!(kind.number_of(label), Some(number));
+            }
+        }
+        assert!(matches!(found(&["a", "b"]), Found::Nothing));
+        assert!(matches!(found(&["2019-03-23", "soon"]), Found::Nothing));
+        assert!(
+            matches!(found(&["2019-02-28", "2019-02-31"]), Found::Impossible(l) if l == "2019-02-31")
+        );
+        // Month before day where both are possible, and not where they are not.
+        assert_eq!(dates(&["01/02/2019", "03/04/2019"]).form, "%m/%d/%Y");
+        assert_eq!(dates(&["01/02/2019", "31/05/2018"]).form, "%d/%m/%Y");
+    }
+
+    #[test]
+    fn intervals_and_weekdays_are_those_of_an_enumeration() {
+        let kind = dates(&["2019-11-02", "2020-03-30"]);
+        let all: Vec<i64> = (day_number(2019, 1, 1)..=day_number(2020, 12, 31)).collect();
+        let values = |day: i64| kind.values(&moment_of(day * DAY)).unwrap();
+        let holds = |parts: &[Parts], values: &[f64]| {
+            parts
+                .iter()
+                .filter(|part| {
+                    part.iter().all(|(place, evidence)| match evidence {
+                        Evidence::Value(x) => *x == values[*place],
+                        Evidence::In(Part::Values(set)) => set.contains(&(values[*place] as usize)),
+                        _ => true,
+                    })
+                })
+                .count()
+        };
+        let (low, high) = (day_number(2019, 12, 30), day_number(2020, 2, 29));
+        let ends =
+            Ends::new(Bound::Included((low * DAY) as f64), Bound::Excluded((high * DAY) as f64));
+        let parts = kind.interval(&ends.unwrap()).unwrap();
+        let fridays = kind.part("weekday", &["Fri".to_owned(), "sunday".to_owned()]).unwrap();
+        let march = kind.part("month", &["3".to_owned()]).unwrap();
+        for day in all {
+            let x = values(day);
+            assert_eq!(holds(&parts, &x), usize::from((low..high).contains(&day)), "{day}");
+            let weekday = (day + 3).rem_euclid(7);
+            assert_eq!(holds(&fridays, &x), usize::from(weekday == 4 || weekday == 6), "{day}");
+            assert_eq!(holds(&march, &x), usize::from(date_of(day)[1] == 3));
+        }
+        // 6 March 2020 was a Friday.
+        assert_eq!(holds(&fridays, &values(day_number(2020, 3, 6))), 1);
+    }
+}

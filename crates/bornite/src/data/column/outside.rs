@@ -1,0 +1,154 @@
+//! Cells that a kind of column has no place for: labels that were never seen, and numbers beyond the range that was.
+//!
+//! Each column has a share of such cells. Which of them it is does not depend on the rest of the row, so that a row with one
+//! has the probability of its other cells, times that share, times the cell's own share of all cells outside.
+
+use std::collections::BTreeSet;
+use std::f64::consts::PI;
+
+use super::Cell;
+
+/// What lies outside of a column.
+#[derive(Clone, Debug)]
+pub(crate) enum Outside {
+    /// Any other label: one is as good as all of them together.
+    Labels,
+    /// Other numbers.
+    Numbers(Tails),
+}
+
+/// Some of the cells outside of a column.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum OutsideSet {
+    /// These labels.
+    Labels(BTreeSet<String>),
+    /// The numbers nearest to one.
+    Numbers {
+        /// The lower end.
+        low: f64,
+        /// The upper end.
+        high: f64,
+    },
+}
+
+impl Outside {
+    /// The one cell that is outside; `None` where it is not of the column's type.
+    pub(crate) fn cell(&self, cell: Cell<'_>) -> Option<OutsideSet> {
+        match self {
+            Self::Labels => Some(OutsideSet::Labels(BTreeSet::from([cell.text()]))),
+            Self::Numbers(tails) => {
+                let (x, half) = (cell.number()?, 0.5 * tails.unit);
+                Some(OutsideSet::Numbers { low: x - half, high: x + half })
+            }
+        }
+    }
+
+    /// ln of the share that these have of all cells outside.
+    pub(crate) fn log_share(&self, set: &OutsideSet) -> f64 {
+        match (self, set) {
+            (Self::Labels, OutsideSet::Labels(_)) => 0.0,
+            (Self::Numbers(tails), OutsideSet::Numbers { low, high }) => {
+                tails.share(*low, *high).ln()
+            }
+            (Self::Labels, OutsideSet::Numbers { .. })
+            | (Self::Numbers(_), OutsideSet::Labels(_)) => f64::NEG_INFINITY,
+        }
+    }
+}
+
+/// How numbers outside of a column are spread: as a Cauchy distribution over its range, without the numbers inside.
+///
+/// Half of it lies beyond the range, and it thins out so slowly that no number is impossible.
+#[derive(Clone, Debug)]
+pub(crate) struct Tails {
+    /// Where numbers begin: a column without negative numbers has none outside either.
+    low: f64,
+    center: f64,
+    scale: f64,
+    /// The distance between two numbers.
+    unit: f64,
+    /// The intervals of the numbers inside, in order.
+    inside: Vec<(f64, f64)>,
+}
+
+impl Tails {
+    /// Of whole numbers, those from `min` to `max` being inside.
+    pub(super) fn of_range(min: f64, max: f64) -> Self {
+        Self::new(&[(min - 0.5, max + 0.5)], 1.0)
+    }
+
+    /// Of numbers with so many decimals at most, these being inside.
+    pub(super) fn of_numbers(numbers: &[f64], decimals: usize) -> Self {
+        let unit = 0.1f64.powf(decimals.min(9) as f64);
+        let inside: Vec<(f64, f64)> =
+            numbers.iter().map(|x| (x - 0.5 * unit, x + 0.5 * unit)).collect();
+        Self::new(&inside, unit)
+    }
+
+    fn new(inside: &[(f64, f64)], unit: f64) -> Self {
+        let min = inside.iter().map(|i| i.0).fold(f64::INFINITY, f64::min);
+        let max = inside.iter().map(|i| i.1).fold(f64::NEG_INFINITY, f64::max);
+        let low = if min >= -0.5 * unit { -0.5 * unit } else { f64::NEG_INFINITY };
+        let (center, scale) = (0.5 * (min + max), (0.5 * (max - min)).max(unit));
+        Self { low, center, scale, unit, inside: inside.to_vec() }
+    }
+
+    /// The mass of an interval, inside and outside.
+    fn mass(&self, low: f64, high: f64) -> f64 {
+        let low = low.max(self.low);
+        if low >= high {
+            return 0.0;
+        }
+        let [a, b] = [low, high].map(|x| (x - self.center) / self.scale);
+        if a == f64::NEG_INFINITY || b == f64::INFINITY {
+            // Of what lies far out nothing may cancel.
+            let above = |z: f64| if z > 0.0 { (1.0 / z).atan() } else { 0.5 * PI - z.atan() };
+            return (above(a) - above(b)) / PI;
+        }
+        // atan b − atan a.
+        let difference = ((b - a) / (1.0 + a * b)).atan();
+        (if 1.0 + a * b >= 0.0 { difference } else { difference + PI }) / PI
+    }
+
+    /// The share that the numbers of an interval have of all that are outside.
+    fn share(&self, low: f64, high: f64) -> f64 {
+        let outside = |low: f64, high: f64| {
+            let inside = self.inside.iter().map(|i| self.mass(i.0.max(low), i.1.min(high)));
+            (self.mass(low, high) - inside.sum::<f64>()).max(0.0)
+        };
+        // Cells beyond all that is inside lose nothing to rounding.
+        let all = outside(f64::NEG_INFINITY, f64::INFINITY);
+        if all > 0.0 { (outside(low, high) / all).min(1.0) } else { 0.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_add_up() {
+        for (min, max) in [(0.0, 7.0), (-3.0, 12.0), (17.0, 90.0), (5.0, 5.0)] {
+            let tails = Tails::of_range(min, max);
+            let below = tails.share(f64::NEG_INFINITY, min - 0.5);
+            let above = tails.share(max + 0.5, f64::INFINITY);
+            assert!((below + above - 1.0).abs() < 1e-12, "{min} to {max}: {below}, {above}");
+            assert!(tails.share(min - 0.5, max + 0.5) < 1e-15);
+            // A column without negative numbers has none outside.
+            assert_eq!(below == 0.0, min == 0.0);
+            let cell = |x: f64| tails.share(x - 0.5, x + 0.5);
+            let cells: f64 = (1..=1000).map(|k| cell(max + f64::from(k))).sum();
+            let interval = tails.share(max + 0.5, max + 1000.5);
+            assert!((cells - interval).abs() < 1e-12, "{cells}, {interval}");
+        }
+    }
+
+    #[test]
+    fn no_number_is_impossible() {
+        let outside = Outside::Numbers(Tails::of_range(0.0, 7.0));
+        for x in [8.0, 1e3, 1e9, 1e15] {
+            let log = outside.log_share(&outside.cell(Cell::Number(x)).unwrap());
+            assert!(log.is_finite() && log < 0.0, "{x}: {log}");
+        }
+    }
+}
