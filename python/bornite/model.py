@@ -324,7 +324,7 @@ class Model:
     def log_prob(
         self, table: Any, *, unseen: Literal["score", "unknown", "error"] = "score"
     ) -> Floats:
-        """The log density of every row, in nats and the units of the data.
+        """The log density of every row, in nats, in the units of the data.
 
         Missing values are integrated out; −inf for rows that contradict what the model is conditioned on. Labels
         that were never seen and numbers beyond the range have a small probability of their own, which the fit
