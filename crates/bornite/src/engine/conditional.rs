@@ -6,12 +6,11 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-use super::Kernels;
 use super::batch::Batch;
 use super::lanes::{Real, get};
 use super::message::Message;
 use super::plan::{Leaf, Plan, leaf_values};
-use super::traverse::Visitor;
+use super::traverse::{At, Visit};
 use super::upward::block_len;
 use super::workspace::Workspace;
 use crate::algebra::Kind;
@@ -31,8 +30,8 @@ impl<F: Real, const C: bool> Plan<F, C> {
             Workspace::default,
             |ws, (n, out)| {
                 let range = (n * block, out.len() / d);
-                let mut visitor = Conditionals::<C> { rows, first: n * block, out };
-                self.traverse(None, range, &mut visitor, ws);
+                let mut visit = Visit::Score(Score { rows, first: n * block, out });
+                self.traverse(None, range, &mut visit, ws);
             },
         );
         out
@@ -53,8 +52,8 @@ impl<F: Real, const C: bool> Plan<F, C> {
                 let known = (first..first + count).any(|row| {
                     (0..d).any(|v| !evidence.is_missing(row, v) || evidence.part(row, v).is_some())
                 });
-                let mut visitor = Sampler::<C> { evidence, first, rngs, out };
-                self.traverse(known.then_some(evidence), (first, count), &mut visitor, ws);
+                let mut visit = Visit::Draw(Draw { evidence, first, rngs, out });
+                self.traverse(known.then_some(evidence), (first, count), &mut visit, ws);
             },
         );
         out
@@ -68,21 +67,19 @@ fn row_rng(seed: u64, row: u64) -> ChaCha8Rng {
     rng
 }
 
-struct Conditionals<'a, const C: bool> {
+/// log p of the values of complete rows, from row `first` on.
+pub(super) struct Score<'a> {
     rows: &'a Batch,
     first: usize,
     out: &'a mut [f64],
 }
 
-impl<F: Real, const C: bool> Visitor<F, C> for Conditionals<'_, C> {
-    fn visit(
+impl Score<'_> {
+    pub(super) fn visit<F: Real, const C: bool>(
         &mut self,
-        _: &Kernels<F, C>,
-        leaf: &Leaf<F>,
-        variable: usize,
+        &At { leaf, variable, .. }: &At<'_, F, C>,
         environment: &Message<F>,
         values: &mut [f64],
-        _: &mut Workspace<F>,
     ) {
         let d = self.rows.num_variables();
         for (row, value) in values.iter_mut().enumerate() {
@@ -131,19 +128,18 @@ fn density_and_total<F: Real, const C: bool>(
     }
 }
 
-struct Sampler<'a, const C: bool> {
+/// Samples given the evidence of rows, from row `first` on.
+pub(super) struct Draw<'a> {
     evidence: &'a Batch,
     first: usize,
     rngs: Vec<ChaCha8Rng>,
     out: &'a mut [f64],
 }
 
-impl<F: Real, const C: bool> Visitor<F, C> for Sampler<'_, C> {
-    fn visit(
+impl Draw<'_> {
+    pub(super) fn visit<F: Real, const C: bool>(
         &mut self,
-        kernels: &Kernels<F, C>,
-        leaf: &Leaf<F>,
-        variable: usize,
+        &At { kernels, leaf, variable }: &At<'_, F, C>,
         environment: &Message<F>,
         values: &mut [f64],
         ws: &mut Workspace<F>,

@@ -2,10 +2,9 @@
 //! running sums over the values, from which a caller chooses the row's value.
 
 use super::Engine;
-use super::Kernels;
+use super::lanes::Real;
 use super::message::Message;
-use super::plan::Leaf;
-use super::traverse::Visitor;
+use super::traverse::{At, Visit};
 use super::workspace::Workspace;
 
 /// What chooses the values.
@@ -62,33 +61,27 @@ impl Engine<f64> {
     /// Requires finite variables.
     pub(crate) fn choose(&self, count: usize, choice: &mut impl Choose, memory: &mut Traversal) {
         let Traversal { workspace, sums } = memory;
+        let visit = &mut Visit::Code(Code { choice, sums });
         match &self.plan {
-            super::AnyPlan::Real(plan) => {
-                let mut visitor = Chooser::<_, false> { choice, sums };
-                plan.traverse(None, (0, count), &mut visitor, workspace);
-            }
-            super::AnyPlan::Complex(plan) => {
-                let mut visitor = Chooser::<_, true> { choice, sums };
-                plan.traverse(None, (0, count), &mut visitor, workspace);
-            }
+            super::AnyPlan::Real(plan) => plan.traverse(None, (0, count), visit, workspace),
+            super::AnyPlan::Complex(plan) => plan.traverse(None, (0, count), visit, workspace),
         }
     }
 }
 
-struct Chooser<'a, T, const C: bool> {
-    choice: &'a mut T,
+/// Values that a coder chooses from their exact conditionals.
+pub(super) struct Code<'a> {
+    choice: &'a mut dyn Choose,
     sums: &'a mut Vec<f64>,
 }
 
-impl<T: Choose, const C: bool> Visitor<f64, C> for Chooser<'_, T, C> {
-    fn visit(
+impl Code<'_> {
+    pub(super) fn visit<F: Real, const C: bool>(
         &mut self,
-        kernels: &Kernels<f64, C>,
-        leaf: &Leaf<f64>,
-        variable: usize,
-        environment: &Message<f64>,
+        &At { kernels, leaf, variable }: &At<'_, F, C>,
+        environment: &Message<F>,
         values: &mut [f64],
-        ws: &mut Workspace<f64>,
+        ws: &mut Workspace<F>,
     ) {
         let count = leaf.basis.natural_domain().num_values().unwrap_or(0);
         let rows: Vec<u32> = (0..values.len() as u32)

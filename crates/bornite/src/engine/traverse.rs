@@ -8,6 +8,8 @@
 use super::Kernels;
 use super::batch::Batch;
 use super::combine::{Contraction, Direction, contract, hadamard};
+use super::conditional::{Draw, Score};
+use super::finite::Code;
 use super::lanes::Real;
 use super::message::Message;
 use super::plan::{Leaf, Plan};
@@ -15,19 +17,22 @@ use super::workspace::Workspace;
 use crate::algebra::Kind;
 use crate::program::StepKind;
 
-/// What is done at each variable.
-pub(crate) trait Visitor<F: Real, const C: bool> {
-    /// Gives every row's value of the leaf's variable, from its environment; writes them to `values`. A row that is
-    /// left at NaN has no value: what comes after it is not conditioned on this variable.
-    fn visit(
-        &mut self,
-        kernels: &Kernels<F, C>,
-        leaf: &Leaf<F>,
-        variable: usize,
-        environment: &Message<F>,
-        values: &mut [f64],
-        ws: &mut Workspace<F>,
-    );
+/// What a traversal is for. At every variable it gives each row a value from the variable's environment; a row that is
+/// left at NaN has none, and what comes after it is not conditioned on this variable.
+pub(crate) enum Visit<'a> {
+    /// log p of given values.
+    Score(Score<'a>),
+    /// Values at random.
+    Draw(Draw<'a>),
+    /// Values from a coder, or for it.
+    Code(Code<'a>),
+}
+
+/// The leaf that is visited.
+pub(super) struct At<'a, F, const C: bool> {
+    pub(super) kernels: &'a Kernels<F, C>,
+    pub(super) leaf: &'a Leaf<F>,
+    pub(super) variable: usize,
 }
 
 enum Task {
@@ -49,7 +54,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
         &self,
         evidence: Option<&Batch>,
         (first, count): (usize, usize),
-        visitor: &mut impl Visitor<F, C>,
+        visit: &mut Visit<'_>,
         ws: &mut Workspace<F>,
     ) {
         let mut state = State {
@@ -60,7 +65,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
         let mut tasks = vec![(Task::Enter(self.program.root()), false)];
         while let Some((task, needed)) = tasks.pop() {
             match task {
-                Task::Enter(step) => self.enter(step, needed, &mut state, &mut tasks, visitor, ws),
+                Task::Enter(step) => self.enter(step, needed, &mut state, &mut tasks, visit, ws),
                 Task::Second(step) => self.second(step, needed, &mut state, ws),
                 Task::Leave(step) => {
                     let range = (first, count);
@@ -120,7 +125,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
         needed: bool,
         state: &mut State<F>,
         tasks: &mut Vec<(Task, bool)>,
-        visitor: &mut impl Visitor<F, C>,
+        visit: &mut Visit<'_>,
         ws: &mut Workspace<F>,
     ) {
         match &self.program.steps()[step].kind {
@@ -130,7 +135,12 @@ impl<F: Real, const C: bool> Plan<F, C> {
                     unreachable!("a step is entered with its environment")
                 };
                 let mut values = vec![f64::NAN; environment.len()];
-                visitor.visit(&self.kernels, leaf, *variable, &environment, &mut values, ws);
+                let at = At { kernels: &self.kernels, leaf, variable: *variable };
+                match visit {
+                    Visit::Score(score) => score.visit(&at, &environment, &mut values),
+                    Visit::Draw(draw) => draw.visit(&at, &environment, &mut values, ws),
+                    Visit::Code(code) => code.visit(&at, &environment, &mut values, ws),
+                }
                 if needed {
                     let message = self.value_message(leaf, &values, ws);
                     replace(&mut state.messages[step], message, ws);
@@ -160,7 +170,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
         }
     }
 
-    /// The message of the values that a visitor gave; a row to which it gave none stays unknown.
+    /// The message of the values of a visit; a row without one stays unknown.
     fn value_message(&self, leaf: &Leaf<F>, values: &[f64], ws: &mut Workspace<F>) -> Message<F> {
         leaf.message(&self.kernels, values, |_| None, ws)
     }
