@@ -82,8 +82,9 @@ def fit(
     of the observed ones.
 
     Settings that are None depend on the size of the data. ``valid`` holds the rows used to choose the best
-    epoch; by default a random share ``valid_share`` of the rows. ``time`` is a limit in seconds. ``width``
-    is the width of the circuit's inner layers; by default several are tried.
+    epoch; by default a random share ``valid_share`` of the rows. ``time`` is a limit in seconds;
+    with more of it, large image data sets get a larger circuit. ``width`` is the width of the circuit's
+    inner layers; by default several are tried.
     ``output_width`` is the number of squares in the sum. ``smoothing`` penalizes differences between the
     weights of neighboring values of ordered columns.
     ``kinds`` overrides how columns are interpreted: ``"categorical"``, ``"boolean"``,

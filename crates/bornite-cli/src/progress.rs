@@ -53,7 +53,10 @@ impl FitBar {
         let used = self.limit.map_or(0.0, |limit| elapsed.as_secs_f64() / limit.as_secs_f64());
         let share = (epoch / progress.epochs.max(1) as f64).max(used).min(1.0);
         self.bar.set_position((share * PARTS as f64) as u64);
-        if progress.epoch_ended {
+        if progress.is_trial {
+            let place = progress.candidate + 1;
+            self.bar.set_message(format!("choosing a structure: a short fit of number {place}"));
+        } else if progress.epoch_ended {
             let valid = progress.valid.map_or(String::new(), |v| format!(", validation {v:.3}"));
             let left = elapsed.as_secs_f64() * (1.0 - share) / share.max(1e-3);
             self.bar.set_message(format!(

@@ -51,7 +51,7 @@ impl<'a> Watch<'a> {
         if used.is_some_and(|used| used >= 1.0) {
             return Control::Stop;
         }
-        let called = self.callback.filter(|_| progress.epoch_ended);
+        let called = self.callback.filter(|_| progress.epoch_ended && !progress.is_trial);
         if called.is_some() || self.asked.elapsed() >= PATIENCE {
             self.asked = Instant::now();
             if !Python::attach(|py| self.ask(py, called, progress)) {
@@ -191,7 +191,9 @@ impl TableModel {
             Some(shape) => table.0.with_image(shape).map_err(Raise::raise)?,
             None => table.0,
         };
+        check_time(time)?;
         let options = ModelOptions {
+            time: time.and_then(|t| Duration::try_from_secs_f64(t).ok()),
             infer: InferOptions { kinds: self::kinds(kinds)?, ..InferOptions::default() },
             structure: self::structure(structure)?,
             width,
@@ -208,7 +210,6 @@ impl TableModel {
             seed,
             ..ModelOptions::default()
         };
-        check_time(time)?;
         let mut watch = Watch::new(time, progress.as_ref());
         let valid = valid.map(|v| v.0);
         let fitted = class.py().detach(|| {

@@ -7,6 +7,7 @@ use bornite::Model;
 use bornite::data::LeftOut;
 use bornite::learn::{self, Control, Snapshot, used_budget};
 use bornite::model::{ModelError, ModelOptions, StructureKind};
+use bornite::structure::Widths;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
@@ -33,6 +34,7 @@ columns, and --as-is fits all of them. Ctrl-C ends the fit and keeps the best mo
 an uninterrupted fit, unless --time is used. Log-likelihoods are in nats per row, in the units of
 the data. With --json, prints {output, rows, valid_rows, columns, parameters, width, structure,
 epochs, seconds, mean_log_likelihood, bits_per_dimension, baseline, left_out: [{column, reason}]}.")]
+#[expect(clippy::struct_excessive_bools, reason = "they are flags")]
 pub(crate) struct Fit {
     /// The table to learn from.
     table: PathBuf,
@@ -44,9 +46,18 @@ pub(crate) struct Fit {
     /// The time limit, such as 60s, 15m or 2h.
     #[arg(long, value_parser = parse_time)]
     time: Option<Duration>,
-    /// The width K of inner layers. By default several widths are tried on small tables.
+    /// The width K of inner layers, or widths by the number of columns in a region, such as 1:12,2:16,32:24. By default several
+    /// widths are tried on small tables.
     #[arg(long, value_name = "K")]
-    width: Option<usize>,
+    width: Option<Widths>,
+    /// Share a codebook of this many functions among all columns with more values than that, such as pixels; 0 turns this
+    /// off.
+    #[arg(long, value_name = "M")]
+    codebook: Option<usize>,
+    /// Share weights among regions of the same shape with at most this many pixels or columns; 0 turns this off. On by
+    /// default for large image data sets.
+    #[arg(long, value_name = "N")]
+    share: Option<usize>,
     /// The number of squares in the sum.
     #[arg(long, value_name = "R")]
     output_width: Option<usize>,
@@ -78,6 +89,9 @@ pub(crate) struct Fit {
     /// off. On by default for small image data sets.
     #[arg(long, value_name = "S")]
     smoothing: Option<f64>,
+    /// Also learn from images shifted by one pixel, in half of every batch.
+    #[arg(long)]
+    shifts: bool,
     /// Save the state of the fit to this file regularly and on Ctrl-C, for --resume.
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
@@ -213,7 +227,11 @@ impl Fit {
                 Structure::Balanced => StructureKind::Balanced,
                 Structure::Random => StructureKind::Random,
             },
-            width: self.width,
+            width: self.width.as_ref().and_then(Widths::uniform),
+            widths: self.width.clone().filter(|w| w.uniform().is_none()),
+            codebook: self.codebook,
+            share: self.share,
+            time: self.time,
             output_width: self.output_width,
             functions: self.functions,
             epochs: self.epochs,
@@ -230,6 +248,7 @@ impl Fit {
             },
             clip: self.clip,
             smoothing: self.smoothing,
+            shifts: self.shifts.then_some(true),
             as_is: self.as_is,
             strict: self.strict,
             seed: self.seed,

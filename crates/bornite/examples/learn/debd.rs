@@ -6,7 +6,9 @@ use bornite::basis::Basis;
 use bornite::circuit::Weights;
 use bornite::data::read_bits;
 use bornite::engine::Batch;
-use bornite::learn::{Defaults, FitOptions, fit_best, mean_log_likelihood, most_promising};
+use bornite::learn::{
+    Defaults, FitOptions, Progress, Starts, fit_best, mean_log_likelihood, most_promising,
+};
 use bornite::structure::{
     InformationOptions, RegionTree, Structure, average_linkage, chow_liu_tree, mutual_information,
     root_edges,
@@ -82,12 +84,14 @@ fn learn(set: &str, arguments: &Arguments, seconds: f64) -> Result<String, Failu
         let options = arguments.options(&defaults, 4);
         trials.push((circuit(tree, &options)?, options));
     }
-    let (structure, tree) = &trees[most_promising(&trials, &train, &valid)?];
+    let starts = &mut Starts::default();
+    let step = &mut |p: &Progress| clock.step(p);
+    let (structure, tree) = &trees[most_promising(&trials, &train, &valid, starts, step)?];
     let mut candidates = Vec::new();
     for options in arguments.candidates(&defaults) {
         candidates.push((circuit(tree, &options)?, options));
     }
-    let best = fit_best(&candidates, &train, &valid, None, &mut |p, _| clock.step(p))?;
+    let best = fit_best(&candidates, &train, &valid, None, starts, &mut |p, _| clock.step(p))?;
     let best = best.ok_or("no width")?;
     let time = clock.elapsed();
     let test = mean_log_likelihood(&best.fit.circuit, &test);

@@ -314,6 +314,24 @@ impl Batch {
         Self { columns: self.columns.par_iter().map(|c| c.select(rows)).collect(), len: rows.len() }
     }
 
+    /// The batch of these rows with their values at other places: variable v of the nth row has the value of variable `from(n, v)`, which must
+    /// be of the same domain.
+    pub(crate) fn moved(
+        &self,
+        rows: &[usize],
+        from: impl Fn(usize, usize) -> usize + Sync,
+    ) -> Self {
+        let column = |v: usize| {
+            let mut column = self.columns[v].select(&[]);
+            for (n, &row) in rows.iter().enumerate() {
+                column.push(self.columns[from(n, v)].get(row));
+            }
+            column
+        };
+        let columns = (0..self.columns.len()).into_par_iter().map(column).collect();
+        Self { columns, len: rows.len() }
+    }
+
     /// The number of rows.
     pub fn len(&self) -> usize {
         self.len

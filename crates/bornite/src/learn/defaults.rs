@@ -1,4 +1,5 @@
 use super::options::FitOptions;
+use crate::structure::Widths;
 
 /// Settings that need no tuning, from the number n of rows and d of variables.
 ///
@@ -13,6 +14,8 @@ use super::options::FitOptions;
 /// | averaging | over about one epoch, at most 500 steps |
 /// | smoothing | of images: 150 / n below 20,000 rows |
 /// | functions | of a continuous variable: 8, 12 from 1,000 and 16 from 10,000 rows on; 32 where it is the only one |
+///
+/// Images of 20 million cells and more, without holes, have settings of their own, see [`images`](Self::images).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Defaults {
     rows: usize,
@@ -26,6 +29,18 @@ const WIDTHS: [usize; 7] = [2, 4, 8, 12, 16, 24, 32];
 const WORK: f64 = 2.5e10;
 /// Cells of a table from which on one fit is all that there is time for.
 const MANY: usize = 20_000_000;
+
+/// Passes over many images.
+const IMAGE_EPOCHS: usize = 16;
+/// Widths by the size of regions, squares, the size of the codebook, and the pixels of regions that share weights.
+type Rung = (&'static [(usize, usize)], usize, Option<usize>, usize);
+/// Circuits for many images, from the cheapest.
+const IMAGES: [Rung; 4] = [
+    (&[(1, 8), (2, 12), (4, 16), (32, 24), (64, 32)], 64, Some(24), 0),
+    (&[(1, 12), (2, 16), (32, 24), (64, 32)], 64, Some(24), 0),
+    (&[(1, 16), (2, 20), (4, 24), (32, 32)], 64, None, 4),
+    (&[(1, 24), (2, 28), (4, 32), (32, 48)], 96, None, 4),
+];
 
 impl Defaults {
     /// The settings for so many rows of so many variables.
@@ -71,6 +86,33 @@ impl Defaults {
     /// As a prior of fixed strength is: less, the more rows there are, and nothing from 20,000 rows on, where it was not tried.
     pub fn image_smoothing(&self) -> f64 {
         if self.rows < 20_000 { 150.0 / self.rows.max(150) as f64 } else { 0.0 }
+    }
+
+    /// The settings for many images without holes, from the cheapest to the dearest circuit; empty for others.
+    ///
+    /// Regions are wider the larger they are. Cheap circuits have a codebook of grey levels and a weight of its own for each
+    /// region; dear ones share the weights of small regions, which leaves little to overfit. Steps are short, 0.03 over the root of a
+    /// weight's columns at a batch of 512, so that the mixture that a fit starts from is not forgotten.
+    pub fn images(&self) -> Vec<FitOptions> {
+        if !self.is_large() || self.has_holes {
+            return Vec::new();
+        }
+        let options = |&(widths, squares, codebook, share): &Rung| FitOptions {
+            width: widths.iter().map(|w| w.1).max().unwrap_or(1),
+            widths: Some(Widths::from(widths)),
+            codebook,
+            share,
+            squares,
+            epochs: IMAGE_EPOCHS,
+            batch: 512,
+            rate: 0.03,
+            by_columns: true,
+            warm_up: 0.02,
+            patience: IMAGE_EPOCHS,
+            averaging: 0.998,
+            ..FitOptions::default()
+        };
+        IMAGES.iter().map(options).collect()
     }
 
     /// The settings of a fit with inner layers of this width.

@@ -4,7 +4,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 use super::error::LearnError;
-use super::initial::first_circuit;
+use super::initial::{Starts, first_circuit, with_weights_of};
 use super::options::FitOptions;
 use super::parameter::Parameterization;
 use super::record::{Reader, Writer};
@@ -36,6 +36,8 @@ pub struct Progress {
     pub best: Option<f64>,
     /// Whether an epoch has just ended.
     pub epoch_ended: bool,
+    /// Whether this is a short fit that only chooses between circuits, see [`most_promising`](super::most_promising).
+    pub is_trial: bool,
 }
 
 /// What the caller wants of a running fit.
@@ -81,6 +83,11 @@ impl<'a> Snapshot<'a> {
         Self { write }
     }
 
+    /// Before there is anything to be written down: its bytes stand for the beginning.
+    pub(crate) fn of_nothing() -> Self {
+        Self { write: &|_| {} }
+    }
+
     pub(super) fn write(&self, to: &mut Writer) {
         (self.write)(to);
     }
@@ -116,7 +123,8 @@ pub fn fit(
     options: &FitOptions,
     progress: &mut dyn FnMut(&Progress) -> Control,
 ) -> Result<Fit, LearnError> {
-    let outcome = run(circuit, [train, valid], options, None, &mut |p, _| progress(p))?;
+    let starts = &mut Starts::default();
+    let outcome = run(circuit, [train, valid], options, None, starts, &mut |p, _| progress(p))?;
     Ok(outcome.into_fit(circuit, options))
 }
 
@@ -126,13 +134,19 @@ pub(super) fn run(
     [train, valid]: [&Batch; 2],
     options: &FitOptions,
     from: Option<&mut Reader<'_>>,
+    starts: &mut Starts,
     progress: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control,
 ) -> Result<Outcome, LearnError> {
     if options.parameterization == Parameterization::Monotonic {
         return Err(LearnError::Monotonic { layer: circuit.output() });
     }
     let mut rng = ChaCha8Rng::seed_from_u64(options.seed);
-    let first = first_circuit(circuit, train, options.complex, &mut rng);
+    let first = if from.is_some() {
+        // Its weights are in the checkpoint.
+        with_weights_of(circuit, options.complex)
+    } else {
+        first_circuit(circuit, train, options, starts, &mut rng)
+    };
     macro_rules! run {
         ($number:ty, $complex:expr) => {{
             let mut trainer = Trainer::<$number, $complex>::new(&first, train, options, rng)?;

@@ -1,11 +1,18 @@
 //! The circuit that learning starts from, near what single columns and clusters of rows tell.
 
-use rand::Rng;
+use std::collections::BTreeMap;
+use std::f64::consts::PI;
+use std::sync::Arc;
+
+use rand::{Rng, RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
 
 use super::mixture::Mixture;
+use super::options::FitOptions;
 use super::parameter::normalized;
 use crate::basis::Basis;
-use crate::circuit::{Circuit, Layer, Weight, Weights, random_weight};
+use crate::circuit::{Circuit, Layer, LayerId, Weight, Weights, random_weight};
 use crate::engine::Batch;
 use crate::linalg::{Complex64, Matrix, eigh};
 
@@ -13,19 +20,73 @@ use crate::linalg::{Complex64, Matrix, eigh};
 const MIXTURE_NOISE: f64 = 0.02;
 /// How far they are from a single product.
 const PRODUCT_NOISE: f64 = 0.3;
+/// Entries of a mixture that is kept at most.
+const MOST_KEPT: usize = 1 << 22;
+/// Rows that tell where shared weights begin, besides the mixture.
+const SAMPLE: usize = 64;
+
+/// The mixtures that fits of the same rows start from, kept from one fit to the next.
+#[derive(Debug, Default)]
+pub struct Starts {
+    /// By the number of components and the seed; `None` where there is none.
+    known: BTreeMap<(usize, u64), Option<Arc<Mixture>>>,
+}
+
+impl Starts {
+    /// The mixture for a circuit.
+    fn mixture(&mut self, circuit: &Circuit, rows: &Batch, seed: u64) -> Option<Arc<Mixture>> {
+        let components = circuit.width(circuit.output());
+        if let Some(known) = self.known.get(&(components, seed)) {
+            return known.clone();
+        }
+        let mut bases: Vec<Option<&Basis>> = vec![None; circuit.variables().len()];
+        for layer in circuit.layers() {
+            if let Layer::Input { variable, basis } = layer {
+                bases[variable.index()] = Some(basis);
+            }
+        }
+        let bases: Vec<&Basis> = bases.into_iter().collect::<Option<_>>()?;
+        // A stream of its own: the same mixture for every circuit.
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        rng.set_stream(3);
+        let mixture = Mixture::fit(components, &bases, rows, &mut rng).map(Arc::new);
+        if mixture.as_ref().is_none_or(|m| m.num_entries() <= MOST_KEPT) {
+            self.known.insert((components, seed), mixture.clone());
+        }
+        mixture
+    }
+}
 
 /// A circuit of the same layers with weights to start from, see [`near_mixture`] and [`near_product`].
 pub(crate) fn first_circuit(
     circuit: &Circuit,
     rows: &Batch,
-    complex: bool,
+    options: &FitOptions,
+    starts: &mut Starts,
     rng: &mut impl Rng,
 ) -> Circuit {
-    let weights = near_mixture(circuit, rows, complex, MIXTURE_NOISE, rng)
+    let complex = options.complex;
+    let is_kronecker = !circuit.layers().iter().any(|l| matches!(l, Layer::Hadamard { .. }));
+    let mixture = if is_kronecker { starts.mixture(circuit, rows, options.seed) } else { None };
+    let noise = Noise { complex, norm: MIXTURE_NOISE, seed: rng.random() };
+    let weights = mixture
+        .and_then(|mixture| near_mixture(circuit, &mixture, rows, noise))
         .unwrap_or_else(|| near_product(circuit, rows, complex, rng));
-    let weights = weights
-        .into_iter()
-        .map(|w| if complex { Weight::Complex(w) } else { Weight::Real(w.map(|z| z.re)) });
+    let weights = weights.into_iter().map(|w| weight(w, complex));
+    replaced(circuit, weights)
+}
+
+/// The circuit with its own weights, complex or real.
+pub(super) fn with_weights_of(circuit: &Circuit, complex: bool) -> Circuit {
+    let own = circuit.weights().iter().map(|w| w.to_matrix::<Complex64>().into_owned());
+    replaced(circuit, own.map(|w| weight(w, complex)))
+}
+
+fn weight(w: Matrix<Complex64>, complex: bool) -> Weight {
+    if complex { Weight::Complex(w) } else { Weight::Real(w.map(|z| z.re)) }
+}
+
+fn replaced(circuit: &Circuit, weights: impl IntoIterator<Item = Weight>) -> Circuit {
     match circuit.with_weights(weights) {
         Ok(circuit) => circuit,
         Err(error) => unreachable!("only the weights are new: {error}"),
@@ -37,56 +98,287 @@ pub(crate) fn first_circuit(
 ///
 /// The root of each component's density is a product of functions of single variables. A layer keeps the K directions in
 /// which the components, by their weights, are largest; the output has a square for each. The result is the mixture itself where the widths
-/// suffice, up to noise of this norm. `None` for products that are not of Kronecker, since a Hadamard
-/// product of sums is no sum of products, and for values too large to square.
+/// suffice, up to noise of this norm. A shared weight keeps the directions in which the components and some of the rows are
+/// largest in all its places together, and a codebook starts as [smooth functions](codebook) of the values. `None` for products that
+/// are not of Kronecker, since a Hadamard product of sums is no sum of products.
 fn near_mixture(
     circuit: &Circuit,
+    mixture: &Mixture,
     rows: &Batch,
+    noise: Noise,
+) -> Option<Vec<Matrix<Complex64>>> {
+    Start::new(circuit, mixture, rows, noise).weights()
+}
+
+/// How weights are moved away from where they would be without chance.
+#[derive(Debug)]
+struct Noise {
     complex: bool,
     norm: f64,
-    rng: &mut impl Rng,
-) -> Option<Vec<Matrix<Complex64>>> {
-    let mut bases: Vec<Option<&Basis>> = vec![None; circuit.variables().len()];
-    for id in circuit.layer_ids() {
-        match circuit.layer(id) {
-            Layer::Input { variable, basis } => bases[variable.index()] = Some(basis),
+    seed: u64,
+}
+
+impl Noise {
+    /// Of a weight, with a stream of random numbers of its own.
+    fn of(&self, weight: usize, shape: [usize; 2]) -> Matrix<Complex64> {
+        let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
+        rng.set_stream(weight as u64);
+        noise(shape, self.complex, self.norm, &mut rng)
+    }
+}
+
+/// A circuit whose weights are to be made from a mixture.
+#[derive(Debug)]
+struct Start<'a> {
+    circuit: &'a Circuit,
+    mixture: &'a Mixture,
+    batch: &'a Batch,
+    /// Some complete rows of it.
+    rows: Vec<usize>,
+    noise: Noise,
+    /// Sums by the number of sums below them.
+    levels: Vec<Vec<LayerId>>,
+    /// Whether some shared weight is at or above a layer.
+    below_shared: Vec<bool>,
+}
+
+/// What is known of a sum layer: the components in its functions, and the rows, conjugated, one a row of a matrix.
+#[derive(Debug)]
+struct Inside {
+    components: Matrix<Complex64>,
+    rows: Option<Matrix<Complex64>>,
+}
+
+impl<'a> Start<'a> {
+    fn new(circuit: &'a Circuit, mixture: &'a Mixture, batch: &'a Batch, noise: Noise) -> Self {
+        let mut heights = vec![0; circuit.num_layers()];
+        let mut levels: Vec<Vec<LayerId>> = Vec::new();
+        let mut users = vec![0_usize; circuit.weights().len()];
+        for id in circuit.layer_ids() {
+            let below = circuit.layer(id).inputs().iter().map(|i| heights[i.index()]).max();
+            let below = below.unwrap_or(0);
+            heights[id.index()] = below;
+            if let Layer::Sum { weight, .. } = circuit.layer(id) {
+                users[weight.index()] += 1;
+                heights[id.index()] = below + 1;
+                levels.resize_with(levels.len().max(below + 1), Vec::new);
+                levels[below].push(id);
+            }
+        }
+        let mut below_shared = vec![false; circuit.num_layers()];
+        for id in circuit.layer_ids().rev() {
+            let is_shared = match circuit.layer(id) {
+                Layer::Sum { weight, .. } => users[weight.index()] > 1,
+                _ => false,
+            };
+            let above = circuit.consumer(id).is_some_and(|c| below_shared[c.index()]);
+            below_shared[id.index()] = is_shared || above;
+        }
+        let step = batch.len().div_ceil(SAMPLE).max(1);
+        let is_complete =
+            |&row: &usize| !(0..batch.num_variables()).any(|v| batch.is_missing(row, v));
+        let rows = (0..batch.len()).step_by(step).filter(is_complete).collect();
+        Self { circuit, mixture, batch, rows, noise, levels, below_shared }
+    }
+
+    /// From single variables up, the weights of one level side by side.
+    fn weights(&self) -> Option<Vec<Matrix<Complex64>>> {
+        let mut weights: Vec<Option<Matrix<Complex64>>> = vec![None; self.circuit.weights().len()];
+        let mut known: Vec<Option<Inside>> = Vec::new();
+        known.resize_with(self.circuit.num_layers(), || None);
+        for level in &self.levels {
+            let mut users: BTreeMap<usize, Vec<(LayerId, LayerId)>> = BTreeMap::new();
+            for &id in level {
+                if let Layer::Sum { input, weight } = self.circuit.layer(id) {
+                    users.entry(weight.index()).or_default().push((id, *input));
+                }
+            }
+            let new: Option<Vec<_>> = users
+                .par_iter()
+                .filter(|(weight, _)| weights[**weight].is_none())
+                .map(|(&weight, users)| Some((weight, self.weight(weight, users, &known)?)))
+                .collect();
+            for (weight, w) in new? {
+                weights[weight] = Some(w);
+            }
+            let all: Vec<_> = users.iter().flat_map(|(w, u)| u.iter().map(|u| (*w, *u))).collect();
+            let inside: Option<Vec<_>> = all
+                .par_iter()
+                .map(|&(weight, (id, input))| {
+                    let w = weights[weight].as_ref()?;
+                    let components = self.components(input, &known)?.times_adjoint(w);
+                    let has_rows = self.below_shared[id.index()] && !self.rows.is_empty();
+                    let rows = has_rows.then(|| self.values(input, &known)).flatten();
+                    let rows = rows.map(|rows| rows.times_adjoint(w));
+                    Some((id, Inside { components, rows }))
+                })
+                .collect();
+            for (id, inside) in inside? {
+                known[id.index()] = Some(inside);
+            }
+        }
+        weights.into_iter().collect()
+    }
+
+    /// A weight, of the sums that use it and their inputs.
+    fn weight(
+        &self,
+        weight: usize,
+        users: &[(LayerId, LayerId)],
+        known: &[Option<Inside>],
+    ) -> Option<Matrix<Complex64>> {
+        let shape = &self.circuit.weights()[weight];
+        let [k, cols] = [shape.rows(), shape.cols()];
+        let is_output = users[0].0 == self.circuit.output();
+        let main = if let [(_, input)] = users {
+            let weighted = self.weighted(*input, known)?;
+            if is_output { weighted } else { directions(&weighted, k)? }
+        } else if let Some(codebook) = self.codebook(users, k) {
+            return Some(normalized(codebook, false));
+        } else {
+            self.shared_directions(users, k, known)?
+        };
+        let noise = self.noise.of(weight, [k, cols]);
+        Some(normalized(with_rows(noise, &main), is_output))
+    }
+
+    /// The components in the functions of a layer, by the roots of their weights.
+    fn weighted(&self, id: LayerId, known: &[Option<Inside>]) -> Option<Matrix<Complex64>> {
+        let mut m = self.components(id, known)?;
+        for (k, w) in self.mixture.weights().iter().enumerate() {
+            m.row_mut(k).iter_mut().for_each(|z| *z *= w.sqrt());
+        }
+        Some(m)
+    }
+
+    /// The components in the functions of a layer, of unit norm each, so that none is forgotten for what lower layers leave out.
+    fn components(&self, id: LayerId, known: &[Option<Inside>]) -> Option<Matrix<Complex64>> {
+        Some(unit(match self.circuit.layer(id) {
+            Layer::Input { variable, basis } => self.mixture.roots(variable.index(), basis),
+            Layer::Kronecker { inputs } => {
+                let mut inputs = inputs.iter().map(|i| self.components(*i, known));
+                let first = inputs.next()??;
+                inputs.try_fold(first, |a, b| Some(row_products(&a, &b?)))?
+            }
             Layer::Hadamard { .. } => return None,
-            Layer::Kronecker { .. } | Layer::Sum { .. } => {}
+            Layer::Sum { .. } => known[id.index()].as_ref()?.components.clone(),
+        }))
+    }
+
+    /// The functions of a layer at the rows, conjugated, of unit norm.
+    fn values(&self, id: LayerId, known: &[Option<Inside>]) -> Option<Matrix<Complex64>> {
+        Some(unit(match self.circuit.layer(id) {
+            Layer::Input { variable, basis } => {
+                let mut values = Matrix::zeros(self.rows.len(), basis.width());
+                for (n, &row) in self.rows.iter().enumerate() {
+                    let x = self.batch.value(row, variable.index());
+                    basis.evaluate(x, values.row_mut(n));
+                }
+                values.map(|z: Complex64| z.conj())
+            }
+            Layer::Kronecker { inputs } => {
+                let mut inputs = inputs.iter().map(|i| self.values(*i, known));
+                let first = inputs.next()??;
+                inputs.try_fold(first, |a, b| Some(row_products(&a, &b?)))?
+            }
+            Layer::Hadamard { .. } => return None,
+            Layer::Sum { .. } => known[id.index()].as_ref()?.rows.clone()?,
+        }))
+    }
+
+    /// The directions in which the components, and as much the rows, are largest in all places together.
+    fn shared_directions(
+        &self,
+        users: &[(LayerId, LayerId)],
+        most: usize,
+        known: &[Option<Inside>],
+    ) -> Option<Matrix<Complex64>> {
+        // Sums over so many places each, then over these: the same for any number of threads.
+        let parts: Option<Vec<_>> = users
+            .par_chunks(16)
+            .map(|users| {
+                let mut sums: [Option<Matrix<Complex64>>; 2] = [None, None];
+                for (_, input) in users {
+                    let rows = if self.rows.is_empty() { None } else { self.values(*input, known) };
+                    for (sum, m) in sums.iter_mut().zip([Some(self.weighted(*input, known)?), rows])
+                    {
+                        let Some(m) = m else { continue };
+                        let gram = m.adjoint().times(&m);
+                        *sum = Some(sum.take().map_or(gram.clone(), |sum| added(sum, &gram)));
+                    }
+                }
+                Some(sums)
+            })
+            .collect();
+        let mut total: Option<Matrix<Complex64>> = None;
+        for side in 0..2 {
+            let sums = parts.as_ref()?.iter().filter_map(|sums| sums[side].as_ref());
+            let Some(sum) = sums.cloned().reduce(|a, b| added(a, &b)) else { continue };
+            let trace: f64 = (0..sum.rows()).map(|n| sum[(n, n)].re).sum();
+            let sum = sum.scaled(trace.max(f64::MIN_POSITIVE).recip());
+            total = Some(total.map_or(sum.clone(), |total| added(total, &sum)));
+        }
+        let vectors = eigh(&total?)?.vectors;
+        let rank = most.min(vectors.cols());
+        Some(Matrix::from_fn(rank, vectors.rows(), |k, n| vectors[(n, k)].conj()))
+    }
+
+    /// Smooth functions of the values, where a weight is shared by single finite variables.
+    fn codebook(&self, users: &[(LayerId, LayerId)], size: usize) -> Option<Matrix<Complex64>> {
+        let mut total: Option<Vec<f64>> = None;
+        for (_, input) in users {
+            let Layer::Input { variable, basis } = self.circuit.layer(*input) else { return None };
+            let Basis::Indicator(_) = **basis else { return None };
+            let p = self.mixture.frequencies(variable.index())?;
+            match &mut total {
+                Some(total) => total.iter_mut().zip(p).for_each(|(sum, p)| *sum += p),
+                None => total = Some(p),
+            }
+        }
+        Some(codebook(&total?, size))
+    }
+}
+
+/// Functions of ordered values of these frequencies: whether it is the most frequent one, and of the others √h(x) cos(π m u(x)), for
+/// m = 0, 1, …, where h is the frequency of a value and u the share of rows below it.
+fn codebook(frequencies: &[f64], size: usize) -> Matrix<Complex64> {
+    let most = frequencies.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(&a.0)));
+    let most = most.map_or(0, |(x, _)| x);
+    let rest = |x: usize| if x == most { 0.0 } else { frequencies[x] };
+    let total: f64 = (0..frequencies.len()).map(rest).sum();
+    let mut below = 0.0;
+    let ranks: Vec<f64> = (0..frequencies.len())
+        .map(|x| {
+            below += rest(x) / total;
+            below - 0.5 * rest(x) / total
+        })
+        .collect();
+    Matrix::from_fn(size, frequencies.len(), |m, x| {
+        Complex64::from(match (m, x == most) {
+            (0, is_most) => f64::from(u8::from(is_most)),
+            (_, true) => 0.0,
+            _ => (rest(x) / total).sqrt() * (PI * (m - 1) as f64 * ranks[x]).cos(),
+        })
+    })
+}
+
+/// Rows of unit norm, but for those that are zero.
+fn unit(mut m: Matrix<Complex64>) -> Matrix<Complex64> {
+    for k in 0..m.rows() {
+        let row = m.row_mut(k);
+        let norm = row.iter().map(Complex64::norm_sqr).sum::<f64>().sqrt();
+        if norm > 0.0 {
+            for z in row {
+                *z /= norm;
+            }
         }
     }
-    let bases: Vec<&Basis> = bases.into_iter().collect::<Option<_>>()?;
-    let components = circuit.width(circuit.output());
-    let mixture = Mixture::fit(components, &bases, rows, rng)?;
-    let mut weights: Vec<Option<Matrix<Complex64>>> = vec![None; circuit.weights().len()];
-    // Of every layer the components in its functions, one a row.
-    let mut inside: Vec<Matrix<Complex64>> = Vec::with_capacity(circuit.num_layers());
-    for id in circuit.layer_ids() {
-        inside.push(match circuit.layer(id) {
-            Layer::Input { variable, basis } => mixture.roots(variable.index(), basis),
-            Layer::Kronecker { inputs } => {
-                let mut inputs = inputs.iter().map(|i| &inside[i.index()]);
-                let first = inputs.next()?.clone();
-                inputs.fold(first, |a, b| row_products(&a, b))
-            }
-            Layer::Hadamard { .. } => return None,
-            Layer::Sum { input, weight } => {
-                let below = &inside[input.index()];
-                let is_output = id == circuit.output();
-                let slot = &mut weights[weight.index()];
-                if slot.is_none() {
-                    let root = |k: usize| mixture.weights()[k].sqrt();
-                    let weighted =
-                        Matrix::from_fn(components, below.cols(), |k, n| below[(k, n)] * root(k));
-                    let [k, cols] = [circuit.weight(*weight).rows(), below.cols()];
-                    let main = if is_output { weighted } else { directions(&weighted, k)? };
-                    let noise = noise([k, cols], complex, norm, rng);
-                    *slot = Some(normalized(with_rows(noise, &main), is_output));
-                }
-                below.times_adjoint(slot.as_ref()?)
-            }
-        });
-    }
-    weights.into_iter().collect()
+    m
+}
+
+fn added(mut a: Matrix<Complex64>, b: &Matrix<Complex64>) -> Matrix<Complex64> {
+    a.data_mut().iter_mut().zip(b.data()).for_each(|(a, b)| *a += b);
+    a
 }
 
 /// The Kronecker product of each row of one matrix with the same row of another.
@@ -165,9 +457,6 @@ pub(super) fn frequencies(rows: &Batch, variable: usize, values: usize) -> Vec<f
 
 #[cfg(test)]
 mod tests {
-    use rand::{RngExt, SeedableRng};
-    use rand_chacha::ChaCha8Rng;
-
     use super::*;
     use crate::engine::Engine;
     use crate::learn::mean_log_likelihood;
@@ -211,8 +500,9 @@ mod tests {
     }
 
     fn start(circuit: &Circuit, rows: &Batch, norm: f64) -> Orthonormal {
-        let rng = &mut ChaCha8Rng::seed_from_u64(2);
-        let weights = near_mixture(circuit, rows, true, norm, rng).unwrap();
+        let mixture = Starts::default().mixture(circuit, rows, 2).unwrap();
+        let noise = Noise { complex: true, norm, seed: 5 };
+        let weights = near_mixture(circuit, &mixture, rows, noise).unwrap();
         let weights = weights.into_iter().map(Weight::Complex);
         Orthonormal::verify(circuit.with_weights(weights).unwrap()).unwrap()
     }
@@ -228,9 +518,7 @@ mod tests {
         let circuit = circuit(&finite, COMPONENTS, Product::Kronecker);
         let rows = Batch::from_rows(circuit.variables(), &labels).unwrap();
         let exact = start(&circuit, &rows, 0.0);
-        let bases: Vec<&Basis> = finite.iter().map(|(_, basis)| basis).collect();
-        let rng = &mut ChaCha8Rng::seed_from_u64(2);
-        let mixture = Mixture::fit(COMPONENTS, &bases, &rows, rng).unwrap();
+        let mixture = Starts::default().mixture(&circuit, &rows, 2).unwrap();
         let engine = Engine::new(&exact);
         for (row, log) in engine.log_marginals(&rows).unwrap().into_iter().enumerate() {
             let expected = mixture.log_likelihood(&rows, row);
@@ -259,8 +547,51 @@ mod tests {
         let values: Vec<f64> = values.chunks_exact(6).flat_map(|x| [x[1], x[3]]).collect();
         let circuit = circuit(&four, 4, Product::Hadamard);
         let rows = Batch::from_rows(circuit.variables(), &values).unwrap();
-        assert!(near_mixture(&circuit, &rows, true, 0.0, rng).is_none());
-        let first = first_circuit(&circuit, &rows, false, rng);
+        let options = FitOptions { complex: false, ..FitOptions::default() };
+        let first = first_circuit(&circuit, &rows, &options, &mut Starts::default(), rng);
         assert!(first.is_real() && Orthonormal::verify(first).is_ok());
+    }
+
+    /// Images of one bright pixel on a slope of grey levels.
+    fn images(rng: &mut impl Rng) -> Vec<f64> {
+        let mut values = Vec::new();
+        for _ in 0..500 {
+            let (bright, slope) = (rng.random_range(0..16), rng.random_range(0..3));
+            let grey = |n: usize| if n == bright { 8 } else { n / 4 * slope };
+            values.extend((0..16).map(|n| grey(n) as f64));
+        }
+        values
+    }
+
+    #[test]
+    fn shared_weights_start_near_the_mixture() {
+        let rng = &mut ChaCha8Rng::seed_from_u64(3);
+        let leaf = |v| (Variable::new(format!("x{v}"), Domain::Finite(9)), Basis::indicator(9));
+        let plain = Structure::new(RegionTree::aligned_image(4, 4, 1), leaf);
+        let plain = plain.width(8).output_width(16);
+        let values = images(rng);
+        let score = |structure: &Structure| {
+            let circuit =
+                structure.build(Weights::Haar, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
+            let rows = Batch::from_rows(circuit.variables(), &values).unwrap();
+            let random = mean_log_likelihood(&Orthonormal::verify(circuit.clone()).unwrap(), &rows);
+            (random, mean_log_likelihood(&start(&circuit, &rows, MIXTURE_NOISE), &rows))
+        };
+        let (_, own) = score(&plain);
+        for structure in [plain.clone().codebook(Some(8)), plain.clone().share(4)] {
+            let (random, first) = score(&structure);
+            assert!(first > random + 10.0 && first > own - 2.0, "{random}, {first}, {own}");
+        }
+    }
+
+    #[test]
+    fn codebooks_are_of_independent_functions() {
+        let frequencies: Vec<f64> =
+            (0..256).map(|x| if x == 7 { 0.5 } else { 0.5 / 255.0 }).collect();
+        let book = normalized(codebook(&frequencies, 24), false);
+        assert_eq!([book.rows(), book.cols()], [24, 256]);
+        assert!(book.semi_unitary_residual() < 1e-12);
+        assert_eq!(book[(0, 7)], Complex64::ONE);
+        assert!((1..24).all(|m| book[(m, 7)] == Complex64::ZERO));
     }
 }

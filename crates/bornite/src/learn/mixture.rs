@@ -11,12 +11,14 @@ use crate::linalg::{Complex64, Matrix};
 /// Rows that are drawn from each column's own distribution and added to every component, so that a component of few rows
 /// says of a variable what all rows say.
 const PRIOR: f64 = 10.0;
-/// Rounds of expectation and maximization at most.
-const ROUNDS: usize = 60;
+/// Rounds of expectation and maximization at most, and of many cells.
+const ROUNDS: [usize; 2] = [60, 40];
+/// Cells from which on they are many.
+const MANY: usize = 4_000_000;
 /// The rise of the mean log-likelihood, in nats, at which they end.
 const RISE: f64 = 1e-3;
 /// Cells that are learned from at most.
-const CELLS: usize = 4_000_000;
+const CELLS: usize = 16_000_000;
 /// Rows whose components are weighed at once.
 const BLOCK: usize = 64;
 /// Points at which a density is projected on the functions of its variable.
@@ -86,7 +88,8 @@ impl Mixture {
         let wholes: Vec<Whole> = wholes.collect();
         let mut mixture = sample.maximize(&wholes);
         let mut last = f64::NEG_INFINITY;
-        for _ in 0..ROUNDS {
+        let is_many = count * bases.len() > MANY;
+        for _ in 0..ROUNDS[usize::from(is_many)] {
             let blocks = sample.shares.par_chunks_mut(BLOCK * components).enumerate();
             let logs = blocks.map(|(n, shares)| {
                 mixture.logs(&sample.rows, n * BLOCK, shares);
@@ -140,9 +143,25 @@ impl Mixture {
         softmax(&mut logs)
     }
 
+    /// The numbers that it has of all variables.
+    pub(super) fn num_entries(&self) -> usize {
+        let entries = |column: &Column| match column {
+            Column::Finite(logs) => logs.len(),
+            Column::Normal(normals) => 2 * normals.len(),
+        };
+        self.columns.iter().map(entries).sum()
+    }
+
     /// The weight of each component.
     pub(super) fn weights(&self) -> &[f64] {
         &self.weights
+    }
+
+    /// How often a finite variable has each of its values.
+    pub(super) fn frequencies(&self, variable: usize) -> Option<Vec<f64>> {
+        let Column::Finite(logs) = &self.columns[variable] else { return None };
+        let mean = |logs: &[f64]| logs.iter().zip(&self.weights).map(|(p, w)| w * p.exp()).sum();
+        Some(logs.chunks_exact(self.weights.len()).map(mean).collect())
     }
 
     /// The roots of one variable's densities in its functions, one a row, of unit norm.

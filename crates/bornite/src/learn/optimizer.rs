@@ -19,7 +19,7 @@ pub enum Optimizer {
     Momentum,
 }
 
-/// How the size of steps changes over a fit, after a warm-up over its first twentieth.
+/// How the size of steps changes over a fit, after a warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Schedule {
     /// Half a cosine down to a hundredth.
@@ -125,9 +125,9 @@ fn momentum(stride: &Stride, v: &mut [f64], g: &[f64], mean: &mut [f32]) {
 }
 
 /// The size of steps, of the largest, where this share of a fit is over and this many epochs were in vain.
-pub(super) fn schedule(kind: Schedule, share: f64, vain: usize) -> f64 {
+pub(super) fn schedule(kind: Schedule, share: f64, warm_up: f64, vain: usize) -> f64 {
     let share = share.clamp(0.0, 1.0);
-    let warm_up = (share / 0.05).clamp(0.05, 1.0);
+    let warm_up = (share / warm_up.max(f64::MIN_POSITIVE)).clamp(0.05, 1.0);
     warm_up
         * match kind {
             Schedule::Cosine => (0.5 * (1.0 + (std::f64::consts::PI * share).cos())).max(0.01),

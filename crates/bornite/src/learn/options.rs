@@ -2,12 +2,19 @@ use serde::{Deserialize, Serialize};
 
 use super::optimizer::{Optimizer, Schedule};
 use super::parameter::Parameterization;
+use crate::structure::Widths;
 
 /// The settings of a fit. [`Defaults`](super::Defaults) has those for a table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FitOptions {
     /// The width of inner layers that these settings are for. Structures take it; a fit keeps the widths of its circuit.
     pub width: usize,
+    /// Widths by the size of regions instead, likewise.
+    pub widths: Option<Widths>,
+    /// The size of the codebook of finite variables, likewise: see [`Structure::codebook`](crate::structure::Structure::codebook).
+    pub codebook: Option<usize>,
+    /// The most variables of regions that share weights, likewise: see [`Structure::share`](crate::structure::Structure::share).
+    pub share: usize,
     /// The width of the output, likewise: how many squares are summed. Densities of few squares have zeros, near which the
     /// gradient of a row is very large; more squares learn steadier and generalize better.
     pub squares: usize,
@@ -27,6 +34,10 @@ pub struct FitOptions {
     pub batch: usize,
     /// The largest step of a parameter, reached after the warm-up.
     pub rate: f64,
+    /// Whether the rate of a weight is this one divided by the root of its columns: about as large as its entries.
+    pub by_columns: bool,
+    /// The share of the fit over which steps grow to their full size.
+    pub warm_up: f64,
     /// Stop after so many epochs without a better validation likelihood.
     pub patience: usize,
     /// The share of the average of past weights that one step keeps; 0 for none.
@@ -34,14 +45,27 @@ pub struct FitOptions {
     /// How strongly the input weights of each variable are drawn towards ones that are smooth over neighbouring values: the
     /// objective loses `s/2 Σ |w[x] − w[x+1]|²`. For variables of ordered values, such as grey levels; none where it is empty.
     pub smoothing: Vec<f64>,
+    /// The height, width and channels of images, of which half of a batch is moved by one pixel up or down, left or right, around the
+    /// edges. For long fits of images whose pixels have one domain; none are moved where it is not given.
+    pub shifts: Option<[usize; 3]>,
     /// The seed of everything random.
     pub seed: u64,
+}
+
+impl FitOptions {
+    /// The width of regions of so many variables.
+    pub fn width_of(&self, size: usize) -> usize {
+        self.widths.as_ref().map_or(self.width, |widths| widths.of(size))
+    }
 }
 
 impl Default for FitOptions {
     fn default() -> Self {
         Self {
             width: 16,
+            widths: None,
+            codebook: None,
+            share: 0,
             squares: 1,
             complex: true,
             parameterization: Parameterization::Cholesky,
@@ -51,9 +75,12 @@ impl Default for FitOptions {
             epochs: 100,
             batch: 256,
             rate: 0.02,
+            by_columns: false,
+            warm_up: 0.05,
             patience: 10,
             averaging: 0.98,
             smoothing: Vec::new(),
+            shifts: None,
             seed: 0,
         }
     }

@@ -1,5 +1,6 @@
 use super::error::LearnError;
-use super::fit::{Control, fit};
+use super::fit::{Control, Progress, run};
+use super::initial::Starts;
 use super::options::FitOptions;
 use crate::circuit::Circuit;
 use crate::engine::Batch;
@@ -12,14 +13,17 @@ const CELLS: f64 = 1e7;
 /// The place of the circuit that learns best in a short fit, by the validation rows. Meant for narrow circuits over different
 /// trees: which tree is better shows early, and at any width.
 ///
-/// The first is best where there are no others. How much is learned from depends on the rows alone, never on a clock.
+/// The first is best where there are no others. How much is learned from depends on the rows alone, never on a clock; but where
+/// `progress` ends the trial, by [`Control::Stop`] or a budget that is used up, the best until then is taken.
 ///
 /// # Errors
-/// A circuit cannot be learned, see [`fit`].
+/// A circuit cannot be learned, see [`fit`](super::fit).
 pub fn most_promising(
     candidates: &[(Circuit, FitOptions)],
     train: &Batch,
     valid: &Batch,
+    starts: &mut Starts,
+    progress: &mut dyn FnMut(&Progress) -> Control,
 ) -> Result<usize, LearnError> {
     let mut best = (0, f64::NEG_INFINITY);
     if candidates.len() < 2 {
@@ -28,12 +32,21 @@ pub fn most_promising(
     for (n, (circuit, options)) in candidates.iter().enumerate() {
         let rows = (SHARE * (options.epochs * train.len()) as f64)
             .min(CELLS / train.num_variables().max(1) as f64);
-        let fit = fit(circuit, train, valid, options, &mut |p| {
+        let mut ended = false;
+        let outcome = run(circuit, [train, valid], options, None, starts, &mut |p, _| {
             let done = p.epoch * p.epoch_rows + if p.epoch_ended { 0 } else { p.rows };
-            Control::Used(done as f64 / rows)
+            match progress(&Progress { candidate: n, is_trial: true, ..*p }) {
+                Control::Stop => ended = true,
+                Control::Used(share) => ended |= share >= 1.0,
+                Control::Continue => {}
+            }
+            if ended { Control::Stop } else { Control::Used(done as f64 / rows) }
         })?;
-        if fit.valid > best.1 {
-            best = (n, fit.valid);
+        if outcome.best.valid > best.1 {
+            best = (n, outcome.best.valid);
+        }
+        if ended {
+            break;
         }
     }
     Ok(best.0)

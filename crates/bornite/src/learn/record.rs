@@ -66,6 +66,11 @@ impl<'a> Reader<'a> {
         Ok(Self { rest })
     }
 
+    /// Whether nothing is left.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
     pub(super) fn numbers(&mut self) -> Result<Vec<usize>, LearnError> {
         self.list(|b| u64::from_le_bytes(b) as usize)
     }

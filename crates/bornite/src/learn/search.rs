@@ -1,5 +1,6 @@
 use super::error::LearnError;
 use super::fit::{Control, Fit, Progress, Snapshot, run};
+use super::initial::Starts;
 use super::options::FitOptions;
 use super::record::{Reader, Writer};
 use super::trainer::{Outcome, read_best, read_history, write_best, write_history};
@@ -46,9 +47,10 @@ pub fn fit_best(
     train: &Batch,
     valid: &Batch,
     checkpoint: Option<&[u8]>,
+    starts: &mut Starts,
     progress: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control,
 ) -> Result<Option<BestFit>, LearnError> {
-    let mut reader = checkpoint.map(Reader::new).transpose()?;
+    let mut reader = checkpoint.map(Reader::new).transpose()?.filter(|from| !from.is_empty());
     let mut state = State::default();
     if let Some(from) = &mut reader {
         state = State::read(from, candidates, [train, valid])?;
@@ -60,7 +62,8 @@ pub fn fit_best(
             let State { used, .. } = &mut state;
             let mut now = *used;
             let begun = now[0];
-            let outcome = run(circuit, [train, valid], options, reader.as_mut(), &mut |p, s| {
+            let from = reader.as_mut();
+            let outcome = run(circuit, [train, valid], options, from, starts, &mut |p, s| {
                 let write = |to: &mut Writer| {
                     State { used: now, tried: state.tried.clone(), best: None }.write(
                         state.best.as_ref(),
@@ -128,8 +131,26 @@ pub(super) fn next(tried: &[(usize, f64)], count: usize) -> Option<usize> {
 /// The bytes are no checkpoint.
 pub fn used_budget(checkpoint: &[u8]) -> Result<f64, LearnError> {
     let mut from = Reader::new(checkpoint)?;
+    if from.is_empty() {
+        return Ok(0.0);
+    }
     from.numbers()?;
     from.reals()?.get(1).copied().ok_or(LearnError::Damaged)
+}
+
+/// Whether a checkpoint is one of these candidates, whatever the rows; `None` where it is of the very beginning, before there were any.
+///
+/// # Errors
+/// The bytes are no checkpoint.
+pub(crate) fn is_of(
+    checkpoint: &[u8],
+    candidates: &[(Circuit, FitOptions)],
+) -> Result<Option<bool>, LearnError> {
+    let mut from = Reader::new(checkpoint)?;
+    if from.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(from.numbers()?.get(2) == Some(&digest_of_candidates(candidates))))
 }
 
 impl State {
@@ -184,6 +205,19 @@ impl State {
 
 /// What the rows, and the candidates without their weights, are known by.
 fn digest(candidates: &[(Circuit, FitOptions)], [train, valid]: [&Batch; 2]) -> [usize; 3] {
+    let rows = |rows: &Batch| {
+        let mut hash = crc32fast::Hasher::new();
+        for variable in 0..rows.num_variables() {
+            for row in 0..rows.len() {
+                hash.update(&rows.value(row, variable).to_le_bytes());
+            }
+        }
+        hash.finalize() as usize
+    };
+    [rows(train), rows(valid), digest_of_candidates(candidates)]
+}
+
+fn digest_of_candidates(candidates: &[(Circuit, FitOptions)]) -> usize {
     let mut hash = crc32fast::Hasher::new();
     for (circuit, options) in candidates {
         hash.update(format!("{options:?}").as_bytes());
@@ -197,14 +231,5 @@ fn digest(candidates: &[(Circuit, FitOptions)], [train, valid]: [&Batch; 2]) -> 
             hash.update(format!("{} {inputs}", circuit.width(id)).as_bytes());
         }
     }
-    let rows = |rows: &Batch| {
-        let mut hash = crc32fast::Hasher::new();
-        for variable in 0..rows.num_variables() {
-            for row in 0..rows.len() {
-                hash.update(&rows.value(row, variable).to_le_bytes());
-            }
-        }
-        hash.finalize() as usize
-    };
-    [rows(train), rows(valid), hash.finalize() as usize]
+    hash.finalize() as usize
 }

@@ -8,7 +8,7 @@ use super::parameter::{Parameter, Parameterization, normalized};
 use super::partition::Partition;
 use super::pass::Workspace;
 use super::{
-    Control, Defaults, FitOptions, LearnError, Schedule, fit, fit_best, mean_log_likelihood,
+    Control, Defaults, FitOptions, LearnError, Schedule, Starts, fit, fit_best, mean_log_likelihood,
 };
 use crate::basis::{Basis, Part};
 use crate::circuit::{Circuit, Weight, Weights, random_weight};
@@ -28,6 +28,17 @@ fn circuit(product: Product, weights: Weights, r: usize) -> Circuit {
     };
     let tree = RegionTree::parse("[[[0, 1], [2, 3]], 4]").unwrap();
     let structure = Structure::new(tree, leaf).width(3).product(product).output_width(r);
+    structure.build(weights, &mut ChaCha8Rng::seed_from_u64(4)).unwrap()
+}
+
+/// Images of 2 × 3 pixels of 5 values, with a codebook, and weights that several regions share.
+fn shared(weights: Weights) -> Circuit {
+    let leaf = |v| (Variable::new(format!("x{v}"), Domain::Finite(5)), Basis::indicator(5));
+    let structure = Structure::new(RegionTree::aligned_image(2, 3, 1), leaf)
+        .widths(|size| 2 + size.min(2))
+        .codebook(Some(4))
+        .share(2)
+        .output_width(3);
     structure.build(weights, &mut ChaCha8Rng::seed_from_u64(4)).unwrap()
 }
 
@@ -126,6 +137,8 @@ fn gradients_equal_central_differences() {
             r,
         )));
     }
+    worst = worst.max(check_gradient::<Complex64, true>(&shared(Weights::Gaussian)));
+    worst = worst.max(check_gradient::<f64, false>(&shared(Weights::RealGaussian)));
     println!("largest relative error of a gradient: {worst:.1e}, allowed 1e-6");
 }
 
@@ -220,6 +233,9 @@ fn with_weights<T: Scalar>(circuit: &Circuit, weights: &[Matrix<T>]) -> Circuit 
 
 #[test]
 fn gradients_with_holes_equal_central_differences() {
+    for parameterization in [Parameterization::Unconstrained, Parameterization::Cholesky] {
+        check_holes::<Complex64, true>(&shared(Weights::Gaussian), parameterization);
+    }
     for product in [Product::Kronecker, Product::Hadamard] {
         for r in [1, 3] {
             for parameterization in [Parameterization::Unconstrained, Parameterization::Cholesky] {
@@ -340,6 +356,35 @@ fn a_fit_is_the_same_for_any_number_of_threads() {
     }
 }
 
+/// Shared weights stay shared and orthonormal, and the fitted circuit says what its steps said.
+#[test]
+fn shared_weights_are_learned_as_one() {
+    let circuit = shared(Weights::Haar);
+    let rng = &mut ChaCha8Rng::seed_from_u64(5);
+    let mut values = Vec::new();
+    for _ in 0..800 {
+        // Both rows of one level, or the lower one of the next.
+        let level = rng.random_range(0..3_u8);
+        let below = (level + rng.random_range(0..2_u8)) % 3;
+        values.extend((0..6).map(|n| f64::from(if n < 3 { level } else { below })));
+    }
+    let train = Batch::from_rows(circuit.variables(), &values[..3600]).unwrap();
+    let valid = Batch::from_rows(circuit.variables(), &values[3600..]).unwrap();
+    let options = FitOptions { epochs: 60, batch: 50, by_columns: true, ..FitOptions::default() };
+    let [one, three] = [1, 3].map(|threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let fit = || fit(&circuit, &train, &valid, &options, &mut |_| Control::Continue);
+        pool.install(fit).unwrap()
+    });
+    assert_eq!(one.circuit, three.circuit);
+    assert_eq!(one.circuit.weights().len(), circuit.weights().len());
+    assert!(one.history.iter().all(|e| e.residual < 1e-13));
+    let valid = mean_log_likelihood(&one.circuit, &valid);
+    assert!((valid - one.valid).abs() < 1e-4, "{valid} in f64, {} in f32", one.valid);
+    // Independent pixels of three levels have -6 ln 3 = -6.6, six images of one likelihood -ln 6 = -1.8.
+    assert!(valid > -4.0, "{valid}");
+}
+
 #[test]
 fn a_stopped_fit_keeps_its_best_model() {
     let values = toy();
@@ -374,12 +419,16 @@ fn a_search_stops_where_validation_does_and_keeps_the_best() {
     let variables = candidates[0].0.variables().to_vec();
     let train = Batch::from_rows(&variables, &values[..2500]).unwrap();
     let valid = Batch::from_rows(&variables, &values[2500..]).unwrap();
-    let best = fit_best(&candidates, &train, &valid, None, &mut |_, _| Control::Continue);
+    let best = fit_best(&candidates, &train, &valid, None, &mut Starts::default(), &mut |_, _| {
+        Control::Continue
+    });
     let best = best.unwrap().unwrap();
     assert!(best.index > 0 && best.tried.len() >= 2, "{:?}", best.tried);
     assert!(best.tried.iter().all(|&(_, valid)| valid <= best.fit.valid));
     assert!(best.tried.contains(&(best.index, best.fit.valid)));
-    let none = fit_best(&[], &train, &valid, None, &mut |_, _| Control::Stop).unwrap();
+    let none =
+        fit_best(&[], &train, &valid, None, &mut Starts::default(), &mut |_, _| Control::Stop)
+            .unwrap();
     assert!(none.is_none());
 }
 
@@ -452,7 +501,7 @@ fn a_continued_search_ends_in_the_same_circuit() {
     let train = Batch::from_rows(&variables, &values[..2000]).unwrap();
     let valid = Batch::from_rows(&variables, &values[2000..]).unwrap();
     let mut count = 0;
-    let whole = fit_best(&candidates, &train, &valid, None, &mut |_, _| {
+    let whole = fit_best(&candidates, &train, &valid, None, &mut Starts::default(), &mut |_, _| {
         count += 1;
         Control::Continue
     });
@@ -460,7 +509,7 @@ fn a_continued_search_ends_in_the_same_circuit() {
     let mut bytes = Vec::new();
     for stop in (1..=count).step_by(5).chain([count]) {
         let mut step = 0;
-        fit_best(&candidates, &train, &valid, None, &mut |_, snapshot| {
+        fit_best(&candidates, &train, &valid, None, &mut Starts::default(), &mut |_, snapshot| {
             step += 1;
             if step < stop {
                 return Control::Continue;
@@ -469,10 +518,17 @@ fn a_continued_search_ends_in_the_same_circuit() {
             Control::Stop
         })
         .unwrap();
-        let rest = fit_best(&candidates, &train, &valid, Some(&bytes), &mut |_, _| {
-            step += 1;
-            Control::Continue
-        });
+        let rest = fit_best(
+            &candidates,
+            &train,
+            &valid,
+            Some(&bytes),
+            &mut Starts::default(),
+            &mut |_, _| {
+                step += 1;
+                Control::Continue
+            },
+        );
         let rest = rest.unwrap().unwrap();
         assert_eq!(step, count, "stopped at {stop}");
         assert_eq!((rest.index, &rest.tried), (whole.index, &whole.tried));
@@ -482,7 +538,7 @@ fn a_continued_search_ends_in_the_same_circuit() {
     }
     let refused = |candidates: &[_], train, valid, bytes: &[u8]| {
         let go_on = &mut |_: &_, _: &super::Snapshot<'_>| Control::Continue;
-        fit_best(candidates, train, valid, Some(bytes), go_on).unwrap_err()
+        fit_best(candidates, train, valid, Some(bytes), &mut Starts::default(), go_on).unwrap_err()
     };
     let error = refused(&candidates, &valid, &valid, &bytes);
     assert_eq!(error, LearnError::OtherFit { what: "rows to learn from" });

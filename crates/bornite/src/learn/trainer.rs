@@ -1,6 +1,7 @@
 //! The state of a running fit, and its steps.
 
 use rand::seq::SliceRandom;
+use rand::{Rng, RngExt};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
@@ -12,7 +13,7 @@ use super::options::FitOptions;
 use super::parameter::{Parameter, Parameterization, normalized};
 use super::pass::Workspace;
 use super::record::{Reader, Writer};
-use crate::circuit::{Circuit, Layer, Weight};
+use crate::circuit::{Circuit, Layer, Orthonormal, Weight};
 use crate::engine::Batch;
 use crate::linalg::{Matrix, Scalar};
 use crate::ops::orthonormalize;
@@ -154,6 +155,7 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
             valid: state.history.last().map(|e| e.valid),
             best: state.best.as_ref().map(|b| b.valid),
             epoch_ended,
+            is_trial: false,
         };
         let write = |to: &mut Writer| self.write(to);
         match progress(&at, &Snapshot::new(&write)) {
@@ -172,14 +174,19 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
         let share = (done / options.epochs as f64).max(state.used);
         let weights = weights(&self.parameters);
         let objective = Objective::new(&self.program, weights, options.parameterization);
-        let (mean, others) = objective.reverse::<f32, C>(rows, batch, &mut self.workspace);
+        let (mean, others) = if let Some(image) = options.shifts {
+            let (moved, all) = shifted(rows, batch, image, &mut state.rng);
+            objective.reverse::<f32, C>(&moved, &all, &mut self.workspace)
+        } else {
+            objective.reverse::<f32, C>(rows, batch, &mut self.workspace)
+        };
         state.sum += mean * batch.len() as f64;
         state.rows = end;
         state.step += 1;
         let n = f64::from(state.step);
         let stride = Stride {
             optimizer: options.optimizer,
-            rate: options.rate * schedule(options.schedule, share, state.vain()),
+            rate: options.rate * schedule(options.schedule, share, options.warm_up, state.vain()),
             number: state.step,
             scale: 1.0,
             keep: options.averaging.min(n / (n + 9.0)),
@@ -200,13 +207,13 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
                     *g += other;
                 }
             }
-            for &step in program.users(n) {
-                if let (Operand::Indicators, StepKind::Leaf { variable, .. }) =
-                    (program.operand_of(n), &program.steps()[step].kind)
-                    && let Some(&s) = options.smoothing.get(*variable).filter(|s| **s > 0.0)
-                {
-                    smooth(&mut g, &p.w, s);
-                }
+            // Once for a weight, however many share it.
+            if let (Operand::Indicators, Some(&step)) =
+                (program.operand_of(n), program.users(n).first())
+                && let StepKind::Leaf { variable, .. } = &program.steps()[step].kind
+                && let Some(&s) = options.smoothing.get(*variable).filter(|s| **s > 0.0)
+            {
+                smooth(&mut g, &p.w, s);
             }
             p.pull_back(g)
         };
@@ -215,11 +222,12 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
                 self.parameters.par_iter().enumerate().map(|(n, p)| gradient(n, p)).collect();
             let norm = all.iter().map(Matrix::norm2).sum::<f64>().sqrt();
             stride.scale = if norm > clip { clip / norm } else { 1.0 };
-            self.parameters.par_iter_mut().zip(&all).for_each(|(p, g)| p.step(g, &stride));
+            let all = self.parameters.par_iter_mut().zip(&all);
+            all.for_each(|(p, g)| p.step(g, &of_weight(stride, p, options)));
         } else {
             self.parameters.par_iter_mut().enumerate().for_each(|(n, p)| {
                 let g = gradient(n, p);
-                p.step(&g, &stride);
+                p.step(&g, &of_weight(stride, p, options));
             });
         }
         self.workspace.refill(&self.program, &weights(&self.parameters));
@@ -363,6 +371,36 @@ fn weights<T>(parameters: &[Parameter<T>]) -> Vec<&Matrix<T>> {
     parameters.iter().map(|p| &p.w).collect()
 }
 
+/// Some rows of a batch of images, half of them moved to one of the eight neighbouring places, and their indices.
+fn shifted(
+    batch: &Batch,
+    rows: &[usize],
+    [height, width, channels]: [usize; 3],
+    rng: &mut impl Rng,
+) -> (Batch, Vec<usize>) {
+    let moves: Vec<[usize; 2]> = (rows.iter())
+        .map(|_| match rng.random_range(0..16) {
+            // (0, 0) is the fifth of nine.
+            n @ 0..4 => [n / 3, n % 3],
+            n @ 4..8 => [(n + 1) / 3, (n + 1) % 3],
+            _ => [1, 1],
+        })
+        .collect();
+    let from = |n: usize, v: usize| {
+        let [up, left] = moves[n];
+        let (y, x, c) = (v / channels / width, v / channels % width, v % channels);
+        let (y, x) = ((y + height + up - 1) % height, (x + width + left - 1) % width);
+        (y * width + x) * channels + c
+    };
+    (batch.moved(rows, from), (0..rows.len()).collect())
+}
+
+/// The step of one weight.
+fn of_weight<T: Scalar>(stride: Stride, p: &Parameter<T>, options: &FitOptions) -> Stride {
+    let columns = if options.by_columns { p.w.cols().max(1) as f64 } else { 1.0 };
+    Stride { rate: stride.rate / columns.sqrt(), ..stride }
+}
+
 /// The weight of the output, where that is a sum.
 fn output_weight(circuit: &Circuit) -> Option<usize> {
     match circuit.layer(circuit.output()) {
@@ -414,10 +452,14 @@ impl Outcome {
             Ok(circuit) => circuit,
             Err(error) => unreachable!("only the weights are new: {error}"),
         };
-        let circuit = match orthonormalize(&circuit) {
-            Ok(result) => result.circuit,
-            Err(error) => unreachable!("a normalized circuit is not zero: {error}"),
-        };
+        // Weights that are normalized stay as they are, and shared.
+        let circuit =
+            Orthonormal::verify(circuit).unwrap_or_else(|rejected| {
+                match orthonormalize(&rejected.circuit) {
+                    Ok(result) => result.circuit,
+                    Err(error) => unreachable!("a normalized circuit is not zero: {error}"),
+                }
+            });
         Fit { circuit, valid: self.best.valid, history: self.history }
     }
 }
@@ -438,4 +480,40 @@ fn weight<T: Scalar>(
     } else {
         w
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+
+    use super::*;
+    use crate::{Domain, Variable};
+
+    #[test]
+    fn half_of_the_images_are_moved_by_a_pixel() {
+        let (height, width) = (3, 4);
+        let variables: Vec<Variable> =
+            (0..24).map(|v| Variable::new(format!("x{v}"), Domain::Finite(24))).collect();
+        // Every cell tells its place.
+        let values: Vec<f64> = (0..24 * 5).map(|n| f64::from(n % 24)).collect();
+        let batch = Batch::from_rows(&variables, &values).unwrap();
+        let rows: Vec<usize> = (0..2000).map(|n| n % 5).collect();
+        let rng = &mut ChaCha8Rng::seed_from_u64(1);
+        let (moved, all) = shifted(&batch, &rows, [height, width, 2], rng);
+        assert_eq!(all.len(), rows.len());
+        let mut counts = [0; 9];
+        for row in 0..moved.len() {
+            let values = moved.row(row);
+            let (y, x) = (values[0] as usize / 2 / width, values[0] as usize / 2 % width);
+            for (v, &from) in values.iter().enumerate() {
+                let to = |at: usize, by: usize, length: usize| (at + by) % length;
+                let (vy, vx) = (v / 2 / width, v / 2 % width);
+                let place = to(vy, y, height) * width + to(vx, x, width);
+                assert_eq!(from as usize, 2 * place + v % 2);
+            }
+            counts[(y + 1) % height * 3 + (x + 1) % width] += 1;
+        }
+        assert!(counts[4] > 900 && counts[4] < 1100, "{counts:?}");
+        assert!(counts.iter().all(|&n| n > 80), "{counts:?}");
+    }
 }

@@ -129,7 +129,8 @@ impl<'a> Fit<'a> {
     /// The table has no rows or does not fit a given schema; none of its columns can be learned (see [`Schema::findings`]),
     /// or, with [`strict`](Self::strict), not all of them; a setting is out of range; the checkpoint is damaged, or of another table or other settings.
     pub fn run(self, table: &Table) -> Result<Model, ModelError> {
-        let Self { options, validation, time, checkpoint, mut on_step } = self;
+        let Self { mut options, validation, time, checkpoint, mut on_step } = self;
+        options.time = options.time.or(time);
         let used_before = checkpoint.map(used_budget).transpose()?.unwrap_or(0.0);
         let clock = time.map(|limit| (Instant::now(), limit.as_secs_f64().max(f64::MIN_POSITIVE)));
         let mut step = |progress: &Progress, snapshot: &Snapshot<'_>| {

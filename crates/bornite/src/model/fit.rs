@@ -10,7 +10,8 @@ use crate::circuit::{Circuit, Weights};
 use crate::data::{Encoded, LeftOut, Schema, Table};
 use crate::engine::Batch;
 use crate::learn::{
-    self, BestFit, Control, Defaults, FitOptions, Progress, Snapshot, fit_best, most_promising,
+    self, BestFit, Control, Defaults, FitOptions, Progress, Snapshot, Starts, fit_best,
+    most_promising,
 };
 use crate::structure::{
     InformationOptions, MutualInformation, RegionTree, Structure, average_linkage, chow_liu_tree,
@@ -21,6 +22,14 @@ use crate::structure::{
 const MAX_LEARNED: usize = 4096;
 /// The width of circuits that choose between trees.
 const TRIAL_WIDTH: usize = 4;
+/// Of the settings for many images those that are taken where no time is given.
+const PLAIN: usize = 2;
+/// Passes over many images at most, where a time is given.
+const MANY_EPOCHS: usize = 200;
+/// The fewest passes over many images that a larger circuit is worth.
+const FEWEST_EPOCHS: f64 = 6.0;
+/// Multiply-adds of a forward pass, a second and thread, of a fit with all that belongs to it: an estimate.
+const SPEED: f64 = 2.4e9;
 
 impl Model {
     /// Fits a model to the rows of a table: see [`Fit`](super::Fit).
@@ -41,10 +50,24 @@ impl Model {
         let (train_rows, valid_rows) = (train.batch(), valid.batch());
         let defaults = Defaults::of(train.num_rows(), schema.num_variables())
             .with_holes(train_rows.has_missing());
-        let fits = Candidates { schema: &schema, options, defaults };
-        let (kind, tree) = fits.structure(train_rows, valid_rows)?;
-        let candidates = fits.over(&tree, &options.candidates(&defaults, &schema))?;
-        let best = fit_best(&candidates, train_rows, valid_rows, checkpoint, progress)?;
+        let rows = train.num_rows();
+        let fits = Candidates { schema: &schema, options, defaults, rows };
+        let (starts, mut stopped) = (&mut Starts::default(), false);
+        let known = checkpoint.map(|bytes| fits.of_checkpoint(bytes, train_rows)).transpose()?;
+        let (kind, candidates) = match known.flatten() {
+            Some(known) => known,
+            None => fits.chosen([train_rows, valid_rows], starts, &mut |p| {
+                let control = progress(p, &Snapshot::of_nothing());
+                stopped |= control == Control::Stop;
+                control
+            })?,
+        };
+        // Who stops a trial wants nothing more of the fit than there is after its first step.
+        let progress = &mut |p: &Progress, s: &Snapshot<'_>| {
+            let control = progress(p, s);
+            if stopped { Control::Stop } else { control }
+        };
+        let best = fit_best(&candidates, train_rows, valid_rows, checkpoint, starts, progress)?;
         let Some(BestFit { index, fit, .. }) = best else {
             unreachable!("there is a width to try")
         };
@@ -161,34 +184,65 @@ fn split(
     Ok((rows.select(train), rows.select(valid)))
 }
 
+/// Circuits to be fitted, and how.
+type Circuits = Vec<(Circuit, FitOptions)>;
+
 /// What the circuits that are to be fitted are made of.
 struct Candidates<'a> {
     schema: &'a Schema,
     options: &'a ModelOptions,
     defaults: Defaults,
+    /// The number of rows to learn from.
+    rows: usize,
 }
 
 impl Candidates<'_> {
-    /// The structure, and the kind that it is of: of several that come into question the most promising.
-    fn structure(
+    /// The circuits to be fitted, and the kind of their structure: of several that come into question the most promising.
+    fn chosen(
         &self,
-        train: &Batch,
-        valid: &Batch,
-    ) -> Result<(StructureKind, RegionTree), ModelError> {
-        let information = self.information(train)?;
-        let mut trees = Vec::new();
-        for &kind in self.kinds() {
-            trees.push((kind, self.tree(kind, information.as_ref())?));
-        }
+        [train, valid]: [&Batch; 2],
+        starts: &mut Starts,
+        progress: &mut dyn FnMut(&Progress) -> Control,
+    ) -> Result<(StructureKind, Circuits), ModelError> {
+        let mut trees = self.trees(train)?;
         let mut short = Vec::new();
         if trees.len() > 1 {
-            let one = ModelOptions { width: Some(TRIAL_WIDTH), ..self.options.clone() };
-            let settings = one.candidates(&self.defaults, self.schema);
             for (_, tree) in &trees {
-                short.extend(self.over(tree, &settings)?);
+                let narrow = FitOptions { widths: None, ..self.of_width(TRIAL_WIDTH) };
+                short.extend(self.over(tree, &[narrow])?);
             }
         }
-        Ok(trees.swap_remove(most_promising(&short, train, valid)?))
+        let best = most_promising(&short, train, valid, starts, progress)?;
+        let (kind, tree) = trees.swap_remove(best);
+        Ok((kind, self.over(&tree, &self.settings(&tree))?))
+    }
+
+    /// The same for a fit that goes on, with nothing tried again: those of the checkpoint, if it has any, or others if it is of
+    /// another fit.
+    fn of_checkpoint(
+        &self,
+        bytes: &[u8],
+        train: &Batch,
+    ) -> Result<Option<(StructureKind, Circuits)>, ModelError> {
+        let mut last = None;
+        for (kind, tree) in self.trees(train)? {
+            let images = self.images().into_iter().map(|settings| vec![settings]);
+            for settings in images.chain([self.settings(&tree)]) {
+                let circuits = self.over(&tree, &settings)?;
+                let Some(is_of) = learn::is_of(bytes, &circuits)? else { return Ok(None) };
+                last = Some((kind, circuits));
+                if is_of {
+                    return Ok(last);
+                }
+            }
+        }
+        Ok(last)
+    }
+
+    fn trees(&self, train: &Batch) -> Result<Vec<(StructureKind, RegionTree)>, ModelError> {
+        let information = self.information(train)?;
+        let tree = |&kind| Ok((kind, self.tree(kind, information.as_ref())?));
+        self.kinds().iter().map(tree).collect()
     }
 
     fn kinds(&self) -> &[StructureKind] {
@@ -228,7 +282,7 @@ impl Candidates<'_> {
             (StructureKind::Linkage, Some(information)) => average_linkage(information),
             (StructureKind::Image, _) => match schema.image() {
                 Some([height, width, channels]) if d == height * width * channels => {
-                    RegionTree::image(height, width, channels)
+                    RegionTree::aligned_image(height, width, channels)
                 }
                 _ => return Err(ModelError::NotImages),
             },
@@ -241,24 +295,82 @@ impl Candidates<'_> {
         })
     }
 
+    /// The fits to be tried, the narrowest first.
+    fn settings(&self, tree: &RegionTree) -> Vec<FitOptions> {
+        let mut images = self.images();
+        if !images.is_empty() {
+            let affordable = self.affordable(tree, &images);
+            return vec![images.swap_remove(affordable)];
+        }
+        let given = match &self.options.widths {
+            Some(widths) => Some(widths.largest()),
+            None => self.options.width,
+        };
+        let widths = given.as_ref().map(std::slice::from_ref);
+        let widths = widths.unwrap_or_else(|| self.defaults.widths());
+        widths.iter().map(|&width| self.of_width(width)).collect()
+    }
+
+    fn of_width(&self, width: usize) -> FitOptions {
+        let is_image = self.schema.image().is_some();
+        let smoothing = if is_image { self.defaults.image_smoothing() } else { 0.0 };
+        let smooth = |ordered: &bool| if *ordered { smoothing } else { 0.0 };
+        let smoothing = self.schema.ordered().iter().map(smooth).collect();
+        let default = FitOptions { smoothing, ..self.defaults.options(width) };
+        FitOptions { width, ..self.options.over(default, self.schema) }
+    }
+
+    /// The settings for many images, from the cheapest; none for other tables.
+    fn images(&self) -> Vec<FitOptions> {
+        if self.schema.image().is_none() {
+            return Vec::new();
+        }
+        let mut all = self.defaults.images();
+        for settings in &mut all {
+            if self.options.time.is_some() {
+                // Steps become shorter as time runs out: there are epochs enough for all of it.
+                settings.epochs = MANY_EPOCHS;
+            }
+            *settings = self.options.over(std::mem::take(settings), self.schema);
+        }
+        all
+    }
+
+    /// The place of the dearest settings that there is time for.
+    fn affordable(&self, tree: &RegionTree, all: &[FitOptions]) -> usize {
+        let Some(time) = self.options.time else { return PLAIN.min(all.len() - 1) };
+        let work = time.as_secs_f64() * SPEED * rayon::current_num_threads() as f64;
+        let is_affordable = |settings: &FitOptions| {
+            let once = self.structure_over(tree, settings).map(|s| s.multiply_adds() as f64);
+            once.is_ok_and(|once| once * self.rows as f64 * FEWEST_EPOCHS <= work)
+        };
+        all.iter().rposition(is_affordable).unwrap_or(0)
+    }
+
     /// A circuit for each of these fits.
-    fn over(
-        &self,
-        tree: &RegionTree,
-        settings: &[FitOptions],
-    ) -> Result<Vec<(Circuit, FitOptions)>, ModelError> {
-        let functions = self.options.functions.unwrap_or(self.defaults.functions());
-        let (bases, variables) = (self.schema.bases(functions)?, self.schema.variables());
+    fn over(&self, tree: &RegionTree, settings: &[FitOptions]) -> Result<Circuits, ModelError> {
         let mut rng = self.rng();
         let mut candidates = Vec::new();
         for settings in settings {
-            let leaf = |v: usize| (variables[v].clone(), bases[v].clone());
-            let structure = Structure::new(tree.clone(), leaf)
-                .width(settings.width)
-                .output_width(settings.squares);
+            let structure = self.structure_over(tree, settings)?;
             candidates.push((structure.build(Weights::Gaussian, &mut rng)?, settings.clone()));
         }
         Ok(candidates)
+    }
+
+    fn structure_over(
+        &self,
+        tree: &RegionTree,
+        settings: &FitOptions,
+    ) -> Result<Structure, ModelError> {
+        let functions = self.options.functions.unwrap_or(self.defaults.functions());
+        let (bases, variables) = (self.schema.bases(functions)?, self.schema.variables());
+        let leaf = |v: usize| (variables[v].clone(), bases[v].clone());
+        Ok(Structure::new(tree.clone(), leaf)
+            .widths(|size| settings.width_of(size))
+            .codebook(settings.codebook)
+            .share(settings.share)
+            .output_width(settings.squares))
     }
 
     fn rng(&self) -> ChaCha8Rng {

@@ -1,7 +1,9 @@
 use std::fmt;
+use std::time::Duration;
 
 use crate::data::{InferOptions, Schema};
-use crate::learn::{Defaults, FitOptions, Optimizer, Parameterization, Schedule};
+use crate::learn::{FitOptions, Optimizer, Parameterization, Schedule};
+use crate::structure::Widths;
 
 /// How a model is fitted. What is `None` follows from the size of the data: see [`Defaults`](crate::learn::Defaults).
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +16,12 @@ pub struct ModelOptions {
     pub structure: StructureKind,
     /// The width K of inner layers. Without one, several are tried where the table is small.
     pub width: Option<usize>,
+    /// Widths by the number of a region's variables, instead of one for all.
+    pub widths: Option<Widths>,
+    /// The size of the codebook that finite columns of one domain share; 0 for none.
+    pub codebook: Option<usize>,
+    /// The most pixels of regions of images, or else columns of regions, that share weights; 0 for none.
+    pub share: Option<usize>,
     /// The number r of squares that are summed.
     pub output_width: Option<usize>,
     /// The number of input functions of a continuous variable.
@@ -39,6 +47,10 @@ pub struct ModelOptions {
     /// How strongly the input weights of finite columns of ordered values are drawn towards smooth ones: see
     /// [`FitOptions::smoothing`].
     pub smoothing: Option<f64>,
+    /// Learn images moved by a pixel as well, where their pixels have one domain.
+    pub shifts: Option<bool>,
+    /// How long the fit may take: of many images, longer fits learn larger circuits. It ends nothing; the caller does.
+    pub time: Option<Duration>,
     /// The share of rows that are held out where no validation table is given.
     pub valid_share: f64,
     /// Fit all rows and columns. Otherwise columns that cannot be learned, such as identifiers, are left out: see
@@ -57,6 +69,9 @@ impl Default for ModelOptions {
             infer: InferOptions::default(),
             structure: StructureKind::default(),
             width: None,
+            widths: None,
+            codebook: None,
+            share: None,
             output_width: None,
             functions: None,
             epochs: None,
@@ -69,6 +84,8 @@ impl Default for ModelOptions {
             schedule: Schedule::default(),
             clip: None,
             smoothing: None,
+            shifts: None,
+            time: None,
             valid_share: 0.1,
             as_is: false,
             strict: false,
@@ -78,34 +95,44 @@ impl Default for ModelOptions {
 }
 
 impl ModelOptions {
-    /// The settings of each fit that is to be tried, the narrowest first.
-    pub(super) fn candidates(&self, defaults: &Defaults, schema: &Schema) -> Vec<FitOptions> {
-        let default = if schema.image().is_some() { defaults.image_smoothing() } else { 0.0 };
-        let smoothing = self.smoothing.unwrap_or(default);
-        let is_smooth = |&ordered: &bool| if ordered { smoothing } else { 0.0 };
-        let smoothing: Vec<f64> = schema.ordered().iter().map(is_smooth).collect();
-        let given = self.width.as_ref().map(std::slice::from_ref);
-        let widths = given.unwrap_or_else(|| defaults.widths());
-        let options = |&width: &usize| {
-            let default = defaults.options(width);
-            FitOptions {
-                squares: self.output_width.unwrap_or(default.squares),
-                epochs: self.epochs.unwrap_or(default.epochs),
-                batch: self.batch.unwrap_or(default.batch),
-                rate: self.rate.unwrap_or(default.rate),
-                patience: self.patience.unwrap_or(default.patience),
-                averaging: self.averaging.unwrap_or(default.averaging),
-                parameterization: self.parameterization,
-                optimizer: self.optimizer,
-                schedule: self.schedule,
-                clip: self.clip,
-                smoothing: smoothing.clone(),
-                seed: self.seed,
-                ..default
-            }
-        };
-        widths.iter().map(options).collect()
+    /// Default settings, with what is given instead.
+    pub(super) fn over(&self, default: FitOptions, schema: &Schema) -> FitOptions {
+        let channels = schema.image().map_or(1, |[_, _, channels]| channels);
+        FitOptions {
+            width: match &self.widths {
+                Some(widths) => widths.largest(),
+                None => self.width.unwrap_or(default.width),
+            },
+            widths: self.widths.clone().or(default.widths.filter(|_| self.width.is_none())),
+            codebook: self.codebook.or(default.codebook).filter(|&size| size > 0),
+            share: channels * self.share.unwrap_or(default.share),
+            squares: self.output_width.unwrap_or(default.squares),
+            epochs: self.epochs.unwrap_or(default.epochs),
+            batch: self.batch.unwrap_or(default.batch),
+            rate: self.rate.unwrap_or(default.rate),
+            patience: self.patience.unwrap_or(default.patience),
+            averaging: self.averaging.unwrap_or(default.averaging),
+            parameterization: self.parameterization,
+            optimizer: self.optimizer,
+            schedule: self.schedule,
+            clip: self.clip,
+            smoothing: match self.smoothing {
+                Some(s) => schema.ordered().iter().map(|&is| if is { s } else { 0.0 }).collect(),
+                None => default.smoothing,
+            },
+            shifts: match (self.shifts, schema.image()) {
+                (Some(true), image) if has_one_domain(schema) => image,
+                (Some(_), _) => None,
+                (None, _) => default.shifts,
+            },
+            seed: self.seed,
+            ..default
+        }
     }
+}
+
+fn has_one_domain(schema: &Schema) -> bool {
+    schema.variables().windows(2).all(|pair| pair[0].domain == pair[1].domain)
 }
 
 /// How the columns are split into regions.
@@ -119,7 +146,7 @@ pub enum StructureKind {
     ChowLiu,
     /// Average linkage of the columns' mutual information.
     Linkage,
-    /// Left and right halves, then upper and lower ones, and so on.
+    /// Upper and lower halves, then left and right ones, and so on, of the square around the image whose side is a power of two.
     Image,
     /// One column after the other.
     Linear,

@@ -35,6 +35,9 @@ pub(super) fn fit(
     let settings = ModelOptions {
         schema: Some(schema),
         width: Some(width),
+        // Every weight is stored for each place where it is used.
+        codebook: Some(0),
+        share: Some(0),
         epochs: options.epochs,
         seed: options.seed,
         // The rows to be judged by are those to be coded: what is learned by heart is gained.

@@ -1,10 +1,13 @@
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rand::Rng;
 
 use super::{Region, RegionTree};
 use crate::basis::Basis;
-use crate::circuit::{Circuit, CircuitBuilder, CircuitError, LayerId, Weights, random_weight};
+use crate::circuit::{
+    Circuit, CircuitBuilder, CircuitError, LayerId, WeightId, Weights, random_weight,
+};
 use crate::domain::Variable;
 use crate::ops::MAX_ENTRIES;
 
@@ -23,7 +26,8 @@ pub enum Product {
 /// Every region gets a product and a sum of at most `width` outputs. Widths are capped where the paper's conditions
 /// need it: a sum has no more outputs than inputs, and the inputs of a Hadamard product have one width. A variable's
 /// input functions get a sum of their own unless a Kronecker product with no more functions than the width makes it
-/// redundant.
+/// redundant. Every sum has a weight of its own, unless weights are [shared](Self::share) or values have a
+/// [codebook](Self::codebook).
 ///
 /// ```
 /// use bornite::{Basis, Domain, Variable, circuit::Weights, structure::{RegionTree, Structure}};
@@ -41,9 +45,12 @@ pub struct Structure {
     tree: RegionTree,
     variables: Vec<Variable>,
     bases: Vec<Arc<Basis>>,
-    width: usize,
+    /// The largest width of each region.
+    widths: Vec<usize>,
     output_width: usize,
     products: Vec<Product>,
+    codebook: Option<usize>,
+    share: usize,
 }
 
 impl Structure {
@@ -55,13 +62,22 @@ impl Structure {
         let leaves = (0..tree.num_variables()).map(leaf);
         let (variables, bases) = leaves.map(|(v, b)| (v, b.into())).unzip();
         let products = vec![Product::default(); tree.regions().len()];
-        Self { tree, variables, bases, width: 8, output_width: 1, products }
+        let widths = vec![8; tree.regions().len()];
+        let (output_width, codebook, share) = (1, None, 0);
+        Self { tree, variables, bases, widths, output_width, products, codebook, share }
     }
 
     /// Sets the largest width K of inner sums; 8 where it is not set.
     #[must_use]
     pub fn width(mut self, width: usize) -> Self {
-        self.width = width;
+        self.widths.fill(width);
+        self
+    }
+
+    /// Sets the largest width of each region's sum by the number of its variables.
+    #[must_use]
+    pub fn widths(mut self, mut choose: impl FnMut(usize) -> usize) -> Self {
+        self.widths = self.tree.sizes().into_iter().map(&mut choose).collect();
         self
     }
 
@@ -86,6 +102,22 @@ impl Structure {
         self
     }
 
+    /// Puts a codebook below the weight of each variable of more values than this: a sum of so many outputs, whose weight all
+    /// variables of one domain share. What is learned of a value at one pixel is then known at all.
+    #[must_use]
+    pub fn codebook(mut self, size: Option<usize>) -> Self {
+        self.codebook = size;
+        self
+    }
+
+    /// Gives regions of [one kind](RegionTree::kinds) one weight, where they have at most so many variables; of single variables,
+    /// those of one finite domain.
+    #[must_use]
+    pub fn share(mut self, most: usize) -> Self {
+        self.share = most;
+        self
+    }
+
     /// The region tree.
     pub fn tree(&self) -> &RegionTree {
         &self.tree
@@ -93,15 +125,18 @@ impl Structure {
 
     /// The number of weight entries of the circuit: what [`build`](Self::build) will draw.
     pub fn num_parameters(&self) -> u128 {
-        let widths = self.widths();
-        let last = widths.len() - 1;
-        let regions = self.tree.regions().iter().zip(&widths).enumerate();
-        let entries = regions.map(|(index, (region, w))| {
-            let rows = if index == last { self.output_width } else { w.outputs };
-            let is_bare = matches!(region, Region::Variable(_)) && w.is_bare && index != last;
-            if is_bare { 0 } else { rows as u128 * w.inputs as u128 }
-        });
-        entries.fold(0, u128::saturating_add)
+        let mut seen = BTreeSet::new();
+        let sums = self.sums().into_iter().flatten();
+        let own = sums.filter(|s| s.tie.as_ref().is_none_or(|tie| seen.insert(tie.clone())));
+        own.fold(0, |all, s| all.saturating_add(s.rows as u128 * s.cols as u128))
+    }
+
+    /// The multiply-adds of a value of the circuit: the entries of the weights of all sums over products, shared ones counted each time.
+    pub fn multiply_adds(&self) -> u128 {
+        let regions = self.tree.regions().iter().zip(self.sums());
+        let products = regions.filter(|(r, _)| matches!(r, Region::Split(_)));
+        let sums = products.flat_map(|(_, sums)| sums);
+        sums.fold(0, |all, s| all.saturating_add(s.rows as u128 * s.cols as u128))
     }
 
     /// Makes the circuit with random weights. With semi-unitary weights over orthonormal functions it is orthonormal.
@@ -112,13 +147,11 @@ impl Structure {
         let mut b = CircuitBuilder::new();
         let ids: Vec<_> =
             self.variables.iter().map(|v| b.variable(v.name.clone(), v.domain)).collect();
-        let widths = self.widths();
-        let last = widths.len() - 1;
-        let mut layers: Vec<LayerId> = Vec::with_capacity(widths.len());
-        for (index, region) in self.tree.regions().iter().enumerate() {
-            let rows = if index == last { self.output_width } else { widths[index].outputs };
-            let cols = widths[index].inputs;
-            let layer = match region {
+        let last = self.tree.regions().len() - 1;
+        let mut tied: BTreeMap<Tie, WeightId> = BTreeMap::new();
+        let mut layers: Vec<LayerId> = Vec::with_capacity(last + 1);
+        for (index, (region, sums)) in self.tree.regions().iter().zip(self.sums()).enumerate() {
+            let mut layer = match region {
                 Region::Variable(v) => b.input(ids[*v], self.bases[*v].clone()),
                 Region::Split(parts) => {
                     let inputs: Vec<LayerId> = parts.iter().map(|&p| layers[p]).collect();
@@ -128,40 +161,90 @@ impl Structure {
                     }
                 }
             };
-            let bare =
-                matches!(region, Region::Variable(_)) && widths[index].is_bare && index != last;
-            if bare {
-                layers.push(layer);
-                continue;
+            for Sum { rows, cols, tie } in sums {
+                if rows as u128 * cols as u128 > MAX_ENTRIES {
+                    let layer = LayerId::new(layer.index() + 1);
+                    return Err(CircuitError::TooLarge { layer, what: "its weight" });
+                }
+                let mut draw = || {
+                    let weight = random_weight(rows, cols, weights, rng);
+                    b.weight(if index == last && weights.is_semi_unitary() {
+                        // The output's weight has unit norm, not orthonormal rows.
+                        weight.scaled((rows.min(cols) as f64).sqrt().recip())
+                    } else {
+                        weight
+                    })
+                };
+                let weight = match tie {
+                    Some(tie) => *tied.entry(tie).or_insert_with(draw),
+                    None => draw(),
+                };
+                layer = b.shared_sum(layer, weight);
             }
-            if rows as u128 * cols as u128 > MAX_ENTRIES {
-                let layer = LayerId::new(layer.index() + 1);
-                return Err(CircuitError::TooLarge { layer, what: "its weight" });
-            }
-            let weight = random_weight(rows, cols, weights, rng);
-            layers.push(if index == last && weights.is_semi_unitary() {
-                // The output's weight has unit norm, not orthonormal rows.
-                b.sum(layer, weight.scaled((rows.min(cols) as f64).sqrt().recip()))
-            } else {
-                b.sum(layer, weight)
-            });
+            layers.push(layer);
         }
         b.build(layers[last])
     }
 
+    /// The sums of each region, from its functions or its product up.
+    fn sums(&self) -> Vec<Vec<Sum>> {
+        let widths = self.widths_of_sums();
+        let (sizes, kinds) = (self.tree.sizes(), self.tree.kinds());
+        let last = widths.len() - 1;
+        let mut sums: Vec<Vec<Sum>> = Vec::with_capacity(widths.len());
+        for (index, region) in self.tree.regions().iter().enumerate() {
+            let Widths { inputs, outputs, is_bare } = widths[index];
+            let rows = if index == last { self.output_width } else { outputs };
+            let is_shared = index != last && sizes[index] <= self.share;
+            let mut cols = inputs;
+            let mut own = Vec::new();
+            let tie = match region {
+                Region::Variable(v) => {
+                    if is_bare && index != last {
+                        sums.push(own);
+                        continue;
+                    }
+                    let is_finite = matches!(*self.bases[*v], Basis::Indicator(_));
+                    if let Some(size) = self.codebook.filter(|&m| is_finite && m < inputs) {
+                        let tie = Some(Tie::Codebook(inputs));
+                        own.push(Sum { rows: size, cols, tie });
+                        cols = size;
+                        if rows == size && index != last {
+                            sums.push(own);
+                            continue;
+                        }
+                    }
+                    (is_finite && is_shared).then(|| Tie::Kind(kinds[index], vec![rows, cols]))
+                }
+                Region::Split(parts) => is_shared.then(|| {
+                    let below = parts.iter().map(|&p| widths[p].outputs);
+                    Tie::Kind(kinds[index], std::iter::once(rows).chain(below).collect())
+                }),
+            };
+            own.push(Sum { rows, cols, tie });
+            sums.push(own);
+        }
+        sums
+    }
+
     /// The widths of every region: bottom up what each can have, top down what its Hadamard consumer lets it have.
-    fn widths(&self) -> Vec<Widths> {
+    fn widths_of_sums(&self) -> Vec<Widths> {
         let regions = self.tree.regions();
         let mut widths: Vec<Widths> = Vec::with_capacity(regions.len());
         for (index, region) in regions.iter().enumerate() {
+            let mut most = self.widths[index];
             let inputs = match region {
-                Region::Variable(v) => self.bases[*v].width(),
+                Region::Variable(v) => {
+                    if let (Some(size), Basis::Indicator(_)) = (self.codebook, &*self.bases[*v]) {
+                        most = most.min(size);
+                    }
+                    self.bases[*v].width()
+                }
                 Region::Split(parts) => {
                     self.combine(index, parts.iter().map(|&p| widths[p].outputs))
                 }
             };
-            let is_bare = inputs <= self.width;
-            widths.push(Widths { inputs, outputs: inputs.min(self.width), is_bare });
+            widths.push(Widths { inputs, outputs: inputs.min(most), is_bare: inputs <= most });
         }
         for (index, region) in regions.iter().enumerate().rev() {
             if let Region::Split(parts) = region
@@ -184,10 +267,87 @@ impl Structure {
     }
 }
 
+/// A sum layer, by the shape of its weight.
+struct Sum {
+    rows: usize,
+    cols: usize,
+    /// Which others have the same weight.
+    tie: Option<Tie>,
+}
+
+/// What the sums that share a weight have in common.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Tie {
+    /// The number of values of their variables.
+    Codebook(usize),
+    /// The kind of their regions, and the widths above and below.
+    Kind(usize, Vec<usize>),
+}
+
 /// The widths of a region's sum layer: of what it receives and of what it gives.
 struct Widths {
     inputs: usize,
     outputs: usize,
     /// Whether a variable's functions need no sum layer.
     is_bare: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    use super::*;
+    use crate::Orthonormal;
+    use crate::circuit::{Layer, Weight};
+    use crate::domain::Domain;
+
+    fn images(levels: usize) -> Structure {
+        let leaf = |v: usize| {
+            (Variable::new(format!("x{v}"), Domain::Finite(levels)), Basis::indicator(levels))
+        };
+        Structure::new(RegionTree::aligned_image(4, 4, 1), leaf).width(3)
+    }
+
+    #[test]
+    fn shared_weights_are_counted_once() {
+        let rng = &mut ChaCha8Rng::seed_from_u64(1);
+        for (structure, weights) in [
+            (images(5), 31),
+            (images(5).share(1), 16),
+            // One weight for pixels, one for 1 × 2 and one for 2 × 2 pixels, and 3 above.
+            (images(5).share(4), 6),
+            (images(5).share(16), 5),
+            (images(5).codebook(Some(4)), 32),
+            (images(5).codebook(Some(3)), 16),
+            (images(5).codebook(Some(2)).share(1), 16),
+            (images(3).codebook(Some(3)), 15),
+        ] {
+            let circuit = structure.build(Weights::Haar, rng).unwrap();
+            assert_eq!(circuit.weights().len(), weights);
+            assert_eq!(circuit.num_parameters() as u128, structure.num_parameters());
+            let kron = |l: &Layer| match l {
+                Layer::Sum { input, weight }
+                    if matches!(circuit.layer(*input), Layer::Kronecker { .. }) =>
+                {
+                    circuit.weight(*weight).rows() * circuit.weight(*weight).cols()
+                }
+                _ => 0,
+            };
+            let all: usize = circuit.layer_ids().map(|id| kron(circuit.layer(id))).sum();
+            assert_eq!(all as u128, structure.multiply_adds());
+            Orthonormal::verify(circuit).unwrap();
+        }
+    }
+
+    #[test]
+    fn widths_grow_with_regions() {
+        let rng = &mut ChaCha8Rng::seed_from_u64(1);
+        let structure = images(5).widths(|size| if size < 4 { 2 } else { 6 });
+        let circuit = structure.build(Weights::Haar, rng).unwrap();
+        let mut widths: Vec<usize> = circuit.weights().iter().map(Weight::rows).collect();
+        widths.sort_unstable();
+        // 16 pixels and 8 pairs of width 2, 2 × 2 pixels of width 4, which is all that two pairs have, then 6; one output.
+        assert_eq!(widths, [vec![1], vec![2; 24], vec![4; 4], vec![6; 2]].concat());
+    }
 }

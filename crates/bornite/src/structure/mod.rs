@@ -1,12 +1,13 @@
 //! Structures: how the variables are split into regions, and circuits made over them.
 //!
-//! Which one? [`RegionTree::image`] for pixels, [`RegionTree::linear`] for sequences (a matrix-product state),
+//! Which one? [`RegionTree::aligned_image`] for pixels, [`RegionTree::linear`] for sequences (a matrix-product state),
 //! [`RegionTree::balanced`] for variables in an order that means something, [`RegionTree::random`] for those without. With data,
 //! [`average_linkage`] of the [`mutual_information`] of columns.
 
 mod compile;
 mod learn;
 mod tree;
+mod widths;
 
 pub use compile::{Product, Structure};
 pub use learn::{
@@ -14,3 +15,4 @@ pub use learn::{
     mutual_information, root_edges,
 };
 pub use tree::{Region, RegionTree, TreeError};
+pub use widths::{Widths, WidthsError};

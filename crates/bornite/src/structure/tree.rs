@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::fmt;
 
 use rand::Rng;
@@ -187,6 +188,28 @@ impl RegionTree {
         b.finish(height * width * channels)
     }
 
+    /// Upper and lower halves, then left and right halves, and so on by turns, of the smallest square around the image whose side
+    /// is a power of two; the image lies in its middle, and halves without a pixel are left out.
+    ///
+    /// All regions of one size are cut alike but at the edge of the image: they can [share weights](super::Structure::share).
+    /// Variables are in the order of [`image`](Self::image).
+    ///
+    /// # Panics
+    /// If there are no pixels or no channels.
+    pub fn aligned_image(height: usize, width: usize, channels: usize) -> Self {
+        assert!(height * width * channels > 0, "an image needs pixels and channels");
+        let mut b = TreeBuilder::default();
+        let side = height.max(width).next_power_of_two();
+        let image = Aligned {
+            pixels: Image { width, channels },
+            top: (side - height) / 2,
+            left: (side - width) / 2,
+            height,
+        };
+        image.cut(&mut b, [0, 0], [side, side]);
+        b.finish(height * width * channels)
+    }
+
     /// Reads a nested list of variable positions such as `[[0, 1], [2, 3]]`.
     ///
     /// # Errors
@@ -257,6 +280,38 @@ impl RegionTree {
     pub fn num_variables(&self) -> usize {
         self.num_variables
     }
+
+    /// The number of variables of each region.
+    pub fn sizes(&self) -> Vec<usize> {
+        let mut sizes: Vec<usize> = Vec::with_capacity(self.regions.len());
+        for region in &self.regions {
+            sizes.push(match region {
+                Region::Variable(_) => 1,
+                Region::Split(parts) => parts.iter().map(|&p| sizes[p]).sum(),
+            });
+        }
+        sizes
+    }
+
+    /// The kind of each region, by a number: two are of one kind where one is the other moved along the variables, cut in the same way.
+    pub fn kinds(&self) -> Vec<usize> {
+        // Of each region its kind and its first variable.
+        let mut kinds: Vec<(usize, usize)> = Vec::with_capacity(self.regions.len());
+        let mut known: BTreeMap<Vec<(usize, isize)>, usize> = BTreeMap::new();
+        for region in &self.regions {
+            let (cut, first) = match region {
+                Region::Variable(v) => (Vec::new(), *v),
+                Region::Split(parts) => {
+                    let first = kinds[parts[0]].1;
+                    let offset = |p: &usize| kinds[*p].1.cast_signed() - first.cast_signed();
+                    (parts.iter().map(|p| (kinds[*p].0, offset(p))).collect(), first)
+                }
+            };
+            let next = known.len();
+            kinds.push((*known.entry(cut).or_insert(next), first));
+        }
+        kinds.into_iter().map(|(kind, _)| kind).collect()
+    }
 }
 
 impl fmt::Display for RegionTree {
@@ -317,6 +372,17 @@ struct Image {
 }
 
 impl Image {
+    /// The channels of a pixel, one after the other.
+    fn pixel(&self, b: &mut TreeBuilder, y: usize, x: usize) -> usize {
+        let first = (y * self.width + x) * self.channels;
+        let mut pixel = b.variable(first);
+        for v in first + 1..first + self.channels {
+            let next = b.variable(v);
+            pixel = b.split(vec![pixel, next]);
+        }
+        pixel
+    }
+
     fn cut(
         &self,
         b: &mut TreeBuilder,
@@ -327,13 +393,7 @@ impl Image {
         let half = |(from, to): (usize, usize)| usize::midpoint(from, to);
         let (height, width) = (y.1 - y.0, x.1 - x.0);
         let parts = if height == 1 && width == 1 {
-            let first = (y.0 * self.width + x.0) * self.channels;
-            let mut pixel = b.variable(first);
-            for v in first + 1..first + self.channels {
-                let next = b.variable(v);
-                pixel = b.split(vec![pixel, next]);
-            }
-            return pixel;
+            return self.pixel(b, y.0, x.0);
         } else if width > 1 && (upright || height == 1) {
             let middle = half(x);
             vec![self.cut(b, y, (x.0, middle), false), self.cut(b, y, (middle, x.1), false)]
@@ -342,6 +402,41 @@ impl Image {
             vec![self.cut(b, (y.0, middle), x, true), self.cut(b, (middle, y.1), x, true)]
         };
         b.split(parts)
+    }
+}
+
+/// An image within a larger square.
+struct Aligned {
+    pixels: Image,
+    top: usize,
+    left: usize,
+    height: usize,
+}
+
+impl Aligned {
+    /// The region of a rectangle of the square, by its upper left corner and its sides; `None` where it has no pixel.
+    fn cut(
+        &self,
+        b: &mut TreeBuilder,
+        [y, x]: [usize; 2],
+        [height, width]: [usize; 2],
+    ) -> Option<usize> {
+        let (bottom, right) = (self.top + self.height, self.left + self.pixels.width);
+        if y + height <= self.top || y >= bottom || x + width <= self.left || x >= right {
+            return None;
+        }
+        if height == 1 && width == 1 {
+            return Some(self.pixels.pixel(b, y - self.top, x - self.left));
+        }
+        let (second, half) = if height >= width {
+            ([y + height / 2, x], [height / 2, width])
+        } else {
+            ([y, x + width / 2], [height, width / 2])
+        };
+        match (self.cut(b, [y, x], half), self.cut(b, second, half)) {
+            (Some(first), Some(second)) => Some(b.split(vec![first, second])),
+            (first, second) => first.or(second),
+        }
     }
 }
 
@@ -366,10 +461,40 @@ mod tests {
             }
         }
         for (h, w, c) in [(1, 1, 1), (28, 28, 1), (3, 5, 3), (1, 9, 1), (32, 32, 3)] {
-            let tree = RegionTree::image(h, w, c);
-            assert!(RegionTree::new(tree.regions().to_vec()).is_ok(), "{h}x{w}x{c}");
-            assert_eq!(tree.num_variables(), h * w * c);
+            for tree in [RegionTree::image(h, w, c), RegionTree::aligned_image(h, w, c)] {
+                assert!(RegionTree::new(tree.regions().to_vec()).is_ok(), "{h}x{w}x{c}");
+                assert_eq!(tree.num_variables(), h * w * c);
+            }
         }
+    }
+
+    #[test]
+    fn aligned_cuts_are_of_the_square_around() {
+        assert_eq!(
+            RegionTree::aligned_image(2, 4, 1).to_string(),
+            "[[[0, 1], [2, 3]], [[4, 5], [6, 7]]]"
+        );
+        assert_eq!(
+            RegionTree::aligned_image(3, 3, 1).to_string(),
+            "[[[[0, 1], [3, 4]], [2, 5]], [[6, 7], 8]]"
+        );
+        assert_eq!(RegionTree::aligned_image(1, 2, 2).to_string(), "[[0, 1], [2, 3]]");
+    }
+
+    #[test]
+    fn regions_of_an_image_are_of_few_kinds() {
+        let tree = RegionTree::aligned_image(28, 28, 1);
+        let (sizes, kinds) = (tree.sizes(), tree.kinds());
+        for size in [1, 2, 4] {
+            let of_size = sizes.iter().zip(&kinds).filter(|(s, _)| **s == size);
+            let kinds: std::collections::BTreeSet<usize> = of_size.map(|(_, k)| *k).collect();
+            assert_eq!(kinds.len(), 1, "{size}");
+        }
+        assert_eq!(sizes.last(), Some(&784));
+        // The same variables cut in another way are of another kind.
+        let kinds = RegionTree::parse("[[[0, 1], 2], [3, [4, 5]]]").unwrap().kinds();
+        assert_ne!(kinds[4], kinds[9]);
+        assert_eq!(kinds[2], kinds[8]);
     }
 
     #[test]

@@ -6,20 +6,19 @@ use crate::engine::{Buffer, Kernels, Real, WeightGradient};
 use crate::linalg::{Matrix, Scalar};
 use crate::program::{Operand, Program, StepKind};
 
-/// Adds the gradient by one weight of all vectors of some blocks, ∂/∂re + i ∂/∂im, but of those that
+/// Adds what some of its users give to the gradient by one weight, of all vectors of some blocks, ∂/∂re + i ∂/∂im, but of those that
 /// [`backward`](Block::backward) has summed: blocks with matrices leave only leaves.
 pub(super) fn add_pure<F: Real, T: Scalar, const C: bool>(
     kernels: Kernels<F, C>,
     program: &Program,
     blocks: &[Block<F>],
-    weight: usize,
+    (weight, users): (usize, &[usize]),
     out: &mut Matrix<T>,
 ) {
     let is_left = |block: &Block<F>, step: usize| {
         let is_leaf = matches!(program.steps()[step].kind, StepKind::Leaf { .. });
         is_leaf || block.schedule.is_complete()
     };
-    let users = program.users(weight);
     let pairs = users.iter().flat_map(|&step| blocks.iter().map(move |block| (block, step)));
     let mut pairs = pairs.filter(|(block, step)| is_left(block, *step)).peekable();
     if pairs.peek().is_none() {

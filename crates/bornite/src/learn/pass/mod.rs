@@ -39,6 +39,9 @@ const TILES: usize = 4;
 /// Bytes of matrices to a block, where more than one tile would need more.
 const BYTES: usize = 1 << 26;
 
+/// Steps that share a weight whose gradients are summed in one task.
+const USERS: usize = 16;
+
 /// What rows go through.
 #[derive(Debug)]
 struct Pass<'a, F, T, const C: bool> {
@@ -115,7 +118,8 @@ impl<'a, F: Real, T: Scalar, const C: bool> Pass<'a, F, T, C> {
                 for block in &*blocks {
                     block.add_summed_gradient(self, rows, weight, out);
                     let block = std::slice::from_ref(block);
-                    gradient::add_pure(self.kernels, self.program, block, weight, out);
+                    let users = (weight, self.program.users(weight));
+                    gradient::add_pure(self.kernels, self.program, block, users, out);
                 }
             });
             for block in blocks {
@@ -211,10 +215,19 @@ impl<F: Real> Workspace<F> {
         weight: usize,
         [rows, cols]: [usize; 2],
     ) -> Matrix<T> {
-        let mut out = Matrix::zeros(rows, cols);
         let kernels = Kernels::<F, C>::new(Simd::default());
-        gradient::add_pure(kernels, program, &self.complete[..self.used], weight, &mut out);
-        out
+        let part = |users: &[usize]| {
+            let (mut out, blocks) = (Matrix::zeros(rows, cols), &self.complete[..self.used]);
+            gradient::add_pure(kernels, program, blocks, (weight, users), &mut out);
+            out
+        };
+        let parts: Vec<Matrix<T>> = program.users(weight).par_chunks(USERS).map(part).collect();
+        let mut parts = parts.into_iter();
+        let mut total = parts.next().unwrap_or_else(|| Matrix::zeros(rows, cols));
+        for part in parts {
+            total.data_mut().iter_mut().zip(part.data()).for_each(|(sum, &x)| *sum += x);
+        }
+        total
     }
 
     /// log ∫ ‖c‖² of every row named, with missing cells or without; adds the gradient of Σ `row_weight` log ∫ ‖c‖² by every
