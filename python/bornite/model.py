@@ -88,7 +88,7 @@ def fit(
     ``output_width`` is the number of squares in the sum. ``smoothing`` penalizes differences between the
     weights of neighboring values of ordered columns.
     ``kinds`` overrides how columns are interpreted: ``"categorical"``, ``"boolean"``,
-    ``"integer"``, ``"digits"``, ``"continuous"``, ``("continuous", low, high)`` or
+    ``"integer"``, ``"digits"``, ``"number"``, ``"continuous"``, ``("continuous", low, high)`` or
     ``("periodic", period)``. With ``image`` the columns are the pixels of images of this height and width.
 
     Columns that cannot be learned are left out, and ``model.info["left_out"]`` says which and why: constant and

@@ -35,7 +35,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for DomainLike {
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         if let Ok(domain) = object.cast::<Domain>() {
-            return Ok(Self(domain.get().0));
+            return Ok(Self(domain.get().0.clone()));
         }
         whole(&object, "a domain or a number of values").map(|v| Self(bornite::Domain::Finite(v)))
     }

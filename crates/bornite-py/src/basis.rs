@@ -60,7 +60,10 @@ impl Basis {
         query.set(&variable, 0, evidence).map_err(Raise::raise)?;
         Ok(match query.evidence()[0].clone() {
             Evidence::Unknown => None,
-            Evidence::Value(x) => Some(Part::Values(vec![x as usize])),
+            Evidence::Value(x) => {
+                let atom = variable[0].domain.atom(x);
+                Some(Part::Values(vec![atom.unwrap_or(x as usize)]))
+            }
             Evidence::In(part) => Some(part),
         })
     }
@@ -167,6 +170,16 @@ impl Basis {
     #[classmethod]
     fn bspline(_class: &Bound<'_, PyType>, degree: usize, knots: Vec<f64>) -> PyResult<Self> {
         Self::new(bornite::Basis::bspline(degree, knots))
+    }
+
+    /// The indicators of atoms, in increasing order, followed by these functions, which are of a continuous domain.
+    ///
+    /// >>> from bornite import Basis
+    /// >>> basis = Basis.laguerre(3).with_atoms([0])
+    /// >>> basis.width, basis.domain
+    /// (4, Domain.half_line(0.0).with_atoms([0.0]))
+    fn with_atoms(&self, points: Vec<f64>) -> PyResult<Self> {
+        Self::new((*self.0).clone().with_atoms(points))
     }
 
     /// The number K of functions.

@@ -2,6 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
 
@@ -15,7 +16,7 @@ use pyo3::types::{PyString, PyType};
 /// >>> 1.5 in Domain.interval(0, 2), 1.5 in Domain.finite(3)
 /// (True, False)
 #[pyclass(frozen, eq, module = "bornite")]
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Domain(pub(crate) bornite::Domain);
 
 #[pymethods]
@@ -50,15 +51,38 @@ impl Domain {
         Self(bornite::Domain::Circle(period))
     }
 
-    /// The kind: ``finite``, ``real``, ``interval``, ``half_line`` or ``circle``.
+    /// The same domain, which has to be continuous, with atoms: points of positive probability, in increasing order.
+    ///
+    /// >>> from bornite import Domain
+    /// >>> Domain.half_line(0).with_atoms([0])
+    /// Domain.half_line(0.0).with_atoms([0.0])
+    fn with_atoms(&self, points: Vec<f64>) -> PyResult<Self> {
+        let domain = bornite::Domain::with_atoms(points, self.0.clone());
+        if domain.is_valid() {
+            Ok(Self(domain))
+        } else {
+            Err(PyValueError::new_err(
+                "atoms are finite numbers in increasing order, next to a continuous domain without any",
+            ))
+        }
+    }
+
+    /// The atoms, in order; none of other domains.
+    #[getter]
+    fn atoms(&self) -> Vec<f64> {
+        self.0.atoms().to_vec()
+    }
+
+    /// The kind: ``finite``, ``real``, ``interval``, ``half_line``, ``circle`` or ``atoms``.
     #[getter]
     fn kind(&self) -> &'static str {
-        match self.0 {
+        match &self.0 {
             bornite::Domain::Finite(_) => "finite",
             bornite::Domain::Real => "real",
             bornite::Domain::Interval(..) => "interval",
             bornite::Domain::HalfLine(_) => "half_line",
             bornite::Domain::Circle(_) => "circle",
+            bornite::Domain::Atoms(_) => "atoms",
         }
     }
 
@@ -87,12 +111,16 @@ impl Domain {
     }
 
     fn __repr__(&self) -> String {
-        match self.0 {
+        match &self.0 {
             bornite::Domain::Finite(v) => format!("Domain.finite({v})"),
             bornite::Domain::Real => "Domain.real()".to_owned(),
             bornite::Domain::Interval(a, b) => format!("Domain.interval({a:?}, {b:?})"),
             bornite::Domain::HalfLine(a) => format!("Domain.half_line({a:?})"),
             bornite::Domain::Circle(period) => format!("Domain.circle({period:?})"),
+            bornite::Domain::Atoms(parts) => {
+                let rest = Self(parts.rest.clone()).__repr__();
+                format!("{rest}.with_atoms({:?})", parts.points)
+            }
         }
     }
 }
@@ -113,7 +141,7 @@ impl Variable {
     /// The set of its values.
     #[getter]
     fn domain(&self) -> Domain {
-        Domain(self.0.domain)
+        Domain(self.0.domain.clone())
     }
 
     fn __hash__(&self) -> u64 {

@@ -112,6 +112,7 @@ fn kinds(given: BTreeMap<String, (String, Vec<f64>)>) -> PyResult<BTreeMap<Strin
             ("boolean", []) => KindHint::Boolean,
             ("integer", []) => KindHint::Integer,
             ("digits", []) => KindHint::Digits,
+            ("number", []) => KindHint::Number,
             ("continuous", []) => KindHint::Continuous(Support::REAL),
             ("continuous", &[low, high]) => {
                 let end = |x: f64| x.is_finite().then_some(x);
@@ -121,7 +122,7 @@ fn kinds(given: BTreeMap<String, (String, Vec<f64>)>) -> PyResult<BTreeMap<Strin
             _ => {
                 return Err(PyValueError::new_err(format!(
                     "column '{column}': '{word}' with {} numbers is no kind; give 'categorical', 'boolean', 'integer', \
-                     'digits', 'continuous', ('continuous', low, high) or ('periodic', period)",
+                     'digits', 'number', 'continuous', ('continuous', low, high) or ('periodic', period)",
                     numbers.len()
                 )));
             }

@@ -66,21 +66,28 @@ pub(crate) fn evidence(variable: &Variable, known: &Bound<'_, PyAny>) -> PyResul
 }
 
 fn values(variable: &Variable, set: &Bound<'_, PyAny>) -> PyResult<Evidence> {
-    let Some(num_values) = variable.domain.num_values() else {
-        let (variable, domain) = (variable.name.clone(), variable.domain);
+    let Variable { name, domain } = variable;
+    if domain.num_values().is_none() && domain.atoms().is_empty() {
+        let (variable, domain) = (name.clone(), domain.clone());
         return Err(QueryError::SetOfContinuous { variable, domain }.raise());
-    };
+    }
     let mut values = Vec::new();
     for value in set.try_iter()? {
         let value = value?.extract::<f64>()?;
         // Checked one by one, so that a huge range ends at its first value outside.
-        if !variable.domain.contains(value) {
-            let (variable, domain) = (variable.name.clone(), variable.domain);
+        if !domain.contains(value) {
+            let (variable, domain) = (name.clone(), domain.clone());
             return Err(QueryError::OutOfDomain { variable, value, domain }.raise());
         }
-        values.push(value as usize);
+        if domain.num_values().is_some() {
+            values.push(value as usize);
+        } else if let Some(atom) = domain.atom(value) {
+            values.push(atom);
+        } else {
+            let (variable, domain) = (name.clone(), domain.clone());
+            return Err(QueryError::Atom { variable, domain }.raise());
+        }
     }
-    debug_assert!(values.iter().all(|&v| v < num_values));
     Ok(Evidence::In(Part::Values(values)))
 }
 

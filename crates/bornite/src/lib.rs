@@ -111,7 +111,7 @@ mod tolerance;
 
 pub use basis::Basis;
 pub use circuit::{Circuit, CircuitBuilder, LayerId, Orthonormal, VariableId, WeightId};
-pub use domain::{Domain, Variable};
+pub use domain::{Domain, Variable, WithAtoms};
 pub use error::Error;
 #[cfg(feature = "tables")]
 pub use model::{Fit, Model};

@@ -13,30 +13,41 @@ use rand_chacha::ChaCha8Rng;
 
 /// Every kind of variable in turn.
 fn leaf(v: usize) -> (Variable, Basis) {
-    let (domain, basis) = match v % 7 {
+    let (domain, basis) = match v % 8 {
         0 => (Domain::Finite(3), Basis::indicator(3)),
         1 => (Domain::Real, Basis::hermite(5, 0.5, 2.0).unwrap()),
         2 => (Domain::Finite(9), Basis::indicator(9)),
         3 => (Domain::Interval(-1.0, 2.0), Basis::legendre(4, -1.0, 2.0).unwrap()),
         4 => (Domain::Circle(2.0), Basis::fourier(5, 0.0, 2.0, FourierForm::Real).unwrap()),
         5 => (Domain::HalfLine(1.0), Basis::laguerre(4, 1.0, 0.7).unwrap()),
+        6 => {
+            let basis = Basis::legendre(3, 0.0, 2.0).unwrap().with_atoms(vec![-1.0, 0.0, 0.5]);
+            (Domain::with_atoms(vec![-1.0, 0.0, 0.5], Domain::Interval(0.0, 2.0)), basis.unwrap())
+        }
         _ => (Domain::Finite(2), Basis::indicator(2)),
     };
     (Variable::new(format!("x{v}"), domain), basis)
 }
 
-fn value(domain: Domain, rng: &mut ChaCha8Rng) -> f64 {
-    match domain {
+fn value(domain: &Domain, rng: &mut ChaCha8Rng) -> f64 {
+    match *domain {
         Domain::Finite(v) => rng.random_range(0..v) as f64,
         Domain::Real => rng.random_range(-3.0..4.0),
         Domain::Interval(a, b) => rng.random_range(a..b),
         Domain::HalfLine(a) => a + rng.random_range(0.0..4.0),
         Domain::Circle(p) => rng.random_range(0.0..p),
+        Domain::Atoms(ref parts) => {
+            if rng.random_bool(0.5) {
+                parts.points[rng.random_range(0..parts.points.len())]
+            } else {
+                value(&parts.rest, rng)
+            }
+        }
     }
 }
 
-fn part(domain: Domain, rng: &mut ChaCha8Rng) -> Part {
-    if let Domain::Finite(v) = domain {
+fn part(domain: &Domain, rng: &mut ChaCha8Rng) -> Part {
+    if let Domain::Finite(v) = *domain {
         return Part::Values((0..v).filter(|_| rng.random_bool(0.6)).collect());
     }
     let (a, b) = (value(domain, rng), value(domain, rng));
@@ -51,8 +62,8 @@ fn queries(c: &Circuit, count: usize, shares: (f64, f64), rng: &mut ChaCha8Rng) 
             for (index, v) in c.variables().iter().enumerate() {
                 let evidence = match rng.random::<f64>() {
                     u if u < shares.0 => continue,
-                    u if u < shares.0 + shares.1 => Evidence::In(part(v.domain, rng)),
-                    _ => Evidence::Value(value(v.domain, rng)),
+                    u if u < shares.0 + shares.1 => Evidence::In(part(&v.domain, rng)),
+                    _ => Evidence::Value(value(&v.domain, rng)),
                 };
                 q.set(c.variables(), index, evidence).unwrap();
             }

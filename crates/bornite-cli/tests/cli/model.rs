@@ -107,8 +107,7 @@ fn a_fit_goes_on_from_its_checkpoint() {
 fn a_model_is_shown_asked_and_scored() {
     let folder = fitted();
     let info = folder.run(&["info", "m.model"]);
-    for part in
-        ["city", "categorical", "2: Bonn, Essen", "20 to 59", "continuous", "structure, width"]
+    for part in ["city", "categorical", "2: Bonn, Essen", "20 to 59", "number", "structure, width"]
     {
         assert!(info.text().contains(part), "no '{part}' in {}", info.stdout);
     }

@@ -129,6 +129,22 @@ pub enum BasisError {
         /// The repeated knot.
         knot: f64,
     },
+    /// Atoms are not in increasing order.
+    #[error("atom {index} is {right}, not above the {left} before it: sort the atoms, each once")]
+    AtomsDecrease {
+        /// Which atom.
+        index: usize,
+        /// The atom before it.
+        left: f64,
+        /// Its value.
+        right: f64,
+    },
+    /// Atoms next to functions of a finite domain, or to other atoms.
+    #[error("atoms next to a {family} basis: give functions of a continuous domain")]
+    AtomsRest {
+        /// The family of the rest.
+        family: &'static str,
+    },
     /// The base of a transformed basis is finite or itself transformed.
     #[error(
         "a transform of a {family} basis: give a table of its values, or the product of the two transforms"

@@ -9,11 +9,13 @@
 //! | a number within known bounds | [`Basis::legendre`]; [`Basis::bspline`] where the density has sharp features |
 //! | a positive number | [`Basis::laguerre`] |
 //! | any number | [`Basis::hermite`]; [`Basis::gaussian`] for clusters of unlike widths |
+//! | a number that often has one value, such as 0 | [`Basis::with_atoms`], over the functions of the rest |
 //!
 //! Indicator, Fourier, Legendre, Laguerre and Hermite are orthonormal, ∫ fᵢ fⱼ* dx = δᵢⱼ. The others are made so by
 //! [`Basis::orthonormalized`]. Integrals over parts of a domain are closed forms, or Gauss quadratures that are exact:
 //! for up to 64 functions every entry is within 10⁻¹² of the truth, and every matrix is exactly Hermitian.
 
+mod atoms;
 mod bspline;
 mod error;
 mod fourier;
@@ -40,6 +42,7 @@ use num_complex::Complex64;
 use crate::Domain;
 use crate::linalg::{Matrix, Scalar};
 
+pub use atoms::Atoms;
 pub use bspline::BSpline;
 pub use error::{BasisError, MAX_DEGREE, MAX_FUNCTIONS, MAX_MAGNITUDE, TRANSFORM_TOLERANCE};
 pub use fourier::{Fourier, FourierForm};
@@ -93,6 +96,8 @@ pub enum Basis {
     Transformed(Transformed),
     /// The products fᵢ fⱼ* of the functions of another basis: the inputs of a squared circuit.
     Squared(Squared),
+    /// The indicators of atoms, and the functions of a continuous rest.
+    Atoms(Atoms),
 }
 
 /// The same expression for the basis of every family.
@@ -109,6 +114,7 @@ macro_rules! each {
             Basis::BSpline($b) => $body,
             Basis::Transformed($b) => $body,
             Basis::Squared($b) => $body,
+            Basis::Atoms($b) => $body,
         }
     };
 }
@@ -195,6 +201,26 @@ impl Basis {
         Basis::Squared(Squared::new(base.into()))
     }
 
+    /// The indicators of the atoms `points`, in increasing order, and the functions of a continuous rest.
+    ///
+    /// ```
+    /// use bornite::{Basis, Domain, basis::Part};
+    ///
+    /// let basis = Basis::laguerre(4, 0.0, 1.0)?.with_atoms(vec![0.0])?;
+    /// assert!(basis.is_orthonormal());
+    /// assert!(basis.accepts(&Domain::with_atoms(vec![0.0], Domain::HalfLine(0.0))));
+    /// // The point 0 has the measure 1 of an atom.
+    /// let zero = basis.gram_over::<f64>(&Part::Interval { low: 0.0, high: f64::MIN_POSITIVE });
+    /// assert_eq!(zero[(0, 0)], 1.0);
+    /// # Ok::<(), bornite::basis::BasisError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the points are none, too many, not finite or not in order, or this basis is not of a continuous domain.
+    pub fn with_atoms(self, points: impl Into<Vec<f64>>) -> Result<Self, BasisError> {
+        Atoms::new(points.into(), self).map(Basis::Atoms)
+    }
+
     /// The number K of functions.
     pub fn width(&self) -> usize {
         each!(self, b => b.width())
@@ -206,7 +232,15 @@ impl Basis {
             Basis::Fourier(b) if b.interval() == *domain => true,
             Basis::Transformed(b) => b.base().accepts(domain),
             Basis::Squared(b) => b.base().accepts(domain),
-            _ => domain.is_valid() && self.natural_domain() == *domain,
+            Basis::Atoms(b) => b.accepts(domain),
+            Basis::Fourier(_)
+            | Basis::Indicator(_)
+            | Basis::Legendre(_)
+            | Basis::Laguerre(_)
+            | Basis::Hermite(_)
+            | Basis::Table(_)
+            | Basis::Gaussian(_)
+            | Basis::BSpline(_) => domain.is_valid() && self.natural_domain() == *domain,
         }
     }
 
@@ -222,6 +256,7 @@ impl Basis {
             Basis::BSpline(b) => b.natural_domain(),
             Basis::Transformed(b) => b.base().natural_domain(),
             Basis::Squared(b) => b.base().natural_domain(),
+            Basis::Atoms(b) => b.natural_domain(),
         }
     }
 
@@ -232,7 +267,13 @@ impl Basis {
             Basis::Table(b) => b.is_real(),
             Basis::Transformed(b) => b.is_real(),
             Basis::Squared(b) => b.base().is_real(),
-            _ => true,
+            Basis::Atoms(b) => b.rest().is_real(),
+            Basis::Indicator(_)
+            | Basis::Legendre(_)
+            | Basis::Laguerre(_)
+            | Basis::Hermite(_)
+            | Basis::Gaussian(_)
+            | Basis::BSpline(_) => true,
         }
     }
 
@@ -240,8 +281,35 @@ impl Basis {
     pub fn is_orthonormal(&self) -> bool {
         match self {
             Basis::Table(b) => b.is_orthonormal(),
+            Basis::Atoms(b) => b.rest().is_orthonormal(),
             Basis::Gaussian(_) | Basis::BSpline(_) | Basis::Squared(_) => false,
-            _ => true,
+            Basis::Indicator(_)
+            | Basis::Fourier(_)
+            | Basis::Legendre(_)
+            | Basis::Laguerre(_)
+            | Basis::Hermite(_)
+            | Basis::Transformed(_) => true,
+        }
+    }
+
+    /// How fast each function changes: n (n + 1) of the Legendre polynomial of degree n, the square of the number of waves of
+    /// Fourier functions, n of the n-th Laguerre and Hermite function. 0 of all others.
+    pub(crate) fn roughness(&self) -> Vec<f64> {
+        let by = |f: fn(f64) -> f64| (0..self.width()).map(|n| f(n as f64)).collect();
+        match self {
+            Basis::Legendre(_) => by(|n| n * (n + 1.0)),
+            Basis::Fourier(_) => by(|n| (0.5 * n).ceil().powi(2)),
+            Basis::Laguerre(_) | Basis::Hermite(_) => by(|n| n),
+            Basis::Atoms(b) => {
+                let atoms = std::iter::repeat_n(0.0, b.points().len());
+                atoms.chain(b.rest().roughness()).collect()
+            }
+            Basis::Indicator(_)
+            | Basis::Table(_)
+            | Basis::Gaussian(_)
+            | Basis::BSpline(_)
+            | Basis::Transformed(_)
+            | Basis::Squared(_) => vec![0.0; self.width()],
         }
     }
 
@@ -272,7 +340,13 @@ impl Basis {
             Basis::Gaussian(b) => b.gram(),
             Basis::BSpline(b) => b.gram(),
             Basis::Squared(b) => b.gram_over(&Part::Values(Vec::new())),
-            _ => Matrix::identity(self.width()),
+            Basis::Atoms(b) => b.gram(),
+            Basis::Indicator(_)
+            | Basis::Fourier(_)
+            | Basis::Legendre(_)
+            | Basis::Laguerre(_)
+            | Basis::Hermite(_)
+            | Basis::Transformed(_) => Matrix::identity(self.width()),
         }
     }
 
@@ -290,7 +364,16 @@ impl Basis {
     pub fn gram_diagonal_over(&self, part: &Part) -> Option<Vec<f64>> {
         match self {
             Basis::Indicator(b) => Some(b.diagonal_over(part)),
-            _ => None,
+            Basis::Fourier(_)
+            | Basis::Legendre(_)
+            | Basis::Laguerre(_)
+            | Basis::Hermite(_)
+            | Basis::Table(_)
+            | Basis::Gaussian(_)
+            | Basis::BSpline(_)
+            | Basis::Transformed(_)
+            | Basis::Squared(_)
+            | Basis::Atoms(_) => None,
         }
     }
 
@@ -313,6 +396,10 @@ impl Basis {
             let (table, l) = table.orthonormalized();
             return (Basis::Table(table), l);
         }
+        if let Basis::Atoms(atoms) = self {
+            let (atoms, l) = atoms.orthonormalized();
+            return (Basis::Atoms(atoms), l);
+        }
         let (low, high) = self.natural_domain().bounds();
         let nodes = self.nodes_over(low, high).unwrap_or_default();
         let (transformed, l) = transformed::orthonormalize(self, &nodes);
@@ -324,7 +411,15 @@ impl Basis {
         match self {
             Basis::Gaussian(b) => Some(b.nodes_over(low, high)),
             Basis::BSpline(b) => Some(b.nodes_over(low, high)),
-            _ => None,
+            Basis::Indicator(_)
+            | Basis::Fourier(_)
+            | Basis::Legendre(_)
+            | Basis::Laguerre(_)
+            | Basis::Hermite(_)
+            | Basis::Table(_)
+            | Basis::Transformed(_)
+            | Basis::Squared(_)
+            | Basis::Atoms(_) => None,
         }
     }
 
@@ -340,6 +435,7 @@ impl Basis {
             Basis::BSpline(_) => "B-spline",
             Basis::Transformed(_) => "transformed",
             Basis::Squared(_) => "squared",
+            Basis::Atoms(_) => "atoms",
         }
     }
 }

@@ -43,6 +43,9 @@ impl Basis {
         if power == 0 {
             return Some(self.gram_over(part));
         }
+        if let Basis::Atoms(b) = self {
+            return b.moments_about(center, power, part);
+        }
         let weight = |x: f64| (x - center).powi(power.cast_signed());
         if let Some(v) = domain.num_values() {
             if v > super::MAX_FUNCTIONS && matches!(self, Basis::Indicator(_)) {

@@ -14,10 +14,11 @@ use crate::linalg::{Matrix, Scalar};
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Part {
-    /// These values of a finite domain, sorted and each once.
+    /// These values of a finite domain, or these atoms by number, sorted and each once.
     Values(Vec<usize>),
     /// The numbers of the domain with `low` ≤ x < `high`; the bounds may be infinite. Nothing where `low ≥ high` or a bound is
-    /// NaN. On a continuous domain the ends have no weight.
+    /// NaN. On a continuous domain the ends have no weight, but atoms do: an interval without its lower end begins at the
+    /// next number after it, and one with its upper end ends there.
     Interval {
         /// The lower bound.
         low: f64,
@@ -38,8 +39,11 @@ impl Part {
     }
 
     /// Whether every value of this continuous domain lies in the part.
-    pub(super) fn covers(&self, domain: &Domain) -> bool {
-        domain.num_values().is_none() && self.clip(domain) == Some(domain.bounds())
+    pub(crate) fn covers(&self, domain: &Domain) -> bool {
+        let Part::Interval { low, high } = self else { return false };
+        domain.num_values().is_none()
+            && self.clip(domain) == Some(domain.bounds())
+            && domain.atoms().iter().all(|x| (*low..*high).contains(x))
     }
 
     /// The values 0 … v − 1 of a finite domain that lie in this part.

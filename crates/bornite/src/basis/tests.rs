@@ -16,10 +16,11 @@ struct Case {
     high: f64,
     /// Where the functions are not smooth.
     breaks: Vec<f64>,
+    atoms: Vec<f64>,
 }
 
 fn case(name: &'static str, basis: Result<Basis, BasisError>, low: f64, high: f64) -> Case {
-    Case { name, basis: basis.unwrap(), low, high, breaks: Vec::new() }
+    Case { name, basis: basis.unwrap(), low, high, breaks: Vec::new(), atoms: Vec::new() }
 }
 
 fn orthonormal(k: usize) -> Vec<Case> {
@@ -45,6 +46,10 @@ fn others() -> Vec<Case> {
     let (white_gaussian, white_spline) = (gaussian.orthonormalized().0, spline.orthonormalized().0);
     let rotation = Matrix::from_rows(&[[0.6, 0.8], [0.8, -0.6]]).map(|x| Complex64::new(0.0, x));
     let rotated = Basis::transformed(Basis::hermite(2, 1.0, 1.0).unwrap(), rotation);
+    let legendre = Basis::legendre(9, -1.0, 1.5).unwrap();
+    let laguerre = Basis::laguerre(5, 2.0, 0.5).unwrap();
+    let hermite = Basis::hermite(6, -1.0, 2.0).unwrap();
+    let spline_again = Basis::bspline(3, spline_knots()).unwrap();
     let mut cases = vec![
         case("Gaussian", Ok(gaussian), -24.0, 28.0),
         case("B-spline", Ok(spline), -1.0, 2.0),
@@ -52,10 +57,18 @@ fn others() -> Vec<Case> {
         case("transformed Gaussian", Ok(white_gaussian), -24.0, 28.0),
         case("transformed B-spline", Ok(white_spline), -1.0, 2.0),
         case("rotated Hermite", rotated, -15.0, 15.0),
+        case("atoms, Legendre", legendre.with_atoms(vec![-1.0, 0.25, 2.0]), -1.0, 2.5),
+        case("atoms, Laguerre", laguerre.with_atoms(vec![-3.0, 2.0, 2.5]), -3.0, 240.0),
+        case("atoms, Hermite", hermite.with_atoms(vec![0.5]), -45.0, 43.0),
+        case("atoms, B-spline", spline_again.with_atoms(vec![0.0, 0.3, 7.0]), -1.0, 8.0),
     ];
     for n in [1, 4] {
         cases[n].breaks = spline_knots();
     }
+    for case in &mut cases[6..] {
+        case.atoms = case.basis.natural_domain().atoms().to_vec();
+    }
+    cases[9].breaks = spline_knots();
     cases[2].breaks = vec![1.0, 1.5, 3.0, 4.0];
     cases
 }
@@ -66,13 +79,16 @@ fn all(k: usize) -> Vec<Case> {
 
 /// ∫ xᵖ f fᴴ from low to high by 20 nodes in each of a few hundred panels.
 fn by_quadrature(case: &Case, low: f64, high: f64, power: i32) -> Matrix<Complex64> {
-    let (low, high) = (low.max(case.low), high.min(case.high));
+    let inside = case.atoms.iter().copied().filter(|x| (low..high).contains(x));
+    let inside: Vec<f64> = inside.collect();
+    let rest = case.basis.natural_domain().rest().bounds();
+    let (low, high) = (low.max(case.low).max(rest.0), high.min(case.high).min(rest.1));
     let inner = case.breaks.iter().copied().filter(|&x| x > low && x < high);
     let mut edges: Vec<f64> = [low].into_iter().chain(inner).chain([high]).collect();
     edges.dedup();
     let rule = gauss_legendre(20);
     let (mut xs, mut weights) = (Vec::new(), Vec::new());
-    for edge in edges.windows(2) {
+    for edge in edges.windows(2).filter(|edge| edge[0] < edge[1]) {
         let panels = 1 + (300.0 * (edge[1] - edge[0]) / (case.high - case.low)) as usize;
         let half = 0.5 * (edge[1] - edge[0]) / panels as f64;
         for panel in 0..panels {
@@ -81,6 +97,8 @@ fn by_quadrature(case: &Case, low: f64, high: f64, power: i32) -> Matrix<Complex
             weights.extend(rule.iter().map(|&(_, w)| half * w));
         }
     }
+    weights.extend(inside.iter().map(|_| 1.0));
+    xs.extend(inside);
     let f = case.basis.evaluate_batch::<Complex64>(&xs).transpose();
     let weighted =
         Matrix::from_fn(f.rows(), f.cols(), |i, n| f[(i, n)] * (weights[n] * xs[n].powi(power)));
@@ -384,6 +402,30 @@ fn indicators_do_not_need_matrices() {
 }
 
 #[test]
+fn the_ends_of_intervals_matter_at_atoms() {
+    let basis = Basis::legendre(3, 0.0, 1.0).unwrap().with_atoms(vec![0.0, 0.5, 3.0]).unwrap();
+    let atoms = |low: f64, high: f64| {
+        let gram = basis.gram_over::<f64>(&Part::Interval { low, high });
+        [0, 1, 2].map(|n| gram[(n, n)])
+    };
+    assert_eq!(atoms(0.0, 0.5), [1.0, 0.0, 0.0]);
+    assert_eq!(atoms(0.0_f64.next_up(), 0.5_f64.next_up()), [0.0, 1.0, 0.0]);
+    assert_eq!(atoms(f64::NEG_INFINITY, 3.0), [1.0, 1.0, 0.0]);
+    assert_eq!(atoms(2.0, f64::INFINITY), [0.0, 0.0, 1.0]);
+    let all = Part::Interval { low: 0.0, high: 3.0_f64.next_up() };
+    assert_eq!(basis.gram_over::<f64>(&all), Matrix::identity(6));
+    let two = basis.gram_over::<f64>(&Part::Values(vec![0, 2]));
+    assert_eq!([0, 1, 2, 3, 4, 5].map(|n| two[(n, n)]), [1.0, 0.0, 1.0, 0.0, 0.0, 0.0]);
+    let mut f = [0.0; 6];
+    basis.evaluate(0.5, &mut f);
+    assert_eq!(f, [0.0, 1.0, 0.0, 0.0, 0.0, 0.0]);
+    let whole = Domain::with_atoms(vec![0.0, 0.5, 3.0], Domain::Interval(0.0, 1.0));
+    assert!(basis.accepts(&whole) && !basis.accepts(&Domain::Interval(0.0, 1.0)));
+    let nested = Domain::with_atoms(vec![0.0], whole);
+    assert!(!nested.is_valid());
+}
+
+#[test]
 fn bases_accept_their_own_domains_only() {
     let fourier = Basis::fourier(3, 0.0, 2.0, FourierForm::Real).unwrap();
     assert!(fourier.accepts(&Domain::Circle(2.0)) && fourier.accepts(&Domain::Interval(0.0, 2.0)));
@@ -444,6 +486,11 @@ fn bad_parameters_are_named() {
         (message(Basis::transformed(hermite(), Matrix::identity(2).scaled(f64::NAN))), "(0, 0)"),
         (message(Basis::transformed(hermite(), Matrix::identity(2).scaled(1e200))), "orthonormal"),
         (message(Basis::transformed(Basis::indicator(2), Matrix::identity(2))), "indicator"),
+        (message(hermite().with_atoms(vec![])), "0 functions"),
+        (message(hermite().with_atoms(vec![1.0, f64::NAN])), "location NaN"),
+        (message(hermite().with_atoms(vec![1.0, 1.0])), "atom 1 is 1"),
+        (message(Basis::indicator(2).with_atoms(vec![0.0])), "indicator"),
+        (message(hermite().with_atoms(vec![0.0]).unwrap().with_atoms(vec![1.0])), "atoms basis"),
     ] {
         assert!(found.contains(words), "{found:?} does not say {words:?}");
     }

@@ -22,7 +22,10 @@ pub struct Transformed {
 
 impl Transformed {
     pub(super) fn new(base: Basis, transform: Matrix<Complex64>) -> Result<Self, BasisError> {
-        if matches!(base, Basis::Indicator(_) | Basis::Table(_) | Basis::Transformed(_)) {
+        if matches!(
+            base,
+            Basis::Indicator(_) | Basis::Table(_) | Basis::Transformed(_) | Basis::Atoms(_)
+        ) {
             return Err(BasisError::TransformBase { family: base.family() });
         }
         let (rows, cols, width) = (transform.rows(), transform.cols(), base.width());

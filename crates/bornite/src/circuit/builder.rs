@@ -125,7 +125,7 @@ impl CircuitBuilder {
         let mut names = BTreeSet::new();
         for v in &self.variables {
             if !v.domain.is_valid() {
-                let (variable, domain) = (v.name.clone(), v.domain);
+                let (variable, domain) = (v.name.clone(), v.domain.clone());
                 return Err(CircuitError::InvalidDomain { variable, domain });
             }
             if !names.insert(v.name.as_str()) {
@@ -173,7 +173,8 @@ impl CircuitBuilder {
             return Err(CircuitError::UnknownVariable { layer, variable, count });
         };
         if !basis.accepts(&v.domain) {
-            let (variable, domain, basis) = (v.name.clone(), v.domain, basis.natural_domain());
+            let (variable, domain, basis) =
+                (v.name.clone(), v.domain.clone(), basis.natural_domain());
             return Err(CircuitError::BasisDomain { layer, variable, domain, basis });
         }
         Ok(basis.width())

@@ -38,6 +38,11 @@ impl Mark {
     fn new(u: f64, edges: &[f64]) -> Self {
         let turns = u.floor();
         let u = u - turns;
+        // An atom is a bin of no length, and at its place begins what it belongs to.
+        let first = edges.partition_point(|&e| e < u);
+        if edges.get(first + 1) == Some(&u) {
+            return Self { turns, bin: first as u32, share: 0.0 };
+        }
         let bin = edges.partition_point(|&e| e <= u).clamp(1, edges.len() - 1) - 1;
         let share = (u - edges[bin]) / (edges[bin + 1] - edges[bin]);
         Self { turns, bin: bin as u32, share: share.clamp(0.0, 1.0) }

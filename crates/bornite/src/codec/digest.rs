@@ -117,7 +117,14 @@ impl Hash {
                 self.basis(transformed.base());
             }
             // None of the others is over a finite domain.
-            _ => self.count(3),
+            Basis::Fourier(_)
+            | Basis::Legendre(_)
+            | Basis::Laguerre(_)
+            | Basis::Hermite(_)
+            | Basis::Gaussian(_)
+            | Basis::BSpline(_)
+            | Basis::Squared(_)
+            | Basis::Atoms(_) => self.count(3),
         }
     }
 

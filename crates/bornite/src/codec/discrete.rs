@@ -25,7 +25,7 @@ pub(super) struct Discrete {
 /// Nodes x and weights w are those of Gauss's rule of n nodes on an interval, and of the even rule on a circle. The
 /// weights are the lengths of the bins, in which their nodes lie. Both rules are exact for the products of the functions
 /// that variables have, polynomials and sines, so that the new functions are orthonormal too. Between its ends a bin has the
-/// density of its node.
+/// density of its node. An atom is a bin of no length, which cuts the one that it lies in.
 ///
 /// Only operations whose bits are the same on every machine.
 pub(super) fn discretize(circuit: &Circuit) -> Result<Discrete, CodecError> {
@@ -37,12 +37,14 @@ pub(super) fn discretize(circuit: &Circuit) -> Result<Discrete, CodecError> {
         if domain.num_values().is_some() {
             continue;
         }
-        let bins = BINS.max(BINS_PER_FUNCTION * basis.width());
-        let Some((rule, ends)) = rule(domain, bins) else {
-            return Err(CodecError::NotFinite { variable: name.clone(), domain: *domain });
+        let functions = basis.width() - domain.atoms().len();
+        let bins = BINS.max(BINS_PER_FUNCTION * functions);
+        let Some((rule, ends)) = rule(domain.rest(), bins) else {
+            return Err(CodecError::NotFinite { variable: name.clone(), domain: domain.clone() });
         };
-        bases[variable.index()] = Some(at_nodes(basis, &rule)?);
-        edges[variable.index()] = Some(ends);
+        let atoms = with_atoms(rule, ends, domain);
+        bases[variable.index()] = Some(at_nodes(basis, &atoms.0)?);
+        edges[variable.index()] = Some(atoms.1);
     }
     let variables: Vec<Variable> = circuit
         .variables()
@@ -50,7 +52,7 @@ pub(super) fn discretize(circuit: &Circuit) -> Result<Discrete, CodecError> {
         .zip(&edges)
         .map(|(Variable { name, domain }, ends)| {
             let bins = ends.as_ref().map(|e: &Vec<f64>| Domain::Finite(e.len() - 1));
-            Variable::new(name.clone(), bins.unwrap_or(*domain))
+            Variable::new(name.clone(), bins.unwrap_or_else(|| domain.clone()))
         })
         .collect();
     let mut builder = CircuitBuilder::over(&variables);
@@ -96,8 +98,41 @@ fn rule(domain: &Domain, bins: usize) -> Option<(Nodes, Vec<f64>)> {
             let node = |b: usize| ((b as f64 + 0.5) / n * period, period / n);
             Some(((0..bins).map(node).collect(), (0..=bins).map(|b| b as f64 / n).collect()))
         }
-        _ => None,
+        Domain::Finite(_) | Domain::Real | Domain::HalfLine(_) | Domain::Atoms(_) => None,
     }
+}
+
+/// The same with a bin of no length for every atom; its node is the atom, of weight 1.
+///
+/// The bin that an atom lies in is cut there: both pieces keep its node, with weights of their lengths.
+fn with_atoms(rule: Nodes, ends: Vec<f64>, domain: &Domain) -> (Nodes, Vec<f64>) {
+    if domain.atoms().is_empty() {
+        return (rule, ends);
+    }
+    let (low, high) = domain.rest().bounds();
+    let mut atoms = domain.atoms().iter().map(|&x| (x, (x - low) / (high - low))).peekable();
+    let (mut nodes, mut edges) = (Vec::new(), vec![]);
+    for (b, &(x, weight)) in rule.iter().enumerate() {
+        let (mut from, to) = (ends[b], ends[b + 1]);
+        let is_last = b + 1 == rule.len();
+        while let Some((atom, at)) = atoms.next_if(|(_, at)| *at < to || is_last) {
+            // Before 1, which is the same place as 0 where there are turns.
+            let at = at.clamp(from, to.min(1.0_f64.next_down()).max(from));
+            if at > from {
+                nodes.push((x, weight * ((at - from) / (to - ends[b]))));
+                edges.push(from);
+            }
+            nodes.push((atom, 1.0));
+            edges.push(at);
+            from = at;
+        }
+        if to > from {
+            nodes.push((x, weight * ((to - from) / (to - ends[b]))));
+            edges.push(from);
+        }
+    }
+    edges.push(1.0);
+    (nodes, edges)
 }
 
 fn at_nodes(basis: &Basis, rule: &[(f64, f64)]) -> Result<Basis, CodecError> {
@@ -121,33 +156,45 @@ mod tests {
     use crate::structure::{RegionTree, Structure};
     use rand::SeedableRng;
 
+    const ATOMS: [f64; 3] = [0.0, 0.3, 1.0];
+
     #[test]
     fn the_circuit_over_bins_is_orthonormal_and_as_probable() {
         let leaf = |v: usize| match v {
             0 => (Domain::Interval(0.0, 1.0), Basis::legendre(16, 0.0, 1.0).unwrap()),
             1 => (Domain::Circle(1.0), Basis::fourier(9, 0.0, 1.0, FourierForm::Real).unwrap()),
-            _ => (Domain::Finite(3), Basis::indicator(3)),
+            2 => (Domain::Finite(3), Basis::indicator(3)),
+            _ => {
+                let basis = Basis::legendre(5, 0.0, 1.0).unwrap().with_atoms(&ATOMS[..]);
+                (Domain::with_atoms(&ATOMS[..], Domain::Interval(0.0, 1.0)), basis.unwrap())
+            }
         };
         let rng = &mut rand_chacha::ChaCha8Rng::seed_from_u64(3);
-        let structure = Structure::new(RegionTree::balanced(3), |v| {
+        let structure = Structure::new(RegionTree::balanced(4), |v| {
             (Variable::new(format!("x{v}"), leaf(v).0), leaf(v).1)
         });
         let circuit = structure.width(4).build(Weights::Gaussian, rng).unwrap();
         let circuit = orthonormalize(&circuit).unwrap().circuit;
         let discrete = discretize(&circuit).unwrap();
         let edges: Vec<&[f64]> = discrete.edges.iter().flatten().map(Vec::as_slice).collect();
-        assert_eq!((edges.len(), edges[0].len()), (2, 257));
-        assert!(edges.iter().all(|e| e.is_sorted_by(|a, b| a < b) && e[0] == 0.0 && e[256] == 1.0));
+        assert_eq!((edges.len(), edges[0].len()), (3, 257));
+        let increase = |e: &&[f64]| e.is_sorted_by(|a, b| a < b) && e[0] == 0.0 && e[256] == 1.0;
+        assert!(edges[..2].iter().all(increase));
+        // Three atoms, of which two lie at the ends, and one cuts a bin.
+        assert!(edges[2].len() == 257 + 5 && edges[2].is_sorted());
+        let atom = edges[2].windows(2).position(|e| e == [0.3, 0.3]).unwrap();
+        assert_eq!(edges[2][1], 0.0);
+        assert_eq!(edges[2][edges[2].len() - 2], 1.0_f64.next_down());
         // The density at a node, times the lengths of its bins.
         let finite = Orthonormal::verify(discrete.circuit).unwrap();
-        let density = |c: &Circuit, row: [f64; 3]| {
+        let density = |c: &Circuit, row: [f64; 4]| {
             crate::ops::evaluate(c, &row).unwrap().log_abs_squared().exp()
         };
         let (rule, _) = rule(&Domain::Interval(0.0, 1.0), 256).unwrap();
         for (b, &(x, w)) in rule.iter().enumerate().step_by(50) {
             assert!((edges[0][b]..edges[0][b + 1]).contains(&x), "{b}");
-            let exact = density(&circuit, [x, 100.5 / 256.0, 1.0]) * w / 256.0;
-            let found = density(&finite, [b as f64, 100.0, 1.0]);
+            let exact = density(&circuit, [x, 100.5 / 256.0, 1.0, 0.3]) * w / 256.0;
+            let found = density(&finite, [b as f64, 100.0, 1.0, atom as f64]);
             assert!((found / exact - 1.0).abs() < 1e-9, "{found} of {exact}");
         }
     }

@@ -93,7 +93,7 @@ impl Codec {
         for Variable { name, domain } in circuit.variables() {
             let variable = name.clone();
             match domain.num_values() {
-                None => return Err(CodecError::NotFinite { variable, domain: *domain }),
+                None => return Err(CodecError::NotFinite { variable, domain: domain.clone() }),
                 Some(values) if values > cdf::MAX_VALUES => {
                     let limit = cdf::MAX_VALUES;
                     return Err(CodecError::TooManyValues { variable, values, limit });

@@ -24,7 +24,7 @@ mod warp;
 
 pub use column::{
     Boolean, Categorical, Cell, ColumnKind, Continuous, DateTime, Digits, InferOptions, Integer,
-    KindHint, OTHER, Other, Periodic, TimePart, TimeUnit, WideIntegers,
+    KindHint, Number, OTHER, Other, Periodic, TimePart, TimeUnit, WideIntegers,
 };
 pub(crate) use column::{Coding, Ends};
 pub(crate) use contents::FileForm;

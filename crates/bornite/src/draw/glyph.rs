@@ -20,7 +20,7 @@ pub(super) enum Glyph {
 }
 
 impl Glyph {
-    pub(super) fn of(layer: &Layer, domain: Option<Domain>) -> Self {
+    pub(super) fn of(layer: &Layer, domain: Option<&Domain>) -> Self {
         match layer {
             Layer::Input { .. } if domain.is_some_and(|d| d.num_values().is_some()) => Glyph::Bars,
             Layer::Input { .. } => Glyph::Curve,

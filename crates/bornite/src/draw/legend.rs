@@ -100,7 +100,7 @@ fn kinds(drawing: &Drawing<'_>) -> Vec<Entry> {
     let count = |kind: &str| circuit.layers().iter().filter(|l| l.kind() == kind).count();
     let input = circuit.layers().iter().find_map(|layer| match layer {
         Layer::Input { variable, .. } => {
-            Some(Glyph::of(layer, Some(circuit.variable(*variable).domain)))
+            Some(Glyph::of(layer, Some(&circuit.variable(*variable).domain)))
         }
         Layer::Hadamard { .. } | Layer::Kronecker { .. } | Layer::Sum { .. } => None,
     });

@@ -155,7 +155,7 @@ fn write_box(drawing: &Drawing<'_>, id: LayerId, out: &mut String) {
     let place = layout.place(id);
     let layer = circuit.layer(id);
     let domain = match layer {
-        Layer::Input { variable, .. } => Some(circuit.variable(*variable).domain),
+        Layer::Input { variable, .. } => Some(&circuit.variable(*variable).domain),
         Layer::Hadamard { .. } | Layer::Kronecker { .. } | Layer::Sum { .. } => None,
     };
     let side = place.width.min(place.height);

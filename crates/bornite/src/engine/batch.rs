@@ -122,7 +122,7 @@ where
 
 impl BatchColumn {
     /// No rows of a variable of this domain, with room for `capacity`.
-    pub(crate) fn with_capacity(domain: Domain, capacity: usize) -> Self {
+    pub(crate) fn with_capacity(domain: &Domain, capacity: usize) -> Self {
         let values = match domain.num_values() {
             Some(0..=0x100) => Values::U8(Codes::with_capacity(capacity)),
             Some(0x101..=0x1_0000) => Values::U16(Codes::with_capacity(capacity)),
@@ -244,7 +244,7 @@ pub(crate) fn check_rows(variables: &[Variable], values: &[f64]) -> Result<(), R
     for (row, cells) in values.chunks_exact(columns).enumerate() {
         for (variable, &value) in variables.iter().zip(cells) {
             if !value.is_nan() && !variable.domain.contains(value) {
-                let (variable, domain) = (variable.name.clone(), variable.domain);
+                let (variable, domain) = (variable.name.clone(), variable.domain.clone());
                 let source = QueryError::OutOfDomain { variable, value, domain };
                 return Err(RowError::Cell { row, source });
             }
@@ -261,7 +261,7 @@ impl Batch {
     pub fn from_rows(variables: &[Variable], values: &[f64]) -> Result<Self, RowError> {
         check_rows(variables, values)?;
         let (d, len) = (variables.len(), values.len() / variables.len());
-        let empty = |variable: &Variable| BatchColumn::with_capacity(variable.domain, len);
+        let empty = |variable: &Variable| BatchColumn::with_capacity(&variable.domain, len);
         let mut columns: Vec<BatchColumn> = variables.iter().map(empty).collect();
         // A few rows at a time stay in the cache while they are read column by column.
         for rows in values.chunks(TRANSPOSED_ROWS * d) {
@@ -281,7 +281,7 @@ impl Batch {
             query.check(variables).map_err(|source| RowError::Cell { row, source })?;
         }
         let column = |(n, variable): (usize, &Variable)| {
-            let mut column = BatchColumn::with_capacity(variable.domain, queries.len());
+            let mut column = BatchColumn::with_capacity(&variable.domain, queries.len());
             for query in queries {
                 match &query.evidence()[n] {
                     Evidence::Value(x) => column.push(*x),
@@ -434,8 +434,11 @@ mod tests {
             Domain::Finite(65_537),
             Domain::Real,
         ];
-        let variables: Vec<Variable> =
-            domains.iter().enumerate().map(|(n, d)| Variable::new(format!("v{n}"), *d)).collect();
+        let variables: Vec<Variable> = domains
+            .iter()
+            .enumerate()
+            .map(|(n, d)| Variable::new(format!("v{n}"), d.clone()))
+            .collect();
         let largest = [255.0, 256.0, 65_535.0, 65_536.0, 1e300];
         let mut values = Vec::new();
         for row in 0..130 {

@@ -1,7 +1,5 @@
 //! What the traversal is for: all prefix conditionals of given rows, and exact samples.
 
-use std::sync::Arc;
-
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
@@ -163,9 +161,10 @@ impl Draw<'_> {
         } else {
             for &row in &unknown {
                 let row = row as usize;
-                let e = leaf.row_environment::<C>(environment, row);
                 let part = self.evidence.part(self.first + row, variable);
-                values[row] = draw_continuous(&leaf.basis, &e, part, draws[row]);
+                let all = leaf.distribution::<C>(environment, row);
+                let within = part.and_then(|part| all.within(part).ok());
+                values[row] = within.unwrap_or(all).draw(draws[row]);
             }
         }
         for (row, &value) in values.iter().enumerate() {
@@ -196,12 +195,15 @@ fn draw_finite(p: &[f64], part: Option<&Part>, u: f64) -> usize {
     last
 }
 
-/// The quantile of level `u` of the density ∝ Σ E[k,l] fₖ fₗ*, in a part of the domain.
-fn draw_continuous(basis: &Arc<Basis>, e: &Matrix<Complex64>, part: Option<&Part>, u: f64) -> f64 {
-    let all = Univariate::continuous(basis.natural_domain(), basis, e);
-    let within = part.and_then(|part| all.within(part).ok());
-    match within.unwrap_or(all).quantile(u) {
-        Ok(x) => x,
-        Err(error) => unreachable!("a draw is a level between 0 and 1: {error}"),
+impl<F: Real> Leaf<F> {
+    /// The distribution of the variable, of continuous domain, under the environment of one row.
+    fn distribution<const C: bool>(&self, environment: &Message<F>, row: usize) -> Univariate {
+        let domain = self.basis.natural_domain();
+        if let Basis::Atoms(b) = &*self.basis {
+            let (masses, rest) = self.row_blocks::<C>(environment, row, b.points().len());
+            return Univariate::with_atoms(domain, b, &masses, &rest);
+        }
+        let e = self.row_environment::<C>(environment, row);
+        Univariate::continuous(domain, &self.basis, &e)
     }
 }

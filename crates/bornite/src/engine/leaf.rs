@@ -167,6 +167,50 @@ impl<F: Real> Leaf<F> {
         }
     }
 
+    /// The environment of one row at the functions of atoms and a rest: its diagonal at the first `atoms` functions, and the
+    /// block of the others. What is between them has no weight anywhere.
+    pub(crate) fn row_blocks<const C: bool>(
+        &self,
+        environment: &Message<F>,
+        row: usize,
+        atoms: usize,
+    ) -> (Vec<f64>, Matrix<Complex64>) {
+        let functions = self.basis.width();
+        let (tile, lane) = environment.place(C, row);
+        let number = |n: usize| get(C, tile, n, lane);
+        if environment.kind(row) == Kind::Pure {
+            let e: Vec<Complex64> = (0..self.width()).map(number).collect();
+            let v = self.weight.as_ref().map_or(e.clone(), |w| w.transpose().times_vector(&e));
+            let rest = &v[atoms..];
+            return (
+                v[..atoms].iter().map(Complex64::norm_sqr).collect(),
+                Matrix::from_fn(rest.len(), rest.len(), |i, j| rest[i] * rest[j].conj()),
+            );
+        }
+        let e = match environment.kind(row) {
+            Kind::Mixed => {
+                let width = self.width();
+                Matrix::from_fn(width, width, |i, j| number(i * width + j))
+            }
+            Kind::Identity | Kind::Pure => Matrix::identity(self.width()),
+        };
+        let Some(w) = &self.weight else {
+            let rest = functions - atoms;
+            let block = Matrix::from_fn(rest, rest, |i, j| e[(atoms + i, atoms + j)]);
+            return ((0..atoms).map(|n| e[(n, n)].re).collect(), block);
+        };
+        // Wᵀ E, of which each row meets its own column of W*.
+        let half = w.transpose().times(&e);
+        let entry = |i: usize, j: usize| -> Complex64 {
+            half.row(i).iter().enumerate().map(|(k, z)| z * w[(k, j)].conj()).sum()
+        };
+        let rest = functions - atoms;
+        (
+            (0..atoms).map(|n| entry(n, n).re).collect(),
+            Matrix::from_fn(rest, rest, |i, j| entry(atoms + i, atoms + j)),
+        )
+    }
+
     /// p(x) ∝ Σ E[k,l] ℓₖ(x) ℓₗ(x)* of every value x of a finite domain, for each of the rows: calls `each` with the row
     /// and its probabilities, which need not sum to 1.
     pub(crate) fn probabilities<const C: bool>(

@@ -13,7 +13,8 @@ use crate::structure::Widths;
 /// | patience | an eighth of the epochs, at least 6 |
 /// | averaging | over about one epoch, at most 500 steps |
 /// | smoothing | of images: 150 / n below 20,000 rows |
-/// | functions | of a continuous variable: 8, 12 from 1,000 and 16 from 10,000 rows on; 32 where it is the only one |
+/// | functions | of a continuous variable: √n, from 12 to 48; 48 where it is the only one |
+/// | roughness | 10 / n |
 ///
 /// Images of 20 million cells and more, without holes, have settings of their own, see [`images`](Self::images).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +28,12 @@ pub struct Defaults {
 const WIDTHS: [usize; 7] = [2, 4, 8, 12, 16, 24, 32];
 /// How many times the cube of a width an epoch may take, for all cells together: some seconds on two cores.
 const WORK: f64 = 2.5e10;
+/// Input functions of a continuous variable.
+const MIN_FUNCTIONS: usize = 12;
+const MAX_FUNCTIONS: usize = 48;
+/// The strength of a prior against functions that change fast. Rows know an amplitude to a variance of 1 / 4 n, so that the
+/// Legendre polynomial of degree k is held back where 10 k² is above 4 n: beyond degree 8 with 150 rows, and 63 with 10,000.
+const ROUGHNESS: f64 = 10.0;
 /// Cells of a table from which on one fit is all that there is time for.
 const MANY: usize = 20_000_000;
 
@@ -73,12 +80,10 @@ impl Defaults {
 
     /// The number of input functions of a continuous variable.
     pub fn functions(&self) -> usize {
-        match self.rows {
-            _ if self.variables == 1 => 32,
-            0..1_000 => 8,
-            1_000..10_000 => 12,
-            _ => 16,
+        if self.variables == 1 {
+            return MAX_FUNCTIONS;
         }
+        ((self.rows as f64).sqrt() as usize).clamp(MIN_FUNCTIONS, MAX_FUNCTIONS)
     }
 
     /// How strongly the input weights of images are drawn towards smooth ones, of [`FitOptions::smoothing`].
@@ -129,6 +134,7 @@ impl Defaults {
             rate: self.rate(width, batch),
             patience: epochs.div_ceil(8).max(6),
             averaging: (1.0 - 1.0 / steps as f64).clamp(0.95, 0.998),
+            roughness: ROUGHNESS / self.rows as f64,
             ..FitOptions::default()
         }
     }

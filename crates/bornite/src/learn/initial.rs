@@ -8,7 +8,7 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-use super::mixture::Mixture;
+use super::mixture::{Mixture, place};
 use super::options::FitOptions;
 use super::parameter::normalized;
 use crate::basis::Basis;
@@ -412,12 +412,21 @@ fn near_product(
             continue;
         }
         let [k, cols] = [circuit.weight(*weight).rows(), circuit.weight(*weight).cols()];
+        let one = |cols: usize| (0..cols).map(|n| f64::from(u8::from(n == 0))).collect();
         let first: Vec<f64> = match circuit.layer(*input) {
-            Layer::Input { variable, basis } if matches!(**basis, Basis::Indicator(_)) => {
-                let p = frequencies(rows, variable.index(), basis.width());
-                p.into_iter().map(f64::sqrt).collect()
-            }
-            _ => (0..cols).map(|n| f64::from(u8::from(n == 0))).collect(),
+            Layer::Input { variable, basis } => match &**basis {
+                Basis::Indicator(_) => {
+                    let p = frequencies(rows, variable.index(), cols, |x| x as usize);
+                    p.into_iter().map(f64::sqrt).collect()
+                }
+                Basis::Atoms(b) => {
+                    let count = b.points().len() + 1;
+                    let p = frequencies(rows, variable.index(), count, |x| place(b.points(), x));
+                    p.into_iter().map(f64::sqrt).chain(std::iter::repeat(0.0)).take(cols).collect()
+                }
+                _ => one(cols),
+            },
+            _ => one(cols),
         };
         let first = Matrix::from_fn(1, cols, |_, n| Complex64::from(first[n]));
         let noise = noise([k, cols], complex, PRODUCT_NOISE, rng);
@@ -445,11 +454,16 @@ fn with_rows(mut w: Matrix<Complex64>, rows: &Matrix<Complex64>) -> Matrix<Compl
     w
 }
 
-/// p of each value, with half a row added to each.
-pub(super) fn frequencies(rows: &Batch, variable: usize, values: usize) -> Vec<f64> {
+/// p of each value, numbered by `place`, with half a row added to each.
+pub(super) fn frequencies(
+    rows: &Batch,
+    variable: usize,
+    values: usize,
+    place: impl Fn(f64) -> usize,
+) -> Vec<f64> {
     let mut counts = vec![0.5; values];
     for x in rows.known(variable) {
-        counts[x as usize] += 1.0;
+        counts[place(x)] += 1.0;
     }
     let total: f64 = counts.iter().sum();
     counts.into_iter().map(|c| c / total).collect()

@@ -1,10 +1,13 @@
 //! A mixture of products of single-variable distributions, by expectation and maximization.
 
+use std::sync::Arc;
+
 use rand::{Rng, RngExt};
 use rayon::prelude::*;
 
 use super::initial::frequencies;
 use crate::basis::Basis;
+use crate::domain::find;
 use crate::engine::Batch;
 use crate::linalg::{Complex64, Matrix};
 
@@ -38,6 +41,8 @@ enum Column {
     Finite(Vec<f64>),
     /// Mean and deviation of a normal distribution.
     Normal(Vec<(f64, f64)>),
+    /// Of atoms at these points log p as above, of the rest as of one more value; and the rest's normal distributions.
+    Atoms(Arc<[f64]>, Vec<f64>, Vec<(f64, f64)>),
 }
 
 /// What all rows say of one variable.
@@ -47,6 +52,8 @@ enum Whole {
     Finite(Vec<f64>),
     /// The means of x and of x².
     Normal(f64, f64),
+    /// Atoms, p of each and of the rest, and the rest's means of x and of x².
+    Atoms(Arc<[f64]>, Vec<f64>, (f64, f64)),
 }
 
 /// Rows, and the share of each component in each of them.
@@ -79,11 +86,22 @@ impl Mixture {
             row[rng.random_range(0..components)] += 0.8;
         }
         let wholes = bases.par_iter().enumerate().map(|(variable, basis)| {
-            if matches!(basis, Basis::Indicator(_)) {
-                return Whole::Finite(frequencies(rows, variable, basis.width()));
+            let nothing = (0.0, 0.0, 0.0);
+            match basis {
+                Basis::Indicator(_) => {
+                    Whole::Finite(frequencies(rows, variable, basis.width(), |x| x as usize))
+                }
+                Basis::Atoms(b) => {
+                    let (points, count) = (b.points(), b.points().len() + 1);
+                    let p = frequencies(rows, variable, count, |x| place(points, x));
+                    let moments = sample.moments(variable, points, |_| 1.0, nothing);
+                    Whole::Atoms(points.into(), p, moments)
+                }
+                _ => {
+                    let (x, square) = sample.moments(variable, &[], |_| 1.0, nothing);
+                    Whole::Normal(x, square)
+                }
             }
-            let (x, square) = sample.moments(variable, |_| 1.0, (0.0, 0.0, 0.0));
-            Whole::Normal(x, square)
         });
         let wholes: Vec<Whole> = wholes.collect();
         let mut mixture = sample.maximize(&wholes);
@@ -124,10 +142,13 @@ impl Mixture {
                         let logs = &logs[x as usize * components..][..components];
                         out.iter_mut().zip(logs).for_each(|(out, p)| *out += p);
                     }
-                    Column::Normal(normals) => {
-                        for (out, (mean, deviation)) in out.iter_mut().zip(normals) {
-                            let z = (x - mean) / deviation;
-                            *out -= 0.5 * z * z + deviation.ln();
+                    Column::Normal(normals) => add_normals(normals, x, out),
+                    Column::Atoms(points, logs, normals) => {
+                        let n = place(points, x);
+                        let logs = &logs[n * components..][..components];
+                        out.iter_mut().zip(logs).for_each(|(out, p)| *out += p);
+                        if n == points.len() {
+                            add_normals(normals, x, out);
                         }
                     }
                 }
@@ -167,25 +188,23 @@ impl Mixture {
     /// The roots of one variable's densities in its functions, one a row, of unit norm.
     pub(super) fn roots(&self, variable: usize, basis: &Basis) -> Matrix<Complex64> {
         let (components, width) = (self.weights.len(), basis.width());
-        let mut roots = match &self.columns[variable] {
+        unit_rows(match &self.columns[variable] {
             Column::Finite(logs) => Matrix::from_fn(components, width, |k, x| {
                 Complex64::from((0.5 * logs[x * components + k]).exp())
             }),
-            Column::Normal(normals) => projected(normals, basis),
-        };
-        for k in 0..components {
-            let root = roots.row_mut(k);
-            let norm = root.iter().map(Complex64::norm_sqr).sum::<f64>().sqrt();
-            if norm > 0.0 {
-                for z in root {
-                    *z /= norm;
-                }
-            } else {
-                // Nothing of it lies in the functions: the first of them.
-                root[0] = Complex64::ONE;
+            Column::Normal(normals) => unit_rows(projected(normals, basis)),
+            Column::Atoms(points, logs, normals) => {
+                let Basis::Atoms(b) = basis else {
+                    unreachable!("the basis that it was fitted by")
+                };
+                let rest = unit_rows(projected(normals, b.rest()));
+                let (m, share) = (points.len(), |k: usize, n: usize| logs[n * components + k]);
+                Matrix::from_fn(components, width, |k, x| match x.checked_sub(m) {
+                    None => Complex64::from((0.5 * share(k, x)).exp()),
+                    Some(x) => rest[(k, x)] * (0.5 * share(k, m)).exp(),
+                })
             }
-        }
-        roots
+        })
     }
 }
 
@@ -201,18 +220,33 @@ impl Sample {
             *w /= total;
         }
         let columns = wholes.par_iter().enumerate().map(|(variable, whole)| match whole {
-            Whole::Finite(p) => Column::Finite(self.log_frequencies(variable, p)),
+            Whole::Finite(p) => Column::Finite(self.log_frequencies(variable, p, |x| x as usize)),
             Whole::Normal(center, square) => {
-                let least = 1e-3 * (square - center * center).max(0.0).sqrt() + 1e-9;
-                let normal = |k: usize| {
-                    let prior = (PRIOR, *center, *square);
-                    let (mean, square) = self.moments(variable, |shares| shares[k], prior);
-                    (mean, (square - mean * mean).max(0.0).sqrt().max(least))
-                };
-                Column::Normal((0..self.components).map(normal).collect())
+                Column::Normal(self.normals(variable, &[], (*center, *square)))
             }
+            Whole::Atoms(points, p, moments) => Column::Atoms(
+                points.clone(),
+                self.log_frequencies(variable, p, |x| place(points, x)),
+                self.normals(variable, points, *moments),
+            ),
         });
         Mixture { weights, columns: columns.collect() }
+    }
+
+    /// Mean and deviation in each component of the values that are no atoms, given the means of x and x² of all rows.
+    fn normals(
+        &self,
+        variable: usize,
+        atoms: &[f64],
+        (center, square): (f64, f64),
+    ) -> Vec<(f64, f64)> {
+        let least = 1e-3 * (square - center * center).max(0.0).sqrt() + 1e-9;
+        let normal = |k: usize| {
+            let prior = (PRIOR, center, square);
+            let (mean, square) = self.moments(variable, atoms, |shares| shares[k], prior);
+            (mean, (square - mean * mean).max(0.0).sqrt().max(least))
+        };
+        (0..self.components).map(normal).collect()
     }
 
     /// The known values of a variable, and the shares in their rows.
@@ -222,14 +256,19 @@ impl Sample {
         cells.filter(|(x, _)| !x.is_nan())
     }
 
-    /// log p of value x in component k, at x · components + k.
-    fn log_frequencies(&self, variable: usize, whole: &[f64]) -> Vec<f64> {
+    /// log p of value x in component k, at x · components + k; `place` numbers the values.
+    fn log_frequencies(
+        &self,
+        variable: usize,
+        whole: &[f64],
+        place: impl Fn(f64) -> usize,
+    ) -> Vec<f64> {
         let components = self.components;
         let prior = |p: &f64| std::iter::repeat_n(PRIOR * p, components);
         let mut sums: Vec<f64> = whole.iter().flat_map(prior).collect();
         let mut totals = vec![PRIOR; components];
         for (x, shares) in self.cells(variable) {
-            let sums = &mut sums[x as usize * components..][..components];
+            let sums = &mut sums[place(x) * components..][..components];
             for ((sum, total), r) in sums.iter_mut().zip(&mut totals).zip(shares) {
                 *sum += r;
                 *total += r;
@@ -241,15 +280,16 @@ impl Sample {
         sums
     }
 
-    /// The means of x and of x², of rows by their shares and of a number of others with their means.
+    /// The means of x and of x², of rows whose value is no atom by their shares, and of a number of others with their means.
     fn moments(
         &self,
         variable: usize,
+        atoms: &[f64],
         share: impl Fn(&[f64]) -> f64,
         (number, mean, square): (f64, f64, f64),
     ) -> (f64, f64) {
         let (mut total, mut sum, mut squares) = (number, number * mean, number * square);
-        for (x, shares) in self.cells(variable) {
+        for (x, shares) in self.cells(variable).filter(|(x, _)| find(atoms, *x).is_none()) {
             let r = share(shares);
             total += r;
             sum += r * x;
@@ -266,6 +306,35 @@ fn some_rows(rows: &Batch, count: usize) -> Batch {
         return rows.clone();
     }
     rows.select(&(0..count).map(|n| n * rows.len() / count).collect::<Vec<_>>())
+}
+
+/// The number of the atom that x is, or one more than all of them have.
+pub(super) fn place(points: &[f64], x: f64) -> usize {
+    find(points, x).unwrap_or(points.len())
+}
+
+/// Adds the logarithms of normal densities, but for a constant.
+fn add_normals(normals: &[(f64, f64)], x: f64, out: &mut [f64]) {
+    for (out, (mean, deviation)) in out.iter_mut().zip(normals) {
+        let z = (x - mean) / deviation;
+        *out -= 0.5 * z * z + deviation.ln();
+    }
+}
+
+/// Rows of unit norm; where one is zero, since nothing of it lies in the functions, the first of them.
+fn unit_rows(mut roots: Matrix<Complex64>) -> Matrix<Complex64> {
+    for k in 0..roots.rows() {
+        let root = roots.row_mut(k);
+        let norm = root.iter().map(Complex64::norm_sqr).sum::<f64>().sqrt();
+        if norm > 0.0 {
+            for z in root {
+                *z /= norm;
+            }
+        } else {
+            root[0] = Complex64::ONE;
+        }
+    }
+    roots
 }
 
 /// ∫ f* √p of every function of a basis, over where the densities are large.

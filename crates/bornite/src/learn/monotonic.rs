@@ -107,7 +107,9 @@ fn near_marginals(circuit: &Circuit, rows: &Batch, rng: &mut ChaCha8Rng) -> Circ
         let shape = circuit.weight(*weight);
         let (k, n) = (shape.rows(), shape.cols());
         let first = match circuit.layer(*input) {
-            Layer::Input { variable, .. } => super::initial::frequencies(rows, variable.index(), n),
+            Layer::Input { variable, .. } => {
+                super::initial::frequencies(rows, variable.index(), n, |x| x as usize)
+            }
             _ => vec![1.0; n],
         };
         let entry = |_, j| first[j] * rng.random_range(0.1..1.0_f64);

@@ -48,6 +48,10 @@ pub struct FitOptions {
     /// The height, width and channels of images, of which half of a batch is moved by one pixel up or down, left or right, around the
     /// edges. For long fits of images whose pixels have one domain; none are moved where it is not given.
     pub shifts: Option<[usize; 3]>,
+    /// How strongly the input weights of continuous variables are drawn away from functions that change fast: the objective
+    /// loses `s/2 Σ λₙ |w[n]|²`, where λₙ is n (n + 1) of the Legendre polynomial of degree n.
+    #[serde(default)]
+    pub roughness: f64,
     /// The seed of everything random.
     pub seed: u64,
 }
@@ -81,6 +85,7 @@ impl Default for FitOptions {
             averaging: 0.98,
             smoothing: Vec::new(),
             shifts: None,
+            roughness: 0.0,
             seed: 0,
         }
     }

@@ -149,7 +149,7 @@ fn queries(circuit: &Circuit) -> Vec<Query> {
     let evidence = |row: usize, variable: usize, x: f64, rng: &mut ChaCha8Rng| match row {
         0 => Evidence::Value(x),
         13 => Evidence::Unknown,
-        _ => match (rng.random_range(0..5), circuit.variables()[variable].domain) {
+        _ => match (rng.random_range(0..5), &circuit.variables()[variable].domain) {
             (0, Domain::Finite(n)) => Evidence::In(Part::Values(vec![0, n - 1])),
             (0, _) => Evidence::In(Part::Interval { low: -0.5, high: x.max(0.0) }),
             (1 | 2, _) => Evidence::Unknown,

@@ -215,6 +215,13 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
             {
                 smooth(&mut g, &p.w, s);
             }
+            if let (Operand::Vector, Some(&step)) =
+                (program.operand_of(n), program.users(n).first())
+                && let StepKind::Leaf { basis, .. } = &program.steps()[step].kind
+                && options.roughness > 0.0
+            {
+                shrink(&mut g, &p.w, &basis.roughness(), options.roughness);
+            }
             p.pull_back(g)
         };
         if let Some(clip) = self.options.clip {
@@ -419,6 +426,15 @@ fn check(circuit: &Circuit, options: &FitOptions) -> Result<(), LearnError> {
         }
     }
     Ok(())
+}
+
+/// Adds the gradient of −s/2 Σ λₙ |w[n]|².
+fn shrink<T: Scalar>(g: &mut Matrix<T>, w: &Matrix<T>, roughness: &[f64], s: f64) {
+    for k in 0..w.rows() {
+        for ((g, &w), rough) in g.row_mut(k).iter_mut().zip(w.row(k)).zip(roughness) {
+            *g -= w.scale_by(s * rough);
+        }
+    }
 }
 
 /// Adds the gradient of −s/2 Σ |w[x] − w[x+1]|² over neighbouring values x.

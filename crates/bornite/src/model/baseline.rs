@@ -61,6 +61,10 @@ fn visit(schema: &Schema, row: &[f64], mut each: impl FnMut(usize, &[usize], usi
                 Domain::Circle(length) => {
                     (((x / length * BINS as f64) as usize).min(BINS - 1), BINS)
                 }
+                Domain::Atoms(ref parts) => {
+                    let count = parts.points.len();
+                    (domain.atom(x).unwrap_or(count), count + 1)
+                }
                 _ => continue,
             };
             each(column, &before, code, count);

@@ -108,7 +108,8 @@ impl Frame {
             layers.push(match layer {
                 Layer::Input { variable, basis } => {
                     if circuit.variable(*variable).domain.num_values().is_none() {
-                        functions = basis.width();
+                        functions =
+                            basis.width() - circuit.variable(*variable).domain.atoms().len();
                     }
                     Short::Input(variable.index())
                 }

@@ -76,7 +76,7 @@ impl Model {
         for &column in columns {
             for (place, v) in self.schema.variables_of(column).enumerate() {
                 let c = &self.schema.columns()[column];
-                let domain = self.engine.variables()[v].domain;
+                let domain = &self.engine.variables()[v].domain;
                 functions[v] = nodes(c, place, domain, &query.evidence()[v]);
             }
         }
@@ -101,7 +101,7 @@ impl Model {
 fn nodes(
     column: &ColumnSchema,
     place: usize,
-    domain: Domain,
+    domain: &Domain,
     evidence: &Evidence,
 ) -> Vec<FunctionNode> {
     let term = |x: f64| column.kind.coding().term(column.storage, place, x);
@@ -118,7 +118,13 @@ fn nodes(
             let x = low + (high - low) * v;
             FunctionNode { x, weight: (high - low) * w, value: number(x) }
         };
-        panels().iter().map(node).collect()
+        let known = |x: f64| match evidence {
+            Evidence::In(Part::Interval { low, high }) => (*low..*high).contains(&x),
+            _ => true,
+        };
+        let atoms = domain.atoms().iter().filter(|x| known(**x));
+        let atoms = atoms.map(|&x| FunctionNode { x, weight: 1.0, value: number(x) });
+        atoms.chain(panels().iter().filter(|_| low < high).map(node)).collect()
     };
     let on_values = |count: usize| -> Vec<FunctionNode> {
         let known = |x: usize| match evidence {

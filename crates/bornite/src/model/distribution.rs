@@ -12,6 +12,8 @@ use crate::query::{Evidence, Query};
 
 /// Points of the first search for the mode of a density.
 const GRID: usize = 512;
+/// An atom is the mode where it is more likely than one part in so many of the range of u at its most likely place.
+const NEAR: f64 = 64.0;
 /// Steps that then narrow it down.
 const NARROWINGS: usize = 60;
 /// The shortest panel of the mean's quadrature is 2 to the power of minus this.
@@ -114,8 +116,7 @@ impl ColumnDistribution<'_> {
         match &self.first {
             Posterior::Point(value) => Ok(below(self.number(&[*value]))),
             Posterior::Density(d) => {
-                let position = self.schema().kind.coding().position(x);
-                Ok(d.cdf(position.unwrap_or(f64::NAN).clamp(0.0, 1.0)))
+                Ok(d.below(self.schema().kind.coding().end(x).unwrap_or(f64::NAN)))
             }
             Posterior::Finite(p) => {
                 let numbers = self.numbers().ok_or_else(|| self.words("order"))?;
@@ -172,7 +173,7 @@ impl ColumnDistribution<'_> {
     /// None but those of a damaged model.
     pub fn probabilities(&self) -> Result<Option<Vec<(String, f64)>>, ModelError> {
         let range = self.model.schema.variables_of(self.column);
-        let domain = self.model.engine.variables()[range.start].domain;
+        let domain = &self.model.engine.variables()[range.start].domain;
         let Some(count) = domain.num_values().filter(|_| range.len() == 1) else {
             return Ok(None);
         };
@@ -246,14 +247,15 @@ impl ColumnDistribution<'_> {
         ModelError::NoNumbers { column: self.schema().name.clone(), what }
     }
 
-    /// ∫ x(u) p(u) du, in panels that become short towards both ends, where x(u) may be infinite.
+    /// ∫ x(u) p(u) du, in panels that become short towards both ends, where x(u) may be infinite, and the atoms.
     fn density_mean(&self, density: &Density) -> f64 {
-        let mut sum = 0.0;
+        let c = self.schema();
+        let number = |u: f64| c.kind.coding().term(c.storage, 0, u).unwrap_or(f64::NAN);
+        let mut sum: f64 = density.atoms().map(|(u, p)| p * number(u)).sum();
         for (n, (low, high)) in density.pieces().enumerate() {
             for &(v, w) in panels() {
                 let u = low + (high - low) * v;
-                let x = self.number(&[u]).unwrap_or(f64::NAN);
-                sum += (high - low) * w * density.piece_density(n, u) * x;
+                sum += (high - low) * w * density.piece_density(n, u) * number(u);
             }
         }
         sum
@@ -373,8 +375,18 @@ impl ColumnDistribution<'_> {
         unreachable!("the loop ends with a whole number")
     }
 
-    /// The u at which the density in the units of the data is the largest.
+    /// The u at which the density in the units of the data is the largest, or an atom that is more likely than all u near it.
     fn density_mode(&self, density: &Density) -> f64 {
+        let better = |a: (f64, f64), b: (f64, f64)| if b.1 > a.1 { b } else { a };
+        let atom = density.atoms().reduce(better);
+        let rest = self.rest_mode(density);
+        match atom {
+            Some((u, p)) if p * NEAR >= density.density(rest) => u,
+            _ => rest,
+        }
+    }
+
+    fn rest_mode(&self, density: &Density) -> f64 {
         let worth = |u: f64| {
             let x = self.number(&[u]).unwrap_or(f64::NAN);
             let encoded = self.model.schema.encode_value(self.column, Cell::Number(x));

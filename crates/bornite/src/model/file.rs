@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{Info, Model, ModelError};
 use crate::circuit::Orthonormal;
-use crate::data::Schema;
+use crate::data::{ColumnKind, ColumnSchema, Schema};
 use crate::file::{self, FileError};
 
-/// The version of the text beside the circuit.
-const VERSION: u32 = 1;
+/// The version of the text beside the circuit: 2 with columns of numbers that have atoms or lie on grids, and 1 without.
+const VERSION: u32 = 2;
 
 /// What a model file holds beside the circuit.
 #[derive(Serialize, Deserialize)]
@@ -67,7 +67,7 @@ impl Model {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, ModelError> {
         let (circuit, text) = file::model_from_bytes(bytes)?;
         let Version { version } = serde_json::from_str(&text).map_err(damaged)?;
-        if version != VERSION {
+        if !(1..=VERSION).contains(&version) {
             let place = "the model".to_owned();
             return Err(
                 FileError::Version { place, found: version.into(), known: VERSION.into() }.into()
@@ -82,8 +82,10 @@ impl Model {
     }
 
     fn text(&self) -> Result<String, ModelError> {
+        let is_number = |c: &ColumnSchema| matches!(c.kind, ColumnKind::Number(_));
+        let has_numbers = self.schema.columns().iter().any(is_number);
         let stored = Stored {
-            version: VERSION,
+            version: if has_numbers { VERSION } else { 1 },
             schema: self.schema.clone(),
             info: self.info.clone(),
             given: self.given_texts.clone(),

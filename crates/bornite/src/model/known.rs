@@ -6,7 +6,7 @@ use std::ops::Bound;
 use super::{Model, ModelError};
 use crate::basis::Part;
 use crate::data::{Block, Cell, Schema};
-use crate::domain::Variable;
+use crate::domain::{Domain, Variable};
 use crate::engine::Batch;
 use crate::query::{Evidence, Query};
 
@@ -183,7 +183,11 @@ impl Known {
                 boxes = boxes
                     .into_iter()
                     .filter_map(|mut query: Query| {
-                        let both = both(&query.evidence()[variable], &labelled)?;
+                        let both = both(
+                            &variables[variable].domain,
+                            &query.evidence()[variable],
+                            &labelled,
+                        )?;
                         query.set(&variables, variable, both).ok()?;
                         Some(query)
                     })
@@ -198,19 +202,22 @@ impl Known {
 pub(super) fn intersect(variables: &[Variable], a: &Query, b: &Query) -> Option<Query> {
     let mut query = a.clone();
     for (n, (x, y)) in a.evidence().iter().zip(b.evidence()).enumerate() {
-        query.set(variables, n, both(x, y)?).ok()?;
+        query.set(variables, n, both(&variables[n].domain, x, y)?).ok()?;
     }
     Some(query)
 }
 
-fn both(a: &Evidence, b: &Evidence) -> Option<Evidence> {
+fn both(domain: &Domain, a: &Evidence, b: &Evidence) -> Option<Evidence> {
     use Evidence::{In, Unknown, Value};
     use Part::{Interval, Values};
     match (a, b) {
         (Unknown, other) | (other, Unknown) => Some(other.clone()),
         (Value(x), Value(y)) => (x == y).then_some(Value(*x)),
         (Value(x), In(part)) | (In(part), Value(x)) => match part {
-            Values(values) => values.contains(&(*x as usize)).then_some(Value(*x)),
+            Values(values) => {
+                let n = if domain.atoms().is_empty() { Some(*x as usize) } else { domain.atom(*x) };
+                n.filter(|n| values.contains(n)).map(|_| Value(*x))
+            }
             Interval { low, high } => (x >= low && x < high).then_some(Value(*x)),
         },
         (In(Values(x)), In(Values(y))) => {
@@ -221,8 +228,14 @@ fn both(a: &Evidence, b: &Evidence) -> Option<Evidence> {
             let (low, high) = (a.max(*c), b.min(*d));
             (low < high).then_some(In(Interval { low, high }))
         }
-        // A variable is finite or continuous.
-        (In(_), In(_)) => None,
+        // Of a variable with atoms: no other is both finite and continuous.
+        (In(Values(atoms)), In(Interval { low, high }))
+        | (In(Interval { low, high }), In(Values(atoms))) => {
+            let points = domain.atoms();
+            let inside = |n: &usize| points.get(*n).is_some_and(|x| (*low..*high).contains(x));
+            let shared: Vec<usize> = atoms.iter().copied().filter(inside).collect();
+            (!shared.is_empty()).then_some(In(Values(shared)))
+        }
     }
 }
 

@@ -2,9 +2,11 @@
 
 use super::compact::Compact;
 use super::{CompressOptions, Model, ModelError, ModelOptions};
-use crate::data::{DataError, InferOptions, Schema, Table};
+use crate::data::{DataError, InferOptions, Schema, Table, WideIntegers};
 use crate::learn::{Control, Progress};
 
+/// Input functions of a continuous variable.
+const FUNCTIONS: usize = 12;
 /// Widths that are tried.
 const WIDTHS: [usize; 9] = [2, 3, 4, 5, 6, 8, 10, 12, 16];
 /// The digits after the binary point that weights may have.
@@ -29,7 +31,12 @@ pub(super) fn fit(
     options: &CompressOptions,
     progress: &mut dyn FnMut(&Progress) -> Control,
 ) -> Result<Option<Own>, ModelError> {
-    let Ok(schema) = Schema::infer(table, &InferOptions::default()) else { return Ok(None) };
+    let plain = InferOptions {
+        atoms: false,
+        wide_integers: WideIntegers::Digits,
+        ..InferOptions::default()
+    };
+    let Ok(schema) = Schema::infer(table, &plain) else { return Ok(None) };
     let schema = rounded(&schema)?;
     let width = options.width.unwrap_or_else(|| width(&schema, stored));
     let settings = ModelOptions {
@@ -38,6 +45,8 @@ pub(super) fn fit(
         // Every weight is stored for each place where it is used.
         codebook: Some(0),
         share: Some(0),
+        // Every function is stored.
+        functions: Some(FUNCTIONS),
         epochs: options.epochs,
         seed: options.seed,
         // The rows to be judged by are those to be coded: what is learned by heart is gained.
@@ -71,7 +80,7 @@ fn width(schema: &Schema, stored: usize) -> usize {
     let bytes = |k: usize| -> usize {
         let leaf = |v: usize| 2 * k.min(v) * v;
         let leaves: usize =
-            variables.iter().map(|v| leaf(v.domain.num_values().unwrap_or(12))).sum();
+            variables.iter().map(|v| leaf(v.domain.num_values().unwrap_or(FUNCTIONS))).sum();
         leaves + 2 * k.pow(3) * variables.len().saturating_sub(1)
     };
     WIDTHS.into_iter().rev().find(|&k| bytes(k) <= stored / 8).unwrap_or(WIDTHS[0])

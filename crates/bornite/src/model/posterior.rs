@@ -1,5 +1,6 @@
 //! The exact distributions of variables given boxes of evidence: one pass up and one pass down for all of them.
 
+use crate::basis::Part::Interval;
 use crate::circuit::{Orthonormal, VariableId};
 use crate::ops::{Environments, Univariate};
 use crate::query::{Evidence, Query};
@@ -97,7 +98,7 @@ impl Posteriors<'_> {
                     _ => sums.iter_mut().zip(p).for_each(|(sum, p)| *sum += weight * p),
                 }
             } else {
-                let (low, high) = distribution.support();
+                let (low, high) = distribution.rest_support().unwrap_or((0.0, 0.0));
                 parts.push(Part { weight: *weight, low, high, distribution });
             }
         }
@@ -123,9 +124,33 @@ impl Density {
         self.parts.iter().map(|p| p.weight * p.distribution.density(u)).sum()
     }
 
-    /// The share below u.
+    /// The share up to u.
     pub(crate) fn cdf(&self, u: f64) -> f64 {
         self.parts.iter().map(|p| p.weight * p.distribution.cdf(u)).sum::<f64>().min(1.0)
+    }
+
+    /// The share below u, without an atom that is there.
+    pub(crate) fn below(&self, u: f64) -> f64 {
+        let part = Interval { low: f64::NEG_INFINITY, high: u };
+        let share = |p: &Part| p.weight * p.distribution.probability(&part);
+        self.parts.iter().map(share).sum::<f64>().min(1.0)
+    }
+
+    /// The atoms and their probabilities, in order.
+    pub(crate) fn atoms(&self) -> impl Iterator<Item = (f64, f64)> {
+        let all = self.parts.iter().flat_map(|p| {
+            p.distribution.atoms().iter().map(move |&(u, mass)| (u, p.weight * mass))
+        });
+        let mut atoms: Vec<(f64, f64)> = all.collect();
+        atoms.sort_by(|a, b| a.0.total_cmp(&b.0));
+        atoms.dedup_by(|next, kept| {
+            let same = next.0 == kept.0;
+            if same {
+                kept.1 += next.1;
+            }
+            same
+        });
+        atoms.into_iter().filter(|(_, p)| *p > 0.0)
     }
 
     /// The u below which this share lies, which is from 0 to 1.
@@ -133,6 +158,10 @@ impl Density {
         if let [only] = &self.parts[..]
             && let Ok(u) = only.distribution.quantile(level)
         {
+            return u;
+        }
+        let reached = |(u, _): &(f64, f64)| self.below(*u) < level && level <= self.cdf(*u);
+        if let Some((u, _)) = self.atoms().find(reached) {
             return u;
         }
         let (mut low, mut high) = self.bounds();

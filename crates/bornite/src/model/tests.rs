@@ -3,8 +3,12 @@ use std::fmt::Write as _;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::{AnswerValue, Fit, Imputation, Known, Model, ModelError, Question, StructureKind};
-use crate::data::{Column, CsvOptions, EncodeOptions, Mismatch, Table, Unseen};
+use super::{
+    AnswerValue, Fit, Imputation, Known, Model, ModelError, ModelOptions, Question, StructureKind,
+};
+use crate::data::{
+    Column, CsvOptions, EncodeOptions, InferOptions, KindHint, Mismatch, Table, Unseen,
+};
 use crate::file::FileError;
 use crate::ops::Budget;
 use crate::query::QueryError;
@@ -31,12 +35,83 @@ fn weather(rows: usize, seed: u64) -> Table {
     .unwrap()
 }
 
+/// A fit with the visitors in digits.
+fn in_digits() -> Fit<'static> {
+    let kinds = [("visitors".to_owned(), KindHint::Digits)].into();
+    let infer = InferOptions { kinds, ..InferOptions::default() };
+    Fit::with(ModelOptions { infer, ..ModelOptions::default() })
+}
+
 fn fitted(rows: usize) -> Model {
-    Fit::new().epochs(25).run(&weather(rows, 1)).unwrap()
+    in_digits().epochs(25).run(&weather(rows, 1)).unwrap()
 }
 
 fn small() -> Model {
-    Fit::new().epochs(3).width(4).run(&weather(300, 2)).unwrap()
+    in_digits().epochs(3).width(4).run(&weather(300, 2)).unwrap()
+}
+
+/// Rides paid by card, with a tip in cents, or in cash, without one; a few tips are a round 5.
+fn rides(rows: usize) -> Table {
+    let rng = &mut ChaCha8Rng::seed_from_u64(5);
+    let (mut pay, mut tip) = (vec![], vec![]);
+    for _ in 0..rows {
+        let card = rng.random::<f64>() < 0.6;
+        let cents = 100 + (300.0 * (rng.random::<f64>() + rng.random::<f64>())) as i32;
+        pay.push(Some(if card { "card" } else { "cash" }));
+        let round = rng.random::<f64>() < 0.2;
+        let given = if round { 5.0 } else { f64::from(cents) / 100.0 };
+        tip.push(if card { given } else { 0.0 });
+    }
+    Table::new(vec![Column::labels("pay", pay), Column::numbers("tip", tip)]).unwrap()
+}
+
+#[test]
+fn numbers_with_atoms_are_answered_as_the_rows_would() {
+    let table = rides(1500);
+    let model = Fit::new().epochs(30).width(4).run(&table).unwrap();
+    let tips = table.column("tip").unwrap();
+    let tips: Vec<f64> = (0..1500).map(|row| tips.number(row).unwrap()).collect();
+    let share = |holds: &dyn Fn(f64) -> bool| {
+        tips.iter().filter(|x| holds(**x)).count() as f64 / tips.len() as f64
+    };
+    let ask = |question: &str| number(&model, question);
+    let close = |found: f64, expected: f64, question: &str| {
+        assert!((found - expected).abs() < 0.03, "{question}: {found}, not {expected}");
+    };
+    for (question, expected) in [
+        ("P(tip = 0)", share(&|x| x == 0.0)),
+        ("P(tip <= 0)", share(&|x| x == 0.0)),
+        ("P(tip = 5)", share(&|x| x == 5.0)),
+        ("P(tip < 5)", share(&|x| x < 5.0)),
+        ("P(tip <= 5)", share(&|x| x <= 5.0)),
+        ("P(tip > 5)", share(&|x| x > 5.0)),
+        ("P(tip in {0, 5})", share(&|x| x == 0.0 || x == 5.0)),
+        ("P(tip > 0 | pay='cash')", 0.0),
+        ("P(pay='card' | tip = 5)", 1.0),
+    ] {
+        close(ask(question), expected, question);
+    }
+    assert_eq!(ask("P(tip < 0)"), 0.0);
+    let mean = tips.iter().sum::<f64>() / 1500.0;
+    assert!((ask("E[tip]") - mean).abs() < 0.1, "{} of {mean}", ask("E[tip]"));
+    assert_eq!(ask("quantile(tip, 0.2)"), 0.0);
+    // The jump of the distribution function at an atom is its probability, and cells have probabilities.
+    let jump = ask("P(tip <= 5)") - ask("P(tip < 5)");
+    assert!((jump - ask("P(tip = 5)")).abs() < 1e-9);
+    let cell = ask("P(tip = 2.5)");
+    assert!((cell - (ask("P(tip <= 2.5)") - ask("P(tip < 2.5)"))).abs() < 1e-9);
+    assert!(cell > 0.0 && cell < 0.02 && !known(&model, "tip = 2.5").is_density());
+    let row = Table::from_csv_bytes(b"pay,tip\ncard,2.5\n", "t.csv", &CsvOptions::default());
+    let score = model.score(&row.unwrap()).unwrap()[0];
+    let asked = model.ask("P(pay='card', tip = 2.5)").unwrap().log.unwrap();
+    assert!((score - asked).abs() < 1e-3, "{score} and {asked}");
+    // Samples look like the rows.
+    let samples = model.sample(400, 3).unwrap();
+    let drawn = samples.column("tip").unwrap();
+    for row in 0..400 {
+        let x = drawn.number(row).unwrap();
+        assert!(x >= 0.0 && ((x * 100.0).round() / 100.0 - x).abs() < 1e-12, "{x}");
+    }
 }
 
 fn number(model: &Model, question: &str) -> f64 {

@@ -280,7 +280,7 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
     pub fn marginal(&self, variable: VariableId) -> Univariate {
         let id = self.input_of(variable);
         let basis = basis_of(&self.circuit, id);
-        let domain = self.circuit.variable(variable).domain;
+        let domain = self.circuit.variable(variable).domain.clone();
         with_pass!(&self.passes, pass => {
             Univariate::from_environment(domain, basis, pass.environment(id))
         })

@@ -206,6 +206,11 @@ fn factor_message<T: Scalar>(
             let high = if high > b { *b } else { *high };
             (0, Part::Interval { low, high })
         }
+        (Factor::Indicator(Part::Interval { low, high }), Part::Values(atoms)) => {
+            let points = variable.domain.atoms();
+            let inside = |n: &usize| points.get(*n).is_some_and(|x| (*low..*high).contains(x));
+            (0, Part::Values(atoms.iter().copied().filter(inside).collect()))
+        }
         (Factor::Power(p), part) => (*p, part.clone()),
         _ => unreachable!("checked: sets and tables belong to finite domains"),
     };

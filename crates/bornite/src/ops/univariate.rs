@@ -4,7 +4,7 @@ use super::OperationError;
 use super::message::Message;
 use super::pass::{Environment, close};
 use super::scaled::Scaled;
-use crate::basis::{Basis, Part};
+use crate::basis::{Atoms, Basis, Part};
 use crate::domain::Domain;
 use crate::linalg::{Complex64, Matrix, Scalar};
 
@@ -20,7 +20,8 @@ const MAX_STEPS: usize = 400;
 /// p(x) = \sum_{k,k'} E_{kk'} f_k(x) f_{k'}^*(x)
 /// ```
 ///
-/// given by orthonormal functions f and a Hermitian matrix E of trace 1. All integrals of it are exact.
+/// given by orthonormal functions f and a Hermitian matrix E of trace 1. All integrals of it are exact. A domain with atoms
+/// has both: probabilities of the atoms, and a density of the rest.
 ///
 /// [`Environments::marginal`](super::Environments::marginal) makes one.
 ///
@@ -53,6 +54,16 @@ enum Kind {
     /// The probability of every value; their sum is 1.
     Finite(Vec<f64>),
     Continuous(Continuous),
+    Atoms(Mixture),
+}
+
+/// Atoms next to a density.
+#[derive(Clone, Debug, PartialEq)]
+struct Mixture {
+    /// Points in order with their probabilities.
+    atoms: Vec<(f64, f64)>,
+    /// The density of the rest, by itself, where it is possible at all, and its probability.
+    rest: Option<(f64, Continuous)>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -75,22 +86,40 @@ impl Univariate {
             let kind = Kind::Finite(probabilities(value_weights(basis, environment).value));
             return Self { domain, kind };
         }
-        let matrix = environment.full().to_matrix(basis.width()).value.map(Scalar::to_complex);
-        Self::continuous(domain, basis, &matrix)
+        let e = environment.full().to_matrix(basis.width()).value.map(Scalar::to_complex);
+        let Basis::Atoms(b) = &**basis else { return Self::continuous(domain, basis, &e) };
+        let m = b.points().len();
+        let masses: Vec<f64> = (0..m).map(|n| e[(n, n)].re).collect();
+        let k = b.rest().width();
+        let rest = Matrix::from_fn(k, k, |i, j| e[(m + i, m + j)]);
+        Self::with_atoms(domain, b, &masses, &rest)
     }
 
     /// The density ∝ Σ E[k, k′] fₖ(x) fₖ′(x)* of a continuous variable.
     pub(crate) fn continuous(domain: Domain, basis: &Arc<Basis>, e: &Matrix<Complex64>) -> Self {
-        let trace: f64 = (0..e.rows()).map(|k| e[(k, k)].re).sum();
-        let (matrix, basis, (low, high)) =
-            (e.scaled(trace.recip()), basis.clone(), domain.bounds());
-        let kind = Kind::Continuous(Continuous { basis, matrix, low, high, mass: 1.0 });
+        let kind = Kind::Continuous(Continuous::new(&domain, basis, e, trace(e)));
         Self { domain, kind }
     }
 
+    /// The distribution of atoms with these weights and of a density ∝ Σ E[k, k′] fₖ(x) fₖ′(x)* of the rest.
+    pub(crate) fn with_atoms(
+        domain: Domain,
+        basis: &Atoms,
+        masses: &[f64],
+        e: &Matrix<Complex64>,
+    ) -> Self {
+        let rest = trace(e).max(0.0);
+        let total = rest + masses.iter().map(|m| m.max(0.0)).sum::<f64>();
+        let atoms = basis.points().iter().zip(masses).map(|(&x, m)| (x, m.max(0.0) / total));
+        let atoms = atoms.collect();
+        let continuous = || Continuous::new(domain.rest(), basis.rest(), e, rest);
+        let rest = (rest > 0.0).then(|| (rest / total, continuous()));
+        Self { kind: Kind::Atoms(Mixture { atoms, rest }), domain }
+    }
+
     /// The domain of the variable.
-    pub fn domain(&self) -> Domain {
-        self.domain
+    pub fn domain(&self) -> &Domain {
+        &self.domain
     }
 
     /// The ends of where the variable can lie; infinite on the real line where nothing is known of it.
@@ -98,15 +127,25 @@ impl Univariate {
         match &self.kind {
             Kind::Finite(p) => (0.0, p.len().saturating_sub(1) as f64),
             Kind::Continuous(c) => (c.low, c.high),
+            Kind::Atoms(m) => m.support(),
         }
     }
 
-    /// p(x): the probability of a value of a finite domain, the density elsewhere; 0 outside the domain.
+    /// The same of all but atoms; `None` where the rest is impossible.
+    pub(crate) fn rest_support(&self) -> Option<(f64, f64)> {
+        match &self.kind {
+            Kind::Finite(_) | Kind::Continuous(_) => Some(self.support()),
+            Kind::Atoms(m) => m.rest.as_ref().map(|(_, c)| (c.low, c.high)),
+        }
+    }
+
+    /// p(x): the probability of a value of a finite domain or of an atom, the density elsewhere; 0 outside the domain.
     pub fn density(&self, x: f64) -> f64 {
         match &self.kind {
             _ if !self.domain.contains(x) => 0.0,
             Kind::Finite(p) => p[x as usize],
             Kind::Continuous(c) => c.density(x),
+            Kind::Atoms(m) => m.density(x),
         }
     }
 
@@ -123,6 +162,7 @@ impl Univariate {
                 Some((low, high)) => c.between(low, high),
                 None => 0.0,
             },
+            Kind::Atoms(m) => m.probability(&self.domain, part),
         }
     }
 
@@ -131,13 +171,14 @@ impl Univariate {
         let high = match &self.kind {
             Kind::Finite(_) => x.floor() + 1.0,
             Kind::Continuous(_) => x,
+            Kind::Atoms(_) => x.next_up(),
         };
         self.probability(&Part::Interval { low: f64::NEG_INFINITY, high })
     }
 
     /// The inverse of the distribution function: on a finite domain the smallest value whose [`cdf`](Self::cdf) is at
-    /// least p, elsewhere the x with cdf(x) = p to 10⁻¹² in probability. 0 and 1 are the ends of where the variable
-    /// can lie, infinite on the real line.
+    /// least p, elsewhere the x with cdf(x) = p to 10⁻¹² in probability, or the atom at which it passes p. 0 and 1 are the
+    /// ends of where the variable can lie, infinite on the real line.
     ///
     /// Cost: a few integrals of the basis, at most some hundred where the density is 0.
     ///
@@ -150,7 +191,17 @@ impl Univariate {
         Ok(match &self.kind {
             Kind::Finite(probabilities) => finite_quantile(probabilities, p),
             Kind::Continuous(c) => c.quantile(p),
+            Kind::Atoms(m) => m.quantile(p),
         })
+    }
+
+    /// A value drawn by a number from 0 to 1: the quantile where there are no atoms, and cheaper where there are.
+    pub(crate) fn draw(&self, u: f64) -> f64 {
+        match &self.kind {
+            Kind::Finite(p) => finite_quantile(p, u),
+            Kind::Continuous(c) => c.quantile(u),
+            Kind::Atoms(m) => m.draw(u),
+        }
     }
 
     /// The central interval of this probability: what is below it is as likely as what is above.
@@ -171,6 +222,7 @@ impl Univariate {
         match &self.kind {
             Kind::Finite(p) => p.iter().enumerate().map(|(x, p)| x as f64 * p).sum(),
             Kind::Continuous(c) => c.moment(0.0, 1),
+            Kind::Atoms(m) => m.moment(0.0, 1),
         }
     }
 
@@ -184,6 +236,7 @@ impl Univariate {
                 p.iter().enumerate().map(|(x, p)| (x as f64 - mean).powi(2) * p).sum()
             }
             Kind::Continuous(c) => c.moment(mean, 2).max(0.0),
+            Kind::Atoms(m) => m.moment(mean, 2).max(0.0),
         }
     }
 
@@ -198,15 +251,25 @@ impl Univariate {
     pub fn probabilities(&self) -> Option<&[f64]> {
         match &self.kind {
             Kind::Finite(p) => Some(p),
-            Kind::Continuous(_) => None,
+            Kind::Continuous(_) | Kind::Atoms(_) => None,
         }
     }
 
-    /// The functions and the matrix E of a density; `None` on a finite domain.
+    /// The atoms and their probabilities; none where the domain has none.
+    pub fn atoms(&self) -> &[(f64, f64)] {
+        match &self.kind {
+            Kind::Finite(_) | Kind::Continuous(_) => &[],
+            Kind::Atoms(m) => &m.atoms,
+        }
+    }
+
+    /// The functions and the matrix E of a density, of that of the rest where there are atoms; `None` on a finite domain,
+    /// and where the rest is impossible.
     pub fn matrix(&self) -> Option<(&Basis, &Matrix<Complex64>)> {
         match &self.kind {
             Kind::Finite(_) => None,
             Kind::Continuous(c) => Some((&*c.basis, &c.matrix)),
+            Kind::Atoms(m) => m.rest.as_ref().map(|(_, c)| (&*c.basis, &c.matrix)),
         }
     }
 
@@ -229,15 +292,141 @@ impl Univariate {
             Kind::Continuous(c) => {
                 let (low, high) =
                     part.clip(&self.domain).ok_or(OperationError::ImpossibleEvidence)?;
-                let (low, high) = (low.max(c.low), high.min(c.high));
-                let mass = c.raw_between(low, high);
-                if mass <= 0.0 {
-                    return Err(OperationError::ImpossibleEvidence);
-                }
-                Kind::Continuous(Continuous { low, high, mass, ..c.clone() })
+                let kept = c.within(low, high).ok_or(OperationError::ImpossibleEvidence)?;
+                Kind::Continuous(kept)
+            }
+            Kind::Atoms(m) => {
+                let kept = m.within(&self.domain, part);
+                Kind::Atoms(kept.ok_or(OperationError::ImpossibleEvidence)?)
             }
         };
-        Ok(Self { domain: self.domain, kind })
+        Ok(Self { domain: self.domain.clone(), kind })
+    }
+}
+
+/// The trace of a Hermitian matrix.
+fn trace(e: &Matrix<Complex64>) -> f64 {
+    (0..e.rows()).map(|k| e[(k, k)].re).sum()
+}
+
+impl Mixture {
+    fn support(&self) -> (f64, f64) {
+        let rest = self.rest.as_ref().map(|(_, c)| (c.low, c.high));
+        let atoms = self.atoms.iter().filter(|(_, p)| *p > 0.0).map(|&(x, _)| (x, x));
+        let hull = |a: (f64, f64), b: (f64, f64)| (a.0.min(b.0), a.1.max(b.1));
+        atoms.chain(rest).reduce(hull).unwrap_or((f64::NAN, f64::NAN))
+    }
+
+    fn density(&self, x: f64) -> f64 {
+        match (self.atoms.iter().find(|(a, _)| *a == x), &self.rest) {
+            (Some((_, p)), _) => *p,
+            (None, Some((share, c))) => share * c.density(x),
+            (None, None) => 0.0,
+        }
+    }
+
+    /// The probability of the rest below x.
+    fn rest_below(&self, x: f64) -> f64 {
+        self.rest.as_ref().map_or(0.0, |(share, c)| share * c.between(c.low, x))
+    }
+
+    fn probability(&self, domain: &Domain, part: &Part) -> f64 {
+        let inside = |(x, _): &&(f64, f64)| is_within(domain, part, *x);
+        let atoms: f64 = self.atoms.iter().filter(inside).map(|(_, p)| p).sum();
+        let rest = match (&self.rest, part.clip(domain.rest())) {
+            (Some((share, c)), Some((low, high))) => share * c.between(low, high),
+            _ => 0.0,
+        };
+        (atoms + rest).min(1.0)
+    }
+
+    fn moment(&self, center: f64, power: u32) -> f64 {
+        let at = |(x, p): &(f64, f64)| p * (x - center).powi(power.cast_signed());
+        let rest = self.rest.as_ref().map_or(0.0, |(share, c)| share * c.moment(center, power));
+        self.atoms.iter().map(at).sum::<f64>() + rest
+    }
+
+    fn quantile(&self, p: f64) -> f64 {
+        let (first, last) = self.support();
+        if p == 0.0 {
+            return first;
+        }
+        if p == 1.0 {
+            return last;
+        }
+        // The first atom up to which, with all that is below it, the probability reaches p.
+        let mut sums = vec![0.0];
+        for (_, mass) in &self.atoms {
+            sums.push(sums[sums.len() - 1] + mass);
+        }
+        let (mut from, mut to) = (0, self.atoms.len());
+        while from < to {
+            let middle = from + (to - from) / 2;
+            if sums[middle + 1] + self.rest_below(self.atoms[middle].0) < p {
+                from = middle + 1;
+            } else {
+                to = middle;
+            }
+        }
+        let reached = |n: usize| sums[n] + self.rest_below(self.atoms[n].0);
+        match (&self.rest, self.atoms.get(from)) {
+            (_, Some(&(x, mass))) if mass > 0.0 && reached(from) < p => x,
+            (Some((share, c)), next) => {
+                let x = c.quantile(((p - sums[from]) / share).clamp(0.0, 1.0));
+                // Rounding must not carry it past its neighbors.
+                let before = from.checked_sub(1).map_or(first, |n| self.atoms[n].0);
+                x.clamp(before.max(c.low).min(c.high), next.map_or(last, |a| a.0).max(before))
+            }
+            (None, Some(&(x, _))) => x,
+            (None, None) => last,
+        }
+    }
+
+    /// The atoms first, then the rest: no order, but no search either.
+    fn draw(&self, u: f64) -> f64 {
+        let mut rest = u;
+        let mut last = None;
+        for &(x, p) in self.atoms.iter().filter(|(_, p)| *p > 0.0) {
+            if rest < p {
+                return x;
+            }
+            rest -= p;
+            last = Some(x);
+        }
+        match (&self.rest, last) {
+            (Some((share, c)), _) => {
+                let x = c.quantile((rest / share).clamp(0.0, 1.0));
+                // An atom is never drawn from the rest.
+                if self.atoms.iter().any(|(a, _)| *a == x) { x.next_up().min(c.high) } else { x }
+            }
+            (None, last) => last.unwrap_or(f64::NAN),
+        }
+    }
+
+    fn within(&self, domain: &Domain, part: &Part) -> Option<Self> {
+        let inside = |(x, _): &&(f64, f64)| is_within(domain, part, *x);
+        let mut atoms: Vec<(f64, f64)> = self.atoms.iter().filter(inside).copied().collect();
+        let rest = self.rest.as_ref().and_then(|(share, c)| {
+            let (low, high) = part.clip(domain.rest())?;
+            let kept = c.within(low, high)?;
+            Some((share * kept.mass / c.mass, kept))
+        });
+        let total = atoms.iter().map(|a| a.1).sum::<f64>() + rest.as_ref().map_or(0.0, |r| r.0);
+        if total <= 0.0 {
+            return None;
+        }
+        for (_, p) in &mut atoms {
+            *p /= total;
+        }
+        Some(Self { atoms, rest: rest.map(|(share, c)| (share / total, c)) })
+    }
+}
+
+/// Whether an atom lies in a part.
+fn is_within(domain: &Domain, part: &Part, x: f64) -> bool {
+    match part {
+        Part::Values(values) => domain.atom(x).is_some_and(|n| values.contains(&n)),
+        Part::Interval { low, high } => (*low..*high).contains(&x),
     }
 }
 
@@ -284,6 +473,19 @@ fn finite_quantile(p: &[f64], level: f64) -> f64 {
 }
 
 impl Continuous {
+    /// The density ∝ Σ E[k, k′] fₖ(x) fₖ′(x)* where E has this trace.
+    fn new(domain: &Domain, basis: &Arc<Basis>, e: &Matrix<Complex64>, trace: f64) -> Self {
+        let (low, high) = domain.bounds();
+        Self { basis: basis.clone(), matrix: e.scaled(trace.recip()), low, high, mass: 1.0 }
+    }
+
+    /// The same where the variable is known to lie between two numbers; `None` where that is impossible.
+    fn within(&self, low: f64, high: f64) -> Option<Self> {
+        let (low, high) = (low.max(self.low), high.min(self.high));
+        let mass = self.raw_between(low, high);
+        (mass > 0.0).then(|| Self { low, high, mass, ..self.clone() })
+    }
+
     fn density(&self, x: f64) -> f64 {
         if x < self.low || x > self.high {
             return 0.0;

@@ -98,7 +98,8 @@ impl Query {
         Ok(self)
     }
 
-    /// The query with one more variable known to lie in [low, high).
+    /// The query with one more variable known to lie in [low, high). An atom at `high` is left out: give the next number,
+    /// `high.next_up()`, to have it too.
     ///
     /// # Errors
     /// The variable is not there, or `low > high`.
@@ -114,7 +115,7 @@ impl Query {
         Ok(self)
     }
 
-    /// The query with one more variable known to be one of these values.
+    /// The query with one more variable known to be one of these values, or of these atoms by number.
     ///
     /// # Errors
     /// The variable is not there, or a value is not in its domain.
@@ -162,14 +163,15 @@ impl Query {
     pub fn check(&self, variables: &[Variable]) -> Result<(), QueryError> {
         check_count(variables, self.evidence.len())?;
         for (variable, evidence) in variables.iter().zip(&self.evidence) {
-            let fits = match (evidence, variable.domain) {
-                (Evidence::Unknown, _) => true,
-                (Evidence::Value(x), domain) => domain.contains(*x),
-                (Evidence::In(Part::Values(values)), Domain::Finite(v)) => {
-                    values.last().is_none_or(|&m| m < v)
+            let domain = &variable.domain;
+            let fits = match evidence {
+                Evidence::Unknown => true,
+                Evidence::Value(x) => domain.contains(*x),
+                Evidence::In(Part::Values(values)) => {
+                    let count = domain.num_values().unwrap_or(domain.atoms().len());
+                    values.last().map_or(count > 0, |&m| m < count)
                 }
-                (Evidence::In(Part::Interval { .. }), domain) => domain.num_values().is_none(),
-                (Evidence::In(Part::Values(_)), _) => false,
+                Evidence::In(Part::Interval { .. }) => domain.num_values().is_none(),
             };
             if !fits {
                 return Err(QueryError::OtherVariables { variable: variable.name.clone() });
@@ -195,28 +197,40 @@ fn find(variables: &[Variable], name: &str) -> Result<usize, QueryError> {
 }
 
 fn normalize(variable: &Variable, evidence: Evidence) -> Result<Evidence, QueryError> {
-    let (name, domain) = (&variable.name, variable.domain);
+    let Variable { name, domain } = variable;
+    let outside = |value: f64| {
+        Err(QueryError::OutOfDomain { variable: name.clone(), value, domain: domain.clone() })
+    };
     match (evidence, domain) {
         (Evidence::Unknown, _) => Ok(Evidence::Unknown),
         (Evidence::Value(x), _) if domain.contains(x) => Ok(Evidence::Value(x)),
-        (Evidence::Value(value), _) => {
-            Err(QueryError::OutOfDomain { variable: name.clone(), value, domain })
-        }
+        (Evidence::Value(value), _) => outside(value),
         (Evidence::In(Part::Values(mut values)), Domain::Finite(v)) => {
             values.sort_unstable();
             values.dedup();
-            if let Some(&x) = values.last().filter(|&&x| x >= v) {
-                let value = x as f64;
-                return Err(QueryError::OutOfDomain { variable: name.clone(), value, domain });
+            if let Some(&x) = values.last().filter(|&&x| x >= *v) {
+                return outside(x as f64);
             }
             Ok(match values[..] {
                 [x] => Evidence::Value(x as f64),
-                _ if values.len() == v => Evidence::Unknown,
+                _ if values.len() == *v => Evidence::Unknown,
+                _ => Evidence::In(Part::Values(values)),
+            })
+        }
+        (Evidence::In(Part::Values(mut values)), Domain::Atoms(parts)) => {
+            let points = &parts.points;
+            values.sort_unstable();
+            values.dedup();
+            if values.last().is_some_and(|&n| n >= points.len()) {
+                return Err(QueryError::Atom { variable: name.clone(), domain: domain.clone() });
+            }
+            Ok(match values[..] {
+                [n] => Evidence::Value(points[n]),
                 _ => Evidence::In(Part::Values(values)),
             })
         }
         (Evidence::In(Part::Values(_)), _) => {
-            Err(QueryError::SetOfContinuous { variable: name.clone(), domain })
+            Err(QueryError::SetOfContinuous { variable: name.clone(), domain: domain.clone() })
         }
         (Evidence::In(Part::Interval { low, high }), _)
             if low.is_nan() || high.is_nan() || low > high =>
@@ -225,16 +239,11 @@ fn normalize(variable: &Variable, evidence: Evidence) -> Result<Evidence, QueryE
         }
         (Evidence::In(Part::Interval { low, high }), Domain::Finite(v)) => {
             let first = low.ceil().max(0.0) as usize;
-            let end = high.ceil().clamp(0.0, v as f64) as usize;
+            let end = high.ceil().clamp(0.0, *v as f64) as usize;
             normalize(variable, Evidence::In(Part::Values((first..end).collect())))
         }
-        (Evidence::In(Part::Interval { low, high }), _) => {
-            let (a, b) = domain.bounds();
-            Ok(if low <= a && high >= b {
-                Evidence::Unknown
-            } else {
-                Evidence::In(Part::Interval { low, high })
-            })
+        (Evidence::In(part @ Part::Interval { .. }), _) => {
+            Ok(if part.covers(domain) { Evidence::Unknown } else { Evidence::In(part) })
         }
     }
 }
@@ -270,6 +279,16 @@ pub enum QueryError {
         "variable '{variable}': a set of values has probability 0 on {domain}; ask for an interval [a, b)"
     )]
     SetOfContinuous {
+        /// The variable.
+        variable: String,
+        /// Its domain.
+        domain: Domain,
+    },
+    /// A number of an atom that is not there.
+    #[error(
+        "variable '{variable}': a set holds atoms of its domain, {domain}; ask for an interval [a, b)"
+    )]
+    Atom {
         /// The variable.
         variable: String,
         /// Its domain.

@@ -137,19 +137,29 @@ impl<'a> Parser<'a> {
             return Err(self.error("expected '=' or 'in' after the variable"));
         }
         self.at += 2;
-        if self.take('{') { self.set() } else { self.interval(variable) }
+        if self.take('{') { self.set(variable) } else { self.interval(variable) }
     }
 
-    fn set(&mut self) -> Result<Evidence, QueryError> {
+    fn set(&mut self, variable: &Variable) -> Result<Evidence, QueryError> {
         let mut values = Vec::new();
         loop {
             self.skip_space();
             let start = self.at;
             let x = self.number()?;
-            if x < 0.0 || x.fract() != 0.0 || x > 1e15 {
+            if !variable.domain.atoms().is_empty() {
+                let Some(n) = variable.domain.atom(x) else {
+                    let message = format!(
+                        "a set holds atoms, and {x} is none: its values are {}",
+                        variable.domain
+                    );
+                    return Err(self.error_at(start, message));
+                };
+                values.push(n);
+            } else if x < 0.0 || x.fract() != 0.0 || x > 1e15 {
                 return Err(self.error_at(start, "a set holds whole numbers from 0 on"));
+            } else {
+                values.push(x as usize);
             }
-            values.push(x as usize);
             if self.take('}') {
                 return Ok(Evidence::In(Part::Values(values)));
             }
@@ -157,7 +167,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// An interval; on a finite domain a bracket that includes or excludes an end is moved to the next whole number.
+    /// An interval; a bracket that includes or excludes an end is moved to the next whole number on a finite domain, and to the
+    /// next number at all on one with atoms.
     fn interval(&mut self, variable: &Variable) -> Result<Evidence, QueryError> {
         let low_open = self.take('(');
         if !low_open && !self.take('[') {
@@ -176,6 +187,15 @@ impl<'a> Parser<'a> {
             }
             if high_closed {
                 high = high.floor() + 1.0;
+            }
+            high = high.max(low);
+        }
+        if !variable.domain.atoms().is_empty() && low <= high {
+            if low_open && low.is_finite() {
+                low = low.next_up();
+            }
+            if high_closed {
+                high = high.next_up();
             }
             high = high.max(low);
         }
@@ -236,6 +256,7 @@ mod tests {
             Variable::new("age", Domain::Finite(5)),
             Variable::new("height in m", Domain::Real),
             Variable::new("city", Domain::Finite(3)),
+            Variable::new("rain", Domain::with_atoms(vec![0.0, 2.5], Domain::HalfLine(0.0))),
         ]
     }
 
@@ -254,10 +275,11 @@ mod tests {
                 Evidence::Value(3.0),
                 Evidence::In(Part::Interval { low: -0.5, high: f64::INFINITY }),
                 Evidence::In(Part::Values(vec![0, 2])),
+                Evidence::Unknown,
             ]
         );
-        assert_eq!(read("").unwrap(), Query::unknown(3));
-        assert_eq!(read(" age = ? ").unwrap(), Query::unknown(3));
+        assert_eq!(read("").unwrap(), Query::unknown(4));
+        assert_eq!(read(" age = ? ").unwrap(), Query::unknown(4));
     }
 
     #[test]
@@ -281,6 +303,21 @@ mod tests {
     }
 
     #[test]
+    fn brackets_matter_at_atoms() {
+        let of = |text: &str| read(text).unwrap().evidence()[3].clone();
+        let interval = |low, high| Evidence::In(Part::Interval { low, high });
+        assert_eq!(of("rain in [0, 2.5)"), interval(0.0, 2.5));
+        assert_eq!(of("rain in (0, 2.5]"), interval(0.0_f64.next_up(), 2.5_f64.next_up()));
+        assert_eq!(of("rain in [0, 0]"), interval(0.0, 0.0_f64.next_up()));
+        assert_eq!(of("rain in (0, 0]"), interval(0.0_f64.next_up(), 0.0_f64.next_up()));
+        assert_eq!(of("rain in [0, inf)"), Evidence::Unknown);
+        assert_eq!(of("rain in (-inf, inf]"), Evidence::Unknown);
+        assert_eq!(of("rain in {2.5, 0}"), Evidence::In(Part::Values(vec![0, 1])));
+        assert_eq!(of("rain in {2.5}"), Evidence::Value(2.5));
+        assert_eq!(of("rain = 1"), Evidence::Value(1.0));
+    }
+
+    #[test]
     fn errors_point_at_the_character() {
         for (text, position, part) in [
             ("ege=1", 1, "did you mean 'age'?"),
@@ -292,6 +329,8 @@ mod tests {
             ("age=1, age=2", 8, "named twice"),
             ("city in {1, x}", 13, "expected a number, found 'x'"),
             ("'height in m' in {1}", 14, "ask for an interval"),
+            ("rain in {0, 1}", 13, "1 is none"),
+            ("rain = -1", 5, "the atoms 0, 2.5 and the half-line"),
             ("age=1,", 7, "expected a variable"),
             ("'age", 1, "not closed"),
         ] {

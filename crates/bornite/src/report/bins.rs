@@ -187,7 +187,10 @@ impl Bins {
     ) -> Result<Vec<f64>, ModelError> {
         match (&self.kind, distribution.first()) {
             (BinKind::Edges { values, .. }, Posterior::Density(density)) => {
-                let below: Vec<f64> = values.iter().map(|&u| density.cdf(u)).collect();
+                let last = values.len() - 1;
+                let mut below: Vec<f64> = values.iter().map(|&u| density.below(u)).collect();
+                // The end of the last bin belongs to it.
+                below[last] = density.cdf(values[last]);
                 Ok(below.windows(2).map(|w| w[1] - w[0]).collect())
             }
             (BinKind::Sets { sets, .. }, Posterior::Finite(p)) => {

@@ -146,7 +146,7 @@ impl Structure {
     pub fn build(&self, weights: Weights, rng: &mut impl Rng) -> Result<Circuit, CircuitError> {
         let mut b = CircuitBuilder::new();
         let ids: Vec<_> =
-            self.variables.iter().map(|v| b.variable(v.name.clone(), v.domain)).collect();
+            self.variables.iter().map(|v| b.variable(v.name.clone(), v.domain.clone())).collect();
         let last = self.tree.regions().len() - 1;
         let mut tied: BTreeMap<Tie, WeightId> = BTreeMap::new();
         let mut layers: Vec<LayerId> = Vec::with_capacity(last + 1);

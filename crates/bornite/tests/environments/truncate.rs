@@ -113,7 +113,7 @@ fn a_wide_model_of_a_nearly_narrow_state_becomes_narrow() {
     let random = structure.build(Weights::Gaussian, &mut rng(1)).unwrap();
     let mut b = CircuitBuilder::new();
     for v in random.variables() {
-        b.variable(v.name.clone(), v.domain);
+        b.variable(v.name.clone(), v.domain.clone());
     }
     for id in random.layer_ids() {
         match random.layer(id) {

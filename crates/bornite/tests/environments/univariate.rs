@@ -174,3 +174,93 @@ fn a_hundred_thousand_indicators_take_no_square() {
     let input = all.layer_ids().next().unwrap();
     assert!(matches!(environments.spectrum(input), Err(OperationError::TooLarge { .. })));
 }
+
+/// A random circuit of an atom-ridden variable and a finite one, and the atoms.
+fn with_atoms() -> (Orthonormal, [f64; 3]) {
+    let atoms = [0.0, 0.75, 4.0];
+    let mut b = CircuitBuilder::new();
+    let x = b.variable("x", Domain::with_atoms(atoms.to_vec(), Domain::Interval(-1.0, 2.0)));
+    let y = b.variable("y", Domain::Finite(3));
+    let legendre = Basis::legendre(4, -1.0, 2.0).unwrap();
+    let f = b.input(x, legendre.with_atoms(atoms.to_vec()).unwrap());
+    let g = b.input(y, Basis::indicator(3));
+    let f = b.sum(f, Matrix::from_fn(3, 7, |i, j| ((3 * i + 5 * j + 1) as f64).sin()));
+    let product = b.kronecker([f, g]);
+    let output = b.sum(product, Matrix::from_fn(2, 9, |i, j| ((7 * i + 2 * j) as f64).cos()));
+    let circuit = bornite::ops::orthonormalize(&b.build(output).unwrap()).unwrap();
+    (circuit.circuit, atoms)
+}
+
+#[test]
+fn atoms_jump_and_the_rest_is_a_density() {
+    let (circuit, atoms) = with_atoms();
+    let x = VariableId::new(0);
+    for text in ["", "y=1"] {
+        let query = Query::parse(circuit.variables(), text).unwrap();
+        let environments = Environments::given(&circuit, &query).unwrap();
+        let p = environments.marginal(x);
+        // By enumeration of the atoms and Simpson's rule between them.
+        let sum = |g: &dyn Fn(f64) -> f64, below: f64| {
+            let density =
+                |x: f64| if atoms.contains(&x) { p.density(x + 1e-12) } else { p.density(x) };
+            let end = below.clamp(-1.0, 2.0);
+            let rest = simpson(-1.0, end, 4000, |x| g(x) * density(x));
+            rest + atoms.iter().filter(|a| **a <= below).map(|&a| g(a) * p.density(a)).sum::<f64>()
+        };
+        assert_close(sum(&|_| 1.0, 9.0), 1.0, 1e-9, "mass");
+        let mean = sum(&|x| x, 9.0);
+        assert_close(p.mean(), mean, 1e-9, "mean");
+        assert_close(environments.mean(x), mean, 1e-9, "mean");
+        let variance = sum(&|x| (x - mean).powi(2), 9.0);
+        assert_close(p.variance(), variance, 1e-8, "variance");
+        assert_close(environments.variance(x), variance, 1e-8, "variance");
+        for at in [-0.5, 0.0, 0.3, 0.75, 1.9, 3.0, 4.0] {
+            assert_close(p.cdf(at), sum(&|_| 1.0, at), 1e-8, "cdf");
+        }
+        for &a in &atoms {
+            let below = p.probability(&Part::Interval { low: f64::NEG_INFINITY, high: a });
+            assert_close(p.cdf(a) - below, p.density(a), 1e-12, "jump");
+            // Every level within the jump is reached at the atom.
+            let level = below + 0.5 * p.density(a);
+            assert_eq!(p.quantile(level).unwrap(), a);
+            let question = Query::unknown(2).with_value(circuit.variables(), "x", a).unwrap();
+            let joint = environments.log_marginal(&question).unwrap();
+            assert_close(joint.exp(), p.density(a), 1e-12, "P(x = a)");
+        }
+        for level in [0.001, 0.1, 0.35, 0.6, 0.8, 0.95, 0.999] {
+            let q = p.quantile(level).unwrap();
+            let before = p.probability(&Part::Interval { low: f64::NEG_INFINITY, high: q });
+            assert!(before <= level + 1e-11 && level <= p.cdf(q) + 1e-11, "{level}: {q}");
+        }
+        for (low, high) in [(0.0, 0.75), (0.0_f64.next_up(), 0.75_f64.next_up()), (3.0, 5.0)] {
+            let part = Part::Interval { low, high };
+            let within = p.within(&part).unwrap();
+            assert_close(within.probability(&part), 1.0, 1e-12, "all of it");
+            assert_eq!(within.density(-0.5), 0.0);
+            let variables = circuit.variables();
+            let also = query.clone().with_interval(variables, "x", low, high).unwrap();
+            let given = Environments::given(&circuit, &also).unwrap();
+            assert_close(given.mean(x), within.mean(), 1e-9, "mean");
+        }
+        let only = p.within(&Part::Values(vec![0, 2])).unwrap();
+        assert_close(only.density(0.0) + only.density(4.0), 1.0, 1e-12, "atoms alone");
+        assert_eq!(only.quantile(1.0).unwrap(), 4.0);
+    }
+}
+
+#[test]
+fn samples_are_as_often_at_atoms_as_they_should_be() {
+    let (circuit, atoms) = with_atoms();
+    let p = Environments::new(&circuit).marginal(VariableId::new(0));
+    let count = 20_000;
+    let samples = bornite::engine::Engine::new(&circuit).sample(count, 3);
+    let share = |inside: &dyn Fn(f64) -> bool| {
+        samples.chunks_exact(2).filter(|row| inside(row[0])).count() as f64 / count as f64
+    };
+    for &a in &atoms {
+        // Four deviations.
+        assert_close(share(&|x| x == a), p.density(a), 0.015, "share of an atom");
+    }
+    let part = Part::Interval { low: 0.25, high: 0.5 };
+    assert_close(share(&|x| (0.25..0.5).contains(&x)), p.probability(&part), 0.015, "the rest");
+}

@@ -22,7 +22,7 @@ pub(crate) fn assert_close(found: f64, expected: f64, tolerance: f64, what: &str
 pub(crate) fn normalize_output(circuit: &Circuit) -> Orthonormal {
     let mut b = CircuitBuilder::new();
     for v in circuit.variables() {
-        b.variable(v.name.clone(), v.domain);
+        b.variable(v.name.clone(), v.domain.clone());
     }
     for id in circuit.layer_ids() {
         match circuit.layer(id) {

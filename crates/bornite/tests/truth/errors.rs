@@ -45,7 +45,7 @@ fn domains_that_are_none() {
         Domain::Circle(f64::INFINITY),
     ] {
         let (mut b, f, _) = two();
-        b.variable("z", domain);
+        b.variable("z", domain.clone());
         let variable = "z".to_owned();
         assert_eq!(refused(b, f), CircuitError::InvalidDomain { variable, domain });
     }
@@ -264,7 +264,7 @@ fn values_outside_their_domain_name_the_variable_and_the_value() {
         ([0.0, 0.0, -1e-300], "z", -1e-300),
     ] {
         let error = evaluate(&c, &x).unwrap_err();
-        let domain = c.variable(c.find_variable(variable).unwrap()).domain;
+        let domain = c.variable(c.find_variable(variable).unwrap()).domain.clone();
         let variable = variable.to_owned();
         assert_eq!(error, QueryError::OutOfDomain { variable, value, domain });
         assert_eq!(Query::row(c.variables(), &x).unwrap_err(), error);

@@ -14,7 +14,7 @@ use proptest::test_runner::{RngSeed, TestRunner};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::world::{Domains, Recipe, Tally, World, layer_steps, scopes};
+use crate::world::{Domains, Functions, Recipe, Tally, World, layer_steps, scopes};
 
 /// Laws compare the library with itself, so the circuits may be larger than an oracle could visit.
 fn recipes() -> impl Strategy<Value = Recipe> {
@@ -64,7 +64,13 @@ impl Case {
 
     /// A value of the domain, where the functions are not negligible.
     fn value(&mut self, variable: usize) -> f64 {
-        let functions = &self.world.functions[variable];
+        let mut functions = &self.world.functions[variable];
+        if let Functions::Atoms(points, rest) = functions {
+            if self.rng.random::<bool>() {
+                return points[self.rng.random_range(0..points.len())];
+            }
+            functions = rest;
+        }
         let (first, last) = functions.reach();
         match functions.domain() {
             Domain::Finite(v) => self.rng.random_range(0..v) as f64,

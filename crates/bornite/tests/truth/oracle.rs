@@ -184,6 +184,7 @@ fn the_random_circuits_are_of_every_kind() {
                 "Hermite",
                 "Gaussian",
                 "BSpline",
+                "Atoms",
             ]
             .map(str::to_owned),
         )

@@ -139,6 +139,7 @@ fn family(basis: &Basis) -> &'static str {
         Basis::BSpline(_) => "bspline",
         Basis::Transformed(_) => "transformed",
         Basis::Squared(_) => "squared",
+        Basis::Atoms(_) => "atoms",
     }
 }
 

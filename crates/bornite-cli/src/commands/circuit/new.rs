@@ -168,25 +168,34 @@ impl New {
     }
 
     fn basis(&self) -> Result<Basis> {
-        let (k, domain) = (self.functions, self.domain);
+        let basis = self.basis_on(self.domain.rest())?;
+        Ok(match self.domain.atoms() {
+            [] => basis,
+            atoms => basis.with_atoms(atoms)?,
+        })
+    }
+
+    fn basis_on(&self, domain: &Domain) -> Result<Basis> {
+        let k = self.functions;
         let family = self.basis.unwrap_or(match domain {
             Domain::Finite(_) => Family::Indicator,
             Domain::Real => Family::Hermite,
             Domain::Interval(..) => Family::Legendre,
             Domain::HalfLine(_) => Family::Laguerre,
             Domain::Circle(_) => Family::Fourier,
+            Domain::Atoms(parts) => return self.basis_on(&parts.rest),
         });
-        let fourier = |form| match domain {
+        let fourier = |form| match *domain {
             Domain::Circle(period) => Some(Basis::fourier(k, 0.0, period, form)),
             Domain::Interval(a, b) => Some(Basis::fourier(k, a, b, form)),
             _ => None,
         };
         let basis = match (family, domain) {
-            (Family::Indicator, Domain::Finite(v)) => Some(Ok(Basis::indicator(v))),
+            (Family::Indicator, Domain::Finite(v)) => Some(Ok(Basis::indicator(*v))),
             (Family::Fourier, _) => fourier(FourierForm::Real),
             (Family::FourierComplex, _) => fourier(FourierForm::Complex),
-            (Family::Legendre, Domain::Interval(a, b)) => Some(Basis::legendre(k, a, b)),
-            (Family::Laguerre, Domain::HalfLine(a)) => Some(Basis::laguerre(k, a, self.scale)),
+            (Family::Legendre, Domain::Interval(a, b)) => Some(Basis::legendre(k, *a, *b)),
+            (Family::Laguerre, Domain::HalfLine(a)) => Some(Basis::laguerre(k, *a, self.scale)),
             (Family::Hermite, Domain::Real) => Some(Basis::hermite(k, self.location, self.scale)),
             _ => None,
         };

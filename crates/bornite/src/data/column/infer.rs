@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use super::date_time::Found;
 use super::facts::{Facts, KnownCells};
 use super::{
-    Boolean, Categorical, Coding, ColumnKind, Continuous, DateTime, Digits, Integer, Periodic,
+    Boolean, Categorical, Coding, ColumnKind, Continuous, DateTime, Digits, Integer, Number,
+    Periodic,
 };
-use crate::data::{DataError, Storage, Support, Warp, WarpOptions};
+use crate::data::{DataError, Storage, Support, Warp, WarpError, WarpOptions};
 
 /// How to infer a schema.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +28,9 @@ pub struct InferOptions {
     pub other: Other,
     /// What whole numbers of a wide range become.
     pub wide_integers: WideIntegers,
+    /// Whether numbers can have atoms, lie on grids of decimals and have the bounds that their values suggest. Otherwise they
+    /// are densities on the real line.
+    pub atoms: bool,
     /// How continuous columns are transformed.
     pub warp: WarpOptions,
 }
@@ -41,6 +45,7 @@ impl Default for InferOptions {
             min_count: 1,
             other: Other::default(),
             wide_integers: WideIntegers::default(),
+            atoms: true,
             warp: WarpOptions::default(),
         }
     }
@@ -61,10 +66,10 @@ pub enum Other {
 /// What whole numbers of a wide range become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum WideIntegers {
-    /// Several digits: exact probabilities. Where the range is that of all 64-bit integers, a real number.
-    #[default]
+    /// Several digits: a place of its own for every number. Where the range is that of all 64-bit integers, a real number.
     Digits,
-    /// A real number: a density.
+    /// Numbers on a grid, with atoms: answers are fast, and neighbors alike.
+    #[default]
     Continuous,
 }
 
@@ -79,8 +84,10 @@ pub enum KindHint {
     Integer,
     /// Whole numbers, in digits.
     Digits,
-    /// Real numbers within these bounds.
+    /// Real numbers within these bounds, with a density.
     Continuous(Support),
+    /// Numbers with atoms, on a grid of decimals where they have few, with a probability for every cell.
+    Number,
     /// Numbers that mean the same a period later.
     Periodic {
         /// The period.
@@ -130,19 +137,22 @@ impl Facts<'_> {
                 Categorical::of(self).into()
             }
             KnownCells::Whole { min, max, values } => {
-                let wanted = self.options.wide_integers == WideIntegers::Digits;
+                // Beyond 2⁵³ only digits are exact.
+                let largest = min.unsigned_abs().max(max.unsigned_abs());
+                let wanted = self.options.wide_integers == WideIntegers::Digits
+                    || largest > 1 << f64::MANTISSA_DIGITS;
                 if let Some(kind) = Digits::of(*min, *max).filter(|_| wanted) {
                     return Ok(kind.into());
                 }
                 let values: Vec<f64> = values.iter().map(|&x| x as f64).collect();
-                self.continuous(&values, Support::REAL)?
+                self.number(&values)?
             }
             KnownCells::Real { values } => {
                 let bits: Vec<u64> = values.iter().map(|x| x.to_bits()).collect();
                 if self.is_coarse(&bits) {
                     Categorical::of(self).into()
                 } else {
-                    self.continuous(values, Support::REAL)?
+                    self.number(values)?
                 }
             }
         })
@@ -185,6 +195,10 @@ impl Facts<'_> {
                 Some(numbers) => self.continuous(&numbers, support),
                 None => fail("continuous", "its cells are not numbers"),
             },
+            (KindHint::Number, cells) => match cells.numbers() {
+                Some(numbers) => self.number(&numbers),
+                None => fail("a number", "its cells are not numbers"),
+            },
             (KindHint::Periodic { period }, cells) => {
                 let kind = Periodic { origin: 0.0, period };
                 match (kind.problem(Storage::Integers), cells.numbers()) {
@@ -196,9 +210,21 @@ impl Facts<'_> {
         }
     }
 
+    /// A number as its values suggest it.
+    fn number(&self, values: &[f64]) -> Result<ColumnKind, DataError> {
+        if !self.options.atoms {
+            return self.continuous(values, Support::REAL);
+        }
+        let kind = Number::fit(values, Support::REAL, &self.options.warp);
+        kind.map(ColumnKind::from).map_err(|source| self.warp_error(source))
+    }
+
     fn continuous(&self, values: &[f64], support: Support) -> Result<ColumnKind, DataError> {
         let warp = Warp::fit(values, support, &self.options.warp);
-        warp.map(|warp| Continuous { warp }.into())
-            .map_err(|source| DataError::Warp { column: self.column.name().to_owned(), source })
+        warp.map(|warp| Continuous { warp }.into()).map_err(|source| self.warp_error(source))
+    }
+
+    fn warp_error(&self, source: WarpError) -> DataError {
+        DataError::Warp { column: self.column.name().to_owned(), source }
     }
 }

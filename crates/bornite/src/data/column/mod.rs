@@ -13,6 +13,7 @@ mod facts;
 mod infer;
 mod integer;
 mod interval;
+mod number;
 mod outside;
 mod periodic;
 
@@ -37,6 +38,7 @@ pub(super) use facts::{Facts, KnownCells};
 pub use infer::{InferOptions, KindHint, Other, WideIntegers};
 pub use integer::Integer;
 pub(crate) use interval::Ends;
+pub use number::Number;
 pub(crate) use outside::{Outside, OutsideSet};
 pub use periodic::Periodic;
 
@@ -59,6 +61,8 @@ pub enum ColumnKind {
     Digits(Digits),
     /// A real number.
     Continuous(Continuous),
+    /// A number with atoms, or on a grid of decimals.
+    Number(Number),
     /// A number that means the same a period later.
     Periodic(Periodic),
     /// A date, a time of day, or both, in parts.
@@ -74,6 +78,7 @@ impl ColumnKind {
             ColumnKind::Integer(kind) => kind,
             ColumnKind::Digits(kind) => kind,
             ColumnKind::Continuous(kind) => kind,
+            ColumnKind::Number(kind) => kind,
             ColumnKind::Periodic(kind) => kind,
             ColumnKind::DateTime(kind) => kind,
         }
@@ -120,9 +125,9 @@ pub(crate) trait Coding: Sync {
 
     /// Input functions of one of its variables: indicators where it is finite, else `functions` of them.
     fn basis(&self, place: usize, functions: usize) -> Result<Basis, BasisError> {
-        match self.domains()[place] {
-            Domain::Finite(v) => Ok(Basis::indicator(v)),
-            Domain::Circle(period) => Basis::fourier(functions, 0.0, period, FourierForm::Real),
+        match &self.domains()[place] {
+            Domain::Finite(v) => Ok(Basis::indicator(*v)),
+            Domain::Circle(period) => Basis::fourier(functions, 0.0, *period, FourierForm::Real),
             _ => Basis::legendre(functions, 0.0, 1.0),
         }
     }
@@ -194,6 +199,11 @@ pub(crate) trait Coding: Sync {
         self.domains().iter().any(|domain| domain.num_values().is_none())
     }
 
+    /// That the cell has these values, as exact as can be.
+    fn exactly(&self, values: &[f64]) -> Parts {
+        values.iter().map(|&x| Evidence::Value(x)).enumerate().collect()
+    }
+
     /// That the cell is one of several, each given by its values; the parts exclude each other. An error says why there is no
     /// such set.
     fn set(&self, values: &[Vec<f64>]) -> Result<Vec<Parts>, &'static str>;
@@ -219,6 +229,11 @@ pub(crate) trait Coding: Sync {
     /// The value of its one continuous variable below which numbers below `x` lie; may be outside the domain.
     fn position(&self, _x: f64) -> Option<f64> {
         None
+    }
+
+    /// The value of its one continuous variable below which all numbers up to `x` lie.
+    fn end(&self, x: f64) -> Option<f64> {
+        self.position(x)
     }
 
     /// The values of the number nearest to `x` that it can be.

@@ -218,7 +218,7 @@ impl Source<'_> {
             return Ok(EncodedColumn { values, slopes: Vec::new(), outside });
         }
         let mut columns: Vec<BatchColumn> =
-            domains.iter().map(|&domain| BatchColumn::with_capacity(domain, rows)).collect();
+            domains.iter().map(|domain| BatchColumn::with_capacity(domain, rows)).collect();
         let mut slopes = Vec::new();
         let mut values = vec![f64::NAN; domains.len()];
         for row in 0..rows {
@@ -260,7 +260,7 @@ impl Schema {
             }
             sources.push(Source::new(schema, column, self.variables_of(n).len()));
         }
-        let domains: Vec<Domain> = self.variables().iter().map(|v| v.domain).collect();
+        let domains: Vec<Domain> = self.variables().iter().map(|v| v.domain.clone()).collect();
         let encode = |(n, source): (usize, &Source<'_>)| {
             source.columns(&domains[self.variables_of(n)], table.num_rows(), options.unseen)
         };

@@ -21,7 +21,8 @@ impl Schema {
     pub fn evidence_value(&self, column: &str, cell: Cell<'_>) -> Result<Block, DataError> {
         let index = self.find(column)?;
         let (values, _) = self.encode_value(index, cell)?;
-        Ok(self.variables_of(index).zip(values.into_iter().map(Evidence::Value)).collect())
+        let parts = self.columns[index].kind.coding().exactly(&values);
+        Ok(self.placed(index, parts))
     }
 
     /// What it means for the variables that a column has one of these values.
@@ -81,10 +82,15 @@ impl Schema {
             column: self.columns[column].name.clone(),
             problem,
         })?;
-        let first = self.variables_of(column).start;
-        for (place, _) in blocks.iter_mut().flatten() {
-            *place += first;
+        for block in &mut blocks {
+            *block = self.placed(column, std::mem::take(block));
         }
         Ok(blocks)
+    }
+
+    /// One part of a column's variables, by the positions of all.
+    fn placed(&self, column: usize, parts: Parts) -> Block {
+        let first = self.variables_of(column).start;
+        parts.into_iter().map(|(place, evidence)| (first + place, evidence)).collect()
     }
 }

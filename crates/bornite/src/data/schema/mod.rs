@@ -28,8 +28,9 @@ pub use findings::{Finding, Findings, LeftOut};
 /// | text, or a few distinct numbers | [`Categorical`](ColumnKind::Categorical) | one finite |
 /// | two labels such as `no` and `yes` | [`Boolean`](ColumnKind::Boolean) | one finite |
 /// | whole numbers of a small range | [`Integer`](ColumnKind::Integer) | one finite |
-/// | whole numbers of a wide range | [`Digits`](ColumnKind::Digits) | one finite per digit |
-/// | real numbers | [`Continuous`](ColumnKind::Continuous) | one on [0, 1] |
+/// | whole numbers of a wide range, and real ones | [`Number`](ColumnKind::Number) | one on [0, 1] with atoms |
+/// | whole numbers, when declared or beyond 2⁵³ | [`Digits`](ColumnKind::Digits) | one finite per digit |
+/// | real numbers, when declared | [`Continuous`](ColumnKind::Continuous) | one on [0, 1] |
 /// | angles and the like, when declared | [`Periodic`](ColumnKind::Periodic) | one on the circle |
 /// | text that is a date or time | [`DateTime`](ColumnKind::DateTime) | one finite per part |
 ///

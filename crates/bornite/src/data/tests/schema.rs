@@ -38,7 +38,10 @@ fn mixed() -> Table {
 
 #[test]
 fn every_kind_is_inferred() {
-    let schema = Schema::infer(&mixed(), &InferOptions::default()).unwrap();
+    let inferred = Schema::infer(&mixed(), &InferOptions::default()).unwrap();
+    let numbers: Vec<&str> = inferred.columns()[3..5].iter().map(|c| c.kind.name()).collect();
+    assert_eq!(numbers, ["a number", "a number"]);
+    let schema = Schema::infer(&mixed(), &plain()).unwrap();
     let kinds: Vec<&str> = schema.columns().iter().map(|c| c.kind.name()).collect();
     assert_eq!(
         kinds,
@@ -54,7 +57,7 @@ fn every_kind_is_inferred() {
             "Boolean"
         ]
     );
-    let domains: Vec<Domain> = schema.variables().iter().map(|v| v.domain).collect();
+    let domains: Vec<Domain> = schema.variables().iter().map(|v| v.domain.clone()).collect();
     assert_eq!(domains[0], Domain::Finite(3));
     assert_eq!(domains[2], Domain::Finite(73));
     // 1 005 000 numbers at most in four digits of 32 each.
@@ -69,6 +72,12 @@ fn every_kind_is_inferred() {
         assert!(basis.accepts(&variable.domain), "{}", variable.name);
     }
     assert!(schema.bases(0).is_err());
+}
+
+/// Without atoms and grids.
+fn plain() -> InferOptions {
+    let wide_integers = WideIntegers::Digits;
+    InferOptions { atoms: false, wide_integers, ..InferOptions::default() }
 }
 
 #[test]
@@ -100,7 +109,7 @@ fn decoding_undoes_encoding() {
 #[test]
 fn the_jacobian_is_that_of_known_continuous_cells() {
     let table = mixed();
-    let schema = Schema::infer(&table, &InferOptions::default()).unwrap();
+    let schema = Schema::infer(&table, &plain()).unwrap();
     let encoded = schema.encode(&table).unwrap();
     let ColumnKind::Continuous(Continuous { warp }) = &schema.columns()[4].kind else { panic!() };
     for row in 0..400 {
@@ -182,7 +191,7 @@ fn wide_integers_are_exact() {
     {
         let values: Vec<i64> = vec![min, max, min / 3 + max / 3 + (max % 3), max - 1];
         let t = Table::new(vec![Column::integers("n", values.iter().map(|&x| Some(x)))]).unwrap();
-        let schema = Schema::infer(&t, &InferOptions::default()).unwrap();
+        let schema = Schema::infer(&t, &plain()).unwrap();
         let ColumnKind::Digits(Digits { radices, .. }) = &schema.columns()[0].kind else {
             panic!()
         };
@@ -192,7 +201,7 @@ fn wide_integers_are_exact() {
     }
     // All 64-bit integers are too many.
     let t = Table::new(vec![Column::integers("n", [Some(i64::MIN), Some(i64::MAX)])]).unwrap();
-    let schema = Schema::infer(&t, &InferOptions::default()).unwrap();
+    let schema = Schema::infer(&t, &plain()).unwrap();
     assert_eq!(schema.columns()[0].kind.name(), "continuous");
 }
 
@@ -249,7 +258,7 @@ fn intervals_of_digits_are_disjoint_boxes() {
 #[test]
 fn evidence_is_in_the_variables_own_values() {
     let table = mixed();
-    let schema = Schema::infer(&table, &InferOptions::default()).unwrap();
+    let schema = Schema::infer(&table, &plain()).unwrap();
     let variables = schema.variables();
     let set = |column: &str, cells: &[Cell<'_>]| schema.evidence_set(column, cells).unwrap();
     let values = |v: usize, set: Vec<usize>| vec![vec![(v, Evidence::In(Part::Values(set)))]];

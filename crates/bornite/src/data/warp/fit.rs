@@ -13,6 +13,14 @@ const MAX_STEPS: usize = 150;
 const SMALL_GAIN: f64 = 1e-6;
 /// A value that more than this share of the rows have forbids logarithmic scales.
 const MAX_TIE: f64 = 0.02;
+/// Fewer rows than this make no component of their own.
+const MIN_ROWS: f64 = 5.0;
+/// How far the transform's mean may be from that of the rows, in their deviations, and how many times theirs its deviation may
+/// be. Less is fine: one outlier may have made theirs.
+const MEAN_TOLERANCE: f64 = 0.1;
+const DEVIATION_TOLERANCE: f64 = 1.25;
+/// The farthest quantile that mean and deviation are taken up to is 2 to the power of minus this.
+const TAIL_PANELS: i32 = 30;
 
 /// How to fit a transform.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,8 +47,10 @@ impl Warp {
     ///
     /// Candidates are mixtures of 1 to `max_components` normal components in x itself (cut to the support), in asinh of it
     /// around the median and around 0 for positive values, and, where bounds are given and no value lies on them, in ln or
-    /// logit. The smallest BIC wins; logarithmic scales are out where more than 2 % of the values are equal. One broad
-    /// component of weight 1 / (n + 1) is added, so that no later value is astronomically improbable. Deterministic.
+    /// logit. The smallest BIC wins among those whose components have at least 5 rows each, whose mean is near that of the rows
+    /// and whose deviation is not far above theirs: a tail that a handful of rows made would put the mean where none of them is. Logarithmic scales
+    /// are out where more than 2 % of the values are equal. One broad component of weight 1 / (n + 1) is added, so that no
+    /// later value is astronomically improbable. Deterministic.
     ///
     /// Cost: a sort, then at most 1024 points × components × steps of EM.
     ///
@@ -49,32 +59,85 @@ impl Warp {
     pub fn fit(values: &[f64], support: Support, options: &WarpOptions) -> Result<Self, WarpError> {
         let sorted = check(values, &support)?;
         let rows = sorted.len() as f64;
-        let mut best: Option<(f64, Warp)> = None;
+        let mut found: Vec<(f64, Warp)> = Vec::new();
         for scale in candidates(&sorted, &support) {
             let data = Data::new(&sorted, scale, options.min_sigma);
             let slopes = data.points.iter().map(|p| p.count * scale.log_slope(p.x)).sum::<f64>();
             let extra = if matches!(scale, Scale::Asinh { .. }) { 2.0 } else { 0.0 };
-            let mut worse = 0;
+            let (mut worse, mut least) = (0, f64::INFINITY);
             for m in 1..=options.max_components.max(1) {
                 let (fitted, log_likelihood) = data.mixture(m);
+                if m > 1 && fitted.iter().any(|c| c.weight * rows < MIN_ROWS) {
+                    worse += 1;
+                    if worse == 3 {
+                        break;
+                    }
+                    continue;
+                }
                 let Ok(warp) = Warp::new(scale, support, data.finish(&fitted, rows)) else {
                     continue;
                 };
                 let fit = log_likelihood + slopes - rows * warp.log_mass;
                 let bic = (3.0 * m as f64 - 1.0 + extra) * rows.ln() - 2.0 * fit;
-                if best.as_ref().is_none_or(|(b, _)| bic < *b) {
-                    best = Some((bic, warp));
-                    worse = 0;
+                if bic < least {
+                    (least, worse) = (bic, 0);
                 } else {
                     worse += 1;
                 }
+                found.push((bic, warp));
                 if worse == 3 {
                     break;
                 }
             }
         }
-        best.map(|(_, warp)| warp).ok_or(WarpError::Parameters("components"))
+        // The sort keeps equal ones in their order.
+        found.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (mean, deviation) = moments(sorted.iter().map(|&x| (x, 1.0)));
+        let tame = found.iter().position(|(_, warp)| warp.is_near(mean, deviation));
+        // A mixture in x itself has the moments of its rows, but for what bounds cut off.
+        let linear = || found.iter().position(|(_, warp)| warp.scale == Scale::Linear);
+        let best = tame.or_else(linear).or((!found.is_empty()).then_some(0));
+        best.map(|n| found.swap_remove(n).1).ok_or(WarpError::Parameters("components"))
     }
+
+    /// Whether its mean and deviation are near these.
+    fn is_near(&self, mean: f64, deviation: f64) -> bool {
+        if deviation == 0.0 || !deviation.is_finite() {
+            return true;
+        }
+        let (own, own_deviation) = moments(self.nodes());
+        let ratio = own_deviation / deviation;
+        (own - mean).abs() <= MEAN_TOLERANCE * deviation && ratio <= DEVIATION_TOLERANCE
+    }
+
+    /// Numbers with their weights, denser in probability towards both ends.
+    fn nodes(&self) -> impl Iterator<Item = (f64, f64)> {
+        // Two nodes of Gauss in each panel.
+        let node = 0.5 - 0.5 / 3f64.sqrt();
+        (1..=TAIL_PANELS)
+            .flat_map(move |k| {
+                let (low, length) = match k {
+                    TAIL_PANELS => (0.0, 0.5f64.powi(k - 1)),
+                    _ => (0.5f64.powi(k + 1), 0.5f64.powi(k + 1)),
+                };
+                let places = [low + node * length, low + (1.0 - node) * length];
+                places.into_iter().flat_map(move |u| [u, 1.0 - u]).map(move |u| (u, 0.5 * length))
+            })
+            .map(|(u, weight)| (self.inverse(u), weight))
+    }
+}
+
+/// Mean and standard deviation of numbers with weights.
+fn moments(numbers: impl Iterator<Item = (f64, f64)>) -> (f64, f64) {
+    let mut sums = Sums::default();
+    for (x, weight) in numbers {
+        if sums.count == 0.0 {
+            sums.around = x;
+        }
+        sums.add(weight, x);
+    }
+    let shift = sums.first / sums.count;
+    (sums.around + shift, (sums.second / sums.count - shift * shift).max(0.0).sqrt())
 }
 
 /// The values in order.
@@ -136,6 +199,7 @@ struct Data {
     floor: f64,
     /// The first and last value, standardized.
     ends: (f64, f64),
+    is_logarithmic: bool,
 }
 
 struct Point {
@@ -156,7 +220,11 @@ impl Data {
         let ends = (points[0].t, points[points.len() - 1].t);
         // Far below any σ that helps, also where the option is 0.
         let floor = min_sigma.max(0.4 * gap).max(1e-9);
-        Self { points, mean, spread, floor, ends }
+        let is_logarithmic = match scale {
+            Scale::Linear | Scale::Logit { .. } => false,
+            Scale::Asinh { .. } | Scale::Log { .. } => true,
+        };
+        Self { points, mean, spread, floor, ends, is_logarithmic }
     }
 
     /// m components by EM from quantiles, and the log-likelihood of the rows on the scale itself.
@@ -233,10 +301,12 @@ impl Data {
     fn finish(&self, components: &[Component], rows: f64) -> Vec<Component> {
         let (first, last) = self.ends;
         let weight = 1.0 / (rows + 1.0);
+        // On a logarithmic scale a deviation beyond the last value is a factor of its own.
+        let reach = if self.is_logarithmic { 1.0 / 3.0 } else { 1.0 };
         let broad = Component {
             weight,
             mean: 0.5 * first + 0.5 * last,
-            sigma: (0.5 * (last - first)).max(1.0),
+            sigma: (0.5 * (last - first)).max(1.0) * reach,
         };
         let shrunk =
             components.iter().map(|c| Component { weight: c.weight * (1.0 - weight), ..*c });

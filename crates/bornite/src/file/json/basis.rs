@@ -20,6 +20,7 @@ const KINDS: &[&str] = &[
     "bspline",
     "transformed",
     "squared",
+    "atoms",
 ];
 
 /// The bases that a file describes. One description makes one basis for each domain that it is used on, which all input
@@ -90,15 +91,20 @@ impl<'n> Bases<'n> {
     }
 }
 
-type DomainKey = (u8, u64, u64);
+type DomainKey = (u8, Vec<u64>);
 
 fn key(domain: &Domain) -> DomainKey {
-    match *domain {
-        Domain::Finite(v) => (0, v as u64, 0),
-        Domain::Real => (1, 0, 0),
-        Domain::Interval(a, b) => (2, a.to_bits(), b.to_bits()),
-        Domain::HalfLine(a) => (3, a.to_bits(), 0),
-        Domain::Circle(period) => (4, period.to_bits(), 0),
+    match domain {
+        Domain::Finite(v) => (0, vec![*v as u64]),
+        Domain::Real => (1, Vec::new()),
+        Domain::Interval(a, b) => (2, vec![a.to_bits(), b.to_bits()]),
+        Domain::HalfLine(a) => (3, vec![a.to_bits()]),
+        Domain::Circle(period) => (4, vec![period.to_bits()]),
+        Domain::Atoms(parts) => {
+            let (kind, mut numbers) = key(&parts.rest);
+            numbers.extend(parts.points.iter().map(|x| x.to_bits()));
+            (5 + kind, numbers)
+        }
     }
 }
 
@@ -113,7 +119,7 @@ fn known_fields(kind: &str) -> &'static [&'static str] {
         "gaussian" => &["kind", "components"],
         "bspline" => &["kind", "degree", "knots", "functions"],
         "transformed" => &["kind", "of", "matrix"],
-        "squared" => &["kind", "of"],
+        "squared" | "atoms" => &["kind", "of"],
         _ => &["kind"],
     }
 }
@@ -133,20 +139,25 @@ fn read(
         fields.get(name).map_or(Ok(default), |node| number(node, &place.field(name)))
     };
     let wrong = |kind, needs| {
-        Err(FileError::BasisDomain { place: place.to_string(), kind, needs, domain: *domain })
+        Err(FileError::BasisDomain {
+            place: place.to_string(),
+            kind,
+            needs,
+            domain: domain.clone(),
+        })
     };
-    let basis = match (kind, *domain) {
-        ("indicator", Domain::Finite(values)) => Ok(Basis::indicator(values)),
+    let basis = match (kind, domain) {
+        ("indicator", Domain::Finite(values)) => Ok(Basis::indicator(*values)),
         ("indicator", _) => return wrong("indicator", "a finite domain"),
         ("fourier", Domain::Interval(..) | Domain::Circle(_)) => {
             let (a, b) = domain.bounds();
             Basis::fourier(functions()?, a, b, form(fields.get("form"), place)?)
         }
         ("fourier", _) => return wrong("fourier", "a circle or an interval"),
-        ("legendre", Domain::Interval(a, b)) => Basis::legendre(functions()?, a, b),
+        ("legendre", Domain::Interval(a, b)) => Basis::legendre(functions()?, *a, *b),
         ("legendre", _) => return wrong("legendre", "an interval"),
         ("laguerre", Domain::HalfLine(a)) => {
-            Basis::laguerre(functions()?, a, number_or("scale", 1.0)?)
+            Basis::laguerre(functions()?, *a, number_or("scale", 1.0)?)
         }
         ("laguerre", _) => return wrong("laguerre", "a half-line"),
         ("hermite", _) => {
@@ -163,6 +174,10 @@ fn read(
             let matrix = fields.require("matrix", place)?;
             Basis::transformed(base, source.basis_matrix(matrix, &place.field("matrix"))?)
         }
+        ("atoms", Domain::Atoms(parts)) => {
+            base(&fields, place, &parts.rest, source, depth)?.with_atoms(&parts.points[..])
+        }
+        ("atoms", _) => return wrong("atoms", "a domain with atoms"),
         _ => {
             let base = base(&fields, place, domain, source, depth)?;
             let width = base.width() as u128;
@@ -222,9 +237,9 @@ fn bspline(
         return Ok(Basis::bspline(degree, knots.to_vec()));
     };
     let functions = whole(node, &place.field("functions"))?;
-    let Domain::Interval(a, b) = *domain else {
-        let (place, needs) = (place.to_string(), "an interval");
-        return Err(FileError::BasisDomain { place, kind: "bspline", needs, domain: *domain });
+    let &Domain::Interval(a, b) = domain else {
+        let (place, needs, domain) = (place.to_string(), "an interval", domain.clone());
+        return Err(FileError::BasisDomain { place, kind: "bspline", needs, domain });
     };
     if degree > crate::basis::MAX_DEGREE {
         return Ok(Err(BasisError::Degree { found: degree }));

@@ -64,9 +64,9 @@ pub(super) fn basis_of(
     source: &mut Source<'_>,
     place: &Place<'_>,
 ) -> Result<Arc<Basis>, FileError> {
-    match (given, *domain) {
+    match (given, domain) {
         (Some(index), _) => bases.make(index, domain, source),
-        (None, Domain::Finite(values)) => Ok(Arc::new(Basis::indicator(values))),
+        (None, Domain::Finite(values)) => Ok(Arc::new(Basis::indicator(*values))),
         (None, _) => Err(FileError::MissingField { place: place.to_string(), field: "basis" }),
     }
 }
@@ -86,7 +86,7 @@ impl<'r, 'n, 'b> LayerReader<'r, 'n, 'b> {
     fn new(variables: &'r Variables, bases: &'r mut Bases<'n>, source: &'r mut Source<'b>) -> Self {
         let mut builder = CircuitBuilder::new();
         for variable in &variables.list {
-            builder.variable(variable.name.clone(), variable.domain);
+            builder.variable(variable.name.clone(), variable.domain.clone());
         }
         let (widths, names) = (Vec::new(), BTreeMap::new());
         Self { variables, bases, source, builder, widths, names }

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use super::basis::Bases;
 use super::node::Node;
-use super::place::{Fields, Place, objects, text, whole};
+use super::place::{Fields, Place, numbers, objects, text, whole};
 use crate::circuit::CircuitError;
 use crate::domain::{Domain, Variable};
 use crate::file::FileError;
@@ -75,8 +75,9 @@ impl Variables {
                 .field("name")
                 .expected("a name with one {} for the number", name_node));
         }
-        (first..first + count)
-            .try_for_each(|n| self.push(name.replace("{}", &n.to_string()), domain, basis, place))
+        (first..first + count).try_for_each(|n| {
+            self.push(name.replace("{}", &n.to_string()), domain.clone(), basis, place)
+        })
     }
 
     fn push(
@@ -98,11 +99,17 @@ impl Variables {
 
 fn domain(node: &Node, place: &Place<'_>) -> Result<Domain, FileError> {
     const DOMAIN: &str = "\"real\", {\"finite\": v}, {\"interval\": [a, b]}, {\"half_line\": a} or \
-                          {\"circle\": period}";
-    const FIELDS: &[&str] = &["finite", "interval", "half_line", "circle"];
+                          {\"circle\": period}, or {\"atoms\": [a, …], \"rest\": one of them}";
+    const FIELDS: &[&str] = &["finite", "interval", "half_line", "circle", "atoms", "rest"];
     match node {
         Node::Text(name) if name == "real" => return Ok(Domain::Real),
         Node::Object(entries) if entries.len() == 1 => {}
+        Node::Object(entries) if entries.len() == 2 => {
+            let fields = Fields::of(node, place, &["atoms", "rest"])?;
+            let points = numbers(fields.require("atoms", place)?, &place.field("atoms"))?;
+            let rest = domain(fields.require("rest", place)?, &place.field("rest"))?;
+            return Ok(Domain::with_atoms(points.to_vec(), rest));
+        }
         _ => return Err(place.expected(DOMAIN, node)),
     }
     let fields = Fields::of(node, place, FIELDS)?;

@@ -198,6 +198,10 @@ impl<'c> Writer<'c> {
                 self.put("{\"kind\": \"squared\", \"of\": ");
                 self.basis(b.base());
             }
+            Basis::Atoms(b) => {
+                self.put("{\"kind\": \"atoms\", \"of\": ");
+                self.basis(b.rest());
+            }
         }
         self.put("}");
     }
@@ -266,12 +270,17 @@ fn used_weights(circuit: &Circuit) -> Vec<WeightId> {
 }
 
 fn domain(domain: &Domain) -> String {
-    match *domain {
+    match domain {
         Domain::Finite(v) => format!("{{\"finite\": {v}}}"),
         Domain::Real => "\"real\"".to_owned(),
-        Domain::Interval(a, b) => format!("{{\"interval\": [{}, {}]}}", number(a), number(b)),
-        Domain::HalfLine(a) => format!("{{\"half_line\": {}}}", number(a)),
-        Domain::Circle(period) => format!("{{\"circle\": {}}}", number(period)),
+        Domain::Interval(a, b) => format!("{{\"interval\": [{}, {}]}}", number(*a), number(*b)),
+        Domain::HalfLine(a) => format!("{{\"half_line\": {}}}", number(*a)),
+        Domain::Circle(period) => format!("{{\"circle\": {}}}", number(*period)),
+        Domain::Atoms(parts) => {
+            let points: Vec<String> = parts.points.iter().map(|&x| number(x)).collect();
+            let rest = self::domain(&parts.rest);
+            format!("{{\"atoms\": [{}], \"rest\": {rest}}}", points.join(", "))
+        }
     }
 }
 

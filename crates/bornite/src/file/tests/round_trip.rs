@@ -36,6 +36,14 @@ fn bases() -> Vec<(Domain, Basis)> {
         (Domain::Real, gaussian.orthonormalized().0),
         (Domain::Interval(0.0, 1.0), bspline.clone()),
         (Domain::Interval(0.0, 1.0), bspline.orthonormalized().0),
+        (
+            Domain::with_atoms(vec![-1.0 / 3.0, 0.0], Domain::HalfLine(0.0)),
+            Basis::laguerre(2, 0.0, 0.3).unwrap().with_atoms(vec![-1.0 / 3.0, 0.0]).unwrap(),
+        ),
+        (
+            Domain::with_atoms(vec![0.1], Domain::Interval(0.0, 1.0)),
+            bspline.orthonormalized().0.with_atoms(vec![0.1]).unwrap(),
+        ),
         (Domain::Finite(2), Basis::squared(Arc::new(Basis::indicator(2)))),
         (Domain::Finite(3), Basis::squared(Arc::new(Basis::table(table).unwrap()))),
         (Domain::Interval(-0.1, 1e3), Basis::squared(Arc::new(legendre))),
@@ -78,7 +86,7 @@ fn random_circuits_of_every_kind() {
         let pick: Vec<_> = (0..count).map(|_| rng.random_range(0..all.len())).collect();
         let leaf = |v: usize| {
             let (domain, basis) = &all[pick[v]];
-            (Variable::new(format!("x {v} \"é\\\n"), *domain), basis.clone())
+            (Variable::new(format!("x {v} \"é\\\n"), domain.clone()), basis.clone())
         };
         let products: Vec<bool> = (0..2 * count).map(|_| rng.random()).collect();
         let kind = |r: usize| if products[r] { Product::Hadamard } else { Product::Kronecker };

@@ -155,7 +155,7 @@ impl Column {
         let row = |n: usize| (n as u128 * rows.len() as u128 / taken as u128) as usize;
         let column: Vec<f64> = (0..taken).map(|n| rows.value(row(n), j)).collect();
         let is_ordered = options.ordered.get(j).copied().unwrap_or(true);
-        let (codes, bins) = discretize(&column, variable.domain, is_ordered, options.max_bins);
+        let (codes, bins) = discretize(&column, &variable.domain, is_ordered, options.max_bins);
         Self::pack(&codes, bins)
     }
 
@@ -181,7 +181,12 @@ impl Column {
 }
 
 /// The bin of every value, and the number of bins.
-fn discretize(column: &[f64], domain: Domain, ordered: bool, max_bins: usize) -> (Vec<u16>, usize) {
+fn discretize(
+    column: &[f64],
+    domain: &Domain,
+    ordered: bool,
+    max_bins: usize,
+) -> (Vec<u16>, usize) {
     let mut sorted: Vec<f64> = column.iter().copied().filter(|x| !x.is_nan()).collect();
     sorted.sort_unstable_by(f64::total_cmp);
     let largest = max_bins.clamp(2, usize::from(MISSING));
@@ -189,7 +194,7 @@ fn discretize(column: &[f64], domain: Domain, ordered: bool, max_bins: usize) ->
     let code = |f: &dyn Fn(f64) -> usize| -> Vec<u16> {
         column.iter().map(|&x| if x.is_nan() { MISSING } else { f(x) as u16 }).collect()
     };
-    if let Domain::Finite(v) = domain
+    if let Domain::Finite(v) = *domain
         && v <= bins
     {
         return (code(&|x| x as usize), v);

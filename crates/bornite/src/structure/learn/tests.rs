@@ -6,7 +6,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 fn variables(domains: &[Domain]) -> Vec<Variable> {
-    domains.iter().enumerate().map(|(n, d)| Variable::new(format!("x{n}"), *d)).collect()
+    domains.iter().enumerate().map(|(n, d)| Variable::new(format!("x{n}"), d.clone())).collect()
 }
 
 /// Rows of related variables of all kinds, with holes.

@@ -39,6 +39,8 @@ pub(crate) enum Functions {
         degree: usize,
         knots: Vec<f64>,
     },
+    /// The indicators of points, and functions that are 0 there.
+    Atoms(Vec<f64>, Box<Functions>),
 }
 
 impl Functions {
@@ -52,6 +54,7 @@ impl Functions {
             | Functions::Hermite { count, .. } => *count,
             Functions::Gaussian(components) => components.len(),
             Functions::BSpline { degree, knots } => knots.len() - degree - 1,
+            Functions::Atoms(points, rest) => points.len() + rest.width(),
         }
     }
 
@@ -66,6 +69,7 @@ impl Functions {
             Functions::Laguerre { a, .. } => Domain::HalfLine(*a),
             Functions::Hermite { .. } | Functions::Gaussian(_) => Domain::Real,
             Functions::BSpline { knots, .. } => Domain::Interval(knots[0], knots[knots.len() - 1]),
+            Functions::Atoms(points, rest) => Domain::with_atoms(points.clone(), rest.domain()),
         }
     }
 
@@ -82,6 +86,7 @@ impl Functions {
             Functions::Hermite { count, location, scale } => Basis::hermite(count, location, scale),
             Functions::Gaussian(components) => Basis::gaussian(components),
             Functions::BSpline { degree, knots } => Basis::bspline(degree, knots),
+            Functions::Atoms(points, rest) => rest.basis().with_atoms(points),
         }
         .unwrap()
     }
@@ -115,12 +120,22 @@ impl Functions {
                 (-t * t / 2.0).exp() / (scale * TAU.sqrt())
             }),
             Functions::BSpline { degree, knots } => real(&|n| bspline(*degree, n, knots, x)),
+            Functions::Atoms(points, rest) => {
+                let atoms = points.iter().map(|p| Complex64::from(f64::from(u8::from(*p == x))));
+                let is_atom = points.contains(&x);
+                let rest = rest.at(x).into_iter();
+                atoms.chain(rest.map(|z| if is_atom { Complex64::ZERO } else { z })).collect()
+            }
         }
     }
 
     /// Nodes and weights whose sum is the integral of any two functions' product over [low, high] within the domain, to
-    /// rounding; for a finite domain its values in [low, high].
+    /// rounding; for a finite domain its values in [low, high], and of atoms those in [low, high).
     pub(crate) fn grid(&self, low: f64, high: f64) -> Vec<(f64, f64)> {
+        if let Functions::Atoms(points, rest) = self {
+            let atoms = points.iter().copied().filter(|x| (low..high).contains(x));
+            return atoms.map(|x| (x, 1.0)).chain(rest.grid(low, high)).collect();
+        }
         let (first, last) = self.reach();
         let (low, high) = (low.max(first), high.min(last));
         match self {
@@ -141,6 +156,7 @@ impl Functions {
                 let narrowest = components.iter().fold(f64::INFINITY, |m, c| m.min(c.1));
                 panels(&[low, high], 1.5 * narrowest, 12)
             }
+            Functions::Atoms(..) => unreachable!("returned above"),
         }
     }
 
@@ -155,6 +171,10 @@ impl Functions {
             Functions::Gaussian(components) => {
                 let end = |side: f64| components.iter().map(move |c| c.0 + side * 7.0 * c.1);
                 (end(-1.0).fold(0.0, f64::min), end(1.0).fold(0.0, f64::max))
+            }
+            Functions::Atoms(points, rest) => {
+                let hull = |(a, b): (f64, f64), x: &f64| (a.min(*x), b.max(*x));
+                points.iter().fold(rest.reach(), hull)
             }
             _ => (first, last),
         }

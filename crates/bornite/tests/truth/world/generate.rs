@@ -124,7 +124,8 @@ impl Generator {
         let a = self.normal();
         let b = a + 0.5 + self.rng.random::<f64>() * 3.0;
         let scale = 0.6 + self.rng.random::<f64>();
-        match self.below(7) {
+        match self.below(9) {
+            7 | 8 => self.with_atoms(count),
             0 | 1 => {
                 let circle = self.chance(0.5);
                 let is_complex = self.recipe.is_complex && self.chance(0.6);
@@ -150,6 +151,27 @@ impl Generator {
                 Functions::BSpline { degree, knots }
             }
         }
+    }
+
+    /// One to three atoms, within the rest's domain or, but on a circle, beyond it.
+    fn with_atoms(&mut self, count: usize) -> Functions {
+        let rest = loop {
+            let rest = self.continuous(count);
+            if !matches!(rest, Functions::Atoms(..)) {
+                break rest;
+            }
+        };
+        let (low, high) = rest.reach();
+        let beyond = match rest {
+            Functions::Fourier { circle: true, .. } => 0.0,
+            _ => 0.5,
+        };
+        let mut points: Vec<f64> = (0..=self.below(3))
+            .map(|_| low + (high - low) * (self.rng.random::<f64>() * (1.0 + beyond)))
+            .collect();
+        points.sort_by(f64::total_cmp);
+        points.dedup();
+        Functions::Atoms(points, Box::new(rest))
     }
 
     /// The circuit over these variables, with its width.

@@ -234,15 +234,38 @@ fn continuous(functions: &Functions, rng: &mut ChaCha8Rng) -> (f64, Part, Vec<Po
     let domain = functions.domain();
     let (first, last) = functions.reach();
     // Not so far out that every function is zero there.
-    let (a, b) = match domain {
+    let (a, b) = match *domain.rest() {
         Domain::HalfLine(a) => (a, a + (last - a) / 10.0),
         Domain::Real => (first * 0.75 + last * 0.25, first * 0.25 + last * 0.75),
         _ => (first, last),
     };
-    let mut draw = || a + rng.random::<f64>() * (b - a);
+    // Atoms, and intervals that begin or end at one, as often as all else.
+    let atoms = domain.atoms();
+    let mut draw = || match atoms.len() {
+        n @ 1.. if rng.random::<bool>() => atoms[rng.random_range(0..n)],
+        _ => {
+            let x = a + rng.random::<f64>() * (b - a);
+            if domain.contains(x) { x } else { atoms[0] }
+        }
+    };
     let (value, mut low, mut high) = (draw(), draw(), draw());
     if low > high {
         (low, high) = (high, low);
+    }
+    if !atoms.is_empty() && rng.random::<bool>() {
+        // With its upper end.
+        high = high.next_up();
+    }
+    if !atoms.is_empty() && rng.random_range(0..4) == 0 {
+        let is_in: Vec<bool> = atoms.iter().map(|_| rng.random::<bool>()).collect();
+        let cell = |x: f64| match domain.atom(x) {
+            Some(n) if is_in[n] => 1,
+            _ => 2,
+        };
+        let grid = functions.grid(f64::NEG_INFINITY, f64::INFINITY).into_iter();
+        let grid = grid.map(|(x, weight)| (x, weight, cell(x))).collect();
+        let values = (0..atoms.len()).filter(|&n| is_in[n]).collect();
+        return (value, Part::Values(values), grid);
     }
     match rng.random_range(0..6) {
         0 => low = f64::NEG_INFINITY,

@@ -1,0 +1,614 @@
+//! Numbers as tables have them: values that many rows share, decimals, and bounds.
+
+use std::ops::Bound;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Coding, ColumnKind, Decoded, Encoder, Ends, Parts, Problem};
+use crate::basis::{Basis, BasisError, Part};
+use crate::data::{Storage, Support, Warp, WarpError, WarpOptions};
+use crate::domain::{Domain, find};
+use crate::query::Evidence;
+
+/// The most atoms of a column.
+const MAX_ATOMS: usize = 256;
+/// An atom has at least this many rows, or one in 2,000 of all where that is more.
+const MIN_ROWS: usize = 8;
+const MIN_SHARE: usize = 2000;
+/// An atom has this many times the rows of a value near it.
+const TIMES: f64 = 3.0;
+/// The values on both sides that are near.
+const NEAR: f64 = 8.0;
+/// The most decimals of a column that lies on a grid.
+const MAX_DECIMALS: u8 = 9;
+/// Whole numbers below it are exact.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+/// Cells of less probability than this are taken for their density times their width.
+const SMALL: f64 = 1e-9;
+
+/// A number x that many rows share, an *atom*, or any other, as u = F(x) in [0, 1].
+///
+/// Atoms are points of the variable's domain with a probability of their own, placed among the u in the order of the numbers.
+/// On a grid of decimals every other number is an interval of u, its *cell*: it has a probability rather than a density. Between
+/// two cells with atoms between them the border is halfway, so that nothing of the rest is taken for an atom.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Stored", into = "Stored")]
+pub struct Number {
+    warp: Warp,
+    atoms: Vec<f64>,
+    decimals: Option<u8>,
+    /// Where the atoms are among the u.
+    places: Vec<f64>,
+}
+
+/// What of a number is stored.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    warp: Warp,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    atoms: Vec<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    decimals: Option<u8>,
+}
+
+impl From<Number> for Stored {
+    fn from(number: Number) -> Self {
+        Self { warp: number.warp, atoms: number.atoms, decimals: number.decimals }
+    }
+}
+
+impl TryFrom<Stored> for Number {
+    type Error = WarpError;
+
+    fn try_from(stored: Stored) -> Result<Self, WarpError> {
+        Self::new(stored.warp, stored.atoms, stored.decimals)
+    }
+}
+
+impl From<Number> for ColumnKind {
+    fn from(kind: Number) -> Self {
+        ColumnKind::Number(kind)
+    }
+}
+
+impl Number {
+    /// The number with these atoms, in increasing order, whose others are so many decimals, or any, and transformed by `warp`.
+    ///
+    /// # Errors
+    /// The atoms are not finite and in order, or the decimals too many.
+    pub fn new(warp: Warp, atoms: Vec<f64>, decimals: Option<u8>) -> Result<Self, WarpError> {
+        let in_order = atoms.windows(2).all(|w| w[0] < w[1]);
+        if !in_order || atoms.iter().any(|x| !x.is_finite()) || atoms.len() > 1 << 12 {
+            return Err(WarpError::Parameters("atoms"));
+        }
+        if decimals.is_some_and(|d| d > MAX_DECIMALS) {
+            return Err(WarpError::Parameters("decimals"));
+        }
+        let mut number = Self { warp, atoms, decimals, places: Vec::new() };
+        let mut places: Vec<f64> = Vec::with_capacity(number.atoms.len());
+        for &x in &number.atoms {
+            let place = number.border(x);
+            let before = places.last().copied();
+            places.push(before.map_or(place, |before| place.max(before.next_up())));
+        }
+        number.places = places;
+        Ok(number)
+    }
+
+    /// What the known values of a column tell: its atoms, decimals, bounds and the transform of the rest.
+    ///
+    /// A value is an atom where it has at least three times the rows of the values near it, and enough of them that it is no
+    /// accident. A column without negative values has none at all.
+    ///
+    /// # Errors
+    /// There are no values, one is not finite or outside the support, or the bounds are not in order.
+    pub fn fit(values: &[f64], support: Support, options: &WarpOptions) -> Result<Self, WarpError> {
+        // + 0 makes −0 the number that it equals.
+        let mut sorted: Vec<f64> = values.iter().map(|x| x + 0.0).collect();
+        if let Some(&x) = sorted.iter().find(|x| !x.is_finite()) {
+            return Err(WarpError::NotFinite(x));
+        }
+        sorted.sort_unstable_by(f64::total_cmp);
+        let (Some(&first), Some(&last)) = (sorted.first(), sorted.last()) else {
+            return Err(WarpError::NoValues);
+        };
+        let decimals = decimals_of(&sorted);
+        let atoms = find_atoms(&sorted, decimals);
+        let rest: Vec<f64> =
+            sorted.iter().copied().filter(|x| find(&atoms, *x).is_none()).collect();
+        // The cell of the bound itself is whole.
+        let half = decimals.map_or(0.0, |d| 0.5 / power(d));
+        let support = Support {
+            low: support.low.or((first >= 0.0).then_some(-half)),
+            high: support.high.or((last <= 0.0).then_some(half)),
+        };
+        let warp = Warp::fit(if rest.is_empty() { &sorted } else { &rest }, support, options)?;
+        Self::new(warp, atoms, decimals)
+    }
+
+    /// The transform of what is no atom.
+    pub fn warp(&self) -> &Warp {
+        &self.warp
+    }
+
+    /// The atoms, in order.
+    pub fn atoms(&self) -> &[f64] {
+        &self.atoms
+    }
+
+    /// The decimals of a column on a grid.
+    pub fn decimals(&self) -> Option<u8> {
+        self.decimals
+    }
+
+    /// The nearest number of the grid.
+    fn snapped(&self, x: f64) -> f64 {
+        match self.decimals {
+            Some(d) if (x * power(d)).abs() < EXACT => (x * power(d)).round() / power(d) + 0.0,
+            _ => x,
+        }
+    }
+
+    /// The nearest number of the grid above (or below) x that is no atom; `None` where there is none within the bounds.
+    fn free(&self, x: f64, sign: f64) -> Option<f64> {
+        let scale = power(self.decimals?);
+        let (low, high) = self.warp.support().bounds();
+        let mut n = (x * scale).round() + sign;
+        while find(&self.atoms, n / scale + 0.0).is_some() {
+            n += sign;
+        }
+        Some(n / scale + 0.0).filter(|x| *x >= low && *x <= high)
+    }
+
+    /// The u between what is below x and what is above it, x being an atom or, on a grid, the middle of two neighbors.
+    fn border(&self, x: f64) -> f64 {
+        if self.decimals.is_none() {
+            return self.warp.distribution(x);
+        }
+        match (self.free(x, -1.0), self.free(x, 1.0)) {
+            (Some(a), Some(b)) => self.warp.distribution(0.5 * a + 0.5 * b),
+            (None, _) => 0.0,
+            (_, None) => 1.0,
+        }
+    }
+
+    /// The u of the cell of a number of the grid that is no atom.
+    fn cell(&self, x: f64) -> (f64, f64) {
+        let middle = |y: f64| self.warp.distribution(0.5 * x + 0.5 * y);
+        (self.free(x, -1.0).map_or(0.0, middle), self.free(x, 1.0).map_or(1.0, middle))
+    }
+
+    /// The value of the variable at x, and ln of the probability (or density) of x by that of the value; `None` outside the
+    /// bounds.
+    fn place(&self, x: f64) -> Option<(f64, f64)> {
+        let x = self.snapped(x);
+        if let Some(n) = find(&self.atoms, x) {
+            return Some((self.places[n], 0.0));
+        }
+        let slope = self.warp.log_slope(x);
+        let (u, slope) = match self.decimals {
+            None if slope == f64::NEG_INFINITY => return None,
+            None => (self.warp.forward(x), slope),
+            Some(decimals) => {
+                let (low, high) = self.warp.support().bounds();
+                if x < low || x > high {
+                    return None;
+                }
+                match self.cell(x) {
+                    (a, b) if b - a > SMALL => (0.5 * a + 0.5 * b, (b - a).ln()),
+                    _ if slope == f64::NEG_INFINITY => return None,
+                    _ => (self.warp.forward(x), slope - power(decimals).ln()),
+                }
+            }
+        };
+        Some((self.beside_atoms(u), slope))
+    }
+
+    /// The nearest u from this on that is not an atom's.
+    fn beside_atoms(&self, mut u: f64) -> f64 {
+        while find(&self.places, u).is_some() {
+            u = if u < 0.5 { u.next_up() } else { u.next_down() };
+        }
+        u
+    }
+
+    /// The number at a value of the variable, on the grid where there is one.
+    fn number_at(&self, u: f64) -> f64 {
+        if let Some(n) = find(&self.places, u) {
+            return self.atoms[n];
+        }
+        let x = self.warp.inverse(u);
+        if self.decimals.is_none() {
+            return x;
+        }
+        let nearest = self.snapped(x);
+        let (low, high) = self.warp.support().bounds();
+        if find(&self.atoms, nearest).is_none() && nearest >= low && nearest <= high {
+            return nearest;
+        }
+        // The cell of an atom belongs to the numbers beside it.
+        match (self.free(nearest, -1.0), self.free(nearest, 1.0)) {
+            (Some(a), Some(b)) => {
+                if u < self.border(nearest) {
+                    a
+                } else {
+                    b
+                }
+            }
+            (Some(only), None) | (None, Some(only)) => only,
+            (None, None) => nearest,
+        }
+    }
+
+    /// The values of the variable between two numbers: `low` ≤ u < `high`.
+    fn between(&self, ends: &Ends) -> Option<(f64, f64)> {
+        let (a, b) = ends.numbers();
+        let inside = |x: &f64| ends.contains(*x);
+        let first = self.atoms.iter().position(inside);
+        let last = self.atoms.iter().rposition(inside);
+        let rest = self.rest_between(ends);
+        let (mut low, mut high) = match (first.zip(last), rest) {
+            (Some((first, last)), None) => (self.places[first], self.places[last].next_up()),
+            (None, Some((low, high))) => (low, high),
+            (None, None) => return None,
+            (Some((first, last)), Some((low, high))) => {
+                (low.min(self.places[first]), high.max(self.places[last].next_up()))
+            }
+        };
+        // Atoms outside stay outside, even where rounding has moved a border.
+        if let Some(n) = self.atoms.iter().rposition(|x| *x <= a && !inside(x)) {
+            low = low.max(self.places[n].next_up());
+        }
+        if let Some(n) = self.atoms.iter().position(|x| *x >= b && !inside(x)) {
+            high = high.min(self.places[n]);
+        }
+        if a == f64::NEG_INFINITY {
+            low = a;
+        }
+        if b == f64::INFINITY {
+            high = b;
+        }
+        (low < high).then_some((low, high))
+    }
+
+    /// The u of the numbers between two that are no atoms.
+    fn rest_between(&self, ends: &Ends) -> Option<(f64, f64)> {
+        let (a, b) = ends.numbers();
+        let (low, high) = if self.decimals.is_none() {
+            (self.warp.distribution(a), self.warp.distribution(b))
+        } else {
+            // The first and the last number of the grid within.
+            let within = |x: f64, sign: f64| {
+                let near = Some(self.snapped(x)).filter(|x| find(&self.atoms, *x).is_none());
+                let near = near.filter(|x| ends.contains(*x));
+                near.or_else(|| self.free(self.snapped(x), sign).filter(|x| ends.contains(*x)))
+            };
+            let (least, most) = self.warp.support().bounds();
+            if a > most || b < least {
+                return None;
+            }
+            let first = if a < least { 0.0 } else { self.cell(within(a, 1.0)?).0 };
+            let last = if b > most { 1.0 } else { self.cell(within(b, -1.0)?).1 };
+            (first, last)
+        };
+        (low < high).then_some((low, high))
+    }
+}
+
+/// 10ⁿ.
+fn power(n: u8) -> f64 {
+    10f64.powi(i32::from(n))
+}
+
+/// The fewest decimals that all values have; `None` where they are too many.
+fn decimals_of(values: &[f64]) -> Option<u8> {
+    let fits = |d: u8, x: f64| {
+        let n = (x * power(d)).round();
+        n.abs() < EXACT && n / power(d) == x
+    };
+    let mut decimals = 0;
+    for &x in values {
+        while !fits(decimals, x) {
+            decimals += 1;
+            if decimals > MAX_DECIMALS {
+                return None;
+            }
+        }
+    }
+    Some(decimals)
+}
+
+/// The values that have far more rows than those near them.
+fn find_atoms(sorted: &[f64], decimals: Option<u8>) -> Vec<f64> {
+    let runs: Vec<(f64, f64)> =
+        sorted.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as f64)).collect();
+    let least = MIN_ROWS.max(sorted.len() / MIN_SHARE) as f64;
+    let step = decimals.map(|d| power(d).recip());
+    let (first, last) = (sorted[0], sorted[sorted.len() - 1]);
+    // The mean number of rows of the values near one; a density never repeats one.
+    let around = |n: usize| {
+        let Some(step) = step else { return 0.0 };
+        let (x, reach) = (runs[n].0, (NEAR + 0.5) * step);
+        let near = |run: &&(f64, f64)| (run.0 - x).abs() <= reach;
+        let below: f64 = runs[..n].iter().rev().take_while(near).map(|r| r.1).sum();
+        let above: f64 = runs[n + 1..].iter().take_while(near).map(|r| r.1).sum();
+        let values = ((x - first) / step).round().min(NEAR) + ((last - x) / step).round().min(NEAR);
+        (below + above) / values.max(1.0)
+    };
+    let stands_out = |n: &usize| {
+        let (count, near) = (runs[*n].1, around(*n));
+        count >= least && count > TIMES * near + 5.0 * near.sqrt()
+    };
+    let mut found: Vec<usize> = (0..runs.len()).filter(stands_out).collect();
+    found.sort_by(|&a, &b| runs[b].1.total_cmp(&runs[a].1).then(a.cmp(&b)));
+    found.truncate(MAX_ATOMS);
+    found.sort_unstable();
+    found.into_iter().map(|n| runs[n].0).collect()
+}
+
+impl Coding for Number {
+    fn name(&self) -> &'static str {
+        "a number"
+    }
+
+    fn summary(&self) -> String {
+        let [low, middle, high] = [0.25, 0.5, 0.75].map(|u| self.warp.inverse(u));
+        let rest = format!("median {middle:.4}, quartiles {low:.4} to {high:.4}");
+        let shown: Vec<String> = self.atoms.iter().take(3).map(f64::to_string).collect();
+        match self.atoms.len() {
+            0 => rest,
+            1 => format!("{} and {rest}", shown[0]),
+            n @ 2..=3 => format!("{n} atoms ({}) and {rest}", shown.join(", ")),
+            n => format!("{n} atoms ({}, …) and {rest}", shown.join(", ")),
+        }
+    }
+
+    fn problem(&self, storage: Storage) -> Option<&'static str> {
+        storage.problem_of_numbers()
+    }
+
+    fn domains(&self) -> Vec<Domain> {
+        let rest = Domain::Interval(0.0, 1.0);
+        vec![if self.atoms.is_empty() { rest } else { Domain::with_atoms(&self.places[..], rest) }]
+    }
+
+    fn basis(&self, _place: usize, functions: usize) -> Result<Basis, BasisError> {
+        let rest = Basis::legendre(functions, 0.0, 1.0)?;
+        if self.atoms.is_empty() { Ok(rest) } else { rest.with_atoms(&self.places[..]) }
+    }
+
+    fn encoder(&self, _storage: Storage) -> Encoder<'_> {
+        Box::new(|cell, out| {
+            let x = cell.number().ok_or(Problem::Type("a finite number"))?;
+            let Some((u, slope)) = self.place(x) else {
+                let (low, high) = self.warp.support().bounds();
+                return Err(Problem::OutOfRange { low, high });
+            };
+            out[0] = u;
+            Ok(slope)
+        })
+    }
+
+    fn decode(&self, values: &[f64]) -> Decoded<'_> {
+        Decoded::Number(self.number_at(values[0]))
+    }
+
+    fn has_density(&self, values: &[f64]) -> bool {
+        self.decimals.is_none() && find(&self.places, values[0]).is_none()
+    }
+
+    fn exactly(&self, values: &[f64]) -> Parts {
+        let u = values[0];
+        if self.has_density(values) || find(&self.places, u).is_some() {
+            return vec![(0, Evidence::Value(u))];
+        }
+        let x = Bound::Included(self.number_at(u));
+        match Ends::new(x, x).ok().and_then(|ends| self.between(&ends)) {
+            Some((low, high)) => vec![(0, Evidence::In(Part::Interval { low, high }))],
+            None => vec![(0, Evidence::Value(u))],
+        }
+    }
+
+    fn set(&self, values: &[Vec<f64>]) -> Result<Vec<Parts>, &'static str> {
+        if values.iter().any(|v| self.has_density(v)) {
+            return Err(super::NO_SET);
+        }
+        let mut places: Vec<f64> = values.iter().map(|v| v[0]).collect();
+        places.sort_unstable_by(f64::total_cmp);
+        places.dedup();
+        Ok(places.iter().map(|&u| self.exactly(&[u])).collect())
+    }
+
+    fn interval(&self, ends: &Ends) -> Result<Vec<Parts>, &'static str> {
+        let part = |(low, high)| vec![(0, Evidence::In(Part::Interval { low, high }))];
+        Ok(self.between(ends).map(part).into_iter().collect())
+    }
+
+    fn term(&self, _storage: Storage, _place: usize, u: f64) -> Option<f64> {
+        let atom = find(&self.places, u).map(|n| self.atoms[n]);
+        Some(atom.unwrap_or_else(|| self.warp.inverse(u)))
+    }
+
+    fn number(&self, _storage: Storage, values: &[f64]) -> Option<f64> {
+        Some(self.number_at(values[0]))
+    }
+
+    fn position(&self, x: f64) -> Option<f64> {
+        Some(match find(&self.atoms, x) {
+            // Before 1, which is the same place as 0 where there are turns.
+            Some(n) => self.places[n].clamp(0.0, 1.0_f64.next_down()),
+            None => self.warp.distribution(x),
+        })
+    }
+
+    fn end(&self, x: f64) -> Option<f64> {
+        let ends = Ends::new(Bound::Unbounded, Bound::Included(x)).ok()?;
+        Some(self.between(&ends).map_or(f64::NEG_INFINITY, |(_, high)| high))
+    }
+
+    fn nearest(&self, x: f64) -> Vec<f64> {
+        let (low, high) = self.warp.support().bounds();
+        let x = if find(&self.atoms, self.snapped(x)).is_some() { x } else { x.clamp(low, high) };
+        vec![self.place(x).map_or_else(|| self.beside_atoms(self.warp.forward(x)), |p| p.0)]
+    }
+
+    fn range(&self) -> (f64, f64) {
+        let (low, high) = (self.warp.inverse(0.01), self.warp.inverse(0.99));
+        self.atoms.iter().fold((low, high), |(low, high), x| (low.min(*x), high.max(*x)))
+    }
+
+    fn log_spread(&self) -> f64 {
+        let width = self.warp.inverse(0.75) - self.warp.inverse(0.25);
+        match self.decimals {
+            Some(d) => (width * power(d)).max(1.0).ln(),
+            None => width.ln(),
+        }
+    }
+
+    fn shortened(&self) -> Option<ColumnKind> {
+        let warp = self.warp.rounded()?;
+        Some(Self::new(warp, self.atoms.clone(), self.decimals).ok()?.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Cell;
+
+    /// Every third value is 0, some are 5 and 2.5, one in thirty 9999; the others are decimals from 0.1 to 12.
+    fn values(n: u64) -> Vec<f64> {
+        let value = |i: u64| match i % 30 {
+            k if k % 3 == 0 => 0.0,
+            1 | 2 => 5.0,
+            4 => 2.5,
+            5 => 9999.0,
+            _ => ((i * 7919) % 120 + 1) as f64 / 10.0,
+        };
+        (0..n).map(value).collect()
+    }
+
+    fn fitted(values: &[f64]) -> Number {
+        Number::fit(values, Support::REAL, &WarpOptions::default()).unwrap()
+    }
+
+    #[test]
+    fn values_that_stand_out_are_atoms() {
+        let number = fitted(&values(3000));
+        assert_eq!(number.atoms(), [0.0, 2.5, 5.0, 9999.0]);
+        assert_eq!(number.decimals(), Some(1));
+        // Nothing below 0, although there is an atom at 0.
+        assert!((1..1000).all(|n| number.number_at(f64::from(n) / 1000.0) > 0.0));
+        // Even counts have none, however often each value is there.
+        let even: Vec<f64> = (0..30_000).map(|i| f64::from(i % 300)).collect();
+        assert!(fitted(&even).atoms().is_empty());
+        // A density never repeats a value, so that nine rows of one are enough.
+        let mut real: Vec<f64> = (0..500).map(|i| (f64::from(i) * 0.618).sin()).collect();
+        real.extend([0.25; 9]);
+        let number = fitted(&real);
+        assert_eq!((number.atoms(), number.decimals()), (&[0.25][..], None));
+    }
+
+    #[test]
+    fn atoms_alone_are_fine() {
+        let number = fitted(&[vec![0.0; 50], vec![1.5; 20], vec![7.0; 30]].concat());
+        assert_eq!(number.atoms(), [0.0, 1.5, 7.0]);
+        let number = fitted(&[vec![0.0; 50], vec![3.25]].concat());
+        assert_eq!(number.atoms(), [0.0]);
+        assert_eq!(number.number_at(number.place(3.25).unwrap().0), 3.25);
+    }
+
+    #[test]
+    fn cells_come_back_as_they_were() {
+        for number in [fitted(&values(3000)), fitted(&[0.1, 0.2, 0.4, 7.5])] {
+            let mut out = [0.0];
+            let encode = number.encoder(Storage::Integers);
+            for n in 0..200 {
+                let x = f64::from(n) / 10.0;
+                encode(Cell::Number(x), &mut out).unwrap();
+                assert!(number.domains()[0].contains(out[0]));
+                assert_eq!(number.decode(&out).number(), Some(x));
+                let between = encode(Cell::Number(x + 0.03), &mut out);
+                assert!(between.is_ok() && number.decode(&out).number() == Some(x));
+            }
+            assert!(encode(Cell::Number(-1.0), &mut out).is_err());
+        }
+    }
+
+    #[test]
+    fn cells_fill_the_line() {
+        let number = fitted(&values(3000));
+        let cells: Vec<(f64, f64)> = (0..3000)
+            .map(|n| f64::from(n) / 10.0)
+            .filter(|x| find(number.atoms(), *x).is_none())
+            .map(|x| number.cell(x))
+            .collect();
+        assert_eq!(cells[0].0, 0.0);
+        assert!(cells.windows(2).all(|c| c[0].1 == c[1].0), "{cells:?}");
+        assert!(cells[cells.len() - 1].1 > 1.0 - 1e-9);
+        // What is drawn from a cell is its number.
+        for n in 0..2000 {
+            let u = (f64::from(n) + 0.5) / 2000.0;
+            let (low, high) = number.cell(number.number_at(u));
+            assert!(low <= u && u < high, "{u} in {low} to {high}");
+        }
+    }
+
+    #[test]
+    fn intervals_hold_what_lies_in_them() {
+        let numbers = [fitted(&values(3000)), fitted(&values(100)), fitted(&[1.5, 8.0, 12.5])];
+        let mut real = values(900);
+        real.extend((0..300).map(|i| (f64::from(i) * 0.618).fract() * 9.0));
+        for number in numbers.iter().chain([&fitted(&real)]) {
+            let cells: Vec<f64> = (0..130).map(|n| f64::from(n) / 10.0).chain([9999.0]).collect();
+            let ends = [-1.0, 0.0, 0.04, 0.1, 1.0, 2.4, 2.5, 2.6, 4.9, 5.0, 5.1, 12.0, 9999.0, 1e5];
+            for (i, &a) in ends.iter().enumerate() {
+                for &b in &ends[i..] {
+                    let bounds =
+                        |x: f64| [Bound::Included(x), Bound::Excluded(x), Bound::Unbounded];
+                    for (low, high) in bounds(a).into_iter().flat_map(|l| bounds(b).map(|h| (l, h)))
+                    {
+                        let Ok(ends) = Ends::new(low, high) else { continue };
+                        let part = number.between(&ends);
+                        for &x in &cells {
+                            let (u, _) = number.place(x).unwrap();
+                            // So far out that all places are one.
+                            if u > 1.0 - 1e-12 && find(number.atoms(), x).is_none() {
+                                continue;
+                            }
+                            let inside = part.is_some_and(|(low, high)| low <= u && u < high);
+                            // Without a grid the ends themselves have no weight.
+                            if number.has_density(&[u]) && (x == a || x == b) {
+                                continue;
+                            }
+                            assert_eq!(
+                                inside,
+                                ends.contains(x),
+                                "{x} in {ends:?}: {u} in {part:?}"
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn scores_are_probabilities_on_a_grid() {
+        let number = fitted(&values(3000));
+        let slope = |x: f64| number.place(x).unwrap().1.exp();
+        let rest = (1..4000).map(|n| f64::from(n) / 10.0);
+        let sum: f64 = rest.filter(|x| find(number.atoms(), *x).is_none()).map(slope).sum();
+        assert!((sum - 1.0).abs() < 1e-6, "{sum}");
+        assert_eq!(slope(0.0), 1.0);
+    }
+
+    #[test]
+    fn numbers_are_stored_and_read() {
+        let number = fitted(&values(3000));
+        let text = serde_json::to_string(&number).unwrap();
+        assert_eq!(serde_json::from_str::<Number>(&text).unwrap(), number);
+        let broken = text.replace("\"atoms\":[0.0,2.5", "\"atoms\":[2.5,2.5");
+        assert!(serde_json::from_str::<Number>(&broken).is_err());
+    }
+}
