@@ -60,8 +60,8 @@
 //! # Numbers
 //!
 //! Probabilities are natural logarithms and never underflow. Weights are real or complex; an operation on a circuit that is
-//! real throughout uses real arithmetic. [`engine::Engine`] also runs in single precision. Nothing prints or keeps state, only
-//! [`Fit::time`] reads a clock, and the same input gives the same bits with any number of threads.
+//! real throughout uses real arithmetic. [`engine::Engine`] also runs in single precision. Nothing prints, only
+//! [`Fit::time`] reads a clock, only the [`memory`] limit is kept, and the same input gives the same bits with any number of threads.
 //!
 //! The guide, the map from the paper to the code and the file format are under `docs` in the repository.
 //!
@@ -90,6 +90,7 @@ pub mod circuit;
 pub mod codec;
 #[cfg(feature = "tables")]
 pub mod data;
+mod disk;
 pub mod domain;
 #[cfg(feature = "draw")]
 pub mod draw;
@@ -98,6 +99,7 @@ mod error;
 pub mod file;
 pub mod learn;
 pub mod linalg;
+pub mod memory;
 #[cfg(feature = "tables")]
 pub mod model;
 pub mod ops;

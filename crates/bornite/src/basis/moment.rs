@@ -3,7 +3,7 @@
 use super::Basis;
 use super::part::Part;
 use super::quadrature::GAUSS_16;
-use crate::linalg::{Matrix, Scalar};
+use crate::linalg::{Matrix, Scalar, largest};
 
 /// A quadrature has converged when it gives the known ∫ f fᴴ to this.
 const CONVERGED: f64 = 1e-13;
@@ -120,11 +120,8 @@ impl Basis {
         loop {
             let nodes = composite(low, high, panels);
             let gram = self.sum_over::<T>(&nodes, |_| 1.0);
-            let distance = gram
-                .data()
-                .iter()
-                .zip(truth.data())
-                .fold(0.0, |max: f64, (&a, &b)| max.max((a - b).max_part()));
+            let pairs = gram.data().iter().zip(truth.data());
+            let distance = largest(pairs.map(|(&a, &b)| (a - b).max_part()));
             if distance <= CONVERGED || panels >= MAX_PANELS {
                 return self.sum_over(&nodes, weight);
             }

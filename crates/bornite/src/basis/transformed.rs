@@ -3,7 +3,7 @@ use num_complex::Complex64;
 use super::Basis;
 use super::error::{BasisError, TRANSFORM_TOLERANCE};
 use super::part::Part;
-use crate::linalg::{Matrix, Scalar, row_orthonormalize};
+use crate::linalg::{Matrix, Scalar, largest, row_orthonormalize};
 
 /// A function nearer than this, relative to its norm, to the span of those taken before it is left out of f′.
 ///
@@ -72,8 +72,7 @@ impl Transformed {
         let gram = gram.unwrap_or_else(|| self.conjugated(&self.base.gram()));
         let target = |n: usize| if n.is_multiple_of(self.width() + 1) { 1.0 } else { 0.0 };
         let distances = gram.data().iter().enumerate().map(|(n, z)| (z - target(n)).norm());
-        // Not `f64::max`, which would hide a NaN.
-        distances.fold(0.0, |max, d| if d <= max { max } else { d })
+        largest(distances)
     }
 
     pub(super) fn evaluate<T: Scalar>(&self, x: f64, out: &mut [T]) {

@@ -2,7 +2,7 @@ use std::ops::Deref;
 
 use super::{Circuit, Layer, LayerId};
 use crate::basis::Basis;
-use crate::linalg::{Complex64, Scalar};
+use crate::linalg::{Complex64, Scalar, largest};
 use crate::tolerance;
 
 /// A circuit that has been proven orthonormal, so that its square is a normalized distribution: Z = 1.
@@ -95,10 +95,8 @@ fn check<T: Scalar>(circuit: &Circuit) -> Orthonormality {
                 let gram = basis.gram::<T>();
                 let entry = |i: usize, j: usize| if i == j { T::ONE } else { T::ZERO };
                 let n = gram.rows();
-                (0..n * n).fold(0.0, |max: f64, k| {
-                    let (i, j) = (k / n, k % n);
-                    max.max((gram[(i, j)] - entry(i, j)).abs2().sqrt())
-                })
+                let distance = |k| (gram[(k / n, k % n)] - entry(k / n, k % n)).abs2().sqrt();
+                largest((0..n * n).map(distance))
             }
             Layer::Sum { weight, .. } if is_output => {
                 (circuit.weight(*weight).to_matrix::<T>().norm2() - 1.0).abs()
@@ -111,10 +109,11 @@ fn check<T: Scalar>(circuit: &Circuit) -> Orthonormality {
         // Without a weight of its own an output of width r has Z = r.
         let residual = match circuit.layer(id) {
             Layer::Sum { .. } => residual,
-            _ if is_output => residual.max(circuit.width(id) as f64 - 1.0),
+            _ if is_output => largest([residual, circuit.width(id) as f64 - 1.0]),
             _ => residual,
         };
-        if residual > report.residual || residual.is_nan() {
+        // The first NaN is the worst there is.
+        if residual > report.residual || (residual.is_nan() && !report.residual.is_nan()) {
             report = Orthonormality { worst: id, residual };
         }
     }

@@ -4,6 +4,7 @@ use crate::circuit::CircuitError;
 use crate::data::DataError;
 use crate::domain::Domain;
 use crate::engine::RowError;
+use crate::memory::OverLimit;
 
 /// Why rows cannot be compressed, or a stream cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +51,9 @@ pub enum CodecError {
         /// The answer.
         source: std::io::Error,
     },
+    /// What was compressed would take more memory than is allowed.
+    #[error("{0}")]
+    Memory(#[from] OverLimit),
     /// Bytes that begin like nothing compressed here.
     #[error("this is no compressed stream: it does not begin like one")]
     NotAStream,

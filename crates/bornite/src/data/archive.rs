@@ -7,6 +7,7 @@ use zip::ZipArchive;
 use zip::result::ZipError;
 
 use super::FormatProblem;
+use crate::memory;
 
 const LOCAL: [u8; 4] = *b"PK\x03\x04";
 
@@ -37,6 +38,7 @@ impl<'a> Archive<'a> {
             _ => damaged(),
         })?;
         let size = member.size();
+        memory::check("an array", size.into(), member.compressed_size())?;
         let mut content = Vec::new();
         // One byte beyond the announced size, so that a zip bomb stops here.
         let read = member.take(size.saturating_add(1)).read_to_end(&mut content);

@@ -1,6 +1,7 @@
 use std::io;
 
 use super::warp::WarpError;
+use crate::memory::OverLimit;
 
 /// What is wrong with a table, a file of one, or a schema: where, and what to do about it.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +16,14 @@ pub enum DataError {
         action: &'static str,
         /// The reason.
         source: io::Error,
+    },
+    /// A file that asks for more memory than is allowed.
+    #[error("cannot read '{file}': {source}")]
+    Memory {
+        /// The file.
+        file: String,
+        /// What needs how much.
+        source: OverLimit,
     },
     /// A file without content.
     #[error("'{file}' is empty; a table needs a line for each row")]
@@ -313,6 +322,9 @@ pub enum FormatProblem {
     /// What the reader of Parquet files says.
     #[error("{0}; write it anew, or convert the table to CSV")]
     Parquet(String),
+    /// More memory than is allowed.
+    #[error("{0}")]
+    Memory(#[from] OverLimit),
     /// Pages packed by what is not read.
     #[error("it is packed by Brotli or LZO; write it with snappy, zstd, gzip or lz4")]
     Packed,

@@ -7,14 +7,26 @@ use std::path::Path;
 use flate2::{Compression, read::MultiGzDecoder, write::GzEncoder};
 
 use super::{DataError, FormatProblem};
+use crate::disk;
+use crate::memory::{self, OverLimit};
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// The content of a file, unpacked where it is gzip.
+/// The content of a file, decompressed if it is gzip. What has no length, and what a short file becomes, is limited by
+/// [`memory`].
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, DataError> {
-    let (mut file, action) = open(path)?;
+    let Opened { reader, is_gzip, length } = open(path)?;
+    let limit = match length {
+        Some(_) if !is_gzip => u64::MAX,
+        length => memory::allowance(length.unwrap_or(0)),
+    };
     let mut content = Vec::new();
-    file.read_to_end(&mut content).map_err(|source| io_error(path, action, source))?;
+    let read = reader.take(limit.saturating_add(1)).read_to_end(&mut content);
+    read.map_err(|source| io_error(path, if is_gzip { "unpack" } else { "read" }, source))?;
+    if content.len() as u64 > limit {
+        let source = OverLimit { what: "its content", needed: None, allowed: limit };
+        return Err(DataError::Memory { file: name(path), source });
+    }
     Ok(content)
 }
 
@@ -23,23 +35,32 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, DataError> {
 /// # Errors
 /// The file cannot be read.
 pub fn open_file(path: impl AsRef<Path>) -> Result<Box<dyn Read>, DataError> {
-    Ok(open(path.as_ref())?.0)
+    Ok(open(path.as_ref())?.reader)
 }
 
-/// A file, and what reading it is.
-fn open(path: &Path) -> Result<(Box<dyn Read>, &'static str), DataError> {
+/// A file that is open.
+struct Opened {
+    reader: Box<dyn Read>,
+    is_gzip: bool,
+    /// The bytes of a regular file.
+    length: Option<u64>,
+}
+
+fn open(path: &Path) -> Result<Opened, DataError> {
     let io = |source| io_error(path, "read", source);
-    let mut file = io::BufReader::with_capacity(1 << 16, fs::File::open(path).map_err(io)?);
-    let is_packed = file.fill_buf().map_err(io)?.starts_with(&GZIP);
-    Ok(if is_packed {
-        (Box::new(MultiGzDecoder::new(file)), "unpack")
-    } else {
-        (Box::new(file), "read")
-    })
+    let file = fs::File::open(path).map_err(io)?;
+    let found = file.metadata().map_err(io)?;
+    let length = found.is_file().then_some(found.len());
+    let mut file = io::BufReader::with_capacity(1 << 16, file);
+    let is_gzip = file.fill_buf().map_err(io)?.starts_with(&GZIP);
+    let reader: Box<dyn Read> =
+        if is_gzip { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
+    Ok(Opened { reader, is_gzip, length })
 }
 
 /// Writes a file, whole or not at all: what `content` writes goes to a temporary file beside it, which takes its name at the
-/// end. Packed by gzip where the name ends in `.gz`.
+/// end. Compressed with gzip if the name ends in `.gz`. A file that is replaced keeps its permissions, and a device or a
+/// pipe is written to directly.
 ///
 /// ```
 /// use bornite::data::{DataError, write_file};
@@ -62,28 +83,20 @@ pub fn write_file<T, E: From<DataError>>(
 ) -> Result<T, E> {
     let path = path.as_ref();
     let io = |source| io_error(path, "write", source);
-    let is_packed = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("gz"));
-    let target = match fs::metadata(path) {
-        Ok(old) if old.is_dir() => return Err(io(io::ErrorKind::IsADirectory.into()).into()),
-        // A device or a pipe is written to as it is: a file must not take its place.
-        Ok(old) if !old.is_file() => {
-            let device = fs::File::options().write(true).open(path).map_err(io)?;
-            return fill(path, &device, is_packed, content);
-        }
-        // Of a link, what it leads to is replaced.
-        Ok(_) => fs::canonicalize(path).map_err(io)?,
-        Err(_) => path.to_owned(),
-    };
-    let folder = match target.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
-    let file = tempfile::Builder::new().prefix(".bornite-").tempfile_in(folder).map_err(io)?;
-    let result = fill(path, file.as_file(), is_packed, content)?;
-    file.as_file().sync_all().map_err(io)?;
-    make_readable(file.as_file()).map_err(io)?;
-    file.persist(&target).map_err(|e| io_error(path, "write", e.error))?;
-    Ok(result)
+    let is_gzip = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("gz"));
+    disk::write(
+        path,
+        |out| {
+            if !is_gzip {
+                return content(out);
+            }
+            let mut packer = GzEncoder::new(out, Compression::default());
+            let result = content(&mut packer)?;
+            packer.finish().map_err(io)?;
+            Ok(result)
+        },
+        |source| io(source).into(),
+    )
 }
 
 /// [`write_file`] of what fails only where writing does.
@@ -92,38 +105,6 @@ pub(super) fn write(
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), DataError> {
     write_file(path, |out| content(out).map_err(|source| io_error(path, "write", source)))
-}
-
-fn fill<T, E: From<DataError>>(
-    path: &Path,
-    file: &fs::File,
-    is_packed: bool,
-    content: impl FnOnce(&mut dyn Write) -> Result<T, E>,
-) -> Result<T, E> {
-    let io = |source| io_error(path, "write", source);
-    let mut buffer = io::BufWriter::new(file);
-    let result = if is_packed {
-        let mut packer = GzEncoder::new(&mut buffer, Compression::default());
-        let result = content(&mut packer)?;
-        packer.finish().map_err(io)?;
-        result
-    } else {
-        content(&mut buffer)?
-    };
-    buffer.flush().map_err(io)?;
-    Ok(result)
-}
-
-/// Temporary files are readable by their owner alone; tables are as readable as any new file.
-#[cfg(unix)]
-fn make_readable(file: &fs::File) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    file.set_permissions(fs::Permissions::from_mode(0o644))
-}
-
-#[cfg(not(unix))]
-fn make_readable(_: &fs::File) -> io::Result<()> {
-    Ok(())
 }
 
 /// A file's name for a message.

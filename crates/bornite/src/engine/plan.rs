@@ -274,13 +274,13 @@ pub(crate) fn leaf_values(
     weight: Option<&Matrix<Complex64>>,
     x: f64,
 ) -> Vec<Complex64> {
+    if let (Some(w), Basis::Indicator(_)) = (weight, basis) {
+        // A column of the weight: a product of mostly zeros would take time quadratic in the values of a domain.
+        return (0..w.rows()).map(|k| w[(k, x as usize)]).collect();
+    }
     let mut f = vec![Complex64::ZERO; basis.width()];
     basis.evaluate(x, &mut f);
     match weight {
-        // A column of the weight, without a product of mostly zeros.
-        Some(w) if matches!(basis, Basis::Indicator(_)) => {
-            (0..w.rows()).map(|k| w[(k, x as usize)]).collect()
-        }
         Some(w) => w.times_vector(&f),
         None => f,
     }

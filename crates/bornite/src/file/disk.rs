@@ -1,9 +1,10 @@
-use std::fs::{self, File, Metadata};
-use std::io::{self, BufWriter, Read, Write};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
 
 use super::FileError;
 use super::limits::MAX_STREAM;
+use crate::disk;
 
 /// The content of a file. Only a regular file may be of any length.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, FileError> {
@@ -29,67 +30,14 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, FileError> {
     Ok(bytes)
 }
 
-/// Writes a file whole or not at all: under another name in the same folder, through to the disk, then renamed.
+/// Writes a file, whole or not at all.
 pub(super) fn write(
     path: &Path,
-    content: impl FnOnce(&mut BufWriter<&File>) -> Result<(), FileError>,
+    content: impl FnOnce(&mut dyn Write) -> Result<(), FileError>,
 ) -> Result<(), FileError> {
-    const FOLDER: &str = "is the folder there, and may you write to it?";
-    const SPACE: &str = "is there space left?";
-    let failed = |action, remedy| move |source| FileError::Io { action, source, remedy };
-    let target = target(path)?;
-    let folder = match target.path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let temporary =
-        temporary(folder, target.old.as_ref()).map_err(failed("create a file", FOLDER))?;
-    let mut buffer = BufWriter::with_capacity(1 << 20, temporary.as_file());
-    content(&mut buffer)?;
-    buffer.flush().map_err(failed("write the file", SPACE))?;
-    drop(buffer);
-    temporary.as_file().sync_all().map_err(failed("write the file to the disk", SPACE))?;
-    let moved = temporary.persist(&target.path);
-    moved.map_err(|e| failed("give the file its name", FOLDER)(e.error))?;
-    // The new name is on the disk when the folder is. Not every system can say so; the file is whole either way.
-    if let Ok(folder) = File::open(folder) {
-        let _unsupported = folder.sync_all();
-    }
-    Ok(())
-}
-
-/// Where to write, and what is there already.
-struct Target {
-    path: PathBuf,
-    old: Option<Metadata>,
-}
-
-/// Follows links, so that the file that they lead to is replaced and not they.
-fn target(path: &Path) -> Result<Target, FileError> {
-    let failed = |source| FileError::Io {
-        action: "replace what is there",
+    disk::write(path, content, |source| FileError::Io {
+        action: "write the file",
         source,
-        remedy: "give the name of a file",
-    };
-    match fs::metadata(path) {
-        Ok(old) if old.is_file() => {
-            Ok(Target { path: fs::canonicalize(path).map_err(failed)?, old: Some(old) })
-        }
-        Ok(old) if old.is_dir() => Err(failed(io::ErrorKind::IsADirectory.into())),
-        Ok(_) => Err(failed(io::Error::other("it is not a regular file"))),
-        Err(_) => Ok(Target { path: path.to_owned(), old: None }),
-    }
-}
-
-/// A file with the permissions of the one that it replaces, or those that any new file gets.
-fn temporary(folder: &Path, old: Option<&Metadata>) -> io::Result<tempfile::NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".bornite-").suffix(".tmp");
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let file = builder.tempfile_in(folder)?;
-    if let Some(old) = old {
-        file.as_file().set_permissions(old.permissions())?;
-    }
-    Ok(file)
+        remedy: "is the folder there, may you write to it, and is there space left?",
+    })
 }

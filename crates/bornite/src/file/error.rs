@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use crate::Domain;
 use crate::basis::BasisError;
 use crate::circuit::CircuitError;
+use crate::memory::OverLimit;
 use crate::structure::TreeError;
 
 /// Why a circuit file cannot be read or written.
@@ -28,6 +29,14 @@ pub enum FileError {
         source: std::io::Error,
         /// What to do about it.
         remedy: &'static str,
+    },
+    /// The file asks for more memory than is allowed.
+    #[error("{place}: {source}")]
+    Memory {
+        /// Where.
+        place: String,
+        /// What needs how much.
+        source: OverLimit,
     },
     /// The content is neither JSON nor safetensors.
     #[error(

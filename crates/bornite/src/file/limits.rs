@@ -9,6 +9,9 @@ pub const MAX_COUNTED_VARIABLES: usize = 1 << 20;
 /// The largest number of entries of all random weights together: four gibibytes of complex ones.
 pub const MAX_RANDOM_ENTRIES: usize = 1 << 28;
 
+/// The multiply-adds that random semi-unitary weights may take for each byte of the [memory limit](crate::memory).
+pub const WORK_PER_BYTE: usize = 4;
+
 /// The largest number of entries of all tables and transforms of input functions together.
 pub const MAX_BASIS_ENTRIES: usize = 1 << 28;
 

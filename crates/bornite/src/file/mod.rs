@@ -23,10 +23,11 @@ mod safetensors;
 #[cfg(test)]
 mod tests;
 
-use std::io::Write;
 use std::path::Path;
 
 pub use error::FileError;
+
+pub use crate::disk::remove_unfinished;
 
 use crate::circuit::Circuit;
 

@@ -25,7 +25,7 @@ const MODEL: &str = "bornite.model";
 const DIGEST: &str = "bornite.digest";
 
 /// Writes a circuit. What it writes is the same on every machine.
-pub(super) fn write(circuit: &Circuit, out: &mut impl Write) -> Result<(), FileError> {
+pub(super) fn write(circuit: &Circuit, out: &mut (impl Write + ?Sized)) -> Result<(), FileError> {
     let Written { text, tensors } = json::write(circuit, true);
     write_texts(&[(ENTRY, text)], &tensors, out)
 }
@@ -34,7 +34,7 @@ pub(super) fn write(circuit: &Circuit, out: &mut impl Write) -> Result<(), FileE
 pub(super) fn write_model(
     circuit: &Circuit,
     model: String,
-    out: &mut impl Write,
+    out: &mut (impl Write + ?Sized),
 ) -> Result<(), FileError> {
     let Written { text, tensors } = json::write(circuit, true);
     let mut digest = Digest::new(&text, &model);
@@ -48,7 +48,7 @@ pub(super) fn write_model(
 fn write_texts(
     texts: &[(&str, String)],
     tensors: &[(String, Data<'_>)],
-    out: &mut impl Write,
+    out: &mut (impl Write + ?Sized),
 ) -> Result<(), FileError> {
     let header = header(texts, tensors)?;
     HEADER.check_size("a length in bytes", header.len() as u128, MAX_HEADER)?;
@@ -91,14 +91,17 @@ fn header(texts: &[(&str, String)], tensors: &[(String, Data<'_>)]) -> Result<Ve
 fn write_all(
     header: &[u8],
     tensors: &[(String, Data<'_>)],
-    out: &mut impl Write,
+    out: &mut (impl Write + ?Sized),
 ) -> io::Result<()> {
     out.write_all(&(header.len() as u64).to_le_bytes())?;
     out.write_all(header)?;
     write_tensors(tensors, out)
 }
 
-fn write_tensors(tensors: &[(String, Data<'_>)], out: &mut impl Write) -> io::Result<()> {
+fn write_tensors(
+    tensors: &[(String, Data<'_>)],
+    out: &mut (impl Write + ?Sized),
+) -> io::Result<()> {
     for (_, data) in tensors {
         let mut put = |x: f64| out.write_all(&x.to_le_bytes());
         match data {

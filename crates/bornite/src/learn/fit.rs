@@ -125,7 +125,7 @@ pub fn fit(
 ) -> Result<Fit, LearnError> {
     let starts = &mut Starts::default();
     let outcome = run(circuit, [train, valid], options, None, starts, &mut |p, _| progress(p))?;
-    Ok(outcome.into_fit(circuit, options))
+    outcome.into_fit(circuit, options)
 }
 
 /// Fits one circuit, from a checkpoint on where there is one.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::monotonic::row_normalized;
 use super::optimizer::{Moments, Optimizer, Stride};
-use crate::linalg::{Matrix, Scalar, cholesky};
+use crate::linalg::{Matrix, Scalar, cholesky, largest};
 
 /// How the circuit is kept normalized while it is learned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -85,7 +85,7 @@ impl<T: Scalar> Parameter<T> {
     pub(super) fn residual(&self) -> f64 {
         if self.parameterization == Parameterization::Monotonic {
             let sum = |k| self.w.row(k).iter().map(|x| x.to_complex().re).sum::<f64>();
-            return (0..self.w.rows()).map(|k| (sum(k) - 1.0).abs()).fold(0.0, f64::max);
+            return largest((0..self.w.rows()).map(|k| (sum(k) - 1.0).abs()));
         }
         if self.is_output { 0.0 } else { self.w.semi_unitary_residual() }
     }

@@ -79,8 +79,10 @@ impl<'a> Reader<'a> {
         self.list(f64::from_le_bytes)
     }
 
-    pub(super) fn singles(&mut self) -> Result<Vec<f32>, LearnError> {
-        self.list(f32::from_le_bytes)
+    /// Numbers of single precision, all of them finite: weights, or means of them.
+    pub(super) fn finite_singles(&mut self) -> Result<Vec<f32>, LearnError> {
+        let list = self.list(f32::from_le_bytes)?;
+        if list.iter().all(|x| x.is_finite()) { Ok(list) } else { Err(LearnError::Damaged) }
     }
 
     pub(super) fn rng(&mut self) -> Result<ChaCha8Rng, LearnError> {

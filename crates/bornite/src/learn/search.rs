@@ -4,7 +4,7 @@ use super::initial::Starts;
 use super::options::FitOptions;
 use super::record::{Reader, Writer};
 use super::trainer::{Outcome, read_best, read_history, write_best, write_history};
-use crate::circuit::{Circuit, Layer};
+use crate::circuit::{Circuit, Layer, Weight};
 use crate::engine::Batch;
 
 /// The best of several fits, and which it was.
@@ -103,10 +103,9 @@ pub fn fit_best(
         }
     }
     let State { tried, best, .. } = state;
-    Ok(best.map(|(index, outcome)| {
-        let (circuit, options) = &candidates[index];
-        BestFit { index, fit: outcome.into_fit(circuit, options), tried }
-    }))
+    let Some((index, outcome)) = best else { return Ok(None) };
+    let (circuit, options) = &candidates[index];
+    Ok(Some(BestFit { index, fit: outcome.into_fit(circuit, options)?, tried }))
 }
 
 /// The place of the first candidate.
@@ -188,13 +187,29 @@ impl State {
             return Err(LearnError::OtherFit { what: names[n] });
         }
         let &[begun, now] = &from.reals()?[..] else { return Err(LearnError::Damaged) };
+        if !(begun.is_finite() && now.is_finite()) {
+            return Err(LearnError::Damaged);
+        }
         let (places, values) = (from.numbers()?, from.reals()?);
+        if places.len() != values.len() || places.iter().any(|&n| n >= candidates.len()) {
+            return Err(LearnError::Damaged);
+        }
         let tried = places.into_iter().zip(values).collect();
         let best = match from.numbers()?[..] {
             [] => None,
             [index] if index < candidates.len() => {
                 let history = read_history(from)?;
                 let best = read_best(from)?.ok_or(LearnError::Damaged)?;
+                let weights = candidates[index].0.weights();
+                let fits = |(own, found): (&Weight, &Vec<f32>)| {
+                    let entries = own.rows() * own.cols();
+                    found.len() == entries || found.len() == 2 * entries
+                };
+                if weights.len() != best.weights.len()
+                    || !weights.iter().zip(&best.weights).all(fits)
+                {
+                    return Err(LearnError::Damaged);
+                }
                 Some((index, Outcome { best, history }))
             }
             _ => return Err(LearnError::Damaged),

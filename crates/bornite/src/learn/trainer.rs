@@ -15,7 +15,7 @@ use super::pass::Workspace;
 use super::record::{Reader, Writer};
 use crate::circuit::{Circuit, Layer, Orthonormal, Weight};
 use crate::engine::Batch;
-use crate::linalg::{Matrix, Scalar};
+use crate::linalg::{Matrix, Scalar, largest};
 use crate::ops::orthonormalize;
 use crate::program::{Operand, Program, StepKind};
 
@@ -277,7 +277,7 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
     }
 
     fn residual(&self) -> f64 {
-        self.parameters.par_iter().map(Parameter::residual).reduce(|| 0.0, f64::max)
+        self.parameters.par_iter().map(Parameter::residual).reduce(|| 0.0, |a, b| largest([a, b]))
     }
 
     /// All that a continued fit needs.
@@ -320,10 +320,14 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
             return Err(LearnError::Damaged);
         }
         for p in &mut self.parameters {
-            fill(T::parts_mut(p.w.data_mut()), &from.reals()?)?;
+            let weight = from.reals()?;
+            if weight.iter().any(|x| !x.is_finite()) {
+                return Err(LearnError::Damaged);
+            }
+            fill(T::parts_mut(p.w.data_mut()), &weight)?;
             let moments = &mut p.moments;
             for part in [&mut moments.mean, &mut moments.square, &mut moments.average] {
-                fill(part, &from.singles()?)?;
+                fill(part, &from.finite_singles()?)?;
             }
         }
         let step = u32::try_from(step).map_err(|_| LearnError::Damaged)?;
@@ -369,7 +373,7 @@ pub(super) fn read_best(from: &mut Reader<'_>) -> Result<Option<Best>, LearnErro
     let [valid] = from.reals()?[..] else { return Err(LearnError::Damaged) };
     let mut weights = Vec::new();
     for _ in 0..count {
-        weights.push(from.singles()?);
+        weights.push(from.finite_singles()?);
     }
     Ok(Some(Best { valid, epoch, weights }))
 }
@@ -450,8 +454,12 @@ fn smooth<T: Scalar>(g: &mut Matrix<T>, w: &Matrix<T>, s: f64) {
 }
 
 impl Outcome {
-    /// The circuit with the best weights, orthonormal.
-    pub(super) fn into_fit(self, circuit: &Circuit, options: &FitOptions) -> Fit {
+    /// The circuit with the best weights, orthonormal. Fails only for weights from a damaged checkpoint.
+    pub(super) fn into_fit(
+        self,
+        circuit: &Circuit,
+        options: &FitOptions,
+    ) -> Result<Fit, LearnError> {
         let output = output_weight(circuit);
         let weights = circuit.weights().iter().zip(&self.best.weights).enumerate();
         let weights: Vec<Weight> = weights
@@ -464,19 +472,15 @@ impl Outcome {
                 }
             })
             .collect();
-        let circuit = match circuit.with_weights(weights) {
-            Ok(circuit) => circuit,
-            Err(error) => unreachable!("only the weights are new: {error}"),
-        };
+        let circuit = circuit.with_weights(weights).map_err(|_| LearnError::Damaged)?;
         // Weights that are normalized stay as they are, and shared.
-        let circuit =
-            Orthonormal::verify(circuit).unwrap_or_else(|rejected| {
-                match orthonormalize(&rejected.circuit) {
-                    Ok(result) => result.circuit,
-                    Err(error) => unreachable!("a normalized circuit is not zero: {error}"),
-                }
-            });
-        Fit { circuit, valid: self.best.valid, history: self.history }
+        let circuit = match Orthonormal::verify(circuit) {
+            Ok(circuit) => circuit,
+            Err(rejected) => {
+                orthonormalize(&rejected.circuit).map_err(|_| LearnError::Damaged)?.circuit
+            }
+        };
+        Ok(Fit { circuit, valid: self.best.valid, history: self.history })
     }
 }
 

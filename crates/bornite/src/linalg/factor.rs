@@ -1,6 +1,6 @@
 use faer::Side;
 
-use super::{Matrix, Scalar};
+use super::{Matrix, Scalar, largest};
 
 /// V = L Q with orthonormal rows in Q: Q Qᴴ = I.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub fn row_orthonormalize<T: Scalar>(v: &Matrix<T>) -> RowFactor<T> {
     let mut balanced = v.clone();
     let scales: Vec<f64> = (0..m)
         .map(|i| {
-            let max = v.row(i).iter().fold(0.0, |a: f64, x| a.max(x.max_part()));
+            let max = largest(v.row(i).iter().map(|x| x.max_part()));
             let scale = power_of_two_near(max);
             for x in balanced.row_mut(i) {
                 *x = x.scale_by(1.0 / scale);

@@ -3,7 +3,7 @@ use std::ops::{Index, IndexMut};
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 
-use super::Scalar;
+use super::{Scalar, largest};
 
 /// A dense matrix, row after row.
 ///
@@ -218,9 +218,9 @@ impl<T: Scalar> Matrix<T> {
         self.data.iter().map(|x| x.abs2()).sum()
     }
 
-    /// The largest |re| or |im| of any entry.
+    /// The largest |re| or |im| of any entry; NaN if any is NaN.
     pub fn max_part(&self) -> f64 {
-        self.data.iter().fold(0.0, |max: f64, x| max.max(x.max_part()))
+        largest(self.data.iter().map(|x| x.max_part()))
     }
 
     /// The largest absolute entry of A Aᴴ − I: how far the rows are from orthonormal.
@@ -229,9 +229,7 @@ impl<T: Scalar> Matrix<T> {
         for i in 0..self.rows {
             gram[(i, i)] -= T::ONE;
         }
-        // Not f64::max, which would hide a NaN.
-        let larger = |max: f64, x: f64| if x <= max { max } else { x };
-        gram.data.iter().map(|x| x.abs2().sqrt()).fold(0.0, larger)
+        largest(gram.data.iter().map(|x| x.abs2().sqrt()))
     }
 
     /// The Hermitian part (A + Aᴴ) / 2 of a square matrix.

@@ -122,7 +122,9 @@ impl Scalar for Complex64 {
         Complex64::new(self.re * factor, self.im * factor)
     }
     fn max_part(self) -> f64 {
-        self.re.abs().max(self.im.abs())
+        // `f64::max` would drop a NaN on either side.
+        let (re, im) = (self.re.abs(), self.im.abs());
+        if re > im || re.is_nan() { re } else { im }
     }
     fn parts(numbers: &[Self]) -> &[f64] {
         bytemuck::cast_slice(numbers)

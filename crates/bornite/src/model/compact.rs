@@ -14,6 +14,16 @@ use crate::linalg::{Complex64, Matrix};
 const DISTRIBUTIONS: usize = 2;
 /// The most entries of all weights of a model that is read.
 const MAX_ENTRIES: usize = 1 << 26;
+/// The entries that any model may have, and how many more for each byte of its coded weights. Honest weights take several
+/// bits each; a coder that has run dry would deal out zeros without end.
+const FREE_ENTRIES: usize = 1 << 12;
+const ENTRIES_PER_BYTE: usize = 1 << 9;
+/// The same of the multiply-adds that make weights orthonormal.
+const FREE_WORK: usize = 1 << 28;
+const WORK_PER_BYTE: usize = 1 << 12;
+
+/// The most bytes of a model's frame, unpacked.
+const MAX_FRAME: u64 = 1 << 28;
 
 /// All of a model but its weights.
 #[derive(Debug, Serialize, Deserialize)]
@@ -72,7 +82,8 @@ impl Compact {
         let mut bytes = (frame.len() as u64).to_le_bytes().to_vec();
         bytes.extend(frame);
         bytes.extend(Numbers::encode(numbers.iter().map(|(m, x)| (*m, x)), DISTRIBUTIONS));
-        Ok(Some(Self { model: Self::read(&bytes)?, bytes }))
+        // Weights that round to nearly nothing but zeros are beyond what a reader accepts, and no use either.
+        Ok(Self::read(&bytes).ok().map(|model| Self { bytes, model }))
     }
 
     /// The model of these bytes.
@@ -82,10 +93,11 @@ impl Compact {
             .ok()
             .and_then(|n| bytes[8..].split_at_checked(n))
             .ok_or_else(damaged)?;
-        let frame: Frame = serde_json::from_slice(&unpack(frame)?).map_err(|_| damaged())?;
+        let frame: Frame =
+            serde_json::from_slice(&unpack(frame, MAX_FRAME)?).map_err(|_| damaged())?;
         let circuit = frame.circuit(numbers)?;
         let circuit = Orthonormal::verify(circuit).map_err(|_| damaged())?;
-        Ok(Model::new(frame.schema, circuit, Info::unknown()))
+        Model::read(frame.schema, circuit, Info::unknown(), bytes.len())
     }
 }
 
@@ -134,7 +146,7 @@ impl Frame {
 
     /// The circuit, from the coded numbers of its weights.
     fn circuit(&self, numbers: &[u8]) -> Result<Circuit, ModelError> {
-        let shapes = self.shapes()?;
+        let shapes = self.shapes(numbers.len())?;
         let parts = 1 + usize::from(self.is_complex);
         let kinds = shapes
             .iter()
@@ -174,8 +186,12 @@ impl Frame {
         Ok(builder.build(output)?)
     }
 
-    /// Of every sum its distribution, and the rows and columns of its weight.
-    fn shapes(&self) -> Result<Vec<(usize, usize, usize)>, ModelError> {
+    /// Of every sum its distribution, and the rows and columns of its weight, which must be what this many coded bytes
+    /// can honestly hold.
+    fn shapes(&self, coded: usize) -> Result<Vec<(usize, usize, usize)>, ModelError> {
+        let limit = |free: usize, per_byte| coded.saturating_mul(per_byte).saturating_add(free);
+        let max_entries = limit(FREE_ENTRIES, ENTRIES_PER_BYTE).min(MAX_ENTRIES);
+        let (max_work, mut work) = (limit(FREE_WORK, WORK_PER_BYTE), 0_usize);
         let bases = self.schema.bases(self.functions)?;
         let mut widths: Vec<usize> = Vec::with_capacity(self.layers.len());
         let (mut shapes, mut total) = (Vec::new(), 0_usize);
@@ -190,8 +206,17 @@ impl Frame {
                 Short::Kronecker(inputs) => of_product(inputs)?,
                 Short::Sum(input, rows) => {
                     let cols = width(input)?;
+                    let is_output = widths.len() + 1 == self.layers.len();
+                    // More rows than columns cannot be orthonormal.
+                    if *rows == 0 || cols == 0 || (*rows > cols && !is_output) {
+                        return Err(damaged().into());
+                    }
                     let entries = rows.checked_mul(cols).and_then(|n| total.checked_add(n));
-                    total = entries.filter(|&n| n <= MAX_ENTRIES).ok_or_else(damaged)?;
+                    total = entries.filter(|&n| n <= max_entries).ok_or_else(damaged)?;
+                    work = (rows * cols).saturating_mul(*rows).saturating_add(work);
+                    if work > max_work && !is_output {
+                        return Err(damaged().into());
+                    }
                     let kind = usize::from(!matches!(self.layers[*input], Short::Input(_)));
                     shapes.push((kind, *rows, cols));
                     *rows
@@ -202,6 +227,9 @@ impl Frame {
         Ok(shapes)
     }
 }
+
+/// What is left of a unit vector, squared, where [`normalize`] gives it up for certain: half of its own bound.
+const HOPELESS: f64 = 5e-13;
 
 /// Makes rows orthonormal one after the other, twice so that rounding does not matter; the output of Frobenius norm 1.
 fn normalize(weight: &mut Matrix<Complex64>, is_output: bool) {
@@ -216,6 +244,11 @@ fn normalize(weight: &mut Matrix<Complex64>, is_output: bool) {
             let (before, rest) = weight.data_mut().split_at_mut(i * cols);
             let row = &mut rest[..cols];
             if let Some(unit) = attempt.checked_sub(1) {
+                // What is left of a unit vector is known from its entries in the rows before: most need no attempt.
+                let along = before.chunks_exact(cols).map(|other| other[unit].norm_sqr());
+                if 1.0 - along.sum::<f64>() < HOPELESS {
+                    continue;
+                }
                 row.fill(Complex64::ZERO);
                 row[unit] = Complex64::ONE;
             }

@@ -146,6 +146,6 @@ impl<'a> SegmentDecoder<'a> {
             None if !self.own.is_empty() => Compact::read(&self.own)?.table_codec()?,
             None => self.model.ok_or(CodecError::NeedsModel)?.table_codec()?,
         };
-        Ok(self.codec.insert(codec).decompress(&segment.body)?)
+        Ok(self.codec.insert(codec).decompress(segment)?)
     }
 }

@@ -6,6 +6,7 @@ use crate::data::{DataError, Findings};
 use crate::engine::{RowError, SampleError};
 use crate::file::FileError;
 use crate::learn::LearnError;
+use crate::memory::{OverLimit, TooManyRows};
 use crate::ops::OperationError;
 use crate::query::QueryError;
 use crate::structure::InformationError;
@@ -41,6 +42,12 @@ pub enum ModelError {
     /// A file that cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
+    /// More rows than fit into memory.
+    #[error(transparent)]
+    TooManyRows(#[from] TooManyRows),
+    /// A model that would take more memory than is allowed.
+    #[error("{0}")]
+    Memory(#[from] OverLimit),
     /// A table that cannot be compressed, or a stream that cannot be read.
     #[cfg(feature = "codec")]
     #[error(transparent)]

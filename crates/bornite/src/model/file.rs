@@ -5,12 +5,20 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::{Info, Model, ModelError};
-use crate::circuit::Orthonormal;
+use crate::circuit::{Circuit, Layer, Orthonormal};
 use crate::data::{ColumnKind, ColumnSchema, Schema};
 use crate::file::{self, FileError};
+use crate::linalg::Complex64;
+use crate::memory::{self, OverLimit};
+use crate::ops::log_partition;
 
 /// The version of the text beside the circuit: 2 with columns of numbers that have atoms or lie on grids, and 1 without.
 const VERSION: u32 = 2;
+
+/// The most multiply-adds of a partition function that is computed only to check a model: a fraction of a second.
+const MAX_PARTITION_WORK: u128 = 1 << 27;
+/// The largest |log Z| of a model: far above what residuals within rounding add up to, far below any lie that matters.
+const MAX_LOG_PARTITION: f64 = 1e-4;
 
 /// What a model file holds beside the circuit.
 #[derive(Serialize, Deserialize)]
@@ -48,6 +56,10 @@ impl Model {
         let bytes = file::read_bytes(path).map_err(file::in_file(path))?;
         Self::from_bytes(&bytes).map_err(|e| match e {
             ModelError::File(e) => file::in_file(path)(e).into(),
+            ModelError::Memory(source) => {
+                let place = "the model".to_owned();
+                file::in_file(path)(FileError::Memory { place, source }).into()
+            }
             other => file::in_file(path)(damaged(other)).into(),
         })
     }
@@ -78,7 +90,19 @@ impl Model {
             return Err(damaged("its schema has other variables than its circuit").into());
         }
         let circuit = Orthonormal::verify(circuit).map_err(damaged)?;
-        Self::new(stored.schema, circuit, stored.info).with_given(stored.given)
+        Self::read(stored.schema, circuit, stored.info, bytes.len())?.with_given(stored.given)
+    }
+
+    /// The model of what was read from a file of this many bytes, whose engine must not take more than they allow.
+    pub(super) fn read(
+        schema: Schema,
+        circuit: Orthonormal,
+        info: Info,
+        file_bytes: usize,
+    ) -> Result<Self, ModelError> {
+        check_columns(&circuit, file_bytes)?;
+        check_partition(&circuit)?;
+        Ok(Self::new(schema, circuit, info))
     }
 
     fn text(&self) -> Result<String, ModelError> {
@@ -92,6 +116,42 @@ impl Model {
         };
         Ok(serde_json::to_string(&stored).map_err(damaged)?)
     }
+}
+
+/// Checks the memory of the outputs of all input layers at every value, of which the engine makes tables.
+fn check_columns(circuit: &Circuit, file_bytes: usize) -> Result<(), OverLimit> {
+    let entries = circuit.layer_ids().map(|id| {
+        let Layer::Input { variable, basis } = circuit.layer(id) else { return 0 };
+        let values = circuit.variable(*variable).domain.num_values().unwrap_or(0);
+        let consumer = circuit.consumer(id).map(|c| (c, circuit.layer(c)));
+        let width = match consumer {
+            Some((sum, Layer::Sum { .. })) => circuit.width(sum),
+            _ => basis.width(),
+        };
+        values as u128 * width as u128
+    });
+    let bytes = entries.sum::<u128>() * size_of::<Complex64>() as u128;
+    memory::check("a table of all values of the variables", bytes, file_bytes as u64)
+}
+
+/// Holds a model of moderate size against its own partition function, which is computed in another way than the residuals
+/// that call it orthonormal. For larger ones that would take longer than all else in reading them.
+fn check_partition(circuit: &Circuit) -> Result<(), ModelError> {
+    let work = circuit.layers().iter().map(|layer| {
+        let Layer::Sum { input, weight } = layer else { return 0 };
+        let rows = circuit.weight(*weight).rows();
+        let inputs = circuit.layer(*input).inputs().iter().map(|&i| circuit.width(i) as u128);
+        rows as u128 * circuit.width(*input) as u128 * (rows as u128 + inputs.sum::<u128>())
+    });
+    if work.sum::<u128>() > MAX_PARTITION_WORK {
+        return Ok(());
+    }
+    let log_partition = log_partition(circuit)?;
+    // In this order a NaN is an error too.
+    if log_partition.abs() <= MAX_LOG_PARTITION {
+        return Ok(());
+    }
+    Err(damaged(format!("its probabilities have the sum exp({log_partition})")).into())
 }
 
 fn damaged(problem: impl std::fmt::Display) -> FileError {

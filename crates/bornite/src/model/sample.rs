@@ -6,6 +6,7 @@ use rand_chacha::ChaCha8Rng;
 use super::{Known, Model, ModelError};
 use crate::data::Table;
 use crate::engine::Batch;
+use crate::memory;
 use crate::query::Query;
 
 /// Rows that are sampled at once where each has evidence of its own.
@@ -15,8 +16,9 @@ impl Model {
     /// Exact samples. The same seed gives the same rows.
     ///
     /// # Errors
-    /// None but those of a damaged model.
+    /// More rows than fit into memory.
     pub fn sample(&self, count: usize, seed: u64) -> Result<Table, ModelError> {
+        memory::check_rows(count, self.schema.num_variables())?;
         if self.given.is_nothing() {
             return Ok(self.schema.decode(&self.engine.sample(count, seed))?);
         }
@@ -33,6 +35,7 @@ impl Model {
         count: usize,
         seed: u64,
     ) -> Result<Table, ModelError> {
+        memory::check_rows(count, self.schema.num_variables())?;
         let known = known.and(&self.schema, &self.given)?;
         let cumulative = self.cumulative(known.boxes())?;
         let mut rng = ChaCha8Rng::seed_from_u64(seed);

@@ -21,6 +21,7 @@ use super::{Archive, Codec, CodecError, Compressor, Digest};
 use crate::circuit::Circuit;
 use crate::data::{Column, ColumnSchema, CsvLayout, FileForm, Schema, Storage, Table, TextForm};
 use crate::engine::{Engine, SimdLevel};
+use crate::memory;
 use bytes::{Reader, damaged, put_bytes, put_rows, put_text};
 use column::{Coded, Symbols, Way};
 pub(crate) use segment::{
@@ -29,6 +30,8 @@ pub(crate) use segment::{
 
 /// Rows that are handed to the coder at once.
 const CHUNK: usize = 1 << 14;
+/// The memory that a cell takes while a table is decompressed, for each of its variables and once more for itself.
+const BYTES_PER_CELL: u128 = 16;
 /// The most cells of a table.
 const MAX_CELLS: u64 = 1 << 40;
 
@@ -196,9 +199,9 @@ impl TableCodec {
     }
 
     /// Gives back the table of a segment's body, and what its piece of a file was.
-    pub(crate) fn decompress(&self, body: &[u8]) -> Result<(Table, FileForm), CodecError> {
-        let mut body = Reader(body);
-        let (form, beside) = (unpack(body.sized()?)?, unpack(body.sized()?)?);
+    pub(crate) fn decompress(&self, segment: &Segment) -> Result<(Table, FileForm), CodecError> {
+        let (limit, mut body) = (segment.max_part(), Reader(&segment.body));
+        let (form, beside) = (unpack(body.sized()?, limit)?, unpack(body.sized()?, limit)?);
         let form: Form = serde_json::from_slice(&form).map_err(|_| damaged())?;
         let columns = self.columns_of(form.columns)?;
         let codec = self.codec(self.cuts_of(&columns))?;
@@ -207,6 +210,9 @@ impl TableCodec {
         if archive.num_rows() != form.rows || form.rows.saturating_mul(d as u64) > MAX_CELLS {
             return Err(damaged());
         }
+        let cells = BYTES_PER_CELL * (d + codec.num_rests() + columns.len()) as u128;
+        let length = segment.body.len() as u64;
+        memory::check("a compressed table", u128::from(form.rows) * cells, length)?;
         let rows = AllCells::of(archive.blocks()?, d, codec.num_rests());
         let mut beside = Reader(&beside);
         let mut table = Vec::with_capacity(columns.len());

@@ -5,6 +5,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use crate::codec::CodecError;
 use crate::codec::container::{MAGIC, VERSION, crc, tail};
 use crate::codec::read::read_up_to;
+use crate::memory;
 
 /// Segments of a file or of a table.
 const SEGMENTS: u16 = 1;
@@ -14,6 +15,9 @@ const HEAD: usize = 16;
 const FRAME: usize = 20;
 /// The length of a checksum.
 const SUM: usize = 4;
+/// The most bytes of a file that one segment stands for: four times the longest that is ever asked for, which is what an
+/// array stored by columns may take.
+const MAX_CONTENT: u64 = 1 << 28;
 /// Bytes above this are packed faster.
 const LARGE: u64 = 1 << 25;
 
@@ -44,7 +48,16 @@ impl Segment {
 
     /// The bytes of a stored segment.
     pub(crate) fn unpack(&self) -> Result<Vec<u8>, CodecError> {
-        unpack_up_to(&self.body, self.content.saturating_add(1))
+        unpack(&self.body, self.content)
+    }
+
+    /// The most bytes that a packed part of this segment may have: in proportion to what it stands for, if that is a file.
+    pub(crate) fn max_part(&self) -> u64 {
+        let allowance = memory::allowance(self.body.len() as u64);
+        match self.content {
+            0 => allowance,
+            content => content.saturating_mul(32).saturating_add(1 << 20).min(allowance),
+        }
     }
 
     fn frame(&self) -> Vec<u8> {
@@ -250,7 +263,11 @@ fn read_segment(input: &mut impl Read) -> Result<Segment, CodecError> {
         [2, 0, 0, 0] => SegmentKind::Stored,
         _ => return Err(damaged("a segment is of no known kind")),
     };
-    Ok(Segment { kind, content: number(&frame[4..]), body })
+    let content = number(&frame[4..]);
+    if content > MAX_CONTENT {
+        return Err(damaged("a segment stands for more bytes than any does"));
+    }
+    Ok(Segment { kind, content, body })
 }
 
 /// So many bytes, the last 8 of which are a number; as many bytes more as that says; and the checksum of both, which must fit.
@@ -316,18 +333,17 @@ fn pack_from(bytes: &[u8], before: u64) -> Vec<u8> {
     zstd::bulk::compress(bytes, level).unwrap_or_default()
 }
 
-/// Unpacks what [`pack`] packed.
-pub(crate) fn unpack(packed: &[u8]) -> Result<Vec<u8>, CodecError> {
-    unpack_up_to(packed, u64::MAX)
-}
-
-fn unpack_up_to(packed: &[u8], limit: u64) -> Result<Vec<u8>, CodecError> {
+/// Unpacks what [`pack`] packed, at most so many bytes.
+pub(crate) fn unpack(packed: &[u8], limit: u64) -> Result<Vec<u8>, CodecError> {
     let mut bytes = Vec::new();
     if packed.is_empty() {
         return Ok(bytes);
     }
     let failed = |_| damaged("a packed part cannot be unpacked");
     let decoder = zstd::stream::read::Decoder::new(packed).map_err(failed)?;
-    decoder.take(limit).read_to_end(&mut bytes).map_err(failed)?;
+    decoder.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > limit {
+        return Err(damaged("a packed part is longer than it should be"));
+    }
     Ok(bytes)
 }

@@ -42,8 +42,8 @@ fn infer(table: &Table) -> Schema {
 
 fn round_trip(schema: &Schema, circuit: &Circuit, table: &Table) -> Vec<u8> {
     let codec = TableCodec::new(schema, circuit).unwrap();
-    let body = codec.compress(table, FileForm::Csv, 0).unwrap().body;
-    let (back, form) = codec.decompress(&body).unwrap();
+    let segment = codec.compress(table, FileForm::Csv, 0).unwrap();
+    let (back, form) = codec.decompress(&segment).unwrap();
     assert_eq!(form, FileForm::Csv);
     assert_eq!(String::from_utf8(back.to_csv()), String::from_utf8(table.to_csv()));
     for (a, b) in back.columns().iter().zip(table.columns()) {
@@ -52,7 +52,7 @@ fn round_trip(schema: &Schema, circuit: &Circuit, table: &Table) -> Vec<u8> {
             assert_eq!(a.number(row).map(f64::to_bits), b.number(row).map(f64::to_bits));
         }
     }
-    body
+    segment.body
 }
 
 const MIXED: &str = "city,flag,count,wide,real,angle,name,id\n\
@@ -115,7 +115,7 @@ fn the_bytes_depend_on_no_machine_and_no_block_is_needed_whole() {
                     let own = codec(level, rows);
                     assert!(own.compress(&table, FileForm::Csv, 0).unwrap() == segment);
                     // The reader takes the size of blocks from the stream.
-                    let (back, _) = codec(level, None).decompress(&segment.body).unwrap();
+                    let (back, _) = codec(level, None).decompress(&segment).unwrap();
                     assert!(back.to_csv() == text.as_bytes());
                 });
             }
@@ -129,7 +129,8 @@ fn another_schema_is_another_model() {
     let (one_schema, other_schema) = (infer(&one), infer(&other));
     let circuit = circuit(&one_schema);
     let body = round_trip(&one_schema, &circuit, &one);
-    let error = TableCodec::new(&other_schema, &circuit).unwrap().decompress(&body).unwrap_err();
+    let segment = Segment { kind: SegmentKind::Table, content: 0, body };
+    let error = TableCodec::new(&other_schema, &circuit).unwrap().decompress(&segment).unwrap_err();
     assert!(matches!(error, CodecError::WrongModel { .. }), "{error}");
 }
 

@@ -15,6 +15,7 @@ use parquet::schema::types::ColumnDescriptor;
 
 use super::{problem, time};
 use crate::data::{Column, DataError, FormatProblem, NumberFormat, Table};
+use crate::memory;
 
 /// Rows that are read at once.
 const BATCH: usize = 1 << 14;
@@ -43,8 +44,19 @@ fn words(error: &ParquetError) -> String {
     }
 }
 
-/// Refuses pages that lie outside the file or are packed by what is not read.
+/// The memory that a cell takes while a column is read.
+const BYTES_PER_CELL: u128 = 32;
+
+/// Refuses pages that lie outside the file or are packed by what is not read, and what a short file has no right to.
 fn check(file: &SerializedFileReader<Bytes>, size: u64) -> Result<(), FormatProblem> {
+    let groups = file.metadata().row_groups();
+    let unpacked = |g: &RowGroupMetaData| u64::try_from(g.total_byte_size()).unwrap_or(u64::MAX);
+    let rows = |g: &RowGroupMetaData| u64::try_from(g.num_rows()).unwrap_or(u64::MAX);
+    let pages: u128 = groups.iter().map(|g| u128::from(unpacked(g))).sum();
+    memory::check("a column", pages, size)?;
+    let rows: u128 = groups.iter().map(|g| u128::from(rows(g))).sum();
+    let columns = file.metadata().file_metadata().schema_descr().num_columns() as u128;
+    memory::check("a table", rows.saturating_mul(columns * BYTES_PER_CELL), size)?;
     for column in file.metadata().row_groups().iter().flat_map(RowGroupMetaData::columns) {
         let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
         let end = start.checked_add(column.compressed_size());
@@ -181,9 +193,11 @@ impl Source<'_> {
         let mut cells = Vec::new();
         for group in self.groups {
             let reader = group.get_column_reader(self.index);
-            let read = reader.and_then(|r| self.group(get_typed_column_reader::<T>(r), &mut cells));
-            let rows = read.map_err(|e| self.damaged(&words(&e)))?;
             let announced = group.metadata().num_rows();
+            let limit = usize::try_from(announced).unwrap_or(usize::MAX);
+            let read =
+                reader.and_then(|r| self.group(get_typed_column_reader::<T>(r), limit, &mut cells));
+            let rows = read.map_err(|e| self.damaged(&words(&e)))?;
             if i64::try_from(rows) != Ok(announced) {
                 let text = format!("{announced} rows are announced and {rows} are there");
                 return Err(self.damaged(&text));
@@ -192,10 +206,11 @@ impl Source<'_> {
         Ok(cells)
     }
 
-    /// The cells of one group of rows, and how many they are.
+    /// The cells of one group of rows, and how many they are; ends after more than `limit`.
     fn group<T: DataType>(
         &self,
         mut reader: ColumnReaderImpl<T>,
+        limit: usize,
         cells: &mut Vec<Option<T::T>>,
     ) -> Result<usize, ParquetError> {
         let known = self.descriptor.max_def_level();
@@ -205,10 +220,10 @@ impl Source<'_> {
             values.clear();
             let asked = (known > 0).then_some(&mut levels);
             let (read, ..) = reader.read_records(BATCH, asked, None, &mut values)?;
-            if read == 0 {
+            rows += read;
+            if read == 0 || rows > limit {
                 return Ok(rows);
             }
-            rows += read;
             let mut values = values.drain(..);
             if known == 0 {
                 cells.extend(values.map(Some));

@@ -5,20 +5,22 @@ use super::node::{Items, Node};
 use super::place::{Fields, Place, choice, text, whole};
 use crate::circuit::{Weight, Weights, random_weight};
 use crate::file::FileError;
-use crate::file::limits::{MAX_BASIS_ENTRIES, MAX_RANDOM_ENTRIES};
+use crate::file::limits::{MAX_BASIS_ENTRIES, MAX_RANDOM_ENTRIES, WORK_PER_BYTE};
 use crate::file::safetensors::Tensors;
 use crate::linalg::{Complex64, Matrix, Scalar};
+use crate::memory;
 
 /// Where matrices come from besides the JSON itself, and how many may still come.
 pub(super) struct Source<'b> {
     tensors: Option<Tensors<'b>>,
     random_entries: u128,
+    random_work: u128,
     basis_entries: u128,
 }
 
 impl<'b> Source<'b> {
     pub(super) fn new(tensors: Option<Tensors<'b>>) -> Self {
-        Self { tensors, random_entries: 0, basis_entries: 0 }
+        Self { tensors, random_entries: 0, random_work: 0, basis_entries: 0 }
     }
 
     /// The weight of a sum layer whose input has this many columns, or of any where that is not known yet.
@@ -51,10 +53,31 @@ impl<'b> Source<'b> {
         })
     }
 
-    /// Counts entries that are about to be drawn.
-    pub(super) fn draw(&mut self, entries: u128, place: &Place<'_>) -> Result<(), FileError> {
+    /// Counts entries that are about to be drawn, of weights with at most this many rows.
+    pub(super) fn draw(
+        &mut self,
+        entries: u128,
+        rows: usize,
+        weights: Weights,
+        place: &Place<'_>,
+    ) -> Result<(), FileError> {
         self.random_entries = self.random_entries.saturating_add(entries);
-        place.check_size("a number of random entries", self.random_entries, MAX_RANDOM_ENTRIES)
+        place.check_size("a number of random entries", self.random_entries, MAX_RANDOM_ENTRIES)?;
+        let bytes = self.random_entries.saturating_mul(size_of::<Complex64>() as u128);
+        place.check_memory("a random weight", bytes)?;
+        if weights.is_semi_unitary() {
+            // Making rows orthonormal takes a product with every row for each entry.
+            self.random_work =
+                self.random_work.saturating_add(entries.saturating_mul(rows as u128));
+            let limit = usize::try_from(memory::limit()).unwrap_or(usize::MAX);
+            let limit = limit.saturating_mul(WORK_PER_BYTE);
+            place.check_size(
+                "a number of multiply-adds of random weights",
+                self.random_work,
+                limit,
+            )?;
+        }
+        Ok(())
     }
 
     /// Refuses tensors that nothing has asked for.
@@ -94,7 +117,7 @@ impl<'b> Source<'b> {
             let (place, what) = (place.field("columns").to_string(), "columns");
             return Err(FileError::Count { place, what, expected, found: columns });
         }
-        self.draw(rows as u128 * columns as u128, place)?;
+        self.draw(rows as u128 * columns as u128, rows.min(columns), kind, place)?;
         let rng = &mut rng(fields.get("seed"), &place.field("seed"))?;
         Ok(random_weight(rows, columns, kind, rng))
     }

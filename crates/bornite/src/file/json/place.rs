@@ -3,6 +3,7 @@ use std::fmt;
 
 use super::node::{Items, Node, shorten};
 use crate::file::FileError;
+use crate::memory;
 
 /// The way from the top of a file to a value. Made on the stack on the way down, written out only for errors.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +42,12 @@ impl<'p> Place<'p> {
             return Ok(());
         }
         Err(FileError::TooLarge { place: self.to_string(), what, found, limit })
+    }
+
+    /// The error that something here needs too much memory, unless it does not.
+    pub(crate) fn check_memory(&self, what: &'static str, bytes: u128) -> Result<(), FileError> {
+        let failed = |source| FileError::Memory { place: self.to_string(), source };
+        memory::check(what, bytes, 0).map_err(failed)
     }
 
     /// The error that a name is not known, with the one most like it.

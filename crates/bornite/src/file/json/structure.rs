@@ -41,11 +41,12 @@ pub(super) fn read<'n>(
         .width(size("width", 8)?)
         .output_width(size("output_width", 1)?)
         .products(|region| products[region]);
-    source.draw(structure.num_parameters(), place)?;
     let weights = match fields.get("weights") {
         Some(node) => weights(node, &place.field("weights"))?,
         None => Weights::default(),
     };
+    let rows = size("width", 8)?.max(size("output_width", 1)?);
+    source.draw(structure.num_parameters(), rows, weights, place)?;
     let rng = &mut rng(fields.get("seed"), &place.field("seed"))?;
     let failed = |source| FileError::Circuit { place: place.to_string(), source };
     structure.build(weights, rng).map_err(failed)

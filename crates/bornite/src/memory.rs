@@ -1,0 +1,140 @@
+//! How much memory a file may ask for.
+//!
+//! A few bytes can declare gigabytes: a random weight, a zip bomb, a table of a hundred million equal rows. What is read
+//! from a file may take memory in proportion to the file, and beyond that up to one limit for the whole process. Readers
+//! check what a file declares against it before they allocate, so that a hostile file is an error and not a dead process.
+//!
+//! ```
+//! use bornite::memory;
+//!
+//! assert_eq!(memory::limit(), memory::DEFAULT_LIMIT);
+//! // For files that you trust.
+//! memory::set_limit(64 << 30);
+//! # memory::set_limit(memory::DEFAULT_LIMIT);
+//! ```
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The limit unless another is set: 2 GiB.
+pub const DEFAULT_LIMIT: u64 = 2 << 30;
+
+/// The bytes of memory that each byte of a file may take beyond the limit: more than any honest file needs.
+const PER_BYTE: u64 = 128;
+
+static LIMIT: AtomicU64 = AtomicU64::new(DEFAULT_LIMIT);
+
+/// The most bytes that a short file may ask for.
+pub fn limit() -> u64 {
+    LIMIT.load(Ordering::Relaxed)
+}
+
+/// Sets the limit for the whole process. Raise it for files that you trust.
+pub fn set_limit(bytes: u64) {
+    LIMIT.store(bytes, Ordering::Relaxed);
+}
+
+/// The most bytes of memory that a file of this length may take.
+pub(crate) fn allowance(file_bytes: u64) -> u64 {
+    limit().saturating_add(file_bytes.saturating_mul(PER_BYTE))
+}
+
+/// Checks that what a file of this length declares may be allocated.
+pub(crate) fn check(what: &'static str, needed: u128, file_bytes: u64) -> Result<(), OverLimit> {
+    let allowed = allowance(file_bytes);
+    if needed <= u128::from(allowed) {
+        return Ok(());
+    }
+    Err(OverLimit { what, needed: Some(u64::try_from(needed).unwrap_or(u64::MAX)), allowed })
+}
+
+/// The memory that is free now, where the system tells.
+#[cfg(target_os = "linux")]
+fn available() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn available() -> Option<u64> {
+    None
+}
+
+/// Checks that rows of this many numbers fit into the memory that is free, before they are made: an allocation that fails
+/// would end the process.
+///
+/// # Errors
+/// They do not.
+pub fn check_rows(rows: usize, columns: usize) -> Result<(), TooManyRows> {
+    // A number takes 8 bytes, and is there twice while it is handed over.
+    let needed = rows as u128 * columns.max(1) as u128 * 16;
+    let free = available().unwrap_or(u64::MAX).min(isize::MAX.cast_unsigned() as u64);
+    if needed <= u128::from(free) { Ok(()) } else { Err(TooManyRows { rows, columns, needed }) }
+}
+
+/// More rows than fit into memory.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{rows} rows of {columns} columns need {} of memory, more than is free; ask for fewer at a time", Bytes(*needed))]
+pub struct TooManyRows {
+    /// The rows that were asked for.
+    pub rows: usize,
+    /// Their columns.
+    pub columns: usize,
+    /// The bytes that they need.
+    pub needed: u128,
+}
+
+/// Something in a file needs more memory than [`limit`] allows.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{what} needs {} of memory and {} are allowed; raise the memory limit if you trust the file",
+    needed.map_or_else(|| "too much".to_owned(), |n| Bytes(n.into()).to_string()),
+    Bytes((*allowed).into())
+)]
+pub struct OverLimit {
+    /// What needs it.
+    pub what: &'static str,
+    /// How much it needs in bytes, where that is known.
+    pub needed: Option<u64>,
+    /// How much is allowed.
+    pub allowed: u64,
+}
+
+/// A number of bytes in words.
+struct Bytes(u128);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+        match units.iter().find(|(size, _)| self.0 >= *size) {
+            Some((size, unit)) => write!(f, "{:.1} {unit}", self.0 as f64 / *size as f64),
+            None => write!(f, "{} bytes", self.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_beyond_memory_are_refused() {
+        assert_eq!(check_rows(1000, 10), Ok(()));
+        for rows in [usize::MAX, 1 << 60, 1 << 50] {
+            assert!(check_rows(rows, 3).is_err(), "{rows}");
+        }
+    }
+
+    #[test]
+    fn what_is_declared_is_held_against_the_limit_and_the_file() {
+        assert!(check("a table", 1 << 20, 0).is_ok());
+        assert!(check("a table", 3 << 30, 0).is_err());
+        assert!(check("a table", 3 << 30, 1 << 24).is_ok());
+        let error = check("a table", 3 << 30, 0).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "a table needs 3.0 GiB of memory and 2.0 GiB are allowed; raise the memory limit if you trust the file"
+        );
+    }
+}
