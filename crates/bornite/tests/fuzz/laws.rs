@@ -1,0 +1,71 @@
+//! What must hold of everything that is accepted.
+
+use bornite::data::ColumnKind;
+use bornite::model::Known;
+use bornite::ops::log_partition;
+use bornite::{Circuit, Model, Orthonormal, file};
+
+/// Why an input fails.
+pub(crate) type Law = Result<(), String>;
+
+fn holds(holds: bool, law: impl FnOnce() -> String) -> Law {
+    if holds { Ok(()) } else { Err(law()) }
+}
+
+/// The multiply-adds of a partition function are about this.
+fn work(circuit: &Circuit) -> u128 {
+    let width = |id| circuit.width(id) as u128;
+    circuit
+        .layer_ids()
+        .map(|id| width(id).pow(2).saturating_mul(circuit.num_layers() as u128))
+        .sum()
+}
+
+/// A circuit is the same after it was written and read, and Z = 1 where it is called orthonormal.
+pub(crate) fn circuit(circuit: Circuit) -> Law {
+    let bytes = file::to_bytes(&circuit).map_err(|e| format!("cannot be written: {e}"))?;
+    let back = file::from_bytes(&bytes).map_err(|e| format!("cannot be read back: {e}"))?;
+    holds(back == circuit, || "other bytes after a round trip".to_owned())?;
+    if work(&circuit) > 1 << 26 {
+        return Ok(());
+    }
+    let Ok(orthonormal) = Orthonormal::verify(circuit) else { return Ok(()) };
+    let log = log_partition(&orthonormal).map_err(|e| format!("no partition function: {e}"))?;
+    holds(log.abs() < 1e-5, || format!("orthonormal, and log Z = {log}"))
+}
+
+/// A model reads back to the same answers; its probabilities are some, sum to 1 and agree with its cdf and quantiles.
+pub(crate) fn model(model: &Model) -> Law {
+    let bytes = model.to_bytes().map_err(|e| format!("cannot be written: {e}"))?;
+    let back = Model::from_bytes(&bytes).map_err(|e| format!("cannot be read back: {e}"))?;
+    let nothing = Known::parse(model.schema(), "").map_err(|e| e.to_string())?;
+    let log = model.log_probability(&nothing).map_err(|e| e.to_string())?;
+    holds(log.abs() < 1e-5, || format!("log P(nothing) = {log}"))?;
+    for column in model.schema().columns() {
+        let found = model.distribution(&column.name, &nothing).map_err(|e| e.to_string())?;
+        if let Ok(Some(all)) = found.probabilities() {
+            let sum: f64 = all.iter().map(|(_, p)| p).sum();
+            holds((sum - 1.0).abs() < 1e-6, || format!("'{}' has the sum {sum}", column.name))?;
+            let is_one = all.iter().all(|(_, p)| (-1e-12..=1.0 + 1e-9).contains(p));
+            holds(is_one, || format!("'{}' has something that is no probability", column.name))?;
+        }
+        for level in [0.1, 0.5, 0.9] {
+            let Ok(x) = found.quantile(level) else { continue };
+            holds(!x.is_nan(), || format!("a quantile of '{}' is NaN", column.name))?;
+            // The labels of a changed file need not be in order.
+            let is_ordered = !matches!(column.kind, ColumnKind::Categorical { .. });
+            if let Ok(p) = found.cdf(x)
+                && is_ordered
+            {
+                holds(p >= level - 1e-6, || format!("cdf(quantile({level})) = {p}"))?;
+            }
+        }
+        let again = back.distribution(&column.name, &nothing).map_err(|e| e.to_string())?;
+        let (one, other) = (found.quantile(0.3).ok(), again.quantile(0.3).ok());
+        let is_same = one.map(f64::to_bits) == other.map(f64::to_bits);
+        holds(is_same, || "another quantile after a round trip".to_owned())?;
+    }
+    let rows = model.sample(20, 1).map_err(|e| format!("no samples: {e}"))?;
+    let scores = model.score(&rows).map_err(|e| format!("samples are refused: {e}"))?;
+    holds(scores.iter().all(|s| !s.is_nan()), || "a score is NaN".to_owned())
+}
