@@ -1,11 +1,10 @@
 //! Circuits and pictures, in from files and out to them.
 
-use std::fs::{self, File};
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use bornite::circuit::Layer;
+use bornite::data::{self, DataError};
 use bornite::ops::orthonormalize;
 use bornite::{Basis, Circuit, Model, Orthonormal, Query, file};
 
@@ -63,35 +62,14 @@ pub(crate) fn write_text(path: &Path, text: &str) -> Result<()> {
     write_bytes(path, text.as_bytes())
 }
 
-/// Writes a file, whole or not at all: under another name in the same folder first. A device is written to as it is.
+/// Writes a file, whole or not at all.
 pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
-    let failed = |e: std::io::Error| {
-        anyhow!(
-            "{}: cannot write the file: {e}; is the folder there, and may you write to it?",
-            path.display()
-        )
-    };
-    match fs::metadata(path) {
-        Ok(found) if found.is_dir() => {
-            return Err(anyhow!("{}: this is a folder; give the name of a file", path.display()));
-        }
-        Ok(found) if !found.is_file() => return fs::write(path, bytes).map_err(failed),
-        _ => {}
-    }
-    let temporary = temporary_name(path);
-    let written = File::create(&temporary)
-        .and_then(|mut file| file.write_all(bytes))
-        .and_then(|()| fs::rename(&temporary, path));
-    if written.is_err() {
-        // It may not even be there.
-        let _ = fs::remove_file(&temporary);
-    }
-    written.map_err(failed)
-}
-
-fn temporary_name(path: &Path) -> PathBuf {
-    let mut name = std::ffi::OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(format!(".{}", std::process::id()));
-    path.with_file_name(name)
+    let written = data::write_file(path, |out| {
+        out.write_all(bytes).map_err(|source| DataError::Io {
+            file: path.display().to_string(),
+            action: "write",
+            source,
+        })
+    });
+    Ok(written?)
 }

@@ -9,6 +9,7 @@ mod files;
 mod image;
 mod output;
 mod progress;
+mod signals;
 mod tables;
 
 use std::io::{self, BufWriter, Write};
@@ -19,8 +20,11 @@ use std::thread;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    progress::start();
+    signals::watch();
     keep_quiet_about_damaged_files();
     let command = commands::Cli::parse();
+    command.set_limits();
     let mut out = BufWriter::new(io::stdout().lock());
     let result = command.run(&mut out).and_then(|code| Ok(out.flush().map(|()| code)?));
     match result {
@@ -35,7 +39,10 @@ fn main() -> ExitCode {
         }
         Err(error) => {
             // What follows `error` in the chain is already in its message. Nobody is left to hear of a failure here.
-            let _ = writeln!(io::stderr(), "error: {error}");
+            let _ = writeln!(io::stderr(), "error: {}", output::printable(&error.to_string()));
+            if error.chain().any(|e| e.is::<bornite::memory::OverLimit>()) {
+                let _ = writeln!(io::stderr(), "hint: --max-memory 16G allows 16 GiB");
+            }
             ExitCode::from(2)
         }
     }

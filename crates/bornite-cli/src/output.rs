@@ -17,7 +17,7 @@ pub(crate) fn json(out: &mut dyn Write, value: &impl Serialize) -> Result<()> {
 pub(crate) fn pairs(out: &mut dyn Write, pairs: &[(&str, String)]) -> io::Result<()> {
     let width = pairs.iter().map(|(name, _)| chars(name)).max().unwrap_or(0);
     for (name, value) in pairs {
-        let line = format!("{name}{}  {value}", " ".repeat(width - chars(name)));
+        let line = format!("{name}{}  {}", " ".repeat(width - chars(name)), printable(value));
         writeln!(out, "{}", line.trim_end())?;
     }
     Ok(())
@@ -38,7 +38,7 @@ impl Table {
 
     /// Adds a row with a cell for each column.
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(cells.into_iter().collect());
+        self.rows.push(cells.into_iter().map(|cell| one_line(&cell)).collect());
     }
 
     fn widths(&self) -> Vec<usize> {
@@ -88,6 +88,33 @@ impl Table {
 
 fn chars(text: &str) -> usize {
     text.chars().count()
+}
+
+/// The most characters of a message or of a cell at a terminal.
+const MAX_CHARS: usize = 2000;
+
+/// A text that can be printed: control characters escaped, since files must not command a terminal, and cut where it has no end.
+pub(crate) fn printable(text: &str) -> String {
+    let is_control = |c: char| c.is_control() && c != '\n' && c != '\t';
+    let is_hidden = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let mut out = String::with_capacity(text.len().min(MAX_CHARS));
+    for (n, c) in text.chars().enumerate() {
+        if n == MAX_CHARS {
+            out.push('…');
+            break;
+        }
+        if is_control(c) || is_hidden(c) {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// A cell on one line.
+fn one_line(text: &str) -> String {
+    printable(text).replace('\n', "\\n").replace('\t', "\\t")
 }
 
 /// A number with the fewest digits that keep every bit.
@@ -158,6 +185,14 @@ mod tests {
         assert_eq!(time(Duration::from_nanos(1_500)), "1.50 µs");
         assert_eq!(time(Duration::from_millis(12)), "12.0 ms");
         assert_eq!(time(Duration::from_secs(120)), "120 s");
+    }
+
+    #[test]
+    fn files_do_not_command_a_terminal() {
+        assert_eq!(printable("a\u{1b}[2Jb\u{202e}c\r"), "a\\u{1b}[2Jb\\u{202e}c\\r");
+        assert_eq!(one_line("a\nb"), "a\\nb");
+        assert_eq!(printable(&"x".repeat(5000)).chars().count(), MAX_CHARS + 1);
+        assert_eq!(printable("Tür, 東京"), "Tür, 東京");
     }
 
     #[test]

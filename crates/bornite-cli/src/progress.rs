@@ -1,11 +1,20 @@
 //! The progress bar of a fit, and a spinner for other long tasks.
 
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use bornite::learn::{Control, Progress};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::tables;
+use crate::signals;
+
+/// When the command began.
+static START: OnceLock<Instant> = OnceLock::new();
+
+/// Notes when the command began, from which limits of time count.
+pub(crate) fn start() -> Instant {
+    *START.get_or_init(Instant::now)
+}
 
 /// Runs a task that may take a while, with a spinner on standard error if that is a terminal.
 pub(crate) fn busy<T>(words: &'static str, work: impl FnOnce() -> T) -> T {
@@ -35,8 +44,8 @@ impl FitBar {
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3}% {msg}") {
             bar.set_style(style.progress_chars("█▌ "));
         }
-        tables::watch_interrupt();
-        Self { bar, start: Instant::now(), limit, before: Duration::ZERO }
+        signals::stop_gently();
+        Self { bar, start: start(), limit, before: Duration::ZERO }
     }
 
     /// For a fit that goes on after this share of the limit.
@@ -64,7 +73,7 @@ impl FitBar {
                 progress.width, progress.epoch, progress.epochs
             ));
         }
-        match (tables::interrupted(), self.limit) {
+        match (signals::stopped(), self.limit) {
             (true, _) => Control::Stop,
             (false, Some(_)) => Control::Used(used),
             (false, None) => Control::Continue,

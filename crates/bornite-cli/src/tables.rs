@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Once;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
@@ -49,7 +47,6 @@ pub(crate) fn without(table: Table, columns: &[String]) -> Result<Table> {
 
 /// Writes a table, whole or not at all: NPY or Parquet where the name says so, else CSV.
 pub(crate) fn write(table: &Table, path: &Path) -> Result<()> {
-    check_target(path)?;
     let is = |kind: &str| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(kind));
     if is("npy") {
         table.write_npy(path)?;
@@ -71,23 +68,28 @@ pub(crate) fn model(path: &Path) -> Result<Model> {
     })
 }
 
-/// Refuses what cannot be written before the work that it would hold is done.
-pub(crate) fn check_target(path: &Path) -> Result<()> {
+/// Refuses what cannot be written before the work that it would hold is done, and what is also an input.
+pub(crate) fn check_target(path: &Path, inputs: &[&Path], force: bool) -> Result<()> {
     let found = std::fs::metadata(path).ok();
     if found.as_ref().is_some_and(std::fs::Metadata::is_dir) {
         bail!("{}: this is a folder; give the name of a file", path.display());
     }
-    if found.is_some_and(|f| !f.is_file()) {
+    if found.as_ref().is_some_and(|f| !f.is_file()) {
         // A device or a pipe is there.
         return Ok(());
+    }
+    if found.is_some() && !force && inputs.iter().any(|input| is_same_file(path, input)) {
+        bail!(
+            "{}: this is also an input, which would be lost; give another name, or --force",
+            path.display()
+        );
     }
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
     };
-    let probe = folder.join(format!(".bornite-probe.{}", std::process::id()));
-    let made = std::fs::File::create(&probe).and_then(|_| std::fs::remove_file(&probe));
-    made.map_err(|e| {
+    let probe = tempfile::Builder::new().prefix(".bornite-").tempfile_in(folder);
+    probe.map(drop).map_err(|e| {
         anyhow!(
             "{}: cannot write the file: {e}; is the folder there, and may you write to it?",
             path.display()
@@ -95,12 +97,52 @@ pub(crate) fn check_target(path: &Path) -> Result<()> {
     })
 }
 
-/// The file to write to, in a flag that every command with an output has.
+/// Whether two names lead to one file, by links of either kind.
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    #[cfg(unix)]
+    if let (Ok(a), Ok(b)) = (std::fs::metadata(a), std::fs::metadata(b)) {
+        use std::os::unix::fs::MetadataExt;
+        return a.dev() == b.dev() && a.ino() == b.ino();
+    }
+    match (std::fs::canonicalize(a), std::fs::canonicalize(b)) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => false,
+    }
+}
+
+/// The file to write to, in flags that every command with an output has.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Output {
     /// The file to write.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
+    /// Write even over an input.
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+impl Output {
+    /// Refuses an output that cannot be written, or is one of these inputs.
+    pub(crate) fn check<'a>(&self, inputs: impl IntoIterator<Item = &'a PathBuf>) -> Result<()> {
+        let inputs: Vec<&Path> = inputs.into_iter().map(PathBuf::as_path).collect();
+        check_target(&self.output, &inputs, self.force)
+    }
+}
+
+/// Reads `4G`, `512M`, `100K` or a number of bytes.
+pub(crate) fn parse_bytes(text: &str) -> Result<u64> {
+    let text = text.trim();
+    let (digits, shift) = match text.chars().last().map(|c| c.to_ascii_uppercase()) {
+        Some('K') => (&text[..text.len() - 1], 10),
+        Some('M') => (&text[..text.len() - 1], 20),
+        Some('G') => (&text[..text.len() - 1], 30),
+        Some('T') => (&text[..text.len() - 1], 40),
+        _ => (text, 0),
+    };
+    match digits.trim().parse::<u64>().ok().and_then(|n| n.checked_mul(1 << shift)) {
+        Some(bytes) if bytes > 0 => Ok(bytes),
+        _ => bail!("'{text}' is not an amount of memory; give one such as 512M or 16G"),
+    }
 }
 
 /// Reads `90`, `90s`, `15m` or `2h`.
@@ -120,29 +162,19 @@ pub(crate) fn parse_time(text: &str) -> Result<Duration> {
     }
 }
 
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-
-/// From now on the first Ctrl-C only sets what [`interrupted`] tells; the second ends the program.
-pub(crate) fn watch_interrupt() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        // Without a handler, Ctrl-C ends the program as ever.
-        let _ = ctrlc::set_handler(|| {
-            if INTERRUPTED.swap(true, Ordering::Relaxed) {
-                std::process::exit(130);
-            }
-        });
-    });
-}
-
-/// Whether Ctrl-C was pressed.
-pub(crate) fn interrupted() -> bool {
-    INTERRUPTED.load(Ordering::Relaxed)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn amounts_of_memory_are_read() {
+        assert_eq!(parse_bytes("512").unwrap(), 512);
+        assert_eq!(parse_bytes("16G").unwrap(), 16 << 30);
+        assert_eq!(parse_bytes("2m").unwrap(), 2 << 20);
+        for bad in ["", "G", "-1", "0", "1.5G", "99999999T", "é"] {
+            assert!(parse_bytes(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn times_are_read() {

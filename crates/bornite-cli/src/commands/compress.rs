@@ -70,7 +70,7 @@ struct Report {
 impl Compress {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
         let path = &self.output.output;
-        tables::check_target(path)?;
+        self.output.check([&self.table].into_iter().chain(&self.model))?;
         let model = self.model.as_deref().map(tables::model).transpose()?;
         let content = data::open_file(&self.table)?;
         let start = Instant::now();

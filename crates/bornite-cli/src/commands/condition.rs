@@ -38,7 +38,7 @@ struct Report<'a> {
 impl Condition {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
         let path = &self.output.output;
-        tables::check_target(path)?;
+        self.output.check([&self.model])?;
         let model = tables::model(&self.model)?;
         let known = bornite::model::Known::parse(model.schema(), &self.query)?;
         let log = model.log_probability(&known)?;

@@ -45,7 +45,7 @@ struct Report {
 impl Decompress {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
         let path = &self.output.output;
-        tables::check_target(path)?;
+        self.output.check([&self.file].into_iter().chain(&self.model))?;
         let model = self.model.as_deref().map(tables::model).transpose()?;
         let packed = data::open_file(&self.file)?;
         let start = Instant::now();

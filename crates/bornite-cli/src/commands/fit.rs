@@ -15,6 +15,7 @@ use crate::files;
 use crate::image::ImageSize;
 use crate::output::{self, grouped, plural, time};
 use crate::progress::FitBar;
+use crate::signals;
 use crate::tables::{self, parse_time};
 
 /// Fit a model to a table.
@@ -184,7 +185,15 @@ struct Report {
 impl Fit {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
         let path = &self.output.output;
-        tables::check_target(path)?;
+        signals::stop_gently();
+        let given = [Some(&self.table), self.valid.as_ref(), self.resume.as_ref()];
+        self.output.check(given.into_iter().flatten())?;
+        if let Some(checkpoint) = &self.checkpoint {
+            // Not with --resume: a fit may go on in the file that it came from.
+            let given = [Some(&self.table), self.valid.as_ref(), Some(path)];
+            let given: Vec<&Path> = given.into_iter().flatten().map(PathBuf::as_path).collect();
+            tables::check_target(checkpoint, &given, self.output.force)?;
+        }
         let mut table = tables::without(tables::read(&self.table)?, &self.drop)?;
         if let Some(ImageSize { height, width, channels }) = self.image {
             table = table.with_image([height, width, channels])?;

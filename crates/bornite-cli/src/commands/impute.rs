@@ -61,7 +61,7 @@ enum With {
 impl Impute {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
         let path = &self.output.output;
-        tables::check_target(path)?;
+        self.output.check([&self.model, &self.table])?;
         let model = tables::model(&self.model)?;
         let table = tables::read(&self.table)?;
         let how = match self.with {

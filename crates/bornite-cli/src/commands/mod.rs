@@ -23,12 +23,17 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
+use crate::tables::parse_bytes;
+
 /// Exact density models of tables and images, with squared orthonormal circuits.
 #[derive(Debug, Parser)]
 #[command(name = "bornite", version, max_term_width = 100, after_help = EXAMPLES)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// The most memory that a short file may ask for, as in 512M or 16G; 2G without it. Raise it for files that you trust.
+    #[arg(long, global = true, value_name = "SIZE", value_parser = parse_bytes)]
+    max_memory: Option<u64>,
 }
 
 const EXAMPLES: &str = "\
@@ -81,6 +86,13 @@ enum Command {
 }
 
 impl Cli {
+    /// Sets the limits of the whole process.
+    pub(crate) fn set_limits(&self) {
+        if let Some(bytes) = self.max_memory {
+            bornite::memory::set_limit(bytes);
+        }
+    }
+
     /// Runs the command and returns its exit code.
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<ExitCode> {
         match &self.command {

@@ -97,7 +97,7 @@ impl Plot {
         if self.query.is_some() && self.what != What::Circuit {
             bail!("--query only applies to --what circuit; remove it, or add --what circuit");
         }
-        tables::check_target(path)?;
+        self.output.check([&self.file].into_iter().chain(&self.data))?;
         let bytes = match self.what {
             What::Circuit => self.circuit(&files::load(&self.file)?)?.into_bytes(),
             What::Structure => match files::load_any(&self.file)? {

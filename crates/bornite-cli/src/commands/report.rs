@@ -49,7 +49,7 @@ struct Answer<'a> {
 impl Report {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
         let path = &self.output.output;
-        tables::check_target(path)?;
+        self.output.check([&self.model].into_iter().chain(&self.data))?;
         let name = self.model.file_stem().unwrap_or_default().to_string_lossy();
         let title = self.title.as_deref().unwrap_or(&name);
         let page = match files::load_any(&self.model)? {

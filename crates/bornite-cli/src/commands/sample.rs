@@ -37,6 +37,9 @@ pub(crate) struct Sample {
     /// The file to write; - is standard output.
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
+    /// Write even over the model.
+    #[arg(long)]
+    force: bool,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -61,7 +64,7 @@ impl Sample {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
         let path = Some(&self.output).filter(|p| **p != Path::new("-"));
         if let Some(path) = path {
-            tables::check_target(path)?;
+            tables::check_target(path, &[&self.model], self.force)?;
         }
         let model = tables::model(&self.model)?;
         let columns = model.schema().columns().len();

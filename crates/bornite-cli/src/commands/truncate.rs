@@ -63,7 +63,7 @@ struct Before {
 impl Truncate {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
         let path = &self.output.output;
-        tables::check_target(path)?;
+        self.output.check([&self.model])?;
         let budget = match (self.budget.error, self.budget.width) {
             (Some(error), _) if !(0.0..=1.0).contains(&error) => {
                 bail!("--error {error}: give a Hellinger distance from 0 to 1, as in 0.01")

@@ -5,6 +5,7 @@ mod circuit;
 mod compress;
 mod demo_and_bench;
 mod documentation;
+mod faults;
 mod model;
 mod refused;
 mod report;

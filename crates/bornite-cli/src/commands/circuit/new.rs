@@ -15,6 +15,7 @@ use rand_chacha::ChaCha8Rng;
 use super::Written;
 use crate::files;
 use crate::image::{ImageSize, MAX_VARIABLES};
+use crate::tables;
 
 /// Create a circuit with random weights.
 #[derive(Debug, Args)]
@@ -101,6 +102,7 @@ impl New {
                 bail!("{flag} {width}: give a width from 1 to {MAX_WIDTH}");
             }
         }
+        tables::check_target(&self.output, &[], true)?;
         // Tree and weights have each their own stream, so that the tree does not depend on how it is drawn.
         let tree = self.tree(&mut ChaCha8Rng::seed_from_u64(self.seed))?;
         let basis = Arc::new(self.basis()?);

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::Written;
 use crate::files;
 use crate::output;
+use crate::tables;
 
 /// Make the circuit orthonormal, so that its square is a normalized distribution (Algorithm 1).
 #[derive(Debug, Args)]
@@ -24,6 +25,9 @@ pub(crate) struct Orthonormalize {
     /// The file to write: JSON if the name ends in .json, safetensors otherwise.
     #[arg(short, long)]
     output: PathBuf,
+    /// Write even over an input.
+    #[arg(long)]
+    force: bool,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -36,6 +40,7 @@ struct Answer {
 
 impl Orthonormalize {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
+        tables::check_target(&self.output, &[&self.file], self.force)?;
         let circuit = files::load(&self.file)?;
         let result = ops::orthonormalize(&circuit)?;
         files::save(&result.circuit, &self.output)?;

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::files;
 use crate::output;
+use crate::tables;
 
 /// Draw the circuit as SVG, colored by what a query keeps, marginalizes and mixes.
 #[derive(Debug, Args)]
@@ -25,6 +26,9 @@ pub(crate) struct Plot {
     /// The file to write.
     #[arg(short, long)]
     output: PathBuf,
+    /// Write even over an input.
+    #[arg(long)]
+    force: bool,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -37,6 +41,7 @@ struct Answer<'a> {
 
 impl Plot {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
+        tables::check_target(&self.output, &[&self.file], self.force)?;
         let circuit = files::load(&self.file)?;
         let query = match &self.query {
             Some(text) => Some(files::parse_query(&circuit, text)?),

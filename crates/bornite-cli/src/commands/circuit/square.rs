@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::Written;
 use crate::files;
+use crate::tables;
 
 /// Write the circuit c² that computes ‖c(x)‖², as the paper's appendix builds it.
 #[derive(Debug, Args)]
@@ -21,6 +22,9 @@ pub(crate) struct Square {
     /// The file to write: JSON if the name ends in .json, safetensors otherwise.
     #[arg(short, long)]
     output: PathBuf,
+    /// Write even over an input.
+    #[arg(long)]
+    force: bool,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -28,6 +32,7 @@ pub(crate) struct Square {
 
 impl Square {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
+        tables::check_target(&self.output, &[&self.file], self.force)?;
         let circuit = files::load(&self.file)?;
         let squared = ops::square(&circuit)?.into_circuit();
         files::save(&squared, &self.output)?;

@@ -1,0 +1,157 @@
+//! What goes wrong around the command: outputs that are inputs, permissions, signals, hostile files.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::bad_input::assert_refused;
+use crate::model::fitted;
+use crate::support::Folder;
+
+fn hostile(name: &str) -> String {
+    format!("{}/../bornite/testdata/hostile/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn leftovers(folder: &Folder) -> Vec<String> {
+    let entries = fs::read_dir(folder.path(".")).expect("a folder");
+    let names = entries.map(|e| e.expect("an entry").file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with('.')).collect()
+}
+
+#[test]
+fn an_output_that_is_an_input_is_refused_unless_forced() {
+    let folder = fitted();
+    let (table, model) =
+        (fs::read(folder.path("people.csv")).unwrap(), fs::read(folder.path("m.model")).unwrap());
+    fs::hard_link(folder.path("m.model"), folder.path("hard.model")).unwrap();
+    let cases: &[&[&str]] = &[
+        &["fit", "people.csv", "-o", "people.csv"],
+        &["fit", "people.csv", "-o", "new.model", "--checkpoint", "people.csv"],
+        &["fit", "people.csv", "-o", "./people.csv"],
+        &["sample", "m.model", "-o", "m.model"],
+        &["sample", "m.model", "-o", "hard.model"],
+        &["impute", "m.model", "people.csv", "-o", "people.csv"],
+        &["condition", "m.model", "age > 30", "-o", "m.model"],
+        &["compress", "people.csv", "-o", "people.csv"],
+        &["report", "m.model", "-o", "m.model"],
+        &["circuit", "square", "c.json", "-o", "c.json"],
+    ];
+    for args in cases {
+        assert_refused(&folder, args, &["also an input", "--force"]);
+        assert!(fs::read(folder.path("people.csv")).unwrap() == table, "{args:?}");
+        assert!(fs::read(folder.path("m.model")).unwrap() == model, "{args:?}");
+    }
+    let forced = folder.run(&["sample", "m.model", "-n", "3", "-o", "m.model", "--force"]);
+    assert_eq!(forced.code, 0, "{forced:?}");
+    assert!(fs::read(folder.path("m.model")).unwrap() != model);
+    assert_eq!(leftovers(&folder), Vec::<String>::new());
+}
+
+#[cfg(unix)]
+#[test]
+fn outputs_keep_the_mode_of_what_they_replace_and_follow_the_umask() {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let folder = fitted();
+    let outputs: [&[&str]; 4] = [
+        &["sample", "m.model", "-n", "3", "-o"],
+        &["condition", "m.model", "age > 30", "-o"],
+        &["report", "m.model", "-o"],
+        &["compress", "people.csv", "--epochs", "1", "-o"],
+    ];
+    for (n, args) in outputs.iter().enumerate() {
+        let path = folder.path(&format!("out{n}"));
+        let command = format!("umask 077; exec \"$0\" {} {}", quoted(args), path.display());
+        let status = Command::new("sh")
+            .args(["-c", &command, env!("CARGO_BIN_EXE_bornite")])
+            .current_dir(folder.path("."))
+            .stdout(Stdio::null())
+            .status()
+            .unwrap();
+        assert!(status.success(), "{command}");
+        assert_eq!(mode(&path), 0o600, "{args:?}");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        let name = format!("out{n}");
+        let run = folder.run(&[args, &[name.as_str()][..]].concat());
+        assert_eq!(run.code, 0, "{run:?}");
+        assert_eq!(mode(&path), 0o640, "{args:?}");
+    }
+}
+
+#[cfg(unix)]
+fn quoted(args: &[&str]) -> String {
+    args.iter().map(|a| format!("'{a}'")).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(unix)]
+fn signal(child: &Child, name: &str) {
+    let sent = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status();
+    assert!(sent.unwrap().success());
+}
+
+/// Waits at most a minute.
+#[cfg(unix)]
+fn exit_code(child: &mut Child) -> Option<i32> {
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(60) {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.code();
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    child.kill().unwrap();
+    panic!("it did not end");
+}
+
+#[cfg(unix)]
+#[test]
+fn every_signal_ends_a_fit_with_the_best_model_so_far() {
+    let folder = fitted();
+    for name in ["INT", "TERM", "HUP"] {
+        let model = format!("{name}.model");
+        let mut child = Command::new(env!("CARGO_BIN_EXE_bornite"))
+            .args(["fit", "people.csv", "-o", &model, "--width", "4", "--epochs", "1000000"])
+            .args(["--patience", "1000000", "--checkpoint", "state", "--checkpoint-every", "0.01s"])
+            .current_dir(folder.path("."))
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        // It runs as soon as there is a checkpoint.
+        let start = Instant::now();
+        while !folder.path("state").exists() && start.elapsed() < Duration::from_secs(60) {
+            thread::sleep(Duration::from_millis(20));
+        }
+        signal(&child, name);
+        assert_eq!(exit_code(&mut child), Some(0), "{name}");
+        assert_eq!(folder.run(&["info", &model]).code, 0, "{name}");
+        assert_eq!(leftovers(&folder), Vec::<String>::new(), "{name}");
+        fs::remove_file(folder.path("state")).unwrap();
+    }
+}
+
+#[test]
+fn hostile_files_are_refused_with_a_line() {
+    let folder = fitted();
+    let lying = folder.run(&["circuit", "check", &hostile("lying.json")]);
+    assert_eq!(lying.code, 1, "{lying:?}");
+    assert_refused(&folder, &["query", &hostile("lying.model"), "P(x=1)"], &["not orthonormal"]);
+    let gauss = folder.run(&["circuit", "info", &hostile("gauss.json")]);
+    assert_eq!(gauss.code, 2, "{gauss:?}");
+    assert!(gauss.stderr.contains("--max-memory"), "{gauss:?}");
+    for name in ["hang.brz", "panic.brz", "rows.brz", "mem.brz", "stored.brz"] {
+        assert_refused(&folder, &["decompress", &hostile(name), "-o", "o"], &[name]);
+        assert!(!folder.path("o").exists(), "{name}");
+    }
+    assert_eq!(leftovers(&folder), Vec::<String>::new());
+}
+
+#[test]
+fn files_do_not_command_the_terminal() {
+    let folder = fitted();
+    fs::write(folder.path("evil.csv"), "age,\u{1b}[2Jb\n1,2\n").unwrap();
+    let run = folder.run(&["score", "m.model", "evil.csv"]);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert!(!run.stderr.contains('\u{1b}'), "{run:?}");
+}
