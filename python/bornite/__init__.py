@@ -64,8 +64,9 @@ from bornite._bornite import (
     Univariate,
     Variable,
     __version__,
+    set_memory_limit,
 )
-from bornite._evidence import ColumnError
+from bornite._errors import ArgumentError, ColumnError
 from bornite.model import (
     Anomaly,
     Contribution,
@@ -79,6 +80,7 @@ from bornite.tensor_networks import from_mps, from_tree
 
 __all__ = [
     "Anomaly",
+    "ArgumentError",
     "Basis",
     "BasisError",
     "BorniteError",
@@ -109,4 +111,5 @@ __all__ = [
     "fit",
     "from_mps",
     "from_tree",
+    "set_memory_limit",
 ]

@@ -13,6 +13,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from bornite._bornite import BorniteError
+from bornite._errors import ArgumentError
+
 Array: TypeAlias = npt.NDArray[Any]
 
 
@@ -86,7 +89,7 @@ def columns(table: Any) -> list[tuple[str, Array]]:
     schema = _Owned(_Schema())
     _checked(stream, stream.get_schema(ctypes.byref(stream), ctypes.byref(schema.value)))
     if schema.value.format != b"+s":
-        raise TypeError("expected a stream of a table, found one of a single column: give the table")
+        raise ArgumentError("expected a stream of a table, found one of a single column: give the table")
     fields = [schema.value.children[place].contents for place in range(schema.value.n_children)]
     pieces: list[list[Array]] = [[] for _ in fields]
     while True:
@@ -103,7 +106,7 @@ def columns(table: Any) -> list[tuple[str, Array]]:
 def _checked(stream: _Stream, code: int) -> None:
     if code:
         text = stream.get_last_error(ctypes.byref(stream)) or b"no reason is given"
-        raise ValueError(f"the Arrow stream ends with error {code}: {text.decode(errors='replace')}")
+        raise BorniteError(f"the Arrow stream ends with error {code}: {text.decode(errors='replace')}")
 
 
 def _name(field: Any) -> str:
@@ -147,7 +150,7 @@ class _Piece:
             return self._decimals
         readers = {"b": self._truths, "u": self._texts, "U": self._texts, "vu": self._views, "n": self._nothing}
         if self.format not in readers:
-            raise TypeError(
+            raise ArgumentError(
                 f"column '{_name(self.field)}' holds Arrow's type '{self.format}': make it numbers, text or True and "
                 "False, or leave it out"
             )

@@ -30,6 +30,7 @@ __all__ = [
     "__version__",
     "compress_file",
     "decompress_file",
+    "set_memory_limit",
 ]
 
 __version__: str
@@ -379,3 +380,4 @@ def compress_file(
 def decompress_file(
     source: str | PathLike[str], target: str | PathLike[str], model: TableModel | None
 ) -> None: ...
+def set_memory_limit(bytes: int) -> None: ...

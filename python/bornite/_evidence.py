@@ -10,13 +10,8 @@ from typing import Any
 import numpy as np
 
 from bornite._bornite import BorniteError
+from bornite._errors import ArgumentError, ColumnError
 from bornite._tables import is_unknown
-
-
-class ColumnError(BorniteError, KeyError):
-    """A column that the model, or a table, does not have."""
-
-    __str__ = BorniteError.__str__
 
 
 def column_error(name: Any, known: Iterable[Any], of: str = "the model") -> ColumnError:
@@ -33,7 +28,7 @@ def evidence(given: str | Mapping[Any, Any] | None, names: Mapping[Any, str]) ->
     if isinstance(given, str):
         return given
     if not isinstance(given, Mapping):
-        raise TypeError(
+        raise ArgumentError(
             "expected evidence such as {'age': (30, 40), 'city': {'Bonn', 'Essen'}} or \"age in [30, 40)\", "
             f"found {type(given).__name__}"
         )
@@ -68,7 +63,7 @@ def _piece(column: str, known: Any) -> str:
     if isinstance(known, (set, frozenset, list, range, np.ndarray)):
         cells = [_cell(column, cell) for cell in known]
         if not cells:
-            raise ValueError(f"column '{column}': an empty set has probability 0")
+            raise BorniteError(f"column '{column}': an empty set has probability 0")
         return f"{name} in {{{', '.join(sorted(set(cells)))}}}"
     return f"{name}={_cell(column, known)}"
 
@@ -103,7 +98,7 @@ def _interval(name: str, column: str, low: Any, high: Any, closed: str = "left")
     if b is not None:
         pieces.append(f"{name} {'<=' if closed in ('right', 'both') else '<'} {b!r}")
     if a is not None and b is not None and a > b:
-        raise ValueError(f"column '{column}': the interval from {a} to {b} is not in order")
+        raise BorniteError(f"column '{column}': the interval from {a} to {b} is not in order")
     return ", ".join(pieces)
 
 

@@ -23,6 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bornite import _arrow
+from bornite._bornite import BorniteError
+from bornite._errors import ArgumentError
 
 Array: TypeAlias = npt.NDArray[Any]
 Column: TypeAlias = tuple[str, Array, Any]
@@ -147,7 +149,7 @@ def _kind(table: Any) -> tuple[str, Any]:
             return "dict", dict(found)
     if isinstance(table, (list, tuple)) and not any(isinstance(row, Mapping) for row in table):
         return "numpy", _two_axes(np.asarray(table))
-    raise TypeError(
+    raise ArgumentError(
         f"expected a table, found {type(table).__name__}: give a 2-D numpy array, a dict of columns, or "
         "a table of pandas, polars or pyarrow"
     )
@@ -167,7 +169,7 @@ def _two_axes(array: Array) -> Array:
         remedy = "use x.reshape(-1, 1) for one column, x.reshape(1, -1) for one row"
     else:
         remedy = "use x.reshape(len(x), -1), and image=(height, width) where its rows are images"
-    raise ValueError(f"a table has 2 axes, rows and columns, not {array.ndim}: {remedy}")
+    raise BorniteError(f"a table has 2 axes, rows and columns, not {array.ndim}: {remedy}")
 
 
 def _one_axis(column: Any, name: Any) -> Array:
@@ -175,7 +177,7 @@ def _one_axis(column: Any, name: Any) -> Array:
     if isinstance(array, np.ma.MaskedArray):
         array = _unmasked(array)
     if array.ndim != 1:
-        raise ValueError(f"column '{name}' has {array.ndim} axes: give a list of cells")
+        raise BorniteError(f"column '{name}' has {array.ndim} axes: give a list of cells")
     return array
 
 
@@ -209,7 +211,7 @@ def _height(kind: str, table: Any, names: list[Any]) -> int:
         heights = {name: len(column) for name, column in table.items()}
         for name, height in heights.items():
             if height != heights[names[0]]:
-                raise ValueError(
+                raise BorniteError(
                     f"column '{name}' has {height} cells and column '{names[0]}' {heights[names[0]]}: "
                     "give columns of one length"
                 )
@@ -223,7 +225,7 @@ def texts(names: Sequence[Any]) -> list[str]:
     seen: dict[str, int] = {}
     for index, text in enumerate(found):
         if text in seen:
-            raise ValueError(
+            raise BorniteError(
                 f"columns {seen[text] + 1} and {index + 1} are both named '{text}': rename one"
             )
         seen[text] = index
@@ -253,7 +255,7 @@ def _whole(
 ) -> tuple[Field, Column]:
     values = np.asarray(values)
     if values.dtype == np.uint64 and values.size and values.max() > np.iinfo(np.int64).max:
-        raise ValueError(
+        raise BorniteError(
             f"column '{text}': {values.max()} is larger than 2^63 - 1: make it a float or a string"
         )
     if missing is not None:
@@ -316,7 +318,7 @@ def _read_objects(array: Array, name: Any, text: str, dtype: Any) -> tuple[Field
     for row in np.flatnonzero(~missing):
         if not isinstance(array[row], numbers.Number) or isinstance(array[row], (bool, complex)):
             kinds = sorted({type(cell).__name__ for cell in known})
-            raise TypeError(
+            raise ArgumentError(
                 f"column '{text}' holds {' and '.join(kinds)} (row {row + 1}: {array[row]!r}): make "
                 "it numbers alone, text alone, or True and False"
             )
@@ -325,7 +327,7 @@ def _read_objects(array: Array, name: Any, text: str, dtype: Any) -> tuple[Field
         try:
             whole[~missing] = known.astype(np.int64)
         except OverflowError:
-            raise ValueError(
+            raise BorniteError(
                 f"column '{text}': a number is larger than 2^63 - 1: make it a float or a string"
             ) from None
         return _whole(name, text, dtype, whole, missing)
@@ -559,7 +561,7 @@ def in_kind(form: Form, kind: str | None) -> Form:
     if kind is None or kind == form.kind:
         return form
     if kind not in KINDS:
-        raise ValueError(f"there is no kind '{kind}' of table: choose one of {', '.join(KINDS)}")
+        raise BorniteError(f"there is no kind '{kind}' of table: choose one of {', '.join(KINDS)}")
     fields = tuple(Field(f.name, f.cells, _dtype(kind, f), f.values) for f in form.fields)
     if kind == "pyarrow":
         fields = tuple(Field(str(f.name), f.cells, f.dtype, f.values) for f in fields)

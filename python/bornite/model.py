@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bornite import _bornite, _tables
-from bornite._bornite import Circuit, TableModel
-from bornite._evidence import ColumnError, column_error, evidence, quoted
+from bornite._bornite import BorniteError, Circuit, TableModel
+from bornite._errors import ColumnError
+from bornite._evidence import column_error, evidence, quoted
 from bornite._tables import Column, Field, Form, Frame
 
 Given: TypeAlias = str | Mapping[Any, Any] | None
@@ -184,7 +185,7 @@ def _places(
                 # An array like the one that was fitted, with the columns that were left out.
                 place = {f.name: index for f, index in zip(form.fields, form.places, strict=True)}
                 return [(place[name], text) for name, text in zip(names, texts, strict=True)]
-            raise ValueError(
+            raise BorniteError(
                 f"the array has {len(frame.names)} columns and the model {len(names)} "
                 f"({', '.join(texts[:10])}): give one for each, NaN where nothing is known"
             )
@@ -338,7 +339,7 @@ class Model:
         """The mean of ``log_prob``."""
         logs = self.log_prob(table)
         if not len(logs):
-            raise ValueError("the table has no rows; give a table with at least one")
+            raise BorniteError("the table has no rows; give a table with at least one")
         return float(np.mean(logs))
 
     def anomaly_score(
@@ -423,9 +424,9 @@ class Model:
         if not base._is_name(columns):
             places = [base._all.index(base._column(column)) for column in columns]
             if not places:
-                raise ValueError("a marginal needs at least one column")
+                raise BorniteError("a marginal needs at least one column")
             if len(set(places)) < len(places):
-                raise ValueError("a column is named twice: name each once")
+                raise BorniteError("a column is named twice: name each once")
             return Model(base._core, base._form, places)
         text = base._column(columns)
         place = base._all.index(text)
@@ -493,7 +494,7 @@ class Model:
         if n is None:
             return self._filled(frame, columns, method, seed)
         if n < 1:
-            raise ValueError(f"n={n}: give 1 or more")
+            raise BorniteError(f"n={n}: give 1 or more")
         return [self._filled(frame, columns, method, seed + k) for k in range(n)]
 
     def _filled(self, frame: Frame, columns: list[Column], method: str, seed: int) -> Any:
@@ -590,7 +591,7 @@ class Model:
         core = self.conditional(given)._core
         columns = self._numeric()
         if not columns:
-            raise ValueError("no column has numbers, so there are no covariances")
+            raise BorniteError("no column has numbers, so there are no covariances")
         _, covariance = core.covariance(columns)
         if self._form.kind == "pandas":
             names = [self._form.fields[index].name for index in columns]
@@ -605,7 +606,7 @@ class Model:
 
     def _whole(self) -> TableModel:
         if self._is_view():
-            raise ValueError(
+            raise BorniteError(
                 "a marginal is a view of its model, and no circuit of its own: save that model, and ask "
                 f"marginal({[str(name) for name in self._names]}) of it again when it is loaded"
             )

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple, TypeAlias, Union
 import numpy as np
 import numpy.typing as npt
 
-from bornite._bornite import Builder, Circuit, CircuitError
+from bornite._bornite import BorniteError, Builder, Circuit, CircuitError
+from bornite._errors import ArgumentError
 
 __all__ = ["Node", "from_mps", "from_tree"]
 
@@ -55,7 +56,7 @@ def from_mps(
     0.5
     """
     if sorted(shape) != ["l", "p", "r"]:
-        raise ValueError(f"the shape {shape!r} is no order of the letters l, r and p, as in 'lrp'")
+        raise BorniteError(f"the shape {shape!r} is no order of the letters l, r and p, as in 'lrp'")
     sites = [_numbers(array, f"site {n}") for n, array in enumerate(arrays)]
     if not sites:
         raise CircuitError("the state has no sites: give at least one array")
@@ -235,10 +236,10 @@ def _numbers(array: npt.ArrayLike, place: str) -> npt.NDArray[Any]:
     """An array of float64 or complex128."""
     numbers = np.asarray(array)
     if numbers.dtype.kind not in "biufc":
-        raise TypeError(f"{place}: expected an array of numbers, found one of {numbers.dtype}")
+        raise ArgumentError(f"{place}: expected an array of numbers, found one of {numbers.dtype}")
     return numbers.astype(np.complex128 if numbers.dtype.kind == "c" else np.float64, copy=False)
 
 
 def _check_names(names: Sequence[str], count: int) -> None:
     if len(names) != count:
-        raise ValueError(f"{len(names)} names for {count} variables: give one for each")
+        raise BorniteError(f"{len(names)} names for {count} variables: give one for each")

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use pyo3::Borrowed;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PySequence, PyString};
 
 use crate::basis::Basis;
 use crate::domain::Domain;
+use crate::exception::BorniteError;
 
 /// A basis, or the number of values of the indicators of a finite domain.
 #[derive(Clone)]
@@ -47,7 +48,7 @@ fn whole(object: &Bound<'_, PyAny>, expected: &str) -> PyResult<usize> {
         return Ok(v);
     }
     if object.extract::<i128>().is_ok() {
-        return Err(PyValueError::new_err(format!("expected {expected}, found {}", shown(object))));
+        return Err(BorniteError::new_err(format!("expected {expected}, found {}", shown(object))));
     }
     Err(PyTypeError::new_err(format!("expected {expected}, found {}", shown(object))))
 }
@@ -68,7 +69,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Position {
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         let position = whole(&object, "a position, counted from 0")?;
         let too_large =
-            |_| PyValueError::new_err(format!("{position} is no position: it is too large"));
+            |_| BorniteError::new_err(format!("{position} is no position: it is too large"));
         u32::try_from(position).map(Self).map_err(too_large)
     }
 }

@@ -7,10 +7,13 @@ use numpy::{
     Element, IntoPyArray, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods,
     PyReadonlyArray2, PyReadonlyArrayDyn, PyUntypedArray, PyUntypedArrayMethods,
 };
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use rayon::prelude::*;
+
+use crate::detached::detached;
+use crate::exception::BorniteError;
 
 /// How many rows go to the library at a time; between two such blocks Ctrl-C is heard.
 const BLOCK: usize = 2048;
@@ -55,7 +58,7 @@ fn matrix<T: Element + Copy>(array: &Bound<'_, PyUntypedArray>, what: &str) -> P
     let shape = array.shape();
     let &[rows, cols] = shape else {
         let axes = shape.len();
-        return Err(PyValueError::new_err(format!(
+        return Err(BorniteError::new_err(format!(
             "{what} has 2 axes, rows and columns, not {axes}"
         )));
     };
@@ -130,7 +133,7 @@ impl<'py> Rows<'py> {
             _ => {
                 let axes = array.ndim();
                 let message = format!("expected one row or a table of rows, found {axes} axes");
-                return Err(PyValueError::new_err(message));
+                return Err(BorniteError::new_err(message));
             }
         };
         Ok(Self { array, is_single })
@@ -182,7 +185,7 @@ impl<'py> Rows<'py> {
             let block = Slice::from(start..num_rows.min(start + BLOCK));
             // A copy, since Python may change the array while the interpreter is released.
             let block: Vec<f64> = array.slice_axis(Axis(0), block).iter().copied().collect();
-            results.extend(py.detach(|| f(&block)).map_err(|e| raise(start, e))?);
+            results.extend(detached(py, || f(&block))?.map_err(|e| raise(start, e))?);
             py.check_signals()?;
         }
         Ok(results)

@@ -6,13 +6,13 @@ use bornite::basis::{FourierForm, Part};
 use bornite::linalg::{Complex64, Matrix, Scalar};
 use bornite::{Evidence, Query, Variable};
 use numpy::Element;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use crate::array::{Rows, complex_matrix, scalar_to_array};
+use crate::detached::detached;
 use crate::domain::Domain;
-use crate::exception::{BasisError, Raise};
+use crate::exception::{BasisError, BorniteError, Raise};
 use crate::query::evidence;
 
 /// K functions of one variable: what the inputs of a circuit are made of.
@@ -52,7 +52,7 @@ impl Basis {
         let evidence = match evidence(&variable[0], part)? {
             Evidence::Value(_) => {
                 let message = "expected a set or range of values, or a pair (low, high)";
-                return Err(PyValueError::new_err(message));
+                return Err(BorniteError::new_err(message));
             }
             evidence => evidence,
         };
@@ -74,7 +74,7 @@ impl Basis {
         xs: &[f64],
         axes: &[usize],
     ) -> PyResult<Bound<'py, PyAny>> {
-        let values: Matrix<T> = py.detach(|| self.0.evaluate_batch(xs));
+        let values: Matrix<T> = detached(py, || self.0.evaluate_batch(xs))?;
         scalar_to_array(py, &values)?.call_method1("reshape", (axes,))
     }
 }
@@ -108,7 +108,7 @@ impl Basis {
             "complex" => FourierForm::Complex,
             _ => {
                 let message = format!("there is no form '{form}'; give 'real' or 'complex'");
-                return Err(PyValueError::new_err(message));
+                return Err(BorniteError::new_err(message));
             }
         };
         Self::new(bornite::Basis::fourier(functions, low, high, form))
@@ -218,7 +218,7 @@ impl Basis {
         } else {
             let rows = Rows::read(x)?;
             if !rows.is_single() {
-                return Err(PyValueError::new_err("expected a number or a list of numbers"));
+                return Err(BorniteError::new_err("expected a number or a list of numbers"));
             }
             let xs = rows.first();
             let axes = vec![xs.len(), self.width()];
@@ -255,10 +255,10 @@ impl Basis {
         self.check_has_gram()?;
         let part = self.part(part)?;
         if self.0.is_real() {
-            let gram: Matrix<f64> = py.detach(|| gram(&self.0, part.as_ref()));
+            let gram: Matrix<f64> = detached(py, || gram(&self.0, part.as_ref()))?;
             scalar_to_array(py, &gram)
         } else {
-            let gram: Matrix<Complex64> = py.detach(|| gram(&self.0, part.as_ref()));
+            let gram: Matrix<Complex64> = detached(py, || gram(&self.0, part.as_ref()))?;
             scalar_to_array(py, &gram)
         }
     }

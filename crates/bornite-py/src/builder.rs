@@ -8,6 +8,7 @@ use pyo3::types::{PyInt, PyString};
 use crate::argument::{BasisLike, DomainLike, Name, Position};
 use crate::array;
 use crate::circuit::Circuit;
+use crate::detached::detached;
 use crate::exception::{CircuitError, Raise};
 
 /// Collects variables, layers and weights; ``build`` checks them all and makes the circuit.
@@ -97,7 +98,7 @@ impl Builder {
     /// Checks everything and makes the circuit with this output layer. The builder can be used on.
     fn build(&self, py: Python<'_>, output: Position) -> PyResult<Circuit> {
         let builder = &self.builder;
-        let circuit = py.detach(|| builder.clone().build(layer(output)));
+        let circuit = detached(py, || builder.clone().build(layer(output)))?;
         circuit.map(Circuit::from).map_err(Raise::raise)
     }
 

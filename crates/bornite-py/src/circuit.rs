@@ -10,9 +10,8 @@ use bornite::file::limits::MAX_RANDOM_ENTRIES;
 use bornite::linalg::Complex64;
 use bornite::ops::{self, OperationError};
 use bornite::query::{Dependence, QueryError};
-use bornite::{Orthonormal, Query, file};
+use bornite::{Orthonormal, Query, file, memory};
 use numpy::{IntoPyArray, PyArrayMethods};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyType};
 use rand_chacha::ChaCha8Rng;
@@ -20,9 +19,10 @@ use rand_chacha::rand_core::SeedableRng;
 
 use crate::argument::{BasisLike, DomainLike, Name, OneOrEach};
 use crate::array::{Rows, numbers_to_python, vectors_to_python, weight, weight_to_array};
+use crate::detached::detached;
 use crate::domain::Variable;
 use crate::environment::Environments;
-use crate::exception::{QueryError as PyQueryError, Raise};
+use crate::exception::{BorniteError, QueryError as PyQueryError, Raise};
 use crate::layer::Layer;
 use crate::model::Limit;
 use crate::overlap::Overlap;
@@ -112,8 +112,8 @@ impl Circuit {
     }
 
     fn engine(&self, py: Python<'_>) -> PyResult<&Engine> {
-        let circuit = py.detach(|| self.normalized()).map_err(Raise::raise)?;
-        Ok(py.detach(|| self.0.engine.get_or_init(|| Engine::new(circuit))))
+        let circuit = detached(py, || self.normalized())?.map_err(Raise::raise)?;
+        detached(py, || self.0.engine.get_or_init(|| Engine::new(circuit)))
     }
 
     fn rows<'py>(&self, x: &Bound<'py, PyAny>) -> PyResult<Rows<'py>> {
@@ -186,13 +186,13 @@ impl Circuit {
         let weights = random::weights(weights)?;
         let entries = structure.num_parameters();
         if entries > MAX_RANDOM_ENTRIES as u128 {
-            return Err(PyValueError::new_err(format!(
+            return Err(BorniteError::new_err(format!(
                 "the weights would have {entries} entries, more than the {MAX_RANDOM_ENTRIES} \
                  allowed; use a smaller width"
             )));
         }
         let rng = &mut ChaCha8Rng::seed_from_u64(seed);
-        let circuit = py.detach(|| structure.build(weights, rng));
+        let circuit = detached(py, || structure.build(weights, rng))?;
         circuit.map(Self::from).map_err(Raise::raise)
     }
 
@@ -213,18 +213,18 @@ impl Circuit {
             Ok(text) => text.extract::<String>()?,
             Err(_) => PyModule::import(py, "json")?.call_method1("dumps", (json,))?.extract()?,
         };
-        py.detach(|| file::from_json(&text)).map(Self::from).map_err(Raise::raise)
+        detached(py, || file::from_json(&text))?.map(Self::from).map_err(Raise::raise)
     }
 
     /// Writes the circuit as JSON, with every bit of its weights.
-    fn to_json(&self, py: Python<'_>) -> String {
-        py.detach(|| file::to_json(&self.0))
+    fn to_json(&self, py: Python<'_>) -> PyResult<String> {
+        detached(py, || file::to_json(&self.0))
     }
 
     /// Reads a circuit from a file, JSON or safetensors.
     #[classmethod]
     fn load(class: &Bound<'_, PyType>, path: PathBuf) -> PyResult<Self> {
-        class.py().detach(|| file::load(path)).map(Self::from).map_err(Raise::raise)
+        detached(class.py(), || file::load(path))?.map(Self::from).map_err(Raise::raise)
     }
 
     /// Writes the circuit to a file: JSON where the name ends in ``.json``, safetensors otherwise.
@@ -240,18 +240,18 @@ impl Circuit {
     /// ...     Circuit.load(path) == c
     /// True
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        py.detach(|| file::save(&self.0, path)).map_err(Raise::raise)
+        detached(py, || file::save(&self.0, path))?.map_err(Raise::raise)
     }
 
     /// Reads a circuit from the bytes of a file of either format.
     #[classmethod]
     fn from_bytes(class: &Bound<'_, PyType>, data: &[u8]) -> PyResult<Self> {
-        class.py().detach(|| file::from_bytes(data)).map(Self::from).map_err(Raise::raise)
+        detached(class.py(), || file::from_bytes(data))?.map(Self::from).map_err(Raise::raise)
     }
 
     /// Writes the circuit as the bytes of a safetensors file.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = py.detach(|| file::to_bytes(&self.0)).map_err(Raise::raise)?;
+        let bytes = detached(py, || file::to_bytes(&self.0))?.map_err(Raise::raise)?;
         Ok(PyBytes::new(py, &bytes))
     }
 
@@ -270,10 +270,10 @@ impl Circuit {
         self.clone()
     }
 
-    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> bool {
-        let Ok(other) = other.cast::<Self>() else { return false };
+    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let Ok(other) = other.cast::<Self>() else { return Ok(false) };
         let other = other.get();
-        Arc::ptr_eq(&self.0, &other.0) || py.detach(|| **self.0 == **other.0)
+        Ok(Arc::ptr_eq(&self.0, &other.0) || detached(py, || **self.0 == **other.0)?)
     }
 
     fn __repr__(&self) -> String {
@@ -369,7 +369,7 @@ impl Circuit {
         if expected != found {
             let message =
                 format!("{found} weights for a circuit with {expected}: give one for each");
-            return Err(PyValueError::new_err(message));
+            return Err(BorniteError::new_err(message));
         }
         let weights = weights.iter().map(weight).collect::<PyResult<Vec<_>>>()?;
         self.0.with_weights(weights).map(Self::from).map_err(Raise::raise)
@@ -377,9 +377,9 @@ impl Circuit {
 
     /// Whether the circuit is orthonormal, so that its square is a normalized distribution.
     #[getter]
-    fn is_orthonormal(&self, py: Python<'_>) -> bool {
-        matches!(self.0.circuit, Held::Orthonormal(_))
-            || py.detach(|| check_orthonormality(&self.0).holds())
+    fn is_orthonormal(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(matches!(self.0.circuit, Held::Orthonormal(_))
+            || detached(py, || check_orthonormality(&self.0).holds())?)
     }
 
     /// The layer that is farthest from orthonormal, and how far.
@@ -388,9 +388,9 @@ impl Circuit {
     /// >>> layer, residual = Circuit.random([2, 2, 2], seed=1).orthonormalize()[0].orthonormality()
     /// >>> residual < 1e-14
     /// True
-    fn orthonormality(&self, py: Python<'_>) -> (usize, f64) {
-        let report = py.detach(|| check_orthonormality(&self.0));
-        (report.worst.index(), report.residual)
+    fn orthonormality(&self, py: Python<'_>) -> PyResult<(usize, f64)> {
+        let report = detached(py, || check_orthonormality(&self.0))?;
+        Ok((report.worst.index(), report.residual))
     }
 
     /// Draws the circuit as an SVG, its layers colored by how they depend on a query where one is given.
@@ -401,7 +401,7 @@ impl Circuit {
     #[pyo3(signature = (query = None))]
     fn plot_svg(&self, py: Python<'_>, query: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
         let query = query.map(|q| self::query(self.0.variables(), q)).transpose()?;
-        py.detach(|| bornite::draw::circuit_svg(&self.0, query.as_ref())).map_err(Raise::raise)
+        detached(py, || bornite::draw::circuit_svg(&self.0, query.as_ref()))?.map_err(Raise::raise)
     }
 
     // The operations.
@@ -435,7 +435,7 @@ impl Circuit {
 
     /// log Z, the logarithm of the integral of ‖c(x)‖² over all x.
     fn log_partition(&self, py: Python<'_>) -> PyResult<f64> {
-        py.detach(|| ops::log_partition(&self.0)).map_err(Raise::raise)
+        detached(py, || ops::log_partition(&self.0))?.map_err(Raise::raise)
     }
 
     /// Makes an orthonormal circuit c′ with c = Z^½ c′, and log Z.
@@ -450,13 +450,13 @@ impl Circuit {
         if matches!(self.0.circuit, Held::Orthonormal(_)) {
             return Ok((self.clone(), 0.0));
         }
-        let made = py.detach(|| ops::orthonormalize(&self.0)).map_err(Raise::raise)?;
+        let made = detached(py, || ops::orthonormalize(&self.0))?.map_err(Raise::raise)?;
         Ok((Self::from(made.circuit), made.log_partition))
     }
 
     /// Squares the circuit literally: layers of width K² that compute ‖c(x)‖². A baseline to compare with.
     fn square(&self, py: Python<'_>) -> PyResult<Squared> {
-        py.detach(|| ops::square(&self.0)).map(Squared).map_err(Raise::raise)
+        detached(py, || ops::square(&self.0))?.map(Squared).map_err(Raise::raise)
     }
 
     /// log p(evidence) of the normalized distribution p = ‖c‖² / Z.
@@ -487,12 +487,13 @@ impl Circuit {
         counts: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let query: Query = self::query(self.0.variables(), query)?;
-        let circuit = py.detach(|| self.normalized()).map_err(Raise::raise)?;
+        let circuit = detached(py, || self.normalized())?.map_err(Raise::raise)?;
         if counts {
-            let answer = py.detach(|| ops::marginalize(circuit, &query)).map_err(Raise::raise)?;
+            let answer =
+                detached(py, || ops::marginalize(circuit, &query))?.map_err(Raise::raise)?;
             return Ok(Bound::new(py, Marginal(answer))?.into_any());
         }
-        let log = py.detach(|| ops::log_marginal(circuit, &query)).map_err(Raise::raise)?;
+        let log = detached(py, || ops::log_marginal(circuit, &query))?.map_err(Raise::raise)?;
         Ok(log.into_pyobject(py)?.into_any())
     }
 
@@ -511,7 +512,7 @@ impl Circuit {
         x: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let rows = self.rows(x)?;
-        let circuit = py.detach(|| self.normalized()).map_err(Raise::raise)?;
+        let circuit = detached(py, || self.normalized())?.map_err(Raise::raise)?;
         let numbers = if rows.is_single() {
             let log =
                 |row: &[f64]| ops::log_marginal(circuit, &Query::row(circuit.variables(), row)?);
@@ -549,14 +550,16 @@ impl Circuit {
     ) -> PyResult<Bound<'py, PyAny>> {
         let variables = self.0.variables();
         let query = given.map(|given| self::query(variables, given)).transpose()?;
+        memory::check_rows(count, variables.len())
+            .map_err(|e| BorniteError::new_err(e.to_string()))?;
         let engine = self.engine(py)?;
         let values = match query {
-            None => py.detach(|| engine.sample(count, seed)),
+            None => detached(py, || engine.sample(count, seed))?,
             Some(query) => {
                 let queries = vec![query; count];
                 let rows = engine::Batch::from_queries(variables, &queries);
                 let rows = rows.map_err(|e| PyQueryError::new_err(e.to_string()))?;
-                let sampled = py.detach(|| engine.sample_given(&rows, seed));
+                let sampled = detached(py, || engine.sample_given(&rows, seed))?;
                 sampled.map_err(|error| match error {
                     SampleError::Query(error) => error.raise(),
                     _ => OperationError::ImpossibleEvidence.raise(),
@@ -606,13 +609,13 @@ impl Circuit {
             || Ok(Query::unknown(variables.len())),
             |given| self::query(variables, given),
         )?;
-        let circuit = py.detach(|| self.normalized()).map_err(Raise::raise)?;
-        py.detach(|| Environments::new(circuit.clone(), &query)).map_err(Raise::raise)
+        let circuit = detached(py, || self.normalized())?.map_err(Raise::raise)?;
+        detached(py, || Environments::new(circuit.clone(), &query))?.map_err(Raise::raise)
     }
 
     /// The overlap with a circuit over the same tree of the same variables: inner product, fidelity, distance.
     fn overlap(&self, py: Python<'_>, other: &Self) -> PyResult<Overlap> {
-        let overlap = py.detach(|| ops::overlap(self.normalized()?, other.normalized()?));
+        let overlap = detached(py, || ops::overlap(self.normalized()?, other.normalized()?))?;
         overlap.map(Overlap).map_err(Raise::raise)
     }
 
@@ -633,7 +636,7 @@ impl Circuit {
         width: Option<usize>,
     ) -> PyResult<(Self, f64)> {
         let limit = Limit::new(error, width)?;
-        let made = py.detach(|| ops::truncate(self.normalized()?, limit.budget()));
+        let made = detached(py, || ops::truncate(self.normalized()?, limit.budget()))?;
         let made = made.map_err(Raise::raise)?;
         Ok((Self::from(made.circuit), made.bound))
     }

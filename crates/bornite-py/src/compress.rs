@@ -6,6 +6,7 @@ use bornite::data;
 use bornite::model::{self, CompressOptions, ModelError};
 use pyo3::prelude::*;
 
+use crate::detached::detached;
 use crate::exception::Raise;
 use crate::model::{TableModel, Watch, check_time};
 
@@ -28,13 +29,13 @@ pub(crate) fn compress_file(
     let options = CompressOptions { width, epochs, seed, ..CompressOptions::default() };
     let name = source.display().to_string();
     let model = model.map(|m| &m.0);
-    let sizes = py.detach(|| -> Result<_, ModelError> {
+    let sizes = detached(py, || -> Result<_, ModelError> {
         let content = data::open_file(&source)?;
         let packed = data::write_file(&target, |out| {
             model::compress_file(content, out, &name, model, &options, &mut |p| watch.step(p))
         })?;
         Ok((packed.bytes_in, packed.bytes_out))
-    });
+    })?;
     let (before, after) = sizes.map_err(Raise::raise)?;
     Ok((before, after, watch.interrupted))
 }
@@ -53,5 +54,5 @@ pub(crate) fn decompress_file(
         data::write_file(&target, |out| model::decompress_file(packed, out, model))?;
         Ok(())
     };
-    py.detach(write).map_err(Raise::raise)
+    detached(py, write)?.map_err(Raise::raise)
 }

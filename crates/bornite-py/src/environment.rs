@@ -3,13 +3,13 @@
 use bornite::ops::OperationError;
 use bornite::{LayerId, Orthonormal, Query, VariableId};
 use numpy::{IntoPyArray, PyArray1, PyArrayDyn, PyArrayMethods};
-use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::argument::Position;
 use crate::array::to_array;
-use crate::exception::Raise;
+use crate::detached::detached;
+use crate::exception::{BorniteError, Raise};
 use crate::query::{find, query};
 
 /// The environments of all layers under evidence: all posterior marginals, means and covariances from one pass up and
@@ -43,7 +43,7 @@ impl Environments {
         let count = self.0.circuit().num_layers();
         if layer.index() >= count {
             let message = format!("there is no layer {}: the circuit has {count}", layer.index());
-            return Err(PyValueError::new_err(message));
+            return Err(BorniteError::new_err(message));
         }
         Ok(LayerId::new(layer.index()))
     }
@@ -84,7 +84,7 @@ impl Environments {
 
     /// The covariances of all pairs of variables given the evidence.
     fn covariance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_array(py, &py.detach(|| self.0.covariance_matrix()))
+        to_array(py, &detached(py, || self.0.covariance_matrix())?)
     }
 
     /// The joint probabilities of two variables of finite domains, given all that is known of the others.
@@ -95,13 +95,13 @@ impl Environments {
         second: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (a, b) = (self.variable(first)?, self.variable(second)?);
-        to_array(py, &py.detach(|| self.0.pairwise(a, b)).map_err(Raise::raise)?)
+        to_array(py, &detached(py, || self.0.pairwise(a, b))?.map_err(Raise::raise)?)
     }
 
     /// log p(query | evidence), for variables that the evidence does not name.
     fn log_marginal(&self, py: Python<'_>, query: &Bound<'_, PyAny>) -> PyResult<f64> {
         let query = self::query(self.0.circuit().variables(), query)?;
-        py.detach(|| self.0.log_marginal(&query)).map_err(Raise::raise)
+        detached(py, || self.0.log_marginal(&query))?.map_err(Raise::raise)
     }
 
     /// The reduced density of a layer: Hermitian, positive semidefinite and of trace 1.
@@ -111,7 +111,7 @@ impl Environments {
         layer: Position,
     ) -> PyResult<Bound<'py, PyAny>> {
         let id = self.layer(layer)?;
-        to_array(py, &py.detach(|| self.0.reduced_density(id)).map_err(Raise::raise)?)
+        to_array(py, &detached(py, || self.0.reduced_density(id))?.map_err(Raise::raise)?)
     }
 
     /// The entanglement spectrum of a layer: the eigenvalues of its reduced density, largest first, of sum 1.
@@ -121,7 +121,7 @@ impl Environments {
         layer: Position,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let id = self.layer(layer)?;
-        let values = py.detach(|| self.0.spectrum(id)).map_err(Raise::raise)?;
+        let values = detached(py, || self.0.spectrum(id))?.map_err(Raise::raise)?;
         Ok(values.into_pyarray(py))
     }
 

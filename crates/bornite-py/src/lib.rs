@@ -9,6 +9,7 @@ mod basis;
 mod builder;
 mod circuit;
 mod compress;
+mod detached;
 mod domain;
 mod environment;
 mod exception;
@@ -50,8 +51,15 @@ mod _bornite {
     #[pymodule_export]
     use super::squared::Squared;
 
+    /// Sets the most bytes of memory that a short file may ask for when it is read, in the whole process.
+    #[pyfunction]
+    fn set_memory_limit(bytes: u64) {
+        bornite::memory::set_limit(bytes);
+    }
+
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        super::detached::remember_process();
         super::exception::add_to(module)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }

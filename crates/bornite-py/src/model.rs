@@ -10,13 +10,14 @@ use bornite::model::{AnswerValue, Imputation, Known, ModelError, ModelOptions, S
 use bornite::ops::Budget;
 use bornite::{Fit, Model};
 use numpy::{IntoPyArray, PyArray1};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyType};
 
 use crate::array::to_array;
 use crate::circuit::Circuit;
-use crate::exception::Raise;
+use crate::detached::detached;
+use crate::exception::{BorniteError, Raise};
 use crate::table::{TableLike, to_python};
 
 /// The compiled half of ``bornite.Model``: tables are lists of columns here, and evidence is text.
@@ -87,7 +88,7 @@ impl<'a> Watch<'a> {
 /// A time to fit for.
 pub(crate) fn check_time(time: Option<f64>) -> PyResult<()> {
     if time.is_some_and(|t| t.is_nan() || t <= 0.0) {
-        return Err(PyValueError::new_err("time: give a number of seconds above 0"));
+        return Err(BorniteError::new_err("time: give a number of seconds above 0"));
     }
     Ok(())
 }
@@ -120,7 +121,7 @@ fn kinds(given: BTreeMap<String, (String, Vec<f64>)>) -> PyResult<BTreeMap<Strin
             }
             ("periodic", &[period]) => KindHint::Periodic { period },
             _ => {
-                return Err(PyValueError::new_err(format!(
+                return Err(BorniteError::new_err(format!(
                     "column '{column}': '{word}' with {} numbers is no kind; give 'categorical', 'boolean', 'integer', \
                      'digits', 'number', 'continuous', ('continuous', low, high) or ('periodic', period)",
                     numbers.len()
@@ -144,7 +145,7 @@ fn structure(name: &str) -> PyResult<StructureKind> {
     ];
     all.into_iter().find(|kind| kind.to_string() == name).ok_or_else(|| {
         let names = all.map(|kind| format!("'{kind}'")).join(", ");
-        PyValueError::new_err(format!("there is no structure '{name}'; choose one of {names}"))
+        BorniteError::new_err(format!("there is no structure '{name}'; choose one of {names}"))
     })
 }
 
@@ -213,12 +214,12 @@ impl TableModel {
         };
         let mut watch = Watch::new(time, progress.as_ref());
         let valid = valid.map(|v| v.0);
-        let fitted = class.py().detach(|| {
+        let fitted = detached(class.py(), || {
             Fit::with(options)
                 .validation(valid.as_ref())
                 .on_step(|progress, _| watch.step(progress))
                 .run(&table)
-        });
+        })?;
         if let Some(failure) = watch.failure {
             return Err(failure);
         }
@@ -228,23 +229,23 @@ impl TableModel {
     /// Reads a model from a file.
     #[classmethod]
     fn load(class: &Bound<'_, PyType>, path: PathBuf) -> PyResult<Self> {
-        class.py().detach(|| Model::load(path)).map(Self).map_err(Raise::raise)
+        detached(class.py(), || Model::load(path))?.map(Self).map_err(Raise::raise)
     }
 
     /// Writes the model to a file, whole or not at all.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        py.detach(|| self.0.save(path)).map_err(Raise::raise)
+        detached(py, || self.0.save(path))?.map_err(Raise::raise)
     }
 
     /// Reads a model from the bytes of its file.
     #[classmethod]
     fn from_bytes(class: &Bound<'_, PyType>, data: &[u8]) -> PyResult<Self> {
-        class.py().detach(|| Model::from_bytes(data)).map(Self).map_err(Raise::raise)
+        detached(class.py(), || Model::from_bytes(data))?.map(Self).map_err(Raise::raise)
     }
 
     /// The bytes of the model's file.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = py.detach(|| self.0.to_bytes()).map_err(Raise::raise)?;
+        let bytes = detached(py, || self.0.to_bytes())?.map_err(Raise::raise)?;
         Ok(PyBytes::new(py, &bytes))
     }
 
@@ -255,12 +256,12 @@ impl TableModel {
 
     /// What the columns mean, as JSON.
     fn schema(&self) -> PyResult<String> {
-        serde_json::to_string(self.0.schema()).map_err(|e| PyValueError::new_err(e.to_string()))
+        serde_json::to_string(self.0.schema()).map_err(|e| BorniteError::new_err(e.to_string()))
     }
 
     /// How the model came about, as JSON.
     fn info(&self) -> PyResult<String> {
-        serde_json::to_string(self.0.info()).map_err(|e| PyValueError::new_err(e.to_string()))
+        serde_json::to_string(self.0.info()).map_err(|e| BorniteError::new_err(e.to_string()))
     }
 
     /// What the model is conditioned on.
@@ -280,13 +281,13 @@ impl TableModel {
             "unknown" => Unseen::Missing,
             "error" => Unseen::Refuse,
             _ => {
-                return Err(PyValueError::new_err(format!(
+                return Err(BorniteError::new_err(format!(
                     "unseen='{unseen}': choose 'score', 'unknown' or 'error'"
                 )));
             }
         };
         let options = EncodeOptions { unseen, absent: Mismatch::Error };
-        let logs = py.detach(|| self.0.score_with(&table.0, options)).map_err(Raise::raise)?;
+        let logs = detached(py, || self.0.score_with(&table.0, options))?.map_err(Raise::raise)?;
         Ok(logs.into_pyarray(py))
     }
 
@@ -304,12 +305,12 @@ impl TableModel {
             }
             self.0.sample_given(&known(&self.0, given)?, count, seed)
         };
-        to_python(py, &py.detach(sample).map_err(Raise::raise)?)
+        to_python(py, &detached(py, sample)?.map_err(Raise::raise)?)
     }
 
     /// The model of the rows of which this is known.
     fn condition(&self, py: Python<'_>, given: &str) -> PyResult<Self> {
-        py.detach(|| self.0.condition(given)).map(Self).map_err(Raise::raise)
+        detached(py, || self.0.condition(given))?.map(Self).map_err(Raise::raise)
     }
 
     /// The table with its missing cells filled.
@@ -326,23 +327,23 @@ impl TableModel {
             "median" => Imputation::Median,
             "sample" => Imputation::Sample,
             _ => {
-                return Err(PyValueError::new_err(format!(
+                return Err(BorniteError::new_err(format!(
                     "there is no method '{method}'; choose 'mean', 'mode', 'median' or 'sample'"
                 )));
             }
         };
-        let filled = py.detach(|| self.0.impute(&table.0, how, seed)).map_err(Raise::raise)?;
+        let filled = detached(py, || self.0.impute(&table.0, how, seed))?.map_err(Raise::raise)?;
         to_python(py, &filled)
     }
 
     /// log P(what is known), a density where a continuous column has a value.
     fn log_probability(&self, py: Python<'_>, given: &str) -> PyResult<f64> {
-        py.detach(|| self.0.log_probability(&known(&self.0, given)?)).map_err(Raise::raise)
+        detached(py, || self.0.log_probability(&known(&self.0, given)?))?.map_err(Raise::raise)
     }
 
     /// The mean of a column of numbers.
     fn mean(&self, py: Python<'_>, column: &str, given: &str) -> PyResult<f64> {
-        py.detach(|| self.0.distribution(column, &known(&self.0, given)?)?.mean())
+        detached(py, || self.0.distribution(column, &known(&self.0, given)?)?.mean())?
             .map_err(Raise::raise)
     }
 
@@ -358,13 +359,13 @@ impl TableModel {
             let distribution = self.0.distribution(column, &known(&self.0, given)?)?;
             levels.iter().map(|&level| distribution.quantile(level)).collect()
         };
-        let found: Result<Vec<f64>, ModelError> = py.detach(quantiles);
+        let found: Result<Vec<f64>, ModelError> = detached(py, quantiles)?;
         Ok(found.map_err(Raise::raise)?.into_pyarray(py))
     }
 
     /// The most likely value of a column as text, with its probability where the column is finite.
     fn mode(&self, py: Python<'_>, column: &str, given: &str) -> PyResult<(String, Option<f64>)> {
-        py.detach(|| self.0.distribution(column, &known(&self.0, given)?)?.mode())
+        detached(py, || self.0.distribution(column, &known(&self.0, given)?)?.mode())?
             .map_err(Raise::raise)
     }
 
@@ -375,7 +376,7 @@ impl TableModel {
         column: &str,
         given: &str,
     ) -> PyResult<Option<Vec<(String, f64)>>> {
-        py.detach(|| self.0.distribution(column, &known(&self.0, given)?)?.probabilities())
+        detached(py, || self.0.distribution(column, &known(&self.0, given)?)?.probabilities())?
             .map_err(Raise::raise)
     }
 
@@ -387,10 +388,10 @@ impl TableModel {
     ) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyAny>)> {
         let count = self.0.schema().columns().len();
         if let Some(column) = columns.iter().find(|&&c| c >= count) {
-            return Err(PyValueError::new_err(format!("there is no column {column}")));
+            return Err(BorniteError::new_err(format!("there is no column {column}")));
         }
         let (means, covariance) =
-            py.detach(|| self.0.covariance(&columns)).map_err(Raise::raise)?;
+            detached(py, || self.0.covariance(&columns))?.map_err(Raise::raise)?;
         Ok((means.into_pyarray(py), to_array(py, &covariance)?))
     }
 
@@ -401,7 +402,7 @@ impl TableModel {
         table: TableLike,
         count: usize,
     ) -> PyResult<Vec<AnomalyTuple>> {
-        let found = py.detach(|| self.0.anomalies(&table.0, count)).map_err(Raise::raise)?;
+        let found = detached(py, || self.0.anomalies(&table.0, count))?.map_err(Raise::raise)?;
         let cells = |anomaly: bornite::model::Anomaly| {
             let cells = anomaly.contributions.into_iter();
             let cells = cells.map(|c| (c.column, c.cell, c.log_conditional, c.log_standardized));
@@ -412,7 +413,7 @@ impl TableModel {
 
     /// The answer to a question: a number or a label.
     fn ask<'py>(&self, py: Python<'py>, question: &str) -> PyResult<Bound<'py, PyAny>> {
-        let answer = py.detach(|| self.0.ask(question)).map_err(Raise::raise)?;
+        let answer = detached(py, || self.0.ask(question))?.map_err(Raise::raise)?;
         Ok(match answer.value {
             AnswerValue::Number(x) => x.into_pyobject(py)?.into_any(),
             AnswerValue::Label(label) => label.into_pyobject(py)?.into_any(),
@@ -427,19 +428,19 @@ impl TableModel {
         width: Option<usize>,
     ) -> PyResult<(Self, f64)> {
         let limit = Limit::new(error, width)?;
-        let made = py.detach(|| self.0.truncate(limit.budget())).map_err(Raise::raise)?;
+        let made = detached(py, || self.0.truncate(limit.budget()))?.map_err(Raise::raise)?;
         Ok((Self(made.model), made.bound))
     }
 
     /// The bytes from which this model gives a table back.
     fn compress<'py>(&self, py: Python<'py>, table: TableLike) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = py.detach(|| self.0.compress(&table.0)).map_err(Raise::raise)?;
+        let bytes = detached(py, || self.0.compress(&table.0))?.map_err(Raise::raise)?;
         Ok(PyBytes::new(py, &bytes))
     }
 
     /// The table that was compressed.
     fn decompress<'py>(&self, py: Python<'py>, data: &[u8]) -> PyResult<Cells<'py>> {
-        to_python(py, &py.detach(|| self.0.decompress(data)).map_err(Raise::raise)?)
+        to_python(py, &detached(py, || self.0.decompress(data))?.map_err(Raise::raise)?)
     }
 
     fn __repr__(&self) -> String {
@@ -460,7 +461,7 @@ impl Limit {
         match (error, width) {
             (Some(error), None) => Ok(Self::Error(error)),
             (None, Some(width)) => Ok(Self::Width(width)),
-            _ => Err(PyValueError::new_err(
+            _ => Err(BorniteError::new_err(
                 "give either the error that may be made, from 0 to 1, or the largest width",
             )),
         }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use bornite::circuit::Weights;
 use bornite::structure::{Product, Region, RegionTree, Structure, TreeError};
 use bornite::{Basis, Domain, Variable};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use crate::argument::{BasisLike, DomainLike, Name, OneOrEach, shown};
-use crate::exception::Raise;
+use crate::exception::{BorniteError, Raise};
 
 /// The tree that Python names, over this many variables where it does not say itself how many.
 pub(crate) fn tree(
@@ -45,7 +45,7 @@ fn named_tree(name: &str, num_variables: Option<usize>, seed: u64) -> PyResult<R
             "a {name} tree does not say how many variables there are; give a list with one basis \
              for each"
         );
-        return Err(PyValueError::new_err(message));
+        return Err(BorniteError::new_err(message));
     };
     if num_variables == 0 {
         return Err(TreeError::Empty.raise());
@@ -54,7 +54,7 @@ fn named_tree(name: &str, num_variables: Option<usize>, seed: u64) -> PyResult<R
         "balanced" => Ok(RegionTree::balanced(num_variables)),
         "linear" => Ok(RegionTree::linear(num_variables)),
         "random" => Ok(RegionTree::random(num_variables, &mut ChaCha8Rng::seed_from_u64(seed))),
-        _ => Err(PyValueError::new_err(format!(
+        _ => Err(BorniteError::new_err(format!(
             "there is no tree '{name}'; give 'balanced', 'linear', 'random', ('image', height, \
              width, channels) or a nested list such as [[0, 1], 2]"
         ))),
@@ -75,7 +75,7 @@ fn image_tree(image: &Bound<'_, PyTuple>) -> PyResult<RegionTree> {
     match height.checked_mul(width).and_then(|n| n.checked_mul(channels)) {
         Some(0) => Err(TreeError::Empty.raise()),
         Some(n) if u32::try_from(n).is_ok() => Ok(RegionTree::image(height, width, channels)),
-        _ => Err(PyValueError::new_err("the image has too many pixels")),
+        _ => Err(BorniteError::new_err("the image has too many pixels")),
     }
 }
 
@@ -120,7 +120,7 @@ pub(crate) fn weights(name: &str) -> PyResult<Weights> {
         "real_gaussian" => Ok(Weights::RealGaussian),
         "haar" => Ok(Weights::Haar),
         "real_haar" => Ok(Weights::RealHaar),
-        _ => Err(PyValueError::new_err(format!(
+        _ => Err(BorniteError::new_err(format!(
             "there is no way '{name}' to draw weights; give 'gaussian', 'real_gaussian', 'haar' or \
              'real_haar'"
         ))),
@@ -133,7 +133,7 @@ fn product(name: &str) -> PyResult<Product> {
         "hadamard" => Ok(Product::Hadamard),
         _ => {
             let message = format!("there is no product '{name}'; give 'kronecker' or 'hadamard'");
-            Err(PyValueError::new_err(message))
+            Err(BorniteError::new_err(message))
         }
     }
 }
@@ -162,7 +162,7 @@ impl Leaves {
             [("bases", bases.len()), ("domains", domains.len()), ("names", names.len())]
         {
             if found != count {
-                return Err(PyValueError::new_err(format!(
+                return Err(BorniteError::new_err(format!(
                     "{found} {what} for {count} variables: give one for each"
                 )));
             }
@@ -194,7 +194,7 @@ pub(crate) fn with_products(
     if kinds.len() != count {
         let found = kinds.len();
         let message = format!("{found} kinds of products for {count} splits: give one for each");
-        return Err(PyValueError::new_err(message));
+        return Err(BorniteError::new_err(message));
     }
     let mut kinds = kinds.into_iter();
     Ok(structure.products(|region| {

@@ -4,6 +4,7 @@ use bornite::Query;
 use pyo3::prelude::*;
 
 use crate::circuit::Circuit;
+use crate::detached::detached;
 use crate::exception::Raise;
 use crate::query::query;
 
@@ -31,17 +32,17 @@ impl Squared {
     }
 
     /// log Z, by integrating every input layer of c².
-    fn log_partition(&self, py: Python<'_>) -> f64 {
-        py.detach(|| self.0.log_partition())
+    fn log_partition(&self, py: Python<'_>) -> PyResult<f64> {
+        detached(py, || self.0.log_partition())
     }
 
     /// log p(evidence) of the normalized distribution, by integrating the input layers of unknown variables.
     fn log_marginal(&self, py: Python<'_>, query: &Bound<'_, PyAny>) -> PyResult<f64> {
         let query: Query = self::query(self.0.circuit().variables(), query)?;
-        py.detach(|| {
+        detached(py, || {
             let log = self.0.log_unnormalized_marginal(&query)?;
             Ok(log - self.0.log_partition())
-        })
+        })?
         .map_err(|e: bornite::query::QueryError| e.raise())
     }
 
