@@ -301,6 +301,7 @@ pub(crate) fn repr(basis: &bornite::Basis) -> String {
         B::Transformed(b) => {
             format!("<Basis transformed: {width} functions made of {}>", repr(b.base()))
         }
+        B::Atoms(b) => format!("{}.with_atoms({:?})", repr(b.rest()), b.points()),
         B::Squared(b) => format!("<Basis squared: {width} products made of {}>", repr(b.base())),
     }
 }

@@ -172,7 +172,7 @@ impl Leaves {
 
     pub(crate) fn structure(&self, tree: RegionTree) -> Structure {
         Structure::new(tree, |v| {
-            (Variable::new(self.names[v].clone(), self.domains[v]), self.bases[v].clone())
+            (Variable::new(self.names[v].clone(), self.domains[v].clone()), self.bases[v].clone())
         })
     }
 }

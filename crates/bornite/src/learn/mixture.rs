@@ -169,6 +169,7 @@ impl Mixture {
         let entries = |column: &Column| match column {
             Column::Finite(logs) => logs.len(),
             Column::Normal(normals) => 2 * normals.len(),
+            Column::Atoms(_, logs, normals) => logs.len() + 2 * normals.len(),
         };
         self.columns.iter().map(entries).sum()
     }
