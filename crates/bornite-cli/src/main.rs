@@ -40,7 +40,7 @@ fn main() -> ExitCode {
         Err(error) => {
             // What follows `error` in the chain is already in its message. Nobody is left to hear of a failure here.
             let _ = writeln!(io::stderr(), "error: {}", output::printable(&error.to_string()));
-            if error.chain().any(|e| e.is::<bornite::memory::OverLimit>()) {
+            if error.chain().any(<dyn std::error::Error>::is::<bornite::memory::OverLimit>) {
                 let _ = writeln!(io::stderr(), "hint: --max-memory 16G allows 16 GiB");
             }
             ExitCode::from(2)

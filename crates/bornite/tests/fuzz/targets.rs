@@ -1,5 +1,6 @@
 //! What is fuzzed: how an input is made, and what is done with it.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -81,7 +82,8 @@ fn table() -> &'static Table {
         for n in 0..60_u32 {
             let city = ["Bonn", "Ulm", "Köln"][n as usize % 3];
             let real = f64::from(n * n % 37) / 7.0;
-            text += &format!("{city},{},{},{},{real:.3}\n", n % 2 == 0, n % 5, 1000 + n * 977);
+            let (even, wide) = (n % 2 == 0, 1000 + n * 977);
+            let _ = writeln!(text, "{city},{even},{},{wide},{real:.3}", n % 5);
         }
         Table::from_csv_bytes(text.as_bytes(), "seed.csv", &CsvOptions::default()).expect("a table")
     })
@@ -164,6 +166,7 @@ fn change_frame(rng: &mut impl Rng, model: &mut Vec<u8>) {
     model.extend(numbers);
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "all targets have one type")]
 fn check_compressed(input: &[u8]) -> Result<bool, String> {
     let mut out = Vec::new();
     Ok(decompress_file(input, &mut out, None).is_ok())
@@ -228,8 +231,8 @@ fn make_table(rng: &mut ChaCha8Rng) -> Vec<u8> {
         " 7 ",
     ];
     let (rows, columns) = (rng.random_range(1..30), rng.random_range(1..5));
-    let mut text: String =
-        (0..columns).map(|c| format!("{}c{c}", if c > 0 { "," } else { "" })).collect();
+    let names: Vec<String> = (0..columns).map(|c| format!("c{c}")).collect();
+    let mut text = names.join(",");
     text.push('\n');
     let kinds: Vec<u32> = (0..columns).map(|_| rng.random_range(0..4)).collect();
     for _ in 0..rows {
@@ -240,7 +243,9 @@ fn make_table(rng: &mut ChaCha8Rng) -> Vec<u8> {
             match kind {
                 _ if rng.random_ratio(1, 12) => text.push_str(pick(rng, &cells)),
                 0 => text += &rng.random_range(0..5).to_string(),
-                1 => text += &format!("{:.2}", rng.random_range(-3.0..3.0)),
+                1 => {
+                    let _ = write!(text, "{:.2}", rng.random_range(-3.0..3.0));
+                }
                 2 => text.push_str(pick(rng, &["x", "y", "z"])),
                 _ => text += &rng.random_range(-1_000_000..1_000_000).to_string(),
             }

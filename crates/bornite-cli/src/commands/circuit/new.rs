@@ -106,7 +106,7 @@ impl New {
         // Tree and weights have each their own stream, so that the tree does not depend on how it is drawn.
         let tree = self.tree(&mut ChaCha8Rng::seed_from_u64(self.seed))?;
         let basis = Arc::new(self.basis()?);
-        let leaf = |v| (Variable::new(format!("x{v}"), self.domain), basis.clone());
+        let leaf = |v| (Variable::new(format!("x{v}"), self.domain.clone()), basis.clone());
         let structure = Structure::new(tree, leaf)
             .width(self.width)
             .output_width(self.output_width)
