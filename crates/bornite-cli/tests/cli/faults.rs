@@ -88,7 +88,7 @@ fn quoted(args: &[&str]) -> String {
 #[cfg(unix)]
 fn signal(child: &Child, name: &str) {
     let sent = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status();
-    assert!(sent.expect("a directory").success());
+    assert!(sent.expect("kill runs").success());
 }
 
 /// Waits at most a minute.
@@ -96,12 +96,12 @@ fn signal(child: &Child, name: &str) {
 fn exit_code(child: &mut Child) -> Option<i32> {
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(60) {
-        if let Some(status) = child.try_wait().expect("a command") {
+        if let Some(status) = child.try_wait().expect("a child") {
             return status.code();
         }
         thread::sleep(Duration::from_millis(20));
     }
-    child.kill().expect("a link");
+    child.kill().expect("a child");
     panic!("it did not end");
 }
 

@@ -8,9 +8,9 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::models::{fixed, fixed_rows};
 
-fn single(domain: Domain, basis: &Basis) -> Orthonormal {
+fn single(domain: &Domain, basis: &Basis) -> Orthonormal {
     let rng = &mut ChaCha8Rng::seed_from_u64(1);
-    let leaf = |_| (Variable::new("x", domain), basis.clone());
+    let leaf = |_| (Variable::new("x", domain.clone()), basis.clone());
     let structure = Structure::new(RegionTree::parse("0").unwrap(), leaf).width(1);
     orthonormalize(&structure.build(Weights::RealGaussian, rng).unwrap()).unwrap().circuit
 }
@@ -36,13 +36,13 @@ fn values_and_variables_that_do_not_fit_are_named() {
     assert!(codec.compress(&rows[..17]).is_err());
     let message = |circuit: &Orthonormal| Codec::new(circuit).unwrap_err().to_string();
     assert_eq!(
-        message(&single(Domain::Real, &Basis::hermite(3, 0.0, 1.0).unwrap())),
+        message(&single(&Domain::Real, &Basis::hermite(3, 0.0, 1.0).unwrap())),
         "variable 'x' takes its values from the finite real numbers: only finite variables can be coded; bin or \
          round it"
     );
     let many = (1 << 20) + 1;
     assert_eq!(
-        message(&single(Domain::Finite(many), &Basis::indicator(many))),
+        message(&single(&Domain::Finite(many), &Basis::indicator(many))),
         "variable 'x' has 1048577 values and at most 1048576 can be coded; bin it"
     );
     for rows in [0, (1 << 20) + 1] {
