@@ -25,7 +25,10 @@ pub(crate) fn write<T, E>(
     let target = resolve(path).map_err(&failed)?;
     let old = match fs::metadata(&target) {
         Ok(old) if old.is_dir() => {
-            return Err(failed(io::Error::new(io::ErrorKind::IsADirectory, "this is a folder")));
+            return Err(failed(io::Error::new(
+                io::ErrorKind::IsADirectory,
+                "this is a folder; give the name of a file",
+            )));
         }
         Ok(old) if !old.is_file() => {
             let device = File::options().write(true).open(&target).map_err(&failed)?;

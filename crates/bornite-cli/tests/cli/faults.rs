@@ -91,6 +91,15 @@ fn signal(child: &Child, name: &str) {
     assert!(sent.expect("kill runs").success());
 }
 
+/// Whether this process, and so the command, was started with a signal ignored, as under nohup: it stays so.
+#[cfg(unix)]
+fn is_ignored(number: u32) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (number - 1) & 1 == 1)
+}
+
 /// Waits at most a minute.
 #[cfg(unix)]
 fn exit_code(child: &mut Child) -> Option<i32> {
@@ -109,7 +118,10 @@ fn exit_code(child: &mut Child) -> Option<i32> {
 #[test]
 fn every_signal_ends_a_fit_with_the_best_model_so_far() {
     let folder = fitted();
-    for name in ["INT", "TERM", "HUP"] {
+    for (name, number) in [("INT", 2), ("TERM", 15), ("HUP", 1)] {
+        if is_ignored(number) {
+            continue;
+        }
         let model = format!("{name}.model");
         let mut child = Command::new(env!("CARGO_BIN_EXE_bornite"))
             .args(["fit", "people.csv", "-o", &model, "--width", "4", "--epochs", "1000000"])
@@ -135,7 +147,7 @@ fn every_signal_ends_a_fit_with_the_best_model_so_far() {
 fn hostile_files_are_refused_with_a_line() {
     let folder = fitted();
     let lying = folder.run(&["circuit", "check", &hostile("lying.json")]);
-    assert_eq!(lying.code, 1, "{lying:?}");
+    assert!(lying.stdout.contains("orthonormal              no"), "{lying:?}");
     assert_refused(&folder, &["query", &hostile("lying.model"), "P(x=1)"], &["not orthonormal"]);
     let gauss = folder.run(&["circuit", "info", &hostile("gauss.json")]);
     assert_eq!(gauss.code, 2, "{gauss:?}");

@@ -232,13 +232,15 @@ fn parts_add_up() {
             let variables = case.circuit.variables();
             let (low, high) = variables[n].domain.bounds();
             let is_finite = variables[n].domain.num_values().is_some();
+            let has_atoms = !variables[n].domain.atoms().is_empty();
             let mut cuts = [case.value(n), case.value(n)];
             if is_finite && case.rng.random::<bool>() {
                 cuts[0] = (cuts[0] - 0.5).max(low);
             }
             cuts.sort_by(f64::total_cmp);
-            // An interval of a finite domain ends before its upper end.
-            let ends = [low, cuts[0], cuts[1], if is_finite { high + 1.0 } else { high }];
+            // An interval ends before its upper end, where a value or an atom may be.
+            let end = if is_finite || has_atoms { high + 1.0 } else { high };
+            let ends = [low, cuts[0], cuts[1], end];
             let before = query.evidence()[n].clone();
             let variables = case.circuit.variables();
             let mut over = |low: f64, high: f64| {

@@ -66,18 +66,24 @@ impl Warp {
             let extra = if matches!(scale, Scale::Asinh { .. }) { 2.0 } else { 0.0 };
             let (mut worse, mut least) = (0, f64::INFINITY);
             for m in 1..=options.max_components.max(1) {
-                let (fitted, log_likelihood) = data.mixture(m);
-                if m > 1 && fitted.iter().any(|c| c.weight * rows < MIN_ROWS) {
-                    worse += 1;
-                    if worse == 3 {
-                        break;
-                    }
-                    continue;
+                let (mut fitted, log_likelihood) = data.mixture(m);
+                // A handful of rows is left to the broad component.
+                if m > 1 {
+                    fitted.retain(|c| c.weight * rows >= MIN_ROWS);
+                }
+                let kept: f64 = fitted.iter().map(|c| c.weight).sum();
+                let is_whole = fitted.len() == m;
+                if !is_whole {
+                    fitted.iter_mut().for_each(|c| c.weight /= kept);
                 }
                 let Ok(warp) = Warp::new(scale, support, data.finish(&fitted, rows)) else {
                     continue;
                 };
-                let fit = log_likelihood + slopes - rows * warp.log_mass;
+                let fit = if is_whole {
+                    log_likelihood + slopes - rows * warp.log_mass
+                } else {
+                    data.points.iter().map(|p| p.count * warp.log_slope(p.x)).sum()
+                };
                 let bic = (3.0 * m as f64 - 1.0 + extra) * rows.ln() - 2.0 * fit;
                 if bic < least {
                     (least, worse) = (bic, 0);
