@@ -94,7 +94,7 @@ mod tests {
         }
         for text in ["", "0", "x", "2:4", "1:0", "1:4,1:5", "1:4,8:5,4:6", "1:4,", "1:4;2:5"] {
             let message = text.parse::<Widths>().unwrap_err().to_string();
-            assert!(message.contains("give one such as 16"), "{text}: {message}");
+            assert!(message.contains("such as 16"), "{text}: {message}");
         }
     }
 }
