@@ -22,6 +22,7 @@ SECTIONS = {
     "Circuits": ["Circuit", "Builder", "Layer", "Basis", "Domain", "Variable", "Marginal", "Squared"],
     "Environments and comparisons": ["Environments", "Univariate", "Overlap"],
     "Tensor networks": ["from_mps", "from_tree"],
+    "Limits": ["set_memory_limit"],
     "Exceptions": [],
 }
 

@@ -748,7 +748,7 @@ class Distribution:
             column if index == self._place else (str(c["name"]), unknown, None)
             for index, c in enumerate(self._schema)
         ]
-        logs = self._core.log_prob(table, False)
+        logs = self._core.log_prob(table, "error")
         return float(logs[0]) if single else logs
 
     def density(self, x: Any) -> Any:

@@ -118,7 +118,7 @@ def test_integers_names_and_a_long_state() -> None:
         ([np.ones(2)], {"shape": "lpx"}, "'lpx' is no order"),
         ([np.ones(2)], {"names": ["a", "b"]}, "2 names for 1 variables"),
         ([np.ones((0, 2)), np.ones((0, 2))], {}, "width 0"),
-        ([np.ones((2, 0)), np.ones((2, 2))], {}, "no domain"),
+        ([np.ones((2, 0)), np.ones((2, 2))], {}, "not a valid domain"),
         ([np.ones((99, 99, 2)), np.ones((99, 99, 2)), np.ones((99, 99, 2))], {}, "fewer values"),
     ],
 )  # fmt: skip

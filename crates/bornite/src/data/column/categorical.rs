@@ -104,7 +104,7 @@ impl Coding for Categorical {
     }
 
     fn is_words(&self, storage: Storage) -> bool {
-        storage == Storage::Labels
+        storage == Storage::Labels || self.labels.is_empty()
     }
 
     fn is_ordered(&self, storage: Storage) -> bool {

@@ -74,7 +74,9 @@ impl Warp {
                 let kept: f64 = fitted.iter().map(|c| c.weight).sum();
                 let is_whole = fitted.len() == m;
                 if !is_whole {
-                    fitted.iter_mut().for_each(|c| c.weight /= kept);
+                    for c in &mut fitted {
+                        c.weight /= kept;
+                    }
                 }
                 let Ok(warp) = Warp::new(scale, support, data.finish(&fitted, rows)) else {
                     continue;
