@@ -121,7 +121,7 @@ def main():
         train.to_csv(paths["train"], index=False)
         model = args.work / f"{name}.model"
         start = time.monotonic()
-        fit = ["fit", paths["train"], "-o", model, "--time", args.time, "--force", "--quiet"]
+        fit = ["fit", paths["train"], "-o", model, "--time", args.time, "--force"]
         subprocess.run([args.bornite, *fit], check=True)
         fitted = time.monotonic()
         sample = ["sample", model, "-n", str(SAMPLES), "--seed", "1"]
