@@ -11,7 +11,7 @@ use crate::signals;
 /// When the command began.
 static START: OnceLock<Instant> = OnceLock::new();
 
-/// Notes when the command began, from which limits of time count.
+/// Notes when the command began, from which the time limit of a fit counts.
 pub(crate) fn start() -> Instant {
     *START.get_or_init(Instant::now)
 }
@@ -45,7 +45,13 @@ impl FitBar {
             bar.set_style(style.progress_chars("█▌ "));
         }
         signals::stop_gently();
-        Self { bar, start: start(), limit, before: Duration::ZERO }
+        Self { bar, start: Instant::now(), limit, before: Duration::ZERO }
+    }
+
+    /// For a limit that counts from when the command began: reading the table is part of it.
+    pub(crate) fn since_the_start(mut self) -> Self {
+        self.start = start();
+        self
     }
 
     /// For a fit that goes on after this share of the limit.

@@ -201,7 +201,7 @@ impl Fit {
         let valid = self.valid.as_deref().map(tables::read).transpose()?;
         let resume = self.resume.as_deref().map(read_checkpoint).transpose()?;
         let used = resume.as_deref().map(used_budget).transpose()?.unwrap_or_default();
-        let mut bar = FitBar::new(self.time).after(used);
+        let mut bar = FitBar::new(self.time).since_the_start().after(used);
         let mut saver = Saver {
             path: self.checkpoint.as_deref(),
             last: Instant::now(),
