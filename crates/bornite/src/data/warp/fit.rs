@@ -47,10 +47,10 @@ impl Warp {
     ///
     /// Candidates are mixtures of 1 to `max_components` normal components in x itself (cut to the support), in asinh of it
     /// around the median and around 0 for positive values, and, where bounds are given and no value lies on them, in ln or
-    /// logit. The smallest BIC wins among those whose components have at least 5 rows each, whose mean is near that of the rows
-    /// and whose deviation is not far above theirs: a tail that a handful of rows made would put the mean where none of them is. Logarithmic scales
-    /// are out where more than 2 % of the values are equal. One broad component of weight 1 / (n + 1) is added, so that no
-    /// later value is astronomically improbable. Deterministic.
+    /// logit. Components of fewer than 5 rows are dropped. The smallest BIC wins among those whose mean is near that of the rows
+    /// and whose deviation is not far above theirs: a tail that a handful of rows made would put the mean where none of them is.
+    /// Logarithmic scales are out where more than 2 % of the values are equal. One broad component of weight 1 / (n + 1) is
+    /// added, so that no later value is astronomically improbable. Deterministic.
     ///
     /// Cost: a sort, then at most 1024 points × components × steps of EM.
     ///
