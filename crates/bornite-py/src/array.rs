@@ -20,20 +20,20 @@ const BLOCK: usize = 2048;
 
 /// The kinds of numbers that an array can hold.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum NumberKind {
     Real,
     Complex,
 }
 
 /// `numpy.asarray(object)`, with the kind of its numbers.
-fn as_array<'py>(object: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyUntypedArray>, Kind)> {
+fn as_array<'py>(object: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyUntypedArray>, NumberKind)> {
     let numpy = PyModule::import(object.py(), intern!(object.py(), "numpy"))?;
     let array = numpy.call_method1(intern!(object.py(), "asarray"), (object,))?;
     let array = array.cast_into::<PyUntypedArray>()?;
     let kind = match array.dtype().kind() {
         // Objects are numbers or None, which numpy makes NaN of.
-        b'b' | b'i' | b'u' | b'f' | b'O' => Kind::Real,
-        b'c' => Kind::Complex,
+        b'b' | b'i' | b'u' | b'f' | b'O' => NumberKind::Real,
+        b'c' => NumberKind::Complex,
         _ => {
             let dtype = array.dtype();
             return Err(PyTypeError::new_err(format!(
@@ -70,8 +70,8 @@ fn matrix<T: Element + Copy>(array: &Bound<'_, PyUntypedArray>, what: &str) -> P
 pub(crate) fn weight(object: &Bound<'_, PyAny>) -> PyResult<Weight> {
     let (array, kind) = as_array(object)?;
     Ok(match kind {
-        Kind::Real => matrix::<f64>(&array, "a weight")?.into(),
-        Kind::Complex => matrix::<Complex64>(&array, "a weight")?.into(),
+        NumberKind::Real => matrix::<f64>(&array, "a weight")?.into(),
+        NumberKind::Complex => matrix::<Complex64>(&array, "a weight")?.into(),
     })
 }
 
@@ -122,7 +122,7 @@ pub(crate) struct Rows<'py> {
 impl<'py> Rows<'py> {
     pub(crate) fn read(object: &Bound<'py, PyAny>) -> PyResult<Self> {
         let (array, kind) = as_array(object)?;
-        if kind == Kind::Complex {
+        if kind == NumberKind::Complex {
             return Err(PyTypeError::new_err("expected real values, found complex ones"));
         }
         let array = with_type::<f64>(&array)?;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bornite::data::{EncodeOptions, InferOptions, KindHint, Mismatch, Support, Unseen};
 use bornite::learn::{Control, Progress};
-use bornite::model::{AnswerValue, Imputation, Known, ModelError, ModelOptions, StructureKind};
+use bornite::model::{AnswerValue, Event, Imputation, ModelError, ModelOptions, StructureKind};
 use bornite::ops::Budget;
 use bornite::{Fit, Model};
 use numpy::{IntoPyArray, PyArray1};
@@ -150,8 +150,8 @@ fn structure(name: &str) -> PyResult<StructureKind> {
 }
 
 /// What is known, written as the evidence of a question.
-fn known(model: &Model, text: &str) -> Result<Known, ModelError> {
-    Known::parse(model.schema(), text)
+fn known(model: &Model, text: &str) -> Result<Event, ModelError> {
+    Event::parse(model.schema(), text)
 }
 
 type Cells<'py> = Vec<(String, Bound<'py, PyAny>, Bound<'py, PyAny>)>;

@@ -40,8 +40,8 @@ impl Condition {
         let path = &self.output.output;
         self.output.check([&self.model])?;
         let model = tables::model(&self.model)?;
-        let known = bornite::model::Known::parse(model.schema(), &self.query)?;
-        let log = model.log_probability(&known)?;
+        let event = bornite::model::Event::parse(model.schema(), &self.query)?;
+        let log = model.log_probability(&event)?;
         model.condition(&self.query)?.save(path)?;
         if self.json {
             return output::json(out, &Report { output: path, log_probability: log });

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use bornite::data::{Cells, Column, Table};
-use bornite::model::Known;
+use bornite::model::Event;
 use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
@@ -75,11 +75,11 @@ impl Sample {
                 self.number
             );
         }
-        let known = Known::parse(model.schema(), &self.given)?;
+        let event = Event::parse(model.schema(), &self.given)?;
         let rows = if self.given.trim().is_empty() {
             model.sample(self.number, self.seed)?
         } else {
-            model.sample_given(&known, self.number, self.seed)?
+            model.sample_given(&event, self.number, self.seed)?
         };
         let Some(path) = path else {
             if self.json {

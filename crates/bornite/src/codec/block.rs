@@ -8,14 +8,14 @@ use constriction::stream::queue::{DefaultRangeDecoder, DefaultRangeEncoder};
 use constriction::stream::{Decode, Encode};
 
 use super::cdf::{Bit, IntegerCdf, Symbols};
-use super::cuts::Cuts;
+use super::grid_symbols::GridSymbols;
 use super::mask::MaskModel;
 use super::{Broken, Codec, uniform};
 use crate::engine::{Choose, Cumulative, Traversal};
 
 /// Rows of symbols, and of the rests of those that have more than one number.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cells<'a> {
+pub(super) struct SymbolRows<'a> {
     /// A symbol for every variable, row after row; NaN is a missing cell.
     pub(super) values: &'a [f64],
     /// A rest for every variable with cuts, row after row; 0 where there is none.
@@ -25,10 +25,10 @@ pub(super) struct Cells<'a> {
 /// The coded bytes of some rows, which must fit the variables.
 pub(super) fn encode(
     codec: &Codec,
-    cells: Cells<'_>,
+    cells: SymbolRows<'_>,
     memory: &mut Traversal,
 ) -> Result<Vec<u8>, Broken> {
-    let Cells { values, rests } = cells;
+    let SymbolRows { values, rests } = cells;
     let strip_rows = codec.layout.strip_rows;
     let d = codec.variables.len();
     let mut coder = DefaultRangeEncoder::new();
@@ -96,14 +96,14 @@ pub(super) fn decode(
 }
 
 /// The variables that have cuts.
-fn with_cuts(cuts: &[Option<Cuts>]) -> impl Iterator<Item = (usize, &Cuts)> {
+fn with_cuts(cuts: &[Option<GridSymbols>]) -> impl Iterator<Item = (usize, &GridSymbols)> {
     cuts.iter().enumerate().filter_map(|(variable, cuts)| Some((variable, cuts.as_ref()?)))
 }
 
 struct EncodeValues<'a> {
     values: &'a [f64],
     d: usize,
-    cuts: &'a [Option<Cuts>],
+    cuts: &'a [Option<GridSymbols>],
     coder: &'a mut DefaultRangeEncoder,
     state: Result<(), Broken>,
 }
@@ -130,7 +130,7 @@ impl Choose for EncodeValues<'_> {
 struct DecodeValues<'a> {
     values: &'a mut [f64],
     d: usize,
-    cuts: &'a [Option<Cuts>],
+    cuts: &'a [Option<GridSymbols>],
     coder: &'a mut DefaultRangeDecoder,
     state: Result<(), Broken>,
 }

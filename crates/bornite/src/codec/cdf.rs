@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 
 use constriction::stream::model::{DecoderModel, EncoderModel, EntropyModel};
 
-use super::cuts::Cuts;
+use super::grid_symbols::GridSymbols;
 use crate::engine::Cumulative;
 
 /// Integer probabilities are multiples of 2⁻²⁴.
@@ -27,17 +27,17 @@ const SUMS: std::ops::Range<f64> = 1e-250..1e250;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Symbols<'a> {
     sums: Cumulative<'a>,
-    cuts: Option<&'a Cuts>,
+    cuts: Option<&'a GridSymbols>,
 }
 
 impl<'a> Symbols<'a> {
-    pub(super) fn new(sums: Cumulative<'a>, cuts: Option<&'a Cuts>) -> Self {
+    pub(super) fn new(sums: Cumulative<'a>, cuts: Option<&'a GridSymbols>) -> Self {
         Self { sums, cuts }
     }
 
     /// The number of symbols.
     pub(super) fn count(&self) -> usize {
-        self.cuts.map_or(self.sums.num_values(), Cuts::num_symbols)
+        self.cuts.map_or(self.sums.num_values(), GridSymbols::num_symbols)
     }
 
     /// Σ p over the symbols before this one.

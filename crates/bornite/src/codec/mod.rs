@@ -31,11 +31,11 @@ mod adaptive;
 mod block;
 mod cdf;
 mod container;
-mod cuts;
 mod digest;
 mod discrete;
 mod error;
 mod grid;
+mod grid_symbols;
 mod mask;
 mod read;
 mod table;
@@ -52,8 +52,8 @@ pub(crate) use table::{
 pub use write::Compressor;
 
 use container::{Layout, MAX_STRIP_ROWS};
-use cuts::Cuts;
 use error::Broken;
+use grid_symbols::GridSymbols;
 
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ pub struct Codec {
     /// What rows have values of: symbols.
     variables: Vec<Variable>,
     /// For every variable whose symbols are not the values of the engine's.
-    cuts: Vec<Option<Cuts>>,
+    cuts: Vec<Option<GridSymbols>>,
     digest: Digest,
     layout: Layout,
 }
@@ -110,11 +110,11 @@ impl Codec {
     fn with_cuts(
         engine: &Arc<Engine>,
         circuit: &Circuit,
-        cuts: Vec<Option<Cuts>>,
+        cuts: Vec<Option<GridSymbols>>,
         digest: Digest,
     ) -> Self {
         let engine = Arc::clone(engine);
-        let symbols = |(v, cuts): (&Variable, &Option<Cuts>)| match cuts {
+        let symbols = |(v, cuts): (&Variable, &Option<GridSymbols>)| match cuts {
             Some(cuts) => Variable::new(v.name.clone(), Domain::Finite(cuts.num_symbols())),
             None => v.clone(),
         };

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use rayon::prelude::*;
 
-use super::block::Cells;
+use super::block::SymbolRows;
 use super::container::{Frame, checksum, header, tail};
 use super::{Broken, Codec, CodecError, block};
 use crate::engine::{RowError, Traversal, check_rows};
@@ -42,12 +42,12 @@ impl<'a, W: Write> Compressor<'a, W> {
     /// # Errors
     /// Values that are not in their domains, and streams that cannot be written.
     pub fn push(&mut self, values: &[f64]) -> Result<(), CodecError> {
-        self.push_cells(Cells { values, rests: &[] })
+        self.push_cells(SymbolRows { values, rests: &[] })
     }
 
     /// Adds whole rows with the rests of their symbols.
-    pub(super) fn push_cells(&mut self, cells: Cells<'_>) -> Result<(), CodecError> {
-        let Cells { values, rests } = cells;
+    pub(super) fn push_cells(&mut self, cells: SymbolRows<'_>) -> Result<(), CodecError> {
+        let SymbolRows { values, rests } = cells;
         let variables = self.codec.variables();
         check_rows(variables, values).map_err(|e| match e {
             RowError::Cell { row, source } => {
@@ -99,7 +99,7 @@ impl<'a, W: Write> Compressor<'a, W> {
             .par_chunks(cells)
             .enumerate()
             .map_init(Traversal::default, |memory, (n, values)| {
-                frame(codec, Cells { values, rests: rests(n, values) }, memory)
+                frame(codec, SymbolRows { values, rests: rests(n, values) }, memory)
             })
             .collect();
         self.pending.clear();
@@ -122,7 +122,7 @@ impl<'a, W: Write> Compressor<'a, W> {
 }
 
 /// The bytes of one block.
-fn frame(codec: &Codec, cells: Cells<'_>, memory: &mut Traversal) -> Result<Vec<u8>, Broken> {
+fn frame(codec: &Codec, cells: SymbolRows<'_>, memory: &mut Traversal) -> Result<Vec<u8>, Broken> {
     let coded = block::encode(codec, cells, memory)?;
     let rows = cells.values.len() / codec.variables().len();
     let mut out = Vec::with_capacity(coded.len() + 16);

@@ -389,16 +389,16 @@ impl ColumnReader<'_> {
         };
         let known: Vec<bool> = texts.iter().map(cell).collect();
         let as_text = options.text_columns.iter().any(|c| c == self.name);
-        let kind = if as_text { Kind::Labels } else { self.kind(texts, &known)? };
+        let kind = if as_text { CellKind::Labels } else { self.kind(texts, &known)? };
         let column = match kind {
-            Kind::Integers(values) => Column::integers(self.name, values),
-            Kind::Numbers(values) => {
+            CellKind::Integers(values) => Column::integers(self.name, values),
+            CellKind::Numbers(values) => {
                 let cells = values.iter().zip(texts.iter()).zip(&known);
                 let cells = cells.filter(|(_, known)| **known).map(|((&x, t), _)| (x, t.trim()));
                 let format = NumberFormat::of(&cells);
                 Column::numbers(self.name, values).with_format(format)
             }
-            Kind::Labels => {
+            CellKind::Labels => {
                 let cells = texts.iter().zip(&known);
                 Column::labels(self.name, cells.map(|(t, known)| known.then(|| t.trim())))
             }
@@ -407,7 +407,7 @@ impl ColumnReader<'_> {
         Ok(column.with_form(form))
     }
 
-    fn kind(&self, texts: &Texts, known: &[bool]) -> Result<Kind, DataError> {
+    fn kind(&self, texts: &Texts, known: &[bool]) -> Result<CellKind, DataError> {
         let readings: Vec<Option<Reading>> =
             texts.iter().zip(known).map(|(t, &k)| k.then(|| read(t.trim()))).collect();
         let count = |f: fn(&Reading) -> bool| readings.iter().flatten().filter(|&r| f(r)).count();
@@ -431,7 +431,7 @@ impl ColumnReader<'_> {
             return Err(DataError::NotANumber { file, line, column, text, numbers });
         }
         if texts_only + padded + infinite > 0 || numbers == 0 {
-            return Ok(Kind::Labels);
+            return Ok(CellKind::Labels);
         }
         let integers: Option<Vec<Option<i64>>> = readings
             .iter()
@@ -442,13 +442,13 @@ impl ColumnReader<'_> {
             })
             .collect();
         Ok(match integers {
-            Some(values) => Kind::Integers(values),
-            None => Kind::Numbers(readings.iter().map(|r| real(*r)).collect()),
+            Some(values) => CellKind::Integers(values),
+            None => CellKind::Numbers(readings.iter().map(|r| real(*r)).collect()),
         })
     }
 }
 
-enum Kind {
+enum CellKind {
     Integers(Vec<Option<i64>>),
     Numbers(Vec<f64>),
     Labels,

@@ -5,12 +5,12 @@
 //! ([`read_bits`]), Parquet ([`Table::read_parquet`]), all of them plain or packed by gzip.
 
 mod archive;
+mod array;
 mod column;
-mod contents;
 mod csv;
 mod error;
 mod file;
-mod idx;
+mod file_form;
 mod npy;
 mod number;
 #[cfg(feature = "parquet")]
@@ -22,17 +22,17 @@ mod table;
 mod tests;
 mod warp;
 
+pub use array::{Splits, read_bits};
 pub use column::{
     Boolean, Categorical, Cell, ColumnKind, Continuous, DateTime, Digits, InferOptions, Integer,
     KindHint, Number, OTHER, Other, Periodic, TimePart, TimeUnit, WideIntegers,
 };
 pub(crate) use column::{Coding, Ends};
-pub(crate) use contents::FileForm;
 pub use csv::{CsvLayout, CsvOptions};
 pub(crate) use error::nearest;
 pub use error::{DataError, FormatProblem};
 pub use file::{open_file, write_file};
-pub use idx::{Splits, read_bits};
+pub(crate) use file_form::FileForm;
 pub use number::NumberFormat;
 #[cfg(feature = "parquet")]
 pub use parquet::PARQUET_THREAD;

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::archive::Archive;
+use super::array::{Array, ArrayLayout};
 use super::file;
-use super::idx::{Array, ArrayLayout};
 use super::{Cells, DataError, FormatProblem, Table};
 
 pub(super) const MAGIC: &[u8] = b"\x93NUMPY";

@@ -4,7 +4,7 @@
 
 use std::io::Read;
 
-use super::idx::{self, ArrayLayout};
+use super::array::{self, ArrayLayout};
 use super::{CsvOptions, DataError, FileForm, FormatProblem, Table, archive, csv, npy};
 
 /// An array by columns, which is one piece, may be so many times longer than others.
@@ -107,7 +107,7 @@ impl<R: Read> Pieces<R> {
         let layout = if bytes.starts_with(npy::MAGIC) {
             npy::layout(bytes)
         } else if is_first && bytes.starts_with(&[0, 0]) {
-            idx::layout(bytes)
+            array::layout(bytes)
         } else {
             return Ok(if is_first { Next::Csv(None) } else { Next::Bytes });
         };

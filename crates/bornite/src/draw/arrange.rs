@@ -1,6 +1,6 @@
 //! Rows and columns for cells: aligned for shallow trees, along the spine for deep ones.
 
-use super::cells::{Cell, Cells};
+use super::cells::{Cell, CellTree};
 
 /// Where every cell stands, in rows and columns from the top left.
 pub(super) struct Arrangement {
@@ -14,7 +14,7 @@ pub(super) struct Arrangement {
 
 impl Arrangement {
     /// A tree of at most three times the least depth is aligned.
-    pub(super) fn new(cells: &Cells) -> Self {
+    pub(super) fn new(cells: &CellTree) -> Self {
         let heights = cells.heights();
         let height = heights.iter().copied().max().unwrap_or(0);
         let num_variables = cells.0.last().map_or(1, |c| c.num_variables);
@@ -28,7 +28,7 @@ const GAP: f64 = 0.25;
 const LEAST_GAP: f64 = 0.1;
 const MAX_GAP: f64 = 1.0;
 
-fn aligned(cells: &Cells, columns: Vec<usize>, height: usize) -> Arrangement {
+fn aligned(cells: &CellTree, columns: Vec<usize>, height: usize) -> Arrangement {
     let input_rows = input_rows(cells, &columns);
     let mut rows: Vec<f64> = Vec::with_capacity(cells.0.len());
     let mut num_rows = 0.0_f64;
@@ -44,7 +44,7 @@ fn aligned(cells: &Cells, columns: Vec<usize>, height: usize) -> Arrangement {
 }
 
 /// One row an input, with more room where larger subtrees meet.
-fn input_rows(cells: &Cells, heights: &[usize]) -> Vec<f64> {
+fn input_rows(cells: &CellTree, heights: &[usize]) -> Vec<f64> {
     let num_variables = cells.0.last().map_or(1, |c| c.num_variables);
     let mut steps = vec![1.0; num_variables];
     steps[0] = 0.0;
@@ -66,7 +66,7 @@ fn input_rows(cells: &Cells, heights: &[usize]) -> Vec<f64> {
 
 /// Each cell stands one column before the one that receives it, subtrees as near to each other as they fit, and a cell
 /// in line with its input where that holds most of its variables.
-fn spined(cells: &Cells, height: usize) -> Arrangement {
+fn spined(cells: &CellTree, height: usize) -> Arrangement {
     let mut contours: Vec<Option<Contour>> = Vec::with_capacity(cells.0.len());
     // The row of each cell's inputs from the origin of its own contour, and its own row from there.
     let mut shifts = vec![0.0; cells.0.len()];
@@ -106,7 +106,7 @@ fn spined(cells: &Cells, height: usize) -> Arrangement {
     }
 }
 
-fn row_of(cells: &Cells, cell: &Cell, shifts: &[f64], own: &[f64]) -> f64 {
+fn row_of(cells: &CellTree, cell: &Cell, shifts: &[f64], own: &[f64]) -> f64 {
     let row = |i: usize| shifts[i] + own[i];
     let heaviest = cell.inputs.iter().copied().max_by_key(|&i| cells.0[i].num_variables);
     match (heaviest, &cell.inputs[..]) {

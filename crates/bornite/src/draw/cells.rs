@@ -15,9 +15,9 @@ pub(crate) struct Cell {
 }
 
 /// All cells of a circuit, inputs before those that receive them.
-pub(crate) struct Cells(pub(super) Vec<Cell>);
+pub(crate) struct CellTree(pub(super) Vec<Cell>);
 
-impl Cells {
+impl CellTree {
     pub(crate) fn new(circuit: &Circuit) -> Self {
         let mut cells: Vec<Cell> = Vec::new();
         let mut cell_of: Vec<usize> = Vec::with_capacity(circuit.num_layers());

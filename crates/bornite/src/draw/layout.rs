@@ -1,7 +1,7 @@
 //! From rows and columns to boxes: sizes by the number of variables, column widths, and folding into lines.
 
 use super::arrange::Arrangement;
-use super::cells::Cells;
+use super::cells::CellTree;
 use super::text::{self, InputLabel};
 use crate::circuit::{Circuit, Layer, LayerId};
 
@@ -126,7 +126,7 @@ const GUTTER: f64 = 26.0;
 
 impl Layout {
     /// Places every layer; the origin is the top left of the drawing without its legend.
-    pub(super) fn new(circuit: &Circuit, cells: &Cells, labels: &[InputLabel]) -> Self {
+    pub(super) fn new(circuit: &Circuit, cells: &CellTree, labels: &[InputLabel]) -> Self {
         let arrangement = Arrangement::new(cells);
         let mut scale = Scale::new(circuit.num_variables());
         let label_side = if arrangement.is_aligned { LabelSide::Left } else { LabelSide::Below };
@@ -203,7 +203,7 @@ struct Columns {
 impl Columns {
     fn new(
         circuit: &Circuit,
-        cells: &Cells,
+        cells: &CellTree,
         arrangement: &Arrangement,
         scale: Scale,
         label_side: LabelSide,
@@ -235,7 +235,7 @@ impl Columns {
 }
 
 /// The room behind each column: more where edges climb far, so that they stay smooth.
-fn gaps(cells: &Cells, arrangement: &Arrangement, scale: Scale) -> Vec<f64> {
+fn gaps(cells: &CellTree, arrangement: &Arrangement, scale: Scale) -> Vec<f64> {
     let mut gaps = vec![scale.column_gap; arrangement.num_columns];
     if arrangement.is_aligned && scale.detail != Detail::Dots {
         for (index, cell) in cells.0.iter().enumerate() {

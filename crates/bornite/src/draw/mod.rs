@@ -12,7 +12,7 @@ mod legend;
 mod svg;
 mod text;
 
-pub(crate) use cells::Cells;
+pub(crate) use cells::CellTree;
 pub(crate) use svg::px;
 pub(crate) use text::{ems, escape, fit};
 
@@ -68,7 +68,7 @@ fn drawing<'a>(
     query: Option<&Query>,
     dependences: Option<Vec<Dependence>>,
 ) -> svg::Drawing<'a> {
-    let cells = Cells::new(circuit);
+    let cells = CellTree::new(circuit);
     let labels = text::input_labels(circuit, query);
     let layout = layout::Layout::new(circuit, &cells, &labels);
     svg::Drawing { circuit, layout, dependences, labels }

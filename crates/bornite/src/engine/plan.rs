@@ -46,7 +46,7 @@ pub(crate) struct Leaf<F> {
 /// A weight W, packed for the upward pass at once and for the others when they first need it.
 #[derive(Debug)]
 pub(crate) struct NodeWeight<F> {
-    source: Source,
+    source: PlainWeight,
     /// [K₁, K₂] of a Kronecker product; [K₁, 1] of a single input.
     shape: [usize; 2],
     pure: PackedWeight<F>,
@@ -56,14 +56,15 @@ pub(crate) struct NodeWeight<F> {
 }
 
 #[derive(Debug)]
-enum Source {
+enum PlainWeight {
     Real(Matrix<f64>),
     Complex(Matrix<Complex64>),
 }
 
 impl<F: Real> NodeWeight<F> {
     fn new(w: Matrix<Complex64>, shape: [usize; 2], complex: bool) -> Self {
-        let source = if complex { Source::Complex(w) } else { Source::Real(w.map(|z| z.re)) };
+        let source =
+            if complex { PlainWeight::Complex(w) } else { PlainWeight::Real(w.map(|z| z.re)) };
         let pure = source.pack(shape, [0, 1, 2], Uses::PURE);
         let empty = || [OnceLock::new(), OnceLock::new()];
         let down_gram = [OnceLock::new(), OnceLock::new()];
@@ -92,8 +93,8 @@ impl<F: Real> NodeWeight<F> {
         self.down_gram[side].get_or_init(|| {
             let order = if side == 0 { [1, 0, 2] } else { [2, 0, 1] };
             match &self.source {
-                Source::Real(m) => gram(&permuted(m, self.shape, order)),
-                Source::Complex(m) => gram(&permuted(m, self.shape, order)),
+                PlainWeight::Real(m) => gram(&permuted(m, self.shape, order)),
+                PlainWeight::Complex(m) => gram(&permuted(m, self.shape, order)),
             }
         })
     }
@@ -135,7 +136,7 @@ fn permuted<T: Scalar>(w: &Matrix<T>, [k1, k2]: [usize; 2], order: [usize; 3]) -
     })
 }
 
-impl Source {
+impl PlainWeight {
     fn pack<F: Real>(&self, shape: [usize; 2], order: [usize; 3], uses: Uses) -> PackedWeight<F> {
         fn go<T: Scalar, F: Real>(
             w: &Matrix<T>,
@@ -154,8 +155,8 @@ impl Source {
             )
         }
         match self {
-            Source::Real(m) => go(m, shape, order, uses),
-            Source::Complex(m) => go(m, shape, order, uses),
+            PlainWeight::Real(m) => go(m, shape, order, uses),
+            PlainWeight::Complex(m) => go(m, shape, order, uses),
         }
     }
 }

@@ -3,11 +3,11 @@ use std::fmt;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
+use super::checkpoint_bytes::{Reader, Writer};
 use super::error::LearnError;
 use super::initial::{Starts, first_circuit, with_weights_of};
 use super::options::FitOptions;
 use super::parameter::Parameterization;
-use super::record::{Reader, Writer};
 use super::trainer::{Outcome, Trainer};
 use crate::circuit::{Circuit, Orthonormal};
 use crate::engine::{Batch, Engine};
@@ -53,7 +53,7 @@ pub enum Control {
 
 /// A learned circuit, and how it came about.
 #[derive(Clone, Debug)]
-pub struct Fit {
+pub struct Fitted {
     /// The best circuit by validation.
     pub circuit: Orthonormal,
     /// Its mean log-likelihood on the validation rows.
@@ -122,7 +122,7 @@ pub fn fit(
     valid: &Batch,
     options: &FitOptions,
     progress: &mut dyn FnMut(&Progress) -> Control,
-) -> Result<Fit, LearnError> {
+) -> Result<Fitted, LearnError> {
     let starts = &mut Starts::default();
     let outcome = run(circuit, [train, valid], options, None, starts, &mut |p, _| progress(p))?;
     outcome.into_fit(circuit, options)

@@ -1,5 +1,6 @@
 //! Learning: the weights of a circuit from rows of data, normalized at every step.
 
+mod checkpoint_bytes;
 mod defaults;
 mod error;
 mod fit;
@@ -12,21 +13,20 @@ mod options;
 mod parameter;
 mod partition;
 mod pass;
-mod promise;
-mod record;
 mod search;
 mod tensor;
 #[cfg(test)]
 mod tests;
 mod trainer;
+mod trial;
 
 pub use defaults::Defaults;
 pub use error::LearnError;
-pub use fit::{Control, Epoch, Fit, Progress, Snapshot, fit, mean_log_likelihood};
+pub use fit::{Control, Epoch, Fitted, Progress, Snapshot, fit, mean_log_likelihood};
 pub use initial::Starts;
 pub use optimizer::{Optimizer, Schedule};
 pub use options::FitOptions;
 pub use parameter::Parameterization;
-pub use promise::most_promising;
 pub(crate) use search::is_of;
 pub use search::{BestFit, fit_best, used_budget};
+pub use trial::most_promising;

@@ -1,8 +1,8 @@
+use super::checkpoint_bytes::{Reader, Writer};
 use super::error::LearnError;
-use super::fit::{Control, Fit, Progress, Snapshot, run};
+use super::fit::{Control, Fitted, Progress, Snapshot, run};
 use super::initial::Starts;
 use super::options::FitOptions;
-use super::record::{Reader, Writer};
 use super::trainer::{Outcome, read_best, read_history, write_best, write_history};
 use crate::circuit::{Circuit, Layer, Weight};
 use crate::engine::Batch;
@@ -13,7 +13,7 @@ pub struct BestFit {
     /// The place of the best among the candidates.
     pub index: usize,
     /// Its fit.
-    pub fit: Fit,
+    pub fit: Fitted,
     /// The candidates that were fitted and their validation likelihoods, in turn.
     pub tried: Vec<(usize, f64)>,
 }

@@ -5,14 +5,14 @@ use rand::{Rng, RngExt};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
+use super::checkpoint_bytes::{Reader, Writer};
 use super::error::{LearnError, program_of};
-use super::fit::{Control, Epoch, Fit, Progress, Snapshot};
+use super::fit::{Control, Epoch, Fitted, Progress, Snapshot};
 use super::objective::{Objective, is_orthonormal};
 use super::optimizer::{Stride, schedule};
 use super::options::FitOptions;
 use super::parameter::{Parameter, Parameterization, normalized};
 use super::pass::Workspace;
-use super::record::{Reader, Writer};
 use crate::circuit::{Circuit, Layer, Orthonormal, Weight};
 use crate::engine::Batch;
 use crate::linalg::{Matrix, Scalar, largest};
@@ -459,7 +459,7 @@ impl Outcome {
         self,
         circuit: &Circuit,
         options: &FitOptions,
-    ) -> Result<Fit, LearnError> {
+    ) -> Result<Fitted, LearnError> {
         let output = output_weight(circuit);
         let weights = circuit.weights().iter().zip(&self.best.weights).enumerate();
         let weights: Vec<Weight> = weights
@@ -480,7 +480,7 @@ impl Outcome {
                 orthonormalize(&rejected.circuit).map_err(|_| LearnError::Damaged)?.circuit
             }
         };
-        Ok(Fit { circuit, valid: self.best.valid, history: self.history })
+        Ok(Fitted { circuit, valid: self.best.valid, history: self.history })
     }
 }
 

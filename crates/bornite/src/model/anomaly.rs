@@ -1,6 +1,6 @@
 //! The least likely rows.
 
-use super::known::log_sum;
+use super::event::log_sum;
 use super::{Model, ModelError};
 use crate::data::{Cell, Encoded, Table};
 
@@ -77,7 +77,7 @@ impl Model {
         encoded: &Encoded,
         row: usize,
     ) -> Result<Vec<Contribution>, ModelError> {
-        let whole = log_sum(&self.log_boxes(&self.boxes_of_row(&encoded.row(row))?)?);
+        let whole = log_sum(&self.log_cases(&self.cases_of_row(&encoded.row(row))?)?);
         let mut out = Vec::new();
         for (column, c) in self.schema.columns().iter().enumerate() {
             let range = self.schema.variables_of(column);
@@ -92,7 +92,7 @@ impl Model {
                 c.log_outside(set)
             } else {
                 others[range].fill(f64::NAN);
-                let rest = log_sum(&self.log_boxes(&self.boxes_of_row(&others)?)?);
+                let rest = log_sum(&self.log_cases(&self.cases_of_row(&others)?)?);
                 // Of the cell itself: far out its value on [0, 1] is rounded.
                 let cell = cells.number(row).map_or(Cell::Text(&text), Cell::Number);
                 whole - rest + self.schema.encode_value(column, cell)?.1

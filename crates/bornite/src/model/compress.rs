@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 
 use super::decompress::SegmentDecoder;
-use super::{Model, ModelError, own};
+use super::{Model, ModelError, embedded};
 use crate::codec::{CodecError, Segment, SegmentKind, SegmentReader, SegmentWriter, TableCodec};
 use crate::data::{FileForm, Piece, Pieces, Table};
 use crate::learn::{Control, Progress};
@@ -162,7 +162,7 @@ pub fn compress_file(
     let mut own = None;
     if let (None, Some(Coded { piece, by_zstd, by_model })) = (model, &mut first)
         && let Some((table, _)) = &piece.table
-        && let Some(fitted) = own::fit(table, by_zstd.body.len(), options, progress)?
+        && let Some(fitted) = embedded::fit(table, by_zstd.body.len(), options, progress)?
     {
         coder.use_codec(fitted.compact.model.table_codec()?);
         *by_model = self::by_model(coder.codec.as_ref(), piece)?;

@@ -1,6 +1,6 @@
 //! Conditional models.
 
-use super::{Known, Model, ModelError};
+use super::{Event, Model, ModelError};
 
 impl Model {
     /// The exact model of the rows of which this is known, in the words of a [question](super::Question)'s evidence:
@@ -22,7 +22,7 @@ impl Model {
     pub(super) fn with_given(mut self, texts: Vec<String>) -> Result<Self, ModelError> {
         let mut given = self.given.clone();
         for text in &texts {
-            given = given.and(&self.schema, &Known::parse(&self.schema, text)?)?;
+            given = given.and(&self.schema, &Event::parse(&self.schema, text)?)?;
         }
         let log_given = self.log_unconditional(&given)?;
         if log_given == f64::NEG_INFINITY {

@@ -1,7 +1,7 @@
 //! Means and covariances of columns.
 
 use super::distribution::panels;
-use super::known::{intersect, log_sum};
+use super::event::{intersect, log_sum};
 use super::{Model, ModelError};
 use crate::basis::Part;
 use crate::data::ColumnSchema;
@@ -32,15 +32,15 @@ impl Model {
             self.restrict_to_numbers(column, &mut numeric)?;
         }
         let variables = self.engine.variables();
-        let boxes = self.given.boxes().iter();
-        let boxes: Vec<Query> = boxes.filter_map(|b| intersect(variables, b, &numeric)).collect();
-        let logs = self.log_boxes(&boxes)?;
+        let cases = self.given.cases().iter();
+        let cases: Vec<Query> = cases.filter_map(|b| intersect(variables, b, &numeric)).collect();
+        let logs = self.log_cases(&cases)?;
         let total = log_sum(&logs);
         if total == f64::NEG_INFINITY {
             return Err(ModelError::Impossible { what: "that all columns are numbers".to_owned() });
         }
         let mut parts = Vec::new();
-        for (query, log) in boxes.iter().zip(&logs).filter(|(_, l)| **l > f64::NEG_INFINITY) {
+        for (query, log) in cases.iter().zip(&logs).filter(|(_, l)| **l > f64::NEG_INFINITY) {
             parts.push(((log - total).exp(), self.moments_within(columns, query)?));
         }
         Ok(mixture(columns.len(), &parts))
@@ -70,7 +70,7 @@ impl Model {
         Ok(())
     }
 
-    /// Means and covariances of the columns within one box.
+    /// Means and covariances of the columns within one case.
     fn moments_within(&self, columns: &[usize], query: &Query) -> Result<Moments, ModelError> {
         let mut functions = vec![Vec::new(); self.schema.num_variables()];
         for &column in columns {
@@ -159,7 +159,7 @@ fn mixture(size: usize, parts: &[(f64, Moments)]) -> Moments {
 #[cfg(test)]
 mod tests {
     use crate::data::{Cell, Column, InferOptions, KindHint, Table};
-    use crate::model::{Fit, Known, Model, ModelOptions};
+    use crate::model::{Event, Fit, Model, ModelOptions};
 
     /// A column in digits, one of two words, and one of real numbers, all of which depend on each other.
     fn model() -> Model {
@@ -183,8 +183,8 @@ mod tests {
         let mut sums = [0.0; 6];
         for age in 0..72 {
             for (owner, word) in ["no", "yes"].into_iter().enumerate() {
-                let Ok(a) = Known::value(schema, "age", Cell::Integer(age)) else { continue };
-                let b = Known::value(schema, "owner", Cell::Text(word)).unwrap();
+                let Ok(a) = Event::value(schema, "age", Cell::Integer(age)) else { continue };
+                let b = Event::value(schema, "owner", Cell::Text(word)).unwrap();
                 let p = model.log_probability(&a.and(schema, &b).unwrap()).unwrap().exp();
                 let (x, y) = (age as f64, owner as f64);
                 for (sum, g) in sums.iter_mut().zip([1.0, x, y, x * x, x * y, y * y]) {
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(c[(0, 1)], c[(1, 0)]);
         // The mean of the real column by the other way to it.
         let (mean, c) = model.covariance(&[2, 0]).unwrap();
-        let nothing = Known::parse(model.schema(), "").unwrap();
+        let nothing = Event::parse(model.schema(), "").unwrap();
         let pay = model.distribution("pay", &nothing).unwrap().mean().unwrap();
         assert!((mean[0] - pay).abs() < 1e-9 * (1.0 + pay.abs()));
         assert!(c[(0, 0)] > 0.0 && c[(0, 1)].powi(2) <= c[(0, 0)] * c[(1, 1)]);
@@ -216,7 +216,7 @@ mod tests {
     fn covariances_are_those_of_an_enumeration() {
         let model = model();
         check(&model);
-        // Digits make several boxes, whose moments mix.
+        // Digits make several cases, whose moments mix.
         check(&model.condition("age in [13, 57)").unwrap());
         check(&model.condition("pay in [10, 30), owner != 'yes'").unwrap());
     }

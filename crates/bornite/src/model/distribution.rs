@@ -3,9 +3,9 @@
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 
-use super::known::{intersect, log_sum};
+use super::event::{intersect, log_sum};
 use super::posterior::{Density, Posterior};
-use super::{Known, Model, ModelError};
+use super::{Event, Model, ModelError};
 use crate::basis::quadrature::gauss_legendre;
 use crate::data::{Cell, ColumnSchema};
 use crate::query::{Evidence, Query};
@@ -31,7 +31,7 @@ const MAX_PREFIXES: usize = 4096;
 pub struct ColumnDistribution<'m> {
     model: &'m Model,
     column: usize,
-    boxes: Arc<[Query]>,
+    cases: Arc<[Query]>,
     /// Of the column's first variable.
     first: Posterior,
 }
@@ -46,11 +46,11 @@ impl Model {
     pub fn distribution(
         &self,
         column: &str,
-        known: &Known,
+        known: &Event,
     ) -> Result<ColumnDistribution<'_>, ModelError> {
         let column = self.schema.find(column)?;
         let known = known.and(&self.schema, &self.given)?;
-        let mut found = self.distributions_of(&[column], known.boxes().to_vec())?;
+        let mut found = self.distributions_of(&[column], known.cases().to_vec())?;
         match found.pop() {
             Some(distribution) => Ok(distribution),
             None => unreachable!("one column has one distribution"),
@@ -62,21 +62,21 @@ impl Model {
         &self,
         columns: &[usize],
     ) -> Result<Vec<ColumnDistribution<'_>>, ModelError> {
-        self.distributions_of(columns, self.given.boxes().to_vec())
+        self.distributions_of(columns, self.given.cases().to_vec())
     }
 
-    /// The distributions of columns given that one of the boxes holds: one pass up and one pass down for all of them.
+    /// The distributions of columns given that one of the cases holds: one pass up and one pass down for all of them.
     pub(crate) fn distributions_of(
         &self,
         columns: &[usize],
-        boxes: Vec<Query>,
+        cases: Vec<Query>,
     ) -> Result<Vec<ColumnDistribution<'_>>, ModelError> {
-        let boxes: Arc<[Query]> = boxes.into();
+        let cases: Arc<[Query]> = cases.into();
         let first = |&column: &usize| self.schema.variables_of(column).start;
-        let posteriors = self.posteriors(&boxes, &columns.iter().map(first).collect::<Vec<_>>())?;
+        let posteriors = self.posteriors(&cases, &columns.iter().map(first).collect::<Vec<_>>())?;
         let of = |column: &usize| {
             let first = posteriors.of(first(column))?;
-            Ok(ColumnDistribution { model: self, column: *column, boxes: boxes.clone(), first })
+            Ok(ColumnDistribution { model: self, column: *column, cases: cases.clone(), first })
         };
         columns.iter().map(of).collect()
     }
@@ -127,19 +127,19 @@ impl ColumnDistribution<'_> {
         }
     }
 
-    /// The probability of the boxes in which the number is not above x, over that of all.
+    /// The probability of the cases in which the number is not above x, over that of all.
     fn compound_cdf(&self, x: f64) -> Result<f64, ModelError> {
         let schema = &self.model.schema;
         let known =
-            Known::interval(schema, &self.schema().name, Bound::Unbounded, Bound::Included(x))?;
+            Event::interval(schema, &self.schema().name, Bound::Unbounded, Bound::Included(x))?;
         let variables = self.model.engine.variables();
         let both: Vec<Query> = known
-            .boxes()
+            .cases()
             .iter()
-            .flat_map(|a| self.boxes.iter().filter_map(|b| intersect(variables, a, b)))
+            .flat_map(|a| self.cases.iter().filter_map(|b| intersect(variables, a, b)))
             .collect();
-        let log = log_sum(&self.model.log_boxes(&both)?);
-        Ok((log - log_sum(&self.model.log_boxes(&self.boxes)?)).exp().min(1.0))
+        let log = log_sum(&self.model.log_cases(&both)?);
+        Ok((log - log_sum(&self.model.log_cases(&self.cases)?)).exp().min(1.0))
     }
 
     fn schema(&self) -> &ColumnSchema {
@@ -228,7 +228,7 @@ impl ColumnDistribution<'_> {
         let mut mean = coding.base();
         for (place, variable) in self.model.schema.variables_of(self.column).enumerate() {
             let term = |x: f64| coding.term(c.storage, place, x).ok_or_else(|| self.words("mean"));
-            mean += match self.model.posterior(variable, &self.boxes)? {
+            mean += match self.model.posterior(variable, &self.cases)? {
                 Posterior::Point(x) => term(x)?,
                 Posterior::Density(_) => f64::NAN,
                 Posterior::Finite(p) => {
@@ -295,27 +295,27 @@ impl ColumnDistribution<'_> {
 
     /// Variable by variable: each is the quantile of what is left of the level.
     fn compound_quantile(&self, level: f64) -> Result<Vec<f64>, ModelError> {
-        let (mut boxes, mut level) = (self.boxes.to_vec(), level);
+        let (mut cases, mut level) = (self.cases.to_vec(), level);
         let mut values = Vec::new();
         for variable in self.model.schema.variables_of(self.column) {
-            let (digit, rest) = match self.model.posterior(variable, &boxes)? {
+            let (digit, rest) = match self.model.posterior(variable, &cases)? {
                 Posterior::Finite(p) => finite_quantile(&p, level),
                 Posterior::Point(x) => (x as usize, level),
                 Posterior::Density(_) => (0, level),
             };
             level = rest;
-            boxes = self.fixed(&boxes, variable, digit as f64)?;
+            cases = self.fixed(&cases, variable, digit as f64)?;
             values.push(digit as f64);
         }
         Ok(values)
     }
 
-    /// The boxes in which a variable has this value.
-    fn fixed(&self, boxes: &[Query], variable: usize, x: f64) -> Result<Vec<Query>, ModelError> {
+    /// The cases in which a variable has this value.
+    fn fixed(&self, cases: &[Query], variable: usize, x: f64) -> Result<Vec<Query>, ModelError> {
         let variables = self.model.engine.variables();
         let mut point = Query::unknown(variables.len());
         point.set(variables, variable, Evidence::Value(x))?;
-        Ok(boxes.iter().filter_map(|b| intersect(variables, b, &point)).collect())
+        Ok(cases.iter().filter_map(|b| intersect(variables, b, &point)).collect())
     }
 
     /// The values of the column's variables that are the most likely, and their probability where there is one.
@@ -357,11 +357,11 @@ impl ColumnDistribution<'_> {
             let Some(&variable) = variables.get(prefix.len()) else {
                 return Ok((prefix, Some(p)));
             };
-            let mut boxes = self.boxes.to_vec();
+            let mut cases = self.cases.to_vec();
             for (&variable, &digit) in variables.iter().zip(&prefix) {
-                boxes = self.fixed(&boxes, variable, digit)?;
+                cases = self.fixed(&cases, variable, digit)?;
             }
-            let next = match self.model.posterior(variable, &boxes)? {
+            let next = match self.model.posterior(variable, &cases)? {
                 Posterior::Finite(q) => q.into_iter().enumerate().collect(),
                 Posterior::Point(x) => vec![(x as usize, 1.0)],
                 Posterior::Density(_) => Vec::new(),

@@ -97,10 +97,10 @@ pub enum ModelError {
     },
     /// Evidence with too many separate parts.
     #[error(
-        "the evidence consists of more than {limit} separate boxes of values; use fewer intervals of wide integers"
+        "the evidence consists of more than {limit} separate cases of values; use fewer intervals of wide integers"
     )]
     TooManyParts {
-        /// The most boxes.
+        /// The most cases.
         limit: usize,
     },
     /// A numeric question about a column of text.

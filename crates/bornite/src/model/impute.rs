@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::known::{intersect, log_sum};
+use super::event::{intersect, log_sum};
 use super::{Model, ModelError};
 use crate::basis::Part;
 use crate::data::{Coding, Encoded, Table};
@@ -70,7 +70,7 @@ impl Model {
         let is_missing = |&column: &usize| row[self.schema.variables_of(column).start].is_nan();
         let missing: Vec<usize> = (0..self.schema.columns().len()).filter(is_missing).collect();
         let mut filled = row.to_vec();
-        for distribution in self.distributions_of(&missing, self.labelled_boxes_of_row(row)?)? {
+        for distribution in self.distributions_of(&missing, self.labelled_cases_of_row(row)?)? {
             let column = distribution.column();
             let (c, range) = (&self.schema.columns()[column], self.schema.variables_of(column));
             let coding = c.kind.coding();
@@ -94,11 +94,11 @@ impl Model {
         self.schema.columns().iter().any(|c| labels_beside_other(c.kind.coding()).is_some())
     }
 
-    /// The boxes of what a row and the model's evidence say together, where unknown cells have labels of their own.
-    pub(super) fn labelled_boxes_of_row(&self, row: &[f64]) -> Result<Vec<Query>, ModelError> {
-        let boxes = self.boxes_of_row(row)?;
+    /// The cases of what a row and the model's evidence say together, where unknown cells have labels of their own.
+    pub(super) fn labelled_cases_of_row(&self, row: &[f64]) -> Result<Vec<Query>, ModelError> {
+        let cases = self.cases_of_row(row)?;
         if !self.has_other() {
-            return Ok(boxes);
+            return Ok(cases);
         }
         let variables = self.engine.variables();
         let mut labelled = Query::unknown(variables.len());
@@ -111,10 +111,10 @@ impl Model {
             }
         }
         let found: Vec<Query> =
-            boxes.iter().filter_map(|b| intersect(variables, b, &labelled)).collect();
+            cases.iter().filter_map(|b| intersect(variables, b, &labelled)).collect();
         // The evidence may leave nothing but others.
-        let possible = log_sum(&self.log_boxes(&found)?) > f64::NEG_INFINITY;
-        Ok(if possible { found } else { boxes })
+        let possible = log_sum(&self.log_cases(&found)?) > f64::NEG_INFINITY;
+        Ok(if possible { found } else { cases })
     }
 }
 

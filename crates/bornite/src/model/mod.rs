@@ -33,14 +33,14 @@ mod covariance;
 #[cfg(feature = "codec")]
 mod decompress;
 mod distribution;
+#[cfg(feature = "codec")]
+mod embedded;
 mod error;
+mod event;
 mod file;
 mod fit;
 mod impute;
-mod known;
 mod options;
-#[cfg(feature = "codec")]
-mod own;
 mod posterior;
 mod question;
 mod sample;
@@ -60,8 +60,8 @@ pub use compress::{CompressOptions, Compressed, Method, compress_file};
 pub use decompress::{FileArchive, decompress_file};
 pub use distribution::ColumnDistribution;
 pub use error::ModelError;
+pub use event::Event;
 pub use impute::Imputation;
-pub use known::Known;
 pub use options::{ModelOptions, StructureKind};
 pub(crate) use posterior::Posterior;
 pub use question::Question;
@@ -79,7 +79,7 @@ pub struct Model {
     info: Info,
     /// What the model is conditioned on, as texts.
     given_texts: Vec<String>,
-    given: Known,
+    given: Event,
     /// log p(given), in the units of the data.
     log_given: f64,
     engine: Engine,
@@ -163,7 +163,7 @@ impl Model {
     /// The unconditional model of a circuit over the variables of a schema.
     fn new(schema: Schema, circuit: Orthonormal, info: Info) -> Self {
         let engine = Engine::new(&circuit);
-        let given = Known::nothing(schema.num_variables());
+        let given = Event::nothing(schema.num_variables());
         Self { schema, circuit, info, given_texts: Vec::new(), given, log_given: 0.0, engine }
     }
 

@@ -1,4 +1,4 @@
-//! The exact distributions of variables given boxes of evidence: one pass up and one pass down for all of them.
+//! The exact distributions of variables given cases of evidence: one pass up and one pass down for all of them.
 
 use crate::basis::Part::Interval;
 use crate::circuit::{Orthonormal, VariableId};
@@ -7,7 +7,7 @@ use crate::query::{Evidence, Query};
 
 use super::{Model, ModelError};
 
-/// Halvings of an interval that a quantile of several boxes takes.
+/// Halvings of an interval that a quantile of several cases takes.
 const HALVINGS: usize = 60;
 
 /// The distribution of one variable.
@@ -35,22 +35,22 @@ struct Part {
     distribution: Univariate,
 }
 
-/// The distributions of some variables given that one of several boxes holds.
+/// The distributions of some variables given that one of several cases holds.
 pub(crate) struct Posteriors<'m> {
-    boxes: Vec<(f64, Environments<&'m Orthonormal>)>,
+    cases: Vec<(f64, Environments<&'m Orthonormal>)>,
 }
 
 impl Model {
-    /// The distributions of these variables given that one of the boxes holds.
+    /// The distributions of these variables given that one of the cases holds.
     ///
     /// Cost: for each box one pass up, and down the layers above the variables.
     pub(crate) fn posteriors(
         &self,
-        boxes: &[Query],
+        cases: &[Query],
         variables: &[usize],
     ) -> Result<Posteriors<'_>, ModelError> {
-        let mut found = Vec::with_capacity(boxes.len());
-        for query in boxes {
+        let mut found = Vec::with_capacity(cases.len());
+        for query in cases {
             let toward = variables.iter().map(|&v| VariableId::new(v));
             found.extend(Environments::toward(&self.circuit, query, toward)?);
         }
@@ -61,16 +61,16 @@ impl Model {
         }
         let total: f64 = logs.iter().map(|l| (l - max).exp()).sum();
         let weights = logs.iter().map(|l| (l - max).exp() / total);
-        Ok(Posteriors { boxes: weights.zip(found).collect() })
+        Ok(Posteriors { cases: weights.zip(found).collect() })
     }
 
-    /// The distribution of one variable given that one of the boxes holds.
+    /// The distribution of one variable given that one of the cases holds.
     pub(super) fn posterior(
         &self,
         variable: usize,
-        boxes: &[Query],
+        cases: &[Query],
     ) -> Result<Posterior, ModelError> {
-        self.posteriors(boxes, &[variable])?.of(variable)
+        self.posteriors(cases, &[variable])?.of(variable)
     }
 }
 
@@ -78,14 +78,14 @@ impl Posteriors<'_> {
     /// The distribution of a variable given all that is known, of itself as well.
     pub(crate) fn of(&self, variable: usize) -> Result<Posterior, ModelError> {
         let id = VariableId::new(variable);
-        if let [(_, only)] = &self.boxes[..]
+        if let [(_, only)] = &self.cases[..]
             && let Evidence::Value(x) = only.query().evidence()[variable]
         {
             return Ok(Posterior::Point(x));
         }
-        let mut parts = Vec::with_capacity(self.boxes.len());
+        let mut parts = Vec::with_capacity(self.cases.len());
         let mut finite: Option<Vec<f64>> = None;
-        for (weight, environments) in &self.boxes {
+        for (weight, environments) in &self.cases {
             let marginal = environments.marginal(id);
             let distribution = match &environments.query().evidence()[variable] {
                 Evidence::In(part) => marginal.within(part).map_err(|_| impossible())?,
@@ -107,7 +107,7 @@ impl Posteriors<'_> {
 
     /// The distribution of a variable given what is known of the *others*, whatever is known of itself.
     pub(crate) fn of_others(&self, variable: usize) -> Option<Univariate> {
-        match &self.boxes[..] {
+        match &self.cases[..] {
             [(_, only)] => Some(only.marginal(VariableId::new(variable))),
             _ => None,
         }

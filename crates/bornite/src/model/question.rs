@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use super::{Known, ModelError};
+use super::{Event, ModelError};
 use crate::basis::Part;
 use crate::data::{Cell, DataError, Ends, Schema, nearest};
 use crate::query::parse::{Parser, did_you_mean};
@@ -26,16 +26,16 @@ pub enum Question {
     /// P(event | given).
     Probability {
         /// What may hold.
-        event: Known,
+        event: Event,
         /// What holds.
-        given: Known,
+        given: Event,
     },
     /// E[column | given].
     Mean {
         /// The column.
         column: usize,
         /// What holds.
-        given: Known,
+        given: Event,
     },
     /// The quantile of a column.
     Quantile {
@@ -44,14 +44,14 @@ pub enum Question {
         /// The share below it.
         level: f64,
         /// What holds.
-        given: Known,
+        given: Event,
     },
     /// The most likely value of a column.
     Mode {
         /// The column.
         column: usize,
         /// What holds.
-        given: Known,
+        given: Event,
     },
 }
 
@@ -109,7 +109,7 @@ impl Question {
     }
 }
 
-impl Known {
+impl Event {
     /// Reads what is known: the evidence of a [`Question`], after its `|`.
     ///
     /// # Errors
@@ -118,7 +118,7 @@ impl Known {
         let mut p = Words { p: Parser::new(text), schema };
         p.p.skip_space();
         if p.p.is_done() {
-            return Ok(Known::nothing(schema.num_variables()));
+            return Ok(Event::nothing(schema.num_variables()));
         }
         let known = p.known()?;
         p.p.skip_space();
@@ -154,16 +154,16 @@ impl Words<'_> {
     }
 
     /// What follows a `|`, if there is one.
-    fn given(&mut self) -> Result<Known, ModelError> {
+    fn given(&mut self) -> Result<Event, ModelError> {
         if self.p.take('|') {
             self.known()
         } else {
-            Ok(Known::nothing(self.schema.num_variables()))
+            Ok(Event::nothing(self.schema.num_variables()))
         }
     }
 
     /// Pieces of evidence with commas between them.
-    fn known(&mut self) -> Result<Known, ModelError> {
+    fn known(&mut self) -> Result<Event, ModelError> {
         let mut known = self.piece()?;
         while self.p.take(',') {
             let piece = self.piece()?;
@@ -172,7 +172,7 @@ impl Words<'_> {
         Ok(known)
     }
 
-    fn piece(&mut self) -> Result<Known, ModelError> {
+    fn piece(&mut self) -> Result<Event, ModelError> {
         let before = self.start();
         let word = self.p.word(STOPS, "expected the name of a column")?;
         if let Some((column, part)) = self.part_of_column(&word) {
@@ -185,10 +185,10 @@ impl Words<'_> {
         let operator = self.operator()?;
         let value_at = self.start();
         let found = match operator {
-            Operator::Equal if self.p.take('?') => Ok(Known::nothing(self.schema.num_variables())),
+            Operator::Equal if self.p.take('?') => Ok(Event::nothing(self.schema.num_variables())),
             Operator::Equal => {
                 let cell = self.cell()?;
-                Known::value(self.schema, &name, Cell::Text(&cell))
+                Event::value(self.schema, &name, Cell::Text(&cell))
             }
             Operator::Unequal => {
                 let cell = self.cell()?;
@@ -197,11 +197,11 @@ impl Words<'_> {
             Operator::In => return self.part(&name).map_err(|e| self.at(at, e)),
             Operator::Below(bound) => {
                 let x = self.end(index)?;
-                Known::interval(self.schema, &name, Bound::Unbounded, bound.of(x))
+                Event::interval(self.schema, &name, Bound::Unbounded, bound.of(x))
             }
             Operator::Above(bound) => {
                 let x = self.end(index)?;
-                Known::interval(self.schema, &name, bound.of(x), Bound::Unbounded)
+                Event::interval(self.schema, &name, bound.of(x), Bound::Unbounded)
             }
         };
         found.map_err(|e| self.at(value_at, e))
@@ -242,7 +242,7 @@ impl Words<'_> {
         self.p.word(STOPS, "expected a value; put one with signs in it in quotes, as in '>50K'")
     }
 
-    fn part(&mut self, name: &str) -> Result<Known, ModelError> {
+    fn part(&mut self, name: &str) -> Result<Event, ModelError> {
         if self.p.take('{') {
             let mut cells = Vec::new();
             loop {
@@ -258,7 +258,7 @@ impl Words<'_> {
                 self.p.expect(',', "expected ',' or '}' in the set")?;
             }
             let cells: Vec<Cell<'_>> = cells.iter().map(|c| Cell::Text(c)).collect();
-            return Known::set(self.schema, name, &cells);
+            return Event::set(self.schema, name, &cells);
         }
         let low_open = self.p.take('(');
         if !low_open && !self.p.take('[') {
@@ -266,7 +266,7 @@ impl Words<'_> {
         }
         let column = self.schema.find(name)?;
         let (low, high) = self.interval(low_open, Some(column))?;
-        Known::interval(self.schema, name, low, high)
+        Event::interval(self.schema, name, low, high)
     }
 
     /// The ends of an interval, after its first bracket.
@@ -317,7 +317,7 @@ impl Words<'_> {
     }
 
     /// What is known of a part of a column.
-    fn part_piece(&mut self, column: usize, part: &str) -> Result<Known, ModelError> {
+    fn part_piece(&mut self, column: usize, part: &str) -> Result<Event, ModelError> {
         let all = self.schema.columns()[column].kind.coding().part_values(part);
         let at = self.start();
         let within = |low, high| {
@@ -356,11 +356,11 @@ impl Words<'_> {
             let message = format!("this is not a value of '{part}'");
             return Err(self.p.error_at(at, message).into());
         };
-        Known::from_blocks(self.schema, blocks)
+        Event::from_blocks(self.schema, blocks)
     }
 
     /// Every value of a finite column but one.
-    fn all_but(&self, column: usize, cell: &str) -> Result<Known, ModelError> {
+    fn all_but(&self, column: usize, cell: &str) -> Result<Event, ModelError> {
         let (values, _) = self.schema.encode_value(column, Cell::Text(cell))?;
         let range = self.schema.variables_of(column);
         let variables = self.schema.variables();
@@ -372,7 +372,7 @@ impl Words<'_> {
         };
         let others = (0..count).filter(|&v| v as f64 != values[0]).collect();
         let block = vec![(range.start, Evidence::In(Part::Values(others)))];
-        Known::from_blocks(self.schema, vec![block])
+        Event::from_blocks(self.schema, vec![block])
     }
 }
 

@@ -3,7 +3,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::{Known, Model, ModelError};
+use super::{Event, Model, ModelError};
 use crate::data::Table;
 use crate::engine::Batch;
 use crate::memory;
@@ -22,7 +22,7 @@ impl Model {
         if self.given.is_nothing() {
             return Ok(self.schema.decode(&self.engine.sample(count, seed))?);
         }
-        self.sample_given(&Known::nothing(self.schema.num_variables()), count, seed)
+        self.sample_given(&Event::nothing(self.schema.num_variables()), count, seed)
     }
 
     /// Exact samples of rows of which this is known.
@@ -31,13 +31,13 @@ impl Model {
     /// What is known has probability 0, or was made for another schema.
     pub fn sample_given(
         &self,
-        known: &Known,
+        known: &Event,
         count: usize,
         seed: u64,
     ) -> Result<Table, ModelError> {
         memory::check_rows(count, self.schema.num_variables())?;
         let known = known.and(&self.schema, &self.given)?;
-        let cumulative = self.cumulative(known.boxes())?;
+        let cumulative = self.cumulative(known.cases())?;
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(u64::MAX);
         let mut values = Vec::with_capacity(count * self.schema.num_variables());
@@ -45,7 +45,7 @@ impl Model {
         while done < count {
             let n = BATCH.min(count - done);
             let queries: Vec<Query> =
-                (0..n).map(|_| known.boxes()[pick(&cumulative, &mut rng)].clone()).collect();
+                (0..n).map(|_| known.cases()[pick(&cumulative, &mut rng)].clone()).collect();
             let rows = Batch::from_queries(self.engine.variables(), &queries)?;
             // Batches begin with the same streams of one seed, so each gets a seed of its own.
             let seed = seed.wrapping_add((done as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -55,9 +55,9 @@ impl Model {
         Ok(self.schema.decode(&values)?)
     }
 
-    /// The running sums of the boxes' probabilities, of which the last is 1.
-    fn cumulative(&self, boxes: &[Query]) -> Result<Vec<f64>, ModelError> {
-        let logs = self.log_boxes(boxes)?;
+    /// The running sums of the cases' probabilities, of which the last is 1.
+    fn cumulative(&self, cases: &[Query]) -> Result<Vec<f64>, ModelError> {
+        let logs = self.log_cases(cases)?;
         let max = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         if max == f64::NEG_INFINITY {
             return Err(ModelError::Impossible { what: "what is given".to_owned() });
@@ -87,11 +87,11 @@ impl Model {
         rng.set_stream(u64::MAX);
         let mut queries = Vec::new();
         for row in 0..rows.len() {
-            let boxes = self.labelled_boxes_of_row(&rows.row(row))?;
-            let cumulative = self.cumulative(&boxes).map_err(|_| ModelError::Impossible {
+            let cases = self.labelled_cases_of_row(&rows.row(row))?;
+            let cumulative = self.cumulative(&cases).map_err(|_| ModelError::Impossible {
                 what: format!("what is known in row {}", row + 1),
             })?;
-            queries.push(boxes[pick(&cumulative, &mut rng)].clone());
+            queries.push(cases[pick(&cumulative, &mut rng)].clone());
         }
         Ok(self.engine.sample_given(&Batch::from_queries(variables, &queries)?, seed)?)
     }

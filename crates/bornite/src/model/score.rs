@@ -1,6 +1,6 @@
 //! How likely rows are.
 
-use super::known::{intersect, log_sum};
+use super::event::{intersect, log_sum};
 use super::{Model, ModelError};
 use crate::data::{EncodeOptions, Encoded, Table};
 use crate::query::Query;
@@ -68,22 +68,22 @@ impl Model {
                 out.push(f64::NEG_INFINITY);
                 continue;
             }
-            let boxes = self.boxes_of_row(&rows.row(row))?;
+            let cases = self.cases_of_row(&rows.row(row))?;
             // The slope of a column with a given value counts once, here or in the row's own.
             let given = self.given.slopes().iter();
             let unknown = given
                 .filter(|(c, _)| rows.batch().is_missing(row, self.schema.variables_of(**c).start))
                 .map(|(_, slope)| slope);
             let slope = rows.log_jacobian()[row] + unknown.sum::<f64>();
-            out.push(log_sum(&self.log_boxes(&boxes)?) + slope - self.log_given);
+            out.push(log_sum(&self.log_cases(&cases)?) + slope - self.log_given);
         }
         Ok(out)
     }
 
-    /// The boxes of what a row and the model's evidence say together.
-    pub(crate) fn boxes_of_row(&self, row: &[f64]) -> Result<Vec<Query>, ModelError> {
+    /// The cases of what a row and the model's evidence say together.
+    pub(crate) fn cases_of_row(&self, row: &[f64]) -> Result<Vec<Query>, ModelError> {
         let variables = self.engine.variables();
         let query = Query::row(variables, row)?;
-        Ok(self.given.boxes().iter().filter_map(|b| intersect(variables, b, &query)).collect())
+        Ok(self.given.cases().iter().filter_map(|b| intersect(variables, b, &query)).collect())
     }
 }

@@ -4,7 +4,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::{
-    AnswerValue, Fit, Imputation, Known, Model, ModelError, ModelOptions, Question, StructureKind,
+    AnswerValue, Event, Fit, Imputation, Model, ModelError, ModelOptions, Question, StructureKind,
 };
 use crate::data::{
     Column, CsvOptions, EncodeOptions, InferOptions, KindHint, Mismatch, Table, Unseen,
@@ -144,8 +144,8 @@ fn a_fit_recovers_known_probabilities() {
     );
 }
 
-fn known(model: &Model, text: &str) -> Known {
-    Known::parse(model.schema(), text).unwrap()
+fn known(model: &Model, text: &str) -> Event {
+    Event::parse(model.schema(), text).unwrap()
 }
 
 #[test]
@@ -503,7 +503,7 @@ fn a_question_that_cannot_be_read_is_pointed_at() {
     assert_eq!(number(&model, "P(visitors in [3, 4), visitors > 7)"), 0.0);
 }
 
-/// All columns at once, each alone, and by the ratio of probabilities: several boxes, sets, intervals, a value.
+/// All columns at once, each alone, and by the ratio of probabilities: several cases, sets, intervals, a value.
 #[test]
 fn all_posteriors_come_from_one_pass() {
     let model = small();
@@ -511,8 +511,8 @@ fn all_posteriors_come_from_one_pass() {
     for given in
         ["", "umbrella='yes'", "visitors in [150, 1200)", "sky=rain, degrees < 12", "degrees=9.5"]
     {
-        let boxes = known(&model, given).boxes().to_vec();
-        let together = model.distributions_of(&columns, boxes.clone()).unwrap();
+        let cases = known(&model, given).cases().to_vec();
+        let together = model.distributions_of(&columns, cases.clone()).unwrap();
         for (column, found) in columns.iter().zip(&together) {
             let name = model.schema().columns()[*column].name.clone();
             let alone = model.distribution(&name, &known(&model, given)).unwrap();

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::scaled::{Scaled, align, is_safe, product, rescale, tame};
+use super::scaled::{Scaled, align, is_safe, product, rescale, rescale_if_extreme};
 use crate::algebra::Form;
 use crate::linalg::{Matrix, Scalar, product_of_rows, product_with_adjoint};
 
@@ -154,7 +154,7 @@ fn halves<'w, T: Scalar>(w: &'w Matrix<T>, factors: &[(&Message<T>, usize)]) -> 
                 for (mode, _) in &mut mixed {
                     *mode -= 1;
                 }
-                exponent += v.exponent + tame(&mut rest);
+                exponent += v.exponent + rescale_if_extreme(&mut rest);
                 b = Cow::Owned(rest);
             }
             Message::Diagonal(_) | Message::Mixed(_) => mixed.push((n + 1, *message)),
@@ -175,7 +175,7 @@ fn halves<'w, T: Scalar>(w: &'w Matrix<T>, factors: &[(&Message<T>, usize)]) -> 
             Message::Mixed(m) => multiply_mode(t.as_deref().unwrap_or(&b), &dims, *mode, &m.value),
             Message::Identity | Message::Pure(_) => unreachable!("only matrices are left"),
         };
-        exponent += message.exponent() + tame(&mut next);
+        exponent += message.exponent() + rescale_if_extreme(&mut next);
         t = Some(next);
     }
     Halves::Matrices { t, b, exponent }
@@ -262,7 +262,7 @@ pub(crate) fn kronecker<T: Scalar>(factors: &[(&Message<T>, usize)]) -> Message<
             let mut value = vec![T::ONE];
             for v in pure_values(factors.iter().map(|f| f.0)) {
                 value = kronecker_vector(&value, &v.value);
-                exponent += v.exponent + tame(&mut value);
+                exponent += v.exponent + rescale_if_extreme(&mut value);
             }
             Message::pure(value, exponent)
         }
@@ -271,7 +271,7 @@ pub(crate) fn kronecker<T: Scalar>(factors: &[(&Message<T>, usize)]) -> Message<
             for (message, width) in factors {
                 let d: Vec<f64> = (0..*width).map(|i| message.diagonal_entry(i)).collect();
                 value = kronecker_vector(&value, &d);
-                exponent += message.exponent() + tame(&mut value);
+                exponent += message.exponent() + rescale_if_extreme(&mut value);
             }
             Message::diagonal(value, exponent)
         }
@@ -280,7 +280,7 @@ pub(crate) fn kronecker<T: Scalar>(factors: &[(&Message<T>, usize)]) -> Message<
             for (message, width) in factors {
                 let m = message.to_matrix(*width);
                 value = kronecker_matrix(&value, &m.value);
-                exponent += m.exponent + tame(value.data_mut());
+                exponent += m.exponent + rescale_if_extreme(value.data_mut());
             }
             Message::mixed(value, exponent)
         }

@@ -1,6 +1,6 @@
 use super::message::{kronecker_matrix, multiply_mode};
 use super::partition::check_not_squared;
-use super::scaled::{Scaled, rescale, tame};
+use super::scaled::{Scaled, rescale, rescale_if_extreme};
 use super::{OperationError, check_entries};
 use crate::circuit::{Circuit, CircuitBuilder, Layer, LayerId, Orthonormal, Weight};
 use crate::linalg::{Complex64, Matrix, Scalar, row_orthonormalize};
@@ -74,7 +74,7 @@ impl<T: Scalar> Carried<T> {
                 Some(r) => kronecker_matrix(&product.value, r),
                 None => kronecker_matrix(&product.value, &Matrix::identity(*width)),
             };
-            product.exponent += tame(product.value.data_mut());
+            product.exponent += rescale_if_extreme(product.value.data_mut());
         }
         product
     }
@@ -84,12 +84,12 @@ impl<T: Scalar> Carried<T> {
         let mut dims = vec![w.rows()];
         dims.extend(self.factors.iter().map(|(r, width)| r.as_ref().map_or(*width, Matrix::rows)));
         let mut data = w.data().to_vec();
-        let mut exponent = self.exponent + tame(&mut data);
+        let mut exponent = self.exponent + rescale_if_extreme(&mut data);
         for (n, (r, _)) in self.factors.iter().enumerate() {
             if let Some(r) = r {
                 data = multiply_mode(&data, &dims, n + 1, r);
                 dims[n + 1] = r.cols();
-                exponent += tame(&mut data);
+                exponent += rescale_if_extreme(&mut data);
             }
         }
         Scaled { value: Matrix::new(w.rows(), dims[1..].iter().product(), data), exponent }
@@ -125,7 +125,7 @@ fn run<T: Scalar>(circuit: &Circuit) -> Result<Orthonormalized, OperationError> 
                     (builder.input(*variable, orthonormal), Some(r), width)
                 };
                 let mut r = r;
-                let exponent = r.as_mut().map_or(0, |r| tame(r.data_mut()));
+                let exponent = r.as_mut().map_or(0, |r| rescale_if_extreme(r.data_mut()));
                 Carried { layer, factors: vec![(r, width)], exponent }
             }
             Layer::Kronecker { .. } => kronecker(&mut builder, inputs),
@@ -180,7 +180,7 @@ pub(super) fn hadamard<T: Scalar>(
         check_entries(id, [product.rows(), product.cols(), input.cols()])?;
         let (left, right) = (product.to_matrix(), input.to_matrix());
         let mut r = face_splitting(&left.value, &right.value);
-        let exponent = left.exponent + right.exponent + tame(r.data_mut());
+        let exponent = left.exponent + right.exponent + rescale_if_extreme(r.data_mut());
         let width = r.cols();
         let layer = builder.kronecker([product.layer, input.layer]);
         product = Carried { layer, factors: vec![(Some(r), width)], exponent };

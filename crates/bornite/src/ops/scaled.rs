@@ -41,7 +41,7 @@ pub(crate) fn rescale<T: Scalar>(values: &mut [T]) -> i64 {
 }
 
 /// Rescales where the largest part is not safe to multiply as it is: 2^±480 and beyond.
-pub(crate) fn tame<T: Scalar>(values: &mut [T]) -> i64 {
+pub(crate) fn rescale_if_extreme<T: Scalar>(values: &mut [T]) -> i64 {
     if is_safe(values) { 0 } else { rescale(values) }
 }
 
@@ -55,9 +55,9 @@ pub(crate) fn is_safe<T: Scalar>(values: &[T]) -> bool {
 pub(crate) fn product<T: Scalar>(factors: impl IntoIterator<Item = T>) -> Scaled<T> {
     let mut product = Scaled { value: T::ONE, exponent: 0 };
     for mut x in factors {
-        product.exponent += tame(std::slice::from_mut(&mut x));
+        product.exponent += rescale_if_extreme(std::slice::from_mut(&mut x));
         product.value *= x;
-        product.exponent += tame(std::slice::from_mut(&mut product.value));
+        product.exponent += rescale_if_extreme(std::slice::from_mut(&mut product.value));
     }
     product
 }

@@ -1,7 +1,7 @@
 use super::marginalize::upward;
 use super::message::{Message, kronecker_matrix};
 use super::partition::check_not_squared;
-use super::scaled::tame;
+use super::scaled::rescale_if_extreme;
 use super::{MAX_ENTRIES, OperationError};
 use crate::basis::Basis;
 use crate::circuit::{Circuit, CircuitBuilder, Layer, LayerId, Weight};
@@ -139,7 +139,7 @@ fn run<T: Scalar>(circuit: &Circuit) -> Squared {
             Layer::Sum { input, weight } => {
                 let mut w = circuit.weight(*weight).to_matrix::<T>().into_owned();
                 // Every layer is reached once from the output, so its factor is one of c's.
-                exponent += 2 * tame(w.data_mut());
+                exponent += 2 * rescale_if_extreme(w.data_mut());
                 let mut ww = kronecker_matrix(&w, &w.map(T::conjugate));
                 if let Layer::Kronecker { inputs: factors } = circuit.layer(*input) {
                     let order = permutation(circuit, factors);

@@ -46,11 +46,11 @@ const MAX_STEPS: usize = 400;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Univariate {
     domain: Domain,
-    kind: Kind,
+    kind: Shape,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Kind {
+enum Shape {
     /// The probability of every value; their sum is 1.
     Finite(Vec<f64>),
     Continuous(Continuous),
@@ -83,7 +83,7 @@ impl Univariate {
         environment: &Environment<T>,
     ) -> Self {
         if domain.num_values().is_some() {
-            let kind = Kind::Finite(probabilities(value_weights(basis, environment).value));
+            let kind = Shape::Finite(probabilities(value_weights(basis, environment).value));
             return Self { domain, kind };
         }
         let e = environment.full().to_matrix(basis.width()).value.map(Scalar::to_complex);
@@ -97,7 +97,7 @@ impl Univariate {
 
     /// The density ∝ Σ E[k, k′] fₖ(x) fₖ′(x)* of a continuous variable.
     pub(crate) fn continuous(domain: Domain, basis: &Arc<Basis>, e: &Matrix<Complex64>) -> Self {
-        let kind = Kind::Continuous(Continuous::new(&domain, basis, e, trace(e)));
+        let kind = Shape::Continuous(Continuous::new(&domain, basis, e, trace(e)));
         Self { domain, kind }
     }
 
@@ -114,7 +114,7 @@ impl Univariate {
         let atoms = atoms.collect();
         let continuous = || Continuous::new(domain.rest(), basis.rest(), e, rest);
         let rest = (rest > 0.0).then(|| (rest / total, continuous()));
-        Self { kind: Kind::Atoms(Mixture { atoms, rest }), domain }
+        Self { kind: Shape::Atoms(Mixture { atoms, rest }), domain }
     }
 
     /// The domain of the variable.
@@ -125,17 +125,17 @@ impl Univariate {
     /// The ends of where the variable can lie; infinite on the real line where nothing is known of it.
     pub fn support(&self) -> (f64, f64) {
         match &self.kind {
-            Kind::Finite(p) => (0.0, p.len().saturating_sub(1) as f64),
-            Kind::Continuous(c) => (c.low, c.high),
-            Kind::Atoms(m) => m.support(),
+            Shape::Finite(p) => (0.0, p.len().saturating_sub(1) as f64),
+            Shape::Continuous(c) => (c.low, c.high),
+            Shape::Atoms(m) => m.support(),
         }
     }
 
     /// The same of all but atoms; `None` where the rest is impossible.
     pub(crate) fn rest_support(&self) -> Option<(f64, f64)> {
         match &self.kind {
-            Kind::Finite(_) | Kind::Continuous(_) => Some(self.support()),
-            Kind::Atoms(m) => m.rest.as_ref().map(|(_, c)| (c.low, c.high)),
+            Shape::Finite(_) | Shape::Continuous(_) => Some(self.support()),
+            Shape::Atoms(m) => m.rest.as_ref().map(|(_, c)| (c.low, c.high)),
         }
     }
 
@@ -143,9 +143,9 @@ impl Univariate {
     pub fn density(&self, x: f64) -> f64 {
         match &self.kind {
             _ if !self.domain.contains(x) => 0.0,
-            Kind::Finite(p) => p[x as usize],
-            Kind::Continuous(c) => c.density(x),
-            Kind::Atoms(m) => m.density(x),
+            Shape::Finite(p) => p[x as usize],
+            Shape::Continuous(c) => c.density(x),
+            Shape::Atoms(m) => m.density(x),
         }
     }
 
@@ -154,24 +154,24 @@ impl Univariate {
     /// Cost: K² for K functions and the integral of the basis.
     pub fn probability(&self, part: &Part) -> f64 {
         match &self.kind {
-            Kind::Finite(p) => {
+            Shape::Finite(p) => {
                 let sum: f64 = part.values(p.len()).into_iter().map(|x| p[x]).sum();
                 sum.min(1.0)
             }
-            Kind::Continuous(c) => match part.clip(&self.domain) {
+            Shape::Continuous(c) => match part.clip(&self.domain) {
                 Some((low, high)) => c.between(low, high),
                 None => 0.0,
             },
-            Kind::Atoms(m) => m.probability(&self.domain, part),
+            Shape::Atoms(m) => m.probability(&self.domain, part),
         }
     }
 
     /// The probability of all values up to and including x.
     pub fn cdf(&self, x: f64) -> f64 {
         let high = match &self.kind {
-            Kind::Finite(_) => x.floor() + 1.0,
-            Kind::Continuous(_) => x,
-            Kind::Atoms(_) => x.next_up(),
+            Shape::Finite(_) => x.floor() + 1.0,
+            Shape::Continuous(_) => x,
+            Shape::Atoms(_) => x.next_up(),
         };
         self.probability(&Part::Interval { low: f64::NEG_INFINITY, high })
     }
@@ -189,18 +189,18 @@ impl Univariate {
             return Err(OperationError::Level { level: p });
         }
         Ok(match &self.kind {
-            Kind::Finite(probabilities) => finite_quantile(probabilities, p),
-            Kind::Continuous(c) => c.quantile(p),
-            Kind::Atoms(m) => m.quantile(p),
+            Shape::Finite(probabilities) => finite_quantile(probabilities, p),
+            Shape::Continuous(c) => c.quantile(p),
+            Shape::Atoms(m) => m.quantile(p),
         })
     }
 
     /// A value drawn by a number from 0 to 1: the quantile where there are no atoms, and cheaper where there are.
     pub(crate) fn draw(&self, u: f64) -> f64 {
         match &self.kind {
-            Kind::Finite(p) => finite_quantile(p, u),
-            Kind::Continuous(c) => c.quantile(u),
-            Kind::Atoms(m) => m.draw(u),
+            Shape::Finite(p) => finite_quantile(p, u),
+            Shape::Continuous(c) => c.quantile(u),
+            Shape::Atoms(m) => m.draw(u),
         }
     }
 
@@ -220,9 +220,9 @@ impl Univariate {
     /// Cost: K², or the number of values.
     pub fn mean(&self) -> f64 {
         match &self.kind {
-            Kind::Finite(p) => p.iter().enumerate().map(|(x, p)| x as f64 * p).sum(),
-            Kind::Continuous(c) => c.moment(0.0, 1),
-            Kind::Atoms(m) => m.moment(0.0, 1),
+            Shape::Finite(p) => p.iter().enumerate().map(|(x, p)| x as f64 * p).sum(),
+            Shape::Continuous(c) => c.moment(0.0, 1),
+            Shape::Atoms(m) => m.moment(0.0, 1),
         }
     }
 
@@ -232,11 +232,11 @@ impl Univariate {
     pub fn variance(&self) -> f64 {
         let mean = self.mean();
         match &self.kind {
-            Kind::Finite(p) => {
+            Shape::Finite(p) => {
                 p.iter().enumerate().map(|(x, p)| (x as f64 - mean).powi(2) * p).sum()
             }
-            Kind::Continuous(c) => c.moment(mean, 2).max(0.0),
-            Kind::Atoms(m) => m.moment(mean, 2).max(0.0),
+            Shape::Continuous(c) => c.moment(mean, 2).max(0.0),
+            Shape::Atoms(m) => m.moment(mean, 2).max(0.0),
         }
     }
 
@@ -250,16 +250,16 @@ impl Univariate {
     /// The probabilities of the values 0, 1, … of a finite domain; `None` elsewhere.
     pub fn probabilities(&self) -> Option<&[f64]> {
         match &self.kind {
-            Kind::Finite(p) => Some(p),
-            Kind::Continuous(_) | Kind::Atoms(_) => None,
+            Shape::Finite(p) => Some(p),
+            Shape::Continuous(_) | Shape::Atoms(_) => None,
         }
     }
 
     /// The atoms and their probabilities; none where the domain has none.
     pub fn atoms(&self) -> &[(f64, f64)] {
         match &self.kind {
-            Kind::Finite(_) | Kind::Continuous(_) => &[],
-            Kind::Atoms(m) => &m.atoms,
+            Shape::Finite(_) | Shape::Continuous(_) => &[],
+            Shape::Atoms(m) => &m.atoms,
         }
     }
 
@@ -267,9 +267,9 @@ impl Univariate {
     /// and where the rest is impossible.
     pub fn matrix(&self) -> Option<(&Basis, &Matrix<Complex64>)> {
         match &self.kind {
-            Kind::Finite(_) => None,
-            Kind::Continuous(c) => Some((&*c.basis, &c.matrix)),
-            Kind::Atoms(m) => m.rest.as_ref().map(|(_, c)| (&*c.basis, &c.matrix)),
+            Shape::Finite(_) => None,
+            Shape::Continuous(c) => Some((&*c.basis, &c.matrix)),
+            Shape::Atoms(m) => m.rest.as_ref().map(|(_, c)| (&*c.basis, &c.matrix)),
         }
     }
 
@@ -279,7 +279,7 @@ impl Univariate {
     /// The part has probability 0.
     pub fn within(&self, part: &Part) -> Result<Self, OperationError> {
         let kind = match &self.kind {
-            Kind::Finite(p) => {
+            Shape::Finite(p) => {
                 let mut kept = vec![0.0; p.len()];
                 for x in part.values(p.len()) {
                     kept[x] = p[x];
@@ -287,17 +287,17 @@ impl Univariate {
                 if kept.iter().all(|&x| x == 0.0) {
                     return Err(OperationError::ImpossibleEvidence);
                 }
-                Kind::Finite(probabilities(kept))
+                Shape::Finite(probabilities(kept))
             }
-            Kind::Continuous(c) => {
+            Shape::Continuous(c) => {
                 let (low, high) =
                     part.clip(&self.domain).ok_or(OperationError::ImpossibleEvidence)?;
                 let kept = c.within(low, high).ok_or(OperationError::ImpossibleEvidence)?;
-                Kind::Continuous(kept)
+                Shape::Continuous(kept)
             }
-            Kind::Atoms(m) => {
+            Shape::Atoms(m) => {
                 let kept = m.within(&self.domain, part);
-                Kind::Atoms(kept.ok_or(OperationError::ImpossibleEvidence)?)
+                Shape::Atoms(kept.ok_or(OperationError::ImpossibleEvidence)?)
             }
         };
         Ok(Self { domain: self.domain.clone(), kind })

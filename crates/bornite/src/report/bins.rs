@@ -3,7 +3,7 @@
 use super::axis::short;
 use crate::basis::Part;
 use crate::domain::Domain;
-use crate::model::{ColumnDistribution, Known, Model, ModelError, Posterior};
+use crate::model::{ColumnDistribution, Event, Model, ModelError, Posterior};
 use crate::query::Evidence;
 
 /// How far into the tails of a column of numbers bins reach.
@@ -210,7 +210,7 @@ impl Bins {
     }
 
     /// That the column is in a bin.
-    pub(super) fn known(&self, model: &Model, bin: usize) -> Result<Known, ModelError> {
+    pub(super) fn known(&self, model: &Model, bin: usize) -> Result<Event, ModelError> {
         let schema = model.schema();
         let variable = schema.variables_of(self.column).start;
         let part = match &self.kind {
@@ -222,10 +222,10 @@ impl Bins {
                 let (low, high) = (numbers[bin] as f64, numbers[bin + 1] as f64);
                 let name = &schema.columns()[self.column].name;
                 let (low, high) = (std::ops::Bound::Included(low), std::ops::Bound::Excluded(high));
-                return Known::interval(schema, name, low, high);
+                return Event::interval(schema, name, low, high);
             }
         };
-        Known::from_blocks(schema, vec![vec![(variable, Evidence::In(part))]])
+        Event::from_blocks(schema, vec![vec![(variable, Evidence::In(part))]])
     }
 }
 

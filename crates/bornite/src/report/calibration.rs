@@ -33,7 +33,7 @@ pub(super) struct Transforms {
     pub(super) rows: usize,
 }
 
-/// The transforms of all known cells of rows at even distances; `None` where the model is conditioned on several boxes.
+/// The transforms of all known cells of rows at even distances; `None` where the model is conditioned on several cases.
 pub(super) fn transforms(
     model: &Model,
     rows: &Encoded,
@@ -78,13 +78,13 @@ fn of_row(
 ) -> Result<Option<Vec<f64>>, ModelError> {
     let schema = model.schema();
     let mut out = vec![f64::NAN; schema.columns().len()];
-    let boxes = model.boxes_of_row(row)?;
-    if boxes.len() > 1 {
+    let cases = model.cases_of_row(row)?;
+    if cases.len() > 1 {
         return Ok(None);
     }
     let all: Vec<usize> = (0..schema.num_variables()).collect();
     // A row that the model takes for impossible tells nothing of conditionals.
-    let Ok(posteriors) = model.posteriors(&boxes, &all) else {
+    let Ok(posteriors) = model.posteriors(&cases, &all) else {
         return Ok(Some(out));
     };
     for (column, u) in out.iter_mut().enumerate() {
@@ -124,8 +124,8 @@ fn of_digits(
     others[range.clone()].fill(f64::NAN);
     let (mut low, mut width) = (0.0, 1.0);
     for variable in range {
-        let boxes = model.boxes_of_row(&others)?;
-        let posteriors = model.posteriors(&boxes, &[variable])?;
+        let cases = model.cases_of_row(&others)?;
+        let posteriors = model.posteriors(&cases, &[variable])?;
         if let Posterior::Finite(p) = posteriors.of(variable)? {
             let value = row[variable] as usize;
             low += width * p[..value].iter().sum::<f64>();

@@ -57,7 +57,7 @@ fn means(model: &Model, values: &[f64]) -> Result<Table, ModelError> {
     let columns: Vec<usize> = (0..schema.columns().len()).collect();
     let mut means = Vec::with_capacity(values.len());
     for row in values.chunks_exact(schema.num_variables()) {
-        for pixel in model.distributions_of(&columns, model.boxes_of_row(row)?)? {
+        for pixel in model.distributions_of(&columns, model.cases_of_row(row)?)? {
             means.push(pixel.mean()?);
         }
     }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::algebra::Table;
 use crate::circuit::{Circuit, Layer};
-use crate::draw::{Cells, circuit_drawing};
+use crate::draw::{CellTree, circuit_drawing};
 
 /// Circuits of more variables are drawn by region.
 const MAX_BOXES: usize = 128;
@@ -51,7 +51,7 @@ fn layers(circuit: &Circuit) -> Vec<LayerData> {
 /// The section of a page, with the script that makes it live.
 pub(super) fn section(circuit: &Circuit, image: Option<[usize; 3]>) -> String {
     let is_small = circuit.num_variables() <= MAX_BOXES && image.is_none();
-    let cells = Cells::new(circuit);
+    let cells = CellTree::new(circuit);
     let regions = if is_small {
         Vec::new()
     } else {

@@ -86,7 +86,7 @@ fn one(
         canvas.rect("frame", [frame.left, frame.top, SIDE, SIDE]);
         below(canvas, &x, frame);
         if n == 0 {
-            beside(canvas, &y, frame);
+            side_histogram(canvas, &y, frame);
         }
     }
     Ok(())
@@ -129,7 +129,7 @@ fn below(canvas: &mut Canvas, bins: &Bins, frame: Frame) {
     }
 }
 
-fn beside(canvas: &mut Canvas, bins: &Bins, frame: Frame) {
+fn side_histogram(canvas: &mut Canvas, bins: &Bins, frame: Frame) {
     if bins.range().is_some() {
         for tick in super::axis::ticks(frame.y, 4) {
             let at = (frame.left - 5.0, frame.y(tick) + 3.0);

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::axis::short;
 use super::canvas::{Anchor, Canvas};
 use crate::circuit::Circuit;
-use crate::draw::{Cells, ems, fit, px};
+use crate::draw::{CellTree, ems, fit, px};
 use crate::structure::MutualInformation;
 
 /// The most leaves that are drawn; more are shown by region.
@@ -26,7 +26,7 @@ pub(super) fn draw(
     information: Option<&MutualInformation>,
     image: Option<[usize; 3]>,
 ) -> Canvas {
-    let cells = Cells::new(circuit);
+    let cells = CellTree::new(circuit);
     let open = opened(&cells);
     let mut drawn = Vec::new();
     let mut leaves = 0.0;
@@ -105,7 +105,7 @@ fn head(canvas: &mut Canvas, has_information: bool, leaves: usize, variables: us
 }
 
 /// Which cells are drawn with their inputs: the largest first, until there are enough leaves.
-fn opened(cells: &Cells) -> Vec<bool> {
+fn opened(cells: &CellTree) -> Vec<bool> {
     let list = cells.list();
     let mut open = vec![false; list.len()];
     let mut leaves: Vec<usize> = list.len().checked_sub(1).into_iter().collect();
@@ -126,7 +126,7 @@ fn opened(cells: &Cells) -> Vec<bool> {
 
 /// Places a region below those before it; answers with its position among the drawn.
 fn place(
-    cells: &Cells,
+    cells: &CellTree,
     open: &[bool],
     root: usize,
     drawn: &mut Vec<Drawn>,
@@ -157,7 +157,7 @@ fn place(
     drawn.len().saturating_sub(1)
 }
 
-fn label(circuit: &Circuit, cells: &Cells, cell: usize, image: Option<[usize; 3]>) -> String {
+fn label(circuit: &Circuit, cells: &CellTree, cell: usize, image: Option<[usize; 3]>) -> String {
     let cell = &cells.list()[cell];
     let order = &circuit.variable_order()[cell.start..cell.start + cell.num_variables];
     let name = |n: usize| circuit.variable(order[n]).name.as_str();
@@ -183,7 +183,7 @@ fn label(circuit: &Circuit, cells: &Cells, cell: usize, image: Option<[usize; 3]
 /// The mean information of pairs of variables from two different inputs of a cell.
 fn between(
     circuit: &Circuit,
-    cells: &Cells,
+    cells: &CellTree,
     cell: usize,
     information: Option<&MutualInformation>,
 ) -> Option<f64> {
@@ -205,7 +205,7 @@ fn between(
     (count > 0.0).then(|| sum / count)
 }
 
-fn sides(circuit: &Circuit, cells: &Cells, cell: usize) -> String {
+fn sides(circuit: &Circuit, cells: &CellTree, cell: usize) -> String {
     let list = cells.list();
     let side = |&c: &usize| {
         let cell = &list[c];

@@ -10,7 +10,7 @@ use super::calibration::{distance, transforms};
 use super::{Picture, Report, circuit_html};
 use crate::data::{Column, Table};
 use crate::draw::ems;
-use crate::model::{Fit, Known, Model, ModelError};
+use crate::model::{Event, Fit, Model, ModelError};
 
 /// Columns of all kinds in turn, each with something of the one before it, and a hole here and there.
 fn table(columns: usize, rows: usize, seed: u64) -> Table {
@@ -167,7 +167,7 @@ fn bins_have_the_probabilities_that_the_model_says() {
             assert!(bins.len() <= count);
             let masses = bins.masses(distribution).unwrap();
             assert!(masses.iter().sum::<f64>() > 0.99, "{column}: {masses:?}");
-            let events: Vec<Known> =
+            let events: Vec<Event> =
                 (0..bins.len()).map(|b| bins.known(&model, b).unwrap()).collect();
             let together = model.log_probabilities(&events).unwrap();
             for ((mass, event), log) in masses.iter().zip(&events).zip(together) {
@@ -181,7 +181,7 @@ fn bins_have_the_probabilities_that_the_model_says() {
                 let Some(bin) = bins.of_row(&model, &rows.row(row)) else { continue };
                 let query =
                     crate::query::Query::row(&model.schema().variables(), &rows.row(row)).unwrap();
-                let holds = |e: &Known| e.holds(&model.schema().variables(), &query);
+                let holds = |e: &Event| e.holds(&model.schema().variables(), &query);
                 assert!(holds(&events[bin]), "{column}: row {row} is not in {}", bins.label(bin));
             }
         }
@@ -215,13 +215,13 @@ fn transforms_of_the_models_own_rows_are_even_and_exact() {
     let u = transforms(&model, &row, 0).unwrap().unwrap().columns[0][0];
     let x = sample.column(name).unwrap().number(0).unwrap();
     let schema = model.schema();
-    let mut given = Known::parse(schema, "").unwrap();
+    let mut given = Event::parse(schema, "").unwrap();
     for column in &sample.columns()[1..] {
         let cell = column.text(0);
-        let value = Known::value(schema, column.name(), crate::data::Cell::Text(&cell)).unwrap();
+        let value = Event::value(schema, column.name(), crate::data::Cell::Text(&cell)).unwrap();
         given = given.and(schema, &value).unwrap();
     }
-    let below = Known::interval(schema, name, Bound::Unbounded, Bound::Included(x)).unwrap();
+    let below = Event::interval(schema, name, Bound::Unbounded, Bound::Included(x)).unwrap();
     let joint = model.log_probability(&below.and(schema, &given).unwrap()).unwrap();
     let expected = (joint - model.log_probability(&given).unwrap()).exp();
     assert!((u - expected).abs() < 1e-9, "{u}, not {expected}");

@@ -1,7 +1,7 @@
 //! What must hold of everything that is accepted.
 
 use bornite::data::ColumnKind;
-use bornite::model::Known;
+use bornite::model::Event;
 use bornite::ops::log_partition;
 use bornite::{Circuit, Model, Orthonormal, file};
 
@@ -38,7 +38,7 @@ pub(crate) fn circuit(circuit: Circuit) -> Law {
 pub(crate) fn model(model: &Model) -> Law {
     let bytes = model.to_bytes().map_err(|e| format!("cannot be written: {e}"))?;
     let back = Model::from_bytes(&bytes).map_err(|e| format!("cannot be read back: {e}"))?;
-    let nothing = Known::parse(model.schema(), "").map_err(|e| e.to_string())?;
+    let nothing = Event::parse(model.schema(), "").map_err(|e| e.to_string())?;
     let log = model.log_probability(&nothing).map_err(|e| e.to_string())?;
     holds(log.abs() < 1e-5, || format!("log P(nothing) = {log}"))?;
     for column in model.schema().columns() {

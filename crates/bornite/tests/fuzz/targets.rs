@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use bornite::data::{CsvOptions, Table};
 use bornite::learn::{Control, Snapshot};
-use bornite::model::{CompressOptions, Imputation, Known, compress_file, decompress_file};
+use bornite::model::{CompressOptions, Event, Imputation, compress_file, decompress_file};
 use bornite::{Fit, Model, file};
 use rand::{Rng, RngExt};
 use rand_chacha::ChaCha8Rng;
@@ -333,13 +333,13 @@ fn check_question(input: &[u8]) -> Result<bool, String> {
         return Err(format!("{text} is NaN"));
     }
     let of = |text: &str| -> Option<f64> {
-        Some(model.log_probability(&Known::parse(model.schema(), text).ok()?).ok()?.exp())
+        Some(model.log_probability(&Event::parse(model.schema(), text).ok()?).ok()?.exp())
     };
     let event = text.strip_prefix("P(").and_then(|t| t.strip_suffix(')'));
     if let Some(event) = event.filter(|e| !e.contains('|'))
         && let (Some(p), Some(first), Some(last)) =
             (of(event), of(&format!("{event}, real < 2.5")), of(&format!("{event}, real >= 2.5")))
-        && !Known::parse(model.schema(), event).is_ok_and(|known| known.is_density())
+        && !Event::parse(model.schema(), event).is_ok_and(|known| known.is_density())
         && (p - first - last).abs() > 1e-6
     {
         return Err(format!("P({event}) = {p} is not {first} + {last}"));

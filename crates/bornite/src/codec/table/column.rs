@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::bytes::{Reader, damaged, put, put_rows, put_text};
 use crate::codec::CodecError;
-use crate::codec::cuts::Cuts;
 use crate::codec::grid::Grid;
+use crate::codec::grid_symbols::GridSymbols;
 use crate::data::{Cells, Column, ColumnKind, Integers, Schema, Storage};
 
 /// How the cells of a column are coded.
@@ -37,7 +37,7 @@ pub(super) struct Coded {
     pub(super) values: Vec<f64>,
     /// Rests, where there are cuts.
     pub(super) rests: Vec<u64>,
-    pub(super) cuts: Option<Cuts>,
+    pub(super) cuts: Option<GridSymbols>,
 }
 
 /// A cell that is there.
@@ -99,31 +99,33 @@ pub(super) fn encode(
     n: usize,
     column: &Column,
     edges: Option<&[f64]>,
-    beside: &mut Vec<u8>,
+    uncoded: &mut Vec<u8>,
 ) -> Coded {
     let own = schema.columns()[n].storage;
     if (own == Storage::Labels) != (Storage::of(column) == Storage::Labels) {
-        return aside(column, beside);
+        return store_uncoded(column, uncoded);
     }
     match edges {
-        Some(edges) => on_grid(schema, n, column, edges, beside),
-        None => by_values(schema, n, column, beside),
+        Some(edges) => on_grid(schema, n, column, edges, uncoded),
+        None => by_values(schema, n, column, uncoded),
     }
 }
 
 /// Writes a column beside the rows.
-pub(super) fn aside(column: &Column, beside: &mut Vec<u8>) -> Coded {
+pub(super) fn store_uncoded(column: &Column, uncoded: &mut Vec<u8>) -> Coded {
     let kind = Storage::of(column);
     let cells: Vec<_> =
         (0..column.len()).filter_map(|row| Some((row, item(column, row, kind)?))).collect();
-    put_rows(beside, &cells, |out, item| item.put(out));
+    put_rows(uncoded, &cells, |out, item| item.put(out));
     Coded { way: Way::Beside, values: Vec::new(), rests: Vec::new(), cuts: None }
 }
 
 /// Cells by the values of finite variables. Those whose values do not lead back to them are escaped.
-fn by_values(schema: &Schema, n: usize, column: &Column, beside: &mut Vec<u8>) -> Coded {
+fn by_values(schema: &Schema, n: usize, column: &Column, uncoded: &mut Vec<u8>) -> Coded {
     let mut values = schema.encode_column(n, column);
-    let Ok(decoded) = schema.decode_column(n, &values) else { return aside(column, beside) };
+    let Ok(decoded) = schema.decode_column(n, &values) else {
+        return store_uncoded(column, uncoded);
+    };
     let (kind, width) = (Storage::of(column), schema.variables_of(n).len());
     let other = schema.columns()[n].kind.coding().other().map(|other| other as f64);
     let mut escaped = Vec::new();
@@ -131,13 +133,13 @@ fn by_values(schema: &Schema, n: usize, column: &Column, beside: &mut Vec<u8>) -
         let Some(cell) = item(column, row, kind) else { continue };
         let values = &mut values[row * width..(row + 1) * width];
         if other == Some(values[0]) {
-            cell.put(beside);
+            cell.put(uncoded);
         } else if !item(&decoded, row, kind).is_some_and(|d| d.is(&cell)) {
             values.fill(f64::NAN);
             escaped.push((row, cell));
         }
     }
-    put_rows(beside, &escaped, |out, cell| cell.put(out));
+    put_rows(uncoded, &escaped, |out, cell| cell.put(out));
     Coded { way: Way::Model(n), values, rests: Vec::new(), cuts: None }
 }
 
@@ -147,7 +149,7 @@ fn on_grid(
     n: usize,
     column: &Column,
     edges: &[f64],
-    beside: &mut Vec<u8>,
+    uncoded: &mut Vec<u8>,
 ) -> Coded {
     let kind = Storage::of(column);
     let rows = 0..column.len();
@@ -173,14 +175,19 @@ fn on_grid(
             (None, None) => {}
         }
     }
-    put_rows(beside, &escaped, |out, cell| cell.put(out));
+    put_rows(uncoded, &escaped, |out, cell| cell.put(out));
     Coded { way: Way::Grid { column: n, grid, bounds }, values, rests, cuts: Some(cuts) }
 }
 
 /// The symbols of a continuous column of the model.
-pub(super) fn cuts_of(kind: &ColumnKind, grid: Grid, bounds: [i64; 2], edges: &[f64]) -> Cuts {
+pub(super) fn cuts_of(
+    kind: &ColumnKind,
+    grid: Grid,
+    bounds: [i64; 2],
+    edges: &[f64],
+) -> GridSymbols {
     // Finite columns are not cut.
-    Cuts::new(grid, bounds, |x| kind.coding().position(x).unwrap_or(0.0), edges)
+    GridSymbols::new(grid, bounds, |x| kind.coding().position(x).unwrap_or(0.0), edges)
 }
 
 /// The cells of a column, from its symbols and what stands beside them.
@@ -189,7 +196,7 @@ pub(super) fn decode<'a>(
     way: &Way,
     kind: Storage,
     symbols: &Symbols<'_>,
-    beside: &mut Reader<'a>,
+    uncoded: &mut Reader<'a>,
 ) -> Result<Vec<Option<Item<'a>>>, CodecError> {
     let rows = symbols.num_rows;
     let mut items = match way {
@@ -201,7 +208,7 @@ pub(super) fn decode<'a>(
             let mut items = Vec::with_capacity(rows);
             for row in 0..rows {
                 items.push(if other == Some(symbols.values[row * width]) {
-                    Some(Item::read(kind, beside)?)
+                    Some(Item::read(kind, uncoded)?)
                 } else {
                     item(&decoded, row, kind).map(into_owned)
                 });
@@ -220,7 +227,7 @@ pub(super) fn decode<'a>(
             symbols.values.iter().zip(symbols.rests).map(cell).collect()
         }
     };
-    for (row, cell) in beside.rows(rows, |from| Item::read(kind, from))? {
+    for (row, cell) in uncoded.rows(rows, |from| Item::read(kind, from))? {
         items[row] = Some(cell);
     }
     Ok(items)
@@ -232,7 +239,7 @@ pub(super) struct Symbols<'a> {
     pub(super) num_rows: usize,
     pub(super) values: &'a [f64],
     pub(super) rests: &'a [u64],
-    pub(super) cuts: Option<&'a Cuts>,
+    pub(super) cuts: Option<&'a GridSymbols>,
 }
 
 fn into_owned<'a>(item: Item<'_>) -> Item<'a> {

@@ -14,9 +14,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::block::Cells;
-use super::cuts::Cuts;
+use super::block::SymbolRows;
 use super::discrete::{Discrete, discretize};
+use super::grid_symbols::GridSymbols;
 use super::{Archive, Codec, CodecError, Compressor, Digest};
 use crate::circuit::Circuit;
 use crate::data::{Column, ColumnSchema, CsvLayout, FileForm, Schema, Storage, Table, TextForm};
@@ -120,23 +120,23 @@ impl TableCodec {
         file: FileForm,
         content: u64,
     ) -> Result<Segment, CodecError> {
-        let mut beside = Vec::new();
+        let mut uncoded = Vec::new();
         let mut columns = Vec::with_capacity(table.num_columns());
         let mut coded: BTreeMap<usize, Coded> = BTreeMap::new();
         for column in table.columns() {
             let by = match self.schema.find(column.name()) {
                 Ok(n) => {
                     let edges = self.edges(n);
-                    let one = column::encode(&self.schema, n, column, edges, &mut beside);
+                    let one = column::encode(&self.schema, n, column, edges, &mut uncoded);
                     let way = one.way.clone();
                     coded.insert(n, one);
                     way
                 }
-                Err(_) => column::aside(column, &mut beside).way,
+                Err(_) => column::store_uncoded(column, &mut uncoded).way,
             };
             let exceptions: Vec<_> =
                 column.form().exceptions.iter().map(|(row, text)| (*row, text)).collect();
-            put_rows(&mut beside, &exceptions, |out, text| put_text(out, text));
+            put_rows(&mut uncoded, &exceptions, |out, text| put_text(out, text));
             columns.push(ColumnForm::of(column, by));
         }
         let plain = self.schema.columns().iter().enumerate().map(|(n, c)| ColumnForm::plain(n, c));
@@ -148,7 +148,7 @@ impl TableCodec {
         let form = serde_json::to_vec(&form).map_err(|_| damaged())?;
         let mut body = Vec::new();
         put_bytes(&mut body, &pack(&form));
-        put_bytes(&mut body, &pack(&beside));
+        put_bytes(&mut body, &pack(&uncoded));
         body.extend(self.compress_rows(table.num_rows(), coded)?);
         Ok(Segment { kind: SegmentKind::Table, content, body })
     }
@@ -158,7 +158,7 @@ impl TableCodec {
         self.discrete.edges[self.schema.variables_of(column).start].as_deref()
     }
 
-    fn codec(&self, cuts: Vec<Option<Cuts>>) -> Result<Codec, CodecError> {
+    fn codec(&self, cuts: Vec<Option<GridSymbols>>) -> Result<Codec, CodecError> {
         let codec = Codec::with_cuts(&self.engine, &self.discrete.circuit, cuts, self.digest);
         match self.block_rows {
             Some(rows) => codec.with_block_rows(rows),
@@ -172,7 +172,7 @@ impl TableCodec {
         mut coded: BTreeMap<usize, Coded>,
     ) -> Result<Vec<u8>, CodecError> {
         let d = self.schema.num_variables();
-        let mut cuts: Vec<Option<Cuts>> = vec![None; d];
+        let mut cuts: Vec<Option<GridSymbols>> = vec![None; d];
         for (n, one) in &mut coded {
             cuts[self.schema.variables_of(*n).start] = one.cuts.take();
         }
@@ -193,7 +193,7 @@ impl TableCodec {
                     rests.extend(one.rests.get(row));
                 }
             }
-            compressor.push_cells(Cells { values: &values, rests: &rests })?;
+            compressor.push_cells(SymbolRows { values: &values, rests: &rests })?;
         }
         compressor.finish()
     }
@@ -201,7 +201,7 @@ impl TableCodec {
     /// Gives back the table of a segment's body, and what its piece of a file was.
     pub(crate) fn decompress(&self, segment: &Segment) -> Result<(Table, FileForm), CodecError> {
         let (limit, mut body) = (segment.max_part(), Reader(&segment.body));
-        let (form, beside) = (unpack(body.sized()?, limit)?, unpack(body.sized()?, limit)?);
+        let (form, uncoded) = (unpack(body.sized()?, limit)?, unpack(body.sized()?, limit)?);
         let form: Form = serde_json::from_slice(&form).map_err(|_| damaged())?;
         let columns = self.columns_of(form.columns)?;
         let codec = self.codec(self.cuts_of(&columns))?;
@@ -214,12 +214,12 @@ impl TableCodec {
         let length = segment.body.len() as u64;
         memory::check("a compressed table", u128::from(form.rows) * cells, length)?;
         let rows = AllCells::of(archive.blocks()?, d, codec.num_rests());
-        let mut beside = Reader(&beside);
+        let mut uncoded = Reader(&uncoded);
         let mut table = Vec::with_capacity(columns.len());
         for column in &columns {
-            table.push(self.column(column, &codec, &rows, &mut beside)?);
+            table.push(self.column(column, &codec, &rows, &mut uncoded)?);
         }
-        if !beside.0.is_empty() {
+        if !uncoded.0.is_empty() {
             return Err(damaged());
         }
         let table = Table::new(table)?.with_layout(form.layout);
@@ -251,8 +251,8 @@ impl TableCodec {
         Ok(columns)
     }
 
-    fn cuts_of(&self, columns: &[ColumnForm]) -> Vec<Option<Cuts>> {
-        let mut cuts: Vec<Option<Cuts>> = vec![None; self.schema.num_variables()];
+    fn cuts_of(&self, columns: &[ColumnForm]) -> Vec<Option<GridSymbols>> {
+        let mut cuts: Vec<Option<GridSymbols>> = vec![None; self.schema.num_variables()];
         for form in columns {
             if let Way::Grid { column, grid, bounds } = form.by
                 && let Some(edges) = self.edges(column)
@@ -270,7 +270,7 @@ impl TableCodec {
         form: &ColumnForm,
         codec: &Codec,
         rows: &AllCells,
-        beside: &mut Reader<'_>,
+        uncoded: &mut Reader<'_>,
     ) -> Result<Column, CodecError> {
         let range = match form.by {
             Way::Model(n) | Way::Grid { column: n, .. } => self.schema.variables_of(n),
@@ -285,9 +285,9 @@ impl TableCodec {
             rests: &if has_rests { rows.rests_of(place) } else { Vec::new() },
             cuts,
         };
-        let items = column::decode(&self.schema, &form.by, form.cells, &symbols, beside)?;
+        let items = column::decode(&self.schema, &form.by, form.cells, &symbols, uncoded)?;
         let column = column::column(&form.name, form.cells, &items);
-        let exceptions = beside.rows(rows.num_rows, |from| Ok(from.text()?.to_owned()))?;
+        let exceptions = uncoded.rows(rows.num_rows, |from| Ok(from.text()?.to_owned()))?;
         Ok(column.with_form(TextForm {
             heading: form.heading.clone(),
             missing: form.missing.clone(),

@@ -160,36 +160,36 @@ impl Coding for Digits {
     }
 }
 
-/// The numbers `from` to `to` in a mixed radix, as boxes of digits: at most two for each digit.
+/// The numbers `from` to `to` in a mixed radix, as cases of digits: at most two for each digit.
 pub(super) fn between(
     radices: &[usize],
     from: i128,
     to: i128,
     (place, fixed): (usize, &mut Parts),
-    boxes: &mut Vec<Parts>,
+    cases: &mut Vec<Parts>,
 ) {
     let Some((&radix, rest)) = radices.split_first() else {
-        boxes.push(fixed.clone());
+        cases.push(fixed.clone());
         return;
     };
     let size: i128 = rest.iter().map(|&r| r as i128).product();
     let (mut first, mut last) = (from / size, to / size);
     let (head, tail) = (from % size, to % size);
-    let mut within = |digit: i128, from: i128, to: i128, boxes: &mut Vec<Parts>| {
+    let mut within = |digit: i128, from: i128, to: i128, cases: &mut Vec<Parts>| {
         fixed.push((place, Evidence::Value(digit as f64)));
-        between(rest, from, to, (place + 1, fixed), boxes);
+        between(rest, from, to, (place + 1, fixed), cases);
         fixed.pop();
     };
     if first == last && (head != 0 || tail != size - 1) {
-        within(first, head, tail, boxes);
+        within(first, head, tail, cases);
         return;
     }
     if head != 0 {
-        within(first, head, size - 1, boxes);
+        within(first, head, size - 1, cases);
         first += 1;
     }
     if tail != size - 1 {
-        within(last, 0, tail, boxes);
+        within(last, 0, tail, cases);
         last -= 1;
     }
     if first <= last {
@@ -200,6 +200,6 @@ pub(super) fn between(
             let set = (first as usize..=last as usize).collect();
             all.push((place, Evidence::In(Part::Values(set))));
         }
-        boxes.push(all);
+        cases.push(all);
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn table(bytes: Vec<u8>, name: &str) -> Result<Table, DataError> {
     let schema = file.metadata().file_metadata().schema_descr();
     let mut columns = Vec::with_capacity(schema.num_columns());
     for (index, descriptor) in schema.columns().iter().enumerate() {
-        let source = Source { file: name, groups: &groups, index, descriptor };
+        let source = ColumnReader { file: name, groups: &groups, index, descriptor };
         columns.push(source.column()?);
     }
     Table::new(columns)
@@ -127,14 +127,14 @@ fn meaning(descriptor: &ColumnDescriptor) -> Meaning {
 }
 
 /// One column of a file.
-struct Source<'a> {
+struct ColumnReader<'a> {
     file: &'a str,
     groups: &'a [Box<dyn RowGroupReader + 'a>],
     index: usize,
     descriptor: &'a ColumnDescriptor,
 }
 
-impl Source<'_> {
+impl ColumnReader<'_> {
     fn name(&self) -> &str {
         self.descriptor.path().parts().first().map_or("", String::as_str)
     }

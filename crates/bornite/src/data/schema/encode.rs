@@ -113,7 +113,7 @@ impl Encoded {
 }
 
 /// A column of a table, to be encoded by a column of a schema.
-struct Source<'a> {
+struct ColumnEncoder<'a> {
     schema: &'a ColumnSchema,
     encoder: Encoder<'a>,
     /// `None` where the table does not have the column.
@@ -122,7 +122,7 @@ struct Source<'a> {
     dictionary: Vec<Result<(Vec<f64>, f64), Problem>>,
 }
 
-impl<'a> Source<'a> {
+impl<'a> ColumnEncoder<'a> {
     fn new(schema: &'a ColumnSchema, column: Option<&'a Column>, width: usize) -> Self {
         let encoder = schema.kind.coding().encoder(schema.storage);
         let dictionary = match column.map(Column::cells) {
@@ -196,7 +196,7 @@ struct EncodedColumn {
     outside: Vec<(usize, f64, OutsideSet)>,
 }
 
-impl Source<'_> {
+impl ColumnEncoder<'_> {
     /// The columns of the variables. An error comes with its row.
     fn columns(
         &self,
@@ -258,10 +258,10 @@ impl Schema {
                 let hint = nearest(columns.keys().copied(), &schema.name);
                 return Err(DataError::AbsentColumn { name: schema.name.clone(), hint });
             }
-            sources.push(Source::new(schema, column, self.variables_of(n).len()));
+            sources.push(ColumnEncoder::new(schema, column, self.variables_of(n).len()));
         }
         let domains: Vec<Domain> = self.variables().iter().map(|v| v.domain.clone()).collect();
-        let encode = |(n, source): (usize, &Source<'_>)| {
+        let encode = |(n, source): (usize, &ColumnEncoder<'_>)| {
             source.columns(&domains[self.variables_of(n)], table.num_rows(), options.unseen)
         };
         let encoded: Vec<_> = sources.par_iter().enumerate().map(encode).collect();
@@ -297,7 +297,7 @@ impl Schema {
     /// The values of a column's variables for every cell, row by row; NaN where a cell is missing or does not fit.
     pub(crate) fn encode_column(&self, column: usize, cells: &Column) -> Vec<f64> {
         let width = self.variables_of(column).len();
-        let source = Source::new(&self.columns[column], Some(cells), width);
+        let source = ColumnEncoder::new(&self.columns[column], Some(cells), width);
         let mut values = vec![f64::NAN; cells.len() * width];
         for (row, out) in values.chunks_exact_mut(width).enumerate() {
             if source.encode(row, out, Unseen::Missing).is_err() {

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::matrix::Source;
+use super::matrix::MatrixSource;
 use super::node::Node;
 use super::place::{Fields, Place, choice, kind_of, named, number, numbers, objects, whole};
 use crate::Domain;
@@ -64,7 +64,7 @@ impl<'n> Bases<'n> {
         &mut self,
         index: usize,
         domain: &Domain,
-        source: &mut Source<'_>,
+        source: &mut MatrixSource<'_>,
     ) -> Result<Arc<Basis>, FileError> {
         let Description { node, place, made } = &mut self.descriptions[index];
         if let Some(basis) = made.get(&key(domain)) {
@@ -128,7 +128,7 @@ fn read(
     node: &Node,
     place: &Place<'_>,
     domain: &Domain,
-    source: &mut Source<'_>,
+    source: &mut MatrixSource<'_>,
     depth: usize,
 ) -> Result<Basis, FileError> {
     place.check_size("a depth of bases within bases", depth as u128, MAX_BASIS_DEPTH)?;
@@ -193,7 +193,7 @@ fn base(
     fields: &Fields<'_>,
     place: &Place<'_>,
     domain: &Domain,
-    source: &mut Source<'_>,
+    source: &mut MatrixSource<'_>,
     depth: usize,
 ) -> Result<Basis, FileError> {
     let node = fields.require("of", place)?;

@@ -11,14 +11,14 @@ use crate::linalg::{Complex64, Matrix, Scalar};
 use crate::memory;
 
 /// Where matrices come from besides the JSON itself, and how many may still come.
-pub(super) struct Source<'b> {
+pub(super) struct MatrixSource<'b> {
     tensors: Option<Tensors<'b>>,
     random_entries: u128,
     random_work: u128,
     basis_entries: u128,
 }
 
-impl<'b> Source<'b> {
+impl<'b> MatrixSource<'b> {
     pub(super) fn new(tensors: Option<Tensors<'b>>) -> Self {
         Self { tensors, random_entries: 0, random_work: 0, basis_entries: 0 }
     }

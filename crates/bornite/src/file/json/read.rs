@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::basis::Bases;
-use super::matrix::Source;
+use super::matrix::MatrixSource;
 use super::node::Node;
 use super::place::{Fields, Place, kind_of, named, objects, text, whole, wholes};
 use super::variables::Variables;
@@ -25,7 +25,7 @@ pub(crate) fn read(top: &Node, tensors: Option<Tensors<'_>>) -> Result<Circuit, 
     let mut bases = Bases::new(fields.get("bases"), &place.field("bases"))?;
     let list = fields.require("variables", place)?;
     let variables = Variables::read(list, &place.field("variables"), &mut bases)?;
-    let mut source = Source::new(tensors);
+    let mut source = MatrixSource::new(tensors);
     let circuit = if let Some(node) = fields.get("structure") {
         for field in ["layers", "output", "weights"] {
             fields.exclude("structure", field, place)?;
@@ -61,7 +61,7 @@ pub(super) fn basis_of(
     given: Option<usize>,
     domain: &Domain,
     bases: &mut Bases<'_>,
-    source: &mut Source<'_>,
+    source: &mut MatrixSource<'_>,
     place: &Place<'_>,
 ) -> Result<Arc<Basis>, FileError> {
     match (given, domain) {
@@ -75,7 +75,7 @@ pub(super) fn basis_of(
 struct LayerReader<'r, 'n, 'b> {
     variables: &'r Variables,
     bases: &'r mut Bases<'n>,
-    source: &'r mut Source<'b>,
+    source: &'r mut MatrixSource<'b>,
     builder: CircuitBuilder,
     widths: Vec<usize>,
     /// The named weights, and whether a layer uses them.
@@ -83,7 +83,11 @@ struct LayerReader<'r, 'n, 'b> {
 }
 
 impl<'r, 'n, 'b> LayerReader<'r, 'n, 'b> {
-    fn new(variables: &'r Variables, bases: &'r mut Bases<'n>, source: &'r mut Source<'b>) -> Self {
+    fn new(
+        variables: &'r Variables,
+        bases: &'r mut Bases<'n>,
+        source: &'r mut MatrixSource<'b>,
+    ) -> Self {
         let mut builder = CircuitBuilder::new();
         for variable in &variables.list {
             builder.variable(variable.name.clone(), variable.domain.clone());

@@ -1,5 +1,5 @@
 use super::basis::Bases;
-use super::matrix::{Source, rng, weights};
+use super::matrix::{MatrixSource, rng, weights};
 use super::node::{Items, Node};
 use super::place::{Fields, Place, choice, whole, wholes};
 use super::read::basis_of;
@@ -17,7 +17,7 @@ pub(super) fn read<'n>(
     place: &Place<'_>,
     variables: &Variables,
     bases: &mut Bases<'n>,
-    source: &mut Source<'_>,
+    source: &mut MatrixSource<'_>,
 ) -> Result<Circuit, FileError> {
     let fields = Fields::of(node, place, FIELDS)?;
     let tree = tree(fields.require("tree", place)?, &place.field("tree"), variables.list.len())?;

@@ -10,7 +10,7 @@ use crate::schedule::{Places, Schedule};
 
 /// What is known of a block's rows beforehand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cells {
+pub(super) enum Completeness {
     /// All cells have values. In monotonic circuits missing ones count as such: they are leaves of ones.
     Complete,
     /// Cells may be missing, or known to lie in a part of their domain.
@@ -97,14 +97,14 @@ impl<F: Real> Block<F> {
         pass: &Pass<'_, F, T, C>,
         rows: &Batch,
         indices: &[usize],
-        cells: Cells,
+        cells: Completeness,
         with_gradients: bool,
     ) {
         let (program, steps) = (pass.program, pass.program.steps().len());
         let count = indices.len();
         self.schedule = match cells {
-            Cells::Complete => Schedule::complete(count, F::LANES),
-            Cells::Any => {
+            Completeness::Complete => Schedule::complete(count, F::LANES),
+            Completeness::Any => {
                 let cell = |row: usize, variable: usize| rows.kind(indices[row], variable);
                 Schedule::new(program, count, cell, pass.partition.is_orthonormal(), F::LANES)
             }

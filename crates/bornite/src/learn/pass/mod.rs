@@ -30,7 +30,7 @@ use crate::engine::lanes::tile_len;
 use crate::engine::{Batch, Kernels, Real, Simd, Uses};
 use crate::linalg::{Matrix, Scalar};
 use crate::program::Program;
-use block::{Block, Cells};
+use block::{Block, Completeness};
 use packed::Packed;
 
 /// Tiles of rows to a block at most.
@@ -58,10 +58,10 @@ impl<'a, F: Real, T: Scalar, const C: bool> Pass<'a, F, T, C> {
     }
 
     /// Rows to a block: whole tiles of them.
-    fn block_len(&self, cells: Cells) -> usize {
+    fn block_len(&self, cells: Completeness) -> usize {
         let tiles = match cells {
-            Cells::Complete => TILES,
-            Cells::Any => {
+            Completeness::Complete => TILES,
+            Completeness::Any => {
                 let numbers: usize =
                     self.program.steps().iter().map(|step| step.width * step.width).sum();
                 let bytes = 2 * tile_len::<F>(C, numbers) * size_of::<F>();
@@ -72,7 +72,7 @@ impl<'a, F: Real, T: Scalar, const C: bool> Pass<'a, F, T, C> {
     }
 
     /// log ∫ ‖c‖² of every row named.
-    fn logs(&self, rows: &Batch, indices: &[usize], cells: Cells) -> Vec<f64> {
+    fn logs(&self, rows: &Batch, indices: &[usize], cells: Completeness) -> Vec<f64> {
         let blocks: Vec<(Vec<f64>, Vec<usize>)> = indices
             .par_chunks(self.block_len(cells))
             .map_init(Block::default, |block, indices| {
@@ -102,7 +102,7 @@ impl<'a, F: Real, T: Scalar, const C: bool> Pass<'a, F, T, C> {
         (gradients, unknown): (&mut [Matrix<T>], &mut [Option<Matrix<T>>]),
     ) -> Vec<f64> {
         let threads = rayon::current_num_threads().max(1);
-        let len = self.block_len(Cells::Any);
+        let len = self.block_len(Completeness::Any);
         blocks.resize_with(blocks.len().max(threads), Block::default);
         let (mut logs, mut imprecise) = (Vec::with_capacity(indices.len()), Vec::new());
         // As many blocks at a time as there are threads: they need much memory.
@@ -110,7 +110,7 @@ impl<'a, F: Real, T: Scalar, const C: bool> Pass<'a, F, T, C> {
             let blocks = &mut blocks[..indices.len().div_ceil(len)];
             let parts = blocks.par_iter_mut().zip(indices.par_chunks(len));
             parts.for_each(|(block, indices)| {
-                block.load(self, rows, indices, Cells::Any, true);
+                block.load(self, rows, indices, Completeness::Any, true);
                 block.forward(self, rows);
                 block.backward(self, row_weight);
             });
@@ -196,12 +196,12 @@ impl<F: Real> Workspace<F> {
         row_weight: f64,
     ) -> Vec<f64> {
         let pass = Pass::<F, T, C>::new(partition, &self.packed);
-        let len = pass.block_len(Cells::Complete);
+        let len = pass.block_len(Completeness::Complete);
         self.used = indices.len().div_ceil(len);
         self.complete.resize_with(self.complete.len().max(self.used), Block::default);
         let blocks = self.complete.par_iter_mut().zip(indices.par_chunks(len));
         blocks.for_each(|(block, indices)| {
-            block.load(&pass, rows, indices, Cells::Complete, true);
+            block.load(&pass, rows, indices, Completeness::Complete, true);
             block.forward(&pass, rows);
             block.backward(&pass, row_weight);
         });
@@ -251,7 +251,7 @@ impl<F: Real> Workspace<F> {
         rows: &Batch,
         indices: &[usize],
     ) -> Vec<f64> {
-        Pass::<F, T, C>::new(partition, &self.packed).logs(rows, indices, Cells::Complete)
+        Pass::<F, T, C>::new(partition, &self.packed).logs(rows, indices, Completeness::Complete)
     }
 
     /// log ∫ ‖c‖² of every row named, with missing cells or without.
@@ -261,6 +261,6 @@ impl<F: Real> Workspace<F> {
         rows: &Batch,
         indices: &[usize],
     ) -> Vec<f64> {
-        Pass::<F, T, C>::new(partition, &self.packed).logs(rows, indices, Cells::Any)
+        Pass::<F, T, C>::new(partition, &self.packed).logs(rows, indices, Completeness::Any)
     }
 }

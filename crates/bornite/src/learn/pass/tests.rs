@@ -1,7 +1,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::block::{Block, Cells};
+use super::block::{Block, Completeness};
 use crate::basis::Basis;
 use crate::circuit::{Circuit, Weight, Weights, random_weight};
 use crate::engine::{Batch, Engine, Real};
@@ -225,7 +225,7 @@ fn few_rows_need_more_digits() {
     let pass = super::Pass::<f32, _, true>::new(&partition, &workspace.packed);
     let mut block = Block::default();
     let all: Vec<usize> = (0..rows.len()).collect();
-    block.load(&pass, &rows, &all, Cells::Any, false);
+    block.load(&pass, &rows, &all, Completeness::Any, false);
     block.forward(&pass, &rows);
     let share = block.imprecise().count() as f64 / rows.len() as f64;
     assert!(share < 0.01, "{share}");

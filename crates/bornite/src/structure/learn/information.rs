@@ -299,9 +299,9 @@ fn information(counts: &mut [f64], cols: usize, smoothing: f64) -> f64 {
     }
     let mut sum = 0.0;
     for row in counts.chunks_exact(cols) {
-        let beside: f64 = row.iter().sum();
+        let row_sum: f64 = row.iter().sum();
         for (p, q) in row.iter().zip(&below).filter(|(p, _)| **p > 0.0) {
-            sum += p * (p / (beside * q)).ln();
+            sum += p * (p / (row_sum * q)).ln();
         }
     }
     // Never below 0 but by rounding.

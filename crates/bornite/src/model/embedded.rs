@@ -14,11 +14,11 @@ const BITS: [u8; 7] = [4, 5, 6, 7, 8, 9, 11];
 /// Epochs without a better likelihood after which a fit ends.
 const PATIENCE: usize = 40;
 /// The rows that decide on them.
-const JUDGES: usize = 4096;
+const SELECTION_ROWS: usize = 4096;
 
 /// A model that was fitted for a table.
 #[derive(Debug)]
-pub(super) struct Own {
+pub(super) struct EmbeddedModel {
     pub(super) compact: Compact,
     /// The width of inner layers.
     pub(super) width: usize,
@@ -30,7 +30,7 @@ pub(super) fn fit(
     stored: usize,
     options: &CompressOptions,
     progress: &mut dyn FnMut(&Progress) -> Control,
-) -> Result<Option<Own>, ModelError> {
+) -> Result<Option<EmbeddedModel>, ModelError> {
     let plain = InferOptions {
         atoms: false,
         wide_integers: WideIntegers::Digits,
@@ -55,22 +55,22 @@ pub(super) fn fit(
         as_is: true,
         ..ModelOptions::default()
     };
-    let judges = judges(table);
+    let selection = selection(table);
     let model =
-        match Model::fit_from(table, Some(&judges), &settings, None, &mut |p, _| progress(p)) {
+        match Model::fit_from(table, Some(&selection), &settings, None, &mut |p, _| progress(p)) {
             Ok(model) => model,
             Err(problem @ ModelError::Option { .. }) => return Err(problem),
             // A table that cannot be learned from can still be stored.
             Err(_) => return Ok(None),
         };
-    let compact = smallest(&model, &judges, table.num_rows())?;
-    Ok(compact.map(|compact| Own { compact, width }))
+    let compact = smallest(&model, &selection, table.num_rows())?;
+    Ok(compact.map(|compact| EmbeddedModel { compact, width }))
 }
 
 /// Rows from all over a table.
-fn judges(table: &Table) -> Table {
+fn selection(table: &Table) -> Table {
     let n = table.num_rows();
-    let step = n.div_ceil(JUDGES).max(1);
+    let step = n.div_ceil(SELECTION_ROWS).max(1);
     table.select_rows(&(0..n).step_by(step).collect::<Vec<_>>())
 }
 
@@ -87,7 +87,7 @@ fn width(schema: &Schema, stored: usize) -> usize {
 }
 
 /// The weights to so many digits that model and rows together are the smallest.
-fn smallest(model: &Model, judges: &Table, rows: usize) -> Result<Option<Compact>, ModelError> {
+fn smallest(model: &Model, selection: &Table, rows: usize) -> Result<Option<Compact>, ModelError> {
     let mut best: Option<(f64, Compact)> = None;
     for bits in BITS {
         let compact = match Compact::new(model, bits) {
@@ -96,7 +96,7 @@ fn smallest(model: &Model, judges: &Table, rows: usize) -> Result<Option<Compact
             // So few digits that nothing is left of a weight.
             Err(_) => continue,
         };
-        let nats = compact.model.mean_log_likelihood(judges)?;
+        let nats = compact.model.mean_log_likelihood(selection)?;
         let size = 8.0 * compact.bytes.len() as f64 - nats / std::f64::consts::LN_2 * rows as f64;
         if best.as_ref().is_none_or(|(least, _)| size < *least) {
             best = Some((size, compact));

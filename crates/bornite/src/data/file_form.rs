@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::idx::Values;
+use super::array::Values;
 use super::{Cells, Table};
 
 /// What a piece of a file is, apart from its table.

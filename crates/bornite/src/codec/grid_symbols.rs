@@ -15,7 +15,7 @@ const HALVINGS: usize = 40;
 /// A symbol has the probability of its cells: the difference of the conditional distribution function at their two ends,
 /// which is linear within a bin. Every number of a symbol has the same share of it.
 #[derive(Clone, Debug)]
-pub(super) struct Cuts {
+pub(super) struct GridSymbols {
     /// The ordinal that each symbol begins with.
     starts: Vec<i64>,
     last: i64,
@@ -56,7 +56,7 @@ impl Mark {
     }
 }
 
-impl Cuts {
+impl GridSymbols {
     /// The symbols of the ordinals `first` to `last`; `position` maps numbers to the unit interval, or turns of the circle.
     pub(super) fn new(
         grid: Grid,
@@ -172,7 +172,7 @@ mod tests {
         for (last, symbols) in [(9, 10), (1023, 1024), (99_999, 512)] {
             let width = f64::from(last) + 1.0;
             let position = |x: f64| ((x + 0.5) / width).clamp(0.0, 1.0);
-            let cuts = Cuts::new(Grid::Decimals(0), [0, i64::from(last)], position, &edges);
+            let cuts = GridSymbols::new(Grid::Decimals(0), [0, i64::from(last)], position, &edges);
             assert_eq!(cuts.num_symbols(), symbols);
             for n in [0, 1, last / 2, last] {
                 let (symbol, rest) = cuts.split(i64::from(n));
@@ -194,7 +194,7 @@ mod tests {
         let sums = rising(8);
         let sums = Cumulative::new(&sums);
         // Two and a half turns of 10 numbers each.
-        let cuts = Cuts::new(Grid::Decimals(0), [0, 24], |x| (x + 0.5) / 10.0, &edges(8));
+        let cuts = GridSymbols::new(Grid::Decimals(0), [0, 24], |x| (x + 0.5) / 10.0, &edges(8));
         let p = |s: usize| cuts.below(sums, s + 1) - cuts.below(sums, s);
         assert!((p(3) - p(13)).abs() < 1e-14 && (p(3) - p(23)).abs() < 1e-14);
         assert!((cuts.below(sums, 25) - (2.0 + 0.25)).abs() < 1e-12);
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn the_widest_ranges_have_symbols() {
         let bounds = [Grid::Float64.ordinal(f64::MIN), Grid::Float64.ordinal(f64::MAX)];
-        let cuts = Cuts::new(
+        let cuts = GridSymbols::new(
             Grid::Float64,
             bounds.map(Option::unwrap),
             |x| 0.5 + 0.5 * libm::tanh(x),
@@ -215,8 +215,12 @@ mod tests {
             assert!(rest <= cuts.rest(symbol));
             assert_eq!(cuts.join(symbol, rest), n);
         }
-        let cuts =
-            Cuts::new(Grid::Decimals(0), [i64::MIN, i64::MAX], |x| x / 2e19 + 0.5, &edges(4));
+        let cuts = GridSymbols::new(
+            Grid::Decimals(0),
+            [i64::MIN, i64::MAX],
+            |x| x / 2e19 + 0.5,
+            &edges(4),
+        );
         for n in [i64::MIN, -1, 0, i64::MAX] {
             let (symbol, rest) = cuts.split(n);
             assert_eq!(cuts.join(symbol, rest), n);

@@ -10,46 +10,46 @@ use crate::domain::{Domain, Variable};
 use crate::engine::Batch;
 use crate::query::{Evidence, Query};
 
-/// The most boxes that evidence may be made of.
-const MAX_BOXES: usize = 4096;
+/// The most cases that evidence may be made of.
+const MAX_CASES: usize = 4096;
 
-/// What is known of the columns of one row: values, sets and intervals, all of which hold.
+/// An event: what is known of the columns of one row, as values, sets and intervals, all of which hold.
 ///
 /// ```
 /// use bornite::data::{CsvOptions, InferOptions, Schema, Table};
-/// use bornite::model::Known;
+/// use bornite::model::Event;
 ///
 /// let table = Table::from_csv_bytes(b"city,age\nBonn,30\nEssen,41\n", "t.csv", &CsvOptions::default())?;
 /// let schema = Schema::infer(&table, &InferOptions::default())?;
-/// let known = Known::parse(&schema, "city='Bonn', age in [30, 40)")?;
-/// assert_eq!(known, Known::parse(&schema, "age < 40 , city in {Bonn}")?);
+/// let known = Event::parse(&schema, "city='Bonn', age in [30, 40)")?;
+/// assert_eq!(known, Event::parse(&schema, "age < 40 , city in {Bonn}")?);
 /// # Ok::<(), bornite::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-pub struct Known {
+pub struct Event {
     /// Queries of which one holds, no two of them at once. None at all: impossible.
-    boxes: Vec<Query>,
+    cases: Vec<Query>,
     /// ln F′ of the columns with a value that have one.
     slopes: BTreeMap<usize, f64>,
     /// By column, the labels that are meant where the place for labels without one of their own is.
     others: BTreeMap<usize, BTreeSet<String>>,
 }
 
-impl Known {
+impl Event {
     /// Nothing of so many variables.
     pub(super) fn nothing(num_variables: usize) -> Self {
-        let boxes = vec![Query::unknown(num_variables)];
-        Self { boxes, slopes: BTreeMap::new(), others: BTreeMap::new() }
+        let cases = vec![Query::unknown(num_variables)];
+        Self { cases, slopes: BTreeMap::new(), others: BTreeMap::new() }
     }
 
-    /// Whether a row of values is in one of the boxes.
+    /// Whether a row of values is in one of the cases.
     #[cfg(test)]
     pub(crate) fn holds(&self, variables: &[Variable], row: &Query) -> bool {
-        self.boxes.iter().any(|b| intersect(variables, b, row).is_some())
+        self.cases.iter().any(|b| intersect(variables, b, row).is_some())
     }
 
     pub(super) fn is_nothing(&self) -> bool {
-        matches!(&self.boxes[..], [only] if only.evidence().iter().all(|e| *e == Evidence::Unknown))
+        matches!(&self.cases[..], [only] if only.evidence().iter().all(|e| *e == Evidence::Unknown))
     }
 
     /// Whether something is known of a column.
@@ -57,12 +57,12 @@ impl Known {
         let is_known = |query: &Query| {
             schema.variables_of(column).any(|v| query.evidence()[v] != Evidence::Unknown)
         };
-        self.boxes.iter().any(is_known)
+        self.cases.iter().any(is_known)
     }
 
     /// Queries of which one holds.
-    pub(super) fn boxes(&self) -> &[Query] {
-        &self.boxes
+    pub(super) fn cases(&self) -> &[Query] {
+        &self.cases
     }
 
     /// Σ ln F′ over the columns with a value.
@@ -141,30 +141,30 @@ impl Known {
 
     pub(crate) fn from_blocks(schema: &Schema, blocks: Vec<Block>) -> Result<Self, ModelError> {
         let variables = schema.variables();
-        let mut boxes = Vec::with_capacity(blocks.len());
+        let mut cases = Vec::with_capacity(blocks.len());
         for block in blocks {
             let mut query = Query::unknown(variables.len());
             for (variable, evidence) in block {
                 query.set(&variables, variable, evidence)?;
             }
-            boxes.push(query);
+            cases.push(query);
         }
-        Ok(Self { boxes, slopes: BTreeMap::new(), others: BTreeMap::new() })
+        Ok(Self { cases, slopes: BTreeMap::new(), others: BTreeMap::new() })
     }
 
     /// Both this and the other.
     ///
     /// # Errors
-    /// The evidence falls apart into too many boxes.
+    /// The evidence falls apart into too many cases.
     pub fn and(&self, schema: &Schema, other: &Self) -> Result<Self, ModelError> {
-        if self.boxes.len() * other.boxes.len() > MAX_BOXES {
-            return Err(ModelError::TooManyParts { limit: MAX_BOXES });
+        if self.cases.len() * other.cases.len() > MAX_CASES {
+            return Err(ModelError::TooManyParts { limit: MAX_CASES });
         }
         let variables = schema.variables();
-        let mut boxes = Vec::new();
-        for a in &self.boxes {
-            for b in &other.boxes {
-                boxes.extend(intersect(&variables, a, b));
+        let mut cases = Vec::new();
+        for a in &self.cases {
+            for b in &other.cases {
+                cases.extend(intersect(&variables, a, b));
             }
         }
         let mut slopes = self.slopes.clone();
@@ -180,7 +180,7 @@ impl Known {
                 let count = schema.columns()[column].kind.coding().labels().len();
                 let labelled = Evidence::In(Part::Values((0..count).collect()));
                 let variable = schema.variables_of(column).start;
-                boxes = boxes
+                cases = cases
                     .into_iter()
                     .filter_map(|mut query: Query| {
                         let both = both(
@@ -194,7 +194,7 @@ impl Known {
                     .collect();
             }
         }
-        Ok(Self { boxes, slopes, others })
+        Ok(Self { cases, slopes, others })
     }
 }
 
@@ -243,12 +243,12 @@ impl Model {
     /// log p of what is known, given what the model is conditioned on: a probability, or a density in the units of the data
     /// where a continuous column has a value. −∞ where it is impossible.
     ///
-    /// Cost: one batched query for every box that the evidence is made of; one box where there are neither digits nor
+    /// Cost: one batched query for every box that the evidence is made of; one case where there are neither digits nor
     /// intervals around a circle.
     ///
     /// # Errors
     /// The evidence was made for another schema.
-    pub fn log_probability(&self, known: &Known) -> Result<f64, ModelError> {
+    pub fn log_probability(&self, known: &Event) -> Result<f64, ModelError> {
         if self.given.is_nothing() {
             return Ok(self.log_unconditional(known)?.min_if_mass(known));
         }
@@ -257,14 +257,14 @@ impl Model {
     }
 
     /// log p of each of these, given what the model is conditioned on, in one batch; of sets and intervals alone.
-    pub(crate) fn log_probabilities(&self, events: &[Known]) -> Result<Vec<f64>, ModelError> {
-        let mut boxes = Vec::new();
+    pub(crate) fn log_probabilities(&self, events: &[Event]) -> Result<Vec<f64>, ModelError> {
+        let mut cases = Vec::new();
         let mut ends = Vec::with_capacity(events.len());
         for event in events {
-            boxes.extend(event.and(&self.schema, &self.given)?.boxes);
-            ends.push(boxes.len());
+            cases.extend(event.and(&self.schema, &self.given)?.cases);
+            ends.push(cases.len());
         }
-        let logs = self.log_boxes(&boxes)?;
+        let logs = self.log_cases(&cases)?;
         let mut start = 0;
         let sums = ends.into_iter().map(|end| {
             let sum = log_sum(&logs[start..end]) + self.given.log_slope() - self.log_given;
@@ -275,16 +275,16 @@ impl Model {
     }
 
     /// log p of what is known, in the units of the data, whatever the model is conditioned on.
-    pub(super) fn log_unconditional(&self, known: &Known) -> Result<f64, ModelError> {
-        Ok(log_sum(&self.log_boxes(known.boxes())?) + known.log_slope())
+    pub(super) fn log_unconditional(&self, known: &Event) -> Result<f64, ModelError> {
+        Ok(log_sum(&self.log_cases(known.cases())?) + known.log_slope())
     }
 
     /// log p of every box.
-    pub(super) fn log_boxes(&self, boxes: &[Query]) -> Result<Vec<f64>, ModelError> {
-        if boxes.is_empty() {
+    pub(super) fn log_cases(&self, cases: &[Query]) -> Result<Vec<f64>, ModelError> {
+        if cases.is_empty() {
             return Ok(Vec::new());
         }
-        let rows = Batch::from_queries(self.engine.variables(), boxes)?;
+        let rows = Batch::from_queries(self.engine.variables(), cases)?;
         Ok(self.engine.log_marginals(&rows)?)
     }
 }
@@ -300,11 +300,11 @@ pub(super) fn log_sum(logs: &[f64]) -> f64 {
 
 /// Rounding must not make a probability larger than 1.
 trait MinIfMass {
-    fn min_if_mass(self, known: &Known) -> f64;
+    fn min_if_mass(self, known: &Event) -> f64;
 }
 
 impl MinIfMass for f64 {
-    fn min_if_mass(self, known: &Known) -> f64 {
+    fn min_if_mass(self, known: &Event) -> f64 {
         if known.is_density() { self } else { self.min(0.0) }
     }
 }
