@@ -314,6 +314,36 @@ impl Batch {
         Self { columns: self.columns.par_iter().map(|c| c.select(rows)).collect(), len: rows.len() }
     }
 
+    /// Replaces what is known of a variable, of this domain, in the rows for which `evidence` says something.
+    pub(crate) fn set_column(
+        &mut self,
+        variable: usize,
+        domain: &Domain,
+        evidence: impl Fn(usize) -> Option<Evidence>,
+    ) {
+        let old = &self.columns[variable];
+        let mut column = BatchColumn::with_capacity(domain, self.len);
+        for row in 0..self.len {
+            match (evidence(row), old.part(row)) {
+                (Some(Evidence::Value(x)), _) => column.push(x),
+                (Some(Evidence::Unknown), _) => column.push(f64::NAN),
+                (Some(Evidence::In(part)), _) => column.push_part(part),
+                (None, Some(part)) => column.push_part(part.clone()),
+                (None, None) => column.push(old.get(row)),
+            }
+        }
+        self.columns[variable] = column;
+    }
+
+    /// What is known of a cell.
+    pub(crate) fn evidence(&self, row: usize, variable: usize) -> Evidence {
+        match self.part(row, variable) {
+            Some(part) => Evidence::In(part.clone()),
+            None if self.is_missing(row, variable) => Evidence::Unknown,
+            None => Evidence::Value(self.value(row, variable)),
+        }
+    }
+
     /// The batch of these rows with their values at other places: variable v of the nth row has the value of variable `from(n, v)`, which must
     /// be of the same domain.
     pub(crate) fn moved(

@@ -12,6 +12,8 @@ use crate::algebra::Kind;
 pub(crate) struct Contraction<'a, F> {
     pub(crate) weight: &'a NodeWeight<F>,
     pub(crate) direction: Direction,
+    /// The rows that are wanted; all by default. The others become identities.
+    pub(crate) wanted: Option<&'a [bool]>,
 }
 
 /// Which of a node's three contractions.
@@ -43,12 +45,26 @@ impl<'a, F: Real> Contraction<'a, F> {
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
     rows: [Vec<u32>; 9],
+    /// Those that are not wanted.
+    skipped: Vec<u32>,
 }
 
 impl Groups {
-    fn sort<F: Real>(mut self, a: &Message<F>, b: &Message<F>) -> Self {
+    fn sort<F: Real>(mut self, [a, b]: [&Message<F>; 2], wanted: Option<&[bool]>) -> Self {
         self.rows.iter_mut().for_each(Vec::clear);
+        self.skipped.clear();
         let group = |a: Kind, b: Kind| a as usize * 3 + b as usize;
+        if let Some(wanted) = wanted {
+            for (row, &wanted) in wanted.iter().enumerate() {
+                let group = if wanted {
+                    &mut self.rows[group(a.kind(row), b.kind(row))]
+                } else {
+                    &mut self.skipped
+                };
+                group.push(row as u32);
+            }
+            return self;
+        }
         if let (Some(a_kind), Some(b_kind)) = (a.uniform(), b.uniform()) {
             self.rows[group(a_kind, b_kind)].extend(0..a.len() as u32);
             return self;
@@ -61,6 +77,9 @@ impl Groups {
 
     /// The kinds of all rows, where they are the same.
     fn only(&self) -> Option<(Kind, Kind)> {
+        if !self.skipped.is_empty() {
+            return None;
+        }
         let mut each = self.each();
         let (a, b, _) = each.next()?;
         each.next().is_none().then_some((a, b))
@@ -80,13 +99,13 @@ impl Groups {
 /// Two identities make a matrix unless `identity_stays`. `make` gets the kinds, the two tiles, two pieces of scratch memory and the tile to fill.
 fn join<F: Real, const C: bool>(
     kernels: &Kernels<F, C>,
-    [a, b]: [&Message<F>; 2],
+    ([a, b], wanted): ([&Message<F>; 2], Option<&[bool]>),
     width: usize,
     identity_stays: bool,
     ws: &mut Workspace<F>,
     mut make: impl FnMut((Kind, Kind), [&[F]; 2], [&mut [F]; 2], &mut [F]),
 ) -> Message<F> {
-    let groups = std::mem::take(&mut ws.groups).sort(a, b);
+    let groups = std::mem::take(&mut ws.groups).sort([a, b], wanted);
     let kind_of = |(a, b): (Kind, Kind)| match a.times(b) {
         Kind::Identity if !identity_stays => Kind::Mixed,
         kind => kind,
@@ -95,6 +114,7 @@ fn join<F: Real, const C: bool>(
         Some(kinds) => ws.take_uniform(width, a.len(), kind_of(kinds)),
         None => ws.take(width, a.len()),
     };
+    out.set_identities(&groups.skipped);
     let [s0, s1, s2, s3] = &mut ws.scratch;
     for (kind_a, kind_b, rows) in groups.each() {
         let kind = kind_of((kind_a, kind_b));
@@ -126,7 +146,8 @@ pub(crate) fn contract<F: Real, const C: bool>(
     let scratch = Kernels::<F, C>::mixed_scratch([k, k1, k2]).max(k * k1).max(k * k2);
     ws.grow_scratch(len(scratch.max(k1 * k1).max(k2 * k2)));
     let stays = by.direction == Direction::Up;
-    join(kernels, [a, b], k, stays, ws, |kinds, tiles, scratch, tile| match (by.direction, kinds) {
+    let inputs = ([a, b], by.wanted);
+    join(kernels, inputs, k, stays, ws, |kinds, tiles, scratch, tile| match (by.direction, kinds) {
         (Direction::Down(side), (Kind::Identity, Kind::Identity)) => {
             broadcast::<F>(by.weight.down_gram(side), tile);
         }
@@ -177,16 +198,17 @@ fn broadcast<F: Real>(numbers: &[F], tile: &mut [F]) {
     }
 }
 
-/// The message of an elementwise product.
+/// The message of an elementwise product, of all rows or of those that are wanted.
 pub(crate) fn hadamard<F: Real, const C: bool>(
     kernels: &Kernels<F, C>,
-    a: &Message<F>,
-    b: &Message<F>,
+    [a, b]: [&Message<F>; 2],
+    wanted: Option<&[bool]>,
     ws: &mut Workspace<F>,
 ) -> Message<F> {
     let k = a.width;
     ws.grow_scratch(tile_len::<F>(C, k * k));
-    join(kernels, [a, b], k, true, ws, |kinds, [ta, tb], _, tile| match kinds {
+    let inputs = ([a, b], wanted);
+    join(kernels, inputs, k, true, ws, |kinds, [ta, tb], _, tile| match kinds {
         (Kind::Pure, Kind::Pure) | (Kind::Mixed, Kind::Mixed) => kernels.hadamard(ta, tb, tile),
         (Kind::Pure, Kind::Mixed) => kernels.hadamard_pure_mixed(ta, tb, tile),
         (Kind::Mixed, Kind::Pure) => kernels.hadamard_pure_mixed(tb, ta, tile),

@@ -197,7 +197,11 @@ fn draw_finite(p: &[f64], part: Option<&Part>, u: f64) -> usize {
 
 impl<F: Real> Leaf<F> {
     /// The distribution of the variable, of continuous domain, under the environment of one row.
-    fn distribution<const C: bool>(&self, environment: &Message<F>, row: usize) -> Univariate {
+    pub(super) fn distribution<const C: bool>(
+        &self,
+        environment: &Message<F>,
+        row: usize,
+    ) -> Univariate {
         let domain = self.basis.natural_domain();
         if let Basis::Atoms(b) = &*self.basis {
             let (masses, rest) = self.row_blocks::<C>(environment, row, b.points().len());

@@ -70,12 +70,19 @@ impl<F: Real> Leaf<F> {
         out: &mut Message<F>,
         ws: &mut Workspace<F>,
     ) {
+        // Rows often share a part with the one before.
+        let mut last: Option<(&Part, Matrix<Complex64>)> = None;
         for chunk in rows.chunks(F::LANES) {
             let tile = out.push_tile(C, Kind::Mixed, chunk);
             tile.fill(F::ZERO);
             for (lane, &row) in chunk.iter().enumerate() {
-                let gram = part(row).map(|part| self.gram_over(part));
-                set_lane(C, tile, lane, gram.iter().flat_map(|g| g.data().iter().copied()));
+                let Some(part) = part(row) else { continue };
+                let gram = match last.take() {
+                    Some((same, gram)) if same == part => gram,
+                    _ => self.gram_over(part),
+                };
+                set_lane(C, tile, lane, gram.data().iter().copied());
+                last = Some((part, gram));
             }
             rescale_tile(kernels, Kind::Mixed, tile, chunk, &mut ws.log2);
         }
@@ -291,19 +298,9 @@ impl<F: Real> Leaf<F> {
         let w = self.column_matrix::<C>();
         let (count, width) = (w.rows(), w.cols());
         let numbers = triangle_numbers(width, C);
-        let mut forms = Vec::with_capacity(count * numbers);
-        for x in 0..count {
-            let w = w.row(x);
-            for i in 0..width {
-                forms.push(w[i].norm_sqr());
-                for j in i + 1..width {
-                    let q = w[i] * w[j].conj() * 2.0;
-                    forms.push(q.re);
-                    if C {
-                        forms.push(-q.im);
-                    }
-                }
-            }
+        let mut forms = vec![0.0; count * numbers];
+        for (x, form) in forms.chunks_exact_mut(numbers).enumerate() {
+            add_form(form, C, 1.0, w.row(x));
         }
         PackedWeight::plain(dense(&Matrix::new(count, numbers, forms)), Uses::PURE)
     }
@@ -321,13 +318,33 @@ impl<F: Real> Leaf<F> {
     }
 }
 
+/// Adds the real coefficients of w Σ E[k,l] ℓₖ ℓₗ* in the upper triangle of E.
+pub(super) fn add_form(form: &mut [f64], complex: bool, w: f64, l: &[Complex64]) {
+    let mut form = form.iter_mut();
+    let mut add = |x: f64| {
+        if let Some(sum) = form.next() {
+            *sum += w * x;
+        }
+    };
+    for (i, a) in l.iter().enumerate() {
+        add(a.norm_sqr());
+        for b in &l[i + 1..] {
+            let q = a * b.conj() * 2.0;
+            add(q.re);
+            if complex {
+                add(-q.im);
+            }
+        }
+    }
+}
+
 /// How many real numbers the upper triangle of a Hermitian matrix holds.
-fn triangle_numbers(width: usize, complex: bool) -> usize {
+pub(super) fn triangle_numbers(width: usize, complex: bool) -> usize {
     if complex { width * width } else { width * (width + 1) / 2 }
 }
 
 /// The upper triangle of a Hermitian matrix, the real diagonal first in each row, as a real tile.
-fn upper_triangle<F: Real, const C: bool>(width: usize, e: &[F], out: &mut [F]) {
+pub(super) fn upper_triangle<F: Real, const C: bool>(width: usize, e: &[F], out: &mut [F]) {
     let mut targets = out.chunks_exact_mut(F::LANES);
     let step = planes(C) * F::LANES;
     for i in 0..width {

@@ -14,8 +14,12 @@ mod count;
 mod finite;
 mod leaf;
 mod message;
+mod pieces;
 mod plan;
+mod posterior;
 mod region;
+#[cfg(test)]
+mod tests;
 mod traverse;
 mod upward;
 mod workspace;
@@ -29,6 +33,8 @@ pub(crate) use bornite_kernels::{
 pub use bornite_kernels::{Real, SimdLevel};
 pub(crate) use combine::{contract_tile, set_lane};
 pub(crate) use finite::{Choose, Cumulative, Traversal};
+pub use posterior::Posteriors;
+pub(crate) use posterior::{CellAnswer, CellDistribution, PiecewiseDensity, Wanted};
 
 use crate::circuit::{Circuit, Orthonormal, VariableId};
 use crate::domain::Variable;

@@ -85,7 +85,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
     }
 
     /// The upward messages of the evidence, all kept; without evidence there are none, which stands for identities.
-    fn evidence_messages(
+    pub(super) fn evidence_messages(
         &self,
         evidence: Option<&Batch>,
         range: (usize, usize),
@@ -104,7 +104,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
     }
 
     /// The environment of the output: one number for a single square, the identity for a sum of squares.
-    fn outermost(&self, count: usize, ws: &mut Workspace<F>) -> Message<F> {
+    pub(super) fn outermost(&self, count: usize, ws: &mut Workspace<F>) -> Message<F> {
         let width = self.program.width(self.program.root());
         if width > 1 {
             return ws.take_uniform(width, count, Kind::Identity);
@@ -149,7 +149,9 @@ impl<F: Real, const C: bool> Plan<F, C> {
             }
             StepKind::Sum { input, .. } => {
                 let environment = take(&mut state.environments[step]);
-                let below = self.unary(self.weight(step), Direction::Down(0), &environment, ws);
+                let (weight, direction) = (self.weight(step), Direction::Down(0));
+                let by = Contraction { weight, direction, wanted: None };
+                let below = self.unary(&by, &environment, ws);
                 ws.give(environment);
                 state.environments[*input] = Some(below);
                 if needed {
@@ -207,19 +209,36 @@ impl<F: Real, const C: bool> Plan<F, C> {
         let Some(message) = state.messages[other].as_ref().or(unknown.as_ref()) else {
             unreachable!("one of the two is there")
         };
-        let below = match &self.program.steps()[step].kind {
-            StepKind::Kronecker { .. } => {
-                let by =
-                    Contraction { weight: self.weight(step), direction: Direction::Down(side) };
-                contract(&self.kernels, &by, &environment, message, ws)
-            }
-            _ => hadamard(&self.kernels, &environment, message, ws),
-        };
+        let below = self.environment_of(step, side, [&environment, message], None, ws);
         if let Some(message) = unknown {
             ws.give(message);
         }
         state.environments[step] = Some(environment);
         replace(&mut state.environments[inputs[side]], below, ws);
+    }
+}
+
+impl<F: Real, const C: bool> Plan<F, C> {
+    /// The environment of one input of a product, from the product's own and the other input's message.
+    pub(super) fn environment_of(
+        &self,
+        step: usize,
+        side: usize,
+        [environment, other]: [&Message<F>; 2],
+        wanted: Option<&[bool]>,
+        ws: &mut Workspace<F>,
+    ) -> Message<F> {
+        match &self.program.steps()[step].kind {
+            StepKind::Kronecker { .. } => {
+                let (weight, direction) = (self.weight(step), Direction::Down(side));
+                let by = Contraction { weight, direction, wanted };
+                contract(&self.kernels, &by, environment, other, ws)
+            }
+            StepKind::Hadamard { .. } => hadamard(&self.kernels, [environment, other], wanted, ws),
+            StepKind::Leaf { .. } | StepKind::Sum { .. } => {
+                unreachable!("only a product has two inputs")
+            }
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use super::batch::Batch;
 use super::combine::{Contraction, Direction, contract, hadamard};
 use super::lanes::Real;
 use super::message::Message;
-use super::plan::{NodeWeight, Plan};
+use super::plan::Plan;
 use super::workspace::Workspace;
 use crate::algebra::Kind;
 use crate::program::StepKind;
@@ -140,14 +140,16 @@ impl<F: Real, const C: bool> Plan<F, C> {
                 message
             }
             StepKind::Kronecker { inputs: [a, b], .. } => {
-                let by = Contraction { weight: self.weight(index), direction: Direction::Up };
+                let (weight, direction) = (self.weight(index), Direction::Up);
+                let by = Contraction { weight, direction, wanted: None };
                 contract(&self.kernels, &by, input(*a), input(*b), ws)
             }
             StepKind::Hadamard { inputs: [a, b] } => {
-                hadamard(&self.kernels, input(*a), input(*b), ws)
+                hadamard(&self.kernels, [input(*a), input(*b)], None, ws)
             }
             StepKind::Sum { input: a, .. } => {
-                self.unary(self.weight(index), Direction::Up, input(*a), ws)
+                let (weight, direction) = (self.weight(index), Direction::Up);
+                self.unary(&Contraction { weight, direction, wanted: None }, input(*a), ws)
             }
         }
     }
@@ -155,14 +157,14 @@ impl<F: Real, const C: bool> Plan<F, C> {
     /// W ℓ: a contraction with a second input of one output that is one.
     pub(crate) fn unary(
         &self,
-        weight: &NodeWeight<F>,
-        direction: Direction,
+        by: &Contraction<'_, F>,
         input: &Message<F>,
         ws: &mut Workspace<F>,
     ) -> Message<F> {
         // On the way up an identity stays one under a semi-unitary weight.
-        let stays =
-            |row: &u32| direction == Direction::Up && input.kind(*row as usize) == Kind::Identity;
+        let stays = |row: &u32| {
+            by.direction == Direction::Up && input.kind(*row as usize) == Kind::Identity
+        };
         let (identities, others): (Vec<u32>, Vec<u32>) = (0..input.len() as u32).partition(stays);
         let mut one = match (identities.len(), others.len()) {
             (0, _) => ws.take_uniform(1, input.len(), Kind::Pure),
@@ -175,14 +177,13 @@ impl<F: Real, const C: bool> Plan<F, C> {
             tile.fill(F::ZERO);
             tile[..F::LANES].fill(F::ONE);
         }
-        let by = Contraction { weight, direction };
-        let out = contract(&self.kernels, &by, input, &one, ws);
+        let out = contract(&self.kernels, by, input, &one, ws);
         ws.give(one);
         out
     }
 
     /// log of the trace of each row's message at the output.
-    fn close(root: &Message<F>, out: &mut [f64], log2: &[i64]) {
+    pub(super) fn close(root: &Message<F>, out: &mut [f64], log2: &[i64]) {
         for row in 0..root.len() {
             let (tile, lane) = root.place(C, row);
             let width = root.width;

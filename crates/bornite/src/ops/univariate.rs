@@ -95,6 +95,11 @@ impl Univariate {
         Self::with_atoms(domain, b, &masses, &rest)
     }
 
+    /// The distribution of a finite variable whose values have these weights.
+    pub(crate) fn finite(domain: Domain, weights: Vec<f64>) -> Self {
+        Self { domain, kind: Shape::Finite(probabilities(weights)) }
+    }
+
     /// The density ∝ Σ E[k, k′] fₖ(x) fₖ′(x)* of a continuous variable.
     pub(crate) fn continuous(domain: Domain, basis: &Arc<Basis>, e: &Matrix<Complex64>) -> Self {
         let kind = Shape::Continuous(Continuous::new(&domain, basis, e, trace(e)));

@@ -1,0 +1,396 @@
+//! The domain of a continuous variable in pieces, atoms and panels, over which all rows share one table of integrals.
+//!
+//! The probability of a piece is a quadratic form in the functions of the variable, the same for every row: those of a tile of
+//! rows are one product of a weight and the rows' environments. Within a panel the density is a polynomial, up to rounding,
+//! through its values at a few nodes.
+
+use std::f64::consts::PI;
+use std::sync::OnceLock;
+
+use super::lanes::{Real, planes};
+use super::leaf::{add_form, triangle_numbers};
+use super::plan::Leaf;
+use super::{PackedWeight, Uses, dense};
+use crate::basis::Basis;
+use crate::basis::quadrature::gauss_legendre;
+use crate::linalg::{Complex64, Matrix};
+
+/// Nodes of a panel: so many that the interpolation of the density is exact to rounding on the panels of [`edges`].
+const NODES: usize = 20;
+/// The highest degree of splines whose squares the nodes determine.
+const MAX_DEGREE: usize = (NODES - 1) / 2;
+/// Steps that the inverse within a panel may take.
+const MAX_STEPS: usize = 100;
+/// How near the inverse within a panel comes, in parts of all probability.
+const TOLERANCE: f64 = 1e-15;
+
+/// A sum of values of the density, Σ wᵢ p(xᵢ), as pairs (xᵢ, wᵢ).
+pub(crate) type Functional = Vec<(f64, f64)>;
+
+/// The pieces of one variable, and the forms of their probabilities.
+#[derive(Debug)]
+pub(super) struct Pieces<F> {
+    /// In order.
+    all: Vec<Piece>,
+    /// ℓ at the nodes of the panels, panel by panel.
+    values: Vec<f64>,
+    /// Of the pieces, then of the functionals.
+    pub(super) forms: PackedWeight<F>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Piece {
+    Atom(f64),
+    /// From low to high, with its place among the panels.
+    Panel(f64, f64, usize),
+}
+
+impl Piece {
+    /// Where it begins.
+    fn low(self) -> f64 {
+        match self {
+            Piece::Atom(x) | Piece::Panel(x, ..) => x,
+        }
+    }
+}
+
+/// Where panels end on which [`NODES`] nodes determine the square of every function; `None` for domains without end, and
+/// functions that are not smooth enough.
+fn edges(basis: &Basis) -> Option<Vec<f64>> {
+    let (low, high) = basis.natural_domain().rest().bounds();
+    let at = |share: f64| low + (high - low) * share;
+    let n = basis.width();
+    match basis {
+        // Polynomials of degree 2 n change about as fast as cos 2nθ, x = cos θ.
+        Basis::Legendre(_) => {
+            Some((0..=n).map(|k| at(0.5 - 0.5 * libm::cos(PI * k as f64 / n as f64))).collect())
+        }
+        Basis::Fourier(_) => Some((0..=n).map(|k| at(k as f64 / n as f64)).collect()),
+        Basis::BSpline(b) if b.degree() <= MAX_DEGREE => {
+            let mut knots: Vec<f64> =
+                b.knots().iter().copied().filter(|x| (low..=high).contains(x)).collect();
+            knots.dedup();
+            Some(knots)
+        }
+        Basis::Transformed(b) => edges(b.base()),
+        Basis::Atoms(b) => edges(b.rest()),
+        Basis::BSpline(_)
+        | Basis::Hermite(_)
+        | Basis::Laguerre(_)
+        | Basis::Gaussian(_)
+        | Basis::Indicator(_)
+        | Basis::Table(_)
+        | Basis::Squared(_) => None,
+    }
+}
+
+/// ℓ at a point that is not an atom.
+fn rest_values(basis: &Basis, weight: Option<&Matrix<Complex64>>, x: f64) -> Vec<Complex64> {
+    let mut f = vec![Complex64::ZERO; basis.width()];
+    match basis {
+        Basis::Atoms(b) => b.rest().evaluate(x, &mut f[b.points().len()..]),
+        _ => basis.evaluate(x, &mut f),
+    }
+    weight.map_or(f.clone(), |w| w.times_vector(&f))
+}
+
+impl<F: Real> Pieces<F> {
+    /// The pieces of a leaf, and these sums of values of its density; `None` where [`edges`] gives none.
+    pub(super) fn new<const C: bool>(leaf: &Leaf<F>, functionals: &[Functional]) -> Option<Self> {
+        let mut cuts = edges(&leaf.basis)?;
+        let (low, high) = (cuts[0], cuts[cuts.len() - 1]);
+        let domain = leaf.basis.natural_domain();
+        let atoms = domain.atoms();
+        cuts.extend(atoms.iter().copied().filter(|x| *x > low && *x < high));
+        cuts.sort_by(f64::total_cmp);
+        cuts.dedup();
+        let panels = cuts.windows(2).enumerate().map(|(n, c)| Piece::Panel(c[0], c[1], n));
+        let mut pieces: Vec<Piece> = atoms.iter().map(|&x| Piece::Atom(x)).chain(panels).collect();
+        // An atom before the panel that begins at it.
+        pieces.sort_by(|a, b| a.low().total_cmp(&b.low()));
+        let weight = leaf.weight.as_ref();
+        let numbers = triangle_numbers(leaf.width(), C);
+        let mut forms = vec![0.0; (pieces.len() + functionals.len()) * numbers];
+        let (piece_forms, functional_forms) = forms.split_at_mut(pieces.len() * numbers);
+        let mut values = Vec::with_capacity(cuts.len() * NODES * leaf.width() * planes(C));
+        for (piece, form) in pieces.iter().zip(piece_forms.chunks_exact_mut(numbers)) {
+            match *piece {
+                Piece::Atom(x) => {
+                    let l = super::plan::leaf_values(&leaf.basis, weight, x);
+                    add_form(form, C, 1.0, &l);
+                }
+                Piece::Panel(low, high, _) => {
+                    let (middle, half) = (0.5 * (low + high), 0.5 * (high - low));
+                    for &(t, w) in &rule().nodes {
+                        let l = rest_values(&leaf.basis, weight, middle + half * t);
+                        add_form(form, C, half * w, &l);
+                        for z in l {
+                            values.push(z.re);
+                            values.extend(C.then_some(z.im));
+                        }
+                    }
+                }
+            }
+        }
+        for (sum, form) in functionals.iter().zip(functional_forms.chunks_exact_mut(numbers)) {
+            for &(x, w) in sum {
+                add_form(form, C, w, &rest_values(&leaf.basis, weight, x));
+            }
+        }
+        let forms = Matrix::new(pieces.len() + functionals.len(), numbers, forms);
+        let forms = PackedWeight::plain(dense(&forms), Uses::PURE);
+        Some(Self { all: pieces, values, forms })
+    }
+
+    /// The distribution of a row with this environment, of which the forms are given.
+    pub(super) fn posterior<'a>(
+        &'a self,
+        leaf: &'a Leaf<F>,
+        environment: RowEnvironment,
+        forms: &'a mut [f64],
+    ) -> Option<PiecewiseDensity<'a>> {
+        let (masses, functionals) = forms.split_at_mut(self.all.len());
+        for mass in masses.iter_mut() {
+            *mass = mass.max(0.0);
+        }
+        let total: f64 = masses.iter().sum();
+        if total.is_nan() || total <= 0.0 {
+            return None;
+        }
+        for sum in functionals.iter_mut() {
+            *sum /= total;
+        }
+        Some(PiecewiseDensity {
+            pieces: &self.all,
+            values: &self.values,
+            basis: &leaf.basis,
+            weight: leaf.weight.as_ref(),
+            environment,
+            masses,
+            functionals,
+            total,
+        })
+    }
+}
+
+/// The environment of one row, as real numbers, or as pairs of them in a complex circuit.
+#[derive(Clone, Debug)]
+pub(super) enum RowEnvironment {
+    /// v, of E = v vᴴ.
+    Vector(Vec<f64>, bool),
+    /// E, row by row.
+    Matrix(Vec<f64>, bool),
+}
+
+impl RowEnvironment {
+    /// Σ E[k, l] ℓₖ ℓₗ*.
+    fn density(&self, l: &[f64]) -> f64 {
+        match self {
+            RowEnvironment::Vector(v, false) => {
+                v.iter().zip(l).map(|(v, l)| v * l).sum::<f64>().powi(2)
+            }
+            RowEnvironment::Vector(v, true) => {
+                let (mut re, mut im) = (0.0, 0.0);
+                for (v, l) in v.chunks_exact(2).zip(l.chunks_exact(2)) {
+                    re += v[0] * l[0] - v[1] * l[1];
+                    im += v[0] * l[1] + v[1] * l[0];
+                }
+                re * re + im * im
+            }
+            RowEnvironment::Matrix(e, false) => {
+                let dot = |row: &[f64]| row.iter().zip(l).map(|(e, l)| e * l).sum::<f64>();
+                e.chunks_exact(l.len()).zip(l).map(|(row, l)| l * dot(row)).sum()
+            }
+            RowEnvironment::Matrix(e, true) => {
+                let mut sum = 0.0;
+                for (row, a) in e.chunks_exact(l.len()).zip(l.chunks_exact(2)) {
+                    let (mut re, mut im) = (0.0, 0.0);
+                    for (e, b) in row.chunks_exact(2).zip(l.chunks_exact(2)) {
+                        re += e[0] * b[0] + e[1] * b[1];
+                        im += e[1] * b[0] - e[0] * b[1];
+                    }
+                    sum += a[0] * re - a[1] * im;
+                }
+                sum
+            }
+        }
+    }
+
+    fn is_complex(&self) -> bool {
+        match self {
+            RowEnvironment::Vector(_, complex) | RowEnvironment::Matrix(_, complex) => *complex,
+        }
+    }
+}
+
+/// The distribution of a continuous variable of one row, by pieces whose integrals all rows share.
+#[derive(Debug)]
+pub(crate) struct PiecewiseDensity<'a> {
+    pieces: &'a [Piece],
+    values: &'a [f64],
+    basis: &'a Basis,
+    weight: Option<&'a Matrix<Complex64>>,
+    environment: RowEnvironment,
+    masses: &'a [f64],
+    functionals: &'a [f64],
+    total: f64,
+}
+
+impl PiecewiseDensity<'_> {
+    /// The sums Σ wᵢ p(xᵢ) that were asked for.
+    pub(crate) fn functionals(&self) -> &[f64] {
+        self.functionals
+    }
+
+    /// The atoms and their probabilities, in order.
+    pub(crate) fn atoms(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
+        let pairs = self.pieces.iter().zip(self.masses);
+        pairs.filter_map(|(piece, mass)| match piece {
+            Piece::Atom(x) => Some((*x, mass / self.total)),
+            Piece::Panel(..) => None,
+        })
+    }
+
+    /// The density of all but atoms.
+    pub(crate) fn density(&self, x: f64) -> f64 {
+        let mut l = Vec::new();
+        for z in rest_values(self.basis, self.weight, x) {
+            l.push(z.re);
+            l.extend(self.environment.is_complex().then_some(z.im));
+        }
+        self.environment.density(&l).max(0.0) / self.total
+    }
+
+    /// The probability of all up to and including x.
+    pub(crate) fn cdf(&self, x: f64) -> f64 {
+        let mut sum = 0.0;
+        for (piece, mass) in self.pieces.iter().zip(self.masses) {
+            match *piece {
+                Piece::Atom(atom) if atom > x => break,
+                Piece::Panel(low, high, n) if high > x => {
+                    if low < x {
+                        let t = (2.0 * x - low - high) / (high - low);
+                        let half = 0.5 * (high - low);
+                        sum += (half * self.panel(n).integral(t).0).clamp(0.0, *mass);
+                    }
+                    break;
+                }
+                Piece::Atom(_) | Piece::Panel(..) => sum += mass,
+            }
+        }
+        (sum / self.total).min(1.0)
+    }
+
+    /// The x below which this share lies, which is from 0 to 1, or the atom at which it is passed.
+    pub(crate) fn quantile(&self, level: f64) -> f64 {
+        let possible = || self.pieces.iter().zip(self.masses).filter(|(_, mass)| **mass > 0.0);
+        let (target, mut below) = (level * self.total, 0.0);
+        if let (true, Some((piece, _))) = (level == 0.0, possible().next()) {
+            return piece.low();
+        }
+        for (piece, mass) in possible() {
+            if level < 1.0 && below + mass >= target {
+                return match *piece {
+                    Piece::Atom(x) => x,
+                    Piece::Panel(low, high, n) => {
+                        let half = 0.5 * (high - low);
+                        let t = self
+                            .panel(n)
+                            .inverse((target - below) / half, TOLERANCE * self.total / half);
+                        (0.5 * (low + high) + half * t).clamp(low, high)
+                    }
+                };
+            }
+            below += mass;
+        }
+        possible().next_back().map_or(f64::NAN, |(piece, _)| match *piece {
+            Piece::Atom(x) | Piece::Panel(_, x, _) => x,
+        })
+    }
+
+    /// The density on a panel, over [−1, 1].
+    fn panel(&self, n: usize) -> Panel {
+        let width = self.weight.map_or_else(|| self.basis.width(), Matrix::rows);
+        let numbers = width * planes(self.environment.is_complex());
+        let nodes = self.values[n * NODES * numbers..][..NODES * numbers].chunks_exact(numbers);
+        let mut at = [0.0; NODES];
+        at.iter_mut().zip(nodes).for_each(|(at, l)| *at = self.environment.density(l));
+        let mut series = [0.0; NODES];
+        for (c, row) in series.iter_mut().zip(&rule().transform) {
+            *c = row.iter().zip(&at).map(|(a, b)| a * b).sum();
+        }
+        Panel { series }
+    }
+}
+
+/// A polynomial on [−1, 1], as a sum of Legendre polynomials.
+struct Panel {
+    series: [f64; NODES],
+}
+
+impl Panel {
+    /// The integral from −1 to t, and the value at t.
+    fn integral(&self, t: f64) -> (f64, f64) {
+        // ∫ Pₖ = (Pₖ₊₁ − Pₖ₋₁) / (2 k + 1), which is 0 at −1, and ∫ P₀ = t + 1.
+        let (mut before, mut p) = (1.0, t);
+        let (mut integral, mut value) = (self.series[0] * (t + 1.0), self.series[0]);
+        for (k, c) in self.series.iter().enumerate().skip(1) {
+            let n = k as f64;
+            let next = ((2.0 * n + 1.0) * t * p - n * before) / (n + 1.0);
+            integral += c * (next - before) / (2.0 * n + 1.0);
+            value += c * p;
+            (before, p) = (p, next);
+        }
+        (integral, value)
+    }
+
+    /// The t at which the integral is this, within the tolerance.
+    fn inverse(&self, integral: f64, tolerance: f64) -> f64 {
+        let (mut low, mut high, mut last) = (-1.0, 1.0, f64::INFINITY);
+        let mut t = 0.0;
+        for _ in 0..MAX_STEPS {
+            let (found, slope) = self.integral(t);
+            let excess = found - integral;
+            if excess.abs() <= tolerance {
+                break;
+            }
+            if excess > 0.0 {
+                high = t;
+            } else {
+                low = t;
+            }
+            let (newton, middle) = (t - excess / slope, 0.5 * (low + high));
+            if middle <= low || middle >= high {
+                break;
+            }
+            // Newton's step while it stays inside and the error falls fast, half of the interval otherwise.
+            let falls = 2.0 * excess.abs() < last;
+            last = excess.abs();
+            t = if falls && newton > low && newton < high { newton } else { middle };
+        }
+        t
+    }
+}
+
+/// The nodes and weights of a panel on [−1, 1], and what makes a series of the values there.
+struct Rule {
+    nodes: Vec<(f64, f64)>,
+    transform: Vec<[f64; NODES]>,
+}
+
+fn rule() -> &'static Rule {
+    static RULE: OnceLock<Rule> = OnceLock::new();
+    RULE.get_or_init(|| {
+        let nodes = gauss_legendre(NODES);
+        let mut transform = vec![[0.0; NODES]; NODES];
+        for (j, &(t, w)) in nodes.iter().enumerate() {
+            let (mut before, mut p) = (0.0, 1.0);
+            for (k, row) in transform.iter_mut().enumerate() {
+                let k = k as f64;
+                row[j] = (k + 0.5) * w * p;
+                (before, p) = (p, ((2.0 * k + 1.0) * t * p - k * before) / (k + 1.0));
+            }
+        }
+        Rule { nodes, transform }
+    })
+}

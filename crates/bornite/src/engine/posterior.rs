@@ -1,0 +1,462 @@
+//! The distributions of many cells of many rows: one pass up that keeps its messages, and one pass down.
+
+use std::sync::OnceLock;
+
+use rayon::prelude::*;
+
+use super::batch::Batch;
+use super::combine::{Contraction, Direction};
+use super::lanes::{Real, get, planes, tile_len};
+use super::leaf::{triangle_numbers, upper_triangle};
+use super::message::Message;
+use super::pieces::{Functional, Pieces, RowEnvironment};
+use super::plan::{Leaf, Plan};
+use super::upward::{BLOCK, block_len};
+use super::workspace::Workspace;
+use super::{Engine, Kernels};
+use crate::algebra::Kind;
+use crate::basis::Part;
+use crate::circuit::VariableId;
+use crate::ops::Univariate;
+use crate::program::StepKind;
+use crate::query::QueryError;
+
+pub(crate) use super::pieces::PiecewiseDensity;
+
+/// Bytes of messages that a block of rows may keep, unless it has few rows.
+const BLOCK_BYTES: usize = 1 << 26;
+/// Rows that a block has in any case.
+const MIN_BLOCK: usize = 32;
+
+/// Which cells a caller wants to know about, and what of them.
+pub(crate) struct Wanted<'a> {
+    /// Whether the cell of a row and variable is wanted.
+    pub(crate) cells: &'a (dyn Fn(usize, usize) -> bool + Sync),
+    /// Sums of values of a continuous variable's density, for [`PiecewiseDensity::functionals`].
+    pub(crate) functionals: &'a (dyn Fn(usize) -> Vec<Functional> + Sync),
+}
+
+/// The distribution of one cell given what is known of its row.
+#[derive(Debug)]
+pub(crate) enum CellDistribution<'a> {
+    /// The probability of every value; their sum is 1.
+    Finite(&'a [f64]),
+    /// A continuous one of which nothing else is known.
+    Piecewise(PiecewiseDensity<'a>),
+    /// Any other continuous one.
+    Exact(Univariate),
+}
+
+/// What was found out about one cell.
+#[derive(Clone, Debug)]
+pub(crate) struct CellAnswer<T> {
+    pub(crate) row: usize,
+    pub(crate) variable: usize,
+    pub(crate) answer: T,
+}
+
+/// The answers by row and then variable, and log p(evidence) of every row.
+pub(crate) type CellAnswers<T> = (Vec<CellAnswer<T>>, Vec<f64>);
+
+/// What is done with the distribution of a row's variable.
+type Answer<'a, T> = &'a (dyn Fn(usize, usize, CellDistribution<'_>) -> T + Sync);
+
+/// The distributions of some variables for every row of a batch.
+///
+/// Made by [`Engine::posteriors`].
+#[derive(Clone, Debug)]
+pub struct Posteriors {
+    num_variables: usize,
+    log_evidence: Vec<f64>,
+    marginals: Vec<Option<Univariate>>,
+}
+
+impl Posteriors {
+    /// log p of what is known of a row; −∞ where that is impossible.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn log_evidence(&self, row: usize) -> f64 {
+        self.log_evidence[row]
+    }
+
+    /// The distribution of the nth of the variables, given what is known of the *other* variables of the row; `None` where that
+    /// is impossible.
+    ///
+    /// # Panics
+    /// If there is no such row or variable.
+    pub fn marginal(&self, row: usize, n: usize) -> Option<&Univariate> {
+        assert!(n < self.num_variables, "variable {n} of {}", self.num_variables);
+        self.marginals[row * self.num_variables + n].as_ref()
+    }
+}
+
+impl<F: Real> Engine<F> {
+    /// The posterior marginals of these variables for every row: what
+    /// [`Environments::marginal`](crate::ops::Environments::marginal) gives for one.
+    ///
+    /// A variable's distribution is conditioned on all that is known of the others, and not on what is known of itself;
+    /// [`Univariate::within`] adds that.
+    ///
+    /// Cost: one pass up and one pass down the circuit, on the way to the variables only. Memory: a matrix for each cell of a
+    /// continuous variable.
+    ///
+    /// # Errors
+    /// Rows made for another number of variables, or a variable that is not there.
+    pub fn posteriors(
+        &self,
+        rows: &Batch,
+        variables: &[VariableId],
+    ) -> Result<Posteriors, QueryError> {
+        let mut place = vec![None; self.variables().len()];
+        for (n, variable) in variables.iter().enumerate() {
+            let (expected, found) = (place.len(), variable.index());
+            *place.get_mut(found).ok_or(QueryError::Count { expected, found })? = Some(n);
+        }
+        self.check(rows)?;
+        let cells = |_, variable: usize| place[variable].is_some();
+        let (answers, log_evidence) = match &self.plan {
+            super::AnyPlan::Real(plan) => plan.marginals(rows, &cells),
+            super::AnyPlan::Complex(plan) => plan.marginals(rows, &cells),
+        };
+        let mut marginals = vec![None; rows.len() * variables.len()];
+        for CellAnswer { row, variable, answer } in answers {
+            for (n, _) in variables.iter().enumerate().filter(|(_, v)| v.index() == variable) {
+                marginals[row * variables.len() + n] = Some(answer.clone());
+            }
+        }
+        Ok(Posteriors { num_variables: variables.len(), log_evidence, marginals })
+    }
+
+    /// Calls `answer` for every wanted cell of rows that are possible. A cell's distribution is given all that is known of the
+    /// others and, where it has no value, of itself.
+    pub(crate) fn answer_cells<T: Send>(
+        &self,
+        rows: &Batch,
+        wanted: &Wanted<'_>,
+        answer: Answer<'_, T>,
+    ) -> Result<CellAnswers<T>, QueryError> {
+        self.check(rows)?;
+        Ok(match &self.plan {
+            super::AnyPlan::Real(plan) => plan.answer_cells(rows, wanted, answer),
+            super::AnyPlan::Complex(plan) => plan.answer_cells(rows, wanted, answer),
+        })
+    }
+}
+
+/// What becomes of the leaf of a variable.
+type Visit<'a, T, F> =
+    dyn Fn(&At<'_, F>, &Message<F>, &[u32], &mut Workspace<F>, &mut Vec<CellAnswer<T>>) + Sync + 'a;
+
+/// The leaf that is visited, and the first row of the block.
+struct At<'a, F> {
+    leaf: &'a Leaf<F>,
+    place: usize,
+    variable: usize,
+    first: usize,
+}
+
+impl<F: Real, const C: bool> Plan<F, C> {
+    /// The distributions of cells as such.
+    fn marginals(
+        &self,
+        rows: &Batch,
+        cells: &(dyn Fn(usize, usize) -> bool + Sync),
+    ) -> CellAnswers<Univariate> {
+        self.visit_cells(rows, cells, &|at, environment, chosen, ws, out| {
+            let mut push = |row: u32, answer| {
+                out.push(CellAnswer {
+                    row: at.first + row as usize,
+                    variable: at.variable,
+                    answer,
+                });
+            };
+            if at.leaf.columns.is_some() {
+                let domain = at.leaf.basis.natural_domain();
+                at.leaf.probabilities(&self.kernels, environment, chosen, ws, |row, p| {
+                    push(row, Univariate::finite(domain.clone(), p.to_vec()));
+                });
+            } else {
+                for &row in chosen {
+                    push(row, at.leaf.distribution::<C>(environment, row as usize));
+                }
+            }
+        })
+    }
+
+    fn answer_cells<T: Send>(
+        &self,
+        rows: &Batch,
+        wanted: &Wanted<'_>,
+        answer: Answer<'_, T>,
+    ) -> CellAnswers<T> {
+        let num_leaves = self.program.steps()[self.program.root()].leaves.len();
+        let tables: Vec<OnceLock<Option<Pieces<F>>>> =
+            (0..num_leaves).map(|_| OnceLock::new()).collect();
+        self.visit_cells(rows, wanted.cells, &|at, environment, chosen, ws, out| {
+            let part = |row: u32| rows.part(at.first + row as usize, at.variable);
+            let mut push = |row: u32, distribution: CellDistribution<'_>| {
+                let (row, variable) = (at.first + row as usize, at.variable);
+                let answer = answer(row, variable, distribution);
+                out.push(CellAnswer { row, variable, answer });
+            };
+            if at.leaf.columns.is_some() {
+                at.leaf.probabilities(&self.kernels, environment, chosen, ws, |row, p| {
+                    if let Some(p) = normalized(p, part(row)) {
+                        push(row, CellDistribution::Finite(&p));
+                    }
+                });
+                return;
+            }
+            let table = tables[at.place]
+                .get_or_init(|| Pieces::new::<C>(at.leaf, &(wanted.functionals)(at.variable)));
+            let (piecewise, exact): (Vec<u32>, Vec<u32>) =
+                chosen.iter().partition(|&&row| table.is_some() && part(row).is_none());
+            for row in exact {
+                let all = at.leaf.distribution::<C>(environment, row as usize);
+                let within = match part(row) {
+                    Some(part) => all.within(part).ok(),
+                    None => Some(all),
+                };
+                if let Some(distribution) = within {
+                    push(row, CellDistribution::Exact(distribution));
+                }
+            }
+            if let Some(table) = table {
+                self.piecewise(at.leaf, table, environment, &piecewise, ws, &mut push);
+            }
+        })
+    }
+
+    /// The distributions of rows by pieces, a tile at a time.
+    fn piecewise(
+        &self,
+        leaf: &Leaf<F>,
+        table: &Pieces<F>,
+        environment: &Message<F>,
+        rows: &[u32],
+        ws: &mut Workspace<F>,
+        push: &mut impl FnMut(u32, CellDistribution<'_>),
+    ) {
+        let width = leaf.width();
+        let [count, numbers, _] = table.forms.shape();
+        let real = Kernels::<F, false>::new(self.kernels.simd());
+        ws.grow_scratch(tile_len::<F>(C, (width * width).max(numbers).max(count)));
+        let [s0, s1, s2, ..] = &mut ws.scratch;
+        for kind in Kind::ALL {
+            let of_kind: Vec<u32> =
+                rows.iter().copied().filter(|&r| environment.kind(r as usize) == kind).collect();
+            for rows in of_kind.chunks(F::LANES) {
+                let triangle = &mut s1[..tile_len::<F>(false, numbers)];
+                let tile = environment.tile(C, kind, rows, s0);
+                match kind {
+                    Kind::Identity => identity_triangle::<F, C>(width, triangle),
+                    Kind::Pure => pure_triangle::<F, C>(width, tile, triangle),
+                    Kind::Mixed => upper_triangle::<F, C>(width, tile, triangle),
+                }
+                let values = &mut s2[..tile_len::<F>(false, count)];
+                real.sum(&table.forms, triangle, values);
+                for (lane, &row) in rows.iter().enumerate() {
+                    let mut forms: Vec<f64> =
+                        values.chunks_exact(F::LANES).map(|lanes| lanes[lane].to_f64()).collect();
+                    let e = row_environment::<F, C>(kind, width, tile, lane);
+                    if let Some(density) = table.posterior(leaf, e, &mut forms) {
+                        push(row, CellDistribution::Piecewise(density));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Visits the wanted cells of all rows; threads share blocks of rows.
+    fn visit_cells<T: Send>(
+        &self,
+        rows: &Batch,
+        cells: &(dyn Fn(usize, usize) -> bool + Sync),
+        visit: &Visit<'_, T, F>,
+    ) -> CellAnswers<T> {
+        let block = self.kept_block_len(rows.len());
+        let starts: Vec<usize> = (0..rows.len()).step_by(block).collect();
+        let blocks: Vec<CellAnswers<T>> = starts
+            .par_iter()
+            .map_init(
+                || self.pool.lend(),
+                |ws, &first| {
+                    let range = (first, block.min(rows.len() - first));
+                    self.visit_block(rows, range, cells, visit, ws)
+                },
+            )
+            .collect();
+        let (mut answers, mut logs) = (Vec::new(), Vec::with_capacity(rows.len()));
+        for (more, log) in blocks {
+            answers.extend(more);
+            logs.extend(log);
+        }
+        (answers, logs)
+    }
+
+    /// Rows to a block whose messages are all kept.
+    fn kept_block_len(&self, rows: usize) -> usize {
+        let numbers = |width: usize| Kind::Mixed.numbers(width) * planes(C);
+        let kept: usize = self.program.steps().iter().map(|step| numbers(step.width)).sum();
+        let most = (BLOCK_BYTES / (kept * size_of::<F>()).max(1)).next_multiple_of(F::LANES);
+        block_len::<F>(rows).min(most.clamp(MIN_BLOCK.next_multiple_of(F::LANES), BLOCK))
+    }
+
+    fn visit_block<T>(
+        &self,
+        rows: &Batch,
+        (first, count): (usize, usize),
+        cells: &(dyn Fn(usize, usize) -> bool + Sync),
+        visit: &Visit<'_, T, F>,
+        ws: &mut Workspace<F>,
+    ) -> CellAnswers<T> {
+        let steps = self.program.steps();
+        let mut messages = self.evidence_messages(Some(rows), (first, count), ws);
+        let mut logs = vec![0.0; count];
+        if let Some(Some(root)) = messages.get(self.program.root()) {
+            Self::close(root, &mut logs, &ws.log2);
+        }
+        // Which rows want something below each step.
+        let mut wanted: Vec<Vec<bool>> = Vec::with_capacity(steps.len());
+        for step in steps {
+            let below = match &step.kind {
+                StepKind::Leaf { variable, .. } => logs
+                    .iter()
+                    .enumerate()
+                    .map(|(row, log)| *log > f64::NEG_INFINITY && cells(first + row, *variable))
+                    .collect(),
+                StepKind::Sum { input, .. } => wanted[*input].clone(),
+                StepKind::Kronecker { inputs: [a, b], .. }
+                | StepKind::Hadamard { inputs: [a, b] } => {
+                    wanted[*a].iter().zip(&wanted[*b]).map(|(a, b)| *a || *b).collect()
+                }
+            };
+            wanted.push(below);
+        }
+        let mut answers = Vec::new();
+        let mut environments: Vec<Option<Message<F>>> = steps.iter().map(|_| None).collect();
+        environments[self.program.root()] = Some(self.outermost(count, ws));
+        for (index, step) in steps.iter().enumerate().rev() {
+            let Some(environment) = environments[index].take() else { continue };
+            match &step.kind {
+                StepKind::Leaf { variable, .. } => {
+                    let place = step.leaves.start;
+                    let leaf = self.leaf(place);
+                    let chosen: Vec<u32> =
+                        (0..count as u32).filter(|&row| wanted[index][row as usize]).collect();
+                    let at = At { leaf, place, variable: *variable, first };
+                    visit(&at, &environment, &chosen, ws, &mut answers);
+                }
+                StepKind::Sum { input, .. } if wanted[*input].contains(&true) => {
+                    let (weight, direction) = (self.weight(index), Direction::Down(0));
+                    let by = Contraction { weight, direction, wanted: Some(&wanted[*input]) };
+                    environments[*input] = Some(self.unary(&by, &environment, ws));
+                }
+                StepKind::Sum { .. } => {}
+                StepKind::Kronecker { inputs, .. } | StepKind::Hadamard { inputs } => {
+                    for side in [0, 1] {
+                        let (input, other) = (inputs[side], inputs[1 - side]);
+                        if let Some(other) = &messages[other]
+                            && wanted[input].contains(&true)
+                        {
+                            let above = [&environment, other];
+                            let wanted = Some(&wanted[input][..]);
+                            environments[input] =
+                                Some(self.environment_of(index, side, above, wanted, ws));
+                        }
+                    }
+                }
+            }
+            ws.give(environment);
+            for &input in step.inputs() {
+                if let Some(message) = messages[input].take() {
+                    ws.give(message);
+                }
+            }
+        }
+        for message in messages.into_iter().flatten() {
+            ws.give(message);
+        }
+        answers.sort_by_key(|cell| (cell.row, cell.variable));
+        (answers, logs)
+    }
+}
+
+/// Weights as probabilities of the values in a part; `None` where that is impossible.
+fn normalized(weights: &[f64], part: Option<&Part>) -> Option<Vec<f64>> {
+    let mut p = match part {
+        None => weights.to_vec(),
+        Some(part) => {
+            let mut kept = vec![0.0; weights.len()];
+            part.values(weights.len()).into_iter().for_each(|x| kept[x] = weights[x]);
+            kept
+        }
+    };
+    let total: f64 = p.iter().sum();
+    for p in &mut p {
+        *p /= total;
+    }
+    (total > 0.0).then_some(p)
+}
+
+/// The environment of one lane of a tile.
+fn row_environment<F: Real, const C: bool>(
+    kind: Kind,
+    width: usize,
+    tile: &[F],
+    lane: usize,
+) -> RowEnvironment {
+    let numbers = |count: usize| {
+        let mut out = Vec::with_capacity(count * planes(C));
+        for n in 0..count {
+            let z = get(C, tile, n, lane);
+            out.push(z.re);
+            out.extend(C.then_some(z.im));
+        }
+        out
+    };
+    match kind {
+        Kind::Identity => {
+            let mut e = vec![0.0; width * width * planes(C)];
+            e.iter_mut().step_by((width + 1) * planes(C)).for_each(|x| *x = 1.0);
+            RowEnvironment::Matrix(e, C)
+        }
+        Kind::Pure => RowEnvironment::Vector(numbers(width), C),
+        Kind::Mixed => RowEnvironment::Matrix(numbers(width * width), C),
+    }
+}
+
+/// The upper triangle of the identity, in every lane.
+fn identity_triangle<F: Real, const C: bool>(width: usize, out: &mut [F]) {
+    debug_assert_eq!(out.len(), tile_len::<F>(false, triangle_numbers(width, C)));
+    out.fill(F::ZERO);
+    let mut at = 0;
+    for i in 0..width {
+        out[at * F::LANES..(at + 1) * F::LANES].fill(F::ONE);
+        at += 1 + (width - i - 1) * planes(C);
+    }
+}
+
+/// The upper triangle of v vᴴ, the real diagonal first in each row, as a real tile.
+fn pure_triangle<F: Real, const C: bool>(width: usize, v: &[F], out: &mut [F]) {
+    let part =
+        |n: usize, plane: usize, lane: usize| v[(n * planes(C) + plane) * F::LANES + lane].to_f64();
+    let mut targets = out.chunks_exact_mut(F::LANES);
+    for i in 0..width {
+        for j in i..width {
+            let parts = if i == j { 1 } else { planes(C) };
+            for plane in 0..parts {
+                let Some(target) = targets.next() else { return };
+                for (lane, x) in target.iter_mut().enumerate() {
+                    let [a, b] = [i, j].map(|n| part(n, 0, lane));
+                    *x = F::from_f64(match (C, plane) {
+                        (false, _) => a * b,
+                        (true, 0) => a * b + part(i, 1, lane) * part(j, 1, lane),
+                        (true, _) => part(i, 1, lane) * b - a * part(j, 1, lane),
+                    });
+                }
+            }
+        }
+    }
+}
