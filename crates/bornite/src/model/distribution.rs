@@ -82,6 +82,13 @@ impl Model {
     }
 }
 
+impl<'m> ColumnDistribution<'m> {
+    /// That of a column of one variable.
+    pub(super) fn of_variable(model: &'m Model, column: usize, first: Posterior) -> Self {
+        Self { model, column, cases: Arc::new([]), first }
+    }
+}
+
 impl ColumnDistribution<'_> {
     /// The position of the column.
     pub(super) fn column(&self) -> usize {
@@ -153,18 +160,7 @@ impl ColumnDistribution<'_> {
 
     /// The numbers of a finite column's values; `None` for words. The place for other labels has none.
     fn numbers(&self) -> Option<Vec<f64>> {
-        let c = self.schema();
-        let term = |x: usize| c.kind.coding().term(c.storage, 0, x as f64);
-        let base = c.kind.coding().base();
-        let numbers: Vec<f64> =
-            (0..).map_while(|x| term(x).map(|t| base + t)).take(self.count()).collect();
-        (!numbers.is_empty()).then_some(numbers)
-    }
-
-    /// The number of values of the column's first variable.
-    fn count(&self) -> usize {
-        let first = self.model.schema.variables_of(self.column).start;
-        self.model.engine.variables()[first].domain.num_values().unwrap_or(0)
+        self.model.finite_numbers(self.column)
     }
 
     /// The values of a finite column with their probabilities, in order; `None` for continuous columns and digits.
@@ -215,8 +211,7 @@ impl ColumnDistribution<'_> {
             Posterior::Density(density) => Ok(self.density_mean(density)),
             Posterior::Finite(p) => {
                 let numbers = self.numbers().ok_or_else(|| self.words("mean"))?;
-                let mass: f64 = p.iter().zip(&numbers).map(|(p, _)| p).sum();
-                Ok(p.iter().zip(&numbers).map(|(p, x)| p * x).sum::<f64>() / mass)
+                Ok(finite_mean(p, &numbers))
             }
         }
     }
@@ -249,16 +244,17 @@ impl ColumnDistribution<'_> {
 
     /// ∫ x(u) p(u) du, in panels that become short towards both ends, where x(u) may be infinite, and the atoms.
     fn density_mean(&self, density: &Density) -> f64 {
-        let c = self.schema();
-        let number = |u: f64| c.kind.coding().term(c.storage, 0, u).unwrap_or(f64::NAN);
-        let mut sum: f64 = density.atoms().map(|(u, p)| p * number(u)).sum();
+        let mut sum: f64 = density.atoms().map(|(u, p)| p * self.term(u)).sum();
         for (n, (low, high)) in density.pieces().enumerate() {
-            for &(v, w) in panels() {
-                let u = low + (high - low) * v;
-                sum += (high - low) * w * density.piece_density(n, u) * number(u);
+            for (u, w) in mean_nodes(low, high) {
+                sum += w * density.piece_density(n, u) * self.term(u);
             }
         }
         sum
+    }
+
+    fn term(&self, u: f64) -> f64 {
+        self.model.term(self.column, u)
     }
 
     /// The values of the column's variables at the smallest number that at least this share is not above.
@@ -266,10 +262,7 @@ impl ColumnDistribution<'_> {
     /// # Errors
     /// The column holds words, in no order, or the level is not between 0 and 1.
     pub(super) fn quantile_values(&self, level: f64) -> Result<Vec<f64>, ModelError> {
-        if !(0.0..=1.0).contains(&level) {
-            let remedy = "give a share from 0 to 1";
-            return Err(ModelError::Option { setting: "quantile", value: level, remedy });
-        }
+        check_level(level)?;
         if self.is_compound() {
             return self.compound_quantile(level);
         }
@@ -278,8 +271,7 @@ impl ColumnDistribution<'_> {
             Posterior::Density(density) => Ok(vec![density.quantile(level)]),
             Posterior::Finite(p) => {
                 let numbers = self.numbers().ok_or_else(|| self.words("quantile"))?;
-                let p = &p[..numbers.len()];
-                Ok(vec![finite_quantile(p, level * p.iter().sum::<f64>()).0 as f64])
+                Ok(vec![numbers_quantile(&p[..numbers.len()], level)])
             }
         }
     }
@@ -326,7 +318,7 @@ impl ColumnDistribution<'_> {
         match &self.first {
             Posterior::Point(x) => Ok((vec![*x], Some(1.0))),
             Posterior::Finite(p) => {
-                let best = (0..p.len()).fold(0, |b, x| if p[x] > p[b] { x } else { b });
+                let best = most_likely(p);
                 Ok((vec![best as f64], Some(p[best])))
             }
             Posterior::Density(density) => Ok((vec![self.density_mode(density)], None)),
@@ -342,71 +334,199 @@ impl ColumnDistribution<'_> {
         Ok((self.text(&values)?, p))
     }
 
-    /// The best prefix first: no number is more likely than its first digits.
     fn compound_mode(&self) -> Result<(Vec<f64>, Option<f64>), ModelError> {
         let variables: Vec<usize> = self.model.schema.variables_of(self.column).collect();
-        let mut open: Vec<(f64, Vec<f64>)> = vec![(1.0, Vec::new())];
-        for looked_at in 0.. {
-            // The depth first once the search takes too long: then only nearly the best.
-            let worth = |(p, prefix): &(f64, Vec<f64>)| {
-                if looked_at > MAX_PREFIXES { prefix.len() as f64 + p } else { *p }
-            };
-            let best = (0..open.len())
-                .fold(0, |b, n| if worth(&open[n]) > worth(&open[b]) { n } else { b });
-            let (p, prefix) = open.swap_remove(best);
-            let Some(&variable) = variables.get(prefix.len()) else {
-                return Ok((prefix, Some(p)));
+        let mut search = PrefixSearch::new(variables.len());
+        loop {
+            let prefix = match search.advance() {
+                Ok(prefix) => prefix,
+                Err((values, p)) => return Ok((values, Some(p))),
             };
             let mut cases = self.cases.to_vec();
             for (&variable, &digit) in variables.iter().zip(&prefix) {
                 cases = self.fixed(&cases, variable, digit)?;
             }
-            let next = match self.model.posterior(variable, &cases)? {
-                Posterior::Finite(q) => q.into_iter().enumerate().collect(),
-                Posterior::Point(x) => vec![(x as usize, 1.0)],
+            search.expand(&match self.model.posterior(variables[prefix.len()], &cases)? {
+                Posterior::Finite(q) => q,
+                Posterior::Point(x) => one_hot(x as usize),
                 Posterior::Density(_) => Vec::new(),
-            };
-            for (digit, q) in next.into_iter().filter(|(_, q)| *q > 0.0) {
-                let mut longer = prefix.clone();
-                longer.push(digit as f64);
-                open.push((p * q, longer));
-            }
+            });
         }
-        unreachable!("the loop ends with a whole number")
     }
 
     /// The u at which the density in the units of the data is the largest, or an atom that is more likely than all u near it.
     fn density_mode(&self, density: &Density) -> f64 {
-        let better = |a: (f64, f64), b: (f64, f64)| if b.1 > a.1 { b } else { a };
-        let atom = density.atoms().reduce(better);
-        let rest = self.rest_mode(density);
-        match atom {
-            Some((u, p)) if p * NEAR >= density.density(rest) => u,
-            _ => rest,
-        }
+        let search =
+            ModeSearch { model: self.model, column: self.column, bounds: density.bounds() };
+        let worths: Vec<f64> = search.grid().map(|u| search.worth(u, density.density(u))).collect();
+        search.run(&worths, density.atoms(), |u| density.density(u))
+    }
+}
+
+/// The search for the most likely number of a column with a density.
+pub(super) struct ModeSearch<'m> {
+    pub(super) model: &'m Model,
+    pub(super) column: usize,
+    /// Where u can lie.
+    pub(super) bounds: (f64, f64),
+}
+
+impl ModeSearch<'_> {
+    fn at(&self, n: f64) -> f64 {
+        let (low, high) = self.bounds;
+        low + (high - low) * (n + 0.5) / GRID as f64
     }
 
-    fn rest_mode(&self, density: &Density) -> f64 {
-        let worth = |u: f64| {
-            let x = self.number(&[u]).unwrap_or(f64::NAN);
-            let encoded = self.model.schema.encode_value(self.column, Cell::Number(x));
-            density.density(u).ln() + encoded.map_or(f64::NEG_INFINITY, |(_, slope)| slope)
-        };
-        let (low, high) = density.bounds();
-        let at = |n: f64| low + (high - low) * (n + 0.5) / GRID as f64;
-        let worths: Vec<f64> = (0..GRID).map(|n| worth(at(n as f64))).collect();
+    /// Where it begins.
+    pub(super) fn grid(&self) -> impl Iterator<Item = f64> + '_ {
+        (0..GRID).map(|n| self.at(n as f64))
+    }
+
+    /// The slope of the column's transform, as a logarithm.
+    pub(super) fn slope(&self, u: f64) -> f64 {
+        let c = &self.model.schema.columns()[self.column];
+        let x = c.kind.coding().number(c.storage, &[u]).unwrap_or(f64::NAN);
+        let encoded = self.model.schema.encode_value(self.column, Cell::Number(x));
+        encoded.map_or(f64::NEG_INFINITY, |(_, slope)| slope)
+    }
+
+    /// The log density in the units of the data.
+    pub(super) fn worth(&self, u: f64, density: f64) -> f64 {
+        density.ln() + self.slope(u)
+    }
+
+    /// The most likely u, or an atom, given what the places of the grid are worth.
+    pub(super) fn run(
+        &self,
+        worths: &[f64],
+        atoms: impl Iterator<Item = (f64, f64)>,
+        density: impl Fn(f64) -> f64,
+    ) -> f64 {
         let best = (0..GRID).fold(0, |b, n| if worths[n] > worths[b] { n } else { b });
-        let (mut a, mut b) = (at(best as f64 - 1.0).max(low), at(best as f64 + 1.0).min(high));
+        let (low, high) = self.bounds;
+        let mut a = self.at(best as f64 - 1.0).max(low);
+        let mut b = self.at(best as f64 + 1.0).min(high);
+        let worth = |u: f64| self.worth(u, density(u));
         for _ in 0..NARROWINGS {
             let (c, d) = (a + (b - a) * 0.382, a + (b - a) * 0.618);
             if worth(c) > worth(d) { b = d } else { a = c }
         }
-        0.5 * (a + b)
+        let rest = 0.5 * (a + b);
+        let better = |a: (f64, f64), b: (f64, f64)| if b.1 > a.1 { b } else { a };
+        match atoms.reduce(better) {
+            Some((u, p)) if p * NEAR >= density(rest) => u,
+            _ => rest,
+        }
     }
 }
 
+/// The search for the most likely digits. The best prefix comes first: no number is more likely than its first digits.
+#[derive(Debug)]
+pub(super) struct PrefixSearch {
+    len: usize,
+    open: Vec<(f64, Vec<f64>)>,
+    /// The prefix that is to be made longer.
+    current: (f64, Vec<f64>),
+    looked_at: usize,
+}
+
+impl PrefixSearch {
+    /// The search for so many digits.
+    pub(super) fn new(len: usize) -> Self {
+        let open = vec![(1.0, Vec::new())];
+        Self { len, open, current: (0.0, Vec::new()), looked_at: 0 }
+    }
+
+    /// The prefix of which the next digit's probabilities are wanted, or the digits and their probability in the end.
+    pub(super) fn advance(&mut self) -> Result<Vec<f64>, (Vec<f64>, f64)> {
+        // The depth first once the search takes too long: then only nearly the best.
+        let worth = |(p, prefix): &(f64, Vec<f64>)| {
+            if self.looked_at > MAX_PREFIXES { prefix.len() as f64 + p } else { *p }
+        };
+        let best = (0..self.open.len())
+            .fold(0, |b, n| if worth(&self.open[n]) > worth(&self.open[b]) { n } else { b });
+        if self.open.is_empty() {
+            return Err((vec![f64::NAN; self.len], 0.0));
+        }
+        let (p, prefix) = self.open.swap_remove(best);
+        if prefix.len() == self.len {
+            return Err((prefix, p));
+        }
+        self.looked_at += 1;
+        self.current = (p, prefix.clone());
+        Ok(prefix)
+    }
+
+    /// Takes the probabilities of the next digit.
+    pub(super) fn expand(&mut self, digits: &[f64]) {
+        let (p, prefix) = &self.current;
+        for (digit, q) in digits.iter().enumerate().filter(|(_, q)| **q > 0.0) {
+            let mut longer = prefix.clone();
+            longer.push(digit as f64);
+            self.open.push((p * q, longer));
+        }
+    }
+}
+
+impl Model {
+    /// The numbers of a finite column's values; `None` for words. The place for other labels has none.
+    pub(super) fn finite_numbers(&self, column: usize) -> Option<Vec<f64>> {
+        let c = &self.schema.columns()[column];
+        let first = self.schema.variables_of(column).start;
+        let count = self.engine.variables()[first].domain.num_values().unwrap_or(0);
+        let term = |x: usize| c.kind.coding().term(c.storage, 0, x as f64);
+        let base = c.kind.coding().base();
+        let numbers: Vec<f64> =
+            (0..).map_while(|x| term(x).map(|t| base + t)).take(count).collect();
+        (!numbers.is_empty()).then_some(numbers)
+    }
+
+    /// The number at a place of a column with a density.
+    pub(super) fn term(&self, column: usize, u: f64) -> f64 {
+        let c = &self.schema.columns()[column];
+        c.kind.coding().term(c.storage, 0, u).unwrap_or(f64::NAN)
+    }
+}
+
+/// Refuses a level that is not from 0 to 1.
+pub(super) fn check_level(level: f64) -> Result<(), ModelError> {
+    if (0.0..=1.0).contains(&level) {
+        return Ok(());
+    }
+    let remedy = "give a share from 0 to 1";
+    Err(ModelError::Option { setting: "quantile", value: level, remedy })
+}
+
+/// The mean of values that have numbers; others are left out.
+pub(super) fn finite_mean(p: &[f64], numbers: &[f64]) -> f64 {
+    let mass: f64 = p.iter().zip(numbers).map(|(p, _)| p).sum();
+    p.iter().zip(numbers).map(|(p, x)| p * x).sum::<f64>() / mass
+}
+
+/// The first value up to which at least this share of all lies.
+pub(super) fn numbers_quantile(p: &[f64], level: f64) -> f64 {
+    finite_quantile(p, level * p.iter().sum::<f64>()).0 as f64
+}
+
+/// The first of the most likely values.
+pub(super) fn most_likely(p: &[f64]) -> usize {
+    (0..p.len()).fold(0, |b, x| if p[x] > p[b] { x } else { b })
+}
+
+/// All probability at one value.
+pub(super) fn one_hot(x: usize) -> Vec<f64> {
+    let mut p = vec![0.0; x + 1];
+    p[x] = 1.0;
+    p
+}
+
+/// Nodes and weights of the integral of a mean from low to high.
+pub(super) fn mean_nodes(low: f64, high: f64) -> impl Iterator<Item = (f64, f64)> {
+    panels().iter().map(move |&(v, w)| (low + (high - low) * v, (high - low) * w))
+}
+
 /// The first value with a sum of at least the level, and the level within that value.
-fn finite_quantile(p: &[f64], level: f64) -> (usize, f64) {
+pub(super) fn finite_quantile(p: &[f64], level: f64) -> (usize, f64) {
     let (mut sum, mut last) = (0.0, (0, 1.0));
     for (x, &q) in p.iter().enumerate().filter(|(_, q)| **q > 0.0) {
         last = (x, ((level - sum) / q).clamp(0.0, 1.0));

@@ -95,6 +95,14 @@ pub enum ModelError {
         /// What was given.
         what: String,
     },
+    /// A row whose known cells have probability 0.
+    #[error(
+        "what is known in row {} has probability 0, so there is no conditional distribution; relax it", row + 1
+    )]
+    ImpossibleRow {
+        /// The row, counted from 0.
+        row: usize,
+    },
     /// Evidence with too many separate parts.
     #[error(
         "the evidence consists of more than {limit} separate cases of values; use fewer intervals of wide integers"
@@ -102,6 +110,12 @@ pub enum ModelError {
     TooManyParts {
         /// The most cases.
         limit: usize,
+    },
+    /// The probabilities of the values of a column that has too many.
+    #[error("column '{column}' does not have a few values with probabilities; ask for quantiles")]
+    NotFinite {
+        /// The column.
+        column: String,
     },
     /// A numeric question about a column of text.
     #[error(
@@ -132,9 +146,7 @@ impl From<SampleError> for ModelError {
     fn from(e: SampleError) -> Self {
         match e {
             SampleError::Query(e) => ModelError::Query(e),
-            SampleError::Impossible { row } => {
-                ModelError::Impossible { what: format!("what is known in row {}", row + 1) }
-            }
+            SampleError::Impossible { row } => ModelError::ImpossibleRow { row },
         }
     }
 }

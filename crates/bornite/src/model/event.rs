@@ -207,7 +207,7 @@ pub(super) fn intersect(variables: &[Variable], a: &Query, b: &Query) -> Option<
     Some(query)
 }
 
-fn both(domain: &Domain, a: &Evidence, b: &Evidence) -> Option<Evidence> {
+pub(super) fn both(domain: &Domain, a: &Evidence, b: &Evidence) -> Option<Evidence> {
     use Evidence::{In, Unknown, Value};
     use Part::{Interval, Values};
     match (a, b) {

@@ -1,11 +1,10 @@
 //! Missing cells filled.
 
-use rayon::prelude::*;
-
+use super::cells::{Statistic, labels_beside_other};
 use super::event::{intersect, log_sum};
 use super::{Model, ModelError};
 use crate::basis::Part;
-use crate::data::{Coding, Encoded, Table};
+use crate::data::{Encoded, Table};
 use crate::query::{Evidence, Query};
 
 /// What a missing cell is filled with, given the row's known cells.
@@ -14,9 +13,9 @@ pub enum Imputation {
     /// The mean, rounded to a value that the column can take; the most likely value of words.
     Mean,
     /// The most likely value of the column by itself.
-    #[default]
     Mode,
     /// The median; the most likely value of words.
+    #[default]
     Median,
     /// A sample of all missing cells together, which keeps how they depend on each other.
     Sample,
@@ -27,6 +26,9 @@ impl Model {
     ///
     /// The place for other labels is no value to fill a cell with: it is left out, where there is a label at all.
     ///
+    /// Cost: one pass up and one pass down the circuit for all rows with missing cells; one more for each digit of a column of
+    /// digits.
+    ///
     /// # Errors
     /// A column of the model is not there, a cell does not fit it, or what is known in a row has probability 0.
     pub fn impute(&self, table: &Table, how: Imputation, seed: u64) -> Result<Table, ModelError> {
@@ -36,7 +38,7 @@ impl Model {
         }
         let values = match how {
             Imputation::Sample => self.complete(encoded.batch(), seed)?,
-            _ => self.fill(&encoded, how)?,
+            Imputation::Mean | Imputation::Mode | Imputation::Median => self.fill(&encoded, how)?,
         };
         let filled = self.schema.decode(&values)?;
         let columns = table.columns().iter().map(|column| match self.schema.find(column.name()) {
@@ -47,44 +49,49 @@ impl Model {
     }
 
     fn fill(&self, encoded: &Encoded, how: Imputation) -> Result<Vec<f64>, ModelError> {
-        let mut values = encoded.to_rows();
-        let width = encoded.num_variables();
-        values.par_chunks_mut(width).enumerate().try_for_each(|(row, cells)| {
-            if cells.iter().all(|x| !x.is_nan()) {
-                return Ok(());
-            }
-            let filled = self.fill_row(&encoded.row(row), how).map_err(|e| match e {
-                ModelError::Impossible { .. } => {
-                    let what = format!("what is known in row {}", row + 1);
-                    ModelError::Impossible { what }
-                }
+        let (batch, width) = (encoded.batch(), encoded.num_variables());
+        let holes: Vec<usize> =
+            (0..batch.len()).filter(|&row| batch.first_missing(row).is_some()).collect();
+        let rows = batch.select(&holes);
+        let first = |column: usize| self.schema.variables_of(column).start;
+        let wanted = |row: usize, column: usize| rows.is_missing(row, first(column));
+        let found = self
+            .cell_statistics(&rows, &wanted, |column| self.filling(column, how))
+            .map_err(|error| match error {
+                ModelError::ImpossibleRow { row } => ModelError::ImpossibleRow { row: holes[row] },
                 other => other,
             })?;
-            cells.copy_from_slice(&filled);
-            Ok::<(), ModelError>(())
-        })?;
+        let mut values = encoded.to_rows();
+        for cell in found {
+            let from = holes[cell.row] * width;
+            let range = self.schema.variables_of(cell.column);
+            let out = &mut values[from + range.start..from + range.end];
+            match self.filling(cell.column, how) {
+                Statistic::Mean => {
+                    let coding = self.schema.columns()[cell.column].kind.coding();
+                    out.copy_from_slice(&coding.nearest(cell.values[0]));
+                }
+                Statistic::Mode | Statistic::Quantiles(_) | Statistic::Probabilities => {
+                    out.copy_from_slice(&cell.values);
+                }
+            }
+        }
         Ok(values)
     }
 
-    fn fill_row(&self, row: &[f64], how: Imputation) -> Result<Vec<f64>, ModelError> {
-        let is_missing = |&column: &usize| row[self.schema.variables_of(column).start].is_nan();
-        let missing: Vec<usize> = (0..self.schema.columns().len()).filter(is_missing).collect();
-        let mut filled = row.to_vec();
-        for distribution in self.distributions_of(&missing, self.labelled_cases_of_row(row)?)? {
-            let column = distribution.column();
-            let (c, range) = (&self.schema.columns()[column], self.schema.variables_of(column));
-            let coding = c.kind.coding();
-            let words = coding.is_words(c.storage);
-            let values = match how {
-                Imputation::Median if !words => distribution.quantile_values(0.5)?,
-                // A mean of parts is no date.
-                Imputation::Mean if coding.is_time() => distribution.quantile_values(0.5)?,
-                Imputation::Mean if !words => coding.nearest(distribution.mean()?),
-                _ => distribution.mode_values()?.0,
-            };
-            filled[range].copy_from_slice(&values);
+    /// What fills the cells of a column.
+    pub(super) fn filling(&self, column: usize, how: Imputation) -> Statistic<'static> {
+        const MEDIAN: Statistic<'static> = Statistic::Quantiles(&[0.5]);
+        let c = &self.schema.columns()[column];
+        let coding = c.kind.coding();
+        match how {
+            _ if coding.is_words(c.storage) => Statistic::Mode,
+            Imputation::Median => MEDIAN,
+            // A mean of parts is no date.
+            Imputation::Mean if coding.is_time() => MEDIAN,
+            Imputation::Mean => Statistic::Mean,
+            Imputation::Mode | Imputation::Sample => Statistic::Mode,
         }
-        Ok(filled)
     }
 }
 
@@ -116,9 +123,4 @@ impl Model {
         let possible = log_sum(&self.log_cases(&found)?) > f64::NEG_INFINITY;
         Ok(if possible { found } else { cases })
     }
-}
-
-/// The number of labels of a column that has a place for others too.
-fn labels_beside_other(coding: &dyn Coding) -> Option<usize> {
-    coding.other().filter(|&labels| labels > 0)
 }

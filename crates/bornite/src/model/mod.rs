@@ -24,6 +24,7 @@ mod anomaly;
 mod answer;
 mod baseline;
 mod builder;
+mod cells;
 #[cfg(feature = "codec")]
 mod compact;
 #[cfg(feature = "codec")]
@@ -42,6 +43,7 @@ mod fit;
 mod impute;
 mod options;
 mod posterior;
+mod predict;
 mod question;
 mod sample;
 mod score;
@@ -64,6 +66,7 @@ pub use event::Event;
 pub use impute::Imputation;
 pub use options::{ModelOptions, StructureKind};
 pub(crate) use posterior::Posterior;
+pub use predict::{Predictions, ValueProbabilities};
 pub use question::Question;
 pub use truncate::Truncation;
 

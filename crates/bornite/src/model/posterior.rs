@@ -104,14 +104,6 @@ impl Posteriors<'_> {
         }
         Ok(finite.map_or(Posterior::Density(Density { parts }), Posterior::Finite))
     }
-
-    /// The distribution of a variable given what is known of the *others*, whatever is known of itself.
-    pub(crate) fn of_others(&self, variable: usize) -> Option<Univariate> {
-        match &self.cases[..] {
-            [(_, only)] => Some(only.marginal(VariableId::new(variable))),
-            _ => None,
-        }
-    }
 }
 
 fn impossible() -> ModelError {
@@ -119,6 +111,12 @@ fn impossible() -> ModelError {
 }
 
 impl Density {
+    /// The density of one distribution.
+    pub(super) fn of(distribution: Univariate) -> Self {
+        let (low, high) = distribution.rest_support().unwrap_or((0.0, 0.0));
+        Self { parts: vec![Part { weight: 1.0, low, high, distribution }] }
+    }
+
     /// p(u).
     pub(crate) fn density(&self, u: f64) -> f64 {
         self.parts.iter().map(|p| p.weight * p.distribution.density(u)).sum()

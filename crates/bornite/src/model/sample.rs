@@ -3,6 +3,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::cells::impossible_row;
 use super::{Event, Model, ModelError};
 use crate::data::Table;
 use crate::engine::Batch;
@@ -79,18 +80,35 @@ impl Model {
     /// One sample for every row of encoded values, given its known cells and the model's evidence, without the place for
     /// other labels.
     pub(super) fn complete(&self, rows: &Batch, seed: u64) -> Result<Vec<f64>, ModelError> {
-        let variables = self.engine.variables();
-        if self.given.is_nothing() && !self.has_other() {
-            return Ok(self.engine.sample_given(rows, seed)?);
+        let Some(mut joined) = self.joined(rows, true) else {
+            return self.complete_cases(rows, seed);
+        };
+        if self.has_other() {
+            let logs = self.engine.log_marginals(&joined)?;
+            let is_impossible = |row: usize| logs[row] == f64::NEG_INFINITY;
+            if let Some(plain) =
+                self.joined(rows, false).filter(|_| (0..rows.len()).any(is_impossible))
+            {
+                // The evidence may leave nothing but other labels.
+                for (v, variable) in self.engine.variables().iter().enumerate() {
+                    joined.set_column(v, &variable.domain, |row| {
+                        is_impossible(row).then(|| plain.evidence(row, v))
+                    });
+                }
+            }
         }
+        Ok(self.engine.sample_given(&joined, seed)?)
+    }
+
+    /// The same where the model's evidence is of several cases, row by row.
+    fn complete_cases(&self, rows: &Batch, seed: u64) -> Result<Vec<f64>, ModelError> {
+        let variables = self.engine.variables();
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(u64::MAX);
         let mut queries = Vec::new();
         for row in 0..rows.len() {
             let cases = self.labelled_cases_of_row(&rows.row(row))?;
-            let cumulative = self.cumulative(&cases).map_err(|_| ModelError::Impossible {
-                what: format!("what is known in row {}", row + 1),
-            })?;
+            let cumulative = self.cumulative(&cases).map_err(|_| impossible_row(row))?;
             queries.push(cases[pick(&cumulative, &mut rng)].clone());
         }
         Ok(self.engine.sample_given(&Batch::from_queries(variables, &queries)?, seed)?)

@@ -7,7 +7,7 @@ use super::{
     AnswerValue, Event, Fit, Imputation, Model, ModelError, ModelOptions, Question, StructureKind,
 };
 use crate::data::{
-    Column, CsvOptions, EncodeOptions, InferOptions, KindHint, Mismatch, Table, Unseen,
+    Column, CsvOptions, EncodeOptions, InferOptions, KindHint, Mismatch, Other, Table, Unseen,
 };
 use crate::file::FileError;
 use crate::ops::Budget;
@@ -580,4 +580,162 @@ fn a_smaller_model_is_as_near_as_it_says() {
     let conditioned = model.condition("c0=yes").unwrap();
     assert!(matches!(conditioned.truncate(Budget::Width(2)), Err(ModelError::Conditioned)));
     assert!(model.truncate(Budget::Width(0)).is_err());
+}
+
+/// A table with every kind of column, and missing cells.
+fn mixed(rows: usize) -> Table {
+    let rng = &mut ChaCha8Rng::seed_from_u64(31);
+    let mut text = String::from("sky,umbrella,degrees,visitors,tip,city,at\n");
+    for _ in 0..rows {
+        let rain = rng.random_bool(0.4);
+        let cells = [
+            (if rain { "rain" } else { "sun" }).to_owned(),
+            (if rng.random_bool(if rain { 0.8 } else { 0.1 }) { "yes" } else { "no" }).to_owned(),
+            format!("{:.4}", 8.0 + rng.random::<f64>() * if rain { 3.0 } else { 15.0 }),
+            (rng.random_range(0..1000) + if rain { 0 } else { 1000 }).to_string(),
+            format!("{}", if rng.random_bool(0.4) { 0.0 } else { rng.random_range(1.0..9.0_f64) }),
+            format!("city {}", rng.random_range(0..if rain { 30 } else { 300 })),
+            format!("2019-{:02}-{:02}", rng.random_range(1..13), rng.random_range(1..29)),
+        ];
+        let cells: Vec<String> = cells
+            .into_iter()
+            .map(|c| if rng.random_bool(0.2) { String::new() } else { c })
+            .collect();
+        writeln!(text, "{}", cells.join(",")).unwrap();
+    }
+    Table::from_csv_bytes(text.as_bytes(), "t.csv", &CsvOptions::default()).unwrap()
+}
+
+/// What one row's distributions say, cell by cell.
+fn filled_alone(model: &Model, row: &[f64], how: Imputation) -> Vec<f64> {
+    let schema = model.schema();
+    let is_missing = |c: &usize| row[schema.variables_of(*c).start].is_nan();
+    let missing: Vec<usize> = (0..schema.columns().len()).filter(is_missing).collect();
+    let cases = model.labelled_cases_of_row(row).unwrap();
+    let mut out = row.to_vec();
+    for distribution in model.distributions_of(&missing, cases).unwrap() {
+        let c = &schema.columns()[distribution.column()];
+        let coding = c.kind.coding();
+        let values = match how {
+            _ if coding.is_words(c.storage) => distribution.mode_values().unwrap().0,
+            Imputation::Mean if !coding.is_time() => coding.nearest(distribution.mean().unwrap()),
+            Imputation::Mean | Imputation::Median => distribution.quantile_values(0.5).unwrap(),
+            Imputation::Mode | Imputation::Sample => distribution.mode_values().unwrap().0,
+        };
+        out[schema.variables_of(distribution.column())].copy_from_slice(&values);
+    }
+    out
+}
+
+#[test]
+fn tables_are_imputed_as_their_rows_are_one_by_one() {
+    let table = mixed(400);
+    let kinds = [("visitors".to_owned(), KindHint::Digits)].into();
+    let infer = InferOptions { kinds, other: Other::Always, ..InferOptions::default() };
+    let options = ModelOptions { infer, ..ModelOptions::default() };
+    let model = Fit::with(options).epochs(4).width(3).run(&table).unwrap();
+    let kinds: Vec<&str> = model.schema().columns().iter().map(|c| c.kind.name()).collect();
+    assert!(kinds.contains(&"a date and time") || kinds.contains(&"a date"), "{kinds:?}");
+    assert!(model.has_other(), "{kinds:?}");
+    let some = table.select_rows(&(0..60).collect::<Vec<_>>());
+    for given in ["", "degrees in [9, 15)", "sky in {rain}, tip=0", "visitors in [300, 1700)"] {
+        let model =
+            if given.is_empty() { model.condition("sky=?") } else { model.condition(given) };
+        let model = model.unwrap();
+        let encoded = model.schema().encode(&some).unwrap();
+        // Rows that the evidence leaves possible.
+        let scores = model.score_encoded(&encoded).unwrap();
+        let kept: Vec<usize> = (0..60).filter(|&row| scores[row].is_finite()).collect();
+        let rows = encoded.select(&kept);
+        assert!(kept.len() > 5, "{given}");
+        for how in [Imputation::Mean, Imputation::Median, Imputation::Mode] {
+            let found = model.impute(&some.select_rows(&kept), how, 0).unwrap();
+            let mut expected = Vec::new();
+            for row in 0..rows.num_rows() {
+                expected.extend(filled_alone(&model, &rows.row(row), how));
+            }
+            let expected = model.schema().decode(&expected).unwrap();
+            for (n, column) in expected.columns().iter().enumerate() {
+                let found = &found.columns()[n];
+                for row in 0..rows.num_rows() {
+                    let same = match (found.number(row), column.number(row)) {
+                        (Some(a), Some(b)) => (a - b).abs() <= 2e-3 * b.abs().max(1.0),
+                        _ => found.text(row) == column.text(row),
+                    };
+                    let (a, b) = (found.text(row), column.text(row));
+                    let name = column.name();
+                    assert!(same, "{given}, {how:?}, {name}, row {row}: {a} for {b}");
+                }
+            }
+        }
+    }
+    // Default is the median.
+    assert_eq!(Imputation::default(), Imputation::Median);
+    let rainy = model.condition("sky='rain'").unwrap();
+    let text = b"sky,umbrella,degrees,visitors,tip,city,at\nsun,,,,,,\n";
+    let sun = Table::from_csv_bytes(text, "t.csv", &CsvOptions::default()).unwrap();
+    for how in [Imputation::Median, Imputation::Sample] {
+        let error = rainy.impute(&sun, how, 0).unwrap_err().to_string();
+        assert!(error.contains("row 1 has probability 0"), "{error}");
+    }
+}
+
+#[test]
+fn predictions_are_what_questions_about_each_row_answer() {
+    let model = fitted(800);
+    let table = Table::from_csv_bytes(
+        b"visitors,sky,umbrella,degrees\n1500,sun,no,19.5\n,rain,,7.5\n300,,yes,\n",
+        "t.csv",
+        &CsvOptions::default(),
+    )
+    .unwrap();
+    let given =
+        ["visitors=1500, umbrella=no, degrees=19.5", "degrees=7.5", "visitors=300, umbrella=yes"];
+    let sky = model.predict(&table, "sky").unwrap();
+    assert_eq!((sky.absent().len(), sky.num_rows()), (0, 3));
+    let p = sky.probabilities().unwrap();
+    assert_eq!(p.labels, ["rain", "sun"]);
+    let best = sky.values().unwrap();
+    let logs = sky.log_density().unwrap();
+    for (row, given) in given.iter().enumerate() {
+        let rain = number(&model, &format!("P(sky=rain | {given})"));
+        assert!((p.of_row(row)[0] - rain).abs() < 1e-9);
+        assert_eq!(best.text(row), if rain > 0.5 { "rain" } else { "sun" });
+        let expected = [(1.0 - rain).ln(), rain.ln(), 0.0][row];
+        assert!((logs[row] - expected).abs() < 1e-9, "{} for {expected}", logs[row]);
+    }
+    assert!(matches!(sky.mean(), Err(ModelError::NoNumbers { .. })));
+    let given = ["visitors=1500, umbrella=no, sky=sun", "sky=rain", "visitors=300, umbrella=yes"];
+    let degrees = model.predict(&table, "degrees").unwrap();
+    let (mean, quantiles) = (degrees.mean().unwrap(), degrees.quantiles(&[0.05, 0.5]).unwrap());
+    let logs = degrees.log_density().unwrap();
+    for (row, given) in given.iter().enumerate() {
+        let ask = |question: &str| number(&model, &format!("{question} | {given})"));
+        let expected = number(&model, &format!("E[degrees | {given}]"));
+        assert!((mean[row] - expected).abs() < 1e-6, "{} for {expected}", mean[row]);
+        assert!((quantiles[2 * row] - ask("quantile(degrees, 0.05")).abs() < 1e-6);
+        assert!((quantiles[2 * row + 1] - ask("median(degrees")).abs() < 1e-6);
+    }
+    let density = model.ask(&format!("P(degrees=19.5 | {})", given[0])).unwrap().log.unwrap();
+    assert!((logs[0] - density).abs() < 1e-9 && logs[2] == 0.0, "{logs:?} and {density}");
+    assert!(matches!(degrees.probabilities(), Err(ModelError::NotFinite { .. })));
+    assert!(degrees.quantiles(&[1.5]).is_err());
+    let visitors = model.predict(&table, "visitors").unwrap();
+    let median = visitors.quantiles(&[0.5]).unwrap();
+    let asked = number(&model, "median(visitors | sky=sun, umbrella=no, degrees=19.5)");
+    assert_eq!(median[0], asked);
+    assert_eq!(visitors.values().unwrap().number(0), Some(asked));
+    let asked = number(&model, "E[visitors | sky=sun, umbrella=no, degrees=19.5]");
+    assert!((visitors.mean().unwrap()[0] - asked).abs() < 1e-6 * asked);
+    // Columns that are not there are unknown, as are samples' numbers of another seed.
+    let few = Table::from_csv_bytes(b"sky\nrain\nsun\n", "t.csv", &CsvOptions::default()).unwrap();
+    let degrees = model.predict(&few, "degrees").unwrap();
+    assert_eq!(degrees.absent(), ["umbrella", "visitors"]);
+    let asked = number(&model, "E[degrees | sky=sun]");
+    assert!((degrees.mean().unwrap()[1] - asked).abs() < 1e-6);
+    assert!(degrees.log_density().is_err());
+    let draws = [1, 1, 2].map(|seed| degrees.values_by(Imputation::Sample, seed).unwrap());
+    assert!(draws[0] == draws[1] && draws[0] != draws[2]);
+    assert!(model.predict(&few, "moon").is_err());
+    assert_eq!(model.predict(&few, "sky").unwrap().probabilities().unwrap().probabilities.len(), 4);
 }

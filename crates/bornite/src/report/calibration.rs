@@ -5,14 +5,13 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use rayon::prelude::*;
 
 use super::axis::{Frame, short};
 use super::canvas::{Anchor, Canvas};
 use crate::circuit::Layer;
 use crate::data::Encoded;
 use crate::draw::fit;
-use crate::model::{Model, ModelError, Posterior};
+use crate::model::{Model, ModelError};
 
 /// The most rows that are looked at, and multiply-adds that they may take.
 const MAX_ROWS: usize = 1000;
@@ -42,22 +41,17 @@ pub(super) fn transforms(
     let most = ((BUDGET / cost(model)) as usize).clamp(MIN_ROWS, MAX_ROWS);
     let step = rows.num_rows().div_ceil(most).max(1);
     let chosen: Vec<usize> = (0..rows.num_rows()).step_by(step).collect();
-    let of_rows: Vec<Option<Vec<f64>>> = chosen
-        .par_iter()
-        .map(|&row| {
-            let mut rng = ChaCha8Rng::seed_from_u64(seed);
-            rng.set_stream(row as u64);
-            of_row(model, &rows.row(row), &mut rng)
-        })
-        .collect::<Result<_, _>>()?;
-    let mut columns = vec![Vec::new(); model.schema().columns().len()];
-    for row in of_rows {
-        let Some(row) = row else { return Ok(None) };
-        for (column, u) in columns.iter_mut().zip(row) {
-            column.extend(Some(u).filter(|u| !u.is_nan()));
-        }
+    let num_columns = model.schema().columns().len();
+    let mut spreads = Vec::with_capacity(chosen.len() * num_columns);
+    for &row in &chosen {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        rng.set_stream(row as u64);
+        spreads.extend((0..num_columns).map(|_| rng.random::<f64>()));
     }
-    Ok(Some(Transforms { columns, rows: chosen.len() }))
+    let rows = rows.select(&chosen);
+    let spread = |row: usize, column: usize| spreads[row * num_columns + column];
+    let columns = model.integral_transforms(rows.batch(), &spread)?;
+    Ok(columns.map(|columns| Transforms { columns, rows: chosen.len() }))
 }
 
 /// About the multiply-adds of both passes of a row.
@@ -68,72 +62,6 @@ fn cost(model: &Model) -> f64 {
         _ => 0.0,
     };
     circuit.layer_ids().map(of).sum::<f64>().max(1.0)
-}
-
-/// F of every column of a row; NaN where the cell is missing.
-fn of_row(
-    model: &Model,
-    row: &[f64],
-    rng: &mut ChaCha8Rng,
-) -> Result<Option<Vec<f64>>, ModelError> {
-    let schema = model.schema();
-    let mut out = vec![f64::NAN; schema.columns().len()];
-    let cases = model.cases_of_row(row)?;
-    if cases.len() > 1 {
-        return Ok(None);
-    }
-    let all: Vec<usize> = (0..schema.num_variables()).collect();
-    // A row that the model takes for impossible tells nothing of conditionals.
-    let Ok(posteriors) = model.posteriors(&cases, &all) else {
-        return Ok(Some(out));
-    };
-    for (column, u) in out.iter_mut().enumerate() {
-        let range = schema.variables_of(column);
-        let spread: f64 = rng.random();
-        if row[range.start].is_nan() {
-            continue;
-        }
-        *u = if range.len() > 1 {
-            of_digits(model, row, range, spread)?
-        } else if let Some(p) = posteriors.of_others(range.start) {
-            let x = row[range.start];
-            match p.probabilities() {
-                Some(p) => of_step(p, x as usize, spread),
-                None => p.cdf(x),
-            }
-        } else {
-            f64::NAN
-        };
-    }
-    Ok(Some(out))
-}
-
-/// A place within the step of F at a value.
-fn of_step(p: &[f64], value: usize, spread: f64) -> f64 {
-    p[..value].iter().sum::<f64>() + spread * p[value]
-}
-
-/// Digit by digit: each splits the step that the ones before it left.
-fn of_digits(
-    model: &Model,
-    row: &[f64],
-    range: std::ops::Range<usize>,
-    spread: f64,
-) -> Result<f64, ModelError> {
-    let mut others = row.to_vec();
-    others[range.clone()].fill(f64::NAN);
-    let (mut low, mut width) = (0.0, 1.0);
-    for variable in range {
-        let cases = model.cases_of_row(&others)?;
-        let posteriors = model.posteriors(&cases, &[variable])?;
-        if let Posterior::Finite(p) = posteriors.of(variable)? {
-            let value = row[variable] as usize;
-            low += width * p[..value].iter().sum::<f64>();
-            width *= p[value];
-        }
-        others[variable] = row[variable];
-    }
-    Ok(low + spread * width)
 }
 
 /// The largest distance of the empirical distribution from the even one.

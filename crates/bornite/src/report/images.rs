@@ -4,6 +4,7 @@ use super::Report;
 use super::canvas::{Anchor, Canvas};
 use super::raster::Raster;
 use crate::data::{Encoded, Table};
+use crate::engine::Batch;
 use crate::model::{Imputation, Model, ModelError};
 
 /// Images in a row.
@@ -54,13 +55,7 @@ pub(super) fn strips(report: &Report<'_>) -> Result<Option<Vec<Strip>>, ModelErr
 /// The mean of every pixel given those of its image that are known.
 fn means(model: &Model, values: &[f64]) -> Result<Table, ModelError> {
     let schema = model.schema();
-    let columns: Vec<usize> = (0..schema.columns().len()).collect();
-    let mut means = Vec::with_capacity(values.len());
-    for row in values.chunks_exact(schema.num_variables()) {
-        for pixel in model.distributions_of(&columns, model.cases_of_row(row)?)? {
-            means.push(pixel.mean()?);
-        }
-    }
+    let means = model.means_of_rows(&Batch::from_rows(&schema.variables(), values)?)?;
     let names: Vec<&str> = schema.columns().iter().map(|c| c.name.as_str()).collect();
     Ok(Table::from_rows(&names, &means)?)
 }

@@ -1,0 +1,601 @@
+//! What the cells of many rows are likely to be: one pass up and one pass down the circuit for all of them.
+
+use rayon::prelude::*;
+
+use super::distribution::{
+    ColumnDistribution, ModeSearch, PrefixSearch, finite_mean, finite_quantile, mean_nodes,
+    most_likely, numbers_quantile, one_hot,
+};
+use super::event::both;
+use super::posterior::{Density, Posterior};
+use super::{Model, ModelError};
+use crate::basis::Part;
+use crate::data::Coding;
+use crate::domain::Domain;
+use crate::engine::{Batch, CellAnswer, CellDistribution, PiecewiseDensity, Wanted};
+use crate::query::Evidence;
+
+/// What is asked of the distribution of a cell.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Statistic<'a> {
+    /// The mean, as one number.
+    Mean,
+    /// The values of the column's variables that are the most likely.
+    Mode,
+    /// The values of the column's variables at these levels, one after the other.
+    Quantiles(&'a [f64]),
+    /// The probability of every value of the first variable.
+    Probabilities,
+}
+
+/// What was asked of the cell of a row and column.
+#[derive(Clone, Debug)]
+pub(super) struct CellStatistic {
+    pub(super) row: usize,
+    pub(super) column: usize,
+    pub(super) values: Vec<f64>,
+}
+
+/// What is asked of a column, with what all of its rows share.
+struct ColumnTable<'a> {
+    statistic: Statistic<'a>,
+    /// The numbers of a finite column.
+    numbers: Vec<f64>,
+    /// ln F′ at the places where the search for the mode of a density begins.
+    slopes: Vec<f64>,
+}
+
+/// The cells that are asked for, as a row and a column.
+pub(super) type WantedCells<'a> = &'a (dyn Fn(usize, usize) -> bool + Sync);
+
+impl Model {
+    /// The statistics of the wanted cells, in order of rows and then columns, given what is known of the rows and what the
+    /// model is conditioned on. Labels are those of their own: the place for others is left out where there are any.
+    ///
+    /// # Errors
+    /// What is known in a row has probability 0, or a column of words is asked for a number.
+    pub(super) fn cell_statistics<'s>(
+        &self,
+        rows: &Batch,
+        wanted: WantedCells<'_>,
+        statistic: impl Fn(usize) -> Statistic<'s>,
+    ) -> Result<Vec<CellStatistic>, ModelError> {
+        let columns = 0..self.schema.columns().len();
+        let is_asked: Vec<bool> =
+            columns.clone().map(|c| (0..rows.len()).any(|row| wanted(row, c))).collect();
+        let mut tables = Vec::with_capacity(is_asked.len());
+        for (column, is_asked) in is_asked.iter().enumerate() {
+            tables
+                .push(is_asked.then(|| self.column_table(column, statistic(column))).transpose()?);
+        }
+        let mut found = if let Some(labelled) = self.joined(rows, true) {
+            let (mut found, impossible) = self.batched(&labelled, wanted, &tables)?;
+            if let Some(plain) = self.joined(rows, false).filter(|_| !impossible.is_empty()) {
+                // The evidence may leave nothing but other labels.
+                let again = |n: usize, column| wanted(impossible[n], column);
+                let (more, refused) = self.batched(&plain.select(&impossible), &again, &tables)?;
+                if let Some(&n) = refused.first() {
+                    return Err(impossible_row(impossible[n]));
+                }
+                found.extend(more.into_iter().map(|mut cell| {
+                    cell.row = impossible[cell.row];
+                    cell
+                }));
+            }
+            found
+        } else {
+            let of_row = |row| self.row_statistics(rows, row, wanted, &tables);
+            let all: Result<Vec<_>, _> = (0..rows.len()).into_par_iter().map(of_row).collect();
+            all?.into_iter().flatten().collect()
+        };
+        found.sort_by_key(|cell| (cell.row, cell.column));
+        Ok(found)
+    }
+
+    fn column_table<'s>(
+        &self,
+        column: usize,
+        statistic: Statistic<'s>,
+    ) -> Result<ColumnTable<'s>, ModelError> {
+        let what = match statistic {
+            Statistic::Mean => Some("mean"),
+            Statistic::Quantiles(_) => Some("quantile"),
+            Statistic::Mode | Statistic::Probabilities => None,
+        };
+        let variables = self.schema.variables_of(column);
+        let is_finite = self.engine.variables()[variables.start].domain.num_values().is_some();
+        let numbers = self.finite_numbers(column).filter(|_| is_finite);
+        let c = &self.schema.columns()[column];
+        let in_order = matches!(statistic, Statistic::Quantiles(_)) && variables.len() > 1;
+        if let Some(what) = what.filter(|_| is_finite && numbers.is_none() && !in_order) {
+            return Err(ModelError::NoNumbers { column: c.name.clone(), what });
+        }
+        let mut slopes = Vec::new();
+        if let Statistic::Mode = statistic
+            && !is_finite
+        {
+            let search = self.mode_search(column);
+            slopes = search.grid().map(|u| search.slope(u)).collect();
+        }
+        Ok(ColumnTable { statistic, numbers: numbers.unwrap_or_default(), slopes })
+    }
+
+    fn mode_search(&self, column: usize) -> ModeSearch<'_> {
+        let first = self.schema.variables_of(column).start;
+        let bounds = self.engine.variables()[first].domain.rest().bounds();
+        ModeSearch { model: self, column, bounds }
+    }
+
+    /// Rows with what the model is conditioned on, and whose missing cells have labels of their own if that is asked for;
+    /// `None` where that is not one case.
+    pub(super) fn joined(&self, rows: &Batch, labelled: bool) -> Option<Batch> {
+        let [given] = self.given.cases() else { return None };
+        let variables = self.engine.variables();
+        let mut joined = rows.clone();
+        for (v, evidence) in given.evidence().iter().enumerate() {
+            let domain = &variables[v].domain;
+            if *evidence != Evidence::Unknown {
+                joined.set_column(v, domain, |row| {
+                    let own = rows.evidence(row, v);
+                    // An empty set is impossible, as are two things at once.
+                    Some(both(domain, &own, evidence).unwrap_or_else(|| nothing(domain)))
+                });
+            }
+        }
+        for (column, c) in self.schema.columns().iter().enumerate().filter(|_| labelled) {
+            let variable = self.schema.variables_of(column).start;
+            let Some(labels) = labels_beside_other(c.kind.coding()) else { continue };
+            let labels = Evidence::In(Part::Values((0..labels).collect()));
+            let domain = &variables[variable].domain;
+            let source = joined.clone();
+            joined.set_column(variable, domain, |row| {
+                source.is_missing(row, variable).then(|| {
+                    let own = source.evidence(row, variable);
+                    both(domain, &own, &labels).unwrap_or_else(|| nothing(domain))
+                })
+            });
+        }
+        Some(joined)
+    }
+
+    /// The statistics of cells of rows with one case each, and the rows that are impossible.
+    fn batched(
+        &self,
+        rows: &Batch,
+        wanted: WantedCells<'_>,
+        tables: &[Option<ColumnTable<'_>>],
+    ) -> Result<(Vec<CellStatistic>, Vec<usize>), ModelError> {
+        let num_columns = self.schema.columns().len();
+        let column_of: Vec<usize> =
+            (0..num_columns).flat_map(|c| self.schema.variables_of(c).map(move |_| c)).collect();
+        let is_compound = |column: usize| self.schema.variables_of(column).len() > 1;
+        let table = |column: usize| match &tables[column] {
+            Some(table) => table,
+            None => unreachable!("a column that is asked for has a table"),
+        };
+        let is_mean = |column: usize| matches!(table(column).statistic, Statistic::Mean);
+        // Digits one after the other are asked for later, all at once now.
+        let cells = |row: usize, variable: usize| {
+            let column = column_of[variable];
+            wanted(row, column)
+                && rows.is_missing(row, variable)
+                && (!is_compound(column) || is_mean(column))
+        };
+        let functionals =
+            |variable: usize| self.functionals(column_of[variable], table(column_of[variable]));
+        let (answers, logs) = self.engine.answer_cells(
+            rows,
+            &Wanted { cells: &cells, functionals: &functionals },
+            &|_, variable, distribution| {
+                let column = column_of[variable];
+                if is_compound(column) {
+                    return Ok(vec![self.digit_mean(column, variable, &distribution)]);
+                }
+                self.variable_statistic(column, table(column), distribution)
+            },
+        )?;
+        let impossible: Vec<usize> =
+            (0..rows.len()).filter(|&row| logs[row] == f64::NEG_INFINITY).collect();
+        let mut out = Vec::with_capacity(answers.len());
+        for CellAnswer { row, variable, answer } in answers {
+            let (column, values) = (column_of[variable], answer?);
+            match out.last_mut() {
+                // The digits of a mean add up.
+                Some(CellStatistic { row: r, column: c, values: sum })
+                    if is_compound(column) && (*r, *c) == (row, column) =>
+                {
+                    sum[0] += values[0];
+                }
+                _ => out.push(CellStatistic { row, column, values }),
+            }
+        }
+        for cell in out.iter_mut().filter(|cell| is_compound(cell.column)) {
+            let c = &self.schema.columns()[cell.column];
+            cell.values[0] += c.kind.coding().base();
+            for (place, variable) in self.schema.variables_of(cell.column).enumerate() {
+                if !rows.is_missing(cell.row, variable) {
+                    let x = rows.value(cell.row, variable);
+                    cell.values[0] += c.kind.coding().term(c.storage, place, x).unwrap_or(f64::NAN);
+                }
+            }
+        }
+        for column in (0..num_columns).filter(|&c| tables[c].is_some()) {
+            let range = self.schema.variables_of(column);
+            let possible = |row: &usize| wanted(*row, column) && logs[*row] > f64::NEG_INFINITY;
+            // What the model is conditioned on may be the value itself.
+            let is_known =
+                |row: usize| range.clone().all(|variable| !rows.is_missing(row, variable));
+            for row in (0..rows.len()).filter(possible).filter(|&row| is_known(row)) {
+                let known: Vec<f64> = range.clone().map(|v| rows.value(row, v)).collect();
+                let values = self.known_statistic(column, table(column), &known)?;
+                out.push(CellStatistic { row, column, values });
+            }
+            if is_compound(column) && !is_mean(column) {
+                let open: Vec<usize> =
+                    (0..rows.len()).filter(possible).filter(|&row| !is_known(row)).collect();
+                out.extend(
+                    self.digits(&rows.select(&open), column, table(column))?
+                        .into_iter()
+                        .zip(&open)
+                        .map(|(values, &row)| CellStatistic { row, column, values }),
+                );
+            }
+        }
+        Ok((out, impossible))
+    }
+
+    /// The sums of values of a column's density that its statistic is made of.
+    fn functionals(&self, column: usize, table: &ColumnTable<'_>) -> Vec<Vec<(f64, f64)>> {
+        let search = self.mode_search(column);
+        match table.statistic {
+            Statistic::Mean => {
+                let (low, high) = search.bounds;
+                let number = |(u, w)| (u, w * self.term(column, u));
+                vec![mean_nodes(low, high).map(number).collect()]
+            }
+            Statistic::Mode => search.grid().map(|u| vec![(u, 1.0)]).collect(),
+            Statistic::Quantiles(_) | Statistic::Probabilities => Vec::new(),
+        }
+    }
+
+    /// The statistic of a column of one variable.
+    fn variable_statistic(
+        &self,
+        column: usize,
+        table: &ColumnTable<'_>,
+        distribution: CellDistribution<'_>,
+    ) -> Result<Vec<f64>, ModelError> {
+        Ok(match distribution {
+            CellDistribution::Finite(p) => match table.statistic {
+                Statistic::Mean => vec![finite_mean(p, &table.numbers)],
+                Statistic::Mode => vec![most_likely(p) as f64],
+                Statistic::Quantiles(levels) => {
+                    let p = &p[..table.numbers.len()];
+                    levels.iter().map(|&level| numbers_quantile(p, level)).collect()
+                }
+                Statistic::Probabilities => p.to_vec(),
+            },
+            CellDistribution::Piecewise(p) => self.piecewise_statistic(column, table, &p),
+            CellDistribution::Exact(distribution) => {
+                let first = Posterior::Density(Density::of(distribution));
+                of_distribution(
+                    &ColumnDistribution::of_variable(self, column, first),
+                    table.statistic,
+                )?
+            }
+        })
+    }
+
+    fn piecewise_statistic(
+        &self,
+        column: usize,
+        table: &ColumnTable<'_>,
+        p: &PiecewiseDensity<'_>,
+    ) -> Vec<f64> {
+        match table.statistic {
+            Statistic::Mean => {
+                let atoms: f64 = p.atoms().map(|(u, p)| p * self.term(column, u)).sum();
+                vec![atoms + p.functionals()[0]]
+            }
+            Statistic::Mode => {
+                let pairs = p.functionals().iter().zip(&table.slopes);
+                let worths: Vec<f64> = pairs.map(|(p, slope)| p.max(0.0).ln() + slope).collect();
+                let atoms = p.atoms().filter(|(_, p)| *p > 0.0);
+                vec![self.mode_search(column).run(&worths, atoms, |u| p.density(u))]
+            }
+            Statistic::Quantiles(levels) => levels.iter().map(|&l| p.quantile(l)).collect(),
+            Statistic::Probabilities => Vec::new(),
+        }
+    }
+
+    /// What the mean of one digit adds to that of the number.
+    fn digit_mean(
+        &self,
+        column: usize,
+        variable: usize,
+        distribution: &CellDistribution<'_>,
+    ) -> f64 {
+        let c = &self.schema.columns()[column];
+        let place = variable - self.schema.variables_of(column).start;
+        let term = |x: usize| c.kind.coding().term(c.storage, place, x as f64).unwrap_or(f64::NAN);
+        match distribution {
+            CellDistribution::Finite(p) => p.iter().enumerate().map(|(x, p)| p * term(x)).sum(),
+            CellDistribution::Piecewise(_) | CellDistribution::Exact(_) => f64::NAN,
+        }
+    }
+
+    /// The statistic of a cell whose value is known.
+    fn known_statistic(
+        &self,
+        column: usize,
+        table: &ColumnTable<'_>,
+        known: &[f64],
+    ) -> Result<Vec<f64>, ModelError> {
+        let c = &self.schema.columns()[column];
+        Ok(match table.statistic {
+            Statistic::Mean => {
+                let no_number = || ModelError::NoNumbers { column: c.name.clone(), what: "mean" };
+                vec![c.kind.coding().number(c.storage, known).ok_or_else(no_number)?]
+            }
+            Statistic::Mode => known.to_vec(),
+            Statistic::Quantiles(levels) => levels.iter().flat_map(|_| known.to_vec()).collect(),
+            Statistic::Probabilities => {
+                let first = self.schema.variables_of(column).start;
+                let count = self.engine.variables()[first].domain.num_values().unwrap_or(0);
+                let mut p = one_hot(known[0] as usize);
+                p.resize(count, 0.0);
+                p
+            }
+        })
+    }
+
+    /// The quantiles or modes of a column of digits, of all rows, one digit after the other.
+    fn digits(
+        &self,
+        rows: &Batch,
+        column: usize,
+        table: &ColumnTable<'_>,
+    ) -> Result<Vec<Vec<f64>>, ModelError> {
+        let mut out = vec![Vec::new(); rows.len()];
+        if rows.is_empty() {
+            return Ok(out);
+        }
+        match table.statistic {
+            Statistic::Quantiles(levels) => {
+                for &level in levels {
+                    let found = self.digits_quantile(rows, column, level)?;
+                    out.iter_mut().zip(found).for_each(|(out, values)| out.extend(values));
+                }
+            }
+            Statistic::Mode => out = self.digits_mode(rows, column)?,
+            Statistic::Mean | Statistic::Probabilities => {}
+        }
+        Ok(out)
+    }
+
+    fn digits_quantile(
+        &self,
+        rows: &Batch,
+        column: usize,
+        level: f64,
+    ) -> Result<Vec<Vec<f64>>, ModelError> {
+        let (mut rows, mut levels) = (rows.clone(), vec![level; rows.len()]);
+        let mut out = vec![Vec::new(); rows.len()];
+        for variable in self.schema.variables_of(column) {
+            let p = self.digit_probabilities(&rows, &|_| Some(variable))?;
+            for (row, p) in p.iter().enumerate() {
+                let (digit, rest) = finite_quantile(p, levels[row]);
+                levels[row] = rest;
+                out[row].push(digit as f64);
+            }
+            let domain = &self.engine.variables()[variable].domain;
+            rows.set_column(variable, domain, |row| {
+                out[row].last().map(|&digit| Evidence::Value(digit))
+            });
+        }
+        Ok(out)
+    }
+
+    fn digits_mode(&self, rows: &Batch, column: usize) -> Result<Vec<Vec<f64>>, ModelError> {
+        let variables = self.schema.variables_of(column);
+        let mut out = vec![Vec::new(); rows.len()];
+        let mut open: Vec<(usize, PrefixSearch, Vec<f64>)> = (0..rows.len())
+            .map(|row| (row, PrefixSearch::new(variables.len()), Vec::new()))
+            .collect();
+        loop {
+            open.retain_mut(|(row, search, prefix)| match search.advance() {
+                Ok(next) => {
+                    *prefix = next;
+                    true
+                }
+                Err((values, _)) => {
+                    out[*row] = values;
+                    false
+                }
+            });
+            if open.is_empty() {
+                return Ok(out);
+            }
+            let mut next = rows.select(&open.iter().map(|o| o.0).collect::<Vec<_>>());
+            for (place, variable) in variables.clone().enumerate() {
+                let domain = &self.engine.variables()[variable].domain;
+                next.set_column(variable, domain, |n| {
+                    open[n].2.get(place).map(|&digit| Evidence::Value(digit))
+                });
+            }
+            let p = self
+                .digit_probabilities(&next, &|n: usize| variables.clone().nth(open[n].2.len()))?;
+            for ((_, search, _), p) in open.iter_mut().zip(p) {
+                search.expand(&p);
+            }
+        }
+    }
+
+    /// The probabilities of one variable of each row, given the rest of the row.
+    fn digit_probabilities(
+        &self,
+        rows: &Batch,
+        variable: &(dyn Fn(usize) -> Option<usize> + Sync),
+    ) -> Result<Vec<Vec<f64>>, ModelError> {
+        let cells = |row: usize, v: usize| variable(row) == Some(v) && rows.is_missing(row, v);
+        let wanted = Wanted { cells: &cells, functionals: &|_| Vec::new() };
+        let (answers, _) = self.engine.answer_cells(rows, &wanted, &|_, _, p| match p {
+            CellDistribution::Finite(p) => p.to_vec(),
+            CellDistribution::Piecewise(_) | CellDistribution::Exact(_) => Vec::new(),
+        })?;
+        let known = |row: usize| match variable(row).map(|v| rows.value(row, v)) {
+            Some(x) if !x.is_nan() => one_hot(x as usize),
+            _ => Vec::new(),
+        };
+        let mut out: Vec<Vec<f64>> = (0..rows.len()).map(known).collect();
+        for cell in answers {
+            out[cell.row] = cell.answer;
+        }
+        Ok(out)
+    }
+
+    /// The means of all cells, row after row; known cells are their own.
+    #[cfg(feature = "report")]
+    pub(crate) fn means_of_rows(&self, rows: &Batch) -> Result<Vec<f64>, ModelError> {
+        let cells = self.cell_statistics(rows, &|_, _| true, |_| Statistic::Mean)?;
+        Ok(cells.into_iter().map(|cell| cell.values[0]).collect())
+    }
+
+    /// The probability integral transform of every known cell, by column: F(cell) given the other cells of its row. Where values
+    /// have probabilities of their own, the place within the step of F is `spread`. Cells of impossible rows are left out, and
+    /// there are none where the model is conditioned on several cases.
+    #[cfg(feature = "report")]
+    pub(crate) fn integral_transforms(
+        &self,
+        rows: &Batch,
+        spread: &(dyn Fn(usize, usize) -> f64 + Sync),
+    ) -> Result<Option<Vec<Vec<f64>>>, ModelError> {
+        let ([given], Some(joined)) = (self.given.cases(), self.joined(rows, false)) else {
+            return Ok(None);
+        };
+        let columns = self.schema.columns().len();
+        let mut column_of = vec![None; self.schema.num_variables()];
+        for column in (0..columns).filter(|&c| self.schema.variables_of(c).len() == 1) {
+            column_of[self.schema.variables_of(column).start] = Some(column);
+        }
+        let of_step = |p: &[f64], x: f64, spread: f64| {
+            p[..x as usize].iter().sum::<f64>() + spread * p[x as usize]
+        };
+        let cells = |row: usize, v: usize| column_of[v].is_some() && !rows.is_missing(row, v);
+        let wanted = Wanted { cells: &cells, functionals: &|_| Vec::new() };
+        let (answers, logs) = self.engine.answer_cells(&joined, &wanted, &|row, v, p| {
+            let (x, column) = (rows.value(row, v), column_of[v].unwrap_or(0));
+            match p {
+                CellDistribution::Finite(p) => of_step(p, x, spread(row, column)),
+                CellDistribution::Piecewise(p) => p.cdf(x),
+                CellDistribution::Exact(p) => p.cdf(x),
+            }
+        })?;
+        let mut out = vec![Vec::new(); columns];
+        for cell in answers {
+            out[column_of[cell.variable].unwrap_or(0)].push(cell.answer);
+        }
+        for column in (0..columns).filter(|&c| self.schema.variables_of(c).len() > 1) {
+            let range = self.schema.variables_of(column);
+            let known: Vec<usize> = (0..rows.len())
+                .filter(|&row| logs[row] > f64::NEG_INFINITY && !rows.is_missing(row, range.start))
+                .collect();
+            if known.is_empty() {
+                continue;
+            }
+            let (values, mut others) = (rows.select(&known), joined.select(&known));
+            for v in range.clone() {
+                let domain = &self.engine.variables()[v].domain;
+                others.set_column(v, domain, |_| Some(given.evidence()[v].clone()));
+            }
+            // Each digit splits the step that the ones before it left.
+            let mut steps = vec![(0.0, 1.0); known.len()];
+            for v in range {
+                let p = self.digit_probabilities(&others, &|_| Some(v))?;
+                for (row, p) in p.iter().enumerate().filter(|(_, p)| !p.is_empty()) {
+                    let (low, width) = &mut steps[row];
+                    let x = values.value(row, v);
+                    *low += *width * of_step(p, x, 0.0);
+                    *width *= p[x as usize];
+                }
+                let domain = &self.engine.variables()[v].domain;
+                others.set_column(v, domain, |row| Some(Evidence::Value(values.value(row, v))));
+            }
+            out[column].extend(
+                steps
+                    .iter()
+                    .zip(&known)
+                    .map(|((low, width), &row)| low + spread(row, column) * width),
+            );
+        }
+        Ok(Some(out))
+    }
+
+    /// The statistics of one row whose evidence is of several cases.
+    fn row_statistics(
+        &self,
+        rows: &Batch,
+        row: usize,
+        wanted: WantedCells<'_>,
+        tables: &[Option<ColumnTable<'_>>],
+    ) -> Result<Vec<CellStatistic>, ModelError> {
+        let asked: Vec<usize> = (0..tables.len()).filter(|&c| wanted(row, c)).collect();
+        if asked.is_empty() {
+            return Ok(Vec::new());
+        }
+        let cases = self.labelled_cases_of_row(&rows.row(row))?;
+        let found = self.distributions_of(&asked, cases).map_err(|error| match error {
+            ModelError::Impossible { .. } => impossible_row(row),
+            other => other,
+        })?;
+        let of = |distribution: ColumnDistribution<'_>| {
+            let column = distribution.column();
+            let Some(table) = &tables[column] else {
+                unreachable!("a column that is asked for has a table")
+            };
+            let values = of_distribution(&distribution, table.statistic)?;
+            Ok(CellStatistic { row, column, values })
+        };
+        found.into_iter().map(of).collect()
+    }
+}
+
+/// The statistic of one distribution.
+fn of_distribution(
+    distribution: &ColumnDistribution<'_>,
+    statistic: Statistic<'_>,
+) -> Result<Vec<f64>, ModelError> {
+    match statistic {
+        Statistic::Mean => Ok(vec![distribution.mean()?]),
+        Statistic::Mode => Ok(distribution.mode_values()?.0),
+        Statistic::Quantiles(levels) => {
+            let mut all = Vec::new();
+            for &level in levels {
+                all.extend(distribution.quantile_values(level)?);
+            }
+            Ok(all)
+        }
+        Statistic::Probabilities => {
+            let pairs = distribution.probabilities()?.unwrap_or_default();
+            Ok(pairs.into_iter().map(|(_, p)| p).collect())
+        }
+    }
+}
+
+/// The error of a row that is impossible.
+pub(super) fn impossible_row(row: usize) -> ModelError {
+    ModelError::ImpossibleRow { row }
+}
+
+/// No value at all.
+fn nothing(domain: &Domain) -> Evidence {
+    Evidence::In(match domain.num_values() {
+        Some(_) => Part::Values(Vec::new()),
+        None => Part::Interval { low: 0.0, high: 0.0 },
+    })
+}
+
+/// The number of labels of a column that has a place for others too.
+pub(super) fn labels_beside_other(coding: &dyn Coding) -> Option<usize> {
+    coding.other().filter(|&labels| labels > 0)
+}
