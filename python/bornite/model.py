@@ -324,16 +324,29 @@ class Model:
     # How likely rows are.
 
     def log_prob(
-        self, table: Any, *, unseen: Literal["score", "unknown", "error"] = "score"
+        self,
+        table: Any,
+        *,
+        column: Any = None,
+        unseen: Literal["score", "unknown", "error"] = "score",
     ) -> Floats:
-        """The log density of every row, in nats, in the units of the data.
+        """The log density of every row, in nats, in the units of the data. With ``column``, the log density of that
+        column's cell given the other cells of its row; 0 where the cell is missing.
 
         Missing values are integrated out; −inf for rows that contradict what the model is conditioned on. Labels
         that were never seen and numbers beyond the range have a small probability of their own, which the fit
         estimates; with ``unseen="unknown"`` they count as missing, and with ``unseen="error"`` they are an error.
         """
         frame = Frame(table)
-        return self._core.log_prob(self._encode(frame), unseen)
+        if column is None:
+            return self._core.log_prob(self._encode(frame), unseen)
+        if unseen != "score":
+            raise BorniteError(f"unseen='{unseen}' is for whole rows: leave it out with a column")
+        text = self._column(column)
+        columns = self._encode_others(frame, text)
+        ((index, _),) = [place for place in self._target_places(frame, text) if place[1] == text]
+        columns[self._all.index(text)] = frame.read(index, text)[1]
+        return self._core.log_conditional(columns, text)
 
     def score(self, table: Any) -> float:
         """The mean of ``log_prob``."""
@@ -478,16 +491,16 @@ class Model:
         self,
         table: Any,
         *,
-        method: Literal["mean", "mode", "median", "sample"] = "mode",
+        method: Literal["mean", "mode", "median", "sample"] = "median",
         n: int | None = None,
         seed: int = 0,
     ) -> Any:
         """The table with its missing values imputed, given the observed cells of each row. Observed cells and
         columns unknown to the model are unchanged.
 
-        ``"mean"``, ``"median"`` and ``"mode"`` impute each cell separately; ``"sample"`` samples the missing values
-        of a row jointly, which preserves their dependence. With ``n``, returns a list of n tables with
-        consecutive seeds, for multiple imputation.
+        ``"median"``, ``"mean"`` and ``"mode"`` impute each cell separately; text columns always use the mode.
+        ``"sample"`` samples the missing values of a row jointly, which preserves their dependence. With ``n``,
+        returns a list of n tables with consecutive seeds, for multiple imputation.
         """
         frame = Frame(table)
         columns = self._encode(frame)
@@ -496,6 +509,103 @@ class Model:
         if n < 1:
             raise BorniteError(f"n={n}: give 1 or more")
         return [self._filled(frame, columns, method, seed + k) for k in range(n)]
+
+    # One column, given the others.
+
+    def predict(
+        self,
+        table: Any,
+        column: Any,
+        *,
+        method: Literal["median", "mean", "mode", "sample"] = "median",
+        seed: int = 0,
+    ) -> Any:
+        """Predicts a column of every row of a table from the other cells of the row.
+
+        Returns one value per row: the median of a column of numbers by default, the most likely label of text;
+        ``"mean"``, the exact mean; ``"mode"``; or ``"sample"``, a random draw. Cells of the column itself are
+        ignored, missing values are integrated out, and so are columns that the table does not have, with a warning.
+        The result is a Series for pandas and polars, an array for pyarrow and numpy.
+
+        >>> import numpy as np
+        >>> import bornite
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=400)
+        >>> model = bornite.fit({"x": x, "y": 2 * x + rng.normal(size=400)}, epochs=30)
+        >>> low, high = model.predict({"x": [-1.0, 1.0]}, "y")
+        >>> bool(low < 0 < high)
+        True
+        """
+        frame, text = Frame(table), self._column(column)
+        columns = self._encode_others(frame, text)
+        if method == "mean":
+            return self._like_column(frame, column, self._core.predict_mean(columns, text))
+        ((_, *found),) = self._core.predict(columns, text, method, seed)
+        form = self._form
+        if frame.kind != form.kind:
+            form = _tables.in_kind(form, "dict" if frame.kind == "structured" else frame.kind)
+        field = form.fields[self._all.index(text)]
+        made = _tables.make(form.kind, field, (text, *found))
+        return self._like_column(frame, column, made)
+
+    def predict_proba(self, table: Any, column: Any) -> dict[Any, Floats]:
+        """The probability of every value of a column, for every row of a table, given the other cells of the row:
+        a dict from values to arrays, one number per row. See ``predict``.
+
+        >>> import bornite
+        >>> model = bornite.fit({"x": [1, 2, 1, 2] * 50, "y": ["a", "b", "a", "a"] * 50}, epochs=30)
+        >>> p = model.predict_proba({"x": [1, 2]}, "y")
+        >>> sorted(p), bool(p["a"][0] > 0.9), bool(0.3 < p["b"][1] < 0.7)
+        (['a', 'b'], True, True)
+        """
+        text = self._column(column)
+        labels, found = self._core.predict_proba(self._encode_others(Frame(table), text), text)
+        value = self.marginal(column)._value
+        rows = found.reshape(-1, len(labels))
+        return {value(label): rows[:, n].copy() for n, label in enumerate(labels)}
+
+    def _target_places(self, frame: Frame, text: str) -> list[tuple[int, str]]:
+        """Where the table has this column, next to others in an array without names."""
+        if frame.kind == "numpy":
+            return _places(frame, self._names, self._texts, self._form)
+        return _places(frame, [self._names[self._texts.index(text)]], [text])
+
+    def _encode_others(self, frame: Frame, target: str) -> list[Column]:
+        """All columns of the model but one: those that the table does not have are unknown."""
+        names = [name for name, text in zip(self._names, self._texts, strict=True) if text != target]
+        texts = [text for text in self._texts if text != target]
+        if frame.kind == "numpy" and len(frame.names) == len(names):
+            # An array of the other columns.
+            places = list(enumerate(texts))
+        elif frame.kind == "numpy":
+            places = _places(frame, self._names, self._texts, self._form)
+        else:
+            there = {str(name) for name in frame.names}
+            absent = [text for text in texts if text not in there]
+            if absent:
+                words = ", ".join(f"'{text}'" for text in absent)
+                warnings.warn(
+                    f"the table has no column {words}: unknown in every row", stacklevel=3
+                )
+            pairs = [(n, t) for n, t in zip(names, texts, strict=True) if t in there]
+            places = _places(frame, [n for n, _ in pairs], [t for _, t in pairs])
+        found = {text: frame.read(index, text)[1] for index, text in places if text != target}
+        unknown = np.full(frame.height, np.nan)
+        return [found.get(text, (text, unknown, None)) for text in self._all]
+
+    @staticmethod
+    def _like_column(frame: Frame, column: Any, values: Any) -> Any:
+        """One column of the kind of a table."""
+        if frame.kind == "pandas":
+            pandas = _tables.library("pandas")
+            series = pandas.Series(values, name=column)
+            series.index = frame.source.index
+            return series
+        if frame.kind == "polars":
+            return _tables.library("polars").Series(str(column), values)
+        if frame.kind == "pyarrow":
+            return _tables.library("pyarrow").array(values) if isinstance(values, np.ndarray) else values
+        return values
 
     def _filled(self, frame: Frame, columns: list[Column], method: str, seed: int) -> Any:
         filled = {name: column for name, *column in self._core.impute(columns, method, seed)}
@@ -598,9 +708,28 @@ class Model:
             return _tables.library("pandas").DataFrame(covariance, index=names, columns=names)
         return covariance
 
-    def quantile(self, column: Any, q: Any = 0.5, *, given: Given = None) -> Any:
-        """The quantile of a column at level q, or at an array of levels."""
-        return self.marginal(column, given=given).quantile(q)
+    def quantile(self, column: Any, q: Any = 0.5, *, given: Any = None) -> Any:
+        """The quantile of a column at level q, or at an array of levels.
+
+        ``given`` is evidence, or a table other than a dict: then the result has one quantile, or one row of them, for
+        each row of the table, given its other cells, as in ``predict``.
+
+        >>> import numpy as np
+        >>> import bornite
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=400)
+        >>> rows = np.column_stack([x, x + rng.normal(size=400)])
+        >>> model = bornite.fit(rows, epochs=30)
+        >>> model.quantile("x1", [0.05, 0.95], given=rows[:7]).shape
+        (7, 2)
+        """
+        if given is None or isinstance(given, (str, Mapping)):
+            return self.marginal(column, given=given).quantile(q)
+        frame, text = Frame(given), self._column(column)
+        levels = [float(level) for level in np.ravel(q)]
+        columns = self._encode_others(frame, text)
+        found = self._core.predict_quantiles(columns, text, levels)
+        return found.reshape((frame.height, *np.shape(q)))
 
     # Files.
 

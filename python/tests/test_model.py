@@ -236,6 +236,59 @@ def test_imputed_cells_are_the_conditional_ones(model: Model) -> None:
     assert model.impute(row)["owner"][0] == model.marginal("owner", given=given).mode
 
 
+def test_predictions_are_the_conditional_ones(model: Model, table: Table) -> None:
+    rows: Any = {name: column[:6].copy() for name, column in table.items()}
+    rows["city"][2] = None
+    found = model.predict(rows, "pay")
+    mean = model.predict(rows, "pay", method="mean")
+    proba = model.predict_proba(rows, "owner")
+    logs = model.log_prob(rows, column="pay")
+    age = model.predict(rows, "age")
+    assert age.dtype == table["age"].dtype and found.dtype == np.float64
+    for n in range(6):
+        given = {name: rows[name][n] for name in ("age", "city", "owner")}
+        pay = model.marginal("pay", given=given)
+        assert found[n] == pytest.approx(pay.quantile(0.5))
+        assert mean[n] == pytest.approx(pay.mean, rel=1e-9)
+        assert logs[n] == pytest.approx(pay.log_density(rows["pay"][n]), abs=1e-9)
+        given = {name: rows[name][n] for name in ("age", "city", "pay")}
+        owner = model.marginal("owner", given=given)
+        assert {value: p[n] for value, p in proba.items()} == pytest.approx(owner.probabilities)
+    seeds = [model.predict(rows, "pay", method="sample", seed=seed) for seed in (1, 1, 2)]
+    assert np.array_equal(seeds[0], seeds[1]) and not np.array_equal(seeds[0], seeds[2])
+    # The sum of conditionals along a chain is the score.
+    alone = {"pay": rows["pay"], **{name: [None] * 6 for name in ("age", "city", "owner")}}
+    assert model.log_prob(alone, column="pay") == pytest.approx(model.log_prob(alone))
+
+
+def test_predictions_of_tables_that_lack_columns(model: Model) -> None:
+    with pytest.warns(UserWarning, match="no column 'age', 'city': unknown in every row"):
+        found = model.predict({"owner": [True, False]}, "pay", method="mean")
+    expected = [model.marginal("pay", given={"owner": owner}).mean for owner in (True, False)]
+    assert found == pytest.approx(expected)
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"owner": [True, False], "age": [21, 29], "city": ["Bonn", None]})
+    frame.index = [7, 3]
+    series = model.predict(frame, "pay")
+    assert list(series.index) == [7, 3] and series.name == "pay"
+    low, high = model.quantile("pay", [0.05, 0.95], given=frame).T
+    assert (low < series.to_numpy()).all() and (series.to_numpy() < high).all()
+    assert model.quantile("pay", given=frame) == pytest.approx(series.to_numpy())
+    assert list(model.predict(frame.assign(pay=3.0), "city")) == list(
+        model.predict(frame.assign(pay=3.0, city="Essen"), "city")
+    )
+
+
+def test_arrays_may_leave_out_what_is_predicted() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 1))
+    rows = np.hstack([x, x + rng.normal(size=(300, 1)), -x])
+    model = bornite.fit(rows, epochs=5, width=4)
+    assert np.array_equal(model.predict(rows[:9], "x1"), model.predict(rows[:9, [0, 2]], "x1"))
+    with pytest.raises(bornite.BorniteError, match="has 1 columns"):
+        model.predict(rows[:9, :1], "x1")
+
+
 def test_anomalies_are_the_least_likely_rows(model: Model, table: Table) -> None:
     strange = {name: column.copy() for name, column in table.items()}
     strange["pay"][10] = 9.0

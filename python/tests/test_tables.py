@@ -336,6 +336,8 @@ QUESTIONS: list[tuple[str, Any, type[Exception], str]] = [
     ),
     ("choice", lambda m: m.log_prob(SMALL, unseen="skip"), ValueError, "'unknown' or 'error'"),
     ("method", lambda m: m.impute(SMALL, method="zero"), ValueError, "there is no method 'zero'"),
+    ("column", lambda m: m.predict(SMALL, "zz"), KeyError, "no column 'zz'"),
+    ("how", lambda m: m.predict(SMALL, "x", method="zero"), ValueError, "there is no method 'zero'"),
     ("n", lambda m: m.impute(SMALL, n=0), ValueError, "give 1 or more"),
     ("budget", lambda m: m.truncate(), ValueError, "either the error"),
     ("error", lambda m: m.truncate(error=2.0), bornite.OperationError, r"in \[0, 1\]"),

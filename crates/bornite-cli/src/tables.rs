@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use bornite::Model;
-use bornite::data::{Column, CsvOptions, Table};
+use bornite::data::{Cells, Column, CsvOptions, Table};
+use serde::Serialize;
+use serde_json::Value;
 
 /// Reads a table: CSV, or by its name NPY, NPZ, Parquet or IDX.
 pub(crate) fn read(path: &Path) -> Result<Table> {
@@ -56,6 +58,27 @@ pub(crate) fn write(table: &Table, path: &Path) -> Result<()> {
         table.write_csv(path)?;
     }
     Ok(())
+}
+
+/// A table, for JSON.
+#[derive(Debug, Serialize)]
+pub(crate) struct Rows<'a> {
+    columns: Vec<&'a str>,
+    rows: Vec<Vec<Value>>,
+}
+
+/// The cells of a table, row by row.
+pub(crate) fn listed(table: &Table) -> Rows<'_> {
+    let cell = |column: &Column, row: usize| match column.cells() {
+        Cells::Numbers(c) => Value::from(c.values()[row]),
+        Cells::Integers(c) => Value::from(c.get(row)),
+        Cells::Labels(c) => Value::from(c.get(row)),
+    };
+    let row = |row| table.columns().iter().map(|c| cell(c, row)).collect();
+    Rows {
+        columns: table.columns().iter().map(Column::name).collect(),
+        rows: (0..table.num_rows()).map(row).collect(),
+    }
 }
 
 /// Reads a model file.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use bornite::data::{EncodeOptions, InferOptions, KindHint, Mismatch, Support, Unseen};
+use bornite::data::{EncodeOptions, InferOptions, KindHint, Mismatch, Support, Table, Unseen};
 use bornite::learn::{Control, Progress};
 use bornite::model::{AnswerValue, Event, Imputation, ModelError, ModelOptions, StructureKind};
 use bornite::ops::Budget;
@@ -152,6 +152,19 @@ fn structure(name: &str) -> PyResult<StructureKind> {
 /// What is known, written as the evidence of a question.
 fn known(model: &Model, text: &str) -> Result<Event, ModelError> {
     Event::parse(model.schema(), text)
+}
+
+/// What a missing cell is filled with.
+fn imputation(method: &str) -> PyResult<Imputation> {
+    match method {
+        "mean" => Ok(Imputation::Mean),
+        "mode" => Ok(Imputation::Mode),
+        "median" => Ok(Imputation::Median),
+        "sample" => Ok(Imputation::Sample),
+        _ => Err(BorniteError::new_err(format!(
+            "there is no method '{method}'; choose 'mean', 'mode', 'median' or 'sample'"
+        ))),
+    }
 }
 
 type Cells<'py> = Vec<(String, Bound<'py, PyAny>, Bound<'py, PyAny>)>;
@@ -321,19 +334,72 @@ impl TableModel {
         method: &str,
         seed: u64,
     ) -> PyResult<Cells<'py>> {
-        let how = match method {
-            "mean" => Imputation::Mean,
-            "mode" => Imputation::Mode,
-            "median" => Imputation::Median,
-            "sample" => Imputation::Sample,
-            _ => {
-                return Err(BorniteError::new_err(format!(
-                    "there is no method '{method}'; choose 'mean', 'mode', 'median' or 'sample'"
-                )));
-            }
-        };
+        let how = imputation(method)?;
         let filled = detached(py, || self.0.impute(&table.0, how, seed))?.map_err(Raise::raise)?;
         to_python(py, &filled)
+    }
+
+    /// A column of every row, given the others.
+    fn predict<'py>(
+        &self,
+        py: Python<'py>,
+        table: TableLike,
+        column: &str,
+        method: &str,
+        seed: u64,
+    ) -> PyResult<Cells<'py>> {
+        let how = imputation(method)?;
+        let predict = || {
+            let found = self.0.predict(&table.0, column)?.values_by(how, seed)?;
+            Ok::<_, ModelError>(Table::new(vec![found])?)
+        };
+        to_python(py, &detached(py, predict)?.map_err(Raise::raise)?)
+    }
+
+    /// The mean of a column of every row, given the others.
+    fn predict_mean<'py>(
+        &self,
+        py: Python<'py>,
+        table: TableLike,
+        column: &str,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let found = detached(py, || self.0.predict(&table.0, column)?.mean())?;
+        Ok(found.map_err(Raise::raise)?.into_pyarray(py))
+    }
+
+    /// Quantiles of a column of every row, given the others, row after row.
+    fn predict_quantiles<'py>(
+        &self,
+        py: Python<'py>,
+        table: TableLike,
+        column: &str,
+        levels: Vec<f64>,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let found = detached(py, || self.0.predict(&table.0, column)?.quantiles(&levels))?;
+        Ok(found.map_err(Raise::raise)?.into_pyarray(py))
+    }
+
+    /// The values of a finite column as texts, and their probabilities in every row, given the others, row after row.
+    fn predict_proba<'py>(
+        &self,
+        py: Python<'py>,
+        table: TableLike,
+        column: &str,
+    ) -> PyResult<(Vec<String>, Bound<'py, PyArray1<f64>>)> {
+        let found = detached(py, || self.0.predict(&table.0, column)?.probabilities())?;
+        let found = found.map_err(Raise::raise)?;
+        Ok((found.labels, found.probabilities.into_pyarray(py)))
+    }
+
+    /// log p of a column's cell in every row, given the others.
+    fn log_conditional<'py>(
+        &self,
+        py: Python<'py>,
+        table: TableLike,
+        column: &str,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let found = detached(py, || self.0.predict(&table.0, column)?.log_density())?;
+        Ok(found.map_err(Raise::raise)?.into_pyarray(py))
     }
 
     /// log P(what is known), a density where a continuous column has a value.

@@ -45,17 +45,29 @@ struct Report<'a> {
     cells: usize,
 }
 
+/// What stands for a distribution.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum With {
+pub(crate) enum With {
     /// The mean, rounded to a valid value of the column.
     Mean,
     /// The most likely value.
-    #[default]
     Mode,
     /// The median.
+    #[default]
     Median,
     /// A joint sample of the missing values of a row.
     Sample,
+}
+
+impl From<With> for Imputation {
+    fn from(with: With) -> Self {
+        match with {
+            With::Mean => Imputation::Mean,
+            With::Mode => Imputation::Mode,
+            With::Median => Imputation::Median,
+            With::Sample => Imputation::Sample,
+        }
+    }
 }
 
 impl Impute {
@@ -64,13 +76,7 @@ impl Impute {
         self.output.check([&self.model, &self.table])?;
         let model = tables::model(&self.model)?;
         let table = tables::read(&self.table)?;
-        let how = match self.with {
-            With::Mean => Imputation::Mean,
-            With::Mode => Imputation::Mode,
-            With::Median => Imputation::Median,
-            With::Sample => Imputation::Sample,
-        };
-        let filled = busy("filling", || model.impute(&table, how, self.seed))?;
+        let filled = busy("filling", || model.impute(&table, self.with.into(), self.seed))?;
         let missing = |t: &bornite::data::Table| {
             t.columns().iter().map(bornite::data::Column::num_missing).sum::<usize>()
         };

@@ -11,6 +11,7 @@ mod fit;
 mod impute;
 mod info;
 mod plot;
+mod predict;
 mod query;
 mod report;
 mod sample;
@@ -61,6 +62,8 @@ enum Command {
     Sample(sample::Sample),
     /// Impute the missing values of a table.
     Impute(impute::Impute),
+    /// Predict a column of a table from the other columns.
+    Predict(predict::Predict),
     /// Write the exact conditional model, given evidence.
     Condition(condition::Condition),
     /// Compress a table or images losslessly with a learned model.
@@ -102,6 +105,7 @@ impl Cli {
             Command::Query(command) => command.run(out),
             Command::Sample(command) => command.run(out),
             Command::Impute(command) => command.run(out),
+            Command::Predict(command) => command.run(out),
             Command::Condition(command) => command.run(out),
             Command::Compress(command) => command.run(out),
             Command::Decompress(command) => command.run(out),

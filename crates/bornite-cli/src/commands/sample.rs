@@ -2,11 +2,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use bornite::data::{Cells, Column, Table};
 use bornite::model::Event;
 use clap::Args;
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::output::{self, plural};
 use crate::tables;
@@ -46,12 +44,6 @@ pub(crate) struct Sample {
 }
 
 #[derive(Debug, Serialize)]
-struct Rows<'a> {
-    columns: Vec<&'a str>,
-    rows: Vec<Vec<Value>>,
-}
-
-#[derive(Debug, Serialize)]
 struct Written<'a> {
     output: &'a Path,
     number: usize,
@@ -83,7 +75,7 @@ impl Sample {
         };
         let Some(path) = path else {
             if self.json {
-                return output::json(out, &listed(&rows));
+                return output::json(out, &tables::listed(&rows));
             }
             out.write_all(&rows.to_csv())?;
             return Ok(());
@@ -94,18 +86,5 @@ impl Sample {
         }
         writeln!(out, "wrote {}: {}", path.display(), plural(self.number, "row"))?;
         Ok(())
-    }
-}
-
-fn listed(table: &Table) -> Rows<'_> {
-    let cell = |column: &Column, row: usize| match column.cells() {
-        Cells::Numbers(c) => Value::from(c.values()[row]),
-        Cells::Integers(c) => Value::from(c.get(row)),
-        Cells::Labels(c) => Value::from(c.get(row)),
-    };
-    let row = |row| table.columns().iter().map(|c| cell(c, row)).collect();
-    Rows {
-        columns: table.columns().iter().map(Column::name).collect(),
-        rows: (0..table.num_rows()).map(row).collect(),
     }
 }

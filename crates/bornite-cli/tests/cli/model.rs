@@ -177,6 +177,40 @@ fn rows_are_drawn_and_holes_filled() {
 }
 
 #[test]
+fn columns_are_predicted_from_the_others() {
+    let folder = fitted();
+    folder.write("new.csv", "city,tall,age\nBonn,yes,33\nEssen,,41\n");
+    let predict = |args: &[&str]| {
+        let run = folder.run(&[&["predict", "m.model", "new.csv", "--column"], args].concat());
+        run.text().to_owned()
+    };
+    let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+    let value = |question: &str| {
+        folder.run(&["query", "m.model", question, "--json"]).json()["value"].as_f64().unwrap()
+    };
+    let found = lines(&predict(&["weight", "--interval", "0.9"]));
+    assert_eq!(found[0], "weight,weight low,weight high");
+    let numbers: Vec<f64> = found[1].split(',').map(|x| x.parse().unwrap()).collect();
+    for (n, level) in [0.5, 0.05, 0.95].into_iter().enumerate() {
+        let asked = value(&format!("quantile(weight, {level} | city=Bonn, tall=yes, age=33)"));
+        assert!((numbers[n] - asked).abs() < 1e-3 * asked, "{numbers:?}: {asked} at {level}");
+    }
+    let found = lines(&predict(&["city", "--proba"]));
+    assert!(found[0].starts_with("city,city=Bonn,city=Essen"), "{found:?}");
+    let bonn: f64 = found[2].split(',').nth(1).unwrap().parse().unwrap();
+    // What the table says of the column itself does not count.
+    let asked = value("P(city=Bonn | age=41)");
+    assert!((bonn - asked).abs() < 1e-6, "{bonn} and {asked}");
+    assert_eq!(predict(&["age", "-o", "p.csv"]), "wrote p.csv: 2 rows\n");
+    assert_eq!(lines(&folder.read("p.csv"))[0], "age");
+    let json = folder.run(&["predict", "m.model", "new.csv", "--column", "age", "--json"]).json();
+    assert_eq!(json["columns"], serde_json::json!(["age"]));
+    assert_eq!(json["absent"], serde_json::json!(["weight"]));
+    let draw = |seed| predict(&["weight", "--with", "sample", "--seed", seed]);
+    assert!(draw("1") == draw("1") && draw("1") != draw("2"));
+}
+
+#[test]
 fn a_conditional_model_divides_by_what_is_given() {
     let folder = fitted();
     let run = folder.run(&["condition", "m.model", "city='Bonn', age < 40", "-o", "b.model"]);
@@ -207,6 +241,7 @@ fn every_command_has_an_example_and_completions() {
         "query",
         "sample",
         "impute",
+        "predict",
         "condition",
         "truncate",
         "plot",

@@ -129,6 +129,10 @@ const CASES: &[(&str, &[&str])] = &[
     ("score¦m.model¦type.csv", &["row 1", "'age'", "'old'"]),
     ("score¦m.model¦no-rows.csv", &["no rows"]),
     ("impute¦m.model¦other.csv¦-o¦full.csv", &["no column 'weight'"]),
+    ("predict¦m.model¦people.csv¦--column¦wieght", &["'wieght'", "'weight'"]),
+    ("predict¦m.model¦people.csv¦--column¦weight¦--interval¦1.5", &["--interval 1.5", "0.9"]),
+    ("predict¦m.model¦people.csv¦--column¦city¦--interval¦0.9", &["'city'", "not numbers"]),
+    ("predict¦m.model¦people.csv¦--column¦weight¦--proba", &["'weight'", "quantiles"]),
     ("impute¦m.model¦type.csv¦-o¦full.csv", &["row 1", "'age'", "'old'"]),
     // Models that are none, or damaged.
     ("info¦none.model", &["none.model", "is it there"]),
