@@ -336,6 +336,7 @@ class TableModel:
         as_is: bool,
         strict: bool,
         seed: int,
+        device: str,
         time: float | None,
         progress: Callable[[dict[str, Any]], bool | None] | None,
     ) -> tuple[TableModel, bool]: ...

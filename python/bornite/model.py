@@ -73,6 +73,7 @@ def fit(
     as_is: bool = False,
     strict: bool = False,
     seed: int = 0,
+    device: Literal["cpu", "cuda", "cuda-tf32", "auto"] = "cpu",
     progress: Progress | None = None,
 ) -> Model:
     """Fits a model to the rows of a table.
@@ -95,6 +96,9 @@ def fit(
     Columns that cannot be learned are left out, and ``model.info["left_out"]`` says which and why: constant and
     empty ones, identifiers and free text. ``strict=True`` refuses such a table, and ``as_is=True`` fits all
     of its columns.
+
+    ``device`` is where the model learns: ``"cuda"`` is an NVIDIA GPU, which learns from complete rows, and
+    ``"auto"`` uses one if there is one that can learn this table.
 
     ``progress`` is called after every epoch with a dict of ``width``, ``epoch``, ``epochs``, ``train``,
     ``valid`` and ``best``; returning False ends the fit. Ctrl-C ends the fit too, with a warning. Either way the best
@@ -141,6 +145,7 @@ def fit(
         as_is=as_is,
         strict=strict,
         seed=seed,
+        device=device,
         time=time,
         progress=progress,
     )

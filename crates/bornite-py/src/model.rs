@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use bornite::data::{EncodeOptions, InferOptions, KindHint, Mismatch, Support, Table, Unseen};
-use bornite::learn::{Control, Progress};
+use bornite::learn::{Control, Device, Progress};
 use bornite::model::{AnswerValue, Event, Imputation, ModelError, ModelOptions, StructureKind};
 use bornite::ops::Budget;
 use bornite::{Fit, Model};
@@ -149,6 +149,18 @@ fn structure(name: &str) -> PyResult<StructureKind> {
     })
 }
 
+fn device(name: &str) -> PyResult<Device> {
+    match name {
+        "cpu" => Ok(Device::Cpu),
+        "cuda" => Ok(Device::Cuda),
+        "cuda-tf32" => Ok(Device::CudaTf32),
+        "auto" => Ok(Device::Auto),
+        _ => Err(BorniteError::new_err(format!(
+            "there is no device '{name}'; choose one of 'cpu', 'cuda', 'cuda-tf32', 'auto'"
+        ))),
+    }
+}
+
 /// What is known, written as the evidence of a question.
 fn known(model: &Model, text: &str) -> Result<Event, ModelError> {
     Event::parse(model.schema(), text)
@@ -177,7 +189,7 @@ impl TableModel {
     #[classmethod]
     #[pyo3(signature = (
         table, valid, *, kinds, image, structure, width, output_width, functions, epochs, batch, rate, patience,
-        smoothing, valid_share, as_is, strict, seed, time, progress
+        smoothing, valid_share, as_is, strict, seed, device, time, progress
     ))]
     #[expect(clippy::too_many_arguments, reason = "all but the tables are named")]
     fn fit(
@@ -199,6 +211,7 @@ impl TableModel {
         as_is: bool,
         strict: bool,
         seed: u64,
+        device: &str,
         time: Option<f64>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<(Self, bool)> {
@@ -223,6 +236,7 @@ impl TableModel {
             as_is,
             strict,
             seed,
+            device: self::device(device)?,
             ..ModelOptions::default()
         };
         let mut watch = Watch::new(time, progress.as_ref());

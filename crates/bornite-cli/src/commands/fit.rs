@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 use bornite::Model;
 use bornite::data::LeftOut;
-use bornite::learn::{self, Control, Snapshot, used_budget};
+use bornite::learn::{self, Control, LearnError, Snapshot, used_budget};
 use bornite::model::{ModelError, ModelOptions, StructureKind};
 use bornite::structure::Widths;
 use clap::{Args, ValueEnum};
@@ -117,6 +117,9 @@ pub(crate) struct Fit {
     /// Reject a table with rows or columns that cannot be learned.
     #[arg(long)]
     strict: bool,
+    /// Where to learn. A GPU learns from complete rows.
+    #[arg(long, value_enum, default_value_t)]
+    device: Device,
     /// The random seed.
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -160,6 +163,19 @@ enum Schedule {
     Cosine,
     /// Halve the rate after every epoch without improvement.
     Plateau,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Device {
+    /// The processor.
+    #[default]
+    Cpu,
+    /// An NVIDIA GPU.
+    Cuda,
+    /// The same with TF32 products: faster for wide circuits, less precise.
+    CudaTf32,
+    /// An NVIDIA GPU that can learn this table, if there is one; otherwise the processor.
+    Auto,
 }
 
 /// Columns that were left out and are named.
@@ -261,6 +277,12 @@ impl Fit {
             as_is: self.as_is,
             strict: self.strict,
             seed: self.seed,
+            device: match self.device {
+                Device::Cpu => learn::Device::Cpu,
+                Device::Cuda => learn::Device::Cuda,
+                Device::CudaTf32 => learn::Device::CudaTf32,
+                Device::Auto => learn::Device::Auto,
+            },
             ..ModelOptions::default()
         }
     }
@@ -332,6 +354,9 @@ fn in_words_of_flags(error: ModelError) -> anyhow::Error {
         all => format!("--drop {}", all.join(",")),
     };
     match error {
+        ModelError::Learn(LearnError::Device { .. }) => {
+            anyhow!("{error}; --device auto uses the processor instead")
+        }
         ModelError::LittleToLearn(found) => anyhow!(found.explain(drop, "--as-is")),
         other => other.into(),
     }

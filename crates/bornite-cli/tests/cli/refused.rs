@@ -25,6 +25,7 @@ const FILES: &[(&str, &[u8])] = &[
     ("t.parquet", b"PAR1"),
     ("lists.parquet", include_bytes!("../../../bornite/src/data/tests/lists.parquet")),
     ("no-cell.csv", b"a,b,c\n1,x,\n2,y,NA\n1,y,\n"),
+    ("holes.csv", b"a,b\n1,x\n2,y\n1,\n2,x\n1,y\n"),
     ("no-row.csv", b"a,b\n1,x\n,\n2,y\nNA,\n1,y\n"),
     ("constant.csv", b"a,b,unit\n1,x,cm\n2,y,cm\n1,y,\n"),
     ("constants.csv", b"a,b\nx,7\nx,7.0\n"),
@@ -55,6 +56,8 @@ const CASES: &[(&str, &[&str])] = &[
     ("fit¦infinite.csv¦-o¦m", &["column 'a'", "not finite"]),
     ("fit¦overflow.csv¦-o¦m", &["line 3, column 'a'", "1e999", "leave the cell empty"]),
     ("fit¦binary.csv¦-o¦m", &["binary.csv"]),
+    // Without a device, and with one that learns from complete rows.
+    ("fit¦holes.csv¦--device¦cuda¦-o¦m", &["CUDA device", "--device auto"]),
     ("fit¦cut.npy¦-o¦m", &["cut.npy"]),
     ("fit¦none.npz¦-o¦m", &["none.npz"]),
     ("fit¦cut-idx3-ubyte¦-o¦m", &["cut-idx3-ubyte"]),

@@ -40,6 +40,12 @@ pub enum LearnError {
         /// The input or output layer.
         layer: LayerId,
     },
+    /// A device that is not there, or that cannot learn this.
+    #[error("the fit cannot use a CUDA device: {reason}")]
+    Device {
+        /// Why not.
+        reason: String,
+    },
     /// Bytes that are something else.
     #[error("not a checkpoint file")]
     NoCheckpoint,

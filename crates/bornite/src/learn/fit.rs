@@ -11,7 +11,6 @@ use super::parameter::Parameterization;
 use super::trainer::{Outcome, Trainer};
 use crate::circuit::{Circuit, Orthonormal};
 use crate::engine::{Batch, Engine};
-use crate::linalg::Complex64;
 
 /// Where a fit stands, after every step.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -147,16 +146,11 @@ pub(super) fn run(
     } else {
         first_circuit(circuit, train, options, starts, &mut rng)
     };
-    macro_rules! run {
-        ($number:ty, $complex:expr) => {{
-            let mut trainer = Trainer::<$number, $complex>::new(&first, train, options, rng)?;
-            if let Some(from) = from {
-                trainer.restore(from)?;
-            }
-            Ok(trainer.run(train, valid, progress))
-        }};
+    let mut trainer = Trainer::new(&first, [train, valid], options, rng)?;
+    if let Some(from) = from {
+        trainer.restore(from)?;
     }
-    if first.is_real() { run!(f64, false) } else { run!(Complex64, true) }
+    trainer.run(progress)
 }
 
 /// The mean log-likelihood of rows under a circuit, in full precision.

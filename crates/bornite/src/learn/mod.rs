@@ -1,5 +1,6 @@
 //! Learning: the weights of a circuit from rows of data, normalized at every step.
 
+mod backend;
 mod checkpoint_bytes;
 mod defaults;
 mod error;
@@ -25,7 +26,7 @@ pub use error::LearnError;
 pub use fit::{Control, Epoch, Fitted, Progress, Snapshot, fit, mean_log_likelihood};
 pub use initial::Starts;
 pub use optimizer::{Optimizer, Schedule};
-pub use options::FitOptions;
+pub use options::{Device, FitOptions};
 pub use parameter::Parameterization;
 pub(crate) use search::is_of;
 pub use search::{BestFit, fit_best, used_budget};

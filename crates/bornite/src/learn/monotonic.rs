@@ -51,8 +51,8 @@ pub fn fit(
     };
     let mut rng = ChaCha8Rng::seed_from_u64(options.seed);
     let first = near_marginals(circuit, train, &mut rng);
-    let trainer = Trainer::<f64, false>::new(&first, train, options, rng)?;
-    let outcome = trainer.run(train, valid, &mut |p, _| progress(p));
+    let trainer = Trainer::new(&first, [train, valid], options, rng)?;
+    let outcome = trainer.run(&mut |p, _| progress(p))?;
     let shapes = circuit.weights().iter().zip(&outcome.best.weights);
     let weights = shapes.map(|(shape, parts)| {
         let parts = parts.iter().map(|&x| f64::from(x)).collect();

@@ -58,6 +58,18 @@ pub(super) struct Stride {
     pub(super) keep: f64,
 }
 
+impl Stride {
+    /// The rate and ε of Adam with the bias corrections of both moments moved into them; of momentum as they are.
+    pub(super) fn corrected(&self) -> (f32, f32) {
+        if self.optimizer == Optimizer::Momentum {
+            return (self.rate as f32, EPSILON as f32);
+        }
+        let n = f64::from(self.number);
+        let (c1, c2) = (1.0 - BETA1.powf(n), (1.0 - BETA2.powf(n)).sqrt());
+        ((self.rate * c2 / c1) as f32, (EPSILON * c2) as f32)
+    }
+}
+
 impl Moments {
     pub(super) fn new(optimizer: Optimizer, w: &[f64]) -> Self {
         let squares = if optimizer == Optimizer::Adam { w.len() } else { 0 };
@@ -97,10 +109,7 @@ impl Moments {
 
 #[inline(always)]
 fn adam(stride: &Stride, v: &mut [f64], g: &[f64], mean: &mut [f32], square: &mut [f32]) {
-    let n = f64::from(stride.number);
-    // The bias corrections of both moments, moved into rate and ε.
-    let (c1, c2) = (1.0 - BETA1.powf(n), (1.0 - BETA2.powf(n)).sqrt());
-    let (rate, epsilon) = ((stride.rate * c2 / c1) as f32, (EPSILON * c2) as f32);
+    let (rate, epsilon) = stride.corrected();
     let [b1, b2, n1, n2] = [BETA1, BETA2, 1.0 - BETA1, 1.0 - BETA2].map(|b| b as f32);
     let scale = stride.scale as f32;
     let moments = mean.iter_mut().zip(square);

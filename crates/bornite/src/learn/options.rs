@@ -54,6 +54,24 @@ pub struct FitOptions {
     pub roughness: f64,
     /// The seed of everything random.
     pub seed: u64,
+    /// Where the fit is computed. Checkpoints and circuits do not depend on it, except for the last digits of their numbers.
+    #[serde(skip)]
+    pub device: Device,
+}
+
+/// Where a fit is computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Device {
+    /// On the processor: the same bits on every machine.
+    #[default]
+    Cpu,
+    /// On an NVIDIA GPU, in single precision: the same bits on the same device. It learns orthonormal weights from complete
+    /// rows, with the crate's feature `cuda`.
+    Cuda,
+    /// The same, with products of factors that are rounded to 11 bits (TF32): faster for wide circuits, and less precise.
+    CudaTf32,
+    /// On a GPU where there is one that can learn this, and on the processor otherwise.
+    Auto,
 }
 
 impl FitOptions {
@@ -87,6 +105,7 @@ impl Default for FitOptions {
             shifts: None,
             roughness: 0.0,
             seed: 0,
+            device: Device::Cpu,
         }
     }
 }

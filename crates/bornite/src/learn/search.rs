@@ -2,7 +2,7 @@ use super::checkpoint_bytes::{Reader, Writer};
 use super::error::LearnError;
 use super::fit::{Control, Fitted, Progress, Snapshot, run};
 use super::initial::Starts;
-use super::options::FitOptions;
+use super::options::{Device, FitOptions};
 use super::trainer::{Outcome, read_best, read_history, write_best, write_history};
 use crate::circuit::{Circuit, Layer, Weight};
 use crate::engine::Batch;
@@ -235,6 +235,8 @@ fn digest(candidates: &[(Circuit, FitOptions)], [train, valid]: [&Batch; 2]) -> 
 fn digest_of_candidates(candidates: &[(Circuit, FitOptions)]) -> usize {
     let mut hash = crc32fast::Hasher::new();
     for (circuit, options) in candidates {
+        // A fit can be continued on another device.
+        let options = FitOptions { device: Device::Cpu, ..options.clone() };
         hash.update(format!("{options:?}").as_bytes());
         for id in circuit.layer_ids() {
             let inputs = match circuit.layer(id) {

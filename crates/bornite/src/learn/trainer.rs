@@ -3,21 +3,19 @@
 use rand::seq::SliceRandom;
 use rand::{Rng, RngExt};
 use rand_chacha::ChaCha8Rng;
-use rayon::prelude::*;
 
+use super::backend::{self, Backend, Numbers, Selection, Shifts, output_weight};
 use super::checkpoint_bytes::{Reader, Writer};
-use super::error::{LearnError, program_of};
+use super::error::LearnError;
 use super::fit::{Control, Epoch, Fitted, Progress, Snapshot};
-use super::objective::{Objective, is_orthonormal};
+use super::objective::is_orthonormal;
 use super::optimizer::{Stride, schedule};
 use super::options::FitOptions;
-use super::parameter::{Parameter, Parameterization, normalized};
-use super::pass::Workspace;
+use super::parameter::normalized;
 use crate::circuit::{Circuit, Layer, Orthonormal, Weight};
 use crate::engine::Batch;
-use crate::linalg::{Matrix, Scalar, largest};
+use crate::linalg::{Matrix, Scalar};
 use crate::ops::orthonormalize;
-use crate::program::{Operand, Program, StepKind};
 
 /// The best weights so far.
 #[derive(Clone, Debug)]
@@ -65,36 +63,22 @@ impl State {
 }
 
 #[derive(Debug)]
-pub(super) struct Trainer<'a, T, const C: bool> {
+pub(super) struct Trainer<'a> {
     options: &'a FitOptions,
-    program: Program,
-    parameters: Vec<Parameter<T>>,
-    workspace: Workspace<f32>,
+    backend: Box<dyn Backend + 'a>,
     state: State,
 }
 
-impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
+impl<'a> Trainer<'a> {
     /// At the start of a fit.
     pub(super) fn new(
         circuit: &Circuit,
-        train: &Batch,
+        [train, valid]: [&'a Batch; 2],
         options: &'a FitOptions,
         rng: ChaCha8Rng,
     ) -> Result<Self, LearnError> {
         check(circuit, options)?;
-        let parameters: Vec<Parameter<T>> = circuit
-            .weights()
-            .iter()
-            .enumerate()
-            .map(|(n, w)| {
-                let is_output = output_weight(circuit) == Some(n);
-                let w = w.to_matrix::<T>();
-                Parameter::new(&w, is_output, options.parameterization, options.optimizer)
-            })
-            .collect();
-        let program = program_of(circuit)?;
-        let holes = train.has_missing() && options.parameterization != Parameterization::Monotonic;
-        let workspace = Workspace::new(&program, &weights(&parameters), holes);
+        let backend = backend::start(circuit, [train, valid], options)?;
         let mut state = State {
             rng,
             order: (0..train.len()).collect(),
@@ -107,34 +91,30 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
             best: None,
         };
         state.order.shuffle(&mut state.rng);
-        Ok(Self { options, program, parameters, workspace, state })
+        Ok(Self { options, backend, state })
     }
 
     /// Runs to the end.
     pub(super) fn run(
         mut self,
-        train: &Batch,
-        valid: &Batch,
         progress: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control,
-    ) -> Outcome {
+    ) -> Result<Outcome, LearnError> {
         while self.state.epoch < self.options.epochs
             && self.state.used < 1.0
             && !self.state.has_waited(self.options.patience)
         {
             while self.state.rows < self.state.order.len() && self.state.used < 1.0 {
-                // Within the pool, so that it is entered once a step.
-                let mean = rayon::scope(|_| self.learn(train));
+                let mean = self.learn()?;
                 self.tell(mean, false, progress);
             }
-            self.end_epoch(valid, progress);
+            self.end_epoch(progress)?;
         }
         let state = self.state;
-        let none = || Best {
-            valid: f64::NEG_INFINITY,
-            epoch: 0,
-            weights: self.parameters.iter().map(|p| p.moments.average.clone()).collect(),
+        let best = match state.best {
+            Some(best) => best,
+            None => Best { valid: f64::NEG_INFINITY, epoch: 0, weights: self.backend.averages()? },
         };
-        Outcome { best: state.best.unwrap_or_else(none), history: state.history }
+        Ok(Outcome { best, history: state.history })
     }
 
     fn tell(
@@ -166,97 +146,43 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
     }
 
     /// One step on the next batch; returns the batch's mean log-likelihood before it.
-    fn learn(&mut self, rows: &Batch) -> f64 {
+    fn learn(&mut self) -> Result<f64, LearnError> {
         let (options, state) = (self.options, &mut self.state);
         let end = (state.rows + options.batch.max(1)).min(state.order.len());
-        let batch = &state.order[state.rows..end];
+        let rows = &state.order[state.rows..end];
         let done = state.epoch as f64 + state.rows as f64 / state.order.len() as f64;
         let share = (done / options.epochs as f64).max(state.used);
-        let weights = weights(&self.parameters);
-        let objective = Objective::new(&self.program, weights, options.parameterization);
-        let (mean, others) = if let Some(image) = options.shifts {
-            let (moved, all) = shifted(rows, batch, image, &mut state.rng);
-            objective.reverse::<f32, C>(&moved, &all, &mut self.workspace)
-        } else {
-            objective.reverse::<f32, C>(rows, batch, &mut self.workspace)
-        };
-        state.sum += mean * batch.len() as f64;
-        state.rows = end;
-        state.step += 1;
-        let n = f64::from(state.step);
+        let shifts = options.shifts.map(|image| draw_shifts(image, rows.len(), &mut state.rng));
+        let step = state.step + 1;
+        let n = f64::from(step);
         let stride = Stride {
             optimizer: options.optimizer,
             rate: options.rate * schedule(options.schedule, share, options.warm_up, state.vain()),
-            number: state.step,
+            number: step,
             scale: 1.0,
             keep: options.averaging.min(n / (n + 9.0)),
         };
-        self.step(others.as_deref(), stride);
-        mean
-    }
-
-    /// Moves every parameter. Without a bound on the gradient of all, each is finished while it is in the cache.
-    fn step(&mut self, others: Option<&[Matrix<T>]>, mut stride: Stride) {
-        let (program, workspace) = (&self.program, &self.workspace);
-        let options = self.options;
-        let gradient = |n: usize, p: &Parameter<T>| {
-            let shape = [p.w.rows(), p.w.cols()];
-            let mut g = workspace.weight_gradient::<T, C>(program, n, shape);
-            if let Some(others) = others {
-                for (g, &other) in g.data_mut().iter_mut().zip(others[n].data()) {
-                    *g += other;
-                }
-            }
-            // Once for a weight, however many share it.
-            if let (Operand::Indicators, Some(&step)) =
-                (program.operand_of(n), program.users(n).first())
-                && let StepKind::Leaf { variable, .. } = &program.steps()[step].kind
-                && let Some(&s) = options.smoothing.get(*variable).filter(|s| **s > 0.0)
-            {
-                smooth(&mut g, &p.w, s);
-            }
-            if let (Operand::Vector, Some(&step)) =
-                (program.operand_of(n), program.users(n).first())
-                && let StepKind::Leaf { basis, .. } = &program.steps()[step].kind
-                && options.roughness > 0.0
-            {
-                shrink(&mut g, &p.w, &basis.roughness(), options.roughness);
-            }
-            p.pull_back(g)
-        };
-        if let Some(clip) = self.options.clip {
-            let all: Vec<Matrix<T>> =
-                self.parameters.par_iter().enumerate().map(|(n, p)| gradient(n, p)).collect();
-            let norm = all.iter().map(Matrix::norm2).sum::<f64>().sqrt();
-            stride.scale = if norm > clip { clip / norm } else { 1.0 };
-            let all = self.parameters.par_iter_mut().zip(&all);
-            all.for_each(|(p, g)| p.step(g, &of_weight(stride, p, options)));
-        } else {
-            self.parameters.par_iter_mut().enumerate().for_each(|(n, p)| {
-                let g = gradient(n, p);
-                p.step(&g, &of_weight(stride, p, options));
-            });
-        }
-        self.workspace.refill(&self.program, &weights(&self.parameters));
+        let selection = Selection { rows, shifts: shifts.as_ref() };
+        let mean = self.backend.step(&selection, stride)?;
+        state.sum += mean * rows.len() as f64;
+        state.rows = end;
+        state.step = step;
+        Ok(mean)
     }
 
     /// Scores the averaged weights.
     fn end_epoch(
         &mut self,
-        valid: &Batch,
         progress: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control,
-    ) {
-        let averaged: Vec<Matrix<T>> =
-            self.parameters.par_iter().map(Parameter::averaged).collect();
-        let score = self.score(&averaged, valid);
-        drop(averaged);
-        let residual = self.residual();
+    ) -> Result<(), LearnError> {
+        let score = self.backend.score()?;
+        let residual = self.backend.residual()?;
         let state = &mut self.state;
         let train = state.sum / state.rows.max(1) as f64;
         state.history.push(Epoch { train, valid: score, residual });
         let epoch = state.history.len() - 1;
         if state.best.as_ref().is_none_or(|b| score > b.valid) {
-            let weights = self.parameters.iter().map(|p| p.moments.average.clone()).collect();
+            let weights = self.backend.averages()?;
             state.best = Some(Best { valid: score, epoch, weights });
         }
         state.epoch += 1;
@@ -266,18 +192,7 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
         if self.state.used < 1.0 {
             self.tell(train, true, progress);
         }
-    }
-
-    fn score(&self, averaged: &[Matrix<T>], rows: &Batch) -> f64 {
-        let all: Vec<usize> = (0..rows.len()).collect();
-        let weights: Vec<&Matrix<T>> = averaged.iter().collect();
-        let workspace = Workspace::<f32>::new(&self.program, &weights, rows.has_missing());
-        let objective = Objective::new(&self.program, weights, self.options.parameterization);
-        objective.mean::<f32, C>(rows, &all, &workspace)
-    }
-
-    fn residual(&self) -> f64 {
-        self.parameters.par_iter().map(Parameter::residual).reduce(|| 0.0, |a, b| largest([a, b]))
+        Ok(())
     }
 
     /// All that a continued fit needs.
@@ -290,10 +205,10 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
         to.reals(&[state.sum, if state.used.is_finite() { state.used } else { 0.0 }]);
         write_history(&state.history, to);
         write_best(state.best.as_ref(), to);
-        for p in &self.parameters {
-            // A monotonic fit is never written: V would be lost.
-            to.reals(T::parts(p.w.data()));
-            for part in [&p.moments.mean, &p.moments.square, &p.moments.average] {
+        // A backend that fails here fails at the next step too, and the fit ends with its error.
+        for numbers in self.backend.parameters().unwrap_or_default() {
+            to.reals(&numbers.weight);
+            for part in [&numbers.mean, &numbers.square, &numbers.average] {
                 to.singles(part);
             }
         }
@@ -315,34 +230,25 @@ impl<'a, T: Scalar, const C: bool> Trainer<'a, T, C> {
         let history = read_history(from)?;
         let best = read_best(from)?;
         let lengths = |b: &Best| b.weights.iter().map(Vec::len).collect::<Vec<_>>();
-        let own: Vec<usize> = self.parameters.iter().map(|p| p.moments.average.len()).collect();
+        let own: Vec<usize> = self.backend.averages()?.iter().map(Vec::len).collect();
         if best.as_ref().is_some_and(|b| lengths(b) != own || b.epoch >= history.len()) {
             return Err(LearnError::Damaged);
         }
-        for p in &mut self.parameters {
+        let mut parameters = Vec::with_capacity(own.len());
+        for _ in &own {
             let weight = from.reals()?;
             if weight.iter().any(|x| !x.is_finite()) {
                 return Err(LearnError::Damaged);
             }
-            fill(T::parts_mut(p.w.data_mut()), &weight)?;
-            let moments = &mut p.moments;
-            for part in [&mut moments.mean, &mut moments.square, &mut moments.average] {
-                fill(part, &from.finite_singles()?)?;
-            }
+            let [mean, square, average] =
+                [from.finite_singles()?, from.finite_singles()?, from.finite_singles()?];
+            parameters.push(Numbers { weight, mean, square, average });
         }
+        self.backend.set_parameters(&parameters)?;
         let step = u32::try_from(step).map_err(|_| LearnError::Damaged)?;
         self.state = State { rng, order, step, epoch, rows, sum, used, history, best };
-        self.workspace.refill(&self.program, &weights(&self.parameters));
         Ok(())
     }
-}
-
-fn fill<X: Copy>(to: &mut [X], from: &[X]) -> Result<(), LearnError> {
-    if to.len() != from.len() {
-        return Err(LearnError::Damaged);
-    }
-    to.copy_from_slice(from);
-    Ok(())
 }
 
 pub(super) fn write_history(history: &[Epoch], to: &mut Writer) {
@@ -378,46 +284,15 @@ pub(super) fn read_best(from: &mut Reader<'_>) -> Result<Option<Best>, LearnErro
     Ok(Some(Best { valid, epoch, weights }))
 }
 
-fn weights<T>(parameters: &[Parameter<T>]) -> Vec<&Matrix<T>> {
-    parameters.iter().map(|p| &p.w).collect()
-}
-
-/// Some rows of a batch of images, half of them moved to one of the eight neighbouring places, and their indices.
-fn shifted(
-    batch: &Batch,
-    rows: &[usize],
-    [height, width, channels]: [usize; 3],
-    rng: &mut impl Rng,
-) -> (Batch, Vec<usize>) {
-    let moves: Vec<[usize; 2]> = (rows.iter())
-        .map(|_| match rng.random_range(0..16) {
-            // (0, 0) is the fifth of nine.
-            n @ 0..4 => [n / 3, n % 3],
-            n @ 4..8 => [(n + 1) / 3, (n + 1) % 3],
-            _ => [1, 1],
-        })
-        .collect();
-    let from = |n: usize, v: usize| {
-        let [up, left] = moves[n];
-        let (y, x, c) = (v / channels / width, v / channels % width, v % channels);
-        let (y, x) = ((y + height + up - 1) % height, (x + width + left - 1) % width);
-        (y * width + x) * channels + c
+/// Where each of so many images moves to: half of them to one of the eight neighbouring places.
+pub(super) fn draw_shifts(image: [usize; 3], count: usize, rng: &mut impl Rng) -> Shifts {
+    let place = |_| match rng.random_range(0..16) {
+        // (0, 0) is the fifth of nine.
+        n @ 0..4 => n,
+        n @ 4..8 => n + 1,
+        _ => 4,
     };
-    (batch.moved(rows, from), (0..rows.len()).collect())
-}
-
-/// The step of one weight.
-fn of_weight<T: Scalar>(stride: Stride, p: &Parameter<T>, options: &FitOptions) -> Stride {
-    let columns = if options.by_columns { p.w.cols().max(1) as f64 } else { 1.0 };
-    Stride { rate: stride.rate / columns.sqrt(), ..stride }
-}
-
-/// The weight of the output, where that is a sum.
-fn output_weight(circuit: &Circuit) -> Option<usize> {
-    match circuit.layer(circuit.output()) {
-        Layer::Sum { weight, .. } => Some(weight.index()),
-        _ => None,
-    }
+    Shifts { image, places: (0..count).map(place).collect() }
 }
 
 fn check(circuit: &Circuit, options: &FitOptions) -> Result<(), LearnError> {
@@ -430,27 +305,6 @@ fn check(circuit: &Circuit, options: &FitOptions) -> Result<(), LearnError> {
         }
     }
     Ok(())
-}
-
-/// Adds the gradient of −s/2 Σ λₙ |w[n]|².
-fn shrink<T: Scalar>(g: &mut Matrix<T>, w: &Matrix<T>, roughness: &[f64], s: f64) {
-    for k in 0..w.rows() {
-        for ((g, &w), rough) in g.row_mut(k).iter_mut().zip(w.row(k)).zip(roughness) {
-            *g -= w.scale_by(s * rough);
-        }
-    }
-}
-
-/// Adds the gradient of −s/2 Σ |w[x] − w[x+1]|² over neighbouring values x.
-fn smooth<T: Scalar>(g: &mut Matrix<T>, w: &Matrix<T>, s: f64) {
-    for k in 0..w.rows() {
-        let (row, g) = (w.row(k), g.row_mut(k));
-        for x in 1..row.len() {
-            let slope = (row[x] - row[x - 1]).scale_by(s);
-            g[x] -= slope;
-            g[x - 1] += slope;
-        }
-    }
 }
 
 impl Outcome {
@@ -500,40 +354,4 @@ fn weight<T: Scalar>(
     } else {
         w
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use rand::SeedableRng;
-
-    use super::*;
-    use crate::{Domain, Variable};
-
-    #[test]
-    fn half_of_the_images_are_moved_by_a_pixel() {
-        let (height, width) = (3, 4);
-        let variables: Vec<Variable> =
-            (0..24).map(|v| Variable::new(format!("x{v}"), Domain::Finite(24))).collect();
-        // Every cell tells its place.
-        let values: Vec<f64> = (0..24 * 5).map(|n| f64::from(n % 24)).collect();
-        let batch = Batch::from_rows(&variables, &values).unwrap();
-        let rows: Vec<usize> = (0..2000).map(|n| n % 5).collect();
-        let rng = &mut ChaCha8Rng::seed_from_u64(1);
-        let (moved, all) = shifted(&batch, &rows, [height, width, 2], rng);
-        assert_eq!(all.len(), rows.len());
-        let mut counts = [0; 9];
-        for row in 0..moved.len() {
-            let values = moved.row(row);
-            let (y, x) = (values[0] as usize / 2 / width, values[0] as usize / 2 % width);
-            for (v, &from) in values.iter().enumerate() {
-                let to = |at: usize, by: usize, length: usize| (at + by) % length;
-                let (vy, vx) = (v / 2 / width, v / 2 % width);
-                let place = to(vy, y, height) * width + to(vx, x, width);
-                assert_eq!(from as usize, 2 * place + v % 2);
-            }
-            counts[(y + 1) % height * 3 + (x + 1) % width] += 1;
-        }
-        assert!(counts[4] > 900 && counts[4] < 1100, "{counts:?}");
-        assert!(counts.iter().all(|&n| n > 80), "{counts:?}");
-    }
 }

@@ -2,7 +2,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::data::{InferOptions, Schema};
-use crate::learn::{FitOptions, Optimizer, Parameterization, Schedule};
+use crate::learn::{Device, FitOptions, Optimizer, Parameterization, Schedule};
 use crate::structure::Widths;
 
 /// How a model is fitted. What is `None` follows from the size of the data: see [`Defaults`](crate::learn::Defaults).
@@ -60,6 +60,8 @@ pub struct ModelOptions {
     pub strict: bool,
     /// The seed of everything random.
     pub seed: u64,
+    /// Where the fit is computed.
+    pub device: Device,
 }
 
 impl Default for ModelOptions {
@@ -90,6 +92,7 @@ impl Default for ModelOptions {
             as_is: false,
             strict: false,
             seed: 0,
+            device: Device::default(),
         }
     }
 }
@@ -126,6 +129,7 @@ impl ModelOptions {
                 (None, _) => default.shifts,
             },
             seed: self.seed,
+            device: self.device,
             ..default
         }
     }

@@ -1,0 +1,107 @@
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cudarc::driver::sys::CUdevice_attribute;
+use cudarc::driver::{CudaContext, CudaModule, CudaStream};
+use cudarc::nvrtc::{CompileOptions, compile_ptx_with_opts};
+
+use crate::error::CudaError;
+
+const SOURCE: &str = include_str!("kernels.cu");
+
+/// The first CUDA device of this machine.
+#[derive(Clone)]
+pub struct Device {
+    context: Arc<CudaContext>,
+    pub(crate) stream: Arc<CudaStream>,
+    name: String,
+    capability: (i32, i32),
+    /// Of real and complex numbers, with factors of full and of fewer bits.
+    modules: Arc<Mutex<[Option<Arc<CudaModule>>; 4]>>,
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Device").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Device {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// There is no driver, compiler or device, or it is too old.
+    pub fn open() -> Result<Self, CudaError> {
+        #[expect(unsafe_code, reason = "asks whether libraries can be loaded")]
+        // SAFETY: NVIDIA's libraries have no preconditions for being loaded.
+        let (driver, compiler) = unsafe {
+            (cudarc::driver::sys::is_culib_present(), cudarc::nvrtc::sys::is_culib_present())
+        };
+        if !driver {
+            return Err(CudaError::NoDriver);
+        }
+        let none = |error: cudarc::driver::DriverError| match CudaError::from(error) {
+            CudaError::Driver(text) => CudaError::NoDevice(text),
+            other => other,
+        };
+        let context = CudaContext::new(0).map_err(none)?;
+        if !compiler {
+            return Err(CudaError::NoCompiler);
+        }
+        let (name, capability) = (context.name()?, context.compute_capability()?);
+        let (major, minor) = capability;
+        if major < 8 {
+            return Err(CudaError::TooOld { name, major, minor });
+        }
+        #[expect(
+            unsafe_code,
+            reason = "all work is in one stream, whose order is the order of the calls"
+        )]
+        // SAFETY: there is one stream, so that no buffer is used by two at a time.
+        unsafe {
+            context.disable_event_tracking();
+        }
+        let stream = context.new_stream()?;
+        Ok(Self { context, stream, name, capability, modules: Arc::default() })
+    }
+
+    /// The name of the device.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Single-precision operations a second at the most, from its clock.
+    ///
+    /// # Errors
+    /// The driver fails.
+    pub fn peak(&self) -> Result<f64, CudaError> {
+        let clock = self.context.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?;
+        let units =
+            self.context.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
+        let lanes = if self.capability == (8, 0) { 64.0 } else { 128.0 };
+        Ok(f64::from(clock) * 1e3 * f64::from(units) * lanes * 2.0)
+    }
+
+    /// How many blocks of 64 threads, at 128 registers each, run at a time.
+    pub(crate) fn slots(&self) -> Result<usize, CudaError> {
+        let units = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
+        Ok(self.context.attribute(units)? as usize * 8)
+    }
+
+    pub(crate) fn compile(&self, complex: bool, tf32: bool) -> Result<Arc<CudaModule>, CudaError> {
+        let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = &mut modules[2 * usize::from(complex) + usize::from(tf32)];
+        if let Some(module) = known {
+            return Ok(module.clone());
+        }
+        let (major, minor) = self.capability;
+        let options = vec![
+            format!("--gpu-architecture=compute_{major}{minor}"),
+            format!("-DCOMPLEX={}", u8::from(complex)),
+            format!("-DTF32={}", u8::from(tf32)),
+        ];
+        let options = CompileOptions { options, ..CompileOptions::default() };
+        let module = self.context.load_module(compile_ptx_with_opts(SOURCE, options)?)?;
+        Ok(known.insert(module).clone())
+    }
+}

@@ -1,0 +1,1278 @@
+//! The state of a fit on the device, and its steps.
+
+use std::fmt;
+use std::sync::Arc;
+
+use cudarc::driver::sys::{
+    CUfunction_attribute_enum, CUgraphInstantiate_flags, CUstreamCaptureMode,
+};
+use cudarc::driver::{
+    CudaFunction, CudaGraph, CudaModule, CudaSlice, CudaStream, DeviceRepr, LaunchConfig,
+    PushKernelArg,
+};
+
+use crate::device::Device;
+use crate::error::CudaError;
+use crate::plan::{Plan, Settings, Step, Table};
+use crate::tasks::{
+    Contraction, Descent, Gram, Leaf, Pair, Settle, StepTask, Sum, User, WeightInfo, WeightTask,
+};
+
+/// The widest layer: its Gram matrix is factorized in the memory of one multiprocessor.
+const WIDEST: usize = 128;
+/// The widest second input whose whole width is in one tile.
+const WIDEST_TILE: usize = 64;
+/// Chunks of a weight in shared memory.
+const STAGES: usize = 4;
+/// Rows to a tile of a product.
+const ROWS: usize = 64;
+/// Weights begin at multiples of so many numbers.
+const ALIGNMENT: usize = 1024;
+/// The blocks over which the sum by a weight's users is spread.
+const BLOCKS: usize = 1024;
+/// The most shares of one sum.
+const SPLITS: usize = 16;
+/// Fewer tasks than this go along with wider ones.
+const FEW: usize = 8;
+
+/// One step of all weights.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stride {
+    /// Its length, for Adam with the corrections of both moments.
+    pub rate: f32,
+    /// What is added to the root of Adam's second moment.
+    pub epsilon: f32,
+    /// The share of the averages that is kept.
+    pub keep: f32,
+}
+
+/// The numbers of weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Themselves.
+    Weight,
+    /// The first moments of their gradients.
+    Mean,
+    /// The second moments.
+    Square,
+    /// Their averages.
+    Average,
+}
+
+/// Launches a kernel.
+macro_rules! launch {
+    ($stream:expr, $function:expr, $grid:expr, $block:expr, $shared:expr, $($arg:expr),+) => {{
+        let config = LaunchConfig { grid_dim: $grid, block_dim: $block, shared_mem_bytes: $shared };
+        let mut builder = $stream.launch_builder($function);
+        $(builder.arg($arg);)+
+        #[expect(unsafe_code, reason = "kernels are launched by their addresses")]
+        // SAFETY: the arguments have the types and order of the kernel's parameters, and every place that its tasks
+        // name is inside the buffers, which live as long as the learner and are used in one stream.
+        unsafe { builder.launch(config) }?;
+    }};
+}
+
+/// A list of tasks on the device.
+struct Tasks<T> {
+    list: CudaSlice<T>,
+    len: usize,
+}
+
+impl<T: DeviceRepr + Default + Clone> Tasks<T> {
+    fn new(stream: &Arc<CudaStream>, list: &[T]) -> Result<Self, CudaError> {
+        let len = list.len();
+        let list = if list.is_empty() {
+            stream.clone_htod(&[T::default()])?
+        } else {
+            stream.clone_htod(list)?
+        };
+        Ok(Self { list, len })
+    }
+}
+
+/// Contractions of one class of widths whose inputs are there, and where their vectors go.
+struct Group {
+    class: usize,
+    tasks: Tasks<Contraction>,
+    tiles: [u32; 2],
+    splits: i32,
+    split_stride: i64,
+    settles: Tasks<Settle>,
+    /// The most components that are summed over at once.
+    components: usize,
+}
+
+/// What products of one class of widths send down to both inputs, and where it goes.
+struct Descents {
+    class: usize,
+    tasks: Tasks<Descent>,
+    splits: i32,
+    split_stride: i64,
+    /// To first inputs, whole, and to second ones, in shares.
+    settles: [Tasks<Settle>; 2],
+    components: usize,
+}
+
+/// One level of the tree.
+struct Level {
+    descents: Vec<Descents>,
+    forward: Vec<Group>,
+    reverse: Vec<Group>,
+    hadamard: Tasks<Pair>,
+    hadamard_settles: Tasks<Settle>,
+}
+
+/// Sums over the users of weights, or products of weights, of one class of widths.
+struct Launch<T> {
+    class: usize,
+    tasks: Tasks<T>,
+    tiles: [u32; 2],
+}
+
+struct Rows {
+    len: i64,
+    bytes: i32,
+    codes: CudaSlice<u8>,
+    functions: CudaSlice<f32>,
+}
+
+struct Kernels {
+    forward: [CudaFunction; 3],
+    reverse: [CudaFunction; 3],
+    descend: [CudaFunction; 3],
+    apply: [CudaFunction; 3],
+    subtract: [CudaFunction; 3],
+    gradient: [CudaFunction; 3],
+    gram: [CudaFunction; 3],
+    projection: [CudaFunction; 3],
+    gather: CudaFunction,
+    leaves: CudaFunction,
+    functions: CudaFunction,
+    columns: CudaFunction,
+    hadamard: CudaFunction,
+    hadamard_reverse: CudaFunction,
+    settle: CudaFunction,
+    settle_reverse: CudaFunction,
+    begin: CudaFunction,
+    close: CudaFunction,
+    combine: CudaFunction,
+    penalize: CudaFunction,
+    symmetrize: CudaFunction,
+    cholesky: CudaFunction,
+    output_gradient: CudaFunction,
+    output_weight: CudaFunction,
+    norms: CudaFunction,
+    clip: CudaFunction,
+    advance: CudaFunction,
+    average: CudaFunction,
+    residuals: CudaFunction,
+}
+
+/// Rows, weights and their moments on a device, and the steps of a fit.
+pub struct Learner {
+    stream: Arc<CudaStream>,
+    kernels: Kernels,
+    settings: Settings,
+    /// Real parts to a number.
+    parts: usize,
+    /// Rows of the buffers.
+    stride: usize,
+    variables: usize,
+    root: (usize, usize, usize),
+    /// Of every weight its place and length in numbers.
+    places: Vec<(usize, usize)>,
+    total: usize,
+
+    train: Rows,
+    valid: Rows,
+    rows: CudaSlice<i32>,
+    moves: CudaSlice<i32>,
+    sources: CudaSlice<i32>,
+    step: CudaSlice<StepTask>,
+    codes: CudaSlice<i32>,
+
+    values: CudaSlice<f32>,
+    environments: CudaSlice<f32>,
+    scratch: CudaSlice<f32>,
+    factors: CudaSlice<f32>,
+    log2: CudaSlice<i32>,
+    logs: CudaSlice<f64>,
+
+    weights: CudaSlice<f32>,
+    gradients: CudaSlice<f32>,
+    means: CudaSlice<f32>,
+    squares: CudaSlice<f32>,
+    averages: CudaSlice<f32>,
+    small: CudaSlice<f32>,
+    norm_parts: CudaSlice<f64>,
+    clip_by: CudaSlice<f32>,
+    roughness: CudaSlice<f32>,
+
+    leaf_tasks: Tasks<Leaf>,
+    function_tasks: Tasks<Leaf>,
+    leaf_settles: Tasks<Settle>,
+    levels: Vec<Level>,
+    users: Tasks<User>,
+    weight_tasks: Vec<Launch<WeightTask>>,
+    column_tasks: Tasks<WeightTask>,
+    column_tiles: [u32; 2],
+    sums: Tasks<Sum>,
+    grams: Vec<Launch<Gram>>,
+    updates: Vec<Launch<Contraction>>,
+    infos: Tasks<WeightInfo>,
+    owners: CudaSlice<i32>,
+    penalized: Tasks<i32>,
+    outputs: Vec<WeightInfo>,
+    widest: usize,
+    graph: Option<CudaGraph>,
+}
+
+impl fmt::Debug for Learner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Learner").field("weights", &self.places.len()).finish_non_exhaustive()
+    }
+}
+
+/// Which of the tiles of 16, 32 and 64 rows fits.
+fn class_of(width: usize) -> usize {
+    match width {
+        0..=16 => 0,
+        17..=32 => 1,
+        _ => 2,
+    }
+}
+
+fn tile(class: usize) -> usize {
+    16 << class
+}
+
+/// The shares of a sum that keep a device busy to the end: so many blocks, of which so many run at a time.
+fn splits(blocks: usize, slots: usize, most: usize) -> usize {
+    let rounds = |s: usize| (blocks * s).div_ceil(slots) as f64 / s as f64;
+    let most = most.clamp(1, SPLITS);
+    let best = (1..=most).map(rounds).fold(f64::INFINITY, f64::min);
+    (1..=most).find(|&s| rounds(s) <= 1.05 * best).unwrap_or(1)
+}
+
+fn tiles(n: usize, size: usize) -> u32 {
+    n.div_ceil(size) as u32
+}
+
+impl Kernels {
+    fn new(module: &Arc<CudaModule>, parts: usize) -> Result<Self, CudaError> {
+        let get = |name: &str| module.load_function(name);
+        let three = |name: &str| -> Result<[CudaFunction; 3], CudaError> {
+            Ok([
+                get(&format!("{name}_16"))?,
+                get(&format!("{name}_32"))?,
+                get(&format!("{name}_64"))?,
+            ])
+        };
+        let kernels = Self {
+            forward: three("forward")?,
+            reverse: three("reverse")?,
+            descend: three("descend")?,
+            apply: three("apply")?,
+            subtract: three("subtract")?,
+            gradient: three("gradient")?,
+            gram: three("gram")?,
+            projection: three("projection")?,
+            gather: get("gather")?,
+            leaves: get("leaves")?,
+            functions: get("functions")?,
+            columns: get("columns")?,
+            hadamard: get("hadamard")?,
+            hadamard_reverse: get("hadamard_reverse")?,
+            settle: get("settle")?,
+            settle_reverse: get("settle_reverse")?,
+            begin: get("begin")?,
+            close: get("close")?,
+            combine: get("combine")?,
+            penalize: get("penalize")?,
+            symmetrize: get("symmetrize")?,
+            cholesky: get("cholesky")?,
+            output_gradient: get("output_gradient")?,
+            output_weight: get("output_weight")?,
+            norms: get("norms")?,
+            clip: get("clip")?,
+            advance: get("advance")?,
+            average: get("average")?,
+            residuals: get("residuals")?,
+        };
+        let most = CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        kernels.columns.set_attribute(most, columns_memory(parts) as i32)?;
+        kernels.cholesky.set_attribute(most, (WIDEST * WIDEST * 4 * parts) as i32)?;
+        for (class, kernel) in kernels.descend.iter().enumerate() {
+            kernel.set_attribute(most, descent_memory(class, WIDEST, parts) as i32)?;
+        }
+        for all in [&kernels.forward, &kernels.reverse, &kernels.apply, &kernels.subtract] {
+            for (class, kernel) in all.iter().enumerate() {
+                kernel.set_attribute(most, contraction_memory(class, WIDEST, parts) as i32)?;
+            }
+        }
+        Ok(kernels)
+    }
+}
+
+/// The shared memory of a contraction over so many components: chunks of the weight, and a tile of the vectors.
+fn contraction_memory(class: usize, components: usize, parts: usize) -> u32 {
+    let chunks = STAGES * (tile(class) * 20).max(16 * (tile(class) + 4));
+    ((chunks + components.next_multiple_of(16) * (ROWS + 4)) * 4 * parts) as u32
+}
+
+/// The shared memory of a descent: fewer chunks, tiles of both vectors, and parts of sums.
+fn descent_memory(class: usize, components: usize, parts: usize) -> u32 {
+    let rows = tile(class);
+    let chunks = (STAGES - 1) * (rows * 20).max(16 * (rows + 4));
+    let tiles = (rows + components.next_multiple_of(16)) * (ROWS + 4) + 2 * (rows / 8) * ROWS;
+    ((chunks + tiles) * 4 * parts) as u32
+}
+
+/// The shared memory of the kernel that sums columns.
+fn columns_memory(parts: usize) -> u32 {
+    ((256 * 33 + 32 * 33) * 4 * parts) as u32
+}
+
+/// Where everything lies while tasks are listed.
+struct Layout<'a> {
+    plan: &'a Plan,
+    widths: Vec<usize>,
+    /// Of every step the place of its first component.
+    offsets: Vec<usize>,
+    stride: usize,
+    places: Vec<(usize, usize)>,
+    /// How many of the narrowest blocks run at a time.
+    slots: usize,
+}
+
+impl Layout<'_> {
+    fn at(&self, component: usize) -> i64 {
+        (component * self.stride) as i64
+    }
+
+    /// K, K₁ and K₂ of a step with a weight; K₁ is 1 of a sum.
+    fn shape(&self, step: usize) -> [usize; 3] {
+        let k = self.widths[step];
+        match self.plan.steps[step] {
+            Step::Kronecker { inputs, .. } => [k, self.widths[inputs[0]], self.widths[inputs[1]]],
+            Step::Sum { input, .. } => [k, 1, self.widths[input]],
+            Step::Codes { weight, .. } => [k, 1, self.plan.weights[weight].columns],
+            Step::Functions { .. } | Step::Hadamard { .. } => [k, 1, k],
+        }
+    }
+
+    fn contraction(&self) -> Contraction {
+        let stride = self.stride as i32;
+        Contraction { x: -1, stride, n: stride, ..Contraction::default() }
+    }
+
+    /// W (a ⊗ b), or W a.
+    fn forward(&self, step: usize) -> Option<Contraction> {
+        let (weight, inputs) = (self.plan.steps[step].weight()?, self.plan.steps[step].inputs());
+        let [k, k1, k2] = self.shape(step).map(|n| n as i32);
+        let last = *inputs.last()?;
+        let x = if inputs.len() == 2 { self.at(self.offsets[inputs[0]]) } else { -1 };
+        let w = self.places[weight].0 as i64;
+        let y = self.at(self.offsets[last]);
+        Some(Contraction {
+            w,
+            x,
+            y,
+            sm: k1 * k2,
+            sp: k2,
+            sq: 1,
+            m: k,
+            p: k1,
+            q: k2,
+            ..self.contraction()
+        })
+    }
+
+    /// What a step without a descent sends down to its inputs, each with the input.
+    fn reverse(&self, step: usize) -> Vec<(usize, Contraction)> {
+        if matches!(self.plan.steps[step], Step::Kronecker { .. })
+            && self.shape(step)[2] <= WIDEST_TILE
+        {
+            return Vec::new();
+        }
+        let Some(weight) = self.plan.steps[step].weight() else { return Vec::new() };
+        let [k, k1, k2] = self.shape(step).map(|n| n as i32);
+        let (w, x) = (self.places[weight].0 as i64, self.at(self.offsets[step]));
+        let base = Contraction { w, x, p: k, sp: k1 * k2, ..self.contraction() };
+        let sent = match *self.plan.steps[step].inputs() {
+            [a, b] => {
+                let [at_a, at_b] = [a, b].map(|n| self.at(self.offsets[n]));
+                vec![
+                    (a, Contraction { y: at_b, m: k1, sm: k2, q: k2, sq: 1, ..base }),
+                    (b, Contraction { y: at_a, m: k2, sm: 1, q: k1, sq: k2, ..base }),
+                ]
+            }
+            [a] => {
+                vec![(
+                    a,
+                    Contraction { x: -1, y: x, p: 1, sp: 0, m: k2, sm: 1, q: k, sq: k2, ..base },
+                )]
+            }
+            _ => Vec::new(),
+        };
+        // Functions have no weights below them.
+        sent.into_iter()
+            .filter(|(n, _)| !matches!(self.plan.steps[*n], Step::Functions { .. }))
+            .collect()
+    }
+
+    /// Groups of contractions whose results go to steps, and the scratch memory that they need.
+    fn groups(
+        &self,
+        stream: &Arc<CudaStream>,
+        tasks: &[(usize, Contraction)],
+        scratch: &mut usize,
+    ) -> Result<Vec<Group>, CudaError> {
+        let mut groups = Vec::new();
+        for class in 0..3 {
+            let of_class =
+                |(step, _): &&(usize, Contraction)| class_of(self.widths[*step]) == class;
+            let chosen: Vec<(usize, Contraction)> =
+                tasks.iter().filter(of_class).copied().collect();
+            let Some(longest) = chosen.iter().map(|(_, t)| t.p).max() else { continue };
+            let components = chosen.iter().map(|(_, t)| t.q as usize).max().unwrap_or(1);
+            let (mut list, mut settles, mut place) = (Vec::new(), Vec::new(), 0);
+            let mut most = 0;
+            for (step, task) in chosen {
+                let (width, from) = (self.widths[step], self.at(place));
+                list.push(Contraction { out: from, ..task });
+                settles.push(self.settle(step, from));
+                place += width;
+                most = most.max(width);
+            }
+            let tiles = [tiles(self.stride, ROWS), tiles(most, tile(class))];
+            let blocks = list.len() * (tiles[0] * tiles[1]) as usize;
+            let splits = splits(blocks, self.slots >> class, longest as usize);
+            *scratch = (*scratch).max(place * self.stride * splits);
+            groups.push(Group {
+                class,
+                tasks: Tasks::new(stream, &list)?,
+                tiles,
+                splits: splits as i32,
+                split_stride: self.at(place),
+                settles: Tasks::new(stream, &settles)?,
+                components,
+            });
+        }
+        Ok(groups)
+    }
+
+    /// What products over narrow second inputs send down.
+    fn descents(
+        &self,
+        stream: &Arc<CudaStream>,
+        steps: &[usize],
+        scratch: &mut usize,
+    ) -> Result<Vec<Descents>, CudaError> {
+        let mut groups = Vec::new();
+        for class in 0..3 {
+            let (mut list, mut chosen, mut place) = (Vec::new(), [Vec::new(), Vec::new()], 0);
+            let (mut components, mut longest) = (0, 0);
+            for &step in steps {
+                let Step::Kronecker { inputs: [a, b], weight } = self.plan.steps[step] else {
+                    continue;
+                };
+                let [k, k1, k2] = self.shape(step);
+                if k2 > WIDEST_TILE || class_of(k2) != class {
+                    continue;
+                }
+                let [e, at_a, at_b] = [step, a, b].map(|n| self.at(self.offsets[n]));
+                list.push((
+                    Descent {
+                        w: self.places[weight].0 as i64,
+                        e,
+                        a: at_a,
+                        b: at_b,
+                        to_a: self.at(place),
+                        to_b: 0,
+                        k: k as i32,
+                        k1: k1 as i32,
+                        k2: k2 as i32,
+                        stride: self.stride as i32,
+                    },
+                    b,
+                ));
+                chosen[0].push(self.settle(a, self.at(place)));
+                place += k1;
+                components = components.max(k);
+                longest = longest.max(k1);
+            }
+            if list.is_empty() {
+                continue;
+            }
+            // Shares of what goes to second inputs come after what goes to first ones.
+            let begin = place;
+            let mut tasks = Vec::new();
+            for (task, b) in list {
+                let to_b = self.at(place);
+                tasks.push(Descent { to_b, ..task });
+                chosen[1].push(self.settle(b, to_b));
+                place += task.k2 as usize;
+            }
+            let blocks = tasks.len() * tiles(self.stride, ROWS) as usize;
+            let splits = splits(blocks, self.slots >> class, longest);
+            *scratch = (*scratch).max((begin + (place - begin) * splits) * self.stride);
+            groups.push(Descents {
+                class,
+                tasks: Tasks::new(stream, &tasks)?,
+                splits: splits as i32,
+                split_stride: self.at(place - begin),
+                settles: [Tasks::new(stream, &chosen[0])?, Tasks::new(stream, &chosen[1])?],
+                components,
+            });
+        }
+        Ok(groups)
+    }
+
+    fn settle(&self, step: usize, from: i64) -> Settle {
+        let (to, width) = (self.offsets[step] as i32, self.widths[step] as i32);
+        Settle { from, to, width, index: step as i32, unused: 0 }
+    }
+}
+
+impl Learner {
+    /// A fit from weights of zero: set them with [`write`](Self::write).
+    ///
+    /// # Errors
+    /// A layer is too wide, or the device fails: its memory may be too small.
+    #[expect(clippy::too_many_lines, reason = "one list of everything that is on the device")]
+    pub fn new(
+        device: &Device,
+        plan: &Plan,
+        settings: &Settings,
+        [train, valid]: [&Table; 2],
+    ) -> Result<Self, CudaError> {
+        let stream = device.stream.clone();
+        let parts = if plan.complex { 2 } else { 1 };
+        let kernels = Kernels::new(&device.compile(plan.complex, settings.tf32)?, parts)?;
+        let stride = settings.batch.max(1).next_multiple_of(ROWS);
+        let widths = plan.widths();
+        let widest =
+            plan.weights.iter().filter(|w| !w.is_output).map(|w| w.rows).max().unwrap_or(1);
+        let widest = widths.iter().copied().fold(widest, usize::max);
+        if widest > WIDEST {
+            return Err(CudaError::TooWide { width: widest, most: WIDEST });
+        }
+
+        let (mut offsets, mut components) = (Vec::new(), 0);
+        for width in &widths {
+            offsets.push(components);
+            components += width;
+        }
+        let (mut places, mut total) = (Vec::new(), 0);
+        for w in &plan.weights {
+            places.push((total, w.rows * w.columns));
+            total += (w.rows * w.columns).next_multiple_of(ALIGNMENT);
+        }
+        let layout = Layout { plan, widths, offsets, stride, places, slots: device.slots()? };
+        let Layout { widths, offsets, .. } = &layout;
+        let mut scratch = 0;
+
+        // Leaves.
+        let (mut leaves, mut functions, mut settles) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut place, mut rank) = (0, 0);
+        for (index, step) in plan.steps.iter().enumerate() {
+            let (width, out) = (widths[index] as i32, place as i32);
+            match *step {
+                Step::Codes { variable, weight } => {
+                    let (from, columns) =
+                        (layout.places[weight].0 as i64, plan.weights[weight].columns as i32);
+                    leaves.push(Leaf { from, columns, variable: variable as i32, width, out });
+                }
+                Step::Functions { .. } => {
+                    // In units of rows of the table: those differ between training and validation.
+                    functions.push(Leaf { from: rank, columns: 0, variable: 0, width, out });
+                    rank += i64::from(width);
+                }
+                Step::Kronecker { .. } | Step::Hadamard { .. } | Step::Sum { .. } => continue,
+            }
+            settles.push(layout.settle(index, layout.at(place)));
+            place += widths[index];
+        }
+        scratch = scratch.max(place * stride);
+
+        // Levels.
+        let mut depths = vec![0_usize; plan.steps.len()];
+        for (index, step) in plan.steps.iter().enumerate() {
+            depths[index] = step.inputs().iter().map(|&i| depths[i] + 1).max().unwrap_or(0);
+        }
+        let mut levels = Vec::new();
+        for depth in 1..=depths.iter().copied().max().unwrap_or(0) {
+            let steps: Vec<usize> = (0..plan.steps.len()).filter(|&n| depths[n] == depth).collect();
+            let (mut pairs, mut pair_settles, mut place) = (Vec::new(), Vec::new(), 0);
+            for &n in &steps {
+                if let Step::Hadamard { inputs: [a, b] } = plan.steps[n] {
+                    pairs.push(Pair {
+                        a: offsets[a] as i32,
+                        b: offsets[b] as i32,
+                        out: place as i32,
+                        width: widths[n] as i32,
+                        index_a: a as i32,
+                        index_b: b as i32,
+                    });
+                    pair_settles.push(layout.settle(n, layout.at(place)));
+                    place += widths[n];
+                }
+            }
+            scratch = scratch.max(place * stride);
+            let forward: Vec<_> =
+                steps.iter().filter_map(|&n| Some((n, layout.forward(n)?))).collect();
+            let reverse: Vec<_> = steps.iter().flat_map(|&n| layout.reverse(n)).collect();
+            levels.push(Level {
+                descents: layout.descents(&stream, &steps, &mut scratch)?,
+                forward: layout.groups(&stream, &forward, &mut scratch)?,
+                reverse: layout.groups(&stream, &reverse, &mut scratch)?,
+                hadamard: Tasks::new(&stream, &pairs)?,
+                hadamard_settles: Tasks::new(&stream, &pair_settles)?,
+            });
+        }
+
+        // Weights: the sums over their users, in shares where there are many.
+        let mut users_of = vec![Vec::new(); plan.weights.len()];
+        for (index, step) in plan.steps.iter().enumerate() {
+            if let Some(weight) = step.weight() {
+                users_of[weight].push(index);
+            }
+        }
+        let (mut users, mut sums, mut shares) = (Vec::new(), Vec::new(), 0);
+        let (mut columns, mut column_tiles) = (Vec::new(), [1, 1]);
+        let mut products: [Vec<WeightTask>; 3] = Default::default();
+        let mut product_tiles = [[1_u32; 2]; 3];
+        for (weight, steps) in users_of.iter().enumerate() {
+            let Some(&first) = steps.first() else { continue };
+            let (at, len) = layout.places[weight];
+            let [k, k1, k2] = layout.shape(first);
+            let is_code = matches!(plan.steps[first], Step::Codes { .. });
+            let class = class_of(k);
+            let own = if is_code {
+                [tiles(k, 32), tiles(k2, 256)]
+            } else {
+                [tiles(k1 * k2, ROWS), tiles(k, tile(class))]
+            };
+            let to = if is_code { &mut column_tiles } else { &mut product_tiles[class] };
+            *to = [to[0].max(own[0]), to[1].max(own[1])];
+            let most = BLOCKS.div_ceil((own[0] * own[1]) as usize);
+            let chunk = steps.len().div_ceil(most);
+            let count = steps.len().div_ceil(chunk);
+            for (share, steps) in steps.chunks(chunk).enumerate() {
+                let begin = users.len() as i32;
+                for &n in steps {
+                    let e = offsets[n] as i32;
+                    users.push(match plan.steps[n] {
+                        Step::Codes { variable, .. } => {
+                            User { e, a: variable as i32, b: 0, unused: 0 }
+                        }
+                        Step::Kronecker { inputs: [a, b], .. } => {
+                            User { e, a: offsets[a] as i32, b: offsets[b] as i32, unused: 0 }
+                        }
+                        Step::Sum { input, .. } => {
+                            User { e, a: -1, b: offsets[input] as i32, unused: 0 }
+                        }
+                        Step::Functions { .. } | Step::Hadamard { .. } => continue,
+                    });
+                }
+                // Shares follow the weights in one buffer.
+                let out = if count == 1 { at } else { total + shares + share * len } as i64;
+                let (first, last) = (begin, users.len() as i32);
+                let task = WeightTask {
+                    out,
+                    first,
+                    last,
+                    k: k as i32,
+                    k1: k1 as i32,
+                    k2: k2 as i32,
+                    unused: 0,
+                };
+                if is_code {
+                    columns.push(WeightTask { k1: k2 as i32, k2: 1, ..task });
+                } else {
+                    products[class].push(task);
+                }
+            }
+            if count > 1 {
+                let (to, from) = (at as i64, (total + shares) as i64);
+                sums.push(Sum { to, from, len: len as i64, parts: count as i32, unused: 0 });
+                shares += count * len;
+            }
+        }
+        for class in 0..2 {
+            if products[class].len() < FEW && !products[class + 1].is_empty() {
+                let few = std::mem::take(&mut products[class]);
+                products[class + 1].extend(few);
+                let [own, wider] = [product_tiles[class], product_tiles[class + 1]];
+                product_tiles[class + 1] = [wider[0].max(own[0]), wider[1]];
+            }
+        }
+        let mut weight_tasks = Vec::new();
+        for (class, list) in products.iter().enumerate().filter(|(_, list)| !list.is_empty()) {
+            weight_tasks.push(Launch {
+                class,
+                tasks: Tasks::new(&stream, list)?,
+                tiles: product_tiles[class],
+            });
+        }
+
+        // Their normalization and steps.
+        let (mut infos, mut owners, mut outputs) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut roughness, mut penalized, mut small) = (Vec::new(), Vec::new(), 0);
+        let mut grams: [Vec<Gram>; 3] = Default::default();
+        let mut updates: [Vec<Contraction>; 3] = Default::default();
+        for (n, (w, &(at, len))) in plan.weights.iter().zip(&layout.places).enumerate() {
+            let info = WeightInfo {
+                at: at as i64,
+                small: small as i64,
+                k: w.rows as i32,
+                columns: w.columns as i32,
+                rate: w.rate,
+                smoothing: w.smoothing,
+                roughness: if w.roughness.is_empty() { -1 } else { roughness.len() as i64 },
+            };
+            roughness.extend_from_slice(&w.roughness);
+            if w.smoothing > 0.0 || !w.roughness.is_empty() {
+                penalized.push(n as i32);
+            }
+            owners.extend(std::iter::repeat_n(n as i32, len.div_ceil(ALIGNMENT)));
+            infos.push(info);
+            if w.is_output {
+                outputs.push(info);
+                continue;
+            }
+            let (k, columns, class) = (w.rows as i32, w.columns as i32, class_of(w.rows));
+            grams[class].push(Gram { at: info.at, out: info.small, k, columns });
+            updates[class].push(Contraction {
+                w: info.small,
+                x: -1,
+                y: info.at,
+                out: info.at,
+                sm: k,
+                sp: 0,
+                sq: 1,
+                m: k,
+                p: 1,
+                q: k,
+                stride: columns,
+                n: columns,
+            });
+            small += w.rows * w.rows;
+        }
+        for class in 0..2 {
+            if grams[class].len() < FEW && !grams[class + 1].is_empty() {
+                let few = (std::mem::take(&mut grams[class]), std::mem::take(&mut updates[class]));
+                grams[class + 1].extend(few.0);
+                updates[class + 1].extend(few.1);
+            }
+        }
+        let (mut gram_tasks, mut update_tasks) = (Vec::new(), Vec::new());
+        for class in 0..3 {
+            let (Some(k), Some(columns)) = (
+                grams[class].iter().map(|g| g.k as usize).max(),
+                grams[class].iter().map(|g| g.columns as usize).max(),
+            ) else {
+                continue;
+            };
+            let rows = tiles(k, tile(class));
+            let tasks = Tasks::new(&stream, &grams[class])?;
+            gram_tasks.push(Launch { class, tasks, tiles: [tiles(k, ROWS), rows] });
+            let tasks = Tasks::new(&stream, &updates[class])?;
+            update_tasks.push(Launch { class, tasks, tiles: [tiles(columns, ROWS), rows] });
+        }
+
+        let zeros = |len: usize| stream.alloc_zeros::<f32>(len.max(1));
+        let numbers = |len: usize| zeros(len * parts);
+        let upload = |table: &Table| -> Result<Rows, CudaError> {
+            let codes = if table.codes.is_empty() {
+                stream.alloc_zeros(4)?
+            } else {
+                stream.clone_htod(&table.codes)?
+            };
+            let functions = if table.functions.is_empty() {
+                zeros(1)?
+            } else {
+                stream.clone_htod(&table.functions)?
+            };
+            Ok(Rows { len: table.len as i64, bytes: table.bytes as i32, codes, functions })
+        };
+        let variables = settings.sources.first().map_or(0, Vec::len);
+        let sources: Vec<i32> = settings.sources.iter().flatten().map(|&v| v as i32).collect();
+        let root = plan.steps.len() - 1;
+
+        let learner = Self {
+            root: (offsets[root], root, widths[root]),
+            train: upload(train)?,
+            valid: upload(valid)?,
+            rows: stream.alloc_zeros(stride)?,
+            moves: stream.alloc_zeros(stride)?,
+            sources: if sources.is_empty() {
+                stream.alloc_zeros(1)?
+            } else {
+                stream.clone_htod(&sources)?
+            },
+            step: stream.clone_htod(&[StepTask::default()])?,
+            codes: stream.alloc_zeros((variables * stride).max(1))?,
+            values: numbers(components * stride)?,
+            environments: numbers(components * stride)?,
+            scratch: numbers(scratch)?,
+            factors: zeros(plan.steps.len() * stride)?,
+            log2: stream.alloc_zeros(stride)?,
+            logs: stream.alloc_zeros(stride)?,
+            weights: numbers(total)?,
+            gradients: numbers(total + shares)?,
+            means: numbers(total)?,
+            squares: numbers(if settings.momentum { 0 } else { total })?,
+            averages: numbers(total)?,
+            small: numbers(small)?,
+            norm_parts: stream.alloc_zeros(owners.len().max(1))?,
+            clip_by: stream.clone_htod(&[1.0_f32])?,
+            roughness: if roughness.is_empty() {
+                zeros(1)?
+            } else {
+                stream.clone_htod(&roughness)?
+            },
+            leaf_tasks: Tasks::new(&stream, &leaves)?,
+            function_tasks: Tasks::new(&stream, &functions)?,
+            leaf_settles: Tasks::new(&stream, &settles)?,
+            levels,
+            users: Tasks::new(&stream, &users)?,
+            weight_tasks,
+            column_tasks: Tasks::new(&stream, &columns)?,
+            column_tiles,
+            sums: Tasks::new(&stream, &sums)?,
+            grams: gram_tasks,
+            updates: update_tasks,
+            infos: Tasks::new(&stream, &infos)?,
+            owners: stream.clone_htod(&owners)?,
+            penalized: Tasks::new(&stream, &penalized)?,
+            outputs,
+            widest,
+            graph: None,
+            places: layout.places.clone(),
+            total,
+            kernels,
+            settings: settings.clone(),
+            parts,
+            stride,
+            variables,
+            stream: stream.clone(),
+        };
+        stream.synchronize()?;
+        Ok(learner)
+    }
+
+    /// Takes one step up the gradient of the mean log-likelihood of training rows, each moved to one of the places that the
+    /// settings name. Returns that mean before the step.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub fn step(&mut self, rows: &[u32], places: &[u32], stride: Stride) -> Result<f64, CudaError> {
+        self.load(rows, places, stride)?;
+        if self.graph.is_none() {
+            let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+            self.stream.begin_capture(mode)?;
+            let recorded = self.enqueue();
+            let graph = self.stream.end_capture(CUgraphInstantiate_flags(0))?;
+            recorded?;
+            self.graph = graph;
+        }
+        if let Some(graph) = &self.graph {
+            graph.launch()?;
+        }
+        let logs = self.stream.clone_dtoh(&self.logs)?;
+        self.stream.synchronize()?;
+        Ok(logs[..rows.len()].iter().sum::<f64>() / rows.len().max(1) as f64)
+    }
+
+    /// The mean log-likelihood of the validation rows under the averaged weights, normalized.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub fn score(&mut self) -> Result<f64, CudaError> {
+        self.normalize(&self.averages, &self.gradients)?;
+        let len = self.valid.len as u32;
+        let mut sum = 0.0;
+        for first in (0..len).step_by(self.settings.batch.max(1)) {
+            let rows: Vec<u32> = (first..len.min(first + self.settings.batch as u32)).collect();
+            self.load(&rows, &[], Stride { rate: 0.0, epsilon: 1.0, keep: 1.0 })?;
+            self.forward(&self.valid, &self.gradients)?;
+            let logs = self.stream.clone_dtoh(&self.logs)?;
+            self.stream.synchronize()?;
+            sum += logs[..rows.len()].iter().sum::<f64>();
+        }
+        Ok(sum / f64::from(len.max(1)))
+    }
+
+    /// The largest entry of W Wᴴ − I of any weight but the output's.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub fn residual(&mut self) -> Result<f64, CudaError> {
+        self.gram(&self.kernels.gram, &self.weights, &self.weights)?;
+        let mut most = 0.0_f64;
+        for class in &self.grams {
+            let out = self.stream.alloc_zeros::<f64>(class.tasks.len)?;
+            let grid = (class.tasks.len as u32, 1, 1);
+            launch! {
+                self.stream, &self.kernels.residuals, grid, (256, 1, 1), 0, &class.tasks.list,
+                &self.small, &out
+            }
+            let out = self.stream.clone_dtoh(&out)?;
+            self.stream.synchronize()?;
+            for x in out {
+                most = if x.is_nan() { x } else { most.max(x) };
+            }
+        }
+        Ok(most)
+    }
+
+    /// Numbers of every weight, as real parts.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub fn read(&self, part: Part) -> Result<Vec<Vec<f32>>, CudaError> {
+        let all = self.stream.clone_dtoh(self.buffer(part))?;
+        self.stream.synchronize()?;
+        let of = |&(at, len): &(usize, usize)| {
+            all.get(at * self.parts..(at + len) * self.parts).map_or_else(Vec::new, <[f32]>::to_vec)
+        };
+        Ok(self.places.iter().map(of).collect())
+    }
+
+    /// Sets them.
+    ///
+    /// # Errors
+    /// The numbers do not fit, or the device fails.
+    pub fn write(&mut self, part: Part, numbers: &[&[f32]]) -> Result<(), CudaError> {
+        let parts = self.parts;
+        let fits = |(n, &(_, len)): (&&[f32], &(usize, usize))| n.len() == len * parts;
+        if numbers.len() != self.places.len() || !numbers.iter().zip(&self.places).all(fits) {
+            return Err(CudaError::Shape);
+        }
+        let mut all = vec![0.0_f32; self.total * parts];
+        for (numbers, &(at, len)) in numbers.iter().zip(&self.places) {
+            all[at * parts..(at + len) * parts].copy_from_slice(numbers);
+        }
+        let stream = self.stream.clone();
+        let buffer = match part {
+            Part::Weight => &mut self.weights,
+            Part::Mean => &mut self.means,
+            Part::Square => &mut self.squares,
+            Part::Average => &mut self.averages,
+        };
+        stream.memcpy_htod(&all, buffer)?;
+        stream.synchronize()?;
+        Ok(())
+    }
+
+    fn buffer(&self, part: Part) -> &CudaSlice<f32> {
+        match part {
+            Part::Weight => &self.weights,
+            Part::Mean => &self.means,
+            Part::Square => &self.squares,
+            Part::Average => &self.averages,
+        }
+    }
+
+    /// Which rows are next, and how far the step goes.
+    fn load(&mut self, rows: &[u32], places: &[u32], stride: Stride) -> Result<(), CudaError> {
+        let padded = |list: &[u32]| -> Vec<i32> {
+            let mut list: Vec<i32> = list.iter().map(|&n| n as i32).collect();
+            list.resize(self.stride, 0);
+            list
+        };
+        let step = StepTask {
+            rate: stride.rate,
+            epsilon: stride.epsilon,
+            keep: stride.keep,
+            row_weight: 1.0 / rows.len().max(1) as f32,
+            clip: self.settings.clip.unwrap_or(0.0),
+            count: rows.len() as i32,
+            momentum: i32::from(self.settings.momentum),
+        };
+        let (rows, places) = (padded(rows), padded(places));
+        let stream = self.stream.clone();
+        stream.memcpy_htod(&rows, &mut self.rows)?;
+        stream.memcpy_htod(&places, &mut self.moves)?;
+        stream.memcpy_htod(&[step], &mut self.step)?;
+        Ok(())
+    }
+
+    /// Everything that a step does, in order.
+    fn enqueue(&mut self) -> Result<(), CudaError> {
+        self.forward(&self.train, &self.weights)?;
+        self.reverse()?;
+        self.gradient()?;
+        self.update()
+    }
+
+    /// log p of the rows.
+    fn forward(&self, from: &Rows, weights: &CudaSlice<f32>) -> Result<(), CudaError> {
+        let (stream, kernels, stride) = (&self.stream, &self.kernels, self.stride as i32);
+        let across = tiles(self.stride, 64);
+        launch! {
+            stream, &kernels.begin, (tiles(self.stride, 32), 1, 1), (32, 1, 1), 0, &stride,
+            &self.log2
+        }
+        if self.leaf_tasks.len > 0 {
+            let grid = (tiles(self.stride, 128), self.variables as u32, 1);
+            let variables = self.variables as i32;
+            launch! {
+                stream, &kernels.gather, grid, (128, 1, 1), 0, &from.codes, &from.bytes, &from.len,
+                &self.rows, &self.moves, &self.sources, &variables, &stride, &self.codes
+            }
+            let grid = (across, self.leaf_tasks.len as u32, 1);
+            launch! {
+                stream, &kernels.leaves, grid, (64, 4, 1), 0, &self.leaf_tasks.list, weights,
+                &self.codes, &stride, &self.scratch
+            }
+        }
+        if self.function_tasks.len > 0 {
+            let grid = (across, self.function_tasks.len as u32, 1);
+            launch! {
+                stream, &kernels.functions, grid, (64, 4, 1), 0, &self.function_tasks.list,
+                &from.functions, &self.rows, &from.len, &stride, &self.scratch
+            }
+        }
+        self.settle(&self.leaf_settles, 1, 0)?;
+        for level in &self.levels {
+            for group in &level.forward {
+                self.contract(&kernels.forward, group, weights, &self.values)?;
+                self.settle(&group.settles, group.splits, group.split_stride)?;
+            }
+            if level.hadamard.len > 0 {
+                let grid = (across, level.hadamard.len as u32, 1);
+                launch! {
+                    stream, &kernels.hadamard, grid, (64, 4, 1), 0, &level.hadamard.list,
+                    &self.values, &stride, &self.scratch
+                }
+                self.settle(&level.hadamard_settles, 1, 0)?;
+            }
+        }
+        let (at, index, width) = (self.root.0 as i32, self.root.1 as i32, self.root.2 as i32);
+        launch! {
+            stream, &kernels.close, (tiles(self.stride, 32), 1, 1), (32, 1, 1), 0, &self.values,
+            &self.factors, &self.log2, &self.step, &at, &index, &width, &stride, &self.environments,
+            &self.logs
+        }
+        Ok(())
+    }
+
+    fn settle(
+        &self,
+        tasks: &Tasks<Settle>,
+        splits: i32,
+        split_stride: i64,
+    ) -> Result<(), CudaError> {
+        let (grid, stride) = ((tiles(self.stride, 32), tasks.len as u32, 1), self.stride as i32);
+        launch! {
+            self.stream, &self.kernels.settle, grid, (32, 16, 1), 0, &tasks.list, &self.scratch,
+            &splits, &split_stride, &stride, &self.values, &self.factors, &self.log2
+        }
+        Ok(())
+    }
+
+    fn contract(
+        &self,
+        kernels: &[CudaFunction; 3],
+        group: &Group,
+        weights: &CudaSlice<f32>,
+        x: &CudaSlice<f32>,
+    ) -> Result<(), CudaError> {
+        let grid = (group.tiles[0], group.tiles[1], group.tasks.len as u32 * group.splits as u32);
+        let block = (4 * tile(group.class) as u32, 1, 1);
+        let memory = contraction_memory(group.class, group.components, self.parts);
+        launch! {
+            self.stream, &kernels[group.class], grid, block, memory, &group.tasks.list,
+            &group.splits, &group.split_stride, weights, x, &self.values, &self.scratch
+        }
+        Ok(())
+    }
+
+    fn settle_reverse(
+        &self,
+        tasks: &Tasks<Settle>,
+        splits: i32,
+        split_stride: i64,
+    ) -> Result<(), CudaError> {
+        let (grid, stride) = ((tiles(self.stride, 32), tasks.len as u32, 1), self.stride as i32);
+        launch! {
+            self.stream, &self.kernels.settle_reverse, grid, (32, 16, 1), 0, &tasks.list,
+            &self.scratch, &splits, &split_stride, &stride, &self.factors, &self.environments
+        }
+        Ok(())
+    }
+
+    /// Environments, from the output to the leaves.
+    fn reverse(&self) -> Result<(), CudaError> {
+        let (stream, kernels, stride) = (&self.stream, &self.kernels, self.stride as i32);
+        for level in self.levels.iter().rev() {
+            for group in &level.descents {
+                let across = tiles(self.stride, ROWS);
+                let grid = (across, 1, group.tasks.len as u32 * group.splits as u32);
+                let block = (4 * tile(group.class) as u32, 1, 1);
+                let memory = descent_memory(group.class, group.components, self.parts);
+                launch! {
+                    stream, &kernels.descend[group.class], grid, block, memory, &group.tasks.list,
+                    &group.splits, &group.split_stride, &self.weights, &self.environments,
+                    &self.values, &self.scratch
+                }
+                for (settles, splits) in group.settles.iter().zip([1, group.splits]) {
+                    self.settle_reverse(settles, splits, group.split_stride)?;
+                }
+            }
+            for group in &level.reverse {
+                self.contract(&kernels.reverse, group, &self.weights, &self.environments)?;
+                self.settle_reverse(&group.settles, group.splits, group.split_stride)?;
+            }
+            if level.hadamard.len > 0 {
+                let grid = (tiles(self.stride, 64), level.hadamard.len as u32, 1);
+                launch! {
+                    stream, &kernels.hadamard_reverse, grid, (64, 4, 1), 0, &level.hadamard.list,
+                    &self.values, &self.factors, &stride, &self.environments
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gradients by all weights.
+    fn gradient(&self) -> Result<(), CudaError> {
+        let (stream, kernels, stride) = (&self.stream, &self.kernels, self.stride as i32);
+        for class in &self.weight_tasks {
+            let grid = (class.tiles[0], class.tiles[1], class.tasks.len as u32);
+            let block = (4 * tile(class.class) as u32, 1, 1);
+            launch! {
+                stream, &kernels.gradient[class.class], grid, block, 0, &class.tasks.list,
+                &self.users.list, &self.environments, &self.values, &stride, &self.gradients
+            }
+        }
+        if self.column_tasks.len > 0 {
+            let grid = (self.column_tiles[0], self.column_tiles[1], self.column_tasks.len as u32);
+            launch! {
+                stream, &kernels.columns, grid, (32, 1, 1), columns_memory(self.parts),
+                &self.column_tasks.list, &self.users.list, &self.environments, &self.codes,
+                &self.step, &stride, &self.gradients
+            }
+        }
+        if self.sums.len > 0 {
+            let grid = (512, self.sums.len as u32, 1);
+            launch! {
+                stream, &kernels.combine, grid, (256, 1, 1), 0, &self.sums.list, &self.gradients,
+                &self.gradients
+            }
+        }
+        if self.penalized.len > 0 {
+            let grid = (8, self.penalized.len as u32, 1);
+            launch! {
+                stream, &kernels.penalize, grid, (256, 1, 1), 0, &self.infos.list,
+                &self.penalized.list, &self.roughness, &self.weights, &self.gradients
+            }
+        }
+        Ok(())
+    }
+
+    /// Gradients by free parameters, a step, and weights that are normalized again.
+    fn update(&self) -> Result<(), CudaError> {
+        let (stream, kernels) = (&self.stream, &self.kernels);
+        let chunks = (self.total / ALIGNMENT) as u32;
+        self.gram(&kernels.projection, &self.gradients, &self.weights)?;
+        let is_stiefel = i32::from(self.settings.is_stiefel);
+        for class in &self.grams {
+            let grid = (class.tasks.len as u32, 1, 1);
+            launch! {
+                stream, &kernels.symmetrize, grid, (256, 1, 1), 0, &class.tasks.list, &is_stiefel,
+                &self.small
+            }
+        }
+        self.multiply(&kernels.subtract, &self.weights, &self.gradients)?;
+        for info in &self.outputs {
+            launch! {
+                stream, &kernels.output_gradient, (1, 1, 1), (256, 1, 1), 0, info, &self.weights,
+                &self.gradients
+            }
+        }
+        if self.settings.clip.is_some() {
+            let count = chunks as i32;
+            launch! {
+                stream, &kernels.norms, (chunks, 1, 1), (256, 1, 1), 0, &self.gradients,
+                &self.norm_parts
+            }
+            launch! {
+                stream, &kernels.clip, (1, 1, 1), (256, 1, 1), 0, &self.norm_parts, &count,
+                &self.step, &self.clip_by
+            }
+        }
+        launch! {
+            stream, &kernels.advance, (chunks, 1, 1), (256, 1, 1), 0, &self.infos.list,
+            &self.owners, &self.step, &self.clip_by, &self.weights, &self.means, &self.squares,
+            &self.gradients
+        }
+        self.normalize(&self.gradients, &self.weights)?;
+        launch! {
+            stream, &kernels.average, (chunks, 1, 1), (256, 1, 1), 0, &self.step, &self.weights,
+            &self.averages
+        }
+        Ok(())
+    }
+
+    /// X Yᴴ of every weight.
+    fn gram(
+        &self,
+        kernels: &[CudaFunction; 3],
+        x: &CudaSlice<f32>,
+        y: &CudaSlice<f32>,
+    ) -> Result<(), CudaError> {
+        for class in &self.grams {
+            let grid = (class.tiles[0], class.tiles[1], class.tasks.len as u32);
+            let block = (4 * tile(class.class) as u32, 1, 1);
+            launch! {
+                self.stream, &kernels[class.class], grid, block, 0, &class.tasks.list, x,
+                y, &self.small
+            }
+        }
+        Ok(())
+    }
+
+    /// The square matrix of every weight times it.
+    fn multiply(
+        &self,
+        kernels: &[CudaFunction; 3],
+        from: &CudaSlice<f32>,
+        to: &CudaSlice<f32>,
+    ) -> Result<(), CudaError> {
+        let (splits, split_stride) = (1_i32, 0_i64);
+        for class in &self.updates {
+            let grid = (class.tiles[0], class.tiles[1], class.tasks.len as u32);
+            let block = (4 * tile(class.class) as u32, 1, 1);
+            let memory = contraction_memory(class.class, self.widest, self.parts);
+            launch! {
+                self.stream, &kernels[class.class], grid, block, memory, &class.tasks.list, &splits,
+                &split_stride, &self.small, from, from, to
+            }
+        }
+        Ok(())
+    }
+
+    /// L⁻¹ V with L Lᴴ = V Vᴴ, and V / ‖V‖ of outputs.
+    fn normalize(&self, from: &CudaSlice<f32>, to: &CudaSlice<f32>) -> Result<(), CudaError> {
+        self.gram(&self.kernels.gram, from, from)?;
+        let memory = (self.widest * self.widest * 4 * self.parts) as u32;
+        for class in &self.grams {
+            let grid = (class.tasks.len as u32, 1, 1);
+            launch! {
+                self.stream, &self.kernels.cholesky, grid, (256, 1, 1), memory, &class.tasks.list,
+                &self.small
+            }
+        }
+        self.multiply(&self.kernels.apply, from, to)?;
+        for info in &self.outputs {
+            launch! {
+                self.stream, &self.kernels.output_weight, (1, 1, 1), (256, 1, 1), 0, info, from, to
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,31 @@
+//! What the kernels are told, in the layout of `kernels.cu`.
+
+use cudarc::driver::DeviceRepr;
+
+macro_rules! tasks {
+    ($($(#[$doc:meta])* $name:ident { $($field:ident: $type:ty),* $(,)? })*) => {$(
+        $(#[$doc])*
+        #[repr(C)]
+        #[derive(Clone, Copy, Debug, Default)]
+        pub(crate) struct $name { $(pub(crate) $field: $type),* }
+
+        #[expect(unsafe_code, reason = "only plain numbers are copied to the device")]
+        // SAFETY: the struct is `repr(C)` and has the fields of its namesake in the kernels, all of them numbers.
+        unsafe impl DeviceRepr for $name {}
+    )*};
+}
+
+tasks! {
+    /// What changes from step to step.
+    StepTask { rate: f32, epsilon: f32, keep: f32, row_weight: f32, clip: f32, count: i32, momentum: i32 }
+    Contraction { w: i64, x: i64, y: i64, out: i64, sm: i32, sp: i32, sq: i32, m: i32, p: i32, q: i32, stride: i32, n: i32 }
+    Descent { w: i64, e: i64, a: i64, b: i64, to_a: i64, to_b: i64, k: i32, k1: i32, k2: i32, stride: i32 }
+    WeightTask { out: i64, first: i32, last: i32, k: i32, k1: i32, k2: i32, unused: i32 }
+    User { e: i32, a: i32, b: i32, unused: i32 }
+    Gram { at: i64, out: i64, k: i32, columns: i32 }
+    Leaf { from: i64, columns: i32, variable: i32, width: i32, out: i32 }
+    Pair { a: i32, b: i32, out: i32, width: i32, index_a: i32, index_b: i32 }
+    Settle { from: i64, to: i32, width: i32, index: i32, unused: i32 }
+    Sum { to: i64, from: i64, len: i64, parts: i32, unused: i32 }
+    WeightInfo { at: i64, small: i64, k: i32, columns: i32, rate: f32, smoothing: f32, roughness: i64 }
+}

@@ -1,0 +1,218 @@
+//! The device against plain sums in double precision, and its own invariants. Skipped where there is no device.
+
+use bornite_cuda::{Device, Learner, Part, Plan, Settings, Step, Stride, Table, Weight};
+
+type Complex = [f64; 2];
+
+/// A generator of numbers between 0 and 1.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> f64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as f64 / (1_u64 << 31) as f64
+    }
+}
+
+const VARIABLES: usize = 6;
+const CODES: usize = 5;
+const ROWS: usize = 150;
+
+/// Leaves over codes, with a weight of their own and with a shared one; functions; sums, both products, shared weights.
+fn plan(complex: bool, k: usize) -> Plan {
+    let weight = |rows, columns| Weight {
+        rows,
+        columns,
+        is_output: false,
+        rate: 1.0,
+        smoothing: 0.0,
+        roughness: Vec::new(),
+    };
+    // No semi-unitary weight has more rows than columns.
+    let leaf = k.min(CODES);
+    let second = (leaf * leaf).min(k);
+    let weights = vec![
+        weight(leaf, CODES),
+        weight(leaf, CODES),
+        weight(second, leaf * leaf),
+        weight(second.min(4), 4),
+        weight(second.min(4), second),
+        weight(k.min(second * second), second * second),
+        weight(2, k.min(second * second) * second.min(4)),
+    ];
+    let mut steps: Vec<Step> = (0..VARIABLES)
+        .map(|v| Step::Codes { variable: v, weight: usize::from(v % 3 > 0) })
+        .collect();
+    steps.extend([
+        Step::Functions { width: 4 },
+        Step::Kronecker { inputs: [0, 1], weight: 2 },
+        Step::Kronecker { inputs: [2, 3], weight: 2 },
+        Step::Kronecker { inputs: [4, 5], weight: 2 },
+        Step::Sum { input: 6, weight: 3 },
+        Step::Sum { input: 9, weight: 4 },
+        Step::Kronecker { inputs: [7, 8], weight: 5 },
+        Step::Hadamard { inputs: [10, 11] },
+        Step::Kronecker { inputs: [12, 13], weight: 6 },
+    ]);
+    let mut plan = Plan { complex, steps, weights };
+    plan.weights[6].is_output = true;
+    plan
+}
+
+fn table(complex: bool, random: &mut Random) -> Table {
+    let parts = if complex { 2 } else { 1 };
+    let codes = (0..VARIABLES * ROWS).map(|_| (random.next() * CODES as f64) as u8).collect();
+    let functions = (0..4 * ROWS * parts).map(|_| random.next() as f32 - 0.5).collect();
+    Table { len: ROWS, bytes: 1, codes, functions }
+}
+
+fn settings(batch: usize, momentum: bool) -> Settings {
+    let sources = vec![(0..VARIABLES as u32).collect(), (0..VARIABLES as u32).rev().collect()];
+    Settings { batch, is_stiefel: false, momentum, clip: None, tf32: false, sources }
+}
+
+fn times(a: Complex, b: Complex) -> Complex {
+    [a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]]
+}
+
+/// log ‖c(x)‖² of a row whose codes come from these variables.
+fn log_density(
+    plan: &Plan,
+    weights: &[Vec<f32>],
+    table: &Table,
+    row: usize,
+    sources: &[u32],
+) -> f64 {
+    let parts = if plan.complex { 2 } else { 1 };
+    let number = |list: &[f32], n: usize| -> Complex {
+        [f64::from(list[n * parts]), if parts == 2 { f64::from(list[n * 2 + 1]) } else { 0.0 }]
+    };
+    let product = |weight: usize, input: &[Complex]| -> Vec<Complex> {
+        let w = &plan.weights[weight];
+        (0..w.rows)
+            .map(|k| {
+                input.iter().enumerate().fold([0.0; 2], |sum, (n, &x)| {
+                    let term = times(number(&weights[weight], k * w.columns + n), x);
+                    [sum[0] + term[0], sum[1] + term[1]]
+                })
+            })
+            .collect()
+    };
+    let mut values: Vec<Vec<Complex>> = Vec::new();
+    for step in &plan.steps {
+        values.push(match *step {
+            Step::Codes { variable, weight } => {
+                let code = table.codes[sources[variable] as usize * ROWS + row] as usize;
+                let w = &plan.weights[weight];
+                (0..w.rows).map(|k| number(&weights[weight], k * w.columns + code)).collect()
+            }
+            Step::Functions { width } => {
+                (0..width).map(|k| number(&table.functions, k * ROWS + row)).collect()
+            }
+            Step::Kronecker { inputs: [a, b], weight } => {
+                let pairs: Vec<Complex> = values[a]
+                    .iter()
+                    .flat_map(|&x| values[b].iter().map(move |&y| times(x, y)))
+                    .collect();
+                product(weight, &pairs)
+            }
+            Step::Hadamard { inputs: [a, b] } => {
+                values[a].iter().zip(&values[b]).map(|(&x, &y)| times(x, y)).collect()
+            }
+            Step::Sum { input, weight } => product(weight, &values[input]),
+        });
+    }
+    values[plan.steps.len() - 1].iter().map(|x| x[0] * x[0] + x[1] * x[1]).sum::<f64>().ln()
+}
+
+fn random_weights(plan: &Plan, random: &mut Random) -> Vec<Vec<f32>> {
+    let parts = if plan.complex { 2 } else { 1 };
+    let len = |w: &Weight| w.rows * w.columns * parts;
+    plan.weights.iter().map(|w| (0..len(w)).map(|_| random.next() as f32 - 0.5).collect()).collect()
+}
+
+fn start(
+    device: &Device,
+    plan: &Plan,
+    settings: &Settings,
+    table: &Table,
+    weights: &[Vec<f32>],
+) -> Learner {
+    let mut learner = Learner::new(device, plan, settings, [table, table]).expect("room for it");
+    let weights: Vec<&[f32]> = weights.iter().map(Vec::as_slice).collect();
+    learner.write(Part::Weight, &weights).expect("they fit");
+    learner.write(Part::Average, &weights).expect("they fit");
+    learner
+}
+
+#[test]
+fn the_device_learns() {
+    let device = match Device::open() {
+        Ok(device) => device,
+        Err(error) => {
+            eprintln!("skipped: {error}");
+            return;
+        }
+    };
+    let random = &mut Random(1);
+    for (complex, k) in [(true, 3), (false, 17), (true, 24), (true, 40), (true, 100), (false, 70)] {
+        let plan = plan(complex, k);
+        let table = table(complex, random);
+        let all: Vec<u32> = (0..ROWS as u32).collect();
+        let places: Vec<u32> = (0..ROWS as u32).map(|n| n % 2).collect();
+        let settings = settings(ROWS, true);
+        let mut learner = start(&device, &plan, &settings, &table, &random_weights(&plan, random));
+        // Steps of no length normalize.
+        let still = Stride { rate: 0.0, epsilon: 1.0, keep: 0.0 };
+        for _ in 0..2 {
+            learner.step(&all, &places, still).unwrap();
+        }
+        let residual = learner.residual().unwrap();
+        assert!(residual < 1e-5, "{k}: {residual}");
+        let weights = learner.read(Part::Weight).unwrap();
+        let truth = |places: &[u32]| {
+            let log = |row: usize| {
+                let place = places.get(row).map_or(0, |&n| n as usize);
+                log_density(&plan, &weights, &table, row, &settings.sources[place])
+            };
+            (0..ROWS).map(log).sum::<f64>() / ROWS as f64
+        };
+        let mean = learner.step(&all, &places, still).unwrap();
+        assert!((mean - truth(&places)).abs() < 1e-4, "{k}: {mean} for {}", truth(&places));
+        let before = learner.score().unwrap();
+        assert!((before - truth(&[])).abs() < 1e-4, "{k}: {before} for {}", truth(&[]));
+
+        // The gradient is the first moment of a first step: a short step along it gains its squared length.
+        let mut learner = start(&device, &plan, &settings, &table, &weights);
+        learner.step(&all, &[], still).unwrap();
+        let norm2: f64 =
+            learner.read(Part::Mean).unwrap().iter().flatten().map(|&g| f64::from(g).powi(2)).sum();
+        let mut learner = start(&device, &plan, &settings, &table, &weights);
+        learner.step(&all, &[], Stride { rate: (3e-3 / norm2) as f32, ..still }).unwrap();
+        let gain = learner.score().unwrap() - before;
+        let ratio = gain / 3e-3;
+        assert!((ratio - 1.0).abs() < 0.1, "{k}: {ratio}");
+
+        // The same bits again, and in steps of fewer rows than there is room for.
+        let run = || {
+            let mut learner = start(
+                &device,
+                &plan,
+                &Settings { momentum: false, ..settings.clone() },
+                &table,
+                &weights,
+            );
+            for n in 0..4 {
+                let rows = &all[n * 20..n * 20 + 40];
+                learner.step(rows, &[], Stride { rate: 0.01, epsilon: 1e-12, keep: 0.5 }).unwrap();
+            }
+            let score = learner.score().unwrap();
+            (score, learner.read(Part::Average).unwrap(), learner.residual().unwrap())
+        };
+        let (first, second) = (run(), run());
+        assert!(first.0 > before && first.2 < 1e-5, "{k}: {} from {before}, {}", first.0, first.2);
+        assert_eq!(first, second, "{k}");
+        println!("width {k}: log p {mean:.4}, residual {residual:.1e}, gain {ratio:.3}");
+    }
+}

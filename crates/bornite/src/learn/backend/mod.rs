@@ -1,0 +1,131 @@
+//! Where a fit's numbers are and its steps are computed: the seam between learning and the machine.
+//!
+//! The [trainer](super::trainer) decides which rows a step learns from, how long the step is and when the fit ends. A
+//! backend holds the rows, the weights and their moments, and does the arithmetic.
+
+#[cfg(feature = "cuda")]
+mod cuda;
+mod processor;
+#[cfg(test)]
+mod tests;
+
+use super::error::LearnError;
+use super::optimizer::Stride;
+use super::options::{Device, FitOptions};
+use crate::circuit::{Circuit, Layer};
+use crate::engine::Batch;
+use crate::linalg::Complex64;
+use processor::Processor;
+
+/// The rows, weights and arithmetic of one fit.
+pub(super) trait Backend: std::fmt::Debug {
+    /// Takes one step up the gradient of the mean log-likelihood of some training rows. Returns that mean before the step.
+    fn step(&mut self, rows: &Selection<'_>, stride: Stride) -> Result<f64, LearnError>;
+
+    /// The mean log-likelihood of the validation rows under the averaged weights, normalized.
+    fn score(&mut self) -> Result<f64, LearnError>;
+
+    /// How far the weights are from normalized: the largest entry of W Wᴴ − I, or |Σ w − 1| of a row.
+    fn residual(&mut self) -> Result<f64, LearnError>;
+
+    /// Of every weight the parts of its average.
+    fn averages(&self) -> Result<Vec<Vec<f32>>, LearnError>;
+
+    /// All that a continued fit needs, one entry a weight.
+    fn parameters(&self) -> Result<Vec<Numbers>, LearnError>;
+
+    /// Goes on from what [`parameters`](Self::parameters) gave. Fails where the lengths differ.
+    fn set_parameters(&mut self, parameters: &[Numbers]) -> Result<(), LearnError>;
+}
+
+/// The rows of a step.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Selection<'a> {
+    /// Which of the training rows.
+    pub(super) rows: &'a [usize],
+    /// How each of them is moved, where they are images.
+    pub(super) shifts: Option<&'a Shifts>,
+}
+
+/// Images that are moved by at most a pixel, around the edges.
+#[derive(Clone, Debug)]
+pub(super) struct Shifts {
+    /// Height, width and channels.
+    pub(super) image: [usize; 3],
+    /// For each row which of the nine places it moves to; 4 is its own.
+    pub(super) places: Vec<usize>,
+}
+
+impl Shifts {
+    /// The variable of an image from which one of the moved image takes its value.
+    pub(super) fn source([height, width, channels]: [usize; 3], place: usize, v: usize) -> usize {
+        let (up, left) = (place / 3, place % 3);
+        let (y, x, c) = (v / channels / width, v / channels % width, v % channels);
+        let (y, x) = ((y + height + up - 1) % height, (x + width + left - 1) % width);
+        (y * width + x) * channels + c
+    }
+}
+
+/// The numbers of one weight as real parts: the weight, and the moments of its gradient.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Numbers {
+    pub(super) weight: Vec<f64>,
+    pub(super) mean: Vec<f32>,
+    /// Empty for momentum.
+    pub(super) square: Vec<f32>,
+    pub(super) average: Vec<f32>,
+}
+
+/// The backend of a fit from the weights of a circuit.
+pub(super) fn start<'a>(
+    circuit: &Circuit,
+    rows: [&'a Batch; 2],
+    options: &'a FitOptions,
+) -> Result<Box<dyn Backend + 'a>, LearnError> {
+    match options.device {
+        Device::Cpu => on_processor(circuit, rows, options),
+        Device::Cuda | Device::CudaTf32 => on_cuda(circuit, rows, options),
+        Device::Auto => match on_cuda(circuit, rows, options) {
+            Err(LearnError::Device { .. }) => on_processor(circuit, rows, options),
+            other => other,
+        },
+    }
+}
+
+fn on_processor<'a>(
+    circuit: &Circuit,
+    rows: [&'a Batch; 2],
+    options: &'a FitOptions,
+) -> Result<Box<dyn Backend + 'a>, LearnError> {
+    Ok(if circuit.is_real() {
+        Box::new(Processor::<f64, false>::new(circuit, rows, options)?)
+    } else {
+        Box::new(Processor::<Complex64, true>::new(circuit, rows, options)?)
+    })
+}
+
+#[cfg(feature = "cuda")]
+fn on_cuda<'a>(
+    circuit: &Circuit,
+    rows: [&'a Batch; 2],
+    options: &'a FitOptions,
+) -> Result<Box<dyn Backend + 'a>, LearnError> {
+    Ok(Box::new(cuda::Cuda::start(circuit, rows, options)?))
+}
+
+#[cfg(not(feature = "cuda"))]
+fn on_cuda<'a>(
+    _: &Circuit,
+    _: [&'a Batch; 2],
+    _: &'a FitOptions,
+) -> Result<Box<dyn Backend + 'a>, LearnError> {
+    Err(LearnError::Device { reason: "it is built without CUDA".to_owned() })
+}
+
+/// The weight of the output, where that is a sum.
+pub(super) fn output_weight(circuit: &Circuit) -> Option<usize> {
+    match circuit.layer(circuit.output()) {
+        Layer::Sum { weight, .. } => Some(weight.index()),
+        Layer::Input { .. } | Layer::Hadamard { .. } | Layer::Kronecker { .. } => None,
+    }
+}
