@@ -499,7 +499,7 @@ struct GramOperands {
     __device__ __forceinline__ static num product(num, num y) { return conj(y); }
 };
 template <int TM, bool FEW_BITS>
-__device__ __forceinline__ void gram(const Gram* tasks, const num* x, const num* y, num* out) {
+__device__ __forceinline__ void wide_gram(const Gram* tasks, const num* x, const num* y, num* out) {
     typedef Layout<TM, FEW_BITS> L;
     Gram t = tasks[blockIdx.z];
     int m0 = blockIdx.y * TM, n0 = blockIdx.x * TN;
@@ -512,6 +512,84 @@ __device__ __forceinline__ void gram(const Gram* tasks, const num* x, const num*
         int m = m0 + L::row(c), n = n0 + L::column(L::slot(c));
         if (m < t.k && n < t.k) out[t.out + (long long)m * t.k + n] = number(re[c], im[c]);
     }
+}
+
+// The same of at most 16 or 32 rows: the columns of a tile are 64 / TM parts of the sum.
+template <int TM>
+__device__ __forceinline__ void narrow_gram(const Gram* tasks, const num* x, const num* y, num* out) {
+    typedef Layout<TM, false> L;
+    const int PARTS = TN / TM, LONG = CHUNK * PARTS;
+    __shared__ __align__(16) num a_tile[2][LONG * (TM + 4)], b_tile[2][CHUNK * (TN + 4)];
+    Gram t = tasks[blockIdx.z];
+    int q = threadIdx.x % CHUNK, row = threadIdx.x / CHUNK, m = row * 4, n = q * 2;
+    num a[PARTS * 4], b[PARTS * 4];
+    float re[16], im[16];
+#pragma unroll
+    for (int i = 0; i < 16; i++) re[i] = im[i] = 0.f;
+    auto load = [&](int chunk) {
+#pragma unroll
+        for (int r = 0; r < PARTS * 4; r++) {
+            int at = chunk * LONG + r / 4 * CHUNK + q, k = row + r % 4 * (TM / 4);
+            bool is_in = at < t.columns && k < t.k;
+            a[r] = is_in ? x[t.at + (long long)k * t.columns + at] : zero();
+            b[r] = is_in ? y[t.at + (long long)k * t.columns + at] : zero();
+        }
+    };
+    int total = (t.columns + LONG - 1) / LONG;
+    load(0);
+    for (int c = 0; c < total; c++) {
+#pragma unroll
+        for (int r = 0; r < PARTS * 4; r++) {
+            int k = row + r % 4 * (TM / 4);
+            a_tile[c & 1][(r / 4 * CHUNK + q) * (TM + 4) + k] = a[r];
+            b_tile[c & 1][b_at<false>(q, r / 4 * TM + k)] = conj(b[r]);
+        }
+        __syncthreads();
+        if (c + 1 < total) load(c + 1);
+        // The first two columns of a thread are of one part, and the others of another.
+        int first = TM == 32 ? 0 : q / 8, second = TM == 32 ? 1 : 2 + q / 8;
+#pragma unroll
+        for (int s = 0; s < CHUNK; s++) {
+            num u[4], v[4], w[4];
+            const num* at = a_tile[c & 1] + (first * CHUNK + s) * (TM + 4) + m;
+            two(at, u), two(at + 2, u + 2);
+            at = a_tile[c & 1] + (second * CHUNK + s) * (TM + 4) + m;
+            two(at, v), two(at + 2, v + 2);
+            two(b_tile[c & 1] + b_at<false>(s, n), w), two(b_tile[c & 1] + b_at<false>(s, n + 32), w + 2);
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+#pragma unroll
+                for (int j = 0; j < 4; j++) {
+                    num f = j < 2 ? u[i] : v[i];
+                    float* r = re + i * 4 + j;
+                    *r = fmaf(f.x, w[j].x, *r);
+#if COMPLEX
+                    float* z = im + i * 4 + j;
+                    *r = fmaf(-f.y, w[j].y, *r);
+                    *z = fmaf(f.x, w[j].y, *z);
+                    *z = fmaf(f.y, w[j].x, *z);
+#endif
+                }
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+#pragma unroll
+        for (int j = 0; j < 2; j++) {
+            num sum = add(number(re[i * 4 + j], im[i * 4 + j]), number(re[i * 4 + j + 2], im[i * 4 + j + 2]));
+            if (TM == 16)
+                sum = add(sum, number(__shfl_xor_sync(0xffffffffu, sum.x, 8), __shfl_xor_sync(0xffffffffu, imaginary(sum), 8)));
+            int at = (n + j) % TM;
+            if ((TM == 32 || q < 8) && m + i < t.k && at < t.k) out[t.out + (long long)(m + i) * t.k + at] = sum;
+        }
+}
+
+template <int TM, bool FEW_BITS>
+__device__ __forceinline__ void gram(const Gram* tasks, const num* x, const num* y, num* out) {
+    if constexpr (TM < 64)
+        narrow_gram<TM>(tasks, x, y, out);
+    else
+        wide_gram<TM, FEW_BITS>(tasks, x, y, out);
 }
 
 #define CONTRACTION(name, TM, FEW_BITS, IS_REVERSE, IS_DIFFERENCE)                                                     \
@@ -532,12 +610,12 @@ __device__ __forceinline__ void gram(const Gram* tasks, const num* x, const num*
         const User* users, const num* e, const num* v, int stride, num* out) {                                         \
         gradient<TM, TF32>(tasks, users, e, v, stride, out);                                                           \
     }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(4 * TM, 128 / TM) gram_##TM(const Gram* tasks, const num* x,          \
+    extern "C" __global__ void __launch_bounds__(4 * TM, 64 / TM) gram_##TM(const Gram* tasks, const num* x,          \
         const num* y, num* out) {                                                                                      \
         gram<TM, false>(tasks, x, y, out);                                                                                    \
     }
 #define PROJECTION(TM)                                                                                                 \
-    extern "C" __global__ void __launch_bounds__(4 * TM, 128 / TM) projection_##TM(const Gram* tasks, const num* x,    \
+    extern "C" __global__ void __launch_bounds__(4 * TM, 64 / TM) projection_##TM(const Gram* tasks, const num* x,    \
         const num* y, num* out) {                                                                                      \
         gram<TM, TF32>(tasks, x, y, out);                                                                              \
     }

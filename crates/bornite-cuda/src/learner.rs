@@ -554,9 +554,9 @@ impl Learner {
         let widths = plan.widths();
         let widest =
             plan.weights.iter().filter(|w| !w.is_output).map(|w| w.rows).max().unwrap_or(1);
-        let widest = widths.iter().copied().fold(widest, usize::max);
-        if widest > WIDEST {
-            return Err(CudaError::TooWide { width: widest, most: WIDEST });
+        let width = widths.iter().copied().fold(widest, usize::max);
+        if width > WIDEST {
+            return Err(CudaError::TooWide { width, most: WIDEST });
         }
 
         let (mut offsets, mut components) = (Vec::new(), 0);
@@ -1247,7 +1247,8 @@ impl Learner {
         for class in &self.updates {
             let grid = (class.tiles[0], class.tiles[1], class.tasks.len as u32);
             let block = (4 * tile(class.class) as u32, 1, 1);
-            let memory = contraction_memory(class.class, self.widest, self.parts);
+            let components = if class.class < 2 { tile(class.class) } else { self.widest };
+            let memory = contraction_memory(class.class, components, self.parts);
             launch! {
                 self.stream, &kernels[class.class], grid, block, memory, &class.tasks.list, &splits,
                 &split_stride, &self.small, from, from, to
