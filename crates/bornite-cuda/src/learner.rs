@@ -3,35 +3,25 @@
 use std::fmt;
 use std::sync::Arc;
 
-use cudarc::driver::sys::{
-    CUfunction_attribute_enum, CUgraphInstantiate_flags, CUstreamCaptureMode,
-};
-use cudarc::driver::{
-    CudaFunction, CudaGraph, CudaModule, CudaSlice, CudaStream, DeviceRepr, LaunchConfig,
-    PushKernelArg,
-};
+use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
+use cudarc::driver::{CudaFunction, CudaGraph, CudaSlice, CudaStream, LaunchConfig, PushKernelArg};
 
 use crate::device::Device;
 use crate::error::CudaError;
+use crate::kernels::{
+    Kernels, ROWS, WIDEST, class_of, columns_memory, contraction_memory, descent_memory, tile,
+    tiles,
+};
+use crate::layout::{Descents, Group, Layout, Tasks};
 use crate::plan::{Plan, Settings, Step, Table};
 use crate::tasks::{
-    Contraction, Descent, Gram, Leaf, Pair, Settle, StepTask, Sum, User, WeightInfo, WeightTask,
+    Contraction, Gram, Leaf, Pair, Settle, StepTask, Sum, User, WeightInfo, WeightTask,
 };
 
-/// The widest layer: its Gram matrix is factorized in the memory of one multiprocessor.
-const WIDEST: usize = 128;
-/// The widest second input whose whole width is in one tile.
-const WIDEST_TILE: usize = 64;
-/// Chunks of a weight in shared memory.
-const STAGES: usize = 4;
-/// Rows to a tile of a product.
-const ROWS: usize = 64;
 /// Weights begin at multiples of so many numbers.
 const ALIGNMENT: usize = 1024;
 /// The blocks over which the sum by a weight's users is spread.
 const BLOCKS: usize = 1024;
-/// The most shares of one sum.
-const SPLITS: usize = 16;
 /// Fewer tasks than this go along with wider ones.
 const FEW: usize = 8;
 
@@ -72,47 +62,6 @@ macro_rules! launch {
     }};
 }
 
-/// A list of tasks on the device.
-struct Tasks<T> {
-    list: CudaSlice<T>,
-    len: usize,
-}
-
-impl<T: DeviceRepr + Default + Clone> Tasks<T> {
-    fn new(stream: &Arc<CudaStream>, list: &[T]) -> Result<Self, CudaError> {
-        let len = list.len();
-        let list = if list.is_empty() {
-            stream.clone_htod(&[T::default()])?
-        } else {
-            stream.clone_htod(list)?
-        };
-        Ok(Self { list, len })
-    }
-}
-
-/// Contractions of one class of widths whose inputs are there, and where their vectors go.
-struct Group {
-    class: usize,
-    tasks: Tasks<Contraction>,
-    tiles: [u32; 2],
-    splits: i32,
-    split_stride: i64,
-    settles: Tasks<Settle>,
-    /// The most components that are summed over at once.
-    components: usize,
-}
-
-/// What products of one class of widths send down to both inputs, and where it goes.
-struct Descents {
-    class: usize,
-    tasks: Tasks<Descent>,
-    splits: i32,
-    split_stride: i64,
-    /// To first inputs, whole, and to second ones, in shares.
-    settles: [Tasks<Settle>; 2],
-    components: usize,
-}
-
 /// One level of the tree.
 struct Level {
     descents: Vec<Descents>,
@@ -134,38 +83,6 @@ struct Rows {
     bytes: i32,
     codes: CudaSlice<u8>,
     functions: CudaSlice<f32>,
-}
-
-struct Kernels {
-    forward: [CudaFunction; 3],
-    reverse: [CudaFunction; 3],
-    descend: [CudaFunction; 3],
-    apply: [CudaFunction; 3],
-    subtract: [CudaFunction; 3],
-    gradient: [CudaFunction; 3],
-    gram: [CudaFunction; 3],
-    projection: [CudaFunction; 3],
-    gather: CudaFunction,
-    leaves: CudaFunction,
-    functions: CudaFunction,
-    columns: CudaFunction,
-    hadamard: CudaFunction,
-    hadamard_reverse: CudaFunction,
-    settle: CudaFunction,
-    settle_reverse: CudaFunction,
-    begin: CudaFunction,
-    close: CudaFunction,
-    combine: CudaFunction,
-    penalize: CudaFunction,
-    symmetrize: CudaFunction,
-    cholesky: CudaFunction,
-    output_gradient: CudaFunction,
-    output_weight: CudaFunction,
-    norms: CudaFunction,
-    clip: CudaFunction,
-    advance: CudaFunction,
-    average: CudaFunction,
-    residuals: CudaFunction,
 }
 
 /// Rows, weights and their moments on a device, and the steps of a fit.
@@ -230,308 +147,6 @@ pub struct Learner {
 impl fmt::Debug for Learner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Learner").field("weights", &self.places.len()).finish_non_exhaustive()
-    }
-}
-
-/// Which of the tiles of 16, 32 and 64 rows fits.
-fn class_of(width: usize) -> usize {
-    match width {
-        0..=16 => 0,
-        17..=32 => 1,
-        _ => 2,
-    }
-}
-
-fn tile(class: usize) -> usize {
-    16 << class
-}
-
-/// The shares of a sum that keep a device busy to the end: so many blocks, of which so many run at a time.
-fn splits(blocks: usize, slots: usize, most: usize) -> usize {
-    let rounds = |s: usize| (blocks * s).div_ceil(slots) as f64 / s as f64;
-    let most = most.clamp(1, SPLITS);
-    let best = (1..=most).map(rounds).fold(f64::INFINITY, f64::min);
-    (1..=most).find(|&s| rounds(s) <= 1.05 * best).unwrap_or(1)
-}
-
-fn tiles(n: usize, size: usize) -> u32 {
-    n.div_ceil(size) as u32
-}
-
-impl Kernels {
-    fn new(module: &Arc<CudaModule>, parts: usize) -> Result<Self, CudaError> {
-        let get = |name: &str| module.load_function(name);
-        let three = |name: &str| -> Result<[CudaFunction; 3], CudaError> {
-            Ok([
-                get(&format!("{name}_16"))?,
-                get(&format!("{name}_32"))?,
-                get(&format!("{name}_64"))?,
-            ])
-        };
-        let kernels = Self {
-            forward: three("forward")?,
-            reverse: three("reverse")?,
-            descend: three("descend")?,
-            apply: three("apply")?,
-            subtract: three("subtract")?,
-            gradient: three("gradient")?,
-            gram: three("gram")?,
-            projection: three("projection")?,
-            gather: get("gather")?,
-            leaves: get("leaves")?,
-            functions: get("functions")?,
-            columns: get("columns")?,
-            hadamard: get("hadamard")?,
-            hadamard_reverse: get("hadamard_reverse")?,
-            settle: get("settle")?,
-            settle_reverse: get("settle_reverse")?,
-            begin: get("begin")?,
-            close: get("close")?,
-            combine: get("combine")?,
-            penalize: get("penalize")?,
-            symmetrize: get("symmetrize")?,
-            cholesky: get("cholesky")?,
-            output_gradient: get("output_gradient")?,
-            output_weight: get("output_weight")?,
-            norms: get("norms")?,
-            clip: get("clip")?,
-            advance: get("advance")?,
-            average: get("average")?,
-            residuals: get("residuals")?,
-        };
-        let most = CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-        kernels.columns.set_attribute(most, columns_memory(parts) as i32)?;
-        kernels.cholesky.set_attribute(most, (WIDEST * WIDEST * 4 * parts) as i32)?;
-        for (class, kernel) in kernels.descend.iter().enumerate() {
-            kernel.set_attribute(most, descent_memory(class, WIDEST, parts) as i32)?;
-        }
-        for all in [&kernels.forward, &kernels.reverse, &kernels.apply, &kernels.subtract] {
-            for (class, kernel) in all.iter().enumerate() {
-                kernel.set_attribute(most, contraction_memory(class, WIDEST, parts) as i32)?;
-            }
-        }
-        Ok(kernels)
-    }
-}
-
-/// The shared memory of a contraction over so many components: chunks of the weight, and a tile of the vectors.
-fn contraction_memory(class: usize, components: usize, parts: usize) -> u32 {
-    let chunks = STAGES * (tile(class) * 20).max(16 * (tile(class) + 4));
-    ((chunks + components.next_multiple_of(16) * (ROWS + 4)) * 4 * parts) as u32
-}
-
-/// The shared memory of a descent: fewer chunks, tiles of both vectors, and parts of sums.
-fn descent_memory(class: usize, components: usize, parts: usize) -> u32 {
-    let rows = tile(class);
-    let chunks = (STAGES - 1) * (rows * 20).max(16 * (rows + 4));
-    let tiles = (rows + components.next_multiple_of(16)) * (ROWS + 4) + 2 * (rows / 8) * ROWS;
-    ((chunks + tiles) * 4 * parts) as u32
-}
-
-/// The shared memory of the kernel that sums columns.
-fn columns_memory(parts: usize) -> u32 {
-    ((256 * 33 + 32 * 33) * 4 * parts) as u32
-}
-
-/// Where everything lies while tasks are listed.
-struct Layout<'a> {
-    plan: &'a Plan,
-    widths: Vec<usize>,
-    /// Of every step the place of its first component.
-    offsets: Vec<usize>,
-    stride: usize,
-    places: Vec<(usize, usize)>,
-    /// How many of the narrowest blocks run at a time.
-    slots: usize,
-}
-
-impl Layout<'_> {
-    fn at(&self, component: usize) -> i64 {
-        (component * self.stride) as i64
-    }
-
-    /// K, K₁ and K₂ of a step with a weight; K₁ is 1 of a sum.
-    fn shape(&self, step: usize) -> [usize; 3] {
-        let k = self.widths[step];
-        match self.plan.steps[step] {
-            Step::Kronecker { inputs, .. } => [k, self.widths[inputs[0]], self.widths[inputs[1]]],
-            Step::Sum { input, .. } => [k, 1, self.widths[input]],
-            Step::Codes { weight, .. } => [k, 1, self.plan.weights[weight].columns],
-            Step::Functions { .. } | Step::Hadamard { .. } => [k, 1, k],
-        }
-    }
-
-    fn contraction(&self) -> Contraction {
-        let stride = self.stride as i32;
-        Contraction { x: -1, stride, n: stride, ..Contraction::default() }
-    }
-
-    /// W (a ⊗ b), or W a.
-    fn forward(&self, step: usize) -> Option<Contraction> {
-        let (weight, inputs) = (self.plan.steps[step].weight()?, self.plan.steps[step].inputs());
-        let [k, k1, k2] = self.shape(step).map(|n| n as i32);
-        let last = *inputs.last()?;
-        let x = if inputs.len() == 2 { self.at(self.offsets[inputs[0]]) } else { -1 };
-        let w = self.places[weight].0 as i64;
-        let y = self.at(self.offsets[last]);
-        Some(Contraction {
-            w,
-            x,
-            y,
-            sm: k1 * k2,
-            sp: k2,
-            sq: 1,
-            m: k,
-            p: k1,
-            q: k2,
-            ..self.contraction()
-        })
-    }
-
-    /// What a step without a descent sends down to its inputs, each with the input.
-    fn reverse(&self, step: usize) -> Vec<(usize, Contraction)> {
-        if matches!(self.plan.steps[step], Step::Kronecker { .. })
-            && self.shape(step)[2] <= WIDEST_TILE
-        {
-            return Vec::new();
-        }
-        let Some(weight) = self.plan.steps[step].weight() else { return Vec::new() };
-        let [k, k1, k2] = self.shape(step).map(|n| n as i32);
-        let (w, x) = (self.places[weight].0 as i64, self.at(self.offsets[step]));
-        let base = Contraction { w, x, p: k, sp: k1 * k2, ..self.contraction() };
-        let sent = match *self.plan.steps[step].inputs() {
-            [a, b] => {
-                let [at_a, at_b] = [a, b].map(|n| self.at(self.offsets[n]));
-                vec![
-                    (a, Contraction { y: at_b, m: k1, sm: k2, q: k2, sq: 1, ..base }),
-                    (b, Contraction { y: at_a, m: k2, sm: 1, q: k1, sq: k2, ..base }),
-                ]
-            }
-            [a] => {
-                vec![(
-                    a,
-                    Contraction { x: -1, y: x, p: 1, sp: 0, m: k2, sm: 1, q: k, sq: k2, ..base },
-                )]
-            }
-            _ => Vec::new(),
-        };
-        // Functions have no weights below them.
-        sent.into_iter()
-            .filter(|(n, _)| !matches!(self.plan.steps[*n], Step::Functions { .. }))
-            .collect()
-    }
-
-    /// Groups of contractions whose results go to steps, and the scratch memory that they need.
-    fn groups(
-        &self,
-        stream: &Arc<CudaStream>,
-        tasks: &[(usize, Contraction)],
-        scratch: &mut usize,
-    ) -> Result<Vec<Group>, CudaError> {
-        let mut groups = Vec::new();
-        for class in 0..3 {
-            let of_class =
-                |(step, _): &&(usize, Contraction)| class_of(self.widths[*step]) == class;
-            let chosen: Vec<(usize, Contraction)> =
-                tasks.iter().filter(of_class).copied().collect();
-            let Some(longest) = chosen.iter().map(|(_, t)| t.p).max() else { continue };
-            let components = chosen.iter().map(|(_, t)| t.q as usize).max().unwrap_or(1);
-            let (mut list, mut settles, mut place) = (Vec::new(), Vec::new(), 0);
-            let mut most = 0;
-            for (step, task) in chosen {
-                let (width, from) = (self.widths[step], self.at(place));
-                list.push(Contraction { out: from, ..task });
-                settles.push(self.settle(step, from));
-                place += width;
-                most = most.max(width);
-            }
-            let tiles = [tiles(self.stride, ROWS), tiles(most, tile(class))];
-            let blocks = list.len() * (tiles[0] * tiles[1]) as usize;
-            let splits = splits(blocks, self.slots >> class, longest as usize);
-            *scratch = (*scratch).max(place * self.stride * splits);
-            groups.push(Group {
-                class,
-                tasks: Tasks::new(stream, &list)?,
-                tiles,
-                splits: splits as i32,
-                split_stride: self.at(place),
-                settles: Tasks::new(stream, &settles)?,
-                components,
-            });
-        }
-        Ok(groups)
-    }
-
-    /// What products over narrow second inputs send down.
-    fn descents(
-        &self,
-        stream: &Arc<CudaStream>,
-        steps: &[usize],
-        scratch: &mut usize,
-    ) -> Result<Vec<Descents>, CudaError> {
-        let mut groups = Vec::new();
-        for class in 0..3 {
-            let (mut list, mut chosen, mut place) = (Vec::new(), [Vec::new(), Vec::new()], 0);
-            let (mut components, mut longest) = (0, 0);
-            for &step in steps {
-                let Step::Kronecker { inputs: [a, b], weight } = self.plan.steps[step] else {
-                    continue;
-                };
-                let [k, k1, k2] = self.shape(step);
-                if k2 > WIDEST_TILE || class_of(k2) != class {
-                    continue;
-                }
-                let [e, at_a, at_b] = [step, a, b].map(|n| self.at(self.offsets[n]));
-                list.push((
-                    Descent {
-                        w: self.places[weight].0 as i64,
-                        e,
-                        a: at_a,
-                        b: at_b,
-                        to_a: self.at(place),
-                        to_b: 0,
-                        k: k as i32,
-                        k1: k1 as i32,
-                        k2: k2 as i32,
-                        stride: self.stride as i32,
-                    },
-                    b,
-                ));
-                chosen[0].push(self.settle(a, self.at(place)));
-                place += k1;
-                components = components.max(k);
-                longest = longest.max(k1);
-            }
-            if list.is_empty() {
-                continue;
-            }
-            // Shares of what goes to second inputs come after what goes to first ones.
-            let begin = place;
-            let mut tasks = Vec::new();
-            for (task, b) in list {
-                let to_b = self.at(place);
-                tasks.push(Descent { to_b, ..task });
-                chosen[1].push(self.settle(b, to_b));
-                place += task.k2 as usize;
-            }
-            let blocks = tasks.len() * tiles(self.stride, ROWS) as usize;
-            let splits = splits(blocks, self.slots >> class, longest);
-            *scratch = (*scratch).max((begin + (place - begin) * splits) * self.stride);
-            groups.push(Descents {
-                class,
-                tasks: Tasks::new(stream, &tasks)?,
-                splits: splits as i32,
-                split_stride: self.at(place - begin),
-                settles: [Tasks::new(stream, &chosen[0])?, Tasks::new(stream, &chosen[1])?],
-                components,
-            });
-        }
-        Ok(groups)
-    }
-
-    fn settle(&self, step: usize, from: i64) -> Settle {
-        let (to, width) = (self.offsets[step] as i32, self.widths[step] as i32);
-        Settle { from, to, width, index: step as i32, unused: 0 }
     }
 }
 

@@ -6,6 +6,8 @@
 
 mod device;
 mod error;
+mod kernels;
+mod layout;
 mod learner;
 mod plan;
 mod tasks;

@@ -1,0 +1,139 @@
+//! The kernels, and how their tiles fit the device.
+
+use std::sync::Arc;
+
+use cudarc::driver::sys::CUfunction_attribute_enum;
+use cudarc::driver::{CudaFunction, CudaModule};
+
+use crate::error::CudaError;
+
+/// The widest layer: its Gram matrix is factorized in the memory of one multiprocessor.
+pub(crate) const WIDEST: usize = 128;
+/// Chunks of a weight in shared memory.
+pub(crate) const STAGES: usize = 4;
+/// Rows to a tile of a product.
+pub(crate) const ROWS: usize = 64;
+
+pub(crate) struct Kernels {
+    pub(crate) forward: [CudaFunction; 3],
+    pub(crate) reverse: [CudaFunction; 3],
+    pub(crate) descend: [CudaFunction; 3],
+    pub(crate) apply: [CudaFunction; 3],
+    pub(crate) subtract: [CudaFunction; 3],
+    pub(crate) gradient: [CudaFunction; 3],
+    pub(crate) gram: [CudaFunction; 3],
+    pub(crate) projection: [CudaFunction; 3],
+    pub(crate) gather: CudaFunction,
+    pub(crate) leaves: CudaFunction,
+    pub(crate) functions: CudaFunction,
+    pub(crate) columns: CudaFunction,
+    pub(crate) hadamard: CudaFunction,
+    pub(crate) hadamard_reverse: CudaFunction,
+    pub(crate) settle: CudaFunction,
+    pub(crate) settle_reverse: CudaFunction,
+    pub(crate) begin: CudaFunction,
+    pub(crate) close: CudaFunction,
+    pub(crate) combine: CudaFunction,
+    pub(crate) penalize: CudaFunction,
+    pub(crate) symmetrize: CudaFunction,
+    pub(crate) cholesky: CudaFunction,
+    pub(crate) output_gradient: CudaFunction,
+    pub(crate) output_weight: CudaFunction,
+    pub(crate) norms: CudaFunction,
+    pub(crate) clip: CudaFunction,
+    pub(crate) advance: CudaFunction,
+    pub(crate) average: CudaFunction,
+    pub(crate) residuals: CudaFunction,
+}
+
+impl Kernels {
+    pub(crate) fn new(module: &Arc<CudaModule>, parts: usize) -> Result<Self, CudaError> {
+        let get = |name: &str| module.load_function(name);
+        let three = |name: &str| -> Result<[CudaFunction; 3], CudaError> {
+            Ok([
+                get(&format!("{name}_16"))?,
+                get(&format!("{name}_32"))?,
+                get(&format!("{name}_64"))?,
+            ])
+        };
+        let kernels = Self {
+            forward: three("forward")?,
+            reverse: three("reverse")?,
+            descend: three("descend")?,
+            apply: three("apply")?,
+            subtract: three("subtract")?,
+            gradient: three("gradient")?,
+            gram: three("gram")?,
+            projection: three("projection")?,
+            gather: get("gather")?,
+            leaves: get("leaves")?,
+            functions: get("functions")?,
+            columns: get("columns")?,
+            hadamard: get("hadamard")?,
+            hadamard_reverse: get("hadamard_reverse")?,
+            settle: get("settle")?,
+            settle_reverse: get("settle_reverse")?,
+            begin: get("begin")?,
+            close: get("close")?,
+            combine: get("combine")?,
+            penalize: get("penalize")?,
+            symmetrize: get("symmetrize")?,
+            cholesky: get("cholesky")?,
+            output_gradient: get("output_gradient")?,
+            output_weight: get("output_weight")?,
+            norms: get("norms")?,
+            clip: get("clip")?,
+            advance: get("advance")?,
+            average: get("average")?,
+            residuals: get("residuals")?,
+        };
+        let most = CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        kernels.columns.set_attribute(most, columns_memory(parts) as i32)?;
+        kernels.cholesky.set_attribute(most, (WIDEST * WIDEST * 4 * parts) as i32)?;
+        for (class, kernel) in kernels.descend.iter().enumerate() {
+            kernel.set_attribute(most, descent_memory(class, WIDEST, parts) as i32)?;
+        }
+        for all in [&kernels.forward, &kernels.reverse, &kernels.apply, &kernels.subtract] {
+            for (class, kernel) in all.iter().enumerate() {
+                kernel.set_attribute(most, contraction_memory(class, WIDEST, parts) as i32)?;
+            }
+        }
+        Ok(kernels)
+    }
+}
+
+/// Which of the tiles of 16, 32 and 64 rows fits.
+pub(crate) fn class_of(width: usize) -> usize {
+    match width {
+        0..=16 => 0,
+        17..=32 => 1,
+        _ => 2,
+    }
+}
+
+pub(crate) fn tile(class: usize) -> usize {
+    16 << class
+}
+
+pub(crate) fn tiles(n: usize, size: usize) -> u32 {
+    n.div_ceil(size) as u32
+}
+
+/// The shared memory of a contraction over so many components: chunks of the weight, and a tile of the vectors.
+pub(crate) fn contraction_memory(class: usize, components: usize, parts: usize) -> u32 {
+    let chunks = STAGES * (tile(class) * 20).max(16 * (tile(class) + 4));
+    ((chunks + components.next_multiple_of(16) * (ROWS + 4)) * 4 * parts) as u32
+}
+
+/// The shared memory of a descent: fewer chunks, tiles of both vectors, and parts of sums.
+pub(crate) fn descent_memory(class: usize, components: usize, parts: usize) -> u32 {
+    let rows = tile(class);
+    let chunks = (STAGES - 1) * (rows * 20).max(16 * (rows + 4));
+    let tiles = (rows + components.next_multiple_of(16)) * (ROWS + 4) + 2 * (rows / 8) * ROWS;
+    ((chunks + tiles) * 4 * parts) as u32
+}
+
+/// The shared memory of the kernel that sums columns.
+pub(crate) fn columns_memory(parts: usize) -> u32 {
+    ((256 * 33 + 32 * 33) * 4 * parts) as u32
+}
