@@ -40,8 +40,8 @@ pub enum CudaError {
     /// The driver reports an error.
     #[error("its driver reports: {0}")]
     Driver(String),
-    /// Numbers of another fit.
-    #[error("the numbers do not fit the weights")]
+    /// Numbers of another fit, or more rows than a batch has.
+    #[error("the numbers do not fit the weights, or the rows the batch")]
     Shape,
 }
 

@@ -484,6 +484,9 @@ impl Learner {
     /// # Errors
     /// The device fails.
     pub fn step(&mut self, rows: &[u32], places: &[u32], stride: Stride) -> Result<f64, CudaError> {
+        if rows.len() > self.stride || places.len() > self.stride {
+            return Err(CudaError::Shape);
+        }
         self.load(rows, places, stride)?;
         if self.graph.is_none() {
             let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;

@@ -19,7 +19,8 @@ use processor::Processor;
 
 /// The rows, weights and arithmetic of one fit.
 pub(super) trait Backend: std::fmt::Debug {
-    /// Takes one step up the gradient of the mean log-likelihood of some training rows. Returns that mean before the step.
+    /// Takes one step up the gradient of the mean log-likelihood of some training rows, at most as many as the settings'
+    /// batch. Returns that mean before the step.
     fn step(&mut self, rows: &Selection<'_>, stride: Stride) -> Result<f64, LearnError>;
 
     /// The mean log-likelihood of the validation rows under the averaged weights, normalized.

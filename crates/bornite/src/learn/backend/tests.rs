@@ -101,6 +101,7 @@ fn contract(start: Start) {
         let truth = mean_log_likelihood(&truth, &case.rows);
         let plain = FitOptions {
             optimizer: Optimizer::Momentum,
+            batch: ROWS,
             clip: None,
             by_columns: false,
             smoothing: Vec::new(),
