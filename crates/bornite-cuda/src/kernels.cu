@@ -123,12 +123,13 @@ __device__ __forceinline__ void multiply(const num* a, const num* b, float* re, 
         int m0 = TM >= 32 ? warp / 4 * 32 : 0, n0 = TM >= 32 ? warp % 4 * 16 : warp * 32;
 #pragma unroll
         for (int q = 0; q < CHUNK; q += 8) {
-            float are[L::FM][4], aim[L::FM][4], bre[L::FN][2], bim[L::FN][2];
+            // With the sign that makes the product of the last two complex.
+            float are[L::FM][4], aim[L::FM][4], bre[L::FN][2], bim[L::FN][2], minus[L::FN][2];
 #pragma unroll
             for (int f = 0; f < L::FM; f++)
 #pragma unroll
                 for (int c = 0; c < 4; c++) {
-                    num x = stored<true>(a[L::a(m0 + f * 16 + g + c % 2 * 8, q + t + c / 2 * 4)]);
+                    num x = a[L::a(m0 + f * 16 + g + c % 2 * 8, q + t + c / 2 * 4)];
                     are[f][c] = x.x, aim[f][c] = imaginary(x);
                 }
 #pragma unroll
@@ -137,6 +138,7 @@ __device__ __forceinline__ void multiply(const num* a, const num* b, float* re, 
                 for (int c = 0; c < 2; c++) {
                     num x = b[b_at<BY_COLUMNS>(q + t + c * 4, n0 + f * 8 + g)];
                     bre[f][c] = x.x, bim[f][c] = imaginary(x);
+                    minus[f][c] = CONJUGATE ? -x.x : -imaginary(x);
                 }
 #pragma unroll
             for (int f = 0; f < L::FM; f++) {
@@ -148,13 +150,10 @@ __device__ __forceinline__ void multiply(const num* a, const num* b, float* re, 
 #endif
                 }
 #if COMPLEX
-                float minus[4];
-#pragma unroll
-                for (int c = 0; c < 4; c++) minus[c] = -aim[f][c];
 #pragma unroll
                 for (int h = 0; h < L::FN; h++) {
-                    mma(im + (f * L::FN + h) * 4, CONJUGATE ? minus : aim[f], bre[h]);
-                    mma(re + (f * L::FN + h) * 4, CONJUGATE ? aim[f] : minus, bim[h]);
+                    mma(im + (f * L::FN + h) * 4, aim[f], CONJUGATE ? minus[h] : bre[h]);
+                    mma(re + (f * L::FN + h) * 4, aim[f], CONJUGATE ? bim[h] : minus[h]);
                 }
 #endif
             }
@@ -191,7 +190,8 @@ struct Contraction {
 };
 
 // One task and one share of its sum to a z. IS_REVERSE conjugates the weight, and y where there is an x; what takes no x is
-// then in the buffer of x. Where IS_DIFFERENCE, the sum is subtracted from what is there.
+// then in the buffer of x. Where IS_DIFFERENCE, the sum is subtracted from what the buffer of x has at the same place.
+// With FEW_BITS, the weight is rounded already, but for the small matrices of differences.
 template <int TM, bool FEW_BITS, bool IS_REVERSE, bool IS_DIFFERENCE>
 __device__ __forceinline__ void contract(const Contraction* tasks, int splits, long long split_stride, const num* w,
                                          const num* x, const num* y, num* out) {
@@ -267,9 +267,9 @@ __device__ __forceinline__ void contract(const Contraction* tasks, int splits, l
     for (int i = 0; i < 16; i++) {
         int m = m0 + L::row(i), n = n0 + L::column(L::slot(i));
         if (m < t.m && n < t.n) {
-            num* at = to + (long long)m * t.stride + n;
+            long long at = (long long)m * t.stride + n;
             num sum = has_x ? number(sum_re[i], sum_im[i]) : number(re[i], im[i]);
-            *at = IS_DIFFERENCE ? subtract(*at, sum) : sum;
+            to[at] = IS_DIFFERENCE ? subtract(x[t.out + at], sum) : sum;
         }
     }
 }
@@ -408,7 +408,7 @@ __device__ __forceinline__ void outer(const Operands& operands, int total, float
     if (total > 0) load(0);
     for (int k = 0; k < total; k++) {
 #pragma unroll
-        for (int r = 0; r < 4; r++) a_tile[k & 1][L::a(row + r * (TM / 4), q)] = a[r];
+        for (int r = 0; r < 4; r++) a_tile[k & 1][L::a(row + r * (TM / 4), q)] = stored<FEW_BITS>(a[r]);
 #pragma unroll
         for (int r = 0; r < B; r++) {
             num v = IS_LATE ? operands.product(x[r], b[r]) : b[r];
@@ -604,7 +604,7 @@ __device__ __forceinline__ void gram(const Gram* tasks, const num* x, const num*
         long long split_stride, const num* w, const num* e, const num* v, num* out) {                                  \
         descend<TM, TF32>(tasks, splits, split_stride, w, e, v, out);                                                  \
     }                                                                                                                  \
-    CONTRACTION(apply, TM, false, false, false)                                                                        \
+    CONTRACTION(exact, TM, false, false, false)                                                                        \
     CONTRACTION(subtract, TM, TF32, false, true)                                                                       \
     extern "C" __global__ void __launch_bounds__(4 * TM, 128 / TM) gradient_##TM(const WeightTask* tasks,              \
         const User* users, const num* e, const num* v, int stride, num* out) {                                         \
@@ -849,7 +849,7 @@ extern "C" __global__ void symmetrize(const Gram* tasks, int is_stiefel, num* m)
     }
 }
 
-// The inverse of the Cholesky factor, in place.
+// I - L^-1 of the Cholesky factor L, in place.
 extern "C" __global__ void cholesky(const Gram* tasks, num* m) {
     extern __shared__ __align__(16) unsigned char memory[];
     num* a = (num*)memory;
@@ -872,12 +872,14 @@ extern "C" __global__ void cholesky(const Gram* tasks, num* m) {
     }
     // One column of the inverse to a thread.
     for (int c = tid; c < k; c += threads) {
+        // Minus the inverse, and at the end I.
         for (int i = 0; i < c; i++) own[i * k + c] = zero();
         for (int i = c; i < k; i++) {
-            num sum = i == c ? number(1.f, 0.f) : zero();
+            num sum = i == c ? number(-1.f, 0.f) : zero();
             for (int l = c; l < i; l++) sum = subtract(sum, mul(a[i * k + l], own[l * k + c]));
             own[i * k + c] = scale(sum, 1.f / a[i * k + i].x);
         }
+        own[c * k + c].x += 1.f;
     }
 }
 
@@ -953,12 +955,21 @@ extern "C" __global__ void advance(const Weight* weights, const int* owners, con
         g[at] = w[at] + move;
     }
 }
-extern "C" __global__ void average(const Step* step, const float* w, float* mean) {
+extern "C" __global__ void average(const Step* step, const float* w, float* mean, float* rounded_w) {
     const int PARTS = sizeof(num) / 4;
     float keep = step->keep;
     for (int i = threadIdx.x; i < 1024 * PARTS; i += 256) {
         long long at = (long long)blockIdx.x * 1024 * PARTS + i;
         mean[at] = mean[at] * keep + w[at] * (1.f - keep);
+        if (TF32) rounded_w[at] = rounded(w[at]);
+    }
+}
+// Weights as the matrix units take them.
+extern "C" __global__ void round_weights(const float* w, float* rounded_w) {
+    const int PARTS = sizeof(num) / 4;
+    for (int i = threadIdx.x; i < 1024 * PARTS; i += 256) {
+        long long at = (long long)blockIdx.x * 1024 * PARTS + i;
+        rounded_w[at] = rounded(w[at]);
     }
 }
 

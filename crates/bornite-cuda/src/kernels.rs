@@ -18,7 +18,7 @@ pub(crate) struct Kernels {
     pub(crate) forward: [CudaFunction; 3],
     pub(crate) reverse: [CudaFunction; 3],
     pub(crate) descend: [CudaFunction; 3],
-    pub(crate) apply: [CudaFunction; 3],
+    pub(crate) exact: [CudaFunction; 3],
     pub(crate) subtract: [CudaFunction; 3],
     pub(crate) gradient: [CudaFunction; 3],
     pub(crate) gram: [CudaFunction; 3],
@@ -43,6 +43,7 @@ pub(crate) struct Kernels {
     pub(crate) clip: CudaFunction,
     pub(crate) advance: CudaFunction,
     pub(crate) average: CudaFunction,
+    pub(crate) round_weights: CudaFunction,
     pub(crate) residuals: CudaFunction,
 }
 
@@ -60,7 +61,7 @@ impl Kernels {
             forward: three("forward")?,
             reverse: three("reverse")?,
             descend: three("descend")?,
-            apply: three("apply")?,
+            exact: three("exact")?,
             subtract: three("subtract")?,
             gradient: three("gradient")?,
             gram: three("gram")?,
@@ -85,6 +86,7 @@ impl Kernels {
             clip: get("clip")?,
             advance: get("advance")?,
             average: get("average")?,
+            round_weights: get("round_weights")?,
             residuals: get("residuals")?,
         };
         let most = CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
@@ -93,7 +95,7 @@ impl Kernels {
         for (class, kernel) in kernels.descend.iter().enumerate() {
             kernel.set_attribute(most, descent_memory(class, WIDEST, parts) as i32)?;
         }
-        for all in [&kernels.forward, &kernels.reverse, &kernels.apply, &kernels.subtract] {
+        for all in [&kernels.forward, &kernels.reverse, &kernels.exact, &kernels.subtract] {
             for (class, kernel) in all.iter().enumerate() {
                 kernel.set_attribute(most, contraction_memory(class, WIDEST, parts) as i32)?;
             }

@@ -120,6 +120,8 @@ pub struct Learner {
     means: CudaSlice<f32>,
     squares: CudaSlice<f32>,
     averages: CudaSlice<f32>,
+    /// Weights with factors of fewer bits, where those are asked for.
+    rounded: CudaSlice<f32>,
     small: CudaSlice<f32>,
     norm_parts: CudaSlice<f64>,
     clip_by: CudaSlice<f32>,
@@ -440,6 +442,7 @@ impl Learner {
             means: numbers(total)?,
             squares: numbers(if settings.momentum { 0 } else { total })?,
             averages: numbers(total)?,
+            rounded: numbers(if settings.tf32 { total } else { 0 })?,
             small: numbers(small)?,
             norm_parts: stream.alloc_zeros(owners.len().max(1))?,
             clip_by: stream.clone_htod(&[1.0_f32])?,
@@ -515,7 +518,7 @@ impl Learner {
         for first in (0..len).step_by(self.settings.batch.max(1)) {
             let rows: Vec<u32> = (first..len.min(first + self.settings.batch as u32)).collect();
             self.load(&rows, &[], Stride { rate: 0.0, epsilon: 1.0, keep: 1.0 })?;
-            self.forward(&self.valid, &self.gradients)?;
+            self.forward(&self.kernels.exact, &self.valid, &self.gradients)?;
             let logs = self.stream.clone_dtoh(&self.logs)?;
             self.stream.synchronize()?;
             sum += logs[..rows.len()].iter().sum::<f64>();
@@ -581,6 +584,13 @@ impl Learner {
             Part::Average => &mut self.averages,
         };
         stream.memcpy_htod(&all, buffer)?;
+        if part == Part::Weight && self.settings.tf32 {
+            let grid = ((self.total / ALIGNMENT) as u32, 1, 1);
+            launch! {
+                stream, &self.kernels.round_weights, grid, (256, 1, 1), 0, &self.weights,
+                &self.rounded
+            }
+        }
         stream.synchronize()?;
         Ok(())
     }
@@ -618,16 +628,26 @@ impl Learner {
         Ok(())
     }
 
+    /// The weights as the passes over rows take them.
+    fn factors_of_weights(&self) -> &CudaSlice<f32> {
+        if self.settings.tf32 { &self.rounded } else { &self.weights }
+    }
+
     /// Everything that a step does, in order.
     fn enqueue(&mut self) -> Result<(), CudaError> {
-        self.forward(&self.train, &self.weights)?;
+        self.forward(&self.kernels.forward, &self.train, self.factors_of_weights())?;
         self.reverse()?;
         self.gradient()?;
         self.update()
     }
 
     /// log p of the rows.
-    fn forward(&self, from: &Rows, weights: &CudaSlice<f32>) -> Result<(), CudaError> {
+    fn forward(
+        &self,
+        contract: &[CudaFunction; 3],
+        from: &Rows,
+        weights: &CudaSlice<f32>,
+    ) -> Result<(), CudaError> {
         let (stream, kernels, stride) = (&self.stream, &self.kernels, self.stride as i32);
         let across = tiles(self.stride, 64);
         launch! {
@@ -657,7 +677,7 @@ impl Learner {
         self.settle(&self.leaf_settles, 1, 0)?;
         for level in &self.levels {
             for group in &level.forward {
-                self.contract(&kernels.forward, group, weights, &self.values)?;
+                self.contract(contract, group, weights, &self.values)?;
                 self.settle(&group.settles, group.splits, group.split_stride)?;
             }
             if level.hadamard.len > 0 {
@@ -726,6 +746,7 @@ impl Learner {
     /// Environments, from the output to the leaves.
     fn reverse(&self) -> Result<(), CudaError> {
         let (stream, kernels, stride) = (&self.stream, &self.kernels, self.stride as i32);
+        let weights = self.factors_of_weights();
         for level in self.levels.iter().rev() {
             for group in &level.descents {
                 let across = tiles(self.stride, ROWS);
@@ -734,7 +755,7 @@ impl Learner {
                 let memory = descent_memory(group.class, group.components, self.parts);
                 launch! {
                     stream, &kernels.descend[group.class], grid, block, memory, &group.tasks.list,
-                    &group.splits, &group.split_stride, &self.weights, &self.environments,
+                    &group.splits, &group.split_stride, weights, &self.environments,
                     &self.values, &self.scratch
                 }
                 for (settles, splits) in group.settles.iter().zip([1, group.splits]) {
@@ -742,7 +763,7 @@ impl Learner {
                 }
             }
             for group in &level.reverse {
-                self.contract(&kernels.reverse, group, &self.weights, &self.environments)?;
+                self.contract(&kernels.reverse, group, weights, &self.environments)?;
                 self.settle_reverse(&group.settles, group.splits, group.split_stride)?;
             }
             if level.hadamard.len > 0 {
@@ -805,7 +826,7 @@ impl Learner {
                 &self.small
             }
         }
-        self.multiply(&kernels.subtract, &self.weights, &self.gradients)?;
+        self.subtract(&self.gradients, &self.weights, &self.gradients)?;
         for info in &self.outputs {
             launch! {
                 stream, &kernels.output_gradient, (1, 1, 1), (256, 1, 1), 0, info, &self.weights,
@@ -831,7 +852,7 @@ impl Learner {
         self.normalize(&self.gradients, &self.weights)?;
         launch! {
             stream, &kernels.average, (chunks, 1, 1), (256, 1, 1), 0, &self.step, &self.weights,
-            &self.averages
+            &self.averages, &self.rounded
         }
         Ok(())
     }
@@ -854,11 +875,11 @@ impl Learner {
         Ok(())
     }
 
-    /// The square matrix of every weight times it.
-    fn multiply(
+    /// A − S B of every weight, with its square matrix S.
+    fn subtract(
         &self,
-        kernels: &[CudaFunction; 3],
-        from: &CudaSlice<f32>,
+        a: &CudaSlice<f32>,
+        b: &CudaSlice<f32>,
         to: &CudaSlice<f32>,
     ) -> Result<(), CudaError> {
         let (splits, split_stride) = (1_i32, 0_i64);
@@ -868,8 +889,8 @@ impl Learner {
             let components = if class.class < 2 { tile(class.class) } else { self.widest };
             let memory = contraction_memory(class.class, components, self.parts);
             launch! {
-                self.stream, &kernels[class.class], grid, block, memory, &class.tasks.list, &splits,
-                &split_stride, &self.small, from, from, to
+                self.stream, &self.kernels.subtract[class.class], grid, block, memory,
+                &class.tasks.list, &splits, &split_stride, &self.small, a, b, to
             }
         }
         Ok(())
@@ -886,7 +907,8 @@ impl Learner {
                 &self.small
             }
         }
-        self.multiply(&self.kernels.apply, from, to)?;
+        // V − (I − L⁻¹) V: what is rounded is small.
+        self.subtract(from, from, to)?;
         for info in &self.outputs {
             launch! {
                 self.stream, &self.kernels.output_weight, (1, 1, 1), (256, 1, 1), 0, info, from, to
