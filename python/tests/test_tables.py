@@ -286,6 +286,7 @@ SETTINGS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"epochs": 0}, bornite.ModelError, "epochs = 0"),
     ({"valid_share": 1.5}, bornite.ModelError, "valid share = 1.5"),
     ({"structure": "tree"}, ValueError, "there is no structure 'tree'; choose one of 'auto'"),
+    ({"device": "gpu"}, ValueError, "there is no device 'gpu'; choose one of 'cpu'"),
     ({"structure": "image"}, bornite.ModelError, "needs a table of images"),
     ({"image": (3, 5)}, bornite.DataError, "images of 3 × 5 × 1 do not fit"),
     ({"kinds": {"z": "integer"}}, ColumnError, "the table has no column 'z'"),
