@@ -264,3 +264,23 @@ fn splits(blocks: usize, slots: usize, most: usize) -> usize {
     let best = (1..=most).map(rounds).fold(f64::INFINITY, f64::min);
     (1..=most).find(|&s| rounds(s) <= 1.05 * best).unwrap_or(1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::splits;
+
+    /// No round of blocks is nearly empty if more shares can fill it.
+    #[test]
+    fn shares_fill_the_device() {
+        assert_eq!(splits(4, 264, 64), 16);
+        assert_eq!(splits(176, 264, 64), 3);
+        assert_eq!(splits(264, 264, 64), 1);
+        assert_eq!(splits(1568, 264, 64), 1);
+        assert_eq!(splits(4, 264, 1), 1);
+        for blocks in 1..600 {
+            let s = splits(blocks, 264, 64);
+            let rounds = |s: usize| (blocks * s).div_ceil(264) as f64 / s as f64;
+            assert!((1..=16).all(|other| rounds(s) <= 1.05 * rounds(other)), "{blocks}: {s}");
+        }
+    }
+}
