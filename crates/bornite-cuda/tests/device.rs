@@ -158,7 +158,7 @@ fn the_device_learns() {
     let random = &mut Random(1);
     let cases = [(true, 3), (false, 17), (true, 24), (true, 40), (true, 100), (false, 70)];
     for ((complex, k), tf32) in cases.into_iter().flat_map(|case| [(case, false), (case, true)]) {
-        let digits = if tf32 { [2e-2, 1e-5, 0.3] } else { [1e-4, 1e-5, 0.1] };
+        let digits = if tf32 { [2e-2, 1e-4, 0.3] } else { [1e-4, 1e-5, 0.1] };
         let plan = plan(complex, k);
         let table = table(complex, random);
         let all: Vec<u32> = (0..ROWS as u32).collect();
