@@ -1,5 +1,7 @@
 //! What the traversal is for: all prefix conditionals of given rows, and exact samples.
 
+use std::sync::OnceLock;
+
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
@@ -7,6 +9,7 @@ use rayon::prelude::*;
 use super::batch::Batch;
 use super::lanes::{Real, get};
 use super::message::Message;
+use super::pieces::Pieces;
 use super::plan::{Leaf, Plan, leaf_values};
 use super::traverse::{At, Visit};
 use super::upward::block_len;
@@ -42,6 +45,8 @@ impl<F: Real, const C: bool> Plan<F, C> {
         let d = evidence.num_variables();
         let mut out = vec![0.0; evidence.len() * d];
         let block = block_len::<F>(evidence.len());
+        let tables: Vec<OnceLock<Option<Pieces<F>>>> = (0..d).map(|_| OnceLock::new()).collect();
+        let tables = &tables[..];
         out.par_chunks_mut(block * d).enumerate().for_each_init(
             Workspace::default,
             |ws, (n, out)| {
@@ -50,7 +55,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
                 let known = (first..first + count).any(|row| {
                     (0..d).any(|v| !evidence.is_missing(row, v) || evidence.part(row, v).is_some())
                 });
-                let mut visit = Visit::Draw(Draw { evidence, first, rngs, out });
+                let mut visit = Visit::Draw(Draw { tables, evidence, first, rngs, out });
                 self.traverse(known.then_some(evidence), (first, count), &mut visit, ws);
             },
         );
@@ -127,15 +132,17 @@ fn density_and_total<F: Real, const C: bool>(
 }
 
 /// Samples given the evidence of rows, from row `first` on.
-pub(super) struct Draw<'a> {
+pub(super) struct Draw<'a, F> {
+    /// By variable, made when they are first needed.
+    tables: &'a [OnceLock<Option<Pieces<F>>>],
     evidence: &'a Batch,
     first: usize,
     rngs: Vec<ChaCha8Rng>,
     out: &'a mut [f64],
 }
 
-impl Draw<'_> {
-    pub(super) fn visit<F: Real, const C: bool>(
+impl<F: Real> Draw<'_, F> {
+    pub(super) fn visit<const C: bool>(
         &mut self,
         &At { kernels, leaf, variable }: &At<'_, F, C>,
         environment: &Message<F>,
@@ -159,9 +166,17 @@ impl Draw<'_> {
                 values[row] = draw_finite(p, part, draws[row]) as f64;
             });
         } else {
-            for &row in &unknown {
-                let row = row as usize;
-                let part = self.evidence.part(self.first + row, variable);
+            let table = self.tables[variable].get_or_init(|| Pieces::new::<C>(leaf, &[]));
+            let part = |row: u32| self.evidence.part(self.first + row as usize, variable);
+            let (piecewise, exact): (Vec<u32>, Vec<u32>) =
+                unknown.iter().partition(|&&row| table.is_some() && part(row).is_none());
+            if let Some(table) = table {
+                table.distributions(kernels, leaf, environment, &piecewise, ws, &mut |row, p| {
+                    values[row as usize] = p.draw(draws[row as usize]);
+                });
+            }
+            for row in exact {
+                let (row, part) = (row as usize, part(row));
                 let all = leaf.distribution::<C>(environment, row);
                 let within = part.and_then(|part| all.within(part).ok());
                 values[row] = within.unwrap_or(all).draw(draws[row]);

@@ -7,10 +7,13 @@
 use std::f64::consts::PI;
 use std::sync::OnceLock;
 
-use super::lanes::{Real, planes};
-use super::leaf::{add_form, triangle_numbers};
+use super::lanes::{Real, get, planes, tile_len};
+use super::leaf::{add_form, triangle_numbers, upper_triangle};
+use super::message::Message;
 use super::plan::Leaf;
-use super::{PackedWeight, Uses, dense};
+use super::workspace::Workspace;
+use super::{Kernels, PackedWeight, Uses, dense};
+use crate::algebra::Kind;
 use crate::basis::Basis;
 use crate::basis::quadrature::gauss_legendre;
 use crate::linalg::{Complex64, Matrix};
@@ -35,7 +38,7 @@ pub(super) struct Pieces<F> {
     /// ℓ at the nodes of the panels, panel by panel.
     values: Vec<f64>,
     /// Of the pieces, then of the functionals.
-    pub(super) forms: PackedWeight<F>,
+    forms: PackedWeight<F>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -142,8 +145,48 @@ impl<F: Real> Pieces<F> {
         Some(Self { all: pieces, values, forms })
     }
 
+    /// Calls `each` with the distributions of rows of which nothing is known of the variable, a tile at a time.
+    pub(super) fn distributions<const C: bool>(
+        &self,
+        kernels: &Kernels<F, C>,
+        leaf: &Leaf<F>,
+        environment: &Message<F>,
+        rows: &[u32],
+        ws: &mut Workspace<F>,
+        each: &mut impl FnMut(u32, PiecewiseDensity<'_>),
+    ) {
+        let width = leaf.width();
+        let [count, numbers, _] = self.forms.shape();
+        let real = Kernels::<F, false>::new(kernels.simd());
+        ws.grow_scratch(tile_len::<F>(C, (width * width).max(numbers).max(count)));
+        let [s0, s1, s2, ..] = &mut ws.scratch;
+        for kind in Kind::ALL {
+            let of_kind: Vec<u32> =
+                rows.iter().copied().filter(|&r| environment.kind(r as usize) == kind).collect();
+            for rows in of_kind.chunks(F::LANES) {
+                let triangle = &mut s1[..tile_len::<F>(false, numbers)];
+                let tile = environment.tile(C, kind, rows, s0);
+                match kind {
+                    Kind::Identity => identity_triangle::<F, C>(width, triangle),
+                    Kind::Pure => pure_triangle::<F, C>(width, tile, triangle),
+                    Kind::Mixed => upper_triangle::<F, C>(width, tile, triangle),
+                }
+                let values = &mut s2[..tile_len::<F>(false, count)];
+                real.sum(&self.forms, triangle, values);
+                for (lane, &row) in rows.iter().enumerate() {
+                    let mut forms: Vec<f64> =
+                        values.chunks_exact(F::LANES).map(|lanes| lanes[lane].to_f64()).collect();
+                    let e = row_environment::<F, C>(kind, width, tile, lane);
+                    if let Some(density) = self.posterior(leaf, e, &mut forms) {
+                        each(row, density);
+                    }
+                }
+            }
+        }
+    }
+
     /// The distribution of a row with this environment, of which the forms are given.
-    pub(super) fn posterior<'a>(
+    fn posterior<'a>(
         &'a self,
         leaf: &'a Leaf<F>,
         environment: RowEnvironment,
@@ -175,7 +218,7 @@ impl<F: Real> Pieces<F> {
 
 /// The environment of one row, as real numbers, or as pairs of them in a complex circuit.
 #[derive(Clone, Debug)]
-pub(super) enum RowEnvironment {
+enum RowEnvironment {
     /// v, of E = v vᴴ.
     Vector(Vec<f64>, bool),
     /// E, row by row.
@@ -292,13 +335,7 @@ impl PiecewiseDensity<'_> {
             if level < 1.0 && below + mass >= target {
                 return match *piece {
                     Piece::Atom(x) => x,
-                    Piece::Panel(low, high, n) => {
-                        let half = 0.5 * (high - low);
-                        let t = self
-                            .panel(n)
-                            .inverse((target - below) / half, TOLERANCE * self.total / half);
-                        (0.5 * (low + high) + half * t).clamp(low, high)
-                    }
+                    Piece::Panel(low, high, n) => self.place_in_panel(low, high, n, target - below),
                 };
             }
             below += mass;
@@ -306,6 +343,40 @@ impl PiecewiseDensity<'_> {
         possible().next_back().map_or(f64::NAN, |(piece, _)| match *piece {
             Piece::Atom(x) | Piece::Panel(_, x, _) => x,
         })
+    }
+
+    /// A value drawn by a number from 0 to 1: the atoms first, then the rest, in which no atom is drawn.
+    pub(super) fn draw(&self, u: f64) -> f64 {
+        let (mut rest, mut last) = (u, None);
+        for (x, p) in self.atoms().filter(|(_, p)| *p > 0.0) {
+            if rest < p {
+                return x;
+            }
+            rest -= p;
+            last = Some(x);
+        }
+        let panels = || self.pieces.iter().zip(self.masses).filter(|(_, mass)| **mass > 0.0);
+        let (mut below, mut found) = (0.0, None);
+        for (piece, mass) in panels() {
+            if let Piece::Panel(low, high, n) = *piece {
+                found = Some((low, high, n, rest * self.total - below));
+                below += mass;
+                if below >= rest * self.total {
+                    break;
+                }
+            }
+        }
+        let Some((low, high, n, target)) = found else { return last.unwrap_or(f64::NAN) };
+        let x = self.place_in_panel(low, high, n, target);
+        let is_atom = |x: f64| self.atoms().any(|(atom, _)| atom == x);
+        if is_atom(x) { x.next_up().min(high) } else { x }
+    }
+
+    /// Where a panel has this much of its mass below.
+    fn place_in_panel(&self, low: f64, high: f64, n: usize, target: f64) -> f64 {
+        let half = 0.5 * (high - low);
+        let t = self.panel(n).inverse(target / half, TOLERANCE * self.total / half);
+        (0.5 * (low + high) + half * t).clamp(low, high)
     }
 
     /// The density on a panel, over [−1, 1].
@@ -393,4 +464,65 @@ fn rule() -> &'static Rule {
         }
         Rule { nodes, transform }
     })
+}
+
+/// The environment of one lane of a tile.
+fn row_environment<F: Real, const C: bool>(
+    kind: Kind,
+    width: usize,
+    tile: &[F],
+    lane: usize,
+) -> RowEnvironment {
+    let numbers = |count: usize| {
+        let mut out = Vec::with_capacity(count * planes(C));
+        for n in 0..count {
+            let z = get(C, tile, n, lane);
+            out.push(z.re);
+            out.extend(C.then_some(z.im));
+        }
+        out
+    };
+    match kind {
+        Kind::Identity => {
+            let mut e = vec![0.0; width * width * planes(C)];
+            e.iter_mut().step_by((width + 1) * planes(C)).for_each(|x| *x = 1.0);
+            RowEnvironment::Matrix(e, C)
+        }
+        Kind::Pure => RowEnvironment::Vector(numbers(width), C),
+        Kind::Mixed => RowEnvironment::Matrix(numbers(width * width), C),
+    }
+}
+
+/// The upper triangle of the identity, in every lane.
+fn identity_triangle<F: Real, const C: bool>(width: usize, out: &mut [F]) {
+    debug_assert_eq!(out.len(), tile_len::<F>(false, triangle_numbers(width, C)));
+    out.fill(F::ZERO);
+    let mut at = 0;
+    for i in 0..width {
+        out[at * F::LANES..(at + 1) * F::LANES].fill(F::ONE);
+        at += 1 + (width - i - 1) * planes(C);
+    }
+}
+
+/// The upper triangle of v vᴴ, the real diagonal first in each row, as a real tile.
+fn pure_triangle<F: Real, const C: bool>(width: usize, v: &[F], out: &mut [F]) {
+    let part =
+        |n: usize, plane: usize, lane: usize| v[(n * planes(C) + plane) * F::LANES + lane].to_f64();
+    let mut targets = out.chunks_exact_mut(F::LANES);
+    for i in 0..width {
+        for j in i..width {
+            let parts = if i == j { 1 } else { planes(C) };
+            for plane in 0..parts {
+                let Some(target) = targets.next() else { return };
+                for (lane, x) in target.iter_mut().enumerate() {
+                    let [a, b] = [i, j].map(|n| part(n, 0, lane));
+                    *x = F::from_f64(match (C, plane) {
+                        (false, _) => a * b,
+                        (true, 0) => a * b + part(i, 1, lane) * part(j, 1, lane),
+                        (true, _) => part(i, 1, lane) * b - a * part(j, 1, lane),
+                    });
+                }
+            }
+        }
+    }
 }

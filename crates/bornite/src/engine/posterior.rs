@@ -4,16 +4,15 @@ use std::sync::OnceLock;
 
 use rayon::prelude::*;
 
+use super::Engine;
 use super::batch::Batch;
 use super::combine::{Contraction, Direction};
-use super::lanes::{Real, get, planes, tile_len};
-use super::leaf::{triangle_numbers, upper_triangle};
+use super::lanes::{Real, planes};
 use super::message::Message;
-use super::pieces::{Functional, Pieces, RowEnvironment};
+use super::pieces::{Functional, Pieces};
 use super::plan::{Leaf, Plan};
 use super::upward::{BLOCK, block_len};
 use super::workspace::Workspace;
-use super::{Engine, Kernels};
 use crate::algebra::Kind;
 use crate::basis::Part;
 use crate::circuit::VariableId;
@@ -223,49 +222,16 @@ impl<F: Real, const C: bool> Plan<F, C> {
                 }
             }
             if let Some(table) = table {
-                self.piecewise(at.leaf, table, environment, &piecewise, ws, &mut push);
+                table.distributions(
+                    &self.kernels,
+                    at.leaf,
+                    environment,
+                    &piecewise,
+                    ws,
+                    &mut |row, density| push(row, CellDistribution::Piecewise(density)),
+                );
             }
         })
-    }
-
-    /// The distributions of rows by pieces, a tile at a time.
-    fn piecewise(
-        &self,
-        leaf: &Leaf<F>,
-        table: &Pieces<F>,
-        environment: &Message<F>,
-        rows: &[u32],
-        ws: &mut Workspace<F>,
-        push: &mut impl FnMut(u32, CellDistribution<'_>),
-    ) {
-        let width = leaf.width();
-        let [count, numbers, _] = table.forms.shape();
-        let real = Kernels::<F, false>::new(self.kernels.simd());
-        ws.grow_scratch(tile_len::<F>(C, (width * width).max(numbers).max(count)));
-        let [s0, s1, s2, ..] = &mut ws.scratch;
-        for kind in Kind::ALL {
-            let of_kind: Vec<u32> =
-                rows.iter().copied().filter(|&r| environment.kind(r as usize) == kind).collect();
-            for rows in of_kind.chunks(F::LANES) {
-                let triangle = &mut s1[..tile_len::<F>(false, numbers)];
-                let tile = environment.tile(C, kind, rows, s0);
-                match kind {
-                    Kind::Identity => identity_triangle::<F, C>(width, triangle),
-                    Kind::Pure => pure_triangle::<F, C>(width, tile, triangle),
-                    Kind::Mixed => upper_triangle::<F, C>(width, tile, triangle),
-                }
-                let values = &mut s2[..tile_len::<F>(false, count)];
-                real.sum(&table.forms, triangle, values);
-                for (lane, &row) in rows.iter().enumerate() {
-                    let mut forms: Vec<f64> =
-                        values.chunks_exact(F::LANES).map(|lanes| lanes[lane].to_f64()).collect();
-                    let e = row_environment::<F, C>(kind, width, tile, lane);
-                    if let Some(density) = table.posterior(leaf, e, &mut forms) {
-                        push(row, CellDistribution::Piecewise(density));
-                    }
-                }
-            }
-        }
     }
 
     /// Visits the wanted cells of all rows; threads share blocks of rows.
@@ -398,65 +364,4 @@ fn normalized(weights: &[f64], part: Option<&Part>) -> Option<Vec<f64>> {
         *p /= total;
     }
     (total > 0.0).then_some(p)
-}
-
-/// The environment of one lane of a tile.
-fn row_environment<F: Real, const C: bool>(
-    kind: Kind,
-    width: usize,
-    tile: &[F],
-    lane: usize,
-) -> RowEnvironment {
-    let numbers = |count: usize| {
-        let mut out = Vec::with_capacity(count * planes(C));
-        for n in 0..count {
-            let z = get(C, tile, n, lane);
-            out.push(z.re);
-            out.extend(C.then_some(z.im));
-        }
-        out
-    };
-    match kind {
-        Kind::Identity => {
-            let mut e = vec![0.0; width * width * planes(C)];
-            e.iter_mut().step_by((width + 1) * planes(C)).for_each(|x| *x = 1.0);
-            RowEnvironment::Matrix(e, C)
-        }
-        Kind::Pure => RowEnvironment::Vector(numbers(width), C),
-        Kind::Mixed => RowEnvironment::Matrix(numbers(width * width), C),
-    }
-}
-
-/// The upper triangle of the identity, in every lane.
-fn identity_triangle<F: Real, const C: bool>(width: usize, out: &mut [F]) {
-    debug_assert_eq!(out.len(), tile_len::<F>(false, triangle_numbers(width, C)));
-    out.fill(F::ZERO);
-    let mut at = 0;
-    for i in 0..width {
-        out[at * F::LANES..(at + 1) * F::LANES].fill(F::ONE);
-        at += 1 + (width - i - 1) * planes(C);
-    }
-}
-
-/// The upper triangle of v vᴴ, the real diagonal first in each row, as a real tile.
-fn pure_triangle<F: Real, const C: bool>(width: usize, v: &[F], out: &mut [F]) {
-    let part =
-        |n: usize, plane: usize, lane: usize| v[(n * planes(C) + plane) * F::LANES + lane].to_f64();
-    let mut targets = out.chunks_exact_mut(F::LANES);
-    for i in 0..width {
-        for j in i..width {
-            let parts = if i == j { 1 } else { planes(C) };
-            for plane in 0..parts {
-                let Some(target) = targets.next() else { return };
-                for (lane, x) in target.iter_mut().enumerate() {
-                    let [a, b] = [i, j].map(|n| part(n, 0, lane));
-                    *x = F::from_f64(match (C, plane) {
-                        (false, _) => a * b,
-                        (true, 0) => a * b + part(i, 1, lane) * part(j, 1, lane),
-                        (true, _) => part(i, 1, lane) * b - a * part(j, 1, lane),
-                    });
-                }
-            }
-        }
-    }
 }

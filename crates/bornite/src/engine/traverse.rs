@@ -19,11 +19,11 @@ use crate::program::StepKind;
 
 /// What a traversal is for. At every variable it gives each row a value from the variable's environment; a row that is
 /// left at NaN has none, and what comes after it is not conditioned on this variable.
-pub(crate) enum Visit<'a> {
+pub(crate) enum Visit<'a, F> {
     /// log p of given values.
     Score(Score<'a>),
     /// Values at random.
-    Draw(Draw<'a>),
+    Draw(Draw<'a, F>),
     /// Values from a coder, or for it.
     Code(Code<'a>),
 }
@@ -54,7 +54,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
         &self,
         evidence: Option<&Batch>,
         (first, count): (usize, usize),
-        visit: &mut Visit<'_>,
+        visit: &mut Visit<'_, F>,
         ws: &mut Workspace<F>,
     ) {
         let mut state = State {
@@ -125,7 +125,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
         needed: bool,
         state: &mut State<F>,
         tasks: &mut Vec<(Task, bool)>,
-        visit: &mut Visit<'_>,
+        visit: &mut Visit<'_, F>,
         ws: &mut Workspace<F>,
     ) {
         match &self.program.steps()[step].kind {
