@@ -57,27 +57,30 @@ impl Model {
             let logs = self.engine.log_marginals(rows.batch())?;
             return Ok(logs.iter().zip(rows.log_jacobian()).map(|(l, s)| l + s).collect());
         }
-        let mut out = Vec::with_capacity(rows.num_rows());
-        for row in 0..rows.num_rows() {
+        let logs = if let Some(joined) = self.joined(rows.batch(), false) {
+            self.engine.log_marginals(&joined)?
+        } else {
+            let cases = |row| self.log_cases(&self.cases_of_row(&rows.row(row))?);
+            let log = |row| Ok(log_sum(&cases(row)?));
+            (0..rows.num_rows()).map(log).collect::<Result<_, ModelError>>()?
+        };
+        let score = |(row, log): (usize, f64)| {
             // What the model is conditioned on are values that have a place.
             let contradicts = |column| {
                 rows.outside_cell(row, column).is_some()
                     && self.given.is_about(&self.schema, column)
             };
             if (0..self.schema.columns().len()).any(contradicts) {
-                out.push(f64::NEG_INFINITY);
-                continue;
+                return f64::NEG_INFINITY;
             }
-            let cases = self.cases_of_row(&rows.row(row))?;
             // The slope of a column with a given value counts once, here or in the row's own.
             let given = self.given.slopes().iter();
             let unknown = given
                 .filter(|(c, _)| rows.batch().is_missing(row, self.schema.variables_of(**c).start))
                 .map(|(_, slope)| slope);
-            let slope = rows.log_jacobian()[row] + unknown.sum::<f64>();
-            out.push(log_sum(&self.log_cases(&cases)?) + slope - self.log_given);
-        }
-        Ok(out)
+            log + rows.log_jacobian()[row] + unknown.sum::<f64>() - self.log_given
+        };
+        Ok(logs.into_iter().enumerate().map(score).collect())
     }
 
     /// The cases of what a row and the model's evidence say together.
