@@ -546,12 +546,12 @@ class Model:
         columns = self._encode_others(frame, text)
         if method == "mean":
             return self._like_column(frame, column, self._core.predict_mean(columns, text))
-        ((_, *found),) = self._core.predict(columns, text, method, seed)
+        ((_, values, more),) = self._core.predict(columns, text, method, seed)
         form = self._form
         if frame.kind != form.kind:
             form = _tables.in_kind(form, "dict" if frame.kind == "structured" else frame.kind)
         field = form.fields[self._all.index(text)]
-        made = _tables.make(form.kind, field, (text, *found))
+        made = _tables.make(form.kind, field, (text, values, more))
         return self._like_column(frame, column, made)
 
     def predict_proba(self, table: Any, column: Any) -> dict[Any, Floats]:
