@@ -7,6 +7,7 @@ use ::csv::{ByteRecord, QuoteStyle, ReaderBuilder, Terminator, WriterBuilder};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use super::header::names_columns;
 use super::number::{NumberFormat, Reading, read};
 use super::table::{TextForm, check_names};
 use super::{Column, DataError, Table, file};
@@ -25,7 +26,9 @@ const FAULTY_NUMBERS: usize = 30;
 pub struct CsvOptions {
     /// The delimiter; found among `,` `;` tab and `|` where it is not given.
     pub delimiter: Option<u8>,
-    /// Whether the first line names the columns. Where it is not given, it does if none of its cells is a number.
+    /// Whether the first line names the columns. By default all columns decide: names are text above numbers, or text that is
+    /// no value of its column; numbers can be names next to them, as in `country,2019,2020`. [`CsvLayout::header`] says what
+    /// was decided.
     pub header: Option<bool>,
     /// The words of a missing cell. Space around cells is no part of them.
     pub missing: Vec<String>,
@@ -345,12 +348,14 @@ impl Rows {
         self.columns.len()
     }
 
-    /// Whether no cell of the first row is a number, and one is a name.
+    /// Whether the first row names the columns.
     fn starts_with_names(&self, options: &CsvOptions) -> bool {
-        let first = || self.columns.iter().map(|c| c.get(0).trim());
-        let is_missing = |text: &str| options.missing.iter().any(|m| m == text);
-        first().any(|text| !is_missing(text))
-            && first().all(|text| is_missing(text) || read(text) == Reading::Text)
+        let is_known = |text: &&str| !options.missing.iter().any(|m| m == text);
+        let column = |texts| {
+            let cells = Texts::iter(texts).map(str::trim);
+            (cells.clone().next().filter(is_known), cells.skip(1).filter(is_known))
+        };
+        names_columns(self.columns.iter().map(column))
     }
 
     fn take_first(&mut self) -> Vec<String> {
@@ -411,7 +416,9 @@ impl ColumnReader<'_> {
         let readings: Vec<Option<Reading>> =
             texts.iter().zip(known).map(|(t, &k)| k.then(|| read(t.trim()))).collect();
         let count = |f: fn(&Reading) -> bool| readings.iter().flatten().filter(|&r| f(r)).count();
-        let numbers = count(|r| matches!(r, Reading::Integer(_) | Reading::Real(_)));
+        let real = count(|r| matches!(r, Reading::Real(_)));
+        let huge = count(|r| matches!(r, Reading::Huge(_)));
+        let numbers = count(|r| matches!(r, Reading::Integer(_))) + real + huge;
         let infinite = count(|r| *r == Reading::Infinite);
         let texts_only = count(|r| *r == Reading::Text);
         let padded = count(|r| *r == Reading::Padded);
@@ -433,6 +440,10 @@ impl ColumnReader<'_> {
         if texts_only + padded + infinite > 0 || numbers == 0 {
             return Ok(CellKind::Labels);
         }
+        if huge > 0 && real == 0 && !Self::are_floats(texts, known) {
+            // As floats some would be one number.
+            return Ok(CellKind::Labels);
+        }
         let integers: Option<Vec<Option<i64>>> = readings
             .iter()
             .map(|r| match r {
@@ -443,8 +454,17 @@ impl ColumnReader<'_> {
             .collect();
         Ok(match integers {
             Some(values) => CellKind::Integers(values),
-            None => CellKind::Numbers(readings.iter().map(|r| real(*r)).collect()),
+            None => CellKind::Numbers(readings.iter().map(|r| number(*r)).collect()),
         })
+    }
+
+    /// Whether the known cells are whole numbers that are floats too.
+    fn are_floats(texts: &Texts, known: &[bool]) -> bool {
+        let is_float = |text: &str| {
+            let digits = text.trim().trim_start_matches('+');
+            digits.parse::<f64>().is_ok_and(|x| format!("{x:.0}") == digits)
+        };
+        texts.iter().zip(known).all(|(text, known)| !known || is_float(text))
     }
 }
 
@@ -454,10 +474,10 @@ enum CellKind {
     Labels,
 }
 
-fn real(reading: Option<Reading>) -> f64 {
+fn number(reading: Option<Reading>) -> f64 {
     match reading {
         Some(Reading::Integer(x)) => x as f64,
-        Some(Reading::Real(x)) => x,
+        Some(Reading::Real(x) | Reading::Huge(x)) => x,
         _ => f64::NAN,
     }
 }
@@ -473,5 +493,5 @@ fn text_form(column: &Column, texts: &Texts, known: &[bool], heading: Option<Str
         |row: &usize| column.usual_text(*row).as_deref().unwrap_or(&missing) != texts.get(*row);
     let exceptions =
         (0..known.len()).filter(differs).map(|row| (row, texts.get(row).to_owned())).collect();
-    TextForm { heading, missing, exceptions }
+    TextForm::of_text(heading, missing, exceptions)
 }

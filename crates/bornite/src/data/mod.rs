@@ -11,6 +11,7 @@ mod csv;
 mod error;
 mod file;
 mod file_form;
+mod header;
 mod npy;
 mod number;
 #[cfg(feature = "parquet")]
@@ -27,7 +28,7 @@ pub use column::{
     Boolean, Categorical, Cell, ColumnKind, Continuous, DateTime, Digits, InferOptions, Integer,
     KindHint, Number, OTHER, Other, Periodic, TimePart, TimeUnit, WideIntegers,
 };
-pub(crate) use column::{Coding, Ends};
+pub(crate) use column::{Coding, End, Ends, OutsideSet, Parts};
 pub use csv::{CsvLayout, CsvOptions};
 pub(crate) use error::nearest;
 pub use error::{DataError, FormatProblem};

@@ -71,6 +71,8 @@ fn python(x: f64) -> String {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Reading {
     Integer(i64),
+    /// A whole number beyond 64 bits, rounded.
+    Huge(f64),
     Real(f64),
     Infinite,
     /// Digits with zeros in front: a code rather than a number.
@@ -89,6 +91,7 @@ pub(super) fn read(text: &str) -> Reading {
         return Reading::Integer(x);
     }
     match text.parse::<f64>() {
+        Ok(x) if x.is_finite() && whole => Reading::Huge(x),
         Ok(x) if x.is_finite() => Reading::Real(x),
         Ok(x) if x.is_infinite() => Reading::Infinite,
         _ => Reading::Text,
@@ -127,7 +130,7 @@ mod tests {
     fn texts_are_read_as_what_they_are() {
         assert_eq!(read("-17"), Reading::Integer(-17));
         assert_eq!(read("1e3"), Reading::Real(1000.0));
-        assert_eq!(read("99999999999999999999"), Reading::Real(1e20));
+        assert_eq!(read("99999999999999999999"), Reading::Huge(1e20));
         assert_eq!(read("007"), Reading::Padded);
         assert_eq!(read("0"), Reading::Integer(0));
         assert_eq!(read("0.5"), Reading::Real(0.5));

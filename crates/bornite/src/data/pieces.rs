@@ -30,6 +30,7 @@ pub(crate) struct Pieces<R> {
     limit: usize,
     next: Next,
     texts: Vec<String>,
+    header: Option<bool>,
     problem: Option<DataError>,
 }
 
@@ -55,7 +56,13 @@ impl<R: Read> Pieces<R> {
         let (buffer, texts) = (Vec::new(), Vec::new());
         let next = Next::Unknown { is_first: true };
         let (name, problem) = (name.to_owned(), None);
-        Self { input, name, buffer, is_end: false, limit, next, texts, problem }
+        Self { input, name, buffer, is_end: false, limit, next, texts, header: None, problem }
+    }
+
+    /// The same, of a file of which it is known whether the first line names the columns.
+    pub(crate) fn with_header(mut self, header: Option<bool>) -> Self {
+        self.header = header;
+        self
     }
 
     /// From now on these columns are read as text, as far as there are such.
@@ -165,7 +172,8 @@ impl<R: Read> Pieces<R> {
         let delimiter = known.as_ref().map(|(delimiter, _)| *delimiter);
         let names = known.as_ref().map(|(_, names)| &names[..]);
         let text_columns = self.texts.clone();
-        let mut options = CsvOptions { delimiter, text_columns, ..CsvOptions::default() };
+        let header = self.header;
+        let mut options = CsvOptions { delimiter, header, text_columns, ..CsvOptions::default() };
         let table = loop {
             match csv::parse(&bytes, &self.name, &options, names) {
                 Err(DataError::NotANumber { column, .. } | DataError::Infinite { column, .. })

@@ -195,6 +195,22 @@ pub(crate) struct TextForm {
     pub(crate) missing: String,
     /// The texts of the rows that [`Column::text`] would write otherwise.
     pub(crate) exceptions: BTreeMap<usize, String>,
+    /// The column of a Parquet file that it was.
+    #[cfg(feature = "parquet")]
+    pub(crate) origin: super::parquet::Source,
+}
+
+impl TextForm {
+    /// The form of a column of text with this heading, text of missing cells, and texts of other cells.
+    pub(crate) fn of_text(
+        heading: Option<String>,
+        missing: String,
+        exceptions: BTreeMap<usize, String>,
+    ) -> Self {
+        let mut form = Self::default();
+        (form.heading, form.missing, form.exceptions) = (heading, missing, exceptions);
+        form
+    }
 }
 
 /// The cells of a column.
@@ -282,6 +298,19 @@ impl Column {
     pub(crate) fn with_form(mut self, form: TextForm) -> Self {
         self.form = form;
         self
+    }
+
+    /// The same column, which was this one of a Parquet file.
+    #[cfg(feature = "parquet")]
+    pub(super) fn with_origin(mut self, origin: super::parquet::Origin) -> Self {
+        self.form.origin = origin.into();
+        self
+    }
+
+    /// The column of a Parquet file that it was.
+    #[cfg(feature = "parquet")]
+    pub(super) fn origin(&self) -> Option<&super::parquet::Origin> {
+        self.form.origin.get()
     }
 
     /// How the column was written in the file that it came from.

@@ -68,6 +68,8 @@ pub struct CompressOptions {
     /// The most bytes of a segment, 16 KiB to 64 MiB: fewer take less memory, more are compressed better. 8 MiB where it is not
     /// given.
     pub segment_bytes: Option<usize>,
+    /// Whether the first line of a CSV file names the columns; found by default.
+    pub header: Option<bool>,
 }
 
 impl CompressOptions {
@@ -153,7 +155,7 @@ pub fn compress_file(
     options: &CompressOptions,
     progress: &mut dyn FnMut(&Progress) -> Control,
 ) -> Result<Compressed, ModelError> {
-    let pieces = Pieces::new(content, name, options.segment_bytes()?);
+    let pieces = Pieces::new(content, name, options.segment_bytes()?).with_header(options.header);
     let mut coder = FileCoder { pieces, codec: None, bytes_in: 0 };
     if let Some(model) = model {
         coder.use_codec(model.table_codec()?);

@@ -42,7 +42,9 @@ impl Model {
         };
         let filled = self.schema.decode(&values)?;
         let columns = table.columns().iter().map(|column| match self.schema.find(column.name()) {
-            Ok(index) if column.num_missing() > 0 => column.filled(&filled.columns()[index]),
+            Ok(index) if column.num_missing() > 0 => {
+                column.filled(&self.schema.in_type_of(column, index, &filled.columns()[index]))
+            }
             _ => column.clone(),
         });
         Ok(table.with_columns(columns.collect())?)

@@ -56,7 +56,12 @@ pub(crate) fn compress_by(
     content: &[u8],
     model: Option<&Model>,
 ) -> (Vec<u8>, Compressed) {
-    let options = CompressOptions { epochs: Some(1), width: Some(2), seed: 0, segment_bytes };
+    let options = CompressOptions {
+        epochs: Some(1),
+        width: Some(2),
+        segment_bytes,
+        ..CompressOptions::default()
+    };
     let mut bytes = Vec::new();
     let go_on = &mut |_: &_| Control::Continue;
     let done = compress_file(content, &mut bytes, "file", model, &options, go_on).unwrap();

@@ -288,11 +288,9 @@ impl TableCodec {
         let items = column::decode(&self.schema, &form.by, form.cells, &symbols, uncoded)?;
         let column = column::column(&form.name, form.cells, &items);
         let exceptions = uncoded.rows(rows.num_rows, |from| Ok(from.text()?.to_owned()))?;
-        Ok(column.with_form(TextForm {
-            heading: form.heading.clone(),
-            missing: form.missing.clone(),
-            exceptions: exceptions.into_iter().collect(),
-        }))
+        let exceptions = exceptions.into_iter().collect();
+        let (heading, missing) = (form.heading.clone(), form.missing.clone());
+        Ok(column.with_form(TextForm::of_text(heading, missing, exceptions)))
     }
 }
 

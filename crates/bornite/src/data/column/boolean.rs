@@ -45,15 +45,21 @@ impl Boolean {
         PAIRS.iter().any(|pair| lower == *pair)
     }
 
-    /// By text, by number, and 0 and 1 for any two labels that are not numbers.
+    /// By text, by number, 0 and 1 for any two labels that are not numbers, and any pair such as no and yes for any other and
+    /// for 0 and 1.
     fn value(&self, cell: Cell<'_>) -> Option<f64> {
-        if let Cell::Text(t) = cell
-            && let Some(n) = self.labels.iter().position(|l| l.eq_ignore_ascii_case(t))
-        {
-            return Some(n as f64);
+        let numbers = numeric_labels(&self.labels);
+        if let Cell::Text(t) = cell {
+            let place = |labels: &[&str]| labels.iter().position(|l| l.eq_ignore_ascii_case(t));
+            let own = place(&self.labels.each_ref().map(String::as_str));
+            let is_truth = self.is_usual() || numbers.as_deref() == Some(&[0.0, 1.0]);
+            let usual = || PAIRS.iter().find_map(|pair| place(pair)).filter(|_| is_truth);
+            if let Some(n) = own.or_else(usual) {
+                return Some(n as f64);
+            }
         }
         let x = cell.number()?;
-        let numbers = numeric_labels(&self.labels).unwrap_or_else(|| vec![0.0, 1.0]);
+        let numbers = numbers.unwrap_or_else(|| vec![0.0, 1.0]);
         numbers.iter().position(|&l| l == x).map(|n| n as f64)
     }
 }
@@ -74,7 +80,11 @@ impl Coding for Boolean {
     }
 
     fn problem(&self, storage: Storage) -> Option<&'static str> {
-        let fits = storage == Storage::Labels || numeric_labels(&self.labels).is_some();
+        let numbers = numeric_labels(&self.labels);
+        if numbers.as_ref().is_some_and(|n| n[0] >= n[1]) {
+            return Some("its two labels are numbers that are not in order");
+        }
+        let fits = storage == Storage::Labels || numbers.is_some();
         (self.labels[0] == self.labels[1] || !fits)
             .then_some("its two labels are not two numbers or texts")
     }

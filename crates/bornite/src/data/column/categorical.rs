@@ -154,6 +154,10 @@ impl Coding for Categorical {
         (!self.has_other).then(|| outside_of_labels(&self.labels, storage))
     }
 
+    fn spread(&self, storage: Storage) -> Option<Outside> {
+        Some(outside_of_labels(&self.labels, storage))
+    }
+
     fn set(&self, values: &[Vec<f64>]) -> Result<Vec<Parts>, &'static str> {
         Ok(finite_set(values))
     }

@@ -17,13 +17,13 @@ pub enum Cell<'a> {
 
 impl Cell<'_> {
     /// The cell as a finite number.
-    pub(super) fn number(self) -> Option<f64> {
+    pub(crate) fn number(self) -> Option<f64> {
         match self {
             Cell::Integer(x) => Some(x as f64),
             Cell::Number(x) => Some(x).filter(|x| x.is_finite()),
             Cell::Text(t) => match read(t) {
                 Reading::Integer(x) => Some(x as f64),
-                Reading::Real(x) => Some(x),
+                Reading::Real(x) | Reading::Huge(x) => Some(x),
                 Reading::Padded => t.parse().ok(),
                 Reading::Infinite | Reading::Text => None,
             },

@@ -83,6 +83,10 @@ impl<'a> Facts<'a> {
     pub(crate) fn outside(&self, kind: &ColumnKind, storage: Storage) -> f64 {
         let Some(outside) = kind.coding().outside(storage) else { return 0.0 };
         let known = self.column.len() - self.column.num_missing();
+        if let ColumnKind::Number(_) = kind {
+            // Beyond a bound that no row has crossed.
+            return 0.5 / (known as f64 + 1.0);
+        }
         if kind.coding().is_time() {
             return (2.0 / (known as f64 + 1.0)).min(0.5);
         }

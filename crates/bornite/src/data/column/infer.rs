@@ -95,6 +95,11 @@ pub enum KindHint {
     },
 }
 
+/// Whether this whole number, and all that are nearer to 0, are floats too.
+fn is_exact(x: i64) -> bool {
+    x.unsigned_abs() <= 1 << f64::MANTISSA_DIGITS
+}
+
 impl Facts<'_> {
     /// What the column means, as declared or by its cells.
     pub(crate) fn kind(&self, hint: Option<KindHint>) -> Result<ColumnKind, DataError> {
@@ -133,14 +138,16 @@ impl Facts<'_> {
             {
                 Integer { min: *min, max: *max }.into()
             }
-            KnownCells::Whole { values, .. } if self.is_coarse(values) => {
+            KnownCells::Whole { min, max, values }
+                if self.is_coarse(values) && is_exact(*min) && is_exact(*max) =>
+            {
                 Categorical::of(self).into()
             }
             KnownCells::Whole { min, max, values } => {
                 // Beyond 2⁵³ only digits are exact.
-                let largest = min.unsigned_abs().max(max.unsigned_abs());
                 let wanted = self.options.wide_integers == WideIntegers::Digits
-                    || largest > 1 << f64::MANTISSA_DIGITS;
+                    || !is_exact(*min)
+                    || !is_exact(*max);
                 if let Some(kind) = Digits::of(*min, *max).filter(|_| wanted) {
                     return Ok(kind.into());
                 }

@@ -2,16 +2,51 @@
 
 use std::ops::Bound;
 
+/// An end of an interval: a number, and exactly which where it is whole and no float may be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct End {
+    pub(crate) number: f64,
+    pub(crate) whole: Option<i128>,
+}
+
+impl From<f64> for End {
+    fn from(number: f64) -> Self {
+        Self { number, whole: None }
+    }
+}
+
+impl End {
+    /// The largest whole number that is not above.
+    fn floor(self) -> i128 {
+        self.whole.unwrap_or_else(|| clamp(self.number.floor()))
+    }
+
+    /// The smallest whole number that is not below.
+    fn ceil(self) -> i128 {
+        self.whole.unwrap_or_else(|| clamp(self.number.ceil()))
+    }
+}
+
+/// A float beyond 2⁶⁴ is beyond every 64-bit integer.
+fn clamp(x: f64) -> i128 {
+    x.clamp(-2f64.powi(65), 2f64.powi(65)) as i128
+}
+
 /// An interval of numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ends {
-    low: Bound<f64>,
-    high: Bound<f64>,
+    low: Bound<End>,
+    high: Bound<End>,
 }
 
 impl Ends {
     /// The interval between two numbers; both where they are not in order.
     pub(crate) fn new(low: Bound<f64>, high: Bound<f64>) -> Result<Self, (f64, f64)> {
+        Self::exact(low.map(End::from), high.map(End::from))
+    }
+
+    /// The interval between two numbers, of which some are whole; both where they are not in order.
+    pub(crate) fn exact(low: Bound<End>, high: Bound<End>) -> Result<Self, (f64, f64)> {
         let ends = Self { low, high };
         let (a, b) = ends.numbers();
         if a.is_nan() || b.is_nan() || a > b { Err((a, b)) } else { Ok(ends) }
@@ -19,8 +54,8 @@ impl Ends {
 
     /// Both ends, infinite where there is none.
     pub(crate) fn numbers(&self) -> (f64, f64) {
-        let number = |bound: &Bound<f64>, otherwise| match bound {
-            Bound::Included(x) | Bound::Excluded(x) => *x,
+        let number = |bound: &Bound<End>, otherwise| match bound {
+            Bound::Included(x) | Bound::Excluded(x) => x.number,
             Bound::Unbounded => otherwise,
         };
         (number(&self.low, f64::NEG_INFINITY), number(&self.high, f64::INFINITY))
@@ -29,30 +64,43 @@ impl Ends {
     /// Whether x is within.
     pub(crate) fn contains(&self, x: f64) -> bool {
         let above = match self.low {
-            Bound::Included(a) => x >= a,
-            Bound::Excluded(a) => x > a,
+            Bound::Included(a) => x >= a.number,
+            Bound::Excluded(a) => x > a.number,
             Bound::Unbounded => true,
         };
         let below = match self.high {
-            Bound::Included(b) => x <= b,
-            Bound::Excluded(b) => x < b,
+            Bound::Included(b) => x <= b.number,
+            Bound::Excluded(b) => x < b.number,
             Bound::Unbounded => true,
         };
         above && below
     }
 
+    /// From halfway below the first to halfway above the last multiple of `unit` within.
+    pub(crate) fn halfway(&self, unit: f64) -> (f64, f64) {
+        let low = match self.low {
+            Bound::Included(End { number, .. }) => ((number / unit).ceil() - 0.5) * unit,
+            Bound::Excluded(End { number, .. }) => ((number / unit).floor() + 0.5) * unit,
+            Bound::Unbounded => f64::NEG_INFINITY,
+        };
+        let high = match self.high {
+            Bound::Included(End { number, .. }) => ((number / unit).floor() + 0.5) * unit,
+            Bound::Excluded(End { number, .. }) => ((number / unit).ceil() - 0.5) * unit,
+            Bound::Unbounded => f64::INFINITY,
+        };
+        (low, high)
+    }
+
     /// The first and last whole number from `min` to `max` within, counted from `min`.
     pub(crate) fn whole(&self, min: i128, max: i128) -> Option<(i128, i128)> {
-        // A float beyond 2⁶⁴ is beyond every 64-bit integer.
-        let clamp = |x: f64| x.clamp(-2f64.powi(65), 2f64.powi(65)) as i128;
         let first = match self.low {
-            Bound::Included(a) => clamp(a.ceil()),
-            Bound::Excluded(a) => clamp(a.floor()) + 1,
+            Bound::Included(a) => a.ceil(),
+            Bound::Excluded(a) => a.floor() + 1,
             Bound::Unbounded => min,
         };
         let last = match self.high {
-            Bound::Included(b) => clamp(b.floor()),
-            Bound::Excluded(b) => clamp(b.ceil()) - 1,
+            Bound::Included(b) => b.floor(),
+            Bound::Excluded(b) => b.ceil() - 1,
             Bound::Unbounded => max,
         };
         let (first, last) = (first.max(min), last.min(max));

@@ -37,7 +37,7 @@ pub use digits::Digits;
 pub(super) use facts::{Facts, KnownCells};
 pub use infer::{InferOptions, KindHint, Other, WideIntegers};
 pub use integer::Integer;
-pub(crate) use interval::Ends;
+pub(crate) use interval::{End, Ends};
 pub use number::Number;
 pub(crate) use outside::{Outside, OutsideSet};
 pub use periodic::Periodic;
@@ -171,6 +171,11 @@ pub(crate) trait Coding: Sync {
     /// The cell as one outside; `None` where it is of another type.
     fn outside_cell(&self, storage: Storage, cell: Cell<'_>) -> Option<OutsideSet> {
         self.outside(storage)?.cell(cell)
+    }
+
+    /// How what has no place of its own is spread, in the place for others or outside.
+    fn spread(&self, storage: Storage) -> Option<Outside> {
+        self.outside(storage)
     }
 
     /// Whether it is of dates or times.

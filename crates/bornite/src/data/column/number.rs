@@ -4,7 +4,8 @@ use std::ops::Bound;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Coding, ColumnKind, Decoded, Encoder, Ends, Parts, Problem};
+use super::outside::Tails;
+use super::{Coding, ColumnKind, Decoded, Encoder, Ends, Outside, Parts, Problem};
 use crate::basis::{Basis, BasisError, Part};
 use crate::data::{Storage, Support, Warp, WarpError, WarpOptions};
 use crate::domain::{Domain, find};
@@ -391,6 +392,17 @@ impl Coding for Number {
 
     fn decode(&self, values: &[f64]) -> Decoded<'_> {
         Decoded::Number(self.number_at(values[0]))
+    }
+
+    /// Numbers beyond the bounds that it has.
+    fn outside(&self, _storage: Storage) -> Option<Outside> {
+        let (low, high) = self.warp.support().bounds();
+        if low == f64::NEG_INFINITY && high == f64::INFINITY {
+            return None;
+        }
+        let [first, center, last] = [0.25, 0.5, 0.75].map(|u| self.warp.inverse(u));
+        let unit = self.decimals.map(|d| power(d).recip());
+        Some(Outside::Numbers(Tails::beyond((low, high), (center, last - first), unit)))
     }
 
     fn has_density(&self, values: &[f64]) -> bool {

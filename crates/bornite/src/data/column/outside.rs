@@ -6,7 +6,13 @@
 use std::collections::BTreeSet;
 use std::f64::consts::PI;
 
-use super::Cell;
+use super::{Cell, Ends};
+
+/// A density is a share of this part of the scale.
+const SMALL: f64 = 1e-6;
+
+/// How much less numbers are to be expected below where they begin.
+const FAINT: f64 = 0.01;
 
 /// What lies outside of a column.
 #[derive(Clone, Debug)]
@@ -31,7 +37,45 @@ pub(crate) enum OutsideSet {
     },
 }
 
+impl OutsideSet {
+    /// What is in both; `None` where nothing is.
+    pub(crate) fn and(&self, other: &Self) -> Option<Self> {
+        match (self, other) {
+            (Self::Labels(a), Self::Labels(b)) => {
+                let both: BTreeSet<String> = a.intersection(b).cloned().collect();
+                (!both.is_empty()).then_some(Self::Labels(both))
+            }
+            (Self::Numbers { low: a, high: b }, Self::Numbers { low: c, high: d }) => {
+                let (low, high) = (a.max(*c), b.min(*d));
+                (low < high).then_some(Self::Numbers { low, high })
+            }
+            (Self::Labels(_), Self::Numbers { .. }) | (Self::Numbers { .. }, Self::Labels(_)) => {
+                None
+            }
+        }
+    }
+
+    /// What is outside and not in it. One label is as good as all of them, so that none is left beside it.
+    pub(crate) fn complement(&self) -> Vec<Self> {
+        match *self {
+            Self::Labels(_) => Vec::new(),
+            Self::Numbers { low, high } => {
+                let sides = [(f64::NEG_INFINITY, low), (high, f64::INFINITY)];
+                let sides = sides.into_iter().filter(|(low, high)| low < high);
+                sides.map(|(low, high)| Self::Numbers { low, high }).collect()
+            }
+        }
+    }
+}
+
 impl Outside {
+    /// The numbers within an interval; `None` where there are none.
+    pub(crate) fn between(&self, ends: &Ends) -> Option<OutsideSet> {
+        let Self::Numbers(tails) = self else { return None };
+        let (low, high) = ends.halfway(tails.unit);
+        (low < high).then_some(OutsideSet::Numbers { low, high })
+    }
+
     /// The one cell that is outside; `None` where it is not of the column's type.
     pub(crate) fn cell(&self, cell: Cell<'_>) -> Option<OutsideSet> {
         match self {
@@ -48,7 +92,7 @@ impl Outside {
         match (self, set) {
             (Self::Labels, OutsideSet::Labels(_)) => 0.0,
             (Self::Numbers(tails), OutsideSet::Numbers { low, high }) => {
-                tails.share(*low, *high).ln()
+                (tails.share(*low, *high) / tails.per).ln()
             }
             (Self::Labels, OutsideSet::Numbers { .. })
             | (Self::Numbers(_), OutsideSet::Labels(_)) => f64::NEG_INFINITY,
@@ -61,12 +105,14 @@ impl Outside {
 /// Half of it lies beyond the range, and it thins out so slowly that no number is impossible.
 #[derive(Clone, Debug)]
 pub(crate) struct Tails {
-    /// Where numbers begin: a column without negative numbers has none outside either.
+    /// Where numbers begin that are to be expected: a column without negative numbers hardly has any outside either.
     low: f64,
     center: f64,
     scale: f64,
     /// The distance between two numbers.
     unit: f64,
+    /// What shares are divided by: 1, or the unit where they are densities.
+    per: f64,
     /// The intervals of the numbers inside, in order.
     inside: Vec<(f64, f64)>,
 }
@@ -90,12 +136,27 @@ impl Tails {
         let max = inside.iter().map(|i| i.1).fold(f64::NEG_INFINITY, f64::max);
         let low = if min >= -0.5 * unit { -0.5 * unit } else { f64::NEG_INFINITY };
         let (center, scale) = (0.5 * (min + max), (0.5 * (max - min)).max(unit));
-        Self { low, center, scale, unit, inside: inside.to_vec() }
+        Self { low, center, scale, unit, per: 1.0, inside: inside.to_vec() }
+    }
+
+    /// Of numbers beyond bounds, around a center; of a density where there is no unit.
+    pub(super) fn beyond(
+        (low, high): (f64, f64),
+        (center, scale): (f64, f64),
+        unit: Option<f64>,
+    ) -> Self {
+        let scale = if scale > 0.0 { scale } else { 1.0 };
+        let small = scale * SMALL;
+        let (unit, per) = unit.map_or((small, small), |unit| (unit, 1.0));
+        Self { low: f64::NEG_INFINITY, center, scale, unit, per, inside: vec![(low, high)] }
     }
 
     /// The mass of an interval, inside and outside.
     fn mass(&self, low: f64, high: f64) -> f64 {
-        let low = low.max(self.low);
+        self.raw_mass(low.max(self.low), high) + FAINT * self.raw_mass(low, high.min(self.low))
+    }
+
+    fn raw_mass(&self, low: f64, high: f64) -> f64 {
         if low >= high {
             return 0.0;
         }
@@ -134,13 +195,29 @@ mod tests {
             let above = tails.share(max + 0.5, f64::INFINITY);
             assert!((below + above - 1.0).abs() < 1e-12, "{min} to {max}: {below}, {above}");
             assert!(tails.share(min - 0.5, max + 0.5) < 1e-15);
-            // A column without negative numbers has none outside.
-            assert_eq!(below == 0.0, min == 0.0);
+            // A column without negative numbers hardly has any outside.
+            assert!(below > 0.0 && (below < 0.05) == (min == 0.0), "{below}");
             let cell = |x: f64| tails.share(x - 0.5, x + 0.5);
             let cells: f64 = (1..=1000).map(|k| cell(max + f64::from(k))).sum();
             let interval = tails.share(max + 0.5, max + 1000.5);
             assert!((cells - interval).abs() < 1e-12, "{cells}, {interval}");
         }
+    }
+
+    #[test]
+    fn numbers_beyond_a_bound_have_a_density_or_a_share() {
+        let grid = Tails::beyond((-0.5, f64::INFINITY), (20.0, 5.0), Some(1.0));
+        let all = Outside::Numbers(grid.clone());
+        let cells =
+            (1..100_000).map(|n| all.log_share(&all.cell(Cell::Integer(-n)).unwrap()).exp());
+        let far = grid.share(f64::NEG_INFINITY, -99_999.5);
+        assert!((cells.sum::<f64>() + far - 1.0).abs() < 1e-9);
+        assert_eq!(all.log_share(&all.cell(Cell::Integer(3)).unwrap()), f64::NEG_INFINITY);
+        let density = Outside::Numbers(Tails::beyond((0.0, f64::INFINITY), (1.0, 2.0), None));
+        let at = |x: f64| density.log_share(&density.cell(Cell::Number(x)).unwrap()).exp();
+        let step = 1e-3;
+        let sum: f64 = (0..400_000).map(|n| at(-step * (f64::from(n) + 0.5)) * step).sum();
+        assert!((sum - 1.0).abs() < 1e-2, "{sum}");
     }
 
     #[test]

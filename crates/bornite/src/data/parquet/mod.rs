@@ -1,5 +1,6 @@
 //! Parquet files, plain columns only.
 
+mod origin;
 mod read;
 mod time;
 mod write;
@@ -14,12 +15,14 @@ use super::{DataError, FormatProblem, Table};
 /// leave out those of this thread, which become errors.
 pub const PARQUET_THREAD: &str = "bornite-parquet";
 
+pub(crate) use origin::{Origin, Source};
+
 const FORMAT: &str = "Parquet";
 
 impl Table {
     /// Reads a Parquet file of plain columns: numbers of all kinds, Booleans as `false` and `true`, text, with a dictionary or
     /// without, decimals, and dates and times as text. Null and NaN are missing cells. Pages may be packed by snappy, zstd,
-    /// gzip or lz4.
+    /// gzip or lz4. Columns keep the types that they had, for [`Table::write_parquet`].
     ///
     /// # Errors
     /// The file cannot be read or is damaged; a column holds lists, structs or bytes.

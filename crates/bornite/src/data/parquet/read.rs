@@ -1,5 +1,7 @@
 //! From the bytes of a Parquet file to a table.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use half::f16;
 use parquet::basic::{Compression, ConvertedType, LogicalType, TimeUnit, Type};
@@ -13,7 +15,7 @@ use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
 
-use super::{problem, time};
+use super::{Origin, problem, time};
 use crate::data::{Column, DataError, FormatProblem, NumberFormat, Table};
 use crate::memory;
 
@@ -29,9 +31,13 @@ pub(super) fn table(bytes: Vec<u8>, name: &str) -> Result<Table, DataError> {
     let groups: Vec<_> = groups.collect::<Result<_, _>>().map_err(damaged)?;
     let schema = file.metadata().file_metadata().schema_descr();
     let mut columns = Vec::with_capacity(schema.num_columns());
+    let metadata = file.metadata().file_metadata().key_value_metadata();
+    let metadata = Arc::new(metadata.cloned().unwrap_or_default());
     for (index, descriptor) in schema.columns().iter().enumerate() {
         let source = ColumnReader { file: name, groups: &groups, index, descriptor };
-        columns.push(source.column()?);
+        let place = (index, schema.num_columns());
+        let origin = Origin::new(descriptor.clone(), place, metadata.clone());
+        columns.push(source.column()?.with_origin(origin));
     }
     Table::new(columns)
 }
@@ -74,7 +80,7 @@ fn check(file: &SerializedFileReader<Bytes>, size: u64) -> Result<(), FormatProb
 
 /// What the numbers of a column stand for.
 #[derive(Clone, Copy, PartialEq)]
-enum Meaning {
+pub(super) enum Meaning {
     /// Themselves.
     Plain,
     Unsigned,
@@ -98,7 +104,7 @@ fn parts(unit: &TimeUnit) -> i64 {
     }
 }
 
-fn meaning(descriptor: &ColumnDescriptor) -> Meaning {
+pub(super) fn meaning(descriptor: &ColumnDescriptor) -> Meaning {
     match descriptor.logical_type_ref() {
         Some(LogicalType::Integer(kind)) if !kind.is_signed => return Meaning::Unsigned,
         Some(LogicalType::Decimal(kind)) => return Meaning::Decimal(kind.scale),

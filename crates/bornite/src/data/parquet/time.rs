@@ -32,6 +32,39 @@ pub(super) fn timestamp(parts: i64, per_second: i64) -> String {
     format!("{} {}", date(day), time(second * per_second + rest, per_second))
 }
 
+/// The days that a date is after the first of January 1970.
+pub(super) fn parse_date(text: &str) -> Option<i64> {
+    let mut parts = text.rsplitn(3, '-').map(|part| part.parse::<i64>().ok());
+    let (day, month, year) = (parts.next()??, parts.next()??, parts.next()??);
+    if !(-300_000..=300_000).contains(&year) || !(1..=12).contains(&month) {
+        return None;
+    }
+    let (march, year) = if month > 2 { (month - 3, year) } else { (month + 9, year - 1) };
+    let (era, year) = (year.div_euclid(400), year.rem_euclid(400));
+    let day = year * 365 + year / 4 - year / 100 + (153 * march + 2) / 5 + day - 1;
+    Some(era * 146_097 + day - 719_468).filter(|&days| date(days) == text)
+}
+
+/// A time of day, in parts of a second of which there are so many.
+pub(super) fn parse_time(text: &str, per_second: i64) -> Option<i64> {
+    let (whole, rest) = text.split_once('.').unwrap_or((text, ""));
+    let mut seconds = 0;
+    for part in whole.split(':') {
+        seconds = seconds * 60 + i64::from(part.parse::<u16>().ok()?);
+    }
+    let width = per_second.ilog10() as usize;
+    let rest = format!("{rest:0<width$}").parse::<u32>().ok()?;
+    let parts = seconds.checked_mul(per_second)? + i64::from(rest);
+    Some(parts).filter(|&parts| time(parts, per_second) == text)
+}
+
+/// A date and a time, in parts of a second since the beginning of 1970.
+pub(super) fn parse_timestamp(text: &str, per_second: i64) -> Option<i64> {
+    let (day, time) = text.split_once(' ')?;
+    let seconds = parse_date(day)?.checked_mul(DAY)?;
+    seconds.checked_mul(per_second)?.checked_add(parse_time(time, per_second)?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -42,6 +75,7 @@ mod tests {
         let (mut year, mut month, mut day) = (1600, 1, 1);
         for n in -135_140..50_000 {
             assert_eq!(date(n), format!("{year:04}-{month:02}-{day:02}"), "{n}");
+            assert_eq!(parse_date(&date(n)), Some(n));
             let last = match month {
                 2 => 28 + i64::from(is_leap(year)),
                 4 | 6 | 9 | 11 => 30,
@@ -58,6 +92,18 @@ mod tests {
         assert_eq!(timestamp(0, 1000), "1970-01-01 00:00:00");
         assert_eq!(timestamp(-1, 1_000_000), "1969-12-31 23:59:59.999999");
         assert_eq!(timestamp(1_709_199_000_250, 1000), "2024-02-29 09:30:00.250");
+        for parts in [0, -1, 1_709_199_000_250, -99_999_999, 86_400_000_000] {
+            for per_second in [1_000, 1_000_000, 1_000_000_000] {
+                let text = timestamp(parts, per_second);
+                assert_eq!(parse_timestamp(&text, per_second), Some(parts), "{text}");
+            }
+        }
+        for bad in ["2023-02-29", "2023-13-01", "x", "2023-1-01", ""] {
+            assert_eq!(parse_date(bad), None, "{bad}");
+        }
+        for bad in ["12:30", "25:61:00x", "12:30:00.1", "", "1:2:3"] {
+            assert_eq!(parse_time(bad, 1000), None, "{bad}");
+        }
         for extreme in [i64::MIN, i64::MAX] {
             assert!(timestamp(extreme, 1000).contains('-'));
         }

@@ -5,20 +5,24 @@ use std::path::Path;
 use std::sync::Arc;
 
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
-use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use parquet::data_type::{
+    BoolType, ByteArray, ByteArrayType, DataType, DoubleType, FixedLenByteArray,
+    FixedLenByteArrayType, FloatType, Int32Type, Int64Type, Int96, Int96Type,
+};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::{Type, TypePtr};
 
-use super::problem;
+use super::{Origin, problem};
 use crate::data::{Cells, Column, DataError, FormatProblem, Table, file};
 
 /// The most rows of a group.
 const GROUP: usize = 1 << 20;
 
 impl Table {
-    /// Writes the table as a Parquet file: columns of 64-bit floats, 64-bit integers and text, null for missing cells.
+    /// Writes the table as a Parquet file: columns of 64-bit floats, 64-bit integers and text, null for missing cells. Columns
+    /// that were read from such a file keep its types, where all of their cells fit.
     ///
     /// # Errors
     /// The file cannot be written. What was there before then stays.
@@ -38,16 +42,27 @@ impl Table {
 }
 
 fn bytes(table: &Table) -> Result<Vec<u8>, ParquetError> {
-    let fields: Vec<TypePtr> = table.columns().iter().map(field).collect::<Result<_, _>>()?;
+    let columns: Vec<(TypePtr, Values)> =
+        table.columns().iter().map(typed).collect::<Result<_, _>>()?;
+    // What the file said of itself holds as long as all of its columns are as they were.
+    let is_same = |(column, (kind, _)): (&Column, &(TypePtr, Values))| {
+        column.origin().is_some_and(|origin| origin.descriptor().self_type() == &**kind)
+    };
+    let metadata = Origin::metadata(table.columns())
+        .filter(|_| table.columns().iter().zip(&columns).all(is_same));
+    let fields: Vec<TypePtr> = columns.iter().map(|(kind, _)| kind.clone()).collect();
     let schema = Type::group_type_builder("schema").with_fields(fields).build()?;
-    let settings = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+    let settings = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_key_value_metadata(metadata.filter(|m| !m.is_empty()).cloned())
+        .build();
     let mut writer = SerializedFileWriter::new(Vec::new(), schema.into(), Arc::new(settings))?;
     for start in (0..table.num_rows()).step_by(GROUP) {
         let rows = start..(start + GROUP).min(table.num_rows());
         let mut group = writer.next_row_group()?;
-        for column in table.columns() {
+        for (kind, values) in &columns {
             if let Some(mut out) = group.next_column()? {
-                write(column, rows.clone(), &mut out)?;
+                values.write(rows.clone(), kind.is_optional(), &mut out)?;
                 out.close()?;
             }
         }
@@ -56,39 +71,82 @@ fn bytes(table: &Table) -> Result<Vec<u8>, ParquetError> {
     writer.into_inner()
 }
 
-fn field(column: &Column) -> Result<TypePtr, ParquetError> {
-    let (physical, logical) = match column.cells() {
-        Cells::Numbers(_) => (Physical::DOUBLE, None),
-        Cells::Integers(_) => (Physical::INT64, None),
-        Cells::Labels(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+/// The type of a column and its cells: as in the file that it came from, as long as all cells fit.
+fn typed(column: &Column) -> Result<(TypePtr, Values), ParquetError> {
+    if let Some(origin) = column.origin()
+        && let Some(values) = origin.values(column)
+    {
+        return Ok((origin.descriptor().self_type_ptr(), values));
+    }
+    let rows = 0..column.len();
+    let (physical, logical, values) = match column.cells() {
+        Cells::Numbers(c) => {
+            let values = rows.map(|r| Some(c.values()[r]).filter(|x| !x.is_nan())).collect();
+            (Physical::DOUBLE, None, Values::Doubles(values))
+        }
+        Cells::Integers(c) => (Physical::INT64, None, Values::Wide(c.iter().collect())),
+        Cells::Labels(c) => {
+            let values = rows.map(|r| c.get(r).map(ByteArray::from)).collect();
+            (Physical::BYTE_ARRAY, Some(LogicalType::String), Values::Bytes(values))
+        }
     };
     let builder = Type::primitive_type_builder(column.name(), physical);
     let builder = builder.with_repetition(Repetition::OPTIONAL).with_logical_type(logical);
-    builder.build().map(Arc::new)
+    Ok((Arc::new(builder.build()?), values))
 }
 
-fn write(
-    column: &Column,
-    rows: Range<usize>,
-    out: &mut SerializedColumnWriter<'_>,
-) -> Result<(), ParquetError> {
-    match column.cells() {
-        Cells::Numbers(c) => {
-            put::<DoubleType>(rows.map(|r| Some(c.values()[r]).filter(|x| !x.is_nan())), out)
+/// The cells of a column, in a type of the format; none where they are missing.
+pub(super) enum Values {
+    Booleans(Vec<Option<bool>>),
+    Narrow(Vec<Option<i32>>),
+    Wide(Vec<Option<i64>>),
+    Days(Vec<Option<Int96>>),
+    Singles(Vec<Option<f32>>),
+    Doubles(Vec<Option<f64>>),
+    Bytes(Vec<Option<ByteArray>>),
+    Fixed(Vec<Option<FixedLenByteArray>>),
+}
+
+impl Values {
+    /// Whether no cell is missing.
+    pub(super) fn are_all_there(&self) -> bool {
+        match self {
+            Values::Booleans(cells) => cells.iter().all(Option::is_some),
+            Values::Narrow(cells) => cells.iter().all(Option::is_some),
+            Values::Wide(cells) => cells.iter().all(Option::is_some),
+            Values::Days(cells) => cells.iter().all(Option::is_some),
+            Values::Singles(cells) => cells.iter().all(Option::is_some),
+            Values::Doubles(cells) => cells.iter().all(Option::is_some),
+            Values::Bytes(cells) => cells.iter().all(Option::is_some),
+            Values::Fixed(cells) => cells.iter().all(Option::is_some),
         }
-        Cells::Integers(c) => put::<Int64Type>(rows.map(|r| c.get(r)), out),
-        Cells::Labels(c) => put::<ByteArrayType>(rows.map(|r| c.get(r).map(ByteArray::from)), out),
+    }
+
+    fn write(
+        &self,
+        rows: Range<usize>,
+        is_optional: bool,
+        out: &mut SerializedColumnWriter<'_>,
+    ) -> Result<(), ParquetError> {
+        match self {
+            Values::Booleans(cells) => put::<BoolType>(&cells[rows], is_optional, out),
+            Values::Narrow(cells) => put::<Int32Type>(&cells[rows], is_optional, out),
+            Values::Wide(cells) => put::<Int64Type>(&cells[rows], is_optional, out),
+            Values::Days(cells) => put::<Int96Type>(&cells[rows], is_optional, out),
+            Values::Singles(cells) => put::<FloatType>(&cells[rows], is_optional, out),
+            Values::Doubles(cells) => put::<DoubleType>(&cells[rows], is_optional, out),
+            Values::Bytes(cells) => put::<ByteArrayType>(&cells[rows], is_optional, out),
+            Values::Fixed(cells) => put::<FixedLenByteArrayType>(&cells[rows], is_optional, out),
+        }
     }
 }
 
 fn put<T: DataType>(
-    cells: impl Iterator<Item = Option<T::T>>,
+    cells: &[Option<T::T>],
+    is_optional: bool,
     out: &mut SerializedColumnWriter<'_>,
 ) -> Result<(), ParquetError> {
-    let (mut levels, mut values) = (Vec::new(), Vec::new());
-    for cell in cells {
-        levels.push(i16::from(cell.is_some()));
-        values.extend(cell);
-    }
-    out.typed::<T>().write_batch(&values, Some(&levels), None).map(drop)
+    let levels: Vec<i16> = cells.iter().map(|cell| i16::from(cell.is_some())).collect();
+    let values: Vec<T::T> = cells.iter().flatten().cloned().collect();
+    out.typed::<T>().write_batch(&values, is_optional.then_some(&levels[..]), None).map(drop)
 }

@@ -1,10 +1,12 @@
 //! From values of variables back to cells.
 
+use std::borrow::Cow;
+
 use rayon::prelude::*;
 
 use super::{ColumnSchema, Schema, Storage};
 use crate::data::column::Decoded;
-use crate::data::{Column, DataError, Table};
+use crate::data::{Cell, Cells, Column, DataError, Table};
 use crate::domain::Domain;
 
 impl Schema {
@@ -35,6 +37,56 @@ impl Schema {
             Some(shape) => table.with_image(shape),
             None => Ok(table),
         }
+    }
+
+    /// Cells of one of its columns in the type of another column, which may hold them otherwise: no and yes as 0 and 1, or the
+    /// other way around. Cells that are of one type with it, or have no meaning there, stay.
+    pub(crate) fn in_type_of<'c>(
+        &self,
+        like: &Column,
+        column: usize,
+        cells: &'c Column,
+    ) -> Cow<'c, Column> {
+        let is_text = |c: &Column| matches!(c.cells(), Cells::Labels(_));
+        if is_text(like) == is_text(cells) || like.num_missing() == like.len() {
+            return Cow::Borrowed(cells);
+        }
+        let (schema, width) = (&self.columns[column], self.variables_of(column).len());
+        let coding = schema.kind.coding();
+        let values = self.encode_column(column, cells);
+        let rows = values.chunks_exact(width);
+        let name = cells.name();
+        if let Cells::Labels(own) = like.cells() {
+            let encode = |label: &String| self.encode_value(column, Cell::Text(label)).ok();
+            let places: Vec<_> = own.labels().iter().map(encode).collect();
+            let label = |values: &[f64]| {
+                let is_it = |place: &Option<(Vec<f64>, f64)>| {
+                    place.as_ref().is_some_and(|(own, _)| own == values)
+                };
+                places.iter().position(is_it).map(|n| own.labels()[n].as_str())
+            };
+            let labels: Vec<Option<&str>> = rows.map(label).collect();
+            let is_whole =
+                labels.iter().enumerate().all(|(row, l)| l.is_some() || cells.is_missing(row));
+            let found = || Cow::Owned(Column::labels(name, labels));
+            return if is_whole { found() } else { Cow::Borrowed(cells) };
+        }
+        let number = |(row, values): (usize, &[f64])| match coding.number(schema.storage, values) {
+            _ if cells.is_missing(row) => Some(None),
+            Some(x) if x.is_finite() => Some(Some(x)),
+            _ => None,
+        };
+        let Some(numbers) = rows.enumerate().map(number).collect::<Option<Vec<_>>>() else {
+            return Cow::Borrowed(cells);
+        };
+        Cow::Owned(match like.cells() {
+            Cells::Integers(_) => {
+                Column::integers(name, numbers.into_iter().map(|x| x.map(|x| x.round() as i64)))
+            }
+            Cells::Numbers(_) | Cells::Labels(_) => {
+                Column::numbers(name, numbers.iter().map(|x| x.unwrap_or(f64::NAN)).collect())
+            }
+        })
     }
 
     /// One column of the values of its variables, row by row.

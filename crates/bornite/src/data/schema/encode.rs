@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::{Cell, ColumnSchema, Schema};
-use crate::data::column::{Encoder, OutsideSet, Problem};
+use crate::data::column::{Encoder, Outside, OutsideSet, Problem};
 use crate::data::error::nearest;
 use crate::data::{Cells, Column, DataError, Labels, Table};
 use crate::domain::Domain;
@@ -120,6 +120,8 @@ struct ColumnEncoder<'a> {
     column: Option<&'a Column>,
     /// What becomes of every label of the column's dictionary: values, then ln F′.
     dictionary: Vec<Result<(Vec<f64>, f64), Problem>>,
+    /// The value that stands for other numbers, and how these share it.
+    other: Option<(f64, Outside)>,
 }
 
 impl<'a> ColumnEncoder<'a> {
@@ -135,7 +137,10 @@ impl<'a> ColumnEncoder<'a> {
             }
             _ => Vec::new(),
         };
-        Self { schema, encoder, column, dictionary }
+        let coding = schema.kind.coding();
+        let numbers = coding.spread(schema.storage).filter(|s| matches!(s, Outside::Numbers(_)));
+        let other = coding.other().map(|n| n as f64).zip(numbers);
+        Self { schema, encoder, column, dictionary, other }
     }
 
     /// Writes the values of one row, NaN before, and returns what they add to log p.
@@ -163,7 +168,7 @@ impl<'a> ColumnEncoder<'a> {
             },
         };
         let problem = match result {
-            Ok(log) => return Ok(Slope { log, outside: None }),
+            Ok(log) => return Ok(Slope { log: log + self.log_share(cell, out), outside: None }),
             Err(problem) => problem,
         };
         out.fill(f64::NAN);
@@ -179,6 +184,18 @@ impl<'a> ColumnEncoder<'a> {
             (Problem::Type(_), Unseen::Missing) | (_, Unseen::Refuse) => {
                 Err(problem.error(row + 1, self.schema, cell))
             }
+        }
+    }
+}
+
+impl ColumnEncoder<'_> {
+    /// ln of the share that a number has of the place for others; 0 for what has a place of its own.
+    fn log_share(&self, cell: Cell<'_>, values: &[f64]) -> f64 {
+        match &self.other {
+            Some((other, spread)) if values[0] == *other => {
+                spread.cell(cell).map_or(0.0, |set| spread.log_share(&set))
+            }
+            _ => 0.0,
         }
     }
 }
@@ -226,7 +243,7 @@ impl ColumnEncoder<'_> {
             let slope = self.encode(row, &mut values, unseen).map_err(|error| (row, error))?;
             match slope.outside {
                 Some(set) => outside.push((row, slope.log, set)),
-                None if has_slopes => slopes.push((row, slope.log)),
+                None if has_slopes || slope.log != 0.0 => slopes.push((row, slope.log)),
                 None => {}
             }
             columns.iter_mut().zip(&values).for_each(|(column, &x)| column.push(x));

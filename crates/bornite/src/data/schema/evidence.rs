@@ -73,19 +73,21 @@ impl Schema {
     }
 
     /// The parts of a column's variables, by the positions of all.
+    pub(crate) fn placed_parts(&self, column: usize, parts: Vec<Parts>) -> Vec<Block> {
+        parts.into_iter().map(|parts| self.placed(column, parts)).collect()
+    }
+
+    /// The parts of a column's variables, by the positions of all.
     fn blocks(
         &self,
         column: usize,
         parts: Result<Vec<Parts>, &'static str>,
     ) -> Result<Vec<Block>, DataError> {
-        let mut blocks = parts.map_err(|problem| DataError::Evidence {
+        let parts = parts.map_err(|problem| DataError::Evidence {
             column: self.columns[column].name.clone(),
             problem,
         })?;
-        for block in &mut blocks {
-            *block = self.placed(column, std::mem::take(block));
-        }
-        Ok(blocks)
+        Ok(self.placed_parts(column, parts))
     }
 
     /// One part of a column's variables, by the positions of all.

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::column::{Cell, ColumnKind, OTHER, OutsideSet};
+use super::column::{Cell, ColumnKind, OTHER, Outside, OutsideSet, Problem};
 use super::error::nearest;
 use super::table::check_names;
 use super::{Cells, Column, DataError, NumberFormat};
@@ -109,6 +109,20 @@ impl ColumnSchema {
         let coding = self.kind.coding();
         let set = coding.outside_cell(self.storage, cell).filter(|_| self.outside > 0.0)?;
         (self.log_outside(&set) > f64::NEG_INFINITY).then_some(set)
+    }
+
+    /// Whether the cell is a number beyond all that the kind has a place for.
+    pub(crate) fn is_beyond(&self, cell: Cell<'_>) -> bool {
+        let coding = self.kind.coding();
+        if !matches!(coding.spread(self.storage), Some(Outside::Numbers(_))) {
+            return false;
+        }
+        let mut values = vec![f64::NAN; coding.domains().len()];
+        match coding.encoder(self.storage)(cell, &mut values) {
+            Err(Problem::OutOfRange { .. } | Problem::Beyond(_)) => true,
+            Err(Problem::Unseen) => cell.number().is_some(),
+            Err(Problem::Type(_)) | Ok(_) => false,
+        }
     }
 
     /// ln of the share of cells that are outside and in this set, over the share of those that have a place: log densities

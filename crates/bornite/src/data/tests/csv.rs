@@ -43,9 +43,24 @@ fn a_first_line_with_numbers_names_no_columns() {
     assert_eq!(table("0,1\n1,1\n").columns()[1].name(), "x1");
     assert_eq!(table("a,1\nb,1\n").num_rows(), 2);
     assert_eq!(table("a,\nb,1\n").columns()[1].name(), "x1");
+    let t = table("country,2019,2020\nDE,1,2\nFR,3,4\n");
+    assert_eq!((t.columns()[2].name(), t.num_rows(), t.layout().header), ("2020", 2, true));
+    let options = CsvOptions { header: Some(false), ..CsvOptions::default() };
+    let t = Table::from_csv_bytes(b"a,b\n1,2\n", "t", &options).unwrap();
+    assert_eq!((t.columns()[1].name(), t.num_rows()), ("x1", 2));
     let options = CsvOptions { header: Some(true), ..CsvOptions::default() };
     let t = Table::from_csv_bytes(b"2020,2021\n1,2\n", "t", &options).unwrap();
     assert_eq!((t.columns()[1].name(), t.num_rows()), ("2021", 1));
+}
+
+#[test]
+fn whole_numbers_beyond_64_bits_stay_apart() {
+    let t = table("id\n18446744073709551614\n18446744073709551615\n7\n");
+    let Cells::Labels(cells) = t.columns()[0].cells() else { panic!("{t:?}") };
+    assert_eq!(cells.labels().len(), 3);
+    // Those that are floats are numbers, and so are columns with fractions.
+    let t = table("a,b\n100000000000000000000,1.5\n18446744073709551616,99999999999999999999\n");
+    assert!(t.columns().iter().all(|c| matches!(c.cells(), Cells::Numbers(_))));
 }
 
 #[test]

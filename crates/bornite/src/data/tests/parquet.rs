@@ -3,6 +3,7 @@
 
 use std::mem::discriminant;
 
+use ::parquet::file::reader::{FileReader, SerializedFileReader};
 use proptest::prelude::*;
 
 use super::*;
@@ -33,6 +34,28 @@ fn a_file_of_another_library_is_the_table_of_its_csv() {
     let infer = |t: &Table| Schema::infer(t, &InferOptions::default()).unwrap();
     let kinds = |t: &Table| infer(t).columns().iter().map(|c| c.kind.clone()).collect::<Vec<_>>();
     assert_eq!(kinds(&found), kinds(&expected));
+}
+
+/// What a file says of its columns, and of itself.
+fn types(bytes: &[u8]) -> (Vec<String>, Option<usize>) {
+    let file = SerializedFileReader::new(bytes::Bytes::from(bytes.to_vec())).unwrap();
+    let metadata = file.metadata().file_metadata();
+    let columns = metadata.schema_descr().columns().iter();
+    let types = columns.map(|c| format!("{:?}", c.self_type())).collect();
+    (types, metadata.key_value_metadata().map(Vec::len))
+}
+
+#[test]
+fn columns_are_written_in_the_types_that_they_had() {
+    let found = read(MIXED).unwrap();
+    let written = found.to_parquet_bytes().unwrap();
+    assert_eq!(types(&written), types(MIXED));
+    assert_eq!(read(&written).unwrap(), found);
+    // Also where some are left out, and where cells are filled.
+    let (first, last) = (&found.columns()[0], &found.columns()[found.num_columns() - 1]);
+    let some = found.with_columns(vec![last.filled(last), first.clone()]).unwrap();
+    let (kinds, all) = (types(&some.to_parquet_bytes().unwrap()).0, types(MIXED).0);
+    assert_eq!(kinds, [all[all.len() - 1].clone(), all[0].clone()]);
 }
 
 proptest! {
