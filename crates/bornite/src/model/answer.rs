@@ -2,14 +2,17 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
-use super::{Model, ModelError, Question};
+use super::{Event, Model, ModelError, Question};
+use crate::data::{Cells, DataError, EncodeOptions, Mismatch, Storage, Table, Unseen};
+use crate::linalg::Matrix;
 
 /// The answer to a [`Question`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Answer {
-    /// What it is: `probability`, `density`, `mean`, `quantile` or `mode`.
+    /// What it is: `probability`, `density`, `mean`, `variance`, `standard deviation`, `correlation`, `quantile`, `mode`,
+    /// `entropy`, `differential entropy` or `mutual information`.
     pub kind: &'static str,
     /// The answer itself.
     pub value: AnswerValue,
@@ -19,24 +22,55 @@ pub struct Answer {
     /// The probability of the most likely value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
+    /// What no value has a larger probability than, where a search ended before it knew that its own is the most likely.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound: Option<f64>,
+    /// The standard error of what is a mean over samples; all else is exact up to rounding.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<f64>,
 }
 
-/// A number or a label.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(untagged)]
+/// A number, a label, or a value for each of several columns.
+#[derive(Clone, Debug, PartialEq)]
 pub enum AnswerValue {
     /// A number.
     Number(f64),
+    /// A whole number.
+    Whole(i64),
     /// A label.
     Label(String),
+    /// Columns and their values.
+    Row(Vec<(String, AnswerValue)>),
+}
+
+impl Serialize for AnswerValue {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            AnswerValue::Number(x) => x.serialize(serializer),
+            AnswerValue::Whole(x) => x.serialize(serializer),
+            AnswerValue::Label(label) => label.serialize(serializer),
+            AnswerValue::Row(cells) => serializer.collect_map(cells.iter().map(|(k, v)| (k, v))),
+        }
+    }
+}
+
+impl fmt::Display for AnswerValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AnswerValue::Number(x) => x.fmt(f),
+            AnswerValue::Whole(x) => x.fmt(f),
+            AnswerValue::Label(label) => label.fmt(f),
+            AnswerValue::Row(cells) => {
+                let cells = cells.iter().map(|(name, value)| format!("{name}={value}"));
+                cells.collect::<Vec<_>>().join(", ").fmt(f)
+            }
+        }
+    }
 }
 
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.value {
-            AnswerValue::Number(x) => x.fmt(f),
-            AnswerValue::Label(label) => label.fmt(f),
-        }
+        self.value.fmt(f)
     }
 }
 
@@ -45,13 +79,28 @@ impl Answer {
     pub fn number(&self) -> Option<f64> {
         match &self.value {
             AnswerValue::Number(x) => Some(*x),
-            AnswerValue::Label(_) => None,
+            AnswerValue::Whole(x) => Some(*x as f64),
+            AnswerValue::Label(_) | AnswerValue::Row(_) => None,
         }
     }
 
-    fn number_of(kind: &'static str, x: f64) -> Self {
-        Self { kind, value: AnswerValue::Number(x), log: None, probability: None }
+    fn of(kind: &'static str, value: AnswerValue) -> Self {
+        Self { kind, value, log: None, probability: None, bound: None, error: None }
     }
+
+    fn number_of(kind: &'static str, x: f64) -> Self {
+        Self::of(kind, AnswerValue::Number(x))
+    }
+}
+
+/// The rows of a table that an answer is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Support {
+    /// Rows in which what is given holds.
+    pub given: usize,
+    /// Those of them in which what is asked for holds, where it is an event.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event: Option<usize>,
 }
 
 impl Model {
@@ -88,28 +137,134 @@ impl Model {
                 let distribution = self.distribution(name(*column), given)?;
                 Ok(Answer::number_of("mean", distribution.mean()?))
             }
+            Question::Variance { column, given } => {
+                Ok(Answer::number_of("variance", self.covariances(&[*column], given)?[(0, 0)]))
+            }
+            Question::Deviation { column, given } => {
+                let variance = self.covariances(&[*column], given)?[(0, 0)];
+                Ok(Answer::number_of("standard deviation", variance.sqrt()))
+            }
+            Question::Correlation { columns, given } => {
+                let c = self.covariances(columns, given)?;
+                if let Some(n) = (0..2).find(|&n| c[(n, n)] <= 0.0) {
+                    let (column, what) = (name(columns[n]).to_owned(), "correlation");
+                    return Err(ModelError::Constant { column, what });
+                }
+                let scale = c[(0, 0)].sqrt() * c[(1, 1)].sqrt();
+                Ok(Answer::number_of("correlation", (c[(0, 1)] / scale).clamp(-1.0, 1.0)))
+            }
             Question::Quantile { column, level, given } => {
                 let distribution = self.distribution(name(*column), given)?;
-                let mut answer = Answer::number_of("quantile", distribution.quantile(*level)?);
-                if self.schema.columns()[*column].kind.coding().is_time() {
-                    let values = distribution.quantile_values(*level)?;
-                    answer.value = AnswerValue::Label(distribution.text(&values)?);
-                }
-                Ok(answer)
+                let values = distribution.quantile_values(*level)?;
+                // Of words there is none.
+                distribution.quantile(*level)?;
+                Ok(Answer::of("quantile", self.answer_number(*column, &values)?))
             }
-            Question::Mode { column, given } => {
-                let distribution = self.distribution(name(*column), given)?;
-                let (values, probability) = distribution.mode_values()?;
-                let value = match distribution.number(&values) {
-                    Some(x) if self.is_numeric(*column) => AnswerValue::Number(x),
-                    _ => AnswerValue::Label(distribution.text(&values)?),
-                };
-                Ok(Answer { kind: "mode", value, log: None, probability })
+            Question::Mode { columns, given } => self.mode(columns, given),
+            Question::Entropy { columns, given } => {
+                let (value, error) = self.entropy(columns, given)?;
+                let is_density = self.have_density(columns);
+                let kind = if is_density { "differential entropy" } else { "entropy" };
+                Ok(Answer { error, ..Answer::number_of(kind, value) })
+            }
+            Question::Information { first, second, given } => {
+                let (value, error) = self.information_between(first, second, given)?;
+                Ok(Answer { error, ..Answer::number_of("mutual information", value) })
             }
         }
     }
 
-    fn is_numeric(&self, column: usize) -> bool {
-        self.schema.columns()[column].storage != crate::data::Storage::Labels
+    /// The rows of a table that a question is about: in which what is given holds, and what is asked for with it.
+    ///
+    /// Rows in which that depends on a missing value do not count.
+    ///
+    /// # Errors
+    /// A column of the model is not there, or a cell is of another type.
+    pub fn support(&self, question: &Question, table: &Table) -> Result<Support, ModelError> {
+        let options = EncodeOptions { unseen: Unseen::Missing, absent: Mismatch::Unknown };
+        let rows = self.schema.encode_with(table, options)?;
+        let given = question.given().and(&self.schema, &self.given)?;
+        let joint = match question {
+            Question::Probability { event, .. } => Some(event.and(&self.schema, &given)?),
+            _ => None,
+        };
+        let variables = self.engine.variables();
+        let mut support = Support { given: 0, event: joint.as_ref().map(|_| 0) };
+        for row in 0..rows.num_rows() {
+            let values = rows.row(row);
+            support.given += usize::from(given.holds_in(variables, &values));
+            if let (Some(joint), Some(count)) = (&joint, &mut support.event) {
+                *count += usize::from(joint.holds_in(variables, &values));
+            }
+        }
+        Ok(support)
+    }
+
+    fn covariances(&self, columns: &[usize], given: &Event) -> Result<Matrix<f64>, ModelError> {
+        let given = given.and(&self.schema, &self.given)?;
+        Ok(self.covariance_within(columns, given.cases())?.1)
+    }
+
+    /// The most likely value of a column, or values of several.
+    fn mode(&self, columns: &[usize], given: &Event) -> Result<Answer, ModelError> {
+        let variables: Vec<usize> =
+            columns.iter().flat_map(|&column| self.schema.variables_of(column)).collect();
+        if let ([column], [_]) = (columns, &variables[..]) {
+            let name = &self.schema.columns()[*column].name;
+            let (values, probability) = self.distribution(name, given)?.mode_values()?;
+            let value = self.answer_cell(*column, &values)?;
+            return Ok(Answer { probability, ..Answer::of("mode", value) });
+        }
+        let is_endless = |column: &&usize| {
+            let mut variables = self.schema.variables_of(**column);
+            variables.any(|v| self.engine.variables()[v].domain.num_values().is_none())
+        };
+        if let Some(&column) = columns.iter().find(is_endless) {
+            let problem = "several columns have a most likely row only where all are finite; \
+                           ask for this one by itself";
+            let column = self.schema.columns()[column].name.clone();
+            return Err(DataError::Evidence { column, problem }.into());
+        }
+        let given = given.and(&self.schema, &self.given)?;
+        let found = self.most_likely(&variables, given.cases())?;
+        let (mut cells, mut start) = (Vec::new(), 0);
+        for &column in columns {
+            let end = start + self.schema.variables_of(column).len();
+            let name = self.schema.columns()[column].name.clone();
+            cells.push((name, self.answer_cell(column, &found.values[start..end])?));
+            start = end;
+        }
+        let value = match (columns, cells.pop()) {
+            ([_], Some((_, only))) => only,
+            (_, last) => {
+                cells.extend(last);
+                AnswerValue::Row(cells)
+            }
+        };
+        let (probability, bound) = (Some(found.probability), found.bound);
+        Ok(Answer { probability, bound, ..Answer::of("mode", value) })
+    }
+
+    /// The cell of these values: its text in a column of text, else its number.
+    fn answer_cell(&self, column: usize, values: &[f64]) -> Result<AnswerValue, ModelError> {
+        if self.schema.columns()[column].storage == Storage::Labels {
+            let cells = self.schema.decode_column(column, values)?;
+            return Ok(AnswerValue::Label(cells.text(0).into_owned()));
+        }
+        self.answer_number(column, values)
+    }
+
+    /// The number of these values; the text of times and of what has no number.
+    fn answer_number(&self, column: usize, values: &[f64]) -> Result<AnswerValue, ModelError> {
+        let c = &self.schema.columns()[column];
+        let number = c.kind.coding().number(c.storage, values);
+        let cells = self.schema.decode_column(column, values)?;
+        Ok(match (number.filter(|_| !c.kind.coding().is_time()), cells.cells()) {
+            (None, _) => AnswerValue::Label(cells.text(0).into_owned()),
+            (Some(x), Cells::Integers(cells)) => {
+                cells.get(0).map_or(AnswerValue::Number(x), AnswerValue::Whole)
+            }
+            (Some(x), Cells::Numbers(_) | Cells::Labels(_)) => AnswerValue::Number(x),
+        })
     }
 }

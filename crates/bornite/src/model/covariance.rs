@@ -27,13 +27,22 @@ impl Model {
     /// # Panics
     /// If there is no such column.
     pub fn covariance(&self, columns: &[usize]) -> Result<(Vec<f64>, Matrix<f64>), ModelError> {
+        self.covariance_within(columns, self.given.cases())
+    }
+
+    /// Means and covariances, given that one of the cases holds.
+    pub(super) fn covariance_within(
+        &self,
+        columns: &[usize],
+        cases: &[Query],
+    ) -> Result<(Vec<f64>, Matrix<f64>), ModelError> {
         let mut numeric = Query::unknown(self.schema.num_variables());
         for &column in columns {
             self.restrict_to_numbers(column, &mut numeric)?;
         }
         let variables = self.engine.variables();
-        let cases = self.given.cases().iter();
-        let cases: Vec<Query> = cases.filter_map(|b| intersect(variables, b, &numeric)).collect();
+        let cases: Vec<Query> =
+            cases.iter().filter_map(|b| intersect(variables, b, &numeric)).collect();
         let logs = self.log_cases(&cases)?;
         let total = log_sum(&logs);
         if total == f64::NEG_INFINITY {

@@ -117,6 +117,14 @@ pub enum ModelError {
         /// The column.
         column: String,
     },
+    /// A question about a column that has one value.
+    #[error("column '{column}' has no {what}: it has one value, given what is known; relax that")]
+    Constant {
+        /// The column.
+        column: String,
+        /// What was asked for.
+        what: &'static str,
+    },
     /// A numeric question about a column of text.
     #[error(
         "column '{column}' has no {what}: its labels are not numbers; ask argmax({column}) or P({column}=…)"

@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use super::{Model, ModelError};
 use crate::basis::Part;
-use crate::data::{Block, Cell, Schema};
+use crate::data::{Block, Cell, DataError, Ends, OutsideSet, Parts, Schema};
 use crate::domain::{Domain, Variable};
 use crate::engine::Batch;
 use crate::query::{Evidence, Query};
@@ -13,7 +13,7 @@ use crate::query::{Evidence, Query};
 /// The most cases that evidence may be made of.
 const MAX_CASES: usize = 4096;
 
-/// An event: what is known of the columns of one row, as values, sets and intervals, all of which hold.
+/// An event: what is known of the columns of one row, as values, sets and intervals, joined by *and*, *or* and *not*.
 ///
 /// ```
 /// use bornite::data::{CsvOptions, InferOptions, Schema, Table};
@@ -22,30 +22,58 @@ const MAX_CASES: usize = 4096;
 /// let table = Table::from_csv_bytes(b"city,age\nBonn,30\nEssen,41\n", "t.csv", &CsvOptions::default())?;
 /// let schema = Schema::infer(&table, &InferOptions::default())?;
 /// let known = Event::parse(&schema, "city='Bonn', age in [30, 40)")?;
-/// assert_eq!(known, Event::parse(&schema, "age < 40 , city in {Bonn}")?);
+/// assert_eq!(known, Event::parse(&schema, "age < 40 and city in {Bonn}")?);
 /// # Ok::<(), bornite::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     /// Queries of which one holds, no two of them at once. None at all: impossible.
     cases: Vec<Query>,
+    /// For every case, by column, what is meant by the place for what has none of its own. A column that is not there means
+    /// all of it.
+    others: Vec<Others>,
     /// ln F′ of the columns with a value that have one.
     slopes: BTreeMap<usize, f64>,
-    /// By column, the labels that are meant where the place for labels without one of their own is.
-    others: BTreeMap<usize, BTreeSet<String>>,
 }
+
+/// Labels or numbers without a place of their own, by column.
+type Others = BTreeMap<usize, OutsideSet>;
+
+/// One case of an event.
+type Case = (Query, Others);
 
 impl Event {
     /// Nothing of so many variables.
     pub(super) fn nothing(num_variables: usize) -> Self {
-        let cases = vec![Query::unknown(num_variables)];
-        Self { cases, slopes: BTreeMap::new(), others: BTreeMap::new() }
+        Self::of_cases(vec![(Query::unknown(num_variables), Others::new())])
+    }
+
+    fn of_cases(cases: Vec<Case>) -> Self {
+        let (cases, others) = cases.into_iter().unzip();
+        Self { cases, others, slopes: BTreeMap::new() }
+    }
+
+    fn pairs(&self) -> impl Iterator<Item = (&Query, &Others)> + Clone {
+        self.cases.iter().zip(&self.others)
     }
 
     /// Whether a row of values is in one of the cases.
     #[cfg(test)]
     pub(crate) fn holds(&self, variables: &[Variable], row: &Query) -> bool {
         self.cases.iter().any(|b| intersect(variables, b, row).is_some())
+    }
+
+    /// Whether it holds in a row of values; not where that depends on a value that is missing.
+    pub(super) fn holds_in(&self, variables: &[Variable], row: &[f64]) -> bool {
+        let holds = |query: &Query| {
+            let known = query.evidence().iter().zip(row).zip(variables);
+            known.clone().all(|((evidence, x), variable)| {
+                let value = || Evidence::Value(*x);
+                *evidence == Evidence::Unknown
+                    || !x.is_nan() && both(&variable.domain, evidence, &value()).is_some()
+            })
+        };
+        self.cases.iter().any(holds)
     }
 
     pub(super) fn is_nothing(&self) -> bool {
@@ -75,24 +103,34 @@ impl Event {
         &self.slopes
     }
 
+    /// For every case, ln of the share that its numbers have of all without a place of their own.
+    fn log_shares(&self, schema: &Schema) -> impl Iterator<Item = f64> {
+        let log = |(column, set): (&usize, &OutsideSet)| {
+            let c = &schema.columns()[*column];
+            c.kind.coding().spread(c.storage).map_or(0.0, |spread| spread.log_share(set))
+        };
+        self.others.iter().map(move |others| others.iter().map(log).sum())
+    }
+
     /// Whether a continuous column has a value, so that there is a density and no probability.
     pub fn is_density(&self) -> bool {
         !self.slopes.is_empty()
     }
 
-    /// That a column has this value.
+    /// That a column has this value. Numbers beyond all that a column has a place for have probability 0.
     ///
     /// # Errors
     /// There is no such column, or the value does not fit it.
     pub fn value(schema: &Schema, column: &str, cell: Cell<'_>) -> Result<Self, ModelError> {
-        let block = schema.evidence_value(column, cell)?;
         let index = schema.find(column)?;
-        let mut known = Self::from_blocks(schema, vec![block])?;
-        let (values, slope) = schema.encode_value(index, cell)?;
-        if schema.columns()[index].kind.coding().has_density(&values) {
+        let mut known = Self::set_of(schema, index, &[cell], |values| {
+            Ok(vec![schema.columns()[index].kind.coding().exactly(&values[0])])
+        })?;
+        if let Ok((values, slope)) = schema.encode_value(index, cell)
+            && schema.columns()[index].kind.coding().has_density(&values)
+        {
             known.slopes.insert(index, slope);
         }
-        known.name_others(schema, index, &[cell])?;
         Ok(known)
     }
 
@@ -101,27 +139,68 @@ impl Event {
     /// # Errors
     /// There is no such column, a value does not fit it, or it is continuous.
     pub fn set(schema: &Schema, column: &str, cells: &[Cell<'_>]) -> Result<Self, ModelError> {
-        let mut known = Self::from_blocks(schema, schema.evidence_set(column, cells)?)?;
-        known.name_others(schema, schema.find(column)?, cells)?;
-        Ok(known)
+        let index = schema.find(column)?;
+        Self::set_of(schema, index, cells, |values| {
+            schema.columns()[index].kind.coding().set(values)
+        })
     }
 
-    /// Remembers which labels are meant by the place for those without one of their own: no two of them hold at once.
-    fn name_others(
-        &mut self,
+    /// That a column has one of these values, of which `parts` are those with a place.
+    fn set_of(
         schema: &Schema,
         column: usize,
         cells: &[Cell<'_>],
-    ) -> Result<(), ModelError> {
-        let Some(other) = schema.columns()[column].kind.coding().other() else { return Ok(()) };
-        let mut labels = BTreeSet::new();
+        parts: impl FnOnce(&[Vec<f64>]) -> Result<Vec<Parts>, &'static str>,
+    ) -> Result<Self, ModelError> {
+        let c = &schema.columns()[column];
+        let coding = c.kind.coding();
+        let (mut seen, mut labels, mut numbers) = (Vec::new(), BTreeSet::new(), Vec::new());
         for &cell in cells {
-            if schema.encode_value(column, cell)?.0[0] == other as f64 {
-                labels.insert(cell.text());
+            match schema.encode_value(column, cell) {
+                Ok((values, _)) if coding.other().is_some_and(|n| values[0] == n as f64) => {
+                    match coding.spread(c.storage).and_then(|spread| spread.cell(cell)) {
+                        Some(set @ OutsideSet::Numbers { .. }) => numbers.push(set),
+                        _ => drop(labels.insert(cell.text())),
+                    }
+                }
+                Ok((values, _)) => seen.push(values),
+                // A number beyond all that were seen.
+                Err(_) if c.is_beyond(cell) => {}
+                Err(problem) => return Err(problem.into()),
             }
         }
-        if !labels.is_empty() {
-            self.others.insert(column, labels);
+        let mut event = Self::of_cases(Vec::new());
+        if !seen.is_empty() {
+            let name = || c.name.clone();
+            let parts =
+                parts(&seen).map_err(|problem| DataError::Evidence { column: name(), problem })?;
+            event = Self::from_blocks(schema, schema.placed_parts(column, parts))?;
+        }
+        let mut sets: Vec<OutsideSet> = Vec::new();
+        for set in numbers {
+            if !sets.contains(&set) {
+                sets.push(set);
+            }
+        }
+        sets.extend((!labels.is_empty()).then_some(OutsideSet::Labels(labels)));
+        event.push_others(schema, column, sets)?;
+        Ok(event)
+    }
+
+    /// Adds cases of a column's place for what has none of its own.
+    fn push_others(
+        &mut self,
+        schema: &Schema,
+        column: usize,
+        sets: Vec<OutsideSet>,
+    ) -> Result<(), ModelError> {
+        let Some(other) = schema.columns()[column].kind.coding().other() else { return Ok(()) };
+        for set in sets {
+            let mut query = Query::unknown(schema.num_variables());
+            let variable = schema.variables_of(column).start;
+            query.set(&schema.variables(), variable, Evidence::Value(other as f64))?;
+            self.cases.push(query);
+            self.others.push(Others::from([(column, set)]));
         }
         Ok(())
     }
@@ -136,7 +215,29 @@ impl Event {
         low: Bound<f64>,
         high: Bound<f64>,
     ) -> Result<Self, ModelError> {
-        Self::from_blocks(schema, schema.evidence_interval(column, low, high)?)
+        let index = schema.find(column)?;
+        Self::between(schema, index, Ends::new(low, high))
+    }
+
+    /// That a column lies between two numbers, which are given where they are not in order.
+    pub(super) fn between(
+        schema: &Schema,
+        column: usize,
+        ends: Result<Ends, (f64, f64)>,
+    ) -> Result<Self, ModelError> {
+        let c = &schema.columns()[column];
+        let ends =
+            ends.map_err(|(low, high)| DataError::Interval { column: c.name.clone(), low, high })?;
+        let parts = c
+            .kind
+            .coding()
+            .interval(&ends)
+            .map_err(|problem| DataError::Evidence { column: c.name.clone(), problem })?;
+        let mut event = Self::from_blocks(schema, schema.placed_parts(column, parts))?;
+        let spread = c.kind.coding().spread(c.storage);
+        let others = spread.and_then(|spread| spread.between(&ends));
+        event.push_others(schema, column, others.into_iter().collect())?;
+        Ok(event)
     }
 
     pub(crate) fn from_blocks(schema: &Schema, blocks: Vec<Block>) -> Result<Self, ModelError> {
@@ -147,9 +248,9 @@ impl Event {
             for (variable, evidence) in block {
                 query.set(&variables, variable, evidence)?;
             }
-            cases.push(query);
+            cases.push((query, Others::new()));
         }
-        Ok(Self { cases, slopes: BTreeMap::new(), others: BTreeMap::new() })
+        Ok(Self::of_cases(cases))
     }
 
     /// Both this and the other.
@@ -157,44 +258,178 @@ impl Event {
     /// # Errors
     /// The evidence falls apart into too many cases.
     pub fn and(&self, schema: &Schema, other: &Self) -> Result<Self, ModelError> {
-        if self.cases.len() * other.cases.len() > MAX_CASES {
-            return Err(ModelError::TooManyParts { limit: MAX_CASES });
-        }
+        check_cases(self.cases.len() * other.cases.len())?;
         let variables = schema.variables();
         let mut cases = Vec::new();
-        for a in &self.cases {
-            for b in &other.cases {
-                cases.extend(intersect(&variables, a, b));
-            }
+        for a in self.pairs() {
+            cases.extend(other.pairs().filter_map(|b| intersect_cases(&variables, a, b)));
         }
-        let mut slopes = self.slopes.clone();
-        slopes.extend(&other.slopes);
-        let mut others = self.others.clone();
-        for (&column, labels) in &other.others {
-            let Some(own) = others.get_mut(&column) else {
-                others.insert(column, labels.clone());
+        let mut event = Self::of_cases(cases);
+        event.slopes = self.slopes.clone();
+        event.slopes.extend(&other.slopes);
+        Ok(event)
+    }
+
+    /// This or the other, or both.
+    ///
+    /// # Errors
+    /// The evidence falls apart into too many cases, or a continuous column has a single value, which has probability 0.
+    pub fn or(&self, schema: &Schema, other: &Self) -> Result<Self, ModelError> {
+        self.check_mass(schema)?;
+        other.check_mass(schema)?;
+        let mut cases: Vec<Case> = self.pairs().map(|(q, o)| (q.clone(), o.clone())).collect();
+        cases.extend(other.without(schema, self)?);
+        check_cases(cases.len())?;
+        Ok(Self::of_cases(cases))
+    }
+
+    /// That this does not hold.
+    ///
+    /// # Errors
+    /// The evidence falls apart into too many cases, or a continuous column has a single value, which has probability 0.
+    pub fn not(&self, schema: &Schema) -> Result<Self, ModelError> {
+        self.check_mass(schema)?;
+        let all = Self::nothing(schema.num_variables());
+        Ok(Self::of_cases(all.without(schema, self)?))
+    }
+
+    /// Refuses values of probability 0.
+    fn check_mass(&self, schema: &Schema) -> Result<(), ModelError> {
+        let Some((&column, _)) = self.slopes.first_key_value() else { return Ok(()) };
+        let problem = "a single value has probability 0 there, so that it has no place with 'or' \
+                       and 'not'; ask for an interval [a, b)";
+        let column = schema.columns()[column].name.clone();
+        Err(DataError::Evidence { column, problem }.into())
+    }
+
+    /// The cases of what is in this and not in the other.
+    fn without(&self, schema: &Schema, other: &Self) -> Result<Vec<Case>, ModelError> {
+        let variables = schema.variables();
+        let mut rest: Vec<Case> = self.pairs().map(|(q, o)| (q.clone(), o.clone())).collect();
+        for taken in other.pairs() {
+            let mut left = Vec::new();
+            for case in rest {
+                subtract(schema, &variables, case, taken, &mut left);
+                check_cases(left.len())?;
+            }
+            rest = left;
+        }
+        Ok(rest)
+    }
+}
+
+fn check_cases(count: usize) -> Result<(), ModelError> {
+    if count > MAX_CASES {
+        return Err(ModelError::TooManyParts { limit: MAX_CASES });
+    }
+    Ok(())
+}
+
+/// What both cases say; `None` where that is impossible.
+fn intersect_cases(
+    variables: &[Variable],
+    a: (&Query, &Others),
+    b: (&Query, &Others),
+) -> Option<Case> {
+    let query = intersect(variables, a.0, b.0)?;
+    let mut others = a.1.clone();
+    for (column, set) in b.1 {
+        let both = match others.get(column) {
+            Some(own) => own.and(set)?,
+            None => set.clone(),
+        };
+        others.insert(*column, both);
+    }
+    Some((query, others))
+}
+
+/// Adds the cases of what is in one case and not in the other, no two of which hold at once.
+fn subtract(
+    schema: &Schema,
+    variables: &[Variable],
+    case: Case,
+    taken: (&Query, &Others),
+    left: &mut Vec<Case>,
+) {
+    if intersect_cases(variables, (&case.0, &case.1), taken).is_none() {
+        left.push(case);
+        return;
+    }
+    // Variable by variable: what differs there, and is within what was taken before it.
+    let (mut query, mut others) = case;
+    let mut push = |query: &Query, variable: usize, evidence: Evidence, others: &Others| {
+        let mut query = query.clone();
+        if query.set(variables, variable, evidence).is_ok() {
+            left.push((query, others.clone()));
+        }
+    };
+    for (column, _) in schema.columns().iter().enumerate() {
+        for variable in schema.variables_of(column) {
+            let (domain, own) = (&variables[variable].domain, query.evidence()[variable].clone());
+            let evidence = &taken.0.evidence()[variable];
+            if *evidence == Evidence::Unknown {
                 continue;
-            };
-            own.retain(|label| labels.contains(label));
-            if own.is_empty() {
-                let count = schema.columns()[column].kind.coding().labels().len();
-                let labelled = Evidence::In(Part::Values((0..count).collect()));
-                let variable = schema.variables_of(column).start;
-                cases = cases
-                    .into_iter()
-                    .filter_map(|mut query: Query| {
-                        let both = both(
-                            &variables[variable].domain,
-                            &query.evidence()[variable],
-                            &labelled,
-                        )?;
-                        query.set(&variables, variable, both).ok()?;
-                        Some(query)
-                    })
-                    .collect();
+            }
+            for piece in complement(domain, evidence) {
+                if let Some(both) = both(domain, &own, &piece) {
+                    push(&query, variable, both, &others);
+                }
+            }
+            if let Some(set) = taken.1.get(&column) {
+                let before = others.get(&column).cloned();
+                for rest in set.complement() {
+                    let rest = match &before {
+                        Some(before) => before.and(&rest),
+                        None => Some(rest),
+                    };
+                    if let Some(rest) = rest {
+                        let mut others = others.clone();
+                        others.insert(column, rest);
+                        push(&query, variable, evidence.clone(), &others);
+                    }
+                }
+                let both = before.map_or_else(|| Some(set.clone()), |before| before.and(set));
+                others.extend(both.map(|both| (column, both)));
+            }
+            if let Some(both) = both(domain, &own, evidence) {
+                // It was so in both.
+                let _ = query.set(variables, variable, both);
             }
         }
-        Ok(Self { cases, slopes, others })
+    }
+}
+
+/// What is known of a variable of which this does not hold; the parts exclude each other.
+fn complement(domain: &Domain, evidence: &Evidence) -> Vec<Evidence> {
+    use Part::{Interval, Values};
+    let intervals = |mut points: Vec<(f64, f64)>| {
+        let (low, high) = match domain {
+            Domain::Circle(period) => (0.0, *period),
+            _ => (f64::NEG_INFINITY, f64::INFINITY),
+        };
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let starts = std::iter::once(low).chain(points.iter().map(|p| p.1));
+        let ends = points.iter().map(|p| p.0).chain([high]);
+        let between = starts.zip(ends).filter(|(low, high)| low < high);
+        between.map(|(low, high)| Evidence::In(Interval { low, high })).collect()
+    };
+    let atom = |x: f64| (x, x.next_up());
+    match (evidence, domain.num_values()) {
+        (Evidence::Unknown, _) => Vec::new(),
+        (Evidence::Value(x), Some(count)) => {
+            let others: Vec<usize> = (0..count).filter(|&n| n as f64 != *x).collect();
+            if others.is_empty() { Vec::new() } else { vec![Evidence::In(Values(others))] }
+        }
+        (Evidence::In(Values(values)), Some(count)) => {
+            let others: Vec<usize> = (0..count).filter(|n| !values.contains(n)).collect();
+            if others.is_empty() { Vec::new() } else { vec![Evidence::In(Values(others))] }
+        }
+        (Evidence::Value(x), None) => intervals(vec![atom(*x)]),
+        (Evidence::In(Values(atoms)), None) => {
+            let points = domain.atoms();
+            intervals(atoms.iter().filter_map(|&n| points.get(n).copied().map(atom)).collect())
+        }
+        (Evidence::In(Interval { low, high }), _) => intervals(vec![(*low, *high)]),
     }
 }
 
@@ -258,13 +493,16 @@ impl Model {
 
     /// log p of each of these, given what the model is conditioned on, in one batch; of sets and intervals alone.
     pub(crate) fn log_probabilities(&self, events: &[Event]) -> Result<Vec<f64>, ModelError> {
-        let mut cases = Vec::new();
+        let (mut cases, mut shares) = (Vec::new(), Vec::new());
         let mut ends = Vec::with_capacity(events.len());
         for event in events {
-            cases.extend(event.and(&self.schema, &self.given)?.cases);
+            let joint = event.and(&self.schema, &self.given)?;
+            shares.extend(joint.log_shares(&self.schema));
+            cases.extend(joint.cases);
             ends.push(cases.len());
         }
         let logs = self.log_cases(&cases)?;
+        let logs: Vec<f64> = logs.iter().zip(&shares).map(|(log, share)| log + share).collect();
         let mut start = 0;
         let sums = ends.into_iter().map(|end| {
             let sum = log_sum(&logs[start..end]) + self.given.log_slope() - self.log_given;
@@ -276,7 +514,10 @@ impl Model {
 
     /// log p of what is known, in the units of the data, whatever the model is conditioned on.
     pub(super) fn log_unconditional(&self, known: &Event) -> Result<f64, ModelError> {
-        Ok(log_sum(&self.log_cases(known.cases())?) + known.log_slope())
+        let logs = self.log_cases(known.cases())?;
+        let shares = known.log_shares(&self.schema);
+        let logs: Vec<f64> = logs.iter().zip(shares).map(|(log, share)| log + share).collect();
+        Ok(log_sum(&logs) + known.log_slope())
     }
 
     /// log p of every box.

@@ -22,6 +22,7 @@
 
 mod anomaly;
 mod answer;
+mod argmax;
 mod baseline;
 mod builder;
 mod cells;
@@ -41,6 +42,7 @@ mod event;
 mod file;
 mod fit;
 mod impute;
+mod information;
 mod options;
 mod posterior;
 mod predict;
@@ -54,7 +56,7 @@ mod truncate;
 use serde::{Deserialize, Deserializer, Serialize};
 
 pub use anomaly::{Anomaly, Contribution};
-pub use answer::{Answer, AnswerValue};
+pub use answer::{Answer, AnswerValue, Support};
 pub use builder::Fit;
 #[cfg(feature = "codec")]
 pub use compress::{CompressOptions, Compressed, Method, compress_file};

@@ -3,24 +3,25 @@
 use std::ops::Bound;
 
 use super::{Event, ModelError};
-use crate::basis::Part;
-use crate::data::{Cell, DataError, Ends, Schema, nearest};
+use crate::data::{Cell, ColumnKind, End, Ends, Schema, nearest};
+use crate::query::QueryError;
 use crate::query::parse::{Parser, did_you_mean};
-use crate::query::{Evidence, QueryError};
 
 /// A question to a model.
 ///
 /// | question | answer |
 /// |---|---|
 /// | `P(income='>50K', age in [30, 40) \| sex='F')` | a probability; a density where a continuous column has a value |
-/// | `E[age \| sex='F']` | the mean of a column of numbers |
+/// | `E[age \| sex='F']`, `std(age \| …)`, `var(age \| …)` | the mean, standard deviation or variance of a column of numbers |
+/// | `corr(age, pay \| …)` | the correlation of two columns of numbers |
 /// | `median(age \| …)`, `quantile(age, 0.9 \| …)` | the smallest number with at least this share below it |
-/// | `argmax(city \| …)` | the most likely value |
+/// | `argmax(city \| …)`, `argmax(city, age \| …)` | the most likely value, or values together |
+/// | `H(city \| …)`, `MI(city; age, pay \| …)` | the entropy or mutual information of columns, in nats |
 ///
-/// Events and evidence are joined by commas and all hold: `column = value`, `column != value`, `column < number` (or `<=`, `>`,
-/// `>=`), `column in [a, b)` with square brackets for ends that belong to it, `column in {a, b}`, `column = ?` for nothing.
-/// Names and values with spaces or signs in them stand in quotes of either kind; two such quotes within
-/// them stand for one.
+/// Events and evidence: `column = value` (or `==`), `column != value`, `column < number` (or `<=`, `>`, `>=`), `1 < column <= 2`,
+/// `column in [a, b)` with square brackets for ends that belong to it, `column in {a, b}`, `column not in {a, b}`, `column = ?`
+/// for nothing, and a Boolean column by itself for its second label. They are joined by `and`, `or`, `not` and parentheses; a comma means *and* as well, and binds last. Names and
+/// values with spaces or signs in them stand in quotes of either kind; two such quotes within them stand for one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Question {
     /// P(event | given).
@@ -37,6 +38,27 @@ pub enum Question {
         /// What holds.
         given: Event,
     },
+    /// The variance of a column.
+    Variance {
+        /// The column.
+        column: usize,
+        /// What holds.
+        given: Event,
+    },
+    /// The standard deviation of a column.
+    Deviation {
+        /// The column.
+        column: usize,
+        /// What holds.
+        given: Event,
+    },
+    /// The correlation of two columns.
+    Correlation {
+        /// The columns.
+        columns: [usize; 2],
+        /// What holds.
+        given: Event,
+    },
     /// The quantile of a column.
     Quantile {
         /// The column.
@@ -46,18 +68,38 @@ pub enum Question {
         /// What holds.
         given: Event,
     },
-    /// The most likely value of a column.
+    /// The most likely values of columns.
     Mode {
-        /// The column.
-        column: usize,
+        /// The columns.
+        columns: Vec<usize>,
+        /// What holds.
+        given: Event,
+    },
+    /// The entropy of columns.
+    Entropy {
+        /// The columns.
+        columns: Vec<usize>,
+        /// What holds.
+        given: Event,
+    },
+    /// The mutual information of two groups of columns.
+    Information {
+        /// One group.
+        first: Vec<usize>,
+        /// The other.
+        second: Vec<usize>,
         /// What holds.
         given: Event,
     },
 }
 
-const FORMS: &str = "expected P(…), E[…], median(…), quantile(…, p) or argmax(…)";
+const FORMS: &str = "expected P(…), E[…], std(…), var(…), corr(…, …), median(…), quantile(…, p), argmax(…), H(…) or MI(…; …)";
 /// What ends a word without quotes.
 const STOPS: &str = "=<>!,|[](){}'\"";
+/// What ends the name of a column in a list.
+const LIST_STOPS: &str = "=<>!,|[](){}'\";";
+/// The most parentheses within each other.
+const MAX_DEPTH: usize = 64;
 
 impl Question {
     /// Reads a question.
@@ -65,7 +107,7 @@ impl Question {
     /// # Errors
     /// Points at the character that cannot be read, and names the nearest column or label for one that is not there.
     pub fn parse(schema: &Schema, text: &str) -> Result<Self, ModelError> {
-        let mut p = Words { p: Parser::new(text), schema };
+        let mut p = Words { p: Parser::new(text), schema, depth: 0 };
         let start = p.start();
         let head = p.p.word(STOPS, FORMS)?;
         let close = if p.p.take('(') {
@@ -81,21 +123,22 @@ impl Question {
                 Self::Probability { event, given: p.given()? }
             }
             "e" | "mean" => Self::Mean { column: p.column()?, given: p.given()? },
-            "median" => Self::Quantile { column: p.column()?, level: 0.5, given: p.given()? },
-            "quantile" => {
-                let column = p.column()?;
-                p.p.expect(
-                    ',',
-                    "expected ',' and a share between 0 and 1, as in quantile(x, 0.9)",
-                )?;
-                let at = p.start();
-                let level = p.p.number()?;
-                if !(0.0..=1.0).contains(&level) {
-                    return Err(p.p.error_at(at, "a quantile is of a share from 0 to 1").into());
-                }
-                Self::Quantile { column, level, given: p.given()? }
+            "var" | "variance" => Self::Variance { column: p.column()?, given: p.given()? },
+            "std" | "sd" => Self::Deviation { column: p.column()?, given: p.given()? },
+            "corr" => {
+                let first = p.column()?;
+                p.p.expect(',', "expected ',' and another column, as in corr(x, y)")?;
+                Self::Correlation { columns: [first, p.column()?], given: p.given()? }
             }
-            "argmax" | "mode" => Self::Mode { column: p.column()?, given: p.given()? },
+            "median" => Self::Quantile { column: p.column()?, level: 0.5, given: p.given()? },
+            "quantile" => p.quantile()?,
+            "argmax" | "mode" => Self::Mode { columns: p.columns()?, given: p.given()? },
+            "h" | "entropy" => Self::Entropy { columns: p.columns()?, given: p.given()? },
+            "mi" => {
+                let first = p.columns()?;
+                p.p.expect(';', "expected ';' between the columns, as in MI(x; y)")?;
+                Self::Information { first, second: p.columns()?, given: p.given()? }
+            }
             _ => return Err(p.p.error_at(start, format!("{FORMS}, found '{head}'")).into()),
         };
         if !p.p.take(close) {
@@ -107,6 +150,21 @@ impl Question {
         }
         Ok(question)
     }
+
+    /// What holds.
+    pub(super) fn given(&self) -> &Event {
+        match self {
+            Self::Probability { given, .. }
+            | Self::Mean { given, .. }
+            | Self::Variance { given, .. }
+            | Self::Deviation { given, .. }
+            | Self::Correlation { given, .. }
+            | Self::Quantile { given, .. }
+            | Self::Mode { given, .. }
+            | Self::Entropy { given, .. }
+            | Self::Information { given, .. } => given,
+        }
+    }
 }
 
 impl Event {
@@ -115,7 +173,7 @@ impl Event {
     /// # Errors
     /// Points at the character that cannot be read, and names the nearest column or label for one that is not there.
     pub fn parse(schema: &Schema, text: &str) -> Result<Self, ModelError> {
-        let mut p = Words { p: Parser::new(text), schema };
+        let mut p = Words { p: Parser::new(text), schema, depth: 0 };
         p.p.skip_space();
         if p.p.is_done() {
             return Ok(Event::nothing(schema.num_variables()));
@@ -133,6 +191,15 @@ impl Event {
 struct Words<'a> {
     p: Parser<'a>,
     schema: &'a Schema,
+    /// How many parentheses are open.
+    depth: usize,
+}
+
+/// A column, or a part of one.
+#[derive(Clone, Debug)]
+enum Subject {
+    Column(usize),
+    Part(usize, String),
 }
 
 impl Words<'_> {
@@ -144,13 +211,44 @@ impl Words<'_> {
 
     fn column(&mut self) -> Result<usize, ModelError> {
         let at = self.start();
-        let name = self.p.word(STOPS, "expected the name of a column")?;
-        let columns = self.schema.columns();
-        columns.iter().position(|c| c.name == name).ok_or_else(|| {
-            let hint = nearest(columns.iter().map(|c| c.name.as_str()), &name);
-            let hint = did_you_mean(hint.as_deref());
-            self.p.error_at(at, format!("there is no column '{name}'{hint}")).into()
-        })
+        let name = self.p.word(LIST_STOPS, "expected the name of a column")?;
+        self.find(&name).ok_or_else(|| self.no_column(at, &name))
+    }
+
+    fn find(&self, name: &str) -> Option<usize> {
+        self.schema.columns().iter().position(|c| c.name == name)
+    }
+
+    fn no_column(&self, at: usize, name: &str) -> ModelError {
+        let columns = self.schema.columns().iter();
+        let hint = nearest(columns.map(|c| c.name.as_str()), name);
+        let hint = did_you_mean(hint.as_deref());
+        self.p.error_at(at, format!("there is no column '{name}'{hint}")).into()
+    }
+
+    /// Columns with commas between them, each of them once.
+    fn columns(&mut self) -> Result<Vec<usize>, ModelError> {
+        let mut columns = vec![self.column()?];
+        while self.p.take(',') {
+            let at = self.start();
+            let column = self.column()?;
+            if columns.contains(&column) {
+                return Err(self.p.error_at(at, "this column is named twice").into());
+            }
+            columns.push(column);
+        }
+        Ok(columns)
+    }
+
+    fn quantile(&mut self) -> Result<Question, ModelError> {
+        let column = self.column()?;
+        self.p.expect(',', "expected ',' and a share between 0 and 1, as in quantile(x, 0.9)")?;
+        let at = self.start();
+        let level = self.p.number()?;
+        if !(0.0..=1.0).contains(&level) {
+            return Err(self.p.error_at(at, "a quantile is of a share from 0 to 1").into());
+        }
+        Ok(Question::Quantile { column, level, given: self.given()? })
     }
 
     /// What follows a `|`, if there is one.
@@ -164,47 +262,157 @@ impl Words<'_> {
 
     /// Pieces of evidence with commas between them.
     fn known(&mut self) -> Result<Event, ModelError> {
-        let mut known = self.piece()?;
+        let mut known = self.either()?;
         while self.p.take(',') {
-            let piece = self.piece()?;
-            known = known.and(self.schema, &piece)?;
+            known = known.and(self.schema, &self.either()?)?;
         }
         Ok(known)
+    }
+
+    /// Pieces with `or` between them.
+    fn either(&mut self) -> Result<Event, ModelError> {
+        let mut known = self.all()?;
+        loop {
+            let at = self.start();
+            if !self.p.take_word("or", STOPS) {
+                return Ok(known);
+            }
+            let other = self.all()?;
+            known = known.or(self.schema, &other).map_err(|e| self.at(at, e))?;
+        }
+    }
+
+    /// Pieces with `and` between them.
+    fn all(&mut self) -> Result<Event, ModelError> {
+        let mut known = self.single()?;
+        while self.p.take_word("and", STOPS) {
+            known = known.and(self.schema, &self.single()?)?;
+        }
+        Ok(known)
+    }
+
+    /// A piece, one in parentheses, or the opposite of one.
+    fn single(&mut self) -> Result<Event, ModelError> {
+        let at = self.start();
+        if self.depth > MAX_DEPTH {
+            return Err(self.p.error("there are too many parentheses here").into());
+        }
+        self.depth += 1;
+        let is_column = self.schema.columns().iter().any(|c| c.name.eq_ignore_ascii_case("not"));
+        let event = if !is_column && self.p.take_word("not", STOPS) {
+            self.single()?.not(self.schema).map_err(|e| self.at(at, e))?
+        } else if self.p.take('(') {
+            let known = self.known()?;
+            self.p.expect(')', "expected ')' after what stands in parentheses")?;
+            known
+        } else {
+            self.piece()?
+        };
+        self.depth -= 1;
+        Ok(event)
     }
 
     fn piece(&mut self) -> Result<Event, ModelError> {
         let before = self.start();
         let word = self.p.word(STOPS, "expected the name of a column")?;
-        if let Some((column, part)) = self.part_of_column(&word) {
-            return self.part_piece(column, &part);
+        if let Some(subject) = self.subject(&word) {
+            return self.relation(&subject);
         }
-        self.p.at = before;
-        let index = self.column()?;
+        if !matches!(self.p.peek_sign(), Some('<' | '>')) {
+            return Err(self.no_column(before, &word));
+        }
+        // The other way around, as in 1 < x, or 1 < x < 2.
+        let operator = self.operator()?;
+        let at = self.start();
+        let name = self.p.word(STOPS, "expected the name of a column")?;
+        let Some(subject) = self.subject(&name) else { return Err(self.no_column(at, &name)) };
+        let behind = std::mem::replace(&mut self.p.at, before);
+        let first = self.compare(&subject, operator.turned())?;
+        self.p.at = behind;
+        if !matches!(self.p.peek_sign(), Some('<' | '>')) {
+            return Ok(first);
+        }
+        let operator = self.operator()?;
+        let second = self.compare(&subject, operator)?;
+        first.and(self.schema, &second)
+    }
+
+    fn subject(&self, word: &str) -> Option<Subject> {
+        let column = self.find(word).map(Subject::Column);
+        column
+            .or_else(|| self.part_of_column(word).map(|(column, part)| Subject::Part(column, part)))
+    }
+
+    /// What follows a column or a part.
+    fn relation(&mut self, subject: &Subject) -> Result<Event, ModelError> {
+        let index = match subject {
+            Subject::Part(column, part) => return self.part_piece(*column, part),
+            Subject::Column(index) => *index,
+        };
         let name = self.schema.columns()[index].name.clone();
+        if let ColumnKind::Boolean(kind) = &self.schema.columns()[index].kind
+            && self.is_end()
+        {
+            return Event::value(self.schema, &name, Cell::Text(&kind.labels[1]));
+        }
         let at = self.start();
         let operator = self.operator()?;
         let value_at = self.start();
-        let found = match operator {
+        match operator {
             Operator::Equal if self.p.take('?') => Ok(Event::nothing(self.schema.num_variables())),
-            Operator::Equal => {
+            Operator::Equal | Operator::Unequal => {
                 let cell = self.cell()?;
-                Event::value(self.schema, &name, Cell::Text(&cell))
+                let found = Event::value(self.schema, &name, Cell::Text(&cell));
+                let found = match operator {
+                    Operator::Unequal => found.and_then(|event| event.not(self.schema)),
+                    _ => found,
+                };
+                found.map_err(|e| self.at(value_at, e))
             }
-            Operator::Unequal => {
-                let cell = self.cell()?;
-                return self.all_but(index, &cell).map_err(|e| self.at(value_at, e));
+            Operator::In => self.part(&name).map_err(|e| self.at(at, e)),
+            Operator::NotIn => {
+                let found = self.part(&name).and_then(|event| event.not(self.schema));
+                found.map_err(|e| self.at(at, e))
             }
-            Operator::In => return self.part(&name).map_err(|e| self.at(at, e)),
-            Operator::Below(bound) => {
-                let x = self.end(index)?;
-                Event::interval(self.schema, &name, Bound::Unbounded, bound.of(x))
-            }
-            Operator::Above(bound) => {
-                let x = self.end(index)?;
-                Event::interval(self.schema, &name, bound.of(x), Bound::Unbounded)
+            Operator::Below(_) | Operator::Above(_) => self.compare(subject, operator),
+        }
+    }
+
+    /// Whether a piece ends here: a Boolean column by itself means that it is true.
+    fn is_end(&mut self) -> bool {
+        let at = self.start();
+        let is_end = matches!(self.p.peek(), None | Some(')' | ']' | ',' | '|'))
+            || self.p.take_word("and", STOPS)
+            || self.p.take_word("or", STOPS);
+        self.p.at = at;
+        is_end
+    }
+
+    /// A column or part next to a number that follows.
+    fn compare(&mut self, subject: &Subject, operator: Operator) -> Result<Event, ModelError> {
+        let at = self.start();
+        let column = match subject {
+            Subject::Column(column) => Some(*column),
+            Subject::Part(..) => None,
+        };
+        let end = self.end(column)?;
+        let (low, high) = match operator {
+            Operator::Below(limit) => (Bound::Unbounded, limit.of(end)),
+            Operator::Above(limit) => (limit.of(end), Bound::Unbounded),
+            Operator::Equal | Operator::Unequal | Operator::In | Operator::NotIn => {
+                return Err(self.p.error_at(at, "expected '<' or '>'").into());
             }
         };
-        found.map_err(|e| self.at(value_at, e))
+        let ends = Ends::exact(low, high);
+        let found = match subject {
+            Subject::Column(column) => Event::between(self.schema, *column, ends),
+            Subject::Part(column, part) => {
+                let within =
+                    ends.ok().and_then(|ends| self.part_values_within(*column, part, &ends));
+                return self.part_event(*column, part, within, at);
+            }
+        };
+        found.map_err(|e| self.at(at, e))
     }
 
     /// An error about the data, pointed at the character where it is.
@@ -216,26 +424,32 @@ impl Words<'_> {
     }
 
     fn operator(&mut self) -> Result<Operator, QueryError> {
-        let bound = |p: &mut Parser<'_>| if p.take('=') { End::Closed } else { End::Open };
+        let limit = |p: &mut Parser<'_>| if p.take('=') { Limit::Closed } else { Limit::Open };
         if self.p.take('=') {
+            // Both = and == are in use.
+            if self.p.peek() == Some('=') {
+                self.p.at += 1;
+            }
             return Ok(Operator::Equal);
         }
         if self.p.take('<') {
-            return Ok(Operator::Below(bound(&mut self.p)));
+            return Ok(Operator::Below(limit(&mut self.p)));
         }
         if self.p.take('>') {
-            return Ok(Operator::Above(bound(&mut self.p)));
+            return Ok(Operator::Above(limit(&mut self.p)));
         }
         if self.p.take('!') {
             self.p.expect('=', "expected '=' after '!'")?;
             return Ok(Operator::Unequal);
         }
-        let at = self.start();
-        let expected = "expected '=', '!=', '<', '>' or 'in' after the column";
-        match self.p.word(STOPS, expected)?.as_str() {
-            "in" => Ok(Operator::In),
-            _ => Err(self.p.error_at(at, expected)),
+        if self.p.take_word("in", STOPS) {
+            return Ok(Operator::In);
         }
+        let at = self.start();
+        if self.p.take_word("not", STOPS) && self.p.take_word("in", STOPS) {
+            return Ok(Operator::NotIn);
+        }
+        Err(self.p.error_at(at, "expected '=', '!=', '<', '>', 'in' or 'not in' after the column"))
     }
 
     fn cell(&mut self) -> Result<String, QueryError> {
@@ -243,14 +457,16 @@ impl Words<'_> {
     }
 
     fn part(&mut self, name: &str) -> Result<Event, ModelError> {
+        let column = self.schema.find(name)?;
         if self.p.take('{') {
             let mut cells = Vec::new();
             loop {
                 let at = self.start();
                 let cell = self.cell()?;
-                let index = self.schema.find(name)?;
-                let fits = self.schema.encode_value(index, Cell::Text(&cell));
-                fits.map_err(|e| self.at(at, e.into()))?;
+                let fits = self.schema.encode_value(column, Cell::Text(&cell));
+                if !self.schema.columns()[column].is_beyond(Cell::Text(&cell)) {
+                    fits.map_err(|e| self.at(at, e.into()))?;
+                }
                 cells.push(cell);
                 if self.p.take('}') {
                     break;
@@ -260,47 +476,42 @@ impl Words<'_> {
             let cells: Vec<Cell<'_>> = cells.iter().map(|c| Cell::Text(c)).collect();
             return Event::set(self.schema, name, &cells);
         }
+        let ends = self.interval(Some(column))?;
+        Event::between(self.schema, column, ends)
+    }
+
+    /// An interval; both ends where they are not in order.
+    fn interval(&mut self, column: Option<usize>) -> Result<Result<Ends, (f64, f64)>, ModelError> {
         let low_open = self.p.take('(');
         if !low_open && !self.p.take('[') {
             return Err(self.p.error("expected '{' or an interval such as [a, b)").into());
         }
-        let column = self.schema.find(name)?;
-        let (low, high) = self.interval(low_open, Some(column))?;
-        Event::interval(self.schema, name, low, high)
-    }
-
-    /// The ends of an interval, after its first bracket.
-    fn interval(
-        &mut self,
-        low_open: bool,
-        column: Option<usize>,
-    ) -> Result<(Bound<f64>, Bound<f64>), ModelError> {
-        let number = |words: &mut Self| match column {
-            Some(column) => words.end(column),
-            None => Ok(words.p.number()?),
-        };
-        let low = number(self)?;
+        let low = self.end(column)?;
         self.p.expect(',', "expected ',' between the ends of the interval")?;
-        let high = number(self)?;
+        let high = self.end(column)?;
         let high_closed = self.p.take(']');
         if !high_closed && !self.p.take(')') {
             return Err(self.p.error("expected ')' or ']' at the end of the interval").into());
         }
-        let low = if low_open { End::Open } else { End::Closed }.of(low);
-        let high = if high_closed { End::Closed } else { End::Open }.of(high);
-        Ok((low, high))
+        let low = if low_open { Limit::Open } else { Limit::Closed }.of(low);
+        let high = if high_closed { Limit::Closed } else { Limit::Open }.of(high);
+        Ok(Ends::exact(low, high))
     }
 
     /// One end of an interval of a column: a number, or a date or time.
-    fn end(&mut self, column: usize) -> Result<f64, ModelError> {
-        let coding = self.schema.columns()[column].kind.coding();
-        if !coding.is_time() {
-            return Ok(self.p.number()?);
-        }
+    fn end(&mut self, column: Option<usize>) -> Result<End, ModelError> {
+        let coding = column.map(|column| self.schema.columns()[column].kind.coding());
         let at = self.start();
+        let Some(coding) = coding.filter(|coding| coding.is_time()) else {
+            let number = self.p.number()?;
+            // Beyond 2⁵³ only the text says which number it is.
+            let whole = self.p.slice(at, self.p.at).parse().ok();
+            return Ok(End { number, whole });
+        };
         let text = self.cell()?;
         let expected = || format!("expected a date or time as in the column, found '{text}'");
-        coding.read_number(&text).ok_or_else(|| self.p.error_at(at, expected()).into())
+        let number = coding.read_number(&text);
+        number.map(End::from).ok_or_else(|| self.p.error_at(at, expected()).into())
     }
 
     /// A column and the name of one of its parts, as in `pickup.hour`, where that is no column.
@@ -316,41 +527,21 @@ impl Words<'_> {
         is_part.then(|| (column, part.to_owned()))
     }
 
-    /// What is known of a part of a column.
-    fn part_piece(&mut self, column: usize, part: &str) -> Result<Event, ModelError> {
-        let all = self.schema.columns()[column].kind.coding().part_values(part);
-        let at = self.start();
-        let within = |low, high| {
-            let ends = Ends::new(low, high).ok()?;
-            let numbers = all.as_ref()?.iter().filter(|x| ends.contains(**x as f64));
-            Some(numbers.map(ToString::to_string).collect::<Vec<_>>())
-        };
-        let values = match self.operator()? {
-            Operator::Equal => Some(vec![self.cell()?]),
-            Operator::Unequal => {
-                let cell = self.cell()?;
-                all.as_ref()
-                    .map(|all| all.iter().map(ToString::to_string).filter(|x| *x != cell).collect())
-            }
-            Operator::Below(bound) => within(Bound::Unbounded, bound.of(self.p.number()?)),
-            Operator::Above(bound) => within(bound.of(self.p.number()?), Bound::Unbounded),
-            Operator::In if self.p.take('{') => {
-                let mut cells = vec![self.cell()?];
-                while !self.p.take('}') {
-                    self.p.expect(',', "expected ',' or '}' in the set")?;
-                    cells.push(self.cell()?);
-                }
-                Some(cells)
-            }
-            Operator::In => {
-                let low_open = self.p.take('(');
-                if !low_open && !self.p.take('[') {
-                    return Err(self.p.error("expected '{' or an interval such as [a, b)").into());
-                }
-                let (low, high) = self.interval(low_open, None)?;
-                within(low, high)
-            }
-        };
+    /// The values of a part that are within an interval.
+    fn part_values_within(&self, column: usize, part: &str, ends: &Ends) -> Option<Vec<String>> {
+        let all = self.schema.columns()[column].kind.coding().part_values(part)?;
+        let within = all.iter().filter(|x| ends.contains(**x as f64));
+        Some(within.map(ToString::to_string).collect())
+    }
+
+    /// That a part of a column has one of these values.
+    fn part_event(
+        &self,
+        column: usize,
+        part: &str,
+        values: Option<Vec<String>>,
+        at: usize,
+    ) -> Result<Event, ModelError> {
         let blocks = values.and_then(|v| self.schema.evidence_part(column, part, &v));
         let Some(blocks) = blocks else {
             let message = format!("this is not a value of '{part}'");
@@ -359,42 +550,68 @@ impl Words<'_> {
         Event::from_blocks(self.schema, blocks)
     }
 
-    /// Every value of a finite column but one.
-    fn all_but(&self, column: usize, cell: &str) -> Result<Event, ModelError> {
-        let (values, _) = self.schema.encode_value(column, Cell::Text(cell))?;
-        let range = self.schema.variables_of(column);
-        let variables = self.schema.variables();
-        let count = variables[range.start].domain.num_values().filter(|_| range.len() == 1);
-        let Some(count) = count else {
-            let column = self.schema.columns()[column].name.clone();
-            let problem = "'!=' is for columns of a few values; ask for < or > instead";
-            return Err(DataError::Evidence { column, problem }.into());
+    /// What is known of a part of a column.
+    fn part_piece(&mut self, column: usize, part: &str) -> Result<Event, ModelError> {
+        let at = self.start();
+        let operator = self.operator()?;
+        let values = match operator {
+            Operator::Below(_) | Operator::Above(_) => {
+                return self.compare(&Subject::Part(column, part.to_owned()), operator);
+            }
+            Operator::Equal | Operator::Unequal => Some(vec![self.cell()?]),
+            Operator::In | Operator::NotIn if self.p.take('{') => {
+                let mut cells = vec![self.cell()?];
+                while !self.p.take('}') {
+                    self.p.expect(',', "expected ',' or '}' in the set")?;
+                    cells.push(self.cell()?);
+                }
+                Some(cells)
+            }
+            Operator::In | Operator::NotIn => {
+                let ends = self.interval(None)?;
+                ends.ok().and_then(|ends| self.part_values_within(column, part, &ends))
+            }
         };
-        let others = (0..count).filter(|&v| v as f64 != values[0]).collect();
-        let block = vec![(range.start, Evidence::In(Part::Values(others)))];
-        Event::from_blocks(self.schema, vec![block])
+        let event = self.part_event(column, part, values, at)?;
+        match operator {
+            Operator::Unequal | Operator::NotIn => event.not(self.schema),
+            Operator::Equal | Operator::In | Operator::Below(_) | Operator::Above(_) => Ok(event),
+        }
     }
 }
 
+#[derive(Clone, Copy)]
 enum Operator {
     Equal,
     Unequal,
     In,
-    Below(End),
-    Above(End),
+    NotIn,
+    Below(Limit),
+    Above(Limit),
+}
+
+impl Operator {
+    /// The same from the other side: a < x is x > a.
+    fn turned(self) -> Self {
+        match self {
+            Operator::Below(limit) => Operator::Above(limit),
+            Operator::Above(limit) => Operator::Below(limit),
+            same @ (Operator::Equal | Operator::Unequal | Operator::In | Operator::NotIn) => same,
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
-enum End {
+enum Limit {
     Open,
     Closed,
 }
 
-impl End {
-    fn of(self, x: f64) -> Bound<f64> {
+impl Limit {
+    fn of(self, end: End) -> Bound<End> {
         match self {
-            End::Open => Bound::Excluded(x),
-            End::Closed => Bound::Included(x),
+            Limit::Open => Bound::Excluded(end),
+            Limit::Closed => Bound::Included(end),
         }
     }
 }

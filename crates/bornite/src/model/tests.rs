@@ -383,10 +383,58 @@ fn every_value_has_a_score() {
     let lenient = model.schema().encode_with(&table, with(Unseen::Missing)).unwrap();
     assert_eq!(model.anomalies_encoded(&table, &lenient, 2).unwrap().len(), 2);
     assert!(model.score_with(&table, with(Unseen::Refuse)).is_err());
+    // Below a bound that the fit has found.
+    let positive = Table::new(vec![
+        Column::numbers("x", (1..200).map(|n| f64::from(n * n) / 7.0).collect()),
+        Column::labels("c", (1..200).map(|n| Some(if n % 2 == 0 { "a" } else { "b" }))),
+    ]);
+    let model = Fit::new().epochs(2).width(2).run(&positive.unwrap()).unwrap();
+    let below = Table::from_csv_bytes(b"x,c\n-3.5,a\n3.5,a\n", "t.csv", &CsvOptions::default());
+    let scores = model.score(&below.unwrap()).unwrap();
+    assert!(scores[0].is_finite() && scores[0] < scores[1] - 1.0, "{scores:?}");
+    assert_eq!(number(&model, "P(x = -3.5)"), 0.0);
+    let model = fitted(400);
     // A model that is conditioned on what a row contradicts.
     let rainy = model.condition("sky='rain'").unwrap();
     assert_eq!(rainy.score(&table).unwrap()[0], f64::NEG_INFINITY);
     assert!(rainy.score(&table).unwrap()[1].is_finite());
+}
+
+#[test]
+fn truths_are_filled_in_the_words_of_the_table() {
+    let table = |wet: fn(bool) -> Option<&'static str>| {
+        let rows = (0..120).map(|n| n % 3 == 0);
+        let sky = rows.clone().map(|rain| Some(if rain { "rain" } else { "sun" }));
+        let wet = Column::labels("wet", rows.map(wet));
+        Table::new(vec![Column::labels("sky", sky), wet]).unwrap()
+    };
+    let numbers = |holes: bool| {
+        let cell = |n: i64| (!holes || n > 5).then_some(i64::from(n % 3 == 0));
+        let sky = (0..120).map(|n| Some(if n % 3 == 0 { "rain" } else { "sun" }));
+        let wet = Column::integers("wet", (0..120).map(cell));
+        Table::new(vec![Column::labels("sky", sky), wet]).unwrap()
+    };
+    let fit = |table: &Table| Fit::new().epochs(20).width(2).run(table).unwrap();
+    let words = table(|wet| Some(if wet { "yes" } else { "no" }));
+    // A model of words fills numbers, and a model of numbers fills words.
+    let filled = fit(&words).impute(&numbers(true), Imputation::Mode, 0).unwrap();
+    assert_eq!(filled, numbers(false));
+    let model = fit(&numbers(false));
+    assert_eq!(number(&model, "P(wet=true)"), number(&model, "P(wet=1)"));
+    let mut rows: Vec<String> = words
+        .to_csv()
+        .split(|&b| b == b'\n')
+        .map(|l| String::from_utf8(l.to_vec()).unwrap())
+        .collect();
+    rows[1] = "rain,".to_owned();
+    rows[2] = "sun,".to_owned();
+    let holes =
+        Table::from_csv_bytes(rows.join("\n").as_bytes(), "t.csv", &CsvOptions::default()).unwrap();
+    let filled = model.impute(&holes, Imputation::Mode, 0).unwrap();
+    assert_eq!(
+        (filled.columns()[1].text(0), filled.columns()[1].text(1)),
+        ("yes".into(), "no".into())
+    );
 }
 
 #[test]
@@ -471,7 +519,7 @@ fn a_question_that_cannot_be_read_is_pointed_at() {
         ("P(ski=rain)", 3, "did you mean 'sky'?"),
         ("P(sky=rian)", 7, "did you mean 'rain'?"),
         ("P(sky~rain)", 3, "no column 'sky~rain'"),
-        ("P(sky rain)", 7, "'in' after the column"),
+        ("P(sky rain)", 7, "'not in' after the column"),
         ("P(sky=)", 7, "expected a value"),
         ("P(sky='rain)", 7, "not closed"),
         ("P(sky in {rain, snow})", 17, "'snow'"),
@@ -481,7 +529,15 @@ fn a_question_that_cannot_be_read_is_pointed_at() {
         ("P(sky < 3)", 9, "ask for a set"),
         ("P(degrees < warm)", 13, "expected a number"),
         ("P(visitors=1.5)", 12, "not a whole number"),
-        ("P(visitors=99999999)", 12, "not within"),
+        ("P(sky=rain or degrees=3)", 12, "probability 0"),
+        ("P(not degrees=3)", 3, "probability 0"),
+        ("P((sky=rain)", 13, "expected ',', '|' or ')'"),
+        ("P((sky=rain", 12, "expected ')'"),
+        ("P(1 < sky < 2)", 3, "ask for a set"),
+        ("P(1 < ski)", 7, "did you mean 'sky'?"),
+        ("corr(degrees)", 13, "another column"),
+        ("argmax(sky, sky)", 13, "named twice"),
+        ("MI(sky, umbrella)", 17, "expected ';'"),
         ("P(sky=rain | )", 14, "expected the name of a column"),
         ("P(sky=rain", 11, "expected ',', '|' or ')'"),
         ("P(sky=rain) and more", 13, "remove the rest"),
@@ -501,6 +557,178 @@ fn a_question_that_cannot_be_read_is_pointed_at() {
     let impossible = model.ask("P(umbrella=yes | visitors in [3, 4), visitors > 7)");
     assert!(matches!(impossible, Err(ModelError::Impossible { .. })), "{impossible:?}");
     assert_eq!(number(&model, "P(visitors in [3, 4), visitors > 7)"), 0.0);
+}
+
+/// Events follow the laws of probability, whatever joins them.
+#[test]
+fn events_are_joined_by_and_or_and_not() {
+    let model = small();
+    let p = |event: &str| number(&model, &format!("P({event})"));
+    let events = [
+        "sky=rain",
+        "umbrella == True",
+        "umbrella and not sky=sun",
+        "umbrella != 'yes'",
+        "visitors in [150, 1200)",
+        "not (visitors > 300)",
+        "visitors not in {3, 700}",
+        "degrees < 12",
+        "3 <= degrees < 20.5",
+        "1000 > visitors",
+        "sky=rain and degrees > 5 or umbrella=no",
+    ];
+    for a in events {
+        let not = p(&format!("not ({a})"));
+        assert!((p(a) + not - 1.0).abs() < 1e-9, "{a}: {} and {not}", p(a));
+        assert_eq!(p(&format!("({a}) and not ({a})")), 0.0, "{a}");
+        assert!((p(&format!("{a} or not ({a})")) - 1.0).abs() < 1e-9, "{a}");
+        for b in events {
+            let (both, either) = (p(&format!("({a}) and ({b})")), p(&format!("({a}) or ({b})")));
+            assert!((p(a) + p(b) - both - either).abs() < 1e-9, "{a}; {b}");
+            let morgan = p(&format!("not (not ({a}) or not ({b}))"));
+            assert!((morgan - both).abs() < 1e-9, "{a}; {b}: {morgan}, not {both}");
+        }
+    }
+    assert_eq!(p("3 <= degrees < 20.5"), p("degrees in [3, 20.5)"));
+    assert_eq!(p("20.5 > degrees >= 3"), p("degrees in [3, 20.5)"));
+    // Evidence, models and samples take them too.
+    let given = "sky=rain or 500 <= visitors < 700";
+    let ratio = p(&format!("({given}) and umbrella=yes")) / p(given);
+    assert!((number(&model, &format!("P(umbrella=yes | {given})")) - ratio).abs() < 1e-9);
+    let conditioned = model.condition(given).unwrap();
+    assert!((number(&conditioned, "P(umbrella=yes)") - ratio).abs() < 1e-9);
+    let sample = model.sample_given(&known(&model, given), 100, 1).unwrap();
+    let question = Question::parse(model.schema(), &format!("P({given})")).unwrap();
+    let support = model.support(&question, &sample).unwrap();
+    assert_eq!((support.given, support.event), (100, Some(100)));
+}
+
+#[test]
+fn numbers_that_were_never_seen_are_impossible_in_questions() {
+    let model = small();
+    for event in
+        ["visitors=99999999", "visitors > 99999998", "visitors in {99999999}", "visitors=-7"]
+    {
+        assert_eq!(number(&model, &format!("P({event})")), 0.0, "{event}");
+        assert!((number(&model, &format!("P(not {event})")) - 1.0).abs() < 1e-12, "{event}");
+    }
+    // A place for other numbers is shared by all of them.
+    let text = format!("n,c\n{}", "7,a\n7,b\n".repeat(40));
+    let table = Table::from_csv_bytes(text.as_bytes(), "t.csv", &CsvOptions::default()).unwrap();
+    let options = ModelOptions { as_is: true, epochs: Some(3), ..ModelOptions::default() };
+    let model = Fit::with(options).run(&table).unwrap();
+    let p = |event: &str| number(&model, &format!("P({event})"));
+    assert!(p("n=8") > 0.0 && p("n=8") <= p("n > 7") && p("n > 7") < 1.0 - p("n=7"));
+    assert!((p("n <= 7") + p("n > 7") - 1.0).abs() < 1e-12);
+    assert!((p("n != 8") + p("n = 8") - 1.0).abs() < 1e-12);
+    assert!((p("n in {8, 9}") - p("n=8") - p("n=9")).abs() < 1e-12);
+    assert!((p("n > 7 and n < 10") - p("n in {8, 9}")).abs() < 1e-12);
+    assert_eq!(p("n=8, n=9"), 0.0);
+    let row = Table::from_csv_bytes(b"n,c\n8,a\n", "t.csv", &CsvOptions::default()).unwrap();
+    let score = model.score(&row).unwrap()[0];
+    assert!((score - p("n=8, c=a").ln()).abs() < 1e-9);
+}
+
+#[test]
+fn moments_and_information_are_those_of_the_distribution() {
+    let model = small();
+    let ask = |question: &str| number(&model, question);
+    for given in ["", " | sky=rain", " | visitors in [150, 1200)"] {
+        let variance = ask(&format!("var(degrees{given})"));
+        assert!((ask(&format!("std(degrees{given})")).powi(2) - variance).abs() < 1e-9 * variance);
+        let r = ask(&format!("corr(degrees, visitors{given})"));
+        assert!((-1.0..=1.0).contains(&r) && r != 0.0, "{r}");
+        assert!((ask(&format!("corr(degrees, degrees{given})")) - 1.0).abs() < 1e-9);
+        // By the words of the table.
+        let p =
+            |sky: &str, umbrella: &str| ask(&format!("P(sky={sky}, umbrella={umbrella}{given})"));
+        let (mut joint, mut information) = (0.0, 0.0);
+        for sky in ["rain", "sun"] {
+            for umbrella in ["yes", "no"] {
+                let q = p(sky, umbrella);
+                let a = ask(&format!("P(sky={sky}{given})"));
+                let b = ask(&format!("P(umbrella={umbrella}{given})"));
+                if q > 0.0 {
+                    joint -= q * q.ln();
+                    information += q * (q / (a * b)).ln();
+                }
+            }
+        }
+        assert!((ask(&format!("H(sky, umbrella{given})")) - joint).abs() < 1e-9, "{given}");
+        let found = ask(&format!("MI(sky; umbrella{given})"));
+        assert!((found - information).abs() < 1e-9, "{given}: {found}, not {information}");
+    }
+    assert_eq!(model.ask("H(sky)").unwrap().error, None);
+    assert!((ask("MI(sky; sky)") - ask("H(sky)")).abs() < 1e-9);
+    // A density: by a sum of small steps, and by samples.
+    let found = model.ask("H(degrees)").unwrap();
+    assert_eq!(found.kind, "differential entropy");
+    let (mut sum, step) = (0.0, 0.05);
+    for n in -600..1200 {
+        let low = f64::from(n) * step;
+        let q = ask(&format!("P(degrees in [{low}, {}))", low + step));
+        sum -= if q > 0.0 { q * (q / step).ln() } else { 0.0 };
+    }
+    let (x, error) = (found.number().unwrap(), found.error.unwrap());
+    assert!(error > 0.0 && (x - sum).abs() < 5.0 * error + 1e-3, "{x} ± {error}, not {sum}");
+    let found = model.ask("MI(sky; degrees)").unwrap();
+    assert!(found.error.unwrap() < 0.05 && found.number().unwrap() > 0.1, "{found:?}");
+}
+
+#[test]
+fn the_most_likely_row_is_found_and_certain() {
+    let model = small();
+    for given in ["", " | umbrella=yes", " | visitors in [150, 1200)"] {
+        let found = model.ask(&format!("argmax(sky, umbrella{given})")).unwrap();
+        let mut best = (0.0, String::new());
+        for sky in ["rain", "sun"] {
+            for umbrella in ["no", "yes"] {
+                let q = number(&model, &format!("P(sky={sky}, umbrella={umbrella}{given})"));
+                if q > best.0 {
+                    best = (q, format!("sky={sky}, umbrella={umbrella}"));
+                }
+            }
+        }
+        assert_eq!(found.to_string(), best.1, "{given}");
+        assert!((found.probability.unwrap() - best.0).abs() < 1e-9 && found.bound.is_none());
+        // All digits, one by one.
+        let found = model.ask(&format!("argmax(visitors{given})")).unwrap();
+        let AnswerValue::Whole(x) = found.value else { panic!("{found:?}") };
+        let p = |x: i64| number(&model, &format!("P(visitors={x}{given})"));
+        let best = (0..2100).map(p).fold(0.0, f64::max);
+        assert!((p(x) - best).abs() < 1e-12 && found.bound.is_none(), "{given}: {x}, {best}");
+        assert!((found.probability.unwrap() - best).abs() < 1e-9);
+    }
+    assert!(model.ask("argmax(sky, degrees)").unwrap_err().to_string().contains("degrees"));
+}
+
+#[test]
+fn whole_numbers_beyond_floats_are_told_apart() {
+    let first = 9_007_199_254_740_992_i64;
+    let rows = (0..200).map(|n| Some(first + n % 5 * n % 7));
+    let column = Column::integers("id", rows);
+    let other = Column::labels("c", (0..200).map(|n| Some(if n % 2 == 0 { "a" } else { "b" })));
+    let table = Table::new(vec![column, other]).unwrap();
+    let infer = InferOptions {
+        kinds: [("id".to_owned(), KindHint::Digits)].into(),
+        ..InferOptions::default()
+    };
+    let options = ModelOptions { infer, as_is: true, epochs: Some(3), ..ModelOptions::default() };
+    let model = Fit::with(options).run(&table).unwrap();
+    let p = |event: &str| number(&model, &format!("P({event})"));
+    let (mut sum, mut best) = (0.0, (0.0, 0));
+    for x in first..first + 7 {
+        assert!(
+            (p(&format!("id <= {x}")) - p(&format!("id < {x}")) - p(&format!("id = {x}"))).abs()
+                < 1e-12
+        );
+        sum += p(&format!("id = {x}"));
+        assert!((p(&format!("id < {}", x + 1)) - sum).abs() < 1e-12, "{x}");
+        if p(&format!("id = {x}")) > best.0 {
+            best = (p(&format!("id = {x}")), x);
+        }
+    }
+    assert_eq!(model.ask("argmax(id)").unwrap().value, AnswerValue::Whole(best.1));
 }
 
 /// All columns at once, each alone, and by the ratio of probabilities: several cases, sets, intervals, a value.

@@ -84,6 +84,30 @@ impl<'a> Parser<'a> {
         found
     }
 
+    /// The next character that is no space, if any.
+    pub(crate) fn peek_sign(&mut self) -> Option<char> {
+        self.skip_space();
+        self.peek()
+    }
+
+    /// Takes a whole word, in letters of either case.
+    pub(crate) fn take_word(&mut self, word: &str, stops: &str) -> bool {
+        self.skip_space();
+        let rest = &self.chars[self.at..];
+        let length = word.chars().count();
+        let is_end = |c: &char| c.is_whitespace() || stops.contains(*c);
+        let found = rest.len() >= length
+            && rest.iter().zip(word.chars()).all(|(a, b)| a.eq_ignore_ascii_case(&b))
+            && rest.get(length).is_none_or(is_end);
+        self.at += if found { length } else { 0 };
+        found
+    }
+
+    /// The text between two places.
+    pub(crate) fn slice(&self, from: usize, to: usize) -> String {
+        self.chars[from..to].iter().collect()
+    }
+
     pub(crate) fn expect(&mut self, c: char, message: &str) -> Result<(), QueryError> {
         if self.take(c) { Ok(()) } else { Err(self.error(message)) }
     }

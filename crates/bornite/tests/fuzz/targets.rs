@@ -283,7 +283,13 @@ fn check_table(input: &[u8]) -> Result<bool, String> {
 
 fn make_question(rng: &mut ChaCha8Rng) -> Vec<u8> {
     let mut text = format!("P({})", evidence(rng));
-    match rng.random_range(0..5) {
+    match rng.random_range(0..12) {
+        5 => text = format!("P({} or {})", condition(rng), evidence(rng)),
+        6 => text = format!("P(not ({}) and {})", evidence(rng), condition(rng)),
+        7 => text = format!("std({} | {})", column(rng), evidence(rng)),
+        8 => text = format!("corr({}, {} | {})", column(rng), column(rng), evidence(rng)),
+        9 => text = format!("argmax(city, flag | {})", evidence(rng)),
+        10 => text = format!("MI(city; flag | {})", evidence(rng)),
         0 => text = format!("P({} | {})", evidence(rng), evidence(rng)),
         1 => text = format!("E[{} | {}]", column(rng), evidence(rng)),
         2 => text = format!("quantile({}, 0.3 | {})", column(rng), evidence(rng)),

@@ -1,0 +1,170 @@
+//! The most likely values of several finite variables, by branch and bound: no values are more likely than the first few of
+//! them, whose marginal is exact.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use rayon::prelude::*;
+
+use super::event::{both, log_sum};
+use super::posterior::Posterior;
+use super::{Model, ModelError};
+use crate::query::{Evidence, Query};
+
+/// The most prefixes that a search looks at.
+const MAX_PREFIXES: usize = 1 << 13;
+/// Prefixes that are looked at together.
+const TOGETHER: usize = 32;
+/// Rounds in which single values are improved.
+const ROUNDS: usize = 16;
+
+/// The best values that a search has found.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct MostLikely {
+    /// The values of the variables.
+    pub(super) values: Vec<f64>,
+    /// Their probability, given the cases.
+    pub(super) probability: f64,
+    /// What no other values have a larger probability than, where the search ended before it knew that these are the best.
+    pub(super) bound: Option<f64>,
+}
+
+/// The first values, and ln of their probability.
+#[derive(Clone, Debug, PartialEq)]
+struct Prefix {
+    log: f64,
+    values: Vec<f64>,
+}
+
+impl Eq for Prefix {}
+
+impl Ord for Prefix {
+    /// The most likely is the greatest, and the smallest values among equals.
+    fn cmp(&self, other: &Self) -> Ordering {
+        let values = || {
+            let pairs = self.values.iter().zip(&other.values);
+            let unequal = pairs.map(|(a, b)| b.total_cmp(a)).find(|o| o.is_ne());
+            unequal.unwrap_or_else(|| self.values.len().cmp(&other.values.len()))
+        };
+        self.log.total_cmp(&other.log).then_with(values)
+    }
+}
+
+impl PartialOrd for Prefix {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Model {
+    /// The most likely values of some finite variables, given that one of the cases holds.
+    ///
+    /// Cost: one pass up and one down for every prefix that may be that of the best.
+    pub(super) fn most_likely(
+        &self,
+        variables: &[usize],
+        cases: &[Query],
+    ) -> Result<MostLikely, ModelError> {
+        let search = Search { model: self, variables, cases };
+        let mut best = search.first()?;
+        let mut open = BinaryHeap::from([Prefix { log: 0.0, values: Vec::new() }]);
+        let mut looked_at = 0;
+        while looked_at < MAX_PREFIXES && open.peek().is_some_and(|top| top.log > best.log) {
+            let mut chosen = Vec::with_capacity(TOGETHER);
+            while chosen.len() < TOGETHER
+                && let Some(top) = open.pop().filter(|top| top.log > best.log)
+            {
+                chosen.push(top);
+            }
+            looked_at += chosen.len();
+            let longer: Vec<Vec<Prefix>> =
+                chosen.par_iter().map(|prefix| search.longer(prefix)).collect::<Result<_, _>>()?;
+            for prefix in longer.into_iter().flatten() {
+                if prefix.values.len() < variables.len() {
+                    if prefix.log > best.log {
+                        open.push(prefix);
+                    }
+                } else if prefix.log > best.log {
+                    best = prefix;
+                }
+            }
+        }
+        let bound = open.peek().filter(|top| top.log > best.log).map(|top| top.log.exp().min(1.0));
+        Ok(MostLikely { values: best.values, probability: best.log.exp().min(1.0), bound })
+    }
+}
+
+/// A search for the values of these variables.
+struct Search<'a> {
+    model: &'a Model,
+    variables: &'a [usize],
+    cases: &'a [Query],
+}
+
+impl Search<'_> {
+    /// The cases in which the variables at these places have these values.
+    fn fixed(&self, places: &(impl Iterator<Item = (usize, f64)> + Clone)) -> Vec<Query> {
+        let variables = self.model.engine.variables();
+        let fix = |case: &Query| {
+            let mut query = case.clone();
+            for (place, x) in places.clone() {
+                let v = self.variables[place];
+                let evidence =
+                    both(&variables[v].domain, &query.evidence()[v], &Evidence::Value(x))?;
+                query.set(variables, v, evidence).ok()?;
+            }
+            Some(query)
+        };
+        self.cases.iter().filter_map(fix).collect()
+    }
+
+    /// The probabilities of a variable's values in these cases.
+    fn posterior(&self, place: usize, cases: &[Query]) -> Result<Vec<(f64, f64)>, ModelError> {
+        Ok(match self.model.posterior(self.variables[place], cases)? {
+            Posterior::Finite(p) => p.into_iter().enumerate().map(|(x, p)| (x as f64, p)).collect(),
+            Posterior::Point(x) => vec![(x, 1.0)],
+            Posterior::Density(_) => Vec::new(),
+        })
+    }
+
+    /// The prefixes with one value more.
+    fn longer(&self, prefix: &Prefix) -> Result<Vec<Prefix>, ModelError> {
+        let place = prefix.values.len();
+        let cases = self.fixed(&prefix.values.iter().copied().enumerate());
+        let next = self.posterior(place, &cases)?;
+        let longer = |(x, p): (f64, f64)| {
+            let values = prefix.values.iter().copied().chain([x]).collect();
+            Prefix { log: prefix.log + p.ln(), values }
+        };
+        Ok(next.into_iter().filter(|(_, p)| *p > 0.0).map(longer).collect())
+    }
+
+    /// Good values: the best next one of each variable, then the best of each given all others, as long as that helps.
+    fn first(&self) -> Result<Prefix, ModelError> {
+        let mut best = Prefix { log: 0.0, values: Vec::new() };
+        while best.values.len() < self.variables.len() {
+            let longer = self.longer(&best)?.into_iter().max();
+            let impossible = || ModelError::Impossible { what: "what is given".to_owned() };
+            best = longer.ok_or_else(impossible)?;
+        }
+        let total = log_sum(&self.model.log_cases(self.cases)?);
+        for _ in 0..ROUNDS {
+            let before = best.log;
+            for place in 0..self.variables.len() {
+                let others = best.values.iter().copied().enumerate().filter(|(n, _)| *n != place);
+                let cases = self.fixed(&others);
+                let rest = log_sum(&self.model.log_cases(&cases)?) - total;
+                for (x, p) in self.posterior(place, &cases)? {
+                    if rest + p.ln() > best.log + 1e-12 {
+                        best.log = rest + p.ln();
+                        best.values[place] = x;
+                    }
+                }
+            }
+            if best.log <= before {
+                break;
+            }
+        }
+        Ok(best)
+    }
+}
