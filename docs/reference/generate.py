@@ -17,7 +17,7 @@ import bornite
 PAGE = Path(__file__).resolve().parent / "python.md"
 
 SECTIONS = {
-    "Models of tables": ["fit", "Model", "Distribution", "Anomaly", "Contribution"],
+    "Models of tables": ["fit", "Model", "Answer", "Distribution", "Anomaly", "Contribution"],
     "Files without loss": ["compress_file", "decompress_file"],
     "Circuits": ["Circuit", "Builder", "Layer", "Basis", "Domain", "Variable", "Marginal", "Squared"],
     "Environments and comparisons": ["Environments", "Univariate", "Overlap"],

@@ -69,6 +69,7 @@ from bornite._bornite import (
 from bornite._errors import ArgumentError, ColumnError
 from bornite.model import (
     Anomaly,
+    Answer,
     Contribution,
     Distribution,
     Model,
@@ -80,6 +81,7 @@ from bornite.tensor_networks import from_mps, from_tree
 
 __all__ = [
     "Anomaly",
+    "Answer",
     "ArgumentError",
     "Basis",
     "BasisError",

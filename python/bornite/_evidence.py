@@ -81,9 +81,12 @@ def _cell(column: str, cell: Any) -> str:
 
 
 def _interval(name: str, column: str, low: Any, high: Any, closed: str = "left") -> str:
-    def end(x: Any) -> float | None:
+    def end(x: Any) -> float | int | None:
         if x is None:
             return None
+        if isinstance(x, (int, np.integer)) and not isinstance(x, bool):
+            # Beyond 2**53 a float would be another number.
+            return int(x)
         if isinstance(x, str) or not hasattr(x, "__float__"):
             raise _unreadable(column, (low, high))
         number = float(x)

@@ -436,6 +436,27 @@ def cells_of(field: Field, column: Column) -> tuple[Array, npt.NDArray[np.bool_]
     return (whole != 0 if field.cells == "truth" else whole), missing
 
 
+def fitted(kind: str, field: Field, column: Column, *, is_boolean: bool) -> Field:
+    """The field, or one of the cells' own type where they do not fit it: a table may have held no and yes where the
+    model's has True and False, or real numbers where it has whole ones."""
+    _, values, more = column
+    known = values[~missing_of(column)]
+    if isinstance(more, list):
+        cells = "word"
+    elif field.cells == "number" or bool((known != np.rint(known)).any()):
+        cells = "number"
+    elif field.cells != "whole" and (is_boolean or field.cells == "truth") and bool(
+        np.isin(known, (0, 1)).all()
+    ):
+        cells = "truth"
+    else:
+        cells = "whole"
+    if cells == field.cells:
+        return field
+    bare = Field(field.name, cells, None)
+    return Field(field.name, cells, _dtype("numpy" if kind == "structured" else kind, bare))
+
+
 def make(kind: str, field: Field, column: Column) -> Any:
     """A column of the kind and type that came in."""
     cells, missing = cells_of(field, column)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, Literal, TypeAlias
 
@@ -25,6 +25,24 @@ value, a set or list of values, or an interval ``(low, high)`` that stands for l
 Floats: TypeAlias = npt.NDArray[np.float64]
 Progress: TypeAlias = Callable[[dict[str, Any]], bool | None]
 ColumnKind: TypeAlias = str | tuple[str, float] | tuple[str, float, float]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to a question."""
+
+    kind: str
+    """What it is: a ``"probability"``, a ``"density"``, a ``"mean"`` and so on."""
+    value: Any
+    """The answer itself: a number, a label, or a dict of both by column."""
+    log: float | None
+    """The log of a probability or density."""
+    probability: float | None
+    """The probability of the most likely value."""
+    bound: float | None
+    """What no value has a larger probability than, if the search ended early; None if the answer is exact."""
+    error: float | None
+    """The standard error of a mean over samples; None if the answer is exact."""
 
 
 @dataclass(frozen=True)
@@ -275,9 +293,13 @@ class Model:
         form = Form(
             self._form.kind, tuple(self._form.fields[i] for i in self._visible), self._form.dtype
         )
-        return _tables.assemble(
-            _tables.in_kind(form, kind), [columns[index] for index in self._visible]
+        shown = [columns[index] for index in self._visible]
+        form = _tables.in_kind(form, kind)
+        fields = tuple(
+            _tables.fitted(form.kind, field, column, is_boolean=self._schema[index]["kind"] == "boolean")
+            for index, field, column in zip(self._visible, form.fields, shown, strict=True)
         )
+        return _tables.assemble(replace(form, fields=fields), shown)
 
     # What the model is.
 
@@ -398,11 +420,26 @@ class Model:
         """
         return self._core.log_probability(self._given(event))
 
-    def query(self, question: str) -> float | str:
-        """The answer to a question: ``"P(wet=1, age in [30, 40) | sky='rain')"``, ``"E[age | …]"``,
-        ``"median(age)"``, ``"quantile(age, 0.9 | …)"`` or ``"argmax(sky | …)"``.
+    def query(self, question: str) -> Any:
+        """The answer to a question: ``"P(wet=1, age in [30, 40) | sky='rain')"``, ``"E[age | …]"``, ``"std(age)"``,
+        ``"var(age)"``, ``"corr(age, pay | …)"``, ``"median(age)"``, ``"quantile(age, 0.9 | …)"``, ``"argmax(sky | …)"``,
+        ``"argmax(sky, wet | …)"`` (a dict), ``"H(sky | …)"`` or ``"MI(sky; wet, age | …)"``.
+
+        Evidence is joined by commas, ``and``, ``or``, ``not`` and parentheses. ``ask`` also says what the answer is.
         """
-        return self._core.ask(question)
+        return self.ask(question).value
+
+    def ask(self, question: str) -> Answer:
+        """The answer to a question, see ``query``, with what it is: a probability or a density, exact or not.
+
+        >>> import numpy as np
+        >>> import bornite
+        >>> rng = np.random.default_rng(0)
+        >>> model = bornite.fit({"x": rng.normal(size=300), "y": ["a", "b", "b"] * 100}, epochs=5)
+        >>> model.ask("P(x=0)").kind, model.ask("P(0 < x < 1 or y == 'a')").kind
+        ('density', 'probability')
+        """
+        return Answer(*self._core.ask(question))
 
     # Other distributions.
 
@@ -807,13 +844,15 @@ def compress_file(
     width: int | None = None,
     epochs: int | None = None,
     seed: int = 0,
+    header: bool | None = None,
 ) -> tuple[int, int]:
     """Compresses a CSV, NPY, NPZ or IDX file losslessly; returns its size before and after, in bytes.
 
     Without a model, a small one is fitted to the first 8 MiB within ``time`` seconds and stored with the rows. Data
     that a model does not make smaller, and all other files, are compressed with zstd. ``decompress_file`` and
     ``bornite decompress`` on the command line restore the same bytes. Files are processed in segments of 8 MiB,
-    so memory is bounded.
+    so memory is bounded. ``header`` says whether the first line of a CSV file names the columns; by default this is
+    detected.
 
     >>> import bornite, pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -827,7 +866,7 @@ def compress_file(
     """
     core = None if model is None else model._whole()
     before, after, interrupted = _bornite.compress_file(
-        source, target, core, time=time, width=width, epochs=epochs, seed=seed
+        source, target, core, time=time, width=width, epochs=epochs, seed=seed, header=header
     )
     if interrupted:
         warnings.warn("the fit was interrupted: the best model so far was used", stacklevel=2)

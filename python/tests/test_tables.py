@@ -364,3 +364,27 @@ def test_what_is_unseen_can_be_unknown(model: Model) -> None:
     # They have a probability of their own, and a small one.
     assert (model.log_prob(unseen) < model.log_prob(unknown)).all()
     assert np.isfinite(model.log_prob(unseen)).all()
+
+
+def test_no_and_yes_and_true_and_false_are_one_column() -> None:
+    rng = np.random.default_rng(3)
+    wet = rng.random(200) < 0.4
+    sky = np.where(wet, "rain", "sun").astype(object)
+    words = {"sky": sky, "wet": np.where(wet, "yes", "no").astype(object)}
+    truths = {"sky": sky, "wet": wet}
+    for fitted, other in [(words, truths), (truths, words)]:
+        # As from a file: without the types of the table that was fitted.
+        core = bornite.fit(fitted, epochs=20)._core
+        loaded = bornite.Model(core)
+        for model in (loaded, bornite.fit(fitted, epochs=20)):
+            back = model.decompress(model.compress(other))
+            assert all(list(back[name]) == list(other[name]) for name in other)
+            assert np.isfinite(model.log_prob(other)).all()
+            holes = {"sky": sky[:6], "wet": np.array(list(other["wet"][:6]), dtype=object)}
+            holes["wet"][[0, 3]] = None
+            filled = model.impute(holes)["wet"]
+            assert list(filled) == list(other["wet"][:6])
+    # Real numbers in a column of whole ones are not rounded.
+    model = bornite.fit({"n": np.arange(60) % 7, "sky": sky[:60]}, epochs=2)
+    odd = {"n": np.array([0.5, 3.0]), "sky": sky[:2]}
+    assert model.decompress(model.compress(odd))["n"].tolist() == [0.5, 3.0]

@@ -1,6 +1,7 @@
 //! Tables and models, in from files and out to them.
 
 use std::collections::BTreeSet;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,17 +11,66 @@ use bornite::data::{Cells, Column, CsvOptions, Table};
 use serde::Serialize;
 use serde_json::Value;
 
-/// Reads a table: CSV, or by its name NPY, NPZ, Parquet or IDX.
-pub(crate) fn read(path: &Path) -> Result<Table> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-    let bare = name.strip_suffix(".gz").unwrap_or(&name);
-    Ok(match bare.rsplit('.').next() {
-        Some("npy") => Table::read_npy(path)?,
-        Some("npz") => Table::read_npz(path, None)?,
-        Some("parquet") => Table::read_parquet(path)?,
-        _ if bare.contains("idx") || bare.ends_with("ubyte") => Table::read_idx(path)?,
-        _ => Table::read_csv(path, &CsvOptions::default())?,
-    })
+use crate::output::printable;
+
+/// How CSV files are read, in flags that every command with a table has.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Reading {
+    /// The first line of a CSV file names the columns. By default this is detected.
+    #[arg(long, conflicts_with = "no_header")]
+    header: bool,
+    /// The first line of a CSV file is a row; the columns are named x0, x1, …
+    #[arg(long)]
+    no_header: bool,
+}
+
+impl Reading {
+    /// Whether the first line names the columns, where a flag says so.
+    pub(crate) fn header(&self) -> Option<bool> {
+        (self.header || self.no_header).then_some(self.header)
+    }
+
+    /// Reads a table: CSV, or by its name NPY, NPZ, Parquet or IDX.
+    pub(crate) fn table(&self, path: &Path) -> Result<Table> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+        let bare = name.strip_suffix(".gz").unwrap_or(&name);
+        Ok(match bare.rsplit('.').next() {
+            Some("npy") => Table::read_npy(path)?,
+            Some("npz") => Table::read_npz(path, None)?,
+            Some("parquet") => Table::read_parquet(path)?,
+            _ if bare.contains("idx") || bare.ends_with("ubyte") => Table::read_idx(path)?,
+            _ => self.csv(path)?,
+        })
+    }
+
+    /// Reads CSV, and says how its first line was read where that is not plain to see.
+    fn csv(&self, path: &Path) -> Result<Table> {
+        let options = CsvOptions { header: self.header(), ..CsvOptions::default() };
+        let table = Table::read_csv(path, &options)?;
+        if self.header().is_none()
+            && let Some(note) = note_on_header(&table)
+        {
+            let note = printable(&format!("note: {}: {note}", path.display()));
+            let _ = writeln!(io::stderr(), "{note}");
+        }
+        Ok(table)
+    }
+}
+
+/// How the first line of a table was read, where it has no names or some that are numbers.
+fn note_on_header(table: &Table) -> Option<String> {
+    let names: Vec<&str> = table.columns().iter().map(Column::name).collect();
+    if !table.layout().header {
+        let last = names.len() - 1;
+        let named = if last == 0 { "is x0".to_owned() } else { format!("are x0 to x{last}") };
+        return Some(format!(
+            "the first line is read as a row, and its columns {named}; use --header if it names them"
+        ));
+    }
+    let number = names.iter().find(|name| name.parse::<f64>().is_ok_and(f64::is_finite))?;
+    Some(format!(
+        "the first line is read as names of columns, '{number}' too; use --no-header if it is a row"
+    ))
 }
 
 /// A table without these columns: each text is the name of one, or several names with commas between them.

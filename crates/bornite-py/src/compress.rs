@@ -12,7 +12,7 @@ use crate::model::{TableModel, Watch, check_time};
 
 /// Compresses a file and says how many bytes there were, how many there are, and whether Ctrl-C ended the fit.
 #[pyfunction]
-#[pyo3(signature = (source, target, model, *, time, width, epochs, seed))]
+#[pyo3(signature = (source, target, model, *, time, width, epochs, seed, header))]
 #[expect(clippy::too_many_arguments, reason = "all but the files and the model are named")]
 pub(crate) fn compress_file(
     py: Python<'_>,
@@ -23,10 +23,11 @@ pub(crate) fn compress_file(
     width: Option<usize>,
     epochs: Option<usize>,
     seed: u64,
+    header: Option<bool>,
 ) -> PyResult<(u64, u64, bool)> {
     check_time(time)?;
     let mut watch = Watch::new(time, None);
-    let options = CompressOptions { width, epochs, seed, ..CompressOptions::default() };
+    let options = CompressOptions { width, epochs, seed, header, ..CompressOptions::default() };
     let name = source.display().to_string();
     let model = model.map(|m| &m.0);
     let sizes = detached(py, || -> Result<_, ModelError> {

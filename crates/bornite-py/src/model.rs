@@ -491,13 +491,11 @@ impl TableModel {
         Ok(found.into_iter().map(cells).collect())
     }
 
-    /// The answer to a question: a number or a label.
-    fn ask<'py>(&self, py: Python<'py>, question: &str) -> PyResult<Bound<'py, PyAny>> {
+    /// The answer to a question: its kind, the value, a log, a probability, a bound, and a standard error.
+    fn ask<'py>(&self, py: Python<'py>, question: &str) -> PyResult<AnswerTuple<'py>> {
         let answer = detached(py, || self.0.ask(question))?.map_err(Raise::raise)?;
-        Ok(match answer.value {
-            AnswerValue::Number(x) => x.into_pyobject(py)?.into_any(),
-            AnswerValue::Label(label) => label.into_pyobject(py)?.into_any(),
-        })
+        let value = answer_value(py, &answer.value)?;
+        Ok((answer.kind, value, answer.log, answer.probability, answer.bound, answer.error))
     }
 
     /// A smaller model, and how far its distribution is at most from this one's.
@@ -553,4 +551,24 @@ impl Limit {
             Self::Width(width) => Budget::Width(width),
         }
     }
+}
+
+/// An answer: its kind, the value, a log, a probability, a bound, and a standard error.
+type AnswerTuple<'py> =
+    (&'static str, Bound<'py, PyAny>, Option<f64>, Option<f64>, Option<f64>, Option<f64>);
+
+/// A number, a text, or a dict of several.
+fn answer_value<'py>(py: Python<'py>, value: &AnswerValue) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match value {
+        AnswerValue::Number(x) => x.into_pyobject(py)?.into_any(),
+        AnswerValue::Whole(x) => x.into_pyobject(py)?.into_any(),
+        AnswerValue::Label(label) => label.into_pyobject(py)?.into_any(),
+        AnswerValue::Row(cells) => {
+            let row = pyo3::types::PyDict::new(py);
+            for (name, value) in cells {
+                row.set_item(name, answer_value(py, value)?)?;
+            }
+            row.into_any()
+        }
+    })
 }

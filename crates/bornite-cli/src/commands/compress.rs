@@ -47,6 +47,8 @@ pub(crate) struct Compress {
     /// The seed of everything random.
     #[arg(long, default_value_t = 0)]
     seed: u64,
+    #[command(flatten)]
+    reading: tables::Reading,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -78,6 +80,7 @@ impl Compress {
             width: self.width,
             epochs: self.epochs,
             seed: self.seed,
+            header: self.reading.header(),
             ..CompressOptions::default()
         };
         let mut bar = FitBar::new(Some(self.time));

@@ -123,6 +123,8 @@ pub(crate) struct Fit {
     /// The random seed.
     #[arg(long, default_value_t = 0)]
     seed: u64,
+    #[command(flatten)]
+    reading: tables::Reading,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -210,11 +212,11 @@ impl Fit {
             let given: Vec<&Path> = given.into_iter().flatten().map(PathBuf::as_path).collect();
             tables::check_target(checkpoint, &given, self.output.force)?;
         }
-        let mut table = tables::without(tables::read(&self.table)?, &self.drop)?;
+        let mut table = tables::without(self.reading.table(&self.table)?, &self.drop)?;
         if let Some(ImageSize { height, width, channels }) = self.image {
             table = table.with_image([height, width, channels])?;
         }
-        let valid = self.valid.as_deref().map(tables::read).transpose()?;
+        let valid = self.valid.as_deref().map(|path| self.reading.table(path)).transpose()?;
         let resume = self.resume.as_deref().map(read_checkpoint).transpose()?;
         let used = resume.as_deref().map(used_budget).transpose()?.unwrap_or_default();
         let mut bar = FitBar::new(self.time).since_the_start().after(used);

@@ -33,6 +33,8 @@ pub(crate) struct Impute {
     /// The random seed.
     #[arg(long, default_value_t = 0)]
     seed: u64,
+    #[command(flatten)]
+    reading: tables::Reading,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -75,7 +77,7 @@ impl Impute {
         let path = &self.output.output;
         self.output.check([&self.model, &self.table])?;
         let model = tables::model(&self.model)?;
-        let table = tables::read(&self.table)?;
+        let table = self.reading.table(&self.table)?;
         let filled = busy("filling", || model.impute(&table, self.with.into(), self.seed))?;
         let missing = |t: &bornite::data::Table| {
             t.columns().iter().map(bornite::data::Column::num_missing).sum::<usize>()

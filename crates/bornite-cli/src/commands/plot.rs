@@ -46,6 +46,8 @@ pub(crate) struct Plot {
     /// The random seed.
     #[arg(long, default_value_t = 0)]
     seed: u64,
+    #[command(flatten)]
+    reading: tables::Reading,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -123,7 +125,7 @@ impl Plot {
     }
 
     fn model(&self, model: &Model, is_png: bool) -> Result<Vec<u8>> {
-        let data = self.data.as_deref().map(tables::read).transpose()?;
+        let data = self.data.as_deref().map(|path| self.reading.table(path)).transpose()?;
         let mut report = Report::new(model, data.as_ref(), self.seed)?;
         if !self.columns.is_empty() {
             report = report.columns(&self.columns)?;

@@ -52,6 +52,8 @@ pub(crate) struct Predict {
     /// Write even over an input.
     #[arg(long)]
     force: bool,
+    #[command(flatten)]
+    reading: tables::Reading,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -80,7 +82,7 @@ impl Predict {
             bail!("--interval {share}: give a probability from 0 to 1, such as 0.9");
         }
         let model = tables::model(&self.model)?;
-        let table = tables::read(&self.table)?;
+        let table = self.reading.table(&self.table)?;
         let predictions = model.predict(&table, &self.column)?;
         if !predictions.absent().is_empty() && !self.json {
             let names: Vec<String> =

@@ -2,10 +2,11 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use bornite::model::AnswerValue;
+use bornite::model::{Answer, AnswerValue, Question, Support};
 use clap::Args;
+use serde::Serialize;
 
-use crate::output::{self, number};
+use crate::output::{self, grouped, number};
 use crate::tables;
 
 /// Ask a model for probabilities, means, quantiles or most likely values.
@@ -13,41 +14,90 @@ use crate::tables;
 #[command(after_help = "\
 Examples:
   bornite query people.model \"P(income='>50K', age in [30, 40) | sex='F')\"
+  bornite query people.model \"P(age < 30 or not owner | 2 <= rooms < 5)\" --data people.csv
   bornite query people.model \"E[age | sex='F', city in {Bonn, Essen}]\"
   bornite query people.model \"quantile(age, 0.9 | income='>50K')\"
-  bornite query people.model \"argmax(city | age < 30)\"
+  bornite query people.model \"argmax(city, sex | age < 30)\"
+  bornite query people.model \"MI(city; income | age > 50)\"
 
-Evidence is column = value, column != value, column < number (<=, >, >=), column in [a, b), column in
-{a, b}, separated by commas; quote names and values with spaces or punctuation. P is a density if a
-continuous column is given a single value. With --json, prints {kind, value}, plus log for
-probabilities and densities, and probability for argmax; a log of null means log 0.")]
+Questions: P(…), E[…], std(…), var(…), corr(x, y), median(…), quantile(x, p), argmax(x, …), the entropy
+H(x, …) and the mutual information MI(x, …; y, …) in nats, each with evidence after a |. Evidence is
+column = value (or ==), column != value, column < number (<=, >, >=), 1 < column < 2, column in [a, b),
+column in {a, b}, column not in {a, b}, joined by and, or, not, parentheses and commas; quote names and
+values with spaces or punctuation. P is a density if a continuous column is given a single value. argmax of
+several columns, and of wide integers in digits, is exact unless a bound is printed. H and MI are exact for
+finite columns of a few values, and means over exact samples with a standard error otherwise. With --json,
+prints {kind, value}, plus log for probabilities and densities, probability and bound for argmax, error for
+H and MI, and rows {given, event} with --data; a log of null means log 0.")]
 pub(crate) struct Query {
     /// The model file.
     model: PathBuf,
-    /// The question: P(…), E[…], median(…), quantile(…, p) or argmax(…).
+    /// The question, such as P(…), E[…], std(…), corr(x, y), quantile(x, p), argmax(…), H(…) or MI(x; y).
     question: String,
+    /// Also count the rows of this table in which the evidence and the event hold.
+    #[arg(long, value_name = "TABLE")]
+    data: Option<PathBuf>,
+    #[command(flatten)]
+    reading: tables::Reading,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
 }
 
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    #[serde(flatten)]
+    answer: &'a Answer,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rows: Option<Support>,
+}
+
 impl Query {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
-        let answer = tables::model(&self.model)?.ask(&self.question)?;
-        if self.json {
-            return output::json(out, &answer);
-        }
-        let value = match &answer.value {
-            AnswerValue::Number(x) => number(*x),
-            AnswerValue::Label(text) => text.clone(),
+        let model = tables::model(&self.model)?;
+        let question = Question::parse(model.schema(), &self.question)?;
+        let answer = model.answer(&question)?;
+        let rows = match &self.data {
+            Some(path) => Some(model.support(&question, &self.reading.table(path)?)?),
+            None => None,
         };
-        let mut pairs = vec![(answer.kind, value)];
+        if self.json {
+            return output::json(out, &Report { answer: &answer, rows });
+        }
+        let mut pairs: Vec<(&str, String)> = match &answer.value {
+            AnswerValue::Row(cells) => cells.iter().map(|(k, v)| (k.as_str(), text(v))).collect(),
+            AnswerValue::Number(x) if is_information(&answer) => {
+                vec![(answer.kind, format!("{} nats", number(*x)))]
+            }
+            value => vec![(answer.kind, text(value))],
+        };
+        if let Some(error) = answer.error {
+            pairs.push(("standard error", number(error)));
+        }
         if let Some(log) = answer.log {
             pairs.push(("log", number(log)));
         }
         if let Some(p) = answer.probability {
             pairs.push(("probability", number(p)));
         }
+        if let Some(bound) = answer.bound {
+            pairs.push(("not exact", format!("nothing is more likely than {}", number(bound))));
+        }
+        if let Some(rows) = rows {
+            pairs.push(("rows with this evidence", grouped(rows.given as u128)));
+            pairs.extend(rows.event.map(|n| ("rows with the event", grouped(n as u128))));
+        }
         Ok(output::pairs(out, &pairs)?)
+    }
+}
+
+fn is_information(answer: &Answer) -> bool {
+    answer.kind.ends_with("entropy") || answer.kind.ends_with("information")
+}
+
+fn text(value: &AnswerValue) -> String {
+    match value {
+        AnswerValue::Number(x) => number(*x),
+        value => value.to_string(),
     }
 }

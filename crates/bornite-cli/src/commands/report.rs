@@ -35,6 +35,8 @@ pub(crate) struct Report {
     /// The random seed.
     #[arg(long, default_value_t = 0)]
     seed: u64,
+    #[command(flatten)]
+    reading: tables::Reading,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -54,7 +56,7 @@ impl Report {
         let title = self.title.as_deref().unwrap_or(&name);
         let page = match files::load_any(&self.model)? {
             Loaded::Model(model) => {
-                let data = self.data.as_deref().map(tables::read).transpose()?;
+                let data = self.data.as_deref().map(|path| self.reading.table(path)).transpose()?;
                 let report = report::Report::new(&model, data.as_ref(), self.seed)?;
                 busy("drawing", || report.html(title))?
             }

@@ -41,6 +41,8 @@ pub(crate) struct Score {
     /// Refuse labels that the model has not seen, and numbers out of range.
     #[arg(long)]
     strict: bool,
+    #[command(flatten)]
+    reading: tables::Reading,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -78,7 +80,7 @@ const SHOWN: usize = 3;
 impl Score {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
         let model = tables::model(&self.model)?;
-        let table = tables::read(&self.table)?;
+        let table = self.reading.table(&self.table)?;
         let unseen = match (self.lenient, self.strict) {
             (true, _) => Unseen::Missing,
             (false, true) => Unseen::Refuse,

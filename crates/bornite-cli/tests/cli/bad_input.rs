@@ -148,3 +148,28 @@ fn a_reader_that_goes_away_is_no_error() {
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
 }
+
+#[test]
+fn a_header_with_years_is_one_and_flags_overrule_what_is_found() {
+    let folder = Folder::new();
+    let row = |n: usize| format!("{},{n},{}", ["DE", "FR"][n % 2], n % 3);
+    let rows = (0..40).map(row).collect::<Vec<_>>().join("\n") + "\n";
+    folder.write("t.csv", &format!("country,2019,2020\n{rows}"));
+    let fit = |more: &[&str]| {
+        let args = ["fit", "t.csv", "-o", "m.model", "--width", "2", "--epochs", "1"];
+        folder.run(&[&args[..], more].concat())
+    };
+    let run = fit(&[]);
+    assert!(run.stderr.contains("'2019' too; use --no-header"), "{run:?}");
+    let run = folder.run(&["query", "m.model", "P(\"2019\" < 20)"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let run = fit(&["--header"]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    let run = fit(&["--no-header"]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert_eq!(folder.run(&["query", "m.model", "P(x1 < 20)"]).code, 0);
+    folder.write("r.csv", &rows);
+    let run = folder.run(&["score", "m.model", "r.csv"]);
+    assert!(run.stderr.contains("read as a row, and its columns are x0 to x2"), "{run:?}");
+    assert_eq!(folder.run(&["score", "m.model", "t.csv", "--header", "--no-header"]).code, 2);
+}
