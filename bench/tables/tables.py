@@ -10,6 +10,7 @@ Every table is shuffled and a tenth of it held out. A model is fitted to the res
 
 import argparse
 import io
+import json
 import random
 import subprocess
 import time
@@ -94,8 +95,8 @@ def errors(bornite, model, train, test, count):
     found = []
     for conditions in questions(train, count):
         text = "P(" + ", ".join(text for text, _ in conditions) + ")"
-        answer = subprocess.run([bornite, "query", model, text], capture_output=True, text=True)
-        p = float(answer.stdout.split()[-1]) if answer.returncode == 0 else float("nan")
+        answer = subprocess.run([bornite, "query", model, text, "--json"], capture_output=True, text=True)
+        p = json.loads(answer.stdout)["value"] if answer.returncode == 0 else float("nan")
         truth, counted = share(test, conditions), share(train, conditions)
         found.append((abs(p - truth), abs(counted - truth), truth))
     return np.array(found)

@@ -13,7 +13,7 @@ use crate::structure::Widths;
 /// | patience | an eighth of the epochs, at least 6 |
 /// | averaging | over about one epoch, at most 500 steps |
 /// | smoothing | of images: 150 / n below 20,000 rows |
-/// | functions | of a continuous variable: √n, from 12 to 48; 48 where it is the only one |
+/// | functions | of a continuous variable: √n, from 12 to 48, then twice as many if validation gets better; 48 where it is the only one |
 /// | roughness | 10 / n |
 ///
 /// Images of 20 million cells and more, without holes, have settings of their own, see [`images`](Self::images).
@@ -34,6 +34,10 @@ const MAX_FUNCTIONS: usize = 48;
 /// The strength of a prior against functions that change fast. Rows know an amplitude to a variance of 1 / 4 n, so that the
 /// Legendre polynomial of degree k is held back where 10 k² is above 4 n: beyond degree 8 with 150 rows, and 63 with 10,000.
 const ROUGHNESS: f64 = 10.0;
+/// Rows of a teacher, how often they are learned from, and by which circuits.
+pub(crate) const LESSON_ROWS: usize = 40_000;
+const LESSON_EPOCHS: usize = 3;
+const LESSON_WIDTH: usize = 24;
 /// Cells of a table from which on one fit is all that there is time for.
 const MANY: usize = 20_000_000;
 
@@ -78,12 +82,13 @@ impl Defaults {
         &WIDTHS[..WIDTHS.iter().take_while(fits).count().max(1)]
     }
 
-    /// The number of input functions of a continuous variable.
-    pub fn functions(&self) -> usize {
+    /// The numbers of input functions of a continuous variable to try, from the fewest, for [`fit_best`](super::fit_best).
+    pub fn functions(&self) -> Vec<usize> {
         if self.variables == 1 {
-            return MAX_FUNCTIONS;
+            return vec![MAX_FUNCTIONS];
         }
-        ((self.rows as f64).sqrt() as usize).clamp(MIN_FUNCTIONS, MAX_FUNCTIONS)
+        let first = ((self.rows as f64).sqrt() as usize).clamp(MIN_FUNCTIONS, MAX_FUNCTIONS);
+        vec![first, 2 * first]
     }
 
     /// How strongly the input weights of images are drawn towards smooth ones, of [`FitOptions::smoothing`].
@@ -137,6 +142,15 @@ impl Defaults {
             roughness: ROUGHNESS / self.rows as f64,
             ..FitOptions::default()
         }
+    }
+
+    /// The settings of a fit to rows of a teacher, and of the fit to the table's own rows after it.
+    pub fn lessons(&self) -> [FitOptions; 2] {
+        let own = self.options(LESSON_WIDTH);
+        let functions = (2 * self.functions()[0]).clamp(32, 64);
+        let lesson = Self { rows: LESSON_ROWS, ..*self }.options(LESSON_WIDTH);
+        let lesson = FitOptions { epochs: LESSON_EPOCHS, patience: 1, functions, ..lesson };
+        [lesson, FitOptions { rate: 0.3 * own.rate, functions, ..own }]
     }
 
     /// Entries of a semi-unitary weight have a size of about 1 / width, and so have good steps: short ones where a fit starts near

@@ -5,7 +5,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::checkpoint_bytes::{Reader, Writer};
 use super::error::LearnError;
-use super::initial::{Starts, first_circuit, with_weights_of};
+use super::initial::{Start, Starts, first_circuit, with_weights_of};
 use super::options::FitOptions;
 use super::parameter::Parameterization;
 use super::trainer::{Outcome, Trainer};
@@ -123,7 +123,8 @@ pub fn fit(
     progress: &mut dyn FnMut(&Progress) -> Control,
 ) -> Result<Fitted, LearnError> {
     let starts = &mut Starts::default();
-    let outcome = run(circuit, [train, valid], options, None, starts, &mut |p, _| progress(p))?;
+    let outcome =
+        run(circuit, [train, valid], options, None, Start::anew(starts), &mut |p, _| progress(p))?;
     outcome.into_fit(circuit, options)
 }
 
@@ -133,7 +134,7 @@ pub(super) fn run(
     [train, valid]: [&Batch; 2],
     options: &FitOptions,
     from: Option<&mut Reader<'_>>,
-    starts: &mut Starts,
+    start: Start<'_>,
     progress: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control,
 ) -> Result<Outcome, LearnError> {
     if options.parameterization == Parameterization::Monotonic {
@@ -144,7 +145,7 @@ pub(super) fn run(
         // Its weights are in the checkpoint.
         with_weights_of(circuit, options.complex)
     } else {
-        first_circuit(circuit, train, options, starts, &mut rng)
+        first_circuit(circuit, train, options, start, &mut rng)
     };
     let mut trainer = Trainer::new(&first, [train, valid], options, rng)?;
     if let Some(from) = from {

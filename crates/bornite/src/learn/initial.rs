@@ -57,20 +57,36 @@ impl Starts {
     }
 }
 
+/// What a fit may start from.
+#[derive(Debug)]
+pub(super) struct Start<'a> {
+    pub(super) starts: &'a mut Starts,
+    /// The first rows of all weights, of a [smaller circuit](super::grow::grown).
+    pub(super) grown: Option<Vec<Matrix<Complex64>>>,
+}
+
+impl<'a> Start<'a> {
+    /// From the rows alone.
+    pub(super) fn anew(starts: &'a mut Starts) -> Self {
+        Self { starts, grown: None }
+    }
+}
+
 /// A circuit of the same layers with weights to start from, see [`near_mixture`] and [`near_product`].
-pub(crate) fn first_circuit(
+pub(super) fn first_circuit(
     circuit: &Circuit,
     rows: &Batch,
     options: &FitOptions,
-    starts: &mut Starts,
+    start: Start<'_>,
     rng: &mut impl Rng,
 ) -> Circuit {
+    let Start { starts, grown } = start;
     let complex = options.complex;
     let is_kronecker = !circuit.layers().iter().any(|l| matches!(l, Layer::Hadamard { .. }));
     let mixture = if is_kronecker { starts.mixture(circuit, rows, options.seed) } else { None };
     let noise = Noise { complex, norm: MIXTURE_NOISE, seed: rng.random() };
     let weights = mixture
-        .and_then(|mixture| near_mixture(circuit, &mixture, rows, noise))
+        .and_then(|mixture| near_mixture(circuit, &mixture, rows, noise, grown))
         .unwrap_or_else(|| near_product(circuit, rows, complex, rng));
     let weights = weights.into_iter().map(|w| weight(w, complex));
     replaced(circuit, weights)
@@ -106,8 +122,9 @@ fn near_mixture(
     mixture: &Mixture,
     rows: &Batch,
     noise: Noise,
+    grown: Option<Vec<Matrix<Complex64>>>,
 ) -> Option<Vec<Matrix<Complex64>>> {
-    Start::new(circuit, mixture, rows, noise).weights()
+    FromMixture::new(circuit, mixture, rows, noise, grown).weights()
 }
 
 /// How weights are moved away from where they would be without chance.
@@ -129,7 +146,7 @@ impl Noise {
 
 /// A circuit whose weights are to be made from a mixture.
 #[derive(Debug)]
-struct Start<'a> {
+struct FromMixture<'a> {
     circuit: &'a Circuit,
     mixture: &'a Mixture,
     batch: &'a Batch,
@@ -140,6 +157,8 @@ struct Start<'a> {
     levels: Vec<Vec<LayerId>>,
     /// Whether some shared weight is at or above a layer.
     below_shared: Vec<bool>,
+    /// The first rows of all weights, where a smaller circuit was learned before.
+    grown: Option<Vec<Matrix<Complex64>>>,
 }
 
 /// What is known of a sum layer: the components in its functions, and the rows, conjugated, one a row of a matrix.
@@ -149,8 +168,14 @@ struct Inside {
     rows: Option<Matrix<Complex64>>,
 }
 
-impl<'a> Start<'a> {
-    fn new(circuit: &'a Circuit, mixture: &'a Mixture, batch: &'a Batch, noise: Noise) -> Self {
+impl<'a> FromMixture<'a> {
+    fn new(
+        circuit: &'a Circuit,
+        mixture: &'a Mixture,
+        batch: &'a Batch,
+        noise: Noise,
+        grown: Option<Vec<Matrix<Complex64>>>,
+    ) -> Self {
         let mut heights = vec![0; circuit.num_layers()];
         let mut levels: Vec<Vec<LayerId>> = Vec::new();
         let mut users = vec![0_usize; circuit.weights().len()];
@@ -178,7 +203,7 @@ impl<'a> Start<'a> {
         let is_complete =
             |&row: &usize| !(0..batch.num_variables()).any(|v| batch.is_missing(row, v));
         let rows = (0..batch.len()).step_by(step).filter(is_complete).collect();
-        Self { circuit, mixture, batch, rows, noise, levels, below_shared }
+        Self { circuit, mixture, batch, rows, noise, levels, below_shared, grown }
     }
 
     /// From single variables up, the weights of one level side by side.
@@ -230,6 +255,9 @@ impl<'a> Start<'a> {
         let shape = &self.circuit.weights()[weight];
         let [k, cols] = [shape.rows(), shape.cols()];
         let is_output = users[0].0 == self.circuit.output();
+        if let Some(grown) = &self.grown {
+            return self.grown_weight(weight, users, &grown[weight], known);
+        }
         let main = if let [(_, input)] = users {
             let weighted = self.weighted(*input, known)?;
             if is_output { weighted } else { directions(&weighted, k)? }
@@ -240,6 +268,33 @@ impl<'a> Start<'a> {
         };
         let noise = self.noise.of(weight, [k, cols]);
         Some(normalized(with_rows(noise, &main), is_output))
+    }
+
+    /// A weight whose first rows are learned: the others are the directions that the components have besides.
+    fn grown_weight(
+        &self,
+        weight: usize,
+        users: &[(LayerId, LayerId)],
+        learned: &Matrix<Complex64>,
+        known: &[Option<Inside>],
+    ) -> Option<Matrix<Complex64>> {
+        let shape = &self.circuit.weights()[weight];
+        let (k, new) = (learned.rows(), shape.rows() - learned.rows());
+        let is_output = users[0].0 == self.circuit.output();
+        let mut w = self.noise.of(weight, [shape.rows(), shape.cols()]);
+        if let ([(_, input)], false) = (users, is_output) {
+            let all = self.weighted(*input, known)?;
+            let inside = all.times_adjoint(learned).times(learned);
+            let besides = added(all, &inside.scaled(-1.0));
+            let besides = directions(&besides, new)?;
+            for row in 0..besides.rows() {
+                w.row_mut(k + row).iter_mut().zip(besides.row(row)).for_each(|(w, x)| *w += x);
+            }
+        }
+        for row in 0..k {
+            w.row_mut(row).copy_from_slice(learned.row(row));
+        }
+        Some(normalized(w, is_output))
     }
 
     /// The components in the functions of a layer, by the roots of their weights.
@@ -516,7 +571,7 @@ mod tests {
     fn start(circuit: &Circuit, rows: &Batch, norm: f64) -> Orthonormal {
         let mixture = Starts::default().mixture(circuit, rows, 2).unwrap();
         let noise = Noise { complex: true, norm, seed: 5 };
-        let weights = near_mixture(circuit, &mixture, rows, noise).unwrap();
+        let weights = near_mixture(circuit, &mixture, rows, noise, None).unwrap();
         let weights = weights.into_iter().map(Weight::Complex);
         Orthonormal::verify(circuit.with_weights(weights).unwrap()).unwrap()
     }
@@ -562,7 +617,8 @@ mod tests {
         let circuit = circuit(&four, 4, Product::Hadamard);
         let rows = Batch::from_rows(circuit.variables(), &values).unwrap();
         let options = FitOptions { complex: false, ..FitOptions::default() };
-        let first = first_circuit(&circuit, &rows, &options, &mut Starts::default(), rng);
+        let first =
+            first_circuit(&circuit, &rows, &options, Start::anew(&mut Starts::default()), rng);
         assert!(first.is_real() && Orthonormal::verify(first).is_ok());
     }
 

@@ -362,7 +362,7 @@ fn projected(normals: &[(f64, f64)], basis: &Basis) -> Matrix<Complex64> {
 }
 
 /// Replaces logarithms by their exponentials over the sum of these, and returns its logarithm.
-fn softmax(logs: &mut [f64]) -> f64 {
+pub(super) fn softmax(logs: &mut [f64]) -> f64 {
     let max = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let mut sum = 0.0;
     for x in &mut *logs {

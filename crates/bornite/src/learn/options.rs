@@ -9,6 +9,9 @@ use crate::structure::Widths;
 pub struct FitOptions {
     /// The width of inner layers that these settings are for. Structures take it; a fit keeps the widths of its circuit.
     pub width: usize,
+    /// The number of input functions of continuous variables, likewise.
+    #[serde(default)]
+    pub functions: usize,
     /// Widths by the size of regions instead, likewise.
     pub widths: Option<Widths>,
     /// The size of the codebook of finite variables, likewise: see [`Structure::codebook`](crate::structure::Structure::codebook).
@@ -85,6 +88,7 @@ impl Default for FitOptions {
     fn default() -> Self {
         Self {
             width: 16,
+            functions: 16,
             widths: None,
             codebook: None,
             share: 0,

@@ -1,7 +1,8 @@
 use super::checkpoint_bytes::{Reader, Writer};
 use super::error::LearnError;
 use super::fit::{Control, Fitted, Progress, Snapshot, run};
-use super::initial::Starts;
+use super::grow::grown;
+use super::initial::{Start, Starts};
 use super::options::{Device, FitOptions};
 use super::trainer::{Outcome, read_best, read_history, write_best, write_history};
 use crate::circuit::{Circuit, Layer, Weight};
@@ -18,6 +19,9 @@ pub struct BestFit {
     pub tried: Vec<(usize, f64)>,
 }
 
+/// A fit that goes on from a smaller one takes the epochs divided by this.
+const GROWN: usize = 2;
+
 /// How far a search has come.
 #[derive(Debug, Default)]
 struct State {
@@ -27,12 +31,12 @@ struct State {
     best: Option<(usize, Outcome)>,
 }
 
-/// Fits one candidate after the other and keeps the best by the validation rows. Candidates come from the narrowest to the
-/// widest: after the third (or the last, of fewer) wider ones follow as long as each is better, and narrower ones where the first
-/// wider one is not.
+/// Fits one candidate after the other and keeps the best by the validation rows. Candidates differ in their widths and numbers of
+/// input functions: after the third width (or the last, of fewer) come more functions and wider circuits as long as each is better,
+/// and narrower ones where the first wider one is not. Each starts from the best so far where that is smaller: see [`grown`].
 ///
 /// On tables of some thousand rows wide circuits overfit, and by how much depends on the data: trying is cheap, since a
-/// narrow circuit learns far faster than a wide one. A stop ends the search. A share of a budget is one of the whole search:
+/// narrow circuit learns far faster than a wide one, and a grown one goes on where it ended. A stop ends the search. A share of a budget is one of the whole search:
 /// each candidate has what is left.
 ///
 /// With the bytes of a [`Snapshot`] the search goes on where it was: to the same circuit, bit for bit, as if it had never
@@ -50,24 +54,64 @@ pub fn fit_best(
     starts: &mut Starts,
     progress: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control,
 ) -> Result<Option<BestFit>, LearnError> {
+    search(candidates, [train, valid], None, checkpoint, starts, progress)
+}
+
+/// Rows of a [`Teacher`](super::Teacher), for the last two candidates.
+#[derive(Debug)]
+pub(crate) struct Lesson {
+    /// As many as it takes.
+    pub(crate) rows: Batch,
+    /// The mean log-likelihood of the validation rows by the teacher.
+    pub(crate) valid: f64,
+}
+
+/// The same with a lesson, where there is one: if the teacher is better than the best of the other candidates, the last but one learns
+/// from the lesson's rows, and if it is then the best, the last one goes on from there with the rows themselves.
+pub(crate) fn search(
+    candidates: &[(Circuit, FitOptions)],
+    [train, valid]: [&Batch; 2],
+    lesson: Option<&Lesson>,
+    checkpoint: Option<&[u8]>,
+    starts: &mut Starts,
+    progress: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control,
+) -> Result<Option<BestFit>, LearnError> {
+    let lessons = if lesson.is_some() { 2 } else { 0 };
+    let (ordinary, _) = candidates.split_at(candidates.len() - lessons);
     let mut reader = checkpoint.map(Reader::new).transpose()?.filter(|from| !from.is_empty());
     let mut state = State::default();
     if let Some(from) = &mut reader {
-        state = State::read(from, candidates, [train, valid])?;
+        state = State::read(from, [ordinary, candidates], [train, valid])?;
     }
-    while let Some(index) = next(&state.tried, candidates.len()) {
+    let sizes: Vec<[usize; 2]> = ordinary.iter().map(|(_, o)| [o.width, o.functions]).collect();
+    let mut apart = Starts::default();
+    loop {
+        let known = state.best.as_ref().map(|(n, outcome)| (*n, outcome.best.valid));
+        let taught = || next_lesson(&state.tried, known?, lesson?, sizes.len());
+        let Some(index) = next(&state.tried, &sizes).or_else(taught) else { break };
         let (circuit, options) = &candidates[index];
+        let is_lesson = index == ordinary.len();
+        let (rows, starts) = match lesson {
+            Some(lesson) if is_lesson => (&lesson.rows, &mut apart),
+            _ => (train, &mut *starts),
+        };
+        let smaller = state.best.as_ref().map(|(n, outcome)| (&candidates[*n].0, outcome));
+        let smaller = smaller.filter(|_| !is_lesson);
+        let grown = smaller.and_then(|(from, outcome)| grown(from, &outcome.best.weights, circuit));
+        let shorter = FitOptions { epochs: options.epochs.div_ceil(GROWN), ..options.clone() };
+        let options = if grown.is_some() { &shorter } else { options };
         let mut ended = false;
         let outcome = {
             let State { used, .. } = &mut state;
             let mut now = *used;
             let begun = now[0];
             let from = reader.as_mut();
-            let outcome = run(circuit, [train, valid], options, from, starts, &mut |p, s| {
+            let start = Start { starts, grown };
+            let outcome = run(circuit, [rows, valid], options, from, start, &mut |p, s| {
                 let write = |to: &mut Writer| {
                     State { used: now, tried: state.tried.clone(), best: None }.write(
                         state.best.as_ref(),
-                        candidates,
+                        ordinary,
                         [train, valid],
                         to,
                     );
@@ -108,20 +152,56 @@ pub fn fit_best(
     Ok(Some(BestFit { index, fit: outcome.into_fit(circuit, options)?, tried }))
 }
 
-/// The place of the first candidate.
+/// The place of the first width among the candidates'.
 const FIRST: usize = 2;
 
-/// The candidate to try after these, of so many.
-pub(super) fn next(tried: &[(usize, f64)], count: usize) -> Option<usize> {
-    let first = FIRST.min(count.checked_sub(1)?);
-    let Some(&(last, value)) = tried.last() else { return Some(first) };
-    let is_best = tried.iter().all(|&(_, other)| other <= value);
-    let (best, _) = tried.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
-    if last >= first && is_best && last + 1 < count {
-        return Some(last + 1);
+/// The candidate to try after all others, given the best and its value: see [`search`].
+fn next_lesson(
+    tried: &[(usize, f64)],
+    (best, value): (usize, f64),
+    lesson: &Lesson,
+    first: usize,
+) -> Option<usize> {
+    match tried.last()?.0 {
+        last if last < first => (lesson.valid > value).then_some(first),
+        last if last == first && best == first => Some(first + 1),
+        _ => None,
     }
-    let goes_down = if last >= first { best == first } else { is_best };
-    if goes_down { last.min(first).checked_sub(1) } else { None }
+}
+
+/// The candidate to try after these.
+///
+/// From the best one: the next number of functions, unless more of them were worse before; then the next width; then, where no width above
+/// the first was better, the one below.
+pub(super) fn next(tried: &[(usize, f64)], candidates: &[[usize; 2]]) -> Option<usize> {
+    if tried.iter().any(|(n, _)| *n >= candidates.len()) {
+        return None;
+    }
+    let axis = |n: usize| {
+        let mut values: Vec<usize> = candidates.iter().map(|c| c[n]).collect();
+        values.sort_unstable();
+        values.dedup();
+        values
+    };
+    let (widths, functions) = (axis(0), axis(1));
+    let place = |n: usize| {
+        let at = |values: &[usize], x| values.partition_point(|v| *v < x);
+        [at(&widths, candidates[n][0]), at(&functions, candidates[n][1])]
+    };
+    let first = FIRST.min(widths.len().checked_sub(1)?);
+    let untried = |width: Option<usize>, number: usize| {
+        let wanted = [*widths.get(width?)?, *functions.get(number)?];
+        let found = candidates.iter().position(|c| *c == wanted)?;
+        tried.iter().all(|(n, _)| *n != found).then_some(found)
+    };
+    let by_value = |a: &&(usize, f64), b: &&(usize, f64)| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0));
+    let Some(&(best, _)) = tried.iter().max_by(by_value) else { return untried(Some(first), 0) };
+    let [width, number] = place(best);
+    let more_were_worse = tried.iter().any(|(n, _)| place(*n)[1] > number);
+    let more = if more_were_worse { None } else { untried(Some(width), number + 1) };
+    let wider = || untried(Some(width + 1).filter(|_| width >= first), number);
+    let narrower = || untried(width.checked_sub(1).filter(|_| width <= first), number);
+    more.or_else(wider).or_else(narrower)
 }
 
 /// The share of the budget that was used up when a checkpoint was made.
@@ -174,10 +254,10 @@ impl State {
 
     fn read(
         from: &mut Reader<'_>,
-        candidates: &[(Circuit, FitOptions)],
+        [ordinary, candidates]: [&[(Circuit, FitOptions)]; 2],
         rows: [&Batch; 2],
     ) -> Result<Self, LearnError> {
-        let digest = digest(candidates, rows);
+        let digest = digest(ordinary, rows);
         let found = from.numbers()?;
         let names = ["rows to learn from", "validation rows", "structure or options"];
         if found.len() != digest.len() {

@@ -462,7 +462,8 @@ fn functions_that_are_not_orthonormal_are_refused_or_learned_without_constraint(
 fn a_search_climbs_from_the_middle() {
     let order = |values: &[f64]| {
         let mut tried = Vec::new();
-        while let Some(n) = super::search::next(&tried, values.len()) {
+        let sizes: Vec<[usize; 2]> = (0..values.len()).map(|n| [n, 1]).collect();
+        while let Some(n) = super::search::next(&tried, &sizes) {
             tried.push((n, values[n]));
         }
         tried.into_iter().map(|(n, _)| n).collect::<Vec<_>>()
@@ -474,6 +475,32 @@ fn a_search_climbs_from_the_middle() {
     assert_eq!(order(&[1.0, 0.5]), [1, 0]);
     assert_eq!(order(&[1.0]), [0]);
     assert_eq!(order(&[]), [0; 0]);
+}
+
+#[test]
+fn a_search_tries_more_functions_and_wider_circuits() {
+    let order = |values: [[f64; 3]; 4]| {
+        let sizes: Vec<[usize; 2]> =
+            (0..4).flat_map(|w| (0..3).map(move |f| [2 << w, 8 << f])).collect();
+        let mut tried = Vec::new();
+        while let Some(n) = super::search::next(&tried, &sizes) {
+            tried.push((n, values[n / 3][n % 3]));
+        }
+        tried.into_iter().map(|(n, _)| [n / 3, n % 3]).collect::<Vec<_>>()
+    };
+    let worse = [0.0; 3];
+    assert_eq!(
+        order([worse, worse, [1.0, 2.0, 1.0], [0.0, 3.0, 9.0]]),
+        [[2, 0], [2, 1], [2, 2], [3, 1]]
+    );
+    assert_eq!(
+        order([worse, [2.0, 0.0, 0.0], [1.0, 0.0, 9.0], worse]),
+        [[2, 0], [2, 1], [3, 0], [1, 0], [0, 0]]
+    );
+    assert_eq!(
+        order([worse, worse, [1.0, 2.0, 3.0], worse]),
+        [[2, 0], [2, 1], [2, 2], [3, 2], [1, 2]]
+    );
 }
 
 #[test]

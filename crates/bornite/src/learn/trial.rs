@@ -1,6 +1,6 @@
 use super::error::LearnError;
 use super::fit::{Control, Progress, run};
-use super::initial::Starts;
+use super::initial::{Start, Starts};
 use super::options::FitOptions;
 use crate::circuit::Circuit;
 use crate::engine::Batch;
@@ -33,15 +33,16 @@ pub fn most_promising(
         let rows = (SHARE * (options.epochs * train.len()) as f64)
             .min(CELLS / train.num_variables().max(1) as f64);
         let mut ended = false;
-        let outcome = run(circuit, [train, valid], options, None, starts, &mut |p, _| {
-            let done = p.epoch * p.epoch_rows + if p.epoch_ended { 0 } else { p.rows };
-            match progress(&Progress { candidate: n, is_trial: true, ..*p }) {
-                Control::Stop => ended = true,
-                Control::Used(share) => ended |= share >= 1.0,
-                Control::Continue => {}
-            }
-            if ended { Control::Stop } else { Control::Used(done as f64 / rows) }
-        })?;
+        let outcome =
+            run(circuit, [train, valid], options, None, Start::anew(starts), &mut |p, _| {
+                let done = p.epoch * p.epoch_rows + if p.epoch_ended { 0 } else { p.rows };
+                match progress(&Progress { candidate: n, is_trial: true, ..*p }) {
+                    Control::Stop => ended = true,
+                    Control::Used(share) => ended |= share >= 1.0,
+                    Control::Continue => {}
+                }
+                if ended { Control::Stop } else { Control::Used(done as f64 / rows) }
+            })?;
         if outcome.best.valid > best.1 {
             best = (n, outcome.best.valid);
         }

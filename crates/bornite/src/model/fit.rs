@@ -8,10 +8,11 @@ use super::baseline::Independent;
 use super::{EpochInfo, Info, Model, ModelError, ModelOptions, StructureKind};
 use crate::circuit::{Circuit, Weights};
 use crate::data::{Encoded, LeftOut, Schema, Table};
+use crate::domain::{Domain, Variable};
 use crate::engine::Batch;
 use crate::learn::{
-    self, BestFit, Control, Defaults, FitOptions, Progress, Snapshot, Starts, fit_best,
-    most_promising,
+    self, BestFit, Control, Defaults, FitOptions, LESSON_ROWS, Lesson, Progress, Snapshot, Starts,
+    Teacher, most_promising, search,
 };
 use crate::structure::{
     InformationOptions, MutualInformation, RegionTree, Structure, average_linkage, chow_liu_tree,
@@ -54,7 +55,7 @@ impl Model {
         let fits = Candidates { schema: &schema, options, defaults, rows };
         let (starts, mut stopped) = (&mut Starts::default(), false);
         let known = checkpoint.map(|bytes| fits.of_checkpoint(bytes, train_rows)).transpose()?;
-        let (kind, candidates) = match known.flatten() {
+        let Chosen { kind, tree, circuits: mut candidates } = match known.flatten() {
             Some(known) => known,
             None => fits.chosen([train_rows, valid_rows], starts, &mut |p| {
                 let control = progress(p, &Snapshot::of_nothing());
@@ -67,7 +68,9 @@ impl Model {
             let control = progress(p, s);
             if stopped { Control::Stop } else { control }
         };
-        let best = fit_best(&candidates, train_rows, valid_rows, checkpoint, starts, progress)?;
+        let rows = [train_rows, valid_rows];
+        let lesson = fits.lesson(&tree, rows, &mut candidates)?;
+        let best = search(&candidates, rows, lesson.as_ref(), checkpoint, starts, progress)?;
         let Some(BestFit { index, fit, .. }) = best else {
             unreachable!("there is a width to try")
         };
@@ -187,6 +190,13 @@ fn split(
 /// Circuits to be fitted, and how.
 type Circuits = Vec<(Circuit, FitOptions)>;
 
+/// The circuits to be fitted, and the tree that they are over.
+struct Chosen {
+    kind: StructureKind,
+    tree: RegionTree,
+    circuits: Circuits,
+}
+
 /// What the circuits that are to be fitted are made of.
 struct Candidates<'a> {
     schema: &'a Schema,
@@ -203,40 +213,59 @@ impl Candidates<'_> {
         [train, valid]: [&Batch; 2],
         starts: &mut Starts,
         progress: &mut dyn FnMut(&Progress) -> Control,
-    ) -> Result<(StructureKind, Circuits), ModelError> {
+    ) -> Result<Chosen, ModelError> {
         let mut trees = self.trees(train)?;
         let mut short = Vec::new();
         if trees.len() > 1 {
+            let functions = self.options.functions.unwrap_or(self.defaults.functions()[0]);
             for (_, tree) in &trees {
-                let narrow = FitOptions { widths: None, ..self.of_width(TRIAL_WIDTH) };
+                let narrow = FitOptions { widths: None, ..self.of_size(TRIAL_WIDTH, functions) };
                 short.extend(self.over(tree, &[narrow])?);
             }
         }
         let best = most_promising(&short, train, valid, starts, progress)?;
         let (kind, tree) = trees.swap_remove(best);
-        Ok((kind, self.over(&tree, &self.settings(&tree))?))
+        let circuits = self.over(&tree, &self.settings(&tree))?;
+        Ok(Chosen { kind, tree, circuits })
     }
 
     /// The same for a fit that goes on, with nothing tried again: those of the checkpoint, if it has any, or others if it is of
     /// another fit.
-    fn of_checkpoint(
-        &self,
-        bytes: &[u8],
-        train: &Batch,
-    ) -> Result<Option<(StructureKind, Circuits)>, ModelError> {
+    fn of_checkpoint(&self, bytes: &[u8], train: &Batch) -> Result<Option<Chosen>, ModelError> {
         let mut last = None;
         for (kind, tree) in self.trees(train)? {
             let images = self.images().into_iter().map(|settings| vec![settings]);
             for settings in images.chain([self.settings(&tree)]) {
                 let circuits = self.over(&tree, &settings)?;
                 let Some(is_of) = learn::is_of(bytes, &circuits)? else { return Ok(None) };
-                last = Some((kind, circuits));
+                last = Some(Chosen { kind, tree: tree.clone(), circuits });
                 if is_of {
                     return Ok(last);
                 }
             }
         }
         Ok(last)
+    }
+
+    /// The rows of a teacher, and with them two more circuits: see [`Lesson`].
+    fn lesson(
+        &self,
+        tree: &RegionTree,
+        [train, valid]: [&Batch; 2],
+        circuits: &mut Circuits,
+    ) -> Result<Option<Lesson>, ModelError> {
+        let is_given = self.options.width.is_some() || self.options.widths.is_some();
+        let [(first, _), ..] = &circuits[..] else { return Ok(None) };
+        let seed = self.options.seed;
+        let teacher = if is_given { None } else { Teacher::fit(first, train, valid, seed) };
+        let Some((teacher, value)) = teacher else { return Ok(None) };
+        let Some(rows) = teacher.sample(LESSON_ROWS, seed) else { return Ok(None) };
+        let settings = self.defaults.lessons().map(|default| {
+            let functions = self.options.functions.unwrap_or(default.functions);
+            FitOptions { functions, ..self.options.over(default, self.schema) }
+        });
+        circuits.extend(self.over(tree, &settings)?);
+        Ok(Some(Lesson { rows, valid: value }))
     }
 
     fn trees(&self, train: &Batch) -> Result<Vec<(StructureKind, RegionTree)>, ModelError> {
@@ -308,16 +337,28 @@ impl Candidates<'_> {
         };
         let widths = given.as_ref().map(std::slice::from_ref);
         let widths = widths.unwrap_or_else(|| self.defaults.widths());
-        widths.iter().map(|&width| self.of_width(width)).collect()
+        let functions = match self.options.functions {
+            Some(given) => vec![given],
+            None if self.has_functions() => self.defaults.functions(),
+            None => vec![self.defaults.functions()[0]],
+        };
+        let sizes = widths.iter().flat_map(|w| functions.iter().map(move |f| (*w, *f)));
+        sizes.map(|(width, functions)| self.of_size(width, functions)).collect()
     }
 
-    fn of_width(&self, width: usize) -> FitOptions {
+    /// Whether the number of functions of some variable is not that of its values.
+    fn has_functions(&self) -> bool {
+        let is_finite = |v: &Variable| matches!(v.domain, Domain::Finite(_));
+        !self.schema.variables().iter().all(is_finite)
+    }
+
+    fn of_size(&self, width: usize, functions: usize) -> FitOptions {
         let is_image = self.schema.image().is_some();
         let smoothing = if is_image { self.defaults.image_smoothing() } else { 0.0 };
         let smooth = |ordered: &bool| if *ordered { smoothing } else { 0.0 };
         let smoothing = self.schema.ordered().iter().map(smooth).collect();
         let default = FitOptions { smoothing, ..self.defaults.options(width) };
-        FitOptions { width, ..self.options.over(default, self.schema) }
+        FitOptions { width, functions, ..self.options.over(default, self.schema) }
     }
 
     /// The settings for many images, from the cheapest; none for other tables.
@@ -331,6 +372,7 @@ impl Candidates<'_> {
                 // Steps become shorter as time runs out: there are epochs enough for all of it.
                 settings.epochs = MANY_EPOCHS;
             }
+            settings.functions = self.options.functions.unwrap_or(self.defaults.functions()[0]);
             *settings = self.options.over(std::mem::take(settings), self.schema);
         }
         all
@@ -363,8 +405,7 @@ impl Candidates<'_> {
         tree: &RegionTree,
         settings: &FitOptions,
     ) -> Result<Structure, ModelError> {
-        let functions = self.options.functions.unwrap_or(self.defaults.functions());
-        let (bases, variables) = (self.schema.bases(functions)?, self.schema.variables());
+        let (bases, variables) = (self.schema.bases(settings.functions)?, self.schema.variables());
         let leaf = |v: usize| (variables[v].clone(), bases[v].clone());
         Ok(Structure::new(tree.clone(), leaf)
             .widths(|size| settings.width_of(size))
