@@ -605,6 +605,7 @@ __device__ __forceinline__ void gram(const Gram* tasks, const num* x, const num*
         descend<TM, TF32>(tasks, splits, split_stride, w, e, v, out);                                                  \
     }                                                                                                                  \
     CONTRACTION(exact, TM, false, false, false)                                                                        \
+    CONTRACTION(retract, TM, false, false, true)                                                                       \
     CONTRACTION(subtract, TM, TF32, false, true)                                                                       \
     extern "C" __global__ void __launch_bounds__(4 * TM, 128 / TM) gradient_##TM(const WeightTask* tasks,              \
         const User* users, const num* e, const num* v, int stride, num* out) {                                         \

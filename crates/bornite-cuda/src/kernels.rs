@@ -19,6 +19,7 @@ pub(crate) struct Kernels {
     pub(crate) reverse: [CudaFunction; 3],
     pub(crate) descend: [CudaFunction; 3],
     pub(crate) exact: [CudaFunction; 3],
+    pub(crate) retract: [CudaFunction; 3],
     pub(crate) subtract: [CudaFunction; 3],
     pub(crate) gradient: [CudaFunction; 3],
     pub(crate) gram: [CudaFunction; 3],
@@ -62,6 +63,7 @@ impl Kernels {
             reverse: three("reverse")?,
             descend: three("descend")?,
             exact: three("exact")?,
+            retract: three("retract")?,
             subtract: three("subtract")?,
             gradient: three("gradient")?,
             gram: three("gram")?,
@@ -95,7 +97,13 @@ impl Kernels {
         for (class, kernel) in kernels.descend.iter().enumerate() {
             kernel.set_attribute(most, descent_memory(class, WIDEST, parts) as i32)?;
         }
-        for all in [&kernels.forward, &kernels.reverse, &kernels.exact, &kernels.subtract] {
+        for all in [
+            &kernels.forward,
+            &kernels.reverse,
+            &kernels.exact,
+            &kernels.retract,
+            &kernels.subtract,
+        ] {
             for (class, kernel) in all.iter().enumerate() {
                 kernel.set_attribute(most, contraction_memory(class, WIDEST, parts) as i32)?;
             }

@@ -826,7 +826,8 @@ impl Learner {
                 &self.small
             }
         }
-        self.subtract(&self.gradients, &self.weights, &self.gradients)?;
+        let gradients = &self.gradients;
+        self.subtract(&kernels.subtract, gradients, &self.weights, gradients)?;
         for info in &self.outputs {
             launch! {
                 stream, &kernels.output_gradient, (1, 1, 1), (256, 1, 1), 0, info, &self.weights,
@@ -878,6 +879,7 @@ impl Learner {
     /// A − S B of every weight, with its square matrix S.
     fn subtract(
         &self,
+        kernels: &[CudaFunction; 3],
         a: &CudaSlice<f32>,
         b: &CudaSlice<f32>,
         to: &CudaSlice<f32>,
@@ -889,7 +891,7 @@ impl Learner {
             let components = if class.class < 2 { tile(class.class) } else { self.widest };
             let memory = contraction_memory(class.class, components, self.parts);
             launch! {
-                self.stream, &self.kernels.subtract[class.class], grid, block, memory,
+                self.stream, &kernels[class.class], grid, block, memory,
                 &class.tasks.list, &splits, &split_stride, &self.small, a, b, to
             }
         }
@@ -907,8 +909,8 @@ impl Learner {
                 &self.small
             }
         }
-        // V − (I − L⁻¹) V: what is rounded is small.
-        self.subtract(from, from, to)?;
+        // V − (I − L⁻¹) V.
+        self.subtract(&self.kernels.retract, from, from, to)?;
         for info in &self.outputs {
             launch! {
                 self.stream, &self.kernels.output_weight, (1, 1, 1), (256, 1, 1), 0, info, from, to
