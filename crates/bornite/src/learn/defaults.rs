@@ -34,10 +34,10 @@ const MAX_FUNCTIONS: usize = 48;
 /// The strength of a prior against functions that change fast. Rows know an amplitude to a variance of 1 / 4 n, so that the
 /// Legendre polynomial of degree k is held back where 10 k² is above 4 n: beyond degree 8 with 150 rows, and 63 with 10,000.
 const ROUGHNESS: f64 = 10.0;
-/// Rows of a teacher, how often they are learned from, and by which circuits.
+/// Rows of a teacher, how often they are learned from, and how many of the widths may be.
 pub(crate) const LESSON_ROWS: usize = 40_000;
 const LESSON_EPOCHS: usize = 3;
-const LESSON_WIDTH: usize = 24;
+const LESSON_WIDTHS: usize = 6;
 /// Cells of a table from which on one fit is all that there is time for.
 const MANY: usize = 20_000_000;
 
@@ -146,9 +146,12 @@ impl Defaults {
 
     /// The settings of a fit to rows of a teacher, and of the fit to the table's own rows after it.
     pub fn lessons(&self) -> [FitOptions; 2] {
-        let own = self.options(LESSON_WIDTH);
+        let cells = (LESSON_EPOCHS * LESSON_ROWS * self.variables) as f64;
+        let is_affordable = |width: &&usize| cells * (**width as f64).powi(3) <= WORK;
+        let width = WIDTHS[..LESSON_WIDTHS].iter().rev().find(is_affordable).unwrap_or(&WIDTHS[0]);
+        let own = self.options(*width);
         let functions = (2 * self.functions()[0]).clamp(32, 64);
-        let lesson = Self { rows: LESSON_ROWS, ..*self }.options(LESSON_WIDTH);
+        let lesson = Self { rows: LESSON_ROWS, ..*self }.options(*width);
         let lesson = FitOptions { epochs: LESSON_EPOCHS, patience: 1, functions, ..lesson };
         [lesson, FitOptions { rate: 0.3 * own.rate, functions, ..own }]
     }

@@ -71,12 +71,12 @@ pub(crate) struct Lesson {
 pub(crate) fn search(
     candidates: &[(Circuit, FitOptions)],
     [train, valid]: [&Batch; 2],
-    lesson: Option<&Lesson>,
+    teach: Option<&dyn Fn() -> Option<Lesson>>,
     checkpoint: Option<&[u8]>,
     starts: &mut Starts,
     progress: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control,
 ) -> Result<Option<BestFit>, LearnError> {
-    let lessons = if lesson.is_some() { 2 } else { 0 };
+    let lessons = if teach.is_some() { 2 } else { 0 };
     let (ordinary, _) = candidates.split_at(candidates.len() - lessons);
     let mut reader = checkpoint.map(Reader::new).transpose()?.filter(|from| !from.is_empty());
     let mut state = State::default();
@@ -84,14 +84,19 @@ pub(crate) fn search(
         state = State::read(from, [ordinary, candidates], [train, valid])?;
     }
     let sizes: Vec<[usize; 2]> = ordinary.iter().map(|(_, o)| [o.width, o.functions]).collect();
-    let mut apart = Starts::default();
+    let (mut apart, mut lesson) = (Starts::default(), None);
     loop {
         let known = state.best.as_ref().map(|(n, outcome)| (*n, outcome.best.valid));
-        let taught = || next_lesson(&state.tried, known?, lesson?, sizes.len());
-        let Some(index) = next(&state.tried, &sizes).or_else(taught) else { break };
+        let mut index = next(&state.tried, &sizes);
+        if let (None, Some(teach), Some(known)) = (index, teach, known) {
+            // Once all others are tried.
+            let lesson = lesson.get_or_insert_with(teach).as_ref();
+            index = lesson.and_then(|l| next_lesson(&state.tried, known, l, sizes.len()));
+        }
+        let Some(index) = index else { break };
         let (circuit, options) = &candidates[index];
         let is_lesson = index == ordinary.len();
-        let (rows, starts) = match lesson {
+        let (rows, starts) = match lesson.as_ref().and_then(Option::as_ref) {
             Some(lesson) if is_lesson => (&lesson.rows, &mut apart),
             _ => (train, &mut *starts),
         };

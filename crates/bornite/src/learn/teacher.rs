@@ -20,8 +20,9 @@ const RISE: f64 = 1e-4;
 const PRIOR: f64 = 1.0;
 /// What the variance of a score has at least.
 const RIDGE: f64 = 1e-4;
-/// The most rows that it is fitted to.
+/// The most rows that it is fitted to, and products of two of their scores.
 const ROWS: usize = 20_000;
+const PRODUCTS: usize = 4_000_000;
 /// Numbers beyond this many deviations are taken for this many.
 const FAR: f64 = 6.0;
 
@@ -68,17 +69,11 @@ impl Rows<'_> {
 }
 
 impl Teacher {
-    /// The best mixture by the validation rows, and their mean log-likelihood. `None` where fewer than two variables are continuous, or
-    /// some have other domains than intervals, with or without atoms.
-    pub(crate) fn fit(
-        circuit: &Circuit,
-        train: &Batch,
-        valid: &Batch,
-        seed: u64,
-    ) -> Option<(Self, f64)> {
-        let variables = circuit.variables();
+    /// The number of continuous variables, where a mixture can be fitted: at least two and not too many, all others finite, and all of
+    /// them intervals, with or without atoms.
+    fn dimension(circuit: &Circuit, rows: usize) -> Option<usize> {
         let mut dimension = 0;
-        for variable in variables {
+        for variable in circuit.variables() {
             match &variable.domain {
                 Domain::Finite(_) => {}
                 Domain::Interval(..) => dimension += 1,
@@ -88,9 +83,24 @@ impl Teacher {
                 }
             }
         }
-        if dimension < 2 || train.len() > ROWS {
-            return None;
-        }
+        let is_small = rows <= ROWS && rows.saturating_mul(dimension * dimension) <= PRODUCTS;
+        (dimension >= 2 && is_small).then_some(dimension)
+    }
+
+    /// Whether there is a mixture to be fitted.
+    pub(crate) fn is_for(circuit: &Circuit, rows: usize) -> bool {
+        Self::dimension(circuit, rows).is_some()
+    }
+
+    /// The best mixture by the validation rows, and their mean log-likelihood. `None` where there is none.
+    pub(crate) fn fit(
+        circuit: &Circuit,
+        train: &Batch,
+        valid: &Batch,
+        seed: u64,
+    ) -> Option<(Self, f64)> {
+        let variables = circuit.variables();
+        let dimension = Self::dimension(circuit, train.len())?;
         let rows = |batch| Rows { batch, scores: scores(variables, batch, dimension), dimension };
         let (train, valid) = (rows(train), rows(valid));
         let mut rng = ChaCha8Rng::seed_from_u64(seed);

@@ -69,8 +69,14 @@ impl Model {
             if stopped { Control::Stop } else { control }
         };
         let rows = [train_rows, valid_rows];
-        let lesson = fits.lesson(&tree, rows, &mut candidates)?;
-        let best = search(&candidates, rows, lesson.as_ref(), checkpoint, starts, progress)?;
+        let first = candidates[0].0.clone();
+        let teach = || fits.lesson(&first, rows);
+        let is_taught = fits.is_taught(&first);
+        if is_taught {
+            candidates.extend(fits.over(&tree, &fits.lessons())?);
+        }
+        let teach = is_taught.then_some(&teach as &dyn Fn() -> Option<Lesson>);
+        let best = search(&candidates, rows, teach, checkpoint, starts, progress)?;
         let Some(BestFit { index, fit, .. }) = best else {
             unreachable!("there is a width to try")
         };
@@ -247,25 +253,25 @@ impl Candidates<'_> {
         Ok(last)
     }
 
-    /// The rows of a teacher, and with them two more circuits: see [`Lesson`].
-    fn lesson(
-        &self,
-        tree: &RegionTree,
-        [train, valid]: [&Batch; 2],
-        circuits: &mut Circuits,
-    ) -> Result<Option<Lesson>, ModelError> {
+    /// Whether a teacher may be worth asking.
+    fn is_taught(&self, first: &Circuit) -> bool {
         let is_given = self.options.width.is_some() || self.options.widths.is_some();
-        let [(first, _), ..] = &circuits[..] else { return Ok(None) };
+        !is_given && self.schema.image().is_none() && Teacher::is_for(first, self.rows)
+    }
+
+    /// The rows of a teacher.
+    fn lesson(&self, first: &Circuit, [train, valid]: [&Batch; 2]) -> Option<Lesson> {
         let seed = self.options.seed;
-        let teacher = if is_given { None } else { Teacher::fit(first, train, valid, seed) };
-        let Some((teacher, value)) = teacher else { return Ok(None) };
-        let Some(rows) = teacher.sample(LESSON_ROWS, seed) else { return Ok(None) };
-        let settings = self.defaults.lessons().map(|default| {
+        let (teacher, value) = Teacher::fit(first, train, valid, seed)?;
+        Some(Lesson { rows: teacher.sample(LESSON_ROWS, seed)?, valid: value })
+    }
+
+    /// The fits to a lesson, and to the rows after it.
+    fn lessons(&self) -> [FitOptions; 2] {
+        self.defaults.lessons().map(|default| {
             let functions = self.options.functions.unwrap_or(default.functions);
             FitOptions { functions, ..self.options.over(default, self.schema) }
-        });
-        circuits.extend(self.over(tree, &settings)?);
-        Ok(Some(Lesson { rows, valid: value }))
+        })
     }
 
     fn trees(&self, train: &Batch) -> Result<Vec<(StructureKind, RegionTree)>, ModelError> {
