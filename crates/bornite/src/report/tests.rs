@@ -103,10 +103,14 @@ fn pictures_of_few_and_many_columns_are_whole_and_do_not_overlap() {
         for picture in OF_TABLES {
             let svg = report.svg(picture).unwrap();
             assert_eq!(svg, report.svg(picture).unwrap(), "{picture:?}");
-            assert!(
-                !svg.contains("NaN") && !svg.contains("\"inf") && !svg.contains("-inf"),
-                "{columns} {picture:?}"
-            );
+            // Letters of encoded images may be anything.
+            let mut words = svg.split("base64,");
+            let first = words.next().into_iter();
+            for part in first.chain(words.filter_map(|w| Some(w.split_once('"')?.1))) {
+                let has_nan = part.contains("NaN");
+                let has_inf = part.contains("\"inf") || part.contains("-inf");
+                assert!(!has_nan && !has_inf, "{columns} {picture:?}");
+            }
             let width: f64 = attribute(&svg, "width").unwrap().parse().unwrap();
             let height: f64 = attribute(&svg, "height").unwrap().parse().unwrap();
             let texts = texts(&svg);
