@@ -33,7 +33,7 @@ struct State {
 
 /// Fits one candidate after the other and keeps the best by the validation rows. Candidates differ in their widths and numbers of
 /// input functions: after the third width (or the last, of fewer) come more functions and wider circuits as long as each is better,
-/// and narrower ones where the first wider one is not. Each starts from the best so far where that is smaller: see [`grown`].
+/// and narrower ones where the first wider one is not. Each starts from the best so far where that is smaller, with the same density.
 ///
 /// On tables of some thousand rows wide circuits overfit, and by how much depends on the data: trying is cheap, since a
 /// narrow circuit learns far faster than a wide one, and a grown one goes on where it ended. A stop ends the search. A share of a budget is one of the whole search:
