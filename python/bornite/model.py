@@ -659,7 +659,7 @@ class Model:
             if missing.any():
                 raw = frame.raw(index)
                 field, _ = frame.read(index, text)
-                field = self._like(field, text)
+                field = self._like(field, text) if missing.all() else field
                 values, more = filled[text]
                 new = _tables.make(frame.kind, field, (text, values, more))
                 changed[index] = _tables.merge(frame.kind, raw, new, missing)

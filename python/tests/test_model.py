@@ -80,7 +80,7 @@ def test_conditional_is_the_quotient_of_bayes(model: Model, table: Table) -> Non
     assert conditional.log_prob(rows) == pytest.approx(expected, abs=1e-9)
     outside = {name: column[~inside][:5] for name, column in table.items()}
     assert np.all(np.isneginf(conditional.log_prob(outside)))
-    assert conditional.given == ["'city' in {'Bonn', 'Essen'}, 'age' >= 22.0, 'age' < 27.0"]
+    assert conditional.given == ["'city' in {'Bonn', 'Essen'}, 'age' >= 22, 'age' < 27"]
     again = conditional.conditional("owner=1")
     assert again.query("P(age=23)") == pytest.approx(
         model.query("P(age=23 | city in {Bonn, Essen}, age in [22, 27), owner=1)")
