@@ -221,13 +221,13 @@ impl Sample {
             *w /= total;
         }
         let columns = wholes.par_iter().enumerate().map(|(variable, whole)| match whole {
-            Whole::Finite(p) => Column::Finite(self.log_frequencies(variable, p, |x| x as usize)),
+            Whole::Finite(p) => Column::Finite(self.log_frequencies(variable, p, &|x| x as usize)),
             Whole::Normal(center, square) => {
                 Column::Normal(self.normals(variable, &[], (*center, *square)))
             }
             Whole::Atoms(points, p, moments) => Column::Atoms(
                 points.clone(),
-                self.log_frequencies(variable, p, |x| place(points, x)),
+                self.log_frequencies(variable, p, &|x| place(points, x)),
                 self.normals(variable, points, *moments),
             ),
         });
@@ -257,28 +257,13 @@ impl Sample {
         cells.filter(|(x, _)| !x.is_nan())
     }
 
-    /// log p of value x in component k, at x · components + k; `place` numbers the values.
     fn log_frequencies(
         &self,
         variable: usize,
         whole: &[f64],
-        place: impl Fn(f64) -> usize,
+        place: &dyn Fn(f64) -> usize,
     ) -> Vec<f64> {
-        let components = self.components;
-        let prior = |p: &f64| std::iter::repeat_n(PRIOR * p, components);
-        let mut sums: Vec<f64> = whole.iter().flat_map(prior).collect();
-        let mut totals = vec![PRIOR; components];
-        for (x, shares) in self.cells(variable) {
-            let sums = &mut sums[place(x) * components..][..components];
-            for ((sum, total), r) in sums.iter_mut().zip(&mut totals).zip(shares) {
-                *sum += r;
-                *total += r;
-            }
-        }
-        for sums in sums.chunks_exact_mut(components) {
-            sums.iter_mut().zip(&totals).for_each(|(p, total)| *p = (*p / total).ln());
-        }
-        sums
+        log_frequencies(self.cells(variable), whole, PRIOR, self.components, place)
     }
 
     /// The means of x and of x², of rows whose value is no atom by their shares, and of a number of others with their means.
@@ -299,6 +284,31 @@ impl Sample {
         let total = total.max(f64::MIN_POSITIVE);
         (sum / total, squares / total)
     }
+}
+
+/// log p of value x in component k, at x · components + k, of cells and the components' shares in their rows. `place` numbers the
+/// values, and the frequencies of all rows count for `prior` rows of each component.
+pub(super) fn log_frequencies<'a>(
+    cells: impl Iterator<Item = (f64, &'a [f64])>,
+    whole: &[f64],
+    prior: f64,
+    components: usize,
+    place: &dyn Fn(f64) -> usize,
+) -> Vec<f64> {
+    let before = |p: &f64| std::iter::repeat_n(prior * p, components);
+    let mut sums: Vec<f64> = whole.iter().flat_map(before).collect();
+    let mut totals = vec![prior; components];
+    for (x, shares) in cells {
+        let sums = &mut sums[place(x) * components..][..components];
+        for ((sum, total), r) in sums.iter_mut().zip(&mut totals).zip(shares) {
+            *sum += r;
+            *total += r;
+        }
+    }
+    for sums in sums.chunks_exact_mut(components) {
+        sums.iter_mut().zip(&totals).for_each(|(p, total)| *p = (*p / total).ln());
+    }
+    sums
 }
 
 /// So many of the rows, at even distances.

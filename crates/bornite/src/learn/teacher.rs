@@ -5,7 +5,7 @@ use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
 use super::initial::frequencies;
-use super::mixture::{place, softmax};
+use super::mixture::{log_frequencies, place, softmax};
 use crate::circuit::Circuit;
 use crate::domain::{Domain, Variable};
 use crate::engine::Batch;
@@ -43,6 +43,19 @@ struct Component {
     weight: f64,
     mean: Vec<f64>,
     factor: Matrix<f64>,
+}
+
+impl Component {
+    fn covariance(&self, i: usize, j: usize) -> f64 {
+        let both = self.factor.row(i).iter().zip(self.factor.row(j));
+        both.map(|(a, b)| a * b).sum()
+    }
+
+    /// The Cholesky factor of the covariance of some scores.
+    fn factor_of(&self, places: &[usize]) -> Option<Matrix<f64>> {
+        let n = places.len();
+        cholesky(&Matrix::from_fn(n, n, |i, j| self.covariance(places[i], places[j])))
+    }
 }
 
 /// A mixture over rows of a table. Values of finite variables are independent in each component; the *scores* of continuous ones, which
@@ -105,14 +118,14 @@ impl Teacher {
         let (train, valid) = (rows(train), rows(valid));
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(4);
+        let all = vec![1.0; train.batch.len()];
+        let whole = Self::maximize(1, variables, &train, &all, None, None)?;
         let mut best: Option<(Self, f64)> = None;
         for count in COMPONENTS {
             if count > 1 && train.batch.len() < 5 * count {
                 break;
             }
-            let Some(teacher) = Self::of_components(count, variables, &train, &mut rng) else {
-                break;
-            };
+            let Some(teacher) = whole.split(count, variables, &train, &mut rng) else { break };
             let value = teacher.mean_log_likelihood(&valid);
             if best.as_ref().is_some_and(|(_, found)| *found >= value) {
                 break;
@@ -122,19 +135,20 @@ impl Teacher {
         best
     }
 
-    fn of_components(
+    /// A mixture of so many components, from this one of a single component.
+    fn split(
+        &self,
         count: usize,
         variables: &[Variable],
         rows: &Rows<'_>,
         rng: &mut impl Rng,
     ) -> Option<Self> {
         let mut shares = first_shares(count, rows, rng);
-        let whole = Self::maximize(1, variables, rows, &vec![1.0; rows.batch.len()], None, None)?;
-        let factor = &whole.components[0].factor;
+        let factor = &self.components[0].factor;
         let spread =
             factor.times_adjoint(factor).scaled((count as f64).powf(-2.0 / rows.dimension as f64));
         let prior = (count > 1).then_some(&spread);
-        let mut teacher = Self::maximize(count, variables, rows, &shares, Some(&whole), prior)?;
+        let mut teacher = Self::maximize(count, variables, rows, &shares, Some(self), prior)?;
         let mut last = f64::NEG_INFINITY;
         for _ in 0..ROUNDS {
             let logs = shares.par_chunks_mut(count).enumerate().map(|(row, shares)| {
@@ -165,23 +179,24 @@ impl Teacher {
         expected: Option<&Matrix<f64>>,
     ) -> Option<Self> {
         let m = rows.dimension;
-        let mut place = 0..;
+        let frequencies = |v: usize, values: usize, place: &dyn Fn(f64) -> usize| {
+            let whole = frequencies(rows.batch, v, values, place);
+            let cells = shares.chunks_exact(count).enumerate();
+            let cells = cells.map(|(row, shares)| (rows.batch.value(row, v), shares));
+            log_frequencies(cells.filter(|(x, _)| !x.is_nan()), &whole, PRIOR, count, place)
+        };
+        let mut places = 0..;
         let columns: Vec<Column> = variables
             .iter()
             .enumerate()
             .map(|(v, variable)| match &variable.domain {
-                Domain::Finite(size) => {
-                    Column::Finite(log_frequencies(rows, v, *size, count, shares, |x| x as usize))
-                }
+                Domain::Finite(size) => Column::Finite(frequencies(v, *size, &|x| x as usize)),
                 Domain::Atoms(a) => {
-                    let points = &a.points;
-                    let size = points.len() + 1;
-                    let of = |x| super::mixture::place(points, x);
-                    let logs = log_frequencies(rows, v, size, count, shares, of);
-                    Column::Atoms(points.clone(), logs, place.next().unwrap_or(0))
+                    let logs = frequencies(v, a.points.len() + 1, &|x| place(&a.points, x));
+                    Column::Atoms(a.points.clone(), logs, places.next().unwrap_or(0))
                 }
                 Domain::Real | Domain::Interval(..) | Domain::HalfLine(_) | Domain::Circle(_) => {
-                    Column::Normal(place.next().unwrap_or(0))
+                    Column::Normal(places.next().unwrap_or(0))
                 }
             })
             .collect();
@@ -346,36 +361,6 @@ fn scores(variables: &[Variable], rows: &Batch, dimension: usize) -> Vec<f64> {
     scores
 }
 
-/// log p of each value in each component, at value · components + component.
-fn log_frequencies(
-    rows: &Rows<'_>,
-    variable: usize,
-    values: usize,
-    components: usize,
-    shares: &[f64],
-    place: impl Fn(f64) -> usize + Copy,
-) -> Vec<f64> {
-    let whole = frequencies(rows.batch, variable, values, place);
-    let mut sums: Vec<f64> =
-        whole.iter().flat_map(|p| std::iter::repeat_n(PRIOR * p, components)).collect();
-    let mut totals = vec![PRIOR; components];
-    for (row, shares) in shares.chunks_exact(components).enumerate() {
-        let x = rows.batch.value(row, variable);
-        if x.is_nan() {
-            continue;
-        }
-        let sums = &mut sums[place(x) * components..][..components];
-        for ((sum, total), r) in sums.iter_mut().zip(&mut totals).zip(shares) {
-            *sum += r;
-            *total += r;
-        }
-    }
-    for sums in sums.chunks_exact_mut(components) {
-        sums.iter_mut().zip(&totals).for_each(|(p, total)| *p = (*p / total).ln());
-    }
-    sums
-}
-
 /// Mostly the component of the nearest of some rows that are far from each other.
 fn first_shares(count: usize, rows: &Rows<'_>, rng: &mut impl Rng) -> Vec<f64> {
     let n = rows.batch.len();
@@ -447,12 +432,7 @@ impl Conditional {
             }
             return;
         };
-        let sigma = |i: usize, j: usize| {
-            let both = c.factor.row(i).iter().zip(c.factor.row(j));
-            both.map(|(a, b)| a * b).sum::<f64>()
-        };
-        let block = Matrix::from_fn(known.len(), known.len(), |i, j| sigma(known[i], known[j]));
-        let Some(l) = cholesky(&block) else { return };
+        let Some(l) = c.factor_of(&known) else { return };
         // B = L⁻¹ Σ(known, missing), and L⁻¹ of the known scores.
         let solve = |mut b: Vec<f64>| {
             for i in 0..b.len() {
@@ -461,14 +441,16 @@ impl Conditional {
             }
             b
         };
-        let by: Vec<Vec<f64>> =
-            missing.iter().map(|&j| solve(known.iter().map(|&i| sigma(i, j)).collect())).collect();
+        let by: Vec<Vec<f64>> = missing
+            .iter()
+            .map(|&j| solve(known.iter().map(|&i| c.covariance(i, j)).collect()))
+            .collect();
         let z = solve(known.iter().map(|&i| scores[i] - c.mean[i]).collect());
         let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
         for (p, &i) in missing.iter().enumerate() {
             self.mean[i] = c.mean[i] + dot(&by[p], &z);
             for (q, &j) in missing.iter().enumerate() {
-                self.covariance[(i, j)] = sigma(i, j) - dot(&by[p], &by[q]);
+                self.covariance[(i, j)] = c.covariance(i, j) - dot(&by[p], &by[q]);
             }
         }
     }
@@ -481,12 +463,7 @@ fn log_normal(scores: &[f64], c: &Component) -> f64 {
     let factor = if known.len() == scores.len() {
         &c.factor
     } else {
-        let sigma = |i: usize, j: usize| {
-            let both = c.factor.row(i).iter().zip(c.factor.row(j));
-            both.map(|(a, b)| a * b).sum::<f64>()
-        };
-        let sigma = Matrix::from_fn(known.len(), known.len(), |i, j| sigma(known[i], known[j]));
-        let Some(l) = cholesky(&sigma) else { return f64::NEG_INFINITY };
+        let Some(l) = c.factor_of(&known) else { return f64::NEG_INFINITY };
         block = l;
         &block
     };

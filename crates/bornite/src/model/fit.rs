@@ -69,12 +69,11 @@ impl Model {
             if stopped { Control::Stop } else { control }
         };
         let rows = [train_rows, valid_rows];
-        let first = candidates[0].0.clone();
-        let teach = || fits.lesson(&first, rows);
-        let is_taught = fits.is_taught(&first);
+        let is_taught = fits.is_taught(&candidates[0].0);
         if is_taught {
             candidates.extend(fits.over(&tree, &fits.lessons())?);
         }
+        let teach = || fits.lesson(&candidates[0].0, rows);
         let teach = is_taught.then_some(&teach as &dyn Fn() -> Option<Lesson>);
         let best = search(&candidates, rows, teach, checkpoint, starts, progress)?;
         let Some(BestFit { index, fit, .. }) = best else {
