@@ -1,44 +1,65 @@
 //! Which rows of a block have which kind of message at which step.
 //!
 //! That is known from the evidence alone, before any arithmetic. Rows that take the same from a step's inputs go through it
-//! side by side, in tiles; rows that have a value everywhere are all pure at every step, in one order.
+//! side by side, in tiles; rows that have a value everywhere are all pure at every step, in one order. A traversal, which
+//! gives rows values as it goes, plans a step when it comes to it.
+
+use std::ops::Range;
+use std::sync::Arc;
 
 use crate::algebra::Kind;
-use crate::program::{Program, StepKind};
+use crate::program::{Program, Step, StepKind};
 
 /// Rows, at most as many as there are lanes, that go through a step together.
-#[derive(Clone, Debug)]
-pub(crate) struct Tile {
-    pub(crate) rows: Vec<u32>,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tile<'a> {
+    pub(crate) rows: &'a [u32],
     /// What they take from the two inputs; both are the same at leaves and sums.
     pub(crate) kinds: [Kind; 2],
     /// Its number among the tiles of its own kind.
     pub(crate) index: usize,
 }
 
-impl Tile {
+impl Tile<'_> {
     /// Whether it holds vectors, or else matrices.
     pub(crate) fn is_pure(&self) -> bool {
         self.kinds == [Kind::Pure; 2]
     }
+
+    /// The kind of what it holds.
+    pub(crate) fn kind(&self) -> Kind {
+        if self.is_pure() { Kind::Pure } else { Kind::Mixed }
+    }
 }
 
 /// Where the messages of one step lie.
-#[derive(Clone, Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Places {
     /// For each row its kind, and its place among the lanes of all tiles of that kind.
     rows: Vec<(Kind, u32)>,
-    pub(crate) tiles: Vec<Tile>,
+    /// The kind of all rows, where they take the same and so lie in order.
+    uniform: Option<Kind>,
+    groups: Vec<Group>,
+    /// The rows of all groups.
+    order: Vec<u32>,
     /// Tiles of vectors, and of matrices.
     pub(crate) counts: [usize; 2],
     lanes: usize,
 }
 
+/// Rows that take the same from the inputs.
+#[derive(Debug)]
+struct Group {
+    kinds: [Kind; 2],
+    /// Where they are named.
+    range: Range<usize>,
+    first_tile: usize,
+}
+
 impl Places {
-    /// Rows of which nothing is known.
-    fn new(rows: usize, lanes: usize) -> Self {
-        let rows = vec![(Kind::Identity, 0); rows];
-        Self { rows, tiles: Vec::new(), counts: [0, 0], lanes }
+    /// The number of rows.
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
     }
 
     pub(crate) fn kind(&self, row: u32) -> Kind {
@@ -51,6 +72,15 @@ impl Places {
         (place / self.lanes, place % self.lanes)
     }
 
+    /// All tiles; identities have none.
+    pub(crate) fn tiles(&self) -> impl Iterator<Item = Tile<'_>> {
+        self.groups.iter().flat_map(|group| {
+            let chunks = self.order[group.range.clone()].chunks(self.lanes);
+            let tile = |(rows, index)| Tile { rows, kinds: group.kinds, index };
+            chunks.zip(group.first_tile..).map(tile)
+        })
+    }
+
     /// The tile in which rows of one kind lie already, in order, if they do.
     pub(crate) fn tile_of(&self, kind: Kind, rows: &[u32]) -> Option<usize> {
         let (_, first) = self.rows[rows[0] as usize];
@@ -58,18 +88,206 @@ impl Places {
         let is_next = |(&row, n): (&u32, u32)| self.rows[row as usize] == (kind, first + n);
         (lane == 0 && rows.iter().zip(0..).all(is_next)).then_some(tile)
     }
+}
 
-    /// Adds tiles for rows that take the same from the inputs.
-    fn push(&mut self, kinds: [Kind; 2], rows: &[u32]) {
-        let kind = kinds[0].times(kinds[1]);
-        let count = &mut self.counts[usize::from(kind != Kind::Pure)];
-        for rows in rows.chunks(self.lanes) {
-            for (lane, &row) in rows.iter().enumerate() {
-                self.rows[row as usize] = (kind, (*count * self.lanes + lane) as u32);
-            }
-            self.tiles.push(Tile { rows: rows.to_vec(), kinds, index: *count });
-            *count += 1;
+/// Which rows go through a step together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Grouping {
+    /// Those that take messages of the same kinds: the bits of a row do not depend on the others.
+    ByKind,
+    /// Those too that do if identities are taken as matrices, where they fit into fewer tiles then, or where what nothing is
+    /// known of is no identity. Elementwise products of different kinds are of matrices.
+    Shared { orthonormal: bool },
+}
+
+/// Two kinds, as a number; and after them two identities that make a matrix.
+const NUM_PAIRS: usize = 10;
+const CLOSED: usize = NUM_PAIRS - 1;
+
+fn pair(kinds: [Kind; 2]) -> usize {
+    kinds[0] as usize * 3 + kinds[1] as usize
+}
+
+fn kinds_of(pair: usize) -> [Kind; 2] {
+    if pair == CLOSED { [Kind::Identity; 2] } else { [pair / 3, pair % 3].map(|n| Kind::ALL[n]) }
+}
+
+/// Finds the places of the rows of a block, step by step.
+#[derive(Debug)]
+pub(crate) struct Planner {
+    grouping: Grouping,
+    lanes: usize,
+    len: usize,
+    /// The places of rows that all take the same, by the pair.
+    uniform: [Option<Arc<Places>>; NUM_PAIRS],
+    /// The pair of each row.
+    pairs: Vec<u8>,
+}
+
+impl Planner {
+    pub(crate) fn new(grouping: Grouping, lanes: usize) -> Self {
+        Self { grouping, lanes, len: 0, uniform: Default::default(), pairs: Vec::new() }
+    }
+
+    /// Takes up a block of so many rows.
+    pub(crate) fn begin(&mut self, len: usize) {
+        if len != self.len {
+            self.uniform = Default::default();
         }
+        self.len = len;
+    }
+
+    /// Rows of one kind.
+    pub(crate) fn uniform(&mut self, kind: Kind) -> Arc<Places> {
+        self.uniform_pair(pair([kind; 2]))
+    }
+
+    /// Rows of these kinds.
+    pub(crate) fn leaf(&mut self, kind: impl Fn(usize) -> Kind) -> Arc<Places> {
+        self.plan(|row| pair([kind(row); 2]))
+    }
+
+    /// The message of a step that is no leaf, from those of its inputs.
+    pub(crate) fn up<'a>(
+        &mut self,
+        step: &Step,
+        input: impl Fn(usize) -> &'a Places,
+    ) -> Arc<Places> {
+        let (Some(&a), Some(&b)) = (step.inputs().first(), step.inputs().last()) else {
+            unreachable!("only leaves have no inputs")
+        };
+        let is_elementwise = matches!(step.kind, StepKind::Hadamard { .. });
+        let as_matrices = is_elementwise && matches!(self.grouping, Grouping::Shared { .. });
+        self.join([input(a), input(b)], None, |kinds| {
+            pair(if as_matrices { [kinds[0].times(kinds[1]); 2] } else { kinds })
+        })
+    }
+
+    /// The environment of an input of a step, from the step's own and the message of the other input, if there is one. Rows that
+    /// are not wanted become identities.
+    pub(crate) fn down(
+        &mut self,
+        step: &Step,
+        environment: &Places,
+        other: Option<&Places>,
+        wanted: Option<&[bool]>,
+    ) -> Arc<Places> {
+        // A weight that is semi-unitary on the way up is not on the way down.
+        let closes = !matches!(step.kind, StepKind::Hadamard { .. });
+        self.join([environment, other.unwrap_or(environment)], wanted, |kinds| {
+            if closes && kinds == [Kind::Identity; 2] { CLOSED } else { pair(kinds) }
+        })
+    }
+
+    fn join(
+        &mut self,
+        [a, b]: [&Places; 2],
+        wanted: Option<&[bool]>,
+        pair_of: impl Fn([Kind; 2]) -> usize,
+    ) -> Arc<Places> {
+        if let (Some(a), Some(b), None) = (a.uniform, b.uniform, wanted) {
+            return self.uniform_pair(pair_of([a, b]));
+        }
+        let nothing = pair([Kind::Identity; 2]);
+        self.plan(|row| {
+            let is_wanted = wanted.is_none_or(|wanted| wanted[row]);
+            if is_wanted { pair_of([a.rows[row].0, b.rows[row].0]) } else { nothing }
+        })
+    }
+
+    fn plan(&mut self, pair_of: impl Fn(usize) -> usize) -> Arc<Places> {
+        let mut counts = [0; NUM_PAIRS];
+        self.pairs.clear();
+        for row in 0..self.len {
+            let pair = pair_of(row);
+            counts[pair] += 1;
+            self.pairs.push(pair as u8);
+        }
+        match counts.iter().position(|&count| count == self.len) {
+            Some(pair) => self.uniform_pair(pair),
+            None => Arc::new(self.places(&counts)),
+        }
+    }
+
+    fn uniform_pair(&mut self, pair: usize) -> Arc<Places> {
+        if let Some(places) = &self.uniform[pair] {
+            return places.clone();
+        }
+        let mut counts = [0; NUM_PAIRS];
+        counts[pair] = self.len;
+        self.pairs.clear();
+        self.pairs.resize(self.len, pair as u8);
+        let mut places = self.places(&counts);
+        let tile = places.tiles().next();
+        places.uniform = Some(tile.map_or(Kind::Identity, |tile| tile.kind()));
+        self.uniform[pair].insert(Arc::new(places)).clone()
+    }
+
+    /// The places of rows by their pairs, of which there are so many each.
+    fn places(&self, counts: &[usize; NUM_PAIRS]) -> Places {
+        let targets = self.targets(counts);
+        let mut places = Places {
+            rows: vec![(Kind::Identity, 0); self.len],
+            uniform: None,
+            groups: Vec::new(),
+            order: vec![0; self.len - counts[0]],
+            counts: [0, 0],
+            lanes: self.lanes,
+        };
+        // Where the next row of each pair is named: those of a group's own pair come first.
+        let mut next = [0; NUM_PAIRS];
+        let mut end = 0;
+        for target in 1..NUM_PAIRS {
+            let start = end;
+            let others = (1..NUM_PAIRS).filter(|&pair| pair != target);
+            for pair in std::iter::once(target).chain(others) {
+                if targets[pair] == target {
+                    next[pair] = end;
+                    end += counts[pair];
+                }
+            }
+            if start < end {
+                let (kinds, rows) = (kinds_of(target), end - start);
+                let count = &mut places.counts[usize::from(kinds != [Kind::Pure; 2])];
+                places.groups.push(Group { kinds, range: start..end, first_tile: *count });
+                *count += rows.div_ceil(self.lanes);
+            }
+        }
+        for (row, &pair) in self.pairs.iter().enumerate().filter(|(_, pair)| **pair > 0) {
+            let next = &mut next[usize::from(pair)];
+            places.order[*next] = row as u32;
+            *next += 1;
+        }
+        for Group { kinds, range, first_tile } in &places.groups {
+            let kind = if *kinds == [Kind::Pure; 2] { Kind::Pure } else { Kind::Mixed };
+            for (&row, place) in places.order[range.clone()].iter().zip(first_tile * self.lanes..) {
+                places.rows[row as usize] = (kind, place as u32);
+            }
+        }
+        places
+    }
+
+    /// For each pair the one in whose tiles its rows lie.
+    fn targets(&self, counts: &[usize; NUM_PAIRS]) -> [usize; NUM_PAIRS] {
+        use Kind::{Identity, Mixed, Pure};
+        let mut targets = std::array::from_fn(|pair| pair);
+        let Grouping::Shared { orthonormal } = self.grouping else { return targets };
+        let mut counts = *counts;
+        for (from, to) in [
+            ([Pure, Identity], [Pure, Mixed]),
+            ([Identity, Pure], [Mixed, Pure]),
+            ([Identity, Mixed], [Mixed, Mixed]),
+            ([Mixed, Identity], [Mixed, Mixed]),
+        ] {
+            let (from, to) = (pair(from), pair(to));
+            let [few, many] = [from, to].map(|pair| counts[pair].div_ceil(self.lanes));
+            let together = (counts[from] + counts[to]).div_ceil(self.lanes);
+            if !orthonormal || together < few + many {
+                targets[from] = to;
+                counts[to] += counts[from];
+            }
+        }
+        targets
     }
 }
 
@@ -77,56 +295,32 @@ impl Places {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Schedule {
     /// One for every step, or one for all of them.
-    places: Vec<Places>,
+    places: Vec<Arc<Places>>,
     is_complete: bool,
 }
 
 impl Schedule {
-    /// For so many rows that have a value everywhere.
-    pub(crate) fn complete(rows: usize, lanes: usize) -> Self {
-        let mut places = Places::new(rows, lanes);
-        let rows: Vec<u32> = (0..rows as u32).collect();
-        places.push([Kind::Pure; 2], &rows);
-        Self { places: vec![places], is_complete: true }
+    /// For rows that have a value everywhere.
+    pub(crate) fn complete(planner: &mut Planner) -> Self {
+        Self { places: vec![planner.uniform(Kind::Pure)], is_complete: true }
     }
 
-    /// For so many rows, where `cell` is the kind of a row's cell of a variable. Identities are taken as matrices unless
-    /// `orthonormal`.
+    /// For rows of which `cell` gives the kind of a row's cell of a variable.
     pub(crate) fn new(
         program: &Program,
-        rows: usize,
+        planner: &mut Planner,
         cell: impl Fn(usize, usize) -> Kind,
-        orthonormal: bool,
-        lanes: usize,
     ) -> Self {
-        let mut all: Vec<Places> = Vec::with_capacity(program.steps().len());
+        let mut places: Vec<Arc<Places>> = Vec::with_capacity(program.steps().len());
         for step in program.steps() {
-            let kind = |step: usize, row: usize| all[step].rows[row].0;
-            // The rows by the kinds of their messages from the inputs.
-            let mut groups: [[Vec<u32>; 3]; 3] = Default::default();
-            for row in 0..rows {
-                let kinds = match &step.kind {
-                    StepKind::Leaf { variable, .. } => [cell(row, *variable); 2],
-                    StepKind::Sum { input, .. } => [kind(*input, row); 2],
-                    StepKind::Kronecker { inputs, .. } => inputs.map(|input| kind(input, row)),
-                    // Inputs of different kinds are made matrices first.
-                    StepKind::Hadamard { inputs: [a, b] } => {
-                        [kind(*a, row).times(kind(*b, row)); 2]
-                    }
-                };
-                groups[kinds[0] as usize][kinds[1] as usize].push(row as u32);
-            }
-            groups[Kind::Identity as usize][Kind::Identity as usize].clear();
-            share_tiles(&mut groups, orthonormal, lanes);
-            let mut places = Places::new(rows, lanes);
-            for (first, groups) in Kind::ALL.into_iter().zip(&groups) {
-                for (second, rows) in Kind::ALL.into_iter().zip(groups) {
-                    places.push([first, second], rows);
+            places.push(match &step.kind {
+                StepKind::Leaf { variable, .. } => planner.leaf(|row| cell(row, *variable)),
+                StepKind::Kronecker { .. } | StepKind::Hadamard { .. } | StepKind::Sum { .. } => {
+                    planner.up(step, |input| &places[input])
                 }
-            }
-            all.push(places);
+            });
         }
-        Self { places: all, is_complete: false }
+        Self { places, is_complete: false }
     }
 
     /// Whether all rows are pure everywhere, in one order.
@@ -135,26 +329,8 @@ impl Schedule {
     }
 
     /// The places of one step.
-    pub(crate) fn at(&self, step: usize) -> &Places {
+    pub(crate) fn at(&self, step: usize) -> &Arc<Places> {
         &self.places[if self.is_complete { 0 } else { step }]
-    }
-}
-
-/// Makes identities matrices where rows then fit into fewer tiles, or where they are none.
-fn share_tiles(groups: &mut [[Vec<u32>; 3]; 3], orthonormal: bool, lanes: usize) {
-    let [identity, pure, mixed] = Kind::ALL.map(|kind| kind as usize);
-    for ([a, b], [to_a, to_b]) in [
-        ([pure, identity], [pure, mixed]),
-        ([identity, pure], [mixed, pure]),
-        ([identity, mixed], [mixed, mixed]),
-        ([mixed, identity], [mixed, mixed]),
-    ] {
-        let (few, many) = (groups[a][b].len(), groups[to_a][to_b].len());
-        let apart = few.div_ceil(lanes) + many.div_ceil(lanes);
-        if !orthonormal || (few + many).div_ceil(lanes) < apart {
-            let moved = std::mem::take(&mut groups[a][b]);
-            groups[to_a][to_b].extend(moved);
-        }
     }
 }
 
@@ -176,27 +352,38 @@ mod tests {
         let circuit = structure.build(Weights::Haar, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
         let program = Program::new(&circuit);
         let cell = |row: usize, variable: usize| Kind::ALL[(row * (variable + 1) + row / 7) % 3];
-        let schedule = Schedule::new(&program, 50, cell, true, 8);
-        for (index, step) in program.steps().iter().enumerate() {
-            let places = schedule.at(index);
-            let mut seen = [0; 50];
-            for tile in &places.tiles {
-                for (lane, &row) in tile.rows.iter().enumerate() {
-                    assert_eq!(places.place(row), (tile.index, lane));
-                    assert_eq!(places.kind(row) == Kind::Pure, tile.is_pure());
-                    seen[row as usize] += 1;
+        for grouping in [Grouping::ByKind, Grouping::Shared { orthonormal: true }] {
+            let mut planner = Planner::new(grouping, 8);
+            planner.begin(50);
+            let schedule = Schedule::new(&program, &mut planner, cell);
+            for (index, step) in program.steps().iter().enumerate() {
+                let places = schedule.at(index);
+                let mut seen = [0; 50];
+                for tile in places.tiles() {
+                    assert_eq!(places.tile_of(tile.kind(), tile.rows), Some(tile.index));
+                    for (lane, &row) in tile.rows.iter().enumerate() {
+                        assert_eq!(places.place(row), (tile.index, lane));
+                        assert_eq!(places.kind(row), tile.kind());
+                        seen[row as usize] += 1;
+                        if let (Grouping::ByKind, [a, b]) = (grouping, step.inputs()) {
+                            let kinds = [*a, *b].map(|input| schedule.at(input).kind(row));
+                            assert_eq!(tile.kinds, kinds);
+                        }
+                    }
+                }
+                for row in 0..50 {
+                    // The leaves of a balanced tree stand in the order of its variables.
+                    let expected =
+                        step.leaves.clone().map(|v| cell(row, v)).reduce(Kind::times).unwrap();
+                    assert_eq!(places.kind(row as u32), expected, "step {index}, row {row}");
+                    assert_eq!(seen[row] == 1, expected != Kind::Identity);
                 }
             }
-            for row in 0..50 {
-                // The leaves of a balanced tree stand in the order of its variables.
-                let expected =
-                    step.leaves.clone().map(|v| cell(row, v)).reduce(Kind::times).unwrap();
-                assert_eq!(places.kind(row as u32), expected, "step {index}, row {row}");
-                assert_eq!(seen[row] == 1, expected != Kind::Identity);
-            }
         }
-        let complete = Schedule::complete(50, 8);
-        let all_pure = Schedule::new(&program, 50, |_, _| Kind::Pure, true, 8);
+        let mut planner = Planner::new(Grouping::ByKind, 8);
+        planner.begin(50);
+        let complete = Schedule::complete(&mut planner);
+        let all_pure = Schedule::new(&program, &mut planner, |_, _| Kind::Pure);
         for index in 0..program.steps().len() {
             assert_eq!(complete.at(index).rows, all_pure.at(index).rows);
         }

@@ -1,5 +1,7 @@
 //! One step on a block of rows: messages in, message out, whatever each row's kinds are.
 
+use std::sync::Arc;
+
 use super::Kernels;
 use super::PackedWeight;
 use super::lanes::{Real, planes, tile_len};
@@ -7,13 +9,12 @@ use super::message::{Message, rescale_tile};
 use super::plan::NodeWeight;
 use super::workspace::Workspace;
 use crate::algebra::Kind;
+use crate::schedule::Places;
 
 /// The weights of one contraction, by what the rows need.
 pub(crate) struct Contraction<'a, F> {
     pub(crate) weight: &'a NodeWeight<F>,
     pub(crate) direction: Direction,
-    /// The rows that are wanted; all by default. The others become identities.
-    pub(crate) wanted: Option<&'a [bool]>,
 }
 
 /// Which of a node's three contractions.
@@ -41,117 +42,55 @@ impl<'a, F: Real> Contraction<'a, F> {
     }
 }
 
-/// Rows by the kinds of their two messages.
-#[derive(Debug, Default)]
-pub(crate) struct Groups {
-    rows: [Vec<u32>; 9],
-    /// Those that are not wanted.
-    skipped: Vec<u32>,
-}
-
-impl Groups {
-    fn sort<F: Real>(mut self, [a, b]: [&Message<F>; 2], wanted: Option<&[bool]>) -> Self {
-        self.rows.iter_mut().for_each(Vec::clear);
-        self.skipped.clear();
-        let group = |a: Kind, b: Kind| a as usize * 3 + b as usize;
-        if let Some(wanted) = wanted {
-            for (row, &wanted) in wanted.iter().enumerate() {
-                let group = if wanted {
-                    &mut self.rows[group(a.kind(row), b.kind(row))]
-                } else {
-                    &mut self.skipped
-                };
-                group.push(row as u32);
-            }
-            return self;
-        }
-        if let (Some(a_kind), Some(b_kind)) = (a.uniform(), b.uniform()) {
-            self.rows[group(a_kind, b_kind)].extend(0..a.len() as u32);
-            return self;
-        }
-        for row in 0..a.len() {
-            self.rows[group(a.kind(row), b.kind(row))].push(row as u32);
-        }
-        self
-    }
-
-    /// The kinds of all rows, where they are the same.
-    fn only(&self) -> Option<(Kind, Kind)> {
-        if !self.skipped.is_empty() {
-            return None;
-        }
-        let mut each = self.each();
-        let (a, b, _) = each.next()?;
-        each.next().is_none().then_some((a, b))
-    }
-
-    fn each(&self) -> impl Iterator<Item = (Kind, Kind, &[u32])> {
-        self.rows
-            .iter()
-            .enumerate()
-            .filter(|(_, rows)| !rows.is_empty())
-            .map(|(n, rows)| (Kind::ALL[n / 3], Kind::ALL[n % 3], rows.as_slice()))
-    }
-}
-
-/// One message of two: rows of the same two kinds go through `make` a tile at a time.
-///
-/// Two identities make a matrix unless `identity_stays`. `make` gets the kinds, the two tiles, two pieces of scratch memory and the tile to fill.
+/// One message of two, in these places: `make` gets the kinds, the two tiles, two pieces of scratch memory and the tile to
+/// fill. Where there is no second message, it is one function that is one.
 fn join<F: Real, const C: bool>(
     kernels: &Kernels<F, C>,
-    ([a, b], wanted): ([&Message<F>; 2], Option<&[bool]>),
+    places: &Arc<Places>,
+    (a, b): (&Message<F>, Option<&Message<F>>),
     width: usize,
-    identity_stays: bool,
     ws: &mut Workspace<F>,
     mut make: impl FnMut((Kind, Kind), [&[F]; 2], [&mut [F]; 2], &mut [F]),
 ) -> Message<F> {
-    let groups = std::mem::take(&mut ws.groups).sort([a, b], wanted);
-    let kind_of = |(a, b): (Kind, Kind)| match a.times(b) {
-        Kind::Identity if !identity_stays => Kind::Mixed,
-        kind => kind,
-    };
-    let mut out = match groups.only() {
-        Some(kinds) => ws.take_uniform(width, a.len(), kind_of(kinds)),
-        None => ws.take(width, a.len()),
-    };
-    out.set_identities(&groups.skipped);
+    let mut out = ws.take(C, width, places);
     let [s0, s1, s2, s3] = &mut ws.scratch;
-    for (kind_a, kind_b, rows) in groups.each() {
-        let kind = kind_of((kind_a, kind_b));
-        if kind == Kind::Identity {
-            out.set_identities(rows);
-            continue;
-        }
-        for rows in rows.chunks(F::LANES) {
-            let tiles = [a.tile(C, kind_a, rows, s0), b.tile(C, kind_b, rows, s1)];
-            let tile = out.push_tile(C, kind, rows);
-            make((kind_a, kind_b), tiles, [&mut *s2, &mut *s3], tile);
-            rescale_tile(kernels, kind, tile, rows, &mut ws.log2);
-        }
+    if b.is_none() {
+        s1[..tile_len::<F>(C, 1)].fill(F::ZERO);
+        s1[..F::LANES].fill(F::ONE);
     }
-    ws.groups = groups;
+    for tile in places.tiles() {
+        let [kind_a, kind_b] = tile.kinds;
+        let first = a.tile(C, kind_a, tile.rows, s0);
+        let (kind_b, second) = match b {
+            Some(b) => (kind_b, b.tile(C, kind_b, tile.rows, s1)),
+            None => (Kind::Pure, &s1[..tile_len::<F>(C, 1)]),
+        };
+        let to = out.tile_mut(C, &tile);
+        make((kind_a, kind_b), [first, second], [&mut *s2, &mut *s3], to);
+        rescale_tile(kernels, tile.kind(), to, tile.rows, &mut ws.log2);
+    }
     out
 }
 
-/// The message Σ W (a ⊗ b) of a contraction.
+/// The message Σ W (a ⊗ b) of a contraction; W a without b.
 pub(crate) fn contract<F: Real, const C: bool>(
     kernels: &Kernels<F, C>,
     by: &Contraction<'_, F>,
-    a: &Message<F>,
-    b: &Message<F>,
+    places: &Arc<Places>,
+    (a, b): (&Message<F>, Option<&Message<F>>),
     ws: &mut Workspace<F>,
 ) -> Message<F> {
     let [k, k1, k2] = by.pure().shape();
     let len = |n| tile_len::<F>(C, n);
     let scratch = Kernels::<F, C>::mixed_scratch([k, k1, k2]).max(k * k1).max(k * k2);
     ws.grow_scratch(len(scratch.max(k1 * k1).max(k2 * k2)));
-    let stays = by.direction == Direction::Up;
-    let inputs = ([a, b], by.wanted);
-    join(kernels, inputs, k, stays, ws, |kinds, tiles, scratch, tile| match (by.direction, kinds) {
-        (Direction::Down(side), (Kind::Identity, Kind::Identity)) => {
-            broadcast::<F>(by.weight.down_gram(side), tile);
+    join(kernels, places, (a, b), k, ws, |kinds, tiles, scratch, tile| {
+        match (by.direction, kinds) {
+            (Direction::Down(side), (Kind::Identity, Kind::Identity)) => {
+                broadcast::<F>(by.weight.down_gram(side), tile);
+            }
+            _ => contract_tile(kernels, by.pure(), || by.mixed(), kinds, tiles, scratch, tile),
         }
-        _ => contract_tile(kernels, by.pure(), || by.mixed(), kinds, tiles, scratch, tile),
     })
 }
 
@@ -198,17 +137,16 @@ fn broadcast<F: Real>(numbers: &[F], tile: &mut [F]) {
     }
 }
 
-/// The message of an elementwise product, of all rows or of those that are wanted.
+/// The message of an elementwise product.
 pub(crate) fn hadamard<F: Real, const C: bool>(
     kernels: &Kernels<F, C>,
+    places: &Arc<Places>,
     [a, b]: [&Message<F>; 2],
-    wanted: Option<&[bool]>,
     ws: &mut Workspace<F>,
 ) -> Message<F> {
     let k = a.width;
     ws.grow_scratch(tile_len::<F>(C, k * k));
-    let inputs = ([a, b], wanted);
-    join(kernels, inputs, k, true, ws, |kinds, [ta, tb], _, tile| match kinds {
+    join(kernels, places, (a, Some(b)), k, ws, |kinds, [ta, tb], _, tile| match kinds {
         (Kind::Pure, Kind::Pure) | (Kind::Mixed, Kind::Mixed) => kernels.hadamard(ta, tb, tile),
         (Kind::Pure, Kind::Mixed) => kernels.hadamard_pure_mixed(ta, tb, tile),
         (Kind::Mixed, Kind::Pure) => kernels.hadamard_pure_mixed(tb, ta, tile),

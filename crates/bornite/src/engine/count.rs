@@ -4,6 +4,7 @@ use super::plan::Plan;
 use super::{AnyPlan, Batch, Engine, Real};
 use crate::algebra::{Form, Kind, Work, contraction, hadamard};
 use crate::program::StepKind;
+use crate::schedule::{Grouping, Planner, Schedule};
 
 impl<F: Real> Engine<F> {
     /// The multiply-adds of [`log_marginals`](Self::log_marginals) on these rows, by the kinds of their messages.
@@ -65,31 +66,27 @@ impl<F: Real, const C: bool> Plan<F, C> {
 
     fn marginal_work(&self, rows: &Batch) -> Work {
         let mut work = Work::default();
-        let mut kinds = vec![Kind::Identity; self.program.steps().len()];
-        for row in 0..rows.len() {
-            for (index, step) in self.program.steps().iter().enumerate() {
-                let (kind, added) = match &step.kind {
-                    StepKind::Leaf { variable, .. } => {
+        let mut planner = Planner::new(Grouping::ByKind, F::LANES);
+        planner.begin(rows.len());
+        let schedule =
+            Schedule::new(&self.program, &mut planner, |row, variable| rows.kind(row, variable));
+        for (index, step) in self.program.steps().iter().enumerate() {
+            for tile in schedule.at(index).tiles() {
+                let [first, second] = tile.kinds;
+                let of_row = match &step.kind {
+                    StepKind::Leaf { .. } => {
                         let leaf = self.leaf(step.leaves.start);
-                        let inner = leaf.packed.as_ref().map_or(0, |_| leaf.basis.width());
-                        match rows.kind(row, *variable) {
-                            Kind::Pure => (Kind::Pure, Work::full((step.width * inner) as u128)),
-                            kind @ (Kind::Identity | Kind::Mixed) => (kind, Work::default()),
-                        }
+                        let is_product = tile.is_pure() && leaf.packed.is_some();
+                        let inner = if is_product { leaf.basis.width() } else { 0 };
+                        Work::full((step.width * inner) as u128)
                     }
                     StepKind::Kronecker { inputs: [a, b], .. } => {
-                        let shape = [step.width, self.width(*a), self.width(*b)];
-                        product(shape, kinds[*a], kinds[*b])
+                        product([step.width, self.width(*a), self.width(*b)], first, second).1
                     }
-                    StepKind::Hadamard { inputs: [a, b] } => {
-                        elementwise(step.width, kinds[*a], kinds[*b])
-                    }
-                    StepKind::Sum { input, .. } => {
-                        (kinds[*input], sum(step.width, self.width(*input), kinds[*input]))
-                    }
+                    StepKind::Hadamard { .. } => elementwise(step.width, first, second).1,
+                    StepKind::Sum { input, .. } => sum(step.width, self.width(*input), first),
                 };
-                kinds[index] = kind;
-                work += added;
+                work += of_row * tile.rows.len();
             }
         }
         work

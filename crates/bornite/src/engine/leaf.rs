@@ -1,6 +1,6 @@
 //! Input layers on a block of rows: the messages that they send, and what an environment says of their variable.
 
-use std::mem::take;
+use std::sync::Arc;
 
 use super::Kernels;
 use super::combine::set_lane;
@@ -8,10 +8,11 @@ use super::lanes::{MAX_LANES, Real, get, planes, tile_len};
 use super::message::{Message, rescale_tile};
 use super::plan::Leaf;
 use super::workspace::Workspace;
-use super::{PackedWeight, Uses, dense};
+use super::{Buffer, PackedWeight, Uses, dense};
 use crate::algebra::Kind;
 use crate::basis::Part;
 use crate::linalg::{Complex64, Matrix};
+use crate::schedule::Places;
 
 impl<F: Real> Leaf<F> {
     /// The number of outputs.
@@ -19,72 +20,53 @@ impl<F: Real> Leaf<F> {
         self.weight.as_ref().map_or_else(|| self.basis.width(), Matrix::rows)
     }
 
-    /// The message of rows with these values, NaN where there is none, and the parts of the domain that those without a
-    /// value are known to lie in.
+    /// The message of rows, in these places, with these values, and the parts of the domain that those without one are known to
+    /// lie in.
     pub(crate) fn message<'a, const C: bool>(
         &self,
         kernels: &Kernels<F, C>,
+        places: &Arc<Places>,
         values: &[f64],
-        part: impl Fn(usize) -> Option<&'a Part>,
+        part: impl Fn(u32) -> Option<&'a Part>,
         ws: &mut Workspace<F>,
     ) -> Message<F> {
-        let (width, count) = (self.width(), values.len());
-        let (mut known, mut known_values) = (take(&mut ws.known), take(&mut ws.values));
-        known.clear();
-        let all = 0..count as u32;
-        let mut out = if values.iter().any(|x| x.is_nan()) {
-            let is_unknown = |row: &u32| values[*row as usize].is_nan();
-            known.extend(all.clone().filter(|row| !is_unknown(row)));
-            known_values.clear();
-            known_values.extend(values.iter().filter(|x| !x.is_nan()));
-            let (parts, identities): (Vec<u32>, Vec<u32>) =
-                all.filter(is_unknown).partition(|&row| part(row as usize).is_some());
-            let mut out = if identities.len() == count {
-                ws.take_uniform(width, count, Kind::Identity)
+        let mut out = ws.take(C, self.width(), places);
+        self.read_columns::<C>(places.counts[0] * F::LANES);
+        // Rows often share a part with the one before.
+        let mut last = None;
+        for tile in places.tiles() {
+            let to = out.tile_mut(C, &tile);
+            let is_moderate = if tile.is_pure() {
+                self.set_values(kernels, tile.rows, values, to, &mut ws.scratch[0]);
+                self.columns.is_some() && !self.needs_rescale
             } else {
-                ws.take(width, count)
+                self.set_parts::<C>(tile.rows, &part, to, &mut last);
+                false
             };
-            out.set_identities(&identities);
-            let part = |row: u32| part(row as usize);
-            self.push_parts(kernels, &parts, part, &mut out, ws);
-            out
-        } else {
-            known.extend(all);
-            ws.take_uniform(width, count, Kind::Pure)
-        };
-        let values = if known.len() < count { &known_values } else { values };
-        self.read_columns::<C>(known.len());
-        for (chunk, values) in known.chunks(F::LANES).zip(values.chunks(F::LANES)) {
-            self.push_values(kernels, values, chunk, &mut out, ws);
+            if !is_moderate {
+                rescale_tile(kernels, tile.kind(), to, tile.rows, &mut ws.log2);
+            }
         }
-        (ws.known, ws.values) = (known, known_values);
         out
     }
 
-    /// Adds the mixed messages of rows that are known to lie in a part of the domain.
-    fn push_parts<'a, const C: bool>(
+    /// The matrices of rows that are known to lie in a part of the domain.
+    fn set_parts<'a, const C: bool>(
         &self,
-        kernels: &Kernels<F, C>,
         rows: &[u32],
         part: impl Fn(u32) -> Option<&'a Part>,
-        out: &mut Message<F>,
-        ws: &mut Workspace<F>,
+        tile: &mut [F],
+        last: &mut Option<(&'a Part, Matrix<Complex64>)>,
     ) {
-        // Rows often share a part with the one before.
-        let mut last: Option<(&Part, Matrix<Complex64>)> = None;
-        for chunk in rows.chunks(F::LANES) {
-            let tile = out.push_tile(C, Kind::Mixed, chunk);
-            tile.fill(F::ZERO);
-            for (lane, &row) in chunk.iter().enumerate() {
-                let Some(part) = part(row) else { continue };
-                let gram = match last.take() {
-                    Some((same, gram)) if same == part => gram,
-                    _ => self.gram_over(part),
-                };
-                set_lane(C, tile, lane, gram.data().iter().copied());
-                last = Some((part, gram));
-            }
-            rescale_tile(kernels, Kind::Mixed, tile, chunk, &mut ws.log2);
+        tile.fill(F::ZERO);
+        for (lane, &row) in rows.iter().enumerate() {
+            let Some(part) = part(row) else { continue };
+            let gram = match last.take() {
+                Some((same, gram)) if same == part => gram,
+                Some(_) | None => self.gram_over(part),
+            };
+            set_lane(C, tile, lane, gram.data().iter().copied());
+            *last = Some((part, gram));
         }
     }
 
@@ -102,43 +84,36 @@ impl<F: Real> Leaf<F> {
         }
     }
 
-    /// Adds the pure messages of at most as many values as there are lanes.
-    pub(crate) fn push_values<const C: bool>(
+    /// The vectors of at most as many rows as there are lanes, at their values.
+    fn set_values<const C: bool>(
         &self,
         kernels: &Kernels<F, C>,
-        values: &[f64],
         rows: &[u32],
-        out: &mut Message<F>,
-        ws: &mut Workspace<F>,
+        values: &[f64],
+        tile: &mut [F],
+        scratch: &mut Buffer<F>,
     ) {
+        let value = |row: u32| values[row as usize];
         if let Some(columns) = &self.columns {
-            let tile = out.push_tile(C, Kind::Pure, rows);
             // Lanes without a row repeat the first one's column: no lane reads another.
-            let mut at = [values[0] as usize; MAX_LANES];
-            at.iter_mut().zip(values).for_each(|(at, &x)| *at = x as usize);
-            kernels.gather(columns, &at[..F::LANES], tile);
-            if self.needs_rescale {
-                rescale_tile(kernels, Kind::Pure, tile, rows, &mut ws.log2);
-            }
-            return;
+            let mut at = [value(rows[0]) as usize; MAX_LANES];
+            at.iter_mut().zip(rows).for_each(|(at, &row)| *at = value(row) as usize);
+            return kernels.gather(columns, &at[..F::LANES], tile);
         }
         let functions = self.basis.width();
-        let [scratch, ..] = &mut ws.scratch;
         let len = tile_len::<F>(C, functions);
         scratch.grow(len);
         let inputs = &mut scratch[..len];
         inputs.fill(F::ZERO);
         let mut f = vec![Complex64::ZERO; functions];
-        for (lane, &x) in values.iter().enumerate() {
-            self.basis.evaluate(x, &mut f);
+        for (lane, &row) in rows.iter().enumerate() {
+            self.basis.evaluate(value(row), &mut f);
             set_lane(C, inputs, lane, f.iter().copied());
         }
-        let tile = out.push_tile(C, Kind::Pure, rows);
         match &self.packed {
             Some(w) => kernels.sum(w, inputs, tile),
             None => tile.copy_from_slice(inputs),
         }
-        rescale_tile(kernels, Kind::Pure, tile, rows, &mut ws.log2);
     }
 
     /// ∫ ℓ ℓᴴ over a part of the domain.

@@ -1,114 +1,70 @@
 //! Messages of a block of rows: each row's is Identity, Pure or Mixed, and rows of one kind lie together in tiles.
 
+use std::sync::Arc;
+
 use super::Buffer;
 use super::Kernels;
-use super::lanes::{MAX_LANES, Real, planes, tile_len};
+use super::lanes::{MAX_LANES, Real, tile_len};
 use crate::algebra::Kind;
+use crate::schedule::{Places, Tile};
 
 /// The messages of one step for all rows of a block.
 #[derive(Debug)]
 pub(crate) struct Message<F> {
     pub(crate) width: usize,
-    len: usize,
-    /// The kind of all rows, where it is known to be one and they lie in order.
-    uniform: Option<Kind>,
-    /// Otherwise the kind of each row and its place among the rows of that kind. Places fill tiles in order; a tile may
-    /// have lanes without a row.
-    rows: Vec<(Option<Kind>, u32)>,
-    pure: Tiles<F>,
-    mixed: Tiles<F>,
-}
-
-#[derive(Debug)]
-struct Tiles<F> {
-    data: Buffer<F>,
-    count: usize,
-}
-
-impl<F: Real> Default for Tiles<F> {
-    fn default() -> Self {
-        Self { data: Buffer::zeros(0), count: 0 }
-    }
+    places: Arc<Places>,
+    /// Tiles of vectors, and of matrices.
+    values: [Buffer<F>; 2],
 }
 
 impl<F: Real> Default for Message<F> {
     fn default() -> Self {
-        let (pure, mixed) = (Tiles::default(), Tiles::default());
-        Self { width: 0, len: 0, uniform: None, rows: Vec::new(), pure, mixed }
+        let values = [Buffer::zeros(0), Buffer::zeros(0)];
+        Self { width: 0, places: Arc::default(), values }
     }
 }
 
 impl<F: Real> Message<F> {
-    /// Begins a message of `len` rows, none of which is set; with a `uniform` kind they will be pushed in order.
-    pub(super) fn reset(&mut self, width: usize, len: usize, uniform: Option<Kind>) {
-        (self.width, self.len, self.uniform) = (width, len, uniform);
-        self.rows.clear();
-        if uniform.is_none() {
-            self.rows.resize(len, (None, 0));
+    /// Takes up the rows that have these places. The numbers may be anything.
+    pub(super) fn reset(&mut self, complex: bool, width: usize, places: &Arc<Places>) {
+        (self.width, self.places) = (width, places.clone());
+        for (n, kind) in [Kind::Pure, Kind::Mixed].into_iter().enumerate() {
+            self.values[n].grow(places.counts[n] * tile_len::<F>(complex, kind.numbers(width)));
         }
-        self.pure.count = 0;
-        self.mixed.count = 0;
     }
 
+    /// The number of rows.
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.places.len()
     }
 
-    /// The kind of all rows, where that is known without looking at each.
-    pub(crate) fn uniform(&self) -> Option<Kind> {
-        self.uniform
+    pub(crate) fn places(&self) -> &Arc<Places> {
+        &self.places
     }
 
     pub(crate) fn kind(&self, row: usize) -> Kind {
-        match self.uniform.or_else(|| self.rows[row].0) {
-            Some(kind) => kind,
-            None => unreachable!("every row of a finished message is set"),
-        }
-    }
-
-    /// The place of a row among those of its kind.
-    fn at(&self, row: usize) -> usize {
-        if self.uniform.is_some() { row } else { self.rows[row].1 as usize }
-    }
-
-    pub(crate) fn set_identities(&mut self, rows: &[u32]) {
-        if self.uniform.is_none() {
-            for &row in rows {
-                self.rows[row as usize] = (Some(Kind::Identity), 0);
-            }
-        }
+        self.places.kind(row as u32)
     }
 
     /// Reals that the message has room for.
     pub(super) fn room(&self) -> usize {
-        self.pure.data.len() + self.mixed.data.len()
+        self.values.iter().map(|values| values.len()).sum()
     }
 
-    /// Adds a tile of one kind for these rows, at most as many as there are lanes, and gives its memory, which may
-    /// hold anything.
-    pub(crate) fn push_tile(&mut self, complex: bool, kind: Kind, rows: &[u32]) -> &mut [F] {
-        let len = tile_len::<F>(complex, kind.numbers(self.width));
-        let tiles = match kind {
-            Kind::Pure => &mut self.pure,
-            Kind::Mixed => &mut self.mixed,
-            Kind::Identity => unreachable!("an identity is not stored"),
-        };
-        let first = (tiles.count * F::LANES) as u32;
-        if self.uniform.is_none() {
-            for (lane, &row) in rows.iter().enumerate() {
-                self.rows[row as usize] = (Some(kind), first + lane as u32);
-            }
-        }
-        let start = tiles.count * len;
-        tiles.count += 1;
-        if tiles.data.len() < start + len {
-            tiles.data.grow(2 * (start + len));
-        }
-        &mut tiles.data[start..start + len]
+    /// The numbers of one of its tiles.
+    pub(crate) fn tile_mut(&mut self, complex: bool, tile: &Tile<'_>) -> &mut [F] {
+        let len = tile_len::<F>(complex, tile.kind().numbers(self.width));
+        let values = &mut self.values[usize::from(!tile.is_pure())];
+        &mut values[tile.index * len..(tile.index + 1) * len]
+    }
+
+    /// The numbers and where they lie.
+    pub(crate) fn sent(&self) -> Sent<'_, F> {
+        Sent { width: self.width, places: &self.places, values: &self.values }
     }
 
     /// The rows of one kind, as one tile: where they lie in one already, in order, that is it; else they are copied
-    /// into `scratch`, and lanes without a row are zero. The rows are given in increasing order.
+    /// into `scratch`, and lanes without a row are zero.
     pub(crate) fn tile<'a>(
         &'a self,
         complex: bool,
@@ -116,50 +72,77 @@ impl<F: Real> Message<F> {
         rows: &[u32],
         scratch: &'a mut [F],
     ) -> &'a [F] {
-        let numbers = kind.numbers(self.width);
-        let len = tile_len::<F>(complex, numbers);
-        let data = match kind {
-            Kind::Pure => &self.pure.data,
-            Kind::Mixed => &self.mixed.data,
-            Kind::Identity => return &[],
-        };
-        let place = |row: u32| self.at(row as usize);
-        let first = place(rows[0]);
-        let tile = first / F::LANES;
-        let in_order = first.is_multiple_of(F::LANES)
-            && match self.uniform {
-                Some(_) => place(rows[rows.len() - 1]) + 1 == first + rows.len(),
-                None => rows.iter().enumerate().all(|(lane, &row)| place(row) == first + lane),
-            };
-        if in_order {
-            return &data[tile * len..(tile + 1) * len];
+        let sent = self.sent();
+        match sent.in_place(complex, kind, rows) {
+            Some(tile) => tile,
+            None => sent.copy(complex, kind, rows, scratch).0,
         }
-        let scratch = &mut scratch[..len];
-        let stripes = numbers * planes(complex);
-        if rows.len() < F::LANES {
-            scratch.fill(F::ZERO);
-        }
-        for (lane, &row) in rows.iter().enumerate() {
-            let (tile, from) = (place(row) / F::LANES, place(row) % F::LANES);
-            let source = &data[tile * len..(tile + 1) * len];
-            for n in 0..stripes {
-                scratch[n * F::LANES + lane] = source[n * F::LANES + from];
-            }
-        }
-        scratch
     }
 
     /// The tile and lane in which a row lies.
     pub(crate) fn place(&self, complex: bool, row: usize) -> (&[F], usize) {
-        let (kind, place) = (self.kind(row), self.at(row));
-        let len = tile_len::<F>(complex, kind.numbers(self.width));
-        let data = match kind {
-            Kind::Pure => &self.pure.data,
-            Kind::Mixed => &self.mixed.data,
-            Kind::Identity => return (&[], 0),
+        let (tile, lane) = self.places.place(row as u32);
+        (self.sent().tile(complex, self.kind(row), tile), lane)
+    }
+}
+
+/// What a step sends: the numbers of its messages, and where they lie.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent<'a, F: Real> {
+    pub(crate) width: usize,
+    pub(crate) places: &'a Places,
+    /// Tiles of vectors, and of matrices.
+    pub(crate) values: &'a [Buffer<F>; 2],
+}
+
+impl<'a, F: Real> Sent<'a, F> {
+    /// One of the tiles of a kind; nothing is sent of identities.
+    pub(crate) fn tile(&self, complex: bool, kind: Kind, tile: usize) -> &'a [F] {
+        let values = match kind {
+            Kind::Identity => return &[],
+            Kind::Pure => &self.values[0],
+            Kind::Mixed => &self.values[1],
         };
-        let tile = place / F::LANES;
-        (&data[tile * len..(tile + 1) * len], place % F::LANES)
+        let len = tile_len::<F>(complex, kind.numbers(self.width));
+        &values[tile * len..(tile + 1) * len]
+    }
+
+    /// The tile in which rows of one kind lie already, in order, if they do.
+    pub(crate) fn in_place(&self, complex: bool, kind: Kind, rows: &[u32]) -> Option<&'a [F]> {
+        let tile = if kind == Kind::Identity { 0 } else { self.places.tile_of(kind, rows)? };
+        Some(self.tile(complex, kind, tile))
+    }
+
+    /// Copies those of the rows that are of one kind into a tile; lanes without a row are zero. Gives the tile, and how many
+    /// rows they are.
+    pub(crate) fn copy<'b>(
+        &self,
+        complex: bool,
+        kind: Kind,
+        rows: &[u32],
+        scratch: &'b mut [F],
+    ) -> (&'b mut [F], usize) {
+        let len = tile_len::<F>(complex, kind.numbers(self.width));
+        let values: &[F] = &self.values[usize::from(kind == Kind::Mixed)];
+        let out = &mut scratch[..len];
+        if rows.len() < F::LANES {
+            out.fill(F::ZERO);
+        }
+        // The lanes of rows of this kind, and where they begin in the values.
+        let (mut lanes, mut count) = ([(0, 0); MAX_LANES], 0);
+        for (lane, &row) in rows.iter().enumerate() {
+            if self.places.kind(row) == kind {
+                let (tile, from) = self.places.place(row);
+                lanes[count] = (lane, tile * len + from);
+                count += 1;
+            }
+        }
+        for (n, to) in out.chunks_exact_mut(F::LANES).enumerate() {
+            for &(lane, start) in &lanes[..count] {
+                to[lane] = values[start + n * F::LANES];
+            }
+        }
+        (out, count)
     }
 }
 

@@ -33,6 +33,7 @@ pub(crate) use bornite_kernels::{
 pub use bornite_kernels::{Real, SimdLevel};
 pub(crate) use combine::{contract_tile, set_lane};
 pub(crate) use finite::{Choose, Cumulative, Traversal};
+pub(crate) use message::Sent;
 pub use posterior::Posteriors;
 pub(crate) use posterior::{CellAnswer, CellDistribution, PiecewiseDensity, Wanted};
 

@@ -6,7 +6,6 @@ use rayon::prelude::*;
 
 use super::Engine;
 use super::batch::Batch;
-use super::combine::{Contraction, Direction};
 use super::lanes::{Real, planes};
 use super::message::Message;
 use super::pieces::{Functional, Pieces};
@@ -302,7 +301,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
         }
         let mut answers = Vec::new();
         let mut environments: Vec<Option<Message<F>>> = steps.iter().map(|_| None).collect();
-        environments[self.program.root()] = Some(self.outermost(count, ws));
+        environments[self.program.root()] = Some(self.outermost(ws));
         for (index, step) in steps.iter().enumerate().rev() {
             let Some(environment) = environments[index].take() else { continue };
             match &step.kind {
@@ -315,18 +314,15 @@ impl<F: Real, const C: bool> Plan<F, C> {
                     visit(&at, &environment, &chosen, ws, &mut answers);
                 }
                 StepKind::Sum { input, .. } if wanted[*input].contains(&true) => {
-                    let (weight, direction) = (self.weight(index), Direction::Down(0));
-                    let by = Contraction { weight, direction, wanted: Some(&wanted[*input]) };
-                    environments[*input] = Some(self.unary(&by, &environment, ws));
+                    let (above, wanted) = ((&environment, None), Some(&wanted[*input][..]));
+                    environments[*input] = Some(self.environment_of(index, 0, above, wanted, ws));
                 }
                 StepKind::Sum { .. } => {}
                 StepKind::Kronecker { inputs, .. } | StepKind::Hadamard { inputs } => {
                     for side in [0, 1] {
                         let (input, other) = (inputs[side], inputs[1 - side]);
-                        if let Some(other) = &messages[other]
-                            && wanted[input].contains(&true)
-                        {
-                            let above = [&environment, other];
+                        if wanted[input].contains(&true) {
+                            let above = (&environment, messages[other].as_ref());
                             let wanted = Some(&wanted[input][..]);
                             environments[input] =
                                 Some(self.environment_of(index, side, above, wanted, ws));

@@ -61,17 +61,19 @@ impl<F: Real, const C: bool> Plan<F, C> {
             environments: (0..self.program.steps().len()).map(|_| None).collect(),
             messages: self.evidence_messages(evidence, (first, count), ws),
         };
-        state.environments[self.program.root()] = Some(self.outermost(count, ws));
+        state.environments[self.program.root()] = Some(self.outermost(ws));
+        let unknown = ws.planner.uniform(Kind::Identity);
         let mut tasks = vec![(Task::Enter(self.program.root()), false)];
         while let Some((task, needed)) = tasks.pop() {
             match task {
                 Task::Enter(step) => self.enter(step, needed, &mut state, &mut tasks, visit, ws),
                 Task::Second(step) => self.second(step, needed, &mut state, ws),
                 Task::Leave(step) => {
-                    let range = (first, count);
-                    let unknown = Batch::unknown(1, 0);
-                    let rows = evidence.unwrap_or(&unknown);
-                    let message = self.step_message(step, rows, range, |n| &state.messages[n], ws);
+                    let messages = &state.messages;
+                    let places = ws.planner.up(&self.program.steps()[step], |n| {
+                        messages[n].as_ref().map_or(&unknown, |message| message.places())
+                    });
+                    let message = self.joined(step, &places, |n| &messages[n], ws);
                     replace(&mut state.messages[step], message, ws);
                     for &input in self.program.steps()[step].inputs() {
                         release(&mut state.messages[input], ws);
@@ -91,30 +93,28 @@ impl<F: Real, const C: bool> Plan<F, C> {
         range: (usize, usize),
         ws: &mut Workspace<F>,
     ) -> Vec<Option<Message<F>>> {
-        ws.begin(range.1);
         let Some(rows) = evidence else {
+            ws.begin(range.1);
             return (0..self.program.steps().len()).map(|_| None).collect();
         };
+        let block = self.block(rows, range, ws);
         let mut messages = Vec::with_capacity(self.program.steps().len());
         for index in 0..self.program.steps().len() {
-            let message = self.step_message(index, rows, range, |n| &messages[n], ws);
+            let message = self.step_message(index, &block, |n| &messages[n], ws);
             messages.push(Some(message));
         }
         messages
     }
 
     /// The environment of the output: one number for a single square, the identity for a sum of squares.
-    pub(super) fn outermost(&self, count: usize, ws: &mut Workspace<F>) -> Message<F> {
+    pub(super) fn outermost(&self, ws: &mut Workspace<F>) -> Message<F> {
         let width = self.program.width(self.program.root());
-        if width > 1 {
-            return ws.take_uniform(width, count, Kind::Identity);
-        }
-        let mut message = ws.take_uniform(width, count, Kind::Pure);
-        let rows: Vec<u32> = (0..count as u32).collect();
-        for chunk in rows.chunks(F::LANES) {
-            let tile = message.push_tile(C, Kind::Pure, chunk);
-            tile.fill(F::ZERO);
-            tile[..F::LANES].fill(F::ONE);
+        let places = ws.planner.uniform(if width > 1 { Kind::Identity } else { Kind::Pure });
+        let mut message = ws.take(C, width, &places);
+        for tile in places.tiles() {
+            let numbers = message.tile_mut(C, &tile);
+            numbers.fill(F::ZERO);
+            numbers[..F::LANES].fill(F::ONE);
         }
         message
     }
@@ -149,9 +149,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
             }
             StepKind::Sum { input, .. } => {
                 let environment = take(&mut state.environments[step]);
-                let (weight, direction) = (self.weight(step), Direction::Down(0));
-                let by = Contraction { weight, direction, wanted: None };
-                let below = self.unary(&by, &environment, ws);
+                let below = self.environment_of(step, 0, (&environment, None), None, ws);
                 ws.give(environment);
                 state.environments[*input] = Some(below);
                 if needed {
@@ -174,7 +172,9 @@ impl<F: Real, const C: bool> Plan<F, C> {
 
     /// The message of the values of a visit; a row without one stays unknown.
     fn value_message(&self, leaf: &Leaf<F>, values: &[f64], ws: &mut Workspace<F>) -> Message<F> {
-        leaf.message(&self.kernels, values, |_| None, ws)
+        let kind = |row: usize| if values[row].is_nan() { Kind::Identity } else { Kind::Pure };
+        let places = ws.planner.leaf(kind);
+        leaf.message(&self.kernels, &places, values, |_| None, ws)
     }
 
     fn second(&self, step: usize, needed: bool, state: &mut State<F>, ws: &mut Workspace<F>) {
@@ -203,13 +203,12 @@ impl<F: Real, const C: bool> Plan<F, C> {
     ) {
         let environment = take(&mut state.environments[step]);
         let other = inputs[1 - side];
-        let unknown = state.messages[other]
-            .is_none()
-            .then(|| ws.take_uniform(self.program.width(other), environment.len(), Kind::Identity));
-        let Some(message) = state.messages[other].as_ref().or(unknown.as_ref()) else {
-            unreachable!("one of the two is there")
-        };
-        let below = self.environment_of(step, side, [&environment, message], None, ws);
+        let unknown = state.messages[other].is_none().then(|| {
+            let places = ws.planner.uniform(Kind::Identity);
+            ws.take(C, self.program.width(other), &places)
+        });
+        let message = state.messages[other].as_ref().or(unknown.as_ref());
+        let below = self.environment_of(step, side, (&environment, message), None, ws);
         if let Some(message) = unknown {
             ws.give(message);
         }
@@ -219,24 +218,30 @@ impl<F: Real, const C: bool> Plan<F, C> {
 }
 
 impl<F: Real, const C: bool> Plan<F, C> {
-    /// The environment of one input of a product, from the product's own and the other input's message.
+    /// The environment of one input of a step, from the step's own and the message of the other input, if there is one; of all
+    /// rows, or of those that are wanted.
     pub(super) fn environment_of(
         &self,
         step: usize,
         side: usize,
-        [environment, other]: [&Message<F>; 2],
+        (environment, other): (&Message<F>, Option<&Message<F>>),
         wanted: Option<&[bool]>,
         ws: &mut Workspace<F>,
     ) -> Message<F> {
-        match &self.program.steps()[step].kind {
-            StepKind::Kronecker { .. } => {
-                let (weight, direction) = (self.weight(step), Direction::Down(side));
-                let by = Contraction { weight, direction, wanted };
-                contract(&self.kernels, &by, environment, other, ws)
+        let of = &self.program.steps()[step];
+        let others = other.map(|message| &**message.places());
+        let places = ws.planner.down(of, environment.places(), others, wanted);
+        match (&of.kind, other) {
+            (StepKind::Hadamard { .. }, Some(other)) => {
+                hadamard(&self.kernels, &places, [environment, other], ws)
             }
-            StepKind::Hadamard { .. } => hadamard(&self.kernels, [environment, other], wanted, ws),
-            StepKind::Leaf { .. } | StepKind::Sum { .. } => {
-                unreachable!("only a product has two inputs")
+            (StepKind::Kronecker { .. } | StepKind::Sum { .. }, other) => {
+                let by =
+                    Contraction { weight: self.weight(step), direction: Direction::Down(side) };
+                contract(&self.kernels, &by, &places, (environment, other), ws)
+            }
+            (StepKind::Hadamard { .. }, None) | (StepKind::Leaf { .. }, _) => {
+                unreachable!("a product has two inputs, a leaf has none")
             }
         }
     }

@@ -1,6 +1,7 @@
 //! The upward pass on blocks of rows: log p(evidence) of every row.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -12,12 +13,22 @@ use super::plan::Plan;
 use super::workspace::Workspace;
 use crate::algebra::Kind;
 use crate::program::StepKind;
+use crate::schedule::{Places, Schedule};
 
 /// The most rows that are worked on together.
 pub(super) const BLOCK: usize = 256;
 
 /// The steps of a region, its message, and log₂ of what has been divided out of each row's p there.
 type RegionMessage<F> = (Range<usize>, Message<F>, Vec<i64>);
+
+/// Rows of a batch that are worked on together.
+#[derive(Debug)]
+pub(super) struct Block<'a> {
+    rows: &'a Batch,
+    first: usize,
+    len: usize,
+    schedule: Schedule,
+}
 
 impl<F: Real, const C: bool> Plan<F, C> {
     /// log p(evidence) of every row; −∞ where it is impossible.
@@ -26,20 +37,15 @@ impl<F: Real, const C: bool> Plan<F, C> {
     pub(crate) fn log_marginals(&self, rows: &Batch) -> Vec<f64> {
         let mut out = vec![0.0; rows.len()];
         let regions = self.regions(rows.len());
+        let all = 0..self.program.steps().len();
         if regions.is_empty() {
-            let block = block_len::<F>(rows.len());
-            let blocks = out.par_chunks_mut(block).enumerate();
+            let len = block_len::<F>(rows.len());
+            let blocks = out.par_chunks_mut(len).enumerate();
             blocks.for_each_init(
                 || self.pool.lend(),
                 |ws, (n, out)| {
-                    let root = self.climb(
-                        0..self.program.steps().len(),
-                        Vec::new(),
-                        rows,
-                        n * block,
-                        out.len(),
-                        ws,
-                    );
+                    let block = self.block(rows, (n * len, out.len()), ws);
+                    let root = self.climb(all.clone(), Vec::new(), &block, ws);
                     Self::close(&root, out, &ws.log2);
                     ws.give(root);
                 },
@@ -47,27 +53,19 @@ impl<F: Real, const C: bool> Plan<F, C> {
         } else {
             let mut ws = self.pool.lend();
             for (n, out) in out.chunks_mut(BLOCK).enumerate() {
-                let range = (n * BLOCK, out.len());
+                let block = self.block(rows, (n * BLOCK, out.len()), &mut ws);
                 // A region's message stays with the output's workspace: its memory comes from there.
                 let memory: Vec<_> = regions.iter().map(|_| ws.spare()).collect();
                 let parts = regions.par_iter().zip(memory).map_init(
                     || self.pool.lend(),
                     |ws, (steps, memory)| {
                         ws.give(memory);
-                        let message =
-                            self.climb(steps.clone(), Vec::new(), rows, range.0, range.1, ws);
+                        let message = self.climb(steps.clone(), Vec::new(), &block, ws);
                         (steps.clone(), message, std::mem::take(&mut ws.log2))
                     },
                 );
                 let parts = parts.collect();
-                let root = self.climb(
-                    0..self.program.steps().len(),
-                    parts,
-                    rows,
-                    range.0,
-                    range.1,
-                    &mut ws,
-                );
+                let root = self.climb(all.clone(), parts, &block, &mut ws);
                 Self::close(&root, out, &ws.log2);
                 ws.give(root);
             }
@@ -75,17 +73,32 @@ impl<F: Real, const C: bool> Plan<F, C> {
         out
     }
 
+    /// Schedules so many rows from the first on.
+    pub(super) fn block<'a>(
+        &self,
+        rows: &'a Batch,
+        (first, len): (usize, usize),
+        ws: &mut Workspace<F>,
+    ) -> Block<'a> {
+        ws.begin(len);
+        let schedule = if rows.has_missing() {
+            let cell = |row: usize, variable: usize| rows.kind(first + row, variable);
+            Schedule::new(&self.program, &mut ws.planner, cell)
+        } else {
+            Schedule::complete(&mut ws.planner)
+        };
+        Block { rows, first, len, schedule }
+    }
+
     /// The message of the last of these steps, which must be all those below it. Of `parts` the messages are there already.
     fn climb(
         &self,
         steps: Range<usize>,
         parts: Vec<RegionMessage<F>>,
-        rows: &Batch,
-        first: usize,
-        count: usize,
+        block: &Block<'_>,
         ws: &mut Workspace<F>,
     ) -> Message<F> {
-        ws.begin(count);
+        ws.begin(block.len);
         let mut parts = parts.into_iter().peekable();
         let mut messages: Vec<Option<Message<F>>> = Vec::with_capacity(steps.len());
         while steps.start + messages.len() < steps.end {
@@ -97,7 +110,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
                 continue;
             }
             let input = |n: usize| &messages[n - steps.start];
-            let message = self.step_message(index, rows, (first, count), input, ws);
+            let message = self.step_message(index, block, input, ws);
             for &input in self.program.steps()[index].inputs() {
                 if let Some(message) = messages[input - steps.start].take() {
                     ws.give(message);
@@ -112,11 +125,36 @@ impl<F: Real, const C: bool> Plan<F, C> {
     }
 
     /// The message of one step, from those of its inputs.
-    pub(crate) fn step_message<'a>(
+    pub(super) fn step_message<'a>(
         &self,
         index: usize,
-        rows: &Batch,
-        range: (usize, usize),
+        block: &Block<'_>,
+        messages: impl Fn(usize) -> &'a Option<Message<F>>,
+        ws: &mut Workspace<F>,
+    ) -> Message<F>
+    where
+        F: 'a,
+    {
+        let step = &self.program.steps()[index];
+        let places = block.schedule.at(index);
+        let StepKind::Leaf { variable, .. } = step.kind else {
+            return self.joined(index, places, messages, ws);
+        };
+        let Block { rows, first, len, .. } = *block;
+        let mut cells = std::mem::take(&mut ws.cells);
+        cells.resize(len, 0.0);
+        rows.read(variable, first..first + len, &mut cells);
+        let part = |row: u32| rows.part(first + row as usize, variable);
+        let message = self.leaf(step.leaves.start).message(&self.kernels, places, &cells, part, ws);
+        ws.cells = cells;
+        message
+    }
+
+    /// The message of a step that is no leaf, in these places.
+    pub(super) fn joined<'a>(
+        &self,
+        index: usize,
+        places: &Arc<Places>,
         messages: impl Fn(usize) -> &'a Option<Message<F>>,
         ws: &mut Workspace<F>,
     ) -> Message<F>
@@ -127,59 +165,19 @@ impl<F: Real, const C: bool> Plan<F, C> {
             Some(message) => message,
             None => unreachable!("inputs come first and are received once"),
         };
-        let step = &self.program.steps()[index];
-        match &step.kind {
-            StepKind::Leaf { variable, .. } => {
-                let place = step.leaves.start;
-                let mut cells = std::mem::take(&mut ws.cells);
-                cells.resize(range.1, 0.0);
-                rows.read(*variable, range.0..range.0 + range.1, &mut cells);
-                let part = |row| rows.part(range.0 + row, *variable);
-                let message = self.leaf(place).message(&self.kernels, &cells, part, ws);
-                ws.cells = cells;
-                message
-            }
+        let by = || Contraction { weight: self.weight(index), direction: Direction::Up };
+        match &self.program.steps()[index].kind {
+            StepKind::Leaf { .. } => unreachable!("a leaf has no inputs"),
             StepKind::Kronecker { inputs: [a, b], .. } => {
-                let (weight, direction) = (self.weight(index), Direction::Up);
-                let by = Contraction { weight, direction, wanted: None };
-                contract(&self.kernels, &by, input(*a), input(*b), ws)
+                contract(&self.kernels, &by(), places, (input(*a), Some(input(*b))), ws)
             }
             StepKind::Hadamard { inputs: [a, b] } => {
-                hadamard(&self.kernels, [input(*a), input(*b)], None, ws)
+                hadamard(&self.kernels, places, [input(*a), input(*b)], ws)
             }
             StepKind::Sum { input: a, .. } => {
-                let (weight, direction) = (self.weight(index), Direction::Up);
-                self.unary(&Contraction { weight, direction, wanted: None }, input(*a), ws)
+                contract(&self.kernels, &by(), places, (input(*a), None), ws)
             }
         }
-    }
-
-    /// W ℓ: a contraction with a second input of one output that is one.
-    pub(crate) fn unary(
-        &self,
-        by: &Contraction<'_, F>,
-        input: &Message<F>,
-        ws: &mut Workspace<F>,
-    ) -> Message<F> {
-        // On the way up an identity stays one under a semi-unitary weight.
-        let stays = |row: &u32| {
-            by.direction == Direction::Up && input.kind(*row as usize) == Kind::Identity
-        };
-        let (identities, others): (Vec<u32>, Vec<u32>) = (0..input.len() as u32).partition(stays);
-        let mut one = match (identities.len(), others.len()) {
-            (0, _) => ws.take_uniform(1, input.len(), Kind::Pure),
-            (_, 0) => ws.take_uniform(1, input.len(), Kind::Identity),
-            _ => ws.take(1, input.len()),
-        };
-        one.set_identities(&identities);
-        for chunk in others.chunks(F::LANES) {
-            let tile = one.push_tile(C, Kind::Pure, chunk);
-            tile.fill(F::ZERO);
-            tile[..F::LANES].fill(F::ONE);
-        }
-        let out = contract(&self.kernels, by, input, &one, ws);
-        ws.give(one);
-        out
     }
 
     /// log of the trace of each row's message at the output.

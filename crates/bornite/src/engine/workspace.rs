@@ -1,24 +1,20 @@
 //! Memory that passes use again: within a block of rows, from block to block, and from call to call.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Buffer;
-use super::combine::Groups;
 use super::lanes::Real;
 use super::message::Message;
-use crate::algebra::Kind;
+use crate::schedule::{Grouping, Places, Planner};
 
 /// The memory that the passes over one block of rows need, kept from block to block.
 #[derive(Debug)]
 pub(crate) struct Workspace<F> {
     free: Vec<Message<F>>,
     pub(crate) scratch: [Buffer<F>; 4],
-    pub(crate) groups: Groups,
+    pub(crate) planner: Planner,
     pub(crate) cells: Vec<f64>,
-    /// The rows of a block whose value of one variable is known, and those values.
-    pub(crate) known: Vec<u32>,
-    pub(crate) values: Vec<f64>,
     /// log₂ of what has been divided out of each row's p.
     pub(crate) log2: Vec<i64>,
 }
@@ -29,10 +25,8 @@ impl<F: Real> Default for Workspace<F> {
         Self {
             free: Vec::new(),
             scratch,
-            groups: Groups::default(),
+            planner: Planner::new(Grouping::ByKind, F::LANES),
             cells: Vec::new(),
-            known: Vec::new(),
-            values: Vec::new(),
             log2: Vec::new(),
         }
     }
@@ -43,21 +37,13 @@ impl<F: Real> Workspace<F> {
     pub(crate) fn begin(&mut self, count: usize) {
         self.log2.clear();
         self.log2.resize(count, 0);
+        self.planner.begin(count);
     }
 
-    /// A message of `len` rows, none of which is set.
-    pub(crate) fn take(&mut self, width: usize, len: usize) -> Message<F> {
-        self.take_as(width, len, None)
-    }
-
-    /// A message of `len` rows that are all of one kind, to be pushed in order; identities are there at once.
-    pub(crate) fn take_uniform(&mut self, width: usize, len: usize, kind: Kind) -> Message<F> {
-        self.take_as(width, len, Some(kind))
-    }
-
-    fn take_as(&mut self, width: usize, len: usize, uniform: Option<Kind>) -> Message<F> {
+    /// A message in these places, whose numbers may be anything.
+    pub(crate) fn take(&mut self, complex: bool, width: usize, places: &Arc<Places>) -> Message<F> {
         let mut message = self.spare();
-        message.reset(width, len, uniform);
+        message.reset(complex, width, places);
         message
     }
 

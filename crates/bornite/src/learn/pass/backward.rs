@@ -23,19 +23,19 @@ impl<F: Real> Block<F> {
         for (index, step) in pass.program.steps().iter().enumerate().rev() {
             let (below, rest) = steps.split_at_mut(index);
             let mut below = Below { pass, schedule, steps: below, unknown };
-            for tile in &schedule.at(index).tiles {
+            for tile in schedule.at(index).tiles() {
                 let n = usize::from(!tile.is_pure());
-                let numbers = tile.kinds[0].times(tile.kinds[1]).numbers(step.width);
+                let numbers = tile.kind().numbers(step.width);
                 let e = &mut rest[0].environments[n][tile_of::<F, C>(numbers, tile.index)];
                 match &step.kind {
                     StepKind::Leaf { .. } => {}
                     StepKind::Kronecker { inputs, weight } => {
                         let gradient = &mut gradients[*weight];
-                        below.kronecker(*inputs, *weight, tile, e, gradient, scratch);
+                        below.kronecker(*inputs, *weight, &tile, e, gradient, scratch);
                     }
-                    StepKind::Hadamard { inputs } => below.hadamard(*inputs, tile, e, scratch),
+                    StepKind::Hadamard { inputs } => below.hadamard(*inputs, &tile, e, scratch),
                     StepKind::Sum { input, weight } => {
-                        below.sum(*input, *weight, tile, e, &mut gradients[*weight], scratch);
+                        below.sum(*input, *weight, &tile, e, &mut gradients[*weight], scratch);
                     }
                 }
             }
@@ -49,11 +49,11 @@ impl<F: Real> Block<F> {
         let is_used = |row: usize| self.traces[row] > 0.0 && !self.is_imprecise[row];
         let places = self.schedule.at(output);
         let tiles = &mut self.steps[output];
-        for tile in &places.tiles {
+        for tile in places.tiles() {
             let n = usize::from(!tile.is_pure());
             let factors = &tiles.factors[n][tile.index * F::LANES..];
             let mut scales = [F::ZERO; MAX_LANES];
-            for ((scale, &row), factor) in scales.iter_mut().zip(&tile.rows).zip(factors) {
+            for ((scale, &row), factor) in scales.iter_mut().zip(tile.rows).zip(factors) {
                 let row = row as usize;
                 if is_used(row) {
                     let by = 2.0 * row_weight / self.traces[row] * factor.to_f64();
@@ -106,7 +106,7 @@ impl<F: Real> Block<F> {
             let step = &pass.program.steps()[index];
             let StepKind::Leaf { variable, basis, .. } = &step.kind else { continue };
             let k = step.width;
-            for tile in self.schedule.at(index).tiles.iter().filter(|t| !t.is_pure()) {
+            for tile in self.schedule.at(index).tiles().filter(|t| !t.is_pure()) {
                 let e = &self.steps[index].environments[1][tile_of::<F, C>(k * k, tile.index)];
                 for (lane, &row) in tile.rows.iter().enumerate() {
                     let Some(part) = rows.part(self.indices[row as usize], *variable) else {
@@ -144,7 +144,7 @@ impl<F: Real, T: Scalar, const C: bool> Below<'_, '_, F, T, C> {
         &mut self,
         inputs: [usize; 2],
         weight: usize,
-        tile: &Tile,
+        tile: &Tile<'_>,
         e: &mut [F],
         gradient: &mut Option<Gradient<F>>,
         scratch: &mut [Buffer<F>; 6],
@@ -231,7 +231,7 @@ impl<F: Real, T: Scalar, const C: bool> Below<'_, '_, F, T, C> {
     fn hadamard(
         &mut self,
         [a, b]: [usize; 2],
-        Tile { rows, kinds, .. }: &Tile,
+        Tile { rows, kinds, .. }: &Tile<'_>,
         e: &mut [F],
         [s0, s1, ..]: &mut [Buffer<F>; 6],
     ) {
@@ -253,7 +253,7 @@ impl<F: Real, T: Scalar, const C: bool> Below<'_, '_, F, T, C> {
         &mut self,
         input: usize,
         weight: usize,
-        tile: &Tile,
+        tile: &Tile<'_>,
         e: &mut [F],
         gradient: &mut Option<Gradient<F>>,
         [s0, s1, s2, ..]: &mut [Buffer<F>; 6],

@@ -6,7 +6,7 @@ use crate::engine::lanes::tile_len;
 use crate::engine::{Batch, Buffer, Kernels, Real, WeightGradient};
 use crate::linalg::{Complex64, Matrix, Scalar};
 use crate::program::{Program, Step, StepKind};
-use crate::schedule::{Places, Schedule};
+use crate::schedule::{Grouping, Places, Planner, Schedule, Tile};
 
 /// What is known of a block's rows beforehand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,11 +102,14 @@ impl<F: Real> Block<F> {
     ) {
         let (program, steps) = (pass.program, pass.program.steps().len());
         let count = indices.len();
+        let grouping = Grouping::Shared { orthonormal: pass.partition.is_orthonormal() };
+        let mut planner = Planner::new(grouping, F::LANES);
+        planner.begin(count);
         self.schedule = match cells {
-            Completeness::Complete => Schedule::complete(count, F::LANES),
+            Completeness::Complete => Schedule::complete(&mut planner),
             Completeness::Any => {
                 let cell = |row: usize, variable: usize| rows.kind(indices[row], variable);
-                Schedule::new(program, count, cell, pass.partition.is_orthonormal(), F::LANES)
+                Schedule::new(program, &mut planner, cell)
             }
         };
         self.indices.clear();
@@ -151,8 +154,8 @@ impl<F: Real> Block<F> {
         if self.schedule.is_complete() {
             return values.to_vec();
         }
-        let pure = places.tiles.iter().filter(|t| t.is_pure());
-        pure.flat_map(|t| &t.rows).map(|&row| values[row as usize]).collect()
+        let pure = places.tiles().filter(Tile::is_pure);
+        pure.flat_map(|t| t.rows).map(|&row| values[row as usize]).collect()
     }
 
     /// The rows that need more digits, by their places.
@@ -200,7 +203,7 @@ impl<F: Real> Tiles<F> {
         for (n, len) in lens.into_iter().enumerate() {
             self.environments[n].grow(places.counts[n] * len);
         }
-        for tile in places.tiles.iter().filter(|t| is_output || t.rows.len() < F::LANES) {
+        for tile in places.tiles().filter(|t| is_output || t.rows.len() < F::LANES) {
             let n = usize::from(!tile.is_pure());
             self.environments[n][tile.index * lens[n]..(tile.index + 1) * lens[n]].fill(F::ZERO);
         }

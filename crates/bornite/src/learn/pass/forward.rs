@@ -28,11 +28,11 @@ impl<F: Real> Block<F> {
             }
             let (done, rest) = self.steps.split_at_mut(index);
             let own = &mut rest[0];
-            for tile in &self.schedule.at(index).tiles {
+            for tile in self.schedule.at(index).tiles() {
                 let n = usize::from(!tile.is_pure());
-                let numbers = tile.kinds[0].times(tile.kinds[1]).numbers(step.width);
+                let numbers = tile.kind().numbers(step.width);
                 let out = &mut own.values[n][tile_of::<F, C>(numbers, tile.index)];
-                join(pass, step, tile, (&self.schedule, done), &mut self.scratch, out);
+                join(pass, step, &tile, (&self.schedule, done), &mut self.scratch, out);
                 let mut taken = [0_i64; MAX_LANES];
                 pass.kernels.rescale(out, &mut taken[..F::LANES]);
                 let factors = &mut own.factors[n][tile.index * F::LANES..];
@@ -89,7 +89,7 @@ impl<F: Real> Block<F> {
         let functions = &mut functions[..tile_of::<F, C>(step.functions(), count).start];
         let packed = weight.map(|w| &pass.packed[w]);
         leaf(pass.kernels, &values, basis, packed, functions, vectors);
-        for tile in places.tiles.iter().filter(|t| !t.is_pure()) {
+        for tile in places.tiles().filter(|t| !t.is_pure()) {
             let out = &mut matrices[tile_of::<F, C>(step.width * step.width, tile.index)];
             out.fill(F::ZERO);
             for (lane, &row) in tile.rows.iter().enumerate() {
@@ -112,7 +112,7 @@ impl<F: Real> Block<F> {
         self.traces.resize(count, 1.0);
         self.logs.clear();
         self.logs.resize(count, pass.partition.log_partition());
-        for tile in &self.schedule.at(output).tiles {
+        for tile in self.schedule.at(output).tiles() {
             let mut traces = [F::ZERO; MAX_LANES];
             let [vectors, matrices] = &self.steps[output].values;
             if tile.is_pure() {
@@ -138,7 +138,7 @@ impl<F: Real> Block<F> {
 fn join<F: Real, T: Scalar, const C: bool>(
     pass: &Pass<'_, F, T, C>,
     step: &Step,
-    tile: &Tile,
+    tile: &Tile<'_>,
     (schedule, tiles): (&Schedule, &[Tiles<F>]),
     [s0, s1, s2, s3, ..]: &mut [Buffer<F>; 6],
     out: &mut [F],

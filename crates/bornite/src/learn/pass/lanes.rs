@@ -4,15 +4,13 @@ use super::Pass;
 use super::block::Tiles;
 use crate::algebra::Kind;
 use crate::engine::lanes::{MAX_LANES, get, tile_len};
-use crate::engine::{Kernels, Real, set_lane};
+use crate::engine::{Kernels, Real, Sent, set_lane};
 use crate::linalg::{Complex64, Matrix, Scalar};
 use crate::schedule::{Places, Schedule};
 
 /// What a step sends.
 pub(super) struct Input<'a, F: Real, T> {
-    width: usize,
-    places: &'a Places,
-    tiles: &'a Tiles<F>,
+    sent: Sent<'a, F>,
     /// Where nothing is known, unless it is the identity.
     unknown: Option<&'a Matrix<T>>,
 }
@@ -24,12 +22,9 @@ impl<'a, F: Real, T: Scalar> Input<'a, F, T> {
         schedule: &'a Schedule,
         tiles: &'a [Tiles<F>],
     ) -> Self {
-        Self {
-            width: pass.program.width(step),
-            places: schedule.at(step),
-            tiles: &tiles[step],
-            unknown: pass.partition.node(step).map(|node| &node.matrix),
-        }
+        let (width, places) = (pass.program.width(step), &**schedule.at(step));
+        let sent = Sent { width, places, values: &tiles[step].values };
+        Self { sent, unknown: pass.partition.node(step).map(|node| &node.matrix) }
     }
 
     /// The messages of some rows as one kind, in one tile: where they lie in one already, in order, that is it; else they
@@ -40,41 +35,18 @@ impl<'a, F: Real, T: Scalar> Input<'a, F, T> {
         rows: &[u32],
         scratch: &'a mut [F],
     ) -> &'a [F] {
-        if kind == Kind::Identity {
-            return &[];
+        if let Some(tile) = self.sent.in_place(C, kind, rows) {
+            return tile;
         }
-        let len = tile_len::<F>(C, kind.numbers(self.width));
-        let values: &[F] = &self.tiles.values[usize::from(kind == Kind::Mixed)];
-        if let Some(tile) = self.places.tile_of(kind, rows) {
-            return &values[tile * len..(tile + 1) * len];
-        }
-        let out = &mut scratch[..len];
-        if rows.len() < F::LANES {
-            out.fill(F::ZERO);
-        }
-        // The lanes of rows of this kind, and where they begin in the values.
-        let (mut lanes, mut count) = ([(0, 0); MAX_LANES], 0);
-        for (lane, &row) in rows.iter().enumerate() {
-            if self.places.kind(row) == kind {
-                let (tile, from) = self.places.place(row);
-                lanes[count] = (lane, tile * len + from);
-                count += 1;
-            }
-        }
-        for (n, to) in out.chunks_exact_mut(F::LANES).enumerate() {
-            for &(lane, start) in &lanes[..count] {
-                to[lane] = values[start + n * F::LANES];
-            }
-        }
+        let (out, count) = self.sent.copy(C, kind, rows, scratch);
         if count == rows.len() {
             return out;
         }
         for (lane, &row) in rows.iter().enumerate() {
-            let (tile, from) = self.places.place(row);
-            match self.places.kind(row) {
+            match self.sent.places.kind(row) {
                 found if found == kind => {}
                 Kind::Pure => {
-                    let v = self.vector::<C>(tile, from);
+                    let v = self.vector::<C>(row);
                     let outer = v.iter().flat_map(|&x| v.iter().map(move |y| x * y.conj()));
                     set_lane(C, out, lane, outer);
                 }
@@ -88,15 +60,16 @@ impl<'a, F: Real, T: Scalar> Input<'a, F, T> {
         if let Some(m) = self.unknown {
             set_lane(C, out, lane, m.data().iter().map(|x| x.to_complex()));
         } else {
-            let entry = |n: usize| Complex64::from(f64::from(n.is_multiple_of(self.width + 1)));
-            set_lane(C, out, lane, (0..self.width * self.width).map(entry));
+            let width = self.sent.width;
+            let entry = |n: usize| Complex64::from(f64::from(n.is_multiple_of(width + 1)));
+            set_lane(C, out, lane, (0..width * width).map(entry));
         }
     }
 
-    fn vector<const C: bool>(&self, tile: usize, lane: usize) -> Vec<Complex64> {
-        let len = tile_len::<F>(C, self.width);
-        let tile = &self.tiles.values[0][tile * len..(tile + 1) * len];
-        (0..self.width).map(|k| get(C, tile, k, lane)).collect()
+    fn vector<const C: bool>(&self, row: u32) -> Vec<Complex64> {
+        let (tile, lane) = self.sent.places.place(row);
+        let tile = self.sent.tile(C, Kind::Pure, tile);
+        (0..self.sent.width).map(|k| get(C, tile, k, lane)).collect()
     }
 }
 
