@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::basis::Basis;
-use crate::circuit::{Circuit, Layer, LayerId};
+use crate::circuit::{Layer, LayerId, Skeleton};
 
 /// The steps of a circuit: every step comes after its inputs, and the last one is the output.
 #[derive(Clone, Debug)]
@@ -98,8 +98,8 @@ struct WeightUse {
 }
 
 impl Program {
-    pub(crate) fn new(circuit: &Circuit) -> Self {
-        let num_weights = circuit.weights().len();
+    pub(crate) fn new(circuit: &Skeleton) -> Self {
+        let num_weights = circuit.weight_shapes().len();
         let weights = vec![WeightUse::default(); num_weights];
         let mut program = Self { steps: Vec::new(), num_leaves: 0, weights, num_weights };
         let mut step_of = vec![usize::MAX; circuit.num_layers()];
@@ -261,7 +261,7 @@ fn is_indicator(basis: &Basis) -> bool {
 }
 
 /// The layers with every subtree together, left before right, each after its inputs.
-fn post_order(circuit: &Circuit) -> Vec<LayerId> {
+fn post_order(circuit: &Skeleton) -> Vec<LayerId> {
     let mut order = Vec::with_capacity(circuit.num_layers());
     let mut stack = vec![circuit.output()];
     while let Some(id) = stack.pop() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bornite::basis::Basis;
-use bornite::circuit::Weights;
+use bornite::circuit::Skeleton;
 use bornite::data::read_bits;
 use bornite::engine::Batch;
 use bornite::learn::{
@@ -13,9 +13,7 @@ use bornite::structure::{
     InformationOptions, RegionTree, Structure, average_linkage, chow_liu_tree, mutual_information,
     root_edges,
 };
-use bornite::{Circuit, Domain, Variable};
-use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
+use bornite::{Domain, Variable};
 
 use super::arguments::{Arguments, Clock};
 use super::{Failure, table};
@@ -118,9 +116,9 @@ fn trees(
 }
 
 /// Indicators below, Kronecker products.
-pub(super) fn circuit(tree: &RegionTree, options: &FitOptions) -> Result<Circuit, Failure> {
+pub(super) fn circuit(tree: &RegionTree, options: &FitOptions) -> Result<Skeleton, Failure> {
     let structure = Structure::new(tree.clone(), |v| (variable(v), Basis::indicator(2)))
         .width(options.width)
         .output_width(options.squares);
-    Ok(structure.build(Weights::Gaussian, &mut ChaCha8Rng::seed_from_u64(0))?)
+    Ok(structure.skeleton()?)
 }

@@ -1,7 +1,7 @@
 //! The four parameterizations side by side: likelihood, time an epoch, final width, distance from orthonormal.
 
 use bornite::basis::Basis;
-use bornite::circuit::Weights;
+use bornite::circuit::Skeleton;
 use bornite::data::{EncodeOptions, Encoded, Mismatch, Schema, Table, Unseen};
 use bornite::engine::Batch;
 use bornite::learn::{
@@ -10,9 +10,7 @@ use bornite::learn::{
 use bornite::structure::{
     InformationOptions, RegionTree, Structure, average_linkage, mutual_information,
 };
-use bornite::{Circuit, Domain, Variable};
-use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
+use bornite::{Domain, Variable};
 
 use super::Failure;
 use super::arguments::{Arguments, Clock};
@@ -144,7 +142,7 @@ impl Problem {
     pub(super) fn circuit(
         &self,
         options: &FitOptions,
-    ) -> Result<(Circuit, [Vec<f64>; 3]), Failure> {
+    ) -> Result<(Skeleton, [Vec<f64>; 3]), Failure> {
         let is_binned = |v: usize| {
             options.parameterization == Parameterization::Monotonic && !self.is_finite(v)
         };
@@ -158,7 +156,7 @@ impl Problem {
         let structure = Structure::new(self.tree.clone(), leaf)
             .width(options.width)
             .output_width(options.squares);
-        let circuit = structure.build(Weights::Gaussian, &mut ChaCha8Rng::seed_from_u64(0))?;
+        let circuit = structure.skeleton()?;
         let d = self.variables.len();
         let values = self.encoded.each_ref().map(|encoded| {
             let mut values = encoded.to_rows();

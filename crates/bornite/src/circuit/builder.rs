@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Circuit, CircuitError, Layer, LayerId, VariableId, Weight, WeightId};
+use super::{Circuit, CircuitError, Layer, LayerId, Skeleton, VariableId, Weight, WeightId};
 use crate::basis::Basis;
 use crate::domain::{Domain, Variable};
 
@@ -23,6 +23,8 @@ use crate::domain::{Domain, Variable};
 pub struct CircuitBuilder {
     variables: Vec<Variable>,
     layers: Vec<Layer>,
+    weight_shapes: Vec<[usize; 2]>,
+    /// None of a skeleton, of which only the shapes are known.
     weights: Vec<Weight>,
 }
 
@@ -66,13 +68,21 @@ impl CircuitBuilder {
 
     /// Adds a weight, to be shared between sum layers.
     pub fn weight(&mut self, weight: impl Into<Weight>) -> WeightId {
-        self.weights.push(weight.into());
-        WeightId::new(self.weights.len() - 1)
+        let weight = weight.into();
+        let id = self.weight_shape([weight.rows(), weight.cols()]);
+        self.weights.push(weight);
+        id
+    }
+
+    /// Adds the shape of a weight alone, for a [`skeleton`](Self::skeleton).
+    pub(crate) fn weight_shape(&mut self, shape: [usize; 2]) -> WeightId {
+        self.weight_shapes.push(shape);
+        WeightId::new(self.weight_shapes.len() - 1)
     }
 
     /// The number of rows of a weight that was added.
     pub(crate) fn weight_rows(&self, id: WeightId) -> usize {
-        self.weights[id.index()].rows()
+        self.weight_shapes[id.index()][0]
     }
 
     /// Adds a sum layer with a weight that other layers may use as well.
@@ -92,7 +102,22 @@ impl CircuitBuilder {
     ///
     /// # Errors
     /// The first thing that is wrong, by layer.
-    pub fn build(self, output: LayerId) -> Result<Circuit, CircuitError> {
+    pub fn build(mut self, output: LayerId) -> Result<Circuit, CircuitError> {
+        let skeleton = self.check(output)?;
+        let is_real = self.weights.iter().all(|w| matches!(w, Weight::Real(_)))
+            && skeleton.layers.iter().all(|l| match l {
+                Layer::Input { basis, .. } => basis.is_real(),
+                Layer::Hadamard { .. } | Layer::Kronecker { .. } | Layer::Sum { .. } => true,
+            });
+        Ok(Circuit { skeleton, weights: self.weights, is_real })
+    }
+
+    /// The same without the numbers of weights.
+    pub(crate) fn skeleton(mut self, output: LayerId) -> Result<Skeleton, CircuitError> {
+        self.check(output)
+    }
+
+    fn check(&mut self, output: LayerId) -> Result<Skeleton, CircuitError> {
         if self.layers.is_empty() {
             return Err(CircuitError::Empty);
         }
@@ -103,21 +128,15 @@ impl CircuitBuilder {
         self.check_variables()?;
         let widths = self.check_layers()?;
         let tree = self.walk(output)?;
-        let is_real = self.weights.iter().all(|w| matches!(w, Weight::Real(_)))
-            && self.layers.iter().all(|l| match l {
-                Layer::Input { basis, .. } => basis.is_real(),
-                Layer::Hadamard { .. } | Layer::Kronecker { .. } | Layer::Sum { .. } => true,
-            });
-        Ok(Circuit {
-            variables: self.variables,
-            layers: self.layers,
-            weights: self.weights,
+        Ok(Skeleton {
+            variables: std::mem::take(&mut self.variables),
+            layers: std::mem::take(&mut self.layers),
+            weight_shapes: std::mem::take(&mut self.weight_shapes),
             output,
             widths,
             order: tree.order,
             spans: tree.spans,
             consumers: tree.consumers,
-            is_real,
         })
     }
 
@@ -137,7 +156,7 @@ impl CircuitBuilder {
 
     fn check_layers(&self) -> Result<Vec<usize>, CircuitError> {
         let mut widths = Vec::with_capacity(self.layers.len());
-        let mut checked = vec![false; self.weights.len()];
+        let mut checked = vec![false; self.weight_shapes.len()];
         for (index, layer) in self.layers.iter().enumerate() {
             let id = LayerId::new(index);
             if let Some(input) = layer.inputs().iter().find(|i| i.index() >= index) {
@@ -188,15 +207,16 @@ impl CircuitBuilder {
         widths: &[usize],
         checked: &mut [bool],
     ) -> Result<usize, CircuitError> {
-        let Some(w) = self.weights.get(weight.index()) else {
+        let Some(&[rows, cols]) = self.weight_shapes.get(weight.index()) else {
             return Err(CircuitError::UnknownWeight { layer, weight });
         };
-        let (rows, cols, expected) = (w.rows(), w.cols(), widths[input.index()]);
+        let expected = widths[input.index()];
         if rows > 0 && cols != expected {
             return Err(CircuitError::WeightShape { layer, input, rows, cols, expected });
         }
         if !std::mem::replace(&mut checked[weight.index()], true)
-            && let Some((row, col)) = w.first_not_finite()
+            && let Some((row, col)) =
+                self.weights.get(weight.index()).and_then(Weight::first_not_finite)
         {
             return Err(CircuitError::NotFinite { layer, row, col });
         }

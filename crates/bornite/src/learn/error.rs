@@ -1,6 +1,6 @@
 //! What cannot be learned.
 
-use crate::circuit::{Circuit, LayerId};
+use crate::circuit::{LayerId, Skeleton};
 use crate::program::Program;
 
 /// Why a circuit cannot be learned, or a checkpoint cannot be resumed.
@@ -61,7 +61,7 @@ pub enum LearnError {
 }
 
 /// The program of a circuit whose weights can be learned.
-pub(super) fn program_of(circuit: &Circuit) -> Result<Program, LearnError> {
+pub(super) fn program_of(circuit: &Skeleton) -> Result<Program, LearnError> {
     let program = Program::new(circuit);
     for (index, step) in program.steps().iter().enumerate() {
         let layer = step.layer;

@@ -5,11 +5,11 @@ use rand_chacha::ChaCha8Rng;
 
 use super::checkpoint_bytes::{Reader, Writer};
 use super::error::LearnError;
-use super::initial::{Start, Starts, first_circuit, with_weights_of};
+use super::initial::{Start, Starts, first_circuit, unlearned};
 use super::options::FitOptions;
 use super::parameter::Parameterization;
 use super::trainer::{Outcome, Trainer};
-use crate::circuit::{Circuit, Orthonormal};
+use crate::circuit::{Orthonormal, Skeleton};
 use crate::engine::{Batch, Engine};
 
 /// Where a fit stands, after every step.
@@ -107,7 +107,7 @@ impl fmt::Debug for Snapshot<'_> {
 
 /// Learns the weights of a circuit from rows, normalized at every step.
 ///
-/// The circuit gives layers and widths; its weights are replaced by ones near a mixture of products that fits the rows, of as
+/// The weights start near a mixture of products that fits the rows, of as
 /// many components as squares, or near the product of the rows' marginals where a product is one of Hadamard. Each
 /// step follows the exact gradient of a batch's log-likelihood: of what is known, the unknown cells integrated out. The best weights by the validation rows' likelihood
 /// are kept. The same seed gives the same circuit bit for bit, for any number of threads.
@@ -116,7 +116,7 @@ impl fmt::Debug for Snapshot<'_> {
 /// The circuit's products are not binary, each below a sum, or its functions are not orthonormal; the parameterization is
 /// the one for [`monotonic`](super::monotonic::fit) circuits.
 pub fn fit(
-    circuit: &Circuit,
+    circuit: &Skeleton,
     train: &Batch,
     valid: &Batch,
     options: &FitOptions,
@@ -130,7 +130,7 @@ pub fn fit(
 
 /// Fits one circuit, from a checkpoint on where there is one.
 pub(super) fn run(
-    circuit: &Circuit,
+    circuit: &Skeleton,
     [train, valid]: [&Batch; 2],
     options: &FitOptions,
     from: Option<&mut Reader<'_>>,
@@ -143,7 +143,7 @@ pub(super) fn run(
     let mut rng = ChaCha8Rng::seed_from_u64(options.seed);
     let first = if from.is_some() {
         // Its weights are in the checkpoint.
-        with_weights_of(circuit, options.complex)
+        unlearned(circuit, options.complex)
     } else {
         first_circuit(circuit, train, options, start, &mut rng)
     };

@@ -1,6 +1,6 @@
 //! A wider circuit from a narrower one, with the same density.
 
-use crate::circuit::{Circuit, Layer, LayerId, Weight};
+use crate::circuit::{Layer, LayerId, Skeleton};
 use crate::linalg::{Complex64, Matrix};
 
 /// The rows of a learned circuit's weights, in the columns of the weights of a wider circuit with the same layers: the first rows
@@ -9,11 +9,13 @@ use crate::linalg::{Complex64, Matrix};
 ///
 /// Functions of a wider input come after those of the narrower one, as polynomials of higher degree do.
 pub(super) fn grown(
-    narrow: &Circuit,
+    narrow: &Skeleton,
     weights: &[Vec<f32>],
-    wide: &Circuit,
+    wide: &Skeleton,
 ) -> Option<Vec<Matrix<Complex64>>> {
-    if narrow.num_layers() != wide.num_layers() || narrow.weights().len() != wide.weights().len() {
+    if narrow.num_layers() != wide.num_layers()
+        || narrow.weight_shapes().len() != wide.weight_shapes().len()
+    {
         return None;
     }
     let mut found: Vec<Option<Matrix<Complex64>>> = vec![None; weights.len()];
@@ -26,7 +28,7 @@ pub(super) fn grown(
             continue;
         };
         let places = places(narrow, wide, *input);
-        let (own, parts) = (&narrow.weights()[weight.index()], &weights[weight.index()]);
+        let (own, parts) = (narrow.weight_shapes()[weight.index()], &weights[weight.index()]);
         let rows = entries(own, parts)?;
         let mut w = Matrix::zeros(rows.rows(), wide.width(*input));
         for k in 0..rows.rows() {
@@ -57,7 +59,7 @@ fn is_alike(a: &Layer, b: &Layer) -> bool {
 }
 
 /// Where the functions of a layer of the narrow circuit are among those of the wide one.
-fn places(narrow: &Circuit, wide: &Circuit, id: LayerId) -> Vec<usize> {
+fn places(narrow: &Skeleton, wide: &Skeleton, id: LayerId) -> Vec<usize> {
     let Layer::Kronecker { inputs } = wide.layer(id) else {
         return (0..narrow.width(id)).collect();
     };
@@ -68,8 +70,7 @@ fn places(narrow: &Circuit, wide: &Circuit, id: LayerId) -> Vec<usize> {
 }
 
 /// A weight from its real or complex parts.
-fn entries(shape: &Weight, parts: &[f32]) -> Option<Matrix<Complex64>> {
-    let (rows, cols) = (shape.rows(), shape.cols());
+fn entries([rows, cols]: [usize; 2], parts: &[f32]) -> Option<Matrix<Complex64>> {
     let part = |n: usize| parts.get(n).map_or(0.0, |x| f64::from(*x));
     if parts.len() == rows * cols {
         return Some(Matrix::from_fn(rows, cols, |k, n| Complex64::from(part(k * cols + n))));
@@ -89,7 +90,7 @@ mod tests {
 
     use super::*;
     use crate::basis::Basis;
-    use crate::circuit::{Orthonormal, Weights, random_weight};
+    use crate::circuit::{Circuit, Orthonormal, Weight, Weights, random_weight};
     use crate::engine::Batch;
     use crate::learn::mean_log_likelihood;
     use crate::learn::parameter::normalized;

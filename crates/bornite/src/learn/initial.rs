@@ -12,7 +12,7 @@ use super::mixture::{Mixture, place};
 use super::options::FitOptions;
 use super::parameter::normalized;
 use crate::basis::Basis;
-use crate::circuit::{Circuit, Layer, LayerId, Weight, Weights, random_weight};
+use crate::circuit::{Circuit, Layer, LayerId, Skeleton, Weight, Weights, random_weight};
 use crate::engine::Batch;
 use crate::linalg::{Complex64, Matrix, eigh};
 
@@ -34,7 +34,7 @@ pub struct Starts {
 
 impl Starts {
     /// The mixture for a circuit.
-    fn mixture(&mut self, circuit: &Circuit, rows: &Batch, seed: u64) -> Option<Arc<Mixture>> {
+    fn mixture(&mut self, circuit: &Skeleton, rows: &Batch, seed: u64) -> Option<Arc<Mixture>> {
         let components = circuit.width(circuit.output());
         if let Some(known) = self.known.get(&(components, seed)) {
             return known.clone();
@@ -74,7 +74,7 @@ impl<'a> Start<'a> {
 
 /// A circuit of the same layers with weights to start from, see [`near_mixture`] and [`near_product`].
 pub(super) fn first_circuit(
-    circuit: &Circuit,
+    circuit: &Skeleton,
     rows: &Batch,
     options: &FitOptions,
     start: Start<'_>,
@@ -89,23 +89,31 @@ pub(super) fn first_circuit(
         .and_then(|mixture| near_mixture(circuit, &mixture, rows, noise, grown))
         .unwrap_or_else(|| near_product(circuit, rows, complex, rng));
     let weights = weights.into_iter().map(|w| weight(w, complex));
-    replaced(circuit, weights)
+    with_weights(circuit, weights)
 }
 
-/// The circuit with its own weights, complex or real.
-pub(super) fn with_weights_of(circuit: &Circuit, complex: bool) -> Circuit {
-    let own = circuit.weights().iter().map(|w| w.to_matrix::<Complex64>().into_owned());
-    replaced(circuit, own.map(|w| weight(w, complex)))
+/// The circuit with weights that say nothing, complex or real, to be set later.
+pub(super) fn unlearned(circuit: &Skeleton, complex: bool) -> Circuit {
+    let shapes = circuit.weight_shapes().iter();
+    let weights = shapes.map(|&[rows, cols]| {
+        let one = |k: usize, n: usize| Complex64::from(f64::from(u8::from(k == n)));
+        weight(Matrix::from_fn(rows, cols, one), complex)
+    });
+    with_weights(circuit, weights)
 }
 
 fn weight(w: Matrix<Complex64>, complex: bool) -> Weight {
     if complex { Weight::Complex(w) } else { Weight::Real(w.map(|z| z.re)) }
 }
 
-fn replaced(circuit: &Circuit, weights: impl IntoIterator<Item = Weight>) -> Circuit {
+/// The circuit with weights of the right shapes.
+pub(super) fn with_weights(
+    circuit: &Skeleton,
+    weights: impl IntoIterator<Item = Weight>,
+) -> Circuit {
     match circuit.with_weights(weights) {
         Ok(circuit) => circuit,
-        Err(error) => unreachable!("only the weights are new: {error}"),
+        Err(error) => unreachable!("weights of the right shapes: {error}"),
     }
 }
 
@@ -118,7 +126,7 @@ fn replaced(circuit: &Circuit, weights: impl IntoIterator<Item = Weight>) -> Cir
 /// largest in all its places together, and a codebook starts as [smooth functions](codebook) of the values. `None` for products that
 /// are not of Kronecker, since a Hadamard product of sums is no sum of products.
 fn near_mixture(
-    circuit: &Circuit,
+    circuit: &Skeleton,
     mixture: &Mixture,
     rows: &Batch,
     noise: Noise,
@@ -147,7 +155,7 @@ impl Noise {
 /// A circuit whose weights are to be made from a mixture.
 #[derive(Debug)]
 struct FromMixture<'a> {
-    circuit: &'a Circuit,
+    circuit: &'a Skeleton,
     mixture: &'a Mixture,
     batch: &'a Batch,
     /// Some complete rows of it.
@@ -170,7 +178,7 @@ struct Inside {
 
 impl<'a> FromMixture<'a> {
     fn new(
-        circuit: &'a Circuit,
+        circuit: &'a Skeleton,
         mixture: &'a Mixture,
         batch: &'a Batch,
         noise: Noise,
@@ -178,7 +186,7 @@ impl<'a> FromMixture<'a> {
     ) -> Self {
         let mut heights = vec![0; circuit.num_layers()];
         let mut levels: Vec<Vec<LayerId>> = Vec::new();
-        let mut users = vec![0_usize; circuit.weights().len()];
+        let mut users = vec![0_usize; circuit.weight_shapes().len()];
         for id in circuit.layer_ids() {
             let below = circuit.layer(id).inputs().iter().map(|i| heights[i.index()]).max();
             let below = below.unwrap_or(0);
@@ -208,7 +216,8 @@ impl<'a> FromMixture<'a> {
 
     /// From single variables up, the weights of one level side by side.
     fn weights(&self) -> Option<Vec<Matrix<Complex64>>> {
-        let mut weights: Vec<Option<Matrix<Complex64>>> = vec![None; self.circuit.weights().len()];
+        let mut weights: Vec<Option<Matrix<Complex64>>> =
+            vec![None; self.circuit.weight_shapes().len()];
         let mut known: Vec<Option<Inside>> = Vec::new();
         known.resize_with(self.circuit.num_layers(), || None);
         for level in &self.levels {
@@ -252,8 +261,7 @@ impl<'a> FromMixture<'a> {
         users: &[(LayerId, LayerId)],
         known: &[Option<Inside>],
     ) -> Option<Matrix<Complex64>> {
-        let shape = &self.circuit.weights()[weight];
-        let [k, cols] = [shape.rows(), shape.cols()];
+        let [k, cols] = self.circuit.weight_shapes()[weight];
         let is_output = users[0].0 == self.circuit.output();
         if let Some(grown) = &self.grown {
             return self.grown_weight(weight, users, &grown[weight], known);
@@ -278,10 +286,10 @@ impl<'a> FromMixture<'a> {
         learned: &Matrix<Complex64>,
         known: &[Option<Inside>],
     ) -> Option<Matrix<Complex64>> {
-        let shape = &self.circuit.weights()[weight];
-        let (k, new) = (learned.rows(), shape.rows() - learned.rows());
+        let shape = self.circuit.weight_shapes()[weight];
+        let (k, new) = (learned.rows(), shape[0] - learned.rows());
         let is_output = users[0].0 == self.circuit.output();
-        let mut w = self.noise.of(weight, [shape.rows(), shape.cols()]);
+        let mut w = self.noise.of(weight, shape);
         if let ([(_, input)], false) = (users, is_output) {
             let all = self.weighted(*input, known)?;
             let inside = all.times_adjoint(learned).times(learned);
@@ -454,19 +462,19 @@ fn directions(m: &Matrix<Complex64>, most: usize) -> Option<Matrix<Complex64>> {
 /// Weights near the product of the rows' marginals: the first output of every layer is the product of the first outputs below
 /// it, and at a variable of finite domain the root of its frequencies. The rest is random.
 fn near_product(
-    circuit: &Circuit,
+    circuit: &Skeleton,
     rows: &Batch,
     complex: bool,
     rng: &mut impl Rng,
 ) -> Vec<Matrix<Complex64>> {
-    let mut weights: Vec<Option<Matrix<Complex64>>> = vec![None; circuit.weights().len()];
+    let mut weights: Vec<Option<Matrix<Complex64>>> = vec![None; circuit.weight_shapes().len()];
     for id in circuit.layer_ids() {
         let Layer::Sum { input, weight } = circuit.layer(id) else { continue };
         let slot = &mut weights[weight.index()];
         if slot.is_some() {
             continue;
         }
-        let [k, cols] = [circuit.weight(*weight).rows(), circuit.weight(*weight).cols()];
+        let [k, cols] = circuit.weight_shapes()[weight.index()];
         let one = |cols: usize| (0..cols).map(|n| f64::from(u8::from(n == 0))).collect();
         let first: Vec<f64> = match circuit.layer(*input) {
             Layer::Input { variable, basis } => match &**basis {

@@ -9,13 +9,14 @@ use rand_chacha::ChaCha8Rng;
 
 use super::error::{LearnError, program_of};
 use super::fit::{Control, Epoch, Progress};
+use super::initial::{frequencies, with_weights};
 use super::options::FitOptions;
 use super::parameter::Parameterization;
 use super::partition::Partition;
 use super::pass::Workspace;
 use super::trainer::Trainer;
 use crate::basis::Basis;
-use crate::circuit::{Circuit, Layer, Weight};
+use crate::circuit::{Circuit, Layer, Skeleton, Weight};
 use crate::engine::Batch;
 use crate::linalg::Matrix;
 
@@ -32,12 +33,12 @@ pub struct MonotonicFit {
 
 /// Learns the weights of a monotonic circuit from rows; NaN is unknown.
 ///
-/// The circuit gives layers and widths. Of the options, what is about squares and complex weights is not used.
+/// Of the options, what is about squares and complex weights is not used.
 ///
 /// # Errors
 /// The circuit's products are not binary, each below a sum; its inputs are not indicators, or it has more than one output.
 pub fn fit(
-    circuit: &Circuit,
+    circuit: &Skeleton,
     train: &Batch,
     valid: &Batch,
     options: &FitOptions,
@@ -53,10 +54,10 @@ pub fn fit(
     let first = near_marginals(circuit, train, &mut rng);
     let trainer = Trainer::new(&first, [train, valid], options, rng)?;
     let outcome = trainer.run(&mut |p, _| progress(p))?;
-    let shapes = circuit.weights().iter().zip(&outcome.best.weights);
-    let weights = shapes.map(|(shape, parts)| {
+    let shapes = circuit.weight_shapes().iter().zip(&outcome.best.weights);
+    let weights = shapes.map(|(&[rows, cols], parts)| {
         let parts = parts.iter().map(|&x| f64::from(x)).collect();
-        Weight::Real(row_normalized(Matrix::new(shape.rows(), shape.cols(), parts)))
+        Weight::Real(row_normalized(Matrix::new(rows, cols, parts)))
     });
     let circuit = with_weights(circuit, weights);
     Ok(MonotonicFit { circuit, valid: outcome.best.valid, history: outcome.history })
@@ -85,7 +86,7 @@ pub fn binned(values: &[f64], bins: usize) -> Vec<f64> {
     values.iter().map(bin).collect()
 }
 
-fn check(circuit: &Circuit) -> Result<(), LearnError> {
+fn check(circuit: &Skeleton) -> Result<(), LearnError> {
     if circuit.width(circuit.output()) != 1 {
         return Err(LearnError::Monotonic { layer: circuit.output() });
     }
@@ -100,29 +101,19 @@ fn check(circuit: &Circuit) -> Result<(), LearnError> {
 }
 
 /// Weights near the product of the rows' marginals: every input distribution is that of its column, some of it moved.
-fn near_marginals(circuit: &Circuit, rows: &Batch, rng: &mut ChaCha8Rng) -> Circuit {
-    let mut weights: Vec<Option<Matrix<f64>>> = vec![None; circuit.weights().len()];
+fn near_marginals(circuit: &Skeleton, rows: &Batch, rng: &mut ChaCha8Rng) -> Circuit {
+    let mut weights: Vec<Option<Matrix<f64>>> = vec![None; circuit.weight_shapes().len()];
     for id in circuit.layer_ids() {
         let Layer::Sum { input, weight } = circuit.layer(id) else { continue };
-        let shape = circuit.weight(*weight);
-        let (k, n) = (shape.rows(), shape.cols());
+        let [k, n] = circuit.weight_shapes()[weight.index()];
         let first = match circuit.layer(*input) {
-            Layer::Input { variable, .. } => {
-                super::initial::frequencies(rows, variable.index(), n, |x| x as usize)
-            }
+            Layer::Input { variable, .. } => frequencies(rows, variable.index(), n, |x| x as usize),
             _ => vec![1.0; n],
         };
         let entry = |_, j| first[j] * rng.random_range(0.1..1.0_f64);
         weights[weight.index()] = Some(row_normalized(Matrix::from_fn(k, n, entry)));
     }
     with_weights(circuit, weights.into_iter().flatten().map(Weight::Real))
-}
-
-fn with_weights(circuit: &Circuit, weights: impl Iterator<Item = Weight>) -> Circuit {
-    match circuit.with_weights(weights) {
-        Ok(circuit) => circuit,
-        Err(error) => unreachable!("only the weights are new: {error}"),
-    }
 }
 
 /// Every row divided by its sum.

@@ -5,7 +5,7 @@ use super::grow::grown;
 use super::initial::{Start, Starts};
 use super::options::{Device, FitOptions};
 use super::trainer::{Outcome, read_best, read_history, write_best, write_history};
-use crate::circuit::{Circuit, Layer, Weight};
+use crate::circuit::{Layer, Skeleton};
 use crate::engine::Batch;
 
 /// The best of several fits, and which it was.
@@ -47,7 +47,7 @@ struct State {
 /// # Errors
 /// A candidate cannot be learned, see [`fit`](super::fit); the checkpoint is damaged, or one of other rows, circuits or options.
 pub fn fit_best(
-    candidates: &[(Circuit, FitOptions)],
+    candidates: &[(Skeleton, FitOptions)],
     train: &Batch,
     valid: &Batch,
     checkpoint: Option<&[u8]>,
@@ -69,7 +69,7 @@ pub(crate) struct Lesson {
 /// The same with a lesson, where there is one: if the teacher is better than the best of the other candidates, the last but one learns
 /// from the lesson's rows, and if it is then the best, the last one goes on from there with the rows themselves.
 pub(crate) fn search(
-    candidates: &[(Circuit, FitOptions)],
+    candidates: &[(Skeleton, FitOptions)],
     [train, valid]: [&Batch; 2],
     teach: Option<&dyn Fn() -> Option<Lesson>>,
     checkpoint: Option<&[u8]>,
@@ -228,7 +228,7 @@ pub fn used_budget(checkpoint: &[u8]) -> Result<f64, LearnError> {
 /// The bytes are no checkpoint.
 pub(crate) fn is_of(
     checkpoint: &[u8],
-    candidates: &[(Circuit, FitOptions)],
+    candidates: &[(Skeleton, FitOptions)],
 ) -> Result<Option<bool>, LearnError> {
     let mut from = Reader::new(checkpoint)?;
     if from.is_empty() {
@@ -241,7 +241,7 @@ impl State {
     fn write(
         &self,
         best: Option<&(usize, Outcome)>,
-        candidates: &[(Circuit, FitOptions)],
+        candidates: &[(Skeleton, FitOptions)],
         rows: [&Batch; 2],
         to: &mut Writer,
     ) {
@@ -259,7 +259,7 @@ impl State {
 
     fn read(
         from: &mut Reader<'_>,
-        [ordinary, candidates]: [&[(Circuit, FitOptions)]; 2],
+        [ordinary, candidates]: [&[(Skeleton, FitOptions)]; 2],
         rows: [&Batch; 2],
     ) -> Result<Self, LearnError> {
         let digest = digest(ordinary, rows);
@@ -285,13 +285,12 @@ impl State {
             [index] if index < candidates.len() => {
                 let history = read_history(from)?;
                 let best = read_best(from)?.ok_or(LearnError::Damaged)?;
-                let weights = candidates[index].0.weights();
-                let fits = |(own, found): (&Weight, &Vec<f32>)| {
-                    let entries = own.rows() * own.cols();
+                let shapes = candidates[index].0.weight_shapes();
+                let fits = |([rows, cols], found): (&[usize; 2], &Vec<f32>)| {
+                    let entries = rows * cols;
                     found.len() == entries || found.len() == 2 * entries
                 };
-                if weights.len() != best.weights.len()
-                    || !weights.iter().zip(&best.weights).all(fits)
+                if shapes.len() != best.weights.len() || !shapes.iter().zip(&best.weights).all(fits)
                 {
                     return Err(LearnError::Damaged);
                 }
@@ -304,7 +303,7 @@ impl State {
 }
 
 /// What the rows, and the candidates without their weights, are known by.
-fn digest(candidates: &[(Circuit, FitOptions)], [train, valid]: [&Batch; 2]) -> [usize; 3] {
+fn digest(candidates: &[(Skeleton, FitOptions)], [train, valid]: [&Batch; 2]) -> [usize; 3] {
     let rows = |rows: &Batch| {
         let mut hash = crc32fast::Hasher::new();
         for variable in 0..rows.num_variables() {
@@ -317,7 +316,7 @@ fn digest(candidates: &[(Circuit, FitOptions)], [train, valid]: [&Batch; 2]) -> 
     [rows(train), rows(valid), digest_of_candidates(candidates)]
 }
 
-fn digest_of_candidates(candidates: &[(Circuit, FitOptions)]) -> usize {
+fn digest_of_candidates(candidates: &[(Skeleton, FitOptions)]) -> usize {
     let mut hash = crc32fast::Hasher::new();
     for (circuit, options) in candidates {
         // A fit can be continued on another device.

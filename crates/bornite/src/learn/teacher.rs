@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::initial::frequencies;
 use super::mixture::{log_frequencies, place, softmax};
-use crate::circuit::Circuit;
+use crate::circuit::Skeleton;
 use crate::domain::{Domain, Variable};
 use crate::engine::Batch;
 use crate::linalg::{Matrix, cholesky};
@@ -84,7 +84,7 @@ impl Rows<'_> {
 impl Teacher {
     /// The number of continuous variables, where a mixture can be fitted: at least two and not too many, all others finite, and all of
     /// them intervals, with or without atoms.
-    fn dimension(circuit: &Circuit, rows: usize) -> Option<usize> {
+    fn dimension(circuit: &Skeleton, rows: usize) -> Option<usize> {
         let mut dimension = 0;
         for variable in circuit.variables() {
             match &variable.domain {
@@ -101,13 +101,13 @@ impl Teacher {
     }
 
     /// Whether there is a mixture to be fitted.
-    pub(crate) fn is_for(circuit: &Circuit, rows: usize) -> bool {
+    pub(crate) fn is_for(circuit: &Skeleton, rows: usize) -> bool {
         Self::dimension(circuit, rows).is_some()
     }
 
     /// The best mixture by the validation rows, and their mean log-likelihood. `None` where there is none.
     pub(crate) fn fit(
-        circuit: &Circuit,
+        circuit: &Skeleton,
         train: &Batch,
         valid: &Batch,
         seed: u64,
@@ -510,7 +510,7 @@ fn quantile(u: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::basis::Basis;
-    use crate::circuit::Weights;
+    use crate::circuit::{Circuit, Weights};
     use crate::structure::{RegionTree, Structure};
 
     /// x and y with a correlation of 0.95, y an atom in a fifth of the rows, and a label that tells the sign of x.

@@ -411,9 +411,8 @@ fn a_search_stops_where_validation_does_and_keeps_the_best() {
     let candidates: Vec<_> = [1, 2, 4, 6]
         .map(|width| {
             let structure = Structure::new(tree.clone(), bit).width(width);
-            let rng = &mut ChaCha8Rng::seed_from_u64(1);
             let options = FitOptions { epochs: 15, ..Defaults::of(500, 5).options(width) };
-            (structure.build(Weights::Haar, rng).unwrap(), options)
+            (structure.skeleton().unwrap(), options)
         })
         .into();
     let variables = candidates[0].0.variables().to_vec();
@@ -521,7 +520,7 @@ fn a_continued_search_ends_in_the_same_circuit() {
     let candidate = |width| {
         let structure = Structure::new(RegionTree::balanced(5), bit).width(width);
         let options = FitOptions { epochs: 4, batch: 60, ..Defaults::of(400, 5).options(width) };
-        (structure.build(Weights::Haar, &mut ChaCha8Rng::seed_from_u64(1)).unwrap(), options)
+        (structure.skeleton().unwrap(), options)
     };
     let mut candidates = [1, 2, 3].map(candidate);
     let variables = candidates[0].0.variables().to_vec();

@@ -12,7 +12,7 @@ use super::objective::is_orthonormal;
 use super::optimizer::{Stride, schedule};
 use super::options::FitOptions;
 use super::parameter::normalized;
-use crate::circuit::{Circuit, Layer, Orthonormal, Weight};
+use crate::circuit::{Circuit, Layer, Orthonormal, Skeleton, Weight};
 use crate::engine::Batch;
 use crate::linalg::{Matrix, Scalar};
 use crate::ops::orthonormalize;
@@ -295,7 +295,7 @@ pub(super) fn draw_shifts(image: [usize; 3], count: usize, rng: &mut impl Rng) -
     Shifts { image, places: (0..count).map(place).collect() }
 }
 
-fn check(circuit: &Circuit, options: &FitOptions) -> Result<(), LearnError> {
+fn check(circuit: &Skeleton, options: &FitOptions) -> Result<(), LearnError> {
     for layer in circuit.layer_ids() {
         if let Layer::Input { basis, .. } = circuit.layer(layer)
             && is_orthonormal(options.parameterization)
@@ -311,14 +311,14 @@ impl Outcome {
     /// The circuit with the best weights, orthonormal. Fails only for weights from a damaged checkpoint.
     pub(super) fn into_fit(
         self,
-        circuit: &Circuit,
+        circuit: &Skeleton,
         options: &FitOptions,
     ) -> Result<Fitted, LearnError> {
         let output = output_weight(circuit);
-        let weights = circuit.weights().iter().zip(&self.best.weights).enumerate();
+        let weights = circuit.weight_shapes().iter().zip(&self.best.weights).enumerate();
         let weights: Vec<Weight> = weights
-            .map(|(n, (shape, parts))| {
-                let (rows, cols, is_output) = (shape.rows(), shape.cols(), output == Some(n));
+            .map(|(n, (&[rows, cols], parts))| {
+                let is_output = output == Some(n);
                 if parts.len() > rows * cols {
                     weight::<crate::linalg::Complex64>(rows, cols, parts, is_output, options)
                 } else {

@@ -2,7 +2,7 @@ use super::error::LearnError;
 use super::fit::{Control, Progress, run};
 use super::initial::{Start, Starts};
 use super::options::FitOptions;
-use crate::circuit::Circuit;
+use crate::circuit::Skeleton;
 use crate::engine::Batch;
 
 /// The part of a fit's epochs that a trial takes.
@@ -19,7 +19,7 @@ const CELLS: f64 = 1e7;
 /// # Errors
 /// A circuit cannot be learned, see [`fit`](super::fit).
 pub fn most_promising(
-    candidates: &[(Circuit, FitOptions)],
+    candidates: &[(Skeleton, FitOptions)],
     train: &Batch,
     valid: &Batch,
     starts: &mut Starts,

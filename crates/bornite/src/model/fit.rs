@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::baseline::Independent;
 use super::{EpochInfo, Info, Model, ModelError, ModelOptions, StructureKind};
-use crate::circuit::{Circuit, Weights};
+use crate::circuit::Skeleton;
 use crate::data::{Encoded, LeftOut, Schema, Table};
 use crate::domain::{Domain, Variable};
 use crate::engine::Batch;
@@ -193,7 +193,7 @@ fn split(
 }
 
 /// Circuits to be fitted, and how.
-type Circuits = Vec<(Circuit, FitOptions)>;
+type Circuits = Vec<(Skeleton, FitOptions)>;
 
 /// The circuits to be fitted, and the tree that they are over.
 struct Chosen {
@@ -253,13 +253,13 @@ impl Candidates<'_> {
     }
 
     /// Whether a teacher may be worth asking.
-    fn is_taught(&self, first: &Circuit) -> bool {
+    fn is_taught(&self, first: &Skeleton) -> bool {
         let is_given = self.options.width.is_some() || self.options.widths.is_some();
         !is_given && self.schema.image().is_none() && Teacher::is_for(first, self.rows)
     }
 
     /// The rows of a teacher.
-    fn lesson(&self, first: &Circuit, [train, valid]: [&Batch; 2]) -> Option<Lesson> {
+    fn lesson(&self, first: &Skeleton, [train, valid]: [&Batch; 2]) -> Option<Lesson> {
         let seed = self.options.seed;
         let (teacher, value) = Teacher::fit(first, train, valid, seed)?;
         Some(Lesson { rows: teacher.sample(LESSON_ROWS, seed)?, valid: value })
@@ -396,11 +396,10 @@ impl Candidates<'_> {
 
     /// A circuit for each of these fits.
     fn over(&self, tree: &RegionTree, settings: &[FitOptions]) -> Result<Circuits, ModelError> {
-        let mut rng = self.rng();
         let mut candidates = Vec::new();
         for settings in settings {
-            let structure = self.structure_over(tree, settings)?;
-            candidates.push((structure.build(Weights::Gaussian, &mut rng)?, settings.clone()));
+            let skeleton = self.structure_over(tree, settings)?.skeleton()?;
+            candidates.push((skeleton, settings.clone()));
         }
         Ok(candidates)
     }

@@ -6,7 +6,8 @@ use rand::Rng;
 use super::{Region, RegionTree};
 use crate::basis::Basis;
 use crate::circuit::{
-    Circuit, CircuitBuilder, CircuitError, LayerId, WeightId, Weights, random_weight,
+    Circuit, CircuitBuilder, CircuitError, Layer, LayerId, Skeleton, WeightId, Weights,
+    random_weight,
 };
 use crate::domain::Variable;
 use crate::ops::MAX_ENTRIES;
@@ -144,6 +145,31 @@ impl Structure {
     /// # Errors
     /// A width of 0, a weight beyond what an operation allows, or functions that do not live on their variable's domain.
     pub fn build(&self, weights: Weights, rng: &mut impl Rng) -> Result<Circuit, CircuitError> {
+        let skeleton = self.skeleton()?;
+        let output = match skeleton.layer(skeleton.output()) {
+            Layer::Sum { weight, .. } => Some(weight.index()),
+            Layer::Input { .. } | Layer::Hadamard { .. } | Layer::Kronecker { .. } => None,
+        };
+        let shapes = skeleton.weight_shapes().iter().enumerate();
+        let drawn: Vec<_> = shapes
+            .map(|(n, &[rows, cols])| {
+                let weight = random_weight(rows, cols, weights, rng);
+                if output == Some(n) && weights.is_semi_unitary() {
+                    // The output's weight has unit norm, not orthonormal rows.
+                    weight.scaled((rows.min(cols) as f64).sqrt().recip())
+                } else {
+                    weight
+                }
+            })
+            .collect();
+        skeleton.with_weights(drawn)
+    }
+
+    /// The circuit without weights: what learning needs.
+    ///
+    /// # Errors
+    /// As for [`build`](Self::build).
+    pub fn skeleton(&self) -> Result<Skeleton, CircuitError> {
         let mut b = CircuitBuilder::new();
         let ids: Vec<_> =
             self.variables.iter().map(|v| b.variable(v.name.clone(), v.domain.clone())).collect();
@@ -166,24 +192,16 @@ impl Structure {
                     let layer = LayerId::new(layer.index() + 1);
                     return Err(CircuitError::TooLarge { layer, what: "its weight" });
                 }
-                let mut draw = || {
-                    let weight = random_weight(rows, cols, weights, rng);
-                    b.weight(if index == last && weights.is_semi_unitary() {
-                        // The output's weight has unit norm, not orthonormal rows.
-                        weight.scaled((rows.min(cols) as f64).sqrt().recip())
-                    } else {
-                        weight
-                    })
-                };
+                let mut add = || b.weight_shape([rows, cols]);
                 let weight = match tie {
-                    Some(tie) => *tied.entry(tie).or_insert_with(draw),
-                    None => draw(),
+                    Some(tie) => *tied.entry(tie).or_insert_with(add),
+                    None => add(),
                 };
                 layer = b.shared_sum(layer, weight);
             }
             layers.push(layer);
         }
-        b.build(layers[last])
+        b.skeleton(layers[last])
     }
 
     /// The sums of each region, from its functions or its product up.

@@ -12,7 +12,7 @@ mod tests;
 use super::error::LearnError;
 use super::optimizer::Stride;
 use super::options::{Device, FitOptions};
-use crate::circuit::{Circuit, Layer};
+use crate::circuit::{Circuit, Layer, Skeleton};
 use crate::engine::Batch;
 use crate::linalg::Complex64;
 use processor::Processor;
@@ -124,7 +124,7 @@ fn on_cuda<'a>(
 }
 
 /// The weight of the output, where that is a sum.
-pub(super) fn output_weight(circuit: &Circuit) -> Option<usize> {
+pub(super) fn output_weight(circuit: &Skeleton) -> Option<usize> {
     match circuit.layer(circuit.output()) {
         Layer::Sum { weight, .. } => Some(weight.index()),
         Layer::Input { .. } | Layer::Hadamard { .. } | Layer::Kronecker { .. } => None,
