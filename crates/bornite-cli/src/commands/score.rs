@@ -18,8 +18,8 @@ Examples:
   bornite score people.model test.csv --anomalies 5
   bornite score people.model test.csv --rows > log_densities.txt
 
-Missing values are integrated out. Unseen labels and numbers out of range get a small probability
-that the fit estimates, and are counted. With --json, prints {rows, outside, mean_log_likelihood,
+Missing values are integrated out. Unseen labels, and numbers out of range or between those of a grid
+(9.5 among whole numbers), get a small probability that the fit estimates, and are counted. With --json, prints {rows, outside, mean_log_likelihood,
 bits_per_dimension}, with --rows also log_densities and with --anomalies also
 anomalies: [{row, log_density, cells: [{column, cell, log_conditional}]}]; null means log 0.
 Rows are numbered from 1.")]
@@ -35,10 +35,10 @@ pub(crate) struct Score {
     /// Show the rows with the lowest log density and their most surprising cells.
     #[arg(long, value_name = "N", conflicts_with = "rows")]
     anomalies: Option<usize>,
-    /// Treat unseen labels and numbers out of range as missing.
+    /// Treat unseen labels, and numbers out of range or off the grid, as missing.
     #[arg(long, conflicts_with = "strict")]
     lenient: bool,
-    /// Refuse labels that the model has not seen, and numbers out of range.
+    /// Refuse labels that the model has not seen, and numbers out of range or off the grid.
     #[arg(long)]
     strict: bool,
     #[command(flatten)]

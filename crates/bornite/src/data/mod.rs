@@ -38,6 +38,7 @@ pub use number::NumberFormat;
 #[cfg(feature = "parquet")]
 pub use parquet::PARQUET_THREAD;
 pub(crate) use pieces::{Piece, Pieces};
+pub(crate) use schema::OutsideCell;
 pub use schema::{
     Block, ColumnSchema, EncodeOptions, Encoded, Finding, Findings, LeftOut, Mismatch, Schema,
     Storage, Unseen,

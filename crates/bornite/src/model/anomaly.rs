@@ -2,7 +2,7 @@
 
 use super::event::log_sum;
 use super::{Model, ModelError};
-use crate::data::{Cell, Encoded, Table};
+use crate::data::{Cell, Encoded, OutsideCell, Table};
 
 /// A row and why it is unlikely.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,14 +88,15 @@ impl Model {
             }
             let cells = table.column(&c.name)?;
             let text = cells.text(row);
-            let log_conditional = if let Some(set) = outside {
+            let log_conditional = if let Some(OutsideCell::Beyond(set)) = outside {
                 c.log_outside(set)
             } else {
                 others[range].fill(f64::NAN);
                 let rest = log_sum(&self.log_cases(&self.cases_of_row(&others)?)?);
                 // Of the cell itself: far out its value on [0, 1] is rounded.
                 let cell = cells.number(row).map_or(Cell::Text(&text), Cell::Number);
-                whole - rest + self.schema.encode_value(column, cell)?.1
+                let between = outside.map_or(0.0, |_| c.log_between());
+                whole - rest + self.schema.encode_nearest(column, cell)?.1 + between
             };
             out.push(Contribution {
                 column: c.name.clone(),

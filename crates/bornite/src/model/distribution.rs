@@ -100,10 +100,10 @@ impl ColumnDistribution<'_> {
         &self.first
     }
 
-    /// p(x) of a column of real numbers, in the units of the data; `None` for other columns, and where it has a value.
+    /// p(x) of a column of real numbers, in the units of the data, or the probability of the nearest number on a grid; `None` for other columns, and where it has a value.
     pub fn density(&self, x: f64) -> Option<f64> {
         let Posterior::Density(density) = &self.first else { return None };
-        Some(match self.model.schema.encode_value(self.column, Cell::Number(x)) {
+        Some(match self.model.schema.encode_nearest(self.column, Cell::Number(x)) {
             Ok((values, slope)) => density.density(values[0]) * slope.exp(),
             Err(_) => 0.0,
         })

@@ -117,7 +117,7 @@ impl Event {
         !self.slopes.is_empty()
     }
 
-    /// That a column has this value. Numbers beyond all that a column has a place for have probability 0.
+    /// That a column has this value. Numbers that a column has no place for have probability 0.
     ///
     /// # Errors
     /// There is no such column, or the value does not fit it.
@@ -164,8 +164,8 @@ impl Event {
                     }
                 }
                 Ok((values, _)) => seen.push(values),
-                // A number beyond all that were seen.
-                Err(_) if c.is_beyond(cell) => {}
+                // A number beyond or between all that were seen.
+                Err(_) if c.is_outside(cell) => {}
                 Err(problem) => return Err(problem.into()),
             }
         }

@@ -464,7 +464,7 @@ impl Words<'_> {
                 let at = self.start();
                 let cell = self.cell()?;
                 let fits = self.schema.encode_value(column, Cell::Text(&cell));
-                if !self.schema.columns()[column].is_beyond(Cell::Text(&cell)) {
+                if !self.schema.columns()[column].is_outside(Cell::Text(&cell)) {
                     fits.map_err(|e| self.at(at, e.into()))?;
                 }
                 cells.push(cell);

@@ -2,13 +2,13 @@
 
 use super::event::{intersect, log_sum};
 use super::{Model, ModelError};
-use crate::data::{EncodeOptions, Encoded, Table};
+use crate::data::{EncodeOptions, Encoded, OutsideCell, Table};
 use crate::query::Query;
 
 impl Model {
     /// The log density of every row, in nats and the units of the data; missing cells are unknown, and the density is that of
-    /// the others. −∞ for a row that contradicts what the model is conditioned on. Labels that were never seen and numbers
-    /// beyond the range have the share that [`ColumnSchema::outside`](crate::data::ColumnSchema::outside) gives them.
+    /// the others. −∞ for a row that contradicts what the model is conditioned on. Labels that were never seen, and numbers
+    /// beyond the range or between those on a grid, have the share that [`ColumnSchema::outside`](crate::data::ColumnSchema::outside) gives them.
     ///
     /// # Errors
     /// A column of the model is not there, or a cell is of another type.
@@ -67,7 +67,7 @@ impl Model {
         let score = |(row, log): (usize, f64)| {
             // What the model is conditioned on are values that have a place.
             let contradicts = |column| {
-                rows.outside_cell(row, column).is_some()
+                matches!(rows.outside_cell(row, column), Some(OutsideCell::Beyond(_)))
                     && self.given.is_about(&self.schema, column)
             };
             if (0..self.schema.columns().len()).any(contradicts) {

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::canvas::{Canvas, STYLE};
 use super::{PAGE, Report, calibration, images, live, marginals, pairs, structure, training};
 use crate::circuit::Circuit;
+use crate::data::{Column, ColumnSchema};
 use crate::draw::escape;
 use crate::model::ModelError;
 
@@ -193,8 +194,10 @@ fn model_facts(report: &Report<'_>) -> Result<String, ModelError> {
         let scores = model.score_encoded(rows)?;
         let mean = scores.iter().sum::<f64>() / scores.len().max(1) as f64;
         let outside = rows.outside().len();
-        let holes = rows.batch().num_missing().saturating_sub(outside);
-        let share = 100.0 * holes as f64 / (rows.num_rows() * rows.num_variables()).max(1) as f64;
+        let columns = model.schema().columns();
+        let missing = |c: &ColumnSchema| table.column(&c.name).map_or(0, Column::num_missing);
+        let holes: usize = columns.iter().map(missing).sum();
+        let share = 100.0 * holes as f64 / (rows.num_rows() * columns.len()).max(1) as f64;
         list.push(("rows of the table shown here", group(table.num_rows())));
         list.push((
             "missing values",

@@ -40,6 +40,14 @@ impl Cell<'_> {
         }
     }
 
+    /// The nearest whole number, and whether the cell is that one.
+    pub(super) fn nearest_integer(self) -> Option<(i128, bool)> {
+        match self.integer() {
+            Some(x) => Some((i128::from(x), true)),
+            None => self.number().map(|x| (x.round() as i128, false)),
+        }
+    }
+
     /// Its text.
     pub(crate) fn text(self) -> String {
         match self {
@@ -96,6 +104,9 @@ pub(crate) enum Problem {
     Unseen,
     /// A number outside the range of the column.
     OutOfRange { low: f64, high: f64 },
+    /// A number that is not this but lies between two that are. The values of the nearest one are written, and this is its
+    /// ln F′.
+    Between { slope: f64, expected: &'static str },
     /// A cell of the right type that is not this.
     Beyond(&'static str),
     /// A cell of another type than this.
@@ -117,9 +128,9 @@ impl Problem {
                 let value = cell.number().unwrap_or(f64::NAN);
                 DataError::OutOfRange { row, column: name, value, low, high }
             }
-            Problem::Beyond(expected) | Problem::Type(expected) => {
-                DataError::WrongType { row, column: name, text, expected }
-            }
+            Problem::Between { expected, .. }
+            | Problem::Beyond(expected)
+            | Problem::Type(expected) => DataError::WrongType { row, column: name, text, expected },
         }
     }
 }

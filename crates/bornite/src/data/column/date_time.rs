@@ -256,6 +256,31 @@ impl DateTime {
         moment
     }
 
+    /// The moment of a text, and whether it is written in the column's form: it may be finer or coarser, as the time of a day
+    /// in a column of dates.
+    fn read(&self, text: &str) -> Option<(Moment, bool)> {
+        match read(&self.form, self.padded, text) {
+            Reading::Moment(moment) => return Some((moment, true)),
+            Reading::Impossible => return None,
+            Reading::Other => {}
+        }
+        let date = |form: &str| {
+            let date = form.split(['T', ' ']).next().filter(|date| date.contains("%Y"));
+            date.map(str::to_owned)
+        };
+        let (own, text) = (date(&self.form), without_fraction(text));
+        let is_like = |form: &(String, bool)| {
+            let date = date(&form.0);
+            date == own || own.is_some() && date.as_deref() == Some("%Y-%m-%d")
+        };
+        forms(&text).into_iter().filter(is_like).find_map(|(form, padded)| {
+            match read(&form, padded, &text) {
+                Reading::Moment(moment) => Some((moment, false)),
+                Reading::Impossible | Reading::Other => None,
+            }
+        })
+    }
+
     /// The values of a moment; `None` where a part is beyond its range.
     fn values(&self, moment: &Moment) -> Option<Vec<f64>> {
         let value = |part: &TimePart| {
@@ -346,6 +371,17 @@ impl DateTime {
     }
 }
 
+/// A text without the fraction of its seconds.
+fn without_fraction(text: &str) -> String {
+    let point = text.rfind(':').and_then(|at| text[at..].find('.').map(|n| at + n));
+    point.map_or_else(
+        || text.to_owned(),
+        |at| {
+            text[..at].to_owned() + text[at + 1..].trim_start_matches(|c: char| c.is_ascii_digit())
+        },
+    )
+}
+
 /// Steps to the next moment at most: those of a day in seconds.
 const MAX_STEPS: usize = 86_400;
 
@@ -426,12 +462,11 @@ impl Coding for DateTime {
         Box::new(|cell, out| {
             const EXPECTED: &str = "a date or time in the column's form";
             let Cell::Text(text) = cell else { return Err(Problem::Type(EXPECTED)) };
-            let Reading::Moment(moment) = read(&self.form, self.padded, text) else {
-                return Err(Problem::Type(EXPECTED));
-            };
+            let (moment, is_own) = self.read(text).ok_or(Problem::Type(EXPECTED))?;
             let values = self.values(&moment).ok_or(Problem::Beyond("within the times seen"))?;
             out.copy_from_slice(&values);
-            Ok(0.0)
+            let between = Problem::Between { slope: 0.0, expected: EXPECTED };
+            if is_own { Ok(0.0) } else { Err(between) }
         })
     }
 
@@ -447,7 +482,7 @@ impl Coding for DateTime {
     /// By its first part; the others are any.
     fn outside_cell(&self, _storage: Storage, cell: Cell<'_>) -> Option<OutsideSet> {
         let Cell::Text(text) = cell else { return None };
-        let Reading::Moment(moment) = read(&self.form, self.padded, text) else { return None };
+        let (moment, _) = self.read(text)?;
         let x = moment[self.parts[0].unit as usize] as f64;
         Some(OutsideSet::Numbers { low: x - 0.5, high: x + 0.5 })
     }
@@ -625,6 +660,31 @@ mod tests {
         // Month before day where both are possible, and not where they are not.
         assert_eq!(dates(&["01/02/2019", "03/04/2019"]).form, "%m/%d/%Y");
         assert_eq!(dates(&["01/02/2019", "31/05/2018"]).form, "%d/%m/%Y");
+    }
+
+    #[test]
+    fn finer_and_coarser_texts_are_those_of_the_nearest_moment() {
+        for (labels, text, nearest) in [
+            (["2019-03-23", "2020-02-29"], "2019-04-05 10:30:00", Some("2019-04-05")),
+            (["2019-03-23", "2020-02-29"], "2019-04-05T10:30:00.25Z", Some("2019-04-05")),
+            (["3/23/2019", "12/1/2020"], "4/5/2019 10:30", Some("4/5/2019")),
+            (["2019-03-23 20:21", "2020-12-24 00:00"], "2020-04-05", Some("2020-04-05 00:00")),
+            (["08:15", "23:00"], "09:17:59.5", Some("09:17")),
+            (["08:15", "23:00"], "2019-04-05", None),
+            (["2019-03-23", "2020-02-29"], "2019-02-31 10:30", None),
+            (["2019-03-23", "2020-02-29"], "09:17", None),
+        ] {
+            let kind = dates(&labels);
+            let mut values = vec![f64::NAN; kind.parts.len()];
+            let found = kind.encoder(Storage::Labels)(Cell::Text(text), &mut values);
+            match nearest {
+                Some(nearest) => {
+                    assert!(matches!(found, Err(Problem::Between { .. })), "{text}: {found:?}");
+                    assert_eq!(kind.decode(&values).text(), Some(nearest));
+                }
+                None => assert!(matches!(found, Err(Problem::Type(_))), "{text}: {found:?}"),
+            }
+        }
     }
 
     #[test]

@@ -98,14 +98,16 @@ impl Coding for Digits {
     fn encoder(&self, _storage: Storage) -> Encoder<'_> {
         let count = self.count();
         Box::new(move |cell, out| {
-            let x = cell.integer().ok_or(Problem::Type("a whole number"))?;
-            let offset = i128::from(x) - i128::from(self.min);
+            const EXPECTED: &str = "a whole number";
+            let (x, is_whole) = cell.nearest_integer().ok_or(Problem::Type(EXPECTED))?;
+            let offset = x.saturating_sub(i128::from(self.min));
             if !(0..count).contains(&offset) {
                 let (low, high) = self.range();
                 return Err(Problem::OutOfRange { low, high });
             }
             self.digits(offset, out);
-            Ok(0.0)
+            let between = Problem::Between { slope: 0.0, expected: EXPECTED };
+            if is_whole { Ok(0.0) } else { Err(between) }
         })
     }
 

@@ -49,12 +49,14 @@ impl Coding for Integer {
 
     fn encoder(&self, _storage: Storage) -> Encoder<'_> {
         Box::new(|cell, out| {
-            let x = cell.integer().ok_or(Problem::Type("a whole number"))?;
-            if !(self.min..=self.max).contains(&x) {
+            const EXPECTED: &str = "a whole number";
+            let (x, is_whole) = cell.nearest_integer().ok_or(Problem::Type(EXPECTED))?;
+            if !(i128::from(self.min)..=i128::from(self.max)).contains(&x) {
                 return Err(Problem::OutOfRange { low: self.min as f64, high: self.max as f64 });
             }
-            out[0] = (x - self.min) as f64;
-            Ok(0.0)
+            out[0] = (x - i128::from(self.min)) as f64;
+            let between = Problem::Between { slope: 0.0, expected: EXPECTED };
+            if is_whole { Ok(0.0) } else { Err(between) }
         })
     }
 

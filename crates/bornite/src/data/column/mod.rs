@@ -39,7 +39,7 @@ pub use infer::{InferOptions, KindHint, Other, WideIntegers};
 pub use integer::Integer;
 pub(crate) use interval::{End, Ends};
 pub use number::Number;
-pub(crate) use outside::{Outside, OutsideSet};
+pub(crate) use outside::{BETWEEN, Outside, OutsideSet};
 pub use periodic::Periodic;
 
 /// The label that stands for all labels without a place of their own.
@@ -99,7 +99,7 @@ impl ColumnKind {
 pub(crate) type Parts = Vec<(usize, Evidence)>;
 
 /// Writes the values of a cell and returns ln F′, the logarithm of the density of the values by that of the cells; 0 where
-/// both are finite.
+/// both are finite. Writes those of the nearest number also where the problem is one [`Between`](Problem::Between).
 pub(crate) type Encoder<'a> = Box<dyn Fn(Cell<'_>, &mut [f64]) -> Result<f64, Problem> + Sync + 'a>;
 
 /// How cells of one kind of column become values of variables and back, and what follows from it.

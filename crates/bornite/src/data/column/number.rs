@@ -150,6 +150,14 @@ impl Number {
         }
     }
 
+    /// Whether it is a number of the grid, but for rounding: that of a computation, or to single precision.
+    fn is_on_grid(&self, x: f64) -> bool {
+        let Some(decimals) = self.decimals else { return true };
+        let nearest = self.snapped(x);
+        let rounding = 4.0 * f64::EPSILON * x.abs() + 1e-9 / power(decimals);
+        (x - nearest).abs() <= rounding || x == f64::from(nearest as f32)
+    }
+
     /// The nearest number of the grid above (or below) x that is no atom; `None` where there is none within the bounds.
     fn free(&self, x: f64, sign: f64) -> Option<f64> {
         let scale = power(self.decimals?);
@@ -386,7 +394,8 @@ impl Coding for Number {
                 return Err(Problem::OutOfRange { low, high });
             };
             out[0] = u;
-            Ok(slope)
+            let expected = "a number with as few decimals as those seen";
+            if self.is_on_grid(x) { Ok(slope) } else { Err(Problem::Between { slope, expected }) }
         })
     }
 
@@ -394,10 +403,10 @@ impl Coding for Number {
         Decoded::Number(self.number_at(values[0]))
     }
 
-    /// Numbers beyond the bounds that it has.
+    /// Numbers beyond the bounds that it has, and between those of its grid.
     fn outside(&self, _storage: Storage) -> Option<Outside> {
         let (low, high) = self.warp.support().bounds();
-        if low == f64::NEG_INFINITY && high == f64::INFINITY {
+        if low == f64::NEG_INFINITY && high == f64::INFINITY && self.decimals.is_none() {
             return None;
         }
         let [first, center, last] = [0.25, 0.5, 0.75].map(|u| self.warp.inverse(u));
@@ -540,8 +549,15 @@ mod tests {
                 encode(Cell::Number(x), &mut out).unwrap();
                 assert!(number.domains()[0].contains(out[0]));
                 assert_eq!(number.decode(&out).number(), Some(x));
+                // One between two is written as the nearest, and not taken for it.
+                let slope = encode(Cell::Number(x), &mut out).unwrap();
                 let between = encode(Cell::Number(x + 0.03), &mut out);
-                assert!(between.is_ok() && number.decode(&out).number() == Some(x));
+                assert!(matches!(between, Err(Problem::Between { slope: s, .. }) if s == slope));
+                assert_eq!(number.decode(&out).number(), Some(x));
+                // Rounding moves none off the grid.
+                for same in [f64::from(x as f32), x + 0.1 - 0.1, x.next_up()] {
+                    assert_eq!(encode(Cell::Number(same), &mut out), Ok(slope), "{same}");
+                }
             }
             assert!(encode(Cell::Number(-1.0), &mut out).is_err());
         }

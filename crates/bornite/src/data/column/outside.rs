@@ -1,7 +1,9 @@
-//! Cells that a kind of column has no place for: labels that were never seen, and numbers beyond the range that was.
+//! Cells that a kind of column has no place for: labels that were never seen, numbers beyond the range that was, and numbers
+//! between those that it has a place for, such as 9.5 among whole numbers.
 //!
 //! Each column has a share of such cells. Which of them it is does not depend on the rest of the row, so that a row with one
-//! has the probability of its other cells, times that share, times the cell's own share of all cells outside.
+//! has the probability of its other cells, times that share, times the cell's own share of all cells outside. Only a number
+//! between two is like the nearest of them: it has the probability of that one, times the share of numbers between.
 
 use std::collections::BTreeSet;
 use std::f64::consts::PI;
@@ -11,8 +13,11 @@ use super::{Cell, Ends};
 /// A density is a share of this part of the scale.
 const SMALL: f64 = 1e-6;
 
-/// How much less numbers are to be expected below where they begin.
+/// How much less numbers are to be expected below where they begin, or between labels that are numbers.
 const FAINT: f64 = 0.01;
+
+/// The share that numbers between those with a place have of all cells outside.
+pub(crate) const BETWEEN: f64 = 0.1;
 
 /// What lies outside of a column.
 #[derive(Clone, Debug)]
@@ -81,7 +86,9 @@ impl Outside {
         match self {
             Self::Labels => Some(OutsideSet::Labels(BTreeSet::from([cell.text()]))),
             Self::Numbers(tails) => {
-                let (x, half) = (cell.number()?, 0.5 * tails.unit);
+                let x = cell.number()?;
+                // Far out floats are further apart than that.
+                let half = (0.5 * tails.unit).max(f64::EPSILON * x.abs());
                 Some(OutsideSet::Numbers { low: x - half, high: x + half })
             }
         }
@@ -115,12 +122,14 @@ pub(crate) struct Tails {
     per: f64,
     /// The intervals of the numbers inside, in order.
     inside: Vec<(f64, f64)>,
+    /// What is left there for others.
+    left: f64,
 }
 
 impl Tails {
     /// Of whole numbers, those from `min` to `max` being inside.
     pub(super) fn of_range(min: f64, max: f64) -> Self {
-        Self::new(&[(min - 0.5, max + 0.5)], 1.0)
+        Self::new(&[(min - 0.5, max + 0.5)], 1.0, 0.0)
     }
 
     /// Of numbers with so many decimals at most, these being inside.
@@ -128,15 +137,15 @@ impl Tails {
         let unit = 0.1f64.powf(decimals.min(9) as f64);
         let inside: Vec<(f64, f64)> =
             numbers.iter().map(|x| (x - 0.5 * unit, x + 0.5 * unit)).collect();
-        Self::new(&inside, unit)
+        Self::new(&inside, unit, FAINT)
     }
 
-    fn new(inside: &[(f64, f64)], unit: f64) -> Self {
+    fn new(inside: &[(f64, f64)], unit: f64, left: f64) -> Self {
         let min = inside.iter().map(|i| i.0).fold(f64::INFINITY, f64::min);
         let max = inside.iter().map(|i| i.1).fold(f64::NEG_INFINITY, f64::max);
         let low = if min >= -0.5 * unit { -0.5 * unit } else { f64::NEG_INFINITY };
         let (center, scale) = (0.5 * (min + max), (0.5 * (max - min)).max(unit));
-        Self { low, center, scale, unit, per: 1.0, inside: inside.to_vec() }
+        Self { low, center, scale, unit, per: 1.0, inside: inside.to_vec(), left }
     }
 
     /// Of numbers beyond bounds, around a center; of a density where there is no unit.
@@ -148,7 +157,8 @@ impl Tails {
         let scale = if scale > 0.0 { scale } else { 1.0 };
         let small = scale * SMALL;
         let (unit, per) = unit.map_or((small, small), |unit| (unit, 1.0));
-        Self { low: f64::NEG_INFINITY, center, scale, unit, per, inside: vec![(low, high)] }
+        let (all, inside) = (f64::NEG_INFINITY, vec![(low, high)]);
+        Self { low: all, center, scale, unit, per, inside, left: 0.0 }
     }
 
     /// The mass of an interval, inside and outside.
@@ -167,15 +177,17 @@ impl Tails {
             return (above(a) - above(b)) / PI;
         }
         // atan b − atan a.
-        let difference = ((b - a) / (1.0 + a * b)).atan();
-        (if 1.0 + a * b >= 0.0 { difference } else { difference + PI }) / PI
+        let product = 1.0 + a * b;
+        let ratio = if product.is_finite() { (b - a) / product } else { (b - a) / a / b };
+        let difference = ratio.atan();
+        (if product >= 0.0 { difference } else { difference + PI }) / PI
     }
 
     /// The share that the numbers of an interval have of all that are outside.
     fn share(&self, low: f64, high: f64) -> f64 {
         let outside = |low: f64, high: f64| {
             let inside = self.inside.iter().map(|i| self.mass(i.0.max(low), i.1.min(high)));
-            (self.mass(low, high) - inside.sum::<f64>()).max(0.0)
+            (self.mass(low, high) - (1.0 - self.left) * inside.sum::<f64>()).max(0.0)
         };
         // Cells beyond all that is inside lose nothing to rounding.
         let all = outside(f64::NEG_INFINITY, f64::INFINITY);
@@ -222,10 +234,20 @@ mod tests {
 
     #[test]
     fn no_number_is_impossible() {
-        let outside = Outside::Numbers(Tails::of_range(0.0, 7.0));
-        for x in [8.0, 1e3, 1e9, 1e15] {
+        let range = Outside::Numbers(Tails::of_range(0.0, 7.0));
+        let labels = Outside::Numbers(Tails::of_numbers(&[0.0, 1.0, 2.0, 7.0], 0));
+        let log = |outside: &Outside, x: f64| {
             let log = outside.log_share(&outside.cell(Cell::Number(x)).unwrap());
             assert!(log.is_finite() && log < 0.0, "{x}: {log}");
+            log
+        };
+        for x in [8.0, 1e3, 1e9, 1e15, 1e17, 1e300] {
+            log(&range, x);
+            log(&labels, -x);
+        }
+        // Between labels less than beside them.
+        for x in [0.5, 1.0 / 3.0, 6.9] {
+            assert!(log(&labels, x) < log(&labels, 4.0), "{x}");
         }
     }
 }

@@ -22,10 +22,11 @@ pub enum Mismatch {
     Unknown,
 }
 
-/// What to do with labels that a column has no place for, and numbers beyond its range.
+/// What to do with labels that a column has no place for, and numbers beyond its range or between those on its grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Unseen {
-    /// Give them their share of the probability: see [`ColumnSchema::outside`].
+    /// Give them their share of the probability: see [`ColumnSchema::outside`]. A number between two counts as the nearest in
+    /// all else.
     #[default]
     Score,
     /// Treat them as missing: the row then counts by its other cells.
@@ -37,7 +38,7 @@ pub enum Unseen {
 /// How to encode a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct EncodeOptions {
-    /// Labels without a place, and numbers out of range. Cells of a wrong type are always refused.
+    /// Labels without a place, and numbers out of range or off the grid. Cells of a wrong type are always refused.
     pub unseen: Unseen,
     /// Columns that the table does not have.
     pub absent: Mismatch,
@@ -48,8 +49,17 @@ pub struct EncodeOptions {
 pub struct Encoded {
     batch: Batch,
     log_jacobian: Vec<f64>,
-    /// Cells that their column has no place for, by row and column; their values are missing.
-    outside: BTreeMap<(usize, usize), OutsideSet>,
+    /// Cells that their column has no place for, by row and column.
+    outside: BTreeMap<(usize, usize), OutsideCell>,
+}
+
+/// A cell that its column has no place for.
+#[derive(Clone, Debug)]
+pub(crate) enum OutsideCell {
+    /// One of these; its values are missing.
+    Beyond(OutsideSet),
+    /// A number between two that have a place; its values are those of the nearest.
+    Between,
 }
 
 impl Encoded {
@@ -87,13 +97,14 @@ impl Encoded {
         self.batch.num_variables()
     }
 
-    /// The row and column of every cell that its column has no place for: labels never seen, numbers beyond the range.
+    /// The row and column of every cell that its column has no place for: labels never seen, numbers beyond the range or
+    /// between those on its grid.
     pub fn outside(&self) -> impl ExactSizeIterator<Item = (usize, usize)> + '_ {
         self.outside.keys().copied()
     }
 
     /// The cell of a row, where its column has no place for it.
-    pub(crate) fn outside_cell(&self, row: usize, column: usize) -> Option<&OutsideSet> {
+    pub(crate) fn outside_cell(&self, row: usize, column: usize) -> Option<&OutsideCell> {
         if self.outside.is_empty() { None } else { self.outside.get(&(row, column)) }
     }
 
@@ -106,7 +117,7 @@ impl Encoded {
         let log_jacobian = rows.iter().map(|&row| self.log_jacobian[row]).collect();
         let outside = rows.iter().enumerate().flat_map(|(to, &from)| {
             let cells = self.outside.range((from, 0)..(from + 1, 0));
-            cells.map(move |(&(_, column), set)| ((to, column), set.clone()))
+            cells.map(move |(&(_, column), cell)| ((to, column), cell.clone()))
         });
         Self { batch: self.batch.select(rows), log_jacobian, outside: outside.collect() }
     }
@@ -118,8 +129,8 @@ struct ColumnEncoder<'a> {
     encoder: Encoder<'a>,
     /// `None` where the table does not have the column.
     column: Option<&'a Column>,
-    /// What becomes of every label of the column's dictionary: values, then ln F′.
-    dictionary: Vec<Result<(Vec<f64>, f64), Problem>>,
+    /// What becomes of every label of the column's dictionary: values, and ln F′.
+    dictionary: Vec<(Vec<f64>, Result<f64, Problem>)>,
     /// The value that stands for other numbers, and how these share it.
     other: Option<(f64, Outside)>,
 }
@@ -131,7 +142,8 @@ impl<'a> ColumnEncoder<'a> {
             Some(Cells::Labels(c)) => {
                 let encode = |label: &String| {
                     let mut values = vec![f64::NAN; width];
-                    encoder(Cell::Text(label), &mut values).map(|slope| (values, slope))
+                    let slope = encoder(Cell::Text(label), &mut values);
+                    (values, slope)
                 };
                 c.labels().par_iter().map(encode).collect()
             }
@@ -151,12 +163,9 @@ impl<'a> ColumnEncoder<'a> {
             Cells::Labels(c) if c.codes()[row] == Labels::MISSING => return Ok(NOTHING),
             Cells::Labels(c) => {
                 let code = c.codes()[row] as usize;
-                let result =
-                    self.dictionary[code].as_ref().map_err(|p| *p).map(|(values, slope)| {
-                        out.copy_from_slice(values);
-                        *slope
-                    });
-                (Cell::Text(&c.labels()[code]), result)
+                let (values, slope) = &self.dictionary[code];
+                out.copy_from_slice(values);
+                (Cell::Text(&c.labels()[code]), *slope)
             }
             Cells::Integers(c) => match c.get(row) {
                 None => return Ok(NOTHING),
@@ -171,19 +180,26 @@ impl<'a> ColumnEncoder<'a> {
             Ok(log) => return Ok(Slope { log: log + self.log_share(cell, out), outside: None }),
             Err(problem) => problem,
         };
+        if let (Problem::Between { slope, .. }, Unseen::Score) = (problem, unseen)
+            && self.schema.outside > 0.0
+        {
+            let log = slope + self.schema.log_between();
+            return Ok(Slope { log, outside: Some(OutsideCell::Between) });
+        }
         out.fill(f64::NAN);
+        let refused = || Err(problem.error(row + 1, self.schema, cell));
         match (problem, unseen) {
-            (
-                Problem::Unseen | Problem::OutOfRange { .. } | Problem::Beyond(_),
-                Unseen::Missing,
-            ) => Ok(NOTHING),
+            (Problem::Between { .. }, Unseen::Score)
+            | (Problem::Type(_), Unseen::Missing)
+            | (_, Unseen::Refuse) => refused(),
+            (_, Unseen::Missing) => Ok(NOTHING),
             (_, Unseen::Score) => match self.schema.outside_cell(cell) {
-                Some(set) => Ok(Slope { log: self.schema.log_outside(&set), outside: Some(set) }),
-                None => Err(problem.error(row + 1, self.schema, cell)),
+                Some(set) => Ok(Slope {
+                    log: self.schema.log_outside(&set),
+                    outside: Some(OutsideCell::Beyond(set)),
+                }),
+                None => refused(),
             },
-            (Problem::Type(_), Unseen::Missing) | (_, Unseen::Refuse) => {
-                Err(problem.error(row + 1, self.schema, cell))
-            }
         }
     }
 }
@@ -203,14 +219,14 @@ impl ColumnEncoder<'_> {
 /// What a cell adds to log p, and the cell where it is outside of its column.
 struct Slope {
     log: f64,
-    outside: Option<OutsideSet>,
+    outside: Option<OutsideCell>,
 }
 
 /// The columns of a column's variables, what rows add to log p, and the cells outside with what these add.
 struct EncodedColumn {
     values: Vec<BatchColumn>,
     slopes: Vec<(usize, f64)>,
-    outside: Vec<(usize, f64, OutsideSet)>,
+    outside: Vec<(usize, f64, OutsideCell)>,
 }
 
 impl ColumnEncoder<'_> {
@@ -242,7 +258,7 @@ impl ColumnEncoder<'_> {
             values.fill(f64::NAN);
             let slope = self.encode(row, &mut values, unseen).map_err(|error| (row, error))?;
             match slope.outside {
-                Some(set) => outside.push((row, slope.log, set)),
+                Some(cell) => outside.push((row, slope.log, cell)),
                 None if has_slopes || slope.log != 0.0 => slopes.push((row, slope.log)),
                 None => {}
             }
@@ -292,9 +308,9 @@ impl Schema {
                     for (row, slope) in column.slopes {
                         log_jacobian[row] += slope;
                     }
-                    for (row, slope, set) in column.outside {
+                    for (row, slope, cell) in column.outside {
                         log_jacobian[row] += slope;
-                        outside.insert((row, n), set);
+                        outside.insert((row, n), cell);
                     }
                 }
                 Err((row, error)) => {
@@ -336,11 +352,33 @@ impl Schema {
         column: usize,
         cell: Cell<'_>,
     ) -> Result<(Vec<f64>, f64), DataError> {
+        let (values, slope) = self.encode_cell(column, cell);
+        match slope {
+            Ok(slope) => Ok((values, slope)),
+            Err(problem) => Err(problem.error(0, &self.columns[column], cell)),
+        }
+    }
+
+    /// The same, of the nearest number for one that lies between two.
+    ///
+    /// # Errors
+    /// The cell does not fit the column.
+    pub(crate) fn encode_nearest(
+        &self,
+        column: usize,
+        cell: Cell<'_>,
+    ) -> Result<(Vec<f64>, f64), DataError> {
+        let (values, slope) = self.encode_cell(column, cell);
+        match slope {
+            Ok(slope) | Err(Problem::Between { slope, .. }) => Ok((values, slope)),
+            Err(problem) => Err(problem.error(0, &self.columns[column], cell)),
+        }
+    }
+
+    fn encode_cell(&self, column: usize, cell: Cell<'_>) -> (Vec<f64>, Result<f64, Problem>) {
         let mut values = vec![f64::NAN; self.variables_of(column).len()];
         let schema = &self.columns[column];
-        match schema.kind.coding().encoder(schema.storage)(cell, &mut values) {
-            Ok(slope) => Ok((values, slope)),
-            Err(problem) => Err(problem.error(0, schema, cell)),
-        }
+        let slope = schema.kind.coding().encoder(schema.storage)(cell, &mut values);
+        (values, slope)
     }
 }

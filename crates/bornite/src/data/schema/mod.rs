@@ -10,13 +10,14 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::column::{Cell, ColumnKind, OTHER, Outside, OutsideSet, Problem};
+use super::column::{BETWEEN, Cell, ColumnKind, OTHER, Outside, OutsideSet, Problem};
 use super::error::nearest;
 use super::table::check_names;
 use super::{Cells, Column, DataError, NumberFormat};
 use crate::basis::{Basis, BasisError};
 use crate::domain::Variable;
 
+pub(crate) use encode::OutsideCell;
 pub use encode::{EncodeOptions, Encoded, Mismatch, Unseen};
 pub use evidence::Block;
 pub use findings::{Finding, Findings, LeftOut};
@@ -94,7 +95,7 @@ pub struct ColumnSchema {
     /// What its cells are when it is decoded.
     pub storage: Storage,
     /// The share of cells that are expected outside of what the kind has a place for: labels that were never seen, numbers
-    /// beyond the range.
+    /// beyond the range or, a tenth of all, between those that it has a place for.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub outside: f64,
 }
@@ -111,15 +112,15 @@ impl ColumnSchema {
         (self.log_outside(&set) > f64::NEG_INFINITY).then_some(set)
     }
 
-    /// Whether the cell is a number beyond all that the kind has a place for.
-    pub(crate) fn is_beyond(&self, cell: Cell<'_>) -> bool {
+    /// Whether the cell is a number that the kind has no place for.
+    pub(crate) fn is_outside(&self, cell: Cell<'_>) -> bool {
         let coding = self.kind.coding();
         if !matches!(coding.spread(self.storage), Some(Outside::Numbers(_))) {
             return false;
         }
         let mut values = vec![f64::NAN; coding.domains().len()];
         match coding.encoder(self.storage)(cell, &mut values) {
-            Err(Problem::OutOfRange { .. } | Problem::Beyond(_)) => true,
+            Err(Problem::OutOfRange { .. } | Problem::Beyond(_) | Problem::Between { .. }) => true,
             Err(Problem::Unseen) => cell.number().is_some(),
             Err(Problem::Type(_)) | Ok(_) => false,
         }
@@ -129,8 +130,16 @@ impl ColumnSchema {
     /// are those of rows whose cells all have one, and other rows are held against them.
     pub(crate) fn log_outside(&self, set: &OutsideSet) -> f64 {
         let outside = self.kind.coding().outside(self.storage);
-        let odds = self.outside.ln() - (-self.outside).ln_1p();
-        outside.map_or(f64::NEG_INFINITY, |o| odds + o.log_share(set))
+        outside.map_or(f64::NEG_INFINITY, |o| self.log_odds() + o.log_share(set))
+    }
+
+    /// ln of the share of numbers that lie between those with a place, over that of these.
+    pub(crate) fn log_between(&self) -> f64 {
+        self.log_odds() + BETWEEN.ln()
+    }
+
+    fn log_odds(&self) -> f64 {
+        self.outside.ln() - (-self.outside).ln_1p()
     }
 }
 
