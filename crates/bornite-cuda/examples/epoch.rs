@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use bornite_cuda::{CudaError, Device, Learner, Part, Plan, Settings, Step, Stride, Table, Weight};
+use bornite_cuda::{CudaError, Device, Learner, Part, Plan, Settings, Step, Table, Update, Weight};
 
 const SIDE: usize = 28;
 const ROWS: usize = 55_000;
@@ -119,15 +119,15 @@ fn time(
         .collect();
     learner.write(Part::Weight, &weights.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
     let rows: Vec<u32> = (0..batch as u32).map(|n| n * 97).collect();
-    let stride = Stride { rate: 1e-3, epsilon: 1e-12, keep: 0.99 };
+    let update = Update { rate: 1e-3, epsilon: 1e-12, keep: 0.99 };
     // The first two normalize and warm up.
     for _ in 0..3 {
-        learner.step(&rows, &[], stride)?;
+        learner.step(&rows, &[], update)?;
     }
     let (steps, mut last) = (60, 0.0);
     let begin = Instant::now();
     for _ in 0..steps {
-        last = learner.step(&rows, &[], stride)?;
+        last = learner.step(&rows, &[], update)?;
     }
     let seconds = begin.elapsed().as_secs_f64() / f64::from(steps);
     // Eight operations to a complex multiply-add, three of which are needed for a forward and a reverse one.

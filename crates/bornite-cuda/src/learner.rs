@@ -27,7 +27,7 @@ const FEW: usize = 8;
 
 /// One step of all weights.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Stride {
+pub struct Update {
     /// Its length, for Adam with the corrections of both moments.
     pub rate: f32,
     /// What is added to the root of Adam's second moment.
@@ -71,11 +71,22 @@ struct Level {
     hadamard_settles: Tasks<Settle>,
 }
 
+/// Of a grid of blocks, or a block of threads.
+type Dimensions = (u32, u32, u32);
+
 /// Sums over the users of weights, or products of weights, of one class of widths.
 struct Launch<T> {
     class: usize,
     tasks: Tasks<T>,
     tiles: [u32; 2],
+}
+
+impl<T> Launch<T> {
+    /// A block for each tile of each task, and its threads.
+    fn shape(&self) -> (Dimensions, Dimensions) {
+        let grid = (self.tiles[0], self.tiles[1], self.tasks.len as u32);
+        (grid, (4 * tile(self.class) as u32, 1, 1))
+    }
 }
 
 struct Rows {
@@ -486,11 +497,11 @@ impl Learner {
     ///
     /// # Errors
     /// The device fails.
-    pub fn step(&mut self, rows: &[u32], places: &[u32], stride: Stride) -> Result<f64, CudaError> {
+    pub fn step(&mut self, rows: &[u32], places: &[u32], update: Update) -> Result<f64, CudaError> {
         if rows.len() > self.stride || places.len() > self.stride {
             return Err(CudaError::Shape);
         }
-        self.load(rows, places, stride)?;
+        self.load(rows, places, update)?;
         if self.graph.is_none() {
             let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
             self.stream.begin_capture(mode)?;
@@ -517,7 +528,7 @@ impl Learner {
         let mut sum = 0.0;
         for first in (0..len).step_by(self.settings.batch.max(1)) {
             let rows: Vec<u32> = (first..len.min(first + self.settings.batch as u32)).collect();
-            self.load(&rows, &[], Stride { rate: 0.0, epsilon: 1.0, keep: 1.0 })?;
+            self.load(&rows, &[], Update { rate: 0.0, epsilon: 1.0, keep: 1.0 })?;
             self.forward(&self.kernels.exact, &self.valid, &self.gradients)?;
             let logs = self.stream.clone_dtoh(&self.logs)?;
             self.stream.synchronize()?;
@@ -605,16 +616,16 @@ impl Learner {
     }
 
     /// Which rows are next, and how far the step goes.
-    fn load(&mut self, rows: &[u32], places: &[u32], stride: Stride) -> Result<(), CudaError> {
+    fn load(&mut self, rows: &[u32], places: &[u32], update: Update) -> Result<(), CudaError> {
         let padded = |list: &[u32]| -> Vec<i32> {
             let mut list: Vec<i32> = list.iter().map(|&n| n as i32).collect();
             list.resize(self.stride, 0);
             list
         };
         let step = StepTask {
-            rate: stride.rate,
-            epsilon: stride.epsilon,
-            keep: stride.keep,
+            rate: update.rate,
+            epsilon: update.epsilon,
+            keep: update.keep,
             row_weight: 1.0 / rows.len().max(1) as f32,
             clip: self.settings.clip.unwrap_or(0.0),
             count: rows.len() as i32,
@@ -781,8 +792,7 @@ impl Learner {
     fn gradient(&self) -> Result<(), CudaError> {
         let (stream, kernels, stride) = (&self.stream, &self.kernels, self.stride as i32);
         for class in &self.weight_tasks {
-            let grid = (class.tiles[0], class.tiles[1], class.tasks.len as u32);
-            let block = (4 * tile(class.class) as u32, 1, 1);
+            let (grid, block) = class.shape();
             launch! {
                 stream, &kernels.gradient[class.class], grid, block, 0, &class.tasks.list,
                 &self.users.list, &self.environments, &self.values, &stride, &self.gradients
@@ -866,8 +876,7 @@ impl Learner {
         y: &CudaSlice<f32>,
     ) -> Result<(), CudaError> {
         for class in &self.grams {
-            let grid = (class.tiles[0], class.tiles[1], class.tasks.len as u32);
-            let block = (4 * tile(class.class) as u32, 1, 1);
+            let (grid, block) = class.shape();
             launch! {
                 self.stream, &kernels[class.class], grid, block, 0, &class.tasks.list, x,
                 y, &self.small
@@ -886,8 +895,7 @@ impl Learner {
     ) -> Result<(), CudaError> {
         let (splits, split_stride) = (1_i32, 0_i64);
         for class in &self.updates {
-            let grid = (class.tiles[0], class.tiles[1], class.tasks.len as u32);
-            let block = (4 * tile(class.class) as u32, 1, 1);
+            let (grid, block) = class.shape();
             let components = if class.class < 2 { tile(class.class) } else { self.widest };
             let memory = contraction_memory(class.class, components, self.parts);
             launch! {

@@ -14,5 +14,5 @@ mod tasks;
 
 pub use device::Device;
 pub use error::CudaError;
-pub use learner::{Learner, Part, Stride};
+pub use learner::{Learner, Part, Update};
 pub use plan::{Plan, Settings, Step, Table, Weight};

@@ -1,6 +1,6 @@
 //! The device against plain sums in double precision, and its own invariants. Skipped where there is no device.
 
-use bornite_cuda::{Device, Learner, Part, Plan, Settings, Step, Stride, Table, Weight};
+use bornite_cuda::{Device, Learner, Part, Plan, Settings, Step, Table, Update, Weight};
 
 type Complex = [f64; 2];
 
@@ -166,7 +166,7 @@ fn the_device_learns() {
         let settings = Settings { tf32, ..settings(ROWS, true) };
         let mut learner = start(&device, &plan, &settings, &table, &random_weights(&plan, random));
         // Steps of no length normalize.
-        let still = Stride { rate: 0.0, epsilon: 1.0, keep: 0.0 };
+        let still = Update { rate: 0.0, epsilon: 1.0, keep: 0.0 };
         for _ in 0..2 {
             learner.step(&all, &places, still).unwrap();
         }
@@ -191,7 +191,7 @@ fn the_device_learns() {
         let norm2: f64 =
             learner.read(Part::Mean).unwrap().iter().flatten().map(|&g| f64::from(g).powi(2)).sum();
         let mut learner = start(&device, &plan, &settings, &table, &weights);
-        learner.step(&all, &[], Stride { rate: (3e-3 / norm2) as f32, ..still }).unwrap();
+        learner.step(&all, &[], Update { rate: (3e-3 / norm2) as f32, ..still }).unwrap();
         let gain = learner.score().unwrap() - before;
         let ratio = gain / 3e-3;
         assert!((ratio - 1.0).abs() < digits[2], "{k}: {ratio}");
@@ -216,7 +216,7 @@ fn the_device_learns() {
             );
             for n in 0..4 {
                 let rows = &all[n * 20..n * 20 + 40];
-                learner.step(rows, &[], Stride { rate: 0.01, epsilon: 1e-12, keep: 0.5 }).unwrap();
+                learner.step(rows, &[], Update { rate: 0.01, epsilon: 1e-12, keep: 0.5 }).unwrap();
             }
             let score = learner.score().unwrap();
             (score, learner.read(Part::Average).unwrap(), learner.residual().unwrap())

@@ -8,7 +8,7 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-use super::mixture::{Mixture, place};
+use super::mixture::{Mixture, frequencies, place};
 use super::options::FitOptions;
 use super::parameter::normalized;
 use crate::basis::Basis;
@@ -202,7 +202,7 @@ impl<'a> FromMixture<'a> {
         for id in circuit.layer_ids().rev() {
             let is_shared = match circuit.layer(id) {
                 Layer::Sum { weight, .. } => users[weight.index()] > 1,
-                _ => false,
+                Layer::Input { .. } | Layer::Hadamard { .. } | Layer::Kronecker { .. } => false,
             };
             let above = circuit.consumer(id).is_some_and(|c| below_shared[c.index()]);
             below_shared[id.index()] = is_shared || above;
@@ -487,9 +487,17 @@ fn near_product(
                     let p = frequencies(rows, variable.index(), count, |x| place(b.points(), x));
                     p.into_iter().map(f64::sqrt).chain(std::iter::repeat(0.0)).take(cols).collect()
                 }
-                _ => one(cols),
+                Basis::Fourier(_)
+                | Basis::Legendre(_)
+                | Basis::Laguerre(_)
+                | Basis::Hermite(_)
+                | Basis::Table(_)
+                | Basis::Gaussian(_)
+                | Basis::BSpline(_)
+                | Basis::Transformed(_)
+                | Basis::Squared(_) => one(cols),
             },
-            _ => one(cols),
+            Layer::Hadamard { .. } | Layer::Kronecker { .. } | Layer::Sum { .. } => one(cols),
         };
         let first = Matrix::from_fn(1, cols, |_, n| Complex64::from(first[n]));
         let noise = noise([k, cols], complex, PRODUCT_NOISE, rng);
@@ -515,21 +523,6 @@ fn with_rows(mut w: Matrix<Complex64>, rows: &Matrix<Complex64>) -> Matrix<Compl
         w.row_mut(k).iter_mut().zip(rows.row(k)).for_each(|(w, x)| *w += x);
     }
     w
-}
-
-/// p of each value, numbered by `place`, with half a row added to each.
-pub(super) fn frequencies(
-    rows: &Batch,
-    variable: usize,
-    values: usize,
-    place: impl Fn(f64) -> usize,
-) -> Vec<f64> {
-    let mut counts = vec![0.5; values];
-    for x in rows.known(variable) {
-        counts[place(x)] += 1.0;
-    }
-    let total: f64 = counts.iter().sum();
-    counts.into_iter().map(|c| c / total).collect()
 }
 
 #[cfg(test)]

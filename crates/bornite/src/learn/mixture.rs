@@ -5,7 +5,6 @@ use std::sync::Arc;
 use rand::{Rng, RngExt};
 use rayon::prelude::*;
 
-use super::initial::frequencies;
 use crate::basis::Basis;
 use crate::domain::find;
 use crate::engine::Batch;
@@ -97,7 +96,15 @@ impl Mixture {
                     let moments = sample.moments(variable, points, |_| 1.0, nothing);
                     Whole::Atoms(points.into(), p, moments)
                 }
-                _ => {
+                Basis::Fourier(_)
+                | Basis::Legendre(_)
+                | Basis::Laguerre(_)
+                | Basis::Hermite(_)
+                | Basis::Table(_)
+                | Basis::Gaussian(_)
+                | Basis::BSpline(_)
+                | Basis::Transformed(_)
+                | Basis::Squared(_) => {
                     let (x, square) = sample.moments(variable, &[], |_| 1.0, nothing);
                     Whole::Normal(x, square)
                 }
@@ -284,6 +291,21 @@ impl Sample {
         let total = total.max(f64::MIN_POSITIVE);
         (sum / total, squares / total)
     }
+}
+
+/// p of each value, numbered by `place`, with half a row added to each.
+pub(super) fn frequencies(
+    rows: &Batch,
+    variable: usize,
+    values: usize,
+    place: impl Fn(f64) -> usize,
+) -> Vec<f64> {
+    let mut counts = vec![0.5; values];
+    for x in rows.known(variable) {
+        counts[place(x)] += 1.0;
+    }
+    let total: f64 = counts.iter().sum();
+    counts.into_iter().map(|c| c / total).collect()
 }
 
 /// log p of value x in component k, at x · components + k, of cells and the components' shares in their rows. `place` numbers the

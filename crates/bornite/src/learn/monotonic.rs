@@ -8,12 +8,13 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::error::{LearnError, program_of};
-use super::fit::{Control, Epoch, Progress};
-use super::initial::{frequencies, with_weights};
+use super::initial::with_weights;
+use super::mixture::frequencies;
 use super::options::FitOptions;
-use super::parameter::Parameterization;
+use super::parameter::{Parameterization, row_normalized};
 use super::partition::Partition;
 use super::pass::Workspace;
+use super::progress::{Control, Epoch, Progress};
 use super::trainer::Trainer;
 use crate::basis::Basis;
 use crate::circuit::{Circuit, Layer, Skeleton, Weight};
@@ -108,21 +109,10 @@ fn near_marginals(circuit: &Skeleton, rows: &Batch, rng: &mut ChaCha8Rng) -> Cir
         let [k, n] = circuit.weight_shapes()[weight.index()];
         let first = match circuit.layer(*input) {
             Layer::Input { variable, .. } => frequencies(rows, variable.index(), n, |x| x as usize),
-            _ => vec![1.0; n],
+            Layer::Hadamard { .. } | Layer::Kronecker { .. } | Layer::Sum { .. } => vec![1.0; n],
         };
         let entry = |_, j| first[j] * rng.random_range(0.1..1.0_f64);
         weights[weight.index()] = Some(row_normalized(Matrix::from_fn(k, n, entry)));
     }
     with_weights(circuit, weights.into_iter().flatten().map(Weight::Real))
-}
-
-/// Every row divided by its sum.
-pub(super) fn row_normalized<T: crate::linalg::Scalar>(mut w: Matrix<T>) -> Matrix<T> {
-    for k in 0..w.rows() {
-        let sum: f64 = w.row(k).iter().map(|x| x.to_complex().re).sum();
-        for x in w.row_mut(k) {
-            *x = x.scale_by(sum.recip());
-        }
-    }
-    w
 }

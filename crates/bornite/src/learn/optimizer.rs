@@ -47,7 +47,7 @@ pub(super) struct Moments {
 
 /// One step of all weights.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Stride {
+pub(super) struct Update {
     pub(super) optimizer: Optimizer,
     pub(super) rate: f64,
     /// Counted from 1.
@@ -58,7 +58,7 @@ pub(super) struct Stride {
     pub(super) keep: f64,
 }
 
-impl Stride {
+impl Update {
     /// The rate and ε of Adam with the bias corrections of both moments moved into them; of momentum as they are.
     pub(super) fn corrected(&self) -> (f32, f32) {
         if self.optimizer == Optimizer::Momentum {
@@ -78,16 +78,16 @@ impl Moments {
     }
 
     /// Moves v *up* the gradient.
-    pub(super) fn advance(&mut self, stride: &Stride, v: &mut [f64], gradient: &[f64]) {
+    pub(super) fn advance(&mut self, update: &Update, v: &mut [f64], gradient: &[f64]) {
         let (mean, square) = (&mut self.mean[..], &mut self.square[..]);
-        match stride.optimizer {
+        match update.optimizer {
             Optimizer::Adam => Simd::default().run(
                 #[inline(always)]
-                || adam(stride, v, gradient, mean, square),
+                || adam(update, v, gradient, mean, square),
             ),
             Optimizer::Momentum => Simd::default().run(
                 #[inline(always)]
-                || momentum(stride, v, gradient, mean),
+                || momentum(update, v, gradient, mean),
             ),
         }
     }
@@ -108,10 +108,10 @@ impl Moments {
 }
 
 #[inline(always)]
-fn adam(stride: &Stride, v: &mut [f64], g: &[f64], mean: &mut [f32], square: &mut [f32]) {
-    let (rate, epsilon) = stride.corrected();
+fn adam(update: &Update, v: &mut [f64], g: &[f64], mean: &mut [f32], square: &mut [f32]) {
+    let (rate, epsilon) = update.corrected();
     let [b1, b2, n1, n2] = [BETA1, BETA2, 1.0 - BETA1, 1.0 - BETA2].map(|b| b as f32);
-    let scale = stride.scale as f32;
+    let scale = update.scale as f32;
     let moments = mean.iter_mut().zip(square);
     for ((v, &g), (mean, square)) in v.iter_mut().zip(g).zip(moments) {
         let g = g as f32 * scale;
@@ -124,8 +124,8 @@ fn adam(stride: &Stride, v: &mut [f64], g: &[f64], mean: &mut [f32], square: &mu
 }
 
 #[inline(always)]
-fn momentum(stride: &Stride, v: &mut [f64], g: &[f64], mean: &mut [f32]) {
-    let (rate, scale, keep) = (stride.rate as f32, stride.scale as f32, BETA1 as f32);
+fn momentum(update: &Update, v: &mut [f64], g: &[f64], mean: &mut [f32]) {
+    let (rate, scale, keep) = (update.rate as f32, update.scale as f32, BETA1 as f32);
     for ((v, &g), mean) in v.iter_mut().zip(g).zip(mean) {
         let m = keep * *mean + g as f32 * scale;
         *mean = if m.abs() < NOTHING { 0.0 } else { m };
@@ -133,13 +133,13 @@ fn momentum(stride: &Stride, v: &mut [f64], g: &[f64], mean: &mut [f32]) {
     }
 }
 
-/// The size of steps, of the largest, where this share of a fit is over and this many epochs were in vain.
-pub(super) fn schedule(kind: Schedule, share: f64, warm_up: f64, vain: usize) -> f64 {
+/// The size of steps, of the largest, where this share of a fit is over and the best epoch is so many epochs ago.
+pub(super) fn schedule(kind: Schedule, share: f64, warm_up: f64, waited: usize) -> f64 {
     let share = share.clamp(0.0, 1.0);
     let warm_up = (share / warm_up.max(f64::MIN_POSITIVE)).clamp(0.05, 1.0);
     warm_up
         * match kind {
             Schedule::Cosine => (0.5 * (1.0 + (std::f64::consts::PI * share).cos())).max(0.01),
-            Schedule::Plateau => 0.5_f64.powf(vain.min(10) as f64),
+            Schedule::Plateau => 0.5_f64.powf(waited.min(10) as f64),
         }
 }

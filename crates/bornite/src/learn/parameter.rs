@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::monotonic::row_normalized;
-use super::optimizer::{Moments, Optimizer, Stride};
+use super::optimizer::{Moments, Optimizer, Update};
 use crate::linalg::{Matrix, Scalar, cholesky, largest};
 
 /// How the circuit is kept normalized while it is learned.
@@ -50,17 +49,17 @@ impl<T: Scalar> Parameter<T> {
     }
 
     /// One step *up* the gradient by V.
-    pub(super) fn step(&mut self, gradient: &Matrix<T>, stride: &Stride) {
+    pub(super) fn step(&mut self, gradient: &Matrix<T>, update: &Update) {
         let gradient = T::parts(gradient.data());
         if let Some(v) = &mut self.v {
-            self.moments.advance(stride, T::parts_mut(v.data_mut()), gradient);
+            self.moments.advance(update, T::parts_mut(v.data_mut()), gradient);
             self.w = softmax(v);
         } else {
             let mut v = std::mem::replace(&mut self.w, Matrix::zeros(0, 0));
-            self.moments.advance(stride, T::parts_mut(v.data_mut()), gradient);
+            self.moments.advance(update, T::parts_mut(v.data_mut()), gradient);
             self.w = self.on_manifold(v);
         }
-        self.moments.average(stride.keep, T::parts(self.w.data()));
+        self.moments.average(update.keep, T::parts(self.w.data()));
     }
 
     /// The averaged weight, brought back to the manifold.
@@ -77,7 +76,7 @@ impl<T: Scalar> Parameter<T> {
         match self.parameterization {
             Parameterization::Unconstrained => v,
             Parameterization::Monotonic => row_normalized(v),
-            _ => normalized(v, self.is_output),
+            Parameterization::Cholesky | Parameterization::Stiefel => normalized(v, self.is_output),
         }
     }
 
@@ -127,7 +126,9 @@ impl<T: Scalar> Parameter<T> {
                 std::cmp::Ordering::Equal => T::from_real(inner[(i, i)].to_complex().re),
             }),
             Parameterization::Stiefel => inner.hermitian_part(),
-            _ => unreachable!("returned above"),
+            Parameterization::Unconstrained | Parameterization::Monotonic => {
+                unreachable!("returned above")
+            }
         };
         g.subtract_product(&symmetric, &self.w);
         g
@@ -194,4 +195,15 @@ fn inverse<T: Scalar>(l: &Matrix<T>) -> Matrix<T> {
         }
     }
     inverse
+}
+
+/// Every row divided by its sum.
+pub(super) fn row_normalized<T: Scalar>(mut w: Matrix<T>) -> Matrix<T> {
+    for k in 0..w.rows() {
+        let sum: f64 = w.row(k).iter().map(|x| x.to_complex().re).sum();
+        for x in w.row_mut(k) {
+            *x = x.scale_by(sum.recip());
+        }
+    }
+    w
 }

@@ -1,9 +1,10 @@
 use super::checkpoint_bytes::{Reader, Writer};
 use super::error::LearnError;
-use super::fit::{Control, Fitted, Progress, Snapshot, run};
+use super::fit::run;
 use super::grow::grown;
 use super::initial::{Start, Starts};
 use super::options::{Device, FitOptions};
+use super::progress::{Control, Fitted, Progress, Snapshot};
 use super::trainer::{Outcome, read_best, read_history, write_best, write_history};
 use crate::circuit::{Layer, Skeleton};
 use crate::engine::Batch;

@@ -4,8 +4,7 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-use super::initial::frequencies;
-use super::mixture::{log_frequencies, place, softmax};
+use super::mixture::{frequencies, log_frequencies, place, softmax};
 use crate::circuit::Skeleton;
 use crate::domain::{Domain, Variable};
 use crate::engine::Batch;

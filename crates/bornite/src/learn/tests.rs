@@ -3,7 +3,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::error::program_of;
 use super::objective::Objective;
-use super::optimizer::{Optimizer, Stride};
+use super::optimizer::{Optimizer, Update};
 use super::parameter::{Parameter, Parameterization, normalized};
 use super::partition::Partition;
 use super::pass::Workspace;
@@ -266,9 +266,9 @@ fn steps_follow_the_gradient_through_the_factorization() {
         // The first Adam step moves every part by the rate in the sign of its gradient: the gain to first order is
         // rate · Σ |gradient|, which the numeric derivative along that very direction confirms.
         let mut moved = start.clone();
-        let stride =
-            Stride { optimizer: Optimizer::Adam, rate: 1e-7, number: 1, scale: 1.0, keep: 0.0 };
-        moved.step(&start.pull_back(objective.clone()), &stride);
+        let update =
+            Update { optimizer: Optimizer::Adam, rate: 1e-7, number: 1, scale: 1.0, keep: 0.0 };
+        moved.step(&start.pull_back(objective.clone()), &update);
         let gain = (value(&moved.w) - value(&start.w)) / 1e-7;
         let mut numeric = 0.0;
         for n in 0..start.w.data().len() {

@@ -7,11 +7,11 @@ use rand_chacha::ChaCha8Rng;
 use super::backend::{self, Backend, Numbers, Selection, Shifts, output_weight};
 use super::checkpoint_bytes::{Reader, Writer};
 use super::error::LearnError;
-use super::fit::{Control, Epoch, Fitted, Progress, Snapshot};
 use super::objective::is_orthonormal;
-use super::optimizer::{Stride, schedule};
+use super::optimizer::{Update, schedule};
 use super::options::FitOptions;
 use super::parameter::normalized;
+use super::progress::{Control, Epoch, Fitted, Progress, Snapshot};
 use crate::circuit::{Circuit, Layer, Orthonormal, Skeleton, Weight};
 use crate::engine::Batch;
 use crate::linalg::{Matrix, Scalar};
@@ -52,13 +52,13 @@ struct State {
 
 impl State {
     /// Epochs since the best one.
-    fn vain(&self) -> usize {
+    fn epochs_since_best(&self) -> usize {
         self.best.as_ref().map_or(0, |b| self.history.len() - 1 - b.epoch)
     }
 
     /// Whether as many epochs as this have ended without a better one.
     fn has_waited(&self, patience: usize) -> bool {
-        self.rows == 0 && self.best.is_some() && self.vain() >= patience
+        self.rows == 0 && self.best.is_some() && self.epochs_since_best() >= patience
     }
 }
 
@@ -155,15 +155,16 @@ impl<'a> Trainer<'a> {
         let shifts = options.shifts.map(|image| draw_shifts(image, rows.len(), &mut state.rng));
         let step = state.step + 1;
         let n = f64::from(step);
-        let stride = Stride {
+        let update = Update {
             optimizer: options.optimizer,
-            rate: options.rate * schedule(options.schedule, share, options.warm_up, state.vain()),
+            rate: options.rate
+                * schedule(options.schedule, share, options.warm_up, state.epochs_since_best()),
             number: step,
             scale: 1.0,
             keep: options.averaging.min(n / (n + 9.0)),
         };
         let selection = Selection { rows, shifts: shifts.as_ref() };
-        let mean = self.backend.step(&selection, stride)?;
+        let mean = self.backend.step(&selection, update)?;
         state.sum += mean * rows.len() as f64;
         state.rows = end;
         state.step = step;

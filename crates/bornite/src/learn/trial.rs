@@ -1,7 +1,8 @@
 use super::error::LearnError;
-use super::fit::{Control, Progress, run};
+use super::fit::run;
 use super::initial::{Start, Starts};
 use super::options::FitOptions;
+use super::progress::{Control, Progress};
 use crate::circuit::Skeleton;
 use crate::engine::Batch;
 

@@ -11,7 +11,7 @@ use crate::domain::Domain;
 use crate::engine::Batch;
 use crate::learn::error::{LearnError, program_of};
 use crate::learn::objective::is_orthonormal;
-use crate::learn::optimizer::{Optimizer, Stride};
+use crate::learn::optimizer::{Optimizer, Update};
 use crate::learn::options::{self, FitOptions};
 use crate::learn::parameter::{Parameterization, normalized};
 use crate::linalg::{Complex64, Matrix, Scalar};
@@ -119,12 +119,12 @@ impl Cuda {
 }
 
 impl Backend for Cuda {
-    fn step(&mut self, selection: &Selection<'_>, stride: Stride) -> Result<f64, LearnError> {
+    fn step(&mut self, selection: &Selection<'_>, update: Update) -> Result<f64, LearnError> {
         let numbers = |list: &[usize]| list.iter().map(|&n| n as u32).collect::<Vec<u32>>();
         let places = selection.shifts.map_or(Vec::new(), |s| numbers(&s.places));
-        let (rate, epsilon) = stride.corrected();
-        let stride = bornite_cuda::Stride { rate, epsilon, keep: stride.keep as f32 };
-        Ok(self.learner.step(&numbers(selection.rows), &places, stride)?)
+        let (rate, epsilon) = update.corrected();
+        let update = bornite_cuda::Update { rate, epsilon, keep: update.keep as f32 };
+        Ok(self.learner.step(&numbers(selection.rows), &places, update)?)
     }
 
     fn score(&mut self) -> Result<f64, LearnError> {

@@ -10,7 +10,7 @@ mod processor;
 mod tests;
 
 use super::error::LearnError;
-use super::optimizer::Stride;
+use super::optimizer::Update;
 use super::options::{Device, FitOptions};
 use crate::circuit::{Circuit, Layer, Skeleton};
 use crate::engine::Batch;
@@ -21,7 +21,7 @@ use processor::Processor;
 pub(super) trait Backend: std::fmt::Debug {
     /// Takes one step up the gradient of the mean log-likelihood of some training rows, at most as many as the settings'
     /// batch. Returns that mean before the step.
-    fn step(&mut self, rows: &Selection<'_>, stride: Stride) -> Result<f64, LearnError>;
+    fn step(&mut self, rows: &Selection<'_>, update: Update) -> Result<f64, LearnError>;
 
     /// The mean log-likelihood of the validation rows under the averaged weights, normalized.
     fn score(&mut self) -> Result<f64, LearnError>;

@@ -7,7 +7,7 @@ use crate::circuit::Circuit;
 use crate::engine::Batch;
 use crate::learn::error::{LearnError, program_of};
 use crate::learn::objective::Objective;
-use crate::learn::optimizer::Stride;
+use crate::learn::optimizer::Update;
 use crate::learn::options::FitOptions;
 use crate::learn::parameter::{Parameter, Parameterization};
 use crate::learn::pass::Workspace;
@@ -48,7 +48,7 @@ impl<'a, T: Scalar, const C: bool> Processor<'a, T, C> {
     }
 
     /// Moves every parameter. Without a bound on the gradient of all, each is finished while it is in the cache.
-    fn update(&mut self, others: Option<&[Matrix<T>]>, mut stride: Stride) {
+    fn update(&mut self, others: Option<&[Matrix<T>]>, mut update: Update) {
         let (program, workspace) = (&self.program, &self.workspace);
         let options = self.options;
         let gradient = |n: usize, p: &Parameter<T>| {
@@ -80,13 +80,13 @@ impl<'a, T: Scalar, const C: bool> Processor<'a, T, C> {
             let all: Vec<Matrix<T>> =
                 self.parameters.par_iter().enumerate().map(|(n, p)| gradient(n, p)).collect();
             let norm = all.iter().map(Matrix::norm2).sum::<f64>().sqrt();
-            stride.scale = if norm > clip { clip / norm } else { 1.0 };
+            update.scale = if norm > clip { clip / norm } else { 1.0 };
             let all = self.parameters.par_iter_mut().zip(&all);
-            all.for_each(|(p, g)| p.step(g, &of_weight(stride, p, options)));
+            all.for_each(|(p, g)| p.step(g, &of_weight(update, p, options)));
         } else {
             self.parameters.par_iter_mut().enumerate().for_each(|(n, p)| {
                 let g = gradient(n, p);
-                p.step(&g, &of_weight(stride, p, options));
+                p.step(&g, &of_weight(update, p, options));
             });
         }
         self.workspace.refill(&self.program, &weights(&self.parameters));
@@ -94,7 +94,7 @@ impl<'a, T: Scalar, const C: bool> Processor<'a, T, C> {
 }
 
 impl<T: Scalar, const C: bool> Backend for Processor<'_, T, C> {
-    fn step(&mut self, selection: &Selection<'_>, stride: Stride) -> Result<f64, LearnError> {
+    fn step(&mut self, selection: &Selection<'_>, update: Update) -> Result<f64, LearnError> {
         // Within the pool, so that it is entered once a step.
         Ok(rayon::scope(|_| {
             let weights = weights(&self.parameters);
@@ -105,7 +105,7 @@ impl<T: Scalar, const C: bool> Backend for Processor<'_, T, C> {
             } else {
                 objective.reverse::<f32, C>(self.train, selection.rows, &mut self.workspace)
             };
-            self.update(others.as_deref(), stride);
+            self.update(others.as_deref(), update);
             mean
         }))
     }
@@ -169,9 +169,9 @@ fn weights<T>(parameters: &[Parameter<T>]) -> Vec<&Matrix<T>> {
 }
 
 /// The step of one weight.
-fn of_weight<T: Scalar>(stride: Stride, p: &Parameter<T>, options: &FitOptions) -> Stride {
+fn of_weight<T: Scalar>(update: Update, p: &Parameter<T>, options: &FitOptions) -> Update {
     let columns = if options.by_columns { p.w.cols().max(1) as f64 } else { 1.0 };
-    Stride { rate: stride.rate / columns.sqrt(), ..stride }
+    Update { rate: update.rate / columns.sqrt(), ..update }
 }
 
 /// Some rows of a batch of images, moved, and their indices.

@@ -9,7 +9,7 @@ use crate::circuit::{Circuit, Orthonormal, Weights};
 use crate::engine::Batch;
 use crate::learn::error::LearnError;
 use crate::learn::mean_log_likelihood;
-use crate::learn::optimizer::{Optimizer, Stride};
+use crate::learn::optimizer::{Optimizer, Update};
 use crate::learn::options::{Device, FitOptions};
 use crate::learn::parameter::Parameterization;
 use crate::learn::trainer::draw_shifts;
@@ -74,19 +74,19 @@ fn cases() -> Vec<Case> {
         .collect()
 }
 
-fn stride(optimizer: Optimizer, rate: f64, number: u32, keep: f64) -> Stride {
-    Stride { optimizer, rate, number, scale: 1.0, keep }
+fn update(optimizer: Optimizer, rate: f64, number: u32, keep: f64) -> Update {
+    Update { optimizer, rate, number, scale: 1.0, keep }
 }
 
 /// Some steps over batches of the settings' size and a smaller last one, moved where they are images that move.
-fn learn(backend: &mut dyn Backend, case: &Case, steps: std::ops::Range<u32>, stride: Stride) {
+fn learn(backend: &mut dyn Backend, case: &Case, steps: std::ops::Range<u32>, update: Update) {
     for n in steps {
         let rows: Vec<usize> = (0..ROWS).filter(|row| row % 3 == n as usize % 3).collect();
         let rng = &mut ChaCha8Rng::seed_from_u64(n.into());
         let shifts = case.options.shifts.map(|image| draw_shifts(image, rows.len(), rng));
         let rows = if n % 2 == 0 { &rows } else { &rows[..33] };
         let selection = Selection { rows, shifts: shifts.as_ref() };
-        backend.step(&selection, Stride { number: n + 1, ..stride }).unwrap();
+        backend.step(&selection, Update { number: n + 1, ..update }).unwrap();
     }
 }
 
@@ -112,7 +112,7 @@ fn contract(start: Start) {
         let score = backend.score().unwrap();
         assert!((score - truth).abs() < 1e-4, "case {n}: {score} for {truth}");
         let selection = Selection { rows: &all, shifts: None };
-        let still = stride(Optimizer::Momentum, 0.0, 1, 0.0);
+        let still = update(Optimizer::Momentum, 0.0, 1, 0.0);
         let mean = backend.step(&selection, still).unwrap();
         assert!((mean - truth).abs() < 1e-4, "case {n}: {mean} for {truth}");
 
@@ -121,12 +121,12 @@ fn contract(start: Start) {
         let norm2: f64 = gradient.iter().flat_map(|p| &p.mean).map(|&g| f64::from(g).powi(2)).sum();
         let rate = 3e-3 / norm2;
         let mut backend = begin(&plain);
-        backend.step(&selection, Stride { rate, ..still }).unwrap();
+        backend.step(&selection, Update { rate, ..still }).unwrap();
         let gain = backend.score().unwrap() - score;
         assert!((gain / 3e-3 - 1.0).abs() < 0.1, "case {n}: gained {gain}");
 
         // Weights stay normalized.
-        let adam = stride(Optimizer::Adam, 0.02, 1, 0.5);
+        let adam = update(Optimizer::Adam, 0.02, 1, 0.5);
         let mut backend = begin(&case.options);
         learn(&mut *backend, case, 0..4, adam);
         let residual = backend.residual().unwrap();
@@ -155,7 +155,7 @@ fn contract(start: Start) {
         let options = FitOptions { optimizer: Optimizer::Momentum, ..case.options.clone() };
         let [own, processor] = [start, super::on_processor as Start].map(|start| {
             let mut backend = start(&case.circuit, rows, &options).unwrap();
-            learn(&mut *backend, case, 0..2, stride(Optimizer::Momentum, 1e-4, 1, 0.5));
+            learn(&mut *backend, case, 0..2, update(Optimizer::Momentum, 1e-4, 1, 0.5));
             let parameters = backend.parameters().unwrap();
             parameters.into_iter().flat_map(|p| p.mean).map(f64::from).collect::<Vec<f64>>()
         });

@@ -1,0 +1,99 @@
+//! What a fit tells its caller while it runs and when it ends, and what the caller answers.
+
+use std::fmt;
+
+use super::checkpoint_bytes::Writer;
+use crate::circuit::Orthonormal;
+
+/// Where a fit stands, after every step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    /// The place of the candidate that is being fitted, in a search.
+    pub candidate: usize,
+    /// The width that its settings name.
+    pub width: usize,
+    /// Epochs done, from 0.
+    pub epoch: usize,
+    /// The most epochs.
+    pub epochs: usize,
+    /// Rows learned from in this epoch.
+    pub rows: usize,
+    /// Rows of an epoch.
+    pub epoch_rows: usize,
+    /// The mean log-likelihood of the last batch, before its step.
+    pub train: f64,
+    /// The mean log-likelihood of the validation rows, after the last whole epoch.
+    pub valid: Option<f64>,
+    /// The best so far.
+    pub best: Option<f64>,
+    /// Whether an epoch has just ended.
+    pub epoch_ended: bool,
+    /// Whether this is a short fit that only chooses between circuits, see [`most_promising`](super::most_promising).
+    pub is_trial: bool,
+}
+
+/// What the caller wants of a running fit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Control {
+    /// Go on.
+    Continue,
+    /// Go on; this share of the caller's budget is used up. At 1 the fit ends.
+    Used(f64),
+    /// End now, with the best model so far.
+    Stop,
+}
+
+/// A learned circuit, and how it came about.
+#[derive(Clone, Debug)]
+pub struct Fitted {
+    /// The best circuit by validation.
+    pub circuit: Orthonormal,
+    /// Its mean log-likelihood on the validation rows.
+    pub valid: f64,
+    /// One entry an epoch.
+    pub history: Vec<Epoch>,
+}
+
+/// What an epoch brought.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Epoch {
+    /// The mean log-likelihood of its batches, each before its step.
+    pub train: f64,
+    /// The mean log-likelihood of the validation rows after it, by the averaged weights.
+    pub valid: f64,
+    /// The largest entry of W Wᴴ − I of any inner weight.
+    pub residual: f64,
+}
+
+/// A running fit that can be written down, to be continued later bit for bit.
+pub struct Snapshot<'a> {
+    write: &'a dyn Fn(&mut Writer),
+}
+
+impl<'a> Snapshot<'a> {
+    pub(super) fn new(write: &'a dyn Fn(&mut Writer)) -> Self {
+        Self { write }
+    }
+
+    /// Before there is anything to be written down: its bytes stand for the beginning.
+    pub(crate) fn of_nothing() -> Self {
+        Self { write: &|_| {} }
+    }
+
+    pub(super) fn write(&self, to: &mut Writer) {
+        (self.write)(to);
+    }
+
+    /// The bytes of a checkpoint, for [`fit_best`](super::fit_best).
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut writer = Writer::new();
+        self.write(&mut writer);
+        writer.finish()
+    }
+}
+
+impl fmt::Debug for Snapshot<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot").finish_non_exhaustive()
+    }
+}
