@@ -9,8 +9,6 @@ use std::ops::{Add, AddAssign, Mul};
 
 use serde::Serialize;
 
-use crate::query::Evidence;
-
 /// What the message of a layer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -25,15 +23,6 @@ pub(crate) enum Kind {
 impl Kind {
     /// All kinds, each at its own number.
     pub(crate) const ALL: [Self; 3] = [Self::Identity, Self::Pure, Self::Mixed];
-
-    /// The kind of the functions of one variable.
-    pub(crate) fn of(evidence: &Evidence) -> Self {
-        match evidence {
-            Evidence::Unknown => Self::Identity,
-            Evidence::Value(_) => Self::Pure,
-            Evidence::In(_) => Self::Mixed,
-        }
-    }
 
     /// The kind of a product of two messages, of a sum over it, and of a sum over either alone.
     pub(crate) fn times(self, other: Self) -> Self {

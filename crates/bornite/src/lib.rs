@@ -102,9 +102,11 @@ pub mod linalg;
 pub mod memory;
 #[cfg(feature = "tables")]
 pub mod model;
+mod names;
 pub mod ops;
 mod program;
 pub mod query;
+mod regions;
 #[cfg(feature = "report")]
 pub mod report;
 mod schedule;

@@ -2,6 +2,7 @@ use std::io;
 
 use super::warp::WarpError;
 use crate::memory::OverLimit;
+use crate::names::did_you_mean;
 
 /// What is wrong with a table, a file of one, or a schema: where, and what to do about it.
 #[derive(Debug, thiserror::Error)]
@@ -386,40 +387,6 @@ pub enum FormatProblem {
     Checksum(String),
 }
 
-/// How far the nearest name may be off to be offered.
-const FARTHEST_HINT: usize = 3;
-
-fn did_you_mean(hint: Option<&str>) -> String {
-    hint.map_or_else(String::new, |h| format!("; did you mean '{h}'?"))
-}
-
 fn at(row: usize) -> String {
     if row == 0 { String::new() } else { format!("row {row}, ") }
-}
-
-/// The name nearest to `name` by edit distance, where one is near.
-pub(crate) fn nearest<'a>(names: impl IntoIterator<Item = &'a str>, name: &str) -> Option<String> {
-    let near = names.into_iter().map(|n| (distance(n, name), n)).min_by_key(|&(d, _)| d)?;
-    let longest = name.chars().count().max(near.1.chars().count());
-    (near.0 <= FARTHEST_HINT && near.0 * 2 <= longest).then(|| near.1.to_owned())
-}
-
-/// The edit distance, letters' case aside; names that differ much in length are not looked at.
-fn distance(a: &str, b: &str) -> usize {
-    let letters = |s: &str| s.chars().flat_map(char::to_lowercase).collect::<Vec<_>>();
-    let (a, b) = (letters(a), letters(b));
-    if a.len().abs_diff(b.len()) > FARTHEST_HINT {
-        return usize::MAX / 2;
-    }
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut corner = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = corner + usize::from(x != y);
-            corner = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(corner + 1);
-        }
-    }
-    row[b.len()]
 }

@@ -6,6 +6,7 @@
 
 mod archive;
 mod array;
+mod calendar;
 mod column;
 mod csv;
 mod error;
@@ -30,7 +31,6 @@ pub use column::{
 };
 pub(crate) use column::{Coding, End, Ends, OutsideSet, Parts};
 pub use csv::{CsvLayout, CsvOptions};
-pub(crate) use error::nearest;
 pub use error::{DataError, FormatProblem};
 pub use file::{open_file, write_file};
 pub(crate) use file_form::FileForm;

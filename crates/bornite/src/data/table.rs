@@ -3,7 +3,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::number::NumberFormat;
-use super::{CsvLayout, DataError, error::nearest};
+use super::{CsvLayout, DataError};
+use crate::names::nearest;
 
 /// A table: named columns of one length.
 ///
@@ -419,7 +420,7 @@ impl Column {
             (Cells::Integers(_) | Cells::Labels(_), Cells::Integers(fill)) => {
                 let cell = |row: usize| match &self.cells {
                     Cells::Integers(own) => own.get(row).or_else(|| fill.get(row)),
-                    _ => fill.get(row),
+                    Cells::Numbers(_) | Cells::Labels(_) => fill.get(row),
                 };
                 Cells::Integers(rows.map(cell).collect())
             }

@@ -3,9 +3,10 @@
 use std::ops::Bound;
 
 use super::{Event, ModelError};
-use crate::data::{Cell, ColumnKind, End, Ends, Schema, nearest};
+use crate::data::{Cell, ColumnKind, End, Ends, Schema};
+use crate::names::{did_you_mean, nearest};
 use crate::query::QueryError;
-use crate::query::parse::{Parser, did_you_mean};
+use crate::query::parse::Parser;
 
 /// A question to a model.
 ///
@@ -365,7 +366,11 @@ impl Words<'_> {
                 let found = Event::value(self.schema, &name, Cell::Text(&cell));
                 let found = match operator {
                     Operator::Unequal => found.and_then(|event| event.not(self.schema)),
-                    _ => found,
+                    Operator::Equal
+                    | Operator::In
+                    | Operator::NotIn
+                    | Operator::Below(_)
+                    | Operator::Above(_) => found,
                 };
                 found.map_err(|e| self.at(value_at, e))
             }

@@ -6,6 +6,7 @@ use crate::algebra::Kind;
 use crate::basis::Part;
 use crate::circuit::LayerId;
 use crate::domain::{Domain, Variable};
+use crate::names::{did_you_mean, nearest};
 
 /// What is known of one variable.
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -17,6 +18,17 @@ pub enum Evidence {
     Value(f64),
     /// That it lies in a part of its domain.
     In(Part),
+}
+
+impl Evidence {
+    /// The kind of the message of its variable's functions.
+    pub(crate) fn kind(&self) -> Kind {
+        match self {
+            Self::Unknown => Kind::Identity,
+            Self::Value(_) => Kind::Pure,
+            Self::In(_) => Kind::Mixed,
+        }
+    }
 }
 
 /// How a layer depends on a query's variables: the sets φ_Y, φ_Z and φ_YZ of the paper.
@@ -192,7 +204,7 @@ fn check_count(variables: &[Variable], found: usize) -> Result<(), QueryError> {
 fn find(variables: &[Variable], name: &str) -> Result<usize, QueryError> {
     variables.iter().position(|v| v.name == name).ok_or_else(|| QueryError::UnknownVariable {
         name: name.to_owned(),
-        hint: parse::nearest(variables, name),
+        hint: nearest(variables.iter().map(|v| v.name.as_str()), name),
     })
 }
 
@@ -295,7 +307,7 @@ pub enum QueryError {
         domain: Domain,
     },
     /// A variable that is not there.
-    #[error("there is no variable '{name}'{}", parse::did_you_mean(hint.as_deref()))]
+    #[error("there is no variable '{name}'{}", did_you_mean(hint.as_deref()))]
     UnknownVariable {
         /// The name.
         name: String,

@@ -3,6 +3,7 @@
 use super::{Evidence, Query, QueryError};
 use crate::basis::Part;
 use crate::domain::Variable;
+use crate::names::{did_you_mean, nearest};
 
 pub(super) fn parse(variables: &[Variable], text: &str) -> Result<Query, QueryError> {
     let mut query = Query::unknown(variables.len());
@@ -13,7 +14,7 @@ pub(super) fn parse(variables: &[Variable], text: &str) -> Result<Query, QueryEr
         let start = p.at;
         let name = p.name()?;
         let Some(index) = variables.iter().position(|v| v.name == name) else {
-            let hint = nearest(variables, &name);
+            let hint = nearest(variables.iter().map(|v| v.name.as_str()), &name);
             return Err(p.error_at(
                 start,
                 format!("there is no variable '{name}'{}", did_you_mean(hint.as_deref())),
@@ -241,33 +242,6 @@ impl<'a> Parser<'a> {
         };
         number.ok_or_else(|| self.error_at(start, format!("expected a number, found '{word}'")))
     }
-}
-
-pub(crate) fn did_you_mean(hint: Option<&str>) -> String {
-    hint.map_or_else(String::new, |h| format!("; did you mean '{h}'?"))
-}
-
-/// The variable whose name takes the fewest edits, where that is at most half of the name.
-pub(super) fn nearest(variables: &[Variable], name: &str) -> Option<String> {
-    let (distance, best) =
-        variables.iter().map(|v| (edits(&v.name, name), &v.name)).min_by_key(|&(d, _)| d)?;
-    (distance <= name.chars().count().div_ceil(2)).then(|| best.clone())
-}
-
-/// Levenshtein's distance.
-fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, &y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Single cells: what they can be, and what a column may have against them.
 
-use crate::data::error::nearest;
 use crate::data::number::{Reading, read};
 use crate::data::{ColumnSchema, DataError};
+use crate::names::nearest;
 
 /// The value of one cell.
 #[derive(Clone, Copy, Debug, PartialEq)]

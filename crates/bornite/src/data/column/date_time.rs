@@ -13,6 +13,7 @@ use super::{
 };
 use crate::basis::Part;
 use crate::data::Storage;
+use crate::data::calendar::{date_of, day_number, days_of};
 use crate::domain::Domain;
 use crate::query::Evidence;
 
@@ -142,36 +143,6 @@ fn read(form: &str, padded: bool, text: &str) -> Reading {
     };
     let exists = TimeUnit::ALL.into_iter().all(fits) && moment[2] <= days_of(moment[0], moment[1]);
     if exists { Reading::Moment(moment) } else { Reading::Impossible }
-}
-
-/// The number of days of a month.
-fn days_of(year: i64, month: i64) -> i64 {
-    match month {
-        2 => 28 + i64::from(year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)),
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
-}
-
-/// The days from the first of January 1970 to a date.
-fn day_number(year: i64, month: i64, day: i64) -> i64 {
-    // Years from March on, so that the leap day is the last of its year; 400 of them have 146,097 days.
-    let (year, march) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let (era, year) = (year.div_euclid(400), year.rem_euclid(400));
-    let day = (153 * march + 2) / 5 + day - 1;
-    era * 146_097 + 365 * year + year / 4 - year / 100 + day - 719_468
-}
-
-/// The date so many days after the first of January 1970.
-fn date_of(days: i64) -> [i64; 3] {
-    let days = days + 719_468;
-    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let march = (5 * day + 2) / 153;
-    let day = day - (153 * march + 2) / 5 + 1;
-    let (month, next) = if march < 10 { (march + 3, 0) } else { (march - 9, 1) };
-    [400 * era + year + next, month, day]
 }
 
 /// Seconds from the start of 1970.
@@ -420,7 +391,14 @@ impl Coding for DateTime {
         match self.parts.first().map(|part| part.unit) {
             Some(TimeUnit::Year) if self.step() < DAY => "a date and time",
             Some(TimeUnit::Year) => "a date",
-            _ => "a time of day",
+            Some(
+                TimeUnit::Month
+                | TimeUnit::Day
+                | TimeUnit::Hour
+                | TimeUnit::Minute
+                | TimeUnit::Second,
+            )
+            | None => "a time of day",
         }
     }
 

@@ -7,10 +7,10 @@ use rayon::prelude::*;
 
 use super::{Cell, ColumnSchema, Schema};
 use crate::data::column::{Encoder, Outside, OutsideSet, Problem};
-use crate::data::error::nearest;
 use crate::data::{Cells, Column, DataError, Labels, Table};
 use crate::domain::Domain;
 use crate::engine::{Batch, BatchColumn};
+use crate::names::nearest;
 
 /// What to do with columns that a table does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -147,7 +147,7 @@ impl<'a> ColumnEncoder<'a> {
                 };
                 c.labels().par_iter().map(encode).collect()
             }
-            _ => Vec::new(),
+            Some(Cells::Numbers(_) | Cells::Integers(_)) | None => Vec::new(),
         };
         let coding = schema.kind.coding();
         let numbers = coding.spread(schema.storage).filter(|s| matches!(s, Outside::Numbers(_)));

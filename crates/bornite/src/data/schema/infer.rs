@@ -4,8 +4,8 @@ use rayon::prelude::*;
 
 use super::{ColumnSchema, Schema, Storage};
 use crate::data::column::{Facts, Integer, KnownCells};
-use crate::data::error::nearest;
 use crate::data::{Column, DataError, InferOptions, Table};
+use crate::names::nearest;
 
 impl Schema {
     /// Infers what the columns of a table mean.

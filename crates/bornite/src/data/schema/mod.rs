@@ -11,11 +11,11 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use super::column::{BETWEEN, Cell, ColumnKind, OTHER, Outside, OutsideSet, Problem};
-use super::error::nearest;
 use super::table::check_names;
 use super::{Cells, Column, DataError, NumberFormat};
 use crate::basis::{Basis, BasisError};
 use crate::domain::Variable;
+use crate::names::nearest;
 
 pub(crate) use encode::OutsideCell;
 pub use encode::{EncodeOptions, Encoded, Mismatch, Unseen};

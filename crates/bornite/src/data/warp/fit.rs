@@ -101,10 +101,10 @@ impl Warp {
         // The sort keeps equal ones in their order.
         found.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (mean, deviation) = moments(sorted.iter().map(|&x| (x, 1.0)));
-        let tame = found.iter().position(|(_, warp)| warp.is_near(mean, deviation));
+        let near = found.iter().position(|(_, warp)| warp.is_near(mean, deviation));
         // A mixture in x itself has the moments of its rows, but for what bounds cut off.
         let linear = || found.iter().position(|(_, warp)| warp.scale == Scale::Linear);
-        let best = tame.or_else(linear).or((!found.is_empty()).then_some(0));
+        let best = near.or_else(linear).or((!found.is_empty()).then_some(0));
         best.map(|n| found.swap_remove(n).1).ok_or(WarpError::Parameters("components"))
     }
 

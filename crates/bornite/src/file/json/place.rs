@@ -4,6 +4,7 @@ use std::fmt;
 use super::node::{Items, Node, shorten};
 use crate::file::FileError;
 use crate::memory;
+use crate::names::nearest;
 
 /// The way from the top of a file to a value. Made on the stack on the way down, written out only for errors.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +62,7 @@ impl<'p> Place<'p> {
             place: self.to_string(),
             what,
             name: shorten(name),
-            nearest: nearest(name, known.clone()),
+            nearest: nearest(known.clone(), name).map(|near| shorten(&near)),
             known: list(known),
         }
     }
@@ -100,7 +101,7 @@ impl<'n> Fields<'n> {
                 return Err(FileError::UnknownField {
                     place: place.to_string(),
                     field: shorten(name),
-                    nearest: nearest(name, known.clone()),
+                    nearest: nearest(known.clone(), name).map(|near| shorten(&near)),
                     known: list(known),
                 });
             }
@@ -173,28 +174,20 @@ pub(crate) fn choice<'n>(
 
 /// A string.
 pub(crate) fn text<'n>(node: &'n Node, place: &Place<'_>) -> Result<&'n str, FileError> {
-    match node {
-        Node::Text(text) => Ok(text),
-        _ => Err(place.expected("a string", node)),
-    }
+    let Node::Text(text) = node else { return Err(place.expected("a string", node)) };
+    Ok(text)
 }
 
 /// A number.
 pub(crate) fn number(node: &Node, place: &Place<'_>) -> Result<f64, FileError> {
-    match node {
-        Node::Number(x) => Ok(*x),
-        _ => Err(place.expected("a number", node)),
-    }
+    let Node::Number(x) = node else { return Err(place.expected("a number", node)) };
+    Ok(*x)
 }
 
 /// A whole number from 0 to 2⁵³, all of which every program writes and reads alike.
 pub(crate) fn whole(node: &Node, place: &Place<'_>) -> Result<usize, FileError> {
-    match node {
-        Node::Number(x) => {
-            whole_number(*x).ok_or_else(|| place.expected("a whole number from 0 to 2^53", node))
-        }
-        _ => Err(place.expected("a whole number from 0 to 2^53", node)),
-    }
+    let found = if let Node::Number(x) = node { whole_number(*x) } else { None };
+    found.ok_or_else(|| place.expected("a whole number from 0 to 2^53", node))
 }
 
 fn whole_number(x: f64) -> Option<usize> {
@@ -249,28 +242,6 @@ pub(crate) fn wholes(node: &Node, place: &Place<'_>) -> Result<Vec<usize>, FileE
     items.map(|(n, &x)| whole(&Node::Number(x), &place.item(n))).collect()
 }
 
-/// The name most like this one, where one is like it at all.
-fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<String> {
-    let name: Vec<char> = name.to_lowercase().chars().take(64).collect();
-    let near = |candidate: &&str| distance(&name, candidate) <= (name.len() / 2).max(1);
-    let likely = known.take(4096).filter(near);
-    likely.min_by_key(|candidate| distance(&name, candidate)).map(shorten)
-}
-
-/// How many characters must be added, removed or changed to make one word of the other.
-fn distance(from: &[char], to: &str) -> usize {
-    let mut row: Vec<usize> = (0..=from.len()).collect();
-    for (i, c) in to.chars().take(64).enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, &d) in from.iter().enumerate() {
-            let changed = diagonal + usize::from(c != d);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[from.len()]
-}
-
 /// The first twelve names.
 fn list<'k>(known: impl Iterator<Item = &'k str> + Clone) -> String {
     let more = if known.clone().nth(12).is_some() { ", …" } else { "" };
@@ -280,15 +251,6 @@ fn list<'k>(known: impl Iterator<Item = &'k str> + Clone) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_nearest_name_is_found() {
-        let known = ["kind", "variable", "basis"];
-        let nearest = |name| nearest(name, known.into_iter());
-        assert_eq!(nearest("varible").as_deref(), Some("variable"));
-        assert_eq!(nearest("Basis").as_deref(), Some("basis"));
-        assert_eq!(nearest("zzzzzz"), None);
-    }
 
     #[test]
     fn places_read_like_code() {
