@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::basis::Basis;
 use crate::circuit::{Layer, LayerId, Skeleton};
 
-/// The steps of a circuit: every step comes after its inputs, and the last one is the output.
+/// The steps of a circuit in post-order: right before a step comes all that is below it, and the last one is the output.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     steps: Vec<Step>,
@@ -137,7 +137,43 @@ impl Program {
                 }
             };
         }
-        program
+        program.in_post_order()
+    }
+
+    /// The same with every subtree together, also those of the pairs that products of many inputs are made of.
+    fn in_post_order(mut self) -> Self {
+        let mut order = Vec::with_capacity(self.steps.len());
+        let mut stack = vec![self.root()];
+        while let Some(step) = stack.pop() {
+            order.push(step);
+            stack.extend_from_slice(self.steps[step].inputs());
+        }
+        order.reverse();
+        let mut place = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(new, &old)| place[old] = new);
+        for step in &mut self.steps {
+            match &mut step.kind {
+                StepKind::Leaf { .. } => {}
+                StepKind::Kronecker { inputs, .. } | StepKind::Hadamard { inputs } => {
+                    *inputs = inputs.map(|input| place[input]);
+                }
+                StepKind::Sum { input, .. } => *input = place[*input],
+            }
+        }
+        self.steps = order.iter().map(|&old| self.steps[old].clone()).collect();
+        for weight in &mut self.weights {
+            weight.steps.iter_mut().for_each(|step| *step = place[*step]);
+            weight.steps.sort_unstable();
+        }
+        self
+    }
+
+    /// The first of the steps below one, all of which come right before it.
+    pub(crate) fn first_below(&self, mut step: usize) -> usize {
+        while let Some(&first) = self.steps[step].inputs().first() {
+            step = first;
+        }
+        step
     }
 
     pub(crate) fn steps(&self) -> &[Step] {
@@ -297,18 +333,20 @@ mod tests {
         let output = b.kronecker([sum, y]);
         let program = Program::new(&b.build(output).unwrap());
         let leaves: Vec<_> = program.steps().iter().map(|s| s.leaves.clone()).collect();
-        assert_eq!(leaves, [0..1, 1..2, 2..3, 0..2, 0..3, 3..4, 0..4]);
+        assert_eq!(leaves, [0..1, 1..2, 0..2, 2..3, 0..3, 3..4, 0..4]);
         let widths: Vec<_> = program.steps().iter().map(|s| s.width).collect();
-        assert_eq!(widths, [2, 2, 2, 4, 4, 2, 8]);
+        assert_eq!(widths, [2, 2, 4, 2, 4, 2, 8]);
         assert_eq!(program.num_weights(), 2);
         assert_eq!(
             (program.users(0), program.operand_of(0)),
-            (&[0, 1, 2][..], Operand::Indicators)
+            (&[0, 1, 3][..], Operand::Indicators)
         );
         assert_eq!((program.users(1), program.operand_of(1)), (&[4][..], Operand::Pair(4, 2)));
         assert_eq!(program.traversal_order(), [3, 2, 0, 1]);
         for (index, step) in program.steps().iter().enumerate() {
             assert!(step.inputs().iter().all(|&input| input < index));
+            // 2 n − 1 steps over n leaves, one after another.
+            assert_eq!(program.first_below(index), index + 2 - 2 * step.num_variables());
         }
     }
 }

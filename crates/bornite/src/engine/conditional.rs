@@ -192,7 +192,7 @@ impl<F: Real> Draw<'_, F> {
 fn draw_finite(p: &[f64], part: Option<&Part>, u: f64) -> usize {
     let candidates: Vec<usize> = match part {
         Some(Part::Values(values)) => values.clone(),
-        _ => (0..p.len()).collect(),
+        Some(Part::Interval { .. }) | None => (0..p.len()).collect(),
     };
     let total: f64 = candidates.iter().map(|&x| p[x]).sum();
     let mut rest = u * total;

@@ -6,11 +6,10 @@ use super::lanes::Real;
 use super::plan::Plan;
 use super::upward::BLOCK;
 use crate::program::Step;
+use crate::regions::cut;
 
 /// Multiply-adds that are worth a thread.
 const GRAIN: usize = 1 << 17;
-/// Regions to a thread: rows with holes make some dearer than others.
-const SHARE: usize = 4;
 
 impl<F: Real, const C: bool> Plan<F, C> {
     /// The steps of each region, in order, for so many rows; none where threads do better to share the rows.
@@ -20,39 +19,9 @@ impl<F: Real, const C: bool> Plan<F, C> {
             return Vec::new();
         }
         let steps = self.program.steps();
-        let (first, count) = self.subtrees();
-        let is_whole = |step: usize| first[step] + count[step] == step + 1;
-        let size = |step: usize| steps[step].num_variables();
-        let mut regions = vec![self.program.root()];
-        loop {
-            // The largest is cut, and first of all those of N-ary products that lie among others.
-            let key = |&n: &usize| (!is_whole(regions[n]), size(regions[n]));
-            let Some(largest) = (0..regions.len()).max_by_key(key) else { break };
-            let is_enough = regions.len() >= SHARE * threads && is_whole(regions[largest]);
-            if is_enough || size(regions[largest]) == 1 {
-                break;
-            }
-            let step = regions.swap_remove(largest);
-            regions.extend_from_slice(steps[step].inputs());
-        }
-        let total = size(self.program.root());
-        let even = |&step: &usize| is_whole(step) && size(step) * threads * 4 <= total * 5;
-        if !regions.iter().all(even) {
-            return Vec::new();
-        }
-        regions.sort_unstable();
-        regions.into_iter().map(|step| first[step]..step + 1).collect()
-    }
-
-    /// For each step the first of the steps below it, and how many there are, itself included.
-    fn subtrees(&self) -> (Vec<usize>, Vec<usize>) {
-        let (mut first, mut count) = (Vec::new(), Vec::new());
-        for (index, step) in self.program.steps().iter().enumerate() {
-            let inputs = step.inputs();
-            first.push(inputs.iter().map(|&i| first[i]).min().unwrap_or(index));
-            count.push(1 + inputs.iter().map(|&i| count[i]).sum::<usize>());
-        }
-        (first, count)
+        let work: Vec<u128> = steps.iter().map(|step| step.num_variables() as u128).collect();
+        let tops = cut(self.program.root(), &work, |step| steps[step].inputs().iter().copied());
+        tops.into_iter().map(|step| self.program.first_below(step)..step + 1).collect()
     }
 
     /// Roughly those of complete rows, in whole tiles.
@@ -71,6 +40,7 @@ mod tests {
     use super::*;
     use crate::circuit::Weights;
     use crate::engine::{Batch, Engine, SimdLevel};
+    use crate::regions::SHARE;
     use crate::structure::{RegionTree, Structure};
     use crate::{Basis, Domain, Orthonormal, Variable};
 

@@ -108,7 +108,9 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
     fn spread<T: Scalar>(&self, pass: &Pass<T>, v: VariableId) -> f64 {
         match self.evidence_of(v) {
             Evidence::Value(_) => 0.0,
-            _ => self.moment(pass, v, self.moment(pass, v, 0.0, 1), 2).max(0.0),
+            Evidence::Unknown | Evidence::In(_) => {
+                self.moment(pass, v, self.moment(pass, v, 0.0, 1), 2).max(0.0)
+            }
         }
     }
 
@@ -252,7 +254,7 @@ fn centered<T: Scalar>(basis: &Basis, evidence: &Evidence, center: f64, power: u
     let whole = Part::Interval { low: f64::NEG_INFINITY, high: f64::INFINITY };
     let part = match evidence {
         Evidence::In(part) => part,
-        _ => &whole,
+        Evidence::Unknown | Evidence::Value(_) => &whole,
     };
     if let Basis::Indicator(b) = basis {
         let mut weights = vec![0.0; b.width()];

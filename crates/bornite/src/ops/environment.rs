@@ -400,7 +400,9 @@ pub(super) fn density<T: Scalar>(
     }
     let full = match &pass.environments[id.index()] {
         Some(Environment::Full(e)) => e.to_matrix(width).value,
-        _ => on_demand(circuit, pass, id).to_matrix(width).value,
+        Some(Environment::Diagonal(_)) | None => {
+            on_demand(circuit, pass, id).to_matrix(width).value
+        }
     };
     Ok(normalized(&full))
 }

@@ -56,20 +56,22 @@ pub fn evaluate(circuit: &Circuit, x: &[f64]) -> Result<Amplitude, QueryError> {
         let Variable { name, domain } = circuit.variables()[index].clone();
         return Err(QueryError::OutOfDomain { variable: name, value: f64::NAN, domain });
     }
-    check_query(circuit, &query)?;
+    let forms = check_query(circuit, &query)?;
     Ok(if circuit.is_real() {
-        amplitude::<f64>(circuit, &query)
+        amplitude(&upward::<f64>(circuit, &query, &forms))
     } else {
-        amplitude::<Complex64>(circuit, &query)
+        amplitude(&upward::<Complex64>(circuit, &query, &forms))
     })
 }
 
-fn amplitude<T: Scalar>(circuit: &Circuit, query: &Query) -> Amplitude {
-    match upward::<T>(circuit, query, false) {
+fn amplitude<T: Scalar>(output: &Message<T>) -> Amplitude {
+    match output {
         Message::Pure(v) => {
             let values = v.value.iter().map(|x| x.to_complex()).collect();
             Amplitude { values, exponent: v.exponent }
         }
-        _ => unreachable!("every variable has a value"),
+        Message::Identity | Message::Diagonal(_) | Message::Mixed(_) => {
+            unreachable!("every variable has a value")
+        }
     }
 }

@@ -77,7 +77,7 @@ pub fn expectation(
     }
     let is_real = |f: &Factor| match f {
         Factor::Matrix(m) => m.data().iter().all(|z| z.im == 0.0),
-        _ => true,
+        Factor::Indicator(_) | Factor::Power(_) | Factor::Values(_) => true,
     };
     if circuit.is_real() && factors.iter().all(|f| is_real(&f.1)) {
         run::<f64>(circuit, &by_variable, query)
@@ -118,7 +118,7 @@ fn check_known(
         Factor::Matrix(_) if *evidence != Evidence::Unknown => {
             Err(OperationError::FactorEvidence { variable: name() })
         }
-        _ => Ok(()),
+        Factor::Indicator(_) | Factor::Power(_) | Factor::Matrix(_) => Ok(()),
     }
 }
 
@@ -186,7 +186,7 @@ fn factor_message<T: Scalar>(
     let whole = Part::Interval { low: f64::NEG_INFINITY, high: f64::INFINITY };
     let part = match evidence {
         Evidence::In(part) => part,
-        _ => &whole,
+        Evidence::Unknown | Evidence::Value(_) => &whole,
     };
     if let Factor::Matrix(m) = factor {
         check_matrix(variable, basis, m)?;

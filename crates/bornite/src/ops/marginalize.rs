@@ -59,29 +59,28 @@ pub struct MultiplyAdds {
 ///
 /// Paper: `alg:marginalization`, `thm:marginalization-complexity`.
 pub fn marginalize(circuit: &Orthonormal, query: &Query) -> Result<Marginal, QueryError> {
-    check_query(circuit, query)?;
-    let dependences = dependences(circuit, query);
+    let forms = check_query(circuit, query)?;
     let mut layers = LayerCounts::default();
     let mut paper_bound = 0_u128;
     let mut squaring = 0_u128;
-    for (id, dependence) in circuit.layer_ids().zip(&dependences) {
+    for (id, form) in circuit.layer_ids().zip(&forms) {
         let squared = circuit.squared_size(id);
         squaring = squaring.saturating_add(squared);
-        match dependence {
-            Dependence::Kept => {
+        match form {
+            Form::Pure => {
                 layers.kept += 1;
                 paper_bound = paper_bound.saturating_add(circuit.size(id));
             }
-            Dependence::Marginalized => layers.marginalized += 1,
-            Dependence::Mixed => {
+            Form::Identity => layers.marginalized += 1,
+            Form::Diagonal | Form::Mixed => {
                 layers.mixed += 1;
                 paper_bound = paper_bound.saturating_add(squared);
             }
         }
     }
-    let ours = multiply_adds(circuit, query, true);
+    let ours = multiply_adds(circuit, &forms);
     Ok(Marginal {
-        log_marginal: checked_log_marginal(circuit, query),
+        log_marginal: checked_log_marginal(circuit, query, &forms),
         layers,
         multiply_adds: MultiplyAdds { ours, paper_bound, squaring },
     })
@@ -92,28 +91,29 @@ pub fn marginalize(circuit: &Orthonormal, query: &Query) -> Result<Marginal, Que
 /// # Errors
 /// The query was made for other variables, or needs a matrix that is too large.
 pub fn log_marginal(circuit: &Orthonormal, query: &Query) -> Result<f64, QueryError> {
-    check_query(circuit, query)?;
-    Ok(checked_log_marginal(circuit, query))
+    let forms = check_query(circuit, query)?;
+    Ok(checked_log_marginal(circuit, query, &forms))
 }
 
 /// Checks that a query fits a circuit, which is orthonormal or has a value for every variable, and that the answer takes
-/// no matrix that is too large.
-pub(super) fn check_query(circuit: &Circuit, query: &Query) -> Result<(), QueryError> {
+/// no matrix that is too large. Gives the forms of the messages.
+pub(super) fn check_query(circuit: &Circuit, query: &Query) -> Result<Vec<Form>, QueryError> {
     query.check(circuit.variables())?;
-    match check_messages(circuit, query, true) {
+    let forms = forms(circuit, query, true);
+    match check_messages(circuit, &forms) {
         Err(OperationError::TooLarge { layer, entries, limit, .. }) => {
             Err(QueryError::TooLarge { layer, entries, limit })
         }
-        _ => Ok(()),
+        _ => Ok(forms),
     }
 }
 
-fn checked_log_marginal(circuit: &Orthonormal, query: &Query) -> f64 {
+fn checked_log_marginal(circuit: &Orthonormal, query: &Query, forms: &[Form]) -> f64 {
     let width = circuit.width(circuit.output());
     if circuit.is_real() {
-        finish(&upward::<f64>(circuit, query, true), width)
+        finish(&upward::<f64>(circuit, query, forms), width)
     } else {
-        finish(&upward::<Complex64>(circuit, query, true), width)
+        finish(&upward::<Complex64>(circuit, query, forms), width)
     }
 }
 
@@ -121,7 +121,7 @@ fn checked_log_marginal(circuit: &Orthonormal, query: &Query) -> f64 {
 fn finish<T: Scalar>(message: &Message<T>, width: usize) -> f64 {
     match message {
         Message::Identity => 0.0,
-        _ => message.log_trace(width),
+        Message::Pure(_) | Message::Diagonal(_) | Message::Mixed(_) => message.log_trace(width),
     }
 }
 
@@ -132,36 +132,24 @@ fn finish<T: Scalar>(message: &Message<T>, width: usize) -> f64 {
 /// # Panics
 /// If the query has another number of variables; [`Query::check`] tells.
 pub fn dependences(circuit: &Circuit, query: &Query) -> Vec<Dependence> {
-    kinds(circuit, query).into_iter().map(Dependence::from).collect()
-}
-
-/// The kind of every layer's message in an orthonormal circuit.
-fn kinds(circuit: &Circuit, query: &Query) -> Vec<Kind> {
     let mut kinds: Vec<Kind> = Vec::with_capacity(circuit.num_layers());
     for layer in circuit.layers() {
         let inputs = layer.inputs().iter().map(|i| kinds[i.index()]);
         let kind = match layer {
-            Layer::Input { variable, .. } => Kind::of(&query.evidence()[variable.index()]),
+            Layer::Input { variable, .. } => query.evidence()[variable.index()].kind(),
             Layer::Hadamard { .. } | Layer::Kronecker { .. } | Layer::Sum { .. } => {
                 inputs.reduce(Kind::times).unwrap_or(Kind::Identity)
             }
         };
         kinds.push(kind);
     }
-    kinds
+    kinds.into_iter().map(Dependence::from).collect()
 }
 
-/// The upward pass: the message of the output layer.
-///
-/// With `orthonormal` the layers that depend on unknown variables alone are skipped; without, their integrals are
-/// computed, for any circuit.
-pub(crate) fn upward<T: Scalar>(circuit: &Circuit, query: &Query, orthonormal: bool) -> Message<T> {
-    let kinds = kinds(circuit, query);
+/// The upward pass: the message of the output layer, given the [`forms`] of all.
+pub(super) fn upward<T: Scalar>(circuit: &Circuit, query: &Query, forms: &[Form]) -> Message<T> {
     // Other layers send the identity, or have no message of their own.
-    let is_made = |id: LayerId| {
-        let is_identity = orthonormal && kinds[id.index()] == Kind::Identity;
-        !circuit.is_fused(id) && !is_identity
-    };
+    let is_made = |id: LayerId| !circuit.is_fused(id) && forms[id.index()] != Form::Identity;
     let climb = |layers: &[LayerId], messages: &mut Messages<T>| {
         for &id in layers.iter().filter(|&&id| is_made(id)) {
             let message = layer_message(circuit, query, id, messages);
@@ -187,14 +175,13 @@ pub(crate) fn upward<T: Scalar>(circuit: &Circuit, query: &Query, orthonormal: b
 /// The messages that are made and not yet received; a layer without one sends the identity.
 type Messages<T> = BTreeMap<LayerId, Message<T>>;
 
-/// How the message of every layer is stored. With `orthonormal` a layer over unknown variables alone sends nothing.
-fn forms(circuit: &Circuit, query: &Query, orthonormal: bool) -> Vec<Form> {
-    let kinds = kinds(circuit, query);
+/// How the message of every layer is stored. With `orthonormal` a layer over unknown variables alone sends nothing; without,
+/// its integral, for any circuit.
+pub(super) fn forms(circuit: &Circuit, query: &Query, orthonormal: bool) -> Vec<Form> {
     let mut forms: Vec<Form> = Vec::with_capacity(circuit.num_layers());
-    for (layer, kind) in circuit.layers().iter().zip(kinds) {
+    for layer in circuit.layers() {
         let mut inputs = layer.inputs().iter().map(|i| forms[i.index()]);
         let form = match layer {
-            _ if orthonormal && kind == Kind::Identity => Some(Form::Identity),
             Layer::Input { variable, basis } => {
                 Some(input_form(basis, &query.evidence()[variable.index()]))
             }
@@ -207,9 +194,8 @@ fn forms(circuit: &Circuit, query: &Query, orthonormal: bool) -> Vec<Form> {
     forms
 }
 
-/// How many multiply-adds the upward pass takes, over an orthonormal circuit or any other.
-pub(super) fn multiply_adds(circuit: &Circuit, query: &Query, orthonormal: bool) -> u128 {
-    let forms = forms(circuit, query, orthonormal);
+/// How many multiply-adds the upward pass takes.
+pub(super) fn multiply_adds(circuit: &Circuit, forms: &[Form]) -> u128 {
     let work = |id: LayerId| {
         let factors: Vec<(Form, usize)> =
             received(circuit, id).iter().map(|&i| (forms[i.index()], circuit.width(i))).collect();
@@ -228,15 +214,11 @@ pub(super) fn multiply_adds(circuit: &Circuit, query: &Query, orthonormal: bool)
 }
 
 /// Checks that no message of the upward pass is too large to be formed, as those of wide Kronecker products that no
-/// sum contracts are. With `orthonormal` a sum over unknown variables alone sends no matrix.
+/// sum contracts are.
 ///
 /// Cost: linear in the layers.
-pub(super) fn check_messages(
-    circuit: &Circuit,
-    query: &Query,
-    orthonormal: bool,
-) -> Result<(), OperationError> {
-    for (id, form) in circuit.layer_ids().zip(forms(circuit, query, orthonormal)) {
+pub(super) fn check_messages(circuit: &Circuit, forms: &[Form]) -> Result<(), OperationError> {
+    for (id, form) in circuit.layer_ids().zip(forms) {
         let width = circuit.width(id);
         match form {
             _ if circuit.is_fused(id) => {}
@@ -253,7 +235,7 @@ fn input_form(basis: &Basis, evidence: &Evidence) -> Form {
         (Basis::Squared(_), _) => Form::Pure,
         (Basis::Indicator(_), Evidence::In(_)) => Form::Diagonal,
         (_, Evidence::Unknown) if !basis.is_orthonormal() => Form::Mixed,
-        _ => Kind::of(evidence).into(),
+        _ => evidence.kind().into(),
     }
 }
 

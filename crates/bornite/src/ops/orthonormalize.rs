@@ -229,7 +229,7 @@ pub(super) fn finish<T: Scalar>(
     let output = circuit.output();
     let (w, input) = match circuit.layer(output) {
         Layer::Sum { input, weight } => (Some(circuit.weight(*weight).to_matrix::<T>()), *input),
-        _ => (None, output),
+        Layer::Input { .. } | Layer::Hadamard { .. } | Layer::Kronecker { .. } => (None, output),
     };
     let Some(input) = carried[input.index()].take() else {
         unreachable!("every layer but the output has been carried")

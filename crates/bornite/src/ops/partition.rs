@@ -1,5 +1,5 @@
 use super::OperationError;
-use super::marginalize::{check_messages, multiply_adds, upward};
+use super::marginalize::{check_messages, forms, multiply_adds, upward};
 use crate::basis::Basis;
 use crate::circuit::{Circuit, Layer};
 use crate::linalg::Complex64;
@@ -18,9 +18,7 @@ use crate::query::Query;
 /// The circuit is itself a square, or a matrix on the way would be too large.
 pub fn log_partition(circuit: &Circuit) -> Result<f64, OperationError> {
     check_not_squared(circuit)?;
-    let query = Query::unknown(circuit.num_variables());
-    check_messages(circuit, &query, false)?;
-    Ok(log_trace(circuit, &query))
+    log_trace(circuit, &Query::unknown(circuit.num_variables()))
 }
 
 /// Counts the multiply-adds that [`log_partition`] takes above the sums over input layers.
@@ -29,7 +27,8 @@ pub fn log_partition(circuit: &Circuit) -> Result<f64, OperationError> {
 /// As for [`log_partition`].
 pub fn partition_multiply_adds(circuit: &Circuit) -> Result<u128, OperationError> {
     check_not_squared(circuit)?;
-    Ok(multiply_adds(circuit, &Query::unknown(circuit.num_variables()), false))
+    let query = Query::unknown(circuit.num_variables());
+    Ok(multiply_adds(circuit, &forms(circuit, &query, false)))
 }
 
 /// Computes log ∫ ‖c(y, z)‖² dz of any circuit without orthonormalizing it: no layer is skipped.
@@ -42,17 +41,18 @@ pub fn partition_multiply_adds(circuit: &Circuit) -> Result<u128, OperationError
 pub fn log_unnormalized_marginal(circuit: &Circuit, query: &Query) -> Result<f64, OperationError> {
     query.check(circuit.variables())?;
     check_not_squared(circuit)?;
-    check_messages(circuit, query, false)?;
-    Ok(log_trace(circuit, query))
+    log_trace(circuit, query)
 }
 
-fn log_trace(circuit: &Circuit, query: &Query) -> f64 {
+fn log_trace(circuit: &Circuit, query: &Query) -> Result<f64, OperationError> {
+    let forms = forms(circuit, query, false);
+    check_messages(circuit, &forms)?;
     let width = circuit.width(circuit.output());
-    if circuit.is_real() {
-        upward::<f64>(circuit, query, false).log_trace(width)
+    Ok(if circuit.is_real() {
+        upward::<f64>(circuit, query, &forms).log_trace(width)
     } else {
-        upward::<Complex64>(circuit, query, false).log_trace(width)
-    }
+        upward::<Complex64>(circuit, query, &forms).log_trace(width)
+    })
 }
 
 pub(super) fn check_not_squared(circuit: &Circuit) -> Result<(), OperationError> {

@@ -96,7 +96,9 @@ pub(super) fn input_layers(circuit: &Circuit) -> Vec<LayerId> {
 pub(super) fn basis_of(circuit: &Circuit, id: LayerId) -> &std::sync::Arc<Basis> {
     match circuit.layer(id) {
         Layer::Input { basis, .. } => basis,
-        _ => unreachable!("an input layer"),
+        Layer::Hadamard { .. } | Layer::Kronecker { .. } | Layer::Sum { .. } => {
+            unreachable!("an input layer")
+        }
     }
 }
 
@@ -110,7 +112,9 @@ pub(super) fn upward_kept<T: Scalar>(
         let message = match circuit.layer(id) {
             _ if circuit.is_fused(id) => None,
             Layer::Input { variable, basis } => Some(input(*variable, basis)),
-            _ => Some(combine(circuit, id, |i| kept(&messages, i))),
+            Layer::Hadamard { .. } | Layer::Kronecker { .. } | Layer::Sum { .. } => {
+                Some(combine(circuit, id, |i| kept(&messages, i)))
+            }
         };
         messages.push(message);
     }
@@ -127,7 +131,9 @@ pub(super) fn upward_with<T: Scalar>(
         let message = match circuit.layer(id) {
             _ if circuit.is_fused(id) => continue,
             Layer::Input { variable, basis } => input(*variable, basis),
-            _ => combine(circuit, id, |i| kept(&messages, i)),
+            Layer::Hadamard { .. } | Layer::Kronecker { .. } | Layer::Sum { .. } => {
+                combine(circuit, id, |i| kept(&messages, i))
+            }
         };
         for &i in received(circuit, id) {
             messages[i.index()] = None;

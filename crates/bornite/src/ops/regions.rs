@@ -2,11 +2,10 @@
 
 use super::marginalize::received;
 use crate::circuit::{Circuit, LayerId};
+use crate::regions::cut;
 
 /// Work that is worth a thread, in the sizes of layers; a message of matrices takes more than its layer has.
 const GRAIN: u128 = 1 << 14;
-/// Regions to a thread: some are more work than others.
-const SHARE: usize = 4;
 
 /// The layers of a circuit, in order, shared out.
 #[derive(Debug)]
@@ -44,32 +43,17 @@ pub(super) fn regions(circuit: &Circuit, work: impl Fn(LayerId) -> u128) -> Regi
 
 /// The highest layer of each region.
 fn tops(circuit: &Circuit, work: impl Fn(LayerId) -> u128) -> Vec<LayerId> {
-    let threads = rayon::current_num_threads();
     let mut total = vec![0_u128; circuit.num_layers()];
     for id in circuit.layer_ids() {
         let below = received(circuit, id).iter().map(|i| total[i.index()]);
         total[id.index()] = below.fold(work(id), u128::saturating_add);
     }
-    let all = total[circuit.output().index()];
-    if threads < 2 || all < GRAIN * threads as u128 {
+    let root = circuit.output().index();
+    if total[root] < GRAIN * rayon::current_num_threads() as u128 {
         return Vec::new();
     }
-    let mut tops = vec![circuit.output()];
-    while tops.len() < SHARE * threads {
-        let Some(largest) = (0..tops.len()).max_by_key(|&n| total[tops[n].index()]) else { break };
-        let inputs = received(circuit, tops[largest]);
-        if inputs.is_empty() {
-            break;
-        }
-        tops.swap_remove(largest);
-        tops.extend_from_slice(inputs);
-    }
-    let is_fair = |top: &LayerId| total[top.index()] / 5 * 4 * threads as u128 <= all;
-    if !tops.iter().all(is_fair) {
-        return Vec::new();
-    }
-    tops.sort_unstable();
-    tops
+    let inputs = |n: usize| received(circuit, LayerId::new(n)).iter().map(|i| i.index());
+    cut(root, &total, inputs).into_iter().map(LayerId::new).collect()
 }
 
 #[cfg(test)]
@@ -79,6 +63,7 @@ mod tests {
 
     use super::*;
     use crate::circuit::Weights;
+    use crate::regions::SHARE;
     use crate::structure::{RegionTree, Structure};
     use crate::{Basis, Domain, Query, Variable, ops};
 

@@ -1,4 +1,4 @@
-use super::marginalize::upward;
+use super::marginalize::{forms, upward};
 use super::message::{Message, kronecker_matrix};
 use super::partition::check_not_squared;
 use super::scaled::rescale_if_extreme;
@@ -71,10 +71,11 @@ impl Squared {
     }
 
     fn integrate(&self, query: &Query) -> f64 {
+        let forms = forms(&self.circuit, query, false);
         let (value, exponent) = if self.circuit.is_real() {
-            first_entry(&upward::<f64>(&self.circuit, query, false))
+            first_entry(&upward::<f64>(&self.circuit, query, &forms))
         } else {
-            first_entry(&upward::<Complex64>(&self.circuit, query, false))
+            first_entry(&upward::<Complex64>(&self.circuit, query, &forms))
         };
         value.max(0.0).ln() + (exponent + self.exponent) as f64 * std::f64::consts::LN_2
     }
@@ -83,7 +84,9 @@ impl Squared {
 fn first_entry<T: Scalar>(message: &Message<T>) -> (f64, i64) {
     match message {
         Message::Pure(v) => (v.value[0].to_complex().re, v.exponent),
-        _ => unreachable!("every input of a square sends a vector"),
+        Message::Identity | Message::Diagonal(_) | Message::Mixed(_) => {
+            unreachable!("every input of a square sends a vector")
+        }
     }
 }
 
@@ -100,7 +103,7 @@ fn check_sizes(circuit: &Circuit) -> Result<(), OperationError> {
         let entries = match circuit.layer(id) {
             Layer::Sum { .. } => circuit.squared_size(id),
             Layer::Kronecker { .. } if !circuit.is_fused(id) => width.pow(2).saturating_pow(2),
-            _ => width.pow(2),
+            Layer::Input { .. } | Layer::Hadamard { .. } | Layer::Kronecker { .. } => width.pow(2),
         };
         total = total.saturating_add(entries);
         if total > MAX_ENTRIES {

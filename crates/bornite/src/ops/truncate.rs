@@ -100,7 +100,7 @@ pub fn truncate(circuit: &Orthonormal, budget: Budget<'_>) -> Result<Truncated, 
             return Err(OperationError::InvalidBudget);
         }
         Budget::Width(0) => return Err(OperationError::InvalidBudget),
-        _ => {}
+        Budget::Error(_) | Budget::Width(_) | Budget::Widths(_) => {}
     }
     if circuit.is_real() { run::<f64>(circuit, budget) } else { run::<Complex64>(circuit, budget) }
 }
