@@ -154,7 +154,9 @@ impl Case {
             match self.operation {
                 Operation::Sample => drop(engine.sample(self.batch, self.seed)),
                 Operation::Prefix => drop(engine.log_conditionals(&rows)?),
-                _ => drop(engine.log_marginals(&rows)?),
+                Operation::Evaluate | Operation::Partition | Operation::Marginal => {
+                    drop(engine.log_marginals(&rows)?);
+                }
             }
             Ok(())
         })?;

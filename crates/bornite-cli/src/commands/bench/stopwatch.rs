@@ -6,6 +6,9 @@ use std::time::Instant;
 use bornite_kernels::{Simd, peak::fused_multiply_adds};
 use serde::Serialize;
 
+/// Floating-point operations of a complex multiply-add.
+const FLOPS: f64 = 8.0;
+
 /// What something took: by the clock, and on all cores together where the system tells.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Took {
@@ -108,6 +111,30 @@ impl Peak {
     /// Operations a second of one core: the mean of all calls.
     pub(super) fn cpu_rate(&self) -> Option<f64> {
         self.took.cpu_seconds.map(|s| self.flops / s)
+    }
+
+    /// Runs something once, right after this peak and that of the whole benchmark were measured once more.
+    pub(super) fn around(
+        &mut self,
+        all: &mut Self,
+        run: impl FnOnce() -> anyhow::Result<()>,
+    ) -> anyhow::Result<Took> {
+        self.measure();
+        all.measure();
+        let mut result = Ok(());
+        let this = took(|| result = run());
+        result.map(|()| this)
+    }
+
+    /// The time by the clock over that of so many complex multiply-adds at the peak.
+    pub(super) fn over_bound(&self, took: Took, multiply_adds: u128) -> f64 {
+        took.seconds * self.rate() / (multiply_adds as f64 * FLOPS)
+    }
+
+    /// The same by time on the processor: what it would be if no other program ran.
+    pub(super) fn cpu_over_bound(&self, took: Took, multiply_adds: u128) -> Option<f64> {
+        let (seconds, rate) = took.cpu_seconds.zip(self.cpu_rate())?;
+        Some(seconds * rate / (multiply_adds as f64 * FLOPS))
     }
 
     /// The instruction set.

@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
 use super::super::circuits::Shape;
-use super::super::stopwatch::{Peak, Took, took};
+use super::super::stopwatch::{Peak, Took};
 use super::Effort;
 use crate::image::ImageSize;
 
@@ -18,8 +18,6 @@ use crate::image::ImageSize;
 const STATES: usize = 256;
 /// Rows of a batch of complete rows.
 const BATCH: usize = 256;
-/// Floating-point operations of a complex multiply-add.
-const FLOPS: f64 = 8.0;
 
 /// All queries at one width.
 #[derive(Debug, Serialize)]
@@ -80,8 +78,6 @@ struct Case<'a> {
 impl Case<'_> {
     fn finish(self, peak: &Peak) -> Query {
         let best = self.took;
-        let table = self.work.table as f64 * FLOPS;
-        let hermitian = self.work.hermitian as f64 * FLOPS;
         let rows = self.rows as f64;
         Query {
             rows: self.rows,
@@ -90,9 +86,9 @@ impl Case<'_> {
             rows_per_second: rows / best.seconds,
             multiply_adds: self.work.table as f64 / rows,
             hermitian_multiply_adds: self.work.hermitian as f64 / rows,
-            over_bound: best.seconds * peak.rate() / table,
-            over_hermitian_bound: best.seconds * peak.rate() / hermitian,
-            cpu_over_bound: best.cpu_seconds.zip(peak.cpu_rate()).map(|(s, r)| s * r / table),
+            over_bound: peak.over_bound(best, self.work.table),
+            over_hermitian_bound: peak.over_bound(best, self.work.hermitian),
+            cpu_over_bound: peak.cpu_over_bound(best, self.work.table),
         }
     }
 }
@@ -190,12 +186,7 @@ fn interleave(cases: &mut [Case<'_>], effort: Effort, all: &mut Peak) -> Result<
         || repetitions < 100 && start.elapsed().as_secs_f64() < effort.seconds
     {
         for case in &mut *cases {
-            peak.measure();
-            all.measure();
-            let mut result = Ok(());
-            let this = took(|| result = (case.run)());
-            result?;
-            case.took = case.took.and(this);
+            case.took = case.took.and(peak.around(all, || (case.run)())?);
         }
         repetitions += 1;
     }

@@ -9,12 +9,10 @@ use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
 use super::super::circuits::Shape;
-use super::super::stopwatch::{Peak, Took, took};
+use super::super::stopwatch::{Peak, Took};
 use super::Effort;
 use crate::image::ImageSize;
 
-/// Floating-point operations of a complex multiply-add.
-const FLOPS: f64 = 8.0;
 /// Sites and bond of the matrix product state.
 const SITES: usize = 784;
 const BOND: usize = 64;
@@ -85,21 +83,16 @@ impl Case {
         let mut peak = Peak::new();
         let mut best = Took::NOTHING;
         for _ in 0..effort.repetitions.max(4) {
-            peak.measure();
-            all.measure();
-            let mut result = Ok(());
-            best = best.and(took(|| result = run()));
-            result?;
+            best = best.and(peak.around(all, &run)?);
         }
-        let flops = self.count as f64 * FLOPS;
         let share = self.threads as f64 / rayon::current_num_threads() as f64;
         Ok(Single {
             name: self.name,
             width: self.width,
             took: best,
             multiply_adds: self.count as f64,
-            over_bound: best.seconds * peak.rate() * share / flops,
-            cpu_over_bound: best.cpu_seconds.zip(peak.cpu_rate()).map(|(s, r)| s * r / flops),
+            over_bound: peak.over_bound(best, self.count) * share,
+            cpu_over_bound: peak.cpu_over_bound(best, self.count),
         })
     }
 }
