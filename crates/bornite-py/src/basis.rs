@@ -36,13 +36,13 @@ impl Basis {
     }
 
     fn check_has_gram(&self) -> PyResult<()> {
-        match *self.0 {
-            bornite::Basis::Squared(_) => Err(BasisError::new_err(
+        if let bornite::Basis::Squared(_) = *self.0 {
+            return Err(BasisError::new_err(
                 "the products f f* of a squared circuit have no Gram matrix here; ask the basis \
                  that they are made of",
-            )),
-            _ => Ok(()),
+            ));
         }
+        Ok(())
     }
 
     /// The part of the domain that a set, range or pair names; `None` for all of it.
@@ -54,7 +54,7 @@ impl Basis {
                 let message = "expected a set or range of values, or a pair (low, high)";
                 return Err(BorniteError::new_err(message));
             }
-            evidence => evidence,
+            evidence @ (Evidence::Unknown | Evidence::In(_)) => evidence,
         };
         let mut query = Query::unknown(1);
         query.set(&variable, 0, evidence).map_err(Raise::raise)?;

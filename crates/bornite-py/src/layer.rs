@@ -85,7 +85,9 @@ impl Layer {
             RustLayer::Input { variable, .. } => {
                 Some(self.circuit.variable(*variable).name.as_str())
             }
-            _ => None,
+            RustLayer::Hadamard { .. } | RustLayer::Kronecker { .. } | RustLayer::Sum { .. } => {
+                None
+            }
         }
     }
 
@@ -94,7 +96,9 @@ impl Layer {
     fn basis(&self) -> Option<Basis> {
         match self.layer() {
             RustLayer::Input { basis, .. } => Some(Basis(basis.clone())),
-            _ => None,
+            RustLayer::Hadamard { .. } | RustLayer::Kronecker { .. } | RustLayer::Sum { .. } => {
+                None
+            }
         }
     }
 
@@ -103,7 +107,9 @@ impl Layer {
     fn weight_index(&self) -> Option<usize> {
         match self.layer() {
             RustLayer::Sum { weight, .. } => Some(weight.index()),
-            _ => None,
+            RustLayer::Input { .. } | RustLayer::Hadamard { .. } | RustLayer::Kronecker { .. } => {
+                None
+            }
         }
     }
 
@@ -114,7 +120,9 @@ impl Layer {
             RustLayer::Sum { weight, .. } => {
                 weight_to_array(py, self.circuit.weight(*weight)).map(Some)
             }
-            _ => Ok(None),
+            RustLayer::Input { .. } | RustLayer::Hadamard { .. } | RustLayer::Kronecker { .. } => {
+                Ok(None)
+            }
         }
     }
 
@@ -125,7 +133,9 @@ impl Layer {
                 let name = PyString::new(py, &self.circuit.variable(*variable).name).repr()?;
                 format!("variable={name}, basis={}", repr(basis))
             }
-            _ => format!("inputs={:?}", self.inputs()),
+            RustLayer::Hadamard { .. } | RustLayer::Kronecker { .. } | RustLayer::Sum { .. } => {
+                format!("inputs={:?}", self.inputs())
+            }
         };
         Ok(format!("Layer({index}, '{kind}', {of}, width={width}, size={size})"))
     }

@@ -106,7 +106,12 @@ impl Plot {
                 Loaded::Model(model) => self.model(&model, is_png)?,
                 Loaded::Circuit(c) => structure_svg(&files::into_orthonormal(c)?).into_bytes(),
             },
-            _ => self.model(&tables::model(&self.file)?, is_png)?,
+            What::Training
+            | What::Marginals
+            | What::Pairs
+            | What::Calibration
+            | What::Anomalies
+            | What::Samples => self.model(&tables::model(&self.file)?, is_png)?,
         };
         files::write_bytes(path, &bytes)?;
         if self.json {

@@ -68,7 +68,15 @@ impl Basis {
                 None => Some(b.conjugated(&b.base().moments_about(center, power, part)?)),
             },
             Basis::Squared(_) => None,
-            _ => match self.nodes_over(low, high) {
+            Basis::Indicator(_)
+            | Basis::Fourier(_)
+            | Basis::Legendre(_)
+            | Basis::Laguerre(_)
+            | Basis::Hermite(_)
+            | Basis::Table(_)
+            | Basis::Gaussian(_)
+            | Basis::BSpline(_)
+            | Basis::Atoms(_) => match self.nodes_over(low, high) {
                 Some(nodes) => Some(self.sum_over(&nodes, weight)),
                 None => Some(self.integrate_smooth(low, high, weight)),
             },
@@ -88,7 +96,13 @@ impl Basis {
                 let (low, high) = b.bounds();
                 Basis::fourier(b.width(), low + shift, high + shift, b.form())
             }
-            _ => return None,
+            Basis::Indicator(_)
+            | Basis::Table(_)
+            | Basis::Gaussian(_)
+            | Basis::BSpline(_)
+            | Basis::Transformed(_)
+            | Basis::Squared(_)
+            | Basis::Atoms(_) => return None,
         }
         .ok()
     }

@@ -104,13 +104,17 @@ fn check<T: Scalar>(circuit: &Circuit) -> Orthonormality {
             Layer::Sum { weight, .. } => {
                 circuit.weight(*weight).to_matrix::<T>().semi_unitary_residual()
             }
-            _ => 0.0,
+            Layer::Input { .. } | Layer::Hadamard { .. } | Layer::Kronecker { .. } => 0.0,
         };
         // Without a weight of its own an output of width r has Z = r.
         let residual = match circuit.layer(id) {
-            Layer::Sum { .. } => residual,
-            _ if is_output => largest([residual, circuit.width(id) as f64 - 1.0]),
-            _ => residual,
+            Layer::Input { .. } | Layer::Hadamard { .. } | Layer::Kronecker { .. } if is_output => {
+                largest([residual, circuit.width(id) as f64 - 1.0])
+            }
+            Layer::Input { .. }
+            | Layer::Hadamard { .. }
+            | Layer::Kronecker { .. }
+            | Layer::Sum { .. } => residual,
         };
         // The first NaN is the worst there is.
         if residual > report.residual || (residual.is_nan() && !report.residual.is_nan()) {

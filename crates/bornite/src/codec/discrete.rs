@@ -66,7 +66,10 @@ pub(super) fn discretize(circuit: &Circuit) -> Result<Discrete, CodecError> {
                     builder.input(*variable, basis);
                 }
             }
-            layer => {
+            Layer::Input { .. }
+            | Layer::Hadamard { .. }
+            | Layer::Kronecker { .. }
+            | Layer::Sum { .. } => {
                 builder.push(layer.clone());
             }
         }

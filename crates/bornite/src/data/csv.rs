@@ -478,7 +478,7 @@ fn number(reading: Option<Reading>) -> f64 {
     match reading {
         Some(Reading::Integer(x)) => x as f64,
         Some(Reading::Real(x) | Reading::Huge(x)) => x,
-        _ => f64::NAN,
+        Some(Reading::Infinite | Reading::Padded | Reading::Text) | None => f64::NAN,
     }
 }
 

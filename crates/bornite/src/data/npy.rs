@@ -59,7 +59,7 @@ impl Table {
                         Cells::Integers(i) if whole => {
                             out.write_all(&i.get(row).unwrap_or(0).to_le_bytes())?;
                         }
-                        _ => {
+                        Cells::Numbers(_) | Cells::Integers(_) | Cells::Labels(_) => {
                             let x = column.number(row).unwrap_or(f64::NAN);
                             out.write_all(&x.to_le_bytes())?;
                         }

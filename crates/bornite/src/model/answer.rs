@@ -186,7 +186,14 @@ impl Model {
         let given = question.given().and(&self.schema, &self.given)?;
         let joint = match question {
             Question::Probability { event, .. } => Some(event.and(&self.schema, &given)?),
-            _ => None,
+            Question::Mean { .. }
+            | Question::Variance { .. }
+            | Question::Deviation { .. }
+            | Question::Correlation { .. }
+            | Question::Quantile { .. }
+            | Question::Mode { .. }
+            | Question::Entropy { .. }
+            | Question::Information { .. } => None,
         };
         let variables = self.engine.variables();
         let mut support = Support { given: 0, event: joint.as_ref().map(|_| 0) };

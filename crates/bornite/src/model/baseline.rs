@@ -65,7 +65,7 @@ fn visit(schema: &Schema, row: &[f64], mut each: impl FnMut(usize, &[usize], usi
                     let count = parts.points.len();
                     (domain.atom(x).unwrap_or(count), count + 1)
                 }
-                _ => continue,
+                Domain::Real | Domain::Interval(..) | Domain::HalfLine(_) => continue,
             };
             each(column, &before, code, count);
             before.push(code);

@@ -31,7 +31,7 @@ struct Frame {
     schema: Schema,
     /// The number of input functions of continuous variables.
     functions: usize,
-    layers: Vec<Short>,
+    layers: Vec<CompactLayer>,
     is_complex: bool,
     /// Weights are whole numbers times 2^−bits.
     bits: u8,
@@ -39,7 +39,7 @@ struct Frame {
 
 /// A layer, by the indices of its inputs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-enum Short {
+enum CompactLayer {
     /// Of a variable.
     #[serde(rename = "i")]
     Input(usize),
@@ -123,12 +123,12 @@ impl Frame {
                         functions =
                             basis.width() - circuit.variable(*variable).domain.atoms().len();
                     }
-                    Short::Input(variable.index())
+                    CompactLayer::Input(variable.index())
                 }
-                Layer::Hadamard { inputs } => Short::Hadamard(indices(inputs)),
-                Layer::Kronecker { inputs } => Short::Kronecker(indices(inputs)),
+                Layer::Hadamard { inputs } => CompactLayer::Hadamard(indices(inputs)),
+                Layer::Kronecker { inputs } => CompactLayer::Kronecker(indices(inputs)),
                 Layer::Sum { input, weight } => {
-                    Short::Sum(input.index(), circuit.weight(*weight).rows())
+                    CompactLayer::Sum(input.index(), circuit.weight(*weight).rows())
                 }
             });
         }
@@ -138,7 +138,7 @@ impl Frame {
         let bases = frame.schema.bases(functions).ok()?;
         let fits = |layer: &Layer| match layer {
             Layer::Input { variable, basis } => **basis == bases[variable.index()],
-            _ => true,
+            Layer::Hadamard { .. } | Layer::Kronecker { .. } | Layer::Sum { .. } => true,
         };
         let is_last = circuit.output().index() + 1 == circuit.num_layers();
         (is_last && circuit.layers().iter().all(fits)).then_some(frame)
@@ -162,12 +162,12 @@ impl Frame {
         let mut output = LayerId::new(0);
         for (index, layer) in self.layers.iter().enumerate() {
             output = match layer {
-                Short::Input(v) => {
+                CompactLayer::Input(v) => {
                     builder.input(VariableId::new(*v), bases.get(*v).ok_or_else(damaged)?.clone())
                 }
-                Short::Hadamard(inputs) => builder.hadamard(ids(inputs)),
-                Short::Kronecker(inputs) => builder.kronecker(ids(inputs)),
-                Short::Sum(input, _) => {
+                CompactLayer::Hadamard(inputs) => builder.hadamard(ids(inputs)),
+                CompactLayer::Kronecker(inputs) => builder.kronecker(ids(inputs)),
+                CompactLayer::Sum(input, _) => {
                     let &(_, rows, cols) = sums.next().ok_or_else(damaged)?;
                     let entry =
                         |_, _| Complex64::new(next(), if parts == 2 { next() } else { 0.0 });
@@ -201,10 +201,10 @@ impl Frame {
                 inputs.iter().try_fold(1_usize, |n, i| n.checked_mul(width(i)?).ok_or_else(damaged))
             };
             let own = match layer {
-                Short::Input(v) => bases.get(*v).ok_or_else(damaged)?.width(),
-                Short::Hadamard(inputs) => width(inputs.first().ok_or_else(damaged)?)?,
-                Short::Kronecker(inputs) => of_product(inputs)?,
-                Short::Sum(input, rows) => {
+                CompactLayer::Input(v) => bases.get(*v).ok_or_else(damaged)?.width(),
+                CompactLayer::Hadamard(inputs) => width(inputs.first().ok_or_else(damaged)?)?,
+                CompactLayer::Kronecker(inputs) => of_product(inputs)?,
+                CompactLayer::Sum(input, rows) => {
                     let cols = width(input)?;
                     let is_output = widths.len() + 1 == self.layers.len();
                     // More rows than columns cannot be orthonormal.
@@ -217,7 +217,7 @@ impl Frame {
                     if work > max_work && !is_output {
                         return Err(damaged().into());
                     }
-                    let kind = usize::from(!matches!(self.layers[*input], Short::Input(_)));
+                    let kind = usize::from(!matches!(self.layers[*input], CompactLayer::Input(_)));
                     shapes.push((kind, *rows, cols));
                     *rows
                 }

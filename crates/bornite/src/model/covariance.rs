@@ -121,7 +121,7 @@ fn nodes(
                 return vec![FunctionNode { x: *x, weight: 1.0, value: number(*x) }];
             }
             Evidence::In(Part::Interval { low, high }) => (low.max(0.0), high.min(1.0)),
-            _ => (0.0, 1.0),
+            Evidence::Unknown | Evidence::In(Part::Values(_)) => (0.0, 1.0),
         };
         let node = |&(v, w): &(f64, f64)| {
             let x = low + (high - low) * v;
@@ -129,7 +129,7 @@ fn nodes(
         };
         let known = |x: f64| match evidence {
             Evidence::In(Part::Interval { low, high }) => (*low..*high).contains(&x),
-            _ => true,
+            Evidence::Unknown | Evidence::Value(_) | Evidence::In(Part::Values(_)) => true,
         };
         let atoms = domain.atoms().iter().filter(|x| known(**x));
         let atoms = atoms.map(|&x| FunctionNode { x, weight: 1.0, value: number(x) });
@@ -139,7 +139,7 @@ fn nodes(
         let known = |x: usize| match evidence {
             Evidence::Value(v) => *v as usize == x,
             Evidence::In(Part::Values(values)) => values.contains(&x),
-            _ => true,
+            Evidence::Unknown | Evidence::In(Part::Interval { .. }) => true,
         };
         let node = |x: usize| {
             let value = term(x as f64)?;

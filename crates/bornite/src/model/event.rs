@@ -160,7 +160,7 @@ impl Event {
                 Ok((values, _)) if coding.other().is_some_and(|n| values[0] == n as f64) => {
                     match coding.spread(c.storage).and_then(|spread| spread.cell(cell)) {
                         Some(set @ OutsideSet::Numbers { .. }) => numbers.push(set),
-                        _ => drop(labels.insert(cell.text())),
+                        Some(OutsideSet::Labels(_)) | None => drop(labels.insert(cell.text())),
                     }
                 }
                 Ok((values, _)) => seen.push(values),
@@ -405,7 +405,11 @@ fn complement(domain: &Domain, evidence: &Evidence) -> Vec<Evidence> {
     let intervals = |mut points: Vec<(f64, f64)>| {
         let (low, high) = match domain {
             Domain::Circle(period) => (0.0, *period),
-            _ => (f64::NEG_INFINITY, f64::INFINITY),
+            Domain::Finite(_)
+            | Domain::Real
+            | Domain::Interval(..)
+            | Domain::HalfLine(_)
+            | Domain::Atoms(_) => (f64::NEG_INFINITY, f64::INFINITY),
         };
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         let starts = std::iter::once(low).chain(points.iter().map(|p| p.1));

@@ -126,7 +126,8 @@ fn check_columns(circuit: &Circuit, file_bytes: usize) -> Result<(), OverLimit> 
         let consumer = circuit.consumer(id).map(|c| (c, circuit.layer(c)));
         let width = match consumer {
             Some((sum, Layer::Sum { .. })) => circuit.width(sum),
-            _ => basis.width(),
+            Some((_, Layer::Input { .. } | Layer::Hadamard { .. } | Layer::Kronecker { .. }))
+            | None => basis.width(),
         };
         values as u128 * width as u128
     });

@@ -89,13 +89,15 @@ impl Posteriors<'_> {
             let marginal = environments.marginal(id);
             let distribution = match &environments.query().evidence()[variable] {
                 Evidence::In(part) => marginal.within(part).map_err(|_| impossible())?,
-                _ => marginal,
+                Evidence::Unknown | Evidence::Value(_) => marginal,
             };
             if let Some(p) = distribution.probabilities() {
                 let sums = finite.get_or_insert_with(|| vec![0.0; p.len()]);
                 match environments.query().evidence()[variable] {
                     Evidence::Value(x) => sums[x as usize] += weight,
-                    _ => sums.iter_mut().zip(p).for_each(|(sum, p)| *sum += weight * p),
+                    Evidence::Unknown | Evidence::In(_) => {
+                        sums.iter_mut().zip(p).for_each(|(sum, p)| *sum += weight * p);
+                    }
                 }
             } else {
                 let (low, high) = distribution.rest_support().unwrap_or((0.0, 0.0));

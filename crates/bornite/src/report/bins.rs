@@ -202,7 +202,7 @@ impl Bins {
                     BinKind::Compound { numbers, .. } => {
                         numbers.iter().map(|&x| distribution.cdf(x as f64 - 1.0)).collect()
                     }
-                    _ => Ok(vec![0.0; self.len() + 1]),
+                    BinKind::Edges { .. } | BinKind::Sets { .. } => Ok(vec![0.0; self.len() + 1]),
                 };
                 Ok(below?.windows(2).map(|w| w[1] - w[0]).collect())
             }

@@ -59,7 +59,7 @@ fn cost(model: &Model) -> f64 {
     let circuit = model.circuit();
     let of = |id| match circuit.layer(id) {
         Layer::Sum { .. } => 6.0 * circuit.size(id) as f64 * circuit.width(id) as f64,
-        _ => 0.0,
+        Layer::Input { .. } | Layer::Hadamard { .. } | Layer::Kronecker { .. } => 0.0,
     };
     circuit.layer_ids().map(of).sum::<f64>().max(1.0)
 }

@@ -190,7 +190,7 @@ impl New {
         let fourier = |form| match *domain {
             Domain::Circle(period) => Some(Basis::fourier(k, 0.0, period, form)),
             Domain::Interval(a, b) => Some(Basis::fourier(k, a, b, form)),
-            _ => None,
+            Domain::Finite(_) | Domain::Real | Domain::HalfLine(_) | Domain::Atoms(_) => None,
         };
         let basis = match (family, domain) {
             (Family::Indicator, Domain::Finite(v)) => Some(Ok(Basis::indicator(*v))),

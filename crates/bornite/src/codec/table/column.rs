@@ -13,7 +13,7 @@ use crate::data::{Cells, Column, ColumnKind, Integers, Schema, Storage};
 /// How the cells of a column are coded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Way {
+pub(super) enum CellCoding {
     /// By a column of the model.
     Model(usize),
     /// By a continuous column of the model: the ordinals `first` to `last` of a grid.
@@ -32,7 +32,7 @@ pub(super) enum Way {
 /// A column in symbols.
 #[derive(Debug)]
 pub(super) struct Coded {
-    pub(super) way: Way,
+    pub(super) way: CellCoding,
     /// Symbols of the column's variables, row by row.
     pub(super) values: Vec<f64>,
     /// Rests, where there are cuts.
@@ -117,7 +117,7 @@ pub(super) fn store_uncoded(column: &Column, uncoded: &mut Vec<u8>) -> Coded {
     let cells: Vec<_> =
         (0..column.len()).filter_map(|row| Some((row, item(column, row, kind)?))).collect();
     put_rows(uncoded, &cells, |out, item| item.put(out));
-    Coded { way: Way::Beside, values: Vec::new(), rests: Vec::new(), cuts: None }
+    Coded { way: CellCoding::Beside, values: Vec::new(), rests: Vec::new(), cuts: None }
 }
 
 /// Cells by the values of finite variables. Those whose values do not lead back to them are escaped.
@@ -140,7 +140,7 @@ fn by_values(schema: &Schema, n: usize, column: &Column, uncoded: &mut Vec<u8>) 
         }
     }
     put_rows(uncoded, &escaped, |out, cell| cell.put(out));
-    Coded { way: Way::Model(n), values, rests: Vec::new(), cuts: None }
+    Coded { way: CellCoding::Model(n), values, rests: Vec::new(), cuts: None }
 }
 
 /// Cells by the ordinals of a grid. Those that are not on it are escaped.
@@ -176,7 +176,7 @@ fn on_grid(
         }
     }
     put_rows(uncoded, &escaped, |out, cell| cell.put(out));
-    Coded { way: Way::Grid { column: n, grid, bounds }, values, rests, cuts: Some(cuts) }
+    Coded { way: CellCoding::Grid { column: n, grid, bounds }, values, rests, cuts: Some(cuts) }
 }
 
 /// The symbols of a continuous column of the model.
@@ -193,15 +193,15 @@ pub(super) fn cuts_of(
 /// The cells of a column, from its symbols and what stands beside them.
 pub(super) fn decode<'a>(
     schema: &Schema,
-    way: &Way,
+    way: &CellCoding,
     kind: Storage,
     symbols: &Symbols<'_>,
     uncoded: &mut Reader<'a>,
 ) -> Result<Vec<Option<Item<'a>>>, CodecError> {
     let rows = symbols.num_rows;
     let mut items = match way {
-        Way::Beside => vec![None; rows],
-        Way::Model(n) => {
+        CellCoding::Beside => vec![None; rows],
+        CellCoding::Model(n) => {
             let decoded = schema.decode_column(*n, symbols.values)?;
             let other = schema.columns()[*n].kind.coding().other().map(|other| other as f64);
             let width = schema.variables_of(*n).len();
@@ -215,13 +215,13 @@ pub(super) fn decode<'a>(
             }
             items
         }
-        Way::Grid { grid, .. } => {
+        CellCoding::Grid { grid, .. } => {
             let Some(cuts) = symbols.cuts else { return Err(damaged()) };
             let cell = |(value, rest): (&f64, &u64)| {
                 let ordinal = (!value.is_nan()).then(|| cuts.join(*value as usize, *rest))?;
                 Some(match kind {
                     Storage::Integers => Item::Integer(ordinal),
-                    _ => Item::Number(grid.value(ordinal)),
+                    Storage::Numbers(_) | Storage::Labels => Item::Number(grid.value(ordinal)),
                 })
             };
             symbols.values.iter().zip(symbols.rests).map(cell).collect()
@@ -254,11 +254,11 @@ fn into_owned<'a>(item: Item<'_>) -> Item<'a> {
 pub(super) fn column(name: &str, kind: Storage, items: &[Option<Item<'_>>]) -> Column {
     let number = |item: &Option<Item<'_>>| match item {
         Some(Item::Number(x)) => *x,
-        _ => f64::NAN,
+        Some(Item::Integer(_) | Item::Text(_)) | None => f64::NAN,
     };
     let integer = |item: &Option<Item<'_>>| match item {
         Some(Item::Integer(x)) => Some(*x),
-        _ => None,
+        Some(Item::Number(_) | Item::Text(_)) | None => None,
     };
     match kind {
         Storage::Numbers(format) => {
@@ -271,7 +271,7 @@ pub(super) fn column(name: &str, kind: Storage, items: &[Option<Item<'_>>]) -> C
             name,
             items.iter().map(|item| match item {
                 Some(Item::Text(text)) => Some(&**text),
-                _ => None,
+                Some(Item::Number(_) | Item::Integer(_)) | None => None,
             }),
         ),
     }

@@ -23,7 +23,7 @@ use crate::data::{Column, ColumnSchema, CsvLayout, FileForm, Schema, Storage, Ta
 use crate::engine::{Engine, SimdLevel};
 use crate::memory;
 use bytes::{Reader, damaged, put_bytes, put_rows, put_text};
-use column::{Coded, Symbols, Way};
+use column::{CellCoding, Coded, Symbols};
 pub(crate) use segment::{
     Segment, SegmentArchive, SegmentKind, SegmentReader, SegmentWriter, pack, unpack,
 };
@@ -72,11 +72,11 @@ struct ColumnForm {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     missing: String,
     cells: Storage,
-    by: Way,
+    by: CellCoding,
 }
 
 impl ColumnForm {
-    fn of(column: &Column, by: Way) -> Self {
+    fn of(column: &Column, by: CellCoding) -> Self {
         let TextForm { heading, missing, .. } = column.form().clone();
         let cells = Storage::of(column);
         Self { name: column.name().to_owned(), heading, missing, cells, by }
@@ -85,7 +85,7 @@ impl ColumnForm {
     /// A column that looks as the model says.
     fn plain(n: usize, column: &ColumnSchema) -> Self {
         let (name, cells) = (column.name.clone(), column.storage);
-        Self { name, heading: None, missing: String::new(), cells, by: Way::Model(n) }
+        Self { name, heading: None, missing: String::new(), cells, by: CellCoding::Model(n) }
     }
 }
 
@@ -238,10 +238,10 @@ impl TableCodec {
         let mut seen = vec![false; self.schema.columns().len()];
         for column in &columns {
             let (n, on_grid) = match column.by {
-                Way::Model(n) => (n, false),
-                Way::Grid { column: n, bounds, .. } if bounds[0] <= bounds[1] => (n, true),
-                Way::Grid { .. } => return Err(damaged()),
-                Way::Beside => continue,
+                CellCoding::Model(n) => (n, false),
+                CellCoding::Grid { column: n, bounds, .. } if bounds[0] <= bounds[1] => (n, true),
+                CellCoding::Grid { .. } => return Err(damaged()),
+                CellCoding::Beside => continue,
             };
             let known = seen.get_mut(n).is_some_and(|seen| !std::mem::replace(seen, true));
             if !known || self.edges(n).is_some() != on_grid {
@@ -254,7 +254,7 @@ impl TableCodec {
     fn cuts_of(&self, columns: &[ColumnForm]) -> Vec<Option<GridSymbols>> {
         let mut cuts: Vec<Option<GridSymbols>> = vec![None; self.schema.num_variables()];
         for form in columns {
-            if let Way::Grid { column, grid, bounds } = form.by
+            if let CellCoding::Grid { column, grid, bounds } = form.by
                 && let Some(edges) = self.edges(column)
             {
                 let kind = &self.schema.columns()[column].kind;
@@ -273,12 +273,14 @@ impl TableCodec {
         uncoded: &mut Reader<'_>,
     ) -> Result<Column, CodecError> {
         let range = match form.by {
-            Way::Model(n) | Way::Grid { column: n, .. } => self.schema.variables_of(n),
-            Way::Beside => 0..0,
+            CellCoding::Model(n) | CellCoding::Grid { column: n, .. } => {
+                self.schema.variables_of(n)
+            }
+            CellCoding::Beside => 0..0,
         };
         let cuts = codec.cuts.get(range.start).and_then(Option::as_ref);
         let place = codec.cuts[..range.start].iter().flatten().count();
-        let has_rests = matches!(form.by, Way::Grid { .. });
+        let has_rests = matches!(form.by, CellCoding::Grid { .. });
         let symbols = Symbols {
             num_rows: rows.num_rows,
             values: &rows.values_of(range),

@@ -128,7 +128,9 @@ pub(crate) trait Coding: Sync {
         match &self.domains()[place] {
             Domain::Finite(v) => Ok(Basis::indicator(*v)),
             Domain::Circle(period) => Basis::fourier(functions, 0.0, *period, FourierForm::Real),
-            _ => Basis::legendre(functions, 0.0, 1.0),
+            Domain::Real | Domain::Interval(..) | Domain::HalfLine(_) | Domain::Atoms(_) => {
+                Basis::legendre(functions, 0.0, 1.0)
+            }
         }
     }
 

@@ -93,7 +93,13 @@ impl Origin {
                     let x = whole(row).filter(|x| self.has_place_for(*x, 32))?;
                     match meaning {
                         Meaning::Unsigned => u32::try_from(x).ok().map(u32::cast_signed),
-                        _ => i32::try_from(x).ok(),
+                        Meaning::Plain
+                        | Meaning::Decimal(_)
+                        | Meaning::Date
+                        | Meaning::Time(_)
+                        | Meaning::Timestamp(_)
+                        | Meaning::Half
+                        | Meaning::Bytes => i32::try_from(x).ok(),
                     }
                 };
                 Values::Narrow(cells(column, narrow)?)
@@ -109,7 +115,13 @@ impl Origin {
                     Meaning::Decimal(_) => {
                         ByteArray::from(big_endian(decimal(column, row, meaning)?, 16)?)
                     }
-                    _ => ByteArray::from(column.text(row).as_bytes().to_vec()),
+                    Meaning::Plain
+                    | Meaning::Unsigned
+                    | Meaning::Date
+                    | Meaning::Time(_)
+                    | Meaning::Timestamp(_)
+                    | Meaning::Half
+                    | Meaning::Bytes => ByteArray::from(column.text(row).as_bytes().to_vec()),
                 })
             })?),
             Physical::FIXED_LEN_BYTE_ARRAY => Values::Fixed(cells(column, |row| {
@@ -118,7 +130,12 @@ impl Origin {
                         half::f16::from_f64(column.number(row)?).to_le_bytes().to_vec()
                     }
                     Meaning::Decimal(_) => big_endian(decimal(column, row, meaning)?, length)?,
-                    _ => return None,
+                    Meaning::Plain
+                    | Meaning::Unsigned
+                    | Meaning::Date
+                    | Meaning::Time(_)
+                    | Meaning::Timestamp(_)
+                    | Meaning::Bytes => return None,
                 };
                 Some(FixedLenByteArray::from(bytes))
             })?),

@@ -168,7 +168,13 @@ impl ColumnReader<'_> {
             Type::INT32 => {
                 let bits = |x: i32| match meaning {
                     Meaning::Unsigned => i64::from(x.cast_unsigned()),
-                    _ => i64::from(x),
+                    Meaning::Plain
+                    | Meaning::Decimal(_)
+                    | Meaning::Date
+                    | Meaning::Time(_)
+                    | Meaning::Timestamp(_)
+                    | Meaning::Half
+                    | Meaning::Bytes => i64::from(x),
                 };
                 let cells = self.cells::<Int32Type>()?;
                 self.whole(meaning, cells.into_iter().map(|c| c.map(bits)).collect())
@@ -189,7 +195,12 @@ impl ColumnReader<'_> {
                 Meaning::Decimal(_) | Meaning::Half => {
                     self.bytes(meaning, &self.cells::<FixedLenByteArrayType>()?)
                 }
-                _ => Err(self.refuse("bytes")),
+                Meaning::Plain
+                | Meaning::Unsigned
+                | Meaning::Date
+                | Meaning::Time(_)
+                | Meaning::Timestamp(_)
+                | Meaning::Bytes => Err(self.refuse("bytes")),
             },
         }
     }
@@ -254,7 +265,9 @@ impl ColumnReader<'_> {
             Meaning::Unsigned if cells.iter().flatten().any(|&x| x < 0) => {
                 return Err(self.refuse("whole numbers above 2^63 - 1"));
             }
-            _ => Column::integers(self.name(), cells),
+            Meaning::Plain | Meaning::Unsigned | Meaning::Half | Meaning::Bytes => {
+                Column::integers(self.name(), cells)
+            }
         })
     }
 
@@ -302,7 +315,11 @@ impl ColumnReader<'_> {
                 self.numbers(bytes.map(|b| b.map(number)).collect())
             }
             Meaning::Bytes => Err(self.refuse("bytes")),
-            _ => {
+            Meaning::Plain
+            | Meaning::Unsigned
+            | Meaning::Date
+            | Meaning::Time(_)
+            | Meaning::Timestamp(_) => {
                 let texts = bytes.map(|b| b.map(std::str::from_utf8).transpose());
                 let texts: Result<Vec<_>, _> = texts.collect();
                 let texts = texts.map_err(|_| self.refuse("bytes that are no UTF-8 text"))?;

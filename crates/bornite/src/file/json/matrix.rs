@@ -34,7 +34,13 @@ impl<'b> MatrixSource<'b> {
             Node::Object(entries) if entries.iter().any(|(name, _)| name == "random") => {
                 self.random(node, place, columns)
             }
-            _ => self.matrix(node, place),
+            Node::Word(_)
+            | Node::Number(_)
+            | Node::Text(_)
+            | Node::Pair(_)
+            | Node::Numbers(_)
+            | Node::List(_)
+            | Node::Object(_) => self.matrix(node, place),
         }
     }
 

@@ -42,7 +42,7 @@ impl Node {
             Node::Pair(pair) => Some(Items::Numbers(pair)),
             Node::Numbers(numbers) => Some(Items::Numbers(numbers)),
             Node::List(list) => Some(Items::Nodes(list)),
-            _ => None,
+            Node::Word(_) | Node::Number(_) | Node::Text(_) | Node::Object(_) => None,
         }
     }
 
@@ -56,11 +56,13 @@ impl Node {
                 Some((name, _)) => format!("an object that begins with \"{}\"", shorten(name)),
                 None => "an empty object".to_owned(),
             },
-            _ => match self.as_list().map_or(0, |items| items.len()) {
-                0 => "an empty list".to_owned(),
-                1 => "a list of 1 item".to_owned(),
-                n => format!("a list of {n} items"),
-            },
+            Node::Pair(_) | Node::Numbers(_) | Node::List(_) => {
+                match self.as_list().map_or(0, |items| items.len()) {
+                    0 => "an empty list".to_owned(),
+                    1 => "a list of 1 item".to_owned(),
+                    n => format!("a list of {n} items"),
+                }
+            }
         }
     }
 }

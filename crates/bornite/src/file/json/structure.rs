@@ -100,7 +100,7 @@ fn tree(node: &Node, place: &Place<'_>, num_variables: usize) -> Result<RegionTr
         }
         Node::Text(_) => return Err(place.expected(TREE, node)),
         Node::Object(_) => return grown(node, place, num_variables),
-        _ => {
+        Node::Word(_) | Node::Number(_) | Node::Pair(_) | Node::Numbers(_) | Node::List(_) => {
             let mut text = String::new();
             nested_list(node, place, &mut text)?;
             RegionTree::parse(&text).map_err(failed)?

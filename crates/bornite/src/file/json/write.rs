@@ -57,7 +57,7 @@ fn shared_bases(circuit: &Circuit) -> BTreeMap<*const Basis, usize> {
 fn input_bases(circuit: &Circuit) -> impl Iterator<Item = (usize, &Arc<Basis>)> {
     circuit.layers().iter().enumerate().filter_map(|(index, layer)| match layer {
         Layer::Input { basis, .. } => Some((index, basis)),
-        _ => None,
+        Layer::Hadamard { .. } | Layer::Kronecker { .. } | Layer::Sum { .. } => None,
     })
 }
 
@@ -264,7 +264,7 @@ impl<'c> Writer<'c> {
 fn used_weights(circuit: &Circuit) -> Vec<WeightId> {
     let weight = |layer: &Layer| match layer {
         Layer::Sum { weight, .. } => Some(*weight),
-        _ => None,
+        Layer::Input { .. } | Layer::Hadamard { .. } | Layer::Kronecker { .. } => None,
     };
     circuit.layers().iter().filter_map(weight).collect()
 }
