@@ -362,8 +362,9 @@ class Model:
         column's cell given the other cells of its row; 0 where the cell is missing.
 
         Missing values are integrated out; −inf for rows that contradict what the model is conditioned on. Labels
-        that were never seen, and numbers beyond the range or between those of a grid, have a small probability, which the fit
-        estimates; with ``unseen="unknown"`` they count as missing, and with ``unseen="error"`` they are an error.
+        that were never seen, and numbers beyond the range or between those of a grid, have a small probability,
+        which the fit estimates; with ``unseen="unknown"`` they count as missing, and with ``unseen="error"`` they
+        are an error.
         """
         frame = Frame(table)
         if column is None:

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use bornite::learn::{Control, Progress};
+use bornite::learn::{Control, Progress, Quota};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::signals;
@@ -58,6 +58,16 @@ impl FitBar {
     pub(crate) fn after(mut self, used: f64) -> Self {
         self.before = self.limit.unwrap_or_default().mul_f64(used.clamp(0.0, 1.0));
         self
+    }
+
+    /// What ends the parts of a fit that have no steps.
+    pub(crate) fn quota(&self) -> Quota {
+        let (start, limit, before) = (self.start, self.limit, self.before);
+        Quota::new(move || match limit {
+            _ if signals::stopped() => f64::INFINITY,
+            Some(limit) => (start.elapsed() + before).as_secs_f64() / limit.as_secs_f64(),
+            None => 0.0,
+        })
     }
 
     /// What a fit calls after every step.

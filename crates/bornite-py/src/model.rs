@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use bornite::data::{EncodeOptions, InferOptions, KindHint, Mismatch, Support, Table, Unseen};
-use bornite::learn::{Control, Device, Progress};
+use bornite::learn::{Control, Device, Progress, Quota};
 use bornite::model::{AnswerValue, Event, Imputation, ModelError, ModelOptions, StructureKind};
 use bornite::ops::Budget;
 use bornite::{Fit, Model};
@@ -45,6 +45,12 @@ impl<'a> Watch<'a> {
     pub(crate) fn new(time: Option<f64>, callback: Option<&'a Py<PyAny>>) -> Self {
         let now = Instant::now();
         Self { started: now, asked: now, time, callback, failure: None, interrupted: false }
+    }
+
+    /// What ends the parts of a fit that have no steps.
+    fn quota(&self) -> Quota {
+        let (started, time) = (self.started, self.time);
+        Quota::new(move || time.map_or(0.0, |time| started.elapsed().as_secs_f64() / time))
     }
 
     pub(crate) fn step(&mut self, progress: &Progress) -> Control {
@@ -244,6 +250,7 @@ impl TableModel {
         let fitted = detached(class.py(), || {
             Fit::with(options)
                 .validation(valid.as_ref())
+                .quota(watch.quota())
                 .on_step(|progress, _| watch.step(progress))
                 .run(&table)
         })?;

@@ -229,6 +229,7 @@ impl Fit {
         let model = bornite::Fit::with(self.options())
             .validation(valid.as_ref())
             .resume(resume.as_deref())
+            .quota(bar.quota())
             .on_step(|progress, snapshot| {
                 let control = bar.step(progress);
                 saver.step(control, snapshot)

@@ -46,6 +46,7 @@ pub(super) fn run(
     if options.parameterization == Parameterization::Monotonic {
         return Err(LearnError::Monotonic { layer: circuit.output() });
     }
+    let quota = start.starts.quota.clone();
     let mut rng = ChaCha8Rng::seed_from_u64(options.seed);
     let first = if from.is_some() {
         // Its weights are in the checkpoint.
@@ -57,7 +58,7 @@ pub(super) fn run(
     if let Some(from) = from {
         trainer.restore(from)?;
     }
-    trainer.run(progress)
+    trainer.run(&quota, progress)
 }
 
 /// The mean log-likelihood of rows under a circuit, in full precision.

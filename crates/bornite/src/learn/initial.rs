@@ -11,6 +11,7 @@ use rayon::prelude::*;
 use super::mixture::{Mixture, frequencies, place};
 use super::options::FitOptions;
 use super::parameter::normalized;
+use super::quota::Quota;
 use crate::basis::Basis;
 use crate::circuit::{Circuit, Layer, LayerId, Skeleton, Weight, Weights, random_weight};
 use crate::engine::Batch;
@@ -30,9 +31,15 @@ const SAMPLE: usize = 64;
 pub struct Starts {
     /// By the number of components and the seed; `None` where there is none.
     known: BTreeMap<(usize, u64), Option<Arc<Mixture>>>,
+    pub(super) quota: Quota,
 }
 
 impl Starts {
+    /// For fits within a budget.
+    pub(crate) fn within(quota: &Quota) -> Self {
+        Self { quota: quota.clone(), ..Self::default() }
+    }
+
     /// The mixture for a circuit.
     fn mixture(&mut self, circuit: &Skeleton, rows: &Batch, seed: u64) -> Option<Arc<Mixture>> {
         let components = circuit.width(circuit.output());
@@ -49,7 +56,7 @@ impl Starts {
         // A stream of its own: the same mixture for every circuit.
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(3);
-        let mixture = Mixture::fit(components, &bases, rows, &mut rng).map(Arc::new);
+        let mixture = Mixture::fit(components, &bases, rows, &mut rng, &self.quota).map(Arc::new);
         if mixture.as_ref().is_none_or(|m| m.num_entries() <= MOST_KEPT) {
             self.known.insert((components, seed), mixture.clone());
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rand::{Rng, RngExt};
 use rayon::prelude::*;
 
+use super::quota::Quota;
 use crate::basis::Basis;
 use crate::domain::find;
 use crate::engine::Batch;
@@ -19,6 +20,8 @@ const ROUNDS: [usize; 2] = [60, 40];
 const MANY: usize = 4_000_000;
 /// The rise of the mean log-likelihood, in nats, at which they end.
 const RISE: f64 = 1e-3;
+/// The part of what is left of a budget that they take at most.
+const PART: f64 = 0.2;
 /// Cells that are learned from at most.
 const CELLS: usize = 16_000_000;
 /// Rows whose components are weighed at once.
@@ -73,7 +76,9 @@ impl Mixture {
         bases: &[&Basis],
         rows: &Batch,
         rng: &mut impl Rng,
+        quota: &Quota,
     ) -> Option<Self> {
+        let end = quota.after(PART);
         let count = rows.len().min((CELLS / bases.len().max(1)).max(1));
         let mut sample = Sample {
             rows: some_rows(rows, count),
@@ -84,30 +89,26 @@ impl Mixture {
         for row in sample.shares.chunks_exact_mut(components) {
             row[rng.random_range(0..components)] += 0.8;
         }
-        let wholes = bases.par_iter().enumerate().map(|(variable, basis)| {
-            let nothing = (0.0, 0.0, 0.0);
-            match basis {
-                Basis::Indicator(_) => {
-                    Whole::Finite(frequencies(rows, variable, basis.width(), |x| x as usize))
-                }
-                Basis::Atoms(b) => {
-                    let (points, count) = (b.points(), b.points().len() + 1);
-                    let p = frequencies(rows, variable, count, |x| place(points, x));
-                    let moments = sample.moments(variable, points, |_| 1.0, nothing);
-                    Whole::Atoms(points.into(), p, moments)
-                }
-                Basis::Fourier(_)
-                | Basis::Legendre(_)
-                | Basis::Laguerre(_)
-                | Basis::Hermite(_)
-                | Basis::Table(_)
-                | Basis::Gaussian(_)
-                | Basis::BSpline(_)
-                | Basis::Transformed(_)
-                | Basis::Squared(_) => {
-                    let (x, square) = sample.moments(variable, &[], |_| 1.0, nothing);
-                    Whole::Normal(x, square)
-                }
+        let wholes = bases.par_iter().enumerate().map(|(variable, basis)| match basis {
+            Basis::Indicator(_) => {
+                Whole::Finite(frequencies(rows, variable, basis.width(), |x| x as usize))
+            }
+            Basis::Atoms(b) => {
+                let (points, count) = (b.points(), b.points().len() + 1);
+                let p = frequencies(rows, variable, count, |x| place(points, x));
+                Whole::Atoms(points.into(), p, sample.moments(variable, points))
+            }
+            Basis::Fourier(_)
+            | Basis::Legendre(_)
+            | Basis::Laguerre(_)
+            | Basis::Hermite(_)
+            | Basis::Table(_)
+            | Basis::Gaussian(_)
+            | Basis::BSpline(_)
+            | Basis::Transformed(_)
+            | Basis::Squared(_) => {
+                let (x, square) = sample.moments(variable, &[]);
+                Whole::Normal(x, square)
             }
         });
         let wholes: Vec<Whole> = wholes.collect();
@@ -127,6 +128,9 @@ impl Mixture {
             }
             last = mean;
             mixture = sample.maximize(&wholes);
+            if quota.used() >= end {
+                break;
+            }
         }
         last.is_finite().then_some(mixture)
     }
@@ -142,6 +146,10 @@ impl Mixture {
         let mut values = vec![0.0; count];
         for (variable, column) in self.columns.iter().enumerate() {
             rows.read(variable, first..first + count, &mut values);
+            let scales = match column {
+                Column::Finite(_) => Vec::new(),
+                Column::Normal(normals) | Column::Atoms(_, _, normals) => scales(normals),
+            };
             let rows = out.chunks_exact_mut(components).zip(&values);
             for (out, &x) in rows.filter(|(_, x)| !x.is_nan()) {
                 match column {
@@ -149,13 +157,13 @@ impl Mixture {
                         let logs = &logs[x as usize * components..][..components];
                         out.iter_mut().zip(logs).for_each(|(out, p)| *out += p);
                     }
-                    Column::Normal(normals) => add_normals(normals, x, out),
-                    Column::Atoms(points, logs, normals) => {
+                    Column::Normal(_) => add_normals(&scales, x, out),
+                    Column::Atoms(points, logs, _) => {
                         let n = place(points, x);
                         let logs = &logs[n * components..][..components];
                         out.iter_mut().zip(logs).for_each(|(out, p)| *out += p);
                         if n == points.len() {
-                            add_normals(normals, x, out);
+                            add_normals(&scales, x, out);
                         }
                     }
                 }
@@ -249,12 +257,20 @@ impl Sample {
         (center, square): (f64, f64),
     ) -> Vec<(f64, f64)> {
         let least = 1e-3 * (square - center * center).max(0.0).sqrt() + 1e-9;
-        let normal = |k: usize| {
-            let prior = (PRIOR, center, square);
-            let (mean, square) = self.moments(variable, atoms, |shares| shares[k], prior);
-            (mean, (square - mean * mean).max(0.0).sqrt().max(least))
+        // Rows, Σ x and Σ x² of each component.
+        let mut sums = vec![[PRIOR, PRIOR * center, PRIOR * square]; self.components];
+        for (x, shares) in self.cells(variable).filter(|(x, _)| find(atoms, *x).is_none()) {
+            for ([rows, sum, squares], r) in sums.iter_mut().zip(shares) {
+                *rows += r;
+                *sum += r * x;
+                *squares += r * x * x;
+            }
+        }
+        let normal = |[rows, sum, squares]: &[f64; 3]| {
+            let mean = sum / rows;
+            (mean, (squares / rows - mean * mean).max(0.0).sqrt().max(least))
         };
-        (0..self.components).map(normal).collect()
+        sums.iter().map(normal).collect()
     }
 
     /// The known values of a variable, and the shares in their rows.
@@ -273,22 +289,15 @@ impl Sample {
         log_frequencies(self.cells(variable), whole, PRIOR, self.components, place)
     }
 
-    /// The means of x and of x², of rows whose value is no atom by their shares, and of a number of others with their means.
-    fn moments(
-        &self,
-        variable: usize,
-        atoms: &[f64],
-        share: impl Fn(&[f64]) -> f64,
-        (number, mean, square): (f64, f64, f64),
-    ) -> (f64, f64) {
-        let (mut total, mut sum, mut squares) = (number, number * mean, number * square);
-        for (x, shares) in self.cells(variable).filter(|(x, _)| find(atoms, *x).is_none()) {
-            let r = share(shares);
-            total += r;
-            sum += r * x;
-            squares += r * x * x;
+    /// The means of x and of x², of rows whose value is no atom.
+    fn moments(&self, variable: usize, atoms: &[f64]) -> (f64, f64) {
+        let (mut total, mut sum, mut squares) = (0.0, 0.0, 0.0);
+        for (x, _) in self.cells(variable).filter(|(x, _)| find(atoms, *x).is_none()) {
+            total += 1.0;
+            sum += x;
+            squares += x * x;
         }
-        let total = total.max(f64::MIN_POSITIVE);
+        let total = f64::max(total, 1.0);
         (sum / total, squares / total)
     }
 }
@@ -346,11 +355,16 @@ pub(super) fn place(points: &[f64], x: f64) -> usize {
     find(points, x).unwrap_or(points.len())
 }
 
+/// Of normal distributions their means, the reciprocals and the logarithms of their deviations.
+fn scales(normals: &[(f64, f64)]) -> Vec<[f64; 3]> {
+    normals.iter().map(|(mean, deviation)| [*mean, deviation.recip(), deviation.ln()]).collect()
+}
+
 /// Adds the logarithms of normal densities, but for a constant.
-fn add_normals(normals: &[(f64, f64)], x: f64, out: &mut [f64]) {
-    for (out, (mean, deviation)) in out.iter_mut().zip(normals) {
-        let z = (x - mean) / deviation;
-        *out -= 0.5 * z * z + deviation.ln();
+fn add_normals(scales: &[[f64; 3]], x: f64, out: &mut [f64]) {
+    for (out, [mean, per, log]) in out.iter_mut().zip(scales) {
+        let z = (x - mean) * per;
+        *out -= 0.5 * z * z + log;
     }
 }
 
@@ -420,7 +434,7 @@ mod tests {
         let variables = [Variable::new("x", Domain::Finite(2)), Variable::new("y", Domain::Real)];
         let rows = Batch::from_rows(&variables, values).unwrap();
         let rng = &mut ChaCha8Rng::seed_from_u64(1);
-        Mixture::fit(2, &bases.each_ref(), &rows, rng)
+        Mixture::fit(2, &bases.each_ref(), &rows, rng, &Quota::default())
     }
 
     #[test]

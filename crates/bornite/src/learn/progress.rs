@@ -32,6 +32,14 @@ pub struct Progress {
     pub is_trial: bool,
 }
 
+impl Progress {
+    /// The epochs done, with what is done of the present one.
+    pub(super) fn epochs_done(&self) -> f64 {
+        let within = if self.epoch_ended { 0 } else { self.rows };
+        self.epoch as f64 + within as f64 / self.epoch_rows.max(1) as f64
+    }
+}
+
 /// What the caller wants of a running fit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Control {
@@ -41,6 +49,17 @@ pub enum Control {
     Used(f64),
     /// End now, with the best model so far.
     Stop,
+}
+
+impl Control {
+    /// Whether the fit is to end.
+    pub(super) fn is_end(self) -> bool {
+        match self {
+            Self::Continue => false,
+            Self::Used(share) => share >= 1.0,
+            Self::Stop => true,
+        }
+    }
 }
 
 /// A learned circuit, and how it came about.

@@ -20,6 +20,9 @@ pub struct BestFit {
     pub tried: Vec<(usize, f64)>,
 }
 
+/// What scoring a row takes of what learning from it does.
+const SCORING: f64 = 0.4;
+
 /// A fit that goes on from a smaller one takes the epochs divided by this.
 const GROWN: usize = 2;
 
@@ -85,7 +88,8 @@ pub(crate) fn search(
         state = State::read(from, [ordinary, candidates], [train, valid])?;
     }
     let sizes: Vec<[usize; 2]> = ordinary.iter().map(|(_, o)| [o.width, o.functions]).collect();
-    let (mut apart, mut lesson) = (Starts::default(), None);
+    let (mut apart, mut lesson) = (Starts::within(&starts.quota), None);
+    let mut pace = Pace::default();
     loop {
         let known = state.best.as_ref().map(|(n, outcome)| (*n, outcome.best.valid));
         let mut index = next(&state.tried, &sizes);
@@ -101,19 +105,24 @@ pub(crate) fn search(
             Some(lesson) if is_lesson => (&lesson.rows, &mut apart),
             _ => (train, &mut *starts),
         };
+        let epoch = work_of(circuit, rows.len() as f64 + SCORING * valid.len() as f64);
+        if state.used[0] + pace.share_of(epoch) > 1.0 {
+            break;
+        }
         let smaller = state.best.as_ref().map(|(n, outcome)| (&candidates[*n].0, outcome));
         let smaller = smaller.filter(|_| !is_lesson);
         let grown = smaller.and_then(|(from, outcome)| grown(from, &outcome.best.weights, circuit));
         let shorter = FitOptions { epochs: options.epochs.div_ceil(GROWN), ..options.clone() };
         let options = if grown.is_some() { &shorter } else { options };
-        let mut ended = false;
+        let (mut ended, mut epochs) = (false, 0.0);
+        let begun = state.used[0];
         let outcome = {
             let State { used, .. } = &mut state;
             let mut now = *used;
-            let begun = now[0];
             let from = reader.as_mut();
             let start = Start { starts, grown };
             let outcome = run(circuit, [rows, valid], options, from, start, &mut |p, s| {
+                epochs = p.epochs_done();
                 let write = |to: &mut Writer| {
                     State { used: now, tried: state.tried.clone(), best: None }.write(
                         state.best.as_ref(),
@@ -123,25 +132,19 @@ pub(crate) fn search(
                     );
                     s.write(to);
                 };
-                let control =
-                    progress(&Progress { candidate: index, ..*p }, &Snapshot::new(&write));
-                match control {
-                    Control::Continue => {}
-                    Control::Stop => ended = true,
-                    Control::Used(share) => {
-                        now[1] = share;
-                        ended |= share >= 1.0;
-                        return Control::Used(
-                            (share - begun) / (1.0 - begun).max(f64::MIN_POSITIVE),
-                        );
-                    }
-                }
-                control
+                let at = Progress { candidate: index, ..*p };
+                let control = progress(&at, &Snapshot::new(&write));
+                ended |= control.is_end();
+                let Control::Used(share) = control else { return control };
+                now[1] = share;
+                Control::Used((share - begun) / (1.0 - begun).max(f64::MIN_POSITIVE))
             })?;
             state.used = [now[1]; 2];
             outcome
         };
-        reader = None;
+        if reader.take().is_none() {
+            pace.add(epochs * epoch, state.used[0] - begun);
+        }
         state.tried.push((index, outcome.best.valid));
         let is_better =
             state.best.as_ref().is_none_or(|(_, best)| outcome.best.valid > best.best.valid);
@@ -156,6 +159,34 @@ pub(crate) fn search(
     let Some((index, outcome)) = best else { return Ok(None) };
     let (circuit, options) = &candidates[index];
     Ok(Some(BestFit { index, fit: outcome.into_fit(circuit, options)?, tried }))
+}
+
+/// How much of a budget the work of finished candidates has taken.
+#[derive(Debug, Default)]
+struct Pace {
+    work: f64,
+    share: f64,
+}
+
+impl Pace {
+    fn add(&mut self, work: f64, share: f64) {
+        self.work += work;
+        self.share += share;
+    }
+
+    /// What so much work is going to take; nothing where that is not known.
+    fn share_of(&self, work: f64) -> f64 {
+        if self.work > 0.0 { self.share / self.work * work } else { 0.0 }
+    }
+}
+
+/// The multiply-adds of so many rows.
+fn work_of(circuit: &Skeleton, rows: f64) -> f64 {
+    let entries = circuit.layers().iter().map(|layer| match layer {
+        Layer::Sum { weight, .. } => circuit.weight_shapes()[weight.index()].iter().product(),
+        Layer::Input { .. } | Layer::Hadamard { .. } | Layer::Kronecker { .. } => 0,
+    });
+    rows * entries.sum::<usize>() as f64
 }
 
 /// The place of the first width among the candidates'.

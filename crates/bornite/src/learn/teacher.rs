@@ -5,6 +5,7 @@ use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
 use super::mixture::{frequencies, log_frequencies, place, softmax};
+use super::quota::Quota;
 use crate::circuit::Skeleton;
 use crate::domain::{Domain, Variable};
 use crate::engine::Batch;
@@ -22,6 +23,10 @@ const RIDGE: f64 = 1e-4;
 /// The most rows that it is fitted to, and products of two of their scores.
 const ROWS: usize = 20_000;
 const PRODUCTS: usize = 4_000_000;
+/// The part of what is left of a budget that it takes at most.
+const PART: f64 = 0.4;
+/// Rows that are weighed at once.
+const BLOCK: usize = 64;
 /// Numbers beyond this many deviations are taken for this many.
 const FAR: f64 = 6.0;
 
@@ -66,17 +71,36 @@ pub(crate) struct Teacher {
     components: Vec<Component>,
 }
 
-/// Rows as the maximization needs them.
-struct Rows<'a> {
-    batch: &'a Batch,
+/// Rows, those with the same known scores next to each other.
+struct Rows {
+    batch: Batch,
     /// The scores of all continuous variables, row after row; NaN where there is none.
     scores: Vec<f64>,
     dimension: usize,
 }
 
-impl Rows<'_> {
+impl Rows {
+    fn new(variables: &[Variable], batch: &Batch, dimension: usize) -> Self {
+        let scores = scores(variables, batch, dimension);
+        let rows: Vec<&[f64]> = scores.chunks_exact(dimension).collect();
+        let pattern = |row: usize| rows[row].iter().map(|z| z.is_nan());
+        let mut order: Vec<usize> = (0..batch.len()).collect();
+        order.sort_by(|&a, &b| pattern(a).cmp(pattern(b)));
+        let scores = order.iter().flat_map(|&row| rows[row]).copied().collect();
+        Self { batch: batch.select(&order), scores, dimension }
+    }
+
+    fn len(&self) -> usize {
+        self.batch.len()
+    }
+
     fn score(&self, row: usize) -> &[f64] {
         &self.scores[row * self.dimension..][..self.dimension]
+    }
+
+    /// Whether the same scores are known in two rows.
+    fn are_alike(&self, a: usize, b: usize) -> bool {
+        self.score(a).iter().zip(self.score(b)).all(|(a, b)| a.is_nan() == b.is_nan())
     }
 }
 
@@ -107,24 +131,25 @@ impl Teacher {
     /// The best mixture by the validation rows, and their mean log-likelihood. `None` where there is none.
     pub(crate) fn fit(
         circuit: &Skeleton,
-        train: &Batch,
-        valid: &Batch,
+        [train, valid]: [&Batch; 2],
         seed: u64,
+        quota: &Quota,
     ) -> Option<(Self, f64)> {
         let variables = circuit.variables();
         let dimension = Self::dimension(circuit, train.len())?;
-        let rows = |batch| Rows { batch, scores: scores(variables, batch, dimension), dimension };
-        let (train, valid) = (rows(train), rows(valid));
+        let end = quota.after(PART);
+        let goes_on = &|| quota.used() < end;
+        let [train, valid] = [train, valid].map(|rows| Rows::new(variables, rows, dimension));
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(4);
-        let all = vec![1.0; train.batch.len()];
+        let all = vec![1.0; train.len()];
         let whole = Self::maximize(1, variables, &train, &all, None, None)?;
         let mut best: Option<(Self, f64)> = None;
         for count in COMPONENTS {
-            if count > 1 && train.batch.len() < 5 * count {
+            if count > 1 && (train.len() < 5 * count || !goes_on()) {
                 break;
             }
-            let Some(teacher) = whole.split(count, variables, &train, &mut rng) else { break };
+            let Some(teacher) = whole.split(count, &train, &mut rng, goes_on) else { break };
             let value = teacher.mean_log_likelihood(&valid);
             if best.as_ref().is_some_and(|(_, found)| *found >= value) {
                 break;
@@ -138,10 +163,11 @@ impl Teacher {
     fn split(
         &self,
         count: usize,
-        variables: &[Variable],
-        rows: &Rows<'_>,
+        rows: &Rows,
         rng: &mut impl Rng,
+        goes_on: &dyn Fn() -> bool,
     ) -> Option<Self> {
+        let variables = &self.variables[..];
         let mut shares = first_shares(count, rows, rng);
         let factor = &self.components[0].factor;
         let spread =
@@ -150,15 +176,16 @@ impl Teacher {
         let mut teacher = Self::maximize(count, variables, rows, &shares, Some(self), prior)?;
         let mut last = f64::NEG_INFINITY;
         for _ in 0..ROUNDS {
-            let logs = shares.par_chunks_mut(count).enumerate().map(|(row, shares)| {
-                teacher.logs(rows, row, shares);
-                softmax(shares)
+            let blocks = shares.par_chunks_mut(BLOCK * count).enumerate().map(|(n, shares)| {
+                teacher.logs(rows, n * BLOCK, shares);
+                shares.chunks_exact_mut(count).map(softmax).collect::<Vec<f64>>()
             });
-            let mean = logs.collect::<Vec<f64>>().iter().sum::<f64>() / rows.batch.len() as f64;
+            let logs: Vec<Vec<f64>> = blocks.collect();
+            let mean = logs.iter().flatten().sum::<f64>() / rows.len() as f64;
             if mean.is_nan() {
                 return None;
             }
-            if mean - last < RISE {
+            if mean - last < RISE || !goes_on() {
                 break;
             }
             last = mean;
@@ -172,14 +199,14 @@ impl Teacher {
     fn maximize(
         count: usize,
         variables: &[Variable],
-        rows: &Rows<'_>,
+        rows: &Rows,
         shares: &[f64],
         before: Option<&Self>,
         expected: Option<&Matrix<f64>>,
     ) -> Option<Self> {
         let m = rows.dimension;
         let frequencies = |v: usize, values: usize, place: &dyn Fn(f64) -> usize| {
-            let whole = frequencies(rows.batch, v, values, place);
+            let whole = frequencies(&rows.batch, v, values, place);
             let cells = shares.chunks_exact(count).enumerate();
             let cells = cells.map(|(row, shares)| (rows.batch.value(row, v), shares));
             log_frequencies(cells.filter(|(x, _)| !x.is_nan()), &whole, PRIOR, count, place)
@@ -200,24 +227,33 @@ impl Teacher {
             })
             .collect();
         let components = (0..count).into_par_iter().map(|k| {
+            let component = before.map(|b| &b.components[k.min(b.components.len() - 1)]);
             let mut total = 0.0;
             let (mut sum, mut products) = (vec![0.0; m], Matrix::<f64>::zeros(m, m));
-            let mut known = Conditional::new(m);
-            for row in 0..rows.batch.len() {
-                let r = shares[row * count + k];
-                if r < 1e-9 {
-                    continue;
-                }
-                let component = before.map(|b| &b.components[k.min(b.components.len() - 1)]);
-                known.fill(rows.score(row), component);
-                total += r;
-                for i in 0..m {
-                    sum[i] += r * known.mean[i];
-                    for j in 0..=i {
-                        products[(i, j)] +=
-                            r * (known.mean[i] * known.mean[j] + known.covariance[(i, j)]);
+            let (mut mean, mut z) = (vec![0.0; m], Vec::with_capacity(m));
+            let mut start = 0;
+            while start < rows.len() {
+                let alike = (start..rows.len()).take_while(|&row| rows.are_alike(start, row));
+                let conditional = Conditional::new(rows.score(start), component);
+                let (mut end, mut within) = (start, 0.0);
+                for row in alike {
+                    end = row + 1;
+                    let r = shares[row * count + k];
+                    if r < 1e-9 {
+                        continue;
+                    }
+                    conditional.mean(rows.score(row), &mut mean, &mut z);
+                    within += r;
+                    for i in 0..m {
+                        let scaled = r * mean[i];
+                        sum[i] += scaled;
+                        let products = products.row_mut(i)[..=i].iter_mut();
+                        products.zip(&mean).for_each(|(p, x)| *p += scaled * x);
                     }
                 }
+                conditional.add_covariance(within, &mut products);
+                total += within;
+                start = end;
             }
             (total, sum, products)
         });
@@ -239,31 +275,41 @@ impl Teacher {
         Some(Self { variables: variables.to_vec(), columns, components })
     }
 
-    /// log wₖ pₖ of what is known of a row.
-    fn logs(&self, rows: &Rows<'_>, row: usize, out: &mut [f64]) {
+    /// log wₖ pₖ of what is known of the rows from `first` on, for each row and k.
+    fn logs(&self, rows: &Rows, first: usize, out: &mut [f64]) {
         let count = self.components.len();
-        let scores = rows.score(row);
-        for (out, c) in out.iter_mut().zip(&self.components) {
-            *out = c.weight.ln() + log_normal(scores, c);
-        }
-        for (v, column) in self.columns.iter().enumerate() {
-            let x = rows.batch.value(row, v);
-            let (logs, n) = match column {
-                Column::Normal(_) => continue,
-                Column::Finite(logs) => (logs, x as usize),
-                Column::Atoms(points, logs, _) => (logs, place(points, x)),
-            };
-            if !x.is_nan() {
-                out.iter_mut().zip(&logs[n * count..][..count]).for_each(|(out, p)| *out += p);
+        let mut z = Vec::with_capacity(rows.dimension);
+        let mut marginals: Vec<Marginal<'_>> = Vec::new();
+        for (row, out) in (first..).zip(out.chunks_exact_mut(count)) {
+            let scores = rows.score(row);
+            if row == first || !rows.are_alike(row - 1, row) {
+                let marginal = |c| Marginal::new(scores, c);
+                marginals = self.components.iter().map(marginal).collect();
+            }
+            for (out, marginal) in out.iter_mut().zip(&marginals) {
+                *out = marginal.component.weight.ln() + marginal.log_density(scores, &mut z);
+            }
+            for (v, column) in self.columns.iter().enumerate() {
+                let x = rows.batch.value(row, v);
+                let (logs, n) = match column {
+                    Column::Normal(_) => continue,
+                    Column::Finite(logs) => (logs, x as usize),
+                    Column::Atoms(points, logs, _) => (logs, place(points, x)),
+                };
+                if !x.is_nan() {
+                    out.iter_mut().zip(&logs[n * count..][..count]).for_each(|(out, p)| *out += p);
+                }
             }
         }
     }
 
     /// Of rows, by the measure of the variables' domains.
-    fn mean_log_likelihood(&self, rows: &Rows<'_>) -> f64 {
-        let of = |row: usize| {
-            let mut logs = vec![0.0; self.components.len()];
-            self.logs(rows, row, &mut logs);
+    fn mean_log_likelihood(&self, rows: &Rows) -> f64 {
+        let count = self.components.len();
+        let mut logs = vec![0.0; rows.len() * count];
+        let blocks = logs.par_chunks_mut(BLOCK * count).enumerate();
+        blocks.for_each(|(n, logs)| self.logs(rows, n * BLOCK, logs));
+        let of = |(row, logs): (usize, &mut [f64])| {
             // A score has the density of its u times du/dz, the normal density.
             let slope: f64 = rows
                 .score(row)
@@ -271,10 +317,10 @@ impl Teacher {
                 .filter(|z| !z.is_nan())
                 .map(|z| 0.5 * z * z + LOG_ROOT)
                 .sum();
-            softmax(&mut logs) + slope - self.log_lengths(rows.batch, row)
+            softmax(logs) + slope - self.log_lengths(&rows.batch, row)
         };
-        let logs: Vec<f64> = (0..rows.batch.len()).into_par_iter().map(of).collect();
-        logs.iter().sum::<f64>() / logs.len().max(1) as f64
+        let sum: f64 = logs.chunks_exact_mut(count).enumerate().map(of).sum();
+        sum / rows.len().max(1) as f64
     }
 
     /// Σ ln of the lengths of the intervals that a row's scores are of.
@@ -361,8 +407,8 @@ fn scores(variables: &[Variable], rows: &Batch, dimension: usize) -> Vec<f64> {
 }
 
 /// Mostly the component of the nearest of some rows that are far from each other.
-fn first_shares(count: usize, rows: &Rows<'_>, rng: &mut impl Rng) -> Vec<f64> {
-    let n = rows.batch.len();
+fn first_shares(count: usize, rows: &Rows, rng: &mut impl Rng) -> Vec<f64> {
+    let n = rows.len();
     let distance = |a: usize, b: usize| {
         let pairs = rows.score(a).iter().zip(rows.score(b));
         pairs.map(|(x, y)| (x - y) * (x - y)).filter(|d| !d.is_nan()).sum::<f64>()
@@ -402,79 +448,110 @@ fn choose(weights: impl Iterator<Item = f64> + Clone, rng: &mut impl Rng) -> usi
     last
 }
 
-/// A row's scores in one component, those that are missing by their mean and covariance given the others.
-struct Conditional {
-    mean: Vec<f64>,
-    covariance: Matrix<f64>,
-    is_complete: bool,
+/// What a component says of the known scores of some rows, in all of which the same are known.
+struct Marginal<'a> {
+    component: &'a Component,
+    known: Vec<usize>,
+    /// The Cholesky factor L of their covariance; `None` where that is the component's own.
+    own: Option<Matrix<f64>>,
+    /// ln of the density at the mean.
+    log_peak: f64,
 }
 
-impl Conditional {
-    fn new(m: usize) -> Self {
-        Self { mean: vec![0.0; m], covariance: Matrix::zeros(m, m), is_complete: true }
+impl<'a> Marginal<'a> {
+    fn new(scores: &[f64], component: &'a Component) -> Self {
+        let known: Vec<usize> = (0..scores.len()).filter(|&i| !scores[i].is_nan()).collect();
+        let is_part = known.len() < scores.len();
+        // A part of a covariance that has a factor has one too.
+        let own = is_part.then(|| component.factor_of(&known)).flatten();
+        let factor = own.as_ref().unwrap_or(&component.factor);
+        let log_peak = (0..known.len()).map(|n| -factor[(n, n)].ln() - LOG_ROOT).sum();
+        Self { component, known, own, log_peak }
     }
 
-    fn fill(&mut self, scores: &[f64], component: Option<&Component>) {
-        let m = scores.len();
-        self.mean.copy_from_slice(scores);
-        if !self.is_complete {
-            self.covariance = Matrix::zeros(m, m);
+    /// b becomes L⁻¹ b.
+    fn solve(&self, b: &mut [f64]) {
+        let factor = self.own.as_ref().unwrap_or(&self.component.factor);
+        for i in 0..b.len() {
+            let (done, rest) = b.split_at_mut(i);
+            let row = factor.row(i);
+            let sum: f64 = row[..i].iter().zip(&*done).map(|(l, b)| l * b).sum();
+            rest[0] = (rest[0] - sum) / row[i];
         }
-        self.is_complete = scores.iter().all(|z| !z.is_nan());
-        if self.is_complete {
-            return;
-        }
-        let (known, missing): (Vec<usize>, Vec<usize>) = (0..m).partition(|&i| !scores[i].is_nan());
-        let Some(c) = component else {
-            for &i in &missing {
-                (self.mean[i], self.covariance[(i, i)]) = (0.0, 1.0);
-            }
-            return;
-        };
-        let Some(l) = c.factor_of(&known) else { return };
-        // B = L⁻¹ Σ(known, missing), and L⁻¹ of the known scores.
-        let solve = |mut b: Vec<f64>| {
-            for i in 0..b.len() {
-                let done: f64 = l.row(i)[..i].iter().zip(&b).map(|(l, b)| l * b).sum();
-                b[i] = (b[i] - done) / l[(i, i)];
-            }
-            b
-        };
-        let by: Vec<Vec<f64>> = missing
-            .iter()
-            .map(|&j| solve(known.iter().map(|&i| c.covariance(i, j)).collect()))
-            .collect();
-        let z = solve(known.iter().map(|&i| scores[i] - c.mean[i]).collect());
-        let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-        for (p, &i) in missing.iter().enumerate() {
-            self.mean[i] = c.mean[i] + dot(&by[p], &z);
-            for (q, &j) in missing.iter().enumerate() {
-                self.covariance[(i, j)] = c.covariance(i, j) - dot(&by[p], &by[q]);
-            }
-        }
+    }
+
+    /// L⁻¹ of how far the known scores are from their means.
+    fn deviations(&self, scores: &[f64], z: &mut Vec<f64>) {
+        z.clear();
+        z.extend(self.known.iter().map(|&i| scores[i] - self.component.mean[i]));
+        self.solve(z);
+    }
+
+    fn log_density(&self, scores: &[f64], z: &mut Vec<f64>) -> f64 {
+        self.deviations(scores, z);
+        self.log_peak - 0.5 * z.iter().map(|z| z * z).sum::<f64>()
     }
 }
 
-/// The log density of the scores that are known.
-fn log_normal(scores: &[f64], c: &Component) -> f64 {
-    let known: Vec<usize> = (0..scores.len()).filter(|&i| !scores[i].is_nan()).collect();
-    let block;
-    let factor = if known.len() == scores.len() {
-        &c.factor
-    } else {
-        let Some(l) = c.factor_of(&known) else { return f64::NEG_INFINITY };
-        block = l;
-        &block
-    };
-    let mut z: Vec<f64> = Vec::with_capacity(known.len());
-    let mut log = 0.0;
-    for (n, &i) in known.iter().enumerate() {
-        let done: f64 = factor.row(n)[..n].iter().zip(&z).map(|(l, z)| l * z).sum();
-        let next = (scores[i] - c.mean[i] - done) / factor[(n, n)];
-        log -= 0.5 * next * next + factor[(n, n)].ln() + LOG_ROOT;
-        z.push(next);
+/// What a component says of the missing scores of such rows, given the known ones.
+struct Conditional<'a> {
+    missing: Vec<usize>,
+    /// Without a component they are standard normal.
+    given: Option<Marginal<'a>>,
+    /// L⁻¹ Σ(known, i) for each missing score i.
+    by: Vec<Vec<f64>>,
+}
+
+impl<'a> Conditional<'a> {
+    fn new(scores: &[f64], component: Option<&'a Component>) -> Self {
+        let missing: Vec<usize> = (0..scores.len()).filter(|&i| scores[i].is_nan()).collect();
+        let given = component.map(|c| Marginal::new(scores, c));
+        let by = given.as_ref().map_or_else(Vec::new, |given| {
+            let solved = |&j: &usize| {
+                let covariances = given.known.iter().map(|&i| given.component.covariance(i, j));
+                let mut b: Vec<f64> = covariances.collect();
+                given.solve(&mut b);
+                b
+            };
+            missing.iter().map(solved).collect()
+        });
+        Self { missing, given, by }
     }
-    log
+
+    /// The scores of a row, those that are missing by their means.
+    fn mean(&self, scores: &[f64], mean: &mut [f64], z: &mut Vec<f64>) {
+        mean.copy_from_slice(scores);
+        if self.missing.is_empty() {
+            return;
+        }
+        let Some(given) = &self.given else {
+            self.missing.iter().for_each(|&i| mean[i] = 0.0);
+            return;
+        };
+        given.deviations(scores, z);
+        for (&i, by) in self.missing.iter().zip(&self.by) {
+            mean[i] = given.component.mean[i] + dot(by, z);
+        }
+    }
+
+    /// Adds so many times the covariance of the missing scores to the lower triangle of a matrix.
+    fn add_covariance(&self, times: f64, to: &mut Matrix<f64>) {
+        for (p, &i) in self.missing.iter().enumerate() {
+            for (q, &j) in self.missing[..=p].iter().enumerate() {
+                to[(i, j)] += times
+                    * match &self.given {
+                        Some(given) => {
+                            given.component.covariance(i, j) - dot(&self.by[p], &self.by[q])
+                        }
+                        None => f64::from(u8::from(i == j)),
+                    };
+            }
+        }
+    }
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 fn normal(rng: &mut impl Rng) -> f64 {
@@ -550,7 +627,8 @@ mod tests {
         values[10] = f64::NAN;
         let train = Batch::from_rows(circuit.variables(), &values).unwrap();
         let valid = Batch::from_rows(circuit.variables(), &rows(1000, rng)).unwrap();
-        let (teacher, value) = Teacher::fit(&circuit, &train, &valid, 1).unwrap();
+        let (teacher, value) =
+            Teacher::fit(&circuit, [&train, &valid], 1, &Quota::default()).unwrap();
         // The entropy of the atom, a label that two components know, and ½ ln(1 / (1 − ρ²)) where y is no atom.
         let atom = 0.2 * 0.2_f64.ln() + 0.8 * 0.8_f64.ln();
         let best = atom + 0.8 * -0.5 * (1.0 - 0.95_f64 * 0.95).ln();
@@ -574,6 +652,46 @@ mod tests {
     }
 
     #[test]
+    fn missing_scores_are_those_of_the_joint_distribution() {
+        let factor = Matrix::from_fn(3, 3, |i, j| match (i, j) {
+            (i, j) if j > i => 0.0,
+            (i, j) if i == j => 1.0 + i as f64,
+            (i, j) => 0.5 - 0.3 * (i + j) as f64,
+        });
+        let component = Component { weight: 1.0, mean: vec![0.3, -1.0, 2.0], factor };
+        let density =
+            |z: [f64; 3]| Marginal::new(&z, &component).log_density(&z, &mut Vec::new()).exp();
+        // Over the second score, by a sum.
+        let (known, step) = ([0.9, f64::NAN, 1.0], 1e-2);
+        let at = |n: i32| f64::from(n) * step;
+        let moment = |power: i32| -> f64 {
+            (-3000..3000).map(|n| at(n).powi(power) * density([0.9, at(n), 1.0]) * step).sum()
+        };
+        let (total, first, second) = (moment(0), moment(1), moment(2));
+        let log = Marginal::new(&known, &component).log_density(&known, &mut Vec::new());
+        assert!((log - total.ln()).abs() < 1e-9, "{log}, {}", total.ln());
+        let conditional = Conditional::new(&known, Some(&component));
+        let (mut mean, mut covariance) = ([0.0; 3], Matrix::<f64>::zeros(3, 3));
+        conditional.mean(&known, &mut mean, &mut Vec::new());
+        conditional.add_covariance(2.0, &mut covariance);
+        assert_eq!([mean[0], mean[2]], [0.9, 1.0]);
+        assert!((mean[1] - first / total).abs() < 1e-9, "{mean:?}");
+        let variance = second / total - mean[1] * mean[1];
+        assert!((covariance[(1, 1)] - 2.0 * variance).abs() < 1e-9, "{covariance:?}");
+        assert_eq!(covariance.data().iter().filter(|x| **x != 0.0).count(), 1);
+    }
+
+    #[test]
+    fn a_budget_that_is_used_up_ends_it() {
+        let rng = &mut ChaCha8Rng::seed_from_u64(7);
+        let circuit = circuit();
+        let rows = Batch::from_rows(circuit.variables(), &rows(500, rng)).unwrap();
+        let spent = Quota::new(|| 2.0);
+        let (teacher, value) = Teacher::fit(&circuit, [&rows, &rows], 1, &spent).unwrap();
+        assert!(teacher.components.len() == 1 && value.is_finite());
+    }
+
+    #[test]
     fn it_has_nothing_to_say_of_labels_alone_or_other_domains() {
         let finite =
             |v: usize| (Variable::new(format!("x{v}"), Domain::Finite(2)), Basis::indicator(2));
@@ -587,7 +705,7 @@ mod tests {
             let rng = &mut ChaCha8Rng::seed_from_u64(1);
             let circuit = structure.build(Weights::Haar, rng).unwrap();
             let rows = Batch::from_rows(circuit.variables(), &[0.0, 1.0, 1.0, 0.0]).unwrap();
-            assert!(Teacher::fit(&circuit, &rows, &rows, 1).is_none());
+            assert!(Teacher::fit(&circuit, [&rows, &rows], 1, &Quota::default()).is_none());
         }
     }
 

@@ -11,7 +11,7 @@ use super::{
     Control, Defaults, FitOptions, LearnError, Schedule, Starts, fit, fit_best, mean_log_likelihood,
 };
 use crate::basis::{Basis, Part};
-use crate::circuit::{Circuit, Weight, Weights, random_weight};
+use crate::circuit::{Circuit, Skeleton, Weight, Weights, random_weight};
 use crate::engine::{Batch, Engine};
 use crate::linalg::{Complex64, Matrix, Scalar};
 use crate::ops::{log_partition, log_unnormalized_marginal};
@@ -425,6 +425,17 @@ fn a_search_stops_where_validation_does_and_keeps_the_best() {
     assert!(best.index > 0 && best.tried.len() >= 2, "{:?}", best.tried);
     assert!(best.tried.iter().all(|&(_, valid)| valid <= best.fit.valid));
     assert!(best.tried.contains(&(best.index, best.fit.valid)));
+    // Where nearly all of a budget is used up, the next candidate is not begun: not one of its epochs would end.
+    let patient = |(circuit, options): &(Skeleton, FitOptions)| {
+        (circuit.clone(), FitOptions { patience: 100, ..options.clone() })
+    };
+    let patient: Vec<_> = candidates.iter().map(patient).collect();
+    let short = fit_best(&patient, &train, &valid, None, &mut Starts::default(), &mut |p, _| {
+        let within = if p.epoch_ended { 0.0 } else { p.rows as f64 / p.epoch_rows as f64 };
+        Control::Used(0.95 * (p.epoch as f64 + within) / p.epochs as f64)
+    });
+    let short = short.unwrap().unwrap();
+    assert_eq!((short.tried.len(), short.fit.history.len()), (1, 15));
     let none =
         fit_best(&[], &train, &valid, None, &mut Starts::default(), &mut |_, _| Control::Stop)
             .unwrap();

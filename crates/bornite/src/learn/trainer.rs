@@ -12,6 +12,7 @@ use super::optimizer::{Update, schedule};
 use super::options::FitOptions;
 use super::parameter::normalized;
 use super::progress::{Control, Epoch, Fitted, Progress, Snapshot};
+use super::quota::Quota;
 use crate::circuit::{Circuit, Layer, Orthonormal, Skeleton, Weight};
 use crate::engine::Batch;
 use crate::linalg::{Matrix, Scalar};
@@ -66,6 +67,7 @@ impl State {
 pub(super) struct Trainer<'a> {
     options: &'a FitOptions,
     backend: Box<dyn Backend + 'a>,
+    num_valid: usize,
     state: State,
 }
 
@@ -91,20 +93,29 @@ impl<'a> Trainer<'a> {
             best: None,
         };
         state.order.shuffle(&mut state.rng);
-        Ok(Self { options, backend, state })
+        Ok(Self { options, backend, num_valid: valid.len(), state })
     }
 
-    /// Runs to the end.
+    /// Runs to the end, or until the budget is used up but for what scoring the result takes.
     pub(super) fn run(
         mut self,
+        quota: &Quota,
         progress: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control,
     ) -> Result<Outcome, LearnError> {
+        let (begun, mut learned) = (quota.used(), 0);
         while self.state.epoch < self.options.epochs
             && self.state.used < 1.0
             && !self.state.has_waited(self.options.patience)
         {
             while self.state.rows < self.state.order.len() && self.state.used < 1.0 {
+                let before = self.state.rows;
                 let mean = self.learn()?;
+                learned += self.state.rows - before;
+                let used = quota.used();
+                let scoring = (used - begun) / learned as f64 * self.num_valid as f64;
+                if used + scoring >= 1.0 {
+                    self.state.used = f64::INFINITY;
+                }
                 self.tell(mean, false, progress);
             }
             self.end_epoch(progress)?;

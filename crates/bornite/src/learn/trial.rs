@@ -10,6 +10,8 @@ use crate::engine::Batch;
 const SHARE: f64 = 0.2;
 /// The most cells that a trial learns from.
 const CELLS: f64 = 1e7;
+/// The part of what is left of a budget that it takes at most.
+const PART: f64 = 0.1;
 
 /// The place of the circuit that learns best in a short fit, by the validation rows. Meant for narrow circuits over different
 /// trees: which tree is better shows early, and at any width.
@@ -34,15 +36,16 @@ pub fn most_promising(
         let rows = (SHARE * (options.epochs * train.len()) as f64)
             .min(CELLS / train.num_variables().max(1) as f64);
         let mut ended = false;
+        let (quota, end) = (starts.quota.clone(), starts.quota.after(PART));
         let outcome =
             run(circuit, [train, valid], options, None, Start::anew(starts), &mut |p, _| {
-                let done = p.epoch * p.epoch_rows + if p.epoch_ended { 0 } else { p.rows };
-                match progress(&Progress { candidate: n, is_trial: true, ..*p }) {
-                    Control::Stop => ended = true,
-                    Control::Used(share) => ended |= share >= 1.0,
-                    Control::Continue => {}
+                let done = p.epochs_done() * p.epoch_rows as f64;
+                ended |= progress(&Progress { candidate: n, is_trial: true, ..*p }).is_end();
+                if ended || quota.used() >= end {
+                    Control::Stop
+                } else {
+                    Control::Used(done / rows)
                 }
-                if ended { Control::Stop } else { Control::Used(done as f64 / rows) }
             })?;
         if outcome.best.valid > best.1 {
             best = (n, outcome.best.valid);

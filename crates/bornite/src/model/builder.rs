@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::{Model, ModelError, ModelOptions, StructureKind};
 use crate::data::{Schema, Table};
-use crate::learn::{Control, Progress, Snapshot, used_budget};
+use crate::learn::{Control, Progress, Quota, Snapshot, used_budget};
 
 /// Fits a [`Model`] to a table.
 ///
@@ -33,6 +33,7 @@ pub struct Fit<'a> {
     validation: Option<&'a Table>,
     time: Option<Duration>,
     checkpoint: Option<&'a [u8]>,
+    quota: Quota,
     on_step: Option<OnStep<'a>>,
 }
 
@@ -107,6 +108,13 @@ impl<'a> Fit<'a> {
         self
     }
 
+    /// Limits the fit to a budget of the caller's. Computations that have no steps to tell of ask it too, such as the first
+    /// mixture of a fit.
+    pub fn quota(mut self, quota: Quota) -> Self {
+        self.quota = quota;
+        self
+    }
+
     /// Calls a function after every step. It can end the fit, which keeps the best model so far, and take a
     /// [`Snapshot`] to resume from. Log-likelihoods are those of the encoded values, not yet in the units of the data.
     pub fn on_step(mut self, f: impl FnMut(&Progress, &Snapshot<'_>) -> Control + 'a) -> Self {
@@ -129,22 +137,27 @@ impl<'a> Fit<'a> {
     /// The table has no rows or does not fit a given schema; none of its columns can be learned (see [`Schema::findings`]),
     /// or, with [`strict`](Self::strict), not all of them; a setting is out of range; the checkpoint is damaged, or of another table or other settings.
     pub fn run(self, table: &Table) -> Result<Model, ModelError> {
-        let Self { mut options, validation, time, checkpoint, mut on_step } = self;
+        let Self { mut options, validation, time, checkpoint, quota, mut on_step } = self;
         options.time = options.time.or(time);
         let used_before = checkpoint.map(used_budget).transpose()?.unwrap_or(0.0);
-        let clock = time.map(|limit| (Instant::now(), limit.as_secs_f64().max(f64::MIN_POSITIVE)));
-        let mut step = |progress: &Progress, snapshot: &Snapshot<'_>| {
-            let used =
-                clock.map(|(start, limit)| used_before + start.elapsed().as_secs_f64() / limit);
-            let answer = on_step.as_mut().map_or(Control::Continue, |f| f(progress, snapshot));
-            match (answer, used) {
-                (Control::Stop, _) => Control::Stop,
-                (Control::Continue, None) => Control::Continue,
-                (Control::Continue, Some(used)) => Control::Used(used),
-                (Control::Used(share), used) => Control::Used(share.max(used.unwrap_or(0.0))),
+        let quota = match time {
+            None => quota,
+            Some(limit) => {
+                let (start, limit) = (Instant::now(), limit.as_secs_f64().max(f64::MIN_POSITIVE));
+                let used = move || used_before + start.elapsed().as_secs_f64() / limit;
+                Quota::new(move || quota.used().max(used()))
             }
         };
-        Model::fit_from(table, validation, &options, checkpoint, &mut step)
+        let mut step = |progress: &Progress, snapshot: &Snapshot<'_>| {
+            let answer = on_step.as_mut().map_or(Control::Continue, |f| f(progress, snapshot));
+            match (answer, quota.used()) {
+                (Control::Stop, _) => Control::Stop,
+                (Control::Continue, used) if used > 0.0 => Control::Used(used),
+                (Control::Continue, _) => Control::Continue,
+                (Control::Used(share), used) => Control::Used(share.max(used)),
+            }
+        };
+        Model::fit_from(table, validation, &options, checkpoint, &quota, &mut step)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::compact::Compact;
 use super::{CompressOptions, Model, ModelError, ModelOptions};
 use crate::data::{DataError, InferOptions, Schema, Table, WideIntegers};
-use crate::learn::{Control, Progress};
+use crate::learn::{Control, Progress, Quota};
 
 /// Input functions of a continuous variable.
 const FUNCTIONS: usize = 12;
@@ -56,13 +56,19 @@ pub(super) fn fit(
         ..ModelOptions::default()
     };
     let selection = selection(table);
-    let model =
-        match Model::fit_from(table, Some(&selection), &settings, None, &mut |p, _| progress(p)) {
-            Ok(model) => model,
-            Err(problem @ ModelError::Option { .. }) => return Err(problem),
-            // A table that cannot be learned from can still be stored.
-            Err(_) => return Ok(None),
-        };
+    let model = match Model::fit_from(
+        table,
+        Some(&selection),
+        &settings,
+        None,
+        &Quota::default(),
+        &mut |p, _| progress(p),
+    ) {
+        Ok(model) => model,
+        Err(problem @ ModelError::Option { .. }) => return Err(problem),
+        // A table that cannot be learned from can still be stored.
+        Err(_) => return Ok(None),
+    };
     let compact = smallest(&model, &selection, table.num_rows())?;
     Ok(compact.map(|compact| EmbeddedModel { compact, width }))
 }

@@ -11,8 +11,8 @@ use crate::data::{Encoded, LeftOut, Schema, Table};
 use crate::domain::{Domain, Variable};
 use crate::engine::Batch;
 use crate::learn::{
-    self, BestFit, Control, Defaults, FitOptions, LESSON_ROWS, Lesson, Progress, Snapshot, Starts,
-    Teacher, most_promising, search,
+    self, BestFit, Control, Defaults, FitOptions, LESSON_ROWS, Lesson, Progress, Quota, Snapshot,
+    Starts, Teacher, most_promising, search,
 };
 use crate::structure::{
     InformationOptions, MutualInformation, RegionTree, Structure, average_linkage, chow_liu_tree,
@@ -29,6 +29,12 @@ const PLAIN: usize = 2;
 const MANY_EPOCHS: usize = 200;
 /// The fewest passes over many images that a larger circuit is worth.
 const FEWEST_EPOCHS: f64 = 6.0;
+/// The share of a budget after which no teacher is asked.
+const LATEST: f64 = 0.6;
+/// The part of the time that comparing all columns takes at most, and the words of bits that are compared a second and thread:
+/// an estimate.
+const COMPARING: f64 = 0.1;
+const WORDS: f64 = 1e9;
 /// Multiply-adds of a forward pass, a second and thread, of a fit with all that belongs to it: an estimate.
 const SPEED: f64 = 2.4e9;
 
@@ -39,6 +45,7 @@ impl Model {
         valid: Option<&Table>,
         options: &ModelOptions,
         checkpoint: Option<&[u8]>,
+        quota: &Quota,
         progress: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control,
     ) -> Result<Self, ModelError> {
         check(table, valid, options)?;
@@ -53,7 +60,7 @@ impl Model {
             .with_holes(train_rows.has_missing());
         let rows = train.num_rows();
         let fits = Candidates { schema: &schema, options, defaults, rows };
-        let (starts, mut stopped) = (&mut Starts::default(), false);
+        let (starts, mut stopped) = (&mut Starts::within(quota), false);
         let known = checkpoint.map(|bytes| fits.of_checkpoint(bytes, train_rows)).transpose()?;
         let Chosen { kind, tree, circuits: mut candidates } = match known.flatten() {
             Some(known) => known,
@@ -73,7 +80,7 @@ impl Model {
         if is_taught {
             candidates.extend(fits.over(&tree, &fits.lessons())?);
         }
-        let teach = || fits.lesson(&candidates[0].0, rows);
+        let teach = || fits.lesson(&candidates[0].0, rows, quota);
         let teach = is_taught.then_some(&teach as &dyn Fn() -> Option<Lesson>);
         let best = search(&candidates, rows, teach, checkpoint, starts, progress)?;
         let Some(BestFit { index, fit, .. }) = best else {
@@ -259,9 +266,12 @@ impl Candidates<'_> {
     }
 
     /// The rows of a teacher.
-    fn lesson(&self, first: &Skeleton, [train, valid]: [&Batch; 2]) -> Option<Lesson> {
+    fn lesson(&self, first: &Skeleton, rows: [&Batch; 2], quota: &Quota) -> Option<Lesson> {
+        if quota.used() > LATEST {
+            return None;
+        }
         let seed = self.options.seed;
-        let (teacher, value) = Teacher::fit(first, train, valid, seed)?;
+        let (teacher, value) = Teacher::fit(first, rows, seed, quota)?;
         Some(Lesson { rows: teacher.sample(LESSON_ROWS, seed)?, valid: value })
     }
 
@@ -300,6 +310,12 @@ impl Candidates<'_> {
         }
         let ordered = self.schema.ordered();
         let how = InformationOptions { ordered, ..InformationOptions::default() };
+        let max_rows = self.options.time.map_or(how.max_rows, |time| {
+            let words =
+                COMPARING * time.as_secs_f64() * WORDS * rayon::current_num_threads() as f64;
+            how.rows_of_work(self.schema.num_variables(), words)
+        });
+        let how = InformationOptions { max_rows, ..how };
         Ok(Some(mutual_information(train, &self.schema.variables(), &how)?))
     }
 

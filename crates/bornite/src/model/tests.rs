@@ -112,6 +112,17 @@ fn numbers_with_atoms_are_answered_as_the_rows_would() {
         let x = drawn.number(row).unwrap();
         assert!(x >= 0.0 && ((x * 100.0).round() / 100.0 - x).abs() < 1e-12, "{x}");
     }
+    // Scores are probabilities: they sum to 1, and are those of questions.
+    let cents: Vec<f64> = (0..2500).map(|n| f64::from(n) / 100.0).collect();
+    let pay = Column::labels("pay", vec![None::<&str>; cents.len()]);
+    let all = Table::new(vec![pay, Column::numbers("tip", cents.clone())]).unwrap();
+    let scores: Vec<f64> = model.score(&all).unwrap().iter().map(|log| log.exp()).collect();
+    let sum: f64 = scores.iter().sum();
+    assert!((sum - 1.0).abs() < 0.01, "{sum}");
+    for n in [0, 150, 333, 500, 621] {
+        let asked = ask(&format!("P(tip = {})", cents[n]));
+        assert!((scores[n] - asked).abs() < 0.02 * asked, "{}: {}, {asked}", cents[n], scores[n]);
+    }
 }
 
 fn number(model: &Model, question: &str) -> f64 {

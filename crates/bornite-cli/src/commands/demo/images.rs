@@ -24,7 +24,8 @@ pub(super) fn run(stage: &mut Stage<'_>) -> Result<()> {
     let fresh = images(FRESH, rng)?;
     writeln!(stage.out, "\nSmall images, completed from their left halves\n")?;
     let mut bar = FitBar::new(Some(stage.time));
-    let model = Fit::new().seed(stage.seed).on_step(|p, _| bar.step(p)).run(&table);
+    let fit = Fit::new().seed(stage.seed).quota(bar.quota());
+    let model = fit.on_step(|p, _| bar.step(p)).run(&table);
     let took = bar.finish();
     let model = model?;
     let info = model.info();

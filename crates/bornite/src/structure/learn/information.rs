@@ -11,6 +11,8 @@ const TILE: usize = 32;
 /// Values in a cell of two variables' bins that quantiles aim at, were the two independent.
 const ROWS_A_CELL: f64 = 5.0;
 const MISSING: u16 = u16::MAX;
+/// Fewer rows than this tell too little, however short the time.
+const LEAST_ROWS: usize = 256;
 
 /// How mutual information is estimated.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +31,22 @@ pub struct InformationOptions {
 impl Default for InformationOptions {
     fn default() -> Self {
         Self { max_bins: 16, smoothing: 1.0, max_rows: 100_000, ordered: Vec::new() }
+    }
+}
+
+impl InformationOptions {
+    /// The most rows, up to `max_rows`, for which so many variables are compared by reading so many words.
+    pub(crate) fn rows_of_work(&self, variables: usize, words: f64) -> usize {
+        let pairs = 0.5 * (variables as f64).powi(2);
+        let work = |rows: usize| {
+            let bins = num_bins(rows, self.max_bins) as f64;
+            pairs * bins * bins * (rows as f64 / 64.0)
+        };
+        let mut rows = self.max_rows;
+        while rows > LEAST_ROWS && work(rows) > words {
+            rows = (rows * 3 / 4).max(LEAST_ROWS);
+        }
+        rows
     }
 }
 
@@ -180,6 +198,12 @@ impl Column {
     }
 }
 
+/// The most bins of a variable of so many values.
+fn num_bins(values: usize, max_bins: usize) -> usize {
+    let largest = max_bins.clamp(2, usize::from(MISSING));
+    ((values as f64 / ROWS_A_CELL).sqrt() as usize).clamp(2, largest)
+}
+
 /// The bin of every value, and the number of bins.
 fn discretize(
     column: &[f64],
@@ -189,8 +213,7 @@ fn discretize(
 ) -> (Vec<u16>, usize) {
     let mut sorted: Vec<f64> = column.iter().copied().filter(|x| !x.is_nan()).collect();
     sorted.sort_unstable_by(f64::total_cmp);
-    let largest = max_bins.clamp(2, usize::from(MISSING));
-    let bins = ((sorted.len() as f64 / ROWS_A_CELL).sqrt() as usize).clamp(2, largest);
+    let bins = num_bins(sorted.len(), max_bins);
     let code = |f: &dyn Fn(f64) -> usize| -> Vec<u16> {
         column.iter().map(|&x| if x.is_nan() { MISSING } else { f(x) as u16 }).collect()
     };

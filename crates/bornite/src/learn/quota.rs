@@ -1,0 +1,34 @@
+//! A caller's budget, for computations that have no steps to tell of.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// How much of a budget, such as a time, is used up. Long computations ask it, and end early where it runs out.
+///
+/// Nothing is ever used up of the default.
+#[derive(Clone, Default)]
+pub struct Quota(Option<Arc<dyn Fn() -> f64 + Send + Sync>>);
+
+impl Quota {
+    /// A budget of which `used` tells the share that is used up, 1 or more where nothing is left.
+    pub fn new(used: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(used)))
+    }
+
+    /// The share that is used up.
+    pub(crate) fn used(&self) -> f64 {
+        self.0.as_ref().map_or(0.0, |used| used())
+    }
+
+    /// The share that is used up when this part of what is left now is.
+    pub(crate) fn after(&self, part: f64) -> f64 {
+        let used = self.used();
+        used + part * (1.0 - used).max(0.0)
+    }
+}
+
+impl fmt::Debug for Quota {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Quota").field(&self.used()).finish()
+    }
+}
