@@ -338,6 +338,7 @@ class TableModel:
         seed: int,
         device: str,
         time: float | None,
+        weights: str | None,
         progress: Callable[[dict[str, Any]], bool | None] | None,
     ) -> tuple[TableModel, bool]: ...
     @classmethod

@@ -75,6 +75,7 @@ def fit(
     table: Any,
     *,
     valid: Any = None,
+    sample_weight: Any = None,
     time: float | None = None,
     width: int | None = None,
     output_width: int | None = None,
@@ -102,7 +103,9 @@ def fit(
     of the observed ones.
 
     Settings that are None depend on the size of the data. ``valid`` holds the rows used to choose the best
-    epoch; by default a random share ``valid_share`` of the rows. ``time`` is a limit in seconds;
+    epoch; by default a random share ``valid_share`` of the rows. ``sample_weight`` lets rows count for more or less: the
+    name of a column, which is then no column of the model, or one number for each row; rows of weight 0 are left out.
+    ``time`` is a limit in seconds;
     with more of it, large image data sets get a larger circuit. ``width`` is the width of the circuit's
     inner layers; by default several are tried.
     ``output_width`` is the number of squares in the sum. ``smoothing`` penalizes differences between the
@@ -145,6 +148,7 @@ def fit(
     for field, name in zip(fields, names, strict=True):
         if field.cells == "truth":
             found.setdefault(name, ("boolean", []))
+    weights = _weights(sample_weight, frame, names, columns)
     shape = None if image is None else (*image, 1)[:3]
     core, interrupted = TableModel.fit(
         columns,
@@ -166,6 +170,7 @@ def fit(
         seed=seed,
         device=device,
         time=time,
+        weights=weights,
         progress=progress,
     )
     if interrupted:
@@ -173,6 +178,29 @@ def fit(
     learned = {str(column["name"]) for column in json.loads(core.schema())["columns"]}
     places = tuple(index for index, name in enumerate(names) if name in learned)
     return Model(core, frame.form(fields, places))
+
+
+def _weights(
+    sample_weight: Any, frame: Frame, names: Sequence[str], columns: list[Column]
+) -> str | None:
+    """The name of the column of weights, which is added to the columns where it is none of the table's."""
+    if sample_weight is None:
+        return None
+    text_of = _text_of(frame.names, names)
+    if np.ndim(sample_weight) == 0:
+        if sample_weight not in text_of:
+            raise column_error(sample_weight, frame.names, "the table")
+        return text_of[sample_weight]
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (frame.height,):
+        raise BorniteError(
+            f"sample_weight has the shape {weights.shape} and the table {frame.height} rows: give one number for each row"
+        )
+    name = "sample_weight"
+    while name in text_of:
+        name += "_"
+    columns.append((name, np.ascontiguousarray(weights), None))
+    return name
 
 
 def _kinds(

@@ -195,7 +195,7 @@ impl TableModel {
     #[classmethod]
     #[pyo3(signature = (
         table, valid, *, kinds, image, structure, width, output_width, functions, epochs, batch, rate, patience,
-        smoothing, valid_share, as_is, strict, seed, device, time, progress
+        smoothing, valid_share, as_is, strict, seed, device, time, weights, progress
     ))]
     #[expect(clippy::too_many_arguments, reason = "all but the tables are named")]
     fn fit(
@@ -219,6 +219,7 @@ impl TableModel {
         seed: u64,
         device: &str,
         time: Option<f64>,
+        weights: Option<String>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<(Self, bool)> {
         let table = match image {
@@ -227,6 +228,7 @@ impl TableModel {
         };
         check_time(time)?;
         let options = ModelOptions {
+            weights,
             time: time.and_then(|t| Duration::try_from_secs_f64(t).ok()),
             infer: InferOptions { kinds: self::kinds(kinds)?, ..InferOptions::default() },
             structure: self::structure(structure)?,

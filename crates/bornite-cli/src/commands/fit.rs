@@ -44,6 +44,9 @@ pub(crate) struct Fit {
     /// The table to choose the best epoch with.
     #[arg(long, value_name = "TABLE")]
     valid: Option<PathBuf>,
+    /// Weigh the rows by the numbers of this column, which is no column of the model; rows of weight 0 are left out.
+    #[arg(long, value_name = "COLUMN")]
+    weights: Option<String>,
     /// The time limit, such as 60s, 15m or 2h.
     #[arg(long, value_parser = parse_time)]
     time: Option<Duration>,
@@ -246,6 +249,7 @@ impl Fit {
 
     fn options(&self) -> ModelOptions {
         ModelOptions {
+            weights: self.weights.clone(),
             structure: match self.structure {
                 Structure::Auto => StructureKind::Auto,
                 Structure::ChowLiu => StructureKind::ChowLiu,

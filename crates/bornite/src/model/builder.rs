@@ -71,6 +71,12 @@ impl<'a> Fit<'a> {
         self
     }
 
+    /// Lets rows count for what a column says: see [`ModelOptions::weights`].
+    pub fn weights(mut self, column: impl Into<String>) -> Self {
+        self.options.weights = Some(column.into());
+        self
+    }
+
     /// Sets how the columns are split into regions.
     pub fn structure(mut self, structure: StructureKind) -> Self {
         self.options.structure = structure;

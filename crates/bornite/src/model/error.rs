@@ -68,6 +68,16 @@ pub enum ModelError {
         /// Which table.
         which: &'static str,
     },
+    /// A row that cannot count for what it says.
+    #[error("row {}, column '{column}': the weight '{text}' is not a number from 0 on", row + 1)]
+    Weight {
+        /// The row, counted from 0.
+        row: usize,
+        /// The column of weights.
+        column: String,
+        /// The cell.
+        text: String,
+    },
     /// Uninformative rows or columns.
     #[error("{0}")]
     LittleToLearn(Findings),

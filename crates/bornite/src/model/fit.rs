@@ -5,6 +5,7 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
 use super::baseline::Independent;
+use super::weights::Weighed;
 use super::{EpochInfo, Info, Model, ModelError, ModelOptions, StructureKind};
 use crate::circuit::Skeleton;
 use crate::data::{Encoded, LeftOut, Schema, Table};
@@ -49,12 +50,19 @@ impl Model {
         progress: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control,
     ) -> Result<Self, ModelError> {
         check(table, valid, options)?;
+        let own = Weighed::new(table, options.weights.as_deref())?;
+        let has_weights = |valid: &Table, name: &&str| valid.column(name).is_ok();
+        let held = |valid| {
+            Weighed::new(valid, options.weights.as_deref().filter(|name| has_weights(valid, name)))
+        };
+        let held = valid.map(held).transpose()?;
+        let table = &*own.table;
         let schema = match &options.schema {
             Some(schema) => schema.clone(),
             None => Schema::infer(table, &options.infer)?,
         };
         let (schema, left_out) = learnable(schema, table, options)?;
-        let (train, valid) = split(&schema, table, valid, options)?;
+        let ([train, valid], [num_rows, num_valid]) = split(&schema, &own, held.as_ref(), options)?;
         let (train_rows, valid_rows) = (train.batch(), valid.batch());
         let defaults = Defaults::of(train.num_rows(), schema.num_variables())
             .with_holes(train_rows.has_missing());
@@ -97,8 +105,8 @@ impl Model {
         };
         let info = Info {
             seed: options.seed,
-            rows: train.num_rows(),
-            valid_rows: valid.num_rows(),
+            rows: num_rows,
+            valid_rows: num_valid,
             valid: learn::mean_log_likelihood(&fit.circuit, valid_rows) + valid_slope,
             baseline: Independent::fit(&schema, &train).mean_log_likelihood(&schema, &valid),
             structure: kind.to_string(),
@@ -172,20 +180,27 @@ fn check(table: &Table, valid: Option<&Table>, options: &ModelOptions) -> Result
     Ok(())
 }
 
-/// The rows to learn from and those to choose by.
+/// The rows to learn from and those to choose by, each as often as its weight says; and how many there are without that.
 fn split(
     schema: &Schema,
-    table: &Table,
-    valid: Option<&Table>,
+    table: &Weighed<'_>,
+    valid: Option<&Weighed<'_>>,
     options: &ModelOptions,
-) -> Result<(Encoded, Encoded), ModelError> {
+) -> Result<([Encoded; 2], [usize; 2]), ModelError> {
+    let n = table.table.num_rows();
+    let rows = schema.encode(&table.table)?;
+    let all = |of: &Weighed<'_>, rows: Encoded| {
+        let once: Vec<usize> = (0..rows.num_rows()).collect();
+        let often = of.repeated(&once);
+        if often == once { rows } else { rows.select(&often) }
+    };
     if let Some(valid) = valid {
-        return Ok((schema.encode(table)?, schema.encode(valid)?));
+        let held = schema.encode(&valid.table)?;
+        let counts = [n, held.num_rows()];
+        return Ok(([all(table, rows), all(valid, held)], counts));
     }
-    let n = table.num_rows();
-    let rows = schema.encode(table)?;
     if n == 1 {
-        return Ok((rows.clone(), rows));
+        return Ok(([rows.clone(), rows], [1, 1]));
     }
     let mut order: Vec<usize> = (0..n).collect();
     // A stream of its own: other choices of the seed's random numbers do not change the split.
@@ -196,7 +211,8 @@ fn split(
     let (valid, train) = order.split_at_mut(held);
     valid.sort_unstable();
     train.sort_unstable();
-    Ok((rows.select(train), rows.select(valid)))
+    let often = |part: &[usize]| rows.select(&table.repeated(part));
+    Ok(([often(train), often(valid)], [train.len(), valid.len()]))
 }
 
 /// Circuits to be fitted, and how.

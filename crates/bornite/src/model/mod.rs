@@ -52,6 +52,7 @@ mod score;
 #[cfg(test)]
 mod tests;
 mod truncate;
+mod weights;
 
 use serde::{Deserialize, Deserializer, Serialize};
 

@@ -12,6 +12,12 @@ pub struct ModelOptions {
     pub schema: Option<Schema>,
     /// How it is inferred.
     pub infer: InferOptions,
+    /// The column that says what each row counts for: positive numbers, or 0 for rows that are left out. It is no column of the
+    /// model. All rows count alike where it is not given, and in a validation table that does not have it.
+    ///
+    /// Rows are learned from as often as their weights say, to the nearest quarter of a mean weight. What the columns mean
+    /// is inferred from all rows alike.
+    pub weights: Option<String>,
     /// How the columns are split into regions.
     pub structure: StructureKind,
     /// The width K of inner layers. Without one, several are tried where the table is small.
@@ -69,6 +75,7 @@ impl Default for ModelOptions {
         Self {
             schema: None,
             infer: InferOptions::default(),
+            weights: None,
             structure: StructureKind::default(),
             width: None,
             widths: None,

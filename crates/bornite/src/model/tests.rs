@@ -443,6 +443,30 @@ fn numbers_between_those_seen_are_outside() {
 }
 
 #[test]
+fn rows_count_by_their_weights() {
+    let table = weather(600, 3);
+    let sky = table.column("sky").unwrap();
+    let is_rain = |row: usize| sky.text(row) == "rain";
+    let weights = (0..600).map(|row| if is_rain(row) { 3.0 } else { 0.5 }).collect();
+    let mut columns = table.columns().to_vec();
+    columns.push(Column::numbers("weight", weights));
+    let weighed = Table::new(columns).unwrap();
+    let fit = || in_digits().epochs(15).width(4);
+    let model = fit().weights("weight").run(&weighed).unwrap();
+    assert!(model.schema().columns().iter().all(|c| c.name != "weight"));
+    assert_eq!((model.info().rows, model.info().valid_rows), (540, 60));
+    let rain = (0..600).filter(|&row| is_rain(row)).count() as f64;
+    let expected = 3.0 * rain / (3.0 * rain + 0.5 * (600.0 - rain));
+    let found = number(&model, "P(sky='rain')");
+    assert!((found - expected).abs() < 0.04, "{found}, not {expected}");
+    // Weights that are all alike change nothing.
+    let mut columns = table.columns().to_vec();
+    columns.push(Column::integers("weight", vec![Some(7); 600]));
+    let alike = fit().weights("weight").run(&Table::new(columns).unwrap()).unwrap();
+    assert_eq!(alike.to_bytes().unwrap(), fit().run(&table).unwrap().to_bytes().unwrap());
+}
+
+#[test]
 fn every_value_has_a_score() {
     let model = fitted(400);
     let seen = Table::from_csv_bytes(

@@ -227,8 +227,8 @@ impl DateTime {
         moment
     }
 
-    /// The moment of a text, and whether it is written in the column's form: it may be finer or coarser, as the time of a day
-    /// in a column of dates.
+    /// The moment of a text, and whether the column has a place for it: not where it is finer, as the time of a day in a column of
+    /// dates is. A date alone is where it begins.
     fn read(&self, text: &str) -> Option<(Moment, bool)> {
         match read(&self.form, self.padded, text) {
             Reading::Moment(moment) => return Some((moment, true)),
@@ -239,17 +239,20 @@ impl DateTime {
             let date = form.split(['T', ' ']).next().filter(|date| date.contains("%Y"));
             date.map(str::to_owned)
         };
-        let (own, text) = (date(&self.form), without_fraction(text));
+        let (own, whole) = (date(&self.form), without_fraction(text));
         let is_like = |form: &(String, bool)| {
             let date = date(&form.0);
             date == own || own.is_some() && date.as_deref() == Some("%Y-%m-%d")
         };
-        forms(&text).into_iter().filter(is_like).find_map(|(form, padded)| {
-            match read(&form, padded, &text) {
-                Reading::Moment(moment) => Some((moment, false)),
-                Reading::Impossible | Reading::Other => None,
-            }
-        })
+        let mut forms = forms(&whole).into_iter().filter(is_like);
+        let moment = forms.find_map(|(form, padded)| match read(&form, padded, &whole) {
+            Reading::Moment(moment) => Some(moment),
+            Reading::Impossible | Reading::Other => None,
+        })?;
+        let is_part = |unit: TimeUnit| self.parts.iter().any(|part| part.unit == unit);
+        let is_whole = |unit: &TimeUnit| moment[*unit as usize] == START[*unit as usize];
+        let mut others = TimeUnit::ALL.into_iter().filter(|unit| !is_part(*unit));
+        Some((moment, whole == text && others.all(|unit| is_whole(&unit))))
     }
 
     /// The values of a moment; `None` where a part is beyond its range.
@@ -641,12 +644,21 @@ mod tests {
     }
 
     #[test]
-    fn finer_and_coarser_texts_are_those_of_the_nearest_moment() {
+    fn finer_texts_are_those_of_the_moment_before() {
+        // The same moment in another form.
+        for (labels, text, own) in [
+            (["2019-03-23 20:21", "2020-12-24 00:00"], "2020-04-05", "2020-04-05 00:00"),
+            (["2019-03-23", "2020-02-29"], "2019-04-05T00:00:00Z", "2019-04-05"),
+        ] {
+            let kind = dates(&labels);
+            let mut values = vec![f64::NAN; kind.parts.len()];
+            kind.encoder(Storage::Labels)(Cell::Text(text), &mut values).unwrap();
+            assert_eq!(kind.decode(&values).text(), Some(own));
+        }
         for (labels, text, nearest) in [
             (["2019-03-23", "2020-02-29"], "2019-04-05 10:30:00", Some("2019-04-05")),
             (["2019-03-23", "2020-02-29"], "2019-04-05T10:30:00.25Z", Some("2019-04-05")),
             (["3/23/2019", "12/1/2020"], "4/5/2019 10:30", Some("4/5/2019")),
-            (["2019-03-23 20:21", "2020-12-24 00:00"], "2020-04-05", Some("2020-04-05 00:00")),
             (["08:15", "23:00"], "09:17:59.5", Some("09:17")),
             (["08:15", "23:00"], "2019-04-05", None),
             (["2019-03-23", "2020-02-29"], "2019-02-31 10:30", None),

@@ -1,0 +1,129 @@
+//! Rows that count more or less than others.
+
+use std::borrow::Cow;
+
+use super::ModelError;
+use crate::data::Table;
+
+/// The most times that there are as many rows as before, once each is there as often as its weight says.
+const MOST: usize = 4;
+
+/// A table to learn from, and what its rows count for.
+#[derive(Debug)]
+pub(super) struct Weighed<'a> {
+    /// Without the column of weights, and without rows of weight 0.
+    pub(super) table: Cow<'a, Table>,
+    weights: Option<Vec<f64>>,
+}
+
+impl<'a> Weighed<'a> {
+    /// A table whose rows count for what a column says, or all alike.
+    ///
+    /// # Errors
+    /// There is no such column, or no other; a weight is not a number from 0 on; all are 0.
+    pub(super) fn new(table: &'a Table, column: Option<&str>) -> Result<Self, ModelError> {
+        let Some(name) = column else {
+            return Ok(Self { table: Cow::Borrowed(table), weights: None });
+        };
+        let column = table.column(name)?;
+        let mut weights = Vec::with_capacity(column.len());
+        for row in 0..column.len() {
+            let weight = column.number(row).filter(|w| w.is_finite() && *w >= 0.0);
+            weights.push(weight.ok_or_else(|| ModelError::Weight {
+                row,
+                column: name.to_owned(),
+                text: column.text(row).into_owned(),
+            })?);
+        }
+        let kept: Vec<usize> = (0..weights.len()).filter(|&row| weights[row] > 0.0).collect();
+        if kept.is_empty() {
+            return Err(ModelError::NoRows { which: "the table, without rows of weight 0," });
+        }
+        let table = table.without_column(name)?.select_rows(&kept);
+        // Sums of the largest numbers are not finite.
+        let most = weights.iter().copied().fold(0.0, f64::max);
+        let weights = kept.iter().map(|&row| weights[row] / most).collect();
+        Ok(Self { table: Cow::Owned(table), weights: Some(weights) })
+    }
+
+    /// These rows, in order, each as often as its weight says: exactly where the weights are multiples of the least and not
+    /// too large, and as near as can be otherwise, so that no row is off by more than one and neither is a sum of rows that follow each other.
+    pub(super) fn repeated(&self, rows: &[usize]) -> Vec<usize> {
+        let Some(weights) = &self.weights else { return rows.to_vec() };
+        let weight = |row: &usize| weights[*row];
+        let total: f64 = rows.iter().map(weight).sum();
+        let least = weights.iter().copied().fold(f64::INFINITY, f64::min);
+        let is_multiple = |row: &usize| {
+            let times = weight(row) / least;
+            (times - times.round()).abs() < 1e-9 * times
+        };
+        let exactly = (total / least).round();
+        let most = (MOST * rows.len()) as f64;
+        let are_multiples = exactly <= most && rows.iter().all(is_multiple);
+        let count = if are_multiples { exactly } else { most };
+        // A row is taken for every middle of a unit that lies within its weight.
+        let (mut taken, mut sum) = (Vec::with_capacity(count as usize), 0.0);
+        for row in rows {
+            sum += weight(row);
+            while (taken.len() as f64 + 0.5) * total < sum * count {
+                taken.push(*row);
+            }
+        }
+        taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Column;
+
+    fn table(weights: &[f64]) -> Table {
+        let x = (0..).map(Some).take(weights.len());
+        Table::new(vec![Column::integers("x", x), Column::numbers("w", weights.to_vec())]).unwrap()
+    }
+
+    #[test]
+    fn whole_weights_repeat_rows() {
+        let table = table(&[2.0, 0.0, 6.0, 4.0, 2.0]);
+        let weighed = Weighed::new(&table, Some("w")).unwrap();
+        assert_eq!((weighed.table.num_columns(), weighed.table.num_rows()), (1, 4));
+        assert_eq!(weighed.repeated(&[0, 1, 2, 3]), [0, 1, 1, 1, 2, 2, 3]);
+        assert_eq!(weighed.repeated(&[1, 2]), [1, 1, 1, 2, 2]);
+        let alike = Weighed::new(&table, None).unwrap();
+        assert_eq!(alike.repeated(&[3, 1]), [3, 1]);
+    }
+
+    #[test]
+    fn any_weights_are_within_one_row() {
+        let weights: Vec<f64> =
+            (0..500).map(|n| 0.01 + (f64::from(n) * 0.7).sin().powi(4)).collect();
+        let table = table(&weights);
+        let weighed = Weighed::new(&table, Some("w")).unwrap();
+        let all: Vec<usize> = (0..500).collect();
+        let taken = weighed.repeated(&all);
+        assert_eq!(taken.len(), 4 * 500);
+        let unit = weights.iter().sum::<f64>() / 2000.0;
+        let mut sum = 0.0;
+        for (row, w) in weights.iter().enumerate() {
+            let count = |to: usize| taken.iter().filter(|t| **t < to).count() as f64;
+            sum += w / unit;
+            assert!((count(row + 1) - count(row) - w / unit).abs() < 1.0 + 1e-9, "{row}");
+            assert!((count(row + 1) - sum).abs() < 0.5 + 1e-6, "{row}");
+        }
+        // So large that their sum is not finite.
+        let table = self::table(&[1e308, 1.5e308, 1e308]);
+        assert_eq!(Weighed::new(&table, Some("w")).unwrap().repeated(&[0, 1, 2]).len(), 12);
+    }
+
+    #[test]
+    fn bad_weights_are_refused() {
+        let message = |weights: &[f64], name: &str| {
+            Weighed::new(&table(weights), Some(name)).unwrap_err().to_string()
+        };
+        assert!(message(&[1.0, -2.0], "w").contains("row 2, column 'w': the weight '-2'"));
+        assert!(message(&[f64::NAN, 2.0], "w").contains("row 1, column 'w'"));
+        assert!(message(&[0.0, 0.0], "w").contains("without rows of weight 0, has no rows"));
+        assert!(message(&[1.0], "v").contains("no column 'v'"));
+    }
+}
