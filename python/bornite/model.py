@@ -103,9 +103,9 @@ def fit(
     of the observed ones.
 
     Settings that are None depend on the size of the data. ``valid`` holds the rows used to choose the best
-    epoch; by default a random share ``valid_share`` of the rows. ``sample_weight`` lets rows count for more or less: the
-    name of a column, which is then no column of the model, or one number for each row; rows of weight 0 are left out.
-    ``time`` is a limit in seconds;
+    epoch; by default a random share ``valid_share`` of the rows. ``sample_weight`` lets rows count for more or
+    less: the name of a column, which is then no column of the model, or one number for each row; rows of
+    weight 0 are left out. ``time`` is a limit in seconds;
     with more of it, large image data sets get a larger circuit. ``width`` is the width of the circuit's
     inner layers; by default several are tried.
     ``output_width`` is the number of squares in the sum. ``smoothing`` penalizes differences between the
@@ -194,7 +194,8 @@ def _weights(
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != (frame.height,):
         raise BorniteError(
-            f"sample_weight has the shape {weights.shape} and the table {frame.height} rows: give one number for each row"
+            f"sample_weight has the shape {weights.shape} and the table {frame.height} rows: give one number for "
+            "each row"
         )
     name = "sample_weight"
     while name in text_of:
