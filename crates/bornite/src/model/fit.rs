@@ -8,7 +8,7 @@ use super::baseline::Independent;
 use super::weights::Weighed;
 use super::{EpochInfo, Info, Model, ModelError, ModelOptions, StructureKind};
 use crate::circuit::Skeleton;
-use crate::data::{Encoded, LeftOut, Schema, Table};
+use crate::data::{Encoded, InferOptions, LeftOut, Schema, Table};
 use crate::domain::{Domain, Variable};
 use crate::engine::Batch;
 use crate::learn::{
@@ -32,10 +32,13 @@ const MANY_EPOCHS: usize = 200;
 const FEWEST_EPOCHS: f64 = 6.0;
 /// The share of a budget after which no teacher is asked.
 const LATEST: f64 = 0.6;
-/// The part of the time that comparing all columns takes at most, and the words of bits that are compared a second and thread:
-/// an estimate.
+/// The part of the time that comparing all columns takes at most, and the words of bits that are compared a second: an estimate,
+/// of one thread, so that a fit goes on from a checkpoint of another machine.
 const COMPARING: f64 = 0.1;
 const WORDS: f64 = 1e9;
+/// The part of the time that transforms take at most; and the seconds of one of m components, over m²: an estimate.
+const INFERRING: f64 = 0.1;
+const TRANSFORM: f64 = 5e-4;
 /// Multiply-adds of a forward pass, a second and thread, of a fit with all that belongs to it: an estimate.
 const SPEED: f64 = 2.4e9;
 
@@ -59,7 +62,7 @@ impl Model {
         let table = &*own.table;
         let schema = match &options.schema {
             Some(schema) => schema.clone(),
-            None => Schema::infer(table, &options.infer)?,
+            None => Schema::infer(table, &inference(table, options))?,
         };
         let (schema, left_out) = learnable(schema, table, options)?;
         let ([train, valid], [num_rows, num_valid]) = split(&schema, &own, held.as_ref(), options)?;
@@ -117,6 +120,17 @@ impl Model {
         };
         Ok(Self::new(schema, fit.circuit, info))
     }
+}
+
+/// How a schema is inferred in the time that there is: where columns are many, by simpler transforms.
+fn inference(table: &Table, options: &ModelOptions) -> InferOptions {
+    let mut infer = options.infer.clone();
+    if let Some(time) = options.time {
+        let each = INFERRING * time.as_secs_f64() / table.num_columns().max(1) as f64;
+        let most = (each / TRANSFORM).sqrt() as usize;
+        infer.warp.max_components = infer.warp.max_components.min(most.max(1));
+    }
+    infer
 }
 
 /// The schema of the columns that can be learned, and those that were left out.
@@ -327,9 +341,7 @@ impl Candidates<'_> {
         let ordered = self.schema.ordered();
         let how = InformationOptions { ordered, ..InformationOptions::default() };
         let max_rows = self.options.time.map_or(how.max_rows, |time| {
-            let words =
-                COMPARING * time.as_secs_f64() * WORDS * rayon::current_num_threads() as f64;
-            how.rows_of_work(self.schema.num_variables(), words)
+            how.rows_of_work(self.schema.num_variables(), COMPARING * time.as_secs_f64() * WORDS)
         });
         let how = InformationOptions { max_rows, ..how };
         Ok(Some(mutual_information(train, &self.schema.variables(), &how)?))
