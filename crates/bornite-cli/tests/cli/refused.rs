@@ -57,6 +57,7 @@ const CASES: &[(&str, &[&str])] = &[
     ("fit¦overflow.csv¦-o¦m", &["line 3, column 'a'", "1e999", "leave the cell empty"]),
     ("fit¦binary.csv¦-o¦m", &["binary.csv"]),
     // Without a device, and with one that learns from complete rows.
+    ("fit¦holes.csv¦--weights¦none¦-o¦m", &["no column 'none'"]),
     ("fit¦holes.csv¦--device¦cuda¦-o¦m", &["CUDA device", "--device auto"]),
     ("fit¦cut.npy¦-o¦m", &["cut.npy"]),
     ("fit¦none.npz¦-o¦m", &["none.npz"]),
