@@ -106,7 +106,8 @@ pub(crate) fn search(
             _ => (train, &mut *starts),
         };
         let epoch = work_of(circuit, rows.len() as f64 + SCORING * valid.len() as f64);
-        if state.used[0] + pace.share_of(epoch) > 1.0 {
+        let used = state.used[0].max(starts.quota.used());
+        if state.best.is_some() && used + pace.share_of(epoch) > 1.0 {
             break;
         }
         let smaller = state.best.as_ref().map(|(n, outcome)| (&candidates[*n].0, outcome));
