@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use bornite::data::{EncodeOptions, InferOptions, KindHint, Mismatch, Support, Table, Unseen};
-use bornite::learn::{Control, Device, Progress, Quota};
+use bornite::learn::{Control, Device, Effort, Progress, Quota};
 use bornite::model::{AnswerValue, Event, Imputation, ModelError, ModelOptions, StructureKind};
 use bornite::ops::Budget;
+use bornite::report::{Picture, Report};
 use bornite::{Fit, Model};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyKeyboardInterrupt;
@@ -167,6 +168,47 @@ fn device(name: &str) -> PyResult<Device> {
     }
 }
 
+fn effort(name: &str) -> PyResult<Effort> {
+    match name {
+        "fast" => Ok(Effort::Fast),
+        "balanced" => Ok(Effort::Balanced),
+        "best" => Ok(Effort::Best),
+        _ => Err(BorniteError::new_err(format!(
+            "there is no effort '{name}'; choose one of 'fast', 'balanced', 'best'"
+        ))),
+    }
+}
+
+fn picture(name: &str) -> PyResult<Picture> {
+    let all = [
+        ("structure", Picture::Structure),
+        ("training", Picture::Training),
+        ("marginals", Picture::Marginals),
+        ("pairs", Picture::Pairs),
+        ("calibration", Picture::Calibration),
+        ("anomalies", Picture::Anomalies),
+        ("samples", Picture::Samples),
+    ];
+    all.iter().find(|(known, _)| *known == name).map(|(_, picture)| *picture).ok_or_else(|| {
+        let names = all.map(|(name, _)| format!("'{name}'")).join(", ");
+        BorniteError::new_err(format!("there is no plot '{name}'; choose one of {names}"))
+    })
+}
+
+/// Plots of a model, next to the rows of a table, of some columns or the first ones.
+fn report_of<'a>(
+    model: &'a Model,
+    table: Option<&'a TableLike>,
+    columns: Option<&[String]>,
+    seed: u64,
+) -> Result<Report<'a>, ModelError> {
+    let report = Report::new(model, table.map(|table| &table.0), seed)?;
+    match columns {
+        Some(columns) => report.columns(columns),
+        None => Ok(report),
+    }
+}
+
 /// What is known, written as the evidence of a question.
 fn known(model: &Model, text: &str) -> Result<Event, ModelError> {
     Event::parse(model.schema(), text)
@@ -194,8 +236,8 @@ impl TableModel {
     /// Fits a model, and says whether Ctrl-C ended it.
     #[classmethod]
     #[pyo3(signature = (
-        table, valid, *, kinds, image, structure, width, output_width, functions, epochs, batch, rate, patience,
-        smoothing, valid_share, as_is, strict, seed, device, time, weights, progress
+        table, valid, *, kinds, image, effort, structure, width, output_width, functions, epochs, batch, rate, patience,
+        smoothing, valid_share, as_is, strict, seed, device, time, weights, progress, note
     ))]
     #[expect(clippy::too_many_arguments, reason = "all but the tables are named")]
     fn fit(
@@ -204,6 +246,7 @@ impl TableModel {
         valid: Option<TableLike>,
         kinds: BTreeMap<String, (String, Vec<f64>)>,
         image: Option<[usize; 3]>,
+        effort: &str,
         structure: &str,
         width: Option<usize>,
         output_width: Option<usize>,
@@ -221,6 +264,7 @@ impl TableModel {
         time: Option<f64>,
         weights: Option<String>,
         progress: Option<Py<PyAny>>,
+        note: Option<String>,
     ) -> PyResult<(Self, bool)> {
         let table = match image {
             Some(shape) => table.0.with_image(shape).map_err(Raise::raise)?,
@@ -231,6 +275,7 @@ impl TableModel {
             weights,
             time: time.and_then(|t| Duration::try_from_secs_f64(t).ok()),
             infer: InferOptions { kinds: self::kinds(kinds)?, ..InferOptions::default() },
+            effort: self::effort(effort)?,
             structure: self::structure(structure)?,
             width,
             output_width,
@@ -259,7 +304,7 @@ impl TableModel {
         if let Some(failure) = watch.failure {
             return Err(failure);
         }
-        Ok((Self(fitted.map_err(Raise::raise)?), watch.interrupted))
+        Ok((Self(fitted.map_err(Raise::raise)?.with_note(note)), watch.interrupted))
     }
 
     /// Reads a model from a file.
@@ -498,6 +543,54 @@ impl TableModel {
             (anomaly.row, anomaly.log_density, cells.collect())
         };
         Ok(found.into_iter().map(cells).collect())
+    }
+
+    /// How surprising every cell is, given the others of its row, row after row; NaN where it is missing.
+    fn surprises<'py>(
+        &self,
+        py: Python<'py>,
+        table: TableLike,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let found = detached(py, || self.0.surprises(&table.0))?.map_err(Raise::raise)?;
+        Ok(found.into_pyarray(py))
+    }
+
+    /// How likely it is that cells of a row come from elsewhere, for every row.
+    fn anomaly_scores<'py>(
+        &self,
+        py: Python<'py>,
+        table: TableLike,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let found = detached(py, || self.0.anomaly_scores(&table.0))?.map_err(Raise::raise)?;
+        Ok(found.into_pyarray(py))
+    }
+
+    /// A page with all plots of the model, as HTML.
+    #[pyo3(signature = (table, title, seed))]
+    fn report(
+        &self,
+        py: Python<'_>,
+        table: Option<TableLike>,
+        title: &str,
+        seed: u64,
+    ) -> PyResult<String> {
+        detached(py, || report_of(&self.0, table.as_ref(), None, seed)?.html(title))?
+            .map_err(Raise::raise)
+    }
+
+    /// A plot of the model, as SVG.
+    #[pyo3(signature = (what, table, columns, seed))]
+    fn plot(
+        &self,
+        py: Python<'_>,
+        what: &str,
+        table: Option<TableLike>,
+        columns: Option<Vec<String>>,
+        seed: u64,
+    ) -> PyResult<String> {
+        let picture = picture(what)?;
+        let draw = || report_of(&self.0, table.as_ref(), columns.as_deref(), seed)?.svg(picture);
+        detached(py, draw)?.map_err(Raise::raise)
     }
 
     /// The answer to a question: its kind, the value, a log, a probability, a bound, and a standard error.

@@ -23,6 +23,7 @@ use crate::tables::{self, parse_time};
 #[command(after_help = "\
 Examples:
   bornite fit people.csv -o people.model
+  bornite fit people.csv --effort fast -o people.model
   bornite fit train.csv --valid valid.csv --time 60s -o m.model
   bornite fit train-images-idx3-ubyte.gz --width 16 -o digits.model
   bornite fit people.csv --drop id,comment -o people.model
@@ -50,6 +51,9 @@ pub(crate) struct Fit {
     /// The time limit, such as 60s, 15m or 2h.
     #[arg(long, value_parser = parse_time)]
     time: Option<Duration>,
+    /// How much to try.
+    #[arg(long, value_enum, default_value_t)]
+    effort: Effort,
     /// The width K of inner layers, or widths by the number of columns in a region, such as 1:12,2:16,32:24. By default several
     /// widths are tried on small tables.
     #[arg(long, value_name = "K")]
@@ -131,6 +135,17 @@ pub(crate) struct Fit {
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Effort {
+    /// One small circuit: a usable model in seconds.
+    Fast,
+    /// Several circuits, as long as they get better.
+    #[default]
+    Balanced,
+    /// Larger circuits and longer fits, until nothing gets better: best with --time.
+    Best,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -250,6 +265,11 @@ impl Fit {
     fn options(&self) -> ModelOptions {
         ModelOptions {
             weights: self.weights.clone(),
+            effort: match self.effort {
+                Effort::Fast => learn::Effort::Fast,
+                Effort::Balanced => learn::Effort::Balanced,
+                Effort::Best => learn::Effort::Best,
+            },
             structure: match self.structure {
                 Structure::Auto => StructureKind::Auto,
                 Structure::ChowLiu => StructureKind::ChowLiu,

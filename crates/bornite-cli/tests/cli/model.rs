@@ -38,6 +38,18 @@ fn fit_says_what_it_found_and_the_baseline() {
         assert!(run.text().contains(part), "no '{part}' in {}", run.stdout);
     }
     assert_eq!(run.stderr, "", "no bar where there is no terminal");
+    let quick = folder.run(&[
+        "fit",
+        "people.csv",
+        "-o",
+        "q.model",
+        "--effort",
+        "fast",
+        "--epochs",
+        "2",
+        "--json",
+    ]);
+    assert_eq!(quick.json()["width"], 8);
     let first = std::fs::read(folder.path("m.model")).unwrap();
     let report = folder.run(&[&fit[..], &["--json"]].concat()).json();
     assert_eq!(

@@ -17,15 +17,37 @@ use crate::structure::Widths;
 /// | roughness | 10 / n |
 ///
 /// Images of 20 million cells and more, without holes, have settings of their own, see [`images`](Self::images).
+///
+/// With [`Effort::Fast`], only the largest of the widths up to 8 and the fewest functions are fitted. With [`Effort::Best`], widths up
+/// to 64 and four times the functions are tried, whatever an epoch takes, with three times the epochs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Defaults {
     rows: usize,
     variables: usize,
     has_holes: bool,
+    effort: Effort,
 }
 
-/// Widths to try, from the narrowest.
-const WIDTHS: [usize; 7] = [2, 4, 8, 12, 16, 24, 32];
+/// How much a fit tries, where settings are not given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Effort {
+    /// One small circuit: a usable model in seconds.
+    Fast,
+    /// Several circuits, as long as they get better and an epoch takes some seconds at most.
+    #[default]
+    Balanced,
+    /// Larger circuits and longer fits, until nothing gets better: best with a time limit.
+    Best,
+}
+
+/// Widths to try, from the narrowest, with all effort.
+const ALL_WIDTHS: [usize; 9] = [2, 4, 8, 12, 16, 24, 32, 48, 64];
+/// Those to try by default.
+const WIDTHS: &[usize] = ALL_WIDTHS.split_at(7).0;
+/// The number of widths of which a fast fit takes the last.
+const FAST_WIDTHS: usize = 3;
+/// How many times the epochs a fit takes with all effort.
+const BEST_EPOCHS: usize = 3;
 /// How many times the cube of a width an epoch may take, for all cells together: some seconds on two cores.
 const WORK: f64 = 2.5e10;
 /// Input functions of a continuous variable.
@@ -56,7 +78,13 @@ const IMAGES: [Rung; 4] = [
 impl Defaults {
     /// The settings for so many rows of so many variables.
     pub fn of(rows: usize, variables: usize) -> Self {
-        Self { rows: rows.max(1), variables, has_holes: false }
+        Self { rows: rows.max(1), variables, has_holes: false, effort: Effort::default() }
+    }
+
+    /// The same with more or less effort.
+    #[must_use]
+    pub fn with_effort(self, effort: Effort) -> Self {
+        Self { effort, ..self }
     }
 
     /// The same for rows with holes, which take far longer at large widths.
@@ -71,6 +99,18 @@ impl Defaults {
 
     /// The widths to try, from the narrowest, for [`fit_best`](super::fit_best).
     pub fn widths(&self) -> &'static [usize] {
+        match self.effort {
+            Effort::Fast => {
+                let all = self.affordable_widths();
+                let count = FAST_WIDTHS.min(all.len());
+                &all[count - 1..count]
+            }
+            Effort::Balanced => self.affordable_widths(),
+            Effort::Best => &ALL_WIDTHS,
+        }
+    }
+
+    fn affordable_widths(&self) -> &'static [usize] {
         if self.is_large() {
             return if self.has_holes { &WIDTHS[2..3] } else { &WIDTHS[4..5] };
         }
@@ -88,7 +128,11 @@ impl Defaults {
             return vec![MAX_FUNCTIONS];
         }
         let first = ((self.rows as f64).sqrt() as usize).clamp(MIN_FUNCTIONS, MAX_FUNCTIONS);
-        vec![first, 2 * first]
+        match self.effort {
+            Effort::Fast => vec![first],
+            Effort::Balanced => vec![first, 2 * first],
+            Effort::Best => vec![first, 2 * first, 4 * first],
+        }
     }
 
     /// How strongly the input weights of images are drawn towards smooth ones, of [`FitOptions::smoothing`].
@@ -129,7 +173,8 @@ impl Defaults {
     pub fn options(&self, width: usize) -> FitOptions {
         let batch = if self.is_large() { 512 } else { (self.rows / 300).clamp(32, 128) };
         let total = if self.is_large() { 2_400_000 } else { 400_000 };
-        let epochs = (total / self.rows).clamp(10, 150);
+        let longer = if self.effort == Effort::Best { BEST_EPOCHS } else { 1 };
+        let epochs = (total / self.rows).clamp(10, 150) * longer;
         let steps = self.rows.div_ceil(batch);
         FitOptions {
             width,

@@ -25,8 +25,8 @@ mod tests;
 mod trainer;
 mod trial;
 
-pub use defaults::Defaults;
 pub(crate) use defaults::LESSON_ROWS;
+pub use defaults::{Defaults, Effort};
 pub use error::LearnError;
 pub use fit::{fit, mean_log_likelihood};
 pub use initial::Starts;

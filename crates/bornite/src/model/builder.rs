@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::{Model, ModelError, ModelOptions, StructureKind};
 use crate::data::{Schema, Table};
-use crate::learn::{Control, Progress, Quota, Snapshot, used_budget};
+use crate::learn::{Control, Effort, Progress, Quota, Snapshot, used_budget};
 
 /// Fits a [`Model`] to a table.
 ///
@@ -77,6 +77,12 @@ impl<'a> Fit<'a> {
         self
     }
 
+    /// Sets how much is tried: a usable model in seconds, a good one in about a minute, or the best that is found.
+    pub fn effort(mut self, effort: Effort) -> Self {
+        self.options.effort = effort;
+        self
+    }
+
     /// Sets how the columns are split into regions.
     pub fn structure(mut self, structure: StructureKind) -> Self {
         self.options.structure = structure;
@@ -122,7 +128,7 @@ impl<'a> Fit<'a> {
     }
 
     /// Calls a function after every step. It can end the fit, which keeps the best model so far, and take a
-    /// [`Snapshot`] to resume from. Log-likelihoods are those of the encoded values, not yet in the units of the data.
+    /// [`Snapshot`] to resume from. Log-likelihoods are in nats per row and the units of the data, as in [`Info`](super::Info).
     pub fn on_step(mut self, f: impl FnMut(&Progress, &Snapshot<'_>) -> Control + 'a) -> Self {
         self.on_step = Some(Box::new(f));
         self

@@ -12,8 +12,8 @@ use crate::data::{Encoded, InferOptions, LeftOut, Schema, Table};
 use crate::domain::{Domain, Variable};
 use crate::engine::Batch;
 use crate::learn::{
-    self, BestFit, Control, Defaults, FitOptions, LESSON_ROWS, Lesson, Progress, Quota, Snapshot,
-    Starts, Teacher, most_promising, search,
+    self, BestFit, Control, Defaults, Effort, FitOptions, LESSON_ROWS, Lesson, Progress, Quota,
+    Snapshot, Starts, Teacher, most_promising, search,
 };
 use crate::structure::{
     InformationOptions, MutualInformation, RegionTree, Structure, average_linkage, chow_liu_tree,
@@ -68,22 +68,33 @@ impl Model {
         let ([train, valid], [num_rows, num_valid]) = split(&schema, &own, held.as_ref(), options)?;
         let (train_rows, valid_rows) = (train.batch(), valid.batch());
         let defaults = Defaults::of(train.num_rows(), schema.num_variables())
-            .with_holes(train_rows.has_missing());
+            .with_holes(train_rows.has_missing())
+            .with_effort(options.effort);
         let rows = train.num_rows();
         let fits = Candidates { schema: &schema, options, defaults, rows };
         let (starts, mut stopped) = (&mut Starts::within(quota), false);
+        let mean = |encoded: &Encoded| {
+            encoded.log_jacobian().iter().sum::<f64>() / encoded.num_rows().max(1) as f64
+        };
+        let (train_slope, valid_slope) = (mean(&train), mean(&valid));
+        let in_units = |p: &Progress| Progress {
+            train: p.train + train_slope,
+            valid: p.valid.map(|valid| valid + valid_slope),
+            best: p.best.map(|best| best + valid_slope),
+            ..*p
+        };
         let known = checkpoint.map(|bytes| fits.of_checkpoint(bytes, train_rows)).transpose()?;
         let Chosen { kind, tree, circuits: mut candidates } = match known.flatten() {
             Some(known) => known,
             None => fits.chosen([train_rows, valid_rows], starts, &mut |p| {
-                let control = progress(p, &Snapshot::of_nothing());
+                let control = progress(&in_units(p), &Snapshot::of_nothing());
                 stopped |= control == Control::Stop;
                 control
             })?,
         };
         // Who stops a trial wants nothing more of the fit than there is after its first step.
         let progress = &mut |p: &Progress, s: &Snapshot<'_>| {
-            let control = progress(p, s);
+            let control = progress(&in_units(p), s);
             if stopped { Control::Stop } else { control }
         };
         let rows = [train_rows, valid_rows];
@@ -97,10 +108,6 @@ impl Model {
         let Some(BestFit { index, fit, .. }) = best else {
             unreachable!("there is a width to try")
         };
-        let mean = |encoded: &Encoded| {
-            encoded.log_jacobian().iter().sum::<f64>() / encoded.num_rows().max(1) as f64
-        };
-        let (train_slope, valid_slope) = (mean(&train), mean(&valid));
         let epoch = |e: &learn::Epoch| EpochInfo {
             train: e.train + train_slope,
             valid: e.valid + valid_slope,
@@ -117,6 +124,7 @@ impl Model {
             history: fit.history.iter().map(epoch).collect(),
             truncated: None,
             left_out,
+            note: None,
         };
         Ok(Self::new(schema, fit.circuit, info))
     }
@@ -292,7 +300,8 @@ impl Candidates<'_> {
     /// Whether a teacher may be worth asking.
     fn is_taught(&self, first: &Skeleton) -> bool {
         let is_given = self.options.width.is_some() || self.options.widths.is_some();
-        !is_given && self.schema.image().is_none() && Teacher::is_for(first, self.rows)
+        let is_quick = self.options.effort == Effort::Fast;
+        !is_given && !is_quick && self.schema.image().is_none() && Teacher::is_for(first, self.rows)
     }
 
     /// The rows of a teacher.
@@ -327,6 +336,7 @@ impl Candidates<'_> {
             }
             // Over fewer variables all trees are alike.
             StructureKind::Auto if self.schema.num_variables() < 4 => &[StructureKind::ChowLiu],
+            StructureKind::Auto if self.options.effort == Effort::Fast => &[StructureKind::ChowLiu],
             StructureKind::Auto => &[StructureKind::ChowLiu, StructureKind::Linkage],
             kind => std::slice::from_ref(kind),
         }
@@ -429,7 +439,13 @@ impl Candidates<'_> {
 
     /// The place of the dearest settings that there is time for.
     fn affordable(&self, tree: &RegionTree, all: &[FitOptions]) -> usize {
-        let Some(time) = self.options.time else { return PLAIN.min(all.len() - 1) };
+        let Some(time) = self.options.time else {
+            return match self.options.effort {
+                Effort::Fast => 0,
+                Effort::Balanced => PLAIN.min(all.len() - 1),
+                Effort::Best => all.len() - 1,
+            };
+        };
         let work = time.as_secs_f64() * SPEED * rayon::current_num_threads() as f64;
         let is_affordable = |settings: &FitOptions| {
             let once = self.structure_over(tree, settings).map(|s| s.multiply_adds() as f64);

@@ -118,6 +118,9 @@ pub struct Info {
     /// The columns of the table that could not be learned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
+    /// What was noted of the table, see [`Model::with_note`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// What a model was truncated from.
@@ -143,6 +146,7 @@ impl Info {
             history: Vec::new(),
             truncated: None,
             left_out: Vec::new(),
+            note: None,
         }
     }
 }
@@ -186,6 +190,14 @@ impl Model {
     /// How the model came about.
     pub fn info(&self) -> &Info {
         &self.info
+    }
+
+    /// The same model with a note in its [`Info`], which its file keeps and nothing reads: such as the types that the columns had
+    /// where the table came from.
+    #[must_use]
+    pub fn with_note(mut self, note: impl Into<Option<String>>) -> Self {
+        self.info.note = note.into();
+        self
     }
 
     /// What the model is conditioned on, in the words of [`Model::condition`].

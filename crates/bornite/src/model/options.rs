@@ -2,7 +2,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::data::{InferOptions, Schema};
-use crate::learn::{Device, FitOptions, Optimizer, Parameterization, Schedule};
+use crate::learn::{Device, Effort, FitOptions, Optimizer, Parameterization, Schedule};
 use crate::structure::Widths;
 
 /// How a model is fitted. What is `None` follows from the size of the data: see [`Defaults`](crate::learn::Defaults).
@@ -18,6 +18,8 @@ pub struct ModelOptions {
     /// Rows are learned from as often as their weights say, to the nearest quarter of a mean weight. What the columns mean
     /// is inferred from all rows alike.
     pub weights: Option<String>,
+    /// How much is tried.
+    pub effort: Effort,
     /// How the columns are split into regions.
     pub structure: StructureKind,
     /// The width K of inner layers. Without one, several are tried where the table is small.
@@ -76,6 +78,7 @@ impl Default for ModelOptions {
             schema: None,
             infer: InferOptions::default(),
             weights: None,
+            effort: Effort::default(),
             structure: StructureKind::default(),
             width: None,
             widths: None,

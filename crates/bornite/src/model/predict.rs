@@ -85,7 +85,7 @@ impl Model {
 }
 
 /// Columns may be absent.
-const LENIENT: EncodeOptions =
+pub(super) const LENIENT: EncodeOptions =
     EncodeOptions { unseen: crate::data::Unseen::Score, absent: Mismatch::Unknown };
 
 impl Predictions<'_> {
@@ -200,11 +200,16 @@ impl Predictions<'_> {
         let schema = &self.model.schema;
         self.table.column(&schema.columns()[self.column].name)?;
         let all = self.model.score_encoded(&schema.encode_with(self.table, LENIENT)?)?;
-        let others = self.model.score_encoded(&self.rows)?;
+        let others = self.log_others()?;
         if let Some(row) = others.iter().position(|log| *log == f64::NEG_INFINITY) {
             return Err(impossible_row(row));
         }
         Ok(all.iter().zip(&others).map(|(all, others)| all - others).collect())
+    }
+
+    /// log p(the others).
+    pub(super) fn log_others(&self) -> Result<Vec<f64>, ModelError> {
+        self.model.score_encoded(&self.rows)
     }
 
     /// One for each row.

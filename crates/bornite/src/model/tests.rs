@@ -10,6 +10,7 @@ use crate::data::{
     Column, CsvOptions, EncodeOptions, InferOptions, KindHint, Mismatch, Other, Table, Unseen,
 };
 use crate::file::FileError;
+use crate::learn::{Control, Defaults, Effort};
 use crate::ops::Budget;
 use crate::query::QueryError;
 
@@ -201,7 +202,7 @@ fn distributions_agree_with_probabilities() {
 
 #[test]
 fn a_file_keeps_every_bit() {
-    let model = small();
+    let model = small().with_note("sky: category".to_owned());
     let bytes = model.to_bytes().unwrap();
     let read = Model::from_bytes(&bytes).unwrap();
     assert_eq!(read.to_bytes().unwrap(), bytes);
@@ -311,6 +312,84 @@ fn anomalies_name_the_column_that_is_odd() {
     assert_eq!(odd.contributions[0].column, "degrees", "{found:?}");
     assert_eq!(odd.contributions[0].cell, "34.0");
     assert!(found[0].log_density <= found[1].log_density);
+}
+
+#[test]
+fn surprises_are_those_of_the_anomalies() {
+    let model = fitted(300);
+    // A missing cell, and a label that was never seen.
+    let text =
+        "sky,umbrella,degrees,visitors\nrain,yes,34.0,420\nsun,,18.5,1200\nhail,no,7.25,80\n";
+    let table = Table::from_csv_bytes(text.as_bytes(), "t.csv", &CsvOptions::default()).unwrap();
+    let found = model.surprises(&table).unwrap();
+    assert_eq!(found.len(), 12);
+    assert_eq!(found.iter().filter(|x| x.is_nan()).count(), 1);
+    assert!(found[4 + 1].is_nan());
+    let mut seen = 0;
+    for anomaly in model.anomalies(&table, 3).unwrap() {
+        for cell in &anomaly.contributions {
+            let column = model.schema().find(&cell.column).unwrap();
+            let surprise = found[4 * anomaly.row + column];
+            assert!((surprise + cell.log_standardized).abs() < 1e-6, "{cell:?}: {surprise}");
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, 11);
+}
+
+#[test]
+fn anomaly_scores_are_ratios_of_probabilities() {
+    let model = fitted(300);
+    let text = "sky,umbrella,degrees,visitors\nrain,yes,,\nsun,yes,,\n,,,\nhail,no,,\n";
+    let table = Table::from_csv_bytes(text.as_bytes(), "t.csv", &CsvOptions::default()).unwrap();
+    let found = model.anomaly_scores(&table).unwrap();
+    for (row, sky) in ["rain", "sun"].into_iter().enumerate() {
+        let p = |event: &str| number(&model, &format!("P({event})"));
+        let (a, b) = (p(&format!("sky='{sky}'")), p("umbrella='yes'"));
+        let both = p(&format!("sky='{sky}', umbrella='yes'"));
+        // An even spread has a half for each of two labels.
+        let anew = |own: f64, other: f64| (0.99 * own + 0.01 * 0.5) * other / both;
+        let expected = 0.5 * (0.5 * (anew(a, b) + anew(b, a)) + a * b / both);
+        assert!((found[row] - expected.ln()).abs() < 1e-6, "{}: {}", found[row], expected.ln());
+    }
+    assert!(found[1] > found[0], "an umbrella in the sun: {found:?}");
+    assert_eq!(found[2], 0.0);
+    assert!(found[3] > found[1], "a sky that was never seen: {found:?}");
+    // A row that contradicts what is given.
+    let rainy = model.condition("sky='rain'").unwrap();
+    assert_eq!(rainy.anomaly_scores(&table).unwrap()[1], f64::INFINITY);
+}
+
+#[test]
+fn effort_is_in_what_is_tried_and_progress_in_the_units_of_the_data() {
+    let table = weather(200, 1);
+    let run = |effort| {
+        let (mut widths, mut trials, mut last) = (vec![], 0, f64::NAN);
+        let model = Fit::new()
+            .effort(effort)
+            .epochs(2)
+            .on_step(|p, _| {
+                trials += usize::from(p.is_trial);
+                if p.epoch_ended && !p.is_trial {
+                    widths.push(p.width);
+                    last = p.valid.unwrap();
+                }
+                Control::Continue
+            })
+            .run(&table)
+            .unwrap();
+        widths.dedup();
+        (widths, trials, last, model)
+    };
+    let (widths, trials, last, model) = run(Effort::Fast);
+    assert_eq!((widths, trials), (vec![8], 0));
+    let history = &model.info().history;
+    assert!((last - history[history.len() - 1].valid).abs() < 1e-9);
+    let (widths, trials, ..) = run(Effort::Balanced);
+    assert!(widths.len() > 1 && trials > 0, "{widths:?}");
+    let defaults = Defaults::of(200, 5);
+    assert_eq!(defaults.with_effort(Effort::Best).widths().last(), Some(&64));
+    assert_eq!(defaults.with_effort(Effort::Best).functions().len(), 3);
 }
 
 #[test]
