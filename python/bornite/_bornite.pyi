@@ -323,6 +323,7 @@ class TableModel:
         *,
         kinds: Mapping[str, tuple[str, list[float]]],
         image: tuple[int, ...] | None,
+        effort: str,
         structure: str,
         width: int | None,
         output_width: int | None,
@@ -340,6 +341,7 @@ class TableModel:
         time: float | None,
         weights: str | None,
         progress: Callable[[dict[str, Any]], bool | None] | None,
+        note: str | None,
     ) -> tuple[TableModel, bool]: ...
     @classmethod
     def load(cls, path: str | PathLike[str]) -> TableModel: ...
@@ -375,6 +377,12 @@ class TableModel:
     def anomalies(
         self, table: Sequence[_Column], count: int
     ) -> list[tuple[int, float, list[tuple[str, str, float, float]]]]: ...
+    def surprises(self, table: Sequence[_Column]) -> _Floats: ...
+    def anomaly_scores(self, table: Sequence[_Column]) -> _Floats: ...
+    def report(self, table: Sequence[_Column] | None, title: str, seed: int) -> str: ...
+    def plot(
+        self, what: str, table: Sequence[_Column] | None, columns: Sequence[str] | None, seed: int
+    ) -> str: ...
     def ask(
         self, question: str
     ) -> tuple[str, Any, float | None, float | None, float | None, float | None]: ...

@@ -11,7 +11,7 @@ import numpy as np
 
 from bornite._bornite import BorniteError
 from bornite._errors import ArgumentError, ColumnError
-from bornite._tables import is_unknown
+from bornite._tables import is_unknown, time_text
 
 
 def column_error(name: Any, known: Iterable[Any], of: str = "the model") -> ColumnError:
@@ -77,13 +77,19 @@ def _cell(column: str, cell: Any) -> str:
         return str(int(cell))
     if isinstance(cell, (float, np.floating)):
         return repr(float(cell))
+    moment = time_text(cell)
+    if moment is not None:
+        return quoted(moment)
     raise _unreadable(column, cell)
 
 
 def _interval(name: str, column: str, low: Any, high: Any, closed: str = "left") -> str:
-    def end(x: Any) -> float | int | None:
+    def end(x: Any) -> float | int | str | None:
         if x is None:
             return None
+        moment = time_text(x)
+        if moment is not None:
+            return moment
         if isinstance(x, (int, np.integer)) and not isinstance(x, bool):
             # Beyond 2**53 a float would be another number.
             return int(x)
@@ -100,7 +106,9 @@ def _interval(name: str, column: str, low: Any, high: Any, closed: str = "left")
         pieces.append(f"{name} {'>=' if closed in ('left', 'both') else '>'} {a!r}")
     if b is not None:
         pieces.append(f"{name} {'<=' if closed in ('right', 'both') else '<'} {b!r}")
-    if a is not None and b is not None and a > b:
+    if isinstance(a, str) is not isinstance(b, str) and a is not None and b is not None:
+        raise _unreadable(column, (low, high))
+    if a is not None and b is not None and a > b:  # type: ignore[operator]
         raise BorniteError(f"column '{column}': the interval from {a} to {b} is not in order")
     return ", ".join(pieces)
 

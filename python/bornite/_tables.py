@@ -5,6 +5,7 @@ The extension takes a table as a list of columns `(name, values, more)`:
 - real numbers: float64, NaN where a cell is unknown; None
 - whole numbers: int64; where cells are unknown, or None
 - words: int64 positions in a list of labels, -1 where a cell is unknown; the list
+- dates and times: words such as 2019-03-23 or 2019-03-23 20:21:09
 
 Each library's own views give these arrays, without a copy where it can do so; the extension copies
 them once. No library but numpy is imported unless a table of it came in.
@@ -12,6 +13,7 @@ them once. No library but numpy is imported unless a table of it came in.
 
 from __future__ import annotations
 
+import datetime
 import importlib
 import numbers
 import sys
@@ -38,11 +40,11 @@ class Field:
 
     name: Any
     cells: str
-    """number, whole, truth or word."""
+    """number, whole, truth, word or time."""
     dtype: Any
     """The library's own type."""
     values: tuple[Any, ...] | None = None
-    """What labels stand for where that is not text."""
+    """What labels stand for where that is not text; ``("date",)`` for objects of dates without a time."""
 
 
 @dataclass(frozen=True)
@@ -274,9 +276,44 @@ def _words(
     return field, (text, np.ascontiguousarray(codes, np.int64), labels)
 
 
+def _times(name: Any, text: str, dtype: Any, values: Any, *, days: bool = False) -> tuple[Field, Column]:
+    """Dates and times in UTC, or without a zone."""
+    seconds = np.asarray(values).astype("datetime64[s]")
+    missing = np.isnat(seconds)
+    inexact = ~missing & (seconds != values)
+    if inexact.any():
+        row = int(np.argmax(inexact))
+        raise BorniteError(
+            f"column '{text}': {np.asarray(values)[row]} in row {row + 1} has fractions of a second: round the column to "
+            "seconds, or make it numbers"
+        )
+    moments, codes = np.unique(seconds[~missing], return_inverse=True)
+    labels = np.datetime_as_string(moments, unit="D" if (moments == moments.astype("datetime64[D]")).all() else "s")
+    places = np.full(len(seconds), -1, np.int64)
+    places[~missing] = codes
+    field = Field(name, "time", dtype, ("date",) if days else None)
+    return field, (text, places, [str(label).replace("T", " ") for label in labels])
+
+
+def time_text(cell: Any) -> str | None:
+    """A date or time as text; None for anything else."""
+    if not isinstance(cell, (datetime.date, np.datetime64)) or is_unknown(cell):
+        return None
+    day, _, clock = str(_naive(cell).astype("datetime64[s]")).partition("T")
+    return day if clock in ("", "00:00:00") else f"{day} {clock}"
+
+
+def moment_of(text: str) -> np.datetime64:
+    """The date or time that a text of ``time_text`` stands for; NaT for the place of others."""
+    try:
+        return np.datetime64(text.replace(" ", "T"), "s")
+    except ValueError:
+        return np.datetime64("NaT", "s")
+
+
 def _unreadable(text: str, what: Any) -> TypeError:
     return TypeError(
-        f"column '{text}' holds {what}: make it numbers, text or True and False, or leave it out"
+        f"column '{text}' holds {what}: make it numbers, text, dates or True and False, or leave it out"
     )
 
 
@@ -291,6 +328,8 @@ def _read_numpy(array: Array, name: Any, text: str) -> tuple[Field, Column]:
     if kind == "U":
         values, codes = np.unique(array, return_inverse=True)
         return _words(name, text, array.dtype, codes, values.tolist())
+    if kind == "M":
+        return _times(name, text, array.dtype, array)
     if kind in "OT":
         return _read_objects(array.astype(object), name, text, array.dtype)
     raise _unreadable(text, array.dtype)
@@ -300,7 +339,16 @@ def is_unknown(cell: Any) -> bool:
     """None, NaN, pandas' NA and NaT."""
     if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
         return True
+    if isinstance(cell, np.datetime64):
+        return bool(np.isnat(cell))
     return isinstance(cell, (float, np.floating)) and bool(np.isnan(cell))
+
+
+def _naive(cell: Any) -> Any:
+    """A moment without its zone, in UTC."""
+    if isinstance(cell, datetime.datetime) and cell.tzinfo is not None:
+        cell = cell.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+    return np.datetime64(cell, "us")
 
 
 def _read_objects(array: Array, name: Any, text: str, dtype: Any) -> tuple[Field, Column]:
@@ -315,6 +363,11 @@ def _read_objects(array: Array, name: Any, text: str, dtype: Any) -> tuple[Field
     if all(isinstance(cell, (bool, np.bool_)) for cell in known):
         values[~missing] = known.astype(np.float64)
         return _whole(name, text, dtype, values, missing, truth=True)
+    if all(isinstance(cell, (datetime.date, np.datetime64)) for cell in known):
+        moments = np.full(len(array), np.datetime64("NaT", "us"))
+        moments[~missing] = [_naive(cell) for cell in known]
+        days = all(type(cell) is datetime.date for cell in known)
+        return _times(name, text, dtype, moments, days=days)
     for row in np.flatnonzero(~missing):
         if not isinstance(array[row], numbers.Number) or isinstance(array[row], (bool, complex)):
             kinds = sorted({type(cell).__name__ for cell in known})
@@ -349,6 +402,10 @@ def _read_pandas(series: Any, name: Any, text: str) -> tuple[Field, Column]:
             return _whole(name, text, dtype, series.to_numpy(), truth=kind == "b")
         values = series.fillna(False if kind == "b" else 0).to_numpy()
         return _whole(name, text, dtype, values, missing, truth=kind == "b")
+    if kind == "M":
+        pandas = library("pandas")
+        moments = pandas.to_datetime(series, utc=True).dt.tz_localize(None)
+        return _times(name, text, dtype, moments.to_numpy())
     if kind in "OU":
         pandas = library("pandas")
         if pandas.api.types.infer_dtype(series, skipna=True) == "string":
@@ -369,6 +426,12 @@ def _read_polars(series: Any, name: Any, text: str) -> tuple[Field, Column]:
         return _whole(name, text, dtype, series.fill_null(0).to_numpy(), missing)
     if dtype == polars.Boolean:
         return _whole(name, text, dtype, series.fill_null(False).to_numpy(), missing, truth=True)
+    if dtype == polars.Date:
+        return _times(name, text, dtype, series.cast(polars.Datetime("ms")).to_numpy())
+    if dtype == polars.Datetime:
+        if dtype.time_zone is not None:
+            series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+        return _times(name, text, dtype, series.to_numpy())
     if dtype in (polars.String, polars.Categorical, polars.Enum, polars.Null):
         cells = np.empty(len(series), dtype=object)
         cells[:] = series.to_list()
@@ -388,6 +451,11 @@ def _read_pyarrow(column: Any, name: Any, text: str) -> tuple[Field, Column]:
     if types.is_boolean(dtype):
         values = compute.fill_null(column, False).to_numpy()
         return _whole(name, text, dtype, values, missing, truth=True)
+    if types.is_date(dtype) or types.is_timestamp(dtype):
+        if types.is_date(dtype):
+            column = column.cast(pyarrow.timestamp("ms"))
+        ticks = compute.fill_null(column.cast(pyarrow.int64()), np.iinfo(np.int64).min).to_numpy()
+        return _times(name, text, dtype, ticks.view(f"datetime64[{column.type.unit}]"))
     is_text = types.is_string(dtype) or types.is_large_string(dtype) or types.is_string_view(dtype)
     if is_text:
         words = column.cast(pyarrow.large_string()).combine_chunks().dictionary_encode()
@@ -424,6 +492,9 @@ def cells_of(field: Field, column: Column) -> tuple[Array, npt.NDArray[np.bool_]
         lookup[:-1] = [meaning.get(label, label) for label in labels]
         lookup[-1] = None
         return lookup[values], missing
+    if field.cells == "time":
+        moments = np.array([*map(moment_of, more if isinstance(more, list) else []), moment_of("")])
+        return moments[values], missing | np.isnat(moments[values])
     if isinstance(more, list):
         return np.zeros(len(values), np.float64), np.ones(len(values), bool)
     if field.cells == "number":
@@ -442,7 +513,7 @@ def fitted(kind: str, field: Field, column: Column, *, is_boolean: bool) -> Fiel
     _, values, more = column
     known = values[~missing_of(column)]
     if isinstance(more, list):
-        cells = "word"
+        cells = "time" if field.cells == "time" else "word"
     elif field.cells == "number" or bool((known != np.rint(known)).any()):
         cells = "number"
     elif field.cells != "whole" and (is_boolean or field.cells == "truth") and bool(
@@ -460,6 +531,9 @@ def fitted(kind: str, field: Field, column: Column, *, is_boolean: bool) -> Fiel
 def make(kind: str, field: Field, column: Column) -> Any:
     """A column of the kind and type that came in."""
     cells, missing = cells_of(field, column)
+    if field.cells == "time" and _are_objects(field.dtype):
+        # Objects of the datetime module.
+        cells = cells.astype("datetime64[D]" if field.values else "datetime64[s]").astype(object)
     if kind == "pandas":
         return _make_pandas(field, cells, missing)
     if kind == "polars":
@@ -467,6 +541,10 @@ def make(kind: str, field: Field, column: Column) -> Any:
     if kind == "pyarrow":
         return _make_pyarrow(field, cells, missing)
     return _make_numpy(field, cells, missing)
+
+
+def _are_objects(dtype: Any) -> bool:
+    return getattr(dtype, "kind", None) == "O"
 
 
 def _objects(cells: Array, missing: npt.NDArray[np.bool_], unknown: Any = None) -> Array:
@@ -478,7 +556,7 @@ def _objects(cells: Array, missing: npt.NDArray[np.bool_], unknown: Any = None) 
 def _make_numpy(field: Field, cells: Array, missing: npt.NDArray[np.bool_]) -> Array:
     if field.dtype.kind == "O":
         return _objects(cells, missing)
-    if not missing.any() or field.cells == "number":
+    if not missing.any() or field.cells in ("number", "time"):
         # Sampled labels may be longer than those that came in.
         return cells.astype(str if field.dtype.kind == "U" else field.dtype)
     if field.cells == "whole":
@@ -494,6 +572,11 @@ def _make_pandas(field: Field, cells: Array, missing: npt.NDArray[np.bool_]) -> 
     if hasattr(dtype, "categories"):
         known = [None if is_unknown(c) or c not in dtype.categories else c for c in cells]
         return pandas.Series(pandas.Categorical(known, dtype=dtype))
+    if field.cells == "time" and not _are_objects(dtype):
+        moments = pandas.Series(cells)
+        if getattr(dtype, "tz", None) is not None:
+            return moments.dt.tz_localize("UTC").astype(dtype)
+        return moments.astype(dtype)
     if not missing.any() and field.cells != "word":
         return pandas.Series(cells).astype(dtype)
     if isinstance(dtype, np.dtype) and dtype.kind in "iu":
@@ -508,6 +591,11 @@ def _make_pandas(field: Field, cells: Array, missing: npt.NDArray[np.bool_]) -> 
 
 def _make_polars(field: Field, cells: Array, missing: npt.NDArray[np.bool_]) -> Any:
     polars = library("polars")
+    if field.cells == "time":
+        moments = polars.Series(str(field.name), cells.astype("datetime64[us]"))
+        if getattr(field.dtype, "time_zone", None) is not None:
+            moments = moments.dt.replace_time_zone("UTC").dt.convert_time_zone(field.dtype.time_zone)
+        return moments.cast(field.dtype)
     base = {
         "number": polars.Float64,
         "whole": polars.Int64,
@@ -520,6 +608,12 @@ def _make_polars(field: Field, cells: Array, missing: npt.NDArray[np.bool_]) -> 
 
 def _make_pyarrow(field: Field, cells: Array, missing: npt.NDArray[np.bool_]) -> Any:
     pyarrow = library("pyarrow")
+    if field.cells == "time":
+        array = pyarrow.array(cells)
+        if not pyarrow.types.is_timestamp(field.dtype):
+            return array.cast(field.dtype)
+        # Instants stay the same, whatever the zone.
+        return array.cast(pyarrow.timestamp(field.dtype.unit)).cast(pyarrow.int64()).cast(field.dtype)
     base = {
         "number": pyarrow.float64(),
         "whole": pyarrow.int64(),
@@ -591,11 +685,24 @@ def in_kind(form: Form, kind: str | None) -> Form:
 
 def _dtype(kind: str, field: Field) -> Any:
     """The usual type of a kind's columns."""
-    place = ("number", "whole", "truth", "word").index(field.cells)
+    place = ("number", "whole", "truth", "word", "time").index(field.cells)
     if kind == "polars":
         polars = library("polars")
-        return (polars.Float64, polars.Int64, polars.Boolean, polars.String)[place]
+        moment = polars.Datetime("us")
+        return (polars.Float64, polars.Int64, polars.Boolean, polars.String, moment)[place]
     if kind == "pyarrow":
         pyarrow = library("pyarrow")
-        return (pyarrow.float64(), pyarrow.int64(), pyarrow.bool_(), pyarrow.string())[place]
-    return np.dtype((np.float64, np.int64, np.bool_, object)[place])
+        moment = pyarrow.timestamp("s")
+        return (pyarrow.float64(), pyarrow.int64(), pyarrow.bool_(), pyarrow.string(), moment)[place]
+    return np.dtype((np.float64, np.int64, np.bool_, object, "datetime64[s]")[place])
+
+
+def labeled(index: Sequence[Any], names: Sequence[Any], columns: Sequence[list[Any]]) -> Any:
+    """A small table of answers: a DataFrame if pandas is installed, otherwise a dict of lists."""
+    try:
+        pandas = library("pandas")
+    except ImportError:
+        return dict(zip(names, columns, strict=True))
+    table = pandas.DataFrame(dict(enumerate(columns)))
+    table.columns, table.index = list(names), list(index)
+    return table

@@ -6,21 +6,31 @@ import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from os import PathLike
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from bornite import _bornite, _tables
+from bornite import _bornite, _forms, _notebook, _tables
 from bornite._bornite import BorniteError, Circuit, TableModel
 from bornite._errors import ColumnError
 from bornite._evidence import column_error, evidence, quoted
+from bornite._notebook import Drawing, Page
+from bornite._progress import ProgressLine
 from bornite._tables import Column, Field, Form, Frame
 
 Given: TypeAlias = str | Mapping[Any, Any] | None
 """What is known of a row: text such as ``"age in [30, 40), city='Bonn'"``, or a mapping from columns to a
 value, a set or list of values, or an interval ``(low, high)`` that stands for low ≤ x < high."""
+
+Plot: TypeAlias = Literal[
+    "structure", "training", "marginals", "pairs", "calibration", "anomalies", "samples"
+]
+
+SHOWN_COLUMNS, SHOWN_LABELS, SHOWN_VALUES, SHOWN_POINTS = 30, 6, 12, 60
+"""How much notebooks show of a model and of a distribution."""
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Progress: TypeAlias = Callable[[dict[str, Any]], bool | None]
@@ -44,6 +54,14 @@ class Answer:
     error: float | None
     """The standard error of a mean over samples; None if the answer is exact."""
 
+    def _repr_html_(self) -> str:
+        rows = [(self.kind, self.value)]
+        if isinstance(self.value, dict):
+            rows = [(self.kind, ", ".join(f"{name} = {value}" for name, value in self.value.items()))]
+        more = {"log": self.log, "probability": self.probability, "at most": self.bound, "standard error": self.error}
+        rows += [(name, number) for name, number in more.items() if number is not None]
+        return _notebook.table(("", "answer"), rows)
+
 
 @dataclass(frozen=True)
 class Contribution:
@@ -56,7 +74,8 @@ class Contribution:
     log_conditional: float
     """log p(the cell | the others), in the units of the data."""
     log_standardized: float
-    """The same relative to a uniform distribution, comparable across columns."""
+    """The same relative to a uniform distribution over the interquartile range of numbers, or over all values of a finite
+    column, so that columns can be compared: 0 is as likely as that, and −5 is e⁵ times less likely."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +89,11 @@ class Anomaly:
     contributions: tuple[Contribution, ...]
     """Its observed cells, the most surprising first."""
 
+    def _repr_html_(self) -> str:
+        cells = [(c.column, c.cell, c.log_conditional, c.log_standardized) for c in self.contributions]
+        title = f"<p>row {self.row}, log density {_notebook.number(self.log_prob)}</p>"
+        return title + _notebook.table(("column", "cell", "log p(cell | rest)", "standardized"), cells)
+
 
 def fit(
     table: Any,
@@ -77,6 +101,7 @@ def fit(
     valid: Any = None,
     sample_weight: Any = None,
     time: float | None = None,
+    effort: Literal["fast", "balanced", "best"] = "balanced",
     width: int | None = None,
     output_width: int | None = None,
     functions: int | None = None,
@@ -94,19 +119,22 @@ def fit(
     seed: int = 0,
     device: Literal["cpu", "cuda", "cuda-tf32", "auto"] = "cpu",
     progress: Progress | None = None,
+    verbose: bool = False,
 ) -> Model:
     """Fits a model to the rows of a table.
 
     The table is a 2-D numpy array, a structured array, a dict of columns, or a table of pandas, polars,
     pyarrow or any other library with the Arrow stream interface. Columns hold real or whole numbers, text,
-    or True and False. NaN, None, NA and null are missing values; the model learns from the exact likelihood
+    True and False, or dates and times. NaN, None, NA and null are missing values; the model learns from the exact likelihood
     of the observed ones.
 
     Settings that are None depend on the size of the data. ``valid`` holds the rows used to choose the best
     epoch; by default a random share ``valid_share`` of the rows. ``sample_weight`` lets rows count for more or
     less: the name of a column, which is then no column of the model, or one number for each row; rows of
     weight 0 are left out. ``time`` is a limit in seconds;
-    with more of it, large image data sets get a larger circuit. ``width`` is the width of the circuit's
+    with more of it, large image data sets get a larger circuit. ``effort`` is how much is tried: ``"fast"`` is one
+    small circuit, a usable model in seconds; ``"best"`` tries larger circuits and longer fits until nothing gets better,
+    best with a ``time``. ``width`` is the width of the circuit's
     inner layers; by default several are tried.
     ``output_width`` is the number of squares in the sum. ``smoothing`` penalizes differences between the
     weights of neighboring values of ordered columns.
@@ -123,7 +151,8 @@ def fit(
     can learn this table.
 
     ``progress`` is called after every epoch with a dict of ``width``, ``epoch``, ``epochs``, ``train``,
-    ``valid`` and ``best``; returning False ends the fit. Ctrl-C ends the fit too, with a warning. Either way the best
+    ``valid`` and ``best``, log-likelihoods in nats per row as in ``model.info``; returning False ends the fit. ``verbose=True``
+    shows a progress line on standard error, in terminals and notebooks. Ctrl-C ends the fit too, with a warning. Either way the best
     model so far is returned. Without ``time``, the same table, settings and seed give the same model bit for bit.
 
     >>> import numpy as np
@@ -149,30 +178,36 @@ def fit(
         if field.cells == "truth":
             found.setdefault(name, ("boolean", []))
     weights = _weights(sample_weight, frame, names, columns)
-    shape = None if image is None else (*image, 1)[:3]
-    core, interrupted = TableModel.fit(
-        columns,
-        None if valid is None else _columns(Frame(valid), frame.names, names),
-        kinds=found,
-        image=shape,
-        structure=structure,
-        width=width,
-        output_width=output_width,
-        functions=functions,
-        epochs=epochs,
-        batch=batch,
-        rate=rate,
-        patience=patience,
-        smoothing=smoothing,
-        valid_share=valid_share,
-        as_is=as_is,
-        strict=strict,
-        seed=seed,
-        device=device,
-        time=time,
-        weights=weights,
-        progress=progress,
-    )
+    line = ProgressLine(progress) if verbose else None
+    try:
+        core, interrupted = TableModel.fit(
+            columns,
+            None if valid is None else _columns(Frame(valid), frame.names, names),
+            kinds=found,
+            image=None if image is None else (*image, 1)[:3],
+            effort=effort,
+            structure=structure,
+            width=width,
+            output_width=output_width,
+            functions=functions,
+            epochs=epochs,
+            batch=batch,
+            rate=rate,
+            patience=patience,
+            smoothing=smoothing,
+            valid_share=valid_share,
+            as_is=as_is,
+            strict=strict,
+            seed=seed,
+            device=device,
+            time=time,
+            weights=weights,
+            progress=progress if line is None else line,
+            note=_forms.to_note(frame.form(fields, tuple(range(len(fields))))),
+        )
+    finally:
+        if line is not None:
+            line.close()
     if interrupted:
         warnings.warn("the fit was interrupted: this is the best model so far", stacklevel=2)
     learned = {str(column["name"]) for column in json.loads(core.schema())["columns"]}
@@ -283,6 +318,8 @@ class Model:
         self._core = core
         self._schema: list[dict[str, Any]] = json.loads(core.schema())["columns"]
         self._all = [str(column["name"]) for column in self._schema]
+        if form is None:
+            form = _forms.from_note(json.loads(core.info()).get("note"), self._all)
         self._form = form if form is not None else _default_form(self._schema)
         self._visible = list(range(len(self._all))) if visible is None else list(visible)
         self._names = [self._form.fields[index].name for index in self._visible]
@@ -348,6 +385,7 @@ class Model:
         independent columns as a baseline."""
         info = self._all_info()
         del info["history"]
+        info.pop("note", None)
         return info
 
     def _all_info(self) -> dict[str, Any]:
@@ -413,15 +451,57 @@ class Model:
             raise BorniteError("the table has no rows; give a table with at least one")
         return float(np.mean(logs))
 
-    def anomaly_score(
-        self, table: Any, *, unseen: Literal["score", "unknown", "error"] = "score"
-    ) -> Floats:
-        """The anomaly score of every row, −``log_prob``: larger is more anomalous."""
-        return -self.log_prob(table, unseen=unseen)
+    def surprise(self, table: Any) -> Any:
+        """How surprising every cell is, given the other cells of its row: −``Contribution.log_standardized``, NaN for
+        missing values. A DataFrame for pandas, otherwise an array with a row for each row and a column for each column.
 
-    def anomalies(self, table: Any, count: int = 10) -> list[Anomaly]:
-        """The rows with the lowest density, lowest first. The cells of each row are sorted by how surprising they
-        are given the rest of the row.
+        About 0 or less for an ordinary cell; 5 is e⁵ times less likely than under a uniform distribution.
+
+        >>> import numpy as np
+        >>> import bornite
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=300)
+        >>> rows = np.column_stack([x, x + 0.1 * rng.normal(size=300), rng.normal(size=300)])
+        >>> model = bornite.fit(rows, epochs=30)
+        >>> cells = model.surprise([[0.5, 0.5, 0.0], [0.5, -1.5, 0.0]])
+        >>> bool((cells[0] < 2).all()), bool((cells[1, :2] > 2).all()), bool(cells[1, 2] < 2)
+        (True, True, True)
+        """
+        frame = Frame(table)
+        found = self._core.surprises(self._encode(frame)).reshape(frame.height, len(self._all))
+        found = found[:, self._visible]
+        if frame.kind == "pandas":
+            pandas = _tables.library("pandas")
+            return pandas.DataFrame(found, index=frame.source.index, columns=self._names)
+        return found
+
+    def anomaly_score(
+        self,
+        table: Any,
+        *,
+        by: Literal["density", "cells"] = "density",
+        unseen: Literal["score", "unknown", "error"] = "score",
+    ) -> Floats:
+        """The anomaly score of every row: larger is more anomalous.
+
+        ``by="density"`` is −``log_prob``: rows that are unlikely as a whole. ``by="cells"`` is a log-likelihood ratio: one cell
+        of the row drawn anew from its column's marginal, or all cells drawn apart, against the row as it is. It finds
+        rows with a cell that does not belong to the others, also among many columns, where the density sums up the noise of
+        all of them. It costs two passes over the table for each column.
+        """
+        if by == "density":
+            return -self.log_prob(table, unseen=unseen)
+        if by != "cells":
+            raise BorniteError(f"by='{by}': choose 'density' or 'cells'")
+        if unseen != "score":
+            raise BorniteError(f"unseen='{unseen}' is for by='density': leave it out")
+        return self._core.anomaly_scores(self._encode(Frame(table)))
+
+    def anomalies(
+        self, table: Any, count: int = 10, *, by: Literal["density", "cells"] = "density"
+    ) -> list[Anomaly]:
+        """The rows with the lowest density, lowest first, or with the highest ``anomaly_score(by="cells")``. The cells of
+        each row are sorted by how surprising they are given the rest of the row.
 
         >>> import numpy as np
         >>> import bornite
@@ -433,10 +513,27 @@ class Model:
         (17, 'x1')
         """
         name_of = dict(zip(self._texts, self._names, strict=True))
-        return [
-            Anomaly(row, log, tuple(Contribution(name_of[c], t, a, b) for c, t, a, b in cells))
-            for row, log, cells in self._core.anomalies(self._encode(Frame(table)), count)
+        columns = self._encode(Frame(table))
+        places: dict[int, int] | None = None
+        if by != "density":
+            scores = self.anomaly_score(table, by=by)
+            worst = np.argsort(-scores, kind="stable")[:count]
+            places = {place: int(row) for place, row in enumerate(worst)}
+            columns = [
+                (text, values[worst], more if more is None or isinstance(more, list) else more[worst])
+                for text, values, more in columns
+            ]
+        found = [
+            Anomaly(
+                row if places is None else places[row],
+                log,
+                tuple(Contribution(name_of[c], t, a, b) for c, t, a, b in cells),
+            )
+            for row, log, cells in self._core.anomalies(columns, count)
         ]
+        if places is not None:
+            found.sort(key=lambda anomaly: (-scores[anomaly.row], anomaly.row))
+        return found
 
     def log_probability(self, event: Given) -> float:
         """log P(event); a log density, in the units of the data, if a continuous column is given a single value.
@@ -550,7 +647,8 @@ class Model:
         """Exact samples, optionally given evidence. The same seed gives the same rows.
 
         The table has the kind that the model was fitted to, or ``kind``: ``"numpy"``, ``"dict"``,
-        ``"pandas"``, ``"polars"`` or ``"pyarrow"``. A model loaded from a file returns a dict of arrays.
+        ``"pandas"``, ``"polars"`` or ``"pyarrow"``. A model loaded from a file remembers it, with the types of columns; one
+        fitted by the ``bornite`` command returns a dict of arrays.
 
         >>> import bornite
         >>> model = bornite.fit({"x": [1, 2, 3, 4] * 20, "y": ["a", "b"] * 40}, epochs=5)
@@ -738,7 +836,8 @@ class Model:
             index
             for index in self._visible
             if not (
-                self._schema[index]["kind"] == "categorical"
+                self._schema[index]["kind"] == "date_time"
+                or self._schema[index]["kind"] == "categorical"
                 and (self._schema[index]["storage"] == "labels" or not self._schema[index]["labels"])
             )
         ]
@@ -781,6 +880,84 @@ class Model:
             return _tables.library("pandas").DataFrame(covariance, index=names, columns=names)
         return covariance
 
+    def corr(self, *, given: Given = None) -> Any:
+        """The correlation matrix of all numeric columns, in order: a DataFrame for pandas, otherwise an array.
+
+        >>> import numpy as np
+        >>> import bornite
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=400)
+        >>> model = bornite.fit(np.column_stack([x, x + 0.5 * rng.normal(size=400)]), epochs=30)
+        >>> bool(0.7 < model.corr()[0, 1] < 1)
+        True
+        """
+        covariance = self.cov(given=given)
+        deviations = np.sqrt(np.diag(np.asarray(covariance)))
+        scale = np.outer(deviations, deviations)
+        # A column that is conditioned on one value has no correlation with any.
+        return covariance / np.where(scale > 0, scale, 1.0)
+
+    def mutual_information(self, columns: Sequence[Any] | None = None, *, given: Given = None) -> Any:
+        """How much every two columns tell about each other, in nats: a DataFrame if pandas is installed, otherwise a
+        dict of lists. The diagonal holds entropies, which are infinite for columns with a density.
+
+        Exact for pairs of finite columns. Otherwise the mean over 8,192 exact samples, with the error that ``ask`` states.
+
+        >>> import numpy as np
+        >>> import bornite
+        >>> x = np.arange(400) % 4
+        >>> model = bornite.fit({"x": x, "y": x // 2, "z": (x == 1) | (x == 2)}, epochs=40)
+        >>> found = model.mutual_information()
+        >>> bool(list(found["x"])[1] > 0.6), bool(list(found["y"])[2] < 0.1)
+        (True, True)
+        """
+        base = self.conditional(given)
+        names = list(self._names if columns is None else columns)
+        texts = [quoted(self._column(name)) for name in names]
+        found = np.zeros((len(texts), len(texts)))
+        for i, first in enumerate(texts):
+            for j, second in enumerate(texts[: i + 1]):
+                answer = base.ask(f"H({first})" if i == j else f"MI({first}; {second})")
+                is_infinite = i == j and answer.kind != "entropy"
+                found[i, j] = found[j, i] = np.inf if is_infinite else max(float(answer.value), 0.0)
+        return _tables.labeled(names, names, found.tolist())
+
+    def describe(self, *, given: Given = None) -> Any:
+        """The marginal of every column in a few numbers: kind, mean, standard deviation and quantiles of numbers, and the
+        most likely value of finite columns with its probability. A DataFrame if pandas is installed, otherwise a
+        dict of lists.
+
+        >>> import numpy as np
+        >>> import bornite
+        >>> rng = np.random.default_rng(0)
+        >>> model = bornite.fit({"x": rng.normal(size=300), "y": ["a", "b", "b"] * 100}, epochs=20)
+        >>> found = model.describe()
+        >>> list(found["kind"]), list(found["mode"])[1], bool(abs(list(found["50%"])[0]) < 0.3)
+        (['number', 'categorical'], 'b', True)
+        """
+        base = self.conditional(given)
+        levels = [0.05, 0.25, 0.5, 0.75, 0.95]
+        heads = ["kind", "mean", "std", *(f"{level:.0%}" for level in levels), "mode", "probability"]
+        numeric = set(self._numeric())
+        rows = []
+        for index, name in zip(self._visible, self._names, strict=True):
+            marginal = base.marginal(name)
+            is_number = index in numeric
+            # No and yes have a mean, and no quantiles.
+            has_levels = is_number and self._schema[index]["storage"] != "labels"
+            text, p = base._core.mode(self._all[index], "")
+            rows.append(
+                [
+                    self._schema[index]["kind"].replace("_", " "),
+                    marginal.mean if is_number else None,
+                    marginal.std if is_number else None,
+                    *(marginal.quantile(levels).tolist() if has_levels else [None] * len(levels)),
+                    None if p is None else marginal._value(text),
+                    p,
+                ]
+            )
+        return _tables.labeled(self._names, heads, [list(column) for column in zip(*rows, strict=True)])
+
     def quantile(self, column: Any, q: Any = 0.5, *, given: Any = None) -> Any:
         """The quantile of a column at level q, or at an array of levels.
 
@@ -803,6 +980,68 @@ class Model:
         columns = self._encode_others(frame, text)
         found = self._core.predict_quantiles(columns, text, levels)
         return found.reshape((frame.height, *np.shape(q)))
+
+    # Pictures.
+
+    def _repr_html_(self) -> str:
+        info, shown = self.info, self._visible[:SHOWN_COLUMNS]
+        rows = []
+        for index in shown:
+            column = self._schema[index]
+            values = column.get("labels") or [column[end] for end in ("min", "max") if end in column]
+            dots = " …" if len(values) > SHOWN_LABELS else ""
+            text = (" – " if "min" in column else ", ").join(str(value) for value in values[:SHOWN_LABELS]) + dots
+            rows.append((self._form.fields[index].name, column["kind"].replace("_", " "), text))
+        more = len(self._visible) - len(shown)
+        words = [
+            f"{len(self._visible)} columns, {info['rows'] + info['valid_rows']} rows, width {info['width']}",
+            f"{info['valid']:.3f} nats per validation row ({info['baseline']:.3f} with independent columns)",
+            *([f"given {', '.join(self.given)}"] if self.given else []),
+        ]
+        head = "".join(f"<p>{escape(word)}</p>" for word in words)
+        tail = f"<p>and {more} more columns</p>" if more else ""
+        return head + _notebook.table(("column", "kind", "values"), rows) + tail
+
+    def report(self, data: Any = None, *, title: str = "Bornite", seed: int = 0) -> Page:
+        """A page with all plots of the model, next to the rows of ``data`` if given, which should be held-out rows.
+
+        Returns the HTML as a ``str`` that notebooks show, with ``save(path)``.
+
+        >>> import numpy as np
+        >>> import bornite
+        >>> rows = np.random.default_rng(0).normal(size=(200, 2))
+        >>> model = bornite.fit(rows, epochs=5)
+        >>> model.report(rows).startswith("<!doctype html>")
+        True
+        """
+        table = None if data is None else self._encode(Frame(data))
+        return Page(self._whole().report(table, title, seed))
+
+    def plot(
+        self,
+        what: Plot = "marginals",
+        *,
+        data: Any = None,
+        columns: Sequence[Any] | None = None,
+        seed: int = 0,
+    ) -> Drawing:
+        """A plot of the model, next to the rows of ``data`` if given: ``"structure"``, ``"training"``, ``"marginals"``,
+        ``"pairs"``, ``"calibration"`` and ``"anomalies"``, which need ``data``, or ``"samples"`` of images.
+
+        ``columns`` are those shown in marginals and pairs.
+        Returns the SVG as a ``str`` that notebooks show, with ``save(path)``.
+
+        >>> import numpy as np
+        >>> import bornite
+        >>> model = bornite.fit(np.random.default_rng(0).normal(size=(200, 2)), epochs=5)
+        >>> model.plot("pairs").startswith("<svg")
+        True
+        """
+        table = None if data is None else self._encode(Frame(data))
+        texts = None if columns is None else [self._column(column) for column in columns]
+        if texts is None and self._is_view():
+            texts = self._texts
+        return Drawing(self._core.plot(what, table, texts, seed))
 
     # Files.
 
@@ -942,6 +1181,23 @@ class Distribution:
     def __repr__(self) -> str:
         return f"<Distribution of '{self._column}'>"
 
+    def _repr_html_(self) -> str:
+        title = f"<p>{escape(self._column)}</p>"
+        shares = self.probabilities
+        if shares is not None:
+            likely = sorted(shares.items(), key=lambda share: -share[1])[:SHOWN_VALUES]
+            left = 1.0 - sum(p for _, p in likely)
+            more = [("others", left)] if len(shares) > len(likely) else []
+            return title + _notebook.bars(likely + more)
+        if self._field.cells in ("word", "time"):
+            return title + _notebook.table(("most likely",), [(self.mode,)])
+        x = np.unique(self.quantile(np.linspace(0.005, 0.995, SHOWN_POINTS)))
+        if len(x) < 3:
+            return title + _notebook.table(("median",), [(self.quantile(0.5),)])
+        # The mean density between two quantiles is finite also where there are atoms.
+        middle, density = (x[1:] + x[:-1]) / 2, np.diff(self.cdf(x)) / np.diff(x)
+        return title + _notebook.curve(middle, density)
+
     def log_density(self, x: Any) -> Any:
         """log p(x) for a value or an array of values; a log probability if the column is finite."""
         single = isinstance(x, str) or np.ndim(x) == 0
@@ -998,6 +1254,8 @@ class Distribution:
 
     def _value(self, text: str) -> Any:
         """The cell that a text stands for."""
+        if self._field.cells == "time":
+            return _tables.moment_of(text)
         if self._field.cells == "word":
             return {str(value): value for value in self._field.values or ()}.get(text, text)
         if text == "(other)" or not text:

@@ -1,6 +1,6 @@
 """Estimators for scikit-learn.
 
-All of them learn one joint distribution of their features, take NaN for unknown wherever values go in, and
+All of them learn one joint distribution of their features, accept missing values in fitting and in prediction, and
 answer exactly under that distribution.
 
 >>> import numpy as np
@@ -10,6 +10,11 @@ answer exactly under that distribution.
 >>> table[::5, 1] = np.nan
 >>> bool(np.isnan(BorniteImputer(random_state=0).fit_transform(table)).any())
 False
+
+Features are arrays of numbers, or DataFrames of pandas and polars. In a DataFrame with columns other than
+numbers the types of columns count: text, categories and Booleans are finite, dates are dates, and NaN, None and NA
+are missing values, as in ``bornite.fit``. All numbers of other features are continuous, but for those of
+``categorical_features``.
 
 This module needs scikit-learn 1.6 or later; the rest of the package does not.
 """
@@ -27,25 +32,37 @@ from sklearn.base import (
     DensityMixin,
     OneToOneFeatureMixin,
     OutlierMixin,
+    RegressorMixin,
     TransformerMixin,
 )
-from sklearn.utils import check_random_state
+from sklearn.utils import assert_all_finite, check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from bornite import _tables
 from bornite.model import Model, fit
 
-__all__ = ["BorniteClassifier", "BorniteDensity", "BorniteImputer", "BorniteOutlierDetector"]
+__all__ = [
+    "BorniteClassifier",
+    "BorniteDensity",
+    "BorniteImputer",
+    "BorniteOutlierDetector",
+    "BorniteRegressor",
+]
 
 Array = npt.NDArray[Any]
+Effort = Literal["fast", "balanced", "best"]
 
 
 class _Estimator(BaseEstimator):
-    """What all estimators share: one joint distribution, fitted to rows of numbers."""
+    """What all estimators share: one joint distribution, fitted to rows."""
+
+    model_: Model
 
     def __init__(
         self,
         *,
+        effort: Effort = "fast",
         width: int | None = None,
         output_width: int | None = None,
         functions: int | None = None,
@@ -57,6 +74,7 @@ class _Estimator(BaseEstimator):
         categorical_features: Any = None,
         random_state: Any = None,
     ) -> None:
+        self.effort = effort
         self.width = width
         self.output_width = output_width
         self.functions = functions
@@ -73,19 +91,35 @@ class _Estimator(BaseEstimator):
         tags.input_tags.allow_nan = True
         return tags
 
-    def _check(self, X: Any, *, reset: bool = False) -> Array:
-        found: Array = validate_data(
-            self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan"
-        )
-        return found
+    def _check(self, X: Any, *, reset: bool = False) -> Any:
+        """The features: an array of numbers, or a DataFrame with other columns too."""
+        if reset:
+            self._is_mixed = _is_mixed(X)
+        if not self._is_mixed:
+            return validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
+        if not hasattr(X, "columns"):
+            raise TypeError(
+                f"expected a DataFrame, as in fit, found {type(X).__name__}: give one with the columns "
+                f"{', '.join(map(str, self._names()[:10]))}"
+            )
+        checked = validate_data(self, X, reset=reset, skip_check_array=True)
+        if not len(checked):
+            raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
+        return checked
 
-    def _table(self, X: Array) -> dict[str, Array]:
-        return {f"x{index}": column for index, column in enumerate(X.T)}
+    def _names(self) -> list[Any]:
+        """The names of the features in the model."""
+        names = getattr(self, "feature_names_in_", None)
+        return [f"x{index}" for index in range(self.n_features_in_)] if names is None else list(names)
+
+    def _table(self, X: Any) -> Any:
+        """What the model reads."""
+        return X if self._is_mixed else dict(zip(self._names(), X.T, strict=True))
 
     def _categorical(self) -> set[int]:
-        """The positions of categorical features, given as such or as a mask."""
+        """The positions of categorical features, given as such, by name or as a mask."""
         given = self.categorical_features
-        if given is None:
+        if given is None or (isinstance(given, str) and given == "from_dtype"):
             return set()
         listed = np.atleast_1d(np.asarray(given))
         if listed.dtype == bool:
@@ -95,23 +129,45 @@ class _Estimator(BaseEstimator):
                     "one for each, or the positions"
                 )
             return set(np.flatnonzero(listed).tolist())
+        if listed.dtype.kind in "UO":
+            names = [str(name) for name in self._names()]
+            absent = [name for name in listed if str(name) not in names]
+            if absent:
+                raise ValueError(
+                    f"categorical_features={given!r}: there is no feature '{absent[0]}'; there are {', '.join(names[:10])}"
+                )
+            return {names.index(str(name)) for name in listed}
         if any(not 0 <= int(place) < self.n_features_in_ for place in listed):
             raise ValueError(
                 f"categorical_features={given!r}: positions go from 0 to {self.n_features_in_ - 1}"
             )
         return {int(place) for place in listed}
 
-    def _fit(self, X: Array, more: dict[str, Array] | None = None) -> Model:
-        categorical = self._categorical()
-        kinds = {
-            f"x{index}": "categorical" if index in categorical or _is_single(column) else "continuous"
-            for index, column in enumerate(X.T)
-        }
+    def _fit(self, X: Any, target: tuple[str, Array, str | None] | None = None) -> Model:
+        """The joint distribution of the features and a target, given as its name, cells and kind."""
+        categorical, names = self._categorical(), self._names()
+        kinds = {names[index]: "categorical" for index in categorical}
+        if not self._is_mixed:
+            for index, column in enumerate(X.T):
+                kinds.setdefault(names[index], "categorical" if _is_single(column) else "continuous")
+        else:
+            for name, dtype in zip(names, X.dtypes, strict=True):
+                is_real = dtype.is_float() if hasattr(dtype, "is_float") else getattr(dtype, "kind", "O") == "f"
+                column = np.asarray(X[name].to_numpy(), np.float64) if is_real else np.zeros(0)
+                if not _is_single(column):
+                    kinds.setdefault(name, "number")
+        table = self._table(X)
+        if target is not None:
+            name, cells, kind = target
+            table = _with_column(table, name, cells)
+            if kind is not None:
+                kinds[name] = kind
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         return fit(
-            {**self._table(X), **(more or {})},
+            table,
             kinds=kinds,
-            width=_width(X.size) if self.width is None else self.width,
+            effort=self.effort,
+            width=self.width,
             output_width=self.output_width,
             functions=self.functions,
             epochs=self.epochs,
@@ -123,15 +179,57 @@ class _Estimator(BaseEstimator):
             seed=seed,
         )
 
+    def _check_with_target(self, X: Any, y: Any, *, numeric: bool) -> tuple[Any, Array]:
+        """Features and a target, for a fit."""
+        if not _is_mixed(X):
+            self._is_mixed = False
+            X, y = validate_data(
+                self, X, y, dtype=np.float64, ensure_all_finite="allow-nan", y_numeric=numeric
+            )
+            return X, y
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        X, y = self._check(X, reset=True), column_or_1d(y, warn=True)
+        check_consistent_length(X, y)
+        assert_all_finite(y, input_name="y")
+        return X, y.astype(np.float64) if numeric else y
+
+    def _target_name(self, y: Any) -> str:
+        """The name of the target in the model: that of a Series, or y."""
+        taken = {str(name) for name in self._names()}
+        given = getattr(y, "name", None)
+        name = given if isinstance(given, str) and given else "y"
+        while name in taken:
+            name += "_"
+        return name
+
     def _log_density(self, X: Any) -> Array:
         check_is_fitted(self)
         logs: Array = self.model_.log_prob(self._table(self._check(X)))
         return logs
 
 
-def _width(cells: int) -> int:
-    """One width for so many cells, so that a fit is quick: ``bornite.fit`` by itself tries several."""
-    return int(np.clip(round(float(cells) ** 0.25 / 2), 4, 16))
+def _is_mixed(X: Any) -> bool:
+    """Whether this is a DataFrame with columns other than numbers."""
+    if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
+        return False
+
+    def is_number(dtype: Any) -> bool:
+        if hasattr(dtype, "is_numeric"):
+            return bool(dtype.is_numeric())
+        return getattr(dtype, "kind", "O") in "iuf" and not hasattr(dtype, "categories")
+
+    return not all(is_number(dtype) for dtype in X.dtypes)
+
+
+def _with_column(table: Any, name: str, cells: Array) -> Any:
+    if isinstance(table, dict):
+        return {**table, name: cells}
+    if hasattr(table, "with_columns"):
+        return table.with_columns(_tables.library("polars").Series(name, cells))
+    table = table.copy(deep=False)
+    table[name] = cells
+    return table
 
 
 def _is_single(column: Array) -> bool:
@@ -143,9 +241,8 @@ def _is_single(column: Array) -> bool:
 class BorniteDensity(DensityMixin, _Estimator):
     """The joint density of the features.
 
-    Parameters are those of ``bornite.fit``; None follows from the size of the data, and means one ``width`` where
-    ``bornite.fit`` tries several. Features are continuous, but for those named in ``categorical_features``, by
-    positions or as a mask, and constant ones.
+    Parameters are those of ``bornite.fit``; None depends on the size of the data. The default ``effort`` is ``"fast"``.
+    ``categorical_features`` lists positions or names, or is a mask; ``"from_dtype"`` is the same as None.
 
     >>> import numpy as np
     >>> from bornite.sklearn import BorniteDensity
@@ -170,20 +267,20 @@ class BorniteDensity(DensityMixin, _Estimator):
         """The mean log density of the rows."""
         return float(np.mean(self.score_samples(X)))
 
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> Array:
-        """New rows."""
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> Any:
+        """New rows: an array, or a DataFrame if the density was fitted to one with columns other than numbers."""
         check_is_fitted(self)
         seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
         rows = self.model_.sample(n_samples, seed=seed)
-        return np.column_stack([rows[f"x{index}"] for index in range(self.n_features_in_)])
+        return rows if self._is_mixed else np.column_stack([rows[name] for name in self._names()])
 
 
 class BorniteImputer(OneToOneFeatureMixin, TransformerMixin, _Estimator):
-    """Fills NaN given the known features of a row.
+    """Imputes missing values given the observed features of a row.
 
-    ``method`` is ``"mean"``, ``"median"``, ``"mode"`` or ``"sample"``: see ``bornite.Model.impute``. Known
-    values stay as they are, and so does the place of a feature that no row knew when the imputer was fitted:
-    it is filled with 0.
+    ``method`` is ``"median"``, ``"mean"``, ``"mode"`` or ``"sample"``: see ``bornite.Model.impute``. Labels are imputed
+    with the most likely one unless sampled. Observed values are unchanged. A feature without any observed value in
+    ``fit`` is imputed with 0. A DataFrame with columns other than numbers comes back as one with the same types.
 
     >>> import numpy as np
     >>> from bornite.sklearn import BorniteImputer
@@ -197,7 +294,8 @@ class BorniteImputer(OneToOneFeatureMixin, TransformerMixin, _Estimator):
     def __init__(
         self,
         *,
-        method: Literal["mean", "median", "mode", "sample"] = "mean",
+        effort: Effort = "fast",
+        method: Literal["mean", "median", "mode", "sample"] = "median",
         width: int | None = None,
         output_width: int | None = None,
         functions: int | None = None,
@@ -210,6 +308,7 @@ class BorniteImputer(OneToOneFeatureMixin, TransformerMixin, _Estimator):
         random_state: Any = None,
     ) -> None:
         super().__init__(
+            effort=effort,
             width=width,
             output_width=output_width,
             functions=functions,
@@ -227,20 +326,23 @@ class BorniteImputer(OneToOneFeatureMixin, TransformerMixin, _Estimator):
         """Fits the joint distribution of the features."""
         checked = self._check(X, reset=True)
         self.model_ = self._fit(checked)
-        known = [column[~np.isnan(column)] for column in checked.T]
-        # What a place for unseen values is filled with: the commonest number.
-        self.fallback_ = np.array([_commonest(column) for column in known])
+        if not self._is_mixed:
+            known = [column[~np.isnan(column)] for column in checked.T]
+            # What a place for unseen values is filled with: the commonest number.
+            self.fallback_ = np.array([_commonest(column) for column in known])
         return self
 
-    def transform(self, X: Any) -> Array:
-        """The rows with NaN filled."""
+    def transform(self, X: Any) -> Any:
+        """The rows with missing values imputed."""
         check_is_fitted(self)
         checked = self._check(X)
+        if self._is_mixed:
+            return self.model_.impute(checked, method=self.method, seed=self._seed())
         if not np.isnan(checked).any():
             return checked.copy()
         # Values that the model has no place for are unknown to it, and kept.
         filled = self.model_.impute(self._known(checked), method=self.method, seed=self._seed())
-        table = np.column_stack([filled[f"x{index}"] for index in range(self.n_features_in_)])
+        table = np.column_stack([filled[name] for name in self._names()])
         table = np.where(np.isnan(checked), table, checked)
         return np.where(np.isnan(table), self.fallback_, table)
 
@@ -255,7 +357,7 @@ class BorniteImputer(OneToOneFeatureMixin, TransformerMixin, _Estimator):
                 labels = [float(label) for label in column["labels"]]
                 cells = table[column["name"]]
                 cells[~np.isin(cells, labels)] = np.nan
-        return table
+        return dict(table)
 
 
 def _commonest(known: Array) -> float:
@@ -266,9 +368,11 @@ def _commonest(known: Array) -> float:
 
 
 class BorniteOutlierDetector(OutlierMixin, _Estimator):
-    """Rows of low density.
+    """Rows with a cell that does not belong to the others, or of low density.
 
-    A share ``contamination`` of the rows that the detector is fitted to, between 0 and 0.5, are outliers.
+    ``by="cells"`` finds rows of which a cell is surprising given the others, ``by="density"`` rows that are unlikely as a
+    whole: see ``bornite.Model.anomaly_score``. A share ``contamination`` of the rows that the detector is fitted to,
+    between 0 and 0.5, are outliers.
 
     >>> import numpy as np
     >>> from bornite.sklearn import BorniteOutlierDetector
@@ -281,6 +385,8 @@ class BorniteOutlierDetector(OutlierMixin, _Estimator):
     def __init__(
         self,
         *,
+        effort: Effort = "fast",
+        by: Literal["cells", "density"] = "cells",
         contamination: float = 0.1,
         width: int | None = None,
         output_width: int | None = None,
@@ -294,6 +400,7 @@ class BorniteOutlierDetector(OutlierMixin, _Estimator):
         random_state: Any = None,
     ) -> None:
         super().__init__(
+            effort=effort,
             width=width,
             output_width=output_width,
             functions=functions,
@@ -305,20 +412,25 @@ class BorniteOutlierDetector(OutlierMixin, _Estimator):
             categorical_features=categorical_features,
             random_state=random_state,
         )
+        self.by = by
         self.contamination = contamination
 
     def fit(self, X: Any, y: Any = None) -> BorniteOutlierDetector:
-        """Fits the density, and the log density below which rows are outliers."""
+        """Fits the joint distribution, and the score below which rows are outliers."""
+        if self.by not in ("cells", "density"):
+            raise ValueError(f"by={self.by!r}: choose 'cells' or 'density'")
         share = self.contamination
         if not isinstance(share, Real) or not 0 < float(share) <= 0.5:
             raise ValueError(f"contamination={share!r}: give a share above 0 and at most 0.5")
         self.model_ = self._fit(self._check(X, reset=True))
-        self.offset_: float = float(np.percentile(self._log_density(X), 100 * float(share)))
+        self.offset_: float = float(np.percentile(self.score_samples(X), 100 * float(share)))
         return self
 
     def score_samples(self, X: Any) -> Array:
-        """The log density of every row: lower is stranger."""
-        return self._log_density(X)
+        """The log density of every row, or the negated score of its cells: lower is stranger."""
+        check_is_fitted(self)
+        scores: Array = -self.model_.anomaly_score(self._table(self._check(X)), by=self.by)
+        return scores
 
     def decision_function(self, X: Any) -> Array:
         """``score_samples`` less the threshold ``offset_``: negative for outliers."""
@@ -331,7 +443,9 @@ class BorniteOutlierDetector(OutlierMixin, _Estimator):
 
 
 class BorniteClassifier(ClassifierMixin, _Estimator):
-    """p(y | x) from the joint distribution of features and class, exact also where features are unknown.
+    """p(y | x) from the joint distribution of features and class, exact also where features are missing.
+
+    In ``model_`` the class has the name of the Series y, or is ``"y"``.
 
     >>> import numpy as np
     >>> from bornite.sklearn import BorniteClassifier
@@ -344,34 +458,108 @@ class BorniteClassifier(ClassifierMixin, _Estimator):
 
     def fit(self, X: Any, y: Any) -> BorniteClassifier:
         """Fits the joint distribution of the features and the class."""
-        X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
+        given = y
+        X, y = self._check_with_target(X, y, numeric=False)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
-        labels = np.array([f"c{code}" for code in range(len(self.classes_))])
-        self.model_ = self._fit(X, {"y": labels[codes]})
+        texts = [str(label) for label in self.classes_]
+        is_plain = all(texts) and "(other)" not in texts and len(set(texts)) == len(texts)
+        self._labels = np.array(texts if is_plain else [f"c{code}" for code in range(len(texts))])
+        self.target_name_ = self._target_name(given)
+        self.model_ = self._fit(X, (self.target_name_, self._labels[codes], "categorical"))
         return self
-
-    def predict_log_proba(self, X: Any) -> Array:
-        """log p(y | x) of every class."""
-        check_is_fitted(self)
-        table = self._table(self._check(X))
-        rows = len(next(iter(table.values())))
-        joint = np.column_stack(
-            [
-                self.model_.log_prob({**table, "y": np.full(rows, f"c{code}")}, unseen="unknown")
-                for code in range(len(self.classes_))
-            ]
-        )
-        # A class that was seen once may have gone to the place for other labels.
-        logs: Array = joint - np.logaddexp.reduce(joint, axis=1, keepdims=True)
-        return logs
 
     def predict_proba(self, X: Any) -> Array:
         """p(y | x) of every class."""
-        return np.exp(self.predict_log_proba(X))
+        check_is_fitted(self)
+        table = self._table(self._check(X))
+        found = self.model_.predict_proba(table, self.target_name_)
+        # A class that was seen once may have gone to the place for other labels.
+        nothing = np.zeros(len(next(iter(found.values()))))
+        return np.column_stack([found.get(label, nothing) for label in self._labels.tolist()])
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """log p(y | x) of every class."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
 
     def predict(self, X: Any) -> Array:
         """The most likely class."""
-        logs = self.predict_log_proba(X)
-        best: Array = self.classes_[np.argmax(logs, axis=1)]
+        p = self.predict_proba(X)
+        best: Array = self.classes_[np.argmax(p, axis=1)]
         return best
+
+
+class BorniteRegressor(RegressorMixin, _Estimator):
+    """p(y | x) of a number from the joint distribution of features and target, exact also where features are missing.
+
+    ``method`` is what ``predict`` returns: ``"mean"``, which has the least squared error, or ``"median"``, which has
+    the least absolute error. In ``model_`` the target has the name of the Series y, or is ``"y"``.
+
+    >>> import numpy as np
+    >>> from bornite.sklearn import BorniteRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(300, 1))
+    >>> regressor = BorniteRegressor(random_state=0).fit(x, 2 * x[:, 0] + rng.normal(size=300))
+    >>> low, high = regressor.predict_quantile([[1.0]], [0.05, 0.95])[0]
+    >>> bool(low < regressor.predict([[1.0]])[0] < high)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        effort: Effort = "fast",
+        method: Literal["mean", "median"] = "mean",
+        width: int | None = None,
+        output_width: int | None = None,
+        functions: int | None = None,
+        epochs: int | None = None,
+        batch: int | None = None,
+        rate: float | None = None,
+        patience: int | None = 15,
+        structure: str = "auto",
+        categorical_features: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            effort=effort,
+            width=width,
+            output_width=output_width,
+            functions=functions,
+            epochs=epochs,
+            batch=batch,
+            rate=rate,
+            patience=patience,
+            structure=structure,
+            categorical_features=categorical_features,
+            random_state=random_state,
+        )
+        self.method = method
+
+    def fit(self, X: Any, y: Any) -> BorniteRegressor:
+        """Fits the joint distribution of the features and the target."""
+        if self.method not in ("mean", "median"):
+            raise ValueError(f"method={self.method!r}: choose 'mean' or 'median'")
+        given = y
+        X, y = self._check_with_target(X, y, numeric=True)
+        self.target_name_ = self._target_name(given)
+        self.model_ = self._fit(X, (self.target_name_, np.asarray(y, np.float64), None))
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """The mean, or the median, of the target."""
+        if self.method == "median":
+            return self.predict_quantile(X, 0.5)
+        check_is_fitted(self)
+        table = self._table(self._check(X))
+        return np.asarray(self.model_.predict(table, self.target_name_, method="mean"))
+
+    def predict_quantile(self, X: Any, q: Any) -> Array:
+        """The quantile of the target at level q, or an array with a column for each of several levels."""
+        check_is_fitted(self)
+        table = self._table(self._check(X))
+        # A dict would be taken for evidence.
+        table = np.column_stack(list(table.values())) if isinstance(table, dict) else table
+        found: Array = self.model_.quantile(self.target_name_, q, given=table)
+        return found

@@ -304,6 +304,42 @@ def test_anomalies_are_the_least_likely_rows(model: Model, table: Table) -> None
     assert worst.contributions[0].log_conditional == pytest.approx(expected, abs=1e-9)
 
 
+def test_surprises_are_those_of_the_anomalies(model: Model, table: Table) -> None:
+    strange = {name: column[:40].copy() for name, column in table.items()}
+    strange["pay"][10] = 1e4
+    cells = model.surprise(strange)
+    assert cells.shape == (40, 4)
+    for anomaly in model.anomalies(strange, 5):
+        for one in anomaly.contributions:
+            surprise = cells[anomaly.row, model.columns.index(one.column)]
+            assert surprise == pytest.approx(-one.log_standardized, abs=1e-6)
+        known = np.sort(cells[anomaly.row][~np.isnan(cells[anomaly.row])])[::-1]
+        assert len(known) == len(anomaly.contributions)
+    scores = model.anomaly_score(strange, by="cells")
+    assert np.argmax(scores) == 10
+    # Of a row of two known cells, by its definition.
+    pair = {"age": [24], "city": [table["city"][0]], "owner": [None], "pay": [np.nan]}
+    p = {name: float(np.exp(model.marginal(name).log_density(pair[name][0]))) for name in ("age", "city")}
+    both = float(np.exp(model.log_prob(pair)[0]))
+    even = {name: np.exp(model.surprise(pair)[0, k]) * both / p[other] for name, other, k in (("age", "city", 0), ("city", "age", 1))}
+    anew = [(0.99 * p[a] + 0.01 * even[a]) * p[b] / both for a, b in (("age", "city"), ("city", "age"))]
+    ratio = (np.mean(anew) + p["age"] * p["city"] / both) / 2
+    assert model.anomaly_score(pair, by="cells")[0] == pytest.approx(np.log(ratio), abs=1e-6)
+    worst = model.anomalies(strange, 3, by="cells")
+    assert [one.row for one in worst] == np.argsort(-scores, kind="stable")[:3].tolist()
+    assert worst[0].contributions[0].column == "pay"
+    assert worst[0].log_prob == pytest.approx(float(model.log_prob(strange)[10]))
+    # A row without any known cell says nothing.
+    nothing: Table = {name: np.array([None], object) for name in table}
+    assert model.anomaly_score(nothing, by="cells").tolist() == [0.0]
+    view = model.marginal(["pay", "age"])
+    assert view.surprise({name: strange[name] for name in ("pay", "age")}).shape == (40, 2)
+    with pytest.raises(ValueError, match="choose 'density' or 'cells'"):
+        model.anomaly_score(strange, by="rows")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="leave it out"):
+        model.anomaly_score(strange, by="cells", unseen="error")
+
+
 def test_files_and_pickles(model: Model, table: Table, tmp_path: pathlib.Path) -> None:
     path = tmp_path / "m.model"
     conditional = model.conditional({"owner": True})
@@ -315,7 +351,7 @@ def test_files_and_pickles(model: Model, table: Table, tmp_path: pathlib.Path) -
             assert copy.given == one.given
     loaded = Model.load(path).sample(4)
     assert {name: column.dtype.kind for name, column in loaded.items()} == {
-        "age": "i", "city": "O", "owner": "i", "pay": "f",
+        "age": "i", "city": table["city"].dtype.kind, "owner": "b", "pay": "f",
     }
     view = pickle.loads(pickle.dumps(model.marginal(["pay", "owner"])))
     assert view.sample(2, seed=1)["owner"].dtype == bool

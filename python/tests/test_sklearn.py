@@ -18,9 +18,16 @@ from bornite.sklearn import (  # noqa: E402
     BorniteDensity,
     BorniteImputer,
     BorniteOutlierDetector,
+    BorniteRegressor,
 )
 
-ESTIMATORS = [BorniteDensity(), BorniteImputer(), BorniteOutlierDetector(), BorniteClassifier()]
+ESTIMATORS = [
+    BorniteDensity(),
+    BorniteImputer(),
+    BorniteOutlierDetector(),
+    BorniteClassifier(),
+    BorniteRegressor(),
+]
 
 
 @parametrize_with_checks(ESTIMATORS)  # type: ignore[untyped-decorator]
@@ -42,7 +49,7 @@ def test_classifier_is_the_quotient_of_the_joint() -> None:
     assert classifier.score(x, names[y]) > 0.9
     model = classifier.model_
     row = {f"x{k}": float(cell) for k, cell in enumerate(x[70])}
-    expected = [np.exp(model.log_probability({**row, "y": f"c{k}"})) for k in range(3)]
+    expected = [np.exp(model.log_probability({**row, "y": name})) for name in names]
     assert p[70] == pytest.approx(np.array(expected) / sum(expected), abs=1e-9)
     # Unknown features are integrated out.
     half = x.copy()
@@ -114,7 +121,7 @@ def test_categorical_features() -> None:
 
 def test_outliers_are_the_least_likely_rows() -> None:
     x = np.random.default_rng(0).normal(size=(200, 2))
-    detector = BorniteOutlierDetector(contamination=0.05, random_state=0)
+    detector = BorniteOutlierDetector(by="density", contamination=0.05, random_state=0)
     labels = detector.fit_predict(x)
     assert (labels == -1).sum() == 10
     worst = np.argsort(detector.score_samples(x))[:10]
@@ -122,6 +129,23 @@ def test_outliers_are_the_least_likely_rows() -> None:
     assert detector.predict([[50.0, -50.0]]) == [-1]
     with pytest.raises(ValueError, match="contamination=0.7"):
         BorniteOutlierDetector(contamination=0.7).fit(x)
+
+
+def test_outliers_by_cells_among_many_features() -> None:
+    rng = np.random.default_rng(0)
+    base = rng.normal(size=(400, 1))
+    x = np.hstack([base + 0.3 * rng.normal(size=(400, 8)), np.full((400, 1), 4.0)])
+    detector = BorniteOutlierDetector(contamination=0.05, random_state=0).fit(x)
+    assert detector.by == "cells"
+    strange = x[:40].copy()
+    # One cell that is usual by itself, and one that differs from a constant.
+    strange[:20, 3] = -2 * np.sign(base[:20, 0])
+    strange[20, 8] = 5.0
+    scores = detector.score_samples(strange)
+    assert np.median(scores[:20]) < np.median(scores[21:]) - 2
+    assert detector.predict(strange)[20] == -1
+    with pytest.raises(ValueError, match="choose 'cells' or 'density'"):
+        BorniteOutlierDetector(by="rows").fit(x)  # type: ignore[arg-type]
 
 
 def test_names_of_features_are_checked() -> None:
@@ -132,3 +156,104 @@ def test_names_of_features_are_checked() -> None:
     assert list(density.feature_names_in_) == ["a", "b", "c", "d"]
     with pytest.raises(ValueError, match="feature names"):
         density.score_samples(frame[["b", "a", "c", "d"]])
+
+
+def people(count: int = 300) -> tuple[Any, Any, Any]:
+    """A DataFrame of all types with missing values, a class that follows the plan, and a number that follows both."""
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    plan = rng.choice(["free", "basic", "gold"], count, p=[0.5, 0.3, 0.2])
+    level = pandas.Series(plan).map({"free": 0, "basic": 1, "gold": 2}).to_numpy()
+    frame = pandas.DataFrame(
+        {
+            "plan": pandas.Categorical(plan, categories=["free", "basic", "gold"], ordered=True),
+            "city": rng.choice(["Bonn", "Ulm"], count).astype(object),
+            "since": np.datetime64("2020-01-01") + rng.integers(0, 700, count).astype("timedelta64[D]"),
+            "active": rng.random(count) < 0.3 + 0.3 * level,
+            "visits": pandas.array(rng.poisson(3 + 4 * level), dtype="Int64"),
+            "score": level + 0.3 * rng.normal(size=count),
+        }
+    )
+    paid = 10.0 * level + rng.normal(size=count)
+    loyal = pandas.Series(np.where(rng.random(count) < 0.1 + 0.4 * level, "yes", "no"), name="loyal")
+    for column in ("plan", "city", "visits", "score", "since"):
+        frame.loc[rng.random(count) < 0.1, column] = None
+    return frame, loyal, paid
+
+
+def test_data_frames_of_all_types() -> None:
+    frame, loyal, paid = people()
+    classifier = BorniteClassifier(random_state=0).fit(frame, loyal)
+    assert classifier.score(frame, loyal) > 0.65
+    assert classifier.predict_proba(frame.head(4)).sum(axis=1) == pytest.approx(1)
+    # The model speaks of the frame's own columns.
+    gold, free = (classifier.model_.query(f"P(loyal='yes' | plan='{plan}')") for plan in ("gold", "free"))
+    assert gold > free + 0.2
+    regressor = BorniteRegressor(random_state=0).fit(frame, paid)
+    assert regressor.score(frame, paid) > 0.8
+    low, high = regressor.predict_quantile(frame, [0.05, 0.95]).T
+    assert 0.75 < np.mean((low <= paid) & (paid <= high)) <= 1
+    # What is missing altogether is integrated out, not guessed.
+    unknown = frame.assign(plan=None, visits=None, score=None)
+    assert np.ptp(regressor.predict(unknown)) < np.ptp(regressor.predict(frame))
+    with pytest.raises(TypeError, match="expected a DataFrame, as in fit, found ndarray"):
+        classifier.predict(frame.to_numpy())
+    with pytest.raises(ValueError, match="feature names"):
+        classifier.predict(frame[frame.columns[::-1]])
+    with pytest.raises(ValueError, match="requires y"):
+        BorniteClassifier().fit(frame, None)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        BorniteRegressor().fit(frame, paid[1:])
+
+
+def test_imputed_data_frames_keep_their_types() -> None:
+    frame, _, _ = people()
+    imputer = BorniteImputer(random_state=0).fit(frame)
+    filled = imputer.transform(frame)
+    assert filled.dtypes.tolist() == frame.dtypes.tolist()
+    assert not filled.isna().any().any()
+    known = frame.notna()
+    for column in frame:
+        assert (filled[column][known[column]] == frame[column][known[column]]).all()
+    density = BorniteDensity(random_state=0).fit(frame)
+    drawn = density.sample(20, random_state=1)
+    assert drawn.dtypes.tolist() == frame.dtypes.tolist()
+    assert np.isfinite(density.score_samples(frame)).all()
+    assert BorniteOutlierDetector(random_state=0).fit(frame).predict(frame).min() == -1
+
+
+def test_polars_frames_and_categories_by_name() -> None:
+    polars = pytest.importorskip("polars")
+    rng = np.random.default_rng(0)
+    kind = rng.integers(0, 3, 150)
+    table = polars.DataFrame({"word": np.array(["a", "b", "c"])[kind], "x": kind + 0.1 * rng.normal(size=150)})
+    classifier = BorniteClassifier(categorical_features="from_dtype", random_state=0).fit(table, kind)
+    assert classifier.classes_.tolist() == [0, 1, 2]
+    assert classifier.score(table, kind) > 0.95
+    holes = table.with_columns(polars.when(polars.col("x") > 1.5).then(None).otherwise(polars.col("word")).alias("word"))
+    filled = BorniteImputer(random_state=0).fit(table).transform(holes)
+    assert isinstance(filled, polars.DataFrame) and filled["word"].to_list() == table["word"].to_list()
+    numbers = table.select("x").with_columns(polars.Series("kind", kind))
+    density = BorniteDensity(categorical_features=["kind"], random_state=0).fit(numbers)
+    assert density.model_.schema[1]["kind"] == "categorical"
+    with pytest.raises(ValueError, match="there is no feature 'city'"):
+        BorniteDensity(categorical_features=["city"]).fit(numbers)
+
+
+def test_regressor_is_the_mean_and_the_quantiles_of_the_conditional() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 2))
+    y = x[:, 0] - x[:, 1] + 0.3 * rng.normal(size=300)
+    regressor = BorniteRegressor(random_state=0).fit(x, y)
+    assert regressor.score(x, y) > 0.85
+    row = {"x0": float(x[7, 0]), "x1": float(x[7, 1])}
+    conditional = regressor.model_.marginal("y", given=row)
+    assert regressor.predict(x[7:8])[0] == pytest.approx(conditional.mean, abs=1e-6)
+    assert regressor.predict_quantile(x[7:8], [0.1, 0.9])[0] == pytest.approx(conditional.quantile([0.1, 0.9]), abs=1e-6)
+    median = BorniteRegressor(method="median", random_state=0).fit(x, y)
+    assert median.predict(x[7:8])[0] == pytest.approx(conditional.quantile(0.5), abs=1e-6)
+    half = x.copy()
+    half[:, 1] = np.nan
+    assert 0.2 < regressor.score(half, y) < regressor.score(x, y)
+    with pytest.raises(ValueError, match="choose 'mean' or 'median'"):
+        BorniteRegressor(method="mode").fit(x, y)  # type: ignore[arg-type]

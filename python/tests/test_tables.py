@@ -1,12 +1,14 @@
 """Tables of every kind go in, and come out as they went in."""
 
+import datetime
+import json
 from typing import Any
 
 import numpy as np
 import pytest
 
 import bornite
-from bornite import ColumnError, Model
+from bornite import ColumnError, Model, _forms
 
 pandas: Any = pytest.importorskip("pandas")
 polars: Any = pytest.importorskip("polars")
@@ -175,14 +177,99 @@ def test_other_arrays() -> None:
 
 
 def test_samples_in_another_kind() -> None:
-    model = Model.from_bytes(bornite.fit(pandas_table(), epochs=1).to_bytes())
-    assert isinstance(model.sample(3), dict)
+    model = bornite.fit(dict_table(), epochs=1)
     for kind, cls in [
         ("pandas", pandas.DataFrame), ("polars", polars.DataFrame), ("pyarrow", pyarrow.Table),
     ]:
         assert isinstance(model.sample(3, kind=kind), cls)
     with pytest.raises(ValueError, match="choose one of numpy"):
         model.sample(3, kind="excel")
+
+
+@pytest.mark.parametrize("maker", MAKERS, ids=lambda maker: str(maker.__name__))
+def test_a_saved_model_remembers_its_table(maker: Any) -> None:
+    table = maker()
+    model = bornite.fit(table, epochs=1)
+    loaded = Model.from_bytes(model.to_bytes())
+    assert loaded.columns == model.columns
+    for answer in (loaded.sample(9, seed=1), loaded.impute(table)):
+        assert type(answer) is type(table)
+        assert types(answer) == types(table)
+    assert rows(loaded.sample(9, seed=1)) == rows(model.sample(9, seed=1))
+    # The same after conditioning and truncating.
+    assert types(Model.from_bytes(loaded.conditional("truth=1").to_bytes()).sample(3)) == types(table)
+
+
+def test_a_saved_model_remembers_arrays_and_what_was_left_out() -> None:
+    array = np.random.default_rng(0).integers(0, 5, (60, 3)).astype(np.int16)
+    array[:, 1] = 3
+    loaded = Model.from_bytes(bornite.fit(array, epochs=1).to_bytes())
+    assert loaded.columns == ["x0", "x2"]
+    assert loaded.sample(4).dtype == np.int16
+    assert loaded.log_prob(array).shape == (60,)
+    ints = pandas.DataFrame({7: [1.5, 2.5, 3.0, 4.5] * 10, ("a", 1): ["x", "y"] * 20})
+    names = Model.from_bytes(bornite.fit(ints, epochs=1).to_bytes()).columns
+    assert names == [7, ("a", 1)]
+
+
+def test_notes_that_cannot_be_read_are_ignored() -> None:
+    model = bornite.fit(pandas_table(), epochs=1)
+    note = json.loads(model._core.info())["note"]
+    names = list(COLUMNS)
+    assert _forms.from_note(note, names) is not None
+    for bad in ("", "[]", "{}", note.replace('"pandas"', '"excel"'), note.replace("real", "unreal"), note.replace("Int", "Unt")):
+        assert _forms.from_note(bad, names) is None
+    assert _forms.from_note(None, names) is None
+    assert _forms.from_note(note, [*names, "more"]) is None
+    assert "note" not in model.info
+
+
+MOMENTS = [datetime.datetime(2019, 3, 23, 20, 21, 9), None, datetime.datetime(2020, 2, 29, 7, 0, 0)] * 20
+DAYS = [None if moment is None else moment.date() for moment in MOMENTS]
+
+
+def moment_tables() -> list[Any]:
+    berlin = pandas.Series(MOMENTS).dt.tz_localize("UTC").dt.tz_convert("Europe/Berlin")
+    plain = {"at": np.array(MOMENTS, "datetime64[s]"), "on": np.array(DAYS, "datetime64[D]")}
+    polars_types = {"at": polars.Datetime("ms", "Europe/Berlin"), "on": polars.Date}
+    arrow_types = [("at", pyarrow.timestamp("us", "Europe/Berlin")), ("on", pyarrow.date32())]
+    utc = [None if moment is None else moment.replace(tzinfo=datetime.timezone.utc) for moment in MOMENTS]
+    return [
+        plain,
+        {"at": np.array(MOMENTS, object), "on": np.array(DAYS, object)},
+        pandas.DataFrame({"at": berlin, "on": pandas.Series(DAYS, dtype=object)}),
+        pandas.DataFrame(plain),
+        polars.DataFrame({"at": utc, "on": DAYS}, schema=polars_types),
+        pyarrow.table({"at": utc, "on": DAYS}, schema=pyarrow.schema(arrow_types)),
+    ]
+
+
+@pytest.mark.parametrize("place", range(6))
+def test_dates_come_back_as_they_went_in(place: int) -> None:
+    table = moment_tables()[place]
+    model = bornite.fit(table, epochs=2)
+    assert [column["kind"] for column in model.schema] == ["date_time", "date_time"]
+    first = bornite.fit(moment_tables()[0], epochs=2)
+    assert np.array_equal(model.log_prob(table), first.log_prob(moment_tables()[0]))
+    for one in (model, Model.from_bytes(model.to_bytes())):
+        assert types(one.sample(5)) == types(table)
+        filled = one.impute(table)
+        assert types(filled) == types(table)
+        for before, after in zip(rows(table), rows(filled), strict=True):
+            for known, cell in zip(before, after, strict=True):
+                assert not is_unknown(cell) and (is_unknown(known) or cell == known)
+    p = model.query("P(on < '2020-01-01')")
+    assert 0.2 < p < 0.8
+    early = model.log_probability({"on": (None, datetime.date(2020, 1, 1))})
+    assert np.exp(early) == pytest.approx(p)
+    day = {"at": (np.datetime64("2019-03-23"), datetime.datetime(2019, 3, 24))}
+    assert np.exp(model.log_probability(day)) == pytest.approx(model.query("P(at < '2019-03-24', at >= '2019-03-23')"))
+    assert model.marginal("on", given={"on": DAYS[0]}).mode == np.datetime64("2019-03-23")
+
+
+def test_times_that_cannot_be_read() -> None:
+    with pytest.raises(ValueError, match="row 2 has fractions of a second: round"):
+        bornite.fit({"at": np.array(["2019-01-01", "2019-01-01T00:00:00.5"], "datetime64[ms]")})
 
 
 def test_pandas_answers_in_pandas() -> None:
@@ -223,16 +310,16 @@ BAD: list[tuple[str, Any, type[Exception], str]] = [
     ("no rows", np.zeros((0, 2)), bornite.ModelError, "has no rows"),
     ("no columns", {}, bornite.DataError, "at least one column"),
     ("complex", np.zeros((2, 2), complex), TypeError, "column 'x0' holds complex128"),
-    ("times", {"t": np.zeros(2, "M8[s]")}, TypeError, "column 't' holds datetime64"),
+    ("durations", {"t": np.zeros(2, "m8[s]")}, TypeError, "column 't' holds timedelta64"),
     ("mixed", {"a": [1, "b"]}, TypeError, r"column 'a' holds int and str \(row 2: 'b'\)|row 1: 1"),
     ("lengths", {"a": [1, 2], "b": [1]}, ValueError, "column 'b' has 1 cells"),
     ("infinite", {"a": [1.5, np.inf, 2.5]}, bornite.DataError, "row 2.*column 'a'"),
     ("huge", {"a": np.array([2**63], np.uint64)}, ValueError, "column 'a'.*make it a float"),
     ("two axes in one", {"a": np.zeros((2, 2))}, ValueError, "column 'a' has 2 axes"),
     ("same names", pandas.DataFrame([[1, 2]], columns=["a", "a"]), ValueError, "both named 'a'"),
-    ("pandas times", pandas.DataFrame({"t": pandas.to_datetime(["2020"])}), TypeError, "'t' holds"),
+    ("pandas durations", pandas.DataFrame({"t": pandas.to_timedelta(["1h"])}), TypeError, "'t' holds"),
     ("polars lists", polars.DataFrame({"l": [[1], [2]]}), TypeError, "column 'l' holds List"),
-    ("arrow dates", pyarrow.table({"d": pyarrow.array([1], pyarrow.date32())}), TypeError, "'d' holds"),
+    ("arrow times", pyarrow.table({"d": pyarrow.array([1], pyarrow.time32("s"))}), TypeError, "'d' holds"),
 ]
 
 
