@@ -333,6 +333,8 @@ class TableModel:
         rate: float | None,
         patience: int | None,
         smoothing: float | None,
+        target: str | None,
+        emphasis: float | None,
         valid_share: float,
         as_is: bool,
         strict: bool,

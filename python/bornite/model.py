@@ -110,6 +110,8 @@ def fit(
     rate: float | None = None,
     patience: int | None = None,
     smoothing: float | None = None,
+    target: Any = None,
+    emphasis: float | None = None,
     valid_share: float = 0.1,
     structure: Literal["auto", "chow-liu", "linkage", "image", "linear", "balanced", "random"] = "auto",
     kinds: Mapping[Any, ColumnKind] | None = None,
@@ -138,6 +140,11 @@ def fit(
     inner layers; by default several are tried.
     ``output_width`` is the number of squares in the sum. ``smoothing`` penalizes differences between the
     weights of neighboring values of ordered columns.
+
+    ``target`` names a column to predict. The fit then maximizes log p(x, y) + ``emphasis`` log p(y | x), so that
+    :meth:`Model.predict` and :meth:`Model.predict_proba` get better; the model is still one of all columns and answers every
+    other question.
+
     ``kinds`` overrides how columns are interpreted: ``"categorical"``, ``"boolean"``,
     ``"integer"``, ``"digits"``, ``"number"``, ``"continuous"``, ``("continuous", low, high)`` or
     ``("periodic", period)``. With ``image`` the columns are the pixels of images of this height and width.
@@ -195,6 +202,8 @@ def fit(
             rate=rate,
             patience=patience,
             smoothing=smoothing,
+            target=_target(target, frame.names, names),
+            emphasis=emphasis,
             valid_share=valid_share,
             as_is=as_is,
             strict=strict,
@@ -250,6 +259,13 @@ def _kinds(
         word, *numbers = (kind,) if isinstance(kind, str) else kind
         found[text_of[name]] = (str(word), [float(x) for x in numbers])
     return found
+
+
+def _target(target: Any, names: Sequence[Any], texts: Sequence[str]) -> str | None:
+    text_of = _text_of(names, texts)
+    if target is not None and target not in text_of:
+        raise column_error(target, names, "the table")
+    return None if target is None else text_of[target]
 
 
 def _text_of(names: Sequence[Any], texts: Sequence[str]) -> dict[Any, str]:

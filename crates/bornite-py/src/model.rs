@@ -237,7 +237,7 @@ impl TableModel {
     #[classmethod]
     #[pyo3(signature = (
         table, valid, *, kinds, image, effort, structure, width, output_width, functions, epochs, batch, rate, patience,
-        smoothing, valid_share, as_is, strict, seed, device, time, weights, progress, note
+        smoothing, target, emphasis, valid_share, as_is, strict, seed, device, time, weights, progress, note
     ))]
     #[expect(clippy::too_many_arguments, reason = "all but the tables are named")]
     fn fit(
@@ -256,6 +256,8 @@ impl TableModel {
         rate: Option<f64>,
         patience: Option<usize>,
         smoothing: Option<f64>,
+        target: Option<String>,
+        emphasis: Option<f64>,
         valid_share: f64,
         as_is: bool,
         strict: bool,
@@ -285,6 +287,8 @@ impl TableModel {
             rate,
             patience,
             smoothing,
+            target,
+            emphasis,
             valid_share,
             as_is,
             strict,

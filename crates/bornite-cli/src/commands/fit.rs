@@ -100,6 +100,13 @@ pub(crate) struct Fit {
     /// Also learn from images shifted by one pixel, in half of every batch.
     #[arg(long)]
     shifts: bool,
+    /// The column to predict: the fit gives more weight to its probability given the other columns, and `bornite predict`
+    /// takes it by default. The model still answers every other question.
+    #[arg(long, value_name = "COLUMN")]
+    target: Option<String>,
+    /// How much more weight the target gets: the fit maximizes log p(x, y) + L log p(y | x).
+    #[arg(long, value_name = "L", requires = "target")]
+    emphasis: Option<f64>,
     /// Save the state of the fit to this file regularly and on Ctrl-C, for --resume.
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
@@ -301,6 +308,8 @@ impl Fit {
             clip: self.clip,
             smoothing: self.smoothing,
             shifts: self.shifts.then_some(true),
+            target: self.target.clone(),
+            emphasis: self.emphasis,
             as_is: self.as_is,
             strict: self.strict,
             seed: self.seed,

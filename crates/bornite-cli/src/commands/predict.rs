@@ -31,9 +31,9 @@ pub(crate) struct Predict {
     model: PathBuf,
     /// The table.
     table: PathBuf,
-    /// The column to predict.
+    /// The column to predict; by default the target that the model was fitted for.
     #[arg(short, long)]
-    column: String,
+    column: Option<String>,
     /// Add the ends of the central interval of this probability.
     #[arg(long, value_name = "SHARE")]
     interval: Option<f64>,
@@ -83,7 +83,10 @@ impl Predict {
         }
         let model = tables::model(&self.model)?;
         let table = self.reading.table(&self.table)?;
-        let predictions = model.predict(&table, &self.column)?;
+        let Some(column) = self.column.as_ref().or(model.info().target.as_ref()) else {
+            bail!("the model was fitted without a target: name the column to predict with --column");
+        };
+        let predictions = model.predict(&table, column)?;
         if !predictions.absent().is_empty() && !self.json {
             let names: Vec<String> =
                 predictions.absent().iter().map(|name| format!("'{name}'")).collect();
@@ -94,7 +97,7 @@ impl Predict {
                 output::printable(&names.join(", "))
             );
         }
-        let found = busy("predicting", || self.columns(&predictions))?;
+        let found = busy("predicting", || self.columns(column, &predictions))?;
         let (found, absent) = (Table::new(found)?, predictions.absent());
         let Some(path) = path else {
             if self.json {
@@ -113,8 +116,7 @@ impl Predict {
     }
 
     /// The prediction, the ends of the interval, and the probabilities.
-    fn columns(&self, predictions: &Predictions<'_>) -> Result<Vec<Column>> {
-        let name = &self.column;
+    fn columns(&self, name: &str, predictions: &Predictions<'_>) -> Result<Vec<Column>> {
         let mut columns = vec![predictions.values_by(self.with.into(), self.seed)?];
         if let Some(share) = self.interval {
             let ends = predictions.quantiles(&[0.5 - 0.5 * share, 0.5 + 0.5 * share])?;

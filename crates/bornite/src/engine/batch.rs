@@ -335,6 +335,15 @@ impl Batch {
         self.columns[variable] = column;
     }
 
+    /// The same rows, with nothing known of these variables.
+    pub(crate) fn without(&self, variables: &[usize]) -> Self {
+        let mut rest = self.clone();
+        for &variable in variables {
+            rest.columns[variable] = BatchColumn::missing(self.len);
+        }
+        rest
+    }
+
     /// What is known of a cell.
     pub(crate) fn evidence(&self, row: usize, variable: usize) -> Evidence {
         match self.part(row, variable) {

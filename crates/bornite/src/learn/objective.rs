@@ -8,7 +8,8 @@ use crate::linalg::{Matrix, Scalar};
 use crate::program::Program;
 
 /// The log-likelihood of rows under weights: log ∫ ‖c‖² over what is unknown, less log Z where they are not orthonormal;
-/// of a monotonic circuit log c = ½ log ‖c‖², where the weights are normalized and unknown leaves are ones.
+/// of a monotonic circuit log c = ½ log ‖c‖², where the weights are normalized and unknown leaves are ones. With an [`Emphasis`],
+/// the log-likelihood of a target given the rest of its row counts once more, times a factor.
 ///
 /// Complete rows take the vectors of a [`Workspace`], the others matrices too.
 #[derive(Debug)]
@@ -16,6 +17,16 @@ pub(crate) struct Objective<'a, T> {
     program: &'a Program,
     partition: Partition<'a, T>,
     parameterization: Parameterization,
+    emphasis: Option<Emphasis<'a>>,
+}
+
+/// What log p(target | rest) counts for, beside the log-likelihood of whole rows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Emphasis<'a> {
+    /// The rows without their targets.
+    pub(crate) rest: &'a Batch,
+    /// The factor of log p(target | rest).
+    pub(crate) factor: f64,
 }
 
 impl<'a, T: Scalar> Objective<'a, T> {
@@ -26,10 +37,15 @@ impl<'a, T: Scalar> Objective<'a, T> {
     ) -> Self {
         let orthonormal = parameterization != Parameterization::Unconstrained;
         let partition = Partition::new(program, weights, orthonormal);
-        Self { program, partition, parameterization }
+        Self { program, partition, parameterization, emphasis: None }
     }
 
-    /// The mean log-likelihood of the rows named. Its gradient by every weight is what the workspace then holds for
+    /// The same, with log p(target | rest) = log p(row) − log p(rest) of every row added to its log-likelihood.
+    pub(crate) fn emphasizing(self, emphasis: Option<Emphasis<'a>>) -> Self {
+        Self { emphasis, ..self }
+    }
+
+    /// The mean of the rows named. Its gradient by every weight is what the workspace then holds for
     /// complete rows, and the gradient returned for all else, if there is any.
     pub(crate) fn reverse<F: Real, const C: bool>(
         &self,
@@ -47,27 +63,34 @@ impl<'a, T: Scalar> Objective<'a, T> {
         if !missing.is_empty() && complete.len() < F::LANES {
             missing.append(&mut complete);
         }
-        let mut logs = workspace.reverse::<T, C>(&self.partition, rows, &complete, weight);
+        let whole = weight * (1.0 + self.emphasis.map_or(0.0, |e| e.factor));
+        let logs = workspace.reverse::<T, C>(&self.partition, rows, &complete, whole);
+        let mut mean = whole * logs.iter().sum::<f64>();
         let mut others = None;
-        if !missing.is_empty() || !is_orthonormal(self.parameterization) {
+        if !missing.is_empty()
+            || self.emphasis.is_some()
+            || !is_orthonormal(self.parameterization)
+        {
             let zeros = |w: &&Matrix<T>| Matrix::zeros(w.rows(), w.cols());
             let mut gradients: Vec<Matrix<T>> = self.partition.weights.iter().map(zeros).collect();
             let mut unknown = vec![None; self.program.steps().len()];
-            let to = (&mut gradients[..], &mut unknown[..]);
-            logs.extend(workspace.reverse_missing::<T, C>(
-                &self.partition,
-                rows,
-                &missing,
-                weight,
-                to,
-            ));
+            let mut add = |rows: &Batch, indices: &[usize], weight: f64| {
+                let to = (&mut gradients[..], &mut unknown[..]);
+                let partition = &self.partition;
+                let logs = workspace.reverse_missing::<T, C>(partition, rows, indices, weight, to);
+                mean += weight * logs.iter().sum::<f64>();
+            };
+            add(rows, &missing, whole);
+            if let Some(Emphasis { rest, factor }) = self.emphasis {
+                add(rest, indices, -factor * weight);
+            }
             self.partition.add_gradient(-1.0, unknown, &mut gradients);
             others = Some(gradients);
         }
-        (logs.iter().sum::<f64>() * weight - self.partition.log_partition(), others)
+        (mean - self.partition.log_partition(), others)
     }
 
-    /// The mean log-likelihood of the rows named.
+    /// The mean of the rows named.
     pub(crate) fn mean<F: Real, const C: bool>(
         &self,
         rows: &Batch,
@@ -78,10 +101,15 @@ impl<'a, T: Scalar> Objective<'a, T> {
             let logs = workspace.logs::<T, C>(&self.partition, rows, indices);
             return 0.5 * logs.iter().sum::<f64>() / logs.len().max(1) as f64;
         }
-        let (complete, missing) = by_completeness(rows, indices);
-        let mut logs = workspace.logs::<T, C>(&self.partition, rows, &complete);
-        logs.extend(workspace.logs_missing::<T, C>(&self.partition, rows, &missing));
-        logs.iter().sum::<f64>() / logs.len().max(1) as f64 - self.partition.log_partition()
+        let mean = |rows: &Batch| {
+            let (complete, missing) = by_completeness(rows, indices);
+            let mut logs = workspace.logs::<T, C>(&self.partition, rows, &complete);
+            logs.extend(workspace.logs_missing::<T, C>(&self.partition, rows, &missing));
+            logs.iter().sum::<f64>() / logs.len().max(1) as f64
+        };
+        let whole = mean(rows);
+        let target = self.emphasis.map_or(0.0, |e| e.factor * (whole - mean(e.rest)));
+        whole + target - self.partition.log_partition()
     }
 }
 

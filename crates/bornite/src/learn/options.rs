@@ -55,6 +55,13 @@ pub struct FitOptions {
     /// loses `s/2 Σ λₙ |w[n]|²`, where λₙ is n (n + 1) of the Legendre polynomial of degree n.
     #[serde(default)]
     pub roughness: f64,
+    /// The variables of a target, whose log-likelihood given the rest of a row counts [`emphasis`](Self::emphasis) times more than
+    /// that of the whole row: the objective is log p(x, y) + λ log p(y | x). None where it is empty.
+    #[serde(default)]
+    pub target: Vec<usize>,
+    /// The factor λ of a target.
+    #[serde(default)]
+    pub emphasis: f64,
     /// The seed of everything random.
     pub seed: u64,
     /// Where the fit is computed. Checkpoints and circuits do not depend on it, except for the last digits of their numbers.
@@ -108,6 +115,8 @@ impl Default for FitOptions {
             smoothing: Vec::new(),
             shifts: None,
             roughness: 0.0,
+            target: Vec::new(),
+            emphasis: 0.0,
             seed: 0,
             device: Device::Cpu,
         }

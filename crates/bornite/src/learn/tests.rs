@@ -170,9 +170,21 @@ fn queries(circuit: &Circuit) -> Vec<Query> {
 /// The gradient of the mean log-likelihood of rows with holes by V, W = W(V) being the parameterization, against
 /// central differences.
 fn check_holes<T: Scalar, const C: bool>(circuit: &Circuit, parameterization: Parameterization) {
+    check_objective::<T, C>(circuit, parameterization, 0.0);
+}
+
+/// The same with so much emphasis on the second and third variable.
+fn check_objective<T: Scalar, const C: bool>(
+    circuit: &Circuit,
+    parameterization: Parameterization,
+    factor: f64,
+) {
     let orthonormal = parameterization != Parameterization::Unconstrained;
     let queries = queries(circuit);
     let rows = Batch::from_queries(circuit.variables(), &queries).unwrap();
+    let target = [1, 2];
+    let rest = rows.without(&target);
+    let emphasis = (factor > 0.0).then_some(Emphasis { rest: &rest, factor });
     let indices: Vec<usize> = (0..queries.len()).collect();
     let program = program_of(circuit).unwrap();
     let parameters: Vec<Parameter<T>> = (circuit.weights().iter().enumerate())
@@ -191,20 +203,29 @@ fn check_holes<T: Scalar, const C: bool>(circuit: &Circuit, parameterization: Pa
         let weights: Vec<&Matrix<T>> = weights.iter().collect();
         let workspace = Workspace::<f64>::new(&program, &weights, true);
         Objective::new(&program, weights, parameterization)
+            .emphasizing(emphasis)
             .mean::<f64, C>(&rows, &indices, &workspace)
     };
     let borrowed: Vec<&Matrix<T>> = weights.iter().collect();
     let mut workspace = Workspace::<f64>::new(&program, &borrowed, true);
-    let objective = Objective::new(&program, borrowed, parameterization);
+    let objective = Objective::new(&program, borrowed, parameterization).emphasizing(emphasis);
     let (value, others) = objective.reverse::<f64, C>(&rows, &indices, &mut workspace);
     let mut gradients = all_gradients::<T, C>(&program, &weights, &workspace);
     for (sum, other) in gradients.iter_mut().zip(others.unwrap()) {
         sum.data_mut().iter_mut().zip(other.data()).for_each(|(sum, &x)| *sum += x);
     }
-    assert!((value - mean(&weights)).abs() < 1e-12);
+    assert!((value - mean(&weights)).abs() < 1e-12 * (1.0 + factor));
     let plain = with_weights(circuit, &weights);
     let log = |query: &Query| log_unnormalized_marginal(&plain, query).unwrap();
-    let expected = queries.iter().map(log).sum::<f64>() / queries.len() as f64;
+    let of_target = |query: &Query| {
+        let mut rest = query.clone();
+        for v in target {
+            rest.set(circuit.variables(), v, Evidence::Unknown).unwrap();
+        }
+        log(query) - log(&rest)
+    };
+    let of_row = |query| log(query) + factor * of_target(query);
+    let expected = queries.iter().map(of_row).sum::<f64>() / queries.len() as f64;
     let expected = expected - log_partition(&plain).unwrap();
     assert!((value - expected).abs() < 1e-10, "{value} for {expected}");
     for (w, parameter) in parameters.iter().enumerate() {
@@ -225,6 +246,38 @@ fn check_holes<T: Scalar, const C: bool>(circuit: &Circuit, parameterization: Pa
             }
         }
     }
+}
+
+#[test]
+fn gradients_with_a_target_equal_central_differences() {
+    for parameterization in [Parameterization::Unconstrained, Parameterization::Cholesky] {
+        let complex = circuit(Product::Kronecker, Weights::Gaussian, 3);
+        check_objective::<Complex64, true>(&complex, parameterization, 2.5);
+        let real = circuit(Product::Hadamard, Weights::RealGaussian, 1);
+        check_objective::<f64, false>(&real, parameterization, 0.5);
+    }
+}
+
+#[test]
+fn a_target_is_one_of_the_variables() {
+    let circuit = circuit(Product::Kronecker, Weights::Haar, 1);
+    let rows = Batch::from_rows(circuit.variables(), &rows(&circuit, 10)).unwrap();
+    let fit = |target, parameterization| {
+        let options = FitOptions {
+            target,
+            parameterization,
+            emphasis: 1.0,
+            epochs: 1,
+            ..FitOptions::default()
+        };
+        fit(&circuit, &rows, &rows, &options, &mut |_| Control::Continue).map(|_| ())
+    };
+    assert_eq!(fit(vec![0], Parameterization::Cholesky), Ok(()));
+    assert_eq!(
+        fit(vec![circuit.num_variables()], Parameterization::Cholesky),
+        Err(LearnError::Target)
+    );
+    assert_eq!(fit(vec![0], Parameterization::Monotonic), Err(LearnError::Target));
 }
 
 fn with_weights<T: Scalar>(circuit: &Circuit, weights: &[Matrix<T>]) -> Circuit {

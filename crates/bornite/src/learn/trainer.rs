@@ -10,7 +10,7 @@ use super::error::LearnError;
 use super::objective::is_orthonormal;
 use super::optimizer::{Update, schedule};
 use super::options::FitOptions;
-use super::parameter::normalized;
+use super::parameter::{Parameterization, normalized};
 use super::progress::{Control, Epoch, Fitted, Progress, Snapshot};
 use super::quota::Quota;
 use crate::circuit::{Circuit, Layer, Orthonormal, Skeleton, Weight};
@@ -308,6 +308,11 @@ pub(super) fn draw_shifts(image: [usize; 3], count: usize, rng: &mut impl Rng) -
 }
 
 fn check(circuit: &Skeleton, options: &FitOptions) -> Result<(), LearnError> {
+    let is_there = |&variable: &usize| variable < circuit.variables().len();
+    let is_monotonic = options.parameterization == Parameterization::Monotonic;
+    if !options.target.iter().all(is_there) || (is_monotonic && !options.target.is_empty()) {
+        return Err(LearnError::Target);
+    }
     for layer in circuit.layer_ids() {
         if let Layer::Input { basis, .. } = circuit.layer(layer)
             && is_orthonormal(options.parameterization)

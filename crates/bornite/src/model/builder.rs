@@ -101,6 +101,16 @@ impl<'a> Fit<'a> {
         self
     }
 
+    /// Names a column that is to be predicted from the others. The fit takes more account of log p(target | the rest), so that
+    /// predictions get better. The model is still one of all columns, and answers every other question as well.
+    ///
+    /// # Errors
+    /// [`run`](Self::run) fails where the table does not have it, or it cannot be learned.
+    pub fn target(mut self, column: impl Into<Option<String>>) -> Self {
+        self.options.target = column.into();
+        self
+    }
+
     /// Fits all rows and columns. Otherwise columns that cannot be learned, such as identifiers, are left out: see
     /// [`Schema::findings`] and [`Info::left_out`](super::Info::left_out).
     pub fn as_is(mut self) -> Self {

@@ -65,6 +65,9 @@ impl Model {
             None => Schema::infer(table, &inference(table, options))?,
         };
         let (schema, left_out) = learnable(schema, table, options)?;
+        if let Some(target) = &options.target {
+            schema.find(target)?;
+        }
         let ([train, valid], [num_rows, num_valid]) = split(&schema, &own, held.as_ref(), options)?;
         let (train_rows, valid_rows) = (train.batch(), valid.batch());
         let defaults = Defaults::of(train.num_rows(), schema.num_variables())
@@ -125,6 +128,7 @@ impl Model {
             truncated: None,
             left_out,
             note: None,
+            target: options.target.clone(),
         };
         Ok(Self::new(schema, fit.circuit, info))
     }
@@ -150,7 +154,8 @@ fn learnable(
     let Some(found) = schema.findings(table).filter(|_| !options.as_is) else {
         return Ok((schema, Vec::new()));
     };
-    if options.strict || found.is_hopeless() {
+    let is_target = |column: &&str| options.target.as_deref() == Some(*column);
+    if options.strict || found.is_hopeless() || found.columns().iter().any(is_target) {
         return Err(ModelError::LittleToLearn(found));
     }
     let schema =
@@ -193,6 +198,10 @@ fn check(table: &Table, valid: Option<&Table>, options: &ModelOptions) -> Result
     if let Some(averaging) = options.averaging.filter(|a| !(*a >= 0.0 && *a < 1.0)) {
         let remedy = "give a number from 0 to below 1, such as 0.99";
         return Err(ModelError::Option { setting: "averaging", value: averaging, remedy });
+    }
+    if let Some(emphasis) = options.emphasis.filter(|e| !(*e >= 0.0 && *e <= 1e6)) {
+        let remedy = "give a number from 0 to 1e6, such as 10";
+        return Err(ModelError::Option { setting: "emphasis", value: emphasis, remedy });
     }
     let share = options.valid_share;
     if !(share > 0.0 && share < 1.0) {

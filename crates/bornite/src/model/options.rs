@@ -57,6 +57,10 @@ pub struct ModelOptions {
     pub smoothing: Option<f64>,
     /// Learn images moved by a pixel as well, where their pixels have one domain.
     pub shifts: Option<bool>,
+    /// The column that is to be predicted: the fit takes more account of log p(target | the rest). It is still a model of all columns.
+    pub target: Option<String>,
+    /// How much more: the factor λ of [`FitOptions::emphasis`].
+    pub emphasis: Option<f64>,
     /// How long the fit may take: of many images, longer fits learn larger circuits. It ends nothing; the caller does.
     pub time: Option<Duration>,
     /// The share of rows that are held out where no validation table is given.
@@ -71,6 +75,9 @@ pub struct ModelOptions {
     /// Where the fit is computed.
     pub device: Device,
 }
+
+/// The factor of log p(target | the rest).
+const EMPHASIS: f64 = 10.0;
 
 impl Default for ModelOptions {
     fn default() -> Self {
@@ -97,6 +104,8 @@ impl Default for ModelOptions {
             clip: None,
             smoothing: None,
             shifts: None,
+            target: None,
+            emphasis: None,
             time: None,
             valid_share: 0.1,
             as_is: false,
@@ -111,6 +120,8 @@ impl ModelOptions {
     /// Default settings, with what is given instead.
     pub(super) fn over(&self, default: FitOptions, schema: &Schema) -> FitOptions {
         let channels = schema.image().map_or(1, |[_, _, channels]| channels);
+        let target = self.target.as_deref().and_then(|name| schema.find(name).ok());
+        let target = target.map_or(0..0, |column| schema.variables_of(column));
         FitOptions {
             width: match &self.widths {
                 Some(widths) => widths.largest(),
@@ -138,6 +149,8 @@ impl ModelOptions {
                 (Some(_), _) => None,
                 (None, _) => default.shifts,
             },
+            emphasis: if target.is_empty() { 0.0 } else { self.emphasis.unwrap_or(EMPHASIS) },
+            target: target.collect(),
             seed: self.seed,
             device: self.device,
             ..default

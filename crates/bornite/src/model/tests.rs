@@ -1157,3 +1157,35 @@ fn predictions_are_what_questions_about_each_row_answer() {
     assert!(model.predict(&few, "moon").is_err());
     assert_eq!(model.predict(&few, "sky").unwrap().probabilities().unwrap().probabilities.len(), 4);
 }
+
+/// Labels y that depend on the product of the signs of two numbers, and much else that is easier to learn.
+#[test]
+fn a_target_is_predicted_better() {
+    let n = 600_u32;
+    let noise = |i: u32, k: u32| f64::from(i.wrapping_mul(2_654_435_761).wrapping_add(k * 40_503) >> 8) / f64::from(1 << 24);
+    let wave = |i: u32, k: u32| (noise(i, k) * 6.3).sin();
+    let columns = |rows: std::ops::Range<u32>| {
+        let number = |k: u32| Column::numbers(format!("x{k}"), rows.clone().map(|i| wave(i, k)).collect());
+        let y = rows.clone().map(|i| Some(if wave(i, 0) * wave(i, 1) > 0.0 { "a" } else { "b" }));
+        let mut columns: Vec<Column> = (0..5).map(number).collect();
+        columns.push(Column::labels("y", y));
+        Table::new(columns).unwrap()
+    };
+    let (train, test) = (columns(0..n), columns(n..2 * n));
+    let error = |target: Option<String>| {
+        let model = Fit::new().width(4).epochs(15).target(target.clone()).run(&train).unwrap();
+        assert_eq!(model.info().target, target);
+        let predicted = model.predict(&test, "y").unwrap();
+        let p = predicted.probabilities().unwrap();
+        let labels = test.columns()[5].clone();
+        let of = |row: usize| {
+            let n = p.values().iter().position(|v| *v == labels.cell(row)).unwrap();
+            -p.row(row)[n].ln()
+        };
+        (0..n as usize).map(of).sum::<f64>() / f64::from(n)
+    };
+    let (plain, emphasized) = (error(None), error(Some("y".to_owned())));
+    assert!(emphasized < plain - 0.02, "{emphasized} nats of surprise, {plain} without a target");
+    let missing = Fit::new().target("z".to_owned()).run(&train);
+    assert!(missing.unwrap_err().to_string().contains("'z'"));
+}

@@ -49,6 +49,9 @@ fn unsupported(circuit: &Circuit, rows: [&Batch; 2], options: &FitOptions) -> Op
     if !is_orthonormal(options.parameterization) {
         return Some("it learns orthonormal weights");
     }
+    if !options.target.is_empty() {
+        return Some("it learns without a target");
+    }
     let is_finite = |d: &Domain| matches!(d, Domain::Finite(_));
     if options.shifts.is_some() && !circuit.variables().iter().all(|v| is_finite(&v.domain)) {
         return Some("it moves images of finite variables");

@@ -19,11 +19,11 @@ use processor::Processor;
 
 /// The rows, weights and arithmetic of one fit.
 pub(super) trait Backend: std::fmt::Debug {
-    /// Takes one step up the gradient of the mean log-likelihood of some training rows, at most as many as the settings'
-    /// batch. Returns that mean before the step.
+    /// Takes one step up the gradient of the mean objective of some training rows, at most as many as the settings' batch: the
+    /// log-likelihood, and that of a target given the rest where there is one. Returns that mean before the step.
     fn step(&mut self, rows: &Selection<'_>, update: Update) -> Result<f64, LearnError>;
 
-    /// The mean log-likelihood of the validation rows under the averaged weights, normalized.
+    /// The mean objective of the validation rows under the averaged weights, normalized.
     fn score(&mut self) -> Result<f64, LearnError>;
 
     /// How far the weights are from normalized: the largest entry of W Wᴴ − I, or |Σ w − 1| of a row.

@@ -6,7 +6,7 @@ use super::{Backend, Numbers, Selection, Shifts, output_weight};
 use crate::circuit::Circuit;
 use crate::engine::Batch;
 use crate::learn::error::{LearnError, program_of};
-use crate::learn::objective::Objective;
+use crate::learn::objective::{Emphasis, Objective};
 use crate::learn::optimizer::Update;
 use crate::learn::options::FitOptions;
 use crate::learn::parameter::{Parameter, Parameterization};
@@ -20,6 +20,8 @@ pub(super) struct Processor<'a, T, const C: bool> {
     options: &'a FitOptions,
     train: &'a Batch,
     valid: &'a Batch,
+    /// The rows to learn from, and those to be scored, without their targets, where there is one.
+    rest: Option<[Batch; 2]>,
     program: Program,
     parameters: Vec<Parameter<T>>,
     workspace: Workspace<f32>,
@@ -42,9 +44,12 @@ impl<'a, T: Scalar, const C: bool> Processor<'a, T, C> {
             })
             .collect();
         let program = program_of(circuit)?;
-        let holes = train.has_missing() && options.parameterization != Parameterization::Monotonic;
+        let without = |rows: &Batch| rows.without(&options.target);
+        let rest = (!options.target.is_empty()).then(|| [without(train), without(valid)]);
+        let holes = train.has_missing() || rest.is_some();
+        let holes = holes && options.parameterization != Parameterization::Monotonic;
         let workspace = Workspace::new(&program, &weights(&parameters), holes);
-        Ok(Self { options, train, valid, program, parameters, workspace })
+        Ok(Self { options, train, valid, rest, program, parameters, workspace })
     }
 
     /// Moves every parameter. Without a bound on the gradient of all, each is finished while it is in the cache.
@@ -97,13 +102,19 @@ impl<T: Scalar, const C: bool> Backend for Processor<'_, T, C> {
     fn step(&mut self, selection: &Selection<'_>, update: Update) -> Result<f64, LearnError> {
         // Within the pool, so that it is entered once a step.
         Ok(rayon::scope(|_| {
-            let weights = weights(&self.parameters);
-            let objective = Objective::new(&self.program, weights, self.options.parameterization);
+            let (weights, options) = (weights(&self.parameters), self.options);
+            let objective = Objective::new(&self.program, weights, options.parameterization);
             let (mean, others) = if let Some(shifts) = selection.shifts {
                 let (moved, all) = shifted(self.train, selection.rows, shifts);
-                objective.reverse::<f32, C>(&moved, &all, &mut self.workspace)
+                let rest = self.rest.as_ref().map(|_| moved.without(&options.target));
+                objective
+                    .emphasizing(emphasis(rest.as_ref(), options))
+                    .reverse::<f32, C>(&moved, &all, &mut self.workspace)
             } else {
-                objective.reverse::<f32, C>(self.train, selection.rows, &mut self.workspace)
+                let rest = self.rest.as_ref().map(|[train, _]| train);
+                objective
+                    .emphasizing(emphasis(rest, options))
+                    .reverse::<f32, C>(self.train, selection.rows, &mut self.workspace)
             };
             self.update(others.as_deref(), update);
             mean
@@ -115,9 +126,11 @@ impl<T: Scalar, const C: bool> Backend for Processor<'_, T, C> {
             self.parameters.par_iter().map(Parameter::averaged).collect();
         let all: Vec<usize> = (0..self.valid.len()).collect();
         let weights: Vec<&Matrix<T>> = averaged.iter().collect();
-        let missing = self.valid.has_missing();
+        let missing = self.valid.has_missing() || self.rest.is_some();
         let workspace = Workspace::<f32>::new(&self.program, &weights, missing);
-        let objective = Objective::new(&self.program, weights, self.options.parameterization);
+        let rest = self.rest.as_ref().map(|[_, valid]| valid);
+        let objective = Objective::new(&self.program, weights, self.options.parameterization)
+            .emphasizing(emphasis(rest, self.options));
         Ok(objective.mean::<f32, C>(self.valid, &all, &workspace))
     }
 
@@ -154,6 +167,10 @@ impl<T: Scalar, const C: bool> Backend for Processor<'_, T, C> {
         self.workspace.refill(&self.program, &weights(&self.parameters));
         Ok(())
     }
+}
+
+fn emphasis<'a>(rest: Option<&'a Batch>, options: &FitOptions) -> Option<Emphasis<'a>> {
+    rest.map(|rest| Emphasis { rest, factor: options.emphasis })
 }
 
 fn fill<X: Copy>(to: &mut [X], from: &[X]) -> Result<(), LearnError> {
