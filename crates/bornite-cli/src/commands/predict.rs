@@ -84,7 +84,9 @@ impl Predict {
         let model = tables::model(&self.model)?;
         let table = self.reading.table(&self.table)?;
         let Some(column) = self.column.as_ref().or(model.info().target.as_ref()) else {
-            bail!("the model was fitted without a target: name the column to predict with --column");
+            bail!(
+                "the model was fitted without a target: name the column to predict with --column"
+            );
         };
         let predictions = model.predict(&table, column)?;
         if !predictions.absent().is_empty() && !self.json {

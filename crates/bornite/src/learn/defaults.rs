@@ -12,7 +12,7 @@ use crate::structure::Widths;
 /// | epochs | 400,000 rows in all, 2,400,000 from 20 million cells on; from 10 to 150 epochs |
 /// | patience | an eighth of the epochs, at least 6 |
 /// | averaging | over about one epoch, at most 500 steps |
-/// | smoothing | of images: 150 / n below 20,000 rows |
+/// | smoothing | of images: 150 / n below 20,000 rows; of ordered columns: 500 / n, at most 0.1 |
 /// | functions | of a continuous variable: √n, from 12 to 48, then twice as many if validation gets better; 48 where it is the only one |
 /// | roughness | 10 / n |
 ///
@@ -140,6 +140,11 @@ impl Defaults {
     /// As a prior of fixed strength is: less, the more rows there are, and nothing from 20,000 rows on, where it was not tried.
     pub fn image_smoothing(&self) -> f64 {
         if self.rows < 20_000 { 150.0 / self.rows.max(150) as f64 } else { 0.0 }
+    }
+
+    /// The same of the columns of other tables whose values have an order: such as 500 rows have, and never more than a tenth of a row.
+    pub fn table_smoothing(&self) -> f64 {
+        500.0 / self.rows.max(5000) as f64
     }
 
     /// The settings for many images without holes, from the cheapest to the dearest circuit; empty for others.

@@ -41,7 +41,9 @@ pub enum LearnError {
         layer: LayerId,
     },
     /// A target that is not among the variables, or of weights that cannot have one.
-    #[error("a target is one or more of the circuit's variables, and is not for monotonic circuits")]
+    #[error(
+        "a target is one or more of the circuit's variables, and is not for monotonic circuits"
+    )]
     Target,
     /// A device that is not there, or that cannot learn this.
     #[error("the fit cannot use a CUDA device: {reason}")]

@@ -67,9 +67,7 @@ impl<'a, T: Scalar> Objective<'a, T> {
         let logs = workspace.reverse::<T, C>(&self.partition, rows, &complete, whole);
         let mut mean = whole * logs.iter().sum::<f64>();
         let mut others = None;
-        if !missing.is_empty()
-            || self.emphasis.is_some()
-            || !is_orthonormal(self.parameterization)
+        if !missing.is_empty() || self.emphasis.is_some() || !is_orthonormal(self.parameterization)
         {
             let zeros = |w: &&Matrix<T>| Matrix::zeros(w.rows(), w.cols());
             let mut gradients: Vec<Matrix<T>> = self.partition.weights.iter().map(zeros).collect();

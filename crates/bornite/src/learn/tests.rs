@@ -2,7 +2,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::error::program_of;
-use super::objective::Objective;
+use super::objective::{Emphasis, Objective};
 use super::optimizer::{Optimizer, Update};
 use super::parameter::{Parameter, Parameterization, normalized};
 use super::partition::Partition;

@@ -51,6 +51,7 @@ pub(super) fn fit(
         seed: options.seed,
         // The rows to be judged by are those to be coded: what is learned by heart is gained.
         patience: Some(PATIENCE),
+        smoothing: Some(0.0),
         // Any table can be compressed.
         as_is: true,
         ..ModelOptions::default()

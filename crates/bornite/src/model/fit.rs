@@ -421,8 +421,10 @@ impl Candidates<'_> {
     }
 
     fn of_size(&self, width: usize, functions: usize) -> FitOptions {
-        let is_image = self.schema.image().is_some();
-        let smoothing = if is_image { self.defaults.image_smoothing() } else { 0.0 };
+        let smoothing = match self.schema.image() {
+            Some(_) => self.defaults.image_smoothing(),
+            None => self.defaults.table_smoothing(),
+        };
         let smooth = |ordered: &bool| if *ordered { smoothing } else { 0.0 };
         let smoothing = self.schema.ordered().iter().map(smooth).collect();
         let default = FitOptions { smoothing, ..self.defaults.options(width) };

@@ -107,14 +107,18 @@ impl<T: Scalar, const C: bool> Backend for Processor<'_, T, C> {
             let (mean, others) = if let Some(shifts) = selection.shifts {
                 let (moved, all) = shifted(self.train, selection.rows, shifts);
                 let rest = self.rest.as_ref().map(|_| moved.without(&options.target));
-                objective
-                    .emphasizing(emphasis(rest.as_ref(), options))
-                    .reverse::<f32, C>(&moved, &all, &mut self.workspace)
+                objective.emphasizing(emphasis(rest.as_ref(), options)).reverse::<f32, C>(
+                    &moved,
+                    &all,
+                    &mut self.workspace,
+                )
             } else {
                 let rest = self.rest.as_ref().map(|[train, _]| train);
-                objective
-                    .emphasizing(emphasis(rest, options))
-                    .reverse::<f32, C>(self.train, selection.rows, &mut self.workspace)
+                objective.emphasizing(emphasis(rest, options)).reverse::<f32, C>(
+                    self.train,
+                    selection.rows,
+                    &mut self.workspace,
+                )
             };
             self.update(others.as_deref(), update);
             mean
