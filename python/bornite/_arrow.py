@@ -1,4 +1,4 @@
-"""Tables of the Arrow C stream interface as numpy arrays, without any library of Arrow.
+"""Tables of the Arrow C interface as numpy arrays, without any library of Arrow.
 
 Buffers of numbers are not copied where a column comes in one piece without nulls: the array is a view that keeps
 the memory of the producer alive.
@@ -7,7 +7,7 @@ the memory of the producer alive.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -68,6 +68,9 @@ _NUMBERS = {
 }  # fmt: skip
 
 
+_POINTER = ctypes.sizeof(ctypes.c_void_p)
+
+
 class _Owned:
     """A structure that was handed over, and is released when nothing needs it any more."""
 
@@ -79,28 +82,79 @@ class _Owned:
             self.value.release(ctypes.byref(self.value))
 
 
-def columns(table: Any) -> list[tuple[str, Array]]:
-    """The columns of anything with ``__arrow_c_stream__``: numbers, True and False, text; None or NaN is unknown."""
-    capsule = table.__arrow_c_stream__()
+def _pointer(capsule: Any, name: bytes) -> int:
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    # The capsule releases the stream when it goes.
-    stream = _Stream.from_address(get(capsule, b"arrow_array_stream"))
-    schema = _Owned(_Schema())
-    _checked(stream, stream.get_schema(ctypes.byref(stream), ctypes.byref(schema.value)))
-    if schema.value.format != b"+s":
+    address: int = get(capsule, name)
+    return address
+
+
+def _fields(schema: Any) -> list[Any]:
+    if schema.format != b"+s":
         raise ArgumentError("expected a stream of a table, found one of a single column: give the table")
-    fields = [schema.value.children[place].contents for place in range(schema.value.n_children)]
-    pieces: list[list[Array]] = [[] for _ in fields]
+    return [schema.children[place].contents for place in range(schema.n_children)]
+
+
+def _cells(fields: list[Any], batch: _Owned) -> list[Array]:
+    """The columns of one batch."""
+    value = batch.value
+    found = []
+    for place, field in enumerate(fields):
+        piece = _Piece(field, value.children[place].contents, batch)
+        found.append(piece.cells(value.offset, value.length))
+    return found
+
+
+def pieces(table: Any) -> Iterator[list[tuple[str, Array]]]:
+    """The columns of every batch of anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``, one after the other."""
+    for fields, cells in _read(table):
+        yield [(_name(field), column) for field, column in zip(fields, cells, strict=True)]
+
+
+def columns(table: Any) -> list[tuple[str, Array]]:
+    """The columns of anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``: numbers, True and False, text; None
+    or NaN is unknown."""
+    heads: list[tuple[str, str]] = []
+    found: list[list[Array]] = []
+    for fields, cells in _read(table, with_empty=True):
+        # What the fields are is known as long as the stream is read.
+        heads = [(_name(field), field.format.decode()) for field in fields]
+        found.append(cells)
+    return [
+        (name, _joined(format, [cells[place] for cells in found if cells]))
+        for place, (name, format) in enumerate(heads)
+    ]
+
+
+def _read(table: Any, *, with_empty: bool = False) -> Iterator[tuple[list[Any], list[Array]]]:
+    """The fields, and the columns of every batch. With ``with_empty`` also the fields of a stream without any."""
+    schema = _Owned(_Schema())
+    if not hasattr(table, "__arrow_c_stream__"):
+        first, second = table.__arrow_c_array__()
+        # What a capsule holds is moved out of it, and released with what owns it now.
+        described = _Schema.from_address(_pointer(first, b"arrow_schema"))
+        held = _Array.from_address(_pointer(second, b"arrow_array"))
+        batch = _Owned(_Array())
+        ctypes.memmove(ctypes.byref(schema.value), ctypes.byref(described), ctypes.sizeof(_Schema))
+        ctypes.memmove(ctypes.byref(batch.value), ctypes.byref(held), ctypes.sizeof(_Array))
+        ctypes.memset(ctypes.addressof(described) + _Schema.release.offset, 0, _POINTER)
+        ctypes.memset(ctypes.addressof(held) + _Array.release.offset, 0, _POINTER)
+        fields = _fields(schema.value)
+        yield fields, _cells(fields, batch)
+        return
+    capsule = table.__arrow_c_stream__()
+    # The capsule releases the stream when it goes.
+    stream = _Stream.from_address(_pointer(capsule, b"arrow_array_stream"))
+    _checked(stream, stream.get_schema(ctypes.byref(stream), ctypes.byref(schema.value)))
+    fields = _fields(schema.value)
+    if with_empty:
+        yield fields, []
     while True:
         batch = _Owned(_Array())
         _checked(stream, stream.get_next(ctypes.byref(stream), ctypes.byref(batch.value)))
         if not batch.value.release:
             break
-        for place, field in enumerate(fields):
-            piece = _Piece(field, batch.value.children[place].contents, batch)
-            pieces[place].append(piece.cells(batch.value.offset, batch.value.length))
-    return [(_name(f), _joined(_name(f), f, p)) for f, p in zip(fields, pieces, strict=True)]
+        yield fields, _cells(fields, batch)
 
 
 def _checked(stream: _Stream, code: int) -> None:
@@ -113,9 +167,9 @@ def _name(field: Any) -> str:
     return (field.name or b"").decode()
 
 
-def _joined(name: str, field: Any, pieces: list[Array]) -> Array:
+def _joined(format: str, pieces: list[Array]) -> Array:
     if not pieces:
-        return np.empty(0, _NUMBERS.get(field.format.decode(), object))
+        return np.empty(0, _NUMBERS.get(format, object))
     if len({piece.dtype for piece in pieces}) == 1:
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
     # Some pieces have unknown cells and others do not.

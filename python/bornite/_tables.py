@@ -142,7 +142,7 @@ def _kind(table: Any) -> tuple[str, Any]:
         return "numpy", _two_axes(table)
     if isinstance(table, Mapping):
         return "dict", {name: _one_axis(column, name) for name, column in table.items()}
-    if hasattr(table, "__arrow_c_stream__"):
+    if hasattr(table, "__arrow_c_stream__") or hasattr(table, "__arrow_c_array__"):
         try:
             return "pyarrow", library("pyarrow").table(table)
         except ImportError:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from os import PathLike
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ from bornite._evidence import column_error, evidence, quoted
 from bornite._notebook import Drawing, Page
 from bornite._progress import ProgressLine
 from bornite._tables import Column, Field, Form, Frame
+
+if TYPE_CHECKING:
+    from bornite.batches import Batches
 
 Given: TypeAlias = str | Mapping[Any, Any] | None
 """What is known of a row: text such as ``"age in [30, 40), city='Bonn'"``, or a mapping from columns to a
@@ -672,7 +675,7 @@ class Model:
         >>> sorted(set(rows["x"].tolist()))
         [3, 4]
         """
-        return self._decode(self._core.sample(count, self._given(given), seed), kind)
+        return self._decode(self._core.sample(count, self._given(given), seed, 0), kind)
 
     def impute(
         self,
@@ -727,7 +730,7 @@ class Model:
         columns = self._encode_others(frame, text)
         if method == "mean":
             return self._like_column(frame, column, self._core.predict_mean(columns, text))
-        ((_, values, more),) = self._core.predict(columns, text, method, seed)
+        ((_, values, more),) = self._core.predict(columns, text, method, seed, 0)
         form = self._form
         if frame.kind != form.kind:
             form = _tables.in_kind(form, "dict" if frame.kind == "structured" else frame.kind)
@@ -794,8 +797,10 @@ class Model:
             return _tables.library("pyarrow").array(values) if isinstance(values, np.ndarray) else values
         return values
 
-    def _filled(self, frame: Frame, columns: list[Column], method: str, seed: int) -> Any:
-        filled = {name: column for name, *column in self._core.impute(columns, method, seed)}
+    def _filled(
+        self, frame: Frame, columns: list[Column], method: str, seed: int, start: int = 0
+    ) -> Any:
+        filled = {name: column for name, *column in self._core.impute(columns, method, seed, start)}
         changed = {}
         for index, text in _places(frame, self._names, self._texts, self._form):
             column = columns[self._all.index(text)]
@@ -815,6 +820,58 @@ class Model:
         if field.cells == "word" and own.cells != "word":
             return Field(field.name, own.cells, field.dtype, own.values)
         return field
+
+    # Batches.
+
+    def batches(
+        self,
+        operation: Literal["score", "anomaly", "impute", "predict", "query", "sample"],
+        *,
+        column: Any = None,
+        question: str | None = None,
+        method: Literal["mean", "mode", "median", "sample"] = "median",
+        interval: float | None = None,
+        proba: bool = False,
+        given: Given = None,
+        unseen: Literal["score", "unknown", "error"] = "score",
+        seed: int = 0,
+        threads: int | None = None,
+    ) -> Batches:
+        """An operation on batches of rows, as a callable for engines that hand out work in batches. It can be pickled,
+        and a process that gets it reads the model once.
+
+        A batch is a dict of arrays, a table of pandas, polars or pyarrow, a record batch, or anything of Arrow's C
+        interface, and so is the result; nothing but numpy is needed for any of these. ``"score"`` gives a column
+        ``log_density``, ``"anomaly"`` its negative ``anomaly_score``, ``"impute"`` the batch with its missing
+        values imputed by ``method``, ``"predict"`` the ``column`` given the others, also with the ends of a central ``interval``
+        and with the probabilities of its values, ``"query"`` the answer to a ``question`` for every row given its other
+        cells, and ``"sample"`` as many new rows as the batch has. ``threads`` are those of each call: 1 for engines
+        with threads or processes of their own.
+
+        >>> import pickle
+        >>> import numpy as np
+        >>> import bornite
+        >>> model = bornite.fit({"x": [1, 2, 1, 2] * 50, "y": ["a", "b", "a", "a"] * 50}, epochs=5)
+        >>> ask = pickle.loads(pickle.dumps(model.batches("query", question="P(y='a')", threads=1)))
+        >>> found = ask({"x": np.array([1, 2])})["probability"]
+        >>> bool(np.isclose(found[1], model.query("P(y='a' | x=2)")))
+        True
+        """
+        from bornite.batches import Batches
+
+        return Batches(
+            self,
+            operation,
+            column=column,
+            question=question,
+            method=method,
+            interval=interval,
+            proba=proba,
+            given=given,
+            unseen=unseen,
+            seed=seed,
+            threads=threads,
+        )
 
     # Compression.
 

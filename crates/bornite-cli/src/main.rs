@@ -10,6 +10,7 @@ mod image;
 mod output;
 mod progress;
 mod signals;
+mod streams;
 mod tables;
 
 use std::io::{self, BufWriter, Write};

@@ -4,13 +4,24 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use anyhow::Result;
+use bornite::data::{Cells, Column};
 use serde::Serialize;
+use serde_json::Value;
 
 /// Writes one JSON object on one line. A number that is not finite, such as the log of 0, becomes `null`.
 pub(crate) fn json(out: &mut dyn Write, value: &impl Serialize) -> Result<()> {
     // Into a text first: an error of the writer must stay an `io::Error`.
     writeln!(out, "{}", serde_json::to_string(value)?)?;
     Ok(())
+}
+
+/// A cell of a table, for JSON.
+pub(crate) fn json_cell(column: &Column, row: usize) -> Value {
+    match column.cells() {
+        Cells::Numbers(c) => Value::from(c.values()[row]),
+        Cells::Integers(c) => Value::from(c.get(row)),
+        Cells::Labels(c) => Value::from(c.get(row)),
+    }
 }
 
 /// Writes names and values in two columns.

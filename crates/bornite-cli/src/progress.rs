@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use bornite::learn::{Control, Progress, Quota};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::output::grouped;
 use crate::signals;
 
 /// When the command began.
@@ -23,6 +24,56 @@ pub(crate) fn busy<T>(words: &'static str, work: impl FnOnce() -> T) -> T {
     let done = work();
     bar.finish_and_clear();
     done
+}
+
+/// Draws how many rows of tables are done, on the standard error where that is a terminal.
+#[derive(Debug)]
+pub(crate) struct RowsBar {
+    bar: ProgressBar,
+    words: &'static str,
+    start: Instant,
+    rows: usize,
+    files: usize,
+    files_done: usize,
+}
+
+impl RowsBar {
+    pub(crate) fn new(words: &'static str, files: usize) -> Self {
+        let bar = ProgressBar::new(PARTS);
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3}% {msg}") {
+            bar.set_style(style.progress_chars("█▌ "));
+        }
+        Self { bar, words, start: Instant::now(), rows: 0, files, files_done: 0 }
+    }
+
+    /// More rows, after which this share of their file is read.
+    pub(crate) fn add(&mut self, rows: usize, share: Option<f64>) {
+        self.rows += rows;
+        self.draw(share.unwrap_or(0.0));
+    }
+
+    pub(crate) fn end_file(&mut self) {
+        self.files_done += 1;
+        self.draw(0.0);
+    }
+
+    fn draw(&self, share: f64) {
+        let share = (self.files_done as f64 + share) / self.files.max(1) as f64;
+        self.bar.set_position((share.min(1.0) * PARTS as f64) as u64);
+        let speed = self.rows as f64 / self.start.elapsed().as_secs_f64().max(1e-9);
+        let (rows, speed) = (grouped(self.rows as u128), grouped(speed as u128));
+        let file = match self.files {
+            1 => String::new(),
+            n => format!(", file {} of {n}", (self.files_done + 1).min(n)),
+        };
+        self.bar.set_message(format!("{}: {rows} rows, {speed} a second{file}", self.words));
+    }
+}
+
+impl Drop for RowsBar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
 }
 
 /// A thousand parts of a fit.

@@ -7,9 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use bornite::Model;
-use bornite::data::{Cells, Column, CsvOptions, Table};
-use serde::Serialize;
-use serde_json::Value;
+use bornite::data::{Column, CsvOptions, Table, TableFormat};
 
 use crate::output::printable;
 
@@ -32,14 +30,12 @@ impl Reading {
 
     /// Reads a table: CSV, or by its name NPY, NPZ, Parquet or IDX.
     pub(crate) fn table(&self, path: &Path) -> Result<Table> {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-        let bare = name.strip_suffix(".gz").unwrap_or(&name);
-        Ok(match bare.rsplit('.').next() {
-            Some("npy") => Table::read_npy(path)?,
-            Some("npz") => Table::read_npz(path, None)?,
-            Some("parquet") => Table::read_parquet(path)?,
-            _ if bare.contains("idx") || bare.ends_with("ubyte") => Table::read_idx(path)?,
-            _ => self.csv(path)?,
+        Ok(match TableFormat::of(path) {
+            TableFormat::Npy => Table::read_npy(path)?,
+            TableFormat::Npz => Table::read_npz(path, None)?,
+            TableFormat::Parquet => Table::read_parquet(path)?,
+            TableFormat::Idx => Table::read_idx(path)?,
+            TableFormat::Csv => self.csv(path)?,
         })
     }
 
@@ -47,18 +43,23 @@ impl Reading {
     fn csv(&self, path: &Path) -> Result<Table> {
         let options = CsvOptions { header: self.header(), ..CsvOptions::default() };
         let table = Table::read_csv(path, &options)?;
-        if self.header().is_none()
-            && let Some(note) = note_on_header(&table)
-        {
-            let note = printable(&format!("note: {}: {note}", path.display()));
-            let _ = writeln!(io::stderr(), "{note}");
+        if self.header().is_none() {
+            note_on_header(path, &table);
         }
         Ok(table)
     }
 }
 
+/// Says on the standard error how the first line of a table was read, where that is not plain to see.
+pub(crate) fn note_on_header(path: &Path, table: &Table) {
+    if let Some(words) = words_on_header(table) {
+        let note = printable(&format!("note: {}: {words}", path.display()));
+        let _ = writeln!(io::stderr(), "{note}");
+    }
+}
+
 /// How the first line of a table was read, where it has no names or some that are numbers.
-fn note_on_header(table: &Table) -> Option<String> {
+fn words_on_header(table: &Table) -> Option<String> {
     let names: Vec<&str> = table.columns().iter().map(Column::name).collect();
     if !table.layout().header {
         let last = names.len() - 1;
@@ -108,27 +109,6 @@ pub(crate) fn write(table: &Table, path: &Path) -> Result<()> {
         table.write_csv(path)?;
     }
     Ok(())
-}
-
-/// A table, for JSON.
-#[derive(Debug, Serialize)]
-pub(crate) struct Rows<'a> {
-    columns: Vec<&'a str>,
-    rows: Vec<Vec<Value>>,
-}
-
-/// The cells of a table, row by row.
-pub(crate) fn listed(table: &Table) -> Rows<'_> {
-    let cell = |column: &Column, row: usize| match column.cells() {
-        Cells::Numbers(c) => Value::from(c.values()[row]),
-        Cells::Integers(c) => Value::from(c.get(row)),
-        Cells::Labels(c) => Value::from(c.get(row)),
-    };
-    let row = |row| table.columns().iter().map(|c| cell(c, row)).collect();
-    Rows {
-        columns: table.columns().iter().map(Column::name).collect(),
-        rows: (0..table.num_rows()).map(row).collect(),
-    }
 }
 
 /// Reads a model file.

@@ -1,5 +1,7 @@
 //! Work of the library with the interpreter released: in a pool of threads that exists, and with every panic an exception.
 
+use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -12,8 +14,20 @@ use crate::exception::BorniteError;
 /// The process that the module was loaded into. Its threads are those of rayon's own pool.
 static HOME: OnceLock<u32> = OnceLock::new();
 
-/// The pool of a process that was forked from one with threads, and that process.
-static FORKED: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
+/// Pools of the process that made them: with so many threads, or with all where that is 0, in a process that was forked from
+/// one with threads.
+static POOLS: Mutex<BTreeMap<usize, (u32, Arc<ThreadPool>)>> = Mutex::new(BTreeMap::new());
+
+thread_local! {
+    /// The threads that work of this thread has; 0 is all.
+    static THREADS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Sets how many threads the work of this thread has, 0 for all, and returns how many it had.
+#[pyfunction]
+pub(crate) fn set_threads(count: usize) -> usize {
+    THREADS.replace(count)
+}
 
 /// Remembers the process, when the module is loaded.
 pub(crate) fn remember_process() {
@@ -25,7 +39,7 @@ pub(crate) fn remember_process() {
 /// A process forked from this one, as `multiprocessing` makes on Linux, has none of its threads: work that waits for them would
 /// wait forever. It gets a pool of its own.
 pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
-    let pool = pool_of_fork()?;
+    let pool = pool()?;
     let run = AssertUnwindSafe(|| match pool {
         Some(pool) => pool.install(work),
         None => work(),
@@ -37,22 +51,22 @@ pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send)
     })
 }
 
-/// The pool of this process where it was forked; `None` where it was not.
-fn pool_of_fork() -> PyResult<Option<Arc<ThreadPool>>> {
-    let own = process::id();
-    if *HOME.get_or_init(process::id) == own {
+/// The pool that work of this thread has; `None` where that is rayon's own.
+fn pool() -> PyResult<Option<Arc<ThreadPool>>> {
+    let (own, threads) = (process::id(), THREADS.get());
+    if threads == 0 && *HOME.get_or_init(process::id) == own {
         return Ok(None);
     }
-    let mut forked = FORKED.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((process, pool)) = &*forked
+    let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((process, pool)) = pools.get(&threads)
         && *process == own
     {
         return Ok(Some(Arc::clone(pool)));
     }
-    let pool = ThreadPoolBuilder::new().build();
+    let pool = ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = Arc::new(pool.map_err(|e| BorniteError::new_err(format!("no threads: {e}")))?);
     // The pool of a process before this one has no threads here; it must not wait for them when it is dropped.
-    if let Some((_, other)) = forked.replace((own, Arc::clone(&pool))) {
+    if let Some((_, other)) = pools.insert(threads, (own, Arc::clone(&pool))) {
         std::mem::forget(other);
     }
     Ok(Some(pool))

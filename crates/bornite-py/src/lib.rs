@@ -37,6 +37,8 @@ mod _bornite {
     #[pymodule_export]
     use super::compress::{compress_file, decompress_file};
     #[pymodule_export]
+    use super::detached::set_threads;
+    #[pymodule_export]
     use super::domain::{Domain, Variable};
     #[pymodule_export]
     use super::environment::{Environments, Univariate};

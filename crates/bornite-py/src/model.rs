@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use bornite::data::{EncodeOptions, InferOptions, KindHint, Mismatch, Support, Table, Unseen};
 use bornite::learn::{Control, Device, Effort, Progress, Quota};
-use bornite::model::{AnswerValue, Event, Imputation, ModelError, ModelOptions, StructureKind};
+use bornite::model::{
+    AnswerValue, Event, Imputation, ModelError, ModelOptions, Question, StructureKind,
+};
 use bornite::ops::Budget;
 use bornite::report::{Picture, Report};
 use bornite::{Fit, Model};
@@ -376,19 +378,18 @@ impl TableModel {
         Ok(logs.into_pyarray(py))
     }
 
-    /// New rows.
+    /// New rows, from the one at ``start`` on.
     fn sample<'py>(
         &self,
         py: Python<'py>,
         count: usize,
         given: &str,
         seed: u64,
+        start: u64,
     ) -> PyResult<Cells<'py>> {
         let sample = || {
-            if given.is_empty() {
-                return self.0.sample(count, seed);
-            }
-            self.0.sample_given(&known(&self.0, given)?, count, seed)
+            let known = if given.is_empty() { None } else { Some(known(&self.0, given)?) };
+            self.0.sample_from(start, known.as_ref(), count, seed)
         };
         to_python(py, &detached(py, sample)?.map_err(Raise::raise)?)
     }
@@ -398,20 +399,36 @@ impl TableModel {
         detached(py, || self.0.condition(given))?.map(Self).map_err(Raise::raise)
     }
 
-    /// The table with its missing cells filled.
+    /// The table with its missing cells filled, of which ``start`` rows come before it.
     fn impute<'py>(
         &self,
         py: Python<'py>,
         table: TableLike,
         method: &str,
         seed: u64,
+        start: u64,
     ) -> PyResult<Cells<'py>> {
         let how = imputation(method)?;
-        let filled = detached(py, || self.0.impute(&table.0, how, seed))?.map_err(Raise::raise)?;
-        to_python(py, &filled)
+        let filled = detached(py, || self.0.impute_from(start, &table.0, how, seed))?;
+        to_python(py, &filled.map_err(Raise::raise)?)
     }
 
-    /// A column of every row, given the others.
+    /// The answer to a question for every row.
+    fn answer_rows<'py>(
+        &self,
+        py: Python<'py>,
+        table: TableLike,
+        question: &str,
+    ) -> PyResult<Cells<'py>> {
+        let answer = || {
+            let question = Question::parse(self.0.schema(), question)?;
+            let found = self.0.for_each_row(&question)?.answer(&table.0)?;
+            Ok::<_, ModelError>(Table::new(vec![found])?)
+        };
+        to_python(py, &detached(py, answer)?.map_err(Raise::raise)?)
+    }
+
+    /// A column of every row, given the others, of which ``start`` rows come before it.
     fn predict<'py>(
         &self,
         py: Python<'py>,
@@ -419,10 +436,11 @@ impl TableModel {
         column: &str,
         method: &str,
         seed: u64,
+        start: u64,
     ) -> PyResult<Cells<'py>> {
         let how = imputation(method)?;
         let predict = || {
-            let found = self.0.predict(&table.0, column)?.values_by(how, seed)?;
+            let found = self.0.predict(&table.0, column)?.values_from(start, how, seed)?;
             Ok::<_, ModelError>(Table::new(vec![found])?)
         };
         to_python(py, &detached(py, predict)?.map_err(Raise::raise)?)

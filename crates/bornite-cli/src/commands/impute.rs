@@ -2,12 +2,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use bornite::data::{Column, Table};
 use bornite::model::Imputation;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use crate::output::{self, plural};
-use crate::progress::busy;
+use crate::streams::{Inputs, Outputs, Stream, Target, Writing};
 use crate::tables;
 
 /// Impute the missing values of a table.
@@ -16,25 +17,28 @@ use crate::tables;
 Examples:
   bornite impute people.model people.csv -o full.csv
   bornite impute people.model people.csv --with sample --seed 7 -o draw7.csv
+  bornite impute people.model 'days/*.parquet' --out-dir full
+  zcat people.csv.gz | bornite impute people.model - > full.csv
 
 Each missing value is imputed given the observed cells of its row. Observed cells keep their text, and
-columns unknown to the model are unchanged. For multiple imputation, use --with sample with several seeds.
-With --json, prints {output, rows, cells}.")]
+columns unknown to the model are unchanged; from CSV to Parquet these become text. For multiple imputation,
+use --with sample with several seeds. Tables are read and written in pieces, so they may be larger than
+memory. With --out-dir, every table becomes a part of its own, which is written whole or not at all; after
+an interruption, --resume goes on. Without -o, prints CSV. With --json, prints {output, rows, cells} for a
+file, with {parts, kept} too for a folder, and {columns, rows: [[cell]], cells} without -o.")]
 pub(crate) struct Impute {
     /// The model file.
     model: PathBuf,
-    /// The table; empty cells, NA, NaN, null and ? are missing.
-    table: PathBuf,
     #[command(flatten)]
-    output: tables::Output,
+    inputs: Inputs,
+    #[command(flatten)]
+    outputs: Outputs,
     /// How to impute; text columns use the mode instead of a mean or median.
     #[arg(long, value_enum, default_value_t)]
     with: With,
     /// The random seed.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    #[command(flatten)]
-    reading: tables::Reading,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -45,6 +49,10 @@ struct Report<'a> {
     output: &'a Path,
     rows: usize,
     cells: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parts: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kept: Option<usize>,
 }
 
 /// What stands for a distribution.
@@ -74,26 +82,32 @@ impl From<With> for Imputation {
 
 impl Impute {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
-        let path = &self.output.output;
-        self.output.check([&self.model, &self.table])?;
         let model = tables::model(&self.model)?;
-        let table = self.reading.table(&self.table)?;
-        let filled = busy("filling", || model.impute(&table, self.with.into(), self.seed))?;
-        let missing = |t: &bornite::data::Table| {
-            t.columns().iter().map(bornite::data::Column::num_missing).sum::<usize>()
-        };
-        let cells = missing(&table) - missing(&filled);
-        tables::write(&filled, path)?;
-        if self.json {
-            return output::json(out, &Report { output: path, rows: table.num_rows(), cells });
-        }
-        writeln!(
+        let stream = Stream::new(&model, &self.inputs.tables, &self.inputs.reading, "filling")?;
+        let target = self.outputs.target(self.json);
+        let (outputs, seed) = (&self.outputs, self.seed);
+        let cells = std::cell::Cell::new(0);
+        let missing = |t: &Table| t.columns().iter().map(Column::num_missing).sum::<usize>();
+        let done = stream.write(
+            Writing { model: &self.model, outputs, target, seed },
             out,
-            "wrote {}: {}, {} filled",
-            path.display(),
-            plural(table.num_rows(), "row"),
-            plural(cells, "cell")
+            &|| vec![("cells", cells.get().into())],
+            &mut |piece| {
+                let with = self.with.into();
+                let filled = model.impute_from(piece.start, piece.table, with, piece.seed)?;
+                cells.set(cells.get() + missing(piece.table) - missing(&filled));
+                Ok(Some(filled))
+            },
         )?;
-        Ok(())
+        let path = match target {
+            Target::File(path) | Target::Folder(path) => path,
+            Target::Standard { .. } | Target::Nothing => return Ok(()),
+        };
+        if self.json {
+            let (parts, kept) = (done.parts.map(|p| p.0), done.parts.map(|p| p.1));
+            let (rows, cells) = (done.rows, cells.get());
+            return output::json(out, &Report { output: path, rows, cells, parts, kept });
+        }
+        done.say(target, &format!(", {} filled", plural(cells.get(), "cell")), out)
     }
 }

@@ -1,15 +1,16 @@
+use std::cell::RefCell;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use bornite::data::{Column, Table};
-use bornite::model::Predictions;
+use bornite::model::{ModelError, Predictions};
 use clap::Args;
 use serde::Serialize;
 
 use super::impute::With;
-use crate::output::{self, plural};
-use crate::progress::busy;
+use crate::output;
+use crate::streams::{Inputs, Outputs, Piece, Stream, Target, Writing, note_absent};
 use crate::tables;
 
 /// Predict a column of a table from the other columns.
@@ -19,18 +20,21 @@ Examples:
   bornite predict houses.model new.csv --column price
   bornite predict houses.model new.csv --column price --interval 0.9 -o prices.csv
   bornite predict people.model new.csv --column income --proba -o income.csv
+  bornite predict people.model 'days/*.parquet' --column income --out-dir incomes
 
 Writes one row for each row of the table: the median of a column of numbers, or the most likely
 label, given the other cells. Missing values and missing columns are integrated out; cells of the
 predicted column are ignored. With --interval, adds the ends of a central interval of this
 probability, and with --proba the probability of every value. Writes CSV, or NPY or Parquet if the
-name ends in .npy or .parquet. Without -o, or with -o -, prints CSV. With --json, prints {absent,
-columns, rows: [[cell]]}, and with -o too {absent, output, rows}.")]
+name ends in .npy or .parquet. Without -o, or with -o -, prints CSV. Tables are read and written in
+pieces; with --out-dir, every table becomes a part of its own, and --resume goes on after an
+interruption. With --json, prints {absent, columns, rows: [[cell]]}, with -o {absent, output, rows}, and
+with --out-dir {parts, kept} too.")]
 pub(crate) struct Predict {
     /// The model file.
     model: PathBuf,
-    /// The table.
-    table: PathBuf,
+    #[command(flatten)]
+    inputs: Inputs,
     /// The column to predict; by default the target that the model was fitted for.
     #[arg(short, long)]
     column: Option<String>,
@@ -46,80 +50,76 @@ pub(crate) struct Predict {
     /// The random seed.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// The file to write; - is standard output.
-    #[arg(short, long, value_name = "FILE", default_value = "-")]
-    output: PathBuf,
-    /// Write even over an input.
-    #[arg(long)]
-    force: bool,
     #[command(flatten)]
-    reading: tables::Reading,
+    outputs: Outputs,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, Serialize)]
-struct Report<'a, T> {
+struct Report<'a> {
     absent: &'a [String],
-    #[serde(flatten)]
-    rows: T,
-}
-
-#[derive(Debug, Serialize)]
-struct Written<'a> {
     output: &'a Path,
     rows: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parts: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kept: Option<usize>,
 }
 
 impl Predict {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
-        let path = Some(&self.output).filter(|p| **p != Path::new("-"));
-        if let Some(path) = path {
-            tables::check_target(path, &[&self.model, &self.table], self.force)?;
-        }
         if let Some(share) = self.interval.filter(|share| !(0.0..=1.0).contains(share)) {
             bail!("--interval {share}: give a probability from 0 to 1, such as 0.9");
         }
         let model = tables::model(&self.model)?;
-        let table = self.reading.table(&self.table)?;
         let Some(column) = self.column.as_ref().or(model.info().target.as_ref()) else {
             bail!(
                 "the model was fitted without a target: name the column to predict with --column"
             );
         };
-        let predictions = model.predict(&table, column)?;
-        if !predictions.absent().is_empty() && !self.json {
-            let names: Vec<String> =
-                predictions.absent().iter().map(|name| format!("'{name}'")).collect();
-            let _ = writeln!(
-                std::io::stderr(),
-                "note: the table has no {} {}: unknown in every row",
-                if names.len() == 1 { "column" } else { "columns" },
-                output::printable(&names.join(", "))
-            );
-        }
-        let found = busy("predicting", || self.columns(column, &predictions))?;
-        let (found, absent) = (Table::new(found)?, predictions.absent());
-        let Some(path) = path else {
-            if self.json {
-                return output::json(out, &Report { absent, rows: tables::listed(&found) });
-            }
-            out.write_all(&found.to_csv())?;
-            return Ok(());
+        let stream = Stream::new(&model, &self.inputs.tables, &self.inputs.reading, "predicting")?;
+        let target = self.outputs.target(self.json);
+        let (outputs, seed) = (&self.outputs, self.seed);
+        let absent: RefCell<Vec<String>> = RefCell::default();
+        let done = stream.without_text().write(
+            Writing { model: &self.model, outputs, target, seed },
+            out,
+            &|| vec![("absent", absent.borrow().clone().into())],
+            &mut |piece| {
+                let predictions = model.predict(piece.table, column)?;
+                let missing = predictions.absent();
+                if *missing != absent.borrow()[..] {
+                    if !missing.is_empty() && !self.json {
+                        note_absent(missing);
+                    }
+                    absent.replace(missing.to_vec());
+                }
+                Ok(Some(Table::new(self.columns(column, &predictions, piece)?)?))
+            },
+        )?;
+        let path = match target {
+            Target::File(path) | Target::Folder(path) => path,
+            Target::Standard { .. } | Target::Nothing => return Ok(()),
         };
-        tables::write(&found, path)?;
-        let rows = found.num_rows();
         if self.json {
-            return output::json(out, &Report { absent, rows: Written { output: path, rows } });
+            let (parts, kept) = (done.parts.map(|p| p.0), done.parts.map(|p| p.1));
+            let (absent, rows) = (&*absent.borrow(), done.rows);
+            return output::json(out, &Report { absent, output: path, rows, parts, kept });
         }
-        writeln!(out, "wrote {}: {}", path.display(), plural(rows, "row"))?;
-        Ok(())
+        done.say(target, "", out)
     }
 
     /// The prediction, the ends of the interval, and the probabilities.
-    fn columns(&self, name: &str, predictions: &Predictions<'_>) -> Result<Vec<Column>> {
-        let mut columns = vec![predictions.values_by(self.with.into(), self.seed)?];
+    fn columns(
+        &self,
+        name: &str,
+        predictions: &Predictions<'_>,
+        piece: &Piece<'_>,
+    ) -> Result<Vec<Column>, ModelError> {
+        let values = predictions.values_from(piece.start, self.with.into(), piece.seed)?;
+        let mut columns = vec![values];
         if let Some(share) = self.interval {
             let ends = predictions.quantiles(&[0.5 - 0.5 * share, 0.5 + 0.5 * share])?;
             for (n, end) in ["low", "high"].into_iter().enumerate() {

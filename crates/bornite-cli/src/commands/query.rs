@@ -1,12 +1,15 @@
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
+use bornite::Model;
+use bornite::data::Table;
 use bornite::model::{Answer, AnswerValue, Question, Support};
 use clap::Args;
 use serde::Serialize;
 
 use crate::output::{self, grouped, number};
+use crate::streams::{Outputs, Stream, Target, Writing};
 use crate::tables;
 
 /// Ask a model for probabilities, means, quantiles or most likely values.
@@ -19,6 +22,7 @@ Examples:
   bornite query people.model \"quantile(age, 0.9 | income='>50K')\"
   bornite query people.model \"argmax(city, sex | age < 30)\"
   bornite query people.model \"MI(city; income | age > 50)\"
+  bornite query people.model \"P(income='>50K')\" --each 'days/*.parquet' --out-dir answers
 
 Questions: P(…), E[…], std(…), var(…), corr(x, y), median(…), quantile(x, p), argmax(x, …), the entropy
 H(x, …) and the mutual information MI(x, …; y, …) in nats, each with evidence after a |. Evidence is
@@ -28,15 +32,25 @@ values with spaces or punctuation. P is a density if a continuous column is give
 several columns, and of wide integers in digits, is exact unless a bound is printed. H and MI are exact for
 finite columns of a few values, and means over exact samples with a standard error otherwise. With --json,
 prints {kind, value}, plus log for probabilities and densities, probability and bound for argmax, error for
-H and MI, and rows {given, event} with --data; a log of null means log 0.")]
+H and MI, and rows {given, event} with --data; a log of null means log 0.
+
+With --each, P(…), E[…], median, quantile and argmax of one column are answered for every row of tables,
+given the row's cells in the columns that are not asked for: a table of one column, as CSV, NPY or Parquet.
+Tables are read and written in pieces; with --out-dir, every table becomes a part of its own, and --resume
+goes on after an interruption. With --json, prints {columns, rows: [[cell]]}, or {output, rows} with -o.")]
 pub(crate) struct Query {
     /// The model file.
     model: PathBuf,
     /// The question, such as P(…), E[…], std(…), corr(x, y), quantile(x, p), argmax(…), H(…) or MI(x; y).
     question: String,
-    /// Also count the rows of this table in which the evidence and the event hold.
-    #[arg(long, value_name = "TABLE")]
-    data: Option<PathBuf>,
+    /// Also count the rows of these tables in which the evidence and the event hold.
+    #[arg(long, value_name = "TABLE", num_args = 1..)]
+    data: Vec<PathBuf>,
+    /// Answer for every row of these tables, given its cells.
+    #[arg(long, value_name = "TABLE", num_args = 1.., conflicts_with = "data")]
+    each: Vec<PathBuf>,
+    #[command(flatten)]
+    outputs: Outputs,
     #[command(flatten)]
     reading: tables::Reading,
     /// Print one JSON object.
@@ -56,11 +70,14 @@ impl Query {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
         let model = tables::model(&self.model)?;
         let question = Question::parse(model.schema(), &self.question)?;
+        if !self.each.is_empty() {
+            return self.each_row(&model, &question, out);
+        }
+        if self.outputs.output.is_some() || self.outputs.out_dir.is_some() {
+            bail!("a table of answers needs rows; give their tables with --each");
+        }
         let answer = model.answer(&question)?;
-        let rows = match &self.data {
-            Some(path) => Some(model.support(&question, &self.reading.table(path)?)?),
-            None => None,
-        };
+        let rows = if self.data.is_empty() { None } else { Some(self.support(&model, &question)?) };
         if self.json {
             return output::json(out, &Report { answer: &answer, rows });
         }
@@ -89,6 +106,46 @@ impl Query {
         }
         Ok(output::pairs(out, &pairs)?)
     }
+}
+
+impl Query {
+    /// The rows in which the evidence and the event hold.
+    fn support(&self, model: &Model, question: &Question) -> Result<Support> {
+        let mut sum = Support { given: 0, event: None };
+        let stream = Stream::new(model, &self.data, &self.reading, "counting")?.without_text();
+        stream.read(&mut |piece| {
+            let found = model.support(question, piece.table)?;
+            sum.given += found.given;
+            sum.event = found.event.map(|n| n + sum.event.unwrap_or(0));
+            Ok(None)
+        })?;
+        Ok(sum)
+    }
+
+    /// The answers for all rows.
+    fn each_row(&self, model: &Model, question: &Question, out: &mut dyn Write) -> Result<()> {
+        let answers = model.for_each_row(question)?;
+        let stream = Stream::new(model, &self.each, &self.reading, "asking")?.without_text();
+        let target = self.outputs.target(self.json);
+        let writing = Writing { model: &self.model, outputs: &self.outputs, target, seed: 0 };
+        let done = stream.write(writing, out, &Vec::new, &mut |piece| {
+            Ok(Some(Table::new(vec![answers.answer(piece.table)?])?))
+        })?;
+        let path = match target {
+            Target::File(path) | Target::Folder(path) => path,
+            Target::Standard { .. } | Target::Nothing => return Ok(()),
+        };
+        if self.json {
+            return output::json(out, &Written { output: path, rows: done.rows });
+        }
+        done.say(target, "", out)
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Written<'a> {
+    output: &'a Path,
+    rows: usize,
 }
 
 fn is_information(answer: &Answer) -> bool {

@@ -2,11 +2,14 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
+use bornite::data::{Table, write_table};
 use bornite::model::Event;
 use clap::Args;
 use serde::Serialize;
 
 use crate::output::{self, plural};
+use crate::progress::RowsBar;
+use crate::streams::{Failed, Sink};
 use crate::tables;
 
 /// Sample rows from a model, exactly.
@@ -18,7 +21,8 @@ Examples:
   bornite sample people.model -n 5
 
 Writes CSV, or NPY or Parquet if the name ends in .npy or .parquet. Without -o, or with -o -,
-prints CSV. The same seed gives the same rows. With --json, prints {columns, rows:
+prints CSV. Rows are drawn and written in pieces, so there may be more than fit into memory. The same seed
+gives the same rows, and more of them begin alike. With --json, prints {columns, rows:
 [[cell]]}, and with -o too {output, number}.")]
 pub(crate) struct Sample {
     /// The model file.
@@ -49,8 +53,10 @@ struct Written<'a> {
     number: usize,
 }
 
-/// The most cells that are drawn at once.
-const MAX_CELLS: usize = 1 << 30;
+/// More cells than anybody can store.
+const MAX_CELLS: usize = 1 << 44;
+/// The cells that are drawn at once.
+const PIECE: usize = 1 << 20;
 
 impl Sample {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
@@ -62,25 +68,34 @@ impl Sample {
         let columns = model.schema().columns().len();
         if self.number.checked_mul(columns).is_none_or(|cells| cells > MAX_CELLS) {
             bail!(
-                "--number {}: rows of {columns} columns have more than {MAX_CELLS} cells; draw fewer at a time, with \
-                 several seeds",
+                "--number {}: rows of {columns} columns have more than {MAX_CELLS} cells; draw fewer",
                 self.number
             );
         }
         let event = Event::parse(model.schema(), &self.given)?;
-        let rows = if self.given.trim().is_empty() {
-            model.sample(self.number, self.seed)?
-        } else {
-            model.sample_given(&event, self.number, self.seed)?
+        let event = Some(&event).filter(|_| !self.given.trim().is_empty());
+        let mut bar = RowsBar::new("sampling", 1);
+        let mut draw = |put: &mut dyn FnMut(&Table) -> Result<()>| {
+            let (most, mut done) = ((PIECE / columns).max(1), 0);
+            // Also of no rows there is a table.
+            while done < self.number || done == 0 {
+                let count = most.min(self.number - done);
+                put(&model.sample_from(done as u64, event, count, self.seed)?)?;
+                done += count;
+                bar.add(count, Some(done as f64 / self.number.max(1) as f64));
+                if count == 0 {
+                    break;
+                }
+            }
+            Ok(())
         };
         let Some(path) = path else {
-            if self.json {
-                return output::json(out, &tables::listed(&rows));
-            }
-            out.write_all(&rows.to_csv())?;
-            return Ok(());
+            let mut sink = Sink::new(out, self.json);
+            draw(&mut |rows| sink.write(rows))?;
+            return sink.finish(&[]);
         };
-        tables::write(&rows, path)?;
+        write_table(path, |writer| draw(&mut |rows| Ok(writer.write(rows)?)).map_err(Failed))
+            .map_err(|Failed(error)| error)?;
         if self.json {
             return output::json(out, &Written { output: path, number: self.number });
         }

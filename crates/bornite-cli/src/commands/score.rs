@@ -1,13 +1,15 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
-use bornite::data::{EncodeOptions, Mismatch, Unseen};
+use anyhow::Result;
+use bornite::Model;
+use bornite::data::{Column, EncodeOptions, Mismatch, Table, Unseen};
 use bornite::model::Anomaly;
 use clap::Args;
 use serde::Serialize;
 
 use crate::output::{self, grouped, number};
+use crate::streams::{Inputs, Outputs, Piece, Stream, Target, Writing};
 use crate::tables;
 
 /// Score the rows of a table: mean log-likelihood and bits per dimension.
@@ -17,20 +19,26 @@ Examples:
   bornite score people.model test.csv
   bornite score people.model test.csv --anomalies 5
   bornite score people.model test.csv --rows > log_densities.txt
+  bornite score people.model 'days/*.parquet' --out-dir scores
+  zcat people.csv.gz | bornite score people.model -
 
 Missing values are integrated out. Unseen labels, and numbers out of range or between those of a grid
-(9.5 among whole numbers), get a small probability that the fit estimates, and are counted. With --json, prints {rows, outside, mean_log_likelihood,
-bits_per_dimension}, with --rows also log_densities and with --anomalies also
-anomalies: [{row, log_density, cells: [{column, cell, log_conditional}]}]; null means log 0.
-Rows are numbered from 1.")]
+(9.5 among whole numbers), get a small probability that the fit estimates, and are counted. Tables are
+read in pieces, so they may be larger than memory.
+With -o, writes a table with the column log_density: CSV, or NPY or Parquet by its name. With --out-dir,
+every table becomes a part of its own, which is written whole or not at all; after an interruption,
+--resume goes on with what is left, and what is printed is about that. With --json, prints {rows, outside,
+mean_log_likelihood, bits_per_dimension}, with --rows also log_densities, with --out-dir also {parts,
+kept}, and with --anomalies also anomalies: [{file, row, log_density, cells: [{column, cell,
+log_conditional}]}], without file where there is one; null means log 0. Rows are numbered from 1.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Score {
     /// The model file.
     model: PathBuf,
-    /// The table.
-    table: PathBuf,
+    #[command(flatten)]
+    inputs: Inputs,
     /// Print the log density of every row, one per line.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["output", "out_dir"])]
     rows: bool,
     /// Show the rows with the lowest log density and their most surprising cells.
     #[arg(long, value_name = "N", conflicts_with = "rows")]
@@ -42,7 +50,7 @@ pub(crate) struct Score {
     #[arg(long)]
     strict: bool,
     #[command(flatten)]
-    reading: tables::Reading,
+    outputs: Outputs,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -55,13 +63,17 @@ struct Report {
     mean_log_likelihood: f64,
     bits_per_dimension: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    log_densities: Option<Vec<f64>>,
+    parts: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kept: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     anomalies: Option<Vec<Unlikely>>,
 }
 
 #[derive(Debug, Serialize)]
 struct Unlikely {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
     row: usize,
     log_density: f64,
     cells: Vec<Surprise>,
@@ -77,43 +89,63 @@ struct Surprise {
 /// Cells of an unlikely row that are shown.
 const SHOWN: usize = 3;
 
+/// What is found on the way through the rows.
+#[derive(Debug, Default)]
+struct Found {
+    outside: usize,
+    sum: f64,
+    anomalies: Vec<Unlikely>,
+}
+
 impl Score {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
         let model = tables::model(&self.model)?;
-        let table = self.reading.table(&self.table)?;
-        let unseen = match (self.lenient, self.strict) {
-            (true, _) => Unseen::Missing,
-            (false, true) => Unseen::Refuse,
-            (false, false) => Unseen::Score,
+        let stream = Stream::new(&model, &self.inputs.tables, &self.inputs.reading, "scoring")?;
+        let stream = if self.anomalies.is_some() { stream } else { stream.without_text() };
+        let (seed, outputs) = (0, &self.outputs);
+        let target = match outputs.target(false) {
+            Target::Standard { .. } if outputs.output.is_none() => Target::Nothing,
+            target => target,
         };
-        let options = EncodeOptions { unseen, absent: Mismatch::Error };
-        let encoded = model.schema().encode_with(&table, options)?;
-        let scores = model.score_encoded(&encoded)?;
-        if scores.is_empty() {
-            bail!("{}: the table has no rows", self.table.display());
-        }
-        let mean = scores.iter().sum::<f64>() / scores.len() as f64;
-        let anomalies = match self.anomalies {
-            Some(count) => Some(model.anomalies_encoded(&table, &encoded, count)?),
-            None => None,
+        let mut found = Found::default();
+        // Rows that are printed go out at once; what writes a table has the output to itself.
+        let mut printed = Vec::new();
+        let mut lines = Lines { json: self.json, count: 0 };
+        let writing = Writing { model: &self.model, outputs, target, seed };
+        let done = if self.rows {
+            stream.read(&mut |piece| {
+                let scores = self.score(&model, piece, &mut found)?;
+                printed.clear();
+                lines.add(&scores, &mut printed)?;
+                out.write_all(&printed)?;
+                Ok(None)
+            })?
+        } else {
+            stream.write(writing, out, &Vec::new, &mut |piece| {
+                let scores = self.score(&model, piece, &mut found)?;
+                Ok(Some(Table::new(vec![Column::numbers("log_density", scores)])?))
+            })?
         };
-        if self.rows && !self.json {
-            for score in &scores {
-                writeln!(out, "{}", number(*score))?;
-            }
+        if self.rows && !self.json || matches!(target, Target::Standard { .. }) {
             return Ok(());
         }
+        let mean = found.sum / done.rows as f64;
         let report = Report {
-            rows: scores.len(),
-            outside: encoded.outside().len(),
+            rows: done.rows,
+            outside: found.outside,
             mean_log_likelihood: mean,
             bits_per_dimension: model.bits_per_dimension(mean),
-            log_densities: self.rows.then_some(scores),
-            anomalies: anomalies.map(|list| list.into_iter().map(row).collect()),
+            parts: done.parts.map(|p| p.0),
+            kept: done.parts.map(|p| p.1),
+            anomalies: self.anomalies.map(|_| found.anomalies),
         };
         if self.json {
-            return output::json(out, &report);
+            let text = serde_json::to_string(&report)?;
+            // After the rows comes what is known of them all.
+            let text = if self.rows { format!("],{}", &text[1..]) } else { text };
+            return Ok(writeln!(out, "{text}")?);
         }
+        done.say(target, "", out)?;
         let mut pairs = vec![
             ("rows", grouped(report.rows as u128)),
             ("mean log-likelihood", format!("{:.4} nats", report.mean_log_likelihood)),
@@ -122,30 +154,93 @@ impl Score {
         if report.outside > 0 {
             pairs.insert(1, ("values outside what was seen", grouped(report.outside as u128)));
         }
-        output::pairs(out, &pairs)?;
+        if done.rows > 0 {
+            output::pairs(out, &pairs)?;
+        }
         if let Some(rows) = &report.anomalies {
             writeln!(out)?;
             show(rows, out)?;
         }
         Ok(())
     }
+
+    /// The log densities of some rows.
+    fn score(&self, model: &Model, piece: &Piece<'_>, found: &mut Found) -> Result<Vec<f64>> {
+        let unseen = match (self.lenient, self.strict) {
+            (true, _) => Unseen::Missing,
+            (false, true) => Unseen::Refuse,
+            (false, false) => Unseen::Score,
+        };
+        let options = EncodeOptions { unseen, absent: Mismatch::Error };
+        let encoded = model.schema().encode_with(piece.table, options)?;
+        let scores = model.score_encoded(&encoded)?;
+        found.outside += encoded.outside().len();
+        found.sum = scores.iter().fold(found.sum, |sum, score| sum + score);
+        if let Some(count) = self.anomalies {
+            let mut lowest: Vec<(usize, f64)> = scores.iter().copied().enumerate().collect();
+            lowest.sort_by(|a, b| a.1.total_cmp(&b.1));
+            let worst = found.anomalies.get(count.wrapping_sub(1)).map(|a| a.log_density);
+            for (row, log) in lowest.into_iter().take(count) {
+                // Of equal rows the first comes first.
+                if worst.is_none_or(|worst| log < worst) {
+                    let anomaly = model.anomaly(piece.table, &encoded, row, log)?;
+                    found.anomalies.push(unlikely(anomaly, piece, self.inputs.is_one()));
+                }
+            }
+            found.anomalies.sort_by(|a, b| a.log_density.total_cmp(&b.log_density));
+            found.anomalies.truncate(count);
+        }
+        Ok(scores)
+    }
 }
 
-fn row(anomaly: Anomaly) -> Unlikely {
+/// Log densities as they are printed: one a line, or the beginning of a JSON object.
+struct Lines {
+    json: bool,
+    count: usize,
+}
+
+impl Lines {
+    fn add(&mut self, scores: &[f64], out: &mut Vec<u8>) -> Result<()> {
+        for &score in scores {
+            if self.json {
+                let before = if self.count == 0 { "{\"log_densities\":[" } else { "," };
+                write!(out, "{before}{}", serde_json::to_string(&score)?)?;
+            } else {
+                writeln!(out, "{}", number(score))?;
+            }
+            self.count += 1;
+        }
+        Ok(())
+    }
+}
+
+fn unlikely(anomaly: Anomaly, piece: &Piece<'_>, is_one: bool) -> Unlikely {
     let cells = anomaly.contributions.into_iter().map(|c| Surprise {
         column: c.column,
         cell: c.cell,
         log_conditional: c.log_conditional,
     });
-    Unlikely { row: anomaly.row + 1, log_density: anomaly.log_density, cells: cells.collect() }
+    Unlikely {
+        file: (!is_one).then(|| piece.file.display().to_string()),
+        row: piece.file_rows + anomaly.row + 1,
+        log_density: anomaly.log_density,
+        cells: cells.collect(),
+    }
 }
 
 fn show(rows: &[Unlikely], out: &mut dyn Write) -> Result<()> {
-    let mut table = output::Table::new(0, &["row", "log density", "most surprising cells first"]);
+    let mut head = vec!["row", "log density", "most surprising cells first"];
+    let has_files = rows.iter().any(|row| row.file.is_some());
+    if has_files {
+        head.insert(0, "file");
+    }
+    let mut table = output::Table::new(usize::from(has_files), &head);
     for row in rows {
         let cells: Vec<String> =
             row.cells.iter().take(SHOWN).map(|c| format!("{}={}", c.column, c.cell)).collect();
-        table.row([row.row.to_string(), format!("{:.3}", row.log_density), cells.join(", ")]);
+        let shown = [row.row.to_string(), format!("{:.3}", row.log_density), cells.join(", ")];
+        table.row(row.file.iter().cloned().chain(shown));
     }
     Ok(table.write(out)?)
 }

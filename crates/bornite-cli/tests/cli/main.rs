@@ -9,4 +9,5 @@ mod faults;
 mod model;
 mod refused;
 mod report;
+mod streams;
 mod support;

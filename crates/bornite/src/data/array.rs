@@ -189,6 +189,16 @@ impl Array {
     }
 
     pub(super) fn into_table(self, name: &str, format: &'static str) -> Result<Table, DataError> {
+        self.into_rows(name, format, 0)
+    }
+
+    /// A table of rows that come after so many others of the file.
+    pub(super) fn into_rows(
+        self,
+        name: &str,
+        format: &'static str,
+        before: usize,
+    ) -> Result<Table, DataError> {
         let problem = |problem| DataError::Format { file: name.to_owned(), format, problem };
         let (rows, image) = match self.shape[..] {
             [rows] | [rows, _] => (rows, None),
@@ -203,7 +213,7 @@ impl Array {
         if let Values::Reals(v) = &self.values
             && let Some(at) = v.iter().position(|x| x.is_infinite())
         {
-            let place = format!("'{name}', row {}", at / width + 1);
+            let place = format!("'{name}', row {}", before + at / width + 1);
             let column = column_name(at % width, image);
             return Err(DataError::Infinite { place, column, text: v[at].to_string() });
         }

@@ -1,16 +1,18 @@
 //! CSV in and out.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 
-use ::csv::{ByteRecord, QuoteStyle, ReaderBuilder, Terminator, WriterBuilder};
+use ::csv::{ByteRecord, ReaderBuilder};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::header::names_columns;
 use super::number::{NumberFormat, Reading, read};
 use super::table::{TextForm, check_names};
-use super::{Column, DataError, Table, file};
+use super::writer::CsvWriter;
+use super::{Column, DataError, Storage, Table, file};
 
 /// The delimiters that are looked for, the likeliest first.
 const DELIMITERS: [u8; 4] = *b",;\t|";
@@ -103,7 +105,7 @@ impl Table {
         name: &str,
         options: &CsvOptions,
     ) -> Result<Self, DataError> {
-        let table = parse(bytes, name, options, None)?;
+        let table = parse(bytes, name, options, &Context::default())?.table;
         for text_column in &options.text_columns {
             table.column(text_column)?;
         }
@@ -130,46 +132,55 @@ impl Table {
     ///
     /// # Errors
     /// Those of the writer.
-    pub fn write_csv_to(&self, out: impl Write) -> io::Result<()> {
-        let layout = self.layout();
-        let mut out = Trimmed { out, held: None, holds: !layout.last_newline };
-        if layout.mark {
-            out.write_all(b"\xef\xbb\xbf")?;
-        }
-        let end = if layout.crlf { Terminator::CRLF } else { Terminator::Any(b'\n') };
-        let mut writer = WriterBuilder::new()
-            .delimiter(layout.delimiter)
-            .quote_style(QuoteStyle::Necessary)
-            .terminator(end)
-            .from_writer(out);
-        if layout.header {
-            writer.write_record(self.columns().iter().map(Column::heading))?;
-        }
-        for row in 0..self.num_rows() {
-            for column in self.columns() {
-                writer.write_field(column.text(row).as_bytes())?;
-            }
-            writer.write_record(None::<&[u8]>)?;
-        }
-        writer.flush()
+    pub fn write_csv_to(&self, mut out: impl Write) -> io::Result<()> {
+        let mut writer = CsvWriter::default();
+        writer.write(self, &mut out)?;
+        writer.finish(&mut out)?;
+        out.flush()
     }
 }
 
-/// Reads CSV. Rows that go on after others have the `names` of those and no header.
+/// What is known of text before it is read as rows.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Context<'a> {
+    /// The names of the columns, where the rows go on after others.
+    pub(super) names: Option<&'a [String]>,
+    /// The lines before it.
+    pub(super) lines: u64,
+    /// Whether more text follows: the last row may not be whole, and is left for later.
+    pub(super) is_open: bool,
+    /// What the cells of some columns are, and all others text; else cells say what their column is.
+    pub(super) types: Option<&'a BTreeMap<String, Storage>>,
+    /// Whether cells lose how they were written.
+    pub(super) drops_text: bool,
+}
+
+/// Rows that were read.
+#[derive(Debug)]
+pub(super) struct Parsed {
+    pub(super) table: Table,
+    /// The bytes of them.
+    pub(super) used: usize,
+    /// The lines up to what follows them.
+    pub(super) lines: u64,
+}
+
+/// Reads CSV.
 pub(super) fn parse(
     bytes: &[u8],
     name: &str,
     options: &CsvOptions,
-    names: Option<&[String]>,
-) -> Result<Table, DataError> {
-    let mark = bytes.starts_with(b"\xef\xbb\xbf");
+    context: &Context<'_>,
+) -> Result<Parsed, DataError> {
+    let mark = context.lines == 0 && bytes.starts_with(b"\xef\xbb\xbf");
     let bytes = if mark { &bytes[3..] } else { bytes };
-    check_utf8(bytes, name)?;
+    check_utf8(bytes, name, context.lines)?;
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(DataError::EmptyFile { file: name.to_owned() });
     }
     let delimiter = options.delimiter.unwrap_or_else(|| find_delimiter(bytes));
-    let mut rows = Rows::read(bytes, name, delimiter)?;
+    let mut rows = Rows::read(bytes, name, delimiter, context)?;
+    let names = context.names;
     let header =
         names.is_none() && options.header.unwrap_or_else(|| rows.starts_with_names(options));
     let headings = if header { rows.take_first() } else { vec![String::new(); rows.width()] };
@@ -177,68 +188,25 @@ pub(super) fn parse(
         return Err(DataError::HeaderOnly { file: name.to_owned() });
     }
     let names = names.map_or_else(|| rename(&headings), <[String]>::to_vec);
-    if names.len() != rows.width() {
-        let (file, delimiter) = (name.to_owned(), char::from(delimiter));
-        let (expected, found) = (names.len(), rows.width());
-        return Err(DataError::Ragged { file, line: 1, expected, found, delimiter });
-    }
     check_names(names.iter().map(String::as_str), &format!("'{name}'"))?;
     let columns: Vec<Column> = (0..names.len())
         .into_par_iter()
         .map(|j| {
             let reader = ColumnReader { file: name, name: &names[j], lines: &rows.lines };
             let heading = (header && headings[j] != names[j]).then(|| headings[j].clone());
-            reader.column(&rows.columns[j], heading, options)
+            reader.column(&rows.columns[j], heading, options, context)
         })
         .collect::<Result<_, _>>()?;
     let crlf = bytes.iter().position(|&b| b == b'\n').is_some_and(|n| bytes[..n].ends_with(b"\r"));
-    let last_newline = bytes.ends_with(b"\n");
+    let last_newline = bytes[..rows.used].ends_with(b"\n");
     let layout = CsvLayout { delimiter, header, crlf, last_newline, mark };
-    Ok(Table::new(columns)?.with_layout(layout))
+    let used = rows.used + if mark { 3 } else { 0 };
+    Ok(Parsed { table: Table::new(columns)?.with_layout(layout), used, lines: rows.next_line })
 }
 
-/// A writer that holds back the end of the last line.
-struct Trimmed<W: Write> {
-    out: W,
-    held: Option<&'static [u8]>,
-    holds: bool,
-}
-
-impl<W: Write> Write for Trimmed<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if !self.holds || bytes.is_empty() {
-            return self.out.write(bytes);
-        }
-        if self.held == Some(b"\r") && bytes == b"\n" {
-            self.held = Some(b"\r\n");
-            return Ok(1);
-        }
-        if let Some(held) = self.held.take() {
-            self.out.write_all(held)?;
-        }
-        let (body, held): (_, Option<&'static [u8]>) = if let Some(b) = bytes.strip_suffix(b"\r\n")
-        {
-            (b, Some(b"\r\n"))
-        } else if let Some(b) = bytes.strip_suffix(b"\n") {
-            (b, Some(b"\n"))
-        } else if let Some(b) = bytes.strip_suffix(b"\r") {
-            (b, Some(b"\r"))
-        } else {
-            (bytes, None)
-        };
-        self.out.write_all(body)?;
-        self.held = held;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
-    }
-}
-
-fn check_utf8(bytes: &[u8], name: &str) -> Result<(), DataError> {
+fn check_utf8(bytes: &[u8], name: &str, lines: u64) -> Result<(), DataError> {
     let Err(e) = std::str::from_utf8(bytes) else { return Ok(()) };
-    let line = bytes[..e.valid_up_to()].split(|&b| b == b'\n').count();
+    let line = lines as usize + bytes[..e.valid_up_to()].split(|&b| b == b'\n').count();
     let hint = match bytes {
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => " but UTF-16",
         [b'P', b'K', 3, 4, ..] => " but a zip archive or a spreadsheet",
@@ -297,16 +265,25 @@ impl Texts {
     }
 }
 
-/// All rows of a file, by columns.
+/// All rows of a text, by columns.
 struct Rows {
     columns: Vec<Texts>,
     /// The line that each row starts in.
     lines: Vec<u64>,
+    /// The bytes of them, and the lines before what follows.
+    used: usize,
+    next_line: u64,
 }
 
 impl Rows {
-    fn read(bytes: &[u8], name: &str, delimiter: u8) -> Result<Self, DataError> {
-        let mut rows = Self { columns: Vec::new(), lines: Vec::new() };
+    fn read(
+        bytes: &[u8],
+        name: &str,
+        delimiter: u8,
+        context: &Context<'_>,
+    ) -> Result<Self, DataError> {
+        let mut rows =
+            Self { columns: Vec::new(), lines: Vec::new(), used: bytes.len(), next_line: 0 };
         let mut reader = reader(bytes, delimiter);
         let mut record = ByteRecord::new();
         let io = |e: ::csv::Error| DataError::Io {
@@ -321,17 +298,31 @@ impl Rows {
             Ok(())
         };
         let mut last = (0, false);
+        let mut ragged = None;
         while reader.read_byte_record(&mut record).map_err(io)? {
-            let line = record.position().map_or(0, ::csv::Position::line);
+            if let Some(error) = ragged.take() {
+                check_closed(last)?;
+                return Err(error);
+            }
+            let place = record.position();
+            let line = context.lines + place.map_or(0, ::csv::Position::line);
             if rows.lines.is_empty() {
-                rows.columns.resize_with(record.len(), Texts::default);
+                let width = context.names.map_or(record.len(), <[String]>::len);
+                rows.columns.resize_with(width, Texts::default);
             }
             last = (line, record.iter().any(|cell| cell.contains(&b'\n')));
             if record.len() != rows.columns.len() {
-                check_closed(last)?;
+                // Where the text goes on, so may the last row.
                 let (expected, found) = (rows.columns.len(), record.len());
                 let (file, delimiter) = (name.to_owned(), char::from(delimiter));
-                return Err(DataError::Ragged { file, line, expected, found, delimiter });
+                ragged = Some(DataError::Ragged { file, line, expected, found, delimiter });
+            }
+            if context.is_open {
+                rows.used = place.map_or(0, |p| p.byte() as usize);
+                rows.next_line = line - 1;
+            }
+            if ragged.is_some() {
+                continue;
             }
             for (column, cell) in rows.columns.iter_mut().zip(&record) {
                 // The whole text is UTF-8, and cells are cut at ASCII characters.
@@ -340,8 +331,24 @@ impl Rows {
             }
             rows.lines.push(line);
         }
-        check_closed(last)?;
+        match ragged {
+            Some(_) if context.is_open => {}
+            Some(error) => {
+                check_closed(last)?;
+                return Err(error);
+            }
+            None if context.is_open => rows.drop_last(),
+            None => check_closed(last)?,
+        }
         Ok(rows)
+    }
+
+    fn drop_last(&mut self) {
+        self.lines.pop();
+        for column in &mut self.columns {
+            column.ends.pop();
+            column.text.truncate(column.ends.last().copied().unwrap_or(0));
+        }
     }
 
     fn width(&self) -> usize {
@@ -387,6 +394,7 @@ impl ColumnReader<'_> {
         texts: &Texts,
         heading: Option<String>,
         options: &CsvOptions,
+        context: &Context<'_>,
     ) -> Result<Column, DataError> {
         let cell = |text: &'_ str| {
             let text = text.trim();
@@ -394,13 +402,20 @@ impl ColumnReader<'_> {
         };
         let known: Vec<bool> = texts.iter().map(cell).collect();
         let as_text = options.text_columns.iter().any(|c| c == self.name);
-        let kind = if as_text { CellKind::Labels } else { self.kind(texts, &known)? };
+        let kind = match context.types {
+            _ if as_text => CellKind::Labels,
+            None => self.kind(texts, &known)?,
+            Some(types) => {
+                let storage = types.get(self.name).copied().unwrap_or(Storage::Labels);
+                self.cells_of(storage, texts, &known)?
+            }
+        };
         let column = match kind {
             CellKind::Integers(values) => Column::integers(self.name, values),
-            CellKind::Numbers(values) => {
+            CellKind::Numbers(values, format) => {
                 let cells = values.iter().zip(texts.iter()).zip(&known);
                 let cells = cells.filter(|(_, known)| **known).map(|((&x, t), _)| (x, t.trim()));
-                let format = NumberFormat::of(&cells);
+                let format = format.unwrap_or_else(|| NumberFormat::of(&cells));
                 Column::numbers(self.name, values).with_format(format)
             }
             CellKind::Labels => {
@@ -408,8 +423,59 @@ impl ColumnReader<'_> {
                 Column::labels(self.name, cells.map(|(t, known)| known.then(|| t.trim())))
             }
         };
+        if context.drops_text {
+            return Ok(column);
+        }
         let form = text_form(&column, texts, &known, heading);
         Ok(column.with_form(form))
+    }
+
+    /// Cells of a column that is of this type: each by itself, so that pieces of a file are read as the whole is. Where one
+    /// is no number, or would be rounded, all are text.
+    fn cells_of(
+        &self,
+        storage: Storage,
+        texts: &Texts,
+        known: &[bool],
+    ) -> Result<CellKind, DataError> {
+        const EXACT: u64 = 1 << 53;
+        if storage == Storage::Labels {
+            return Ok(CellKind::Labels);
+        }
+        let readings: Vec<Option<Reading>> =
+            texts.iter().zip(known).map(|(t, &k)| k.then(|| read(t.trim()))).collect();
+        let (mut are_whole, mut are_exact) = (true, true);
+        for (row, reading) in readings.iter().enumerate() {
+            match reading {
+                Some(Reading::Integer(x)) => are_exact &= x.unsigned_abs() <= EXACT,
+                Some(Reading::Real(_)) => are_whole = false,
+                Some(Reading::Huge(_)) => (are_whole, are_exact) = (false, false),
+                Some(Reading::Infinite) => {
+                    let (line, text) = (self.lines[row], texts.get(row).trim().to_owned());
+                    let place = format!("'{}', line {line}", self.file);
+                    return Err(DataError::Infinite { place, column: self.name.to_owned(), text });
+                }
+                Some(Reading::Padded | Reading::Text) => return Ok(CellKind::Labels),
+                None => {}
+            }
+        }
+        let numbers = || readings.iter().map(|r| number(*r)).collect();
+        Ok(match storage {
+            Storage::Numbers(format) => CellKind::Numbers(numbers(), Some(format)),
+            Storage::Integers if are_whole => CellKind::Integers(
+                readings
+                    .iter()
+                    .map(|r| match r {
+                        Some(Reading::Integer(x)) => Some(*x),
+                        _ => None,
+                    })
+                    .collect(),
+            ),
+            Storage::Integers if are_exact => {
+                CellKind::Numbers(numbers(), Some(NumberFormat::Shortest))
+            }
+            Storage::Integers | Storage::Labels => CellKind::Labels,
+        })
     }
 
     fn kind(&self, texts: &Texts, known: &[bool]) -> Result<CellKind, DataError> {
@@ -454,7 +520,7 @@ impl ColumnReader<'_> {
             .collect();
         Ok(match integers {
             Some(values) => CellKind::Integers(values),
-            None => CellKind::Numbers(readings.iter().map(|r| number(*r)).collect()),
+            None => CellKind::Numbers(readings.iter().map(|r| number(*r)).collect(), None),
         })
     }
 
@@ -470,7 +536,8 @@ impl ColumnReader<'_> {
 
 enum CellKind {
     Integers(Vec<Option<i64>>),
-    Numbers(Vec<f64>),
+    /// With how they are written, where that is known.
+    Numbers(Vec<f64>, Option<NumberFormat>),
     Labels,
 }
 

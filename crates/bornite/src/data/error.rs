@@ -201,6 +201,27 @@ pub enum DataError {
         /// The nearest name that is there.
         hint: Option<String>,
     },
+    /// A piece of a table with other columns than those before it.
+    #[error(
+        "the columns are {found}, and before they were {expected}; all tables of one file need the same columns in the same order"
+    )]
+    OtherColumns {
+        /// The columns before.
+        expected: String,
+        /// Those of the piece.
+        found: String,
+    },
+    /// A piece of a table whose cells the type of the column before it has no place for.
+    #[error(
+        "column '{column}' of a Parquet file has no place for a cell from row {row} on, by the type of the rows before; \
+         write CSV instead"
+    )]
+    ChangedType {
+        /// The column.
+        column: String,
+        /// The first row of the piece, counted from 1.
+        row: usize,
+    },
     /// A label that the schema does not know.
     #[error(
         "{}column '{column}': the label '{label}' is not one of its {labels}{}; leave it empty, or infer the schema \
@@ -311,6 +332,22 @@ pub enum DataError {
         /// The value.
         value: f64,
     },
+}
+
+impl DataError {
+    /// The error of rows that come after so many others: the row that it names is counted from the first of these.
+    #[must_use]
+    pub fn after(mut self, rows: usize) -> Self {
+        if let Self::UnseenLabel { row, .. }
+        | Self::OutOfRange { row, .. }
+        | Self::WrongType { row, .. }
+        | Self::Decode { row, .. } = &mut self
+            && *row > 0
+        {
+            *row += rows;
+        }
+        self
+    }
 }
 
 /// What is wrong with a binary file.

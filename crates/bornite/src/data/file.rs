@@ -10,7 +10,7 @@ use super::{DataError, FormatProblem};
 use crate::disk;
 use crate::memory::{self, OverLimit};
 
-const GZIP: [u8; 2] = [0x1f, 0x8b];
+pub(super) const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// The content of a file, decompressed if it is gzip. What has no length, and what a short file becomes, is limited by
 /// [`memory`].

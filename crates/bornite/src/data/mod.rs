@@ -2,10 +2,12 @@
 //!
 //! A [`Table`] holds cells; a [`Schema`] says what each column means and maps it to variables. Files: CSV
 //! ([`Table::read_csv`]), NPY and NPZ ([`Table::read_npy`]), IDX images ([`Table::read_idx`]) and packed bits
-//! ([`read_bits`]), Parquet ([`Table::read_parquet`]), all of them plain or packed by gzip.
+//! ([`read_bits`]), Parquet ([`Table::read_parquet`]), all of them plain or packed by gzip. What does not fit into memory is
+//! read piece by piece ([`TableStream`]) and written so ([`write_table`]).
 
 mod archive;
 mod array;
+mod buffered;
 mod calendar;
 mod column;
 mod csv;
@@ -19,10 +21,12 @@ mod number;
 mod parquet;
 mod pieces;
 mod schema;
+mod stream;
 mod table;
 #[cfg(test)]
 mod tests;
 mod warp;
+mod writer;
 
 pub use array::{Splits, read_bits};
 pub use column::{
@@ -43,6 +47,8 @@ pub use schema::{
     Block, ColumnSchema, EncodeOptions, Encoded, Finding, Findings, LeftOut, Mismatch, Schema,
     Storage, Unseen,
 };
+pub use stream::{StreamOptions, TableStream};
 pub(crate) use table::TextForm;
 pub use table::{Cells, Column, Integers, Labels, Numbers, Table};
 pub use warp::{Component, Scale, Support, Warp, WarpError, WarpOptions};
+pub use writer::{TableFormat, TableWriter, write_table};

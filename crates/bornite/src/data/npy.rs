@@ -5,7 +5,7 @@ use std::path::Path;
 use super::archive::Archive;
 use super::array::{Array, ArrayLayout};
 use super::file;
-use super::{Cells, DataError, FormatProblem, Table};
+use super::{DataError, FormatProblem, Table, TableFormat, TableWriter};
 
 pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
 
@@ -42,37 +42,22 @@ impl Table {
     /// # Errors
     /// A column is text, or the file cannot be written.
     pub fn write_npy(&self, path: impl AsRef<Path>) -> Result<(), DataError> {
-        if let Some(c) = self.columns().iter().find(|c| matches!(c.cells(), Cells::Labels(_))) {
-            let (column, text) = (c.name().to_owned(), c.text(0).into_owned());
-            return Err(DataError::WrongType { row: 1, column, text, expected: "a number" });
-        }
-        let whole = self
-            .columns()
-            .iter()
-            .all(|c| matches!(c.cells(), Cells::Integers(i) if i.iter().all(|x| x.is_some())));
-        let kind = if whole { "<i8" } else { "<f8" };
-        file::write(path.as_ref(), |out| {
-            out.write_all(&header(kind, self.num_rows(), self.num_columns()))?;
-            for row in 0..self.num_rows() {
-                for column in self.columns() {
-                    match column.cells() {
-                        Cells::Integers(i) if whole => {
-                            out.write_all(&i.get(row).unwrap_or(0).to_le_bytes())?;
-                        }
-                        Cells::Numbers(_) | Cells::Integers(_) | Cells::Labels(_) => {
-                            let x = column.number(row).unwrap_or(f64::NAN);
-                            out.write_all(&x.to_le_bytes())?;
-                        }
-                    }
-                }
-            }
-            Ok(())
+        let path = path.as_ref();
+        file::write_file(path, |out| {
+            let mut writer = TableWriter::new(out, TableFormat::Npy).named(file::name(path));
+            writer.write(self)?;
+            writer.finish()
         })
     }
 }
 
 fn problem(file: &str, format: &'static str, problem: FormatProblem) -> DataError {
     DataError::Format { file: file.to_owned(), format, problem }
+}
+
+/// The only array of an archive.
+pub(super) fn archived(bytes: &[u8], name: &str) -> Result<Table, DataError> {
+    choose(bytes, None).map_err(|e| problem(name, "NPZ", e))?.into_table(name, "NPZ")
 }
 
 fn choose(bytes: &[u8], wanted: Option<&str>) -> Result<Array, FormatProblem> {
@@ -93,7 +78,7 @@ fn choose(bytes: &[u8], wanted: Option<&str>) -> Result<Array, FormatProblem> {
     parse(&archive.read(places[index], names[index])?)
 }
 
-fn header(kind: &str, rows: usize, columns: usize) -> Vec<u8> {
+pub(super) fn header(kind: &str, rows: usize, columns: usize) -> Vec<u8> {
     let mut text =
         format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({rows}, {columns}), }}");
     // The data starts at a multiple of 64 bytes.

@@ -5,6 +5,7 @@
 use std::io::Read;
 
 use super::array::{self, ArrayLayout};
+use super::buffered::Buffered;
 use super::{CsvOptions, DataError, FileForm, FormatProblem, Table, archive, csv, npy};
 
 /// An array by columns, which is one piece, may be so many times longer than others.
@@ -22,11 +23,7 @@ pub(crate) struct Piece {
 /// A file that is read piece by piece: CSV, arrays of NPY, those of NPZ that are not packed, IDX, or anything else.
 #[derive(Debug)]
 pub(crate) struct Pieces<R> {
-    input: R,
-    name: String,
-    /// What is read and not yet given out.
-    buffer: Vec<u8>,
-    is_end: bool,
+    input: Buffered<R>,
     limit: usize,
     next: Next,
     texts: Vec<String>,
@@ -53,10 +50,9 @@ type Found = Option<Result<(Table, FileForm), DataError>>;
 impl<R: Read> Pieces<R> {
     /// Pieces of at most `limit` bytes; `name` stands for the file in messages.
     pub(crate) fn new(input: R, name: &str, limit: usize) -> Self {
-        let (buffer, texts) = (Vec::new(), Vec::new());
+        let input = Buffered::new(input, name);
         let next = Next::Unknown { is_first: true };
-        let (name, problem) = (name.to_owned(), None);
-        Self { input, name, buffer, is_end: false, limit, next, texts, header: None, problem }
+        Self { input, limit, next, texts: Vec::new(), header: None, problem: None }
     }
 
     /// The same, of a file of which it is known whether the first line names the columns.
@@ -78,8 +74,8 @@ impl<R: Read> Pieces<R> {
     /// The next piece; `None` at the end.
     pub(crate) fn next(&mut self) -> Result<Option<Piece>, DataError> {
         // One byte more, to see whether there is one.
-        self.fill(self.limit.saturating_add(1))?;
-        if self.buffer.is_empty() {
+        self.input.fill(self.limit.saturating_add(1))?;
+        if self.input.bytes.is_empty() {
             return Ok(None);
         }
         if let Next::Unknown { is_first } = self.next {
@@ -88,13 +84,13 @@ impl<R: Read> Pieces<R> {
         let (bytes, found) = match std::mem::replace(&mut self.next, Next::Bytes) {
             Next::Csv(known) => self.csv(known),
             Next::Rows(layout) => self.rows(layout),
-            Next::Unknown { .. } | Next::Bytes => (self.take(self.limit), None),
+            Next::Unknown { .. } | Next::Bytes => (self.input.take(self.limit), None),
         };
         let table = match found {
             Some(Ok((table, form))) if form.write(&table).as_ref() == Some(&bytes) => {
                 Some((table, form))
             }
-            Some(Ok(_)) => self.keep(DataError::NotWrittenBack { file: self.name.clone() }),
+            Some(Ok(_)) => self.keep(DataError::NotWrittenBack { file: self.input.name.clone() }),
             Some(Err(problem)) => self.keep(problem),
             None => None,
         };
@@ -109,8 +105,8 @@ impl<R: Read> Pieces<R> {
 
     /// Looks at the first bytes.
     fn look(&mut self, is_first: bool) -> Result<Next, DataError> {
-        let skipped = archive::stored(&self.buffer).unwrap_or(0);
-        let bytes = &self.buffer[skipped..];
+        let skipped = archive::stored(&self.input.bytes).unwrap_or(0);
+        let bytes = &self.input.bytes[skipped..];
         let layout = if bytes.starts_with(npy::MAGIC) {
             npy::layout(bytes)
         } else if is_first && bytes.starts_with(&[0, 0]) {
@@ -122,12 +118,12 @@ impl<R: Read> Pieces<R> {
             Ok(mut layout) => {
                 layout.start += skipped;
                 if layout.by_columns {
-                    self.fill(layout.length().min(BY_COLUMNS * self.limit))?;
+                    self.input.fill(layout.length().min(BY_COLUMNS * self.limit))?;
                 }
                 Next::Rows(layout)
             }
             Err(problem) => {
-                let file = self.name.clone();
+                let file = self.input.name.clone();
                 self.keep::<()>(DataError::Format { file, format: "array", problem });
                 Next::Bytes
             }
@@ -137,24 +133,27 @@ impl<R: Read> Pieces<R> {
     /// As many rows of an array as there are.
     fn rows(&mut self, mut layout: ArrayLayout) -> (Vec<u8>, Found) {
         let limit = if layout.by_columns { BY_COLUMNS * self.limit } else { self.limit };
-        let room = limit.min(self.buffer.len()).saturating_sub(layout.start);
+        let room = limit.min(self.input.bytes.len()).saturating_sub(layout.start);
         let rows = layout.shape[0].min(room / layout.row_bytes());
         if rows == 0 || layout.by_columns && rows < layout.shape[0] {
-            let (expected, found) = (layout.length() as u128, self.buffer.len());
+            let (expected, found) = (layout.length() as u128, self.input.bytes.len());
             let problem = if found < limit {
                 FormatProblem::CutOff { expected, found }
             } else {
                 FormatProblem::TooLarge(limit)
             };
-            return (self.take(self.limit), Some(Err(layout.problem(&self.name, problem))));
+            return (
+                self.input.take(self.limit),
+                Some(Err(layout.problem(&self.input.name, problem))),
+            );
         }
         let left = layout.shape[0] - rows;
         layout.shape[0] = rows;
-        let bytes = self.take(layout.length());
+        let bytes = self.input.take(layout.length());
         let table = layout
             .array(&bytes)
-            .map_err(|problem| layout.problem(&self.name, problem))
-            .and_then(|array| array.into_table(&self.name, layout.format));
+            .map_err(|problem| layout.problem(&self.input.name, problem))
+            .and_then(|array| array.into_table(&self.input.name, layout.format));
         let form = FileForm::Array {
             head: bytes[..layout.start].to_vec(),
             kind: layout.kind.clone(),
@@ -168,14 +167,18 @@ impl<R: Read> Pieces<R> {
 
     /// Rows of CSV. Where a column of numbers has cells that are none, it is one of texts.
     fn csv(&mut self, known: Option<(u8, Vec<String>)>) -> (Vec<u8>, Found) {
-        let bytes = self.take(self.row_end());
+        let end = self.row_end();
+        let bytes = self.input.take(end);
         let delimiter = known.as_ref().map(|(delimiter, _)| *delimiter);
         let names = known.as_ref().map(|(_, names)| &names[..]);
         let text_columns = self.texts.clone();
         let header = self.header;
         let mut options = CsvOptions { delimiter, header, text_columns, ..CsvOptions::default() };
         let table = loop {
-            match csv::parse(&bytes, &self.name, &options, names) {
+            let context = csv::Context { names, ..csv::Context::default() };
+            match csv::parse(&bytes, &self.input.name, &options, &context)
+                .map(|parsed| parsed.table)
+            {
                 Err(DataError::NotANumber { column, .. } | DataError::Infinite { column, .. })
                     if !options.text_columns.contains(&column) =>
                 {
@@ -196,11 +199,11 @@ impl<R: Read> Pieces<R> {
 
     /// Where the last row ends that is there as a whole.
     fn row_end(&self) -> usize {
-        if self.is_end && self.buffer.len() <= self.limit {
-            return self.buffer.len();
+        if self.input.is_end && self.input.bytes.len() <= self.limit {
+            return self.input.bytes.len();
         }
         let (mut end, mut is_quoted) = (0, false);
-        for (at, byte) in self.buffer.iter().take(self.limit).enumerate() {
+        for (at, byte) in self.input.bytes.iter().take(self.limit).enumerate() {
             match byte {
                 b'"' => is_quoted = !is_quoted,
                 b'\n' if !is_quoted => end = at + 1,
@@ -208,23 +211,6 @@ impl<R: Read> Pieces<R> {
             }
         }
         if end == 0 { self.limit } else { end }
-    }
-
-    /// Reads until there are so many bytes, or no more.
-    fn fill(&mut self, length: usize) -> Result<(), DataError> {
-        let missing = length.saturating_sub(self.buffer.len());
-        if missing > 0 && !self.is_end {
-            let read = self.input.by_ref().take(missing as u64).read_to_end(&mut self.buffer);
-            let file = &self.name;
-            let io = |source| DataError::Io { file: file.clone(), action: "read", source };
-            self.is_end = read.map_err(io)? < missing;
-        }
-        Ok(())
-    }
-
-    fn take(&mut self, length: usize) -> Vec<u8> {
-        let rest = self.buffer.split_off(length.min(self.buffer.len()));
-        std::mem::replace(&mut self.buffer, rest)
     }
 }
 

@@ -314,6 +314,14 @@ impl Column {
         self.form.origin.get()
     }
 
+    /// Whether the file that it came from says of what type it is, cells or no cells.
+    pub(crate) fn has_type(&self) -> bool {
+        #[cfg(feature = "parquet")]
+        return self.origin().is_some();
+        #[cfg(not(feature = "parquet"))]
+        false
+    }
+
     /// How the column was written in the file that it came from.
     pub(crate) fn form(&self) -> &TextForm {
         &self.form
@@ -325,6 +333,14 @@ impl Column {
         if let Cells::Numbers(Numbers { format, .. }) = &mut self.cells {
             *format = to;
         }
+        self
+    }
+
+    /// The same column by another name.
+    #[must_use]
+    pub fn renamed(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self.form.heading = None;
         self
     }
 

@@ -165,8 +165,13 @@ impl<F: Real> Engine<F> {
 
     /// `count` exact samples, row after row. The same seed gives the same samples, and more of them begin alike.
     pub fn sample(&self, count: usize, seed: u64) -> Vec<f64> {
+        self.sample_from(0, count, seed)
+    }
+
+    /// `count` of the [samples](Self::sample) that a seed gives, from the one at `start` on: they can be drawn in pieces.
+    pub fn sample_from(&self, start: u64, count: usize, seed: u64) -> Vec<f64> {
         let rows = Batch::unknown(self.variables.len(), count);
-        with_plan!(self, plan => plan.sample(&rows, seed))
+        with_plan!(self, plan => plan.sample(&rows, seed, start))
     }
 
     /// One exact sample for every row, given what is known of it: values are kept, sets and intervals respected.
@@ -174,11 +179,24 @@ impl<F: Real> Engine<F> {
     /// # Errors
     /// Rows made for another number of variables, or evidence that is impossible.
     pub fn sample_given(&self, rows: &Batch, seed: u64) -> Result<Vec<f64>, SampleError> {
+        self.sample_given_from(0, rows, seed)
+    }
+
+    /// The [samples](Self::sample_given) of rows that are a piece of more, of which `start` come before them.
+    ///
+    /// # Errors
+    /// As for [`sample_given`](Self::sample_given).
+    pub fn sample_given_from(
+        &self,
+        start: u64,
+        rows: &Batch,
+        seed: u64,
+    ) -> Result<Vec<f64>, SampleError> {
         let log_p = self.log_marginals(rows)?;
         if let Some(row) = log_p.iter().position(|l| *l == f64::NEG_INFINITY) {
             return Err(SampleError::Impossible { row });
         }
-        Ok(with_plan!(self, plan => plan.sample(rows, seed)))
+        Ok(with_plan!(self, plan => plan.sample(rows, seed, start)))
     }
 
     fn check(&self, rows: &Batch) -> Result<(), QueryError> {

@@ -55,11 +55,23 @@ impl Model {
         rows: &Encoded,
         count: usize,
     ) -> Result<Vec<Anomaly>, ModelError> {
-        let anomaly = |(row, log_density)| {
-            let contributions = self.contributions(table, rows, row)?;
-            Ok(Anomaly { row, log_density, contributions })
-        };
-        self.least_likely(rows, count)?.into_iter().map(anomaly).collect()
+        let lowest = self.least_likely(rows, count)?.into_iter();
+        lowest.map(|(row, log_density)| self.anomaly(table, rows, row, log_density)).collect()
+    }
+
+    /// The cells of a row by how surprising they are given the rest of it, with the row's log density.
+    ///
+    /// # Errors
+    /// Rows that were encoded by another schema.
+    pub fn anomaly(
+        &self,
+        table: &Table,
+        rows: &Encoded,
+        row: usize,
+        log_density: f64,
+    ) -> Result<Anomaly, ModelError> {
+        let contributions = self.contributions(table, rows, row)?;
+        Ok(Anomaly { row, log_density, contributions })
     }
 
     /// How surprising every cell is, given the others of its row: the negated

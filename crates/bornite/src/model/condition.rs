@@ -18,6 +18,19 @@ impl Model {
         copy.with_given(texts)
     }
 
+    /// The model under one more event.
+    pub(super) fn under(&self, event: &Event) -> Result<Self, ModelError> {
+        let mut copy = Self::new(self.schema.clone(), self.circuit.clone(), self.info.clone());
+        let given = self.given.and(&self.schema, event)?;
+        let log_given = copy.log_unconditional(&given)?;
+        if log_given == f64::NEG_INFINITY {
+            return Err(ModelError::Impossible { what: "what is given".to_owned() });
+        }
+        (copy.given, copy.log_given, copy.given_texts) =
+            (given, log_given, self.given_texts.clone());
+        Ok(copy)
+    }
+
     /// The model under all of these.
     pub(super) fn with_given(mut self, texts: Vec<String>) -> Result<Self, ModelError> {
         let mut given = self.given.clone();

@@ -113,6 +113,11 @@ pub enum ModelError {
         /// The row, counted from 0.
         row: usize,
     },
+    /// A question that has no answer for each row of a table.
+    #[error(
+        "this is not answered for each row; ask for P(…), E[…], median(…), quantile(…, p) or argmax of one column"
+    )]
+    NotForRows,
     /// Evidence with too many separate parts.
     #[error(
         "the evidence consists of more than {limit} separate cases of values; use fewer intervals of wide integers"
@@ -151,6 +156,18 @@ impl ModelError {
     /// Whether a file holds a circuit that is not a model.
     pub fn is_not_a_model(&self) -> bool {
         matches!(self, ModelError::File(e) if e.is_not_a_model())
+    }
+}
+
+impl ModelError {
+    /// The error of rows that come after so many others: those that it names are counted from the first of these.
+    #[must_use]
+    pub fn after(self, rows: usize) -> Self {
+        match self {
+            ModelError::Data(e) => e.after(rows).into(),
+            ModelError::ImpossibleRow { row } => ModelError::ImpossibleRow { row: row + rows },
+            other => other,
+        }
     }
 }
 

@@ -104,7 +104,7 @@ impl Event {
     }
 
     /// For every case, ln of the share that its numbers have of all without a place of their own.
-    fn log_shares(&self, schema: &Schema) -> impl Iterator<Item = f64> {
+    pub(super) fn log_shares(&self, schema: &Schema) -> impl Iterator<Item = f64> {
         let log = |(column, set): (&usize, &OutsideSet)| {
             let c = &schema.columns()[*column];
             c.kind.coding().spread(c.storage).map_or(0.0, |spread| spread.log_share(set))

@@ -32,12 +32,27 @@ impl Model {
     /// # Errors
     /// A column of the model is not there, a cell does not fit it, or what is known in a row has probability 0.
     pub fn impute(&self, table: &Table, how: Imputation, seed: u64) -> Result<Table, ModelError> {
+        self.impute_from(0, table, how, seed)
+    }
+
+    /// [`impute`](Self::impute) of a piece of a table, of which `start` rows come before it: samples depend on the place of a
+    /// row, and are the same for pieces of any length.
+    ///
+    /// # Errors
+    /// As for [`impute`](Self::impute); rows are counted from the beginning of the piece.
+    pub fn impute_from(
+        &self,
+        start: u64,
+        table: &Table,
+        how: Imputation,
+        seed: u64,
+    ) -> Result<Table, ModelError> {
         let encoded = self.schema.encode(table)?;
         if encoded.num_rows() == 0 {
             return Ok(table.clone());
         }
         let values = match how {
-            Imputation::Sample => self.complete(encoded.batch(), seed)?,
+            Imputation::Sample => self.complete(start, encoded.batch(), seed)?,
             Imputation::Mean | Imputation::Mode | Imputation::Median => self.fill(&encoded, how)?,
         };
         let filled = self.schema.decode(&values)?;

@@ -35,6 +35,7 @@ mod covariance;
 #[cfg(feature = "codec")]
 mod decompress;
 mod distribution;
+mod each;
 #[cfg(feature = "codec")]
 mod embedded;
 mod error;
@@ -64,6 +65,7 @@ pub use compress::{CompressOptions, Compressed, Method, compress_file};
 #[cfg(feature = "codec")]
 pub use decompress::{FileArchive, decompress_file};
 pub use distribution::ColumnDistribution;
+pub use each::RowAnswers;
 pub use error::ModelError;
 pub use event::Event;
 pub use impute::Imputation;

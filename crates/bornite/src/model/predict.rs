@@ -112,6 +112,19 @@ impl Predictions<'_> {
     /// # Errors
     /// What is known in a row has probability 0.
     pub fn values_by(&self, how: Imputation, seed: u64) -> Result<Column, ModelError> {
+        self.values_from(0, how, seed)
+    }
+
+    /// [`values_by`](Self::values_by) of a piece of a table, of which `start` rows come before it.
+    ///
+    /// # Errors
+    /// As for [`values_by`](Self::values_by); rows are counted from the beginning of the piece.
+    pub fn values_from(
+        &self,
+        start: u64,
+        how: Imputation,
+        seed: u64,
+    ) -> Result<Column, ModelError> {
         let schema = &self.model.schema;
         let range = schema.variables_of(self.column);
         let mut values = Vec::with_capacity(self.num_rows() * range.len());
@@ -119,7 +132,7 @@ impl Predictions<'_> {
             _ if self.num_rows() == 0 => {}
             Imputation::Sample => {
                 let width = schema.num_variables();
-                let all = self.model.complete(self.rows.batch(), seed)?;
+                let all = self.model.complete(start, self.rows.batch(), seed)?;
                 values.extend(all.chunks_exact(width).flat_map(|row| &row[range.clone()]));
             }
             Imputation::Mean | Imputation::Mode | Imputation::Median => {

@@ -1190,3 +1190,128 @@ fn a_target_is_predicted_better() {
     let missing = Fit::new().target("z".to_owned()).run(&train);
     assert!(missing.unwrap_err().to_string().contains("'z'"));
 }
+
+/// The same rows, so many at a time.
+fn in_pieces(table: &Table, size: usize) -> Vec<(usize, Table)> {
+    let rows: Vec<usize> = (0..table.num_rows()).collect();
+    rows.chunks(size).map(|piece| (piece[0], table.select_rows(piece))).collect()
+}
+
+#[test]
+fn samples_in_pieces_are_the_samples() {
+    let model = small();
+    let either = model.condition("sky='rain' or visitors < 300").unwrap();
+    let known = known(&model, "degrees < 5 or umbrella='yes'");
+    for (model, event) in [(&model, None), (&model, Some(&known)), (&either, None)] {
+        let whole = model.sample_from(0, event, 5000, 3).unwrap();
+        let mut start = 0;
+        for count in [1, 700, 3395, 4, 900] {
+            let rows: Vec<usize> = (start..start + count).collect();
+            let piece = model.sample_from(start as u64, event, count, 3).unwrap();
+            let expected = whole.select_rows(&rows).to_csv();
+            assert!(piece.to_csv() == expected, "{count} from {start} on");
+            start += count;
+        }
+    }
+    assert_eq!(model.sample_from(0, None, 50, 3).unwrap(), model.sample(50, 3).unwrap());
+    let given = model.sample_given(&known, 50, 3).unwrap();
+    assert_eq!(model.sample_from(0, Some(&known), 50, 3).unwrap(), given);
+}
+
+#[test]
+fn cells_are_filled_in_pieces_as_in_the_whole() {
+    let model = small();
+    let mut text = String::from("sky,umbrella,degrees,visitors\n");
+    for n in 0..97 {
+        let cells = ["rain", if n % 3 == 0 { "Y" } else { "N" }, "8.25", "1200"];
+        let cell = |(k, cell): (usize, &str)| {
+            if (n + k) % 4 == 0 { String::new() } else { cell.to_owned() }
+        };
+        let row: Vec<String> = cells.into_iter().enumerate().map(cell).collect();
+        writeln!(text, "{}", row.join(",")).unwrap();
+    }
+    let table = Table::from_csv_bytes(text.as_bytes(), "t.csv", &CsvOptions::default()).unwrap();
+    let either = model.condition("sky='rain' or visitors < 300").unwrap();
+    for model in [&model, &either] {
+        for how in [Imputation::Median, Imputation::Mode, Imputation::Sample] {
+            let whole = model.impute(&table, how, 5).unwrap();
+            // In the words of the table.
+            assert!(
+                (0..97).all(|row| "YN".contains(&*whole.column("umbrella").unwrap().text(row)))
+            );
+            for size in [1, 10, 96] {
+                for (start, piece) in in_pieces(&table, size) {
+                    let found = model.impute_from(start as u64, &piece, how, 5).unwrap();
+                    for (a, b) in found.columns().iter().zip(whole.columns()) {
+                        for row in 0..a.len() {
+                            assert_eq!(a.text(row), b.text(start + row), "{how:?}, {}", a.name());
+                        }
+                    }
+                }
+            }
+            let predicted = model.predict(&table, "degrees").unwrap();
+            let all = predicted.values_by(how, 5).unwrap();
+            for (start, piece) in in_pieces(&table, 10) {
+                let found = model.predict(&piece, "degrees").unwrap();
+                let found = found.values_from(start as u64, how, 5).unwrap();
+                assert!((0..found.len()).all(|row| found.text(row) == all.text(start + row)));
+            }
+        }
+    }
+}
+
+/// A question for every row is the question with the row as evidence.
+#[test]
+fn a_question_is_answered_for_every_row() {
+    let model = fitted(800);
+    let text =
+        "sky,umbrella,visitors,degrees\nrain,yes,300,8.5\nsun,,1500,20\n,no,,\nsun,yes,200,\n";
+    let table = Table::from_csv_bytes(text.as_bytes(), "t.csv", &CsvOptions::default()).unwrap();
+    let given = model.condition("visitors < 1900").unwrap();
+    // What a row says, but for the columns that are asked for.
+    let evidence = |row: usize, asked: &str| -> Vec<String> {
+        let others = table.columns().iter().filter(|c| !asked.contains(c.name()));
+        let known = others.filter(|c| !c.is_missing(row));
+        known.map(|c| format!("{}='{}'", c.name(), c.text(row))).collect()
+    };
+    for (model, more) in [(&model, None), (&model, Some("visitors > 100")), (&given, None)] {
+        for (question, asked) in [
+            ("P(umbrella='yes'", "umbrella"),
+            ("P(umbrella='yes' or sky='sun'", "umbrella, sky"),
+            ("P(degrees=10", "degrees"),
+            ("E[degrees", "degrees"),
+            ("quantile(degrees, 0.9", "degrees"),
+            ("argmax(sky", "sky"),
+        ] {
+            let close = if question.contains('[') { ']' } else { ')' };
+            let under = |evidence: &[String]| match evidence {
+                [] => format!("{question}{close}"),
+                some => format!("{question} | {}{close}", some.join(", ")),
+            };
+            let more: Vec<String> = more.map(str::to_owned).into_iter().collect();
+            let each = Question::parse(model.schema(), &under(&more)).unwrap();
+            let found = model.for_each_row(&each).unwrap().answer(&table).unwrap();
+            for row in 0..table.num_rows() {
+                let text = under(&[evidence(row, asked), more.clone()].concat());
+                let direct = model.ask(&text).unwrap();
+                match (direct.number(), found.number(row)) {
+                    (Some(x), Some(y)) => {
+                        assert!((x - y).abs() < 1e-6 * (1.0 + x.abs()), "{text}: {y}, not {x}");
+                    }
+                    _ => assert_eq!(found.text(row), direct.to_string(), "{text}"),
+                }
+            }
+        }
+    }
+    refuses_other_questions(&model, &table);
+}
+
+fn refuses_other_questions(model: &Model, table: &Table) {
+    for question in ["std(degrees)", "argmax(sky, umbrella)", "H(sky)", "MI(sky; umbrella)"] {
+        let asked = Question::parse(model.schema(), question).unwrap();
+        assert!(matches!(model.for_each_row(&asked), Err(ModelError::NotForRows)), "{question}");
+    }
+    let asked = Question::parse(model.schema(), "P(umbrella='yes' | sky='rain')").unwrap();
+    let refused = model.for_each_row(&asked).unwrap().answer(table).unwrap_err().after(10);
+    assert!(refused.to_string().contains("row 12"), "{refused}");
+}

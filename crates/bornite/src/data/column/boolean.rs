@@ -112,6 +112,28 @@ impl Coding for Boolean {
         &self.labels
     }
 
+    /// The same pair as the label is of, with capitals where it has some.
+    fn in_words_of(&self, label: &str) -> Option<[String; 2]> {
+        self.value(Cell::Text(label))?;
+        let own = self.labels.each_ref().map(String::as_str);
+        let mut pairs = std::iter::once(&own).chain(&PAIRS).chain(&[["0", "1"]]);
+        let pair = pairs.find(|pair| pair.iter().any(|word| word.eq_ignore_ascii_case(label)))?;
+        if pair.contains(&label) {
+            return Some(pair.map(str::to_owned));
+        }
+        let is_upper = |text: &str| !text.chars().any(char::is_lowercase);
+        let capital = |word: &str| {
+            let mut letters = word.chars();
+            let first = letters.next().map(|c| c.to_ascii_uppercase());
+            first.into_iter().chain(letters.map(|c| c.to_ascii_lowercase())).collect()
+        };
+        Some(pair.map(|word| match label.chars().next() {
+            _ if is_upper(label) && (label.len() > 1 || word.len() == 1) => word.to_uppercase(),
+            Some(first) if first.is_uppercase() => capital(word),
+            _ => word.to_lowercase(),
+        }))
+    }
+
     fn outside(&self, storage: Storage) -> Option<Outside> {
         Some(outside_of_labels(&self.labels, storage))
     }

@@ -160,6 +160,11 @@ pub(crate) trait Coding: Sync {
         &[]
     }
 
+    /// Its two labels in the words of a table that has this one, where those may be others.
+    fn in_words_of(&self, _label: &str) -> Option<[String; 2]> {
+        None
+    }
+
     /// The value that stands for labels without a place of their own.
     fn other(&self) -> Option<usize> {
         None

@@ -6,7 +6,11 @@ mod time;
 mod write;
 
 use std::path::Path;
-use std::thread;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread::{self, JoinHandle};
+
+use bytes::Bytes;
+use parquet::file::reader::ChunkReader;
 
 use super::file;
 use super::{DataError, FormatProblem, Table};
@@ -16,6 +20,8 @@ use super::{DataError, FormatProblem, Table};
 pub const PARQUET_THREAD: &str = "bornite-parquet";
 
 pub(crate) use origin::{Origin, Source};
+use read::Reader;
+pub(super) use write::ParquetWriter;
 
 const FORMAT: &str = "Parquet";
 
@@ -50,19 +56,85 @@ impl Table {
         }
         let reader = thread::Builder::new().name(PARQUET_THREAD.to_owned());
         let table = thread::scope(|scope| {
-            let reading = reader.spawn_scoped(scope, || read::table(bytes, name));
+            let reading = reader.spawn_scoped(scope, || {
+                let mut reader = Reader::new(Bytes::from(bytes), name, None)?;
+                reader.read(reader.rows_left())
+            });
             let reading =
                 reading.map_err(|source| file::io_error(Path::new(name), "read", source))?;
-            let damaged = |_| {
-                problem(name, FormatProblem::Parquet("its pages contradict each other".to_owned()))
-            };
-            reading.join().map_err(damaged)?
+            reading.join().map_err(|_| contradiction(name))?
         })?;
         match table.num_rows() {
             0 => Err(DataError::HeaderOnly { file: name.to_owned() }),
             _ => Ok(table),
         }
     }
+}
+
+/// A file whose rows are read by a thread of their own, one piece ahead.
+#[derive(Debug)]
+pub(super) struct ParquetPieces {
+    name: String,
+    /// Pieces, and the share of all rows that ends with each.
+    pieces: Option<Receiver<Result<(Table, f64), DataError>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl ParquetPieces {
+    /// Pieces of about so many bytes of numbers.
+    pub(super) fn new(
+        file: impl ChunkReader + 'static,
+        name: &str,
+        piece: usize,
+    ) -> Result<Self, DataError> {
+        let (sender, pieces) = sync_channel(1);
+        let own = name.to_owned();
+        let read = move || {
+            let mut reader = match Reader::new(file, &own, Some(piece)) {
+                Ok(reader) => reader,
+                Err(error) => return drop(sender.send(Err(error))),
+            };
+            if reader.rows_left() == 0 {
+                return drop(sender.send(Err(DataError::HeaderOnly { file: own })));
+            }
+            let most = (piece / (size_of::<f64>() * reader.num_columns().max(1))).max(1);
+            while reader.rows_left() > 0 {
+                let found = reader.read(most.min(reader.rows_left()));
+                let is_over = found.is_err();
+                // Nobody may be left to hear of it.
+                if sender.send(found.map(|table| (table, reader.share()))).is_err() || is_over {
+                    return;
+                }
+            }
+        };
+        let thread = thread::Builder::new().name(PARQUET_THREAD.to_owned()).spawn(read);
+        let thread = thread.map_err(|source| file::io_error(Path::new(name), "read", source))?;
+        Ok(Self { name: name.to_owned(), pieces: Some(pieces), thread: Some(thread) })
+    }
+
+    /// The next piece; `None` at the end.
+    pub(super) fn next(&mut self) -> Result<Option<(Table, f64)>, DataError> {
+        if let Some(Ok(piece)) = self.pieces.as_ref().map(Receiver::recv) {
+            return piece.map(Some);
+        }
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Err(_)) => Err(contradiction(&self.name)),
+            Some(Ok(())) | None => Ok(None),
+        }
+    }
+}
+
+impl Drop for ParquetPieces {
+    fn drop(&mut self) {
+        // The thread ends with the next piece that nobody takes.
+        self.pieces = None;
+        let _ended = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// The error of a file that the reader of pages ends in a panic on.
+fn contradiction(name: &str) -> DataError {
+    problem(name, FormatProblem::Parquet("its pages contradict each other".to_owned()))
 }
 
 fn problem(file: &str, problem: FormatProblem) -> DataError {

@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use half::f16;
 use parquet::basic::{Compression, ConvertedType, LogicalType, TimeUnit, Type};
-use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{
     BoolType, ByteArrayType, DataType, DoubleType, FixedLenByteArrayType, FloatType, Int32Type,
     Int64Type, Int96Type,
 };
 use parquet::errors::ParquetError;
-use parquet::file::metadata::RowGroupMetaData;
-use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
-use parquet::schema::types::ColumnDescriptor;
+use parquet::file::metadata::{KeyValue, RowGroupMetaData};
+use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
+use parquet::schema::types::{ColumnDescPtr, ColumnDescriptor};
 
 use super::{Origin, problem, time};
 use crate::data::{Column, DataError, FormatProblem, NumberFormat, Table};
@@ -22,24 +21,63 @@ use crate::memory;
 /// Rows that are read at once.
 const BATCH: usize = 1 << 14;
 
-pub(super) fn table(bytes: Vec<u8>, name: &str) -> Result<Table, DataError> {
-    let damaged = |e| problem(name, FormatProblem::Parquet(words(&e)));
-    let size = bytes.len() as u64;
-    let file = SerializedFileReader::new(Bytes::from(bytes)).map_err(damaged)?;
-    check(&file, size).map_err(|p| problem(name, p))?;
-    let groups = (0..file.num_row_groups()).map(|g| file.get_row_group(g));
-    let groups: Vec<_> = groups.collect::<Result<_, _>>().map_err(damaged)?;
-    let schema = file.metadata().file_metadata().schema_descr();
-    let mut columns = Vec::with_capacity(schema.num_columns());
-    let metadata = file.metadata().file_metadata().key_value_metadata();
-    let metadata = Arc::new(metadata.cloned().unwrap_or_default());
-    for (index, descriptor) in schema.columns().iter().enumerate() {
-        let source = ColumnReader { file: name, groups: &groups, index, descriptor };
-        let place = (index, schema.num_columns());
-        let origin = Origin::new(descriptor.clone(), place, metadata.clone());
-        columns.push(source.column()?.with_origin(origin));
+/// A file whose rows are read from the first to the last, some at a time.
+pub(super) struct Reader<R: ChunkReader + 'static> {
+    name: String,
+    file: SerializedFileReader<R>,
+    columns: Vec<ColumnSource>,
+    /// What the file says of itself.
+    metadata: Arc<Vec<KeyValue>>,
+    /// Rows in all, and of them those that are read.
+    rows: usize,
+    done: usize,
+}
+
+impl<R: ChunkReader + 'static> Reader<R> {
+    /// A reader of at most so many bytes of cells at once.
+    pub(super) fn new(file: R, name: &str, at_once: Option<usize>) -> Result<Self, DataError> {
+        let damaged = |e| problem(name, FormatProblem::Parquet(words(&e)));
+        let size = file.len();
+        let file = SerializedFileReader::new(file).map_err(damaged)?;
+        check(&file, size, at_once).map_err(|p| problem(name, p))?;
+        let about = file.metadata().file_metadata();
+        let metadata = Arc::new(about.key_value_metadata().cloned().unwrap_or_default());
+        let descriptors = about.schema_descr().columns().iter().enumerate();
+        let columns = descriptors.map(|(index, descriptor)| ColumnSource::new(index, descriptor));
+        let columns = columns.collect();
+        let counts = file.metadata().row_groups().iter().map(RowGroupMetaData::num_rows);
+        let rows = counts.map(|n| usize::try_from(n).unwrap_or(0)).sum();
+        Ok(Self { name: name.to_owned(), columns, metadata, rows, done: 0, file })
     }
-    Table::new(columns)
+
+    /// The rows that are not read yet.
+    pub(super) fn rows_left(&self) -> usize {
+        self.rows - self.done
+    }
+
+    /// The share of the rows that are read.
+    pub(super) fn share(&self) -> f64 {
+        self.done as f64 / self.rows.max(1) as f64
+    }
+
+    pub(super) fn num_columns(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// The next rows, so many of them.
+    pub(super) fn read(&mut self, rows: usize) -> Result<Table, DataError> {
+        let (count, first) = (self.columns.len(), self.done);
+        let mut columns = Vec::with_capacity(count);
+        for (index, source) in self.columns.iter_mut().enumerate() {
+            let mut next = NextCells { file: &self.file, name: &self.name, source, first, rows };
+            let column = next.column()?;
+            let origin =
+                Origin::new(source.descriptor.clone(), (index, count), self.metadata.clone());
+            columns.push(column.with_origin(origin));
+        }
+        self.done += rows;
+        Table::new(columns)
+    }
 }
 
 /// The words of the reader, without its name.
@@ -54,7 +92,11 @@ fn words(error: &ParquetError) -> String {
 const BYTES_PER_CELL: u128 = 32;
 
 /// Refuses pages that lie outside the file or are packed by what is not read, and what a short file has no right to.
-fn check(file: &SerializedFileReader<Bytes>, size: u64) -> Result<(), FormatProblem> {
+fn check<R: ChunkReader + 'static>(
+    file: &SerializedFileReader<R>,
+    size: u64,
+    at_once: Option<usize>,
+) -> Result<(), FormatProblem> {
     let groups = file.metadata().row_groups();
     let unpacked = |g: &RowGroupMetaData| u64::try_from(g.total_byte_size()).unwrap_or(u64::MAX);
     let rows = |g: &RowGroupMetaData| u64::try_from(g.num_rows()).unwrap_or(u64::MAX);
@@ -62,7 +104,9 @@ fn check(file: &SerializedFileReader<Bytes>, size: u64) -> Result<(), FormatProb
     memory::check("a column", pages, size)?;
     let rows: u128 = groups.iter().map(|g| u128::from(rows(g))).sum();
     let columns = file.metadata().file_metadata().schema_descr().num_columns() as u128;
-    memory::check("a table", rows.saturating_mul(columns * BYTES_PER_CELL), size)?;
+    if at_once.is_none() {
+        memory::check("a table", rows.saturating_mul(columns * BYTES_PER_CELL), size)?;
+    }
     for column in file.metadata().row_groups().iter().flat_map(RowGroupMetaData::columns) {
         let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
         let end = start.checked_add(column.compressed_size());
@@ -132,38 +176,83 @@ pub(super) fn meaning(descriptor: &ColumnDescriptor) -> Meaning {
     }
 }
 
-/// One column of a file.
-struct ColumnReader<'a> {
-    file: &'a str,
-    groups: &'a [Box<dyn RowGroupReader + 'a>],
+/// Where the reading of one column of a file has come to.
+struct ColumnSource {
     index: usize,
-    descriptor: &'a ColumnDescriptor,
+    descriptor: ColumnDescPtr,
+    /// The reader of a group of rows, and those that it still has.
+    current: Option<(ColumnReader, usize)>,
+    next_group: usize,
 }
 
-impl ColumnReader<'_> {
-    fn name(&self) -> &str {
-        self.descriptor.path().parts().first().map_or("", String::as_str)
+impl ColumnSource {
+    fn new(index: usize, descriptor: &ColumnDescPtr) -> Self {
+        Self { index, descriptor: descriptor.clone(), current: None, next_group: 0 }
+    }
+}
+
+/// A type of the format, and its reader.
+trait Readable: DataType {
+    fn reader(reader: &mut ColumnReader) -> Option<&mut ColumnReaderImpl<Self>>
+    where
+        Self: Sized;
+}
+
+macro_rules! readable {
+    ($($kind:ident: $reader:ident),*) => {$(
+        impl Readable for $kind {
+            fn reader(reader: &mut ColumnReader) -> Option<&mut ColumnReaderImpl<Self>> {
+                if let ColumnReader::$reader(reader) = reader { Some(reader) } else { None }
+            }
+        }
+    )*};
+}
+
+readable!(
+    BoolType: BoolColumnReader, Int32Type: Int32ColumnReader, Int64Type: Int64ColumnReader,
+    Int96Type: Int96ColumnReader, FloatType: FloatColumnReader, DoubleType: DoubleColumnReader,
+    ByteArrayType: ByteArrayColumnReader, FixedLenByteArrayType: FixedLenByteArrayColumnReader
+);
+
+/// The next cells of one column of a file.
+struct NextCells<'a, R: ChunkReader + 'static> {
+    file: &'a SerializedFileReader<R>,
+    name: &'a str,
+    source: &'a mut ColumnSource,
+    /// The row of the first.
+    first: usize,
+    rows: usize,
+}
+
+impl<R: ChunkReader + 'static> NextCells<'_, R> {
+    fn column_name(&self) -> &str {
+        self.source.descriptor.path().parts().first().map_or("", String::as_str)
     }
 
     fn refuse(&self, what: &'static str) -> DataError {
-        DataError::ColumnType { file: self.file.to_owned(), column: self.name().to_owned(), what }
+        DataError::ColumnType {
+            file: self.name.to_owned(),
+            column: self.column_name().to_owned(),
+            what,
+        }
     }
 
     fn damaged(&self, text: &str) -> DataError {
-        let text = format!("column '{}': {text}", self.name());
-        problem(self.file, FormatProblem::Parquet(text))
+        let text = format!("column '{}': {text}", self.column_name());
+        problem(self.name, FormatProblem::Parquet(text))
     }
 
-    fn column(&self) -> Result<Column, DataError> {
-        if self.descriptor.path().parts().len() > 1 || self.descriptor.max_rep_level() > 0 {
+    fn column(&mut self) -> Result<Column, DataError> {
+        let descriptor = self.source.descriptor.clone();
+        if descriptor.path().parts().len() > 1 || descriptor.max_rep_level() > 0 {
             return Err(self.refuse("lists and structs"));
         }
-        let meaning = meaning(self.descriptor);
-        match self.descriptor.physical_type() {
+        let meaning = meaning(&descriptor);
+        match descriptor.physical_type() {
             Type::BOOLEAN => {
                 let word = |truth: bool| if truth { "true" } else { "false" };
                 let cells = self.cells::<BoolType>()?;
-                Ok(Column::labels(self.name(), cells.into_iter().map(|c| c.map(word))))
+                Ok(Column::labels(self.column_name(), cells.into_iter().map(|c| c.map(word))))
             }
             Type::INT32 => {
                 let bits = |x: i32| match meaning {
@@ -179,7 +268,10 @@ impl ColumnReader<'_> {
                 let cells = self.cells::<Int32Type>()?;
                 self.whole(meaning, cells.into_iter().map(|c| c.map(bits)).collect())
             }
-            Type::INT64 => self.whole(meaning, self.cells::<Int64Type>()?),
+            Type::INT64 => {
+                let cells = self.cells::<Int64Type>()?;
+                self.whole(meaning, cells)
+            }
             Type::INT96 => {
                 let cells = self.cells::<Int96Type>()?;
                 let cells = cells.into_iter().map(|c| c.map(|x| x.to_nanos())).collect();
@@ -189,11 +281,18 @@ impl ColumnReader<'_> {
                 let cells = self.cells::<FloatType>()?;
                 self.numbers(cells.into_iter().map(|c| c.map(f64::from)).collect())
             }
-            Type::DOUBLE => self.numbers(self.cells::<DoubleType>()?),
-            Type::BYTE_ARRAY => self.bytes(meaning, &self.cells::<ByteArrayType>()?),
+            Type::DOUBLE => {
+                let cells = self.cells::<DoubleType>()?;
+                self.numbers(cells)
+            }
+            Type::BYTE_ARRAY => {
+                let cells = self.cells::<ByteArrayType>()?;
+                self.bytes(meaning, &cells)
+            }
             Type::FIXED_LEN_BYTE_ARRAY => match meaning {
                 Meaning::Decimal(_) | Meaning::Half => {
-                    self.bytes(meaning, &self.cells::<FixedLenByteArrayType>()?)
+                    let cells = self.cells::<FixedLenByteArrayType>()?;
+                    self.bytes(meaning, &cells)
                 }
                 Meaning::Plain
                 | Meaning::Unsigned
@@ -205,55 +304,58 @@ impl ColumnReader<'_> {
         }
     }
 
-    /// All cells, of all groups of rows.
-    fn cells<T: DataType>(&self) -> Result<Vec<Option<T::T>>, DataError> {
-        let mut cells = Vec::new();
-        for group in self.groups {
-            let reader = group.get_column_reader(self.index);
-            let announced = group.metadata().num_rows();
-            let limit = usize::try_from(announced).unwrap_or(usize::MAX);
-            let read =
-                reader.and_then(|r| self.group(get_typed_column_reader::<T>(r), limit, &mut cells));
-            let rows = read.map_err(|e| self.damaged(&words(&e)))?;
-            if i64::try_from(rows) != Ok(announced) {
-                let text = format!("{announced} rows are announced and {rows} are there");
+    /// The cells, which may lie in several groups of rows.
+    fn cells<T: Readable>(&mut self) -> Result<Vec<Option<T::T>>, DataError> {
+        let mut cells = Vec::with_capacity(self.rows);
+        while cells.len() < self.rows {
+            let Some((mut reader, left)) = self.group()? else {
+                return Err(self.damaged("a group of rows is not there"));
+            };
+            let typed = T::reader(&mut reader);
+            let typed = typed.ok_or_else(|| self.damaged("its types contradict each other"))?;
+            let asked = left.min(self.rows - cells.len());
+            let known = self.source.descriptor.max_def_level();
+            let read = read_exactly(typed, known, asked, &mut cells);
+            let read = read.map_err(|e| self.damaged(&words(&e)))?;
+            let mut extra = 0;
+            if read == left {
+                let rest = read_exactly(typed, known, 1, &mut Vec::new());
+                extra = rest.map_err(|e| self.damaged(&words(&e)))?;
+            }
+            if read != asked || extra > 0 {
+                let (place, sign) =
+                    (self.first + cells.len(), if extra > 0 { "more" } else { "no more" });
+                let text = format!("{sign} rows are there than announced after row {place}");
                 return Err(self.damaged(&text));
             }
+            self.source.current = Some((reader, left - read));
         }
         Ok(cells)
     }
 
-    /// The cells of one group of rows, and how many they are; ends after more than `limit`.
-    fn group<T: DataType>(
-        &self,
-        mut reader: ColumnReaderImpl<T>,
-        limit: usize,
-        cells: &mut Vec<Option<T::T>>,
-    ) -> Result<usize, ParquetError> {
-        let known = self.descriptor.max_def_level();
-        let (mut rows, mut levels, mut values) = (0, Vec::new(), Vec::new());
-        loop {
-            levels.clear();
-            values.clear();
-            let asked = (known > 0).then_some(&mut levels);
-            let (read, ..) = reader.read_records(BATCH, asked, None, &mut values)?;
-            rows += read;
-            if read == 0 || rows > limit {
-                return Ok(rows);
-            }
-            let mut values = values.drain(..);
-            if known == 0 {
-                cells.extend(values.map(Some));
-            } else {
-                cells.extend(levels.iter().map(|&l| if l == known { values.next() } else { None }));
+    /// The reader of the group that the next cells are in, and how many it still has.
+    fn group(&mut self) -> Result<Option<(ColumnReader, usize)>, DataError> {
+        if let Some(current) = self.source.current.take().filter(|(_, left)| *left > 0) {
+            return Ok(Some(current));
+        }
+        while self.source.next_group < self.file.num_row_groups() {
+            let group = self.file.get_row_group(self.source.next_group);
+            self.source.next_group += 1;
+            let group = group.map_err(|e| self.damaged(&words(&e)))?;
+            let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+            let reader = group.get_column_reader(self.source.index);
+            let reader = reader.map_err(|e| self.damaged(&words(&e)))?;
+            if rows > 0 {
+                return Ok(Some((reader, rows)));
             }
         }
+        Ok(None)
     }
 
     fn whole(&self, meaning: Meaning, cells: Vec<Option<i64>>) -> Result<Column, DataError> {
         let text = |write: &dyn Fn(i64) -> String| {
             let texts: Vec<Option<String>> = cells.iter().map(|c| c.map(write)).collect();
-            Column::labels(self.name(), texts.iter().map(Option::as_deref))
+            Column::labels(self.column_name(), texts.iter().map(Option::as_deref))
         };
         Ok(match meaning {
             Meaning::Decimal(scale) => {
@@ -266,7 +368,7 @@ impl ColumnReader<'_> {
                 return Err(self.refuse("whole numbers above 2^63 - 1"));
             }
             Meaning::Plain | Meaning::Unsigned | Meaning::Half | Meaning::Bytes => {
-                Column::integers(self.name(), cells)
+                Column::integers(self.column_name(), cells)
             }
         })
     }
@@ -274,13 +376,13 @@ impl ColumnReader<'_> {
     fn numbers(&self, cells: Vec<Option<f64>>) -> Result<Column, DataError> {
         if let Some(row) = cells.iter().position(|c| c.is_some_and(f64::is_infinite)) {
             return Err(DataError::Infinite {
-                place: format!("'{}', row {}", self.file, row + 1),
-                column: self.name().to_owned(),
+                place: format!("'{}', row {}", self.name, self.first + row + 1),
+                column: self.column_name().to_owned(),
                 text: cells[row].unwrap_or_default().to_string(),
             });
         }
         let cells = cells.into_iter().map(|c| c.unwrap_or(f64::NAN)).collect();
-        Ok(Column::numbers(self.name(), cells))
+        Ok(Column::numbers(self.column_name(), cells))
     }
 
     fn decimals(
@@ -323,10 +425,37 @@ impl ColumnReader<'_> {
                 let texts = bytes.map(|b| b.map(std::str::from_utf8).transpose());
                 let texts: Result<Vec<_>, _> = texts.collect();
                 let texts = texts.map_err(|_| self.refuse("bytes that are no UTF-8 text"))?;
-                Ok(Column::labels(self.name(), texts))
+                Ok(Column::labels(self.column_name(), texts))
             }
         }
     }
+}
+
+/// Reads so many cells, or as many as there are.
+fn read_exactly<T: DataType>(
+    reader: &mut ColumnReaderImpl<T>,
+    known: i16,
+    rows: usize,
+    cells: &mut Vec<Option<T::T>>,
+) -> Result<usize, ParquetError> {
+    let (mut done, mut levels, mut values) = (0, Vec::new(), Vec::new());
+    while done < rows {
+        levels.clear();
+        values.clear();
+        let asked = (known > 0).then_some(&mut levels);
+        let (read, ..) = reader.read_records(BATCH.min(rows - done), asked, None, &mut values)?;
+        if read == 0 {
+            break;
+        }
+        done += read;
+        let mut values = values.drain(..);
+        if known == 0 {
+            cells.extend(values.map(Some));
+        } else {
+            cells.extend(levels.iter().map(|&l| if l == known { values.next() } else { None }));
+        }
+    }
+    Ok(done)
 }
 
 /// A whole number in two's complement, its highest byte first.

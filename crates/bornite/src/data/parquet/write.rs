@@ -1,5 +1,6 @@
 //! From a table to the bytes of a Parquet file.
 
+use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -37,38 +38,138 @@ impl Table {
     /// # Errors
     /// A column is too large for the format.
     pub fn to_parquet_bytes(&self) -> Result<Vec<u8>, DataError> {
-        bytes(self).map_err(|e| problem("the table", FormatProblem::Parquet(e.to_string())))
+        let mut writer = ParquetWriter::default();
+        let mut bytes = writer.write(self)?;
+        bytes.extend(writer.finish()?);
+        Ok(bytes)
     }
 }
 
-fn bytes(table: &Table) -> Result<Vec<u8>, ParquetError> {
-    let columns: Vec<(TypePtr, Values)> =
-        table.columns().iter().map(typed).collect::<Result<_, _>>()?;
+/// Writes pieces of one table; the first says of which types its columns are.
+#[derive(Default)]
+pub(crate) struct ParquetWriter {
+    open: Option<SerializedFileWriter<Vec<u8>>>,
+    kinds: Vec<TypePtr>,
+    rows: usize,
+}
+
+impl fmt::Debug for ParquetWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ParquetWriter").field("rows", &self.rows).finish_non_exhaustive()
+    }
+}
+
+impl ParquetWriter {
+    /// The bytes of the rows of a table.
+    pub(crate) fn write(&mut self, table: &Table) -> Result<Vec<u8>, DataError> {
+        let mut columns = Vec::with_capacity(table.num_columns());
+        for (n, column) in table.columns().iter().enumerate() {
+            columns.push(match self.kinds.get(n) {
+                None => typed(column).map_err(|e| failed(&e))?,
+                Some(kind) => {
+                    let values = values_of(column, kind).ok_or_else(|| {
+                        let (column, row) = (column.name().to_owned(), self.rows + 1);
+                        DataError::ChangedType { column, row }
+                    })?;
+                    (kind.clone(), values)
+                }
+            });
+        }
+        self.rows += table.num_rows();
+        self.put(table, &columns).map_err(|e| failed(&e))
+    }
+
+    fn put(
+        &mut self,
+        table: &Table,
+        columns: &[(TypePtr, Values)],
+    ) -> Result<Vec<u8>, ParquetError> {
+        let writer = if let Some(writer) = &mut self.open {
+            writer
+        } else {
+            self.kinds = columns.iter().map(|(kind, _)| kind.clone()).collect();
+            self.open.insert(open(table, columns)?)
+        };
+        for start in (0..table.num_rows()).step_by(GROUP) {
+            let rows = start..(start + GROUP).min(table.num_rows());
+            let mut group = writer.next_row_group()?;
+            for (kind, values) in columns {
+                if let Some(mut out) = group.next_column()? {
+                    values.write(rows.clone(), kind.is_optional(), &mut out)?;
+                    out.close()?;
+                }
+            }
+            group.close()?;
+        }
+        writer.flush()?;
+        Ok(std::mem::take(writer.inner_mut()))
+    }
+
+    /// The bytes after the last row.
+    pub(crate) fn finish(self) -> Result<Vec<u8>, DataError> {
+        self.open.map_or(Ok(Vec::new()), |writer| writer.into_inner().map_err(|e| failed(&e)))
+    }
+}
+
+fn failed(error: &ParquetError) -> DataError {
+    problem("the table", FormatProblem::Parquet(error.to_string()))
+}
+
+/// A writer of a file whose columns are of these types.
+fn open(
+    table: &Table,
+    columns: &[(TypePtr, Values)],
+) -> Result<SerializedFileWriter<Vec<u8>>, ParquetError> {
     // What the file said of itself holds as long as all of its columns are as they were.
     let is_same = |(column, (kind, _)): (&Column, &(TypePtr, Values))| {
         column.origin().is_some_and(|origin| origin.descriptor().self_type() == &**kind)
     };
     let metadata = Origin::metadata(table.columns())
-        .filter(|_| table.columns().iter().zip(&columns).all(is_same));
+        .filter(|_| table.columns().iter().zip(columns).all(is_same));
     let fields: Vec<TypePtr> = columns.iter().map(|(kind, _)| kind.clone()).collect();
     let schema = Type::group_type_builder("schema").with_fields(fields).build()?;
     let settings = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
         .set_key_value_metadata(metadata.filter(|m| !m.is_empty()).cloned())
         .build();
-    let mut writer = SerializedFileWriter::new(Vec::new(), schema.into(), Arc::new(settings))?;
-    for start in (0..table.num_rows()).step_by(GROUP) {
-        let rows = start..(start + GROUP).min(table.num_rows());
-        let mut group = writer.next_row_group()?;
-        for (kind, values) in &columns {
-            if let Some(mut out) = group.next_column()? {
-                values.write(rows.clone(), kind.is_optional(), &mut out)?;
-                out.close()?;
-            }
-        }
-        group.close()?;
+    SerializedFileWriter::new(Vec::new(), schema.into(), Arc::new(settings))
+}
+
+/// The cells of a column in a type; `None` where one of them cannot be.
+fn values_of(column: &Column, kind: &TypePtr) -> Option<Values> {
+    let origin = column.origin().filter(|o| o.descriptor().self_type() == &**kind);
+    if let Some(origin) = origin {
+        return origin.values(column);
     }
-    writer.into_inner()
+    let rows = 0..column.len();
+    let is_text = matches!(column.cells(), Cells::Labels(_));
+    let number = |row: usize| match column.number(row) {
+        None if is_text && !column.is_missing(row) => None,
+        x => Some(x),
+    };
+    match kind.get_physical_type() {
+        Physical::DOUBLE => Some(Values::Doubles(rows.map(number).collect::<Option<_>>()?)),
+        Physical::INT64 => {
+            let whole = |row: usize| match (column.cells(), number(row)?) {
+                (Cells::Integers(c), _) => Some(c.get(row)),
+                (_, None) => Some(None),
+                (_, Some(x)) => {
+                    (x.fract() == 0.0 && x.abs() <= 2f64.powi(53)).then_some(Some(x as i64))
+                }
+            };
+            Some(Values::Wide(rows.map(whole).collect::<Option<_>>()?))
+        }
+        Physical::BYTE_ARRAY => {
+            let text =
+                |row: usize| (!column.is_missing(row)).then(|| ByteArray::from(&*column.text(row)));
+            Some(Values::Bytes(rows.map(text).collect()))
+        }
+        Physical::BOOLEAN
+        | Physical::INT32
+        | Physical::INT96
+        | Physical::FLOAT
+        | Physical::FIXED_LEN_BYTE_ARRAY => None,
+    }
 }
 
 /// The type of a column and its cells: as in the file that it came from, as long as all cells fit.

@@ -48,7 +48,16 @@ impl Schema {
         cells: &'c Column,
     ) -> Cow<'c, Column> {
         let is_text = |c: &Column| matches!(c.cells(), Cells::Labels(_));
-        if is_text(like) == is_text(cells) || like.num_missing() == like.len() {
+        if let Cells::Labels(own) = like.cells()
+            && let Some(first) = own.labels().first()
+            && let Some(words) = self.columns[column].kind.coding().in_words_of(first)
+        {
+            let values = self.encode_column(column, cells);
+            let word = |x: &f64| (!x.is_nan()).then(|| words[*x as usize].as_str());
+            return Cow::Owned(Column::labels(cells.name(), values.iter().map(word)));
+        }
+        let is_open = !like.has_type() && like.num_missing() == like.len();
+        if is_text(like) == is_text(cells) || is_open {
             return Cow::Borrowed(cells);
         }
         let (schema, width) = (&self.columns[column], self.variables_of(column).len());

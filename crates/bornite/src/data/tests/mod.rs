@@ -4,6 +4,7 @@ mod csv;
 mod parquet;
 mod real;
 mod schema;
+mod stream;
 
 use super::*;
 

@@ -1,0 +1,139 @@
+"""Rows a second of scoring, by every way there is, and the memory of streams.
+
+The table has 14 columns as adult has: six of numbers and eight of labels. A model of width 16 is fitted to 20,000 rows of
+it, and draws the rows that are scored. Every way is run three times; the best counts.
+"""
+
+import json
+import multiprocessing
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import bornite
+
+COMMAND = Path(__file__).resolve().parents[2] / "target" / "release" / "bornite"
+REPEATS = 3
+
+
+def table(count, seed):
+    rng = np.random.default_rng(seed)
+    hidden = rng.normal(size=(count, 3))
+    columns = {}
+    for n in range(6):
+        columns[f"number {n}"] = np.round(hidden[:, n % 3] * (n + 1) + rng.normal(size=count), 2)
+    for n in range(8):
+        place = hidden[:, n % 3] + 0.7 * rng.normal(size=count)
+        codes = np.clip(((place + 2) / 4 * (n + 2)).astype(int), 0, n + 1)
+        columns[f"label {n}"] = np.array([f"v{k}" for k in range(n + 2)])[codes]
+    return columns
+
+
+def best(work):
+    times = []
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def command(*arguments, threads):
+    """Seconds and the most memory of a run of the command, in MiB."""
+    environment = {**os.environ, "RAYON_NUM_THREADS": str(threads)}
+    start = time.perf_counter()
+    child = subprocess.Popen([COMMAND, *map(str, arguments)], env=environment, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(child.pid, 0)
+    assert status == 0, arguments
+    return time.perf_counter() - start, usage.ru_maxrss / 1024
+
+
+def score(task, batch):
+    return task(batch)["log_density"].sum()
+
+
+def main():
+    rows = int(sys.argv[1])
+    results = {"rows": rows, "cpus": os.cpu_count()}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        model = bornite.fit(table(20_000, 0), width=16, epochs=3)
+        path = folder / "m.model"
+        model.save(path)
+        results["parameters"] = model.circuit.num_parameters
+        for count in (rows // 10, rows, 10 * rows):
+            file = folder / f"rows-{count}.parquet"
+            seconds, memory = command("sample", path, "-n", count, "-o", file, threads=2)
+            results[f"sample {count}"] = {"rows/s": count / seconds, "MiB": memory, "bytes": file.stat().st_size}
+            for threads in (1, 2):
+                seconds, memory = command("score", path, file, threads=threads)
+                results[f"score Parquet {count}, {threads} threads"] = {"rows/s": count / seconds, "MiB": memory}
+        held = pq.read_table(folder / f"rows-{rows}.parquet")
+        for threads in (1, 2):
+            task = model.batches("score", threads=threads)
+            results[f"held in memory, {threads} threads"] = {"rows/s": rows / best(lambda: task(held))}
+        plain = {n: held.column(n).to_numpy(zero_copy_only=False) for n in held.column_names}
+        encoded, labels = [], []
+        for name, column in plain.items():
+            if column.dtype == object:
+                values, codes = np.unique(column.astype(str), return_inverse=True)
+                encoded.append((name, codes.astype(np.int64), values.tolist()))
+            else:
+                encoded.append((name, np.ascontiguousarray(column, np.float64), None))
+        core = model._core
+        encoded = [next(c for c in encoded if c[0] == name) for name in model._all]
+        for threads in (1, 2):
+            before = bornite._bornite.set_threads(threads)
+            results[f"encoded and engine, {threads} threads"] = {
+                "rows/s": rows / best(lambda: core.log_prob(encoded, "score"))
+            }
+            bornite._bornite.set_threads(before)
+        pieces = held.combine_chunks().to_batches(max_chunksize=16384)
+        task = model.batches("score", threads=1)
+        for workers in (1, 2):
+            with multiprocessing.get_context("spawn").Pool(workers) as pool:
+                pool.starmap(score, [(task, piece) for piece in pieces[:workers]])
+                seconds = best(lambda: pool.starmap(score, [(task, piece) for piece in pieces], chunksize=4))
+                results[f"{workers} processes"] = {"rows/s": rows / seconds}
+        results |= on_ray(model, folder / f"rows-{rows}.parquet", rows)
+        csv = folder / "rows.csv"
+        command("sample", path, "-n", rows, "-o", csv, threads=2)
+        for threads in (1, 2):
+            seconds, memory = command("score", path, csv, threads=threads)
+            results[f"score CSV {rows}, {threads} threads"] = {"rows/s": rows / seconds, "MiB": memory}
+    results["this process, MiB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps(results, indent=2))
+
+
+def on_ray(model, file, rows):
+    try:
+        import ray
+    except ImportError:
+        return {}
+    import bornite.ray
+
+    found = {}
+    ray.init(num_cpus=3, log_to_driver=False, include_dashboard=False)
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    for workers in (1, 2):
+
+        def work():
+            data = ray.data.read_parquet(str(file))
+            scored = bornite.ray.score(data, model, columns=[], workers=workers)
+            assert scored.sum("log_density") < 0
+
+        found[f"Ray, {workers} workers"] = {"rows/s": rows / best(work)}
+    ray.shutdown()
+    return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,485 @@
+//! Tables that are read, worked on and written piece by piece, in memory that does not grow with them.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Error, Result, anyhow, bail};
+use bornite::Model;
+use bornite::data::{
+    Column, DataError, StreamOptions, Table, TableFormat, TableStream, TableWriter, write_table,
+};
+use bornite::model::ModelError;
+use serde_json::Value;
+
+use crate::output::{json_cell, plural, printable};
+use crate::progress::RowsBar;
+use crate::tables::{self, Reading};
+
+/// The tables that a command reads, as arguments.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Inputs {
+    /// The tables: files, or quoted patterns such as 'part-*.parquet'; - is standard input.
+    #[arg(value_name = "TABLE", required = true)]
+    pub(crate) tables: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+}
+
+impl Inputs {
+    /// Whether there is one file to name.
+    pub(crate) fn is_one(&self) -> bool {
+        matches!(&self.tables[..], [only] if only.exists() || only == Path::new("-"))
+    }
+}
+
+/// Where a command writes a table, in flags.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Outputs {
+    /// The file to write; - is standard output.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Write one part for each table into this folder, under the table's name.
+    #[arg(long, value_name = "FOLDER", conflicts_with = "output")]
+    pub(crate) out_dir: Option<PathBuf>,
+    /// Keep the parts that are already in the folder, and go on with the others.
+    #[arg(long, requires = "out_dir", conflicts_with = "force")]
+    resume: bool,
+    /// Write even over an input or a part.
+    #[arg(long)]
+    force: bool,
+}
+
+/// What a table is written to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Target<'a> {
+    Standard { json: bool },
+    File(&'a Path),
+    Folder(&'a Path),
+    Nothing,
+}
+
+impl Outputs {
+    /// Where to write to, or to standard output where no flag says so.
+    pub(crate) fn target(&self, json: bool) -> Target<'_> {
+        match (&self.out_dir, self.output.as_deref()) {
+            (Some(folder), _) => Target::Folder(folder),
+            (None, Some(path)) if path != Path::new("-") => Target::File(path),
+            (None, _) => Target::Standard { json },
+        }
+    }
+}
+
+/// Rows of a table, to be worked on.
+pub(crate) struct Piece<'a> {
+    pub(crate) table: &'a Table,
+    /// The rows of the output that come before them, and the seed of all of these.
+    pub(crate) start: u64,
+    pub(crate) seed: u64,
+    /// The file that they are from, and its rows that come before them.
+    pub(crate) file: &'a Path,
+    pub(crate) file_rows: usize,
+}
+
+/// What was done.
+#[derive(Debug, Default)]
+pub(crate) struct Done {
+    /// The rows that were read.
+    pub(crate) rows: usize,
+    /// The parts that were written, and those that were there, of an output in parts.
+    pub(crate) parts: Option<(usize, usize)>,
+}
+
+impl Done {
+    /// `wrote full.csv: 3 rows`, with more after it.
+    pub(crate) fn say(&self, target: Target<'_>, more: &str, out: &mut dyn Write) -> Result<()> {
+        let rows = plural(self.rows, "row");
+        match (target, self.parts) {
+            (Target::File(path), _) => writeln!(out, "wrote {}: {rows}{more}", path.display())?,
+            (Target::Folder(path), Some((written, kept))) => {
+                let parts = plural(written, "part");
+                let kept = match kept {
+                    0 => String::new(),
+                    n => format!("; {} already there", plural(n, "part")),
+                };
+                writeln!(out, "wrote {parts} to {}: {rows}{more}{kept}", path.display())?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// What is written, and how.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Writing<'a> {
+    /// The model, which is no output.
+    pub(crate) model: &'a Path,
+    pub(crate) outputs: &'a Outputs,
+    pub(crate) target: Target<'a>,
+    pub(crate) seed: u64,
+}
+
+/// Work on tables, piece by piece.
+pub(crate) struct Stream<'a> {
+    model: &'a Model,
+    files: Vec<PathBuf>,
+    options: StreamOptions,
+    words: &'static str,
+    /// What is said of a header is said once.
+    noted: RefCell<bool>,
+}
+
+/// Makes rows of the output from rows of a table.
+type Work<'w> = dyn FnMut(&Piece<'_>) -> Result<Option<Table>> + 'w;
+/// Fields of a JSON object after its rows.
+pub(crate) type Tail<'t> = dyn Fn() -> Vec<(&'static str, Value)> + 't;
+
+impl<'a> Stream<'a> {
+    pub(crate) fn new(
+        model: &'a Model,
+        patterns: &[PathBuf],
+        reading: &Reading,
+        words: &'static str,
+    ) -> Result<Self> {
+        let files = expand(patterns)?;
+        let options = StreamOptions { header: reading.header(), ..StreamOptions::default() };
+        Ok(Self { model, files, options, words, noted: RefCell::new(false) })
+    }
+
+    /// For work that needs no text of cells.
+    pub(crate) fn without_text(mut self) -> Self {
+        self.options.keep_text = false;
+        self
+    }
+
+    /// Reads all tables.
+    pub(crate) fn read(&self, work: &mut Work<'_>) -> Result<Done> {
+        let mut bar = RowsBar::new(self.words, self.files.len());
+        self.all(&mut bar, 0, work, &mut |_| Ok(()))
+    }
+
+    /// Reads all tables and writes what becomes of them.
+    pub(crate) fn write(
+        &self,
+        writing: Writing<'_>,
+        out: &mut dyn Write,
+        tail: &Tail<'_>,
+        work: &mut Work<'_>,
+    ) -> Result<Done> {
+        let mut bar = RowsBar::new(self.words, self.files.len());
+        let seed = writing.seed;
+        match writing.target {
+            Target::Nothing => self.all(&mut bar, seed, work, &mut |_| Ok(())),
+            Target::Standard { json } => {
+                let mut sink = Sink::new(out, json);
+                let done = self.all(&mut bar, seed, work, &mut |table| sink.write(table))?;
+                sink.finish(&tail())?;
+                Ok(done)
+            }
+            Target::File(path) => {
+                tables::check_target(path, &self.inputs(writing.model), writing.outputs.force)?;
+                write_table(path, |writer| {
+                    let mut put = |table: &Table| Ok(writer.write(table)?);
+                    self.all(&mut bar, seed, work, &mut put).map_err(Failed)
+                })
+                .map_err(|Failed(error)| error)
+            }
+            Target::Folder(folder) => self.parts(&mut bar, folder, writing, work),
+        }
+    }
+
+    /// What must not be written over.
+    fn inputs<'p>(&'p self, model: &'p Path) -> Vec<&'p Path> {
+        std::iter::once(model).chain(self.files.iter().map(PathBuf::as_path)).collect()
+    }
+
+    /// One part for each table.
+    fn parts(
+        &self,
+        bar: &mut RowsBar,
+        folder: &Path,
+        Writing { model, outputs, seed, .. }: Writing<'_>,
+        work: &mut Work<'_>,
+    ) -> Result<Done> {
+        let names = part_names(&self.files)?;
+        fs::create_dir_all(folder).map_err(|e| {
+            anyhow!("{}: cannot make the folder: {e}; give another name", folder.display())
+        })?;
+        let parts: Vec<PathBuf> = names.iter().map(|name| folder.join(name)).collect();
+        let inputs = self.inputs(model);
+        for part in &parts {
+            tables::check_target(part, &inputs, outputs.force)?;
+            if part.exists() && !outputs.resume && !outputs.force {
+                bail!(
+                    "{}: this part is already there; --resume keeps it and goes on with others, --force writes it anew",
+                    part.display()
+                );
+            }
+        }
+        let (mut rows, mut written, mut kept) = (0, 0, 0);
+        for ((file, part), name) in self.files.iter().zip(&parts).zip(&names) {
+            if outputs.resume && part.exists() {
+                kept += 1;
+                bar.end_file();
+                continue;
+            }
+            let result = write_table(part, |writer| {
+                let (mut start, seed) = (0, part_seed(seed, name));
+                let mut put = |table: &Table| Ok(writer.write(table)?);
+                self.file(bar, file, &mut start, seed, work, &mut put).map_err(Failed)
+            });
+            rows += result.map_err(|Failed(error)| match written + kept {
+                0 => error,
+                n => {
+                    let text = error.to_string();
+                    let finished = format!("{} finished; --resume goes on", plural(n, "part"));
+                    error.context(format!("{text}\nhint: {finished}"))
+                }
+            })?;
+            written += 1;
+        }
+        Ok(Done { rows, parts: Some((written, kept)) })
+    }
+
+    /// All tables, one after the other.
+    fn all(
+        &self,
+        bar: &mut RowsBar,
+        seed: u64,
+        work: &mut Work<'_>,
+        put: &mut dyn FnMut(&Table) -> Result<()>,
+    ) -> Result<Done> {
+        let (mut start, mut rows) = (0, 0);
+        for file in &self.files {
+            rows += self.file(bar, file, &mut start, seed, work, put)?;
+        }
+        Ok(Done { rows, parts: None })
+    }
+
+    /// One table; returns its rows.
+    fn file(
+        &self,
+        bar: &mut RowsBar,
+        file: &Path,
+        start: &mut u64,
+        seed: u64,
+        work: &mut Work<'_>,
+        put: &mut dyn FnMut(&Table) -> Result<()>,
+    ) -> Result<usize> {
+        let mut stream = TableStream::open(file, self.model.schema(), &self.options)?;
+        let mut rows = 0;
+        while let Some(table) = stream.next() {
+            let table = table?;
+            if rows == 0 {
+                self.note(file, &table);
+            }
+            let piece = Piece { table: &table, start: *start, seed, file, file_rows: rows };
+            let made = work(&piece).map_err(|error| located(error, stream.name(), rows))?;
+            if let Some(made) = made {
+                put(&made).map_err(|error| located(error, stream.name(), rows))?;
+            }
+            rows += table.num_rows();
+            *start += table.num_rows() as u64;
+            bar.add(table.num_rows(), stream.share());
+        }
+        if rows == 0 {
+            bail!("{}: the table has no rows", stream.name());
+        }
+        bar.end_file();
+        Ok(rows)
+    }
+
+    /// Says how the first line of a CSV file was read where that is not plain to see.
+    fn note(&self, file: &Path, table: &Table) {
+        let is_csv = TableFormat::of(file) == TableFormat::Csv;
+        if is_csv && self.options.header.is_none() && !self.noted.replace(true) {
+            tables::note_on_header(file, table);
+        }
+    }
+}
+
+/// An error of a closure that may fail by itself or in the file system.
+pub(crate) struct Failed(pub(crate) Error);
+
+impl From<DataError> for Failed {
+    fn from(error: DataError) -> Self {
+        Self(error.into())
+    }
+}
+
+/// An error that names the file, and counts the rows of it.
+fn located(error: Error, file: &str, rows: usize) -> Error {
+    if error.is::<io::Error>() {
+        // Of the standard output.
+        return error;
+    }
+    let error = match error.downcast::<ModelError>() {
+        Ok(error) => error.after(rows).into(),
+        Err(error) => match error.downcast::<DataError>() {
+            Ok(error) => error.after(rows).into(),
+            Err(error) => error,
+        },
+    };
+    let text = error.to_string();
+    if text.contains(file) { error } else { error.context(format!("{file}: {text}")) }
+}
+
+/// The files that names and patterns stand for, those of a pattern in order.
+pub(crate) fn expand(patterns: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for pattern in patterns {
+        let text = pattern.to_string_lossy();
+        if pattern == Path::new("-") {
+            if files.contains(pattern) {
+                bail!("-: standard input can be read once");
+            }
+            files.push(pattern.clone());
+            continue;
+        }
+        if pattern.exists() || !text.contains(['*', '?', '[']) {
+            // Whether it can be read shows now, not after hours of work.
+            let found = fs::File::open(pattern).and_then(|file| file.metadata());
+            let found = found.map_err(|e| anyhow!("cannot read '{}': {e}", pattern.display()))?;
+            if found.is_dir() {
+                bail!(
+                    "{}: this is a folder; name its files, such as '{}'",
+                    pattern.display(),
+                    pattern.join("*.parquet").display()
+                );
+            }
+            files.push(pattern.clone());
+            continue;
+        }
+        let found = glob::glob(&text).map_err(|e| anyhow!("{text}: {e}"))?;
+        let mut found: Vec<PathBuf> = found.collect::<Result<_, _>>()?;
+        found.retain(|path| path.is_file());
+        if found.is_empty() {
+            bail!("{text}: no file is named so");
+        }
+        found.sort();
+        files.extend(found);
+    }
+    Ok(files)
+}
+
+/// The names of the parts of an output: those of the tables, with `.csv` where their format is not written.
+fn part_names(files: &[PathBuf]) -> Result<Vec<String>> {
+    let mut names = Vec::with_capacity(files.len());
+    let mut taken: BTreeMap<String, &Path> = BTreeMap::new();
+    for file in files {
+        let Some(name) = file.file_name().filter(|_| file != Path::new("-")) else {
+            bail!("{}: this has no name for a part; use -o", file.display());
+        };
+        let mut name = name.to_string_lossy().into_owned();
+        if let TableFormat::Npz | TableFormat::Idx = TableFormat::of(file) {
+            name.push_str(".csv");
+        }
+        if let Some(first) = taken.insert(name.clone(), file) {
+            bail!(
+                "{} and {} would both be the part {name}; write them to two folders",
+                first.display(),
+                file.display()
+            );
+        }
+        names.push(name);
+    }
+    Ok(names)
+}
+
+/// The seed of a part: of its name and not of the others, so that it is the same whichever are there.
+fn part_seed(seed: u64, name: &str) -> u64 {
+    let hash = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    seed ^ name.bytes().fold(0xcbf2_9ce4_8422_2325, hash)
+}
+
+/// Rows on the standard output.
+pub(crate) enum Sink<'o> {
+    Csv(Box<TableWriter<&'o mut dyn Write>>),
+    Json { out: &'o mut dyn Write, is_first: bool },
+}
+
+impl<'o> Sink<'o> {
+    pub(crate) fn new(out: &'o mut dyn Write, json: bool) -> Self {
+        if json {
+            Self::Json { out, is_first: true }
+        } else {
+            Self::Csv(Box::new(TableWriter::new(out, TableFormat::Csv)))
+        }
+    }
+
+    pub(crate) fn write(&mut self, table: &Table) -> Result<()> {
+        match self {
+            Self::Csv(writer) => writer.write(table).map_err(of_output),
+            Self::Json { out, is_first } => {
+                let mut text = String::new();
+                if std::mem::take(is_first) {
+                    let names: Vec<&str> = table.columns().iter().map(Column::name).collect();
+                    text = format!("{{\"columns\":{},\"rows\":[", serde_json::to_string(&names)?);
+                } else {
+                    text.push(',');
+                }
+                for row in 0..table.num_rows() {
+                    let cells = table.columns().iter().map(|column| json_cell(column, row));
+                    let cells: Vec<Value> = cells.collect();
+                    text.push_str(if row > 0 { "," } else { "" });
+                    text.push_str(&serde_json::to_string(&cells)?);
+                }
+                Ok(out.write_all(text.as_bytes())?)
+            }
+        }
+    }
+
+    pub(crate) fn finish(self, tail: &[(&'static str, Value)]) -> Result<()> {
+        match self {
+            Self::Csv(writer) => writer.finish().map_err(of_output),
+            Self::Json { out, .. } => {
+                write!(out, "]")?;
+                for (name, value) in tail {
+                    write!(out, ",\"{name}\":{}", serde_json::to_string(value)?)?;
+                }
+                Ok(writeln!(out, "}}")?)
+            }
+        }
+    }
+}
+
+/// What the standard output refuses is an error of it.
+fn of_output(error: DataError) -> Error {
+    match error {
+        DataError::Io { source, .. } => source.into(),
+        other => other.into(),
+    }
+}
+
+/// Says on the standard error which columns tables do not have.
+pub(crate) fn note_absent(names: &[String]) {
+    let quoted: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
+    let _ = writeln!(
+        io::stderr(),
+        "note: the table has no {} {}: unknown in every row",
+        if names.len() == 1 { "column" } else { "columns" },
+        printable(&quoted.join(", "))
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_have_names_and_seeds_of_their_own() {
+        let names = |files: &[&str]| {
+            part_names(&files.iter().map(PathBuf::from).collect::<Vec<_>>())
+                .map_err(|e| e.to_string())
+        };
+        let found = names(&["a/x.csv.gz", "b/y.parquet", "c/images-idx3-ubyte.gz"]).unwrap();
+        assert_eq!(found, ["x.csv.gz", "y.parquet", "images-idx3-ubyte.gz.csv"]);
+        assert!(names(&["a/x.csv", "b/x.csv"]).unwrap_err().contains("b/x.csv"));
+        assert!(names(&["-"]).is_err());
+        assert_ne!(part_seed(0, "x"), part_seed(0, "y"));
+        assert_ne!(part_seed(0, "x"), part_seed(1, "x"));
+    }
+}

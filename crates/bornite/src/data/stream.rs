@@ -1,0 +1,408 @@
+//! A table that is read piece by piece, in memory that does not grow with it.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use flate2::read::MultiGzDecoder;
+
+use super::array::{self, ArrayLayout};
+use super::buffered::Buffered;
+#[cfg(feature = "parquet")]
+use super::parquet::ParquetPieces;
+use super::{
+    CsvOptions, DataError, FormatProblem, Schema, Storage, Table, TableFormat, csv, file, npy,
+};
+use crate::memory::{self, OverLimit};
+
+/// How a table is read piece by piece.
+#[derive(Clone, Debug)]
+pub struct StreamOptions {
+    /// Whether the first line of CSV names the columns, as [`CsvOptions::header`].
+    pub header: Option<bool>,
+    /// Whether cells keep the text that they have in a CSV file. Reading is faster without.
+    pub keep_text: bool,
+    /// About how many bytes are a piece: of text, or of numbers.
+    pub piece: usize,
+}
+
+impl Default for StreamOptions {
+    /// Pieces of 8 MiB that keep their text.
+    fn default() -> Self {
+        Self { header: None, keep_text: true, piece: 8 << 20 }
+    }
+}
+
+/// The share of the memory limit that one row of CSV may take.
+const ROW_SHARE: u64 = 8;
+
+/// A table that is read piece by piece: CSV, NPY, IDX or Parquet by the file's name, plain or packed by gzip, or CSV from the
+/// standard input.
+///
+/// A schema says which columns are numbers and which are text, so that a cell means the same in every piece. Columns of CSV
+/// that it does not have are text. Arrays by columns, NPZ files and Parquet files packed by gzip are one piece.
+///
+/// ```
+/// use bornite::data::{CsvOptions, InferOptions, Schema, StreamOptions, Table, TableStream};
+///
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("people.csv");
+/// std::fs::write(&path, "city,age\nBonn,30\nEssen,41\nBonn,\n")?;
+/// let table = Table::read_csv(&path, &CsvOptions::default())?;
+/// let schema = Schema::infer(&table, &InferOptions::default())?;
+/// let options = StreamOptions { piece: 20, ..StreamOptions::default() };
+/// let mut rows = 0;
+/// for piece in TableStream::open(&path, &schema, &options)? {
+///     rows += schema.encode(&piece?)?.num_rows();
+/// }
+/// assert_eq!(rows, 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct TableStream {
+    name: String,
+    pieces: Pieces,
+    share: Share,
+    is_over: bool,
+}
+
+#[derive(Debug)]
+enum Pieces {
+    Csv(CsvPieces),
+    Array(ArrayPieces),
+    #[cfg(feature = "parquet")]
+    Parquet(ParquetPieces),
+    Whole(Option<Table>),
+}
+
+/// How much of a file is read.
+#[derive(Debug)]
+enum Share {
+    Bytes { read: Arc<AtomicU64>, length: Option<u64> },
+    Rows(f64),
+}
+
+type Input = Box<dyn Read + Send>;
+
+impl TableStream {
+    /// Opens a file; `-` is the standard input.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is no such table.
+    pub fn open(
+        path: impl AsRef<Path>,
+        schema: &Schema,
+        options: &StreamOptions,
+    ) -> Result<Self, DataError> {
+        let path = path.as_ref();
+        let is_standard = path == Path::new("-");
+        let name = if is_standard { "standard input".to_owned() } else { file::name(path) };
+        let opened = if is_standard { Opened::standard() } else { Opened::new(path) };
+        let io = |source| file::io_error(Path::new(&name), "read", source);
+        let opened = opened.map_err(io)?;
+        let share = Share::Bytes { read: opened.read.clone(), length: opened.length };
+        let format = if is_standard { TableFormat::Csv } else { TableFormat::of(path) };
+        let pieces = match format {
+            TableFormat::Csv => {
+                let input = Buffered::new(opened.input, &name);
+                Pieces::Csv(CsvPieces::new(input, schema, options))
+            }
+            TableFormat::Npy | TableFormat::Idx => {
+                let input = Buffered::new(opened.input, &name);
+                Pieces::Array(ArrayPieces::new(input, format, options.piece)?)
+            }
+            TableFormat::Npz => Pieces::Whole(Some(npy::archived(&opened.content(&name)?, &name)?)),
+            #[cfg(feature = "parquet")]
+            TableFormat::Parquet if opened.length.is_none_or(|n| n == 0) || opened.is_gzip => {
+                let content = opened.content(&name)?;
+                Pieces::Whole(Some(Table::from_parquet_bytes(content, &name)?))
+            }
+            #[cfg(feature = "parquet")]
+            TableFormat::Parquet => {
+                let file = File::open(path).map_err(io)?;
+                Pieces::Parquet(ParquetPieces::new(file, &name, options.piece)?)
+            }
+            #[cfg(not(feature = "parquet"))]
+            TableFormat::Parquet => {
+                let problem = FormatProblem::Magic;
+                return Err(DataError::Format { file: name, format: "CSV", problem });
+            }
+        };
+        Ok(Self { name, pieces, share, is_over: false })
+    }
+
+    /// The file, as it is named in messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The share of the file that is read, where its length is known.
+    pub fn share(&self) -> Option<f64> {
+        match &self.share {
+            Share::Bytes { read, length } => {
+                let read = read.load(Ordering::Relaxed) as f64;
+                length.map(|length| (read / length.max(1) as f64).min(1.0))
+            }
+            Share::Rows(share) => Some(*share),
+        }
+    }
+
+    fn read(&mut self) -> Result<Option<Table>, DataError> {
+        match &mut self.pieces {
+            Pieces::Csv(pieces) => pieces.next(),
+            Pieces::Array(pieces) => pieces.next(),
+            #[cfg(feature = "parquet")]
+            Pieces::Parquet(pieces) => Ok(pieces.next()?.map(|(table, share)| {
+                self.share = Share::Rows(share);
+                table
+            })),
+            Pieces::Whole(table) => Ok(table.take()),
+        }
+    }
+}
+
+impl Iterator for TableStream {
+    type Item = Result<Table, DataError>;
+
+    /// The next piece, with at least one row. After an error nothing follows.
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_over {
+            return None;
+        }
+        let piece = self.read().transpose();
+        self.is_over = !matches!(piece, Some(Ok(_)));
+        piece
+    }
+}
+
+/// A file that is open, unpacked where it is gzip.
+struct Opened {
+    input: Input,
+    is_gzip: bool,
+    /// The bytes of the file that are read, before they are unpacked.
+    read: Arc<AtomicU64>,
+    /// The bytes of a regular file.
+    length: Option<u64>,
+}
+
+impl Opened {
+    fn new(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let found = file.metadata()?;
+        Self::of(file, found.is_file().then_some(found.len()))
+    }
+
+    fn standard() -> io::Result<Self> {
+        Self::of(io::stdin(), None)
+    }
+
+    fn of(file: impl Read + Send + 'static, length: Option<u64>) -> io::Result<Self> {
+        let read = Arc::new(AtomicU64::new(0));
+        let counted = Counted { input: file, count: read.clone() };
+        let mut file = BufReader::with_capacity(1 << 16, counted);
+        let is_gzip = file.fill_buf()?.starts_with(&file::GZIP);
+        let input: Input =
+            if is_gzip { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
+        Ok(Self { input, is_gzip, read, length })
+    }
+}
+
+impl Opened {
+    /// All that is left; what has no length, and what a short file becomes, is limited by [`memory`].
+    fn content(self, name: &str) -> Result<Vec<u8>, DataError> {
+        let allowed = match self.length {
+            Some(_) if !self.is_gzip => u64::MAX,
+            length => memory::allowance(length.unwrap_or(0)),
+        };
+        let mut content = Vec::new();
+        let read = self.input.take(allowed.saturating_add(1)).read_to_end(&mut content);
+        read.map_err(|source| file::io_error(Path::new(name), "read", source))?;
+        if content.len() as u64 > allowed {
+            let source = OverLimit { what: "its content", needed: None, allowed };
+            return Err(DataError::Memory { file: name.to_owned(), source });
+        }
+        Ok(content)
+    }
+}
+
+/// Counts the bytes that are read.
+struct Counted<R> {
+    input: R,
+    count: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let read = self.input.read(out)?;
+        self.count.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
+/// Whole rows of a text.
+struct CsvPieces {
+    input: Buffered<Input>,
+    options: CsvOptions,
+    types: BTreeMap<String, Storage>,
+    names: Option<Vec<String>>,
+    /// The lines before the next piece.
+    lines: u64,
+    piece: usize,
+    drops_text: bool,
+}
+
+impl std::fmt::Debug for CsvPieces {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CsvPieces").field("lines", &self.lines).finish_non_exhaustive()
+    }
+}
+
+impl CsvPieces {
+    fn new(input: Buffered<Input>, schema: &Schema, options: &StreamOptions) -> Self {
+        let types = schema.columns().iter().map(|c| (c.name.clone(), c.storage)).collect();
+        Self {
+            input,
+            options: CsvOptions { header: options.header, ..CsvOptions::default() },
+            types,
+            names: None,
+            lines: 0,
+            piece: options.piece.max(1),
+            drops_text: !options.keep_text,
+        }
+    }
+
+    fn next(&mut self) -> Result<Option<Table>, DataError> {
+        let mut length = self.piece;
+        loop {
+            self.input.fill(length)?;
+            let is_open = !self.input.is_end;
+            if self.input.bytes.is_empty() && self.names.is_some() {
+                return Ok(None);
+            }
+            // Where more follows, the last line may not be whole.
+            let last = |bytes: &[u8]| bytes.iter().rposition(|&b| b == b'\n').map(|n| n + 1);
+            let bytes = &self.input.bytes[..];
+            let end = if is_open { last(bytes) } else { Some(bytes.len()) };
+            let context = csv::Context {
+                names: self.names.as_deref(),
+                lines: self.lines,
+                is_open,
+                types: Some(&self.types),
+                drops_text: self.drops_text,
+            };
+            let parse = |end| csv::parse(&bytes[..end], &self.input.name, &self.options, &context);
+            match end.map(parse) {
+                None => {}
+                Some(Err(DataError::HeaderOnly { .. } | DataError::EmptyFile { .. }))
+                    if is_open => {}
+                Some(Err(error)) => return Err(error),
+                Some(Ok(parsed)) => {
+                    self.input.take(parsed.used);
+                    self.lines = parsed.lines;
+                    if self.names.is_none() {
+                        let columns = parsed.table.columns().iter();
+                        self.names = Some(columns.map(|c| c.name().to_owned()).collect());
+                        self.options.delimiter = Some(parsed.table.layout().delimiter);
+                    }
+                    return Ok(Some(parsed.table));
+                }
+            }
+            length = length.saturating_mul(2);
+            self.check_row(length)?;
+        }
+    }
+
+    /// Refuses to hold a row that has no end.
+    fn check_row(&self, length: usize) -> Result<(), DataError> {
+        let allowed = memory::limit() / ROW_SHARE;
+        if (length as u64) <= allowed {
+            return Ok(());
+        }
+        let file = self.input.name.clone();
+        if self.input.bytes.contains(&b'"') {
+            return Err(DataError::UnclosedQuote { file, line: self.lines + 1 });
+        }
+        let source = OverLimit { what: "a row", needed: None, allowed };
+        Err(DataError::Memory { file, source })
+    }
+}
+
+/// Rows of an array.
+struct ArrayPieces {
+    input: Buffered<Input>,
+    /// What is left of it.
+    layout: ArrayLayout,
+    piece: usize,
+    /// The rows before the next piece.
+    rows: usize,
+}
+
+impl std::fmt::Debug for ArrayPieces {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ArrayPieces").field("layout", &self.layout).finish_non_exhaustive()
+    }
+}
+
+/// The most bytes before the numbers of an array.
+const HEAD: usize = 1 << 16;
+
+impl ArrayPieces {
+    fn new(
+        mut input: Buffered<Input>,
+        format: TableFormat,
+        piece: usize,
+    ) -> Result<Self, DataError> {
+        input.fill(HEAD)?;
+        let (layout, format) = match format {
+            TableFormat::Npy => (npy::layout(&input.bytes), "NPY"),
+            _ => (array::layout(&input.bytes), "IDX"),
+        };
+        let layout = layout
+            .and_then(ArrayLayout::checked)
+            .map_err(|problem| DataError::Format { file: input.name.clone(), format, problem })?;
+        input.take(layout.start);
+        Ok(Self { input, layout: ArrayLayout { start: 0, ..layout }, piece, rows: 0 })
+    }
+
+    fn next(&mut self) -> Result<Option<Table>, DataError> {
+        let left = self.layout.shape[0];
+        if left == 0 {
+            return self.check_end().map(|()| None);
+        }
+        let most = (self.piece / self.layout.row_bytes()).max(1);
+        let rows = if self.layout.by_columns { left } else { left.min(most) };
+        let layout = ArrayLayout {
+            shape: [&[rows], &self.layout.shape[1..]].concat(),
+            ..self.layout.clone()
+        };
+        self.input.fill(layout.length())?;
+        let name = &self.input.name;
+        if self.input.bytes.len() < layout.length() {
+            let before = self.rows as u128 * layout.row_bytes() as u128;
+            let expected = before + self.layout.length() as u128;
+            let found = before as usize + self.input.bytes.len();
+            return Err(layout.problem(name, FormatProblem::CutOff { expected, found }));
+        }
+        let bytes = self.input.take(layout.length());
+        let name = &self.input.name;
+        let array = layout.array(&bytes).map_err(|problem| layout.problem(name, problem))?;
+        let table = array.into_rows(name, layout.format, self.rows)?;
+        self.rows += rows;
+        self.layout.shape[0] = left - rows;
+        Ok(Some(table))
+    }
+
+    fn check_end(&mut self) -> Result<(), DataError> {
+        self.input.fill(1)?;
+        match self.input.bytes.len() {
+            0 => Ok(()),
+            extra => {
+                let problem = FormatProblem::TooLong { extra };
+                Err(self.layout.problem(&self.input.name, problem))
+            }
+        }
+    }
+}
