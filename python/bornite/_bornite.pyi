@@ -31,6 +31,7 @@ __all__ = [
     "compress_file",
     "decompress_file",
     "set_memory_limit",
+    "set_threads",
 ]
 
 __version__: str

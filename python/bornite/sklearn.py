@@ -175,6 +175,7 @@ class _Estimator(BaseEstimator):
             rate=self.rate,
             patience=self.patience,
             structure=self.structure,  # type: ignore[arg-type]
+            target=None if target is None else target[0],
             as_is=True,
             seed=seed,
         )

@@ -106,7 +106,10 @@ def test_tables_are_read_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> Non
     stream = Stream(table)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     found = bornite.fit(stream, epochs=2, width=2)
-    assert found.to_bytes() == expected.to_bytes()
+    # The models differ only in what they remember of the table's types.
+    assert found.schema == expected.schema
+    rows = {"n": [1, 4], "x": [0.25, 0.75], "w": ["a", "b"]}
+    assert np.array_equal(found.log_prob(rows), expected.log_prob(rows))
     drawn = found.sample(5)
     assert list(drawn) == ["n", "x", "w"] and drawn["x"].dtype == np.float64
     assert np.array_equal(found.log_prob(stream), found.log_prob({name: drawn for name, drawn in _arrow.columns(stream)}))

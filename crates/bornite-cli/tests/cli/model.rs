@@ -91,7 +91,7 @@ fn fit_says_what_it_found_and_the_baseline() {
         .json();
     assert_eq!((report["rows"].as_u64(), report["valid_rows"].as_u64()), (Some(240), Some(240)));
     assert_eq!(report["structure"], "linear");
-    assert_eq!(folder.names(), ["c.json", "l.model", "m.model", "people.csv", "v.csv"]);
+    assert_eq!(folder.names(), ["c.json", "l.model", "m.model", "people.csv", "q.model", "v.csv"]);
 }
 
 /// The last checkpoint of a fit goes on to the same model; of another fit it is refused.

@@ -12,7 +12,7 @@ use crate::support::{Folder, Run};
 fn parts() -> Folder {
     let folder = fitted();
     let text = people();
-    let (head, rows) = text.split_once('\n').unwrap();
+    let (head, rows) = text.split_once('\n').expect("a head");
     let rows: Vec<String> = rows
         .lines()
         .enumerate()
@@ -25,7 +25,7 @@ fn parts() -> Folder {
         .collect();
     let file = |rows: &[String]| format!("{head}\n{}\n", rows.join("\n"));
     folder.write("all.csv", &file(&rows));
-    fs::create_dir(folder.path("in")).unwrap();
+    fs::create_dir(folder.path("in")).expect("a new folder");
     for (n, rows) in rows.chunks(90).enumerate() {
         folder.write(&format!("in/p{n}.csv"), &file(rows));
     }

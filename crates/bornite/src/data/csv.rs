@@ -465,10 +465,7 @@ impl ColumnReader<'_> {
             Storage::Integers if are_whole => CellKind::Integers(
                 readings
                     .iter()
-                    .map(|r| match r {
-                        Some(Reading::Integer(x)) => Some(*x),
-                        _ => None,
-                    })
+                    .map(|r| if let Some(Reading::Integer(x)) = r { Some(*x) } else { None })
                     .collect(),
             ),
             Storage::Integers if are_exact => {

@@ -356,9 +356,10 @@ impl ArrayPieces {
         piece: usize,
     ) -> Result<Self, DataError> {
         input.fill(HEAD)?;
-        let (layout, format) = match format {
-            TableFormat::Npy => (npy::layout(&input.bytes), "NPY"),
-            _ => (array::layout(&input.bytes), "IDX"),
+        let (layout, format) = if format == TableFormat::Npy {
+            (npy::layout(&input.bytes), "NPY")
+        } else {
+            (array::layout(&input.bytes), "IDX")
         };
         let layout = layout
             .and_then(ArrayLayout::checked)

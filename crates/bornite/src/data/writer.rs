@@ -89,7 +89,11 @@ impl<W: Write> TableWriter<W> {
             TableFormat::Npy => Form::Npy(NpyWriter::default()),
             #[cfg(feature = "parquet")]
             TableFormat::Parquet => Form::Parquet(ParquetWriter::default()),
-            _ => Form::Csv(CsvWriter::default()),
+            #[cfg(not(feature = "parquet"))]
+            TableFormat::Parquet => Form::Csv(CsvWriter::default()),
+            TableFormat::Csv | TableFormat::Npz | TableFormat::Idx => {
+                Form::Csv(CsvWriter::default())
+            }
         };
         Self { out, file: "the table".to_owned(), form, names: Vec::new(), rows: 0 }
     }
@@ -300,7 +304,7 @@ impl NpyWriter {
                     Cells::Integers(i) if !self.are_real => {
                         out.write_all(&i.get(row).unwrap_or(0).to_le_bytes())?;
                     }
-                    _ => {
+                    Cells::Numbers(_) | Cells::Integers(_) | Cells::Labels(_) => {
                         let x = column.number(row).unwrap_or(f64::NAN);
                         out.write_all(&x.to_le_bytes())?;
                     }

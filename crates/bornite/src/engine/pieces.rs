@@ -90,18 +90,10 @@ fn edges(basis: &Basis) -> Option<Vec<f64>> {
 /// ℓ at a point that is not an atom.
 fn rest_values(basis: &Basis, weight: Option<&Matrix<Complex64>>, x: f64) -> Vec<Complex64> {
     let mut f = vec![Complex64::ZERO; basis.width()];
-    match basis {
-        Basis::Atoms(b) => b.rest().evaluate(x, &mut f[b.points().len()..]),
-        Basis::Indicator(_)
-        | Basis::Fourier(_)
-        | Basis::Legendre(_)
-        | Basis::Laguerre(_)
-        | Basis::Hermite(_)
-        | Basis::Table(_)
-        | Basis::Gaussian(_)
-        | Basis::BSpline(_)
-        | Basis::Transformed(_)
-        | Basis::Squared(_) => basis.evaluate(x, &mut f),
+    if let Basis::Atoms(b) = basis {
+        b.rest().evaluate(x, &mut f[b.points().len()..]);
+    } else {
+        basis.evaluate(x, &mut f);
     }
     weight.map_or(f.clone(), |w| w.times_vector(&f))
 }

@@ -425,8 +425,14 @@ impl Candidates<'_> {
             Some(_) => self.defaults.image_smoothing(),
             None => self.defaults.table_smoothing(),
         };
-        let smooth = |ordered: &bool| if *ordered { smoothing } else { 0.0 };
-        let smoothing = self.schema.ordered().iter().map(smooth).collect();
+        // Neighboring digits, and parts of dates, are not neighbors.
+        let columns = 0..self.schema.columns().len();
+        let is_whole = columns.flat_map(|c| {
+            let variables = self.schema.variables_of(c);
+            std::iter::repeat_n(variables.len() == 1, variables.len())
+        });
+        let ordered = self.schema.ordered().into_iter().zip(is_whole);
+        let smoothing = ordered.map(|(is, one)| if is && one { smoothing } else { 0.0 }).collect();
         let default = FitOptions { smoothing, ..self.defaults.options(width) };
         FitOptions { width, functions, ..self.options.over(default, self.schema) }
     }

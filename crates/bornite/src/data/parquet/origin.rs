@@ -91,15 +91,10 @@ impl Origin {
             Physical::INT32 => {
                 let narrow = |row| {
                     let x = whole(row).filter(|x| self.has_place_for(*x, 32))?;
-                    match meaning {
-                        Meaning::Unsigned => u32::try_from(x).ok().map(u32::cast_signed),
-                        Meaning::Plain
-                        | Meaning::Decimal(_)
-                        | Meaning::Date
-                        | Meaning::Time(_)
-                        | Meaning::Timestamp(_)
-                        | Meaning::Half
-                        | Meaning::Bytes => i32::try_from(x).ok(),
+                    if meaning == Meaning::Unsigned {
+                        u32::try_from(x).ok().map(u32::cast_signed)
+                    } else {
+                        i32::try_from(x).ok()
                     }
                 };
                 Values::Narrow(cells(column, narrow)?)

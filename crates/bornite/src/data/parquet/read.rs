@@ -255,16 +255,9 @@ impl<R: ChunkReader + 'static> NextCells<'_, R> {
                 Ok(Column::labels(self.column_name(), cells.into_iter().map(|c| c.map(word))))
             }
             Type::INT32 => {
-                let bits = |x: i32| match meaning {
-                    Meaning::Unsigned => i64::from(x.cast_unsigned()),
-                    Meaning::Plain
-                    | Meaning::Decimal(_)
-                    | Meaning::Date
-                    | Meaning::Time(_)
-                    | Meaning::Timestamp(_)
-                    | Meaning::Half
-                    | Meaning::Bytes => i64::from(x),
-                };
+                let is_unsigned = meaning == Meaning::Unsigned;
+                let bits =
+                    |x: i32| if is_unsigned { i64::from(x.cast_unsigned()) } else { i64::from(x) };
                 let cells = self.cells::<Int32Type>()?;
                 self.whole(meaning, cells.into_iter().map(|c| c.map(bits)).collect())
             }
