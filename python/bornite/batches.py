@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,7 @@ from bornite.model import Given, Model
 Array: TypeAlias = npt.NDArray[Any]
 Operation: TypeAlias = Literal["score", "anomaly", "impute", "predict", "query", "sample"]
 
-OPERATIONS = ("score", "anomaly", "impute", "predict", "query", "sample")
+OPERATIONS: tuple[str, ...] = get_args(Operation)
 
 __all__ = ["Batches", "RecordBatch", "RecordBatchStream"]
 

@@ -22,7 +22,7 @@ from bornite._progress import ProgressLine
 from bornite._tables import Column, Field, Form, Frame
 
 if TYPE_CHECKING:
-    from bornite.batches import Batches
+    from bornite.batches import Batches, Operation
 
 Given: TypeAlias = str | Mapping[Any, Any] | None
 """What is known of a row: text such as ``"age in [30, 40), city='Bonn'"``, or a mapping from columns to a
@@ -825,7 +825,7 @@ class Model:
 
     def batches(
         self,
-        operation: Literal["score", "anomaly", "impute", "predict", "query", "sample"],
+        operation: Operation,
         *,
         column: Any = None,
         question: str | None = None,
