@@ -66,7 +66,7 @@ pub fn fit_best(
 pub(crate) struct Lesson {
     /// As many as it takes.
     pub(crate) rows: Batch,
-    /// The mean log-likelihood of the validation rows by the teacher.
+    /// The mean objective of the validation rows by the teacher.
     pub(crate) valid: f64,
 }
 

@@ -159,6 +159,13 @@ impl Teacher {
         best
     }
 
+    /// log p(target | the rest) of rows, on average, given that of whole rows.
+    pub(crate) fn mean_of_target(&self, rows: &Batch, target: &[usize], whole: f64) -> f64 {
+        let dimension = self.components[0].mean.len();
+        let rest = Rows::new(&self.variables, &rows.without(target), dimension);
+        whole - self.mean_log_likelihood(&rest)
+    }
+
     /// A mixture of so many components, from this one of a single component.
     fn split(
         &self,
@@ -633,6 +640,12 @@ mod tests {
         let atom = 0.2 * 0.2_f64.ln() + 0.8 * 0.8_f64.ln();
         let best = atom + 0.8 * -0.5 * (1.0 - 0.95_f64 * 0.95).ln();
         assert!(value < best + 0.1 && value > best - 0.75, "{value} for {best}");
+
+        // Of the label, which two components know, given the numbers; and given nothing else.
+        let of_label = teacher.mean_of_target(&valid, &[2], value);
+        assert!(of_label > -0.2 && of_label < 0.0, "{of_label}");
+        let whole = teacher.mean_of_target(&valid, &[0, 1, 2], value);
+        assert!((whole - value).abs() < 1e-9, "{whole} for {value}");
 
         let made = teacher.sample(4000, 2).unwrap();
         let number = |row, v| made.value(row, v);

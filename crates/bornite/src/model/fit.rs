@@ -319,8 +319,12 @@ impl Candidates<'_> {
             return None;
         }
         let seed = self.options.seed;
-        let (teacher, value) = Teacher::fit(first, rows, seed, quota)?;
-        Some(Lesson { rows: teacher.sample(LESSON_ROWS, seed)?, valid: value })
+        let (teacher, mut valid) = Teacher::fit(first, rows, seed, quota)?;
+        let [FitOptions { target, emphasis, .. }, _] = self.lessons();
+        if !target.is_empty() {
+            valid += emphasis * teacher.mean_of_target(rows[1], &target, valid);
+        }
+        Some(Lesson { rows: teacher.sample(LESSON_ROWS, seed)?, valid })
     }
 
     /// The fits to a lesson, and to the rows after it.

@@ -326,7 +326,12 @@ impl Words<'_> {
         let operator = self.operator()?;
         let at = self.start();
         let name = self.p.word(STOPS, "expected the name of a column")?;
-        let Some(subject) = self.subject(&name) else { return Err(self.no_column(at, &name)) };
+        let Some(subject) = self.subject(&name) else {
+            // Next to a number it is the word before that is misspelled.
+            let is_number = name.parse::<f64>().is_ok();
+            let (at, name) = if is_number { (before, word) } else { (at, name) };
+            return Err(self.no_column(at, &name));
+        };
         let behind = std::mem::replace(&mut self.p.at, before);
         let first = self.compare(&subject, operator.turned())?;
         self.p.at = behind;

@@ -725,6 +725,7 @@ fn a_question_that_cannot_be_read_is_pointed_at() {
         ("P((sky=rain", 12, "expected ')'"),
         ("P(1 < sky < 2)", 3, "ask for a set"),
         ("P(1 < ski)", 7, "did you mean 'sky'?"),
+        ("P(degres < 1)", 3, "did you mean 'degrees'?"),
         ("corr(degrees)", 13, "another column"),
         ("argmax(sky, sky)", 13, "named twice"),
         ("MI(sky, umbrella)", 17, "expected ';'"),
