@@ -222,6 +222,36 @@ pub enum DataError {
         /// The first row of the piece, counted from 1.
         row: usize,
     },
+    /// Something wrong with one of several files.
+    #[error("'{file}': {source}")]
+    InFile {
+        /// The file.
+        file: String,
+        /// What is wrong.
+        source: Box<DataError>,
+    },
+    /// A table with other columns than those before it.
+    #[error(
+        "its columns are {found}, and those of the files before it {expected}; all of them need the same columns"
+    )]
+    UnlikeColumns {
+        /// The columns before.
+        expected: String,
+        /// Those of the table.
+        found: String,
+    },
+    /// A column that holds something else than in the tables before it.
+    #[error(
+        "column '{column}' holds {found}, and {expected} in the files before it; make them alike"
+    )]
+    UnlikeCells {
+        /// The column.
+        column: String,
+        /// What it held before.
+        expected: &'static str,
+        /// What it holds.
+        found: &'static str,
+    },
     /// A label that the schema does not know.
     #[error(
         "{}column '{column}': the label '{label}' is not one of its {labels}{}; leave it empty, or infer the schema \

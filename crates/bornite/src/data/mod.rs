@@ -20,6 +20,7 @@ mod number;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod pieces;
+mod sample;
 mod schema;
 mod stream;
 mod table;
@@ -42,6 +43,8 @@ pub use number::NumberFormat;
 #[cfg(feature = "parquet")]
 pub use parquet::PARQUET_THREAD;
 pub(crate) use pieces::{Piece, Pieces};
+pub(crate) use sample::in_file;
+pub use sample::{Sample, SampleOptions};
 pub(crate) use schema::OutsideCell;
 pub use schema::{
     Block, ColumnSchema, EncodeOptions, Encoded, Finding, Findings, LeftOut, Mismatch, Schema,

@@ -97,7 +97,20 @@ impl TableStream {
         schema: &Schema,
         options: &StreamOptions,
     ) -> Result<Self, DataError> {
-        let path = path.as_ref();
+        let types = schema.columns().iter().map(|c| (c.name.clone(), c.storage)).collect();
+        Self::with_types(path.as_ref(), types, options)
+    }
+
+    /// Opens a file of which nothing is known: all columns of CSV are text.
+    pub(super) fn untyped(path: &Path, options: &StreamOptions) -> Result<Self, DataError> {
+        Self::with_types(path, BTreeMap::new(), options)
+    }
+
+    fn with_types(
+        path: &Path,
+        types: BTreeMap<String, Storage>,
+        options: &StreamOptions,
+    ) -> Result<Self, DataError> {
         let is_standard = path == Path::new("-");
         let name = if is_standard { "standard input".to_owned() } else { file::name(path) };
         let opened = if is_standard { Opened::standard() } else { Opened::new(path) };
@@ -108,7 +121,7 @@ impl TableStream {
         let pieces = match format {
             TableFormat::Csv => {
                 let input = Buffered::new(opened.input, &name);
-                Pieces::Csv(CsvPieces::new(input, schema, options))
+                Pieces::Csv(CsvPieces::new(input, types, options))
             }
             TableFormat::Npy | TableFormat::Idx => {
                 let input = Buffered::new(opened.input, &name);
@@ -261,8 +274,11 @@ impl std::fmt::Debug for CsvPieces {
 }
 
 impl CsvPieces {
-    fn new(input: Buffered<Input>, schema: &Schema, options: &StreamOptions) -> Self {
-        let types = schema.columns().iter().map(|c| (c.name.clone(), c.storage)).collect();
+    fn new(
+        input: Buffered<Input>,
+        types: BTreeMap<String, Storage>,
+        options: &StreamOptions,
+    ) -> Self {
         Self {
             input,
             options: CsvOptions { header: options.header, ..CsvOptions::default() },

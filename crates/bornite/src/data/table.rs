@@ -2,6 +2,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
 use super::number::NumberFormat;
 use super::{CsvLayout, DataError};
 use crate::names::nearest;
@@ -148,6 +150,19 @@ impl Table {
             image: self.image,
             layout: self.layout.clone(),
         }
+    }
+
+    /// The table of these rows of some tables, one after the other, which have the same columns in the same order. Whole numbers next to
+    /// real ones are real. `None` of no tables.
+    pub(super) fn gathered(parts: &[(&Self, &[usize])]) -> Option<Self> {
+        let (first, _) = parts.first()?;
+        let column = |n: usize| {
+            let parts: Vec<_> = parts.iter().map(|(t, rows)| (&t.columns[n], *rows)).collect();
+            Column::gathered(&first.columns[n], &parts)
+        };
+        let columns = (0..first.columns.len()).into_par_iter().map(column).collect();
+        let num_rows = parts.iter().map(|(_, rows)| rows.len()).sum();
+        Some(Self { columns, num_rows, image: first.image, layout: first.layout.clone() })
     }
 
     /// The table without this column, no longer one of images.
@@ -461,6 +476,41 @@ impl Column {
             }
         }
         column
+    }
+
+    /// These cells of some columns, in the form of the first.
+    fn gathered(first: &Self, parts: &[(&Self, &[usize])]) -> Self {
+        let all = || parts.iter().flat_map(|(c, rows)| rows.iter().map(move |&row| (*c, row)));
+        let whole = |(c, row): (&Self, usize)| match &c.cells {
+            Cells::Integers(cells) => cells.get(row),
+            Cells::Numbers(_) | Cells::Labels(_) => None,
+        };
+        let cells = match &first.cells {
+            Cells::Labels(_) => Cells::Labels(all().map(|(c, row)| c.label(row)).collect()),
+            Cells::Integers(_)
+                if parts.iter().all(|(c, _)| matches!(c.cells, Cells::Integers(_))) =>
+            {
+                Cells::Integers(all().map(whole).collect())
+            }
+            Cells::Integers(_) | Cells::Numbers(_) => {
+                let format = match &first.cells {
+                    Cells::Numbers(numbers) => numbers.format,
+                    Cells::Integers(_) | Cells::Labels(_) => NumberFormat::Shortest,
+                };
+                let values = all().map(|(c, row)| c.number(row).unwrap_or(f64::NAN)).collect();
+                Cells::Numbers(Numbers { values, format })
+            }
+        };
+        let form = TextForm { exceptions: BTreeMap::new(), ..first.form.clone() };
+        Self { name: first.name.clone(), cells, form }
+    }
+
+    /// The label of this row; `None` where it is missing or a number.
+    fn label(&self, row: usize) -> Option<&str> {
+        match &self.cells {
+            Cells::Labels(cells) => cells.get(row),
+            Cells::Numbers(_) | Cells::Integers(_) => None,
+        }
     }
 
     fn select(&self, rows: &[usize]) -> Self {

@@ -1,5 +1,7 @@
 //! A batch of rows, column by column: what is known of every variable.
 
+mod bytes;
+
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -51,6 +51,12 @@ pub enum LearnError {
         /// Why not.
         reason: String,
     },
+    /// Rows that cannot be read back from their temporary file.
+    #[error("the rows in the temporary file cannot be read: {reason}; start over")]
+    Pieces {
+        /// Why not.
+        reason: String,
+    },
     /// Bytes that are something else.
     #[error("not a checkpoint file")]
     NoCheckpoint,

@@ -6,6 +6,7 @@ use super::error::LearnError;
 use super::initial::{Start, Starts, first_circuit, unlearned};
 use super::options::FitOptions;
 use super::parameter::Parameterization;
+use super::pieces::Rows;
 use super::progress::{Control, Fitted, Progress, Snapshot};
 use super::trainer::{Outcome, Trainer};
 use crate::circuit::{Orthonormal, Skeleton};
@@ -29,15 +30,15 @@ pub fn fit(
     progress: &mut dyn FnMut(&Progress) -> Control,
 ) -> Result<Fitted, LearnError> {
     let starts = &mut Starts::default();
-    let outcome =
-        run(circuit, [train, valid], options, None, Start::anew(starts), &mut |p, _| progress(p))?;
+    let (rows, start) = (Rows::new(train, valid), Start::anew(starts));
+    let outcome = run(circuit, rows, options, None, start, &mut |p, _| progress(p))?;
     outcome.into_fit(circuit, options)
 }
 
 /// Fits one circuit, from a checkpoint on where there is one.
 pub(super) fn run(
     circuit: &Skeleton,
-    [train, valid]: [&Batch; 2],
+    rows: Rows<'_>,
     options: &FitOptions,
     from: Option<&mut Reader<'_>>,
     start: Start<'_>,
@@ -46,17 +47,19 @@ pub(super) fn run(
     if options.parameterization == Parameterization::Monotonic {
         return Err(LearnError::Monotonic { layer: circuit.output() });
     }
-    let quota = start.starts.quota.clone();
+    let (quota, is_learned) = (start.starts.quota.clone(), start.starts.is_learned());
     let mut rng = ChaCha8Rng::seed_from_u64(options.seed);
     let first = if from.is_some() {
         // Its weights are in the checkpoint.
         unlearned(circuit, options.complex)
     } else {
-        first_circuit(circuit, train, options, start, &mut rng)
+        first_circuit(circuit, rows.train, options, start, &mut rng)
     };
-    let mut trainer = Trainer::new(&first, [train, valid], options, rng)?;
+    let mut trainer = Trainer::new(&first, rows, options, rng)?;
     if let Some(from) = from {
         trainer.restore(from)?;
+    } else if is_learned {
+        trainer.keep_first()?;
     }
     trainer.run(&quota, progress)
 }

@@ -31,6 +31,8 @@ const SAMPLE: usize = 64;
 pub struct Starts {
     /// By the number of components and the seed; `None` where there is none.
     known: BTreeMap<(usize, u64), Option<Arc<Mixture>>>,
+    /// A circuit whose weights a fit goes on from instead, if it is the same but for them.
+    learned: Option<Circuit>,
     pub(super) quota: Quota,
 }
 
@@ -38,6 +40,16 @@ impl Starts {
     /// For fits within a budget.
     pub(crate) fn within(quota: &Quota) -> Self {
         Self { quota: quota.clone(), ..Self::default() }
+    }
+
+    /// The same for a fit that goes on from a circuit.
+    pub(crate) fn with_learned(self, circuit: Option<&Circuit>) -> Self {
+        Self { learned: circuit.cloned(), ..self }
+    }
+
+    /// Whether a fit goes on from a circuit.
+    pub(super) fn is_learned(&self) -> bool {
+        self.learned.is_some()
     }
 
     /// The mixture for a circuit.
@@ -89,6 +101,10 @@ pub(super) fn first_circuit(
 ) -> Circuit {
     let Start { starts, grown } = start;
     let complex = options.complex;
+    if let Some(learned) = &starts.learned {
+        let weights = learned.weights().iter().map(|w| w.to_matrix::<Complex64>().into_owned());
+        return with_weights(circuit, weights.map(|w| weight(w, complex)));
+    }
     let is_kronecker = !circuit.layers().iter().any(|l| matches!(l, Layer::Hadamard { .. }));
     let mixture = if is_kronecker { starts.mixture(circuit, rows, options.seed) } else { None };
     let noise = Noise { complex, norm: MIXTURE_NOISE, seed: rng.random() };

@@ -14,6 +14,7 @@ use super::options::FitOptions;
 use super::parameter::{Parameterization, row_normalized};
 use super::partition::Partition;
 use super::pass::Workspace;
+use super::pieces::Rows;
 use super::progress::{Control, Epoch, Progress};
 use super::quota::Quota;
 use super::trainer::Trainer;
@@ -54,7 +55,7 @@ pub fn fit(
     };
     let mut rng = ChaCha8Rng::seed_from_u64(options.seed);
     let first = near_marginals(circuit, train, &mut rng);
-    let trainer = Trainer::new(&first, [train, valid], options, rng)?;
+    let trainer = Trainer::new(&first, Rows::new(train, valid), options, rng)?;
     let outcome = trainer.run(&Quota::default(), &mut |p, _| progress(p))?;
     let shapes = circuit.weight_shapes().iter().zip(&outcome.best.weights);
     let weights = shapes.map(|(&[rows, cols], parts)| {

@@ -4,6 +4,7 @@ use super::fit::run;
 use super::grow::grown;
 use super::initial::{Start, Starts};
 use super::options::{Device, FitOptions};
+use super::pieces::{Pieces, Rows};
 use super::progress::{Control, Fitted, Progress, Snapshot};
 use super::trainer::{Outcome, read_best, read_history, write_best, write_history};
 use crate::circuit::{Layer, Skeleton};
@@ -58,7 +59,7 @@ pub fn fit_best(
     starts: &mut Starts,
     progress: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control,
 ) -> Result<Option<BestFit>, LearnError> {
-    search(candidates, [train, valid], None, checkpoint, starts, progress)
+    search(candidates, Rows::new(train, valid), None, checkpoint, starts, progress)
 }
 
 /// Rows of a [`Teacher`](super::Teacher), for the last two candidates.
@@ -74,7 +75,7 @@ pub(crate) struct Lesson {
 /// from the lesson's rows, and if it is then the best, the last one goes on from there with the rows themselves.
 pub(crate) fn search(
     candidates: &[(Skeleton, FitOptions)],
-    [train, valid]: [&Batch; 2],
+    all: Rows<'_>,
     teach: Option<&dyn Fn() -> Option<Lesson>>,
     checkpoint: Option<&[u8]>,
     starts: &mut Starts,
@@ -85,7 +86,7 @@ pub(crate) fn search(
     let mut reader = checkpoint.map(Reader::new).transpose()?.filter(|from| !from.is_empty());
     let mut state = State::default();
     if let Some(from) = &mut reader {
-        state = State::read(from, [ordinary, candidates], [train, valid])?;
+        state = State::read(from, [ordinary, candidates], all)?;
     }
     let sizes: Vec<[usize; 2]> = ordinary.iter().map(|(_, o)| [o.width, o.functions]).collect();
     let (mut apart, mut lesson) = (Starts::within(&starts.quota), None);
@@ -102,10 +103,11 @@ pub(crate) fn search(
         let (circuit, options) = &candidates[index];
         let is_lesson = index == ordinary.len();
         let (rows, starts) = match lesson.as_ref().and_then(Option::as_ref) {
-            Some(lesson) if is_lesson => (&lesson.rows, &mut apart),
-            _ => (train, &mut *starts),
+            Some(lesson) if is_lesson => (Rows::new(&lesson.rows, all.valid), &mut apart),
+            _ => (all, &mut *starts),
         };
-        let epoch = work_of(circuit, rows.len() as f64 + SCORING * valid.len() as f64);
+        let scored = SCORING * all.valid.len() as f64;
+        let epoch = work_of(circuit, rows.num_train() as f64 + scored);
         let used = state.used[0].max(starts.quota.used());
         if state.best.is_some() && used + pace.share_of(epoch) > 1.0 {
             break;
@@ -122,13 +124,13 @@ pub(crate) fn search(
             let mut now = *used;
             let from = reader.as_mut();
             let start = Start { starts, grown };
-            let outcome = run(circuit, [rows, valid], options, from, start, &mut |p, s| {
+            let outcome = run(circuit, rows, options, from, start, &mut |p, s| {
                 epochs = p.epochs_done();
                 let write = |to: &mut Writer| {
                     State { used: now, tried: state.tried.clone(), best: None }.write(
                         state.best.as_ref(),
                         ordinary,
-                        [train, valid],
+                        all,
                         to,
                     );
                     s.write(to);
@@ -275,7 +277,7 @@ impl State {
         &self,
         best: Option<&(usize, Outcome)>,
         candidates: &[(Skeleton, FitOptions)],
-        rows: [&Batch; 2],
+        rows: Rows<'_>,
         to: &mut Writer,
     ) {
         to.numbers(&digest(candidates, rows));
@@ -293,7 +295,7 @@ impl State {
     fn read(
         from: &mut Reader<'_>,
         [ordinary, candidates]: [&[(Skeleton, FitOptions)]; 2],
-        rows: [&Batch; 2],
+        rows: Rows<'_>,
     ) -> Result<Self, LearnError> {
         let digest = digest(ordinary, rows);
         let found = from.numbers()?;
@@ -336,8 +338,8 @@ impl State {
 }
 
 /// What the rows, and the candidates without their weights, are known by.
-fn digest(candidates: &[(Skeleton, FitOptions)], [train, valid]: [&Batch; 2]) -> [usize; 3] {
-    let rows = |rows: &Batch| {
+fn digest(candidates: &[(Skeleton, FitOptions)], rows: Rows<'_>) -> [usize; 3] {
+    let own = |rows: &Batch| {
         let mut hash = crc32fast::Hasher::new();
         for variable in 0..rows.num_variables() {
             for row in 0..rows.len() {
@@ -346,7 +348,8 @@ fn digest(candidates: &[(Skeleton, FitOptions)], [train, valid]: [&Batch; 2]) ->
         }
         hash.finalize() as usize
     };
-    [rows(train), rows(valid), digest_of_candidates(candidates)]
+    let train = rows.pieces.map_or_else(|| own(rows.train), Pieces::digest);
+    [train, own(rows.valid), digest_of_candidates(candidates)]
 }
 
 fn digest_of_candidates(candidates: &[(Skeleton, FitOptions)]) -> usize {

@@ -1,5 +1,7 @@
 //! The state of a running fit, and its steps.
 
+use std::ops::Range;
+
 use rand::seq::SliceRandom;
 use rand::{Rng, RngExt};
 use rand_chacha::ChaCha8Rng;
@@ -11,10 +13,10 @@ use super::objective::is_orthonormal;
 use super::optimizer::{Update, schedule};
 use super::options::FitOptions;
 use super::parameter::{Parameterization, normalized};
+use super::pieces::{Pieces, Rows};
 use super::progress::{Control, Epoch, Fitted, Progress, Snapshot};
 use super::quota::Quota;
 use crate::circuit::{Circuit, Layer, Orthonormal, Skeleton, Weight};
-use crate::engine::Batch;
 use crate::linalg::{Matrix, Scalar};
 use crate::ops::orthonormalize;
 
@@ -38,8 +40,12 @@ pub(super) struct Outcome {
 #[derive(Debug)]
 struct State {
     rng: ChaCha8Rng,
-    /// The rows in the order of this epoch.
+    /// The rows at hand, in the order of this epoch, and how many of them are done.
     order: Vec<usize>,
+    done: usize,
+    /// The pieces of rows that are not all at hand, in the order of this epoch, and which of them are.
+    pieces: Vec<usize>,
+    at_hand: Range<usize>,
     step: u32,
     epoch: usize,
     /// Rows done in this epoch, and the sum of their log-likelihoods.
@@ -52,9 +58,25 @@ struct State {
 }
 
 impl State {
-    /// Epochs since the best one.
+    /// Puts the rows, or the pieces that they are in, in the order of another epoch.
+    fn shuffle(&mut self) {
+        self.done = 0;
+        if self.pieces.is_empty() {
+            self.order.shuffle(&mut self.rng);
+        } else {
+            self.pieces.shuffle(&mut self.rng);
+            (self.at_hand, self.order) = (0..0, Vec::new());
+        }
+    }
+
+    /// Whether all rows at hand are done.
+    fn is_at_end(&self) -> bool {
+        self.done == self.order.len()
+    }
+
+    /// Epochs since the best one; none before the first.
     fn epochs_since_best(&self) -> usize {
-        self.best.as_ref().map_or(0, |b| self.history.len() - 1 - b.epoch)
+        self.best.as_ref().map_or(0, |b| self.history.len().saturating_sub(1 + b.epoch))
     }
 
     /// Whether as many epochs as this have ended without a better one.
@@ -67,7 +89,7 @@ impl State {
 pub(super) struct Trainer<'a> {
     options: &'a FitOptions,
     backend: Box<dyn Backend + 'a>,
-    num_valid: usize,
+    rows: Rows<'a>,
     state: State,
 }
 
@@ -75,15 +97,18 @@ impl<'a> Trainer<'a> {
     /// At the start of a fit.
     pub(super) fn new(
         circuit: &Circuit,
-        [train, valid]: [&'a Batch; 2],
+        rows: Rows<'a>,
         options: &'a FitOptions,
         rng: ChaCha8Rng,
     ) -> Result<Self, LearnError> {
         check(circuit, options)?;
-        let backend = backend::start(circuit, [train, valid], options)?;
+        let backend = backend::start(circuit, rows, options)?;
         let mut state = State {
             rng,
-            order: (0..train.len()).collect(),
+            order: (0..rows.train.len()).collect(),
+            done: 0,
+            pieces: (0..rows.pieces.map_or(0, Pieces::len)).collect(),
+            at_hand: 0..0,
             step: 0,
             epoch: 0,
             rows: 0,
@@ -92,8 +117,15 @@ impl<'a> Trainer<'a> {
             history: Vec::new(),
             best: None,
         };
-        state.order.shuffle(&mut state.rng);
-        Ok(Self { options, backend, num_valid: valid.len(), state })
+        state.shuffle();
+        Ok(Self { options, backend, rows, state })
+    }
+
+    /// Counts the weights that a fit starts from among those to choose from.
+    pub(super) fn keep_first(&mut self) -> Result<(), LearnError> {
+        let (valid, weights) = (self.backend.score()?, self.backend.averages()?);
+        self.state.best = Some(Best { valid, epoch: 0, weights });
+        Ok(())
     }
 
     /// Runs to the end, or until the budget is used up but for what scoring the result takes.
@@ -107,12 +139,12 @@ impl<'a> Trainer<'a> {
             && self.state.used < 1.0
             && !self.state.has_waited(self.options.patience)
         {
-            while self.state.rows < self.state.order.len() && self.state.used < 1.0 {
+            while self.state.rows < self.rows.num_train() && self.state.used < 1.0 {
                 let before = self.state.rows;
                 let mean = self.learn()?;
                 learned += self.state.rows - before;
                 let used = quota.used();
-                let scoring = (used - begun) / learned as f64 * self.num_valid as f64;
+                let scoring = (used - begun) / learned as f64 * self.rows.valid.len() as f64;
                 if used + scoring >= 1.0 {
                     self.state.used = f64::INFINITY;
                 }
@@ -140,8 +172,8 @@ impl<'a> Trainer<'a> {
             width: self.options.width,
             epoch: state.epoch,
             epochs: self.options.epochs,
-            rows: if epoch_ended { state.order.len() } else { state.rows },
-            epoch_rows: state.order.len(),
+            rows: if epoch_ended { self.rows.num_train() } else { state.rows },
+            epoch_rows: self.rows.num_train(),
             train,
             valid: state.history.last().map(|e| e.valid),
             best: state.best.as_ref().map(|b| b.valid),
@@ -156,12 +188,30 @@ impl<'a> Trainer<'a> {
         }
     }
 
+    /// Takes the next pieces at hand.
+    fn take_pieces(&mut self, at_hand: Range<usize>) -> Result<usize, LearnError> {
+        let Some(pieces) = self.rows.pieces else { return Ok(self.state.order.len()) };
+        let rows = pieces.read(&self.state.pieces[at_hand.clone()])?;
+        let len = rows.len();
+        self.backend.set_rows(rows)?;
+        self.state.at_hand = at_hand;
+        Ok(len)
+    }
+
     /// One step on the next batch; returns the batch's mean log-likelihood before it.
     fn learn(&mut self) -> Result<f64, LearnError> {
+        if let (Some(pieces), true) = (self.rows.pieces, self.state.is_at_end()) {
+            let start = self.state.at_hand.end;
+            let count = pieces.together(&self.state.pieces[start..]);
+            let len = self.take_pieces(start..start + count)?;
+            let state = &mut self.state;
+            (state.order, state.done) = ((0..len).collect(), 0);
+            state.order.shuffle(&mut state.rng);
+        }
         let (options, state) = (self.options, &mut self.state);
-        let end = (state.rows + options.batch.max(1)).min(state.order.len());
-        let rows = &state.order[state.rows..end];
-        let done = state.epoch as f64 + state.rows as f64 / state.order.len() as f64;
+        let end = (state.done + options.batch.max(1)).min(state.order.len());
+        let rows = &state.order[state.done..end];
+        let done = state.epoch as f64 + state.rows as f64 / self.rows.num_train() as f64;
         let share = (done / options.epochs as f64).max(state.used);
         let shifts = options.shifts.map(|image| draw_shifts(image, rows.len(), &mut state.rng));
         let step = state.step + 1;
@@ -177,7 +227,8 @@ impl<'a> Trainer<'a> {
         let selection = Selection { rows, shifts: shifts.as_ref() };
         let mean = self.backend.step(&selection, update)?;
         state.sum += mean * rows.len() as f64;
-        state.rows = end;
+        state.rows += rows.len();
+        state.done = end;
         state.step = step;
         Ok(mean)
     }
@@ -199,7 +250,7 @@ impl<'a> Trainer<'a> {
         }
         state.epoch += 1;
         (state.rows, state.sum) = (0, 0.0);
-        state.order.shuffle(&mut state.rng);
+        state.shuffle();
         // An ended fit is not told of again: what was written down last is where it goes on.
         if self.state.used < 1.0 {
             self.tell(train, true, progress);
@@ -224,6 +275,10 @@ impl<'a> Trainer<'a> {
                 to.singles(part);
             }
         }
+        if self.rows.pieces.is_some() {
+            to.numbers(&state.pieces);
+            to.numbers(&[state.at_hand.start, state.at_hand.end, state.done]);
+        }
     }
 
     /// Goes on where a fit was when it was written.
@@ -235,15 +290,14 @@ impl<'a> Trainer<'a> {
         let (&[step, epoch, rows], &[sum, used]) = (&counts[..], &reals[..]) else {
             return Err(LearnError::Damaged);
         };
-        let len = self.state.order.len();
-        if order.len() != len || rows > len || order.iter().any(|&n| n >= len) {
+        if rows > self.rows.num_train() {
             return Err(LearnError::Damaged);
         }
         let history = read_history(from)?;
         let best = read_best(from)?;
         let lengths = |b: &Best| b.weights.iter().map(Vec::len).collect::<Vec<_>>();
         let own: Vec<usize> = self.backend.averages()?.iter().map(Vec::len).collect();
-        if best.as_ref().is_some_and(|b| lengths(b) != own || b.epoch >= history.len()) {
+        if best.as_ref().is_some_and(|b| lengths(b) != own || b.epoch > history.len()) {
             return Err(LearnError::Damaged);
         }
         let mut parameters = Vec::with_capacity(own.len());
@@ -258,7 +312,39 @@ impl<'a> Trainer<'a> {
         }
         self.backend.set_parameters(&parameters)?;
         let step = u32::try_from(step).map_err(|_| LearnError::Damaged)?;
-        self.state = State { rng, order, step, epoch, rows, sum, used, history, best };
+        let (mut done, mut len) = (rows, self.state.order.len());
+        if let Some(own) = self.rows.pieces {
+            let pieces = from.numbers()?;
+            let places = from.numbers()?;
+            let &[start, end, at] = &places[..] else { return Err(LearnError::Damaged) };
+            let mut sorted = pieces.clone();
+            sorted.sort_unstable();
+            if !sorted.into_iter().eq(0..own.len()) || start > end || end > own.len() {
+                return Err(LearnError::Damaged);
+            }
+            self.state.pieces = pieces;
+            len = self.take_pieces(start..end)?;
+            done = at;
+        }
+        if order.len() != len || done > len || order.iter().any(|&n| n >= len) {
+            return Err(LearnError::Damaged);
+        }
+        let (pieces, at_hand) =
+            (std::mem::take(&mut self.state.pieces), self.state.at_hand.clone());
+        self.state = State {
+            rng,
+            order,
+            done,
+            pieces,
+            at_hand,
+            step,
+            epoch,
+            rows,
+            sum,
+            used,
+            history,
+            best,
+        };
         Ok(())
     }
 }

@@ -2,6 +2,7 @@ use super::error::LearnError;
 use super::fit::run;
 use super::initial::{Start, Starts};
 use super::options::FitOptions;
+use super::pieces::Rows;
 use super::progress::{Control, Progress};
 use crate::circuit::Skeleton;
 use crate::engine::Batch;
@@ -37,8 +38,13 @@ pub fn most_promising(
             .min(CELLS / train.num_variables().max(1) as f64);
         let mut ended = false;
         let (quota, end) = (starts.quota.clone(), starts.quota.after(PART));
-        let outcome =
-            run(circuit, [train, valid], options, None, Start::anew(starts), &mut |p, _| {
+        let outcome = run(
+            circuit,
+            Rows::new(train, valid),
+            options,
+            None,
+            Start::anew(starts),
+            &mut |p, _| {
                 let done = p.epochs_done() * p.epoch_rows as f64;
                 ended |= progress(&Progress { candidate: n, is_trial: true, ..*p }).is_end();
                 if ended || quota.used() >= end {
@@ -46,7 +52,8 @@ pub fn most_promising(
                 } else {
                     Control::Used(done / rows)
                 }
-            })?;
+            },
+        )?;
         if outcome.best.valid > best.1 {
             best = (n, outcome.best.valid);
         }

@@ -1,10 +1,12 @@
 //! The fit of a model, set up step by step.
 
 use std::fmt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::fit::Given;
 use super::{Model, ModelError, ModelOptions, StructureKind};
-use crate::data::{Schema, Table};
+use crate::data::{Sample, Schema, Table};
 use crate::learn::{Control, Effort, Progress, Quota, Snapshot, used_budget};
 
 /// Fits a [`Model`] to a table.
@@ -30,13 +32,16 @@ use crate::learn::{Control, Effort, Progress, Quota, Snapshot, used_budget};
 #[derive(Default)]
 pub struct Fit<'a> {
     options: ModelOptions,
+    start: Option<&'a Model>,
     validation: Option<&'a Table>,
     time: Option<Duration>,
     checkpoint: Option<&'a [u8]>,
     quota: Quota,
     on_step: Option<OnStep<'a>>,
+    on_rows: Option<OnRows<'a>>,
 }
 
+type OnRows<'a> = Box<dyn FnMut(&Path, usize, Option<f64>) + 'a>;
 type OnStep<'a> = Box<dyn FnMut(&Progress, &Snapshot<'_>) -> Control + 'a>;
 
 impl<'a> Fit<'a> {
@@ -48,6 +53,17 @@ impl<'a> Fit<'a> {
     /// A fit with these settings, for those that have no method here.
     pub fn with(options: ModelOptions) -> Self {
         Self { options, ..Self::default() }
+    }
+
+    /// Goes on from a model with the rows of another table, such as those of a new day. Its columns, its circuit and its target
+    /// are kept, and learning begins with its weights; cells that a column has no place for count as they do in
+    /// [`Model::score`](super::Model::score). The result is never worse than the model by the validation rows, which are some of the new ones.
+    ///
+    /// # Errors
+    /// [`run`](Self::run) fails where settings ask for other columns or another circuit, or the model is conditioned.
+    pub fn start(mut self, model: impl Into<Option<&'a Model>>) -> Self {
+        self.start = model.into();
+        self
     }
 
     /// Limits the time that the fit takes. The learning rate decays over it.
@@ -144,6 +160,13 @@ impl<'a> Fit<'a> {
         self
     }
 
+    /// Calls a function for every piece of a file that is read before there are steps to tell of, see [`run_sample`](Self::run_sample): with
+    /// the file, the rows of the piece, and the share of the file that is read.
+    pub fn on_rows(mut self, f: impl FnMut(&Path, usize, Option<f64>) + 'a) -> Self {
+        self.on_rows = Some(Box::new(f));
+        self
+    }
+
     /// Continues from the bytes of a [`Snapshot`] of the same table and settings: without a time limit, to the same model
     /// bit for bit as if the fit had never been interrupted.
     pub fn resume(mut self, checkpoint: impl Into<Option<&'a [u8]>>) -> Self {
@@ -159,7 +182,49 @@ impl<'a> Fit<'a> {
     /// The table has no rows or does not fit a given schema; none of its columns can be learned (see [`Schema::findings`]),
     /// or, with [`strict`](Self::strict), not all of them; a setting is out of range; the checkpoint is damaged, or of another table or other settings.
     pub fn run(self, table: &Table) -> Result<Model, ModelError> {
-        let Self { mut options, validation, time, checkpoint, quota, mut on_step } = self;
+        self.run_on(table, None)
+    }
+
+    /// Fits the model to all rows of the files that a sample was drawn from, in memory that does not grow with them.
+    ///
+    /// The sample tells what the columns mean, how they depend on each other and where learning begins; some of its rows are
+    /// held out to choose the best epoch by, unless there is a validation table. All other rows of the files are encoded into a temporary file, and
+    /// learned from in a random order: as many pieces of it at a time, drawn at random, as have the rows of the sample. A sample that
+    /// is whole is fitted as a table.
+    ///
+    /// ```
+    /// use bornite::Fit;
+    /// use bornite::data::{Sample, SampleOptions};
+    ///
+    /// let folder = tempfile::tempdir()?;
+    /// let files = ["a", "b"].map(|name| folder.path().join(name).with_extension("csv"));
+    /// std::fs::write(&files[0], "x,y\n1,2\n2,1\n2,2\n")?;
+    /// std::fs::write(&files[1], format!("x,y\n{}", "1,1\n2,1\n".repeat(500)))?;
+    /// let options = SampleOptions { memory: 4000, ..SampleOptions::default() };
+    /// let sample = Sample::draw(&files, &options, &mut |_, _, _| {})?;
+    /// assert!(sample.num_rows() == 1003 && !sample.is_whole());
+    /// let model = Fit::new().epochs(2).run_sample(&sample)?;
+    /// assert_eq!(model.info().rows + model.info().valid_rows, 1003);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`run`](Self::run); a file cannot be read or a row of it does not fit; the temporary file cannot be written; rows have weights.
+    pub fn run_sample(self, sample: &Sample) -> Result<Model, ModelError> {
+        self.run_on(sample.table(), Some(sample).filter(|sample| !sample.is_whole()))
+    }
+
+    fn run_on(self, table: &Table, sample: Option<&Sample>) -> Result<Model, ModelError> {
+        let Self {
+            mut options,
+            start,
+            validation,
+            time,
+            checkpoint,
+            quota,
+            mut on_step,
+            mut on_rows,
+        } = self;
         options.time = options.time.or(time);
         let used_before = checkpoint.map(used_budget).transpose()?.unwrap_or(0.0);
         let quota = match time {
@@ -179,7 +244,16 @@ impl<'a> Fit<'a> {
                 (Control::Used(share), used) => Control::Used(share.max(used)),
             }
         };
-        Model::fit_from(table, validation, &options, checkpoint, &quota, &mut step)
+        if let Some(model) = start {
+            options = model.going_on(options, table)?;
+        }
+        let given = Given { table, sample, validation, start, checkpoint };
+        let mut read = |file: &Path, rows, share| {
+            if let Some(f) = &mut on_rows {
+                f(file, rows, share);
+            }
+        };
+        Model::fit_from(&given, &options, &quota, &mut read, &mut step)
     }
 }
 

@@ -1,9 +1,9 @@
 //! A small model for a table that is to be compressed with it.
 
 use super::compact::Compact;
-use super::{CompressOptions, Model, ModelError, ModelOptions};
+use super::{CompressOptions, Fit, Model, ModelError, ModelOptions};
 use crate::data::{DataError, InferOptions, Schema, Table, WideIntegers};
-use crate::learn::{Control, Progress, Quota};
+use crate::learn::{Control, Progress};
 
 /// Input functions of a continuous variable.
 const FUNCTIONS: usize = 12;
@@ -57,14 +57,8 @@ pub(super) fn fit(
         ..ModelOptions::default()
     };
     let selection = selection(table);
-    let model = match Model::fit_from(
-        table,
-        Some(&selection),
-        &settings,
-        None,
-        &Quota::default(),
-        &mut |p, _| progress(p),
-    ) {
+    let fit = Fit::with(settings).validation(&selection).on_step(|p, _| progress(p));
+    let model = match fit.run(table) {
         Ok(model) => model,
         Err(problem @ ModelError::Option { .. }) => return Err(problem),
         // A table that cannot be learned from can still be stored.

@@ -68,6 +68,11 @@ pub enum ModelError {
         /// Which table.
         which: &'static str,
     },
+    /// Weights of rows that are read in pieces.
+    #[error(
+        "the rows of a table that memory does not hold count alike; leave out the weights, or allow more memory"
+    )]
+    WeightsInPieces,
     /// A row that cannot count for what it says.
     #[error("row {}, column '{column}': the weight '{text}' is not a number from 0 on", row + 1)]
     Weight {
@@ -86,6 +91,12 @@ pub enum ModelError {
         "the structure 'image' needs a table of images, such as an IDX or NPY file; choose another structure"
     )]
     NotImages,
+    /// A model that a fit cannot go on from as it is asked to.
+    #[error("a fit keeps the columns and the circuit of the model that it goes on from: {problem}")]
+    Start {
+        /// What does not go with that.
+        problem: String,
+    },
     /// A truncation bound for a conditional model.
     #[error(
         "a conditional model has no truncation bound; truncate the unconditional model instead"

@@ -1,19 +1,22 @@
 //! From a table to a model.
 
+use std::path::Path;
+
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
 use super::baseline::Independent;
+use super::large::Spilled;
 use super::weights::Weighed;
 use super::{EpochInfo, Info, Model, ModelError, ModelOptions, StructureKind};
 use crate::circuit::Skeleton;
-use crate::data::{Encoded, InferOptions, LeftOut, Schema, Table};
+use crate::data::{Encoded, InferOptions, LeftOut, Sample, Schema, Table};
 use crate::domain::{Domain, Variable};
 use crate::engine::Batch;
 use crate::learn::{
-    self, BestFit, Control, Defaults, Effort, FitOptions, LESSON_ROWS, Lesson, Progress, Quota,
-    Snapshot, Starts, Teacher, most_promising, search,
+    self, BestFit, Control, Defaults, Effort, FitOptions, LESSON_ROWS, Lesson, Pieces, Progress,
+    Quota, Rows, Snapshot, Starts, Teacher, most_promising, search,
 };
 use crate::structure::{
     InformationOptions, MutualInformation, RegionTree, Structure, average_linkage, chow_liu_tree,
@@ -42,52 +45,54 @@ const TRANSFORM: f64 = 5e-4;
 /// Multiply-adds of a forward pass, a second and thread, of a fit with all that belongs to it: an estimate.
 const SPEED: f64 = 2.4e9;
 
+/// What a fit is given.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Given<'a> {
+    pub(super) table: &'a Table,
+    /// Where the table is a sample, and the files that it is from are learned from.
+    pub(super) sample: Option<&'a Sample>,
+    pub(super) validation: Option<&'a Table>,
+    /// The model that it goes on from.
+    pub(super) start: Option<&'a Model>,
+    pub(super) checkpoint: Option<&'a [u8]>,
+}
+
 impl Model {
     /// Fits a model to the rows of a table: see [`Fit`](super::Fit).
     pub(super) fn fit_from(
-        table: &Table,
-        valid: Option<&Table>,
+        given: &Given<'_>,
         options: &ModelOptions,
-        checkpoint: Option<&[u8]>,
         quota: &Quota,
+        on_rows: &mut dyn FnMut(&Path, usize, Option<f64>),
         progress: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control,
     ) -> Result<Self, ModelError> {
-        check(table, valid, options)?;
-        let own = Weighed::new(table, options.weights.as_deref())?;
-        let has_weights = |valid: &Table, name: &&str| valid.column(name).is_ok();
-        let held = |valid| {
-            Weighed::new(valid, options.weights.as_deref().filter(|name| has_weights(valid, name)))
-        };
-        let held = valid.map(held).transpose()?;
-        let table = &*own.table;
-        let schema = match &options.schema {
-            Some(schema) => schema.clone(),
-            None => Schema::infer(table, &inference(table, options))?,
-        };
-        let (schema, left_out) = learnable(schema, table, options)?;
-        if let Some(target) = &options.target {
-            schema.find(target)?;
-        }
-        let ([train, valid], [num_rows, num_valid]) = split(&schema, &own, held.as_ref(), options)?;
+        let &Given { start, checkpoint, .. } = given;
+        let data = Data::new(given, options, on_rows)?;
+        let Data {
+            schema, left_out, split: Split { train, valid, num_rows, num_valid, .. }, ..
+        } = &data;
         let (train_rows, valid_rows) = (train.batch(), valid.batch());
-        let defaults = Defaults::of(train.num_rows(), schema.num_variables())
+        let pieces = data.spilled.as_ref().map(|spilled| &spilled.pieces);
+        let rows = pieces.map_or(train.num_rows(), Pieces::num_rows);
+        let defaults = Defaults::of(rows, schema.num_variables())
             .with_holes(train_rows.has_missing())
             .with_effort(options.effort);
-        let rows = train.num_rows();
-        let fits = Candidates { schema: &schema, options, defaults, rows };
-        let (starts, mut stopped) = (&mut Starts::within(quota), false);
-        let mean = |encoded: &Encoded| {
-            encoded.log_jacobian().iter().sum::<f64>() / encoded.num_rows().max(1) as f64
-        };
-        let (train_slope, valid_slope) = (mean(&train), mean(&valid));
+        let fits = Candidates { schema, options, defaults, rows };
+        let learned = start.map(|model| &**model.circuit());
+        let (starts, mut stopped) = (&mut Starts::within(quota).with_learned(learned), false);
+        let [train_slope, valid_slope] = data.slopes();
         let in_units = |p: &Progress| Progress {
             train: p.train + train_slope,
             valid: p.valid.map(|valid| valid + valid_slope),
             best: p.best.map(|best| best + valid_slope),
             ..*p
         };
-        let known = checkpoint.map(|bytes| fits.of_checkpoint(bytes, train_rows)).transpose()?;
-        let Chosen { kind, tree, circuits: mut candidates } = match known.flatten() {
+        let known = match (start, checkpoint) {
+            (Some(model), _) => Some(fits.of_model(model)),
+            (None, Some(bytes)) => fits.of_checkpoint(bytes, train_rows)?,
+            (None, None) => None,
+        };
+        let Chosen { kind, tree, circuits: mut candidates } = match known {
             Some(known) => known,
             None => fits.chosen([train_rows, valid_rows], starts, &mut |p| {
                 let control = progress(&in_units(p), &Snapshot::of_nothing());
@@ -100,12 +105,13 @@ impl Model {
             let control = progress(&in_units(p), s);
             if stopped { Control::Stop } else { control }
         };
-        let rows = [train_rows, valid_rows];
-        let is_taught = fits.is_taught(&candidates[0].0);
-        if is_taught {
+        let rows = Rows { train: train_rows, valid: valid_rows, pieces };
+        let lessons = tree.filter(|_| fits.is_taught(&candidates[0].0));
+        let is_taught = lessons.is_some();
+        if let Some(tree) = lessons {
             candidates.extend(fits.over(&tree, &fits.lessons())?);
         }
-        let teach = || fits.lesson(&candidates[0].0, rows, quota);
+        let teach = || fits.lesson(&candidates[0].0, [train_rows, valid_rows], quota);
         let teach = is_taught.then_some(&teach as &dyn Fn() -> Option<Lesson>);
         let best = search(&candidates, rows, teach, checkpoint, starts, progress)?;
         let Some(BestFit { index, fit, .. }) = best else {
@@ -118,19 +124,73 @@ impl Model {
         };
         let info = Info {
             seed: options.seed,
-            rows: num_rows,
-            valid_rows: num_valid,
+            rows: pieces.map_or(*num_rows, Pieces::num_rows),
+            valid_rows: *num_valid,
             valid: learn::mean_log_likelihood(&fit.circuit, valid_rows) + valid_slope,
-            baseline: Independent::fit(&schema, &train).mean_log_likelihood(&schema, &valid),
-            structure: kind.to_string(),
+            baseline: Independent::fit(schema, train).mean_log_likelihood(schema, valid),
+            structure: kind,
             width: candidates[index].1.width,
             history: fit.history.iter().map(epoch).collect(),
             truncated: None,
-            left_out,
-            note: None,
+            left_out: left_out.clone(),
+            note: start.and_then(|model| model.info.note.clone()),
             target: options.target.clone(),
         };
-        Ok(Self::new(schema, fit.circuit, info))
+        Ok(Self::new(schema.clone(), fit.circuit, info))
+    }
+}
+
+/// The rows of a fit as values of variables.
+struct Data {
+    schema: Schema,
+    left_out: Vec<LeftOut>,
+    split: Split,
+    /// All rows to learn from, where those of the split are a sample.
+    spilled: Option<Spilled>,
+}
+
+impl Data {
+    fn new(
+        given: &Given<'_>,
+        options: &ModelOptions,
+        on_rows: &mut dyn FnMut(&Path, usize, Option<f64>),
+    ) -> Result<Self, ModelError> {
+        let &Given { table, sample, validation: valid, start, .. } = given;
+        check(table, valid, options)?;
+        if sample.is_some() && options.weights.is_some() {
+            return Err(ModelError::WeightsInPieces);
+        }
+        let own = Weighed::new(table, options.weights.as_deref())?;
+        let has_weights = |valid: &Table, name: &&str| valid.column(name).is_ok();
+        let held = |valid| {
+            Weighed::new(valid, options.weights.as_deref().filter(|name| has_weights(valid, name)))
+        };
+        let held = valid.map(held).transpose()?;
+        let table = &*own.table;
+        let schema = match &options.schema {
+            Some(schema) => schema.clone(),
+            None => Schema::infer(table, &inference(table, options))?,
+        };
+        let (schema, left_out) = match start {
+            Some(model) => (schema, model.info.left_out.clone()),
+            None => learnable(schema, table, options)?,
+        };
+        if let Some(target) = &options.target {
+            schema.find(target)?;
+        }
+        let split = split(&schema, &own, held.as_ref(), options)?;
+        let spill = |sample| Spilled::new(sample, &schema, &split.held, on_rows);
+        let spilled = sample.map(spill).transpose()?;
+        Ok(Self { schema, left_out, split, spilled })
+    }
+
+    /// What the units of the data add to the mean log-likelihoods of the rows to learn from, and of those to choose by.
+    fn slopes(&self) -> [f64; 2] {
+        let mean = |encoded: &Encoded| {
+            encoded.log_jacobian().iter().sum::<f64>() / encoded.num_rows().max(1) as f64
+        };
+        let Split { train, valid, .. } = &self.split;
+        [self.spilled.as_ref().map_or_else(|| mean(train), |spilled| spilled.slope), mean(valid)]
     }
 }
 
@@ -211,13 +271,23 @@ fn check(table: &Table, valid: Option<&Table>, options: &ModelOptions) -> Result
     Ok(())
 }
 
-/// The rows to learn from and those to choose by, each as often as its weight says; and how many there are without that.
+/// The rows to learn from and those to choose by, each as often as its weight says.
+struct Split {
+    train: Encoded,
+    valid: Encoded,
+    /// How many there are without that.
+    num_rows: usize,
+    num_valid: usize,
+    /// The rows of the table that are held out.
+    held: Vec<usize>,
+}
+
 fn split(
     schema: &Schema,
     table: &Weighed<'_>,
     valid: Option<&Weighed<'_>>,
     options: &ModelOptions,
-) -> Result<([Encoded; 2], [usize; 2]), ModelError> {
+) -> Result<Split, ModelError> {
     let n = table.table.num_rows();
     let rows = schema.encode(&table.table)?;
     let all = |of: &Weighed<'_>, rows: Encoded| {
@@ -227,11 +297,13 @@ fn split(
     };
     if let Some(valid) = valid {
         let held = schema.encode(&valid.table)?;
-        let counts = [n, held.num_rows()];
-        return Ok(([all(table, rows), all(valid, held)], counts));
+        let num_valid = held.num_rows();
+        let (train, valid) = (all(table, rows), all(valid, held));
+        return Ok(Split { train, valid, num_rows: n, num_valid, held: Vec::new() });
     }
     if n == 1 {
-        return Ok(([rows.clone(), rows], [1, 1]));
+        let (train, valid) = (rows.clone(), rows);
+        return Ok(Split { train, valid, num_rows: 1, num_valid: 1, held: Vec::new() });
     }
     let mut order: Vec<usize> = (0..n).collect();
     // A stream of its own: other choices of the seed's random numbers do not change the split.
@@ -243,16 +315,22 @@ fn split(
     valid.sort_unstable();
     train.sort_unstable();
     let often = |part: &[usize]| rows.select(&table.repeated(part));
-    Ok(([often(train), often(valid)], [train.len(), valid.len()]))
+    Ok(Split {
+        train: often(train),
+        valid: often(valid),
+        num_rows: train.len(),
+        num_valid: valid.len(),
+        held: valid.to_vec(),
+    })
 }
 
 /// Circuits to be fitted, and how.
 type Circuits = Vec<(Skeleton, FitOptions)>;
 
-/// The circuits to be fitted, and the tree that they are over.
+/// The circuits to be fitted, the kind of their structure and the tree that they are over, unless it is that of a model.
 struct Chosen {
-    kind: StructureKind,
-    tree: RegionTree,
+    kind: String,
+    tree: Option<RegionTree>,
     circuits: Circuits,
 }
 
@@ -285,7 +363,21 @@ impl Candidates<'_> {
         let best = most_promising(&short, train, valid, starts, progress)?;
         let (kind, tree) = trees.swap_remove(best);
         let circuits = self.over(&tree, &self.settings(&tree))?;
-        Ok(Chosen { kind, tree, circuits })
+        Ok(Chosen { kind: kind.to_string(), tree: Some(tree), circuits })
+    }
+
+    /// The circuit of a model, to go on from.
+    fn of_model(&self, model: &Model) -> Chosen {
+        let (circuit, info) = (model.circuit(), model.info());
+        let options = match self.images().into_iter().next() {
+            Some(options) => options,
+            None => self.of_size(info.width.max(1), self.defaults.functions()[0]),
+        };
+        let (width, squares) = (info.width, circuit.width(circuit.output()));
+        let options = FitOptions { width, squares, ..options };
+        let skeleton: &Skeleton = circuit;
+        let circuits = vec![(skeleton.clone(), options)];
+        Chosen { kind: info.structure.clone(), tree: None, circuits }
     }
 
     /// The same for a fit that goes on, with nothing tried again: those of the checkpoint, if it has any, or others if it is of
@@ -297,7 +389,7 @@ impl Candidates<'_> {
             for settings in images.chain([self.settings(&tree)]) {
                 let circuits = self.over(&tree, &settings)?;
                 let Some(is_of) = learn::is_of(bytes, &circuits)? else { return Ok(None) };
-                last = Some(Chosen { kind, tree: tree.clone(), circuits });
+                last = Some(Chosen { kind: kind.to_string(), tree: Some(tree.clone()), circuits });
                 if is_of {
                     return Ok(last);
                 }

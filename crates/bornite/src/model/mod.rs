@@ -44,12 +44,14 @@ mod file;
 mod fit;
 mod impute;
 mod information;
+mod large;
 mod options;
 mod posterior;
 mod predict;
 mod question;
 mod sample;
 mod score;
+mod start;
 #[cfg(test)]
 mod tests;
 mod truncate;

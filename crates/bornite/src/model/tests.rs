@@ -1,4 +1,5 @@
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -7,7 +8,8 @@ use super::{
     AnswerValue, Event, Fit, Imputation, Model, ModelError, ModelOptions, Question, StructureKind,
 };
 use crate::data::{
-    Column, CsvOptions, EncodeOptions, InferOptions, KindHint, Mismatch, Other, Table, Unseen,
+    Column, CsvOptions, EncodeOptions, InferOptions, KindHint, Mismatch, Other, Sample,
+    SampleOptions, Table, Unseen,
 };
 use crate::file::FileError;
 use crate::learn::{Control, Defaults, Effort};
@@ -1317,4 +1319,176 @@ fn refuses_other_questions(model: &Model, table: &Table) {
     let asked = Question::parse(model.schema(), "P(umbrella='yes' | sky='rain')").unwrap();
     let refused = model.for_each_row(&asked).unwrap().answer(table).unwrap_err().after(10);
     assert!(refused.to_string().contains("row 12"), "{refused}");
+}
+
+/// A fit that goes on from a model starts with its density, is never worse by the validation rows, and learns what is new.
+#[test]
+fn a_fit_goes_on_from_a_model() {
+    let model = Fit::new().epochs(20).width(4).run(&weather(600, 1)).unwrap();
+    let rows = weather(400, 7);
+    let mean = |model: &Model, table: &Table| {
+        model.score(table).unwrap().iter().sum::<f64>() / table.num_rows() as f64
+    };
+    // Steps that are too short to change anything: the model, up to the precision of its weights.
+    let mut first = f64::NAN;
+    let still = ModelOptions {
+        rate: Some(1e-12),
+        epochs: Some(1),
+        batch: Some(360),
+        ..ModelOptions::default()
+    };
+    let same = Fit::with(still)
+        .start(&model)
+        .on_step(|p, _| {
+            first = if first.is_nan() { p.train } else { first };
+            Control::Continue
+        })
+        .run(&rows)
+        .unwrap();
+    assert_eq!(same.schema(), model.schema());
+    assert!((mean(&same, &rows) - mean(&model, &rows)).abs() < 1e-4);
+    assert!((first - mean(&model, &rows)).abs() < 0.2, "{first}");
+    // Steps that are far too long: nothing is better than the model.
+    let wild = ModelOptions { rate: Some(1.0), epochs: Some(1), ..ModelOptions::default() };
+    let wild = Fit::with(wild).start(&model).run(&rows).unwrap();
+    assert!((mean(&wild, &rows) - mean(&model, &rows)).abs() < 1e-4);
+    // Other weather: rain without umbrellas, and snow, which the model has no place for.
+    let sky = (0..400).map(|n| Some(if n == 0 { "snow" } else { ["rain", "sun"][n % 2] }));
+    let columns = vec![
+        Column::labels("sky", sky),
+        Column::labels("umbrella", vec![Some("no"); 400]),
+        rows.column("degrees").unwrap().clone(),
+        rows.column("visitors").unwrap().clone(),
+    ];
+    let shifted = Table::new(columns).unwrap();
+    let quick = ModelOptions { rate: Some(0.01), epochs: Some(30), ..ModelOptions::default() };
+    let learned = Fit::with(quick).start(&model).run(&shifted).unwrap();
+    assert!(mean(&learned, &shifted) > mean(&model, &shifted) + 0.3);
+    assert!(number(&learned, "P(umbrella='yes')") < 0.1);
+    assert_eq!((learned.info().rows, learned.info().width), (360, 4));
+    // The same for a checkpoint in the first epoch.
+    let (mut snapshot, fit) = (None, || Fit::new().epochs(3).start(&model));
+    let whole = fit()
+        .on_step(|_, s| {
+            snapshot.get_or_insert_with(|| s.to_bytes());
+            Control::Continue
+        })
+        .run(&shifted)
+        .unwrap();
+    let resumed = fit().resume(snapshot.as_deref()).run(&shifted).unwrap();
+    assert_eq!(resumed.to_bytes().unwrap(), whole.to_bytes().unwrap());
+}
+
+#[test]
+fn a_fit_keeps_the_circuit_of_the_model_that_it_goes_on_from() {
+    let (model, rows) = (small(), weather(100, 3));
+    let words = |options: ModelOptions| {
+        Fit::with(ModelOptions { epochs: Some(1), ..options })
+            .start(&model)
+            .run(&rows)
+            .map_or_else(|error| error.to_string(), |_| String::new())
+    };
+    let plain = ModelOptions::default;
+    assert_eq!(words(plain()), "");
+    assert_eq!(words(ModelOptions { width: Some(4), output_width: Some(8), ..plain() }), "");
+    assert!(words(ModelOptions { width: Some(8), ..plain() }).contains("width is 4, not 8"));
+    assert!(words(ModelOptions { output_width: Some(3), ..plain() }).contains("output width is 8"));
+    assert!(words(ModelOptions { functions: Some(5), ..plain() }).contains("5 functions"));
+    assert!(words(ModelOptions { codebook: Some(5), ..plain() }).contains("a codebook"));
+    let structure = StructureKind::Linear;
+    assert!(words(ModelOptions { structure, ..plain() }).contains("not 'linear'"));
+    let kinds = [("degrees".to_owned(), KindHint::Number)].into();
+    let infer = InferOptions { kinds, ..InferOptions::default() };
+    assert!(words(ModelOptions { infer, ..plain() }).contains("kinds of columns"));
+    let given = model.condition("sky='sun'").unwrap();
+    let error = Fit::new().start(&given).run(&rows).unwrap_err().to_string();
+    assert!(error.contains("conditioned on sky='sun'"), "{error}");
+    let less = rows.without_column("sky").unwrap();
+    let error = Fit::new().start(&model).run(&less).unwrap_err().to_string();
+    assert!(error.contains("no column 'sky'"), "{error}");
+}
+
+/// The rows of a table in files of a thousand, and a sample of 800 of them.
+fn in_files(folder: &Path, table: &Table) -> (Vec<PathBuf>, Sample) {
+    let mut files = Vec::new();
+    for start in (0..table.num_rows()).step_by(1000) {
+        let rows: Vec<usize> = (start..table.num_rows().min(start + 1000)).collect();
+        files.push(folder.join(format!("{start}.csv")));
+        table.select_rows(&rows).write_csv(files.last().unwrap()).unwrap();
+    }
+    let memory = 800 * 64 * table.num_columns() as u64;
+    let options = SampleOptions { memory, ..SampleOptions::default() };
+    let sample = Sample::draw(&files, &options, &mut |_, _, _| {}).unwrap();
+    assert_eq!((sample.table().num_rows(), sample.is_whole()), (800, false));
+    (files, sample)
+}
+
+#[test]
+fn a_table_in_pieces_is_learned_as_well_as_one_in_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let (rows, test) = (weather(4000, 1), weather(1000, 9));
+    let (files, sample) = in_files(folder.path(), &rows);
+    let fit = || Fit::new().epochs(8).width(4);
+    let mean =
+        |model: &Model| model.score(&test).unwrap().iter().sum::<f64>() / test.num_rows() as f64;
+    let whole = mean(&fit().run(&rows).unwrap());
+    let (mut read, mut seen, mut steps, mut snapshots) = (0, 0, 0, Vec::new());
+    let pieces = fit()
+        .on_rows(|_, rows, _| read += rows)
+        .on_step(|p, s| {
+            seen = seen.max(p.rows);
+            steps += 1;
+            if steps % 200 == 3 {
+                snapshots.push(s.to_bytes());
+            }
+            Control::Continue
+        })
+        .run_sample(&sample)
+        .unwrap();
+    assert_eq!((read, seen), (4000, 3920), "all rows but those held out");
+    assert_eq!((pieces.info().rows, pieces.info().valid_rows), (3920, 80));
+    assert!((mean(&pieces) - whole).abs() < 0.1, "{} and {whole}", mean(&pieces));
+    // The training likelihood is that of all rows, in the units of the data.
+    let last = pieces.info().history.last().unwrap();
+    assert!((last.train - mean(&pieces)).abs() < 0.15, "{last:?}");
+    // The same bits for any number of threads, and from a checkpoint amid an epoch.
+    let bytes = pieces.to_bytes().unwrap();
+    for threads in [1, 3] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let again = pool.install(|| fit().run_sample(&sample).unwrap());
+        assert_eq!(again.to_bytes().unwrap(), bytes, "{threads} threads");
+    }
+    assert!(snapshots.len() > 3, "{steps} steps");
+    for snapshot in &snapshots {
+        let resumed = fit().resume(&snapshot[..]).run_sample(&sample).unwrap();
+        assert_eq!(resumed.to_bytes().unwrap(), bytes);
+    }
+    // It can also go on from a model, and be held against a validation table.
+    let later = Fit::new().epochs(1).start(&pieces).validation(&test).run_sample(&sample).unwrap();
+    assert_eq!((later.info().rows, later.info().valid_rows), (4000, 1000));
+    assert!(mean(&later) > mean(&pieces) - 1e-4);
+    let error = fit().weights("degrees").run_sample(&sample).unwrap_err();
+    assert!(matches!(error, ModelError::WeightsInPieces));
+    // A file that has changed since, or that does not fit.
+    let text = std::fs::read_to_string(&files[2]).unwrap();
+    let line = text.lines().nth(7).unwrap();
+    std::fs::write(&files[2], text.replace(line, "sun,no,warm,3")).unwrap();
+    let error = fit().run_sample(&sample).unwrap_err().to_string();
+    assert!(error.contains("2000.csv': row ") && error.contains("'warm'"), "{error}");
+}
+
+#[test]
+fn samples_that_are_whole_are_fitted_as_tables() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = weather(600, 4);
+    let path = folder.path().join("t.csv");
+    rows.write_csv(&path).unwrap();
+    let table = Table::read_csv(&path, &CsvOptions::default()).unwrap();
+    let whole = Sample::draw(&[path], &SampleOptions::default(), &mut |_, _, _| {}).unwrap();
+    let fit = || Fit::new().epochs(2).width(4);
+    let bytes = |model: Model| model.to_bytes().unwrap();
+    assert!(whole.is_whole());
+    assert_eq!(bytes(fit().run(&table).unwrap()), bytes(fit().run_sample(&whole).unwrap()));
+    let same = Sample::whole(table.clone());
+    assert_eq!(bytes(fit().run(&table).unwrap()), bytes(fit().run_sample(&same).unwrap()));
 }

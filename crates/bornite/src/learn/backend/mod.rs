@@ -12,6 +12,7 @@ mod tests;
 use super::error::LearnError;
 use super::optimizer::Update;
 use super::options::{Device, FitOptions};
+use super::pieces::Rows;
 use crate::circuit::{Circuit, Layer, Skeleton};
 use crate::engine::Batch;
 use crate::linalg::Complex64;
@@ -22,6 +23,9 @@ pub(super) trait Backend: std::fmt::Debug {
     /// Takes one step up the gradient of the mean objective of some training rows, at most as many as the settings' batch: the
     /// log-likelihood, and that of a target given the rest where there is one. Returns that mean before the step.
     fn step(&mut self, rows: &Selection<'_>, update: Update) -> Result<f64, LearnError>;
+
+    /// Learns from other rows from now on.
+    fn set_rows(&mut self, rows: Batch) -> Result<(), LearnError>;
 
     /// The mean objective of the validation rows under the averaged weights, normalized.
     fn score(&mut self) -> Result<f64, LearnError>;
@@ -80,10 +84,16 @@ pub(super) struct Numbers {
 /// The backend of a fit from the weights of a circuit.
 pub(super) fn start<'a>(
     circuit: &Circuit,
-    rows: [&'a Batch; 2],
+    rows: Rows<'a>,
     options: &'a FitOptions,
 ) -> Result<Box<dyn Backend + 'a>, LearnError> {
+    let (pieces, rows) = (rows.pieces, [rows.train, rows.valid]);
     match options.device {
+        Device::Cuda | Device::CudaTf32 if pieces.is_some() => {
+            let reason = "it learns from rows that fit into memory".to_owned();
+            Err(LearnError::Device { reason })
+        }
+        Device::Auto if pieces.is_some() => on_processor(circuit, rows, options),
         Device::Cpu => on_processor(circuit, rows, options),
         Device::Cuda | Device::CudaTf32 => on_cuda(circuit, rows, options),
         Device::Auto => match on_cuda(circuit, rows, options) {

@@ -1,5 +1,7 @@
 //! Learning on the processor's cores.
 
+use std::borrow::Cow;
+
 use rayon::prelude::*;
 
 use super::{Backend, Numbers, Selection, Shifts, output_weight};
@@ -18,7 +20,7 @@ use crate::program::{Operand, Program, StepKind};
 #[derive(Debug)]
 pub(super) struct Processor<'a, T, const C: bool> {
     options: &'a FitOptions,
-    train: &'a Batch,
+    train: Cow<'a, Batch>,
     valid: &'a Batch,
     /// The rows to learn from, and those to be scored, without their targets, where there is one.
     rest: Option<[Batch; 2]>,
@@ -46,9 +48,8 @@ impl<'a, T: Scalar, const C: bool> Processor<'a, T, C> {
         let program = program_of(circuit)?;
         let without = |rows: &Batch| rows.without(&options.target);
         let rest = (!options.target.is_empty()).then(|| [without(train), without(valid)]);
-        let holes = train.has_missing() || rest.is_some();
-        let holes = holes && options.parameterization != Parameterization::Monotonic;
-        let workspace = Workspace::new(&program, &weights(&parameters), holes);
+        let workspace = workspace(&program, &parameters, train, options);
+        let train = Cow::Borrowed(train);
         Ok(Self { options, train, valid, rest, program, parameters, workspace })
     }
 
@@ -105,7 +106,7 @@ impl<T: Scalar, const C: bool> Backend for Processor<'_, T, C> {
             let (weights, options) = (weights(&self.parameters), self.options);
             let objective = Objective::new(&self.program, weights, options.parameterization);
             let (mean, others) = if let Some(shifts) = selection.shifts {
-                let (moved, all) = shifted(self.train, selection.rows, shifts);
+                let (moved, all) = shifted(&self.train, selection.rows, shifts);
                 let rest = self.rest.as_ref().map(|_| moved.without(&options.target));
                 objective.emphasizing(emphasis(rest.as_ref(), options)).reverse::<f32, C>(
                     &moved,
@@ -115,7 +116,7 @@ impl<T: Scalar, const C: bool> Backend for Processor<'_, T, C> {
             } else {
                 let rest = self.rest.as_ref().map(|[train, _]| train);
                 objective.emphasizing(emphasis(rest, options)).reverse::<f32, C>(
-                    self.train,
+                    &self.train,
                     selection.rows,
                     &mut self.workspace,
                 )
@@ -123,6 +124,15 @@ impl<T: Scalar, const C: bool> Backend for Processor<'_, T, C> {
             self.update(others.as_deref(), update);
             mean
         }))
+    }
+
+    fn set_rows(&mut self, rows: Batch) -> Result<(), LearnError> {
+        if let Some([train, _]) = &mut self.rest {
+            *train = rows.without(&self.options.target);
+        }
+        self.workspace = workspace(&self.program, &self.parameters, &rows, self.options);
+        self.train = Cow::Owned(rows);
+        Ok(())
     }
 
     fn score(&mut self) -> Result<f64, LearnError> {
@@ -171,6 +181,18 @@ impl<T: Scalar, const C: bool> Backend for Processor<'_, T, C> {
         self.workspace.refill(&self.program, &weights(&self.parameters));
         Ok(())
     }
+}
+
+/// The memory of passes of these rows.
+fn workspace<T: Scalar>(
+    program: &Program,
+    parameters: &[Parameter<T>],
+    rows: &Batch,
+    options: &FitOptions,
+) -> Workspace<f32> {
+    let holes = rows.has_missing() || !options.target.is_empty();
+    let holes = holes && options.parameterization != Parameterization::Monotonic;
+    Workspace::new(program, &weights(parameters), holes)
 }
 
 fn emphasis<'a>(rest: Option<&'a Batch>, options: &FitOptions) -> Option<Emphasis<'a>> {

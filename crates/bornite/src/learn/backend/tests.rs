@@ -12,6 +12,7 @@ use crate::learn::mean_log_likelihood;
 use crate::learn::optimizer::{Optimizer, Update};
 use crate::learn::options::{Device, FitOptions};
 use crate::learn::parameter::Parameterization;
+use crate::learn::pieces::Rows;
 use crate::learn::trainer::draw_shifts;
 use crate::structure::{Product, RegionTree, Structure};
 use crate::{Domain, Variable};
@@ -196,8 +197,9 @@ fn a_device_is_used_where_there_is_one() {
         return;
     }
     let Case { circuit, rows, options } = cases().remove(0);
-    let on =
-        |device| start(&circuit, [&rows, &rows], &FitOptions { device, ..options.clone() }).err();
+    let on = |device| {
+        start(&circuit, Rows::new(&rows, &rows), &FitOptions { device, ..options.clone() }).err()
+    };
     assert!(matches!(on(Device::Cuda), Some(LearnError::Device { .. })));
     assert_eq!(on(Device::Auto), None);
 }
