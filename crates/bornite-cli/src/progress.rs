@@ -1,5 +1,6 @@
 //! The progress bar of a fit, and a spinner for other long tasks.
 
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -35,6 +36,8 @@ pub(crate) struct RowsBar {
     rows: usize,
     files: usize,
     files_done: usize,
+    /// The file that is being read, where it is told.
+    file: Option<PathBuf>,
 }
 
 impl RowsBar {
@@ -43,7 +46,19 @@ impl RowsBar {
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3}% {msg}") {
             bar.set_style(style.progress_chars("█▌ "));
         }
-        Self { bar, words, start: Instant::now(), rows: 0, files, files_done: 0 }
+        Self::on(bar, words, files)
+    }
+
+    fn on(bar: ProgressBar, words: &'static str, files: usize) -> Self {
+        Self { bar, words, start: Instant::now(), rows: 0, files, files_done: 0, file: None }
+    }
+
+    /// The same of a file, where others have ended before it.
+    pub(crate) fn add_of(&mut self, file: &Path, rows: usize, share: Option<f64>) {
+        if self.file.replace(file.to_owned()).is_some_and(|last| last != file) {
+            self.files_done += 1;
+        }
+        self.add(rows, share);
     }
 
     /// More rows, after which this share of their file is read.
@@ -119,6 +134,12 @@ impl FitBar {
             Some(limit) => (start.elapsed() + before).as_secs_f64() / limit.as_secs_f64(),
             None => 0.0,
         })
+    }
+
+    /// What a fit calls for every piece of so many files that it reads before.
+    pub(crate) fn reading(&self, files: usize) -> impl FnMut(&Path, usize, Option<f64>) + use<> {
+        let mut rows = RowsBar::on(self.bar.clone(), "encoding", files);
+        move |file, count, share| rows.add_of(file, count, share)
     }
 
     /// What a fit calls after every step.

@@ -2,9 +2,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use bornite::Model;
-use bornite::data::LeftOut;
+use bornite::data::{LeftOut, Sample, SampleOptions};
 use bornite::learn::{self, Control, LearnError, Snapshot, used_budget};
 use bornite::model::{ModelError, ModelOptions, StructureKind};
 use bornite::structure::Widths;
@@ -14,9 +14,10 @@ use serde::Serialize;
 use crate::files;
 use crate::image::ImageSize;
 use crate::output::{self, grouped, plural, time};
-use crate::progress::FitBar;
+use crate::progress::{FitBar, RowsBar};
 use crate::signals;
-use crate::tables::{self, parse_time};
+use crate::streams::expand;
+use crate::tables::{self, parse_bytes, parse_time};
 
 /// Fit a model to a table.
 #[derive(Debug, Args)]
@@ -27,27 +28,41 @@ Examples:
   bornite fit train.csv --valid valid.csv --time 60s -o m.model
   bornite fit train-images-idx3-ubyte.gz --width 16 -o digits.model
   bornite fit people.csv --drop id,comment -o people.model
+  bornite fit 'days/*.parquet' --memory 8G -o days.model
+  bornite fit monday.csv --from people.model -o monday.model
 
-Reads CSV, Parquet, NPY, NPZ and IDX files, plain or gzip-compressed. Without --valid, a random
+Reads CSV, Parquet, NPY, NPZ and IDX files, plain or gzip-compressed. Several files are one table. A
+table larger than --memory is learned from in pieces: what its columns mean is found out from a
+million rows drawn at random, and all rows go to a temporary file, in the folder that TMPDIR names,
+from which every epoch reads them in a random order. Without --valid, a random
 tenth of the rows is held out for validation. Columns that cannot be learned are left out and
 listed: constant and empty columns, row numbers and free text. --strict rejects a table with such
 columns, and --as-is fits all of them. Ctrl-C ends the fit and keeps the best model so far.
 --checkpoint saves the state of the fit; --resume continues from it and reaches the same model as
-an uninterrupted fit, unless --time is used. Log-likelihoods are in nats per row, in the units of
+an uninterrupted fit, unless --time is used. --from goes on from a model with other rows: its columns
+and its circuit are kept, and learning begins with its weights. Log-likelihoods are in nats per row, in the units of
 the data. With --json, prints {output, rows, valid_rows, columns, parameters, width, structure,
 epochs, seconds, mean_log_likelihood, bits_per_dimension, baseline, left_out: [{column, reason}]}.")]
 #[expect(clippy::struct_excessive_bools, reason = "they are flags")]
 pub(crate) struct Fit {
-    /// The table to learn from.
-    table: PathBuf,
+    /// The tables to learn from: files, or quoted patterns such as 'part-*.parquet'.
+    #[arg(value_name = "TABLE", required = true)]
+    tables: Vec<PathBuf>,
     #[command(flatten)]
     output: tables::Output,
+    /// Go on from this model: its columns, circuit and target are kept, and its weights are where learning begins.
+    #[arg(long, value_name = "MODEL")]
+    from: Option<PathBuf>,
     /// The table to choose the best epoch with.
     #[arg(long, value_name = "TABLE")]
     valid: Option<PathBuf>,
     /// Weigh the rows by the numbers of this column, which is no column of the model; rows of weight 0 are left out.
     #[arg(long, value_name = "COLUMN")]
     weights: Option<String>,
+    /// About how much memory the rows may take: tables of more than a quarter of it, in bytes of their files, where those of
+    /// Parquet and gzip count eightfold, are learned from in pieces.
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, default_value = "4G")]
+    memory: u64,
     /// The time limit, such as 60s, 15m or 2h.
     #[arg(long, value_parser = parse_time)]
     time: Option<Duration>,
@@ -229,19 +244,27 @@ impl Fit {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
         let path = &self.output.output;
         signals::stop_gently();
-        let given = [Some(&self.table), self.valid.as_ref(), self.resume.as_ref()];
-        self.output.check(given.into_iter().flatten())?;
+        let files = expand(&self.tables)?;
+        let more = [self.valid.as_ref(), self.resume.as_ref(), self.from.as_ref()];
+        self.output.check(files.iter().chain(more.into_iter().flatten()))?;
         if let Some(checkpoint) = &self.checkpoint {
             // Not with --resume: a fit may go on in the file that it came from.
-            let given = [Some(&self.table), self.valid.as_ref(), Some(path)];
-            let given: Vec<&Path> = given.into_iter().flatten().map(PathBuf::as_path).collect();
+            let more = [self.valid.as_ref(), Some(path), self.from.as_ref()];
+            let given = files.iter().chain(more.into_iter().flatten());
+            let given: Vec<&Path> = given.map(PathBuf::as_path).collect();
             tables::check_target(checkpoint, &given, self.output.force)?;
         }
-        let mut table = tables::without(self.reading.table(&self.table)?, &self.drop)?;
-        if let Some(ImageSize { height, width, channels }) = self.image {
-            table = table.with_image([height, width, channels])?;
-        }
+        let sample = self.sample(&files)?.with_table(|table| {
+            let table = tables::without(table, &self.drop)?;
+            anyhow::Ok(match self.image {
+                Some(ImageSize { height, width, channels }) => {
+                    table.with_image([height, width, channels])?
+                }
+                None => table,
+            })
+        })?;
         let valid = self.valid.as_deref().map(|path| self.reading.table(path)).transpose()?;
+        let start = self.from.as_deref().map(tables::model).transpose()?;
         let resume = self.resume.as_deref().map(read_checkpoint).transpose()?;
         let used = resume.as_deref().map(used_budget).transpose()?.unwrap_or_default();
         let mut bar = FitBar::new(self.time).since_the_start().after(used);
@@ -252,14 +275,16 @@ impl Fit {
             failed: None,
         };
         let model = bornite::Fit::with(self.options())
+            .start(start.as_ref())
             .validation(valid.as_ref())
             .resume(resume.as_deref())
             .quota(bar.quota())
+            .on_rows(bar.reading(files.len()))
             .on_step(|progress, snapshot| {
                 let control = bar.step(progress);
                 saver.step(control, snapshot)
             })
-            .run(&table);
+            .run_sample(&sample);
         let took = bar.finish();
         let model = model.map_err(in_words_of_flags)?;
         model.save(path)?;
@@ -267,6 +292,22 @@ impl Fit {
         saver
             .failed
             .map_or(Ok(()), |e| Err(e.context("the model was saved, but its checkpoint was not")))
+    }
+
+    /// The rows of the files: all of them, or some that stand for all.
+    fn sample(&self, files: &[PathBuf]) -> Result<Sample> {
+        if files.iter().any(|file| file == Path::new("-")) {
+            bail!("-: a fit reads its tables more than once; give the name of a file");
+        }
+        let (header, memory, seed) = (self.reading.header(), self.memory, self.seed);
+        let options = SampleOptions { header, memory, seed };
+        if let [only] = files
+            && !options.are_large(files)?
+        {
+            return Ok(Sample::whole(self.reading.table(only)?));
+        }
+        let mut bar = RowsBar::new("drawing a sample", files.len());
+        Ok(Sample::draw(files, &options, &mut |file, rows, share| bar.add_of(file, rows, share))?)
     }
 
     fn options(&self) -> ModelOptions {
@@ -393,6 +434,7 @@ fn in_words_of_flags(error: ModelError) -> anyhow::Error {
         ModelError::Learn(LearnError::Device { .. }) => {
             anyhow!("{error}; --device auto uses the processor instead")
         }
+        ModelError::WeightsInPieces => anyhow!("{error}, such as --memory 16G"),
         ModelError::LittleToLearn(found) => anyhow!(found.explain(drop, "--as-is")),
         other => other.into(),
     }

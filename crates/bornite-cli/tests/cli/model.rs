@@ -115,6 +115,36 @@ fn a_fit_goes_on_from_its_checkpoint() {
     assert!(run.code != 0 && run.stderr.contains("not a checkpoint file"), "{run:?}");
 }
 
+/// A fit goes on from a model with other rows, and keeps its columns and its circuit.
+#[test]
+fn a_fit_goes_on_from_a_model() {
+    let folder = fitted();
+    // A later day: all are from one city, but for one from a city that was never seen.
+    let later = people().replace("Essen", "Bonn").replacen("Bonn", "Ulm", 1);
+    folder.write("later.csv", &later);
+    let info = |name: &str| folder.run(&["info", name, "--json"]).json();
+    let fit = ["fit", "later.csv", "--from", "m.model", "--epochs", "20", "-o"];
+    let report = folder.run(&[&fit[..], &["n.model", "--json"]].concat()).json();
+    let (old, new) = (info("m.model"), info("n.model"));
+    assert_eq!((&old["columns"], &old["layers"]), (&new["columns"], &new["layers"]));
+    assert_eq!((report["width"].as_u64(), report["rows"].as_u64()), (Some(4), Some(216)));
+    let score = |name: &str| {
+        let found = folder.run(&["score", name, "later.csv", "--json"]).json();
+        found["mean_log_likelihood"].as_f64().unwrap()
+    };
+    assert!(score("n.model") > score("m.model") + 0.1);
+    for (more, words) in [
+        (&["--width", "5"][..], "its width is 4, not 5; leave the setting out"),
+        (&["--structure", "random"], "its structure is "),
+        (&["--drop", "city"], "no column 'city'"),
+    ] {
+        let run = folder.run(&[&fit[..], &["x.model"], more].concat());
+        assert!(run.code == 2 && run.stderr.contains(words), "{run:?}");
+    }
+    let run = folder.run(&[&fit[..], &["m.model"]].concat());
+    assert!(run.code == 2 && run.stderr.contains("also an input"), "{run:?}");
+}
+
 #[test]
 fn a_model_is_shown_asked_and_scored() {
     let folder = fitted();

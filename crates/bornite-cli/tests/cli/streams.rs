@@ -245,3 +245,30 @@ fn a_killed_process_leaves_whole_parts() {
         assert_eq!(folder.read(&format!("out/{n}")), folder.read(&format!("again/{n}")), "{n}");
     }
 }
+
+/// Several files are one table, which is learned from in pieces where it is larger than it may be.
+#[test]
+fn fits_take_many_files_of_any_size() {
+    let folder = Folder::new();
+    let text = people();
+    let (header, rows) = text.split_once('\n').unwrap();
+    for part in 0..3 {
+        folder.write(&format!("part-{part}.csv"), &format!("{header}\n{}", rows.repeat(4)));
+    }
+    let fit = ["fit", "part-*.csv", "--epochs", "4", "--width", "3", "--json", "-o"];
+    let whole = folder.run(&[&fit[..], &["a.model"]].concat()).json();
+    assert_eq!((whole["rows"].as_u64(), whole["valid_rows"].as_u64()), (Some(2592), Some(288)));
+    let pieces = folder.run(&[&fit[..], &["b.model", "--memory", "100K"]].concat()).json();
+    let counts = [&pieces["rows"], &pieces["valid_rows"]].map(|n| n.as_u64().unwrap());
+    assert!(counts[0] + counts[1] == 2880 && counts[1] < 100, "{counts:?}");
+    let score = |name: &str| {
+        let found = folder.run(&["score", name, "part-0.csv", "--json"]).json();
+        found["mean_log_likelihood"].as_f64().unwrap()
+    };
+    assert!((score("a.model") - score("b.model")).abs() < 0.3);
+    folder.write("part-9.csv", "a,b\n1,2\n");
+    let run = folder.run(&[&fit[..], &["c.model"]].concat());
+    assert!(run.code == 2 && run.stderr.contains("part-9.csv': its columns are a, b"), "{run:?}");
+    let run = folder.run(&["fit", "-", "-o", "c.model"]);
+    assert!(run.code == 2 && run.stderr.contains("more than once"), "{run:?}");
+}
