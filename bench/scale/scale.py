@@ -1,4 +1,4 @@
-"""Rows a second of scoring, by every way there is, and the memory of streams.
+"""Rows a second of scoring, by every way there is, and the memory of streams and of fits in pieces.
 
 The table has 14 columns as adult has: six of numbers and eight of labels. A model of width 16 is fitted to 20,000 rows of
 it, and draws the rows that are scored. Every way is run three times; the best counts.
@@ -76,6 +76,12 @@ def main():
             for threads in (1, 2):
                 seconds, memory = command("score", path, file, threads=threads)
                 results[f"score Parquet {count}, {threads} threads"] = {"rows/s": count / seconds, "MiB": memory}
+        for count in (rows, 10 * rows):
+            # One epoch from pieces: the sample of 64 MiB has about 75,000 rows.
+            file = folder / f"rows-{count}.parquet"
+            fit = ["fit", file, "--memory", "64M", "--structure", "chow-liu", "--width", 8, "--epochs", 1]
+            seconds, memory = command(*fit, "-o", folder / "f.model", threads=2)
+            results[f"fit in pieces {count}"] = {"rows/s": count / seconds, "seconds": seconds, "MiB": memory}
         held = pq.read_table(folder / f"rows-{rows}.parquet")
         for threads in (1, 2):
             task = model.batches("score", threads=threads)

@@ -319,9 +319,12 @@ class TableModel:
     @classmethod
     def fit(
         cls,
-        table: Sequence[_Column],
+        table: Sequence[_Column] | None,
         valid: Sequence[_Column] | None,
         *,
+        files: Sequence[str],
+        memory: int,
+        start: TableModel | None,
         kinds: Mapping[str, tuple[str, list[float]]],
         image: tuple[int, ...] | None,
         effort: str,

@@ -6,8 +6,10 @@ import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from glob import glob
 from html import escape
-from os import PathLike
+from os import PathLike, fspath
+from os.path import exists
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -101,6 +103,8 @@ class Anomaly:
 def fit(
     table: Any,
     *,
+    start: Model | None = None,
+    memory: int = 4 << 30,
     valid: Any = None,
     sample_weight: Any = None,
     time: float | None = None,
@@ -132,6 +136,16 @@ def fit(
     pyarrow or any other library with the Arrow stream interface. Columns hold real or whole numbers, text,
     True and False, or dates and times. NaN, None, NA and null are missing values; the model learns from the exact likelihood
     of the observed ones.
+
+    A table may also be in files of CSV, Parquet, NPY or IDX: a path, a pattern such as ``"days/*.parquet"`` or a list of them.
+    A table that takes more than about ``memory`` bytes is learned from in pieces: what its columns mean is found out from a million
+    rows drawn at random, and every epoch reads all rows, in a random order, from a temporary file in the folder that
+    TMPDIR names.
+
+    ``start`` is a model to go on from with other rows, such as those of a new day: its columns, its circuit and its target are
+    kept, learning begins with its weights, and the result is never worse by the validation rows, which are some of the new
+    ones. Values that a column has no place for count as in ``Model.log_prob``. Settings that ask for other columns or another
+    circuit are refused.
 
     Settings that are None depend on the size of the data. ``valid`` holds the rows used to choose the best
     epoch; by default a random share ``valid_share`` of the rows. ``sample_weight`` lets rows count for more or
@@ -176,23 +190,48 @@ def fit(
     >>> bool(0.6 < model.query("P(wet=1 | sky='rain')") < 0.95)
     True
     """
-    frame = Frame(table)
-    names = _tables.texts(frame.names)
-    columns, fields = [], []
-    for index, name in enumerate(names):
-        field, column = frame.read(index, name)
-        fields.append(field)
-        columns.append(column)
-    found = _kinds(kinds, frame.names, names)
-    for field, name in zip(fields, names, strict=True):
-        if field.cells == "truth":
-            found.setdefault(name, ("boolean", []))
-    weights = _weights(sample_weight, frame, names, columns)
+    if start is not None and start._is_view():
+        raise BorniteError("start= is a model of some columns of another: give the whole model")
+    files = _files(table)
+    frame = Frame(table) if files is None else None
+    names = [] if frame is None else _tables.texts(frame.names)
+    columns: list[Column] = []
+    fields: list[Field] = []
+    note = None if start is None else start._all_info().get("note")
+    if frame is None:
+        # Their columns are known by their names alone.
+        found = _kinds(kinds, [*(kinds or ())], [str(name) for name in kinds or ()])
+        target = None if target is None else str(target)
+        weights = None if sample_weight is None else str(sample_weight)
+    else:
+        found, target = _kinds(kinds, frame.names, names), _target(target, frame.names, names)
+        if start is None:
+            for index, name in enumerate(names):
+                field, column = frame.read(index, name)
+                fields.append(field)
+                columns.append(column)
+                if field.cells == "truth":
+                    found.setdefault(name, ("boolean", []))
+            note = _forms.to_note(frame.form(fields, tuple(range(len(fields)))))
+        else:
+            columns = start._encode(frame)
+        weights = _weights(sample_weight, frame, names, columns)
+    if valid is not None:
+        held = Frame(valid)
+        if start is not None:
+            valid = start._encode(held)
+        elif frame is None:
+            valid = [held.read(index, str(name))[1] for index, name in enumerate(held.names)]
+        else:
+            valid = _columns(held, frame.names, names)
     line = ProgressLine(progress) if verbose else None
     try:
         core, interrupted = TableModel.fit(
-            columns,
-            None if valid is None else _columns(Frame(valid), frame.names, names),
+            None if frame is None else columns,
+            valid,
+            files=files or [],
+            memory=memory,
+            start=None if start is None else start._core,
             kinds=found,
             image=None if image is None else (*image, 1)[:3],
             effort=effort,
@@ -205,7 +244,7 @@ def fit(
             rate=rate,
             patience=patience,
             smoothing=smoothing,
-            target=_target(target, frame.names, names),
+            target=target,
             emphasis=emphasis,
             valid_share=valid_share,
             as_is=as_is,
@@ -215,16 +254,37 @@ def fit(
             time=time,
             weights=weights,
             progress=progress if line is None else line,
-            note=_forms.to_note(frame.form(fields, tuple(range(len(fields))))),
+            note=note,
         )
     finally:
         if line is not None:
             line.close()
     if interrupted:
         warnings.warn("the fit was interrupted: this is the best model so far", stacklevel=2)
+    if start is not None:
+        return start._with(core)
+    if frame is None:
+        return Model(core)
     learned = {str(column["name"]) for column in json.loads(core.schema())["columns"]}
     places = tuple(index for index, name in enumerate(names) if name in learned)
     return Model(core, frame.form(fields, places))
+
+
+def _files(table: Any) -> list[str] | None:
+    """The files that a table is in."""
+    listed = [table] if isinstance(table, (str, PathLike)) else table
+    if not isinstance(listed, (list, tuple)) or not listed:
+        return None
+    if not all(isinstance(path, (str, PathLike)) for path in listed):
+        return None
+    files: list[str] = []
+    for path in map(fspath, listed):
+        is_pattern = any(sign in path for sign in "*?[") and not exists(path)
+        found = sorted(glob(path)) if is_pattern else [path]
+        if not found:
+            raise BorniteError(f"{path}: no file is named so")
+        files += found
+    return files
 
 
 def _weights(
@@ -237,7 +297,10 @@ def _weights(
     if np.ndim(sample_weight) == 0:
         if sample_weight not in text_of:
             raise column_error(sample_weight, frame.names, "the table")
-        return text_of[sample_weight]
+        name = text_of[sample_weight]
+        if all(column[0] != name for column in columns):
+            columns.append(frame.read(names.index(name), name)[1])
+        return name
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != (frame.height,):
         raise BorniteError(

@@ -72,6 +72,7 @@ class _Estimator(BaseEstimator):
         patience: int | None = 15,
         structure: str = "auto",
         categorical_features: Any = None,
+        warm_start: bool = False,
         random_state: Any = None,
     ) -> None:
         self.effort = effort
@@ -84,12 +85,17 @@ class _Estimator(BaseEstimator):
         self.patience = patience
         self.structure = structure
         self.categorical_features = categorical_features
+        self.warm_start = warm_start
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+    def _start(self) -> Model | None:
+        """The model that a fit goes on from."""
+        return getattr(self, "model_", None) if self.warm_start else None
 
     def _check(self, X: Any, *, reset: bool = False) -> Any:
         """The features: an array of numbers, or a DataFrame with other columns too."""
@@ -163,9 +169,11 @@ class _Estimator(BaseEstimator):
             if kind is not None:
                 kinds[name] = kind
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        start = self._start()
         return fit(
             table,
-            kinds=kinds,
+            start=start,
+            kinds=kinds if start is None else None,
             effort=self.effort,
             width=self.width,
             output_width=self.output_width,
@@ -182,21 +190,24 @@ class _Estimator(BaseEstimator):
 
     def _check_with_target(self, X: Any, y: Any, *, numeric: bool) -> tuple[Any, Array]:
         """Features and a target, for a fit."""
+        reset = self._start() is None
         if not _is_mixed(X):
             self._is_mixed = False
             X, y = validate_data(
-                self, X, y, dtype=np.float64, ensure_all_finite="allow-nan", y_numeric=numeric
+                self, X, y, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan", y_numeric=numeric
             )
             return X, y
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        X, y = self._check(X, reset=True), column_or_1d(y, warn=True)
+        X, y = self._check(X, reset=reset), column_or_1d(y, warn=True)
         check_consistent_length(X, y)
         assert_all_finite(y, input_name="y")
         return X, y.astype(np.float64) if numeric else y
 
     def _target_name(self, y: Any) -> str:
-        """The name of the target in the model: that of a Series, or y."""
+        """The name of the target in the model: that of a Series, or y; the one that it has where a fit goes on."""
+        if self._start() is not None:
+            return str(self.target_name_)
         taken = {str(name) for name in self._names()}
         given = getattr(y, "name", None)
         name = given if isinstance(given, str) and given else "y"
@@ -243,7 +254,9 @@ class BorniteDensity(DensityMixin, _Estimator):
     """The joint density of the features.
 
     Parameters are those of ``bornite.fit``; None depends on the size of the data. The default ``effort`` is ``"fast"``.
-    ``categorical_features`` lists positions or names, or is a mask; ``"from_dtype"`` is the same as None.
+    ``categorical_features`` lists positions or names, or is a mask; ``"from_dtype"`` is the same as None. With
+    ``warm_start=True`` another ``fit`` goes on from the model with its rows, which have the same features: see ``start`` of
+    ``bornite.fit``.
 
     >>> import numpy as np
     >>> from bornite.sklearn import BorniteDensity
@@ -257,7 +270,7 @@ class BorniteDensity(DensityMixin, _Estimator):
 
     def fit(self, X: Any, y: Any = None) -> BorniteDensity:
         """Fits the density to rows; NaN is unknown."""
-        self.model_ = self._fit(self._check(X, reset=True))
+        self.model_ = self._fit(self._check(X, reset=self._start() is None))
         return self
 
     def score_samples(self, X: Any) -> Array:
@@ -306,6 +319,7 @@ class BorniteImputer(OneToOneFeatureMixin, TransformerMixin, _Estimator):
         patience: int | None = 15,
         structure: str = "auto",
         categorical_features: Any = None,
+        warm_start: bool = False,
         random_state: Any = None,
     ) -> None:
         super().__init__(
@@ -319,13 +333,14 @@ class BorniteImputer(OneToOneFeatureMixin, TransformerMixin, _Estimator):
             patience=patience,
             structure=structure,
             categorical_features=categorical_features,
+            warm_start=warm_start,
             random_state=random_state,
         )
         self.method = method
 
     def fit(self, X: Any, y: Any = None) -> BorniteImputer:
         """Fits the joint distribution of the features."""
-        checked = self._check(X, reset=True)
+        checked = self._check(X, reset=self._start() is None)
         self.model_ = self._fit(checked)
         if not self._is_mixed:
             known = [column[~np.isnan(column)] for column in checked.T]
@@ -398,6 +413,7 @@ class BorniteOutlierDetector(OutlierMixin, _Estimator):
         patience: int | None = 15,
         structure: str = "auto",
         categorical_features: Any = None,
+        warm_start: bool = False,
         random_state: Any = None,
     ) -> None:
         super().__init__(
@@ -411,6 +427,7 @@ class BorniteOutlierDetector(OutlierMixin, _Estimator):
             patience=patience,
             structure=structure,
             categorical_features=categorical_features,
+            warm_start=warm_start,
             random_state=random_state,
         )
         self.by = by
@@ -423,7 +440,7 @@ class BorniteOutlierDetector(OutlierMixin, _Estimator):
         share = self.contamination
         if not isinstance(share, Real) or not 0 < float(share) <= 0.5:
             raise ValueError(f"contamination={share!r}: give a share above 0 and at most 0.5")
-        self.model_ = self._fit(self._check(X, reset=True))
+        self.model_ = self._fit(self._check(X, reset=self._start() is None))
         self.offset_: float = float(np.percentile(self.score_samples(X), 100 * float(share)))
         return self
 
@@ -457,12 +474,20 @@ class BorniteClassifier(ClassifierMixin, _Estimator):
     array(['right', 'left'], dtype='<U5')
     """
 
+    classes_: Array
+
     def fit(self, X: Any, y: Any) -> BorniteClassifier:
         """Fits the joint distribution of the features and the class."""
         given = y
         X, y = self._check_with_target(X, y, numeric=False)
         check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
+        classes, codes = np.unique(y, return_inverse=True)
+        if self._start() is not None:
+            new = classes[~np.isin(classes, self.classes_)]
+            if len(new):
+                raise ValueError(f"warm_start=True keeps the classes, and {new[0]!r} is none of them: fit anew")
+            classes, codes = self.classes_, np.asarray(np.searchsorted(self.classes_, y))
+        self.classes_ = classes
         texts = [str(label) for label in self.classes_]
         is_plain = all(texts) and "(other)" not in texts and len(set(texts)) == len(texts)
         self._labels = np.array(texts if is_plain else [f"c{code}" for code in range(len(texts))])
@@ -521,6 +546,7 @@ class BorniteRegressor(RegressorMixin, _Estimator):
         patience: int | None = 15,
         structure: str = "auto",
         categorical_features: Any = None,
+        warm_start: bool = False,
         random_state: Any = None,
     ) -> None:
         super().__init__(
@@ -534,6 +560,7 @@ class BorniteRegressor(RegressorMixin, _Estimator):
             patience=patience,
             structure=structure,
             categorical_features=categorical_features,
+            warm_start=warm_start,
             random_state=random_state,
         )
         self.method = method

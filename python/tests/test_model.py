@@ -412,6 +412,54 @@ def test_fits_are_deterministic_and_stop(table: Table) -> None:
         assert len(bornite.fit(table, width=4, progress=interrupt).history) == 1
 
 
+def test_a_fit_goes_on_from_a_model(model: Model, table: Table, tmp_path: pathlib.Path) -> None:
+    shifted = {name: cells[::-1] if name == model.columns[0] else cells for name, cells in table.items()}
+    later = bornite.fit(shifted, start=model, epochs=5, seed=1)
+    assert later.schema == model.schema and later.circuit.num_parameters == model.circuit.num_parameters
+    assert later.score(shifted) > model.score(shifted)
+    assert type(later.sample(3)) is type(model.sample(3))
+    # A model that was read goes on in the same way, with rows that count for more or less.
+    model.save(tmp_path / "m.model")
+    read = Model.load(tmp_path / "m.model")
+    same = bornite.fit(shifted, start=read, epochs=5, seed=1)
+    assert np.array_equal(same.log_prob(table), later.log_prob(table))
+    height = len(next(iter(table.values())))
+    weighed = bornite.fit({**shifted, "w": np.ones(height)}, start=model, sample_weight="w", epochs=1)
+    assert weighed.columns == model.columns
+    with pytest.raises(bornite.BorniteError, match="leave the setting out"):
+        bornite.fit(table, start=model, width=model.info["width"] + 1)
+    with pytest.raises(bornite.BorniteError, match="the whole model"):
+        bornite.fit(table, start=model.marginal(model.columns[:1]))
+    with pytest.raises(bornite.BorniteError, match="no column"):
+        bornite.fit({"other": np.ones(9)}, start=model)
+
+
+def test_tables_in_files(tmp_path: pathlib.Path) -> None:
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=3000).round(3)
+    y = np.where(x + 0.5 * rng.normal(size=3000) > 0, "up", "down")
+    lines = [f"{a},{b}" for a, b in zip(x, y, strict=True)]
+    for part in range(3):
+        text = "\n".join(["x,y", *lines[part * 1000 : part * 1000 + 1000]]) + "\n"
+        (tmp_path / f"part-{part}.csv").write_text(text)
+    pattern = str(tmp_path / "part-*.csv")
+    whole = bornite.fit(pattern, epochs=3, width=4, seed=1)
+    assert whole.columns == ["x", "y"] and whole.info["rows"] + whole.info["valid_rows"] == 3000
+    # More than this memory holds: the same rows, in pieces.
+    paths = [tmp_path / f"part-{part}.csv" for part in range(3)]
+    pieces = bornite.fit(paths, memory=64 * 2 * 600, epochs=3, width=4, seed=1)
+    assert pieces.info["valid_rows"] == 60 and pieces.info["rows"] == 2940
+    rows = {"x": x, "y": y}
+    assert pieces.score(rows) == pytest.approx(whole.score(rows), abs=0.05)
+    later = bornite.fit(pattern, start=pieces, epochs=2, target="y")
+    assert later.schema == pieces.schema
+    with pytest.raises(bornite.BorniteError, match="no file"):
+        bornite.fit(str(tmp_path / "none-*.csv"))
+    (tmp_path / "part-9.csv").write_text("x,z\n1,2\n")
+    with pytest.raises(bornite.BorniteError, match=r"part-9.csv.*its columns are x, z"):
+        bornite.fit(pattern)
+
+
 def test_validation_rows_and_kinds(table: Table) -> None:
     valid = {name: column[:40] for name, column in table.items()}
     model = bornite.fit(

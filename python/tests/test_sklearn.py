@@ -148,6 +148,27 @@ def test_outliers_by_cells_among_many_features() -> None:
         BorniteOutlierDetector(by="rows").fit(x)  # type: ignore[arg-type]
 
 
+def test_fits_go_on_from_a_model() -> None:
+    x, y = iris()
+    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    density = BorniteDensity(epochs=5, width=4, random_state=0, warm_start=True).fit(x)
+    first, shifted = density.model_, x[::-1] + 0.3
+    before = density.score(shifted)
+    assert density.fit(shifted).model_.schema == first.schema and density.score(shifted) > before
+    with pytest.raises(ValueError, match="3 features"):
+        density.fit(x[:, :3])
+    classifier = BorniteClassifier(epochs=5, random_state=0, warm_start=True).fit(x, names)
+    classifier.fit(x[y != 0], names[y != 0])
+    assert list(classifier.classes_) == ["setosa", "versicolor", "virginica"]
+    assert classifier.predict(x[y == 1]).tolist().count("versicolor") > 40
+    with pytest.raises(ValueError, match="keeps the classes"):
+        classifier.fit(x, np.where(names == "setosa", "rose", names))
+    regressor = BorniteRegressor(epochs=5, random_state=0, warm_start=True).fit(x[:, :3], x[:, 3])
+    assert regressor.fit(x[:50, :3], x[:50, 3]).predict(x[:1, :3]).shape == (1,)
+    imputer = BorniteImputer(epochs=5, random_state=0, warm_start=True).fit(x)
+    assert imputer.fit(x[:80]).transform(x[:2]).shape == (2, 4)
+
+
 def test_names_of_features_are_checked() -> None:
     pandas = pytest.importorskip("pandas")
     x, _ = iris()

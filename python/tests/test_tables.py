@@ -303,7 +303,8 @@ def test_cells_in_the_place_for_others() -> None:
 
 BAD: list[tuple[str, Any, type[Exception], str]] = [
     ("not a table", 3, TypeError, "expected a table, found int"),
-    ("text", "people.csv", TypeError, "expected a table, found str"),
+    ("bytes", b"people.csv", TypeError, "expected a table, found bytes"),
+    ("no file", "people.csv", bornite.DataError, "cannot read 'people.csv'"),
     ("rows as dicts", [{"a": 1}], TypeError, "dict of columns"),
     ("one axis", np.arange(3.0), ValueError, r"reshape\(-1, 1\)"),
     ("three axes", np.zeros((2, 2, 2)), ValueError, "image="),

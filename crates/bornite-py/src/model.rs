@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use bornite::data::{EncodeOptions, InferOptions, KindHint, Mismatch, Support, Table, Unseen};
+use bornite::data::{
+    EncodeOptions, InferOptions, KindHint, Mismatch, Sample, SampleOptions, Support, Table, Unseen,
+};
 use bornite::learn::{Control, Device, Effort, Progress, Quota};
 use bornite::model::{
     AnswerValue, Event, Imputation, ModelError, ModelOptions, Question, StructureKind,
@@ -238,14 +240,17 @@ impl TableModel {
     /// Fits a model, and says whether Ctrl-C ended it.
     #[classmethod]
     #[pyo3(signature = (
-        table, valid, *, kinds, image, effort, structure, width, output_width, functions, epochs, batch, rate, patience,
+        table, valid, *, files, memory, start, kinds, image, effort, structure, width, output_width, functions, epochs, batch, rate, patience,
         smoothing, target, emphasis, valid_share, as_is, strict, seed, device, time, weights, progress, note
     ))]
     #[expect(clippy::too_many_arguments, reason = "all but the tables are named")]
     fn fit(
         class: &Bound<'_, PyType>,
-        table: TableLike,
+        table: Option<TableLike>,
         valid: Option<TableLike>,
+        files: Vec<PathBuf>,
+        memory: u64,
+        start: Option<Bound<'_, Self>>,
         kinds: BTreeMap<String, (String, Vec<f64>)>,
         image: Option<[usize; 3]>,
         effort: &str,
@@ -270,10 +275,19 @@ impl TableModel {
         progress: Option<Py<PyAny>>,
         note: Option<String>,
     ) -> PyResult<(Self, bool)> {
-        let table = match image {
-            Some(shape) => table.0.with_image(shape).map_err(Raise::raise)?,
-            None => table.0,
-        };
+        let drawing = SampleOptions { memory, seed, ..SampleOptions::default() };
+        let table = table.map(|t| t.0);
+        let sample = detached(class.py(), || match table {
+            Some(table) => Ok(Sample::whole(table)),
+            None => Sample::draw(&files, &drawing, &mut |_, _, _| {}),
+        })?;
+        let sample = sample.and_then(|sample| {
+            sample.with_table(|table| match image {
+                Some(shape) => table.with_image(shape),
+                None => Ok(table),
+            })
+        });
+        let sample = sample.map_err(Raise::raise)?;
         check_time(time)?;
         let options = ModelOptions {
             weights,
@@ -300,12 +314,14 @@ impl TableModel {
         };
         let mut watch = Watch::new(time, progress.as_ref());
         let valid = valid.map(|v| v.0);
+        let start = start.as_ref().map(|model| &model.get().0);
         let fitted = detached(class.py(), || {
             Fit::with(options)
+                .start(start)
                 .validation(valid.as_ref())
                 .quota(watch.quota())
                 .on_step(|progress, _| watch.step(progress))
-                .run(&table)
+                .run_sample(&sample)
         })?;
         if let Some(failure) = watch.failure {
             return Err(failure);
