@@ -109,6 +109,7 @@ def fit(
     sample_weight: Any = None,
     time: float | None = None,
     effort: Literal["fast", "balanced", "best"] = "balanced",
+    circuits: int | None = None,
     width: int | None = None,
     output_width: int | None = None,
     functions: int | None = None,
@@ -153,8 +154,9 @@ def fit(
     weight 0 are left out. ``time`` is a limit in seconds;
     with more of it, large image data sets get a larger circuit. ``effort`` is how much is tried: ``"fast"`` is one
     small circuit, a usable model in seconds; ``"best"`` tries larger circuits and longer fits until nothing gets better,
-    best with a ``time``. ``width`` is the width of the circuit's
-    inner layers; by default several are tried.
+    best with a ``time``. ``circuits`` is the most circuits that the model may be a mixture of; each is kept only if the
+    validation rows are likelier with it. By default up to 2, up to 4 with ``effort="best"`` or a ``time``, and 1 if ``structure`` or
+    ``width`` is given. ``width`` is the width of the circuits' inner layers; by default several are tried.
     ``output_width`` is the number of squares in the sum. ``smoothing`` penalizes differences between the
     weights of neighboring values of ordered columns.
 
@@ -236,6 +238,7 @@ def fit(
             image=None if image is None else (*image, 1)[:3],
             effort=effort,
             structure=structure,
+            circuits=circuits,
             width=width,
             output_width=output_width,
             functions=functions,
@@ -488,9 +491,15 @@ class Model:
 
     @property
     def circuit(self) -> Circuit:
-        """The circuit, without the evidence that the model is conditioned on. Its variables are the encoded columns;
-        see ``schema``."""
-        return self._core.circuit()
+        """The circuit, without the evidence that the model is conditioned on; of several, the one of the greatest weight. Its
+        variables are the encoded columns; see ``schema``."""
+        return self._core.circuits()[0]
+
+    @property
+    def circuits(self) -> tuple[tuple[float, Circuit], ...]:
+        """The circuits of the mixture that the model is, from the heaviest, each after its weight: p(x) = Σ w ‖c(x)‖². Most
+        models have one."""
+        return tuple(zip(self._core.weights(), self._core.circuits(), strict=True))
 
     def __repr__(self) -> str:
         count = len(self._visible)
@@ -1208,14 +1217,17 @@ class Model:
         return cls(TableModel.from_bytes(data))
 
     def to_json(self) -> str:
-        """The whole model as JSON: columns, how it was fitted, its evidence, and the circuit."""
+        """The whole model as JSON: columns, how it was fitted, its evidence, and its circuits with their weights."""
         core = self._whole()
         return json.dumps(
             {
                 "schema": json.loads(core.schema()),
                 "info": json.loads(core.info()),
                 "given": core.given(),
-                "circuit": json.loads(core.circuit().to_json()),
+                "circuits": [
+                    {"weight": weight, "circuit": json.loads(circuit.to_json())}
+                    for weight, circuit in zip(core.weights(), core.circuits(), strict=True)
+                ],
             }
         )
 

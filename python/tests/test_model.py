@@ -356,8 +356,33 @@ def test_files_and_pickles(model: Model, table: Table, tmp_path: pathlib.Path) -
     view = pickle.loads(pickle.dumps(model.marginal(["pay", "owner"])))
     assert view.sample(2, seed=1)["owner"].dtype == bool
     parts = json.loads(model.to_json())
-    assert sorted(parts) == ["circuit", "given", "info", "schema"]
-    assert bornite.Circuit.from_json(parts["circuit"]).num_variables == 4
+    assert sorted(parts) == ["circuits", "given", "info", "schema"]
+    assert [part["weight"] for part in parts["circuits"]] == [weight for weight, _ in model.circuits]
+    for part in parts["circuits"]:
+        assert bornite.Circuit.from_json(part["circuit"]).num_variables == 4
+
+
+def test_a_model_can_be_a_mixture_of_circuits() -> None:
+    rng = np.random.default_rng(1)
+    habits = rng.random((8, 24))
+
+    def votes(rows: int) -> np.ndarray:
+        return (rng.random((rows, 24)) < habits[rng.integers(0, 8, rows)]).astype(float)
+
+    table, valid = votes(300), votes(2000)
+    mixture = bornite.fit(table, valid=valid, width=4, epochs=10, circuits=3)
+    alone = bornite.fit(table, valid=valid, width=4, epochs=10)
+    assert len(alone.circuits) == 1 < len(mixture.circuits)
+    weights = [weight for weight, _ in mixture.circuits]
+    assert sum(weights) == pytest.approx(1) and weights == sorted(weights, reverse=True)
+    assert mixture.log_prob(valid).mean() > alone.log_prob(valid).mean()
+    assert mixture.circuit.num_layers == mixture.circuits[0][1].num_layers
+    copy = pickle.loads(pickle.dumps(mixture))
+    assert np.array_equal(copy.log_prob(valid), mixture.log_prob(valid))
+    samples = mixture.sample(4000, seed=1)
+    assert np.abs(np.asarray(samples).mean(0) - valid.mean(0)).max() < 0.1
+    with pytest.raises(bornite.BorniteError, match="circuits"):
+        bornite.fit(table, circuits=0)
 
 
 def test_the_model_tells_how_it_came_about(model: Model) -> None:

@@ -178,6 +178,15 @@ pub(crate) fn plural(count: usize, noun: &str) -> String {
     format!("{} {noun}{}", grouped(count as u128), if count == 1 { "" } else { "s" })
 }
 
+/// How many circuits a model has, with their weights if there are several.
+pub(crate) fn circuits(weights: &[f64]) -> String {
+    if weights.len() == 1 {
+        return "1".to_owned();
+    }
+    let texts: Vec<String> = weights.iter().map(|w| format!("{w:.2}")).collect();
+    format!("{}, weights {}", weights.len(), texts.join(", "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -240,7 +240,7 @@ impl TableModel {
     /// Fits a model, and says whether Ctrl-C ended it.
     #[classmethod]
     #[pyo3(signature = (
-        table, valid, *, files, memory, start, kinds, image, effort, structure, width, output_width, functions, epochs, batch, rate, patience,
+        table, valid, *, files, memory, start, kinds, image, effort, structure, circuits, width, output_width, functions, epochs, batch, rate, patience,
         smoothing, target, emphasis, valid_share, as_is, strict, seed, device, time, weights, progress, note
     ))]
     #[expect(clippy::too_many_arguments, reason = "all but the tables are named")]
@@ -255,6 +255,7 @@ impl TableModel {
         image: Option<[usize; 3]>,
         effort: &str,
         structure: &str,
+        circuits: Option<usize>,
         width: Option<usize>,
         output_width: Option<usize>,
         functions: Option<usize>,
@@ -295,6 +296,7 @@ impl TableModel {
             infer: InferOptions { kinds: self::kinds(kinds)?, ..InferOptions::default() },
             effort: self::effort(effort)?,
             structure: self::structure(structure)?,
+            circuits,
             width,
             output_width,
             functions,
@@ -352,9 +354,14 @@ impl TableModel {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// The circuit.
-    fn circuit(&self) -> Circuit {
-        Circuit::from(self.0.circuit().clone())
+    /// The circuits, from the heaviest.
+    fn circuits(&self) -> Vec<Circuit> {
+        self.0.mixture().circuits().map(|circuit| Circuit::from(circuit.clone())).collect()
+    }
+
+    /// Their weights.
+    fn weights(&self) -> Vec<f64> {
+        self.0.mixture().weights()
     }
 
     /// What the columns mean, as JSON.

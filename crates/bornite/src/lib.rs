@@ -49,6 +49,7 @@
 //! | log Z of a circuit that need not be orthonormal | [`ops::log_partition`] |
 //! | how close two circuits are | [`ops::overlap`](ops::overlap()) |
 //! | a smaller circuit | [`ops::truncate`](ops::truncate()) |
+//! | several circuits as one model | [`Mixture`] |
 //! | a drawing of a circuit | [`draw::circuit_svg`] |
 //! | plots of a model, and a page with all of them | [`report::Report`] |
 //! | the squared circuit itself, as a baseline | [`ops::square`](ops::square()) |
@@ -100,6 +101,7 @@ pub mod file;
 pub mod learn;
 pub mod linalg;
 pub mod memory;
+pub mod mixture;
 #[cfg(feature = "tables")]
 pub mod model;
 mod names;
@@ -117,6 +119,7 @@ pub use basis::Basis;
 pub use circuit::{Circuit, CircuitBuilder, LayerId, Orthonormal, VariableId, WeightId};
 pub use domain::{Domain, Variable, WithAtoms};
 pub use error::Error;
+pub use mixture::Mixture;
 #[cfg(feature = "tables")]
 pub use model::{Fit, Model};
 pub use query::{Evidence, Query};

@@ -40,9 +40,10 @@ listed: constant and empty columns, row numbers and free text. --strict rejects 
 columns, and --as-is fits all of them. Ctrl-C ends the fit and keeps the best model so far.
 --checkpoint saves the state of the fit; --resume continues from it and reaches the same model as
 an uninterrupted fit, unless --time is used. --from goes on from a model with other rows: its columns
-and its circuit are kept, and learning begins with its weights. Log-likelihoods are in nats per row, in the units of
-the data. With --json, prints {output, rows, valid_rows, columns, parameters, width, structure,
-epochs, seconds, mean_log_likelihood, bits_per_dimension, baseline, left_out: [{column, reason}]}.")]
+and its circuits are kept, and learning begins with its weights. Log-likelihoods are in nats per row, in the units of
+the data. With --json, prints {output, rows, valid_rows, columns, circuits: [weight], parameters,
+width, structure, epochs, seconds, mean_log_likelihood, bits_per_dimension, baseline,
+left_out: [{column, reason}]}.")]
 #[expect(clippy::struct_excessive_bools, reason = "they are flags")]
 pub(crate) struct Fit {
     /// The tables to learn from: files, or quoted patterns such as 'part-*.parquet'.
@@ -69,6 +70,10 @@ pub(crate) struct Fit {
     /// How much to try.
     #[arg(long, value_enum, default_value_t)]
     effort: Effort,
+    /// The maximum number of circuits in the model, which is a mixture if there are several; each is kept only if the validation
+    /// rows are likelier with it. By default 2, or 4 with --effort best or --time, and 1 if --structure or --width is given.
+    #[arg(long, value_name = "N")]
+    circuits: Option<usize>,
     /// The width K of inner layers, or widths by the number of columns in a region, such as 1:12,2:16,32:24. By default several
     /// widths are tried on small tables.
     #[arg(long, value_name = "K")]
@@ -229,6 +234,8 @@ struct Report {
     rows: usize,
     valid_rows: usize,
     columns: usize,
+    /// The weights of the circuits.
+    circuits: Vec<f64>,
     parameters: usize,
     width: usize,
     structure: String,
@@ -327,6 +334,7 @@ impl Fit {
                 Structure::Balanced => StructureKind::Balanced,
                 Structure::Random => StructureKind::Random,
             },
+            circuits: self.circuits,
             width: self.width.as_ref().and_then(Widths::uniform),
             widths: self.width.clone().filter(|w| w.uniform().is_none()),
             codebook: self.codebook,
@@ -371,7 +379,8 @@ impl Fit {
             rows: info.rows,
             valid_rows: info.valid_rows,
             columns: model.schema().columns().len(),
-            parameters: model.circuit().num_parameters(),
+            circuits: model.mixture().weights(),
+            parameters: model.mixture().num_parameters(),
             width: info.width,
             structure: info.structure.clone(),
             epochs: info.history.len(),
@@ -399,6 +408,7 @@ impl Fit {
                 ("training rows", grouped(report.rows as u128)),
                 ("validation rows", grouped(report.valid_rows as u128)),
                 ("structure, width", format!("{}, {}", report.structure, report.width)),
+                ("circuits", output::circuits(&report.circuits)),
                 ("", String::new()),
                 ("log-likelihood of validation rows", format!("{:.4} nats", info.valid)),
                 ("with independent columns", format!("{:.4} nats", info.baseline)),

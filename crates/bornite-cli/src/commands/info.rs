@@ -16,7 +16,8 @@ use crate::tables;
 Example:
   bornite info people.model
 
-With --json, prints {columns: [{name, kind, values}], variables, layers, parameters, info, given}.")]
+With --json, prints {columns: [{name, kind, values}], variables, circuits: [weight], layers,
+parameters, info, given}.")]
 pub(crate) struct Info {
     /// The model file.
     model: PathBuf,
@@ -29,6 +30,8 @@ pub(crate) struct Info {
 struct Report<'a> {
     columns: Vec<Column>,
     variables: usize,
+    /// The weights of the circuits.
+    circuits: Vec<f64>,
     layers: usize,
     parameters: usize,
     info: &'a bornite::model::Info,
@@ -45,12 +48,13 @@ struct Column {
 impl Info {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
         let model = tables::model(&self.model)?;
-        let circuit = model.circuit();
+        let mixture = model.mixture();
         let report = Report {
             columns: model.schema().columns().iter().map(column).collect(),
-            variables: circuit.num_variables(),
-            layers: circuit.num_layers(),
-            parameters: circuit.num_parameters(),
+            variables: mixture.variables().len(),
+            circuits: mixture.weights(),
+            layers: mixture.circuits().map(|circuit| circuit.num_layers()).sum(),
+            parameters: mixture.num_parameters(),
             info: model.info(),
             given: model.given(),
         };
@@ -69,9 +73,10 @@ fn show(model: &Model, report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
     let mut pairs = vec![
         ("columns", grouped(report.columns.len() as u128)),
         (
-            "circuit",
+            "circuits",
             format!(
-                "{}, {}, {}",
+                "{}; {}, {}, {}",
+                output::circuits(&report.circuits),
                 plural(report.variables, "variable"),
                 plural(report.layers, "layer"),
                 plural(report.parameters, "parameter")

@@ -81,10 +81,10 @@ impl Truncate {
             bound,
             distance,
             width: smaller.info().width,
-            parameters: smaller.circuit().num_parameters(),
+            parameters: smaller.mixture().num_parameters(),
             before: Before {
                 width: model.info().width,
-                parameters: model.circuit().num_parameters(),
+                parameters: model.mixture().num_parameters(),
             },
         };
         if self.json {

@@ -57,6 +57,7 @@ fn fit_says_what_it_found_and_the_baseline() {
         [
             "baseline",
             "bits_per_dimension",
+            "circuits",
             "columns",
             "epochs",
             "left_out",
@@ -154,7 +155,10 @@ fn a_model_is_shown_asked_and_scored() {
         assert!(info.text().contains(part), "no '{part}' in {}", info.stdout);
     }
     let info = folder.run(&["info", "m.model", "--json"]).json();
-    assert_eq!(keys(&info), ["columns", "given", "info", "layers", "parameters", "variables"]);
+    assert_eq!(
+        keys(&info),
+        ["circuits", "columns", "given", "info", "layers", "parameters", "variables"]
+    );
 
     let ask = |question: &str| folder.run(&["query", "m.model", question, "--json"]).json();
     let answer = ask("P(tall='yes' | city='Bonn')");

@@ -40,8 +40,13 @@ impl<F: Real, const C: bool> Plan<F, C> {
 
     /// One sample per row of the evidence, given that evidence; known cells keep their values.
     ///
-    /// The sample of a row depends on the seed and the row's position alone; the first is at `start`.
-    pub(crate) fn sample(&self, evidence: &Batch, seed: u64, start: u64) -> Vec<f64> {
+    /// The sample of a row depends on the seed and the row's `place` alone.
+    pub(crate) fn sample(
+        &self,
+        evidence: &Batch,
+        seed: u64,
+        place: &(dyn Fn(usize) -> u64 + Sync),
+    ) -> Vec<f64> {
         let d = evidence.num_variables();
         let mut out = vec![0.0; evidence.len() * d];
         let block = block_len::<F>(evidence.len());
@@ -51,7 +56,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
             Workspace::default,
             |ws, (n, out)| {
                 let (first, count) = (n * block, out.len() / d);
-                let rng = |row: usize| row_rng(seed, start.wrapping_add(row as u64));
+                let rng = |row: usize| row_rng(seed, place(row));
                 let rngs = (first..first + count).map(rng).collect();
                 let known = (first..first + count).any(|row| {
                     (0..d).any(|v| !evidence.is_missing(row, v) || evidence.part(row, v).is_some())

@@ -35,7 +35,7 @@ pub(crate) use combine::{contract_tile, set_lane};
 pub(crate) use finite::{Choose, Cumulative, Traversal};
 pub(crate) use message::Sent;
 pub use posterior::Posteriors;
-pub(crate) use posterior::{CellAnswer, CellDistribution, PiecewiseDensity, Wanted};
+pub(crate) use posterior::{CellAnswer, CellAnswers, CellDistribution, PiecewiseDensity, Wanted};
 
 use crate::circuit::{Circuit, Orthonormal, VariableId};
 use crate::domain::Variable;
@@ -171,7 +171,7 @@ impl<F: Real> Engine<F> {
     /// `count` of the [samples](Self::sample) that a seed gives, from the one at `start` on: they can be drawn in pieces.
     pub fn sample_from(&self, start: u64, count: usize, seed: u64) -> Vec<f64> {
         let rows = Batch::unknown(self.variables.len(), count);
-        with_plan!(self, plan => plan.sample(&rows, seed, start))
+        self.sample_at(&rows, seed, &|row| start.wrapping_add(row as u64))
     }
 
     /// One exact sample for every row, given what is known of it: values are kept, sets and intervals respected.
@@ -196,7 +196,17 @@ impl<F: Real> Engine<F> {
         if let Some(row) = log_p.iter().position(|l| *l == f64::NEG_INFINITY) {
             return Err(SampleError::Impossible { row });
         }
-        Ok(with_plan!(self, plan => plan.sample(rows, seed, start)))
+        Ok(self.sample_at(rows, seed, &|row| start.wrapping_add(row as u64)))
+    }
+
+    /// The samples of rows that are possible and stand at these places among those of a seed.
+    pub(crate) fn sample_at(
+        &self,
+        rows: &Batch,
+        seed: u64,
+        place: &(dyn Fn(usize) -> u64 + Sync),
+    ) -> Vec<f64> {
+        with_plan!(self, plan => plan.sample(rows, seed, place))
     }
 
     fn check(&self, rows: &Batch) -> Result<(), QueryError> {

@@ -147,14 +147,14 @@ impl<F: Real> Pieces<F> {
     }
 
     /// Calls `each` with the distributions of rows of which nothing is known of the variable, a tile at a time.
-    pub(super) fn distributions<const C: bool>(
-        &self,
+    pub(super) fn distributions<'a, const C: bool>(
+        &'a self,
         kernels: &Kernels<F, C>,
-        leaf: &Leaf<F>,
+        leaf: &'a Leaf<F>,
         environment: &Message<F>,
         rows: &[u32],
         ws: &mut Workspace<F>,
-        each: &mut impl FnMut(u32, PiecewiseDensity<'_>),
+        each: &mut impl FnMut(u32, PiecewiseDensity<'a>),
     ) {
         let width = leaf.width();
         let [count, numbers, _] = self.forms.shape();
@@ -175,10 +175,10 @@ impl<F: Real> Pieces<F> {
                 let values = &mut s2[..tile_len::<F>(false, count)];
                 real.sum(&self.forms, triangle, values);
                 for (lane, &row) in rows.iter().enumerate() {
-                    let mut forms: Vec<f64> =
+                    let forms =
                         values.chunks_exact(F::LANES).map(|lanes| lanes[lane].to_f64()).collect();
                     let e = row_environment::<F, C>(kind, width, tile, lane);
-                    if let Some(density) = self.posterior(leaf, e, &mut forms) {
+                    if let Some(density) = self.posterior(leaf, e, forms) {
                         each(row, density);
                     }
                 }
@@ -191,29 +191,23 @@ impl<F: Real> Pieces<F> {
         &'a self,
         leaf: &'a Leaf<F>,
         environment: RowEnvironment,
-        forms: &'a mut [f64],
+        forms: Vec<f64>,
     ) -> Option<PiecewiseDensity<'a>> {
-        let (masses, functionals) = forms.split_at_mut(self.all.len());
-        for mass in masses.iter_mut() {
+        let mut masses = forms;
+        let mut functionals = masses.split_off(self.all.len());
+        for mass in &mut masses {
             *mass = mass.max(0.0);
         }
         let total: f64 = masses.iter().sum();
         if total.is_nan() || total <= 0.0 {
             return None;
         }
-        for sum in functionals.iter_mut() {
+        for sum in &mut functionals {
             *sum /= total;
         }
-        Some(PiecewiseDensity {
-            pieces: &self.all,
-            values: &self.values,
-            basis: &leaf.basis,
-            weight: leaf.weight.as_ref(),
-            environment,
-            masses,
-            functionals,
-            total,
-        })
+        let (basis, weight) = (&*leaf.basis, leaf.weight.as_ref());
+        let term = Term { scale: 1.0, values: &self.values, basis, weight, environment };
+        Some(PiecewiseDensity { pieces: &self.all, terms: vec![term], masses, functionals, total })
     }
 }
 
@@ -271,24 +265,77 @@ impl RowEnvironment {
 #[derive(Debug)]
 pub(crate) struct PiecewiseDensity<'a> {
     pieces: &'a [Piece],
+    /// The density is the sum of these, over the total.
+    terms: Vec<Term<'a>>,
+    masses: Vec<f64>,
+    functionals: Vec<f64>,
+    total: f64,
+}
+
+/// What one circuit says of the variable.
+#[derive(Debug)]
+struct Term<'a> {
+    scale: f64,
     values: &'a [f64],
     basis: &'a Basis,
     weight: Option<&'a Matrix<Complex64>>,
     environment: RowEnvironment,
-    masses: &'a [f64],
-    functionals: &'a [f64],
-    total: f64,
+}
+
+impl Term<'_> {
+    /// At a point that is not an atom.
+    fn density(&self, x: f64) -> f64 {
+        let mut l = Vec::new();
+        for z in rest_values(self.basis, self.weight, x) {
+            l.push(z.re);
+            l.extend(self.environment.is_complex().then_some(z.im));
+        }
+        self.scale * self.environment.density(&l)
+    }
+
+    /// Adds the density at the nodes of a panel.
+    fn add_panel(&self, n: usize, at: &mut [f64; NODES]) {
+        let width = self.weight.map_or_else(|| self.basis.width(), Matrix::rows);
+        let numbers = width * planes(self.environment.is_complex());
+        let nodes = self.values[n * NODES * numbers..][..NODES * numbers].chunks_exact(numbers);
+        for (at, l) in at.iter_mut().zip(nodes) {
+            *at += self.scale * self.environment.density(l);
+        }
+    }
 }
 
 impl PiecewiseDensity<'_> {
+    /// The mixture of densities over the same pieces, whose weights sum to 1.
+    pub(super) fn mixture(parts: Vec<(f64, Self)>) -> Option<Self> {
+        let mut parts = parts.into_iter();
+        let (share, mut sum) = parts.next()?;
+        sum.scale(share);
+        for (share, mut part) in parts {
+            part.scale(share);
+            let add = |(sum, x): (&mut f64, f64)| *sum += x;
+            sum.masses.iter_mut().zip(part.masses).for_each(add);
+            sum.functionals.iter_mut().zip(part.functionals).for_each(add);
+            sum.terms.append(&mut part.terms);
+        }
+        Some(sum)
+    }
+
+    /// Multiplies all of it, of which the total becomes 1 once weights have summed to that.
+    fn scale(&mut self, share: f64) {
+        self.terms.iter_mut().for_each(|term| term.scale *= share / self.total);
+        self.masses.iter_mut().for_each(|mass| *mass *= share / self.total);
+        self.functionals.iter_mut().for_each(|sum| *sum *= share);
+        self.total = 1.0;
+    }
+
     /// The sums Σ wᵢ p(xᵢ) that were asked for.
     pub(crate) fn functionals(&self) -> &[f64] {
-        self.functionals
+        &self.functionals
     }
 
     /// The atoms and their probabilities, in order.
     pub(crate) fn atoms(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
-        let pairs = self.pieces.iter().zip(self.masses);
+        let pairs = self.pieces.iter().zip(&self.masses);
         pairs.filter_map(|(piece, mass)| match piece {
             Piece::Atom(x) => Some((*x, mass / self.total)),
             Piece::Panel(..) => None,
@@ -297,18 +344,13 @@ impl PiecewiseDensity<'_> {
 
     /// The density of all but atoms.
     pub(crate) fn density(&self, x: f64) -> f64 {
-        let mut l = Vec::new();
-        for z in rest_values(self.basis, self.weight, x) {
-            l.push(z.re);
-            l.extend(self.environment.is_complex().then_some(z.im));
-        }
-        self.environment.density(&l).max(0.0) / self.total
+        self.terms.iter().map(|term| term.density(x)).sum::<f64>().max(0.0) / self.total
     }
 
     /// The probability of all up to and including x.
     pub(crate) fn cdf(&self, x: f64) -> f64 {
         let mut sum = 0.0;
-        for (piece, mass) in self.pieces.iter().zip(self.masses) {
+        for (piece, mass) in self.pieces.iter().zip(&self.masses) {
             match *piece {
                 Piece::Atom(atom) if atom > x => break,
                 Piece::Panel(low, high, n) if high > x => {
@@ -327,7 +369,7 @@ impl PiecewiseDensity<'_> {
 
     /// The x below which this share lies, which is from 0 to 1, or the atom at which it is passed.
     pub(crate) fn quantile(&self, level: f64) -> f64 {
-        let possible = || self.pieces.iter().zip(self.masses).filter(|(_, mass)| **mass > 0.0);
+        let possible = || self.pieces.iter().zip(&self.masses).filter(|(_, mass)| **mass > 0.0);
         let (target, mut below) = (level * self.total, 0.0);
         if let (true, Some((piece, _))) = (level == 0.0, possible().next()) {
             return piece.low();
@@ -356,7 +398,7 @@ impl PiecewiseDensity<'_> {
             rest -= p;
             last = Some(x);
         }
-        let panels = || self.pieces.iter().zip(self.masses).filter(|(_, mass)| **mass > 0.0);
+        let panels = || self.pieces.iter().zip(&self.masses).filter(|(_, mass)| **mass > 0.0);
         let (mut below, mut found) = (0.0, None);
         for (piece, mass) in panels() {
             if let Piece::Panel(low, high, n) = *piece {
@@ -382,11 +424,8 @@ impl PiecewiseDensity<'_> {
 
     /// The density on a panel, over [−1, 1].
     fn panel(&self, n: usize) -> Panel {
-        let width = self.weight.map_or_else(|| self.basis.width(), Matrix::rows);
-        let numbers = width * planes(self.environment.is_complex());
-        let nodes = self.values[n * NODES * numbers..][..NODES * numbers].chunks_exact(numbers);
         let mut at = [0.0; NODES];
-        at.iter_mut().zip(nodes).for_each(|(at, l)| *at = self.environment.density(l));
+        self.terms.iter().for_each(|term| term.add_panel(n, &mut at));
         let mut series = [0.0; NODES];
         for (c, row) in series.iter_mut().zip(&rule().transform) {
             *c = row.iter().zip(&at).map(|(a, b)| a * b).sum();

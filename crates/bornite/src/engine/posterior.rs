@@ -38,12 +38,42 @@ pub(crate) struct Wanted<'a> {
 #[derive(Debug)]
 pub(crate) enum CellDistribution<'a> {
     /// The probability of every value; their sum is 1.
-    Finite(&'a [f64]),
+    Finite(Vec<f64>),
     /// A continuous one of which nothing else is known.
     Piecewise(PiecewiseDensity<'a>),
-    /// Any other continuous one.
-    Exact(Univariate),
+    /// Any other continuous one: a mixture, by weights whose sum is 1.
+    Exact(Vec<(f64, Univariate)>),
 }
+
+impl CellDistribution<'_> {
+    /// The mixture of the distributions of one cell by several circuits, with weights whose sum is 1; `None` of none, and of
+    /// distributions that are not alike.
+    pub(crate) fn mixture(parts: Vec<(f64, Self)>) -> Option<Self> {
+        let (mut finite, mut piecewise, mut exact) = (Vec::new(), Vec::new(), Vec::new());
+        let count = parts.len();
+        for (share, part) in parts {
+            match part {
+                Self::Finite(p) => {
+                    finite.resize(p.len(), 0.0);
+                    finite.iter_mut().zip(p).for_each(|(sum, p)| *sum += share * p);
+                }
+                Self::Piecewise(p) => piecewise.push((share, p)),
+                Self::Exact(p) => exact.extend(p.into_iter().map(|(own, p)| (share * own, p))),
+            }
+        }
+        if !finite.is_empty() {
+            Some(Self::Finite(finite))
+        } else if piecewise.len() == count {
+            PiecewiseDensity::mixture(piecewise).map(Self::Piecewise)
+        } else {
+            Some(Self::Exact(exact)).filter(|_| piecewise.is_empty())
+        }
+    }
+}
+
+/// The pieces of continuous variables, which all rows of a call share.
+#[derive(Debug)]
+pub(crate) struct CellTables<F>(Vec<OnceLock<Option<Pieces<F>>>>);
 
 /// What was found out about one cell.
 #[derive(Clone, Debug)]
@@ -57,7 +87,7 @@ pub(crate) struct CellAnswer<T> {
 pub(crate) type CellAnswers<T> = (Vec<CellAnswer<T>>, Vec<f64>);
 
 /// What is done with the distribution of a row's variable.
-type Answer<'a, T> = &'a (dyn Fn(usize, usize, CellDistribution<'_>) -> T + Sync);
+type Answer<'a, 't, T> = &'a (dyn Fn(usize, usize, CellDistribution<'t>) -> T + Sync);
 
 /// The distributions of some variables for every row of a batch.
 ///
@@ -132,19 +162,36 @@ impl<F: Real> Engine<F> {
         &self,
         rows: &Batch,
         wanted: &Wanted<'_>,
-        answer: Answer<'_, T>,
+        answer: &(dyn Fn(usize, usize, CellDistribution<'_>) -> T + Sync),
+    ) -> Result<CellAnswers<T>, QueryError> {
+        self.answer_cells_by(rows, wanted, &self.cell_tables(true), answer)
+    }
+
+    /// Tables to be filled, or none where all distributions are to be exact ones.
+    pub(crate) fn cell_tables(&self, is_piecewise: bool) -> CellTables<F> {
+        let count = if is_piecewise { self.variables().len() } else { 0 };
+        CellTables((0..count).map(|_| OnceLock::new()).collect())
+    }
+
+    /// The same with tables that several calls, for the same [`Wanted::functionals`], may share.
+    pub(crate) fn answer_cells_by<'t, T: Send>(
+        &'t self,
+        rows: &Batch,
+        wanted: &Wanted<'_>,
+        tables: &'t CellTables<F>,
+        answer: Answer<'_, 't, T>,
     ) -> Result<CellAnswers<T>, QueryError> {
         self.check(rows)?;
         Ok(match &self.plan {
-            super::AnyPlan::Real(plan) => plan.answer_cells(rows, wanted, answer),
-            super::AnyPlan::Complex(plan) => plan.answer_cells(rows, wanted, answer),
+            super::AnyPlan::Real(plan) => plan.answer_cells(rows, wanted, tables, answer),
+            super::AnyPlan::Complex(plan) => plan.answer_cells(rows, wanted, tables, answer),
         })
     }
 }
 
 /// What becomes of the leaf of a variable.
-type Visit<'a, T, F> =
-    dyn Fn(&At<'_, F>, &Message<F>, &[u32], &mut Workspace<F>, &mut Vec<CellAnswer<T>>) + Sync + 'a;
+type Visit<'a, 't, T, F> =
+    dyn Fn(&At<'t, F>, &Message<F>, &[u32], &mut Workspace<F>, &mut Vec<CellAnswer<T>>) + Sync + 'a;
 
 /// The leaf that is visited, and the first row of the block.
 struct At<'a, F> {
@@ -182,18 +229,16 @@ impl<F: Real, const C: bool> Plan<F, C> {
         })
     }
 
-    fn answer_cells<T: Send>(
-        &self,
+    fn answer_cells<'t, T: Send>(
+        &'t self,
         rows: &Batch,
         wanted: &Wanted<'_>,
-        answer: Answer<'_, T>,
+        tables: &'t CellTables<F>,
+        answer: Answer<'_, 't, T>,
     ) -> CellAnswers<T> {
-        let num_leaves = self.program.steps()[self.program.root()].leaves.len();
-        let tables: Vec<OnceLock<Option<Pieces<F>>>> =
-            (0..num_leaves).map(|_| OnceLock::new()).collect();
         self.visit_cells(rows, wanted.cells, &|at, environment, chosen, ws, out| {
             let part = |row: u32| rows.part(at.first + row as usize, at.variable);
-            let mut push = |row: u32, distribution: CellDistribution<'_>| {
+            let mut push = |row: u32, distribution: CellDistribution<'t>| {
                 let (row, variable) = (at.first + row as usize, at.variable);
                 let answer = answer(row, variable, distribution);
                 out.push(CellAnswer { row, variable, answer });
@@ -201,13 +246,13 @@ impl<F: Real, const C: bool> Plan<F, C> {
             if at.leaf.columns.is_some() {
                 at.leaf.probabilities(&self.kernels, environment, chosen, ws, |row, p| {
                     if let Some(p) = normalized(p, part(row)) {
-                        push(row, CellDistribution::Finite(&p));
+                        push(row, CellDistribution::Finite(p));
                     }
                 });
                 return;
             }
-            let table = tables[at.place]
-                .get_or_init(|| Pieces::new::<C>(at.leaf, &(wanted.functionals)(at.variable)));
+            let new = || Pieces::new::<C>(at.leaf, &(wanted.functionals)(at.variable));
+            let table = tables.0.get(at.place).and_then(|table| table.get_or_init(new).as_ref());
             let (piecewise, exact): (Vec<u32>, Vec<u32>) =
                 chosen.iter().partition(|&&row| table.is_some() && part(row).is_none());
             for row in exact {
@@ -217,7 +262,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
                     None => Some(all),
                 };
                 if let Some(distribution) = within {
-                    push(row, CellDistribution::Exact(distribution));
+                    push(row, CellDistribution::Exact(vec![(1.0, distribution)]));
                 }
             }
             if let Some(table) = table {
@@ -234,11 +279,11 @@ impl<F: Real, const C: bool> Plan<F, C> {
     }
 
     /// Visits the wanted cells of all rows; threads share blocks of rows.
-    fn visit_cells<T: Send>(
-        &self,
+    fn visit_cells<'t, T: Send>(
+        &'t self,
         rows: &Batch,
         cells: &(dyn Fn(usize, usize) -> bool + Sync),
-        visit: &Visit<'_, T, F>,
+        visit: &Visit<'_, 't, T, F>,
     ) -> CellAnswers<T> {
         let block = self.kept_block_len(rows.len());
         let starts: Vec<usize> = (0..rows.len()).step_by(block).collect();
@@ -268,12 +313,12 @@ impl<F: Real, const C: bool> Plan<F, C> {
         block_len::<F>(rows).min(most.clamp(MIN_BLOCK.next_multiple_of(F::LANES), BLOCK))
     }
 
-    fn visit_block<T>(
-        &self,
+    fn visit_block<'t, T>(
+        &'t self,
         rows: &Batch,
         (first, count): (usize, usize),
         cells: &(dyn Fn(usize, usize) -> bool + Sync),
-        visit: &Visit<'_, T, F>,
+        visit: &Visit<'_, 't, T, F>,
         ws: &mut Workspace<F>,
     ) -> CellAnswers<T> {
         let steps = self.program.steps();

@@ -100,7 +100,7 @@ fn circuits() -> Vec<(String, Orthonormal)> {
 fn numbers(distribution: &CellDistribution<'_>) -> Vec<f64> {
     const LEVELS: [f64; 6] = [0.0, 1e-3, 0.31, 0.5, 0.97, 1.0];
     match distribution {
-        CellDistribution::Finite(p) => p.to_vec(),
+        CellDistribution::Finite(p) => p.clone(),
         CellDistribution::Piecewise(p) => {
             let mut out: Vec<f64> = LEVELS.iter().map(|l| p.quantile(*l)).collect();
             out.extend(POINTS.iter().map(|x| p.cdf(*x)));
@@ -109,7 +109,7 @@ fn numbers(distribution: &CellDistribution<'_>) -> Vec<f64> {
             out.extend(p.functionals());
             out
         }
-        CellDistribution::Exact(p) => vec![p.quantile(0.5).unwrap(), p.cdf(0.5)],
+        CellDistribution::Exact(p) => vec![p[0].1.quantile(0.5).unwrap(), p[0].1.cdf(0.5)],
     }
 }
 
@@ -168,7 +168,7 @@ fn check(distribution: &CellDistribution<'_>, expected: &Univariate, name: &str)
             near(p.functionals()[0], density(0.25), "functional");
             near(p.functionals()[1], 2.0 * density(0.75) - 0.5 * density(0.25), "functional");
         }
-        CellDistribution::Exact(p) => near(p.cdf(0.7), expected.cdf(0.7), "exact"),
+        CellDistribution::Exact(p) => near(p[0].1.cdf(0.7), expected.cdf(0.7), "exact"),
     }
 }
 

@@ -38,6 +38,12 @@ pub enum FileError {
         /// What needs how much.
         source: OverLimit,
     },
+    /// One circuit was asked for, of a model that has several.
+    #[error("a mixture of {count} circuits, not one circuit; load it as a model")]
+    Mixture {
+        /// The number of its circuits.
+        count: usize,
+    },
     /// The content is neither JSON nor safetensors.
     #[error(
         "not a circuit file: it {found}; expected JSON that begins with '{{', or a safetensors file"

@@ -62,16 +62,20 @@ pub fn save(circuit: &Circuit, path: impl AsRef<Path>) -> Result<(), FileError> 
     written.map_err(in_file(path))
 }
 
-/// Writes a model: its circuit as safetensors, with a text beside it.
-pub(crate) fn save_model(circuit: &Circuit, model: String, path: &Path) -> Result<(), FileError> {
-    let written = disk::write(path, |out| safetensors::write_model(circuit, model, out));
+/// Writes a model: its circuits as safetensors, with a text beside them.
+pub(crate) fn save_model(
+    circuits: &[&Circuit],
+    model: String,
+    path: &Path,
+) -> Result<(), FileError> {
+    let written = disk::write(path, |out| safetensors::write_model(circuits, model, out));
     written.map_err(in_file(path))
 }
 
 /// The bytes that [`save_model`] writes.
-pub(crate) fn model_to_bytes(circuit: &Circuit, model: String) -> Result<Vec<u8>, FileError> {
+pub(crate) fn model_to_bytes(circuits: &[&Circuit], model: String) -> Result<Vec<u8>, FileError> {
     let mut bytes = Vec::new();
-    safetensors::write_model(circuit, model, &mut bytes)?;
+    safetensors::write_model(circuits, model, &mut bytes)?;
     Ok(bytes)
 }
 
@@ -80,20 +84,20 @@ pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, FileError> {
     disk::read(path)
 }
 
-/// The circuit of a model and the text beside it.
-pub(crate) fn model_from_bytes(bytes: &[u8]) -> Result<(Circuit, String), FileError> {
+/// The circuits of a model and the text beside them.
+pub(crate) fn model_from_bytes(bytes: &[u8]) -> Result<(Vec<Circuit>, String), FileError> {
     // JSON files hold only circuits, and do not begin with a zero byte.
     if !bytes[..bytes.len().min(8)].contains(&0) {
         from_bytes(bytes)?;
         return Err(FileError::NotAModel);
     }
-    let (circuit, model) = safetensors::read_model(bytes)?;
-    Ok((circuit, model.ok_or(FileError::NotAModel)?))
+    let (circuits, model) = safetensors::read_model(bytes)?;
+    Ok((circuits, model.ok_or(FileError::NotAModel)?))
 }
 
 /// Writes a circuit as JSON, with the fewest digits that keep every bit.
 pub fn to_json(circuit: &Circuit) -> String {
-    json::write(circuit, false).text
+    json::write(circuit, None).text
 }
 
 /// Reads a circuit from JSON.

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 
 use super::FileError;
-use super::json::{self, Data, Fields, Node, Place, Written, named, text, wholes};
+use super::json::{self, Data, Fields, Node, Place, Written, named, objects, text, wholes};
 use super::limits::MAX_HEADER;
 use crate::circuit::{Circuit, Weight};
 use crate::linalg::{Complex64, Matrix};
@@ -23,24 +23,38 @@ const HEADER: Place<'static> = Place::Top("header");
 const MODEL: &str = "bornite.model";
 /// The entry that holds the digest of both texts and all tensors.
 const DIGEST: &str = "bornite.digest";
+/// The entry that holds a list of the further circuits of a model; the tensors of the nth have names that begin with n.
+const FURTHER: &str = "bornite.circuits";
 
 /// Writes a circuit. What it writes is the same on every machine.
 pub(super) fn write(circuit: &Circuit, out: &mut (impl Write + ?Sized)) -> Result<(), FileError> {
-    let Written { text, tensors } = json::write(circuit, true);
+    let Written { text, tensors } = json::write(circuit, Some(""));
     write_texts(&[(ENTRY, text)], &tensors, out)
 }
 
-/// Writes a circuit with the text of a model beside it.
+/// Writes circuits with the text of a model beside them.
 pub(super) fn write_model(
-    circuit: &Circuit,
+    circuits: &[&Circuit],
     model: String,
     out: &mut (impl Write + ?Sized),
 ) -> Result<(), FileError> {
-    let Written { text, tensors } = json::write(circuit, true);
-    let mut digest = Digest::new(&text, &model);
+    let prefix = |n: usize| if n == 0 { String::new() } else { format!("{n}.") };
+    let prefixes: Vec<String> = (0..circuits.len()).map(prefix).collect();
+    let (mut written, mut tensors) = (Vec::new(), Vec::new());
+    for (circuit, prefix) in circuits.iter().zip(&prefixes) {
+        let one = json::write(circuit, Some(prefix));
+        written.push(one.text);
+        tensors.extend(one.tensors);
+    }
+    let further = written.split_off(1);
+    let mut texts = vec![(ENTRY, written.concat())];
+    if !further.is_empty() {
+        texts.push((FURTHER, format!("[{}]", further.join(", "))));
+    }
+    let mut digest = Digest::new(texts.iter().map(|(_, text)| &text[..]), &model);
     // A digest takes what it is given.
     let _ = write_tensors(&tensors, &mut digest);
-    let texts = [(ENTRY, text), (MODEL, model), (DIGEST, digest.to_string())];
+    texts.extend([(MODEL, model), (DIGEST, digest.to_string())]);
     write_texts(&texts, &tensors, out)
 }
 
@@ -129,9 +143,9 @@ impl Data<'_> {
 struct Digest(u64);
 
 impl Digest {
-    fn new(text: &str, model: &str) -> Self {
+    fn new<'t>(circuits: impl Iterator<Item = &'t str>, model: &'t str) -> Self {
         let mut digest = Self(0xcbf2_9ce4_8422_2325);
-        for text in [text, model] {
+        for text in circuits.chain([model]) {
             digest.add(text.as_bytes());
             // So that no text can be moved from one to the other.
             digest.add(&[0]);
@@ -165,11 +179,13 @@ impl std::fmt::Display for Digest {
 
 /// Reads a circuit; that of a model where the file holds one.
 pub(super) fn read(bytes: &[u8]) -> Result<Circuit, FileError> {
-    read_model(bytes).map(|(circuit, _)| circuit)
+    let (mut circuits, _) = read_model(bytes)?;
+    let count = circuits.len();
+    circuits.pop().filter(|_| count == 1).ok_or(FileError::Mixture { count })
 }
 
-/// Reads a circuit and the text of the model beside it, where there is one and its digest fits.
-pub(super) fn read_model(bytes: &[u8]) -> Result<(Circuit, Option<String>), FileError> {
+/// Reads circuits and the text of the model beside them, where there is one and its digest fits.
+pub(super) fn read_model(bytes: &[u8]) -> Result<(Vec<Circuit>, Option<String>), FileError> {
     let (header, data) = split(bytes)?;
     let header = Node::parse(header).map_err(|source| match source {
         FileError::Syntax { source } => FileError::HeaderSyntax { source },
@@ -177,12 +193,15 @@ pub(super) fn read_model(bytes: &[u8]) -> Result<(Circuit, Option<String>), File
     })?;
     let entries = named(&header, &HEADER)?;
     let mut tensors = Tensors { tensors: BTreeMap::new() };
-    let (mut json, mut model, mut digest) = (None, None, None);
+    let (mut texts, mut model, mut digest) = (Vec::new(), None, None);
     for (name, node) in entries {
         let place = HEADER.field(name);
         if name == "__metadata__" {
-            let fields = Fields::of(node, &place, &[ENTRY, MODEL, DIGEST, "format"])?;
-            json = Some(text(fields.require(ENTRY, &place)?, &place.field(ENTRY))?);
+            let fields = Fields::of(node, &place, &[ENTRY, FURTHER, MODEL, DIGEST, "format"])?;
+            texts.push(text(fields.require(ENTRY, &place)?, &place.field(ENTRY))?);
+            if let Some(node) = fields.get(FURTHER) {
+                texts.push(text(node, &place.field(FURTHER))?);
+            }
             if let Some(node) = fields.get(MODEL) {
                 model = Some(text(node, &place.field(MODEL))?);
                 digest = Some(text(fields.require(DIGEST, &place)?, &place.field(DIGEST))?);
@@ -192,18 +211,28 @@ pub(super) fn read_model(bytes: &[u8]) -> Result<(Circuit, Option<String>), File
         }
     }
     let missing = || FileError::MissingField { place: HEADER.to_string(), field: "__metadata__" };
-    let json = json.ok_or_else(missing)?;
+    if texts.is_empty() {
+        return Err(missing());
+    }
     tensors.place(data)?;
     if let (Some(model), Some(expected)) = (&model, digest) {
-        let mut digest = Digest::new(json, model);
+        let mut digest = Digest::new(texts.iter().copied(), model);
         digest.add(data);
         let found = digest.to_string();
         if found != *expected {
             return Err(FileError::Digest { expected: expected.to_owned(), found });
         }
     }
-    let circuit = json::read(&Node::parse(json)?, Some(tensors))?;
-    Ok((circuit, model.map(str::to_owned)))
+    let further = texts.get(1).map(|text| Node::parse(text)).transpose()?;
+    let place = HEADER.field(FURTHER);
+    let further = further.as_ref().map_or(Ok(&[][..]), |node| objects(node, &place))?;
+    let own: Vec<Tensors<'_>> =
+        (1..=further.len()).map(|n| tensors.split(&format!("{n}."))).collect();
+    let mut circuits = vec![json::read(&Node::parse(texts[0])?, Some(tensors))?];
+    for (node, tensors) in further.iter().zip(own) {
+        circuits.push(json::read(node, Some(tensors))?);
+    }
+    Ok((circuits, model.map(str::to_owned)))
 }
 
 /// The header and what follows it.
@@ -263,6 +292,14 @@ impl<'b> Tensors<'b> {
                 found: format!("{:?}", tensor.shape),
             }),
         }
+    }
+
+    /// Takes those whose names begin like this.
+    fn split(&mut self, prefix: &str) -> Self {
+        let all = std::mem::take(&mut self.tensors).into_iter();
+        let (own, rest) = all.partition(|(name, _)| name.starts_with(prefix));
+        self.tensors = rest;
+        Self { tensors: own }
     }
 
     /// Refuses tensors that nothing has asked for.

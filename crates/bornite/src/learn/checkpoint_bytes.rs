@@ -5,7 +5,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::error::LearnError;
 
-const MAGIC: &[u8; 8] = b"BORNFIT1";
+const MAGIC: &[u8; 8] = b"BORNFIT2";
 
 /// Puts lists of numbers one after another.
 #[derive(Debug)]

@@ -47,7 +47,7 @@ pub(super) fn run(
     if options.parameterization == Parameterization::Monotonic {
         return Err(LearnError::Monotonic { layer: circuit.output() });
     }
-    let (quota, is_learned) = (start.starts.quota.clone(), start.starts.is_learned());
+    let (quota, is_learned) = (start.starts.quota.clone(), start.is_learned());
     let mut rng = ChaCha8Rng::seed_from_u64(options.seed);
     let first = if from.is_some() {
         // Its weights are in the checkpoint.

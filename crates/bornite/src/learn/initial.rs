@@ -31,8 +31,8 @@ const SAMPLE: usize = 64;
 pub struct Starts {
     /// By the number of components and the seed; `None` where there is none.
     known: BTreeMap<(usize, u64), Option<Arc<Mixture>>>,
-    /// A circuit whose weights a fit goes on from instead, if it is the same but for them.
-    learned: Option<Circuit>,
+    /// Circuits whose weights fits go on from instead, each the same but for them.
+    learned: Vec<Circuit>,
     pub(super) quota: Quota,
 }
 
@@ -42,14 +42,9 @@ impl Starts {
         Self { quota: quota.clone(), ..Self::default() }
     }
 
-    /// The same for a fit that goes on from a circuit.
-    pub(crate) fn with_learned(self, circuit: Option<&Circuit>) -> Self {
-        Self { learned: circuit.cloned(), ..self }
-    }
-
-    /// Whether a fit goes on from a circuit.
-    pub(super) fn is_learned(&self) -> bool {
-        self.learned.is_some()
+    /// The same for fits that go on from these circuits, in this order.
+    pub(crate) fn with_learned(self, learned: Vec<Circuit>) -> Self {
+        Self { learned, ..self }
     }
 
     /// The mixture for a circuit.
@@ -82,12 +77,19 @@ pub(super) struct Start<'a> {
     pub(super) starts: &'a mut Starts,
     /// The first rows of all weights, of a [smaller circuit](super::grow::grown).
     pub(super) grown: Option<Vec<Matrix<Complex64>>>,
+    /// Which of the circuits that fits go on from it would be.
+    pub(super) place: usize,
 }
 
 impl<'a> Start<'a> {
     /// From the rows alone.
     pub(super) fn anew(starts: &'a mut Starts) -> Self {
-        Self { starts, grown: None }
+        Self { starts, grown: None, place: 0 }
+    }
+
+    /// Whether it is a circuit to go on from.
+    pub(super) fn is_learned(&self) -> bool {
+        self.place < self.starts.learned.len()
     }
 }
 
@@ -99,9 +101,9 @@ pub(super) fn first_circuit(
     start: Start<'_>,
     rng: &mut impl Rng,
 ) -> Circuit {
-    let Start { starts, grown } = start;
+    let Start { starts, grown, place } = start;
     let complex = options.complex;
-    if let Some(learned) = &starts.learned {
+    if let Some(learned) = starts.learned.get(place) {
         let weights = learned.weights().iter().map(|w| w.to_matrix::<Complex64>().into_owned());
         return with_weights(circuit, weights.map(|w| weight(w, complex)));
     }

@@ -1,9 +1,12 @@
+use std::cell::OnceCell;
+
 use super::checkpoint_bytes::{Reader, Writer};
 use super::error::LearnError;
 use super::fit::run;
 use super::grow::grown;
 use super::initial::{Start, Starts};
 use super::options::{Device, FitOptions};
+use super::partners::{Council, Partners};
 use super::pieces::{Pieces, Rows};
 use super::progress::{Control, Fitted, Progress, Snapshot};
 use super::trainer::{Outcome, read_best, read_history, write_best, write_history};
@@ -21,6 +24,14 @@ pub struct BestFit {
     pub tried: Vec<(usize, f64)>,
 }
 
+/// The best of several fits, with those beside it and the weights of all.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) best: BestFit,
+    pub(crate) partners: Vec<Fitted>,
+    pub(crate) weights: Vec<f64>,
+}
+
 /// What scoring a row takes of what learning from it does.
 const SCORING: f64 = 0.4;
 
@@ -34,6 +45,9 @@ struct State {
     /// The share of the budget that was used up when the present candidate began, and now.
     used: [f64; 2],
     best: Option<(usize, Outcome)>,
+    /// Whether all candidates are tried, and circuits beside the best one are fitted.
+    is_mixing: bool,
+    partners: Vec<Outcome>,
 }
 
 /// Fits one candidate after the other and keeps the best by the validation rows. Candidates differ in their widths and numbers of
@@ -59,7 +73,9 @@ pub fn fit_best(
     starts: &mut Starts,
     progress: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control,
 ) -> Result<Option<BestFit>, LearnError> {
-    search(candidates, Rows::new(train, valid), None, checkpoint, starts, progress)
+    let rows = Rows::new(train, valid);
+    let found = search(candidates, rows, None, None, checkpoint, starts, progress)?;
+    Ok(found.map(|found| found.best))
 }
 
 /// Rows of a [`Teacher`](super::Teacher), for the last two candidates.
@@ -72,15 +88,17 @@ pub(crate) struct Lesson {
 }
 
 /// The same with a lesson, where there is one: if the teacher is better than the best of the other candidates, the last but one learns
-/// from the lesson's rows, and if it is then the best, the last one goes on from there with the rows themselves.
+/// from the lesson's rows, and if it is then the best, the last one goes on from there with the rows themselves. In the end come partners
+/// of the best candidate, as long as a mixture with each is better; a lesson has none.
 pub(crate) fn search(
     candidates: &[(Skeleton, FitOptions)],
     all: Rows<'_>,
     teach: Option<&dyn Fn() -> Option<Lesson>>,
+    partners: Option<&Partners<'_>>,
     checkpoint: Option<&[u8]>,
     starts: &mut Starts,
     progress: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control,
-) -> Result<Option<BestFit>, LearnError> {
+) -> Result<Option<Found>, LearnError> {
     let lessons = if teach.is_some() { 2 } else { 0 };
     let (ordinary, _) = candidates.split_at(candidates.len() - lessons);
     let mut reader = checkpoint.map(Reader::new).transpose()?.filter(|from| !from.is_empty());
@@ -88,51 +106,41 @@ pub(crate) fn search(
     if let Some(from) = &mut reader {
         state = State::read(from, [ordinary, candidates], all)?;
     }
-    let sizes: Vec<[usize; 2]> = ordinary.iter().map(|(_, o)| [o.width, o.functions]).collect();
-    let (mut apart, mut lesson) = (Starts::within(&starts.quota), None);
+    let (mut apart, lesson) = (Starts::within(&starts.quota), OnceCell::new());
     let mut pace = Pace::default();
-    loop {
-        let known = state.best.as_ref().map(|(n, outcome)| (*n, outcome.best.valid));
-        let mut index = next(&state.tried, &sizes);
-        if let (None, Some(teach), Some(known)) = (index, teach, known) {
-            // Once all others are tried.
-            let lesson = lesson.get_or_insert_with(teach).as_ref();
-            index = lesson.and_then(|l| next_lesson(&state.tried, known, l, sizes.len()));
-        }
-        let Some(index) = index else { break };
-        let (circuit, options) = &candidates[index];
-        let is_lesson = index == ordinary.len();
-        let (rows, starts) = match lesson.as_ref().and_then(Option::as_ref) {
-            Some(lesson) if is_lesson => (Rows::new(&lesson.rows, all.valid), &mut apart),
+    let valid = all.valid;
+    let mut search = Search { candidates, ordinary, valid, partners, state, mixing: None };
+    while let Some(next) = search.next(teach, &lesson) {
+        let partners = search.state.partners.len();
+        let (place, index, (circuit, options)) = match &next {
+            Next::Candidate(index) => (0, *index, &candidates[*index]),
+            Next::Partner(partner) => (1 + partners, candidates.len() + partners, &**partner),
+        };
+        let is_lesson = index == ordinary.len() && lessons > 0;
+        let (rows, starts) = match lesson.get().and_then(Option::as_ref) {
+            Some(lesson) if is_lesson => (Rows::new(&lesson.rows, valid), &mut apart),
             _ => (all, &mut *starts),
         };
-        let scored = SCORING * all.valid.len() as f64;
-        let epoch = work_of(circuit, rows.num_train() as f64 + scored);
+        let epoch = work_of(circuit, rows.num_train() as f64 + SCORING * valid.len() as f64);
+        let state = &mut search.state;
         let used = state.used[0].max(starts.quota.used());
         if state.best.is_some() && used + pace.share_of(epoch) > 1.0 {
             break;
         }
         let smaller = state.best.as_ref().map(|(n, outcome)| (&candidates[*n].0, outcome));
-        let smaller = smaller.filter(|_| !is_lesson);
+        let smaller = smaller.filter(|_| !is_lesson && !state.is_mixing);
         let grown = smaller.and_then(|(from, outcome)| grown(from, &outcome.best.weights, circuit));
         let shorter = FitOptions { epochs: options.epochs.div_ceil(GROWN), ..options.clone() };
         let options = if grown.is_some() { &shorter } else { options };
         let (mut ended, mut epochs) = (false, 0.0);
         let begun = state.used[0];
+        let mut now = state.used;
         let outcome = {
-            let State { used, .. } = &mut state;
-            let mut now = *used;
-            let from = reader.as_mut();
-            let start = Start { starts, grown };
-            let outcome = run(circuit, rows, options, from, start, &mut |p, s| {
+            let (from, start) = (reader.as_mut(), Start { starts, grown, place });
+            run(circuit, rows, options, from, start, &mut |p, s| {
                 epochs = p.epochs_done();
                 let write = |to: &mut Writer| {
-                    State { used: now, tried: state.tried.clone(), best: None }.write(
-                        state.best.as_ref(),
-                        ordinary,
-                        all,
-                        to,
-                    );
+                    state.write(now, ordinary, all, to);
                     s.write(to);
                 };
                 let at = Progress { candidate: index, ..*p };
@@ -141,27 +149,149 @@ pub(crate) fn search(
                 let Control::Used(share) = control else { return control };
                 now[1] = share;
                 Control::Used((share - begun) / (1.0 - begun).max(f64::MIN_POSITIVE))
-            })?;
-            state.used = [now[1]; 2];
-            outcome
+            })?
         };
+        state.used = [now[1]; 2];
         if reader.take().is_none() {
             pace.add(epochs * epoch, state.used[0] - begun);
         }
-        state.tried.push((index, outcome.best.valid));
-        let is_better =
-            state.best.as_ref().is_none_or(|(_, best)| outcome.best.valid > best.best.valid);
-        if is_better {
-            state.best = Some((index, outcome));
-        }
-        if ended {
+        if !search.keep(next, outcome)? || ended {
             break;
         }
     }
-    let State { tried, best, .. } = state;
-    let Some((index, outcome)) = best else { return Ok(None) };
-    let (circuit, options) = &candidates[index];
-    Ok(Some(BestFit { index, fit: outcome.into_fit(circuit, options)?, tried }))
+    search.finish()
+}
+
+/// A search on its way.
+struct Search<'a> {
+    candidates: &'a [(Skeleton, FitOptions)],
+    /// The candidates that are no lessons.
+    ordinary: &'a [(Skeleton, FitOptions)],
+    valid: &'a Batch,
+    partners: Option<&'a Partners<'a>>,
+    state: State,
+    mixing: Option<Mixing<'a>>,
+}
+
+/// What is to be fitted.
+enum Next {
+    Candidate(usize),
+    Partner(Box<(Skeleton, FitOptions)>),
+}
+
+impl<'a> Search<'a> {
+    /// What comes next, if there is anything.
+    fn next(
+        &mut self,
+        teach: Option<&dyn Fn() -> Option<Lesson>>,
+        lesson: &OnceCell<Option<Lesson>>,
+    ) -> Option<Next> {
+        let state = &mut self.state;
+        let known = state.best.as_ref().map(|(n, outcome)| (*n, outcome.best.valid));
+        if !state.is_mixing {
+            let sizes: Vec<[usize; 2]> =
+                self.ordinary.iter().map(|(_, o)| [o.width, o.functions]).collect();
+            let mut index = next(&state.tried, &sizes);
+            if let (None, Some(teach), Some(known)) = (index, teach, known) {
+                // Once all others are tried.
+                let lesson = lesson.get_or_init(teach).as_ref();
+                index = lesson.and_then(|l| next_lesson(&state.tried, known, l, sizes.len()));
+            }
+            if let Some(index) = index {
+                return Some(Next::Candidate(index));
+            }
+        }
+        let ((best, _), partners) = (known?, self.partners?);
+        let is_open = best < self.ordinary.len() && state.partners.len() < partners.most;
+        state.is_mixing |= is_open;
+        let next = || (partners.of)(&self.candidates[best].1, state.partners.len());
+        is_open.then(next).flatten().map(|partner| Next::Partner(Box::new(partner)))
+    }
+
+    /// Keeps what is better. Returns whether to go on.
+    fn keep(&mut self, fitted: Next, outcome: Outcome) -> Result<bool, LearnError> {
+        match fitted {
+            Next::Candidate(index) => {
+                let state = &mut self.state;
+                state.tried.push((index, outcome.best.valid));
+                let best = state.best.as_ref().map(|(_, best)| best.best.valid);
+                if best.is_none_or(|best| outcome.best.valid > best) {
+                    state.best = Some((index, outcome));
+                }
+                Ok(true)
+            }
+            Next::Partner(partner) => {
+                let (circuit, options) = *partner;
+                let fit = outcome.clone().into_fit(&circuit, &options)?;
+                let is_better = self.mixing()?.is_some_and(|mixing| mixing.admits(fit));
+                if is_better {
+                    self.state.partners.push(outcome);
+                }
+                Ok(is_better)
+            }
+        }
+    }
+
+    /// The mixture so far, if there is a circuit and partners are wanted.
+    fn mixing(&mut self) -> Result<Option<&mut Mixing<'a>>, LearnError> {
+        if let (None, Some((n, best)), Some(partners)) =
+            (&self.mixing, &self.state.best, self.partners)
+        {
+            let best = (&self.candidates[*n], best);
+            let mixing = Mixing::new(best, &self.state.partners, partners, self.valid)?;
+            self.mixing = Some(mixing);
+        }
+        Ok(self.mixing.as_mut())
+    }
+
+    fn finish(mut self) -> Result<Option<Found>, LearnError> {
+        let (mut partners, mut weights) = (Vec::new(), vec![1.0]);
+        if !self.state.partners.is_empty()
+            && let Some(mixing) = self.mixing()?
+        {
+            partners = std::mem::take(&mut mixing.partners);
+            weights = std::mem::take(&mut mixing.council.weights);
+        }
+        let State { tried, best, .. } = self.state;
+        let Some((index, outcome)) = best else { return Ok(None) };
+        let (circuit, options) = &self.candidates[index];
+        let best = BestFit { index, fit: outcome.into_fit(circuit, options)?, tried };
+        Ok(Some(Found { best, partners, weights }))
+    }
+}
+
+/// The partners of the best fit, and what all of them say of the validation rows.
+#[derive(Debug)]
+struct Mixing<'a> {
+    partners: Vec<Fitted>,
+    council: Council<'a>,
+}
+
+impl<'a> Mixing<'a> {
+    fn new(
+        ((circuit, options), best): (&(Skeleton, FitOptions), &Outcome),
+        fitted: &[Outcome],
+        partners: &Partners<'_>,
+        valid: &'a Batch,
+    ) -> Result<Self, LearnError> {
+        let best = best.clone().into_fit(circuit, options)?;
+        let council = Council::new(&best.circuit, valid, options);
+        let mut mixing = Self { partners: Vec::new(), council };
+        for (n, outcome) in fitted.iter().enumerate() {
+            let (circuit, options) = (partners.of)(options, n).ok_or(LearnError::Damaged)?;
+            mixing.admits(outcome.clone().into_fit(&circuit, &options)?);
+        }
+        Ok(mixing)
+    }
+
+    /// Takes one more, if the mixture is better with it.
+    fn admits(&mut self, fit: Fitted) -> bool {
+        let admits = self.council.admits(&fit.circuit);
+        if admits {
+            self.partners.push(fit);
+        }
+        admits
+    }
 }
 
 /// How much of a budget the work of finished candidates has taken.
@@ -273,20 +403,23 @@ pub(crate) fn is_of(
 }
 
 impl State {
+    /// All of it, with as much of the budget used up as this.
     fn write(
         &self,
-        best: Option<&(usize, Outcome)>,
+        used: [f64; 2],
         candidates: &[(Skeleton, FitOptions)],
         rows: Rows<'_>,
         to: &mut Writer,
     ) {
+        let best = self.best.as_ref();
         to.numbers(&digest(candidates, rows));
-        to.reals(&self.used);
+        to.reals(&used);
         let (places, values): (Vec<usize>, Vec<f64>) = self.tried.iter().copied().unzip();
         to.numbers(&places);
         to.reals(&values);
         to.numbers(&best.map_or(Vec::new(), |(index, _)| vec![*index]));
-        if let Some((_, outcome)) = best {
+        to.numbers(&[usize::from(self.is_mixing), self.partners.len()]);
+        for outcome in best.map(|(_, outcome)| outcome).into_iter().chain(&self.partners) {
             write_history(&outcome.history, to);
             write_best(Some(&outcome.best), to);
         }
@@ -315,11 +448,16 @@ impl State {
             return Err(LearnError::Damaged);
         }
         let tried = places.into_iter().zip(values).collect();
-        let best = match from.numbers()?[..] {
+        let index = from.numbers()?;
+        let &[is_mixing, count] = &from.numbers()?[..] else { return Err(LearnError::Damaged) };
+        let mut outcome = || {
+            let history = read_history(from)?;
+            Ok(Outcome { best: read_best(from)?.ok_or(LearnError::Damaged)?, history })
+        };
+        let best = match index[..] {
             [] => None,
             [index] if index < candidates.len() => {
-                let history = read_history(from)?;
-                let best = read_best(from)?.ok_or(LearnError::Damaged)?;
+                let Outcome { best, history } = outcome()?;
                 let shapes = candidates[index].0.weight_shapes();
                 let fits = |([rows, cols], found): (&[usize; 2], &Vec<f32>)| {
                     let entries = rows * cols;
@@ -333,7 +471,8 @@ impl State {
             }
             _ => return Err(LearnError::Damaged),
         };
-        Ok(Self { tried, used: [begun, now], best })
+        let partners = (0..count).map(|_| outcome()).collect::<Result<_, LearnError>>()?;
+        Ok(Self { tried, used: [begun, now], best, is_mixing: is_mixing > 0, partners })
     }
 }
 

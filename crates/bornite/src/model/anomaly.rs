@@ -1,9 +1,9 @@
 //! The least likely rows.
 
-use super::event::log_sum;
 use super::predict::LENIENT;
 use super::{Model, ModelError};
 use crate::data::{Cell, Encoded, OutsideCell, Table};
+use crate::mixture::log_sum;
 
 /// How often a cell that does not belong to its row comes from an even spread instead of its column's marginal.
 const ANYWHERE: f64 = 0.01;

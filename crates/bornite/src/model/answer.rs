@@ -195,7 +195,7 @@ impl Model {
             | Question::Entropy { .. }
             | Question::Information { .. } => None,
         };
-        let variables = self.engine.variables();
+        let variables = self.mixture.variables();
         let mut support = Support { given: 0, event: joint.as_ref().map(|_| 0) };
         for row in 0..rows.num_rows() {
             let values = rows.row(row);
@@ -224,7 +224,7 @@ impl Model {
         }
         let is_endless = |column: &&usize| {
             let mut variables = self.schema.variables_of(**column);
-            variables.any(|v| self.engine.variables()[v].domain.num_values().is_none())
+            variables.any(|v| self.mixture.variables()[v].domain.num_values().is_none())
         };
         if let Some(&column) = columns.iter().find(is_endless) {
             let problem = "several columns have a most likely row only where all are finite; \

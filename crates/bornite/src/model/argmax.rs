@@ -6,9 +6,10 @@ use std::collections::BinaryHeap;
 
 use rayon::prelude::*;
 
-use super::event::{both, log_sum};
+use super::event::both;
 use super::posterior::Posterior;
 use super::{Model, ModelError};
+use crate::mixture::log_sum;
 use crate::query::{Evidence, Query};
 
 /// The most prefixes that a search looks at.
@@ -104,7 +105,7 @@ struct Search<'a> {
 impl Search<'_> {
     /// The cases in which the variables at these places have these values.
     fn fixed(&self, places: &(impl Iterator<Item = (usize, f64)> + Clone)) -> Vec<Query> {
-        let variables = self.model.engine.variables();
+        let variables = self.model.mixture.variables();
         let fix = |case: &Query| {
             let mut query = case.clone();
             for (place, x) in places.clone() {

@@ -111,6 +111,12 @@ impl<'a> Fit<'a> {
         self
     }
 
+    /// Sets the most circuits that the model may be a mixture of: see [`ModelOptions::circuits`].
+    pub fn circuits(mut self, circuits: usize) -> Self {
+        self.options.circuits = Some(circuits);
+        self
+    }
+
     /// Limits the passes over the rows.
     pub fn epochs(mut self, epochs: usize) -> Self {
         self.options.epochs = Some(epochs);

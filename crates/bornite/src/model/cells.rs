@@ -103,7 +103,7 @@ impl Model {
             Statistic::Mode | Statistic::Probabilities => None,
         };
         let variables = self.schema.variables_of(column);
-        let is_finite = self.engine.variables()[variables.start].domain.num_values().is_some();
+        let is_finite = self.mixture.variables()[variables.start].domain.num_values().is_some();
         let numbers = self.finite_numbers(column).filter(|_| is_finite);
         let c = &self.schema.columns()[column];
         let in_order = matches!(statistic, Statistic::Quantiles(_)) && variables.len() > 1;
@@ -122,7 +122,7 @@ impl Model {
 
     fn mode_search(&self, column: usize) -> ModeSearch<'_> {
         let first = self.schema.variables_of(column).start;
-        let bounds = self.engine.variables()[first].domain.rest().bounds();
+        let bounds = self.mixture.variables()[first].domain.rest().bounds();
         ModeSearch { model: self, column, bounds }
     }
 
@@ -130,7 +130,7 @@ impl Model {
     /// `None` where that is not one case.
     pub(super) fn joined(&self, rows: &Batch, labelled: bool) -> Option<Batch> {
         let [given] = self.given.cases() else { return None };
-        let variables = self.engine.variables();
+        let variables = self.mixture.variables();
         let mut joined = rows.clone();
         for (v, evidence) in given.evidence().iter().enumerate() {
             let domain = &variables[v].domain;
@@ -183,7 +183,7 @@ impl Model {
         };
         let functionals =
             |variable: usize| self.functionals(column_of[variable], table(column_of[variable]));
-        let (answers, logs) = self.engine.answer_cells(
+        let (answers, logs) = self.mixture.answer_cells(
             rows,
             &Wanted { cells: &cells, functionals: &functionals },
             &|_, variable, distribution| {
@@ -267,13 +267,13 @@ impl Model {
     ) -> Result<Vec<f64>, ModelError> {
         Ok(match distribution {
             CellDistribution::Finite(p) => match table.statistic {
-                Statistic::Mean => vec![finite_mean(p, &table.numbers)],
-                Statistic::Mode => vec![most_likely(p) as f64],
+                Statistic::Mean => vec![finite_mean(&p, &table.numbers)],
+                Statistic::Mode => vec![most_likely(&p) as f64],
                 Statistic::Quantiles(levels) => {
                     let p = &p[..table.numbers.len()];
                     levels.iter().map(|&level| numbers_quantile(p, level)).collect()
                 }
-                Statistic::Probabilities => p.to_vec(),
+                Statistic::Probabilities => p,
             },
             CellDistribution::Piecewise(p) => self.piecewise_statistic(column, table, &p),
             CellDistribution::Exact(distribution) => {
@@ -341,7 +341,7 @@ impl Model {
             Statistic::Quantiles(levels) => levels.iter().flat_map(|_| known.to_vec()).collect(),
             Statistic::Probabilities => {
                 let first = self.schema.variables_of(column).start;
-                let count = self.engine.variables()[first].domain.num_values().unwrap_or(0);
+                let count = self.mixture.variables()[first].domain.num_values().unwrap_or(0);
                 let mut p = one_hot(known[0] as usize);
                 p.resize(count, 0.0);
                 p
@@ -388,7 +388,7 @@ impl Model {
                 levels[row] = rest;
                 out[row].push(digit as f64);
             }
-            let domain = &self.engine.variables()[variable].domain;
+            let domain = &self.mixture.variables()[variable].domain;
             rows.set_column(variable, domain, |row| {
                 out[row].last().map(|&digit| Evidence::Value(digit))
             });
@@ -418,7 +418,7 @@ impl Model {
             }
             let mut next = rows.select(&open.iter().map(|o| o.0).collect::<Vec<_>>());
             for (place, variable) in variables.clone().enumerate() {
-                let domain = &self.engine.variables()[variable].domain;
+                let domain = &self.mixture.variables()[variable].domain;
                 next.set_column(variable, domain, |n| {
                     open[n].2.get(place).map(|&digit| Evidence::Value(digit))
                 });
@@ -439,8 +439,8 @@ impl Model {
     ) -> Result<Vec<Vec<f64>>, ModelError> {
         let cells = |row: usize, v: usize| variable(row) == Some(v) && rows.is_missing(row, v);
         let wanted = Wanted { cells: &cells, functionals: &|_| Vec::new() };
-        let (answers, _) = self.engine.answer_cells(rows, &wanted, &|_, _, p| match p {
-            CellDistribution::Finite(p) => p.to_vec(),
+        let (answers, _) = self.mixture.answer_cells(rows, &wanted, &|_, _, p| match p {
+            CellDistribution::Finite(p) => p,
             CellDistribution::Piecewise(_) | CellDistribution::Exact(_) => Vec::new(),
         })?;
         let known = |row: usize| match variable(row).map(|v| rows.value(row, v)) {
@@ -483,12 +483,12 @@ impl Model {
         };
         let cells = |row: usize, v: usize| column_of[v].is_some() && !rows.is_missing(row, v);
         let wanted = Wanted { cells: &cells, functionals: &|_| Vec::new() };
-        let (answers, logs) = self.engine.answer_cells(&joined, &wanted, &|row, v, p| {
+        let (answers, logs) = self.mixture.answer_cells(&joined, &wanted, &|row, v, p| {
             let (x, column) = (rows.value(row, v), column_of[v].unwrap_or(0));
             match p {
-                CellDistribution::Finite(p) => of_step(p, x, spread(row, column)),
+                CellDistribution::Finite(p) => of_step(&p, x, spread(row, column)),
                 CellDistribution::Piecewise(p) => p.cdf(x),
-                CellDistribution::Exact(p) => p.cdf(x),
+                CellDistribution::Exact(p) => Density::of(p).cdf(x),
             }
         })?;
         let mut out = vec![Vec::new(); columns];
@@ -505,7 +505,7 @@ impl Model {
             }
             let (values, mut others) = (rows.select(&known), joined.select(&known));
             for v in range.clone() {
-                let domain = &self.engine.variables()[v].domain;
+                let domain = &self.mixture.variables()[v].domain;
                 others.set_column(v, domain, |_| Some(given.evidence()[v].clone()));
             }
             // Each digit splits the step that the ones before it left.
@@ -518,7 +518,7 @@ impl Model {
                     *low += *width * of_step(p, x, 0.0);
                     *width *= p[x as usize];
                 }
-                let domain = &self.engine.variables()[v].domain;
+                let domain = &self.mixture.variables()[v].domain;
                 others.set_column(v, domain, |row| Some(Evidence::Value(values.value(row, v))));
             }
             out[column].extend(

@@ -9,6 +9,7 @@ use crate::circuit::{Circuit, CircuitBuilder, Layer, LayerId, Orthonormal, Varia
 use crate::codec::{CodecError, Numbers, pack, unpack};
 use crate::data::Schema;
 use crate::linalg::{Complex64, Matrix};
+use crate::mixture::Mixture;
 
 /// Weights of functions, and of products.
 const DISTRIBUTIONS: usize = 2;
@@ -60,10 +61,11 @@ pub(super) struct Compact {
 }
 
 impl Compact {
-    /// Rounds the weights of a model to multiples of 2^−bits. `None` for a model that was not fitted here.
+    /// Rounds the weights of a model to multiples of 2^−bits. `None` for a model that was not fitted here, or has several circuits.
     pub(super) fn new(model: &Model, bits: u8) -> Result<Option<Self>, ModelError> {
-        let circuit: &Circuit = &model.circuit;
-        let Some(frame) = Frame::of(model, bits) else { return Ok(None) };
+        let circuit: &Circuit = model.circuit();
+        let is_one = model.mixture.circuits().len() == 1;
+        let Some(frame) = Frame::of(model, bits).filter(|_| is_one) else { return Ok(None) };
         let scale = f64::from(1_u32 << bits);
         let mut numbers = Vec::new();
         for layer in circuit.layers() {
@@ -97,7 +99,8 @@ impl Compact {
             serde_json::from_slice(&unpack(frame, MAX_FRAME)?).map_err(|_| damaged())?;
         let circuit = frame.circuit(numbers)?;
         let circuit = Orthonormal::verify(circuit).map_err(|_| damaged())?;
-        Model::read(frame.schema, circuit, Info::unknown(), bytes.len())
+        super::file::check(&circuit, bytes.len())?;
+        Ok(Model::new(frame.schema, Mixture::from(circuit), Info::unknown()))
     }
 }
 
@@ -112,7 +115,7 @@ fn kind(circuit: &Circuit, input: LayerId) -> usize {
 
 impl Frame {
     fn of(model: &Model, bits: u8) -> Option<Self> {
-        let circuit: &Circuit = &model.circuit;
+        let circuit: &Circuit = model.circuit();
         let mut functions = 1;
         let mut layers = Vec::with_capacity(circuit.num_layers());
         let indices = |inputs: &[LayerId]| inputs.iter().map(|i| i.index()).collect();

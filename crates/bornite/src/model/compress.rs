@@ -12,7 +12,7 @@ impl Model {
     /// Compresses a table to little more than −log₂ p bits a row. [`decompress`](Self::decompress) gives it back: every cell bit
     /// for bit, missing ones, the texts of those that were read from a file, and columns that the model does not have.
     ///
-    /// Labels and numbers that the model does not know are escaped. What the model is conditioned on is not used. The bytes
+    /// Of a mixture, the circuit that makes the table smallest is used. Labels and numbers that the model does not know are escaped. What the model is conditioned on is not used. The bytes
     /// are the same on every machine, whatever the number of threads.
     ///
     /// # Errors
@@ -31,7 +31,8 @@ impl Model {
     /// # Ok::<(), bornite::Error>(())
     /// ```
     pub fn compress(&self, table: &Table) -> Result<Vec<u8>, ModelError> {
-        let segment = self.table_codec()?.compress(table, FileForm::Memory, 0)?;
+        let segment = smallest(&self.table_codecs()?, table, &FileForm::Memory, 0)?;
+        let segment = segment.ok_or(CodecError::NeedsModel)?;
         let mut bytes = Vec::new();
         let mut writer = SegmentWriter::new(&mut bytes, &[])?;
         writer.push(&segment)?;
@@ -51,8 +52,9 @@ impl Model {
         }
     }
 
-    pub(super) fn table_codec(&self) -> Result<TableCodec, CodecError> {
-        TableCodec::new(&self.schema, &self.circuit)
+    /// One for each circuit: a table is compressed by the one that makes it smallest, and their digests tell them apart.
+    pub(super) fn table_codecs(&self) -> Result<Vec<TableCodec>, CodecError> {
+        self.mixture.circuits().map(|circuit| TableCodec::new(&self.schema, circuit)).collect()
     }
 }
 
@@ -156,9 +158,9 @@ pub fn compress_file(
     progress: &mut dyn FnMut(&Progress) -> Control,
 ) -> Result<Compressed, ModelError> {
     let pieces = Pieces::new(content, name, options.segment_bytes()?).with_header(options.header);
-    let mut coder = FileCoder { pieces, codec: None, bytes_in: 0 };
+    let mut coder = FileCoder { pieces, codecs: Vec::new(), bytes_in: 0 };
     if let Some(model) = model {
-        coder.use_codec(model.table_codec()?);
+        coder.use_codecs(model.table_codecs()?);
     }
     let mut first = coder.next()?;
     let mut own = None;
@@ -166,14 +168,14 @@ pub fn compress_file(
         && let Some((table, _)) = &piece.table
         && let Some(fitted) = embedded::fit(table, by_zstd.body.len(), options, progress)?
     {
-        coder.use_codec(fitted.compact.model.table_codec()?);
-        *by_model = self::by_model(coder.codec.as_ref(), piece)?;
+        coder.use_codecs(fitted.compact.model.table_codecs()?);
+        *by_model = self::by_model(&coder.codecs, piece)?;
         own = Some(fitted);
     }
     let model_bytes = own.as_ref().map_or(0, |own| own.compact.bytes.len());
     let first = first.map(|coded| coded.smaller(model_bytes));
     if own.take_if(|_| first.as_ref().is_none_or(|s| s.kind == SegmentKind::Stored)).is_some() {
-        coder.codec = None;
+        coder.codecs.clear();
     }
     let mut writer = SegmentWriter::new(out, own.as_ref().map_or(&[], |o| &o.compact.bytes))?;
     let (mut segments, mut stored, mut next) = (0, 0, first);
@@ -210,22 +212,24 @@ impl Coded {
 /// A file on its way into segments.
 struct FileCoder<R> {
     pieces: Pieces<R>,
-    codec: Option<TableCodec>,
+    codecs: Vec<TableCodec>,
     bytes_in: u64,
 }
 
 impl<R: Read> FileCoder<R> {
-    fn use_codec(&mut self, codec: TableCodec) {
-        self.pieces.read_as_text(codec.text_columns());
-        self.codec = Some(codec);
+    fn use_codecs(&mut self, codecs: Vec<TableCodec>) {
+        if let Some(first) = codecs.first() {
+            self.pieces.read_as_text(first.text_columns());
+        }
+        self.codecs = codecs;
     }
 
     /// The next piece, coded in both ways at once.
     fn next(&mut self) -> Result<Option<Coded>, ModelError> {
         let Some(piece) = self.pieces.next()? else { return Ok(None) };
-        let (codec, before) = (self.codec.as_ref(), self.bytes_in);
+        let (codecs, before) = (&self.codecs, self.bytes_in);
         let by_zstd = || Segment::stored(&piece.bytes, before);
-        let (by_zstd, by_model) = rayon::join(by_zstd, || by_model(codec, &piece));
+        let (by_zstd, by_model) = rayon::join(by_zstd, || by_model(codecs, &piece));
         self.bytes_in += by_zstd.content;
         Ok(Some(Coded { by_model: by_model?, piece, by_zstd }))
     }
@@ -239,7 +243,24 @@ impl<R: Read> FileCoder<R> {
 }
 
 /// What a model makes of a piece, if there is a model and the piece is a table.
-fn by_model(codec: Option<&TableCodec>, piece: &Piece) -> Result<Option<Segment>, CodecError> {
-    let (Some(codec), Some((table, form))) = (codec, &piece.table) else { return Ok(None) };
-    codec.compress(table, form.clone(), piece.bytes.len() as u64).map(Some)
+fn by_model(codecs: &[TableCodec], piece: &Piece) -> Result<Option<Segment>, CodecError> {
+    let Some((table, form)) = &piece.table else { return Ok(None) };
+    smallest(codecs, table, form, piece.bytes.len() as u64)
+}
+
+/// What the best of the codecs makes of a table, if there are any.
+fn smallest(
+    codecs: &[TableCodec],
+    table: &Table,
+    form: &FileForm,
+    content: u64,
+) -> Result<Option<Segment>, CodecError> {
+    let mut best: Option<Segment> = None;
+    for codec in codecs {
+        let segment = codec.compress(table, form.clone(), content)?;
+        if best.as_ref().is_none_or(|best| segment.body.len() < best.body.len()) {
+            best = Some(segment);
+        }
+    }
+    Ok(best)
 }

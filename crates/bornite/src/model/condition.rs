@@ -1,12 +1,14 @@
 //! Conditional models.
 
+use std::sync::Arc;
+
 use super::{Event, Model, ModelError};
 
 impl Model {
     /// The exact model of the rows of which this is known, in the words of a [question](super::Question)'s evidence:
     /// `sex='F', age in [30, 40)`.
     ///
-    /// The circuit stays as it is; the evidence is kept beside it and every answer is divided by its probability. Columns
+    /// The circuits stay as they are; the evidence is kept beside it and every answer is divided by its probability. Columns
     /// with a given value stay columns of the model, which then knows them.
     ///
     /// # Errors
@@ -14,13 +16,13 @@ impl Model {
     pub fn condition(&self, evidence: &str) -> Result<Self, ModelError> {
         let mut texts = self.given_texts.clone();
         texts.push(evidence.trim().to_owned());
-        let copy = Self::new(self.schema.clone(), self.circuit.clone(), self.info.clone());
+        let copy = Self::new(self.schema.clone(), Arc::clone(&self.mixture), self.info.clone());
         copy.with_given(texts)
     }
 
     /// The model under one more event.
     pub(super) fn under(&self, event: &Event) -> Result<Self, ModelError> {
-        let mut copy = Self::new(self.schema.clone(), self.circuit.clone(), self.info.clone());
+        let mut copy = Self::new(self.schema.clone(), Arc::clone(&self.mixture), self.info.clone());
         let given = self.given.and(&self.schema, event)?;
         let log_given = copy.log_unconditional(&given)?;
         if log_given == f64::NEG_INFINITY {

@@ -1,13 +1,15 @@
 //! Means and covariances of columns.
 
 use super::distribution::panels;
-use super::event::{intersect, log_sum};
+use super::event::intersect;
 use super::{Model, ModelError};
 use crate::basis::Part;
+use crate::circuit::Orthonormal;
 use crate::data::ColumnSchema;
 use crate::domain::Domain;
 use crate::linalg::Matrix;
-use crate::ops::{Environments, FunctionNode};
+use crate::mixture::shares;
+use crate::ops::{Environments, FunctionNode, OperationError};
 use crate::query::{Evidence, Query};
 
 /// Means and covariances.
@@ -19,7 +21,7 @@ impl Model {
     /// Rows in which one of the columns has no number, but the place for other labels, are left out. Of two words the
     /// first counts 0 and the second 1. Periodic columns are taken from their origin to a period later.
     ///
-    /// Cost: one pass up and one down for every box of evidence, and one path up for every variable of the columns.
+    /// Cost: one pass up and one down for every box of evidence and circuit, and one path up for every variable of the columns.
     ///
     /// # Errors
     /// A column holds words, or no row has numbers in all of the columns.
@@ -40,18 +42,25 @@ impl Model {
         for &column in columns {
             self.restrict_to_numbers(column, &mut numeric)?;
         }
-        let variables = self.engine.variables();
+        let variables = self.mixture.variables();
         let cases: Vec<Query> =
             cases.iter().filter_map(|b| intersect(variables, b, &numeric)).collect();
-        let logs = self.log_cases(&cases)?;
-        let total = log_sum(&logs);
-        if total == f64::NEG_INFINITY {
-            return Err(ModelError::Impossible { what: "that all columns are numbers".to_owned() });
+        let (mut logs, mut moments) = (Vec::new(), Vec::new());
+        for query in &cases {
+            for (log_weight, circuit) in self.mixture.parts() {
+                let environments = match Environments::given(circuit, query) {
+                    Ok(environments) => environments,
+                    Err(OperationError::ImpossibleEvidence) => continue,
+                    Err(other) => return Err(other.into()),
+                };
+                logs.push(log_weight + environments.log_evidence());
+                moments.push(self.moments_within(columns, query, &environments));
+            }
         }
-        let mut parts = Vec::new();
-        for (query, log) in cases.iter().zip(&logs).filter(|(_, l)| **l > f64::NEG_INFINITY) {
-            parts.push(((log - total).exp(), self.moments_within(columns, query)?));
-        }
+        let impossible =
+            || ModelError::Impossible { what: "that all columns are numbers".to_owned() };
+        let shares = shares(&logs).ok_or_else(impossible)?;
+        let parts: Vec<(f64, Moments)> = shares.into_iter().zip(moments).collect();
         Ok(mixture(columns.len(), &parts))
     }
 
@@ -62,7 +71,7 @@ impl Model {
         let range = self.schema.variables_of(column);
         let term = |place: usize, x: f64| c.kind.coding().term(c.storage, place, x);
         for (place, variable) in range.enumerate() {
-            let Some(count) = self.engine.variables()[variable].domain.num_values() else {
+            let Some(count) = self.mixture.variables()[variable].domain.num_values() else {
                 continue;
             };
             let numbers: Vec<usize> =
@@ -72,26 +81,28 @@ impl Model {
                 all if all == count => {}
                 _ => {
                     let values = Evidence::In(Part::Values(numbers));
-                    query.set(self.engine.variables(), variable, values)?;
+                    query.set(self.mixture.variables(), variable, values)?;
                 }
             }
         }
         Ok(())
     }
 
-    /// Means and covariances of the columns within one case.
-    fn moments_within(&self, columns: &[usize], query: &Query) -> Result<Moments, ModelError> {
+    /// Means and covariances of the columns within one case, by one circuit.
+    fn moments_within(
+        &self,
+        columns: &[usize],
+        query: &Query,
+        environments: &Environments<&Orthonormal>,
+    ) -> Moments {
         let mut functions = vec![Vec::new(); self.schema.num_variables()];
         for &column in columns {
             for (place, v) in self.schema.variables_of(column).enumerate() {
                 let c = &self.schema.columns()[column];
-                let domain = &self.engine.variables()[v].domain;
+                let domain = &self.mixture.variables()[v].domain;
                 functions[v] = nodes(c, place, domain, &query.evidence()[v]);
             }
         }
-        let environments = Environments::given(&self.circuit, query).map_err(|_| {
-            ModelError::Impossible { what: "what the model is conditioned on".to_owned() }
-        })?;
         let (means, covariances) = environments.function_moments(&functions);
         let range = |column: usize| self.schema.variables_of(column);
         let mean = |&column: &usize| {
@@ -102,7 +113,7 @@ impl Model {
             let pairs = range(columns[i]).flat_map(|v| range(columns[j]).map(move |w| (v, w)));
             pairs.map(|pair| covariances[pair]).sum()
         });
-        Ok((columns.iter().map(mean).collect(), of_columns))
+        (columns.iter().map(mean).collect(), of_columns)
     }
 }
 

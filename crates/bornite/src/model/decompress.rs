@@ -106,13 +106,13 @@ pub(super) struct SegmentDecoder<'a> {
     model: Option<&'a Model>,
     /// The model that the file holds; empty where there is none.
     own: Vec<u8>,
-    /// Made when a segment needs it.
-    codec: Option<TableCodec>,
+    /// Made when a segment needs them.
+    codecs: Vec<TableCodec>,
 }
 
 impl<'a> SegmentDecoder<'a> {
     pub(super) fn new(model: Option<&'a Model>, own: &[u8]) -> Self {
-        Self { model, own: own.to_vec(), codec: None }
+        Self { model, own: own.to_vec(), codecs: Vec::new() }
     }
 
     /// The table in memory that a segment is.
@@ -141,11 +141,20 @@ impl<'a> SegmentDecoder<'a> {
     }
 
     fn decode(&mut self, segment: &Segment) -> Result<(Table, FileForm), ModelError> {
-        let codec = match self.codec.take() {
-            Some(codec) => codec,
-            None if !self.own.is_empty() => Compact::read(&self.own)?.table_codec()?,
-            None => self.model.ok_or(CodecError::NeedsModel)?.table_codec()?,
-        };
-        Ok(self.codec.insert(codec).decompress(segment)?)
+        if self.codecs.is_empty() {
+            self.codecs = match self.model {
+                _ if !self.own.is_empty() => Compact::read(&self.own)?.table_codecs()?,
+                Some(model) => model.table_codecs()?,
+                None => return Err(CodecError::NeedsModel.into()),
+            };
+        }
+        let mut found = Err(CodecError::NeedsModel);
+        for codec in &self.codecs {
+            found = codec.decompress(segment);
+            if !matches!(found, Err(CodecError::WrongModel { .. })) {
+                break;
+            }
+        }
+        Ok(found?)
     }
 }

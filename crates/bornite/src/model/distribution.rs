@@ -3,11 +3,12 @@
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 
-use super::event::{intersect, log_sum};
+use super::event::intersect;
 use super::posterior::{Density, Posterior};
 use super::{Event, Model, ModelError};
 use crate::basis::quadrature::gauss_legendre;
 use crate::data::{Cell, ColumnSchema};
+use crate::mixture::log_sum;
 use crate::query::{Evidence, Query};
 
 /// Points of the first search for the mode of a density.
@@ -139,7 +140,7 @@ impl ColumnDistribution<'_> {
         let schema = &self.model.schema;
         let known =
             Event::interval(schema, &self.schema().name, Bound::Unbounded, Bound::Included(x))?;
-        let variables = self.model.engine.variables();
+        let variables = self.model.mixture.variables();
         let both: Vec<Query> = known
             .cases()
             .iter()
@@ -169,7 +170,7 @@ impl ColumnDistribution<'_> {
     /// None but those of a damaged model.
     pub fn probabilities(&self) -> Result<Option<Vec<(String, f64)>>, ModelError> {
         let range = self.model.schema.variables_of(self.column);
-        let domain = &self.model.engine.variables()[range.start].domain;
+        let domain = &self.model.mixture.variables()[range.start].domain;
         let Some(count) = domain.num_values().filter(|_| range.len() == 1) else {
             return Ok(None);
         };
@@ -304,7 +305,7 @@ impl ColumnDistribution<'_> {
 
     /// The cases in which a variable has this value.
     fn fixed(&self, cases: &[Query], variable: usize, x: f64) -> Result<Vec<Query>, ModelError> {
-        let variables = self.model.engine.variables();
+        let variables = self.model.mixture.variables();
         let mut point = Query::unknown(variables.len());
         point.set(variables, variable, Evidence::Value(x))?;
         Ok(cases.iter().filter_map(|b| intersect(variables, b, &point)).collect())
@@ -473,7 +474,7 @@ impl Model {
     pub(super) fn finite_numbers(&self, column: usize) -> Option<Vec<f64>> {
         let c = &self.schema.columns()[column];
         let first = self.schema.variables_of(column).start;
-        let count = self.engine.variables()[first].domain.num_values().unwrap_or(0);
+        let count = self.mixture.variables()[first].domain.num_values().unwrap_or(0);
         let term = |x: usize| c.kind.coding().term(c.storage, 0, x as f64);
         let base = c.kind.coding().base();
         let numbers: Vec<f64> =

@@ -1,10 +1,11 @@
 //! One question, answered for every row of a table.
 
 use super::cells::impossible_row;
-use super::event::{intersect, log_sum};
+use super::event::intersect;
 use super::{Event, Imputation, Model, ModelError, Question};
 use crate::data::{Column, EncodeOptions, Encoded, Mismatch, Table, Unseen};
 use crate::engine::Batch;
+use crate::mixture::log_sum;
 use crate::query::Query;
 
 /// The answers to a question for rows of tables, each given what is known of the row.
@@ -62,7 +63,7 @@ impl Model {
 
     /// log p(what is known and the row), of every row, without the slopes of the row itself.
     fn log_with(&self, rows: &Encoded, known: &Event) -> Result<Vec<f64>, ModelError> {
-        let variables = self.engine.variables();
+        let variables = self.mixture.variables();
         let known = known.and(&self.schema, &self.given)?;
         let shares: Vec<f64> = known.log_shares(&self.schema).collect();
         let (mut queries, mut places) = (Vec::new(), Vec::new());
@@ -77,7 +78,7 @@ impl Model {
         }
         let mut logs = vec![Vec::new(); rows.num_rows()];
         if !queries.is_empty() {
-            let found = self.engine.log_marginals(&Batch::from_queries(variables, &queries)?)?;
+            let found = self.mixture.log_marginals(&Batch::from_queries(variables, &queries)?)?;
             for ((row, share), log) in places.into_iter().zip(found) {
                 logs[row].push(log + share);
             }

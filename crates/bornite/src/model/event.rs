@@ -8,6 +8,7 @@ use crate::basis::Part;
 use crate::data::{Block, Cell, DataError, Ends, OutsideSet, Parts, Schema};
 use crate::domain::{Domain, Variable};
 use crate::engine::Batch;
+use crate::mixture::log_sum;
 use crate::query::{Evidence, Query};
 
 /// The most cases that evidence may be made of.
@@ -529,18 +530,9 @@ impl Model {
         if cases.is_empty() {
             return Ok(Vec::new());
         }
-        let rows = Batch::from_queries(self.engine.variables(), cases)?;
-        Ok(self.engine.log_marginals(&rows)?)
+        let rows = Batch::from_queries(self.mixture.variables(), cases)?;
+        Ok(self.mixture.log_marginals(&rows)?)
     }
-}
-
-/// ln Σ eˡ; −∞ for none.
-pub(super) fn log_sum(logs: &[f64]) -> f64 {
-    let max = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    if max == f64::NEG_INFINITY {
-        return max;
-    }
-    max + logs.iter().map(|l| (l - max).exp()).sum::<f64>().ln()
 }
 
 /// Rounding must not make a probability larger than 1.

@@ -10,10 +10,12 @@ use crate::data::{ColumnKind, ColumnSchema, Schema};
 use crate::file::{self, FileError};
 use crate::linalg::Complex64;
 use crate::memory::{self, OverLimit};
+use crate::mixture::Mixture;
 use crate::ops::log_partition;
 
-/// The version of the text beside the circuit: 2 with columns of numbers that have atoms or lie on grids, and 1 without.
-const VERSION: u32 = 2;
+/// The version of the text beside the circuits: 3 where there are several, 2 with columns of numbers that have atoms or lie on
+/// grids, and 1 otherwise.
+const VERSION: u32 = 3;
 
 /// The most multiply-adds of a partition function that is computed only to check a model: a fraction of a second.
 const MAX_PARTITION_WORK: u128 = 1 << 27;
@@ -29,6 +31,9 @@ struct Stored {
     info: Info,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     given: Vec<String>,
+    /// Of several circuits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    weights: Vec<f64>,
 }
 
 /// The version alone, which is read first.
@@ -43,10 +48,10 @@ impl Model {
     /// # Errors
     /// The file cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), ModelError> {
-        Ok(file::save_model(&self.circuit, self.text()?, path.as_ref())?)
+        Ok(file::save_model(&self.circuits(), self.text()?, path.as_ref())?)
     }
 
-    /// Reads a model from a file, and checks that all of it is there, that its parts belong together and that the circuit is
+    /// Reads a model from a file, and checks that all of it is there, that its parts belong together and that its circuits are
     /// orthonormal.
     ///
     /// # Errors
@@ -69,7 +74,7 @@ impl Model {
     /// # Errors
     /// A circuit of so many layers that the header is too long.
     pub fn to_bytes(&self) -> Result<Vec<u8>, ModelError> {
-        Ok(file::model_to_bytes(&self.circuit, self.text()?)?)
+        Ok(file::model_to_bytes(&self.circuits(), self.text()?)?)
     }
 
     /// Reads a model from the bytes of its file.
@@ -77,7 +82,7 @@ impl Model {
     /// # Errors
     /// They are cut short, damaged, or no model.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, ModelError> {
-        let (circuit, text) = file::model_from_bytes(bytes)?;
+        let (circuits, text) = file::model_from_bytes(bytes)?;
         let Version { version } = serde_json::from_str(&text).map_err(damaged)?;
         if !(1..=VERSION).contains(&version) {
             let place = "the model".to_owned();
@@ -86,36 +91,47 @@ impl Model {
             );
         }
         let stored: Stored = serde_json::from_str(&text).map_err(damaged)?;
-        if circuit.variables() != stored.schema.variables() {
-            return Err(damaged("its schema has other variables than its circuit").into());
+        let mut verified = Vec::with_capacity(circuits.len());
+        for circuit in circuits {
+            if circuit.variables() != stored.schema.variables() {
+                return Err(damaged("its schema has other variables than its circuit").into());
+            }
+            let circuit = Orthonormal::verify(circuit).map_err(damaged)?;
+            check(&circuit, bytes.len())?;
+            verified.push(circuit);
         }
-        let circuit = Orthonormal::verify(circuit).map_err(damaged)?;
-        Self::read(stored.schema, circuit, stored.info, bytes.len())?.with_given(stored.given)
+        let weights = if version < 3 { vec![1.0] } else { stored.weights };
+        let mixture = Mixture::new(verified, &weights).map_err(damaged)?;
+        Self::new(stored.schema, mixture, stored.info).with_given(stored.given)
     }
 
-    /// The model of what was read from a file of this many bytes, whose engine must not take more than they allow.
-    pub(super) fn read(
-        schema: Schema,
-        circuit: Orthonormal,
-        info: Info,
-        file_bytes: usize,
-    ) -> Result<Self, ModelError> {
-        check_columns(&circuit, file_bytes)?;
-        check_partition(&circuit)?;
-        Ok(Self::new(schema, circuit, info))
+    fn circuits(&self) -> Vec<&Circuit> {
+        self.mixture.circuits().map(|circuit| &**circuit).collect()
     }
 
     fn text(&self) -> Result<String, ModelError> {
         let is_number = |c: &ColumnSchema| matches!(c.kind, ColumnKind::Number(_));
         let has_numbers = self.schema.columns().iter().any(is_number);
+        let weights = self.mixture.weights();
         let stored = Stored {
-            version: if has_numbers { VERSION } else { 1 },
+            version: match weights.len() {
+                1 if has_numbers => 2,
+                1 => 1,
+                _ => 3,
+            },
             schema: self.schema.clone(),
             info: self.info.clone(),
             given: self.given_texts.clone(),
+            weights: if weights.len() > 1 { weights } else { Vec::new() },
         };
         Ok(serde_json::to_string(&stored).map_err(damaged)?)
     }
+}
+
+/// Checks a circuit from a file of this many bytes, whose engine must not take more than they allow.
+pub(super) fn check(circuit: &Circuit, file_bytes: usize) -> Result<(), ModelError> {
+    check_columns(circuit, file_bytes)?;
+    check_partition(circuit)
 }
 
 /// Checks the memory of the outputs of all input layers at every value, of which the engine makes tables.

@@ -2,22 +2,23 @@
 
 use std::path::Path;
 
-use rand::SeedableRng;
 use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::baseline::Independent;
 use super::large::Spilled;
 use super::weights::Weighed;
 use super::{EpochInfo, Info, Model, ModelError, ModelOptions, StructureKind};
-use crate::circuit::Skeleton;
+use crate::circuit::{Orthonormal, Skeleton};
 use crate::data::{Encoded, InferOptions, LeftOut, Sample, Schema, Table};
 use crate::domain::{Domain, Variable};
 use crate::engine::Batch;
 use crate::learn::{
-    self, BestFit, Control, Defaults, Effort, FitOptions, LESSON_ROWS, Lesson, Pieces, Progress,
-    Quota, Rows, Snapshot, Starts, Teacher, most_promising, search,
+    self, BestFit, Control, Defaults, Effort, FitOptions, Fitted, Found, LESSON_ROWS, Lesson,
+    Partners, Pieces, Progress, Quota, Rows, Snapshot, Starts, Teacher, most_promising, search,
 };
+use crate::mixture::Mixture;
 use crate::structure::{
     InformationOptions, MutualInformation, RegionTree, Structure, average_linkage, chow_liu_tree,
     mutual_information, root_edges,
@@ -25,6 +26,9 @@ use crate::structure::{
 
 /// The most variables whose structure is learned: all pairs are compared.
 const MAX_LEARNED: usize = 4096;
+/// The most circuits of a model, by effort.
+const BALANCED_CIRCUITS: usize = 2;
+const BEST_CIRCUITS: usize = 4;
 /// The width of circuits that choose between trees.
 const TRIAL_WIDTH: usize = 4;
 /// Of the settings for many images those that are taken where no time is given.
@@ -78,7 +82,8 @@ impl Model {
             .with_holes(train_rows.has_missing())
             .with_effort(options.effort);
         let fits = Candidates { schema, options, defaults, rows };
-        let learned = start.map(|model| &**model.circuit());
+        let circuits = start.map(|model| model.mixture.circuits().map(|c| (**c).clone()).collect());
+        let learned = circuits.unwrap_or_default();
         let (starts, mut stopped) = (&mut Starts::within(quota).with_learned(learned), false);
         let [train_slope, valid_slope] = data.slopes();
         let in_units = |p: &Progress| Progress {
@@ -113,30 +118,35 @@ impl Model {
         }
         let teach = || fits.lesson(&candidates[0].0, [train_rows, valid_rows], quota);
         let teach = is_taught.then_some(&teach as &dyn Fn() -> Option<Lesson>);
-        let best = search(&candidates, rows, teach, checkpoint, starts, progress)?;
-        let Some(BestFit { index, fit, .. }) = best else {
+        let beside = |settings: &FitOptions, n: usize| match start {
+            Some(model) => of_model(model, settings, n + 1),
+            None => fits.partner(&kind, train_rows, settings, n),
+        };
+        let most = start.map_or_else(|| fits.num_circuits(), |m| m.mixture.circuits().len());
+        let partners = Partners { most: most - 1, of: &beside };
+        let found =
+            search(&candidates, rows, teach, Some(&partners), checkpoint, starts, progress)?;
+        let Some(Found { best: BestFit { index, fit, .. }, partners, weights }) = found else {
             unreachable!("there is a width to try")
         };
-        let epoch = |e: &learn::Epoch| EpochInfo {
-            train: e.train + train_slope,
-            valid: e.valid + valid_slope,
-            residual: e.residual,
-        };
+        let history = epochs(&fit.history, [train_slope, valid_slope]);
+        let mixture = mixture(fit.circuit, partners, &weights);
+        let logs = mixture.log_marginals(valid_rows)?;
         let info = Info {
             seed: options.seed,
             rows: pieces.map_or(*num_rows, Pieces::num_rows),
             valid_rows: *num_valid,
-            valid: learn::mean_log_likelihood(&fit.circuit, valid_rows) + valid_slope,
+            valid: logs.iter().sum::<f64>() / logs.len().max(1) as f64 + valid_slope,
             baseline: Independent::fit(schema, train).mean_log_likelihood(schema, valid),
             structure: kind,
             width: candidates[index].1.width,
-            history: fit.history.iter().map(epoch).collect(),
+            history,
             truncated: None,
             left_out: left_out.clone(),
             note: start.and_then(|model| model.info.note.clone()),
             target: options.target.clone(),
         };
-        Ok(Self::new(schema.clone(), fit.circuit, info))
+        Ok(Self::new(schema.clone(), mixture, info))
     }
 }
 
@@ -194,6 +204,33 @@ impl Data {
     }
 }
 
+/// Epochs in the units of the data.
+fn epochs(history: &[learn::Epoch], [train, valid]: [f64; 2]) -> Vec<EpochInfo> {
+    let epoch = |e: &learn::Epoch| EpochInfo {
+        train: e.train + train,
+        valid: e.valid + valid,
+        residual: e.residual,
+    };
+    history.iter().map(epoch).collect()
+}
+
+/// One of the circuits of a model, to go on from.
+fn of_model(model: &Model, settings: &FitOptions, n: usize) -> Option<(Skeleton, FitOptions)> {
+    let circuit: &Skeleton = model.mixture.circuits().nth(n)?;
+    let squares = circuit.width(circuit.output());
+    let seed = settings.seed.wrapping_add(n as u64);
+    Some((circuit.clone(), FitOptions { squares, seed, ..settings.clone() }))
+}
+
+/// The mixture of a circuit and its partners.
+fn mixture(first: Orthonormal, partners: Vec<Fitted>, weights: &[f64]) -> Mixture {
+    let circuits = std::iter::once(first).chain(partners.into_iter().map(|fit| fit.circuit));
+    match Mixture::new(circuits.collect(), weights) {
+        Ok(mixture) => mixture,
+        Err(_) => unreachable!("circuits over the variables of one schema, and their weights"),
+    }
+}
+
 /// How a schema is inferred in the time that there is: where columns are many, by simpler transforms.
 fn inference(table: &Table, options: &ModelOptions) -> InferOptions {
     let mut infer = options.infer.clone();
@@ -232,6 +269,7 @@ fn check(table: &Table, valid: Option<&Table>, options: &ModelOptions) -> Result
     }
     let positive = [
         ("width", options.width),
+        ("circuits", options.circuits),
         ("output width", options.output_width),
         ("functions", options.functions),
         ("epochs", options.epochs),
@@ -425,6 +463,47 @@ impl Candidates<'_> {
             let functions = self.options.functions.unwrap_or(default.functions);
             FitOptions { functions, ..self.options.over(default, self.schema) }
         })
+    }
+
+    /// The most circuits of the model.
+    fn num_circuits(&self) -> usize {
+        let is_free = self.options.structure == StructureKind::Auto
+            && self.options.width.is_none()
+            && self.options.widths.is_none()
+            && self.schema.image().is_none();
+        let default = match self.options.effort {
+            Effort::Balanced if is_free && self.options.time.is_none() => BALANCED_CIRCUITS,
+            Effort::Balanced | Effort::Best if is_free => BEST_CIRCUITS,
+            Effort::Fast | Effort::Balanced | Effort::Best => 1,
+        };
+        self.options.circuits.unwrap_or(default)
+    }
+
+    /// The nth circuit to be fitted beside one of these settings: over another tree, where trees are learned, and from other
+    /// random numbers.
+    fn partner(
+        &self,
+        kind: &str,
+        train: &Batch,
+        settings: &FitOptions,
+        n: usize,
+    ) -> Option<(Skeleton, FitOptions)> {
+        // Every other one is over a tree of the other kind, where there are two.
+        let is_same = |k: &&StructureKind| (k.to_string() == kind) == (n % 2 == 1);
+        let kind = *self.kinds().iter().find(is_same).unwrap_or(&self.kinds()[0]);
+        let seed = settings.seed.wrapping_add(1 + n as u64);
+        let options = ModelOptions { seed, ..self.options.clone() };
+        let own = Candidates { options: &options, ..*self };
+        // The first has the other tree of the rows; the next ones those of rows that are drawn from them.
+        let rng = &mut own.rng();
+        let drawn: Vec<usize> = match n {
+            0 => (0..train.len()).collect(),
+            _ => (0..train.len()).map(|_| rng.random_range(0..train.len())).collect(),
+        };
+        let information = own.information(&train.select(&drawn)).ok()?;
+        let tree = own.tree(kind, information.as_ref()).ok()?;
+        let circuit = own.structure_over(&tree, settings).ok()?.skeleton().ok()?;
+        Some((circuit, FitOptions { seed, ..settings.clone() }))
     }
 
     fn trees(&self, train: &Batch) -> Result<Vec<(StructureKind, RegionTree)>, ModelError> {

@@ -1,10 +1,11 @@
 //! Missing cells filled.
 
 use super::cells::{Statistic, labels_beside_other};
-use super::event::{intersect, log_sum};
+use super::event::intersect;
 use super::{Model, ModelError};
 use crate::basis::Part;
 use crate::data::{Encoded, Table};
+use crate::mixture::log_sum;
 use crate::query::{Evidence, Query};
 
 /// What a missing cell is filled with, given the row's known cells.
@@ -124,7 +125,7 @@ impl Model {
         if !self.has_other() {
             return Ok(cases);
         }
-        let variables = self.engine.variables();
+        let variables = self.mixture.variables();
         let mut labelled = Query::unknown(variables.len());
         for (column, c) in self.schema.columns().iter().enumerate() {
             let variable = self.schema.variables_of(column).start;

@@ -1,8 +1,9 @@
 //! Entropies and mutual information of columns: sums over the values of finite columns, means over exact samples otherwise.
 
-use super::event::{both, intersect, log_sum};
+use super::event::{both, intersect};
 use super::{Event, Model, ModelError};
 use crate::data::{DataError, EncodeOptions, Mismatch, Table, Unseen};
+use crate::mixture::log_sum;
 use crate::query::{Evidence, Query};
 
 /// The most queries of a sum.
@@ -42,7 +43,7 @@ impl Model {
 
     /// Whether the columns have a density together.
     pub(super) fn have_density(&self, columns: &[usize]) -> bool {
-        let variables = self.engine.variables();
+        let variables = self.mixture.variables();
         columns.iter().any(|&column| {
             let range = self.schema.variables_of(column);
             let coding = self.schema.columns()[column].kind.coding();
@@ -53,7 +54,7 @@ impl Model {
     /// The numbers of values of these columns' variables, where all are finite.
     fn finite_values(&self, columns: &[usize]) -> Option<Vec<(usize, usize)>> {
         let variables = columns.iter().flat_map(|&column| self.schema.variables_of(column));
-        variables.map(|v| Some((v, self.engine.variables()[v].domain.num_values()?))).collect()
+        variables.map(|v| Some((v, self.mixture.variables()[v].domain.num_values()?))).collect()
     }
 
     /// E[Σ c ln p(x)] over groups of columns x with factors c, given what is known.
@@ -87,7 +88,7 @@ impl Model {
         cases: &[Query],
         total: f64,
     ) -> Result<f64, ModelError> {
-        let variables = self.engine.variables();
+        let variables = self.mixture.variables();
         let rows: usize = values.iter().map(|(_, count)| count).product();
         // The value of a variable in a row: the last variable counts fastest.
         let mut stride = rows;
@@ -174,7 +175,7 @@ impl Model {
         let cells = cells.into_iter().filter(|c| names.insert(c.name().to_owned())).collect();
         let options = EncodeOptions { unseen: Unseen::Score, absent: Mismatch::Unknown };
         let encoded = self.schema.encode_with(&Table::new(cells)?, options)?;
-        let variables = self.engine.variables();
+        let variables = self.mixture.variables();
         let mut logs = Vec::with_capacity(table.num_rows());
         for start in (0..table.num_rows()).step_by(BATCH) {
             let (mut queries, mut owners) = (Vec::new(), Vec::new());

@@ -1,6 +1,6 @@
 //! Models of tables: fitted to rows, then asked in the words of the table.
 //!
-//! A [`Model`] is a [`Schema`] and an orthonormal circuit over its variables. Everything it answers is exact for that circuit:
+//! A [`Model`] is a [`Schema`] and an orthonormal circuit over its variables, or a [`Mixture`] of several. Everything it answers is exact for it:
 //! scores with missing cells, probabilities of sets and intervals, conditional samples, conditional models. Log densities are in
 //! the units of the data: nats per row, with the slope of every continuous column's transform included.
 //!
@@ -54,6 +54,8 @@ mod score;
 mod start;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_of_mixtures;
 mod truncate;
 mod weights;
 
@@ -77,22 +79,23 @@ pub use predict::{Predictions, ValueProbabilities};
 pub use question::Question;
 pub use truncate::Truncation;
 
+use std::sync::Arc;
+
 use crate::circuit::Orthonormal;
 use crate::data::{LeftOut, Schema};
-use crate::engine::Engine;
+use crate::mixture::Mixture;
 
 /// A distribution over the rows of a table.
 #[derive(Debug)]
 pub struct Model {
     schema: Schema,
-    circuit: Orthonormal,
+    mixture: Arc<Mixture>,
     info: Info,
     /// What the model is conditioned on, as texts.
     given_texts: Vec<String>,
     given: Event,
     /// log p(given), in the units of the data.
     log_given: f64,
-    engine: Engine,
 }
 
 /// How a model came about.
@@ -179,11 +182,11 @@ fn number_or_null<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
 }
 
 impl Model {
-    /// The unconditional model of a circuit over the variables of a schema.
-    fn new(schema: Schema, circuit: Orthonormal, info: Info) -> Self {
-        let engine = Engine::new(&circuit);
+    /// The unconditional model of circuits over the variables of a schema.
+    fn new(schema: Schema, mixture: impl Into<Arc<Mixture>>, info: Info) -> Self {
         let given = Event::nothing(schema.num_variables());
-        Self { schema, circuit, info, given_texts: Vec::new(), given, log_given: 0.0, engine }
+        let mixture = mixture.into();
+        Self { schema, mixture, info, given_texts: Vec::new(), given, log_given: 0.0 }
     }
 
     /// What the columns mean.
@@ -191,9 +194,17 @@ impl Model {
         &self.schema
     }
 
-    /// The circuit, without what the model is conditioned on.
+    /// The circuits and their weights, without what the model is conditioned on.
+    pub fn mixture(&self) -> &Mixture {
+        &self.mixture
+    }
+
+    /// The circuit, without what the model is conditioned on; of several the one of the greatest weight.
     pub fn circuit(&self) -> &Orthonormal {
-        &self.circuit
+        match self.mixture.circuits().next() {
+            Some(first) => first,
+            None => unreachable!("a mixture has a circuit"),
+        }
     }
 
     /// How the model came about.

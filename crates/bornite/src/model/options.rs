@@ -22,6 +22,10 @@ pub struct ModelOptions {
     pub effort: Effort,
     /// How the columns are split into regions.
     pub structure: StructureKind,
+    /// The most circuits of the model, which is a mixture of them if there are several: each is kept if the validation rows are likelier
+    /// with it. Without a number it is 2, or 4 with [`Effort::Best`] or a time, and 1 with [`Effort::Fast`], for images, and where the structure
+    /// or a width is given.
+    pub circuits: Option<usize>,
     /// The width K of inner layers. Without one, several are tried where the table is small.
     pub width: Option<usize>,
     /// Widths by the number of a region's variables, instead of one for all.
@@ -87,6 +91,7 @@ impl Default for ModelOptions {
             weights: None,
             effort: Effort::default(),
             structure: StructureKind::default(),
+            circuits: None,
             width: None,
             widths: None,
             codebook: None,

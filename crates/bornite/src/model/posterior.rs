@@ -2,6 +2,7 @@
 
 use crate::basis::Part::Interval;
 use crate::circuit::{Orthonormal, VariableId};
+use crate::mixture::shares;
 use crate::ops::{Environments, Univariate};
 use crate::query::{Evidence, Query};
 
@@ -21,7 +22,7 @@ pub(crate) enum Posterior {
     Point(f64),
 }
 
-/// A density on [0, 1]: a mixture with a part for each box.
+/// A density on [0, 1]: a mixture with a part for each box and circuit.
 #[derive(Clone, Debug)]
 pub(crate) struct Density {
     parts: Vec<Part>,
@@ -37,31 +38,31 @@ struct Part {
 
 /// The distributions of some variables given that one of several cases holds.
 pub(crate) struct Posteriors<'m> {
+    /// One for each case and circuit.
     cases: Vec<(f64, Environments<&'m Orthonormal>)>,
 }
 
 impl Model {
     /// The distributions of these variables given that one of the cases holds.
     ///
-    /// Cost: for each box one pass up, and down the layers above the variables.
+    /// Cost: for each box and circuit one pass up, and down the layers above the variables.
     pub(crate) fn posteriors(
         &self,
         cases: &[Query],
         variables: &[usize],
     ) -> Result<Posteriors<'_>, ModelError> {
-        let mut found = Vec::with_capacity(cases.len());
+        let (mut logs, mut found) = (Vec::new(), Vec::new());
         for query in cases {
-            let toward = variables.iter().map(|&v| VariableId::new(v));
-            found.extend(Environments::toward(&self.circuit, query, toward)?);
+            for (log_weight, circuit) in self.mixture.parts() {
+                let toward = variables.iter().map(|&v| VariableId::new(v));
+                if let Some(environments) = Environments::toward(circuit, query, toward)? {
+                    logs.push(log_weight + environments.log_evidence());
+                    found.push(environments);
+                }
+            }
         }
-        let logs: Vec<f64> = found.iter().map(Environments::log_evidence).collect();
-        let max = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        if max == f64::NEG_INFINITY {
-            return Err(ModelError::Impossible { what: "what is given".to_owned() });
-        }
-        let total: f64 = logs.iter().map(|l| (l - max).exp()).sum();
-        let weights = logs.iter().map(|l| (l - max).exp() / total);
-        Ok(Posteriors { cases: weights.zip(found).collect() })
+        let weights = shares(&logs).ok_or_else(impossible)?;
+        Ok(Posteriors { cases: weights.into_iter().zip(found).collect() })
     }
 
     /// The distribution of one variable given that one of the cases holds.
@@ -78,8 +79,9 @@ impl Posteriors<'_> {
     /// The distribution of a variable given all that is known, of itself as well.
     pub(crate) fn of(&self, variable: usize) -> Result<Posterior, ModelError> {
         let id = VariableId::new(variable);
-        if let [(_, only)] = &self.cases[..]
-            && let Evidence::Value(x) = only.query().evidence()[variable]
+        if let [(_, first), others @ ..] = &self.cases[..]
+            && let Evidence::Value(x) = first.query().evidence()[variable]
+            && others.iter().all(|(_, other)| other.query() == first.query())
         {
             return Ok(Posterior::Point(x));
         }
@@ -113,10 +115,13 @@ fn impossible() -> ModelError {
 }
 
 impl Density {
-    /// The density of one distribution.
-    pub(super) fn of(distribution: Univariate) -> Self {
-        let (low, high) = distribution.rest_support().unwrap_or((0.0, 0.0));
-        Self { parts: vec![Part { weight: 1.0, low, high, distribution }] }
+    /// The density of a mixture of distributions.
+    pub(super) fn of(mixture: Vec<(f64, Univariate)>) -> Self {
+        let part = |(weight, distribution): (f64, Univariate)| {
+            let (low, high) = distribution.rest_support().unwrap_or((0.0, 0.0));
+            Part { weight, low, high, distribution }
+        };
+        Self { parts: mixture.into_iter().map(part).collect() }
     }
 
     /// p(u).

@@ -187,7 +187,7 @@ impl Predictions<'_> {
     pub fn probabilities(&self) -> Result<ValueProbabilities, ModelError> {
         let schema = &self.model.schema;
         let (c, range) = (&schema.columns()[self.column], schema.variables_of(self.column));
-        let domain = &self.model.engine.variables()[range.start].domain;
+        let domain = &self.model.mixture.variables()[range.start].domain;
         let Some(count) = domain.num_values().filter(|_| range.len() == 1) else {
             return Err(ModelError::NotFinite { column: c.name.clone() });
         };

@@ -1,8 +1,9 @@
 //! How likely rows are.
 
-use super::event::{intersect, log_sum};
+use super::event::intersect;
 use super::{Model, ModelError};
 use crate::data::{EncodeOptions, Encoded, OutsideCell, Table};
+use crate::mixture::log_sum;
 use crate::query::Query;
 
 impl Model {
@@ -58,11 +59,11 @@ impl Model {
             return Ok(Vec::new());
         }
         if self.given.is_nothing() {
-            let logs = self.engine.log_marginals(rows.batch())?;
+            let logs = self.mixture.log_marginals(rows.batch())?;
             return Ok(logs.iter().zip(rows.log_jacobian()).map(|(l, s)| l + s).collect());
         }
         let logs = if let Some(joined) = self.joined(rows.batch(), false) {
-            self.engine.log_marginals(&joined)?
+            self.mixture.log_marginals(&joined)?
         } else {
             let cases = |row| self.log_cases(&self.cases_of_row(&rows.row(row))?);
             let log = |row| Ok(log_sum(&cases(row)?));
@@ -89,7 +90,7 @@ impl Model {
 
     /// The cases of what a row and the model's evidence say together.
     pub(crate) fn cases_of_row(&self, row: &[f64]) -> Result<Vec<Query>, ModelError> {
-        let variables = self.engine.variables();
+        let variables = self.mixture.variables();
         let query = Query::row(variables, row)?;
         Ok(self.given.cases().iter().filter_map(|b| intersect(variables, b, &query)).collect())
     }

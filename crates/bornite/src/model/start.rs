@@ -27,10 +27,11 @@ impl Model {
             return Some(format!("it is conditioned on {first}; give the unconditional model"));
         }
         let leave_out = "leave the setting out, or fit anew";
-        let squares = self.circuit.width(self.circuit.output());
+        let squares = self.circuit().width(self.circuit().output());
         let sizes = [
             ("width", options.width, self.info.width),
             ("output width", options.output_width, squares),
+            ("number of circuits", options.circuits, self.mixture.circuits().len()),
         ];
         for (setting, given, own) in sizes {
             if let Some(given) = given.filter(|given| *given != own) {
@@ -64,7 +65,7 @@ impl Model {
     /// Whether this is the number of input functions of its continuous columns.
     fn has_functions(&self, functions: usize) -> bool {
         let Ok(bases) = self.schema.bases(functions) else { return false };
-        self.circuit.layers().iter().all(|layer| match layer {
+        self.circuit().layers().iter().all(|layer| match layer {
             Layer::Input { variable, basis } => basis.width() == bases[variable.index()].width(),
             Layer::Hadamard { .. } | Layer::Kronecker { .. } | Layer::Sum { .. } => true,
         })

@@ -1,8 +1,9 @@
 //! Smaller models.
 
 use super::{Model, ModelError, Truncated};
-use crate::engine::{Batch, Engine};
-use crate::ops::{Budget, truncate};
+use crate::engine::Batch;
+use crate::mixture::TruncatedMixture;
+use crate::ops::Budget;
 
 /// The most rows that are listed to find a distance.
 const MAX_LISTED: usize = 1 << 16;
@@ -19,7 +20,7 @@ pub struct Truncation {
 }
 
 impl Model {
-    /// Shrinks the circuit of a model within a [`Budget`]. See [`truncate`](truncate()).
+    /// Shrinks the circuit of a model, or each of them, within a [`Budget`]. See [`truncate`](crate::ops::truncate()).
     ///
     /// # Errors
     /// The model is conditioned, the error is not from 0 to 1, or the width is 0.
@@ -27,21 +28,21 @@ impl Model {
         if !self.given.is_nothing() {
             return Err(ModelError::Conditioned);
         }
-        let truncated = truncate(&self.circuit, budget)?;
+        let TruncatedMixture { mixture, bound: own, width } = self.mixture.truncate(budget)?;
         let mut info = self.info.clone();
         // Distances add up: of a model that was truncated before, the one that was fitted counts.
         let fitted = info.truncated.unwrap_or(Truncated { width: info.width, bound: 0.0 });
-        let bound = (fitted.bound + truncated.bound).min(1.0);
+        let bound = (fitted.bound + own).min(1.0);
         info.truncated = Some(Truncated { bound, ..fitted });
-        info.width = truncated.widths.iter().map(|w| w.after).max().unwrap_or(info.width);
-        let model = Self::new(self.schema.clone(), truncated.circuit, info);
+        info.width = width.unwrap_or(info.width);
+        let model = Self::new(self.schema.clone(), mixture, info);
         let distance = self.distance(&model)?;
-        Ok(Truncation { model, bound: truncated.bound, distance })
+        Ok(Truncation { model, bound: own, distance })
     }
 
     /// The Hellinger distance of two models of the same variables, by the sum over all rows; `None` where these are too many.
     fn distance(&self, other: &Self) -> Result<Option<f64>, ModelError> {
-        let variables = self.engine.variables();
+        let variables = self.mixture.variables();
         let mut sizes = Vec::with_capacity(variables.len());
         for variable in variables {
             let Some(size) = variable.domain.num_values() else { return Ok(None) };
@@ -58,8 +59,7 @@ impl Model {
             }
         }
         let rows = Batch::from_rows(variables, &values)?;
-        let logs = |engine: &Engine| engine.log_marginals(&rows);
-        let (p, q) = (logs(&self.engine)?, logs(&other.engine)?);
+        let (p, q) = (self.mixture.log_marginals(&rows)?, other.mixture.log_marginals(&rows)?);
         let overlap: f64 = p.iter().zip(&q).map(|(p, q)| (0.5 * (p + q)).exp()).sum();
         Ok(Some((1.0 - overlap).max(0.0).sqrt()))
     }

@@ -8,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::axis::{Frame, short};
 use super::canvas::{Anchor, Canvas};
-use crate::circuit::Layer;
+use crate::circuit::{Layer, Orthonormal};
 use crate::data::Encoded;
 use crate::draw::fit;
 use crate::model::{Model, ModelError};
@@ -56,12 +56,12 @@ pub(super) fn transforms(
 
 /// About the multiply-adds of both passes of a row.
 fn cost(model: &Model) -> f64 {
-    let circuit = model.circuit();
-    let of = |id| match circuit.layer(id) {
+    let of_layer = |circuit: &Orthonormal, id| match circuit.layer(id) {
         Layer::Sum { .. } => 6.0 * circuit.size(id) as f64 * circuit.width(id) as f64,
         Layer::Input { .. } | Layer::Hadamard { .. } | Layer::Kronecker { .. } => 0.0,
     };
-    circuit.layer_ids().map(of).sum::<f64>().max(1.0)
+    let of_circuit = |c: &Orthonormal| c.layer_ids().map(|id| of_layer(c, id)).sum::<f64>();
+    model.mixture().circuits().map(of_circuit).sum::<f64>().max(1.0)
 }
 
 /// The largest distance of the empirical distribution from the even one.

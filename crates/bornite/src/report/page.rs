@@ -7,7 +7,7 @@ use super::{PAGE, Report, calibration, images, live, marginals, pairs, structure
 use crate::circuit::Circuit;
 use crate::data::{Column, ColumnSchema};
 use crate::draw::escape;
-use crate::model::ModelError;
+use crate::model::{Model, ModelError};
 
 /// A page in the making.
 struct Page {
@@ -67,7 +67,14 @@ pub(super) fn of_model(report: &Report<'_>, title: &str) -> Result<String, Model
     let mut page = Page { title: title.to_owned(), contents: Vec::new(), body: String::new() };
     let inline = |canvas: Canvas| format!("<div class=\"scroll\">{}</div>\n", canvas.inline());
     let circuit = live::section(model.circuit(), model.schema().image());
-    page.section("circuit", "The circuit, live", LIVE_WORDS, &circuit);
+    let weights = model.mixture().weights();
+    let heaviest = match &weights[..] {
+        [_] => LIVE_WORDS.to_owned(),
+        all => {
+            format!("{LIVE_WORDS} It is the heaviest of the {} circuits of this model.", all.len())
+        }
+    };
+    page.section("circuit", "The circuit, live", &heaviest, &circuit);
     if let Some(strips) = images::strips(report)? {
         let words = "Exact samples, and images given their left halves: the mean of each pixel given that half, and \
              exact samples of all unknown pixels together.";
@@ -79,10 +86,17 @@ pub(super) fn of_model(report: &Report<'_>, title: &str) -> Result<String, Model
         );
     }
     let information = report.information()?;
-    let canvas = structure::draw(model.circuit(), information.as_ref(), model.schema().image());
+    let mut trees = String::new();
+    for (circuit, weight) in model.mixture().circuits().zip(&weights) {
+        if weights.len() > 1 {
+            let _ = writeln!(trees, "<p>weight {weight:.3}</p>");
+        }
+        let canvas = structure::draw(circuit, information.as_ref(), model.schema().image());
+        trees += &inline(canvas);
+    }
     let words = "Which columns meet first. Columns that know much of each other should meet early, since the width of a layer \
          limits what its columns can tell the others.";
-    page.section("structure", "Structure", words, &inline(canvas));
+    page.section("structure", "Structure", words, &trees);
     let words = "Log-likelihood in the units of the data, epoch by epoch, and the largest entry of W Wᴴ − I of any weight: how \
          far the circuit was from normalized, which is rounding. The dot is the epoch that was kept.";
     page.section("training", "Training", words, &inline(training::draw(model.info())));
@@ -163,6 +177,17 @@ fn facts(list: &[(&str, String)]) -> String {
     format!("<dl class=\"facts\">{}</dl>\n", list.iter().map(fact).collect::<Vec<_>>().join("\n"))
 }
 
+/// How many circuits there are, and with which weights.
+fn circuits(model: &Model) -> String {
+    match &model.mixture().weights()[..] {
+        [_] => "1".to_owned(),
+        weights => {
+            let weights: Vec<String> = weights.iter().map(|w| format!("{w:.3}")).collect();
+            format!("{}, weights {}", weights.len(), weights.join(", "))
+        }
+    }
+}
+
 fn model_facts(report: &Report<'_>) -> Result<String, ModelError> {
     let (model, info) = (report.model, report.model.info());
     let nats = |x: f64| format!("{x:.4} <small>nats a row</small>").replace('-', "−");
@@ -178,10 +203,11 @@ fn model_facts(report: &Report<'_>) -> Result<String, ModelError> {
             "layers and parameters",
             format!(
                 "{}, {}",
-                group(model.circuit().num_layers()),
-                group(model.circuit().num_parameters())
+                group(model.mixture().circuits().map(|c| c.num_layers()).sum()),
+                group(model.mixture().num_parameters())
             ),
         ),
+        ("circuits", circuits(model)),
         ("log-likelihood, validation", nats(info.valid)),
         ("the same, independent columns", nats(info.baseline)),
         (

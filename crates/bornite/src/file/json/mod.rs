@@ -10,7 +10,7 @@ mod variables;
 mod write;
 
 pub(super) use node::Node;
-pub(super) use place::{Fields, Place, named, text, wholes};
+pub(super) use place::{Fields, Place, named, objects, text, wholes};
 pub(super) use read::read;
 pub(super) use write::{Data, Written, write};
 

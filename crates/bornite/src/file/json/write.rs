@@ -25,12 +25,12 @@ pub(crate) enum Data<'c> {
     RealPart(&'c Matrix<Complex64>),
 }
 
-/// Writes a circuit as JSON, with its matrices in it or, `as_tensors`, as references.
-pub(crate) fn write(circuit: &Circuit, as_tensors: bool) -> Written<'_> {
+/// Writes a circuit as JSON, with its matrices in it or as references to tensors, whose names begin like this.
+pub(crate) fn write<'c>(circuit: &'c Circuit, tensors: Option<&'c str>) -> Written<'c> {
     let out = Written { text: String::new(), tensors: Vec::new() };
-    let mut writer = Writer { circuit, out, as_tensors, shared_bases: shared_bases(circuit) };
+    let mut writer = Writer { circuit, out, tensors, shared_bases: shared_bases(circuit) };
     writer.circuit();
-    if as_tensors {
+    if tensors.is_some() {
         // Nobody reads it there. Strings hold no line ends, so that those of the layout are all.
         writer.out.text = writer.out.text.lines().map(str::trim_start).collect();
     }
@@ -64,7 +64,7 @@ fn input_bases(circuit: &Circuit) -> impl Iterator<Item = (usize, &Arc<Basis>)> 
 struct Writer<'c> {
     circuit: &'c Circuit,
     out: Written<'c>,
-    as_tensors: bool,
+    tensors: Option<&'c str>,
     shared_bases: BTreeMap<*const Basis, usize>,
 }
 
@@ -211,17 +211,18 @@ impl<'c> Writer<'c> {
             Weight::Real(m) => Data::Real(m),
             Weight::Complex(m) => Data::Complex(m),
         };
-        self.matrix(format!("weights.{id}"), data);
+        self.matrix(&format!("weights.{id}"), data);
     }
 
     fn basis_matrix(&mut self, m: &'c Matrix<Complex64>) {
         let is_real = m.data().iter().all(|z| z.im.to_bits() == 0);
         let data = if is_real { Data::RealPart(m) } else { Data::Complex(m) };
-        self.matrix(format!("bases.{}", self.out.tensors.len()), data);
+        self.matrix(&format!("bases.{}", self.out.tensors.len()), data);
     }
 
-    fn matrix(&mut self, name: String, data: Data<'c>) {
-        if self.as_tensors {
+    fn matrix(&mut self, name: &str, data: Data<'c>) {
+        if let Some(prefix) = self.tensors {
+            let name = format!("{prefix}{name}");
             self.put(&format!("{{\"tensor\": \"{name}\"}}"));
             self.out.tensors.push((name, data));
             return;
