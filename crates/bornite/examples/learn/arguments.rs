@@ -24,6 +24,9 @@ pub(super) struct Arguments {
     /// The random seed.
     #[arg(long)]
     pub(super) seed: Option<u64>,
+    /// The maximum number of circuits of a mixture.
+    #[arg(long)]
+    pub(super) circuits: Option<usize>,
     /// The width K of inner layers.
     #[arg(long)]
     pub(super) width: Option<usize>,
@@ -100,13 +103,7 @@ impl Arguments {
         format!("{}/{folder}", self.data)
     }
 
-    /// The settings of every width to try: the defaults, except for what was given.
-    pub(super) fn candidates(&self, defaults: &Defaults) -> Vec<FitOptions> {
-        let given = self.width.as_ref().map(std::slice::from_ref);
-        let widths = given.unwrap_or_else(|| defaults.widths());
-        widths.iter().map(|&w| self.options(defaults, w)).collect()
-    }
-
+    /// The default settings of a width, except for what was given.
     pub(super) fn options(&self, defaults: &Defaults, width: usize) -> FitOptions {
         let d = defaults.options(width);
         FitOptions {

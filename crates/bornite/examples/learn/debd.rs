@@ -1,19 +1,15 @@
 //! The binary density-estimation sets.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use bornite::basis::Basis;
 use bornite::circuit::Skeleton;
 use bornite::data::read_bits;
-use bornite::engine::Batch;
-use bornite::learn::{
-    Defaults, FitOptions, Progress, Starts, fit_best, mean_log_likelihood, most_promising,
-};
-use bornite::structure::{
-    InformationOptions, RegionTree, Structure, average_linkage, chow_liu_tree, mutual_information,
-    root_edges,
-};
-use bornite::{Domain, Variable};
+use bornite::learn::{Control, FitOptions};
+use bornite::model::ModelOptions;
+use bornite::structure::{RegionTree, Structure};
+use bornite::{Domain, Fit, Variable};
 
 use super::arguments::{Arguments, Clock};
 use super::{Failure, table};
@@ -27,7 +23,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let seconds = arguments.seconds(f64::INFINITY);
     println!("At most {seconds} seconds a set, all widths together.\n");
     println!(
-        "| set | vars | tree | width | tried | epochs | seconds | valid | test | {} |",
+        "| set | vars | tree | width | circuits | epochs | seconds | valid | test | {} |",
         names.join(" | ")
     );
     println!("|---|{}", "--:|".repeat(8 + names.len()));
@@ -68,51 +64,44 @@ impl Published {
 /// Learns one set; returns the cells of its line.
 fn learn(set: &str, arguments: &Arguments, seconds: f64) -> Result<String, Failure> {
     let splits = read_bits(format!("{}/{set}.bits.gz", arguments.data("debd")))?;
-    let [values, valid, test] = [&splits.train, &splits.valid, &splits.test].map(table::values);
     let clock = Clock::new(set, seconds, arguments.verbose);
-    let d = splits.train.num_columns();
-    let variables: Vec<Variable> = (0..d).map(variable).collect();
-    let rows = |values| Batch::from_rows(&variables, values);
-    let (train, valid, test) = (rows(&values)?, rows(&valid)?, rows(&test)?);
-    let defaults = Defaults::of(splits.train.num_rows(), d);
-    // As `Model::fit` does: a short trial of two trees, then the widths.
-    let trees = trees(&train, &variables)?;
-    let mut trials = Vec::new();
-    for (_, tree) in &trees {
-        let options = arguments.options(&defaults, 4);
-        trials.push((circuit(tree, &options)?, options));
-    }
-    let starts = &mut Starts::default();
-    let step = &mut |p: &Progress| clock.step(p);
-    let (structure, tree) = &trees[most_promising(&trials, &train, &valid, starts, step)?];
-    let mut candidates = Vec::new();
-    for options in arguments.candidates(&defaults) {
-        candidates.push((circuit(tree, &options)?, options));
-    }
-    let best = fit_best(&candidates, &train, &valid, None, starts, &mut |p, _| clock.step(p))?;
-    let best = best.ok_or("no width")?;
+    let options = ModelOptions {
+        circuits: arguments.circuits,
+        width: arguments.width,
+        output_width: arguments.squares,
+        epochs: arguments.epochs,
+        batch: arguments.batch,
+        rate: arguments.rate,
+        patience: arguments.patience,
+        averaging: arguments.averaging,
+        clip: arguments.clip,
+        seed: arguments.seed.unwrap_or(0),
+        as_is: true,
+        ..ModelOptions::default()
+    };
+    let model = Fit::with(options)
+        .validation(&splits.valid)
+        .time(Duration::try_from_secs_f64(seconds).ok())
+        .on_step(|p, _| {
+            clock.step(p);
+            Control::Continue
+        })
+        .run(&splits.train)?;
     let time = clock.elapsed();
-    let test = mean_log_likelihood(&best.fit.circuit, &test);
-    let (width, epochs, valid) =
-        (candidates[best.index].1.width, best.fit.history.len(), best.fit.valid);
-    let tried = best.tried.len();
+    let test = model.mean_log_likelihood(&splits.test)?;
+    let (info, d) = (model.info(), splits.train.num_columns());
+    let circuits = model.mixture().circuits().len();
     Ok(format!(
-        "{d} | {structure} | {width} | {tried} | {epochs} | {time:.0} | {valid:.3} | **{test:.3}**"
+        "{d} | {} | {} | {circuits} | {} | {time:.0} | {:.3} | **{test:.3}**",
+        info.structure,
+        info.width,
+        info.history.len(),
+        info.valid,
     ))
 }
 
 fn variable(v: usize) -> Variable {
     Variable::new(format!("x{v}"), Domain::Finite(2))
-}
-
-/// The trees that come into question, by the mutual information of the rows.
-fn trees(
-    train: &Batch,
-    variables: &[Variable],
-) -> Result<[(&'static str, RegionTree); 2], Failure> {
-    let information = mutual_information(train, variables, &InformationOptions::default())?;
-    let rooted = root_edges(variables.len(), &chow_liu_tree(&information));
-    Ok([("chow-liu", rooted), ("linkage", average_linkage(&information))])
 }
 
 /// Indicators below, Kronecker products.
