@@ -14,7 +14,8 @@ False
 Features are arrays of numbers, or DataFrames of pandas and polars. In a DataFrame with columns other than
 numbers the types of columns count: text, categories and Booleans are finite, dates are dates, and NaN, None and NA
 are missing values, as in ``bornite.fit``. All numbers of other features are continuous, but for those of
-``categorical_features``.
+``categorical_features``. Every ``fit`` takes a ``sample_weight``: rows are learned from as often as their weights say, and
+rows of weight 0 not at all.
 
 This module needs scikit-learn 1.6 or later; the rest of the package does not.
 """
@@ -37,7 +38,7 @@ from sklearn.base import (
 )
 from sklearn.utils import assert_all_finite, check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from bornite import _tables
 from bornite.model import Model, fit
@@ -149,8 +150,17 @@ class _Estimator(BaseEstimator):
             )
         return {int(place) for place in listed}
 
-    def _fit(self, X: Any, target: tuple[str, Array, str | None] | None = None) -> Model:
+    def _fit(
+        self,
+        X: Any,
+        target: tuple[str, Array, str | None] | None = None,
+        sample_weight: Any = None,
+    ) -> Model:
         """The joint distribution of the features and a target, given as its name, cells and kind."""
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
         categorical, names = self._categorical(), self._names()
         kinds = {names[index]: "categorical" for index in categorical}
         if not self._is_mixed:
@@ -173,6 +183,7 @@ class _Estimator(BaseEstimator):
         return fit(
             table,
             start=start,
+            sample_weight=sample_weight,
             kinds=kinds if start is None else None,
             effort=self.effort,
             width=self.width,
@@ -268,9 +279,9 @@ class BorniteDensity(DensityMixin, _Estimator):
     True
     """
 
-    def fit(self, X: Any, y: Any = None) -> BorniteDensity:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BorniteDensity:
         """Fits the density to rows; NaN is unknown."""
-        self.model_ = self._fit(self._check(X, reset=self._start() is None))
+        self.model_ = self._fit(self._check(X, reset=self._start() is None), sample_weight=sample_weight)
         return self
 
     def score_samples(self, X: Any) -> Array:
@@ -338,10 +349,10 @@ class BorniteImputer(OneToOneFeatureMixin, TransformerMixin, _Estimator):
         )
         self.method = method
 
-    def fit(self, X: Any, y: Any = None) -> BorniteImputer:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BorniteImputer:
         """Fits the joint distribution of the features."""
         checked = self._check(X, reset=self._start() is None)
-        self.model_ = self._fit(checked)
+        self.model_ = self._fit(checked, sample_weight=sample_weight)
         if not self._is_mixed:
             known = [column[~np.isnan(column)] for column in checked.T]
             # What a place for unseen values is filled with: the commonest number.
@@ -433,15 +444,22 @@ class BorniteOutlierDetector(OutlierMixin, _Estimator):
         self.by = by
         self.contamination = contamination
 
-    def fit(self, X: Any, y: Any = None) -> BorniteOutlierDetector:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BorniteOutlierDetector:
         """Fits the joint distribution, and the score below which rows are outliers."""
         if self.by not in ("cells", "density"):
             raise ValueError(f"by={self.by!r}: choose 'cells' or 'density'")
         share = self.contamination
         if not isinstance(share, Real) or not 0 < float(share) <= 0.5:
             raise ValueError(f"contamination={share!r}: give a share above 0 and at most 0.5")
-        self.model_ = self._fit(self._check(X, reset=self._start() is None))
-        self.offset_: float = float(np.percentile(self.score_samples(X), 100 * float(share)))
+        self.model_ = self._fit(self._check(X, reset=self._start() is None), sample_weight=sample_weight)
+        scores = self.score_samples(X)
+        if sample_weight is None:
+            self.offset_: float = float(np.percentile(scores, 100 * float(share)))
+        else:
+            weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+            order = np.argsort(scores, kind="stable")
+            below = np.cumsum(weights[order])
+            self.offset_ = float(scores[order][np.searchsorted(below, float(share) * below[-1])])
         return self
 
     def score_samples(self, X: Any) -> Array:
@@ -476,7 +494,7 @@ class BorniteClassifier(ClassifierMixin, _Estimator):
 
     classes_: Array
 
-    def fit(self, X: Any, y: Any) -> BorniteClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BorniteClassifier:
         """Fits the joint distribution of the features and the class."""
         given = y
         X, y = self._check_with_target(X, y, numeric=False)
@@ -492,7 +510,8 @@ class BorniteClassifier(ClassifierMixin, _Estimator):
         is_plain = all(texts) and "(other)" not in texts and len(set(texts)) == len(texts)
         self._labels = np.array(texts if is_plain else [f"c{code}" for code in range(len(texts))])
         self.target_name_ = self._target_name(given)
-        self.model_ = self._fit(X, (self.target_name_, self._labels[codes], "categorical"))
+        target = (self.target_name_, self._labels[codes], "categorical")
+        self.model_ = self._fit(X, target, sample_weight)
         return self
 
     def predict_proba(self, X: Any) -> Array:
@@ -565,14 +584,14 @@ class BorniteRegressor(RegressorMixin, _Estimator):
         )
         self.method = method
 
-    def fit(self, X: Any, y: Any) -> BorniteRegressor:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BorniteRegressor:
         """Fits the joint distribution of the features and the target."""
         if self.method not in ("mean", "median"):
             raise ValueError(f"method={self.method!r}: choose 'mean' or 'median'")
         given = y
         X, y = self._check_with_target(X, y, numeric=True)
         self.target_name_ = self._target_name(given)
-        self.model_ = self._fit(X, (self.target_name_, np.asarray(y, np.float64), None))
+        self.model_ = self._fit(X, (self.target_name_, np.asarray(y, np.float64), None), sample_weight)
         return self
 
     def predict(self, X: Any) -> Array:
