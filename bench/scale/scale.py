@@ -1,7 +1,10 @@
 """Rows a second of scoring, by every way there is, and the memory of streams and of fits in pieces.
 
+    scale.py ROWS [MOST]
+
 The table has 14 columns as adult has: six of numbers and eight of labels. A model of width 16 is fitted to 20,000 rows of
-it, and draws the rows that are scored. Every way is run three times; the best counts.
+it. ROWS other rows are scored by every way, three times each, of which the best counts; memory is that of MOST / 10 and of
+MOST rows, ten times ROWS by default.
 """
 
 import json
@@ -16,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as csv_writer
 import pyarrow.parquet as pq
 
 import bornite
@@ -51,34 +55,60 @@ def command(*arguments, threads):
     environment = {**os.environ, "RAYON_NUM_THREADS": str(threads)}
     start = time.perf_counter()
     child = subprocess.Popen([COMMAND, *map(str, arguments)], env=environment, stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(child.pid, 0)
-    assert status == 0, arguments
-    return time.perf_counter() - start, usage.ru_maxrss / 1024
+    most = 0
+    while child.poll() is None:
+        # The system's own record begins with the memory of this process.
+        lines = Path(f"/proc/{child.pid}/status").read_text().splitlines()
+        most = max([most, *(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))])
+        time.sleep(0.01)
+    assert child.returncode == 0, arguments
+    return time.perf_counter() - start, most / 1024
+
+
+def write(file, rows):
+    """A Parquet file of so many rows, in groups of a hundred thousand."""
+    with pq.ParquetWriter(file, pa.table(table(1, 1)).schema) as writer:
+        for start in range(0, rows, 100_000):
+            writer.write_table(pa.table(table(min(100_000, rows - start), 1 + start)))
 
 
 def score(task, batch):
     return task(batch)["log_density"].sum()
 
 
+class Results(dict):
+    """What was measured, told as it comes."""
+
+    def __setitem__(self, name, value):
+        super().__setitem__(name, value)
+        print(f"{name}: {value}", file=sys.stderr, flush=True)
+
+
 def main():
     rows = int(sys.argv[1])
-    results = {"rows": rows, "cpus": os.cpu_count()}
+    most = int(sys.argv[2]) if len(sys.argv) > 2 else 10 * rows
+    results = Results(rows=rows, cpus=os.cpu_count())
+    results["load before"] = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         model = bornite.fit(table(20_000, 0), width=16, epochs=3)
         path = folder / "m.model"
         model.save(path)
         results["parameters"] = model.circuit.num_parameters
-        for count in (rows // 10, rows, 10 * rows):
-            file = folder / f"rows-{count}.parquet"
-            seconds, memory = command("sample", path, "-n", count, "-o", file, threads=2)
-            results[f"sample {count}"] = {"rows/s": count / seconds, "MiB": memory, "bytes": file.stat().st_size}
-            for threads in (1, 2):
-                seconds, memory = command("score", path, file, threads=threads)
-                results[f"score Parquet {count}, {threads} threads"] = {"rows/s": count / seconds, "MiB": memory}
-        for count in (rows, 10 * rows):
+        file = folder / f"rows-{rows}.parquet"
+        write(file, rows)
+        results["bytes of Parquet"] = file.stat().st_size
+        for threads in (1, 2):
+            seconds, _ = command("sample", path, "-n", rows // 10, "-o", folder / "s.parquet", threads=threads)
+            results[f"sample, {threads} threads"] = {"rows/s": rows // 10 / seconds}
+            seconds, _ = command("score", path, file, threads=threads)
+            results[f"score Parquet, {threads} threads"] = {"rows/s": rows / seconds}
+        for count in (most // 10, most):
+            file = folder / "many.parquet"
+            write(file, count)
+            seconds, memory = command("score", path, file, threads=2)
+            results[f"score Parquet {count}"] = {"rows/s": count / seconds, "MiB": memory}
             # One epoch from pieces: the sample of 64 MiB has about 75,000 rows.
-            file = folder / f"rows-{count}.parquet"
             fit = ["fit", file, "--memory", "64M", "--structure", "chow-liu", "--width", 8, "--epochs", 1]
             seconds, memory = command(*fit, "-o", folder / "f.model", threads=2)
             results[f"fit in pieces {count}"] = {"rows/s": count / seconds, "seconds": seconds, "MiB": memory}
@@ -109,13 +139,15 @@ def main():
                 pool.starmap(score, [(task, piece) for piece in pieces[:workers]])
                 seconds = best(lambda: pool.starmap(score, [(task, piece) for piece in pieces], chunksize=4))
                 results[f"{workers} processes"] = {"rows/s": rows / seconds}
-        results |= on_ray(model, folder / f"rows-{rows}.parquet", rows)
+        for name, value in on_ray(model, folder / f"rows-{rows}.parquet", rows).items():
+            results[name] = value
         csv = folder / "rows.csv"
-        command("sample", path, "-n", rows, "-o", csv, threads=2)
+        csv_writer.write_csv(held, csv)
         for threads in (1, 2):
             seconds, memory = command("score", path, csv, threads=threads)
-            results[f"score CSV {rows}, {threads} threads"] = {"rows/s": rows / seconds, "MiB": memory}
+            results[f"score CSV, {threads} threads"] = {"rows/s": rows / seconds, "MiB": memory}
     results["this process, MiB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    results["load after"] = os.getloadavg()[0]
     print(json.dumps(results, indent=2))
 
 
@@ -127,7 +159,8 @@ def on_ray(model, file, rows):
     import bornite.ray
 
     found = {}
-    ray.init(num_cpus=3, log_to_driver=False, include_dashboard=False)
+    # Not a cluster that happens to run.
+    ray.init(address="local", num_cpus=3, log_to_driver=False, include_dashboard=False)
     ray.data.DataContext.get_current().enable_progress_bars = False
     for workers in (1, 2):
 
