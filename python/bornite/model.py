@@ -144,7 +144,7 @@ def fit(
     TMPDIR names.
 
     ``start`` is a model to go on from with other rows, such as those of a new day: its columns, its circuit and its target are
-    kept, learning begins with its weights, and the result is never worse by the validation rows, which are some of the new
+    kept, learning begins with its weights, and no circuit gets worse by the validation rows, which are some of the new
     ones. Values that a column has no place for count as in ``Model.log_prob``. Settings that ask for other columns or another
     circuit are refused.
 

@@ -57,7 +57,7 @@ impl<'a> Fit<'a> {
 
     /// Goes on from a model with the rows of another table, such as those of a new day. Its columns, its circuit and its target
     /// are kept, and learning begins with its weights; cells that a column has no place for count as they do in
-    /// [`Model::score`](super::Model::score). The result is never worse than the model by the validation rows, which are some of the new ones.
+    /// [`Model::score`](super::Model::score). No circuit gets worse by the validation rows, which are some of the new ones.
     ///
     /// # Errors
     /// [`run`](Self::run) fails where settings ask for other columns or another circuit, or the model is conditioned.
