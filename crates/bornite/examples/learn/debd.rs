@@ -3,16 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bornite::basis::Basis;
-use bornite::circuit::Skeleton;
+use bornite::Fit;
 use bornite::data::read_bits;
-use bornite::learn::{Control, FitOptions};
+use bornite::learn::Control;
 use bornite::model::ModelOptions;
-use bornite::structure::{RegionTree, Structure};
-use bornite::{Domain, Fit, Variable};
 
+use super::Failure;
 use super::arguments::{Arguments, Clock};
-use super::{Failure, table};
 
 const PUBLISHED: &str = include_str!("debd.csv");
 
@@ -98,16 +95,4 @@ fn learn(set: &str, arguments: &Arguments, seconds: f64) -> Result<String, Failu
         info.history.len(),
         info.valid,
     ))
-}
-
-fn variable(v: usize) -> Variable {
-    Variable::new(format!("x{v}"), Domain::Finite(2))
-}
-
-/// Indicators below, Kronecker products.
-pub(super) fn circuit(tree: &RegionTree, options: &FitOptions) -> Result<Skeleton, Failure> {
-    let structure = Structure::new(tree.clone(), |v| (variable(v), Basis::indicator(2)))
-        .width(options.width)
-        .output_width(options.squares);
-    Ok(structure.skeleton()?)
 }

@@ -42,10 +42,3 @@ pub(super) fn standardized(path: &str) -> Result<Splits, Failure> {
         test: table.select_rows(&test),
     })
 }
-
-/// All cells, row after row; NaN where there is none.
-pub(super) fn values(table: &Table) -> Vec<f64> {
-    let columns = table.columns();
-    let cell = |row: usize, column: usize| columns[column].number(row).unwrap_or(f64::NAN);
-    (0..table.num_rows()).flat_map(|row| (0..columns.len()).map(move |c| cell(row, c))).collect()
-}

@@ -35,6 +35,9 @@ pub(crate) struct Found {
 /// What scoring a row takes of what learning from it does.
 const SCORING: f64 = 0.4;
 
+/// The most variables of circuits that grow. Of more of them, the clusters of rows tell most: a wider circuit has more squares, and
+/// learns better from a start with as many clusters than from a narrower circuit, whose clusters are fewer.
+const MOST_GROWN: usize = 48;
 /// A fit that goes on from a smaller one takes the epochs divided by this.
 const GROWN: usize = 2;
 
@@ -52,7 +55,8 @@ struct State {
 
 /// Fits one candidate after the other and keeps the best by the validation rows. Candidates differ in their widths and numbers of
 /// input functions: after the third width (or the last, of fewer) come more functions and wider circuits as long as each is better,
-/// and narrower ones where the first wider one is not. Each starts from the best so far where that is smaller, with the same density.
+/// and narrower ones where the first wider one is not. Each starts from the best so far where that is smaller, with the same density;
+/// circuits over many variables start anew.
 ///
 /// On tables of some thousand rows wide circuits overfit, and by how much depends on the data: trying is cheap, since a
 /// narrow circuit learns far faster than a wide one, and a grown one goes on where it ended. A stop ends the search. A share of a budget is one of the whole search:
@@ -128,7 +132,8 @@ pub(crate) fn search(
             break;
         }
         let smaller = state.best.as_ref().map(|(n, outcome)| (&candidates[*n].0, outcome));
-        let smaller = smaller.filter(|_| !is_lesson && !state.is_mixing);
+        let can_grow = circuit.variables().len() <= MOST_GROWN;
+        let smaller = smaller.filter(|_| can_grow && !is_lesson && !state.is_mixing);
         let grown = smaller.and_then(|(from, outcome)| grown(from, &outcome.best.weights, circuit));
         let shorter = FitOptions { epochs: options.epochs.div_ceil(GROWN), ..options.clone() };
         let options = if grown.is_some() { &shorter } else { options };
