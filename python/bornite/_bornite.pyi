@@ -326,6 +326,8 @@ class TableModel:
         memory: int,
         start: TableModel | None,
         kinds: Mapping[str, tuple[str, list[float]]],
+        missing_as_value: Sequence[str],
+        atoms: Mapping[str, list[float]],
         image: tuple[int, ...] | None,
         effort: str,
         structure: str,

@@ -471,6 +471,11 @@ def _read_pyarrow(column: Any, name: Any, text: str) -> tuple[Field, Column]:
 # One column out.
 
 
+def unknown(name: str, height: int) -> Column:
+    """A column of which nothing is known, not even that its cells are missing."""
+    return name, np.full(height, np.nan), "unknown"
+
+
 def missing_of(column: Column) -> npt.NDArray[np.bool_]:
     """Where cells are unknown."""
     _, values, more = column

@@ -154,9 +154,9 @@ class Batches:
         if frame.kind == "numpy":
             return model._encode(frame)
         places = {str(name): index for index, name in enumerate(frame.names)}
-        unknown = np.full(frame.height, np.nan)
         return [
-            frame.read(places[text], text)[1] if text in places else (text, unknown, None) for text in model._texts
+            frame.read(places[text], text)[1] if text in places else _tables.unknown(text, frame.height)
+            for text in model._texts
         ]
 
     def _predicted(self, frame: Frame, start: int | None) -> dict[str, Array]:
@@ -164,7 +164,7 @@ class Batches:
         text = settings["column"]
         columns = self._there(frame)
         place = self._model._all.index(text)
-        columns = [c for c in columns if c[0] != text] or [(text, np.full(frame.height, np.nan), None)]
+        columns = [c for c in columns if c[0] != text] or [_tables.unknown(text, frame.height)]
         seed = self._seed(columns, start)
         if settings["method"] == "mean":
             found = {text: core.predict_mean(columns, text)}
@@ -196,7 +196,7 @@ class Batches:
         for name, values, more in columns:
             digest.update(name.encode())
             digest.update(np.ascontiguousarray(values).tobytes())
-            if more is not None:
+            if more is not None and not isinstance(more, str):
                 digest.update(repr(more if isinstance(more, list) else np.asarray(more).tobytes()).encode())
         return seed ^ int.from_bytes(digest.digest(), "little")
 

@@ -123,6 +123,8 @@ def fit(
     valid_share: float = 0.1,
     structure: Literal["auto", "chow-liu", "linkage", "image", "linear", "balanced", "random"] = "auto",
     kinds: Mapping[Any, ColumnKind] | None = None,
+    missing_as_value: Any = (),
+    atoms: Mapping[Any, Any] | None = None,
     image: tuple[int, int] | tuple[int, int, int] | None = None,
     as_is: bool = False,
     strict: bool = False,
@@ -166,7 +168,9 @@ def fit(
 
     ``kinds`` overrides how columns are interpreted: ``"categorical"``, ``"boolean"``,
     ``"integer"``, ``"digits"``, ``"number"``, ``"continuous"``, ``("continuous", low, high)`` or
-    ``("periodic", period)``. With ``image`` the columns are the pixels of images of this height and width.
+    ``("periodic", period)``. Missing values are unknown by default. In the columns of ``missing_as_value`` that a value is missing is
+    learned too: it is scored, sampled, and part of questions, as in ``P(age is missing | owner='yes')``. ``atoms`` maps columns to
+    numbers that get a probability of their own, next to those that the fit finds. With ``image`` the columns are the pixels of images of this height and width.
 
     Columns that cannot be learned are left out, and ``model.info["left_out"]`` says which and why: constant and
     empty ones, identifiers and free text. ``strict=True`` refuses such a table, and ``as_is=True`` fits all
@@ -205,7 +209,11 @@ def fit(
         found = _kinds(kinds, [*(kinds or ())], [str(name) for name in kinds or ()])
         target = None if target is None else str(target)
         weights = None if sample_weight is None else str(sample_weight)
+        optional = [str(name) for name in _several(missing_as_value)]
+        named = _atoms(atoms, [*(atoms or ())], [str(name) for name in atoms or ()])
     else:
+        optional = _listed(missing_as_value, frame.names, names)
+        named = _atoms(atoms, frame.names, names)
         found, target = _kinds(kinds, frame.names, names), _target(target, frame.names, names)
         if start is None:
             for index, name in enumerate(names):
@@ -235,6 +243,8 @@ def fit(
             memory=memory,
             start=None if start is None else start._core,
             kinds=found,
+            missing_as_value=optional,
+            atoms=named,
             image=None if image is None else (*image, 1)[:3],
             effort=effort,
             structure=structure,
@@ -327,6 +337,35 @@ def _kinds(
             raise column_error(name, names, "the table")
         word, *numbers = (kind,) if isinstance(kind, str) else kind
         found[text_of[name]] = (str(word), [float(x) for x in numbers])
+    return found
+
+
+def _several(columns: Any) -> list[Any]:
+    """Columns; a single one may stand by itself."""
+    single = isinstance(columns, str) or not hasattr(columns, "__iter__")
+    return [columns] if single else list(columns)
+
+
+def _listed(columns: Any, names: Sequence[Any], texts: Sequence[str]) -> list[str]:
+    """The names of columns in the model."""
+    text_of = _text_of(names, texts)
+    found = []
+    for name in _several(columns):
+        if name not in text_of:
+            raise column_error(name, names, "the table")
+        found.append(text_of[name])
+    return found
+
+
+def _atoms(
+    atoms: Mapping[Any, Any] | None, names: Sequence[Any], texts: Sequence[str]
+) -> dict[str, list[float]]:
+    found = {}
+    text_of = _text_of(names, texts)
+    for name, numbers in (atoms or {}).items():
+        if name not in text_of:
+            raise column_error(name, names, "the table")
+        found[text_of[name]] = [float(x) for x in np.atleast_1d(np.asarray(numbers, dtype=np.float64))]
     return found
 
 
@@ -437,8 +476,7 @@ class Model:
     def _encode(self, frame: Frame) -> list[Column]:
         """All columns of the model: those that the model does not show are unknown."""
         found = dict(zip(self._texts, _columns(frame, self._names, self._texts, self._form), strict=True))
-        unknown = np.full(frame.height, np.nan)
-        return [found.get(text, (text, unknown, None)) for text in self._all]
+        return [found.get(text) or _tables.unknown(text, frame.height) for text in self._all]
 
     def _decode(self, columns: Sequence[Column], kind: str | None) -> Any:
         form = Form(
@@ -519,7 +557,7 @@ class Model:
         """The log density of every row, in nats, in the units of the data. With ``column``, the log density of that
         column's cell given the other cells of its row; 0 where the cell is missing.
 
-        Missing values are integrated out; −inf for rows that contradict what the model is conditioned on. Labels
+        Missing values are integrated out, unless they are values of their column; −inf for rows that contradict what the model is conditioned on. Labels
         that were never seen, and numbers beyond the range or between those of a grid, have a small probability,
         which the fit estimates; with ``unseen="unknown"`` they count as missing, and with ``unseen="error"`` they
         are an error.
@@ -611,7 +649,7 @@ class Model:
             worst = np.argsort(-scores, kind="stable")[:count]
             places = {place: int(row) for place, row in enumerate(worst)}
             columns = [
-                (text, values[worst], more if more is None or isinstance(more, list) else more[worst])
+                (text, values[worst], more[worst] if isinstance(more, np.ndarray) else more)
                 for text, values, more in columns
             ]
         found = [
@@ -678,7 +716,8 @@ class Model:
     def marginal(self, columns: Any, *, given: Given = None) -> Any:
         """The exact distribution of some columns.
 
-        For a column name, returns a ``Distribution``; for a list of columns, a ``Model`` of only these columns
+        For a column name, returns a ``Distribution``, of the rows in which the column is not missing if that is a value;
+        for a list of columns, a ``Model`` of only these columns
         with the others integrated out. That model is a view: it shares the circuit of the full model, is free
         to create, and cannot be saved by itself. Evidence and questions given as text may name every column.
 
@@ -704,6 +743,8 @@ class Model:
             return Model(base._core, base._form, places)
         text = base._column(columns)
         place = base._all.index(text)
+        if base._schema[place].get("missing"):
+            base = base.conditional(f"{quoted(text)} is not missing")
         return Distribution(base._core, base._form.kind, base._form.fields[place], text, place)
 
     def truncate(self, *, error: float | None = None, width: int | None = None) -> Model:
@@ -761,7 +802,8 @@ class Model:
         columns unknown to the model are unchanged.
 
         ``"median"``, ``"mean"`` and ``"mode"`` impute each cell separately; text columns always use the mode.
-        ``"sample"`` samples the missing values of a row jointly, which preserves their dependence. With ``n``,
+        ``"sample"`` samples the missing values of a row jointly, which preserves their dependence. All are imputed as if they
+        were not missing, also in columns of ``missing_as_value``. With ``n``,
         returns a list of n tables with consecutive seeds, for multiple imputation.
         """
         frame = Frame(table)
@@ -852,8 +894,7 @@ class Model:
             pairs = [(n, t) for n, t in zip(names, texts, strict=True) if t in there]
             places = _places(frame, [n for n, _ in pairs], [t for _, t in pairs])
         found = {text: frame.read(index, text)[1] for index, text in places if text != target}
-        unknown = np.full(frame.height, np.nan)
-        return [found.get(text, (text, unknown, None)) for text in self._all]
+        return [found.get(text) or _tables.unknown(text, frame.height) for text in self._all]
 
     @staticmethod
     def _like_column(frame: Frame, column: Any, values: Any) -> Any:
@@ -1351,9 +1392,8 @@ class Distribution:
         single = isinstance(x, str) or np.ndim(x) == 0
         frame = Frame({self._column: [x] if single else x})
         _, column = frame.read(0, self._column)
-        unknown = np.full(frame.height, np.nan)
         table = [
-            column if index == self._place else (str(c["name"]), unknown, None)
+            column if index == self._place else _tables.unknown(str(c["name"]), frame.height)
             for index, c in enumerate(self._schema)
         ]
         logs = self._core.log_prob(table, "error")

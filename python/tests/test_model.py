@@ -514,3 +514,53 @@ def test_images() -> None:
     assert model.info["structure"] == "image"
     drawn = model.sample(3)
     assert drawn.shape == (3, 16) and drawn.dtype == np.uint8
+
+
+def test_missing_is_a_value_on_request() -> None:
+    rng = np.random.default_rng(3)
+    kind = rng.choice(["a", "b"], 400)
+    x = np.where((kind == "b") & (rng.random(400) < 0.6), np.nan, rng.normal(size=400))
+    table = {"kind": kind, "x": x, "y": rng.normal(size=400)}
+    model = bornite.fit(table, missing_as_value=["x"], epochs=30, width=4, seed=1)
+    share = np.isnan(x[kind == "b"]).mean()
+    assert model.query("P(x is missing | kind='b')") == pytest.approx(share, abs=0.08)
+    assert model.query("P(x is missing | kind='a')") < 0.05
+    assert model.schema[1]["missing"] is True and "missing" not in model.schema[0]
+    # A hole is a value, in a table and in evidence; what is hidden or absent is unknown.
+    hole = {"kind": ["b"], "x": [np.nan], "y": [np.nan]}
+    expected = np.log(model.query("P(x is missing, kind='b')"))
+    assert model.log_prob(hole)[0] == pytest.approx(expected)
+    view = model.marginal(["kind", "y"])
+    assert view.log_prob({"kind": ["b"], "y": [np.nan]})[0] == pytest.approx(np.log(model.query("P(kind='b')")))
+    given = model.conditional("x is missing")
+    assert given.query("P(kind='b')") == pytest.approx(model.query("P(kind='b' | x is missing)"))
+    p = model.predict_proba({"x": [np.nan], "y": [0.0]}, "kind")["b"][0]
+    assert p == pytest.approx(model.query("P(kind='b' | x is missing, y=0.0)"))
+    # Distributions are of what is not missing.
+    marginal = model.marginal("x")
+    assert marginal.cdf(np.inf) == 1.0
+    assert marginal.cdf(marginal.quantile(0.3)) == pytest.approx(0.3, abs=1e-9)
+    assert np.isfinite([marginal.mean, marginal.std, model.log_prob(table, column="x")[0]]).all()
+    sample = model.sample(500, seed=2)
+    assert np.isnan(sample["x"]).mean() == pytest.approx(model.query("P(x is missing)"), abs=0.07)
+    assert not np.isnan(model.impute(table)["x"]).any()
+    assert np.isfinite(model.surprise(table)).all()
+    again = Model.from_bytes(model.to_bytes()) if hasattr(Model, "from_bytes") else pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.log_prob(table), model.log_prob(table))
+    with pytest.raises(bornite.BorniteError, match="missing as a value"):
+        model.query("P(y is missing)")
+    with pytest.raises(bornite.BorniteError, match="'z'"):
+        bornite.fit(table, missing_as_value="z")
+
+
+def test_atoms_are_named() -> None:
+    rng = np.random.default_rng(4)
+    x = rng.normal(5, 1, 300).round(2)
+    table = {"x": x, "y": x + rng.normal(size=300)}
+    plain = bornite.fit(table, epochs=2, width=2)
+    named = bornite.fit(table, epochs=2, width=2, atoms={"x": [99, 0]})
+    assert plain.schema[0].get("atoms", []) == [] and named.schema[0]["atoms"] == [0.0, 99.0]
+    with pytest.raises(bornite.BorniteError, match="more|fewer"):
+        bornite.fit(table, atoms={"x": 0.001})
+    with pytest.raises(bornite.BorniteError, match="'w'"):
+        bornite.fit(table, atoms={"w": 0})

@@ -74,19 +74,25 @@ fn words_on_header(table: &Table) -> Option<String> {
     ))
 }
 
-/// A table without these columns: each text is the name of one, or several names with commas between them.
-pub(crate) fn without(table: Table, columns: &[String]) -> Result<Table> {
-    let mut dropped = BTreeSet::new();
-    for text in columns {
+/// The columns of a table that texts name, one or several with commas between them.
+pub(crate) fn named(table: &Table, texts: &[String]) -> Result<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
+    for text in texts {
         if table.column(text).is_ok() {
-            dropped.insert(text.as_str());
+            names.insert(text.clone());
             continue;
         }
         for name in text.split(',').map(str::trim) {
             table.column(name)?;
-            dropped.insert(name);
+            names.insert(name.to_owned());
         }
     }
+    Ok(names)
+}
+
+/// A table without these columns: each text is the name of one, or several names with commas between them.
+pub(crate) fn without(table: Table, columns: &[String]) -> Result<Table> {
+    let dropped = named(&table, columns)?;
     if dropped.is_empty() {
         return Ok(table);
     }

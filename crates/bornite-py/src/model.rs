@@ -1,6 +1,6 @@
 //! Models of tables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -240,7 +240,7 @@ impl TableModel {
     /// Fits a model, and says whether Ctrl-C ended it.
     #[classmethod]
     #[pyo3(signature = (
-        table, valid, *, files, memory, start, kinds, image, effort, structure, circuits, width, output_width, functions, epochs, batch, rate, patience,
+        table, valid, *, files, memory, start, kinds, missing_as_value, atoms, image, effort, structure, circuits, width, output_width, functions, epochs, batch, rate, patience,
         smoothing, target, emphasis, valid_share, as_is, strict, seed, device, time, weights, progress, note
     ))]
     #[expect(clippy::too_many_arguments, reason = "all but the tables are named")]
@@ -252,6 +252,8 @@ impl TableModel {
         memory: u64,
         start: Option<Bound<'_, Self>>,
         kinds: BTreeMap<String, (String, Vec<f64>)>,
+        missing_as_value: BTreeSet<String>,
+        atoms: BTreeMap<String, Vec<f64>>,
         image: Option<[usize; 3]>,
         effort: &str,
         structure: &str,
@@ -293,7 +295,12 @@ impl TableModel {
         let options = ModelOptions {
             weights,
             time: time.and_then(|t| Duration::try_from_secs_f64(t).ok()),
-            infer: InferOptions { kinds: self::kinds(kinds)?, ..InferOptions::default() },
+            infer: InferOptions {
+                kinds: self::kinds(kinds)?,
+                missing_as_value,
+                named_atoms: atoms,
+                ..InferOptions::default()
+            },
             effort: self::effort(effort)?,
             structure: self::structure(structure)?,
             circuits,

@@ -2,12 +2,14 @@
 //!
 //! Python's own code makes them of numpy, pandas, polars and pyarrow, and back. Three forms:
 //! real numbers `(name, float64, None)`, NaN where a cell is missing; whole numbers `(name, int64, bool or None)`,
-//! with where cells are missing; words `(name, int64, list of str)`, positions in the list, −1 where a cell is missing.
+//! with where cells are missing; words `(name, int64, list of str)`, positions in the list, −1 where a cell is missing. A word in
+//! place of the third part means that nothing is known of the column.
 
 use bornite::data::{Cells, Column, Labels, Table};
 use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
 use crate::exception::Raise;
 
@@ -28,6 +30,9 @@ impl<'a, 'py> FromPyObject<'a, 'py> for TableLike {
 
 fn column(item: &Bound<'_, PyAny>) -> PyResult<Column> {
     let (name, values, more): (String, Bound<'_, PyAny>, Bound<'_, PyAny>) = item.extract()?;
+    if more.is_instance_of::<PyString>() {
+        return Ok(Column::unknown(name, values.len()?));
+    }
     if let Ok(numbers) = values.extract::<PyReadonlyArray1<'_, f64>>() {
         return Ok(Column::numbers(name, numbers.as_array().to_vec()));
     }

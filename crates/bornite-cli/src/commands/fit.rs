@@ -1,10 +1,11 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
 use bornite::Model;
-use bornite::data::{LeftOut, Sample, SampleOptions};
+use bornite::data::{InferOptions, LeftOut, Sample, SampleOptions, Table};
 use bornite::learn::{self, Control, LearnError, Snapshot, used_budget};
 use bornite::model::{ModelError, ModelOptions, StructureKind};
 use bornite::structure::Widths;
@@ -28,6 +29,7 @@ Examples:
   bornite fit train.csv --valid valid.csv --time 60s -o m.model
   bornite fit train-images-idx3-ubyte.gz --width 16 -o digits.model
   bornite fit people.csv --drop id,comment -o people.model
+  bornite fit people.csv --missing-as-value age,pay -o people.model
   bornite fit 'days/*.parquet' --memory 8G -o days.model
   bornite fit monday.csv --from people.model -o monday.model
 
@@ -145,6 +147,12 @@ pub(crate) struct Fit {
     /// Leave these columns out.
     #[arg(long, value_name = "COLUMNS")]
     drop: Vec<String>,
+    /// Learn in these columns that a value is missing: ask for it (`P(age is missing | …)`), condition on it and sample it.
+    #[arg(long, value_name = "COLUMNS")]
+    missing_as_value: Vec<String>,
+    /// Give these numbers of a column a probability of their own, next to those that the fit finds, as in pay=0,99999.
+    #[arg(long, value_name = "COLUMN=X,…")]
+    atoms: Vec<Atoms>,
     /// Fit all rows and columns, even those that cannot be learned.
     #[arg(long, conflicts_with = "strict")]
     as_is: bool,
@@ -162,6 +170,29 @@ pub(crate) struct Fit {
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
+}
+
+/// Numbers of a column that have a probability of their own.
+#[derive(Clone, Debug)]
+struct Atoms {
+    column: String,
+    numbers: Vec<f64>,
+}
+
+impl FromStr for Atoms {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let (column, numbers) = text
+            .rsplit_once('=')
+            .ok_or_else(|| anyhow!("expected COLUMN=X,… as in pay=0,99999"))?;
+        let number = |word: &str| {
+            let found = word.trim().parse().ok().filter(|x: &f64| x.is_finite());
+            found.ok_or_else(|| anyhow!("'{word}' is not a finite number"))
+        };
+        let numbers = numbers.split(',').map(number).collect::<Result<_>>()?;
+        Ok(Self { column: column.to_owned(), numbers })
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -261,7 +292,9 @@ impl Fit {
             let given: Vec<&Path> = given.map(PathBuf::as_path).collect();
             tables::check_target(checkpoint, &given, self.output.force)?;
         }
+        let mut infer = InferOptions::default();
         let sample = self.sample(&files)?.with_table(|table| {
+            infer = self.inference(&table)?;
             let table = tables::without(table, &self.drop)?;
             anyhow::Ok(match self.image {
                 Some(ImageSize { height, width, channels }) => {
@@ -281,7 +314,7 @@ impl Fit {
             every: self.checkpoint_every,
             failed: None,
         };
-        let model = bornite::Fit::with(self.options())
+        let model = bornite::Fit::with(self.options(infer))
             .start(start.as_ref())
             .validation(valid.as_ref())
             .resume(resume.as_deref())
@@ -317,8 +350,21 @@ impl Fit {
         Ok(Sample::draw(files, &options, &mut |file, rows, share| bar.add_of(file, rows, share))?)
     }
 
-    fn options(&self) -> ModelOptions {
+    /// What is said of columns.
+    fn inference(&self, table: &Table) -> Result<InferOptions> {
+        let mut infer = InferOptions {
+            missing_as_value: tables::named(table, &self.missing_as_value)?,
+            ..InferOptions::default()
+        };
+        for Atoms { column, numbers } in &self.atoms {
+            infer.named_atoms.entry(column.clone()).or_default().extend(numbers);
+        }
+        Ok(infer)
+    }
+
+    fn options(&self, infer: InferOptions) -> ModelOptions {
         ModelOptions {
+            infer,
             weights: self.weights.clone(),
             effort: match self.effort {
                 Effort::Fast => learn::Effort::Fast,

@@ -1,11 +1,11 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use bornite::Model;
 use bornite::data::{Column, EncodeOptions, Mismatch, Table, Unseen};
 use bornite::model::Anomaly;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use crate::output::{self, grouped, number};
@@ -18,6 +18,7 @@ use crate::tables;
 Examples:
   bornite score people.model test.csv
   bornite score people.model test.csv --anomalies 5
+  bornite score people.model test.csv --anomalies 5 --by cells
   bornite score people.model test.csv --rows > log_densities.txt
   bornite score people.model 'days/*.parquet' --out-dir scores
   zcat people.csv.gz | bornite score people.model -
@@ -29,8 +30,9 @@ With -o, writes a table with the column log_density: CSV, or NPY or Parquet by i
 every table becomes a part of its own, which is written whole or not at all; after an interruption,
 --resume goes on with what is left, and what is printed is about that. With --json, prints {rows, outside,
 mean_log_likelihood, bits_per_dimension}, with --rows also log_densities, with --out-dir also {parts,
-kept}, and with --anomalies also anomalies: [{file, row, log_density, cells: [{column, cell,
-log_conditional}]}], without file where there is one; null means log 0. Rows are numbered from 1.")]
+kept}, and with --anomalies also anomalies: [{file, row, log_density, anomaly_score, cells: [{column,
+cell, log_conditional}]}], without file where there is one and without anomaly_score for --by density;
+null means log 0. Rows are numbered from 1.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Score {
     /// The model file.
@@ -40,9 +42,12 @@ pub(crate) struct Score {
     /// Print the log density of every row, one per line.
     #[arg(long, conflicts_with_all = ["output", "out_dir"])]
     rows: bool,
-    /// Show the rows with the lowest log density and their most surprising cells.
+    /// Show the most anomalous rows and their most surprising cells.
     #[arg(long, value_name = "N", conflicts_with = "rows")]
     anomalies: Option<usize>,
+    /// What makes a row anomalous.
+    #[arg(long, value_enum, default_value_t, requires = "anomalies")]
+    by: By,
     /// Treat unseen labels, and numbers out of range or off the grid, as missing.
     #[arg(long, conflicts_with = "strict")]
     lenient: bool,
@@ -54,6 +59,15 @@ pub(crate) struct Score {
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum By {
+    /// A low log density: the row is unlikely as a whole.
+    #[default]
+    Density,
+    /// A cell that does not belong to the others, also among many columns. Takes two passes over the table for each column.
+    Cells,
 }
 
 #[derive(Debug, Serialize)]
@@ -76,6 +90,11 @@ struct Unlikely {
     file: Option<String>,
     row: usize,
     log_density: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    anomaly_score: Option<f64>,
+    /// What rows are sorted by: the lowest is the most anomalous.
+    #[serde(skip)]
+    rank: f64,
     cells: Vec<Surprise>,
 }
 
@@ -99,6 +118,9 @@ struct Found {
 
 impl Score {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
+        if self.lenient && self.by == By::Cells {
+            bail!("--lenient is for --by density: unseen values are what --by cells looks for");
+        }
         let model = tables::model(&self.model)?;
         let stream = Stream::new(&model, &self.inputs.tables, &self.inputs.reading, "scoring")?;
         let stream = if self.anomalies.is_some() { stream } else { stream.without_text() };
@@ -177,17 +199,25 @@ impl Score {
         found.outside += encoded.outside().len();
         found.sum = scores.iter().fold(found.sum, |sum, score| sum + score);
         if let Some(count) = self.anomalies {
-            let mut lowest: Vec<(usize, f64)> = scores.iter().copied().enumerate().collect();
+            let ranks = match self.by {
+                By::Density => scores.clone(),
+                By::Cells => model.anomaly_scores(piece.table)?,
+            };
+            let sign = if self.by == By::Cells { -1.0 } else { 1.0 };
+            let mut lowest: Vec<(usize, f64)> =
+                ranks.iter().map(|rank| sign * rank).enumerate().collect();
             lowest.sort_by(|a, b| a.1.total_cmp(&b.1));
-            let worst = found.anomalies.get(count.wrapping_sub(1)).map(|a| a.log_density);
-            for (row, log) in lowest.into_iter().take(count) {
+            let worst = found.anomalies.get(count.wrapping_sub(1)).map(|a| a.rank);
+            for (row, rank) in lowest.into_iter().take(count) {
                 // Of equal rows the first comes first.
-                if worst.is_none_or(|worst| log < worst) {
-                    let anomaly = model.anomaly(piece.table, &encoded, row, log)?;
-                    found.anomalies.push(unlikely(anomaly, piece, self.inputs.is_one()));
+                if worst.is_none_or(|worst| rank < worst) {
+                    let anomaly = model.anomaly(piece.table, &encoded, row, scores[row])?;
+                    let anomaly_score = (self.by == By::Cells).then_some(ranks[row]);
+                    let shown = unlikely(anomaly, piece, self.inputs.is_one());
+                    found.anomalies.push(Unlikely { anomaly_score, rank, ..shown });
                 }
             }
-            found.anomalies.sort_by(|a, b| a.log_density.total_cmp(&b.log_density));
+            found.anomalies.sort_by(|a, b| a.rank.total_cmp(&b.rank));
             found.anomalies.truncate(count);
         }
         Ok(scores)
@@ -225,12 +255,18 @@ fn unlikely(anomaly: Anomaly, piece: &Piece<'_>, is_one: bool) -> Unlikely {
         file: (!is_one).then(|| piece.file.display().to_string()),
         row: piece.file_rows + anomaly.row + 1,
         log_density: anomaly.log_density,
+        anomaly_score: None,
+        rank: anomaly.log_density,
         cells: cells.collect(),
     }
 }
 
 fn show(rows: &[Unlikely], out: &mut dyn Write) -> Result<()> {
     let mut head = vec!["row", "log density", "most surprising cells first"];
+    let has_scores = rows.iter().any(|row| row.anomaly_score.is_some());
+    if has_scores {
+        head.insert(2, "score");
+    }
     let has_files = rows.iter().any(|row| row.file.is_some());
     if has_files {
         head.insert(0, "file");
@@ -239,8 +275,11 @@ fn show(rows: &[Unlikely], out: &mut dyn Write) -> Result<()> {
     for row in rows {
         let cells: Vec<String> =
             row.cells.iter().take(SHOWN).map(|c| format!("{}={}", c.column, c.cell)).collect();
-        let shown = [row.row.to_string(), format!("{:.3}", row.log_density), cells.join(", ")];
-        table.row(row.file.iter().cloned().chain(shown));
+        let mut shown = row.file.iter().cloned().collect::<Vec<_>>();
+        shown.extend([row.row.to_string(), format!("{:.3}", row.log_density)]);
+        shown.extend(row.anomaly_score.map(|score| format!("{score:.3}")));
+        shown.push(cells.join(", "));
+        table.row(shown);
     }
     Ok(table.write(out)?)
 }

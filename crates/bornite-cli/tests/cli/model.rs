@@ -185,8 +185,40 @@ fn a_model_is_shown_asked_and_scored() {
     assert!(
         folder.run(&["score", "m.model", "odd.csv", "--anomalies", "2"]).text().contains("241")
     );
+    let cells = ["score", "m.model", "odd.csv", "--anomalies", "1", "--by", "cells"];
+    let odd = folder.run(&[&cells[..], &["--json"]].concat()).json();
+    assert_eq!(odd["anomalies"][0]["row"], 241, "{odd}");
+    assert!(odd["anomalies"][0]["anomaly_score"].as_f64().unwrap() > 0.0, "{odd}");
+    assert!(folder.run(&cells).text().contains("score"));
     // A model is a circuit, too.
     assert_eq!(folder.circuit(&["info", "m.model"]).code, 0);
+}
+
+/// The weight of the shorter ones is missing in every second row.
+#[test]
+fn missing_is_a_value_on_request() {
+    let folder = Folder::new();
+    let line = |(n, line): (usize, &str)| match line.rsplit_once(',') {
+        Some((start, _)) if line.contains(",no,") && n % 2 == 0 => format!("{start},\n"),
+        _ => format!("{line}\n"),
+    };
+    let table: String = people().lines().enumerate().map(line).collect();
+    folder.write("gaps.csv", &table);
+    let flags = ["--missing-as-value", "weight", "--atoms", "weight=70", "--effort", "fast"];
+    let fit = [&["fit", "gaps.csv", "-o", "gaps.model"][..], &flags].concat();
+    assert_eq!(folder.run(&fit).code, 0);
+    assert!(folder.run(&["info", "gaps.model"]).text().contains("or missing"));
+    let ask = |question: &str| {
+        let args = ["query", "gaps.model", question, "--data", "gaps.csv", "--json"];
+        let answer = folder.run(&args).json();
+        answer["value"].as_f64().unwrap()
+    };
+    let (tall, short) =
+        (ask("P(weight is missing | tall)"), ask("P(weight is missing | tall='no')"));
+    assert!(tall < 0.1 && (0.35..0.65).contains(&short), "{tall}, {short}");
+    assert!(folder.run(&["sample", "gaps.model", "-n", "90"]).text().contains(",\n"));
+    let full = folder.run(&["impute", "gaps.model", "gaps.csv"]);
+    assert!(!full.text().contains(",\n"), "{full:?}");
 }
 
 #[test]

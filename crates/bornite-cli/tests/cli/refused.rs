@@ -58,6 +58,10 @@ const CASES: &[(&str, &[&str])] = &[
     ("fit¦binary.csv¦-o¦m", &["binary.csv"]),
     // Without a device, and with one that learns from complete rows.
     ("fit¦holes.csv¦--weights¦none¦-o¦m", &["no column 'none'"]),
+    ("fit¦holes.csv¦--missing-as-value¦b,none¦-o¦m", &["no column 'none'"]),
+    ("fit¦holes.csv¦--atoms¦b=1¦-o¦m", &["column 'b'", "not numbers"]),
+    ("fit¦holes.csv¦--atoms¦c=1¦-o¦m", &["no column 'c'"]),
+    ("fit¦holes.csv¦--atoms¦a=x¦-o¦m", &["'x' is not a finite number"]),
     ("fit¦holes.csv¦--device¦cuda¦-o¦m", &["CUDA device", "--device auto"]),
     ("fit¦cut.npy¦-o¦m", &["cut.npy"]),
     ("fit¦none.npz¦-o¦m", &["none.npz"]),

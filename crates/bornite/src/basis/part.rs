@@ -46,6 +46,12 @@ impl Part {
             && domain.atoms().iter().all(|x| (*low..*high).contains(x))
     }
 
+    /// Whether every value of this continuous domain lies in the part, but for atoms.
+    pub(crate) fn covers_rest(&self, domain: &Domain) -> bool {
+        let rest = domain.rest();
+        rest.num_values().is_none() && self.clip(rest) == Some(rest.bounds())
+    }
+
     /// The values 0 … v − 1 of a finite domain that lie in this part.
     pub(crate) fn values(&self, num_values: usize) -> Vec<usize> {
         match self {
@@ -87,6 +93,11 @@ mod tests {
         assert_eq!(clip(0.0, f64::NAN), None);
         assert!(Part::Interval { low: -1.0, high: 9.0 }.covers(&domain));
         assert!(!Part::Interval { low: -0.9, high: 9.0 }.covers(&domain));
+        let with_atom = Domain::with_atoms(vec![3.0], domain.clone());
+        let rest = Part::Interval { low: -1.0, high: 3.0 };
+        assert!(rest.covers_rest(&with_atom) && !rest.covers(&with_atom));
+        assert!(!Part::Interval { low: -1.0, high: 1.5 }.covers_rest(&with_atom));
+        assert!(!Part::Values(vec![0]).covers_rest(&with_atom));
         assert_eq!(Part::Values(vec![1, 4, 9]).values(5), [1, 4]);
         assert_eq!(Part::Interval { low: 0.5, high: 3.0 }.values(9), [1, 2]);
         assert_eq!(Part::Interval { low: 1.0, high: f64::INFINITY }.values(4), [1, 2, 3]);

@@ -32,7 +32,7 @@ mod writer;
 pub use array::{Splits, read_bits};
 pub use column::{
     Boolean, Categorical, Cell, ColumnKind, Continuous, DateTime, Digits, InferOptions, Integer,
-    KindHint, Number, OTHER, Other, Periodic, TimePart, TimeUnit, WideIntegers,
+    KindHint, Number, OTHER, Optional, Other, Periodic, TimePart, TimeUnit, WideIntegers,
 };
 pub(crate) use column::{Coding, End, Ends, OutsideSet, Parts};
 pub use csv::{CsvLayout, CsvOptions};

@@ -211,6 +211,8 @@ pub(crate) struct TextForm {
     pub(crate) missing: String,
     /// The texts of the rows that [`Column::text`] would write otherwise.
     pub(crate) exceptions: BTreeMap<usize, String>,
+    /// Whether it is not even known that its cells are missing.
+    pub(crate) is_unknown: bool,
     /// The column of a Parquet file that it was.
     #[cfg(feature = "parquet")]
     pub(crate) origin: super::parquet::Source,
@@ -304,6 +306,17 @@ impl Column {
         cells: impl IntoIterator<Item = Option<&'a str>>,
     ) -> Self {
         Self::new(name, Cells::Labels(cells.into_iter().collect()))
+    }
+
+    /// A column of which nothing is known: where that a cell is missing is a value, it is not even known that these are.
+    pub fn unknown(name: impl Into<String>, len: usize) -> Self {
+        let form = TextForm { is_unknown: true, ..TextForm::default() };
+        Self::labels(name, std::iter::repeat_n(None, len)).with_form(form)
+    }
+
+    /// Whether nothing is known of its cells.
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.form.is_unknown
     }
 
     /// The column with these cells.
@@ -467,7 +480,7 @@ impl Column {
                 Cells::Numbers(Numbers { values, format })
             }
         };
-        let form = TextForm { exceptions: BTreeMap::new(), ..self.form.clone() };
+        let form = TextForm { exceptions: BTreeMap::new(), is_unknown: false, ..self.form.clone() };
         let mut column = Self { name: self.name.clone(), cells, form };
         for row in (0..self.len()).filter(|&row| known(row)) {
             let text = self.text(row);

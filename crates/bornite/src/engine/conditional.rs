@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::batch::Batch;
 use super::lanes::{Real, get};
 use super::message::Message;
-use super::pieces::Pieces;
+use super::pieces::{Pieces, RowPart};
 use super::plan::{Leaf, Plan, leaf_values};
 use super::traverse::{At, Visit};
 use super::upward::block_len;
@@ -174,13 +174,17 @@ impl<F: Real> Draw<'_, F> {
         } else {
             let table = self.tables[variable].get_or_init(|| Pieces::new::<C>(leaf, &[]));
             let part = |row: u32| self.evidence.part(self.first + row as usize, variable);
-            let (piecewise, exact): (Vec<u32>, Vec<u32>) =
-                unknown.iter().partition(|&&row| table.is_some() && part(row).is_none());
+            let domain = leaf.basis.natural_domain();
+            let is_whole = |row: u32| part(row).is_none_or(|p| p.covers_rest(&domain));
+            let (piecewise, mut exact): (Vec<u32>, Vec<u32>) =
+                unknown.iter().partition(|&&row| table.is_some() && is_whole(row));
             if let Some(table) = table {
-                table.distributions(kernels, leaf, environment, &piecewise, ws, &mut |row, p| {
+                let rows = (&piecewise[..], &part as RowPart<'_>);
+                table.distributions(kernels, leaf, environment, rows, ws, &mut |row, p| {
                     values[row as usize] = p.draw(draws[row as usize]);
                 });
             }
+            exact.extend(piecewise.iter().filter(|&&row| values[row as usize].is_nan()));
             for row in exact {
                 let (row, part) = (row as usize, part(row));
                 let all = leaf.distribution::<C>(environment, row);

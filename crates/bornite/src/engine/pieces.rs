@@ -14,8 +14,8 @@ use super::plan::Leaf;
 use super::workspace::Workspace;
 use super::{Kernels, PackedWeight, Uses, dense};
 use crate::algebra::Kind;
-use crate::basis::Basis;
 use crate::basis::quadrature::gauss_legendre;
+use crate::basis::{Basis, Part};
 use crate::linalg::{Complex64, Matrix};
 
 /// Nodes of a panel: so many that the interpolation of the density is exact to rounding on the panels of [`edges`].
@@ -26,6 +26,9 @@ const MAX_DEGREE: usize = (NODES - 1) / 2;
 const MAX_STEPS: usize = 100;
 /// How near the inverse within a panel comes, in parts of all probability.
 const TOLERANCE: f64 = 1e-15;
+
+/// What is known of the variable in a row.
+pub(crate) type RowPart<'a> = &'a dyn Fn(u32) -> Option<&'a Part>;
 
 /// A sum of values of the density, Σ wᵢ p(xᵢ), as pairs (xᵢ, wᵢ).
 pub(crate) type Functional = Vec<(f64, f64)>;
@@ -146,13 +149,14 @@ impl<F: Real> Pieces<F> {
         Some(Self { all: pieces, values, forms })
     }
 
-    /// Calls `each` with the distributions of rows of which nothing is known of the variable, a tile at a time.
+    /// Calls `each` with the distributions of rows, a tile at a time. What is known of the variable there, if anything, must not
+    /// leave out more than atoms.
     pub(super) fn distributions<'a, const C: bool>(
         &'a self,
         kernels: &Kernels<F, C>,
         leaf: &'a Leaf<F>,
         environment: &Message<F>,
-        rows: &[u32],
+        (rows, part): (&[u32], RowPart<'_>),
         ws: &mut Workspace<F>,
         each: &mut impl FnMut(u32, PiecewiseDensity<'a>),
     ) {
@@ -178,7 +182,7 @@ impl<F: Real> Pieces<F> {
                     let forms =
                         values.chunks_exact(F::LANES).map(|lanes| lanes[lane].to_f64()).collect();
                     let e = row_environment::<F, C>(kind, width, tile, lane);
-                    if let Some(density) = self.posterior(leaf, e, forms) {
+                    if let Some(density) = self.posterior(leaf, e, forms, part(row)) {
                         each(row, density);
                     }
                 }
@@ -192,11 +196,16 @@ impl<F: Real> Pieces<F> {
         leaf: &'a Leaf<F>,
         environment: RowEnvironment,
         forms: Vec<f64>,
+        part: Option<&Part>,
     ) -> Option<PiecewiseDensity<'a>> {
         let mut masses = forms;
         let mut functionals = masses.split_off(self.all.len());
-        for mass in &mut masses {
-            *mass = mass.max(0.0);
+        for (mass, piece) in masses.iter_mut().zip(&self.all) {
+            let is_left_out = match (piece, part) {
+                (Piece::Atom(x), Some(Part::Interval { low, high })) => !(*low..*high).contains(x),
+                (Piece::Atom(_), Some(Part::Values(_)) | None) | (Piece::Panel(..), _) => false,
+            };
+            *mass = if is_left_out { 0.0 } else { mass.max(0.0) };
         }
         let total: f64 = masses.iter().sum();
         if total.is_nan() || total <= 0.0 {

@@ -8,7 +8,7 @@ use super::Engine;
 use super::batch::Batch;
 use super::lanes::{Real, planes};
 use super::message::Message;
-use super::pieces::{Functional, Pieces};
+use super::pieces::{Functional, Pieces, RowPart};
 use super::plan::{Leaf, Plan};
 use super::upward::{BLOCK, block_len};
 use super::workspace::Workspace;
@@ -253,8 +253,11 @@ impl<F: Real, const C: bool> Plan<F, C> {
             }
             let new = || Pieces::new::<C>(at.leaf, &(wanted.functionals)(at.variable));
             let table = tables.0.get(at.place).and_then(|table| table.get_or_init(new).as_ref());
+            // What is known may leave out atoms alone.
+            let domain = at.leaf.basis.natural_domain();
+            let is_whole = |row: u32| part(row).is_none_or(|p| p.covers_rest(&domain));
             let (piecewise, exact): (Vec<u32>, Vec<u32>) =
-                chosen.iter().partition(|&&row| table.is_some() && part(row).is_none());
+                chosen.iter().partition(|&&row| table.is_some() && is_whole(row));
             for row in exact {
                 let all = at.leaf.distribution::<C>(environment, row as usize);
                 let within = match part(row) {
@@ -270,7 +273,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
                     &self.kernels,
                     at.leaf,
                     environment,
-                    &piecewise,
+                    (&piecewise, &part as RowPart<'_>),
                     ws,
                     &mut |row, density| push(row, CellDistribution::Piecewise(density)),
                 );

@@ -76,7 +76,7 @@ impl Model {
 
     /// How surprising every cell is, given the others of its row: the negated
     /// [`log_standardized`](Contribution::log_standardized), row after row, one number for each column of the model; NaN where a cell
-    /// is missing.
+    /// is missing, unless that is a value of its column.
     ///
     /// A cell from an even spread has a surprise of about 0; all cells of a row that contradicts what the model is conditioned on have
     /// an infinite one. Cost: a score of the table, and one for each column.
@@ -89,11 +89,11 @@ impl Model {
         let columns = self.schema.columns();
         let mut out = vec![f64::NAN; rows.num_rows() * columns.len()];
         for (column, c) in columns.iter().enumerate() {
-            let spread = c.kind.coding().log_spread();
             let first = self.schema.variables_of(column).start;
             let others = self.predict(table, &c.name)?.log_others()?;
             for (row, (all, others)) in all.iter().zip(&others).enumerate() {
-                let is_known = !rows.row(row)[first].is_nan();
+                let spread = self.log_spread(column, rows.batch().value(row, first));
+                let is_known = !rows.batch().is_missing(row, first);
                 if is_known || rows.outside_cell(row, column).is_some() {
                     let is_possible = *all > f64::NEG_INFINITY;
                     out[row * columns.len() + column] =
@@ -123,11 +123,12 @@ impl Model {
         let mut apart: Vec<f64> = logs.iter().map(|log| -log).collect();
         let mut anew = vec![Vec::with_capacity(columns.len()); logs.len()];
         for (column, c) in columns.iter().enumerate() {
-            let spread = c.kind.coding().log_spread();
+            let first = self.schema.variables_of(column).start;
             let alone = table.with_columns(vec![table.column(&c.name)?.clone()])?;
             let marginal = self.score_encoded(&self.schema.encode_with(&alone, LENIENT)?)?;
             for (row, log) in marginal.iter().enumerate() {
                 let surprise = cells[row * columns.len() + column];
+                let spread = self.log_spread(column, rows.batch().value(row, first));
                 if surprise.is_nan() {
                     continue;
                 }
@@ -154,6 +155,12 @@ impl Model {
         Ok(logs.iter().zip(&anew).zip(&apart).map(score).collect())
     }
 
+    /// ln of how many values a column has, or of how wide its middle half is; of a missing cell, that it is or is not.
+    fn log_spread(&self, column: usize, first: f64) -> f64 {
+        let coding = self.schema.columns()[column].kind.coding();
+        if coding.missing() == Some(first) { 2.0_f64.ln() } else { coding.log_spread() }
+    }
+
     /// The `count` rows with the lowest log density, and that.
     pub(crate) fn least_likely(
         &self,
@@ -177,6 +184,7 @@ impl Model {
         let mut out = Vec::new();
         for (column, c) in self.schema.columns().iter().enumerate() {
             let range = self.schema.variables_of(column);
+            let spread = self.log_spread(column, encoded.batch().value(row, range.start));
             let mut others = encoded.row(row);
             let outside = encoded.outside_cell(row, column);
             if others[range.start].is_nan() && outside.is_none() {
@@ -192,13 +200,18 @@ impl Model {
                 // Of the cell itself: far out its value on [0, 1] is rounded.
                 let cell = cells.number(row).map_or(Cell::Text(&text), Cell::Number);
                 let between = outside.map_or(0.0, |_| c.log_between());
-                whole - rest + self.schema.encode_nearest(column, cell)?.1 + between
+                let slope = if cells.is_missing(row) {
+                    0.0
+                } else {
+                    self.schema.encode_nearest(column, cell)?.1
+                };
+                whole - rest + slope + between
             };
             out.push(Contribution {
                 column: c.name.clone(),
                 cell: text.into_owned(),
                 log_conditional,
-                log_standardized: log_conditional + c.kind.coding().log_spread(),
+                log_standardized: log_conditional + spread,
             });
         }
         out.sort_by(|a, b| a.log_standardized.total_cmp(&b.log_standardized));

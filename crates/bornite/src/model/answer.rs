@@ -232,7 +232,11 @@ impl Model {
             let column = self.schema.columns()[column].name.clone();
             return Err(DataError::Evidence { column, problem }.into());
         }
-        let given = given.and(&self.schema, &self.given)?;
+        let mut given = given.and(&self.schema, &self.given)?;
+        for &column in columns.iter().filter(|&&column| self.schema.present(column).is_some()) {
+            let name = &self.schema.columns()[column].name;
+            given = given.and(&self.schema, &Event::known(&self.schema, name)?)?;
+        }
         let found = self.most_likely(&variables, given.cases())?;
         let (mut cells, mut start) = (Vec::new(), 0);
         for &column in columns {

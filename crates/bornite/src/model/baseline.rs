@@ -51,9 +51,12 @@ impl Independent {
 fn visit(schema: &Schema, row: &[f64], mut each: impl FnMut(usize, &[usize], usize, usize)) {
     for (column, c) in schema.columns().iter().enumerate() {
         let values = &row[schema.variables_of(column)];
-        if values.iter().any(|x| x.is_nan()) {
+        // A missing cell that is a value is that of the first variable.
+        let known = values.iter().take_while(|x| !x.is_nan()).count();
+        if known < values.len() && c.kind.coding().missing() != values.first().copied() {
             continue;
         }
+        let values = &values[..known];
         let mut before = Vec::new();
         for (domain, &x) in c.kind.coding().domains().into_iter().zip(values) {
             let (code, count) = match domain {

@@ -87,6 +87,26 @@ impl<'a> Fit<'a> {
         self
     }
 
+    /// Learns in these columns that a cell is missing, as a value of its own: it is scored, sampled and asked for, as in
+    /// `P(age is missing | …)`. In other columns missing cells are unknown.
+    pub fn missing_as_value<S: Into<String>>(
+        mut self,
+        columns: impl IntoIterator<Item = S>,
+    ) -> Self {
+        self.options.infer.missing_as_value.extend(columns.into_iter().map(Into::into));
+        self
+    }
+
+    /// Gives numbers of a column a probability of their own, next to those that its values suggest.
+    pub fn atoms(
+        mut self,
+        column: impl Into<String>,
+        numbers: impl IntoIterator<Item = f64>,
+    ) -> Self {
+        self.options.infer.named_atoms.entry(column.into()).or_default().extend(numbers);
+        self
+    }
+
     /// Lets rows count for what a column says: see [`ModelOptions::weights`].
     pub fn weights(mut self, column: impl Into<String>) -> Self {
         self.options.weights = Some(column.into());

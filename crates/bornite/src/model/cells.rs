@@ -68,9 +68,9 @@ impl Model {
             tables
                 .push(is_asked.then(|| self.column_table(column, statistic(column))).transpose()?);
         }
-        let mut found = if let Some(labelled) = self.joined(rows, true) {
+        let mut found = if let Some(labelled) = self.joined(rows, Some(wanted)) {
             let (mut found, impossible) = self.batched(&labelled, wanted, &tables)?;
-            if let Some(plain) = self.joined(rows, false).filter(|_| !impossible.is_empty()) {
+            if let Some(plain) = self.joined(rows, None).filter(|_| !impossible.is_empty()) {
                 // The evidence may leave nothing but other labels.
                 let again = |n: usize, column| wanted(impossible[n], column);
                 let (more, refused) = self.batched(&plain.select(&impossible), &again, &tables)?;
@@ -126,9 +126,9 @@ impl Model {
         ModeSearch { model: self, column, bounds }
     }
 
-    /// Rows with what the model is conditioned on, and whose missing cells have labels of their own if that is asked for;
-    /// `None` where that is not one case.
-    pub(super) fn joined(&self, rows: &Batch, labelled: bool) -> Option<Batch> {
+    /// Rows with what the model is conditioned on. If some cells are to be filled, those without a value have one that is
+    /// neither the place for other labels nor that of missing cells. `None` where that is not one case.
+    pub(super) fn joined(&self, rows: &Batch, filled: Option<WantedCells<'_>>) -> Option<Batch> {
         let [given] = self.given.cases() else { return None };
         let variables = self.mixture.variables();
         let mut joined = rows.clone();
@@ -142,16 +142,18 @@ impl Model {
                 });
             }
         }
-        for (column, c) in self.schema.columns().iter().enumerate().filter(|_| labelled) {
+        let Some(is_filled) = filled else { return Some(joined) };
+        for (column, c) in self.schema.columns().iter().enumerate() {
             let variable = self.schema.variables_of(column).start;
-            let Some(labels) = labels_beside_other(c.kind.coding()) else { continue };
-            let labels = Evidence::In(Part::Values((0..labels).collect()));
+            let Some(named) = named(c.kind.coding()) else { continue };
+            let is_optional = c.kind.coding().missing().is_some();
             let domain = &variables[variable].domain;
             let source = joined.clone();
             joined.set_column(variable, domain, |row| {
-                source.is_missing(row, variable).then(|| {
+                let is_open = source.is_missing(row, variable);
+                (is_open && (!is_optional || is_filled(row, column))).then(|| {
                     let own = source.evidence(row, variable);
-                    both(domain, &own, &labels).unwrap_or_else(|| nothing(domain))
+                    both(domain, &own, &named).unwrap_or_else(|| nothing(domain))
                 })
             });
         }
@@ -294,7 +296,9 @@ impl Model {
     ) -> Vec<f64> {
         match table.statistic {
             Statistic::Mean => {
-                let atoms: f64 = p.atoms().map(|(u, p)| p * self.term(column, u)).sum();
+                // A missing cell has no number.
+                let atoms = p.atoms().filter(|(_, p)| *p > 0.0);
+                let atoms: f64 = atoms.map(|(u, p)| p * self.term(column, u)).sum();
                 vec![atoms + p.functionals()[0]]
             }
             Statistic::Mode => {
@@ -319,7 +323,10 @@ impl Model {
         let place = variable - self.schema.variables_of(column).start;
         let term = |x: usize| c.kind.coding().term(c.storage, place, x as f64).unwrap_or(f64::NAN);
         match distribution {
-            CellDistribution::Finite(p) => p.iter().enumerate().map(|(x, p)| p * term(x)).sum(),
+            CellDistribution::Finite(p) => {
+                let possible = p.iter().enumerate().filter(|(_, p)| **p > 0.0);
+                possible.map(|(x, p)| p * term(x)).sum()
+            }
             CellDistribution::Piecewise(_) | CellDistribution::Exact(_) => f64::NAN,
         }
     }
@@ -470,7 +477,7 @@ impl Model {
         rows: &Batch,
         spread: &(dyn Fn(usize, usize) -> f64 + Sync),
     ) -> Result<Option<Vec<Vec<f64>>>, ModelError> {
-        let ([given], Some(joined)) = (self.given.cases(), self.joined(rows, false)) else {
+        let ([given], Some(joined)) = (self.given.cases(), self.joined(rows, None)) else {
             return Ok(None);
         };
         let columns = self.schema.columns().len();
@@ -481,14 +488,28 @@ impl Model {
         let of_step = |p: &[f64], x: f64, spread: f64| {
             p[..x as usize].iter().sum::<f64>() + spread * p[x as usize]
         };
-        let cells = |row: usize, v: usize| column_of[v].is_some() && !rows.is_missing(row, v);
+        // That a cell is missing has no place in the order of values.
+        let holes: Vec<Option<f64>> =
+            self.schema.columns().iter().map(|c| c.kind.coding().missing()).collect();
+        let has_value = |row: usize, v: usize, column: usize| {
+            !rows.is_missing(row, v) && Some(rows.value(row, v)) != holes[column]
+        };
+        let cells = |row: usize, v: usize| column_of[v].is_some_and(|c| has_value(row, v, c));
         let wanted = Wanted { cells: &cells, functionals: &|_| Vec::new() };
         let (answers, logs) = self.mixture.answer_cells(&joined, &wanted, &|row, v, p| {
             let (x, column) = (rows.value(row, v), column_of[v].unwrap_or(0));
+            // Missing cells come last.
+            let high = holes[column].map_or(f64::INFINITY, f64::next_down);
             match p {
-                CellDistribution::Finite(p) => of_step(&p, x, spread(row, column)),
-                CellDistribution::Piecewise(p) => p.cdf(x),
-                CellDistribution::Exact(p) => Density::of(p).cdf(x),
+                CellDistribution::Finite(p) => {
+                    let p = &p[..holes[column].map_or(p.len(), |missing| missing as usize)];
+                    of_step(p, x, spread(row, column)) / p.iter().sum::<f64>()
+                }
+                CellDistribution::Piecewise(p) => p.cdf(x) / p.cdf(high),
+                CellDistribution::Exact(p) => {
+                    let p = Density::of(p);
+                    p.cdf(x) / p.cdf(high)
+                }
             }
         })?;
         let mut out = vec![Vec::new(); columns];
@@ -498,7 +519,7 @@ impl Model {
         for column in (0..columns).filter(|&c| self.schema.variables_of(c).len() > 1) {
             let range = self.schema.variables_of(column);
             let known: Vec<usize> = (0..rows.len())
-                .filter(|&row| logs[row] > f64::NEG_INFINITY && !rows.is_missing(row, range.start))
+                .filter(|&row| logs[row] > f64::NEG_INFINITY && has_value(row, range.start, column))
                 .collect();
             if known.is_empty() {
                 continue;
@@ -508,6 +529,7 @@ impl Model {
                 let domain = &self.mixture.variables()[v].domain;
                 others.set_column(v, domain, |_| Some(given.evidence()[v].clone()));
             }
+            let first = range.start;
             // Each digit splits the step that the ones before it left.
             let mut steps = vec![(0.0, 1.0); known.len()];
             for v in range {
@@ -515,8 +537,10 @@ impl Model {
                 for (row, p) in p.iter().enumerate().filter(|(_, p)| !p.is_empty()) {
                     let (low, width) = &mut steps[row];
                     let x = values.value(row, v);
-                    *low += *width * of_step(p, x, 0.0);
-                    *width *= p[x as usize];
+                    let missing = holes[column].filter(|_| v == first);
+                    let all = 1.0 - missing.map_or(0.0, |missing| p[missing as usize]);
+                    *low += *width * of_step(p, x, 0.0) / all;
+                    *width *= p[x as usize] / all;
                 }
                 let domain = &self.mixture.variables()[v].domain;
                 others.set_column(v, domain, |row| Some(Evidence::Value(values.value(row, v))));
@@ -543,7 +567,8 @@ impl Model {
         if asked.is_empty() {
             return Ok(Vec::new());
         }
-        let cases = self.labelled_cases_of_row(&rows.row(row))?;
+        let is_filled = |column: usize| wanted(row, column);
+        let cases = self.labelled_cases_of_row(&rows.row(row), &is_filled)?;
         let found = self.distributions_of(&asked, cases).map_err(|error| match error {
             ModelError::Impossible { .. } => impossible_row(row),
             other => other,
@@ -596,6 +621,21 @@ fn nothing(domain: &Domain) -> Evidence {
 }
 
 /// The number of labels of a column that has a place for others too.
-pub(super) fn labels_beside_other(coding: &dyn Coding) -> Option<usize> {
+fn labels_beside_other(coding: &dyn Coding) -> Option<usize> {
     coding.other().filter(|&labels| labels > 0)
+}
+
+/// What is known of a column's first variable where a cell has a value of its own, which is neither the place for other labels,
+/// if there is a label at all, nor that of missing cells; `None` for nothing.
+pub(super) fn named(coding: &dyn Coding) -> Option<Evidence> {
+    match labels_beside_other(coding) {
+        Some(labels) => Some(Evidence::In(Part::Values((0..labels).collect()))),
+        None => coding.present(),
+    }
+}
+
+/// The number of such values of a finite column, of so many in all.
+pub(super) fn num_named(coding: &dyn Coding, values: usize) -> usize {
+    let missing = coding.missing().map_or(values, |missing| missing as usize);
+    labels_beside_other(coding).unwrap_or(missing).min(values)
 }

@@ -18,7 +18,7 @@ type Moments = (Vec<f64>, Matrix<f64>);
 impl Model {
     /// The means of columns of numbers and their covariance matrix, given what the model is conditioned on.
     ///
-    /// Rows in which one of the columns has no number, but the place for other labels, are left out. Of two words the
+    /// Rows in which one of the columns has no number, but the place for other labels or for missing cells, are left out. Of two words the
     /// first counts 0 and the second 1. Periodic columns are taken from their origin to a period later.
     ///
     /// Cost: one pass up and one down for every box of evidence and circuit, and one path up for every variable of the columns.
@@ -64,7 +64,7 @@ impl Model {
         Ok(mixture(columns.len(), &parts))
     }
 
-    /// Leaves out the place for other labels.
+    /// Leaves out the places for other labels and for missing cells.
     fn restrict_to_numbers(&self, column: usize, query: &mut Query) -> Result<(), ModelError> {
         let c = &self.schema.columns()[column];
         let words = || ModelError::NoNumbers { column: c.name.clone(), what: "covariance" };
@@ -72,6 +72,9 @@ impl Model {
         let term = |place: usize, x: f64| c.kind.coding().term(c.storage, place, x);
         for (place, variable) in range.enumerate() {
             let Some(count) = self.mixture.variables()[variable].domain.num_values() else {
+                if let Some(present) = self.schema.present(column) {
+                    query.set(self.mixture.variables(), variable, present)?;
+                }
                 continue;
             };
             let numbers: Vec<usize> =

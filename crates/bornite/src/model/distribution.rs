@@ -24,7 +24,8 @@ const PANEL_NODES: usize = 6;
 /// Prefixes of digits that the search for their mode looks at.
 const MAX_PREFIXES: usize = 4096;
 
-/// The distribution of one column, given what is known of a row.
+/// The distribution of one column, given what is known of a row. Where that a cell is missing is a value of the column, it is the
+/// distribution of the cells that are not.
 ///
 /// Probabilities, means of finite columns and quantiles are exact to rounding; the mean of a continuous column is a quadrature
 /// and its mode a search.
@@ -66,18 +67,32 @@ impl Model {
         self.distributions_of(columns, self.given.cases().to_vec())
     }
 
-    /// The distributions of columns given that one of the cases holds: one pass up and one pass down for all of them.
+    /// The distributions of columns given that one of the cases holds: one pass up and one pass down for all of them, and for
+    /// each one in which that a cell is missing is a value, since its distribution is that of the others.
     pub(crate) fn distributions_of(
         &self,
         columns: &[usize],
         cases: Vec<Query>,
     ) -> Result<Vec<ColumnDistribution<'_>>, ModelError> {
         let cases: Arc<[Query]> = cases.into();
-        let first = |&column: &usize| self.schema.variables_of(column).start;
-        let posteriors = self.posteriors(&cases, &columns.iter().map(first).collect::<Vec<_>>())?;
-        let of = |column: &usize| {
-            let first = posteriors.of(first(column))?;
-            Ok(ColumnDistribution { model: self, column: *column, cases: cases.clone(), first })
+        let first = |column: usize| self.schema.variables_of(column).start;
+        let is_plain = |column: &usize| self.schema.present(*column).is_none();
+        let plain: Vec<usize> = columns.iter().copied().filter(is_plain).map(first).collect();
+        let shared = (!plain.is_empty()).then(|| self.posteriors(&cases, &plain)).transpose()?;
+        let of = |&column: &usize| {
+            let (first, cases) = match (&shared, self.schema.present(column)) {
+                (Some(shared), None) => (shared.of(first(column))?, cases.clone()),
+                (_, present) => {
+                    // Of rows in which the column is not missing: other columns may be in these.
+                    let mut known = Query::unknown(self.schema.num_variables());
+                    let variables = self.mixture.variables();
+                    known.set(variables, first(column), present.unwrap_or(Evidence::Unknown))?;
+                    let known = cases.iter().filter_map(|c| intersect(variables, c, &known));
+                    let known: Arc<[Query]> = known.collect();
+                    (self.posterior(first(column), &known)?, known)
+                }
+            };
+            Ok(ColumnDistribution { model: self, column, cases, first })
         };
         columns.iter().map(of).collect()
     }
@@ -180,7 +195,11 @@ impl ColumnDistribution<'_> {
             Posterior::Density(_) => f64::NAN,
         };
         let of = |value: usize| Ok((self.text(&[value as f64])?, p(value)));
-        (0..count).map(of).collect::<Result<_, _>>().map(Some)
+        let missing = self.schema().kind.coding().missing();
+        (0..missing.map_or(count, |missing| missing as usize))
+            .map(of)
+            .collect::<Result<_, _>>()
+            .map(Some)
     }
 
     /// The text of the cell that has these values of the column's variables.
@@ -229,7 +248,7 @@ impl ColumnDistribution<'_> {
                 Posterior::Density(_) => f64::NAN,
                 Posterior::Finite(p) => {
                     let mut sum = 0.0;
-                    for (x, p) in p.iter().enumerate() {
+                    for (x, p) in p.iter().enumerate().filter(|(_, p)| **p > 0.0) {
                         sum += p * term(x as f64)?;
                     }
                     sum

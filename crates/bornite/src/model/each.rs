@@ -131,8 +131,7 @@ impl RowAnswers<'_> {
             table.columns().iter().filter(|c| !is_asked(c)).cloned().collect();
         if kept.is_empty() {
             // A table of what is asked for alone still has its rows.
-            let name = table.columns()[0].name();
-            kept.push(Column::numbers(name, vec![f64::NAN; table.num_rows()]));
+            kept.push(Column::unknown(table.columns()[0].name(), table.num_rows()));
         }
         let options = EncodeOptions { unseen: Unseen::Score, absent: Mismatch::Unknown };
         let rows = schema.encode_with(&table.with_columns(kept)?, options)?;

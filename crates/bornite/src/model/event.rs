@@ -135,6 +135,32 @@ impl Event {
         Ok(known)
     }
 
+    /// That the cell of a column is missing.
+    ///
+    /// # Errors
+    /// There is no such column, or that a cell is missing is not a value there.
+    pub fn missing(schema: &Schema, column: &str) -> Result<Self, ModelError> {
+        let index = schema.find(column)?;
+        match schema.columns()[index].kind.coding().missing() {
+            Some(x) => {
+                let first = schema.variables_of(index).start;
+                Self::from_blocks(schema, vec![vec![(first, Evidence::Value(x))]])
+            }
+            None => Err(no_missing(column)),
+        }
+    }
+
+    /// That the cell of a column is not missing.
+    ///
+    /// # Errors
+    /// There is no such column, or that a cell is missing is not a value there.
+    pub fn known(schema: &Schema, column: &str) -> Result<Self, ModelError> {
+        let index = schema.find(column)?;
+        let first = schema.variables_of(index).start;
+        let present = schema.present(index).ok_or_else(|| no_missing(column))?;
+        Self::from_blocks(schema, vec![vec![(first, present)]])
+    }
+
     /// That a column has one of these values.
     ///
     /// # Errors
@@ -317,6 +343,12 @@ impl Event {
         }
         Ok(rest)
     }
+}
+
+fn no_missing(column: &str) -> ModelError {
+    let problem = "the model takes its missing cells for unknown: whether one is missing can be asked \
+                   where the column was fitted with missing as a value";
+    DataError::Evidence { column: column.to_owned(), problem }.into()
 }
 
 fn check_cases(count: usize) -> Result<(), ModelError> {

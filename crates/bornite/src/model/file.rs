@@ -13,9 +13,9 @@ use crate::memory::{self, OverLimit};
 use crate::mixture::Mixture;
 use crate::ops::log_partition;
 
-/// The version of the text beside the circuits: 3 where there are several, 2 with columns of numbers that have atoms or lie on
-/// grids, and 1 otherwise.
-const VERSION: u32 = 3;
+/// The version of the text beside the circuits: 4 with columns in which that a cell is missing is a value, 3 where there are several
+/// circuits, 2 with columns of numbers that have atoms or lie on grids, and 1 otherwise.
+const VERSION: u32 = 4;
 
 /// The most multiply-adds of a partition function that is computed only to check a model: a fraction of a second.
 const MAX_PARTITION_WORK: u128 = 1 << 27;
@@ -110,15 +110,22 @@ impl Model {
     }
 
     fn text(&self) -> Result<String, ModelError> {
-        let is_number = |c: &ColumnSchema| matches!(c.kind, ColumnKind::Number(_));
-        let has_numbers = self.schema.columns().iter().any(is_number);
+        let version_of = |c: &ColumnSchema| match &c.kind {
+            ColumnKind::Optional(_) => 4,
+            ColumnKind::Number(_) => 2,
+            ColumnKind::Categorical(_)
+            | ColumnKind::Boolean(_)
+            | ColumnKind::Integer(_)
+            | ColumnKind::Digits(_)
+            | ColumnKind::Continuous(_)
+            | ColumnKind::Periodic(_)
+            | ColumnKind::DateTime(_) => 1,
+        };
         let weights = self.mixture.weights();
+        let of_circuits = if weights.len() > 1 { 3 } else { 1 };
+        let of_columns = self.schema.columns().iter().map(version_of).max();
         let stored = Stored {
-            version: match weights.len() {
-                1 if has_numbers => 2,
-                1 => 1,
-                _ => 3,
-            },
+            version: of_columns.unwrap_or(1).max(of_circuits),
             schema: self.schema.clone(),
             info: self.info.clone(),
             given: self.given_texts.clone(),

@@ -1,12 +1,11 @@
 //! Missing cells filled.
 
-use super::cells::{Statistic, labels_beside_other};
+use super::cells::{Statistic, named};
 use super::event::intersect;
 use super::{Model, ModelError};
-use crate::basis::Part;
 use crate::data::{Encoded, Table};
 use crate::mixture::log_sum;
-use crate::query::{Evidence, Query};
+use crate::query::Query;
 
 /// What a missing cell is filled with, given the row's known cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -25,7 +24,8 @@ pub enum Imputation {
 impl Model {
     /// Fills the missing cells of a table. Known cells keep their text, and columns that the model does not have stay as they are.
     ///
-    /// The place for other labels is no value to fill a cell with: it is left out, where there is a label at all.
+    /// The place for other labels is no value to fill a cell with: it is left out, where there is a label at all. Where that a cell
+    /// is missing is a value of its column, cells are filled as if they were not: all missing cells of a row have values then.
     ///
     /// Cost: one pass up and one pass down the circuit for all rows with missing cells; one more for each digit of a column of
     /// digits.
@@ -48,12 +48,12 @@ impl Model {
         how: Imputation,
         seed: u64,
     ) -> Result<Table, ModelError> {
-        let encoded = self.schema.encode(table)?;
+        let encoded = self.schema.encode_open(table)?;
         if encoded.num_rows() == 0 {
             return Ok(table.clone());
         }
         let values = match how {
-            Imputation::Sample => self.complete(start, encoded.batch(), seed)?,
+            Imputation::Sample => self.complete(start, encoded.batch(), seed, &|_, _| true)?,
             Imputation::Mean | Imputation::Mode | Imputation::Median => self.fill(&encoded, how)?,
         };
         let filled = self.schema.decode(&values)?;
@@ -114,13 +114,18 @@ impl Model {
 }
 
 impl Model {
-    /// Whether a column has labels and a place for others.
+    /// Whether a column has values beside those of its own: a place for other labels, or for missing cells.
     pub(super) fn has_other(&self) -> bool {
-        self.schema.columns().iter().any(|c| labels_beside_other(c.kind.coding()).is_some())
+        self.schema.columns().iter().any(|c| named(c.kind.coding()).is_some())
     }
 
-    /// The cases of what a row and the model's evidence say together, where unknown cells have labels of their own.
-    pub(super) fn labelled_cases_of_row(&self, row: &[f64]) -> Result<Vec<Query>, ModelError> {
+    /// The cases of what a row and the model's evidence say together, where unknown cells have labels of their own, and those that
+    /// are to be filled are not missing.
+    pub(super) fn labelled_cases_of_row(
+        &self,
+        row: &[f64],
+        is_filled: &dyn Fn(usize) -> bool,
+    ) -> Result<Vec<Query>, ModelError> {
         let cases = self.cases_of_row(row)?;
         if !self.has_other() {
             return Ok(cases);
@@ -129,10 +134,10 @@ impl Model {
         let mut labelled = Query::unknown(variables.len());
         for (column, c) in self.schema.columns().iter().enumerate() {
             let variable = self.schema.variables_of(column).start;
-            let labels = labels_beside_other(c.kind.coding());
-            if let Some(labels) = labels.filter(|_| row[variable].is_nan()) {
-                let labels = Evidence::In(Part::Values((0..labels).collect()));
-                labelled.set(variables, variable, labels)?;
+            let is_open = row[variable].is_nan()
+                && (c.kind.coding().missing().is_none() || is_filled(column));
+            if let Some(named) = named(c.kind.coding()).filter(|_| is_open) {
+                labelled.set(variables, variable, named)?;
             }
         }
         let found: Vec<Query> =

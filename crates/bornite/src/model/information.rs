@@ -53,6 +53,13 @@ impl Model {
 
     /// The numbers of values of these columns' variables, where all are finite.
     fn finite_values(&self, columns: &[usize]) -> Option<Vec<(usize, usize)>> {
+        // The other variables of a missing cell are unknown.
+        let has_loose = |&column: &usize| {
+            self.schema.variables_of(column).len() > 1 && self.schema.present(column).is_some()
+        };
+        if columns.iter().any(has_loose) {
+            return None;
+        }
         let variables = columns.iter().flat_map(|&column| self.schema.variables_of(column));
         variables.map(|v| Some((v, self.mixture.variables()[v].domain.num_values()?))).collect()
     }

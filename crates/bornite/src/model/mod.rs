@@ -45,6 +45,8 @@ mod fit;
 mod impute;
 mod information;
 mod large;
+#[cfg(test)]
+mod optional_tests;
 mod options;
 mod posterior;
 mod predict;

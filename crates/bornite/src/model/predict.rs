@@ -7,8 +7,9 @@ use crate::data::{Column, EncodeOptions, Encoded, Mismatch, Table};
 
 /// The distribution of one column in every row of a table, given the other cells of the row.
 ///
-/// Missing cells are unknown, and so are columns that the table does not have. What the table says of the column itself only
-/// counts for [`log_density`](Self::log_density).
+/// Missing cells are unknown, unless that is a value of their column, and so are columns that the table does not have. What the
+/// table says of the column itself only counts for [`log_density`](Self::log_density); all else is about rows in which it is not
+/// missing.
 ///
 /// ```
 /// use bornite::Fit;
@@ -77,7 +78,7 @@ impl Model {
         let mut kept: Vec<Column> = kept.collect();
         if kept.is_empty() {
             // A table of the column alone still has its rows.
-            kept.push(Column::numbers(name.clone(), vec![f64::NAN; table.num_rows()]));
+            kept.push(Column::unknown(name.clone(), table.num_rows()));
         }
         let rows = self.schema.encode_with(&table.with_columns(kept)?, LENIENT)?;
         Ok(Predictions { model: self, table, column, rows, absent })
@@ -132,7 +133,8 @@ impl Predictions<'_> {
             _ if self.num_rows() == 0 => {}
             Imputation::Sample => {
                 let width = schema.num_variables();
-                let all = self.model.complete(start, self.rows.batch(), seed)?;
+                let is_own = |_, column: usize| column == self.column;
+                let all = self.model.complete(start, self.rows.batch(), seed, &is_own)?;
                 values.extend(all.chunks_exact(width).flat_map(|row| &row[range.clone()]));
             }
             Imputation::Mean | Imputation::Mode | Imputation::Median => {
@@ -180,7 +182,8 @@ impl Predictions<'_> {
         Ok(out)
     }
 
-    /// The probabilities of the column's values. The place for other labels is left out, where there is a label at all.
+    /// The probabilities of the column's values. The place for other labels is left out, where there is a label at all, and so
+    /// is that of missing cells.
     ///
     /// # Errors
     /// The column does not have finitely many values, or has digits, or what is known in a row has probability 0.
@@ -191,7 +194,7 @@ impl Predictions<'_> {
         let Some(count) = domain.num_values().filter(|_| range.len() == 1) else {
             return Err(ModelError::NotFinite { column: c.name.clone() });
         };
-        let count = super::cells::labels_beside_other(c.kind.coding()).unwrap_or(count);
+        let count = super::cells::num_named(c.kind.coding(), count);
         let values: Vec<f64> = (0..count).map(|x| x as f64).collect();
         let texts = schema.decode_column(self.column, &values)?;
         let labels = (0..count).map(|x| texts.text(x).into_owned()).collect();
@@ -205,7 +208,7 @@ impl Predictions<'_> {
         Ok(ValueProbabilities { labels, probabilities })
     }
 
-    /// log p(the cell | the others), in the units of the data; 0 where the cell is missing.
+    /// log p(the cell | the others), in the units of the data; 0 where the cell is missing and that is not a value.
     ///
     /// # Errors
     /// The table does not have the column, a cell does not fit it, or what is known in a row has probability 0.

@@ -21,7 +21,8 @@ use crate::query::parse::Parser;
 ///
 /// Events and evidence: `column = value` (or `==`), `column != value`, `column < number` (or `<=`, `>`, `>=`), `1 < column <= 2`,
 /// `column in [a, b)` with square brackets for ends that belong to it, `column in {a, b}`, `column not in {a, b}`, `column = ?`
-/// for nothing, and a Boolean column by itself for its second label. They are joined by `and`, `or`, `not` and parentheses; a comma means *and* as well, and binds last. Names and
+/// for nothing, `column is missing` and `column is not missing` where that is a value, and a Boolean column by itself for its
+/// second label. They are joined by `and`, `or`, `not` and parentheses; a comma means *and* as well, and binds last. Names and
 /// values with spaces or signs in them stand in quotes of either kind; two such quotes within them stand for one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Question {
@@ -356,12 +357,20 @@ impl Words<'_> {
             Subject::Column(index) => *index,
         };
         let name = self.schema.columns()[index].name.clone();
-        if let ColumnKind::Boolean(kind) = &self.schema.columns()[index].kind
+        if let ColumnKind::Boolean(kind) = self.schema.columns()[index].kind.of_known()
             && self.is_end()
         {
             return Event::value(self.schema, &name, Cell::Text(&kind.labels[1]));
         }
         let at = self.start();
+        if self.p.take_word("is", STOPS) {
+            let is_known = self.p.take_word("not", STOPS);
+            if !self.p.take_word("missing", STOPS) {
+                return Err(self.p.error("expected 'missing' or 'not missing' after 'is'").into());
+            }
+            let found = if is_known { Event::known } else { Event::missing };
+            return found(self.schema, &name).map_err(|e| self.at(at, e));
+        }
         let operator = self.operator()?;
         let value_at = self.start();
         match operator {
@@ -459,7 +468,9 @@ impl Words<'_> {
         if self.p.take_word("not", STOPS) && self.p.take_word("in", STOPS) {
             return Ok(Operator::NotIn);
         }
-        Err(self.p.error_at(at, "expected '=', '!=', '<', '>', 'in' or 'not in' after the column"))
+        Err(self
+            .p
+            .error_at(at, "expected '=', '!=', '<', '>', 'in', 'not in' or 'is' after the column"))
     }
 
     fn cell(&mut self) -> Result<String, QueryError> {

@@ -1,6 +1,6 @@
 //! New rows.
 
-use super::cells::impossible_row;
+use super::cells::{WantedCells, impossible_row};
 use super::{Event, Model, ModelError};
 use crate::data::Table;
 use crate::engine::Batch;
@@ -79,21 +79,23 @@ impl Model {
     }
 
     /// One sample for every row of encoded values, given its known cells and the model's evidence, without the place for
-    /// other labels. The rows are a piece of more, of which `start` come before them.
+    /// other labels, and in cells that are to be filled without that of missing ones. The rows are a piece of more, of which
+    /// `start` come before them.
     pub(super) fn complete(
         &self,
         start: u64,
         rows: &Batch,
         seed: u64,
+        filled: WantedCells<'_>,
     ) -> Result<Vec<f64>, ModelError> {
-        let Some(mut joined) = self.joined(rows, true) else {
-            return self.complete_cases(start, rows, seed);
+        let Some(mut joined) = self.joined(rows, Some(filled)) else {
+            return self.complete_cases(start, rows, seed, filled);
         };
         if self.has_other() {
             let logs = self.mixture.log_marginals(&joined)?;
             let is_impossible = |row: usize| logs[row] == f64::NEG_INFINITY;
             if let Some(plain) =
-                self.joined(rows, false).filter(|_| (0..rows.len()).any(is_impossible))
+                self.joined(rows, None).filter(|_| (0..rows.len()).any(is_impossible))
             {
                 // The evidence may leave nothing but other labels.
                 for (v, variable) in self.mixture.variables().iter().enumerate() {
@@ -107,12 +109,19 @@ impl Model {
     }
 
     /// The same where the model's evidence is of several cases, row by row.
-    fn complete_cases(&self, start: u64, rows: &Batch, seed: u64) -> Result<Vec<f64>, ModelError> {
+    fn complete_cases(
+        &self,
+        start: u64,
+        rows: &Batch,
+        seed: u64,
+        filled: WantedCells<'_>,
+    ) -> Result<Vec<f64>, ModelError> {
         let variables = self.mixture.variables();
         let mut picks = Picks::of_cases(seed);
         let mut queries = Vec::new();
         for row in 0..rows.len() {
-            let cases = self.labelled_cases_of_row(&rows.row(row))?;
+            let is_filled = |column: usize| filled(row, column);
+            let cases = self.labelled_cases_of_row(&rows.row(row), &is_filled)?;
             let shares = self.shares(&cases).map_err(|_| impossible_row(row))?;
             queries.push(cases[picks.pick(start + row as u64, &shares)].clone());
         }

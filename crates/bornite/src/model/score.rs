@@ -62,7 +62,7 @@ impl Model {
             let logs = self.mixture.log_marginals(rows.batch())?;
             return Ok(logs.iter().zip(rows.log_jacobian()).map(|(l, s)| l + s).collect());
         }
-        let logs = if let Some(joined) = self.joined(rows.batch(), false) {
+        let logs = if let Some(joined) = self.joined(rows.batch(), None) {
             self.mixture.log_marginals(&joined)?
         } else {
             let cases = |row| self.log_cases(&self.cases_of_row(&rows.row(row))?);

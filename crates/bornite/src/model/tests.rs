@@ -1032,7 +1032,7 @@ fn filled_alone(model: &Model, row: &[f64], how: Imputation) -> Vec<f64> {
     let schema = model.schema();
     let is_missing = |c: &usize| row[schema.variables_of(*c).start].is_nan();
     let missing: Vec<usize> = (0..schema.columns().len()).filter(is_missing).collect();
-    let cases = model.labelled_cases_of_row(row).unwrap();
+    let cases = model.labelled_cases_of_row(row, &|_| true).unwrap();
     let mut out = row.to_vec();
     for distribution in model.distributions_of(&missing, cases).unwrap() {
         let c = &schema.columns()[distribution.column()];

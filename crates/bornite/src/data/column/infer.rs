@@ -1,6 +1,6 @@
 //! Finding out what a column means.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::date_time::Found;
 use super::facts::{Facts, KnownCells};
@@ -15,6 +15,8 @@ use crate::data::{DataError, Storage, Support, Warp, WarpError, WarpOptions};
 pub struct InferOptions {
     /// Kinds of columns by name, for those that are not to be guessed.
     pub kinds: BTreeMap<String, KindHint>,
+    /// Columns in which that a cell is missing is a value of its own: see [`Optional`](super::Optional).
+    pub missing_as_value: BTreeSet<String>,
     /// The widest range of whole numbers that becomes one finite variable.
     pub max_range: usize,
     /// The most distinct numbers of a column that is categorical; it also needs 4 rows for each.
@@ -28,6 +30,9 @@ pub struct InferOptions {
     pub other: Other,
     /// What whole numbers of a wide range become.
     pub wide_integers: WideIntegers,
+    /// Numbers by column that are atoms, next to those that its values suggest. Where every value has a probability of its own
+    /// already, they say nothing new.
+    pub named_atoms: BTreeMap<String, Vec<f64>>,
     /// Whether numbers can have atoms, lie on grids of decimals and have the bounds that their values suggest. Otherwise they
     /// are densities on the real line.
     pub atoms: bool,
@@ -39,12 +44,14 @@ impl Default for InferOptions {
     fn default() -> Self {
         Self {
             kinds: BTreeMap::new(),
+            missing_as_value: BTreeSet::new(),
             max_range: 256,
             max_distinct: 30,
             max_labels: 256,
             min_count: 1,
             other: Other::default(),
             wide_integers: WideIntegers::default(),
+            named_atoms: BTreeMap::new(),
             atoms: true,
             warp: WarpOptions::default(),
         }
@@ -103,10 +110,41 @@ fn is_exact(x: i64) -> bool {
 impl Facts<'_> {
     /// What the column means, as declared or by its cells.
     pub(crate) fn kind(&self, hint: Option<KindHint>) -> Result<ColumnKind, DataError> {
-        match hint {
+        let kind = match hint {
             Some(hint) => self.declared(hint),
             None => self.guessed(),
-        }
+        }?;
+        self.check_atoms(&kind)?;
+        Ok(kind)
+    }
+
+    /// Refuses atoms of columns that cannot have any.
+    fn check_atoms(&self, kind: &ColumnKind) -> Result<(), DataError> {
+        let atoms = self.named_atoms();
+        let problem = match kind {
+            _ if atoms.is_empty() => return Ok(()),
+            _ if atoms.iter().any(|x| !x.is_finite()) => "an atom is not a finite number",
+            ColumnKind::Categorical(_) | ColumnKind::Boolean(_)
+                if self.cells.numbers().is_none() =>
+            {
+                "its cells are not numbers"
+            }
+            ColumnKind::Categorical(_)
+            | ColumnKind::Boolean(_)
+            | ColumnKind::Integer(_)
+            | ColumnKind::Digits(_)
+            | ColumnKind::Number(_) => return Ok(()),
+            ColumnKind::Continuous(_) | ColumnKind::Periodic(_) | ColumnKind::Optional(_) => {
+                "as it is declared it has a density alone; declare it a number"
+            }
+            ColumnKind::DateTime(_) => "its cells are not numbers",
+        };
+        let column = self.column.name().to_owned();
+        Err(DataError::Kind { column, kind: "a number with atoms", problem })
+    }
+
+    fn named_atoms(&self) -> &[f64] {
+        self.options.named_atoms.get(self.column.name()).map_or(&[], Vec::as_slice)
     }
 
     /// Whether there is no known cell.
@@ -222,7 +260,8 @@ impl Facts<'_> {
         if !self.options.atoms {
             return self.continuous(values, Support::REAL);
         }
-        let kind = Number::fit(values, Support::REAL, &self.options.warp);
+        let kind =
+            Number::with_atoms(values, self.named_atoms(), Support::REAL, &self.options.warp);
         kind.map(ColumnKind::from).map_err(|source| self.warp_error(source))
     }
 

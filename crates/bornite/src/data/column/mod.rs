@@ -14,6 +14,7 @@ mod infer;
 mod integer;
 mod interval;
 mod number;
+mod optional;
 mod outside;
 mod periodic;
 
@@ -39,6 +40,7 @@ pub use infer::{InferOptions, KindHint, Other, WideIntegers};
 pub use integer::Integer;
 pub(crate) use interval::{End, Ends};
 pub use number::Number;
+pub use optional::Optional;
 pub(crate) use outside::{BETWEEN, Outside, OutsideSet};
 pub use periodic::Periodic;
 
@@ -67,6 +69,9 @@ pub enum ColumnKind {
     Periodic(Periodic),
     /// A date, a time of day, or both, in parts.
     DateTime(DateTime),
+    /// A cell of another kind, or a missing one, as a value of its own. It is stored as that kind, and a word beside it.
+    #[serde(skip)]
+    Optional(Optional),
 }
 
 impl ColumnKind {
@@ -81,6 +86,22 @@ impl ColumnKind {
             ColumnKind::Number(kind) => kind,
             ColumnKind::Periodic(kind) => kind,
             ColumnKind::DateTime(kind) => kind,
+            ColumnKind::Optional(kind) => kind,
+        }
+    }
+
+    /// The kind of cells that are not missing.
+    pub fn of_known(&self) -> &Self {
+        match self {
+            ColumnKind::Optional(kind) => kind.of(),
+            ColumnKind::Categorical(_)
+            | ColumnKind::Boolean(_)
+            | ColumnKind::Integer(_)
+            | ColumnKind::Digits(_)
+            | ColumnKind::Continuous(_)
+            | ColumnKind::Number(_)
+            | ColumnKind::Periodic(_)
+            | ColumnKind::DateTime(_) => self,
         }
     }
 
@@ -154,6 +175,16 @@ pub(crate) trait Coding: Sync {
 
     /// The cell of these values.
     fn decode(&self, values: &[f64]) -> Decoded<'_>;
+
+    /// The value of its first variable where a cell is missing; `None` where all of them are unknown then.
+    fn missing(&self) -> Option<f64> {
+        None
+    }
+
+    /// What is known of its first variable where a cell is not missing; `None` for nothing.
+    fn present(&self) -> Option<Evidence> {
+        None
+    }
 
     /// Its labels, where it has some.
     fn labels(&self) -> &[String] {

@@ -104,6 +104,19 @@ impl Number {
     /// # Errors
     /// There are no values, one is not finite or outside the support, or the bounds are not in order.
     pub fn fit(values: &[f64], support: Support, options: &WarpOptions) -> Result<Self, WarpError> {
+        Self::with_atoms(values, &[], support, options)
+    }
+
+    /// The same, with these atoms next to those that the values suggest.
+    ///
+    /// # Errors
+    /// As for [`fit`](Self::fit), and for an atom that is not finite or has more decimals than all values.
+    pub fn with_atoms(
+        values: &[f64],
+        named: &[f64],
+        support: Support,
+        options: &WarpOptions,
+    ) -> Result<Self, WarpError> {
         // + 0 makes −0 the number that it equals.
         let mut sorted: Vec<f64> = values.iter().map(|x| x + 0.0).collect();
         if let Some(&x) = sorted.iter().find(|x| !x.is_finite()) {
@@ -113,8 +126,19 @@ impl Number {
         let (Some(&first), Some(&last)) = (sorted.first(), sorted.last()) else {
             return Err(WarpError::NoValues);
         };
+        let mut named: Vec<f64> = named.iter().map(|x| x + 0.0).collect();
+        if let Some(&x) = named.iter().find(|x| !x.is_finite()) {
+            return Err(WarpError::NotFinite(x));
+        }
         let decimals = decimals_of(&sorted);
-        let atoms = find_atoms(&sorted, decimals);
+        let is_on_grid = |x: &f64| decimals.is_none_or(|d| (x * power(d)).round() / power(d) == *x);
+        if let Some(&x) = named.iter().find(|x| !is_on_grid(x)) {
+            return Err(WarpError::Atom(x));
+        }
+        named.extend(find_atoms(&sorted, decimals));
+        named.sort_unstable_by(f64::total_cmp);
+        named.dedup();
+        let atoms = named;
         let rest: Vec<f64> =
             sorted.iter().copied().filter(|x| find(&atoms, *x).is_none()).collect();
         // The cell of the bound itself is whole.
@@ -528,6 +552,22 @@ mod tests {
         real.extend([0.25; 9]);
         let number = fitted(&real);
         assert_eq!((number.atoms(), number.decimals()), (&[0.25][..], None));
+    }
+
+    #[test]
+    fn atoms_can_be_named() {
+        let named = |atoms: &[f64]| {
+            Number::with_atoms(&values(3000), atoms, Support::REAL, &WarpOptions::default())
+        };
+        let number = named(&[7.5, -1.0, 0.0]).unwrap();
+        assert_eq!(number.atoms(), [-1.0, 0.0, 2.5, 5.0, 7.5, 9999.0]);
+        for x in [-1.0, 7.5] {
+            let (u, slope) = number.place(x).unwrap();
+            assert!(slope == 0.0 && number.domains()[0].atom(u).is_some());
+            assert_eq!(number.number_at(u), x);
+        }
+        assert!(matches!(named(&[0.25]), Err(WarpError::Atom(0.25))));
+        assert!(matches!(named(&[f64::INFINITY]), Err(WarpError::NotFinite(_))));
     }
 
     #[test]

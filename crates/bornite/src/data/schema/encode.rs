@@ -133,10 +133,17 @@ struct ColumnEncoder<'a> {
     dictionary: Vec<(Vec<f64>, Result<f64, Problem>)>,
     /// The value that stands for other numbers, and how these share it.
     other: Option<(f64, Outside)>,
+    /// The value that stands for missing cells, where they are not unknown.
+    missing: Option<f64>,
 }
 
 impl<'a> ColumnEncoder<'a> {
-    fn new(schema: &'a ColumnSchema, column: Option<&'a Column>, width: usize) -> Self {
+    fn new(
+        schema: &'a ColumnSchema,
+        column: Option<&'a Column>,
+        width: usize,
+        holes: Holes,
+    ) -> Self {
         let encoder = schema.kind.coding().encoder(schema.storage);
         let dictionary = match column.map(Column::cells) {
             Some(Cells::Labels(c)) => {
@@ -152,15 +159,24 @@ impl<'a> ColumnEncoder<'a> {
         let coding = schema.kind.coding();
         let numbers = coding.spread(schema.storage).filter(|s| matches!(s, Outside::Numbers(_)));
         let other = coding.other().map(|n| n as f64).zip(numbers);
-        Self { schema, encoder, column, dictionary, other }
+        let are_values = holes == Holes::Values && !column.is_some_and(Column::is_unknown);
+        let missing = coding.missing().filter(|_| are_values);
+        Self { schema, encoder, column, dictionary, other, missing }
+    }
+
+    /// Writes what a missing cell is.
+    fn hole(&self, out: &mut [f64]) -> Slope {
+        if let Some(missing) = self.missing {
+            out[0] = missing;
+        }
+        NOTHING
     }
 
     /// Writes the values of one row, NaN before, and returns what they add to log p.
     fn encode(&self, row: usize, out: &mut [f64], unseen: Unseen) -> Result<Slope, DataError> {
-        const NOTHING: Slope = Slope { log: 0.0, outside: None };
         let Some(column) = self.column else { return Ok(NOTHING) };
         let (cell, result) = match column.cells() {
-            Cells::Labels(c) if c.codes()[row] == Labels::MISSING => return Ok(NOTHING),
+            Cells::Labels(c) if c.codes()[row] == Labels::MISSING => return Ok(self.hole(out)),
             Cells::Labels(c) => {
                 let code = c.codes()[row] as usize;
                 let (values, slope) = &self.dictionary[code];
@@ -168,11 +184,11 @@ impl<'a> ColumnEncoder<'a> {
                 (Cell::Text(&c.labels()[code]), *slope)
             }
             Cells::Integers(c) => match c.get(row) {
-                None => return Ok(NOTHING),
+                None => return Ok(self.hole(out)),
                 Some(x) => (Cell::Integer(x), (self.encoder)(Cell::Integer(x), out)),
             },
             Cells::Numbers(c) => match c.values()[row] {
-                x if x.is_nan() => return Ok(NOTHING),
+                x if x.is_nan() => return Ok(self.hole(out)),
                 x => (Cell::Number(x), (self.encoder)(Cell::Number(x), out)),
             },
         };
@@ -220,6 +236,15 @@ impl ColumnEncoder<'_> {
 struct Slope {
     log: f64,
     outside: Option<OutsideCell>,
+}
+
+const NOTHING: Slope = Slope { log: 0.0, outside: None };
+
+/// What missing cells are in columns in which that is a value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holes {
+    Values,
+    Unknown,
 }
 
 /// The columns of a column's variables, what rows add to log p, and the cells outside with what these add.
@@ -282,6 +307,23 @@ impl Schema {
     /// # Errors
     /// Names the first row, and its first column, that does not fit.
     pub fn encode_with(&self, table: &Table, options: EncodeOptions) -> Result<Encoded, DataError> {
+        self.encode_table(table, options, Holes::Values)
+    }
+
+    /// The values of the variables for every row, whose missing cells are all unknown: they are to be filled.
+    ///
+    /// # Errors
+    /// As for [`encode`](Self::encode).
+    pub(crate) fn encode_open(&self, table: &Table) -> Result<Encoded, DataError> {
+        self.encode_table(table, EncodeOptions::default(), Holes::Unknown)
+    }
+
+    fn encode_table(
+        &self,
+        table: &Table,
+        options: EncodeOptions,
+        holes: Holes,
+    ) -> Result<Encoded, DataError> {
         let columns: BTreeMap<&str, &Column> =
             table.columns().iter().map(|c| (c.name(), c)).collect();
         let mut sources = Vec::with_capacity(self.columns.len());
@@ -291,7 +333,7 @@ impl Schema {
                 let hint = nearest(columns.keys().copied(), &schema.name);
                 return Err(DataError::AbsentColumn { name: schema.name.clone(), hint });
             }
-            sources.push(ColumnEncoder::new(schema, column, self.variables_of(n).len()));
+            sources.push(ColumnEncoder::new(schema, column, self.variables_of(n).len(), holes));
         }
         let domains: Vec<Domain> = self.variables().iter().map(|v| v.domain.clone()).collect();
         let encode = |(n, source): (usize, &ColumnEncoder<'_>)| {
@@ -330,7 +372,7 @@ impl Schema {
     /// The values of a column's variables for every cell, row by row; NaN where a cell is missing or does not fit.
     pub(crate) fn encode_column(&self, column: usize, cells: &Column) -> Vec<f64> {
         let width = self.variables_of(column).len();
-        let source = ColumnEncoder::new(&self.columns[column], Some(cells), width);
+        let source = ColumnEncoder::new(&self.columns[column], Some(cells), width, Holes::Unknown);
         let mut values = vec![f64::NAN; cells.len() * width];
         for (row, out) in values.chunks_exact_mut(width).enumerate() {
             if source.encode(row, out, Unseen::Missing).is_err() {

@@ -75,7 +75,9 @@ impl Schema {
         let column = |c: &'_ ColumnSchema| by_name.get(&*c.name).copied();
         let columns: Vec<(usize, &Column)> =
             self.columns.iter().enumerate().filter_map(|(n, c)| Some((n, column(c)?))).collect();
-        let is_empty = |row: &usize| columns.iter().all(|(_, c)| c.is_missing(*row));
+        let is_optional = |n: usize| self.columns[n].kind.coding().missing().is_some();
+        let is_empty =
+            |row: &usize| columns.iter().all(|(n, c)| c.is_missing(*row) && !is_optional(*n));
         let rows: Vec<usize> = (0..table.num_rows()).filter(is_empty).map(|row| row + 1).collect();
         if !rows.is_empty() {
             found.push(Finding::EmptyRows(rows));
@@ -116,10 +118,11 @@ impl Schema {
     fn tells(&self, n: usize, column: &Column) -> Tells {
         let cell = |row| column.usual_text(row);
         let Some(value) = (0..column.len()).find_map(cell) else { return Tells::Nothing };
-        if (0..column.len()).filter_map(cell).all(|other| other == value) {
+        let known = column.len() - column.num_missing();
+        let has_two = self.columns[n].kind.coding().missing().is_some() && known < column.len();
+        if !has_two && (0..column.len()).filter_map(cell).all(|other| other == value) {
             return Tells::OneValue(value.into_owned());
         }
-        let known = column.len() - column.num_missing();
         if let Cells::Integers(cells) = column.cells() {
             return if is_numbering(cells) { Tells::Order } else { Tells::Something };
         }

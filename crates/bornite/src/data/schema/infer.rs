@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::{ColumnSchema, Schema, Storage};
 use crate::data::column::{Facts, Integer, KnownCells};
-use crate::data::{Column, DataError, InferOptions, Table};
+use crate::data::{Column, ColumnKind, DataError, InferOptions, Table};
 use crate::names::nearest;
 
 impl Schema {
@@ -21,7 +21,8 @@ impl Schema {
         if table.num_rows() == 0 {
             return Err(DataError::NoRows);
         }
-        for name in options.kinds.keys() {
+        let named = options.kinds.keys().chain(&options.missing_as_value);
+        for name in named.chain(options.named_atoms.keys()) {
             if table.columns().iter().all(|c| c.name() != name) {
                 let hint = nearest(table.columns().iter().map(Column::name), name);
                 return Err(DataError::UnknownColumn { name: name.clone(), hint });
@@ -31,8 +32,13 @@ impl Schema {
         let columns = table.columns().par_iter().map(|column| {
             let (name, storage) = (column.name().to_owned(), Storage::of(column));
             let hint = options.kinds.get(column.name()).copied();
+            let column_of = |kind: ColumnKind, storage, outside| {
+                let is_optional = options.missing_as_value.contains(&name);
+                let schema = ColumnSchema { name, kind, storage, outside };
+                if is_optional { schema.with_missing() } else { Ok(schema) }
+            };
             if let (None, Some(pixel)) = (hint, pixels) {
-                return Ok(ColumnSchema { name, kind: pixel.into(), storage, outside: 0.0 });
+                return column_of(pixel.into(), storage, 0.0);
             }
             let facts = Facts::new(column, options)?;
             let kind = facts.kind(hint)?;
@@ -40,7 +46,7 @@ impl Schema {
             let is_unknown = facts.is_nothing() && hint.is_none();
             let storage = if is_unknown { Storage::Labels } else { storage };
             let outside = facts.outside(&kind, storage);
-            Ok(ColumnSchema { name, kind, storage, outside })
+            column_of(kind, storage, outside)
         });
         let schema = Self::new(columns.collect::<Result<_, DataError>>()?)?;
         match table.image() {

@@ -10,12 +10,13 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::column::{BETWEEN, Cell, ColumnKind, OTHER, Outside, OutsideSet, Problem};
+use super::column::{BETWEEN, Cell, ColumnKind, OTHER, Optional, Outside, OutsideSet, Problem};
 use super::table::check_names;
 use super::{Cells, Column, DataError, NumberFormat};
 use crate::basis::{Basis, BasisError};
 use crate::domain::Variable;
 use crate::names::nearest;
+use crate::query::Evidence;
 
 pub(crate) use encode::OutsideCell;
 pub use encode::{EncodeOptions, Encoded, Mismatch, Unseen};
@@ -34,8 +35,9 @@ pub use findings::{Finding, Findings, LeftOut};
 /// | real numbers, when declared | [`Continuous`](ColumnKind::Continuous) | one on [0, 1] |
 /// | angles and the like, when declared | [`Periodic`](ColumnKind::Periodic) | one on the circle |
 /// | text that is a date or time | [`DateTime`](ColumnKind::DateTime) | one finite per part |
+/// | one of these, or missing, on request | [`Optional`](ColumnKind::Optional) | the same, with a value for missing cells |
 ///
-/// A missing cell is unknown, NaN when encoded. A schema is written to and read from JSON by serde, and checked when read.
+/// A missing cell is unknown, NaN when encoded, unless that it is missing is a value of its column. A schema is written to and read from JSON by serde, and checked when read.
 ///
 /// ```
 /// use bornite::data::{CsvOptions, InferOptions, Schema, Table};
@@ -86,25 +88,67 @@ impl TryFrom<Parts> for Schema {
 
 /// A column: its name, its kind, and what its cells are in a table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "StoredColumn", into = "StoredColumn")]
 pub struct ColumnSchema {
     /// The name.
     pub name: String,
     /// What it means.
-    #[serde(flatten)]
     pub kind: ColumnKind,
     /// What its cells are when it is decoded.
     pub storage: Storage,
     /// The share of cells that are expected outside of what the kind has a place for: labels that were never seen, numbers
     /// beyond the range or, a tenth of all, between those that it has a place for.
-    #[serde(default, skip_serializing_if = "is_zero")]
     pub outside: f64,
+}
+
+/// A column as it is stored.
+#[derive(Serialize, Deserialize)]
+struct StoredColumn {
+    name: String,
+    #[serde(flatten)]
+    kind: ColumnKind,
+    storage: Storage,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    outside: f64,
+    /// Whether that a cell is missing is a value.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    missing: bool,
 }
 
 fn is_zero(share: &f64) -> bool {
     *share == 0.0
 }
 
+impl From<ColumnSchema> for StoredColumn {
+    fn from(column: ColumnSchema) -> Self {
+        let ColumnSchema { name, kind, storage, outside } = column;
+        let missing = kind.coding().missing().is_some();
+        Self { name, kind: kind.of_known().clone(), storage, outside, missing }
+    }
+}
+
+impl TryFrom<StoredColumn> for ColumnSchema {
+    type Error = DataError;
+
+    fn try_from(stored: StoredColumn) -> Result<Self, DataError> {
+        let StoredColumn { name, kind, storage, outside, missing } = stored;
+        let column = Self { name, kind, storage, outside };
+        if missing { column.with_missing() } else { Ok(column) }
+    }
+}
+
 impl ColumnSchema {
+    /// The same column, in which that a cell is missing is a value of its own.
+    ///
+    /// # Errors
+    /// The kind has no place for it, or has it already.
+    pub fn with_missing(self) -> Result<Self, DataError> {
+        match Optional::new(self.kind) {
+            Ok(kind) => Ok(Self { kind: kind.into(), ..self }),
+            Err(problem) => Err(DataError::Schema { column: self.name, problem }),
+        }
+    }
+
     /// The cell as one outside of what the kind has a place for, where those have a share.
     pub(crate) fn outside_cell(&self, cell: Cell<'_>) -> Option<OutsideSet> {
         let coding = self.kind.coding();
@@ -251,6 +295,11 @@ impl Schema {
     /// The positions of a column's variables.
     pub fn variables_of(&self, column: usize) -> Range<usize> {
         self.starts[column]..self.starts[column + 1]
+    }
+
+    /// What is known of a column's first variable where a cell is not missing; `None` where nothing is.
+    pub(crate) fn present(&self, column: usize) -> Option<Evidence> {
+        self.columns[column].kind.coding().present()
     }
 
     /// The variables of all columns, in order. Those of digits are `name[0]`, `name[1]`, …

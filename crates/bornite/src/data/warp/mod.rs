@@ -153,6 +153,9 @@ pub enum WarpError {
         /// The upper bound.
         high: f64,
     },
+    /// An atom that no cell can be.
+    #[error("the atom {0} lies between the numbers of the column, which have fewer decimals")]
+    Atom(f64),
     /// Parameters that make no transform.
     #[error("the transform's {0} make no sense")]
     Parameters(&'static str),
