@@ -124,12 +124,13 @@ impl Model {
         let weights = self.mixture.weights();
         let of_circuits = if weights.len() > 1 { 3 } else { 1 };
         let of_columns = self.schema.columns().iter().map(version_of).max();
+        let version = of_columns.unwrap_or(1).max(of_circuits);
         let stored = Stored {
-            version: of_columns.unwrap_or(1).max(of_circuits),
+            version,
             schema: self.schema.clone(),
             info: self.info.clone(),
             given: self.given_texts.clone(),
-            weights: if weights.len() > 1 { weights } else { Vec::new() },
+            weights: if version < 3 { Vec::new() } else { weights },
         };
         Ok(serde_json::to_string(&stored).map_err(damaged)?)
     }

@@ -711,7 +711,7 @@ fn a_question_that_cannot_be_read_is_pointed_at() {
         ("P(ski=rain)", 3, "did you mean 'sky'?"),
         ("P(sky=rian)", 7, "did you mean 'rain'?"),
         ("P(sky~rain)", 3, "no column 'sky~rain'"),
-        ("P(sky rain)", 7, "'not in' after the column"),
+        ("P(sky rain)", 7, "'not in' or 'is' after the column"),
         ("P(sky=)", 7, "expected a value"),
         ("P(sky='rain)", 7, "not closed"),
         ("P(sky in {rain, snow})", 17, "'snow'"),
