@@ -326,7 +326,7 @@ class TableModel:
         memory: int,
         start: TableModel | None,
         kinds: Mapping[str, tuple[str, list[float]]],
-        missing_as_value: Sequence[str],
+        missing_as_value: set[str],
         atoms: Mapping[str, list[float]],
         image: tuple[int, ...] | None,
         effort: str,

@@ -243,7 +243,7 @@ def fit(
             memory=memory,
             start=None if start is None else start._core,
             kinds=found,
-            missing_as_value=optional,
+            missing_as_value=set(optional),
             atoms=named,
             image=None if image is None else (*image, 1)[:3],
             effort=effort,

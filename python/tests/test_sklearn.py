@@ -180,7 +180,7 @@ def test_weights_of_rows_count() -> None:
     x = np.repeat([[0.0], [1.0]], 100, axis=0) + 0.1 * np.random.default_rng(0).normal(size=(200, 1))
     y = np.repeat(["a", "b"], 100)
     weights = np.repeat([3.0, 1.0], 100)
-    options = {"width": 2, "epochs": 20, "random_state": 0}
+    options: dict[str, Any] = {"width": 2, "epochs": 20, "random_state": 0}
     classifier = BorniteClassifier(**options).fit(x, y, sample_weight=weights)
     assert classifier.model_.query("P(y='a')") == pytest.approx(0.75, abs=0.03)
     regressor = BorniteRegressor(**options).fit(x, x[:, 0], sample_weight=weights)

@@ -115,6 +115,9 @@ impl Mixture {
             return Err(MixtureError::Variables { index });
         }
         let total: f64 = weights.iter().sum();
+        // Weights that sum to 1 but for rounding stay as they are, so that a file keeps every bit.
+        let is_one = (total - 1.0).abs() <= f64::EPSILON * weights.len() as f64;
+        let total = if is_one { 1.0 } else { total };
         let weights = weights.iter().map(|weight| weight / total);
         let mut members: Vec<Member> = zip(circuits, weights)
             .map(|(circuit, weight)| Member { engine: Engine::new(&circuit), circuit, weight })
@@ -599,5 +602,11 @@ mod tests {
         assert_eq!(variables, MixtureError::Variables { index: 1 });
         let sorted = Mixture::new(vec![one(), one()], &[1.0, 3.0]).unwrap();
         assert_eq!(sorted.weights(), [0.75, 0.25]);
+        for n in 1..50 {
+            let weights = [1.0 + f64::from(n) / 7.0, 1.0, 0.3];
+            let first = Mixture::new(vec![one(), one(), one()], &weights).unwrap().weights();
+            let again = Mixture::new(vec![one(), one(), one()], &first).unwrap().weights();
+            assert_eq!(again, first);
+        }
     }
 }
