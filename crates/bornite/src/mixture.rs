@@ -182,9 +182,13 @@ impl Mixture {
 
     /// `count` of the [samples](Self::sample) that a seed gives, from the one at `start` on.
     pub fn sample_from(&self, start: u64, count: usize, seed: u64) -> Vec<f64> {
+        if let [only] = &self.members[..] {
+            return only.engine.sample_from(start, count, seed);
+        }
+        let (weights, mut picks) = (self.weights(), Picks::of_circuits(seed));
+        let chosen: Vec<usize> = (start..).take(count).map(|n| picks.pick(n, &weights)).collect();
         let rows = Batch::unknown(self.variables().len(), count);
-        let shares = vec![self.weights(); if self.members.len() > 1 { count } else { 0 }];
-        self.sample_by(&shares, start, &rows, seed)
+        self.sample_of(&chosen, start, &rows, seed)
     }
 
     /// One exact sample for every row, given what is known of it. The rows are a piece of more, of which `start` come before them.
@@ -200,22 +204,19 @@ impl Mixture {
         if let [only] = &self.members[..] {
             return only.engine.sample_given_from(start, rows, seed);
         }
-        let mut shares = Vec::with_capacity(rows.len());
+        let mut picks = Picks::of_circuits(seed);
+        let mut chosen = Vec::with_capacity(rows.len());
         for (row, logs) in by_row(&self.log_parts(rows)?).enumerate() {
-            shares.push(self::shares(&logs).ok_or(SampleError::Impossible { row })?);
+            let shares = shares(&logs).ok_or(SampleError::Impossible { row })?;
+            chosen.push(picks.pick(start.wrapping_add(row as u64), &shares));
         }
-        Ok(self.sample_by(&shares, start, rows, seed))
+        Ok(self.sample_of(&chosen, start, rows, seed))
     }
 
-    /// One sample for every row, of a circuit that is chosen by the row's shares.
-    fn sample_by(&self, shares: &[Vec<f64>], start: u64, rows: &Batch, seed: u64) -> Vec<f64> {
-        if let [only] = &self.members[..] {
-            return only.engine.sample_at(rows, seed, &|row| start.wrapping_add(row as u64));
-        }
+    /// One sample for every row, which is possible, of the circuit that is chosen for it.
+    fn sample_of(&self, chosen: &[usize], start: u64, rows: &Batch, seed: u64) -> Vec<f64> {
         let d = self.variables().len();
         let mut out = vec![0.0; rows.len() * d];
-        let mut picks = Picks::of_circuits(seed);
-        let chosen: Vec<usize> = zip(start.., shares).map(|(n, s)| picks.pick(n, s)).collect();
         for (n, member) in self.members.iter().enumerate() {
             let own: Vec<usize> = (0..rows.len()).filter(|&row| chosen[row] == n).collect();
             let place = |row: usize| start.wrapping_add(own[row] as u64);

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::time::Instant;
 
 use bornite::learn::{Control, Defaults, FitOptions, Progress};
+use bornite::model::ModelOptions;
 use clap::{Parser, ValueEnum};
 
 /// Measures what learning reaches on public data, and prints Markdown.
@@ -101,6 +102,25 @@ impl Arguments {
 
     pub(super) fn data(&self, folder: &str) -> String {
         format!("{}/{folder}", self.data)
+    }
+
+    /// The settings of a model that were given.
+    pub(super) fn of_model(&self) -> ModelOptions {
+        ModelOptions {
+            circuits: self.circuits,
+            width: self.width,
+            output_width: self.squares,
+            functions: self.functions,
+            epochs: self.epochs,
+            batch: self.batch,
+            rate: self.rate,
+            patience: self.patience,
+            averaging: self.averaging,
+            clip: self.clip,
+            seed: self.seed.unwrap_or_default(),
+            as_is: true,
+            ..ModelOptions::default()
+        }
     }
 
     /// The default settings of a width, except for what was given.

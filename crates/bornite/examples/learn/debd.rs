@@ -6,7 +6,6 @@ use std::time::Duration;
 use bornite::Fit;
 use bornite::data::read_bits;
 use bornite::learn::Control;
-use bornite::model::ModelOptions;
 
 use super::Failure;
 use super::arguments::{Arguments, Clock};
@@ -62,21 +61,7 @@ impl Published {
 fn learn(set: &str, arguments: &Arguments, seconds: f64) -> Result<String, Failure> {
     let splits = read_bits(format!("{}/{set}.bits.gz", arguments.data("debd")))?;
     let clock = Clock::new(set, seconds, arguments.verbose);
-    let options = ModelOptions {
-        circuits: arguments.circuits,
-        width: arguments.width,
-        output_width: arguments.squares,
-        epochs: arguments.epochs,
-        batch: arguments.batch,
-        rate: arguments.rate,
-        patience: arguments.patience,
-        averaging: arguments.averaging,
-        clip: arguments.clip,
-        seed: arguments.seed.unwrap_or(0),
-        as_is: true,
-        ..ModelOptions::default()
-    };
-    let model = Fit::with(options)
+    let model = Fit::with(arguments.of_model())
         .validation(&splits.valid)
         .time(Duration::try_from_secs_f64(seconds).ok())
         .on_step(|p, _| {

@@ -60,7 +60,7 @@ fn score(
     seconds: f64,
 ) -> Result<(f64, f64), Failure> {
     let clock = Clock::new(set, seconds, arguments.verbose);
-    let options = super::uci::options(arguments);
+    let options = arguments.of_model();
     let model =
         Fit::with(options).validation(&splits.valid).on_step(|p, _| clock.step(p)).run(train)?;
     let time = clock.elapsed();

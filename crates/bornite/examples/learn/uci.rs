@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use bornite::Fit;
 use bornite::data::Table;
-use bornite::model::ModelOptions;
 
 use super::Failure;
 use super::arguments::{Arguments, Clock};
@@ -43,7 +42,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let splits = standardized(&format!("{}/{set}.csv.gz", arguments.data("uci")))?;
         let clock = Clock::new(&set, seconds, arguments.verbose);
         let (train, valid) = (&splits.train, &splits.valid);
-        let model = Fit::with(options(arguments))
+        let model = Fit::with(arguments.of_model())
             .validation(valid)
             .on_step(|p, _| clock.step(p))
             .run(train)?;
@@ -66,23 +65,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         );
     }
     Ok(())
-}
-
-pub(super) fn options(arguments: &Arguments) -> ModelOptions {
-    ModelOptions {
-        width: arguments.width,
-        output_width: arguments.squares,
-        functions: arguments.functions,
-        epochs: arguments.epochs,
-        batch: arguments.batch,
-        rate: arguments.rate,
-        patience: arguments.patience,
-        averaging: arguments.averaging,
-        clip: arguments.clip,
-        seed: arguments.seed.unwrap_or_default(),
-        as_is: true,
-        ..ModelOptions::default()
-    }
 }
 
 /// By set the number of components and the test likelihood, from lines `set,k,valid,test`.

@@ -277,6 +277,12 @@ fn a_target_is_one_of_the_variables() {
         fit(vec![circuit.num_variables()], Parameterization::Cholesky),
         Err(LearnError::Target)
     );
+    let options = FitOptions { target: vec![0], epochs: 1, ..FitOptions::default() };
+    let bit = |v| (Variable::new(format!("x{v}"), Domain::Finite(2)), Basis::indicator(2));
+    let circuit = Structure::new(RegionTree::balanced(2), bit).skeleton().unwrap();
+    let rows = Batch::from_rows(circuit.variables(), &[0.0, 1.0, 1.0, 1.0]).unwrap();
+    let found = super::monotonic::fit(&circuit, &rows, &rows, &options, &mut |_| Control::Continue);
+    assert_eq!(found.map(|_| ()), Err(LearnError::Target));
 }
 
 fn with_weights<T: Scalar>(circuit: &Circuit, weights: &[Matrix<T>]) -> Circuit {

@@ -1,5 +1,6 @@
 //! From a table to a model.
 
+use std::cell::OnceCell;
 use std::path::Path;
 
 use rand::seq::SliceRandom;
@@ -81,7 +82,7 @@ impl Model {
         let defaults = Defaults::of(rows, schema.num_variables())
             .with_holes(train_rows.has_missing())
             .with_effort(options.effort);
-        let fits = Candidates { schema, options, defaults, rows };
+        let fits = Candidates { schema, options, defaults, rows, known: OnceCell::new() };
         let circuits = start.map(|model| model.mixture.circuits().map(|c| (**c).clone()).collect());
         let learned = circuits.unwrap_or_default();
         let (starts, mut stopped) = (&mut Starts::within(quota).with_learned(learned), false);
@@ -93,7 +94,7 @@ impl Model {
             ..*p
         };
         let known = match (start, checkpoint) {
-            (Some(model), _) => Some(fits.of_model(model)),
+            (Some(model), _) => Some(fits.going_on(model)),
             (None, Some(bytes)) => fits.of_checkpoint(bytes, train_rows)?,
             (None, None) => None,
         };
@@ -379,6 +380,8 @@ struct Candidates<'a> {
     defaults: Defaults,
     /// The number of rows to learn from.
     rows: usize,
+    /// What the columns tell of each other, once it is found out.
+    known: OnceCell<Option<MutualInformation>>,
 }
 
 impl Candidates<'_> {
@@ -404,17 +407,15 @@ impl Candidates<'_> {
         Ok(Chosen { kind: kind.to_string(), tree: Some(tree), circuits })
     }
 
-    /// The circuit of a model, to go on from.
-    fn of_model(&self, model: &Model) -> Chosen {
-        let (circuit, info) = (model.circuit(), model.info());
+    /// The first circuit of a model, to go on from.
+    fn going_on(&self, model: &Model) -> Chosen {
+        let info = model.info();
         let options = match self.images().into_iter().next() {
             Some(options) => options,
             None => self.of_size(info.width.max(1), self.defaults.functions()[0]),
         };
-        let (width, squares) = (info.width, circuit.width(circuit.output()));
-        let options = FitOptions { width, squares, ..options };
-        let skeleton: &Skeleton = circuit;
-        let circuits = vec![(skeleton.clone(), options)];
+        let options = FitOptions { width: info.width, ..options };
+        let circuits = of_model(model, &options, 0).into_iter().collect();
         Chosen { kind: info.structure.clone(), tree: None, circuits }
     }
 
@@ -492,23 +493,25 @@ impl Candidates<'_> {
         let is_same = |k: &&StructureKind| (k.to_string() == kind) == (n % 2 == 1);
         let kind = *self.kinds().iter().find(is_same).unwrap_or(&self.kinds()[0]);
         let seed = settings.seed.wrapping_add(1 + n as u64);
-        let options = ModelOptions { seed, ..self.options.clone() };
-        let own = Candidates { options: &options, ..*self };
         // The first has the other tree of the rows; the next ones those of rows that are drawn from them.
-        let rng = &mut own.rng();
-        let drawn: Vec<usize> = match n {
-            0 => (0..train.len()).collect(),
-            _ => (0..train.len()).map(|_| rng.random_range(0..train.len())).collect(),
+        let drawn;
+        let information = if n == 0 {
+            self.information(train).ok()?
+        } else {
+            let rng = &mut rng(seed);
+            let rows: Vec<usize> =
+                (0..train.len()).map(|_| rng.random_range(0..train.len())).collect();
+            drawn = self.compared(&train.select(&rows)).ok()?;
+            drawn.as_ref()
         };
-        let information = own.information(&train.select(&drawn)).ok()?;
-        let tree = own.tree(kind, information.as_ref()).ok()?;
-        let circuit = own.structure_over(&tree, settings).ok()?.skeleton().ok()?;
+        let tree = self.tree(kind, information, seed).ok()?;
+        let circuit = self.structure_over(&tree, settings).ok()?.skeleton().ok()?;
         Some((circuit, FitOptions { seed, ..settings.clone() }))
     }
 
     fn trees(&self, train: &Batch) -> Result<Vec<(StructureKind, RegionTree)>, ModelError> {
         let information = self.information(train)?;
-        let tree = |&kind| Ok((kind, self.tree(kind, information.as_ref())?));
+        let tree = |&kind| Ok((kind, self.tree(kind, information, self.options.seed)?));
         self.kinds().iter().map(tree).collect()
     }
 
@@ -526,8 +529,16 @@ impl Candidates<'_> {
         }
     }
 
+    /// What the columns tell of each other in the rows to learn from, which is found out once.
+    fn information(&self, train: &Batch) -> Result<Option<&MutualInformation>, ModelError> {
+        if self.known.get().is_none() {
+            let _ = self.known.set(self.compared(train)?);
+        }
+        Ok(self.known.get().and_then(Option::as_ref))
+    }
+
     /// What the columns tell of each other, where a tree is to be made of it.
-    fn information(&self, train: &Batch) -> Result<Option<MutualInformation>, ModelError> {
+    fn compared(&self, rows: &Batch) -> Result<Option<MutualInformation>, ModelError> {
         let is_learned = |k: &_| matches!(k, StructureKind::ChowLiu | StructureKind::Linkage);
         if !self.kinds().iter().any(is_learned) {
             return Ok(None);
@@ -538,13 +549,14 @@ impl Candidates<'_> {
             how.rows_of_work(self.schema.num_variables(), COMPARING * time.as_secs_f64() * WORDS)
         });
         let how = InformationOptions { max_rows, ..how };
-        Ok(Some(mutual_information(train, &self.schema.variables(), &how)?))
+        Ok(Some(mutual_information(rows, &self.schema.variables(), &how)?))
     }
 
     fn tree(
         &self,
         kind: StructureKind,
         information: Option<&MutualInformation>,
+        seed: u64,
     ) -> Result<RegionTree, ModelError> {
         let (schema, d) = (self.schema, self.schema.num_variables());
         Ok(match (kind, information) {
@@ -560,7 +572,7 @@ impl Candidates<'_> {
             },
             (StructureKind::Linear, _) => RegionTree::linear(d),
             (StructureKind::Balanced, _) => RegionTree::balanced(d),
-            (StructureKind::Random, _) => RegionTree::random(d, &mut self.rng()),
+            (StructureKind::Random, _) => RegionTree::random(d, &mut rng(seed)),
             (StructureKind::Auto | StructureKind::ChowLiu | StructureKind::Linkage, _) => {
                 unreachable!("kinds are settled, and learned ones have the information")
             }
@@ -669,10 +681,11 @@ impl Candidates<'_> {
             .share(settings.share)
             .output_width(settings.squares))
     }
+}
 
-    fn rng(&self) -> ChaCha8Rng {
-        let mut rng = ChaCha8Rng::seed_from_u64(self.options.seed);
-        rng.set_stream(2);
-        rng
-    }
+/// The random numbers of trees.
+fn rng(seed: u64) -> ChaCha8Rng {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    rng.set_stream(2);
+    rng
 }
