@@ -274,6 +274,7 @@ def anomalies(data, seed, results, effort):
         return -min(tried, key=lambda mixture: mixture.bic(a)).score_samples(b)
 
     for tool, make in {
+        "Bornite, either": by_bornite("either"),
         "Bornite, cells": by_bornite("cells"),
         "Bornite, density": by_bornite("density"),
         "isolation forest": lambda: -IsolationForest(random_state=seed).fit(a).score_samples(b),

@@ -608,7 +608,7 @@ class Model:
         self,
         table: Any,
         *,
-        by: Literal["density", "cells"] = "density",
+        by: Literal["density", "cells", "either"] = "density",
         unseen: Literal["score", "unknown", "error"] = "score",
     ) -> Floats:
         """The anomaly score of every row: larger is more anomalous.
@@ -616,21 +616,22 @@ class Model:
         ``by="density"`` is −``log_prob``: rows that are unlikely as a whole. ``by="cells"`` is a log-likelihood ratio: one cell
         of the row drawn anew from its column's marginal, or all cells drawn apart, against the row as it is. It finds
         rows with a cell that does not belong to the others, also among many columns, where the density sums up the noise of
-        all of them. It costs two passes over the table for each column.
+        all of them. ``by="either"`` finds both kinds of rows: at most about a share e⁻ˢ of the model's own rows has a score above s.
+        The last two cost two passes over the table for each column.
         """
         if by == "density":
             return -self.log_prob(table, unseen=unseen)
-        if by != "cells":
-            raise BorniteError(f"by='{by}': choose 'density' or 'cells'")
+        if by not in ("cells", "either"):
+            raise BorniteError(f"by='{by}': choose 'density', 'cells' or 'either'")
         if unseen != "score":
             raise BorniteError(f"unseen='{unseen}' is for by='density': leave it out")
-        return self._core.anomaly_scores(self._encode(Frame(table)))
+        return self._core.anomaly_scores(self._encode(Frame(table)), by == "either")
 
     def anomalies(
-        self, table: Any, count: int = 10, *, by: Literal["density", "cells"] = "density"
+        self, table: Any, count: int = 10, *, by: Literal["density", "cells", "either"] = "density"
     ) -> list[Anomaly]:
-        """The rows with the lowest density, lowest first, or with the highest ``anomaly_score(by="cells")``. The cells of
-        each row are sorted by how surprising they are given the rest of the row.
+        """The rows with the lowest density, lowest first, or with the highest ``anomaly_score`` of another kind. The cells
+        of each row are sorted by how surprising they are given the rest of the row.
 
         >>> import numpy as np
         >>> import bornite

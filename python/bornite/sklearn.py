@@ -15,13 +15,16 @@ Features are arrays of numbers, or DataFrames of pandas and polars. In a DataFra
 numbers the types of columns count: text, categories and Booleans are finite, dates are dates, and NaN, None and NA
 are missing values, as in ``bornite.fit``. All numbers of other features are continuous, but for those of
 ``categorical_features``. Every ``fit`` takes a ``sample_weight``: rows are learned from as often as their weights say, and
-rows of weight 0 not at all.
+rows of weight 0 not at all. ``partial_fit`` goes on from the model with more rows, such as those of a new day, which have the same
+features; the first one is a ``fit``. Learning begins with the model's weights, and the columns, labels and circuit are
+kept: see ``start`` of ``bornite.fit``.
 
 This module needs scikit-learn 1.6 or later; the rest of the package does not.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Real
 from typing import Any, Literal
 
@@ -59,6 +62,8 @@ class _Estimator(BaseEstimator):
     """What all estimators share: one joint distribution, fitted to rows."""
 
     model_: Model
+    # Whether a fit is one more of some rows.
+    _is_partial = False
 
     def __init__(
         self,
@@ -96,7 +101,14 @@ class _Estimator(BaseEstimator):
 
     def _start(self) -> Model | None:
         """The model that a fit goes on from."""
-        return getattr(self, "model_", None) if self.warm_start else None
+        return getattr(self, "model_", None) if self.warm_start or self._is_partial else None
+
+    def _partially(self, fit: Callable[..., Any], *args: Any) -> Any:
+        self._is_partial = True
+        try:
+            return fit(*args)
+        finally:
+            del self._is_partial
 
     def _check(self, X: Any, *, reset: bool = False) -> Any:
         """The features: an array of numbers, or a DataFrame with other columns too."""
@@ -284,6 +296,11 @@ class BorniteDensity(DensityMixin, _Estimator):
         self.model_ = self._fit(self._check(X, reset=self._start() is None), sample_weight=sample_weight)
         return self
 
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BorniteDensity:
+        """Goes on from the density with more rows."""
+        self._partially(self.fit, X, y, sample_weight)
+        return self
+
     def score_samples(self, X: Any) -> Array:
         """The log density of every row, unknown features integrated out."""
         return self._log_density(X)
@@ -359,6 +376,11 @@ class BorniteImputer(OneToOneFeatureMixin, TransformerMixin, _Estimator):
             self.fallback_ = np.array([_commonest(column) for column in known])
         return self
 
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BorniteImputer:
+        """Goes on from the joint distribution with more rows."""
+        self._partially(self.fit, X, y, sample_weight)
+        return self
+
     def transform(self, X: Any) -> Any:
         """The rows with missing values imputed."""
         check_is_fitted(self)
@@ -398,7 +420,7 @@ class BorniteOutlierDetector(OutlierMixin, _Estimator):
     """Rows with a cell that does not belong to the others, or of low density.
 
     ``by="cells"`` finds rows of which a cell is surprising given the others, ``by="density"`` rows that are unlikely as a
-    whole: see ``bornite.Model.anomaly_score``. A share ``contamination`` of the rows that the detector is fitted to,
+    whole, and ``by="either"`` both: see ``bornite.Model.anomaly_score``. A share ``contamination`` of the rows that the detector is fitted to,
     between 0 and 0.5, are outliers.
 
     >>> import numpy as np
@@ -413,7 +435,7 @@ class BorniteOutlierDetector(OutlierMixin, _Estimator):
         self,
         *,
         effort: Effort = "fast",
-        by: Literal["cells", "density"] = "cells",
+        by: Literal["either", "cells", "density"] = "either",
         contamination: float = 0.1,
         width: int | None = None,
         output_width: int | None = None,
@@ -446,8 +468,8 @@ class BorniteOutlierDetector(OutlierMixin, _Estimator):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BorniteOutlierDetector:
         """Fits the joint distribution, and the score below which rows are outliers."""
-        if self.by not in ("cells", "density"):
-            raise ValueError(f"by={self.by!r}: choose 'cells' or 'density'")
+        if self.by not in ("either", "cells", "density"):
+            raise ValueError(f"by={self.by!r}: choose 'either', 'cells' or 'density'")
         share = self.contamination
         if not isinstance(share, Real) or not 0 < float(share) <= 0.5:
             raise ValueError(f"contamination={share!r}: give a share above 0 and at most 0.5")
@@ -462,8 +484,13 @@ class BorniteOutlierDetector(OutlierMixin, _Estimator):
             self.offset_ = float(scores[order][np.searchsorted(below, float(share) * below[-1])])
         return self
 
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BorniteOutlierDetector:
+        """Goes on from the joint distribution with more rows, of which a share ``contamination`` are then outliers."""
+        self._partially(self.fit, X, y, sample_weight)
+        return self
+
     def score_samples(self, X: Any) -> Array:
-        """The log density of every row, or the negated score of its cells: lower is stranger."""
+        """The negated anomaly score of every row, which is its log density if it is by that: lower is stranger."""
         check_is_fitted(self)
         scores: Array = -self.model_.anomaly_score(self._table(self._check(X)), by=self.by)
         return scores
@@ -503,7 +530,7 @@ class BorniteClassifier(ClassifierMixin, _Estimator):
         if self._start() is not None:
             new = classes[~np.isin(classes, self.classes_)]
             if len(new):
-                raise ValueError(f"warm_start=True keeps the classes, and {new[0]!r} is none of them: fit anew")
+                raise ValueError(f"a fit that goes on keeps the classes, and {new[0]!r} is none of them: fit anew")
             classes, codes = self.classes_, np.asarray(np.searchsorted(self.classes_, y))
         self.classes_ = classes
         texts = [str(label) for label in self.classes_]
@@ -512,6 +539,16 @@ class BorniteClassifier(ClassifierMixin, _Estimator):
         self.target_name_ = self._target_name(given)
         target = (self.target_name_, self._labels[codes], "categorical")
         self.model_ = self._fit(X, target, sample_weight)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> BorniteClassifier:
+        """Goes on from the joint distribution with more rows. The first rows must have all ``classes``."""
+        if classes is not None:
+            known = self.classes_ if hasattr(self, "model_") else np.unique(np.asarray(y))
+            absent = [label for label in np.unique(np.asarray(classes)) if label not in known]
+            if absent:
+                raise ValueError(f"the first rows have no class {absent[0]!r}: begin with rows of all classes")
+        self._partially(self.fit, X, y, sample_weight)
         return self
 
     def predict_proba(self, X: Any) -> Array:
@@ -592,6 +629,11 @@ class BorniteRegressor(RegressorMixin, _Estimator):
         X, y = self._check_with_target(X, y, numeric=True)
         self.target_name_ = self._target_name(given)
         self.model_ = self._fit(X, (self.target_name_, np.asarray(y, np.float64), None), sample_weight)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> BorniteRegressor:
+        """Goes on from the joint distribution with more rows."""
+        self._partially(self.fit, X, y, sample_weight)
         return self
 
     def predict(self, X: Any) -> Array:

@@ -329,12 +329,15 @@ def test_surprises_are_those_of_the_anomalies(model: Model, table: Table) -> Non
     assert [one.row for one in worst] == np.argsort(-scores, kind="stable")[:3].tolist()
     assert worst[0].contributions[0].column == "pay"
     assert worst[0].log_prob == pytest.approx(float(model.log_prob(strange)[10]))
+    assert model.anomalies(strange, 1, by="either")[0].row == 10
+    own = model.anomaly_score(model.sample(1000, seed=3), by="either")
+    assert [np.mean(own > s) <= np.exp(-s) for s in (1, 2, 3)] == [True] * 3
     # A row without any known cell says nothing.
     nothing: Table = {name: np.array([None], object) for name in table}
     assert model.anomaly_score(nothing, by="cells").tolist() == [0.0]
     view = model.marginal(["pay", "age"])
     assert view.surprise({name: strange[name] for name in ("pay", "age")}).shape == (40, 2)
-    with pytest.raises(ValueError, match="choose 'density' or 'cells'"):
+    with pytest.raises(ValueError, match="choose 'density', 'cells' or 'either'"):
         model.anomaly_score(strange, by="rows")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="leave it out"):
         model.anomaly_score(strange, by="cells", unseen="error")

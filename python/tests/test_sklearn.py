@@ -143,7 +143,7 @@ def test_outliers_by_cells_among_many_features() -> None:
     base = rng.normal(size=(400, 1))
     x = np.hstack([base + 0.3 * rng.normal(size=(400, 8)), np.full((400, 1), 4.0)])
     detector = BorniteOutlierDetector(contamination=0.05, random_state=0).fit(x)
-    assert detector.by == "cells"
+    assert detector.by == "either"
     strange = x[:40].copy()
     # One cell that is usual by itself, and one that differs from a constant.
     strange[:20, 3] = -2 * np.sign(base[:20, 0])
@@ -151,8 +151,17 @@ def test_outliers_by_cells_among_many_features() -> None:
     scores = detector.score_samples(strange)
     assert np.median(scores[:20]) < np.median(scores[21:]) - 2
     assert detector.predict(strange)[20] == -1
-    with pytest.raises(ValueError, match="choose 'cells' or 'density'"):
+    with pytest.raises(ValueError, match="choose 'either', 'cells' or 'density'"):
         BorniteOutlierDetector(by="rows").fit(x)  # type: ignore[arg-type]
+
+
+def test_outliers_by_either_are_rows_of_another_kind_too() -> None:
+    x, y = iris()
+    own = np.random.default_rng(0).permutation(np.flatnonzero(y == 1))
+    detector = BorniteOutlierDetector(random_state=0).fit(x[own[:35]])
+    inside, outside = detector.score_samples(x[own[35:]]), detector.score_samples(x[y != 1])
+    # The share of pairs in which the row of another kind is the stranger one.
+    assert np.mean(outside[:, None] < inside[None]) > 0.85
 
 
 def test_fits_go_on_from_a_model() -> None:
@@ -174,6 +183,37 @@ def test_fits_go_on_from_a_model() -> None:
     assert regressor.fit(x[:50, :3], x[:50, 3]).predict(x[:1, :3]).shape == (1,)
     imputer = BorniteImputer(epochs=5, random_state=0, warm_start=True).fit(x)
     assert imputer.fit(x[:80]).transform(x[:2]).shape == (2, 4)
+
+
+def test_partial_fits_go_on_with_more_rows() -> None:
+    x, y = iris()
+    options: dict[str, Any] = {"epochs": 5, "width": 4, "random_state": 0}
+    shifted = x[::-1] + 0.3
+    density = BorniteDensity(**options).partial_fit(x)
+    first, before = density.model_, density.score(shifted)
+    assert first.log_prob(density._table(x)) == pytest.approx(BorniteDensity(**options).fit(x).score_samples(x))
+    assert density.partial_fit(shifted).model_.schema == first.schema and density.score(shifted) > before
+    # The same as a fit that goes on; and a plain fit begins anew.
+    warm = BorniteDensity(**options, warm_start=True).fit(x).fit(shifted)
+    assert np.array_equal(warm.score_samples(x), density.score_samples(x))
+    assert density.fit(x).score(shifted) == before
+    with pytest.raises(ValueError, match="3 features"):
+        density.partial_fit(x[:, :3])
+    classifier = BorniteClassifier(**options).partial_fit(x, y, classes=[0, 1, 2])
+    classifier.partial_fit(x[y > 0], y[y > 0], classes=[0, 1, 2])
+    assert list(classifier.classes_) == [0, 1, 2]
+    assert classifier.predict(x[y == 1]).tolist().count(1) > 40
+    with pytest.raises(ValueError, match="7 is none of them"):
+        classifier.partial_fit(x, np.where(y == 0, 7, y))
+    for unknown in (BorniteClassifier(), classifier):
+        with pytest.raises(ValueError, match="no class 3"):
+            unknown.partial_fit(x, y, classes=[0, 1, 2, 3])
+    regressor = BorniteRegressor(**options).partial_fit(x[:, :3], x[:, 3])
+    assert regressor.partial_fit(x[:50, :3], x[:50, 3]).predict(x[:1, :3]).shape == (1,)
+    imputer = BorniteImputer(**options).partial_fit(x)
+    assert imputer.partial_fit(x[:80], sample_weight=np.ones(80)).transform(x[:2]).shape == (2, 4)
+    detector = BorniteOutlierDetector(**options).partial_fit(x).partial_fit(x[:80])
+    assert (detector.predict(x[:80]) == -1).sum() == 8
 
 
 def test_weights_of_rows_count() -> None:

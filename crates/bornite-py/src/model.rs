@@ -9,7 +9,7 @@ use bornite::data::{
 };
 use bornite::learn::{Control, Device, Effort, Progress, Quota};
 use bornite::model::{
-    AnswerValue, Event, Imputation, ModelError, ModelOptions, Question, StructureKind,
+    AnswerValue, Event, Imputation, ModelError, ModelOptions, Question, Strange, StructureKind,
 };
 use bornite::ops::Budget;
 use bornite::report::{Picture, Report};
@@ -607,13 +607,15 @@ impl TableModel {
         Ok(found.into_pyarray(py))
     }
 
-    /// How likely it is that cells of a row come from elsewhere, for every row.
+    /// How strange every row is: in its cells, or in these or as a whole.
     fn anomaly_scores<'py>(
         &self,
         py: Python<'py>,
         table: TableLike,
+        is_either: bool,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let found = detached(py, || self.0.anomaly_scores(&table.0))?.map_err(Raise::raise)?;
+        let by = if is_either { Strange::Either } else { Strange::Cells };
+        let found = detached(py, || self.0.anomaly_scores(&table.0, by))?.map_err(Raise::raise)?;
         Ok(found.into_pyarray(py))
     }
 

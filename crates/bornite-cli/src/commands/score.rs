@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use bornite::Model;
 use bornite::data::{Column, EncodeOptions, Mismatch, Table, Unseen};
-use bornite::model::Anomaly;
+use bornite::model::{Anomaly, Strange};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
@@ -18,7 +18,7 @@ use crate::tables;
 Examples:
   bornite score people.model test.csv
   bornite score people.model test.csv --anomalies 5
-  bornite score people.model test.csv --anomalies 5 --by cells
+  bornite score people.model test.csv --anomalies 5 --by either
   bornite score people.model test.csv --rows > log_densities.txt
   bornite score people.model 'days/*.parquet' --out-dir scores
   zcat people.csv.gz | bornite score people.model -
@@ -68,6 +68,18 @@ enum By {
     Density,
     /// A cell that does not belong to the others, also among many columns. Takes two passes over the table for each column.
     Cells,
+    /// Either of them. Takes as long as cells.
+    Either,
+}
+
+impl From<By> for Strange {
+    fn from(by: By) -> Self {
+        match by {
+            By::Density => Self::Density,
+            By::Cells => Self::Cells,
+            By::Either => Self::Either,
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -201,9 +213,9 @@ impl Score {
         if let Some(count) = self.anomalies {
             let ranks = match self.by {
                 By::Density => scores.clone(),
-                By::Cells => model.anomaly_scores(piece.table)?,
+                By::Cells | By::Either => model.anomaly_scores(piece.table, self.by.into())?,
             };
-            let sign = if self.by == By::Cells { -1.0 } else { 1.0 };
+            let sign = if self.by == By::Density { 1.0 } else { -1.0 };
             let mut lowest: Vec<(usize, f64)> =
                 ranks.iter().map(|rank| sign * rank).enumerate().collect();
             lowest.sort_by(|a, b| a.1.total_cmp(&b.1));
@@ -212,7 +224,7 @@ impl Score {
                 // Of equal rows the first comes first.
                 if worst.is_none_or(|worst| rank < worst) {
                     let anomaly = model.anomaly(piece.table, &encoded, row, scores[row])?;
-                    let anomaly_score = (self.by == By::Cells).then_some(ranks[row]);
+                    let anomaly_score = (self.by != By::Density).then_some(ranks[row]);
                     let shown = unlikely(anomaly, piece, self.inputs.is_one());
                     found.anomalies.push(Unlikely { anomaly_score, rank, ..shown });
                 }

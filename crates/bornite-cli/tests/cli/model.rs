@@ -185,6 +185,8 @@ fn a_model_is_shown_asked_and_scored() {
     assert!(
         folder.run(&["score", "m.model", "odd.csv", "--anomalies", "2"]).text().contains("241")
     );
+    let either = ["score", "m.model", "odd.csv", "--anomalies", "1", "--by", "either", "--json"];
+    assert_eq!(folder.run(&either).json()["anomalies"][0]["row"], 241);
     let cells = ["score", "m.model", "odd.csv", "--anomalies", "1", "--by", "cells"];
     let odd = folder.run(&[&cells[..], &["--json"]].concat()).json();
     assert_eq!(odd["anomalies"][0]["row"], 241, "{odd}");

@@ -7,6 +7,34 @@ use crate::mixture::log_sum;
 
 /// How often a cell that does not belong to its row comes from an even spread instead of its column's marginal.
 const ANYWHERE: f64 = 0.01;
+/// How often a strange row is one that is unlikely as a whole.
+const WHOLE: f64 = 0.1;
+/// Rows of a model that say which log densities are usual, the part of them that says how these fall off, and the seed that they are drawn
+/// with.
+const USUAL_ROWS: usize = 500;
+const TAIL: f64 = 0.1;
+const USUAL_SEED: u64 = 0;
+
+/// What makes a row strange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Strange {
+    /// It is unlikely as a whole: its negative log density.
+    #[default]
+    Density,
+    /// A cell does not belong to the others: a log-likelihood ratio, of one cell of the row drawn anew, or all of them apart, against the
+    /// row as it is: log ½ (mean over j of q(xⱼ) / p(xⱼ | the others) + Πⱼ p(xⱼ) / p(x)) over its known cells.
+    ///
+    /// A cell that is drawn anew comes from its column's marginal, p(xⱼ), and one time in a hundred from an even spread, so that values
+    /// far out are found as well; one that was never seen comes from there for certain. Where the log density sums up the noise of all
+    /// cells, this one finds the cell that does not belong to the others.
+    Cells,
+    /// Either: log of 0.9 times the ratio of [`Cells`](Self::Cells) and 0.1 times ½ / √P, where P is the share of the model's own rows
+    /// that are no likelier than this one.
+    ///
+    /// The mean of both over rows of the model is about 1, so that at most a share e⁻ˢ of these has a score above s. P is that
+    /// of 500 exact samples, and falls exponentially beyond them; a missing cell counts as a usual one.
+    Either,
+}
 
 /// A row and why it is unlikely.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,8 +121,7 @@ impl Model {
             let others = self.predict(table, &c.name)?.log_others()?;
             for (row, (all, others)) in all.iter().zip(&others).enumerate() {
                 let spread = self.log_spread(column, rows.batch().value(row, first));
-                let is_known = !rows.batch().is_missing(row, first);
-                if is_known || rows.outside_cell(row, column).is_some() {
+                if self.is_known(&rows, row, column) {
                     let is_possible = *all > f64::NEG_INFINITY;
                     out[row * columns.len() + column] =
                         if is_possible { others - all - spread } else { f64::INFINITY };
@@ -104,18 +131,34 @@ impl Model {
         Ok(out)
     }
 
-    /// How likely it is that cells of a row come from elsewhere: a log-likelihood ratio for every row, larger for stranger rows.
+    /// How strange every row of a table is: larger for stranger rows.
     ///
-    /// Of the row as it is, against one of its cells drawn anew, or all of them apart: log ½ (mean over j of q(xⱼ) / p(xⱼ | the others) +
-    /// Πⱼ p(xⱼ) / p(x)) over its known cells. A cell that is drawn anew comes from its column's marginal, p(xⱼ), and one time in a hundred
-    /// from an even spread, so that values far out are found as well; one that was never seen comes from there for certain. Where
-    /// the log density sums up the noise of all cells, this one finds the cell that does not belong to the others.
-    ///
-    /// Cost: a score of the table, and two for each column.
+    /// Cost: a score of the table, and two for each column unless it is by [`Strange::Density`].
     ///
     /// # Errors
     /// As for [`score`](Self::score).
-    pub fn anomaly_scores(&self, table: &Table) -> Result<Vec<f64>, ModelError> {
+    pub fn anomaly_scores(&self, table: &Table, by: Strange) -> Result<Vec<f64>, ModelError> {
+        match by {
+            Strange::Density => Ok(self.score(table)?.into_iter().map(|log| -log).collect()),
+            Strange::Cells => self.log_ratios(table),
+            Strange::Either => {
+                let (ratios, usual) = (self.log_ratios(table)?, Usual::of(self)?);
+                let rows = self.schema.encode(table)?;
+                let logs = self.score_encoded(&rows)?;
+                let score = |(row, (ratio, log)): (usize, (f64, f64))| {
+                    if log == f64::NEG_INFINITY {
+                        return f64::INFINITY;
+                    }
+                    let whole = usual.log_evidence(log + usual.missing(self, &rows, row));
+                    log_sum(&[(1.0 - WHOLE).ln() + ratio, WHOLE.ln() + whole])
+                };
+                Ok(ratios.into_iter().zip(logs).enumerate().map(score).collect())
+            }
+        }
+    }
+
+    /// The log-likelihood ratios of [`Strange::Cells`].
+    fn log_ratios(&self, table: &Table) -> Result<Vec<f64>, ModelError> {
         let columns = self.schema.columns();
         let cells = self.surprises(table)?;
         let rows = self.schema.encode(table)?;
@@ -153,6 +196,12 @@ impl Model {
             log_sum(&[one, *apart]) - 2.0_f64.ln()
         };
         Ok(logs.iter().zip(&anew).zip(&apart).map(score).collect())
+    }
+
+    /// Whether a cell has a value: of its own, or one that was never seen.
+    fn is_known(&self, rows: &Encoded, row: usize, column: usize) -> bool {
+        let first = self.schema.variables_of(column).start;
+        !rows.batch().is_missing(row, first) || rows.outside_cell(row, column).is_some()
     }
 
     /// ln of how many values a column has, or of how wide its middle half is; of a missing cell, that it is or is not.
@@ -216,5 +265,58 @@ impl Model {
         }
         out.sort_by(|a, b| a.log_standardized.total_cmp(&b.log_standardized));
         Ok(out)
+    }
+}
+
+/// What is usual for the rows of a model.
+struct Usual {
+    /// The negative log densities of some of them, the lowest first.
+    logs: Vec<f64>,
+    /// The mean of log p(a cell | the others), for every column, in the units of the log densities.
+    cells: Vec<f64>,
+}
+
+impl Usual {
+    fn of(model: &Model) -> Result<Self, ModelError> {
+        let rows = model.sample(USUAL_ROWS, USUAL_SEED)?;
+        let mut logs: Vec<f64> = model.score(&rows)?.into_iter().map(|log| -log).collect();
+        logs.sort_by(f64::total_cmp);
+        let columns = model.schema.columns().len();
+        let (mut cells, surprises) = (vec![0.0; columns], model.surprises(&rows)?);
+        let encoded = model.schema.encode(&rows)?;
+        for (column, mean) in cells.iter_mut().enumerate() {
+            let first = model.schema.variables_of(column).start;
+            let log = |row: usize| {
+                let spread = model.log_spread(column, encoded.batch().value(row, first));
+                -surprises[row * columns + column] - spread
+            };
+            let known: Vec<f64> = (0..logs.len()).map(log).filter(|log| log.is_finite()).collect();
+            *mean = known.iter().sum::<f64>() / known.len().max(1) as f64;
+        }
+        Ok(Self { logs, cells })
+    }
+
+    /// The usual log density of the missing cells of a row.
+    fn missing(&self, model: &Model, rows: &Encoded, row: usize) -> f64 {
+        let cells = self.cells.iter().enumerate();
+        cells.filter(|(column, _)| !model.is_known(rows, row, *column)).map(|(_, log)| log).sum()
+    }
+
+    /// ln ½ / √P of a log density.
+    fn log_evidence(&self, log: f64) -> f64 {
+        -2.0_f64.ln() - 0.5 * self.log_share(-log)
+    }
+
+    /// ln P: of the share of rows with at least this negative log density.
+    fn log_share(&self, value: f64) -> f64 {
+        let (n, tail) = (self.logs.len(), (TAIL * self.logs.len() as f64) as usize);
+        let first = self.logs[n - tail];
+        if value <= first {
+            let below = self.logs.partition_point(|log| *log < value);
+            return ((n - below) as f64 / n as f64).ln();
+        }
+        // As of an exponential distribution, and of a normal one in the end: by a factor of e a nat, or slower.
+        let beyond = self.logs[n - tail..].iter().map(|log| log - first).sum::<f64>();
+        TAIL.ln() - (value - first) / (beyond / tail as f64).max(1.0)
     }
 }

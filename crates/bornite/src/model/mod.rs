@@ -63,7 +63,7 @@ mod weights;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-pub use anomaly::{Anomaly, Contribution};
+pub use anomaly::{Anomaly, Contribution, Strange};
 pub use answer::{Answer, AnswerValue, Support};
 pub use builder::Fit;
 #[cfg(feature = "codec")]
