@@ -530,7 +530,7 @@ class BorniteClassifier(ClassifierMixin, _Estimator):
         if self._start() is not None:
             new = classes[~np.isin(classes, self.classes_)]
             if len(new):
-                raise ValueError(f"a fit that goes on keeps the classes, and {new[0]!r} is none of them: fit anew")
+                raise ValueError(f"a fit that goes on keeps the classes, and {new.tolist()[0]!r} is none of them: fit anew")
             classes, codes = self.classes_, np.asarray(np.searchsorted(self.classes_, y))
         self.classes_ = classes
         texts = [str(label) for label in self.classes_]
@@ -545,7 +545,7 @@ class BorniteClassifier(ClassifierMixin, _Estimator):
         """Goes on from the joint distribution with more rows. The first rows must have all ``classes``."""
         if classes is not None:
             known = self.classes_ if hasattr(self, "model_") else np.unique(np.asarray(y))
-            absent = [label for label in np.unique(np.asarray(classes)) if label not in known]
+            absent = [label for label in np.unique(np.asarray(classes)).tolist() if label not in known]
             if absent:
                 raise ValueError(f"the first rows have no class {absent[0]!r}: begin with rows of all classes")
         self._partially(self.fit, X, y, sample_weight)
