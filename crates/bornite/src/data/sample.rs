@@ -55,6 +55,19 @@ impl SampleOptions {
         }
         Ok(total > self.memory / LARGE)
     }
+
+    /// The most rows that are drawn from a large table of so many columns.
+    fn most(&self, columns: usize) -> usize {
+        let row = BYTES_PER_CELL * columns.max(1) as u64;
+        (self.memory / row).clamp(1, MOST) as usize
+    }
+
+    /// The random numbers of the rows, one for each.
+    fn rng(&self) -> ChaCha8Rng {
+        let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
+        rng.set_stream(4);
+        rng
+    }
 }
 
 /// Rows of the tables of some files that stand for all of them: [`Fit::run_sample`](crate::Fit::run_sample) finds out from them what the
@@ -85,8 +98,7 @@ impl Sample {
         let is_large = options.are_large(files)?;
         let stream =
             StreamOptions { header: options.header, keep_text: false, ..StreamOptions::default() };
-        let mut rng = ChaCha8Rng::seed_from_u64(options.seed);
-        rng.set_stream(4);
+        let mut rng = options.rng();
         let (mut drawn, mut num_rows, mut first) = (Drawn::new(), 0, None);
         for path in files {
             let mut stream = TableStream::untyped(path, &stream)?;
@@ -94,8 +106,7 @@ impl Sample {
                 let mut piece = piece?;
                 let first = first.get_or_insert_with(|| piece.select_rows(&[]));
                 if is_large {
-                    let row = BYTES_PER_CELL * first.num_columns() as u64;
-                    drawn.most = (options.memory / row).clamp(1, MOST) as usize;
+                    drawn.most = options.most(first.num_columns());
                 }
                 piece = piece.arranged_as(first).map_err(|e| in_file(path, 0, e))?;
                 drawn.add(&piece, num_rows, &mut rng);
@@ -121,6 +132,37 @@ impl Sample {
     pub fn whole(table: Table) -> Self {
         let num_rows = table.num_rows() as u64;
         Self { table, places: (0..num_rows).collect(), num_rows, files: Vec::new(), header: None }
+    }
+
+    /// The places of the rows that [`draw`](Self::draw) takes from a large table of so many rows and columns, in ascending order.
+    pub fn places_in(num_rows: u64, num_columns: usize, options: &SampleOptions) -> Vec<u64> {
+        let (most, mut rng) = (options.most(num_columns), options.rng());
+        let (mut rows, mut limit) = (Vec::new(), u64::MAX);
+        for place in 0..num_rows {
+            let number = rng.random();
+            if number <= limit {
+                rows.push(Row { place, number });
+            }
+            if rows.len() > 2 * most || (place + 1 == num_rows && rows.len() > most) {
+                limit = rows.select_nth_unstable_by_key(most - 1, |row| row.number).1.number;
+                rows.retain(|row| row.number <= limit);
+            }
+        }
+        let mut places: Vec<u64> = rows.into_iter().map(|row| row.place).collect();
+        places.sort_unstable();
+        places
+    }
+
+    /// Rows of a table that others hold, drawn as [`places_in`](Self::places_in) says, for
+    /// [`Fit::workers`](crate::Fit::workers).
+    ///
+    /// # Panics
+    /// If there is not one place for each row, in ascending order and below the number of rows.
+    pub fn of_places(table: Table, places: Vec<u64>, num_rows: u64) -> Self {
+        assert_eq!(table.num_rows(), places.len(), "one place for each row");
+        let is_sorted = places.is_sorted_by(|a, b| a < b);
+        assert!(is_sorted && places.last().is_none_or(|&last| last < num_rows), "places in order");
+        Self { table, places, num_rows, files: Vec::new(), header: None }
     }
 
     /// The rows that were drawn.
@@ -369,6 +411,8 @@ mod tests {
             if seed == 0 {
                 let again = draw(&files, &options).unwrap();
                 assert_eq!(again.table(), sample.table());
+                assert_eq!(Sample::places_in(10_000, 3, &options), sample.places());
+                assert!(Sample::places_in(300, 3, &options).into_iter().eq(0..300));
             }
         }
         // 2000 each, ± 42.

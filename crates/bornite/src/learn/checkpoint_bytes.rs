@@ -37,6 +37,10 @@ impl Writer {
         self.list(list, |x| x.to_le_bytes());
     }
 
+    pub(super) fn bytes(&mut self, list: &[u8]) {
+        self.list(list, |&b| [b]);
+    }
+
     pub(super) fn rng(&mut self, rng: &ChaCha8Rng) {
         self.bytes.extend(rng.get_seed());
         self.bytes.extend(rng.get_stream().to_le_bytes());
@@ -83,6 +87,10 @@ impl<'a> Reader<'a> {
     pub(super) fn finite_singles(&mut self) -> Result<Vec<f32>, LearnError> {
         let list = self.list(f32::from_le_bytes)?;
         if list.iter().all(|x| x.is_finite()) { Ok(list) } else { Err(LearnError::Damaged) }
+    }
+
+    pub(super) fn bytes(&mut self) -> Result<Vec<u8>, LearnError> {
+        self.list(u8::from_le_bytes)
     }
 
     pub(super) fn rng(&mut self) -> Result<ChaCha8Rng, LearnError> {

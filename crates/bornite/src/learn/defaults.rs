@@ -163,7 +163,7 @@ impl Defaults {
             share,
             squares,
             epochs: IMAGE_EPOCHS,
-            batch: 512,
+            batch: self.batch(),
             rate: 0.03,
             by_columns: true,
             warm_up: 0.02,
@@ -174,9 +174,14 @@ impl Defaults {
         IMAGES.iter().map(options).collect()
     }
 
+    /// Rows to a step.
+    pub(crate) fn batch(&self) -> usize {
+        if self.is_large() { 512 } else { (self.rows / 300).clamp(32, 128) }
+    }
+
     /// The settings of a fit with inner layers of this width.
     pub fn options(&self, width: usize) -> FitOptions {
-        let batch = if self.is_large() { 512 } else { (self.rows / 300).clamp(32, 128) };
+        let batch = self.batch();
         let total = if self.is_large() { 2_400_000 } else { 400_000 };
         let longer = if self.effort == Effort::Best { BEST_EPOCHS } else { 1 };
         let epochs = (total / self.rows).clamp(10, 150) * longer;

@@ -57,6 +57,12 @@ pub enum LearnError {
         /// Why not.
         reason: String,
     },
+    /// Workers that do not answer.
+    #[error("the workers that hold the rows cannot go on: {reason}")]
+    Workers {
+        /// Why not.
+        reason: String,
+    },
     /// Bytes that are something else.
     #[error("not a checkpoint file")]
     NoCheckpoint,

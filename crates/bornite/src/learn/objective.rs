@@ -2,7 +2,7 @@
 
 use super::parameter::Parameterization;
 use super::partition::Partition;
-use super::pass::Workspace;
+use super::pass::{Memory, Workspace};
 use crate::engine::{Batch, Real};
 use crate::linalg::{Matrix, Scalar};
 use crate::program::Program;
@@ -45,17 +45,19 @@ impl<'a, T: Scalar> Objective<'a, T> {
         Self { emphasis, ..self }
     }
 
-    /// The mean of the rows named. Its gradient by every weight is what the workspace then holds for
+    /// The sum of the rows named, each times `weight`. Its gradient by every weight is what the memory then holds for
     /// complete rows, and the gradient returned for all else, if there is any.
     pub(crate) fn reverse<F: Real, const C: bool>(
         &self,
         rows: &Batch,
         indices: &[usize],
-        workspace: &mut Workspace<F>,
+        weight: f64,
+        workspace: &Workspace<F>,
+        memory: &mut Memory<F>,
     ) -> (f64, Option<Vec<Matrix<T>>>) {
-        let weight = 1.0 / indices.len() as f64;
         if self.parameterization == Parameterization::Monotonic {
-            let logs = workspace.reverse::<T, C>(&self.partition, rows, indices, 0.5 * weight);
+            let logs =
+                workspace.reverse::<T, C>(&self.partition, rows, indices, 0.5 * weight, memory);
             return (0.5 * logs.iter().sum::<f64>() * weight, None);
         }
         let (mut complete, mut missing) = by_completeness(rows, indices);
@@ -63,8 +65,9 @@ impl<'a, T: Scalar> Objective<'a, T> {
         if !missing.is_empty() && complete.len() < F::LANES {
             missing.append(&mut complete);
         }
+        let share = weight * indices.len() as f64;
         let whole = weight * (1.0 + self.emphasis.map_or(0.0, |e| e.factor));
-        let logs = workspace.reverse::<T, C>(&self.partition, rows, &complete, whole);
+        let logs = workspace.reverse::<T, C>(&self.partition, rows, &complete, whole, memory);
         let mut mean = whole * logs.iter().sum::<f64>();
         let mut others = None;
         if !missing.is_empty() || self.emphasis.is_some() || !is_orthonormal(self.parameterization)
@@ -74,18 +77,18 @@ impl<'a, T: Scalar> Objective<'a, T> {
             let mut unknown = vec![None; self.program.steps().len()];
             let mut add = |rows: &Batch, indices: &[usize], weight: f64| {
                 let to = (&mut gradients[..], &mut unknown[..]);
-                let partition = &self.partition;
-                let logs = workspace.reverse_missing::<T, C>(partition, rows, indices, weight, to);
+                let (partition, rows) = (&self.partition, (rows, indices));
+                let logs = workspace.reverse_missing::<T, C>(partition, rows, weight, memory, to);
                 mean += weight * logs.iter().sum::<f64>();
             };
             add(rows, &missing, whole);
             if let Some(Emphasis { rest, factor }) = self.emphasis {
                 add(rest, indices, -factor * weight);
             }
-            self.partition.add_gradient(-1.0, unknown, &mut gradients);
+            self.partition.add_gradient(-share, unknown, &mut gradients);
             others = Some(gradients);
         }
-        (mean - self.partition.log_partition(), others)
+        (mean - share * self.partition.log_partition(), others)
     }
 
     /// The mean of the rows named.

@@ -1,9 +1,11 @@
-//! The rows of a fit: at hand, or in pieces of a temporary file of which some are at hand at a time.
+//! The rows of a fit: at hand, or in pieces of which some are at hand at a time, or held by workers.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use super::error::LearnError;
+use super::layout::Layout;
+use super::workers::Workers;
 use crate::domain::{Domain, Variable};
 use crate::engine::Batch;
 
@@ -14,7 +16,7 @@ pub(crate) struct Rows<'a> {
     pub(crate) train: &'a Batch,
     pub(crate) valid: &'a Batch,
     /// All of them, where they are more than memory holds.
-    pub(crate) pieces: Option<&'a Pieces>,
+    pub(crate) pieces: Option<Pieces<'a>>,
 }
 
 impl<'a> Rows<'a> {
@@ -25,90 +27,81 @@ impl<'a> Rows<'a> {
 
     /// The number of rows to learn from.
     pub(super) fn num_train(&self) -> usize {
-        self.pieces.map_or(self.train.len(), Pieces::num_rows)
+        self.pieces.map_or(self.train.len(), |pieces| pieces.layout().num_rows())
     }
 }
 
-/// The pieces that are at hand at a time are at least so many, so that rows that stand together in a table do not learn together.
-const AT_HAND: usize = 16;
+/// Rows that are not at hand, in pieces.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Pieces<'a> {
+    File(&'a PieceFile),
+    Workers(&'a Layout, &'a dyn Workers),
+}
 
-/// Rows in a temporary file that has no name, and is gone when this is, however the process ends.
-///
-/// A piece is some rows that follow each other. An epoch goes through all pieces in a random order: as many of them at a time as have
-/// [`at_hand`](Self::new) rows, and through the rows of these in a random order too.
+impl<'a> Pieces<'a> {
+    pub(crate) fn layout(self) -> &'a Layout {
+        match self {
+            Self::File(file) => &file.layout,
+            Self::Workers(layout, _) => layout,
+        }
+    }
+
+    /// What the rows are known by; nothing where others hold them.
+    pub(super) fn digest(self) -> usize {
+        match self {
+            Self::File(file) => file.digest.clone().finalize() as usize,
+            Self::Workers(..) => 0,
+        }
+    }
+}
+
+/// Pieces in a temporary file that has no name, and is gone when this is, however the process ends.
 #[derive(Debug)]
-pub(crate) struct Pieces {
+pub(crate) struct PieceFile {
+    layout: Layout,
     file: File,
     domains: Vec<Domain>,
-    index: Vec<Piece>,
-    at_hand: usize,
-    rows: usize,
+    /// Where each piece is, in one or more parts.
+    index: Vec<Vec<Part>>,
     /// The bytes of all pieces, and what they are known by.
     bytes: u64,
     digest: crc32fast::Hasher,
 }
 
-/// Where the rows of a piece are.
+/// Where some rows of a piece are.
 #[derive(Debug)]
-struct Piece {
+struct Part {
     start: u64,
     bytes: usize,
     rows: usize,
 }
 
-impl Pieces {
-    /// No rows yet, of which so many are going to be at hand at a time.
-    pub(crate) fn new(variables: &[Variable], at_hand: usize) -> io::Result<Self> {
+impl PieceFile {
+    /// No rows yet.
+    pub(crate) fn new(variables: &[Variable], layout: Layout) -> io::Result<Self> {
         Ok(Self {
             file: tempfile::tempfile()?,
             domains: variables.iter().map(|v| v.domain.clone()).collect(),
-            index: Vec::new(),
-            at_hand: at_hand.max(1),
-            rows: 0,
+            index: (0..layout.len()).map(|_| Vec::new()).collect(),
             bytes: 0,
             digest: crc32fast::Hasher::new(),
+            layout,
         })
     }
 
-    /// Adds rows.
-    pub(crate) fn add(&mut self, rows: &Batch) -> io::Result<()> {
-        let most = self.at_hand.div_ceil(AT_HAND);
-        for start in (0..rows.len()).step_by(most) {
-            let own: Vec<usize> = (start..rows.len().min(start + most)).collect();
-            let mut bytes = Vec::new();
-            rows.select(&own).write_bytes(&mut bytes);
-            self.file.write_all(&bytes)?;
-            self.digest.update(&bytes);
-            self.index.push(Piece { start: self.bytes, bytes: bytes.len(), rows: own.len() });
-            self.rows += own.len();
-            self.bytes += bytes.len() as u64;
-        }
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Adds rows to a piece.
+    pub(crate) fn add(&mut self, piece: usize, rows: &Batch) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        rows.write_bytes(&mut bytes);
+        self.file.write_all(&bytes)?;
+        self.digest.update(&bytes);
+        self.index[piece].push(Part { start: self.bytes, bytes: bytes.len(), rows: rows.len() });
+        self.bytes += bytes.len() as u64;
         Ok(())
-    }
-
-    /// The number of rows.
-    pub(crate) fn num_rows(&self) -> usize {
-        self.rows
-    }
-
-    /// The number of pieces.
-    pub(super) fn len(&self) -> usize {
-        self.index.len()
-    }
-
-    /// What the rows are known by.
-    pub(super) fn digest(&self) -> usize {
-        self.digest.clone().finalize() as usize
-    }
-
-    /// How many of these pieces, one or more, are at hand together.
-    pub(super) fn together(&self, pieces: &[usize]) -> usize {
-        let mut rows = 0;
-        let fits = |piece: &&usize| {
-            rows += self.index[**piece].rows;
-            rows <= self.at_hand
-        };
-        pieces.iter().take_while(fits).count().max(1).min(pieces.len())
     }
 
     /// The rows of these pieces.
@@ -116,12 +109,11 @@ impl Pieces {
         let failed = |reason: String| LearnError::Pieces { reason };
         let mut rows = Batch::empty(&self.domains);
         let (mut file, mut bytes) = (&self.file, Vec::new());
-        for &piece in pieces {
-            let piece = &self.index[piece];
-            bytes.resize(piece.bytes, 0);
-            let found = file.seek(SeekFrom::Start(piece.start));
+        for part in pieces.iter().flat_map(|&piece| &self.index[piece]) {
+            bytes.resize(part.bytes, 0);
+            let found = file.seek(SeekFrom::Start(part.start));
             found.and_then(|_| file.read_exact(&mut bytes)).map_err(|e| failed(e.to_string()))?;
-            let added = rows.add_bytes(piece.rows, &bytes);
+            let added = rows.add_bytes(part.rows, &bytes);
             added.ok_or_else(|| failed("its bytes have changed".to_owned()))?;
         }
         Ok(rows)
@@ -133,35 +125,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_hold_all_rows_and_some_at_a_time() {
+    fn a_file_gives_back_all_rows() {
         let variables = [Variable::new("x", Domain::Finite(400)), Variable::new("y", Domain::Real)];
         let row = |n: usize| [if n % 9 == 4 { f64::NAN } else { n as f64 }, n as f64 / 7.0];
         let batch = |rows: std::ops::Range<usize>| {
             Batch::from_rows(&variables, &rows.flat_map(row).collect::<Vec<_>>()).unwrap()
         };
-        let mut pieces = Pieces::new(&variables, 64).unwrap();
+        let held = vec![5, 6, 99, 388];
+        let layout = Layout::new(390, held.clone(), 640, 512);
+        let mut file = PieceFile::new(&variables, layout.clone()).unwrap();
         for rows in [0..100, 100..101, 101..390] {
-            pieces.add(&batch(rows)).unwrap();
+            let all = batch(rows.clone());
+            for (piece, own) in layout.cut(rows.start as u64, rows.len()) {
+                file.add(piece, &all.select(&own)).unwrap();
+            }
         }
-        // At most a sixteenth of 64 rows each.
-        assert_eq!((pieces.num_rows(), pieces.len()), (390, 25 + 1 + 73));
-        let order: Vec<usize> = (0..pieces.len()).rev().collect();
-        let (mut at, mut seen) = (0, Vec::new());
-        while at < order.len() {
-            let count = pieces.together(&order[at..]);
-            let rows = pieces.read(&order[at..at + count]).unwrap();
-            assert!(rows.len() <= 64 && (rows.len() > 60 || at + count == order.len()));
-            seen.extend((0..rows.len()).map(|n| (rows.value(n, 1) * 7.0).round() as usize));
-            let same = (0..rows.len()).all(|n| {
-                let expected = row((rows.value(n, 1) * 7.0).round() as usize)[0];
-                rows.value(n, 0).to_bits() == expected.to_bits()
-            });
-            assert!(same);
-            at += count;
+        let order: Vec<usize> = (0..layout.len()).rev().collect();
+        let mut seen = Vec::new();
+        for pieces in order.chunks(3) {
+            let rows = file.read(pieces).unwrap();
+            assert_eq!(rows.len(), pieces.iter().map(|&n| layout.rows_of(n)).sum::<usize>());
+            for n in 0..rows.len() {
+                let place = (rows.value(n, 1) * 7.0).round() as usize;
+                assert_eq!(rows.value(n, 0).to_bits(), row(place)[0].to_bits());
+                seen.push(place as u64);
+            }
         }
         seen.sort_unstable();
-        assert!(seen.into_iter().eq(0..390));
-        // A piece that is larger than what is at hand is still read.
-        assert_eq!(Pieces { at_hand: 1, ..pieces }.together(&[0, 1]), 1);
+        assert!(seen.into_iter().eq((0..390).filter(|n| !held.contains(n))));
     }
 }

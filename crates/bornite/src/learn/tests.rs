@@ -6,7 +6,7 @@ use super::objective::{Emphasis, Objective};
 use super::optimizer::{Optimizer, Update};
 use super::parameter::{Parameter, Parameterization, normalized};
 use super::partition::Partition;
-use super::pass::Workspace;
+use super::pass::{Memory, Workspace};
 use super::{
     Control, Defaults, FitOptions, LearnError, Schedule, Starts, fit, fit_best, mean_log_likelihood,
 };
@@ -54,14 +54,14 @@ fn rows(circuit: &Circuit, count: usize) -> Vec<f64> {
     values
 }
 
-/// What a workspace holds of the gradient by every weight.
+/// What is held of the gradient by every weight.
 fn all_gradients<T: Scalar, const C: bool>(
     program: &Program,
     weights: &[Matrix<T>],
-    workspace: &Workspace<f64>,
+    memory: &Memory<f64>,
 ) -> Vec<Matrix<T>> {
     let shapes = weights.iter().map(|w| [w.rows(), w.cols()]).enumerate();
-    shapes.map(|(n, shape)| workspace.weight_gradient::<T, C>(program, n, shape)).collect()
+    shapes.map(|(n, shape)| memory.weight_gradient::<T, C>(program, n, shape)).collect()
 }
 
 /// Every entry of every weight's gradient against central differences.
@@ -73,12 +73,13 @@ fn check_gradient<T: Scalar, const C: bool>(circuit: &Circuit) -> f64 {
     let weights: Vec<Matrix<T>> =
         circuit.weights().iter().map(|w| w.to_matrix::<T>().into_owned()).collect();
     let borrowed: Vec<&Matrix<T>> = weights.iter().collect();
-    let mut workspace = Workspace::<f64>::new(&program, &borrowed, true);
+    let memory = &mut Memory::default();
+    let workspace = Workspace::<f64>::new(&program, &borrowed, true);
     let partition = Partition::new(&program, borrowed, true);
     // Twice: the second pass is in the memory of the first.
-    workspace.reverse::<T, C>(&partition, &rows, &indices[..20], 0.25);
-    let logs = workspace.reverse::<T, C>(&partition, &rows, &indices, 0.5);
-    let gradients = all_gradients::<T, C>(&program, &weights, &workspace);
+    workspace.reverse::<T, C>(&partition, &rows, &indices[..20], 0.25, memory);
+    let logs = workspace.reverse::<T, C>(&partition, &rows, &indices, 0.5, memory);
+    let gradients = all_gradients::<T, C>(&program, &weights, memory);
     assert_eq!(logs, workspace.logs::<T, C>(&partition, &rows, &indices));
     for (log, &index) in logs.iter().zip(&indices) {
         let row = &values[index * circuit.num_variables()..][..circuit.num_variables()];
@@ -207,10 +208,17 @@ fn check_objective<T: Scalar, const C: bool>(
             .mean::<f64, C>(&rows, &indices, &workspace)
     };
     let borrowed: Vec<&Matrix<T>> = weights.iter().collect();
-    let mut workspace = Workspace::<f64>::new(&program, &borrowed, true);
+    let memory = &mut Memory::default();
+    let workspace = Workspace::<f64>::new(&program, &borrowed, true);
     let objective = Objective::new(&program, borrowed, parameterization).emphasizing(emphasis);
-    let (value, others) = objective.reverse::<f64, C>(&rows, &indices, &mut workspace);
-    let mut gradients = all_gradients::<T, C>(&program, &weights, &workspace);
+    let (value, others) = objective.reverse::<f64, C>(
+        &rows,
+        &indices,
+        1.0 / indices.len() as f64,
+        &workspace,
+        memory,
+    );
+    let mut gradients = all_gradients::<T, C>(&program, &weights, memory);
     for (sum, other) in gradients.iter_mut().zip(others.unwrap()) {
         sum.data_mut().iter_mut().zip(other.data()).for_each(|(sum, &x)| *sum += x);
     }
@@ -720,11 +728,18 @@ fn monotonic_circuits_are_normalized_and_their_gradients_exact() {
             Objective::new(&program, weights, kind).mean::<f64, false>(&rows, &all, &workspace)
         };
         let borrowed: Vec<&Matrix<f64>> = weights.iter().collect();
-        let mut workspace = Workspace::<f64>::new(&program, &borrowed, true);
+        let memory = &mut Memory::default();
+        let workspace = Workspace::<f64>::new(&program, &borrowed, true);
         let objective = Objective::new(&program, borrowed, kind);
-        let (value, _) = objective.reverse::<f64, false>(&rows, &all, &mut workspace);
+        let (value, _) = objective.reverse::<f64, false>(
+            &rows,
+            &all,
+            1.0 / all.len() as f64,
+            &workspace,
+            memory,
+        );
         assert!((value - mean(&weights)).abs() < 1e-12);
-        let gradients = all_gradients::<f64, false>(&program, &weights, &workspace);
+        let gradients = all_gradients::<f64, false>(&program, &weights, memory);
         for (w, parameter) in parameters.iter().enumerate() {
             let gradient = parameter.pull_back(gradients[w].clone());
             for n in 0..gradient.data().len() {

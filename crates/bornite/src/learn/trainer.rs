@@ -9,6 +9,7 @@ use rand_chacha::ChaCha8Rng;
 use super::backend::{self, Backend, Numbers, Selection, Shifts, output_weight};
 use super::checkpoint_bytes::{Reader, Writer};
 use super::error::LearnError;
+use super::layout::Layout;
 use super::objective::is_orthonormal;
 use super::optimizer::{Update, schedule};
 use super::options::FitOptions;
@@ -59,13 +60,13 @@ struct State {
 
 impl State {
     /// Puts the rows, or the pieces that they are in, in the order of another epoch.
-    fn shuffle(&mut self) {
+    fn shuffle(&mut self, layout: Option<&Layout>) {
         self.done = 0;
-        if self.pieces.is_empty() {
-            self.order.shuffle(&mut self.rng);
-        } else {
-            self.pieces.shuffle(&mut self.rng);
+        if let Some(layout) = layout {
+            layout.shuffle(&mut self.pieces, &mut self.rng);
             (self.at_hand, self.order) = (0..0, Vec::new());
+        } else {
+            self.order.shuffle(&mut self.rng);
         }
     }
 
@@ -103,11 +104,12 @@ impl<'a> Trainer<'a> {
     ) -> Result<Self, LearnError> {
         check(circuit, options)?;
         let backend = backend::start(circuit, rows, options)?;
+        let layout = rows.pieces.map(Pieces::layout);
         let mut state = State {
             rng,
             order: (0..rows.train.len()).collect(),
             done: 0,
-            pieces: (0..rows.pieces.map_or(0, Pieces::len)).collect(),
+            pieces: (0..layout.map_or(0, Layout::len)).collect(),
             at_hand: 0..0,
             step: 0,
             epoch: 0,
@@ -117,7 +119,7 @@ impl<'a> Trainer<'a> {
             history: Vec::new(),
             best: None,
         };
-        state.shuffle();
+        state.shuffle(layout);
         Ok(Self { options, backend, rows, state })
     }
 
@@ -190,19 +192,20 @@ impl<'a> Trainer<'a> {
 
     /// Takes the next pieces at hand.
     fn take_pieces(&mut self, at_hand: Range<usize>) -> Result<usize, LearnError> {
-        let Some(pieces) = self.rows.pieces else { return Ok(self.state.order.len()) };
-        let rows = pieces.read(&self.state.pieces[at_hand.clone()])?;
-        let len = rows.len();
-        self.backend.set_rows(rows)?;
+        let len = self.backend.set_pieces(&self.state.pieces[at_hand.clone()])?;
         self.state.at_hand = at_hand;
         Ok(len)
     }
 
     /// One step on the next batch; returns the batch's mean log-likelihood before it.
     fn learn(&mut self) -> Result<f64, LearnError> {
-        if let (Some(pieces), true) = (self.rows.pieces, self.state.is_at_end()) {
+        // All rows of a round may be held out.
+        while let (Some(pieces), true) = (self.rows.pieces, self.state.is_at_end()) {
             let start = self.state.at_hand.end;
-            let count = pieces.together(&self.state.pieces[start..]);
+            let count = pieces.layout().together(&self.state.pieces[start..]);
+            if count == 0 {
+                return Err(LearnError::Damaged);
+            }
             let len = self.take_pieces(start..start + count)?;
             let state = &mut self.state;
             (state.order, state.done) = ((0..len).collect(), 0);
@@ -250,7 +253,7 @@ impl<'a> Trainer<'a> {
         }
         state.epoch += 1;
         (state.rows, state.sum) = (0, 0.0);
-        state.shuffle();
+        state.shuffle(self.rows.pieces.map(Pieces::layout));
         // An ended fit is not told of again: what was written down last is where it goes on.
         if self.state.used < 1.0 {
             self.tell(train, true, progress);
@@ -319,7 +322,8 @@ impl<'a> Trainer<'a> {
             let &[start, end, at] = &places[..] else { return Err(LearnError::Damaged) };
             let mut sorted = pieces.clone();
             sorted.sort_unstable();
-            if !sorted.into_iter().eq(0..own.len()) || start > end || end > own.len() {
+            let all = own.layout().len();
+            if !sorted.into_iter().eq(0..all) || start > end || end > all {
                 return Err(LearnError::Damaged);
             }
             self.state.pieces = pieces;

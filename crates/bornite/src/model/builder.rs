@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::fit::Given;
 use super::{Model, ModelError, ModelOptions, StructureKind};
 use crate::data::{Sample, Schema, Table};
-use crate::learn::{Control, Effort, Progress, Quota, Snapshot, used_budget};
+use crate::learn::{Control, Effort, Progress, Quota, Snapshot, Workers, used_budget};
 
 /// Fits a [`Model`] to a table.
 ///
@@ -37,6 +37,7 @@ pub struct Fit<'a> {
     time: Option<Duration>,
     checkpoint: Option<&'a [u8]>,
     quota: Quota,
+    workers: Option<&'a dyn Workers>,
     on_step: Option<OnStep<'a>>,
     on_rows: Option<OnRows<'a>>,
 }
@@ -179,6 +180,13 @@ impl<'a> Fit<'a> {
         self
     }
 
+    /// Learns from rows that others hold: those of the table that a sample is drawn from, in [`run_sample`](Self::run_sample). The model is
+    /// that of one machine, bit for bit, for any number of workers; such a fit has no checkpoints.
+    pub fn workers(mut self, workers: impl Into<Option<&'a dyn Workers>>) -> Self {
+        self.workers = workers.into();
+        self
+    }
+
     /// Calls a function after every step. It can end the fit, which keeps the best model so far, and take a
     /// [`Snapshot`] to resume from. Log-likelihoods are in nats per row and the units of the data, as in [`Info`](super::Info).
     pub fn on_step(mut self, f: impl FnMut(&Progress, &Snapshot<'_>) -> Control + 'a) -> Self {
@@ -248,6 +256,7 @@ impl<'a> Fit<'a> {
             time,
             checkpoint,
             quota,
+            workers,
             mut on_step,
             mut on_rows,
         } = self;
@@ -273,7 +282,7 @@ impl<'a> Fit<'a> {
         if let Some(model) = start {
             options = model.going_on(options, table)?;
         }
-        let given = Given { table, sample, validation, start, checkpoint };
+        let given = Given { table, sample, workers, validation, start, checkpoint };
         let mut read = |file: &Path, rows, share| {
             if let Some(f) = &mut on_rows {
                 f(file, rows, share);

@@ -16,8 +16,9 @@ use crate::data::{Encoded, InferOptions, LeftOut, Sample, Schema, Table};
 use crate::domain::{Domain, Variable};
 use crate::engine::Batch;
 use crate::learn::{
-    self, BestFit, Control, Defaults, Effort, FitOptions, Fitted, Found, LESSON_ROWS, Lesson,
-    Partners, Pieces, Progress, Quota, Rows, Snapshot, Starts, Teacher, most_promising, search,
+    self, BestFit, Control, Defaults, Effort, FitOptions, Fitted, Found, LESSON_ROWS, Layout,
+    Lesson, Partners, Pieces, Progress, Quota, Rows, Snapshot, Starts, Teacher, Workers,
+    most_promising, search,
 };
 use crate::mixture::Mixture;
 use crate::structure::{
@@ -56,6 +57,8 @@ pub(super) struct Given<'a> {
     pub(super) table: &'a Table,
     /// Where the table is a sample, and the files that it is from are learned from.
     pub(super) sample: Option<&'a Sample>,
+    /// Those that hold its rows, if it is not in files.
+    pub(super) workers: Option<&'a dyn Workers>,
     pub(super) validation: Option<&'a Table>,
     /// The model that it goes on from.
     pub(super) start: Option<&'a Model>,
@@ -77,8 +80,9 @@ impl Model {
             schema, left_out, split: Split { train, valid, num_rows, num_valid, .. }, ..
         } = &data;
         let (train_rows, valid_rows) = (train.batch(), valid.batch());
-        let pieces = data.spilled.as_ref().map(|spilled| &spilled.pieces);
-        let rows = pieces.map_or(train.num_rows(), Pieces::num_rows);
+        let pieces = data.spilled.as_ref().map(Spilled::pieces);
+        let learned_from = |pieces: Pieces<'_>| pieces.layout().num_rows();
+        let rows = pieces.map_or(train.num_rows(), learned_from);
         let defaults = Defaults::of(rows, schema.num_variables())
             .with_holes(train_rows.has_missing())
             .with_effort(options.effort);
@@ -135,7 +139,7 @@ impl Model {
         let logs = mixture.log_marginals(valid_rows)?;
         let info = Info {
             seed: options.seed,
-            rows: pieces.map_or(*num_rows, Pieces::num_rows),
+            rows: pieces.map_or(*num_rows, learned_from),
             valid_rows: *num_valid,
             valid: logs.iter().sum::<f64>() / logs.len().max(1) as f64 + valid_slope,
             baseline: Independent::fit(schema, train).mean_log_likelihood(schema, valid),
@@ -152,17 +156,17 @@ impl Model {
 }
 
 /// The rows of a fit as values of variables.
-struct Data {
+struct Data<'a> {
     schema: Schema,
     left_out: Vec<LeftOut>,
     split: Split,
     /// All rows to learn from, where those of the split are a sample.
-    spilled: Option<Spilled>,
+    spilled: Option<Spilled<'a>>,
 }
 
-impl Data {
+impl<'a> Data<'a> {
     fn new(
-        given: &Given<'_>,
+        given: &Given<'a>,
         options: &ModelOptions,
         on_rows: &mut dyn FnMut(&Path, usize, Option<f64>),
     ) -> Result<Self, ModelError> {
@@ -190,7 +194,17 @@ impl Data {
             schema.find(target)?;
         }
         let split = split(&schema, &own, held.as_ref(), options)?;
-        let spill = |sample| Spilled::new(sample, &schema, &split.held, on_rows);
+        let spill = |sample: &Sample| {
+            let held: Vec<u64> = split.held.iter().map(|&row| sample.places()[row]).collect();
+            let rows = usize::try_from(sample.num_rows()).unwrap_or(usize::MAX) - held.len();
+            let batch = Defaults::of(rows, schema.num_variables()).batch();
+            let (at_hand, batch) = (table.num_rows(), options.batch.unwrap_or(batch));
+            let layout = Layout::new(sample.num_rows(), held, at_hand, batch);
+            match given.workers {
+                Some(workers) => Spilled::to_workers(workers, &schema, layout),
+                None => Spilled::to_file(sample, &schema, layout, on_rows),
+            }
+        };
         let spilled = sample.map(spill).transpose()?;
         Ok(Self { schema, left_out, split, spilled })
     }

@@ -1,38 +1,54 @@
-//! The rows of files that memory does not hold.
+//! The rows of a table that memory does not hold.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
 use super::ModelError;
+use super::worker::Plan;
 use crate::data::{DataError, Sample, Schema, Table, in_file};
-use crate::learn::Pieces;
+use crate::learn::{Layout, LearnError, PieceFile, Pieces, Workers, slopes};
 
-/// All rows of some files, encoded, and the mean of what they add to log p.
+/// All rows to learn from, encoded, and the mean of what they add to log p.
 #[derive(Debug)]
-pub(super) struct Spilled {
-    pub(super) pieces: Pieces,
+pub(super) struct Spilled<'a> {
+    rows: Stored<'a>,
     pub(super) slope: f64,
 }
 
-impl Spilled {
-    /// Writes all rows down but those of the sample that are held out. As many rows as it has are at hand at a time.
-    pub(super) fn new(
+#[derive(Debug)]
+enum Stored<'a> {
+    File(PieceFile),
+    Workers(Layout, &'a dyn Workers),
+}
+
+impl<'a> Spilled<'a> {
+    /// Writes the rows of the files that a sample is from to a temporary file.
+    pub(super) fn to_file(
         sample: &Sample,
         schema: &Schema,
-        held: &[usize],
+        layout: Layout,
         on_rows: &mut dyn FnMut(&Path, usize, Option<f64>),
     ) -> Result<Self, ModelError> {
-        let held: BTreeSet<u64> = held.iter().map(|&row| sample.places()[row]).collect();
-        let mut pieces =
-            Pieces::new(&schema.variables(), sample.table().num_rows()).map_err(of_disk)?;
-        let mut sum = 0.0;
+        let mut sums = vec![0.0; layout.len()];
+        let mut file = PieceFile::new(&schema.variables(), layout).map_err(of_disk)?;
+        let mut all = 0;
+        let changed = || {
+            let reason = "the files that they are from have changed".to_owned();
+            ModelError::Learn(LearnError::Pieces { reason })
+        };
         let mut add = |table: &Table, before: u64| -> Result<(), ModelError> {
             let rows = schema.encode(table)?;
-            let is_kept = |row: &usize| !held.contains(&(before + *row as u64));
-            let kept: Vec<usize> = (0..rows.num_rows()).filter(is_kept).collect();
-            sum += kept.iter().map(|&row| rows.log_jacobian()[row]).sum::<f64>();
-            pieces.add(&rows.batch().select(&kept)).map_err(of_disk)
+            all = before + rows.num_rows() as u64;
+            if all > sample.num_rows() {
+                return Err(changed());
+            }
+            for (piece, own) in file.layout().cut(before, rows.num_rows()) {
+                for &row in &own {
+                    sums[piece] += rows.log_jacobian()[row];
+                }
+                file.add(piece, &rows.batch().select(&own)).map_err(of_disk)?;
+            }
+            Ok(())
         };
         let place = |path: &Path, rows: usize, error: ModelError| match error {
             ModelError::Data(error) if !matches!(*error, DataError::Io { .. }) => {
@@ -41,9 +57,37 @@ impl Spilled {
             other => other,
         };
         sample.read_all(schema, on_rows, &mut add, place)?;
-        let slope = sum / pieces.num_rows().max(1) as f64;
-        Ok(Self { pieces, slope })
+        if all < sample.num_rows() {
+            return Err(changed());
+        }
+        let slope = mean(&sums, file.layout());
+        Ok(Self { rows: Stored::File(file), slope })
     }
+
+    /// Has workers hold the rows.
+    pub(super) fn to_workers(
+        workers: &'a dyn Workers,
+        schema: &Schema,
+        layout: Layout,
+    ) -> Result<Self, ModelError> {
+        let failed = |reason| ModelError::Learn(LearnError::Workers { reason });
+        let plan = Plan { schema: schema.clone(), layout };
+        let answers = workers.hold(&plan.to_bytes()?).map_err(failed)?;
+        let slope = mean(&slopes(&answers, &plan.layout)?, &plan.layout);
+        Ok(Self { rows: Stored::Workers(plan.layout, workers), slope })
+    }
+
+    pub(super) fn pieces(&self) -> Pieces<'_> {
+        match &self.rows {
+            Stored::File(file) => Pieces::File(file),
+            Stored::Workers(layout, workers) => Pieces::Workers(layout, *workers),
+        }
+    }
+}
+
+/// The mean over all rows, of the sums of pieces.
+fn mean(sums: &[f64], layout: &Layout) -> f64 {
+    sums.iter().sum::<f64>() / layout.num_rows().max(1) as f64
 }
 
 fn of_disk(source: io::Error) -> ModelError {

@@ -60,6 +60,7 @@ mod tests;
 mod tests_of_mixtures;
 mod truncate;
 mod weights;
+mod worker;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -80,6 +81,7 @@ pub(crate) use posterior::Posterior;
 pub use predict::{Predictions, ValueProbabilities};
 pub use question::Question;
 pub use truncate::Truncation;
+pub use worker::Worker;
 
 use std::sync::Arc;
 

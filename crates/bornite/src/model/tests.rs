@@ -1,19 +1,20 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::{
     AnswerValue, Event, Fit, Imputation, Model, ModelError, ModelOptions, Question, Strange,
-    StructureKind,
+    StructureKind, Worker,
 };
 use crate::data::{
     Column, CsvOptions, EncodeOptions, InferOptions, KindHint, Mismatch, Other, Sample,
     SampleOptions, Table, Unseen,
 };
 use crate::file::FileError;
-use crate::learn::{Control, Defaults, Effort};
+use crate::learn::{Control, Defaults, Device, Effort, Workers};
 use crate::ops::Budget;
 use crate::query::QueryError;
 
@@ -1513,4 +1514,113 @@ fn samples_that_are_whole_are_fitted_as_tables() {
     assert_eq!(bytes(fit().run(&table).unwrap()), bytes(fit().run_sample(&whole).unwrap()));
     let same = Sample::whole(table.clone());
     assert_eq!(bytes(fit().run(&table).unwrap()), bytes(fit().run_sample(&same).unwrap()));
+}
+
+/// Workers of this process, each with some rows of a table, that are made anew before every so many answers.
+#[derive(Debug)]
+struct Local {
+    table: Table,
+    count: usize,
+    lost: usize,
+    plan: Mutex<Vec<u8>>,
+    made: Mutex<(usize, Vec<Worker>)>,
+}
+
+impl Local {
+    fn new(table: &Table, count: usize, lost: usize) -> Self {
+        let (plan, made) = (Mutex::default(), Mutex::default());
+        Self { table: table.clone(), count, lost, plan, made }
+    }
+
+    /// The rows come in pieces of any size.
+    fn make(&self, plan: &[u8]) -> Result<Vec<Worker>, ModelError> {
+        let of = self.count.min(Worker::most(plan)?);
+        let mut workers = Vec::new();
+        for number in 0..of {
+            let mut worker = Worker::new(plan, number, of)?;
+            while !worker.wanted().is_empty() {
+                let start = worker.wanted().start as usize;
+                let end = (start + 100 + 77 * number).min(self.table.num_rows());
+                worker.add(&self.table.select_rows(&(start..end).collect::<Vec<_>>()))?;
+            }
+            workers.push(worker);
+        }
+        Ok(workers)
+    }
+}
+
+impl Workers for Local {
+    fn hold(&self, plan: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+        let workers = self.make(plan).map_err(|e| e.to_string())?;
+        let held = workers.iter().map(|w| w.held().unwrap()).collect();
+        (*self.plan.lock().unwrap(), *self.made.lock().unwrap()) = (plan.to_vec(), (0, workers));
+        Ok(held)
+    }
+
+    fn ask(&self, fit: &[u8], step: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+        let (asked, workers) = &mut *self.made.lock().unwrap();
+        *asked += 1;
+        if *asked % self.lost == 0 {
+            *workers = self.make(&self.plan.lock().unwrap()).unwrap();
+        }
+        workers.iter_mut().map(|w| w.answer(fit, step).map_err(|e| e.to_string())).collect()
+    }
+}
+
+#[test]
+fn workers_learn_what_one_machine_learns() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut columns = weather(4000, 1).columns().to_vec();
+    let degree = |n: usize| columns[2].number(n).filter(|_| n % 9 != 4).unwrap_or(f64::NAN);
+    columns[2] = Column::numbers("degrees", (0..4000).map(degree).collect());
+    let rows = Table::new(columns).unwrap();
+    let (_, drawn) = in_files(folder.path(), &rows);
+    rows.write_csv(folder.path().join("all.csv")).unwrap();
+    let table = Table::read_csv(folder.path().join("all.csv"), &CsvOptions::default()).unwrap();
+    let places = drawn.places().to_vec();
+    let sampled: Vec<usize> = places.iter().map(|&n| n as usize).collect();
+    let sample = Sample::of_places(table.select_rows(&sampled), places, 4000);
+    let bytes = |model: Model| model.to_bytes().unwrap();
+    // One chunk a step, four, and the most; with a target, and with several circuits.
+    let fits: [&dyn Fn() -> Fit<'static>; 3] = [
+        &|| Fit::new().epochs(2).width(4),
+        &|| {
+            let options = ModelOptions { batch: Some(300), ..ModelOptions::default() };
+            Fit::with(options).epochs(2).width(4).target("umbrella".to_owned())
+        },
+        &|| {
+            let options = ModelOptions { batch: Some(5000), ..ModelOptions::default() };
+            Fit::with(options).epochs(1).effort(Effort::Fast).circuits(2)
+        },
+    ];
+    for (n, fit) in fits.iter().enumerate() {
+        let one = bytes(fit().run_sample(&drawn).unwrap());
+        for (count, lost) in [(1, 1000), (2, 7), (3, 1000), (7, 5)] {
+            let local = Local::new(&table, count, lost);
+            let model = fit().workers(&local as &dyn Workers).run_sample(&sample).unwrap();
+            assert!(bytes(model) == one, "fit {n} with {count} workers");
+        }
+    }
+    // It goes on from a model too, and a table that is whole needs no workers.
+    let model = fits[0]().run_sample(&drawn).unwrap();
+    let later = |workers: Option<&dyn Workers>| {
+        let fit = Fit::new().epochs(1).start(&model).validation(&table);
+        bytes(match workers {
+            Some(workers) => fit.workers(workers).run_sample(&sample).unwrap(),
+            None => fit.run_sample(&drawn).unwrap(),
+        })
+    };
+    let local = Local::new(&table, 2, 9);
+    assert!(later(Some(&local as &dyn Workers)) == later(None));
+    // Rows that do not fit are named, and so are workers that do not answer.
+    let words = (0..4000).map(|n| if n == 2500 { Some("warm") } else { Some("3") });
+    let other = table.without_column("degrees").unwrap();
+    let mut columns = other.columns().to_vec();
+    columns.push(Column::labels("degrees", words));
+    let other = Local::new(&Table::new(columns).unwrap(), 2, 9);
+    let error = fits[0]().workers(&other as &dyn Workers).run_sample(&sample).unwrap_err();
+    assert!(error.to_string().contains("row 2501"), "{error}");
+    let device = ModelOptions { device: Device::Cuda, ..ModelOptions::default() };
+    let error = Fit::with(device).workers(&local as &dyn Workers).run_sample(&sample).unwrap_err();
+    assert!(error.to_string().contains("CUDA"), "{error}");
 }

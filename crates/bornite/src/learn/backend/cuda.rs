@@ -130,10 +130,6 @@ impl Backend for Cuda {
         Ok(self.learner.step(&numbers(selection.rows), &places, update)?)
     }
 
-    fn set_rows(&mut self, _: Batch) -> Result<(), LearnError> {
-        Err(LearnError::Device { reason: "it learns from rows that fit into memory".to_owned() })
-    }
-
     fn score(&mut self) -> Result<f64, LearnError> {
         Ok(self.learner.score()?)
     }

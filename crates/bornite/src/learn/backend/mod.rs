@@ -6,6 +6,7 @@
 #[cfg(feature = "cuda")]
 mod cuda;
 mod processor;
+mod sum;
 #[cfg(test)]
 mod tests;
 
@@ -14,9 +15,10 @@ use super::optimizer::Update;
 use super::options::{Device, FitOptions};
 use super::pieces::Rows;
 use crate::circuit::{Circuit, Layer, Skeleton};
-use crate::engine::Batch;
 use crate::linalg::Complex64;
 use processor::Processor;
+pub(super) use processor::workspace;
+pub(super) use sum::{Chunk, Sum, Summing, total};
 
 /// The rows, weights and arithmetic of one fit.
 pub(super) trait Backend: std::fmt::Debug {
@@ -24,8 +26,10 @@ pub(super) trait Backend: std::fmt::Debug {
     /// log-likelihood, and that of a target given the rest where there is one. Returns that mean before the step.
     fn step(&mut self, rows: &Selection<'_>, update: Update) -> Result<f64, LearnError>;
 
-    /// Learns from other rows from now on.
-    fn set_rows(&mut self, rows: Batch) -> Result<(), LearnError>;
+    /// Learns from the rows of these pieces from now on, and returns how many there are.
+    fn set_pieces(&mut self, _: &[usize]) -> Result<usize, LearnError> {
+        Err(needs_memory())
+    }
 
     /// The mean objective of the validation rows under the averaged weights, normalized.
     fn score(&mut self) -> Result<f64, LearnError>;
@@ -87,13 +91,7 @@ pub(super) fn start<'a>(
     rows: Rows<'a>,
     options: &'a FitOptions,
 ) -> Result<Box<dyn Backend + 'a>, LearnError> {
-    let (pieces, rows) = (rows.pieces, [rows.train, rows.valid]);
     match options.device {
-        Device::Cuda | Device::CudaTf32 if pieces.is_some() => {
-            let reason = "it learns from rows that fit into memory".to_owned();
-            Err(LearnError::Device { reason })
-        }
-        Device::Auto if pieces.is_some() => on_processor(circuit, rows, options),
         Device::Cpu => on_processor(circuit, rows, options),
         Device::Cuda | Device::CudaTf32 => on_cuda(circuit, rows, options),
         Device::Auto => match on_cuda(circuit, rows, options) {
@@ -103,9 +101,14 @@ pub(super) fn start<'a>(
     }
 }
 
+/// Why a device does not learn from pieces.
+fn needs_memory() -> LearnError {
+    LearnError::Device { reason: "it learns from rows that fit into memory".to_owned() }
+}
+
 fn on_processor<'a>(
     circuit: &Circuit,
-    rows: [&'a Batch; 2],
+    rows: Rows<'a>,
     options: &'a FitOptions,
 ) -> Result<Box<dyn Backend + 'a>, LearnError> {
     Ok(if circuit.is_real() {
@@ -118,16 +121,19 @@ fn on_processor<'a>(
 #[cfg(feature = "cuda")]
 fn on_cuda<'a>(
     circuit: &Circuit,
-    rows: [&'a Batch; 2],
+    rows: Rows<'a>,
     options: &'a FitOptions,
 ) -> Result<Box<dyn Backend + 'a>, LearnError> {
-    Ok(Box::new(cuda::Cuda::start(circuit, rows, options)?))
+    if rows.pieces.is_some() {
+        return Err(needs_memory());
+    }
+    Ok(Box::new(cuda::Cuda::start(circuit, [rows.train, rows.valid], options)?))
 }
 
 #[cfg(not(feature = "cuda"))]
 fn on_cuda<'a>(
     _: &Circuit,
-    _: [&'a Batch; 2],
+    _: Rows<'a>,
     _: &'a FitOptions,
 ) -> Result<Box<dyn Backend + 'a>, LearnError> {
     Err(LearnError::Device { reason: "it is built without CUDA".to_owned() })

@@ -1,10 +1,12 @@
 //! Learning on the processor's cores.
 
 use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Mutex;
 
 use rayon::prelude::*;
 
-use super::{Backend, Numbers, Selection, Shifts, output_weight};
+use super::{Backend, Numbers, Selection, Shifts, Sum, Summing, output_weight, total};
 use crate::circuit::Circuit;
 use crate::engine::Batch;
 use crate::learn::error::{LearnError, program_of};
@@ -12,7 +14,9 @@ use crate::learn::objective::{Emphasis, Objective};
 use crate::learn::optimizer::Update;
 use crate::learn::options::FitOptions;
 use crate::learn::parameter::{Parameter, Parameterization};
-use crate::learn::pass::Workspace;
+use crate::learn::pass::{Memory, Workspace};
+use crate::learn::pieces::{Pieces, Rows};
+use crate::learn::workers::{self, AtHand};
 use crate::linalg::{Matrix, Scalar, largest};
 use crate::program::{Operand, Program, StepKind};
 
@@ -27,12 +31,24 @@ pub(super) struct Processor<'a, T, const C: bool> {
     program: Program,
     parameters: Vec<Parameter<T>>,
     workspace: Workspace<f32>,
+    memory: Memory<f32>,
+    pieces: Option<InPieces<'a>>,
+}
+
+/// Rows that are not all at hand.
+#[derive(Debug)]
+struct InPieces<'a> {
+    all: Pieces<'a>,
+    at_hand: AtHand,
+    /// What workers are told of the fit.
+    fit: Vec<u8>,
+    memories: Mutex<Vec<Memory<f32>>>,
 }
 
 impl<'a, T: Scalar, const C: bool> Processor<'a, T, C> {
     pub(super) fn new(
         circuit: &Circuit,
-        [train, valid]: [&'a Batch; 2],
+        Rows { train, valid, pieces }: Rows<'a>,
         options: &'a FitOptions,
     ) -> Result<Self, LearnError> {
         let parameters: Vec<Parameter<T>> = circuit
@@ -48,91 +64,158 @@ impl<'a, T: Scalar, const C: bool> Processor<'a, T, C> {
         let program = program_of(circuit)?;
         let without = |rows: &Batch| rows.without(&options.target);
         let rest = (!options.target.is_empty()).then(|| [without(train), without(valid)]);
-        let workspace = workspace(&program, &parameters, train, options);
-        let train = Cow::Borrowed(train);
-        Ok(Self { options, train, valid, rest, program, parameters, workspace })
+        let workspace = workspace(&program, &weights(&parameters), train, options);
+        let fit = match pieces {
+            Some(Pieces::Workers(..)) => workers::of_fit(circuit, options)?,
+            Some(Pieces::File(_)) | None => Vec::new(),
+        };
+        let in_pieces = |all| {
+            let (at_hand, memories) = (AtHand::default(), Mutex::default());
+            InPieces { all, at_hand, fit, memories }
+        };
+        Ok(Self {
+            options,
+            train: Cow::Borrowed(train),
+            valid,
+            rest,
+            program,
+            parameters,
+            workspace,
+            memory: Memory::default(),
+            pieces: pieces.map(in_pieces),
+        })
     }
 
-    /// Moves every parameter. Without a bound on the gradient of all, each is finished while it is in the cache.
-    fn update(&mut self, others: Option<&[Matrix<T>]>, mut update: Update) {
-        let (program, workspace) = (&self.program, &self.workspace);
-        let options = self.options;
-        let gradient = |n: usize, p: &Parameter<T>| {
-            let shape = [p.w.rows(), p.w.cols()];
-            let mut g = workspace.weight_gradient::<T, C>(program, n, shape);
-            if let Some(others) = others {
-                for (g, &other) in g.data_mut().iter_mut().zip(others[n].data()) {
-                    *g += other;
-                }
-            }
-            // Once for a weight, however many share it.
-            if let (Operand::Indicators, Some(&step)) =
-                (program.operand_of(n), program.users(n).first())
-                && let StepKind::Leaf { variable, .. } = &program.steps()[step].kind
-                && let Some(&s) = options.smoothing.get(*variable).filter(|s| **s > 0.0)
-            {
-                smooth(&mut g, &p.w, s);
-            }
-            if let (Operand::Vector, Some(&step)) =
-                (program.operand_of(n), program.users(n).first())
-                && let StepKind::Leaf { basis, .. } = &program.steps()[step].kind
-                && options.roughness > 0.0
-            {
-                shrink(&mut g, &p.w, &basis.roughness(), options.roughness);
-            }
-            p.pull_back(g)
-        };
-        if let Some(clip) = self.options.clip {
-            let all: Vec<Matrix<T>> =
-                self.parameters.par_iter().enumerate().map(|(n, p)| gradient(n, p)).collect();
-            let norm = all.iter().map(Matrix::norm2).sum::<f64>().sqrt();
-            update.scale = if norm > clip { clip / norm } else { 1.0 };
-            let all = self.parameters.par_iter_mut().zip(&all);
-            all.for_each(|(p, g)| p.step(g, &of_weight(update, p, options)));
-        } else {
-            self.parameters.par_iter_mut().enumerate().for_each(|(n, p)| {
-                let g = gradient(n, p);
-                p.step(&g, &of_weight(update, p, options));
-            });
+    /// The mean objective of some rows at hand, and its gradient by every weight: the sum over the shards that they are of.
+    fn sum(
+        &self,
+        pieces: &InPieces<'_>,
+        selection: &Selection<'_>,
+    ) -> Result<Option<Sum<T>>, LearnError> {
+        let (layout, weights) = (pieces.all.layout(), weights(&self.parameters));
+        let places = selection.shifts.map_or(&[][..], |shifts| &shifts.places);
+        let chunks = pieces.at_hand.chunks(layout, selection.rows, places);
+        if let Pieces::Workers(_, workers) = pieces.all {
+            let fit = (workers, &pieces.fit[..]);
+            return workers::ask(fit, layout, &pieces.at_hand, &chunks, &weights);
         }
-        self.workspace.refill(&self.program, &weights(&self.parameters));
+        let summing = Summing {
+            program: &self.program,
+            weights: &weights,
+            workspace: &self.workspace,
+            memories: &pieces.memories,
+            options: self.options,
+            weight: 1.0 / selection.rows.len() as f64,
+        };
+        let given = |shards: &Range<usize>| {
+            (shards.len() == 1).then(|| summing.sum::<C>(&self.train, &chunks[shards.start]))
+        };
+        Ok(total(0..layout.num_shards(), &given))
+    }
+
+    /// The same for rows that are all at hand. Its gradient is what the memory then holds, and the one that is returned.
+    fn reverse(&mut self, selection: &Selection<'_>) -> (f64, Option<Vec<Matrix<T>>>) {
+        let (weights, options) = (weights(&self.parameters), self.options);
+        let objective = Objective::new(&self.program, weights, options.parameterization);
+        let weight = 1.0 / selection.rows.len() as f64;
+        if let Some(shifts) = selection.shifts {
+            let moved = moved(&self.train, selection.rows, shifts);
+            let all: Vec<usize> = (0..moved.len()).collect();
+            let rest = self.rest.as_ref().map(|_| moved.without(&options.target));
+            objective.emphasizing(emphasis(rest.as_ref(), options)).reverse::<f32, C>(
+                &moved,
+                &all,
+                weight,
+                &self.workspace,
+                &mut self.memory,
+            )
+        } else {
+            let rest = self.rest.as_ref().map(|[train, _]| train);
+            objective.emphasizing(emphasis(rest, options)).reverse::<f32, C>(
+                &self.train,
+                selection.rows,
+                weight,
+                &self.workspace,
+                &mut self.memory,
+            )
+        }
+    }
+}
+
+/// Moves every parameter. Without a bound on the gradient of all, each is finished while it is in the cache.
+fn advance<T: Scalar>(
+    parameters: &mut [Parameter<T>],
+    program: &Program,
+    options: &FitOptions,
+    of: &(impl Fn(usize, [usize; 2]) -> Matrix<T> + Sync),
+    mut update: Update,
+) {
+    let gradient = |n: usize, p: &Parameter<T>| {
+        let mut g = of(n, [p.w.rows(), p.w.cols()]);
+        // Once for a weight, however many share it.
+        if let (Operand::Indicators, Some(&step)) =
+            (program.operand_of(n), program.users(n).first())
+            && let StepKind::Leaf { variable, .. } = &program.steps()[step].kind
+            && let Some(&s) = options.smoothing.get(*variable).filter(|s| **s > 0.0)
+        {
+            smooth(&mut g, &p.w, s);
+        }
+        if let (Operand::Vector, Some(&step)) = (program.operand_of(n), program.users(n).first())
+            && let StepKind::Leaf { basis, .. } = &program.steps()[step].kind
+            && options.roughness > 0.0
+        {
+            shrink(&mut g, &p.w, &basis.roughness(), options.roughness);
+        }
+        p.pull_back(g)
+    };
+    if let Some(clip) = options.clip {
+        let all: Vec<Matrix<T>> =
+            parameters.par_iter().enumerate().map(|(n, p)| gradient(n, p)).collect();
+        let norm = all.iter().map(Matrix::norm2).sum::<f64>().sqrt();
+        update.scale = if norm > clip { clip / norm } else { 1.0 };
+        let all = parameters.par_iter_mut().zip(&all);
+        all.for_each(|(p, g)| p.step(g, &of_weight(update, p, options)));
+    } else {
+        parameters.par_iter_mut().enumerate().for_each(|(n, p)| {
+            let g = gradient(n, p);
+            p.step(&g, &of_weight(update, p, options));
+        });
     }
 }
 
 impl<T: Scalar, const C: bool> Backend for Processor<'_, T, C> {
     fn step(&mut self, selection: &Selection<'_>, update: Update) -> Result<f64, LearnError> {
+        let asked = match &self.pieces {
+            Some(pieces) => self.sum(pieces, selection)?,
+            None => None,
+        };
         // Within the pool, so that it is entered once a step.
         Ok(rayon::scope(|_| {
-            let (weights, options) = (weights(&self.parameters), self.options);
-            let objective = Objective::new(&self.program, weights, options.parameterization);
-            let (mean, others) = if let Some(shifts) = selection.shifts {
-                let (moved, all) = shifted(&self.train, selection.rows, shifts);
-                let rest = self.rest.as_ref().map(|_| moved.without(&options.target));
-                objective.emphasizing(emphasis(rest.as_ref(), options)).reverse::<f32, C>(
-                    &moved,
-                    &all,
-                    &mut self.workspace,
-                )
-            } else {
-                let rest = self.rest.as_ref().map(|[train, _]| train);
-                objective.emphasizing(emphasis(rest, options)).reverse::<f32, C>(
-                    &self.train,
-                    selection.rows,
-                    &mut self.workspace,
-                )
+            let (mean, others) = match &asked {
+                Some(sum) => (sum.mean, None),
+                None => self.reverse(selection),
             };
-            self.update(others.as_deref(), update);
+            let (program, memory) = (&self.program, &self.memory);
+            let gradient = |n: usize, shape: [usize; 2]| match &asked {
+                Some(sum) => sum.gradients[n].clone(),
+                None => of_rows::<T, C>(program, memory, others.as_deref(), n, shape),
+            };
+            advance(&mut self.parameters, program, self.options, &gradient, update);
+            self.workspace.refill(&self.program, &weights(&self.parameters));
             mean
         }))
     }
 
-    fn set_rows(&mut self, rows: Batch) -> Result<(), LearnError> {
-        if let Some([train, _]) = &mut self.rest {
-            *train = rows.without(&self.options.target);
+    fn set_pieces(&mut self, numbers: &[usize]) -> Result<usize, LearnError> {
+        let Some(pieces) = &mut self.pieces else { return Ok(self.train.len()) };
+        pieces.at_hand = AtHand::new(pieces.all.layout(), numbers);
+        if let Pieces::File(file) = pieces.all {
+            let rows = file.read(numbers)?;
+            let own = weights(&self.parameters);
+            self.workspace = workspace(&self.program, &own, &rows, self.options);
+            self.train = Cow::Owned(rows);
         }
-        self.workspace = workspace(&self.program, &self.parameters, &rows, self.options);
-        self.train = Cow::Owned(rows);
-        Ok(())
+        Ok(pieces.at_hand.len())
     }
 
     fn score(&mut self) -> Result<f64, LearnError> {
@@ -184,18 +267,35 @@ impl<T: Scalar, const C: bool> Backend for Processor<'_, T, C> {
 }
 
 /// The memory of passes of these rows.
-fn workspace<T: Scalar>(
+pub(in crate::learn) fn workspace<T: Scalar>(
     program: &Program,
-    parameters: &[Parameter<T>],
+    weights: &[&Matrix<T>],
     rows: &Batch,
     options: &FitOptions,
 ) -> Workspace<f32> {
     let holes = rows.has_missing() || !options.target.is_empty();
     let holes = holes && options.parameterization != Parameterization::Monotonic;
-    Workspace::new(program, &weights(parameters), holes)
+    Workspace::new(program, weights, holes)
 }
 
-fn emphasis<'a>(rest: Option<&'a Batch>, options: &FitOptions) -> Option<Emphasis<'a>> {
+/// The gradient by one weight that a pass has left.
+pub(super) fn of_rows<T: Scalar, const C: bool>(
+    program: &Program,
+    memory: &Memory<f32>,
+    others: Option<&[Matrix<T>]>,
+    weight: usize,
+    shape: [usize; 2],
+) -> Matrix<T> {
+    let mut g = memory.weight_gradient::<T, C>(program, weight, shape);
+    if let Some(others) = others {
+        for (g, &other) in g.data_mut().iter_mut().zip(others[weight].data()) {
+            *g += other;
+        }
+    }
+    g
+}
+
+pub(super) fn emphasis<'a>(rest: Option<&'a Batch>, options: &FitOptions) -> Option<Emphasis<'a>> {
     rest.map(|rest| Emphasis { rest, factor: options.emphasis })
 }
 
@@ -217,10 +317,9 @@ fn of_weight<T: Scalar>(update: Update, p: &Parameter<T>, options: &FitOptions) 
     Update { rate: update.rate / columns.sqrt(), ..update }
 }
 
-/// Some rows of a batch of images, moved, and their indices.
-fn shifted(batch: &Batch, rows: &[usize], shifts: &Shifts) -> (Batch, Vec<usize>) {
-    let from = |n: usize, v: usize| Shifts::source(shifts.image, shifts.places[n], v);
-    (batch.moved(rows, from), (0..rows.len()).collect())
+/// Some rows of a batch of images, moved.
+pub(super) fn moved(batch: &Batch, rows: &[usize], shifts: &Shifts) -> Batch {
+    batch.moved(rows, |n, v| Shifts::source(shifts.image, shifts.places[n], v))
 }
 
 /// Adds the gradient of −s/2 Σ λₙ |w[n]|².
@@ -263,8 +362,8 @@ mod tests {
         let batch = Batch::from_rows(&variables, &values).unwrap();
         let rows: Vec<usize> = (0..2000).map(|n| n % 5).collect();
         let rng = &mut ChaCha8Rng::seed_from_u64(1);
-        let (moved, all) = shifted(&batch, &rows, &draw_shifts([height, width, 2], 2000, rng));
-        assert_eq!(all.len(), rows.len());
+        let moved = moved(&batch, &rows, &draw_shifts([height, width, 2], 2000, rng));
+        assert_eq!(moved.len(), rows.len());
         let mut counts = [0; 9];
         for row in 0..moved.len() {
             let values = moved.row(row);

@@ -17,11 +17,8 @@ use crate::learn::trainer::draw_shifts;
 use crate::structure::{Product, RegionTree, Structure};
 use crate::{Domain, Variable};
 
-type Start = for<'a> fn(
-    &Circuit,
-    [&'a Batch; 2],
-    &'a FitOptions,
-) -> Result<Box<dyn Backend + 'a>, LearnError>;
+type Start =
+    for<'a> fn(&Circuit, Rows<'a>, &'a FitOptions) -> Result<Box<dyn Backend + 'a>, LearnError>;
 
 const ROWS: usize = 150;
 
@@ -93,7 +90,7 @@ fn learn(backend: &mut dyn Backend, case: &Case, steps: std::ops::Range<u32>, up
 
 fn contract(start: Start) {
     for (n, case) in cases().iter().enumerate() {
-        let rows = [&case.rows, &case.rows];
+        let rows = Rows::new(&case.rows, &case.rows);
         let all: Vec<usize> = (0..ROWS).collect();
         let begin = |options| start(&case.circuit, rows, options).unwrap();
 

@@ -159,11 +159,16 @@ impl<'a, F: Real, T: Scalar, const C: bool> Pass<'a, F, T, C> {
     }
 }
 
-/// Packed weights and the memory of the passes through them.
+/// Packed weights.
 #[derive(Debug)]
 pub(crate) struct Workspace<F: Real> {
     packed: Vec<Packed<F>>,
     uses: Uses,
+}
+
+/// The memory of the passes through a [`Workspace`], and what the last one left.
+#[derive(Debug)]
+pub(crate) struct Memory<F: Real> {
     /// Blocks of rows without missing cells, of which the first `used` are those of the last pass.
     complete: Vec<Block<F>>,
     used: usize,
@@ -171,13 +176,18 @@ pub(crate) struct Workspace<F: Real> {
     others: Vec<Block<F>>,
 }
 
+impl<F: Real> Default for Memory<F> {
+    fn default() -> Self {
+        Self { complete: Vec::new(), used: 0, others: Vec::new() }
+    }
+}
+
 impl<F: Real> Workspace<F> {
     /// For rows without missing cells, or with some.
     pub(crate) fn new<T: Scalar>(program: &Program, weights: &[&Matrix<T>], missing: bool) -> Self {
         let uses = if missing { Uses::ALL } else { Uses::LEARN };
         let pack = |(n, w): (usize, &&Matrix<T>)| Packed::new(w, program.operand_of(n), uses);
-        let packed = weights.par_iter().enumerate().map(pack).collect();
-        Self { packed, uses, complete: Vec::new(), used: 0, others: Vec::new() }
+        Self { packed: weights.par_iter().enumerate().map(pack).collect(), uses }
     }
 
     /// Takes other weights.
@@ -187,61 +197,40 @@ impl<F: Real> Workspace<F> {
     }
 
     /// log ‖c(x)‖² of every row named, none of which has a missing cell; keeps what
-    /// [`weight_gradient`](Self::weight_gradient) needs for the gradient of Σ `row_weight` log ‖c(x)‖².
+    /// [`weight_gradient`](Memory::weight_gradient) needs for the gradient of Σ `row_weight` log ‖c(x)‖².
     pub(crate) fn reverse<T: Scalar, const C: bool>(
-        &mut self,
+        &self,
         partition: &Partition<'_, T>,
         rows: &Batch,
         indices: &[usize],
         row_weight: f64,
+        memory: &mut Memory<F>,
     ) -> Vec<f64> {
         let pass = Pass::<F, T, C>::new(partition, &self.packed);
         let len = pass.block_len(Completeness::Complete);
-        self.used = indices.len().div_ceil(len);
-        self.complete.resize_with(self.complete.len().max(self.used), Block::default);
-        let blocks = self.complete.par_iter_mut().zip(indices.par_chunks(len));
+        memory.used = indices.len().div_ceil(len);
+        memory.complete.resize_with(memory.complete.len().max(memory.used), Block::default);
+        let blocks = memory.complete.par_iter_mut().zip(indices.par_chunks(len));
         blocks.for_each(|(block, indices)| {
             block.load(&pass, rows, indices, Completeness::Complete, true);
             block.forward(&pass, rows);
             block.backward(&pass, row_weight);
         });
-        self.complete[..self.used].iter().flat_map(|b| b.logs.iter().copied()).collect()
-    }
-
-    /// The gradient of the last [`reverse`](Self::reverse) by one weight, of this many rows and columns: ∂/∂re + i ∂/∂im.
-    pub(crate) fn weight_gradient<T: Scalar, const C: bool>(
-        &self,
-        program: &Program,
-        weight: usize,
-        [rows, cols]: [usize; 2],
-    ) -> Matrix<T> {
-        let kernels = Kernels::<F, C>::new(Simd::default());
-        let part = |users: &[usize]| {
-            let (mut out, blocks) = (Matrix::zeros(rows, cols), &self.complete[..self.used]);
-            gradient::add_pure(kernels, program, blocks, (weight, users), &mut out);
-            out
-        };
-        let parts: Vec<Matrix<T>> = program.users(weight).par_chunks(USERS).map(part).collect();
-        let mut parts = parts.into_iter();
-        let mut total = parts.next().unwrap_or_else(|| Matrix::zeros(rows, cols));
-        for part in parts {
-            total.data_mut().iter_mut().zip(part.data()).for_each(|(sum, &x)| *sum += x);
-        }
-        total
+        memory.complete[..memory.used].iter().flat_map(|b| b.logs.iter().copied()).collect()
     }
 
     /// log ∫ ‖c‖² of every row named, with missing cells or without; adds the gradient of Σ `row_weight` log ∫ ‖c‖² by every
     /// weight, and what the steps of which nothing is known receive.
     pub(crate) fn reverse_missing<T: Scalar, const C: bool>(
-        &mut self,
+        &self,
         partition: &Partition<'_, T>,
-        rows: &Batch,
-        indices: &[usize],
+        (rows, indices): (&Batch, &[usize]),
         row_weight: f64,
+        memory: &mut Memory<F>,
         to: (&mut [Matrix<T>], &mut [Option<Matrix<T>>]),
     ) -> Vec<f64> {
         let pass = Pass::<F, T, C>::new(partition, &self.packed);
-        pass.reverse(rows, indices, row_weight, &mut self.others, to)
+        pass.reverse(rows, indices, row_weight, &mut memory.others, to)
     }
 
     /// log ‖c(x)‖² of every row named, none of which has a missing cell.
@@ -262,5 +251,29 @@ impl<F: Real> Workspace<F> {
         indices: &[usize],
     ) -> Vec<f64> {
         Pass::<F, T, C>::new(partition, &self.packed).logs(rows, indices, Completeness::Any)
+    }
+}
+
+impl<F: Real> Memory<F> {
+    /// The gradient of the last [`reverse`](Workspace::reverse) by one weight, of this many rows and columns: ∂/∂re + i ∂/∂im.
+    pub(crate) fn weight_gradient<T: Scalar, const C: bool>(
+        &self,
+        program: &Program,
+        weight: usize,
+        [rows, cols]: [usize; 2],
+    ) -> Matrix<T> {
+        let kernels = Kernels::<F, C>::new(Simd::default());
+        let part = |users: &[usize]| {
+            let (mut out, blocks) = (Matrix::zeros(rows, cols), &self.complete[..self.used]);
+            gradient::add_pure(kernels, program, blocks, (weight, users), &mut out);
+            out
+        };
+        let parts: Vec<Matrix<T>> = program.users(weight).par_chunks(USERS).map(part).collect();
+        let mut parts = parts.into_iter();
+        let mut total = parts.next().unwrap_or_else(|| Matrix::zeros(rows, cols));
+        for part in parts {
+            total.data_mut().iter_mut().zip(part.data()).for_each(|(sum, &x)| *sum += x);
+        }
+        total
     }
 }

@@ -10,7 +10,7 @@ use crate::learn::objective::Objective;
 use crate::learn::optimizer::Optimizer;
 use crate::learn::parameter::{Parameter, Parameterization};
 use crate::learn::partition::Partition;
-use crate::learn::pass::Workspace;
+use crate::learn::pass::{Memory, Workspace};
 use crate::linalg::{Complex64, Matrix, Scalar};
 use crate::ops::log_unnormalized_marginal;
 use crate::program::Program;
@@ -61,17 +61,19 @@ fn gradient<F: Real, T: Scalar, const C: bool>(
     parameterization: Parameterization,
 ) -> (f64, Vec<Matrix<T>>) {
     let weights: Vec<&Matrix<T>> = weights.iter().collect();
-    let mut workspace = Workspace::<F>::new(program, &weights, true);
+    let memory = &mut Memory::default();
+    let workspace = Workspace::<F>::new(program, &weights, true);
     let objective = Objective::new(program, weights.clone(), parameterization);
     // Twice: the second pass is in the memory of the first.
     let first: Vec<usize> = (0..rows.len() / 2).collect();
-    objective.reverse::<F, C>(rows, &first, &mut workspace);
+    objective.reverse::<F, C>(rows, &first, 1.0, &workspace, memory);
     let all: Vec<usize> = (0..rows.len()).collect();
-    let (value, others) = objective.reverse::<F, C>(rows, &all, &mut workspace);
+    let (value, others) =
+        objective.reverse::<F, C>(rows, &all, 1.0 / all.len() as f64, &workspace, memory);
     let mean = objective.mean::<F, C>(rows, &all, &workspace);
     assert!((value - mean).abs() < 1e-6, "{value} with gradients, {mean} without");
     let sum = |(n, (w, other)): (usize, (&&Matrix<T>, Matrix<T>))| {
-        let mut g = workspace.weight_gradient::<T, C>(program, n, [w.rows(), w.cols()]);
+        let mut g = memory.weight_gradient::<T, C>(program, n, [w.rows(), w.cols()]);
         g.data_mut().iter_mut().zip(other.data()).for_each(|(g, &x)| *g += x);
         g
     };

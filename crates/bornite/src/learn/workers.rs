@@ -1,0 +1,398 @@
+//! Rows that other processes hold, each some shards of a table: weights go out, and sums of gradients come back.
+//!
+//! The rows of a step are decided by the [layout](super::layout) and the seed. A worker sums the chunks of its shards, and the fit adds
+//! these sums, in the order that [`total`] gives: the weights are those of one machine, bit for bit, for any number of workers. An answer
+//! depends on the question alone, so that one that is lost is asked for again.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use super::backend::{Chunk, Sum, Summing, total};
+use super::checkpoint_bytes::{Reader, Writer};
+use super::error::{LearnError, program_of};
+use super::layout::Layout;
+use super::options::FitOptions;
+use super::pass::{Memory, Workspace};
+use crate::circuit::Circuit;
+use crate::domain::Variable;
+use crate::engine::Batch;
+use crate::file;
+use crate::linalg::{Complex64, Matrix, Scalar};
+use crate::program::Program;
+
+/// Processes that hold the rows of a table, each some of its shards: one [`Worker`](crate::model::Worker) in each, all of
+/// them over the same plan.
+///
+/// All answers come in the order of the workers. They are functions of the arguments: a worker that is lost may be made again, and asked
+/// again.
+pub trait Workers: fmt::Debug + Send + Sync {
+    /// Makes the workers of a plan and gives them their rows. Returns what [`Worker::held`](crate::model::Worker::held) gives.
+    ///
+    /// # Errors
+    /// A reason for people to read.
+    fn hold(&self, plan: &[u8]) -> Result<Vec<Vec<u8>>, String>;
+
+    /// Asks all workers about a step of a fit. Returns what [`Worker::answer`](crate::model::Worker::answer) gives.
+    ///
+    /// # Errors
+    /// A reason for people to read.
+    fn ask(&self, fit: &[u8], step: &[u8]) -> Result<Vec<Vec<u8>>, String>;
+}
+
+fn failed(reason: impl fmt::Display) -> LearnError {
+    LearnError::Workers { reason: reason.to_string() }
+}
+
+/// Bytes of a worker or of a fit that are something else.
+fn unlike(_: LearnError) -> LearnError {
+    failed("a message is damaged, or of another version of the library")
+}
+
+/// The rows at hand, which are those of some pieces.
+#[derive(Clone, Debug, Default)]
+pub(super) struct AtHand {
+    pieces: Vec<usize>,
+    /// The number of rows to the end of each.
+    ends: Vec<usize>,
+}
+
+impl AtHand {
+    pub(super) fn new(layout: &Layout, pieces: &[usize]) -> Self {
+        let mut end = 0;
+        let ends = pieces.iter().map(|&piece| {
+            end += layout.rows_of(piece);
+            end
+        });
+        Self { ends: ends.collect(), pieces: pieces.to_vec() }
+    }
+
+    /// The number of rows.
+    pub(super) fn len(&self) -> usize {
+        self.ends.last().copied().unwrap_or(0)
+    }
+
+    /// The piece of a row, and its place there.
+    fn find(&self, row: usize) -> (usize, usize) {
+        let at = self.ends.partition_point(|&end| end <= row);
+        (self.pieces[at], row - if at > 0 { self.ends[at - 1] } else { 0 })
+    }
+
+    /// Some of them, and where they move to, by shard.
+    pub(super) fn chunks(&self, layout: &Layout, rows: &[usize], places: &[usize]) -> Vec<Chunk> {
+        let mut chunks = vec![Chunk::default(); layout.num_shards()];
+        for (n, &row) in rows.iter().enumerate() {
+            let chunk = &mut chunks[layout.shard_of(self.find(row).0)];
+            chunk.rows.push(row);
+            chunk.places.extend(places.get(n));
+        }
+        chunks
+    }
+}
+
+/// What workers are told of a fit, once.
+pub(super) fn of_fit(circuit: &Circuit, options: &FitOptions) -> Result<Vec<u8>, LearnError> {
+    let mut to = Writer::new();
+    to.bytes(&serde_json::to_vec(options).map_err(failed)?);
+    to.bytes(&file::to_bytes(circuit).map_err(failed)?);
+    Ok(to.finish())
+}
+
+/// The sum over all rows of a step, by the workers that hold them.
+pub(super) fn ask<T: Scalar>(
+    (workers, fit): (&dyn Workers, &[u8]),
+    layout: &Layout,
+    at_hand: &AtHand,
+    chunks: &[Chunk],
+    weights: &[&Matrix<T>],
+) -> Result<Option<Sum<T>>, LearnError> {
+    let mut to = Writer::new();
+    to.numbers(&at_hand.pieces);
+    for chunk in chunks {
+        to.numbers(&chunk.rows);
+        to.numbers(&chunk.places);
+    }
+    for w in weights {
+        to.reals(T::parts(w.data()));
+    }
+    let answers = workers.ask(fit, &to.finish()).map_err(failed)?;
+    let (mut sums, mut next) = (BTreeMap::new(), 0);
+    for answer in &answers {
+        let from = &mut Reader::new(answer).map_err(unlike)?;
+        while !from.is_empty() {
+            let (shards, sum) = read_sum(from, weights).map_err(unlike)?;
+            if shards.start != next || shards.is_empty() {
+                return Err(failed("shards are missing among their answers"));
+            }
+            next = shards.end;
+            sums.insert((shards.start, shards.end), sum);
+        }
+    }
+    if next != layout.num_shards() {
+        return Err(failed("shards are missing among their answers"));
+    }
+    let sums = Mutex::new(sums);
+    let given = |shards: &Range<usize>| {
+        let mut sums = sums.lock().unwrap_or_else(PoisonError::into_inner);
+        let sum = sums.remove(&(shards.start, shards.end));
+        // Parts that are no node of the tree are not asked for.
+        if sum.is_none() && shards.len() < 2 { Some(None) } else { sum }
+    };
+    Ok(total(0..layout.num_shards(), &given))
+}
+
+fn write_sum<T: Scalar>(shards: &Range<usize>, sum: Option<&Sum<T>>, to: &mut Writer) {
+    to.numbers(&[shards.start, shards.end]);
+    to.reals(sum.map(|sum| sum.mean).as_slice());
+    for gradient in sum.into_iter().flat_map(|sum| &sum.gradients) {
+        to.reals(T::parts(gradient.data()));
+    }
+}
+
+fn read_sum<T: Scalar>(
+    from: &mut Reader<'_>,
+    weights: &[&Matrix<T>],
+) -> Result<(Range<usize>, Option<Sum<T>>), LearnError> {
+    let &[start, end] = &from.numbers()?[..] else { return Err(LearnError::Damaged) };
+    let sum = match from.reals()?[..] {
+        [] => None,
+        [mean] => {
+            let mut gradients = Vec::with_capacity(weights.len());
+            for w in weights {
+                let mut gradient = Matrix::zeros(w.rows(), w.cols());
+                fill(&mut gradient, &from.reals()?)?;
+                gradients.push(gradient);
+            }
+            Some(Sum { mean, gradients })
+        }
+        _ => return Err(LearnError::Damaged),
+    };
+    Ok((start..end, sum))
+}
+
+fn fill<T: Scalar>(to: &mut Matrix<T>, parts: &[f64]) -> Result<(), LearnError> {
+    let to = T::parts_mut(to.data_mut());
+    if to.len() != parts.len() {
+        return Err(LearnError::Damaged);
+    }
+    to.copy_from_slice(parts);
+    Ok(())
+}
+
+/// The sums of the slopes of the rows of all pieces, as workers [held](Held::slopes) them.
+pub(crate) fn slopes(answers: &[Vec<u8>], layout: &Layout) -> Result<Vec<f64>, LearnError> {
+    let mut all = Vec::with_capacity(layout.len());
+    for answer in answers {
+        let slopes = Reader::new(answer).and_then(|mut from| from.reals());
+        all.extend(slopes.map_err(unlike)?);
+    }
+    if all.len() != layout.len() {
+        return Err(failed("shards are missing among their answers"));
+    }
+    Ok(all)
+}
+
+/// The rows that a worker holds.
+#[derive(Debug)]
+pub(crate) struct Held {
+    layout: Layout,
+    shards: Range<usize>,
+    pieces: Range<usize>,
+    rows: Batch,
+    /// The number of rows before each piece, and the sum of what the units of the data add to log p of its rows.
+    starts: Vec<usize>,
+    slopes: Vec<f64>,
+    /// The place of the next row of the table.
+    next: u64,
+    fit: Option<(Vec<u8>, Box<dyn Learner>)>,
+}
+
+impl Held {
+    /// No rows yet, of those of one of so many workers.
+    pub(crate) fn new(variables: &[Variable], layout: Layout, worker: usize, of: usize) -> Self {
+        let shards = layout.shards_of(worker, of);
+        let pieces = layout.pieces_of(shards.clone());
+        let (starts, slopes) = (vec![0; pieces.len()], vec![0.0; pieces.len()]);
+        let next = layout.places(pieces.clone()).start;
+        let rows = Batch::empty(variables.iter().map(|v| &v.domain));
+        Self { layout, shards, pieces, rows, starts, slopes, next, fit: None }
+    }
+
+    /// The places of the rows that are still to come.
+    pub(crate) fn wanted(&self) -> Range<u64> {
+        self.next..self.layout.places(self.pieces.clone()).end
+    }
+
+    /// Takes the next rows, with what the units of the data add to log p of each.
+    pub(crate) fn add(&mut self, rows: &Batch, slopes: &[f64]) {
+        let count = rows.len().min((self.wanted().end - self.next) as usize);
+        let mut bytes = Vec::new();
+        for (piece, own) in self.layout.cut(self.next, count) {
+            let piece = piece - self.pieces.start;
+            for &row in &own {
+                self.slopes[piece] += slopes[row];
+            }
+            self.starts[piece + 1..].iter_mut().for_each(|start| *start += own.len());
+            bytes.clear();
+            rows.select(&own).write_bytes(&mut bytes);
+            let added = self.rows.add_bytes(own.len(), &bytes);
+            debug_assert!(added.is_some(), "rows of the same variables");
+        }
+        self.next += count as u64;
+    }
+
+    /// For [`slopes`].
+    pub(crate) fn slopes(&self) -> Vec<u8> {
+        let mut to = Writer::new();
+        to.reals(&self.slopes);
+        to.finish()
+    }
+
+    /// The sums that its rows give to a step, for [`ask`].
+    pub(crate) fn answer(&mut self, fit: &[u8], step: &[u8]) -> Result<Vec<u8>, LearnError> {
+        if self.fit.as_ref().is_none_or(|(known, _)| known != fit) {
+            self.fit = Some((fit.to_vec(), learner(fit, &self.rows).map_err(unlike)?));
+        }
+        let from = &mut Reader::new(step).map_err(unlike)?;
+        let at_hand = AtHand::new(&self.layout, &from.numbers().map_err(unlike)?);
+        let mut rows = 0;
+        let mut chunks = Vec::with_capacity(self.layout.num_shards());
+        for shard in 0..self.layout.num_shards() {
+            let mut chunk = Chunk {
+                rows: from.numbers().map_err(unlike)?,
+                places: from.numbers().map_err(unlike)?,
+            };
+            rows += chunk.rows.len();
+            if self.shards.contains(&shard) {
+                for row in &mut chunk.rows {
+                    let (piece, place) = at_hand.find(*row);
+                    *row = self.starts[piece - self.pieces.start] + place;
+                }
+            }
+            chunks.push(chunk);
+        }
+        let Some((_, learner)) = &mut self.fit else { unreachable!("it was made above") };
+        let weight = 1.0 / rows as f64;
+        learner.sums(from, &self.rows, (&chunks, weight), self.shards.clone()).map_err(unlike)
+    }
+}
+
+/// Neighbors of these shards that [`total`] adds up first, in turn.
+fn nodes(shards: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let mut start = shards.start;
+    std::iter::from_fn(move || {
+        let left = shards.end.checked_sub(start).filter(|&left| left > 0)?;
+        let largest = 1 << left.ilog2();
+        let len = if start == 0 { largest } else { largest.min(1 << start.trailing_zeros()) };
+        start += len;
+        Some(start - len..start)
+    })
+}
+
+/// The circuit of a fit, in a worker.
+trait Learner: fmt::Debug + Send {
+    /// The sums of some shards over their chunks, with the weights of a step.
+    fn sums(
+        &mut self,
+        weights: &mut Reader<'_>,
+        rows: &Batch,
+        step: (&[Chunk], f64),
+        shards: Range<usize>,
+    ) -> Result<Vec<u8>, LearnError>;
+}
+
+#[derive(Debug)]
+struct Weighted<T, const C: bool> {
+    program: Program,
+    weights: Vec<Matrix<T>>,
+    workspace: Workspace<f32>,
+    memories: Mutex<Vec<Memory<f32>>>,
+    options: FitOptions,
+}
+
+fn learner(fit: &[u8], rows: &Batch) -> Result<Box<dyn Learner>, LearnError> {
+    let mut from = Reader::new(fit)?;
+    let options = serde_json::from_slice(&from.bytes()?).map_err(failed)?;
+    let circuit = file::from_bytes(&from.bytes()?).map_err(failed)?;
+    Ok(if circuit.is_real() {
+        Box::new(Weighted::<f64, false>::new(&circuit, rows, options)?)
+    } else {
+        Box::new(Weighted::<Complex64, true>::new(&circuit, rows, options)?)
+    })
+}
+
+impl<T: Scalar, const C: bool> Weighted<T, C> {
+    fn new(circuit: &Circuit, rows: &Batch, options: FitOptions) -> Result<Self, LearnError> {
+        let program = program_of(circuit)?;
+        let weights: Vec<Matrix<T>> =
+            circuit.weights().iter().map(|w| w.to_matrix::<T>().into_owned()).collect();
+        let workspace = super::backend::workspace(&program, &refs(&weights), rows, &options);
+        Ok(Self { program, weights, workspace, memories: Mutex::default(), options })
+    }
+}
+
+impl<T: Scalar, const C: bool> Learner for Weighted<T, C> {
+    fn sums(
+        &mut self,
+        from: &mut Reader<'_>,
+        rows: &Batch,
+        (chunks, weight): (&[Chunk], f64),
+        shards: Range<usize>,
+    ) -> Result<Vec<u8>, LearnError> {
+        for w in &mut self.weights {
+            fill(w, &from.reals()?)?;
+        }
+        let weights = refs(&self.weights);
+        self.workspace.refill(&self.program, &weights);
+        let summing = Summing {
+            program: &self.program,
+            weights: &weights,
+            workspace: &self.workspace,
+            memories: &self.memories,
+            options: &self.options,
+            weight,
+        };
+        let given = |shards: &Range<usize>| {
+            (shards.len() == 1).then(|| summing.sum::<C>(rows, &chunks[shards.start]))
+        };
+        let mut to = Writer::new();
+        for node in nodes(shards) {
+            let sum = total(node.clone(), &given);
+            write_sum(&node, sum.as_ref(), &mut to);
+        }
+        Ok(to.finish())
+    }
+}
+
+fn refs<T>(weights: &[Matrix<T>]) -> Vec<&Matrix<T>> {
+    weights.iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_are_those_of_one_tree() {
+        fn all(node: Range<usize>, to: &mut Vec<Range<usize>>) {
+            if node.len() > 1 {
+                let middle = node.start + node.len() / 2;
+                all(node.start..middle, to);
+                all(middle..node.end, to);
+            }
+            to.push(node);
+        }
+        for shards in [1, 2, 8, 64] {
+            let mut tree = Vec::new();
+            all(0..shards, &mut tree);
+            for start in 0..shards {
+                for end in start..=shards {
+                    let found: Vec<_> = nodes(start..end).collect();
+                    assert!(found.iter().all(|node| tree.contains(node)), "{found:?}");
+                    assert!(found.into_iter().flatten().eq(start..end));
+                }
+            }
+        }
+    }
+}

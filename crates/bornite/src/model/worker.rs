@@ -1,0 +1,100 @@
+//! A process that holds some rows of a table for a fit.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::ModelError;
+use crate::data::{Schema, Table};
+use crate::learn::{Held, Layout, LearnError};
+
+/// What the columns of a table mean, and how its rows are divided.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Plan {
+    pub(super) schema: Schema,
+    pub(super) layout: Layout,
+}
+
+impl Plan {
+    pub(super) fn to_bytes(&self) -> Result<Vec<u8>, ModelError> {
+        serde_json::to_vec(self).map_err(|e| failed(&e))
+    }
+
+    fn read(bytes: &[u8]) -> Result<Self, ModelError> {
+        serde_json::from_slice(bytes).map_err(|e| failed(&e))
+    }
+}
+
+fn failed(error: &serde_json::Error) -> ModelError {
+    LearnError::Workers { reason: format!("the plan of the rows is damaged: {error}") }.into()
+}
+
+/// One of the [`Workers`](crate::learn::Workers) of a fit: it holds some rows of the table, encoded, and tells what they give to a step.
+#[derive(Debug)]
+pub struct Worker {
+    schema: Schema,
+    rows: Held,
+}
+
+impl Worker {
+    /// The most workers that a plan has rows for. The larger the steps of a fit are, the more: one for 64 rows of a step, and 64 in all.
+    ///
+    /// # Errors
+    /// The bytes are not a plan.
+    pub fn most(plan: &[u8]) -> Result<usize, ModelError> {
+        Ok(Plan::read(plan)?.layout.num_shards())
+    }
+
+    /// The worker of this number, from 0, of so many, without rows yet.
+    ///
+    /// # Errors
+    /// The bytes are not a plan.
+    pub fn new(plan: &[u8], number: usize, of: usize) -> Result<Self, ModelError> {
+        let Plan { schema, layout } = Plan::read(plan)?;
+        let rows = Held::new(&schema.variables(), layout, number, of);
+        Ok(Self { schema, rows })
+    }
+
+    /// The places in the table of the rows that it still needs.
+    pub fn wanted(&self) -> Range<u64> {
+        self.rows.wanted()
+    }
+
+    /// Takes the first of the rows that it still needs; what comes after the last one is left.
+    ///
+    /// # Errors
+    /// A row does not fit the schema.
+    pub fn add(&mut self, table: &Table) -> Result<(), ModelError> {
+        let start = usize::try_from(self.wanted().start).unwrap_or(usize::MAX);
+        let rows = self.schema.encode(table).map_err(|e| ModelError::from(e).after(start))?;
+        self.rows.add(rows.batch(), rows.log_jacobian());
+        Ok(())
+    }
+
+    /// What [`Workers::hold`](crate::learn::Workers::hold) is to return of this worker.
+    ///
+    /// # Errors
+    /// It does not have all of its rows yet.
+    pub fn held(&self) -> Result<Vec<u8>, ModelError> {
+        self.check()?;
+        Ok(self.rows.slopes())
+    }
+
+    /// What [`Workers::ask`](crate::learn::Workers::ask) is to return of this worker.
+    ///
+    /// # Errors
+    /// It does not have all of its rows yet, or the bytes are not those of a fit.
+    pub fn answer(&mut self, fit: &[u8], step: &[u8]) -> Result<Vec<u8>, ModelError> {
+        self.check()?;
+        Ok(self.rows.answer(fit, step)?)
+    }
+
+    fn check(&self) -> Result<(), ModelError> {
+        let Range { start, end } = self.wanted();
+        if start < end {
+            let reason = format!("a worker lacks its rows from {} to {end}", start + 1);
+            return Err(LearnError::Workers { reason }.into());
+        }
+        Ok(())
+    }
+}
