@@ -27,9 +27,11 @@ __all__ = [
     "TreeError",
     "Univariate",
     "Variable",
+    "Worker",
     "__version__",
     "compress_file",
     "decompress_file",
+    "sample_places",
     "set_memory_limit",
     "set_threads",
 ]
@@ -323,6 +325,7 @@ class TableModel:
         valid: Sequence[_Column] | None,
         *,
         files: Sequence[str],
+        workers: tuple[Any, Sequence[int], int] | None,
         memory: int,
         start: TableModel | None,
         kinds: Mapping[str, tuple[str, list[float]]],
@@ -403,6 +406,18 @@ class TableModel:
     def compress(self, table: Sequence[_Column]) -> bytes: ...
     def decompress(self, data: bytes) -> list[_Column]: ...
 
+@final
+class Worker:
+    def __new__(cls, plan: bytes, number: int, of: int) -> Worker: ...
+    @classmethod
+    def most(cls, plan: bytes) -> int: ...
+    def columns(self) -> list[str]: ...
+    def wanted(self) -> tuple[int, int]: ...
+    def add(self, table: Sequence[_Column]) -> None: ...
+    def held(self) -> bytes: ...
+    def answer(self, fit: bytes, step: bytes) -> bytes: ...
+
+def sample_places(num_rows: int, num_columns: int, memory: int, seed: int) -> npt.NDArray[np.uint64]: ...
 def set_threads(count: int) -> int: ...
 
 def compress_file(

@@ -198,8 +198,9 @@ def fit(
     """
     if start is not None and start._is_view():
         raise BorniteError("start= is a model of some columns of another: give the whole model")
+    shared = table if isinstance(table, Shared) else None
     files = _files(table)
-    frame = Frame(table) if files is None else None
+    frame = Frame(table if shared is None else shared.sample) if files is None else None
     names = [] if frame is None else _tables.texts(frame.names)
     columns: list[Column] = []
     fields: list[Field] = []
@@ -240,6 +241,7 @@ def fit(
             None if frame is None else columns,
             valid,
             files=files or [],
+            workers=None if shared is None else (shared.workers, shared.places, shared.num_rows),
             memory=memory,
             start=None if start is None else start._core,
             kinds=found,
@@ -281,6 +283,18 @@ def fit(
     learned = {str(column["name"]) for column in json.loads(core.schema())["columns"]}
     places = tuple(index for index, name in enumerate(names) if name in learned)
     return Model(core, frame.form(fields, places))
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Some rows of a table, for ``fit``, and those who hold all of them."""
+
+    sample: Any
+    places: Sequence[int]
+    """Of the sample's rows in the table."""
+    num_rows: int
+    workers: Any
+    """An object with ``hold(plan)`` and ``ask(fit, step)``, as the trait ``Workers`` of the library."""
 
 
 def _files(table: Any) -> list[str] | None:

@@ -20,6 +20,7 @@ mod query;
 mod random;
 mod squared;
 mod table;
+mod worker;
 
 use pyo3::prelude::*;
 
@@ -52,6 +53,8 @@ mod _bornite {
     use super::query::Marginal;
     #[pymodule_export]
     use super::squared::Squared;
+    #[pymodule_export]
+    use super::worker::{Worker, sample_places};
 
     /// Sets the most bytes of memory that a short file may ask for when it is read, in the whole process.
     #[pyfunction]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bornite::data::{
     EncodeOptions, InferOptions, KindHint, Mismatch, Sample, SampleOptions, Support, Table, Unseen,
 };
-use bornite::learn::{Control, Device, Effort, Progress, Quota};
+use bornite::learn::{Control, Device, Effort, Progress, Quota, Workers};
 use bornite::model::{
     AnswerValue, Event, Imputation, ModelError, ModelOptions, Question, Strange, StructureKind,
 };
@@ -24,6 +24,7 @@ use crate::circuit::Circuit;
 use crate::detached::detached;
 use crate::exception::{BorniteError, Raise};
 use crate::table::{TableLike, to_python};
+use crate::worker::PyWorkers;
 
 /// The compiled half of ``bornite.Model``: tables are lists of columns here, and evidence is text.
 #[pyclass(frozen, module = "bornite._bornite")]
@@ -240,7 +241,7 @@ impl TableModel {
     /// Fits a model, and says whether Ctrl-C ended it.
     #[classmethod]
     #[pyo3(signature = (
-        table, valid, *, files, memory, start, kinds, missing_as_value, atoms, image, effort, structure, circuits, width, output_width, functions, epochs, batch, rate, patience,
+        table, valid, *, files, workers, memory, start, kinds, missing_as_value, atoms, image, effort, structure, circuits, width, output_width, functions, epochs, batch, rate, patience,
         smoothing, target, emphasis, valid_share, as_is, strict, seed, device, time, weights, progress, note
     ))]
     #[expect(clippy::too_many_arguments, reason = "all but the tables are named")]
@@ -249,6 +250,7 @@ impl TableModel {
         table: Option<TableLike>,
         valid: Option<TableLike>,
         files: Vec<PathBuf>,
+        workers: Option<(Py<PyAny>, Vec<u64>, u64)>,
         memory: u64,
         start: Option<Bound<'_, Self>>,
         kinds: BTreeMap<String, (String, Vec<f64>)>,
@@ -280,9 +282,14 @@ impl TableModel {
     ) -> PyResult<(Self, bool)> {
         let drawing = SampleOptions { memory, seed, ..SampleOptions::default() };
         let table = table.map(|t| t.0);
-        let sample = detached(class.py(), || match table {
-            Some(table) => Ok(Sample::whole(table)),
-            None => Sample::draw(&files, &drawing, &mut |_, _, _| {}),
+        let (workers, places) = match workers {
+            Some((workers, places, rows)) => (Some(PyWorkers::new(workers)), Some((places, rows))),
+            None => (None, None),
+        };
+        let sample = detached(class.py(), || match (table, places) {
+            (Some(table), Some((places, rows))) => Ok(Sample::of_places(table, places, rows)),
+            (Some(table), None) => Ok(Sample::whole(table)),
+            (None, _) => Sample::draw(&files, &drawing, &mut |_, _, _| {}),
         })?;
         let sample = sample.and_then(|sample| {
             sample.with_table(|table| match image {
@@ -329,10 +336,14 @@ impl TableModel {
                 .start(start)
                 .validation(valid.as_ref())
                 .quota(watch.quota())
-                .on_step(|progress, _| watch.step(progress))
+                .workers(workers.as_ref().map(|workers| workers as &dyn Workers))
+                .on_step(|progress, _| {
+                    watch.interrupted |= workers.as_ref().is_some_and(PyWorkers::is_interrupted);
+                    if watch.interrupted { Control::Stop } else { watch.step(progress) }
+                })
                 .run_sample(&sample)
         })?;
-        if let Some(failure) = watch.failure {
+        if let Some(failure) = watch.failure.or_else(|| workers.as_ref()?.failure()) {
             return Err(failure);
         }
         Ok((Self(fitted.map_err(Raise::raise)?.with_note(note)), watch.interrupted))

@@ -291,7 +291,7 @@ fn nodes(shards: Range<usize>) -> impl Iterator<Item = Range<usize>> {
 }
 
 /// The circuit of a fit, in a worker.
-trait Learner: fmt::Debug + Send {
+trait Learner: fmt::Debug + Send + Sync {
     /// The sums of some shards over their chunks, with the weights of a step.
     fn sums(
         &mut self,

@@ -55,6 +55,11 @@ impl Worker {
         Ok(Self { schema, rows })
     }
 
+    /// The columns of the rows that it needs.
+    pub fn columns(&self) -> impl Iterator<Item = &str> {
+        self.schema.columns().iter().map(|column| column.name.as_str())
+    }
+
     /// The places in the table of the rows that it still needs.
     pub fn wanted(&self) -> Range<u64> {
         self.rows.wanted()
