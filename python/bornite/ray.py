@@ -246,17 +246,18 @@ class _Pool:
     def __init__(self, ray: Any, blocks: _Blocks, count: int) -> None:
         self.ray, self.blocks, self.count = ray, blocks, count
         self.actors: list[Any] = []
-        self.fit, self.shared = b"", None
+        # What all of them read, and what it was made of. Kept for those that are made again.
+        self.plan, self.fit, self.shared = None, b"", None
 
     def hold(self, plan: bytes) -> list[bytes]:
         # They hold no CPU once they are placed: lost blocks are read again by tasks that need one.
         actor = self.ray.remote(
             max_restarts=_RESTARTS, max_task_retries=-1, scheduling_strategy="SPREAD"
         )(_Holder)
-        of, shared = min(self.count, _bornite.Worker.most(plan)), self.ray.put(plan)
+        of, self.plan = min(self.count, _bornite.Worker.most(plan)), self.ray.put(plan)
         for number in range(of):
             blocks = self.blocks.within(*_bornite.Worker(plan, number, of).wanted())
-            self.actors.append(actor.remote(shared, number, of, blocks))
+            self.actors.append(actor.remote([self.plan, number, of], blocks))
         return self._all("held")
 
     def ask(self, fit: bytes, step: bytes) -> list[bytes]:
@@ -278,9 +279,9 @@ class _Pool:
             except (errors.ActorUnavailableError, errors.ObjectLostError) as error:
                 # Answers are functions of what is asked.
                 if repeat == _REPEATS:
-                    raise BorniteError(f"workers are lost again and again: {error}") from None
+                    raise BorniteError(f"workers are lost again and again: {str(error).splitlines()[0]}") from None
             except errors.RayActorError as error:
-                raise BorniteError(f"a worker was lost {_RESTARTS} times: {error}") from None
+                raise BorniteError(f"a worker is lost: {str(error).splitlines()[0]}") from None
         raise AssertionError
 
     def close(self) -> None:
@@ -291,8 +292,8 @@ class _Pool:
 class _Holder:
     """A process that holds rows of a dataset and learns from them."""
 
-    def __init__(self, plan: bytes, number: int, of: int, blocks: list[tuple[int, Any]]) -> None:
-        self.plan, self.place, self.blocks = plan, (number, of), blocks
+    def __init__(self, place: list[Any], blocks: list[tuple[int, Any]]) -> None:
+        self.place, self.blocks = place, blocks
         self.worker: _bornite.Worker | None = None
 
     def held(self) -> bytes:
@@ -305,7 +306,8 @@ class _Holder:
         _bornite.set_threads(1)
         if self.worker is None:
             ray = _library("ray")
-            worker = _bornite.Worker(self.plan, *self.place)
+            plan, number, of = self.place
+            worker = _bornite.Worker(ray.get(plan), number, of)
             names = worker.columns()
             for first, ref in self.blocks:
                 start, end = worker.wanted()

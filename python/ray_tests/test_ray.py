@@ -128,13 +128,93 @@ def test_a_worker_that_is_killed_loses_nothing(
     assert mark.exists(), "a worker was killed"
 
 
+# Some thousand rows are a large table for a fit that may hold 1000 of them, and steps are of 4 chunks.
+LARGE: dict[str, Any] = {"memory": 1000 * 64 * 3, "epochs": 3, "width": 4, "functions": 12, "batch": 256}
+
+
+@pytest.fixture(scope="module")
+def large() -> pyarrow.Table:
+    """The same rows without their numbers, and with words."""
+    cells = rows()
+    pay, owner = pyarrow.array(cells["pay"], from_pandas=True), np.where(cells["owner"], "yes", "no")
+    return pyarrow.table({"age": cells["age"], "pay": pay, "owner": owner})
+
+
+@pytest.fixture(scope="module")
+def parts(large: pyarrow.Table, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    folder = tmp_path_factory.mktemp("large")
+    pyarrow.parquet.write_table(large[:1300], folder / "0.parquet")
+    pyarrow.parquet.write_table(large[1300:], folder / "1.parquet")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def learned(parts: pathlib.Path) -> bornite.Model:
+    """The model of one machine."""
+    return bornite.fit(str(parts / "*.parquet"), **LARGE)
+
+
+def assert_same(model: bornite.Model, other: bornite.Model) -> None:
+    assert (model.schema, model.info, model.history) == (other.schema, other.info, other.history)
+    [one], [two] = model.circuits, other.circuits
+    assert all(np.array_equal(a, b) for a, b in zip(one[1].weights, two[1].weights, strict=True))
+
+
+class Holder(bornite.ray._Holder):
+    """Notes its node, and ends its process once, in the middle of the fit."""
+
+    folder = pathlib.Path()
+    fatal = -1
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.asked = 0
+        (self.folder / ray.get_runtime_context().get_node_id()).touch()
+
+    def answer(self, fit: bytes, step: bytes) -> bytes:
+        self.asked += 1
+        if self.asked == self.fatal and self.place[1] == 1:
+            (self.folder / "killed").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().answer(fit, step)
+
+
+def test_fits_are_those_of_one_machine(cluster: Cluster, learned: bornite.Model, large: pyarrow.Table) -> None:
+    fitted = bornite.ray.fit(ray.data.from_arrow(large), workers=3, **LARGE)
+    assert fitted.info["rows"] == 3900
+    assert_same(fitted, learned)
+
+
+def test_a_worker_that_is_killed_is_replaced_in_the_middle_of_a_fit(
+    cluster: Cluster,
+    learned: bornite.Model,
+    large: pyarrow.Table,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # After a restart it is asked fewer times than that.
+    fragile = type("Fragile", (Holder,), {"folder": tmp_path, "fatal": 28})
+    monkeypatch.setattr(bornite.ray, "_Holder", fragile)
+    fitted = bornite.ray.fit(ray.data.from_arrow([large[:2500], large[2500:]]), workers=2, **LARGE)
+    assert (tmp_path / "killed").exists(), "a worker was killed"
+    assert_same(fitted, learned)
+
+
+def test_small_datasets_are_fitted_as_tables(cluster: Cluster) -> None:
+    table = {name: cells for name, cells in rows(300).items() if name != "id"}
+    dataset = ray.data.from_arrow(pyarrow.table(table))
+    fitted = bornite.ray.fit(dataset, epochs=2, width=2)
+    assert fitted.info == bornite.fit(pyarrow.table(table), epochs=2, width=2).info
+
+
 def test_the_recipe_of_the_guide_runs(cluster: Cluster) -> None:
     page = (pathlib.Path(__file__).parents[2] / "docs" / "guide" / "scale.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python( \w+)?\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     names: dict[str, object] = {"__name__": "guide"}
-    for wanted in ("", " ray"):
-        # Of the blocks that need nothing else, the one that fits the model.
-        code = next(code for name, code in blocks if name == wanted and "model" in code)
+    # The block that fits the model, and those of Ray.
+    own = [code for name, code in blocks if name == " ray" or (not name and "\nmodel = bornite.fit(" in code)]
+    assert len(own) == 3
+    for code in own:
         exec(compile(code, "scale.md", "exec"), names)
 
 
@@ -153,9 +233,49 @@ def test_a_node_that_is_lost_loses_nothing(cluster: Cluster, model: bornite.Mode
     assert np.array_equal([row["log_density"] for row in found], expected(model))
 
 
+def test_a_node_that_is_lost_in_the_middle_of_a_fit(
+    cluster: Cluster,
+    learned: bornite.Model,
+    parts: pathlib.Path,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    node = cluster.add_node(num_cpus=2)
+    cluster.wait_for_nodes()
+    monkeypatch.setattr(bornite.ray, "_Holder", type("Marked", (Holder,), {"folder": tmp_path}))
+
+    lost = []
+
+    def lose(report: dict[str, Any]) -> None:
+        if not lost:
+            assert (tmp_path / node.node_id).exists(), "it has a worker"
+            lost.append(node)
+            cluster.remove_node(node, allow_graceful=False)
+
+    dataset = ray.data.read_parquet(str(parts))
+    fitted = bornite.ray.fit(dataset, workers=4, progress=lose, **LARGE)
+    assert lost
+    assert_same(fitted, learned)
+
+
 def test_bad_arguments_are_refused(cluster: Cluster, model: bornite.Model) -> None:
     dataset = ray.data.from_items([{"age": 1.0}])
     with pytest.raises(bornite.BorniteError, match="workers=0"):
         bornite.ray.score(dataset, model, workers=0)
     with pytest.raises(bornite.BorniteError, match="count=0"):
         bornite.ray.anomalies(dataset, model, 0)
+    with pytest.raises(bornite.BorniteError, match="workers=0"):
+        bornite.ray.fit(dataset, workers=0)
+    with pytest.raises(bornite.BorniteError, match="has no rows"):
+        bornite.ray.fit(dataset.filter(lambda row: row["age"] > 1))
+    with pytest.raises(bornite.BorniteError, match="a dataset of Ray, not dict"):
+        bornite.ray.fit({"age": [1.0]})
+    # What is wrong with the rows or the settings is said as on one machine.
+    many = ray.data.from_arrow(pyarrow.table({"x": np.arange(400.0) % 7, "word": np.arange(400) % 2}))
+    small = {"memory": 100 * 64 * 2, "epochs": 1}
+    with pytest.raises(bornite.BorniteError, match="no column 'wrd'"):
+        bornite.ray.fit(many, target="wrd", **small)
+    with pytest.raises(bornite.BorniteError, match="count alike"):
+        bornite.ray.fit(many, sample_weight="word", **small)
+    with pytest.raises(bornite.BorniteError, match="CUDA"):
+        bornite.ray.fit(many, device="cuda", **small)

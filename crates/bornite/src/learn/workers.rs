@@ -255,26 +255,37 @@ impl Held {
             self.fit = Some((fit.to_vec(), learner(fit, &self.rows).map_err(unlike)?));
         }
         let from = &mut Reader::new(step).map_err(unlike)?;
-        let at_hand = AtHand::new(&self.layout, &from.numbers().map_err(unlike)?);
-        let mut rows = 0;
+        let (chunks, weight) = self.chunks(from).map_err(unlike)?;
+        let Some((_, learner)) = &mut self.fit else { unreachable!("it was made above") };
+        learner.sums(from, &self.rows, (&chunks, weight), self.shards.clone()).map_err(unlike)
+    }
+}
+
+impl Held {
+    /// The rows of a step, by shard, of its own ones with their places here; and what a row counts for.
+    fn chunks(&self, from: &mut Reader<'_>) -> Result<(Vec<Chunk>, f64), LearnError> {
+        let pieces = from.numbers()?;
+        if pieces.iter().any(|&piece| piece >= self.layout.len()) {
+            return Err(LearnError::Damaged);
+        }
+        let (at_hand, mut count) = (AtHand::new(&self.layout, &pieces), 0);
         let mut chunks = Vec::with_capacity(self.layout.num_shards());
         for shard in 0..self.layout.num_shards() {
-            let mut chunk = Chunk {
-                rows: from.numbers().map_err(unlike)?,
-                places: from.numbers().map_err(unlike)?,
-            };
-            rows += chunk.rows.len();
-            if self.shards.contains(&shard) {
-                for row in &mut chunk.rows {
-                    let (piece, place) = at_hand.find(*row);
-                    *row = self.starts[piece - self.pieces.start] + place;
+            let mut chunk = Chunk { rows: from.numbers()?, places: from.numbers()? };
+            count += chunk.rows.len();
+            for row in chunk.rows.iter_mut().filter(|_| self.shards.contains(&shard)) {
+                if *row >= at_hand.len() {
+                    return Err(LearnError::Damaged);
                 }
+                let (piece, place) = at_hand.find(*row);
+                if !self.pieces.contains(&piece) {
+                    return Err(LearnError::Damaged);
+                }
+                *row = self.starts[piece - self.pieces.start] + place;
             }
             chunks.push(chunk);
         }
-        let Some((_, learner)) = &mut self.fit else { unreachable!("it was made above") };
-        let weight = 1.0 / rows as f64;
-        learner.sums(from, &self.rows, (&chunks, weight), self.shards.clone()).map_err(unlike)
+        Ok((chunks, 1.0 / count as f64))
     }
 }
 
@@ -342,6 +353,10 @@ impl<T: Scalar, const C: bool> Learner for Weighted<T, C> {
     ) -> Result<Vec<u8>, LearnError> {
         for w in &mut self.weights {
             fill(w, &from.reals()?)?;
+        }
+        let moves = |chunk: &Chunk| chunk.places.len() == chunk.rows.len();
+        if self.options.shifts.is_some() && !chunks.iter().all(moves) {
+            return Err(LearnError::Damaged);
         }
         let weights = refs(&self.weights);
         self.workspace.refill(&self.program, &weights);

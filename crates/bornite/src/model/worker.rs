@@ -48,8 +48,12 @@ impl Worker {
     /// The worker of this number, from 0, of so many, without rows yet.
     ///
     /// # Errors
-    /// The bytes are not a plan.
+    /// The bytes are not a plan, or there is no such worker.
     pub fn new(plan: &[u8], number: usize, of: usize) -> Result<Self, ModelError> {
+        if number >= of {
+            let reason = format!("of {of} workers none has the number {number}");
+            return Err(LearnError::Workers { reason }.into());
+        }
         let Plan { schema, layout } = Plan::read(plan)?;
         let rows = Held::new(&schema.variables(), layout, number, of);
         Ok(Self { schema, rows })
