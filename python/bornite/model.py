@@ -164,7 +164,8 @@ def fit(
 
     ``target`` names a column to predict. The fit then maximizes log p(x, y) + ``emphasis`` log p(y | x), so that
     :meth:`Model.predict` and :meth:`Model.predict_proba` get better; the model is still one of all columns and answers every
-    other question.
+    other question. ``emphasis`` is 10 by default; from 3 to 100 predictions change little, and the rest of the row is modeled less
+    well the larger it is.
 
     ``kinds`` overrides how columns are interpreted: ``"categorical"``, ``"boolean"``,
     ``"integer"``, ``"digits"``, ``"number"``, ``"continuous"``, ``("continuous", low, high)`` or

@@ -18,7 +18,8 @@ use crate::structure::Widths;
 ///
 /// Images of 20 million cells and more, without holes, have settings of their own, see [`images`](Self::images).
 ///
-/// With [`Effort::Fast`], only the largest of the widths up to 8 and the fewest functions are fitted. With [`Effort::Best`], widths up
+/// With [`Effort::Fast`], only the largest of the widths up to 8 and the fewest functions are fitted; from 8,000 rows on up to 12, and from
+/// 16,000 on up to 16, where an epoch takes a second at most. With [`Effort::Best`], widths up
 /// to 64 and four times the functions are tried, whatever an epoch takes, with three times the epochs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Defaults {
@@ -44,8 +45,11 @@ pub enum Effort {
 const ALL_WIDTHS: [usize; 9] = [2, 4, 8, 12, 16, 24, 32, 48, 64];
 /// Those to try by default.
 const WIDTHS: &[usize] = ALL_WIDTHS.split_at(7).0;
-/// The number of widths of which a fast fit takes the last.
+/// The number of widths of which a fast fit takes the last, the rows from which on, and twice which, it is one more, and the part of the work
+/// that it may then take.
 const FAST_WIDTHS: usize = 3;
+const FAST_ROWS: usize = 8_000;
+const FAST_PART: f64 = 0.125;
 /// How many times the epochs a fit takes with all effort.
 const BEST_EPOCHS: usize = 3;
 /// How many times the cube of a width an epoch may take, for all cells together: some seconds on two cores.
@@ -101,23 +105,24 @@ impl Defaults {
     pub fn widths(&self) -> &'static [usize] {
         match self.effort {
             Effort::Fast => {
-                let all = self.affordable_widths();
-                let count = FAST_WIDTHS.min(all.len());
+                let (all, most) = (self.affordable_widths(WORK), (self.rows / FAST_ROWS).min(2));
+                let quick = self.affordable_widths(FAST_PART * WORK).len();
+                let count = quick.clamp(FAST_WIDTHS, FAST_WIDTHS + most).min(all.len());
                 &all[count - 1..count]
             }
-            Effort::Balanced => self.affordable_widths(),
+            Effort::Balanced => self.affordable_widths(WORK),
             Effort::Best => &ALL_WIDTHS,
         }
     }
 
-    fn affordable_widths(&self) -> &'static [usize] {
+    fn affordable_widths(&self, work: f64) -> &'static [usize] {
         if self.is_large() {
             return if self.has_holes { &WIDTHS[2..3] } else { &WIDTHS[4..5] };
         }
         let fits = |&&width: &&usize| {
             let one =
                 if self.has_holes { 2.5 * width as f64 } else { 1.0 } * (width as f64).powi(3);
-            one * (self.rows as f64) * (self.variables as f64) <= WORK
+            one * (self.rows as f64) * (self.variables as f64) <= work
         };
         &WIDTHS[..WIDTHS.iter().take_while(fits).count().max(1)]
     }

@@ -8,7 +8,8 @@ use super::parameter::{Parameter, Parameterization, normalized};
 use super::partition::Partition;
 use super::pass::{Memory, Workspace};
 use super::{
-    Control, Defaults, FitOptions, LearnError, Schedule, Starts, fit, fit_best, mean_log_likelihood,
+    Control, Defaults, Effort, FitOptions, LearnError, Schedule, Starts, fit, fit_best,
+    mean_log_likelihood,
 };
 use crate::basis::{Basis, Part};
 use crate::circuit::{Circuit, Skeleton, Weight, Weights, random_weight};
@@ -586,6 +587,14 @@ fn widths_are_those_that_there_is_time_for() {
     assert_eq!(Defaults::of(2_000, 1_058).with_holes(true).widths(), [2, 4, 8]);
     assert_eq!(Defaults::of(60_000, 784).widths(), [16]);
     assert_eq!(Defaults::of(60_000, 784).with_holes(true).widths(), [8]);
+    let fast = |rows, variables| Defaults::of(rows, variables).with_effort(Effort::Fast);
+    assert_eq!(fast(7_999, 10).widths(), [8]);
+    assert_eq!(fast(8_000, 10).widths(), [12]);
+    assert_eq!(fast(16_000, 10).widths(), [16]);
+    assert_eq!(fast(16_000, 10).with_holes(true).widths(), [8]);
+    assert_eq!(fast(16_000, 100).widths(), [12]);
+    assert_eq!(fast(16_000, 500).widths(), [8]);
+    assert_eq!(fast(60_000, 784).widths(), [16]);
 }
 
 /// Stops a search at many of its steps, writes it down and goes on from the bytes.
