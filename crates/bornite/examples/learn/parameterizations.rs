@@ -120,7 +120,7 @@ pub(super) fn problem(set: &str, arguments: &Arguments) -> Result<Problem, Failu
         Some([height, width, channels]) => RegionTree::image(height, width, channels),
         None => average_linkage(&mutual_information(encoded[0].batch(), &variables, &how)?),
     };
-    let functions = Defaults::of(encoded[0].num_rows(), variables.len()).functions()[0];
+    let functions = Defaults::of(encoded[0].num_rows(), variables.len()).first_functions();
     Ok(Problem { tree, bases: schema.bases(functions)?, variables, encoded })
 }
 

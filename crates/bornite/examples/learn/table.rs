@@ -1,6 +1,6 @@
-//! Numbers of a table, split and standardized.
+//! Numbers of a table, split.
 
-use bornite::data::{Column, CsvOptions, Table};
+use bornite::data::{Column, ColumnKind, CsvOptions, Schema, Table};
 
 use super::Failure;
 
@@ -12,33 +12,73 @@ pub(super) struct Splits {
     pub(super) test: Table,
 }
 
-/// The columns of a UCI set with more than 30 distinct values, centred and scaled by the mean and deviation of the rows
-/// to learn from.
-pub(super) fn standardized(path: &str) -> Result<Splits, Failure> {
+/// The columns of a UCI set with more than 30 distinct values, as they are, and their deviations in the rows to learn from.
+pub(super) fn numbers(path: &str) -> Result<(Splits, Vec<f64>), Failure> {
     let table = Table::read_csv(path, &CsvOptions::default())?;
     let split = table.column("split")?;
     let is_in = |row: usize, n: f64| split.number(row) == Some(n);
     let rows = |n: f64| (0..table.num_rows()).filter(|&r| is_in(r, n)).collect::<Vec<_>>();
-    let (train, valid, test) = (rows(0.0), rows(1.0), rows(2.0));
-    let mut columns = Vec::new();
+    let [train, valid, test] = [0.0, 1.0, 2.0].map(rows);
+    let (mut columns, mut deviations) = (Vec::new(), Vec::new());
     for column in table.columns().iter().filter(|c| c.name() != "split") {
-        let values: Vec<f64> =
-            (0..column.len()).map(|r| column.number(r).unwrap_or(f64::NAN)).collect();
+        let values = values(column);
         let mut distinct = values.clone();
         distinct.sort_by(f64::total_cmp);
         distinct.dedup();
         if distinct.len() > 30 {
-            let n = train.len() as f64;
-            let mean = train.iter().map(|&r| values[r]).sum::<f64>() / n;
-            let square = train.iter().map(|&r| (values[r] - mean).powi(2)).sum::<f64>() / n;
-            let scaled = values.iter().map(|x| (x - mean) / square.sqrt()).collect();
-            columns.push(Column::numbers(column.name(), scaled));
+            columns.push(column.clone());
+            deviations.push(moments(train.iter().map(|&r| values[r]))[1]);
         }
     }
     let table = Table::new(columns)?;
-    Ok(Splits {
-        train: table.select_rows(&train),
-        valid: table.select_rows(&valid),
-        test: table.select_rows(&test),
-    })
+    let [train, valid, test] = [train, valid, test].map(|rows| table.select_rows(&rows));
+    Ok((Splits { train, valid, test }, deviations))
+}
+
+/// The same columns, centred and scaled by the mean and deviation of the rows to learn from.
+pub(super) fn standardized(path: &str) -> Result<Splits, Failure> {
+    let (Splits { train, valid, test }, _) = numbers(path)?;
+    let moments: Vec<[f64; 2]> = train.columns().iter().map(|c| moments(values(c))).collect();
+    let scaled = |table: &Table| {
+        let scaled = table.columns().iter().zip(&moments).map(|(column, [mean, deviation])| {
+            let scaled = values(column).iter().map(|x| (x - mean) / deviation).collect();
+            Column::numbers(column.name(), scaled)
+        });
+        Table::new(scaled.collect())
+    };
+    Ok(Splits { train: scaled(&train)?, valid: scaled(&valid)?, test: scaled(&test)? })
+}
+
+/// What makes a log-likelihood one of a density of standardized columns: the probability of a cell is spread over the step of
+/// its grid. With it comes the number of columns on a grid.
+pub(super) fn log_units(schema: &Schema, deviations: &[f64]) -> (f64, usize) {
+    let steps: Vec<Option<f64>> = schema.columns().iter().map(|c| step(&c.kind)).collect();
+    let units = steps.iter().zip(deviations).map(|(step, d)| (d / step.unwrap_or(1.0)).ln());
+    (units.sum(), steps.iter().flatten().count())
+}
+
+/// The step of the grid that a column lies on.
+fn step(kind: &ColumnKind) -> Option<f64> {
+    match kind.of_known() {
+        ColumnKind::Number(number) => number.decimals().map(|d| 0.1_f64.powi(d.into())),
+        ColumnKind::Continuous(_) | ColumnKind::Periodic(_) => None,
+        ColumnKind::Integer(_) | ColumnKind::Digits(_) => Some(1.0),
+        ColumnKind::Categorical(_)
+        | ColumnKind::Boolean(_)
+        | ColumnKind::DateTime(_)
+        | ColumnKind::Optional(_) => unreachable!("columns of many numbers"),
+    }
+}
+
+fn values(column: &Column) -> Vec<f64> {
+    (0..column.len()).map(|row| column.number(row).unwrap_or(f64::NAN)).collect()
+}
+
+/// The mean and the deviation.
+fn moments(values: impl IntoIterator<Item = f64>) -> [f64; 2] {
+    let values: Vec<f64> = values.into_iter().collect();
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let square = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n;
+    [mean, square.sqrt()]
 }

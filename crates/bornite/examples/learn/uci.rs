@@ -1,13 +1,15 @@
 //! Continuous tables, next to Gaussian mixtures on the same columns.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use bornite::Fit;
 use bornite::data::Table;
+use bornite::learn::Control;
 
 use super::Failure;
 use super::arguments::{Arguments, Clock};
-use super::table::standardized;
+use super::table::{log_units, numbers};
 
 const SETS: [&str; 16] = [
     "wine_red",
@@ -32,22 +34,28 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mixtures = mixtures(arguments)?;
     let seconds = arguments.seconds(f64::INFINITY);
     println!(
-        "Mean log-likelihood in nats of standardized columns with more than 30 distinct values. At most {seconds} seconds a set.\n"
+        "Mean log-likelihood in nats of columns with more than 30 distinct values, as a density in units of their deviations. At most {seconds} seconds a set.\n"
     );
     println!(
-        "| set | rows | columns | width | epochs | seconds | valid | test | mixture (k) | ahead |"
+        "| set | rows | columns | on a grid | width | circuits | seconds | valid | test | mixture (k) | ahead |"
     );
-    println!("|---|{}---|", "--:|".repeat(8));
+    println!("|---|{}---|", "--:|".repeat(9));
     for set in arguments.sets(&SETS) {
-        let splits = standardized(&format!("{}/{set}.csv.gz", arguments.data("uci")))?;
+        let path = format!("{}/{set}.csv.gz", arguments.data("uci"));
+        let (splits, deviations) = numbers(&path)?;
         let clock = Clock::new(&set, seconds, arguments.verbose);
-        let (train, valid) = (&splits.train, &splits.valid);
+        let train = &splits.train;
         let model = Fit::with(arguments.of_model())
-            .validation(valid)
-            .on_step(|p, _| clock.step(p))
+            .validation(&splits.valid)
+            .time(Duration::try_from_secs_f64(seconds).ok())
+            .on_step(|p, _| {
+                clock.step(p);
+                Control::Continue
+            })
             .run(train)?;
         let time = clock.elapsed();
-        let test = model.mean_log_likelihood(&splits.test)?;
+        let (units, grids) = log_units(model.schema(), &deviations);
+        let test = model.mean_log_likelihood(&splits.test)? + units;
         let info = model.info();
         let (mixture, ahead) = match mixtures.get(&set) {
             Some((k, log)) => {
@@ -56,12 +64,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             None => (String::new(), ""),
         };
         println!(
-            "| {set} | {} | {} | {} | {} | {time:.0} | {:.3} | **{test:.3}** | {mixture} | {ahead} |",
+            "| {set} | {} | {} | {grids} | {} | {} | {time:.0} | {:.3} | **{test:.3}** | {mixture} | {ahead} |",
             train.num_rows(),
             train.num_columns(),
             info.width,
-            info.history.len(),
-            info.valid,
+            model.mixture().circuits().len(),
+            info.valid + units,
         );
     }
     Ok(())

@@ -5,7 +5,7 @@ use crate::structure::Widths;
 ///
 /// | setting | value |
 /// |---|---|
-/// | widths | 8, then 12, 16, 24, 32 as long as validation gets better, or else 4 and 2; none of more than 2.5 10¹⁰ / n d for its cube, or with holes for 2.5 times its fourth power. From 20 million cells n d on, only 16, with holes 8 |
+/// | widths | 8, then 16 (or else 12), 24, 32 as long as validation gets better, or else 4 and 2; none of more than 2.5 10¹⁰ / n d for its cube, or with holes for 2.5 times its fourth power. From 20 million cells n d on, only 16, with holes 8 |
 /// | squares | twice the width, which are also the components of the mixture that a fit starts from |
 /// | batch | n / 300, from 32 to 128; 512 from 20 million cells on |
 /// | rate | 0.01 / width at a batch of 128, less as the root of smaller batches; 0.16 / width from 20 million cells on |
@@ -13,7 +13,7 @@ use crate::structure::Widths;
 /// | patience | an eighth of the epochs, at least 6 |
 /// | averaging | over about one epoch, at most 500 steps |
 /// | smoothing | of images: 150 / n below 20,000 rows; of ordered columns: 500 / n, at most 0.1 |
-/// | functions | of a continuous variable: √n, from 12 to 48, then twice as many if validation gets better; 48 where it is the only one |
+/// | functions | of a continuous variable: √n, from 12 to 48, then twice as many if validation gets better, or else a third; 48 where it is the only one |
 /// | roughness | 10 / n |
 ///
 /// Images of 20 million cells and more, without holes, have settings of their own, see [`images`](Self::images).
@@ -55,6 +55,7 @@ const BEST_EPOCHS: usize = 3;
 /// How many times the cube of a width an epoch may take, for all cells together: some seconds on two cores.
 const WORK: f64 = 2.5e10;
 /// Input functions of a continuous variable.
+const FEWEST_FUNCTIONS: usize = 6;
 const MIN_FUNCTIONS: usize = 12;
 const MAX_FUNCTIONS: usize = 48;
 /// The strength of a prior against functions that change fast. Rows know an amplitude to a variance of 1 / 4 n, so that the
@@ -127,16 +128,23 @@ impl Defaults {
         &WIDTHS[..WIDTHS.iter().take_while(fits).count().max(1)]
     }
 
+    /// The number of input functions of a continuous variable to begin with.
+    pub fn first_functions(&self) -> usize {
+        if self.variables == 1 {
+            return MAX_FUNCTIONS;
+        }
+        ((self.rows as f64).sqrt() as usize).clamp(MIN_FUNCTIONS, MAX_FUNCTIONS)
+    }
+
     /// The numbers of input functions of a continuous variable to try, from the fewest, for [`fit_best`](super::fit_best).
     pub fn functions(&self) -> Vec<usize> {
-        if self.variables == 1 {
-            return vec![MAX_FUNCTIONS];
-        }
-        let first = ((self.rows as f64).sqrt() as usize).clamp(MIN_FUNCTIONS, MAX_FUNCTIONS);
+        let first = self.first_functions();
+        let fewer = (first / 3).max(FEWEST_FUNCTIONS);
         match self.effort {
+            _ if self.variables == 1 => vec![first],
             Effort::Fast => vec![first],
-            Effort::Balanced => vec![first, 2 * first],
-            Effort::Best => vec![first, 2 * first, 4 * first],
+            Effort::Balanced => vec![fewer, first, 2 * first],
+            Effort::Best => vec![fewer, first, 2 * first, 4 * first],
         }
     }
 
@@ -210,7 +218,7 @@ impl Defaults {
         let is_affordable = |width: &&usize| cells * (**width as f64).powi(3) <= WORK;
         let width = WIDTHS[..LESSON_WIDTHS].iter().rev().find(is_affordable).unwrap_or(&WIDTHS[0]);
         let own = self.options(*width);
-        let functions = (2 * self.functions()[0]).clamp(32, 64);
+        let functions = (2 * self.first_functions()).clamp(32, 64);
         let lesson = Self { rows: LESSON_ROWS, ..*self }.options(*width);
         let lesson = FitOptions { epochs: LESSON_EPOCHS, patience: 1, functions, ..lesson };
         [lesson, FitOptions { rate: 0.3 * own.rate, functions, ..own }]

@@ -38,8 +38,11 @@ const SCORING: f64 = 0.4;
 /// The most variables of circuits that grow. Of more of them, the clusters of rows tell most: a wider circuit has more squares, and
 /// learns better from a start with as many clusters than from a narrower circuit, whose clusters are fewer.
 const MOST_GROWN: usize = 48;
-/// A fit that goes on from a smaller one takes the epochs divided by this.
+/// A fit that goes on from a smaller one takes the epochs, and the patience, divided by this.
 const GROWN: usize = 2;
+/// The share of √(variables / validation rows) that a mean log-likelihood has to rise by for a search to follow: about half the
+/// standard error of the difference between two circuits that are nearly as good.
+const MARGIN: f64 = 0.05;
 
 /// How far a search has come.
 #[derive(Debug, Default)]
@@ -54,8 +57,9 @@ struct State {
 }
 
 /// Fits one candidate after the other and keeps the best by the validation rows. Candidates differ in their widths and numbers of
-/// input functions: after the third width (or the last, of fewer) come more functions and wider circuits as long as each is better,
-/// and narrower ones where the first wider one is not. Each starts from the best so far where that is smaller, with the same density;
+/// input functions: after the third width and the second number (or the last, of fewer) come more functions, or fewer where more are
+/// not better, then wider circuits as long as each is better, and narrower ones where the first wider ones are not. Better is what chance in
+/// the validation rows does not explain. Each starts from the best so far where that is smaller, with the same density;
 /// circuits over many variables start anew.
 ///
 /// On tables of some thousand rows wide circuits overfit, and by how much depends on the data: trying is cheap, since a
@@ -80,6 +84,11 @@ pub fn fit_best(
     let rows = Rows::new(train, valid);
     let found = search(candidates, rows, None, None, checkpoint, starts, progress)?;
     Ok(found.map(|found| found.best))
+}
+
+/// By how much the validation rows have to be likelier.
+fn margin(valid: &Batch) -> f64 {
+    MARGIN * (valid.num_variables() as f64 / valid.len().max(1) as f64).sqrt()
 }
 
 /// Rows of a [`Teacher`](super::Teacher), for the last two candidates.
@@ -135,7 +144,9 @@ pub(crate) fn search(
         let can_grow = circuit.variables().len() <= MOST_GROWN;
         let smaller = smaller.filter(|_| can_grow && !is_lesson && !state.is_mixing);
         let grown = smaller.and_then(|(from, outcome)| grown(from, &outcome.best.weights, circuit));
-        let shorter = FitOptions { epochs: options.epochs.div_ceil(GROWN), ..options.clone() };
+        let epochs = options.epochs.div_ceil(GROWN);
+        let patience = options.patience.div_ceil(GROWN);
+        let shorter = FitOptions { epochs, patience, ..options.clone() };
         let options = if grown.is_some() { &shorter } else { options };
         let (mut ended, mut epochs) = (false, 0.0);
         let begun = state.used[0];
@@ -196,7 +207,8 @@ impl<'a> Search<'a> {
         if !state.is_mixing {
             let sizes: Vec<[usize; 2]> =
                 self.ordinary.iter().map(|(_, o)| [o.width, o.functions]).collect();
-            let mut index = next(&state.tried, &sizes);
+            let margin = margin(self.valid);
+            let mut index = next(&state.tried, &sizes, margin);
             if let (None, Some(teach), Some(known)) = (index, teach, known) {
                 // Once all others are tried.
                 let lesson = lesson.get_or_init(teach).as_ref();
@@ -329,6 +341,8 @@ fn work_of(circuit: &Skeleton, rows: f64) -> f64 {
 
 /// The place of the first width among the candidates'.
 const FIRST: usize = 2;
+/// The place of the first number of functions, where there are several.
+const FIRST_FUNCTIONS: usize = 1;
 
 /// The candidate to try after all others, given the best and its value: see [`search`].
 fn next_lesson(
@@ -344,11 +358,15 @@ fn next_lesson(
     }
 }
 
-/// The candidate to try after these.
+/// The candidate to try after these, where a value counts as better by more than a margin.
 ///
-/// From the best one: the next number of functions, unless more of them were worse before; then the next width; then, where no width above
-/// the first was better, the one below.
-pub(super) fn next(tried: &[(usize, f64)], candidates: &[[usize; 2]]) -> Option<usize> {
+/// From the best one: the next number of functions, unless more of them were no better before, and then fewer; then the next but one and
+/// the next width; then, where no width above the first was better, the one below.
+pub(super) fn next(
+    tried: &[(usize, f64)],
+    candidates: &[[usize; 2]],
+    margin: f64,
+) -> Option<usize> {
     if tried.iter().any(|(n, _)| *n >= candidates.len()) {
         return None;
     }
@@ -363,20 +381,36 @@ pub(super) fn next(tried: &[(usize, f64)], candidates: &[[usize; 2]]) -> Option<
         let at = |values: &[usize], x| values.partition_point(|v| *v < x);
         [at(&widths, candidates[n][0]), at(&functions, candidates[n][1])]
     };
-    let first = FIRST.min(widths.len().checked_sub(1)?);
-    let untried = |width: Option<usize>, number: usize| {
-        let wanted = [*widths.get(width?)?, *functions.get(number)?];
+    let first = [
+        FIRST.min(widths.len().checked_sub(1)?),
+        FIRST_FUNCTIONS.min(functions.len().checked_sub(1)?),
+    ];
+    let untried = |width: Option<usize>, number: Option<usize>| {
+        let wanted = [*widths.get(width?)?, *functions.get(number?)?];
         let found = candidates.iter().position(|c| *c == wanted)?;
         tried.iter().all(|(n, _)| *n != found).then_some(found)
     };
-    let by_value = |a: &&(usize, f64), b: &&(usize, f64)| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0));
-    let Some(&(best, _)) = tried.iter().max_by(by_value) else { return untried(Some(first), 0) };
+    let better = |best: (usize, f64), &(n, value): &(usize, f64)| {
+        if value > best.1 + margin { (n, value) } else { best }
+    };
+    let Some((&start, rest)) = tried.split_first() else {
+        return untried(Some(first[0]), Some(first[1]));
+    };
+    let (best, _) = rest.iter().fold(start, better);
     let [width, number] = place(best);
-    let more_were_worse = tried.iter().any(|(n, _)| place(*n)[1] > number);
-    let more = if more_were_worse { None } else { untried(Some(width), number + 1) };
-    let wider = || untried(Some(width + 1).filter(|_| width >= first), number);
-    let narrower = || untried(width.checked_sub(1).filter(|_| width <= first), number);
-    more.or_else(wider).or_else(narrower)
+    let numbers = || tried.iter().map(|(n, _)| place(*n)[1]);
+    let more = || {
+        let is_open = numbers().all(|n| n <= number);
+        untried(Some(width), is_open.then_some(number + 1))
+    };
+    let fewer = || {
+        let is_open = number <= first[1] && numbers().all(|n| n >= number);
+        untried(Some(width), number.checked_sub(1).filter(|_| is_open))
+    };
+    let wider = |by: usize| untried((width >= first[0]).then_some(width + by), Some(number));
+    let twice = || if width == first[0] { wider(2) } else { None };
+    let narrower = || untried(width.checked_sub(1).filter(|_| width <= first[0]), Some(number));
+    more().or_else(fewer).or_else(twice).or_else(|| wider(1)).or_else(narrower)
 }
 
 /// The share of the budget that was used up when a checkpoint was made.

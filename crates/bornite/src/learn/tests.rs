@@ -534,50 +534,49 @@ fn functions_that_are_not_orthonormal_are_refused_or_learned_without_constraint(
     assert!((fit.valid - exact).abs() < 1e-4, "{} for {exact}", fit.valid);
 }
 
-/// From the third candidate up as long as it pays, else down.
+/// From the third candidate up as long as it pays, at first by two, else down.
 #[test]
 fn a_search_climbs_from_the_middle() {
-    let order = |values: &[f64]| {
+    let order = |values: &[f64], margin: f64| {
         let mut tried = Vec::new();
         let sizes: Vec<[usize; 2]> = (0..values.len()).map(|n| [n, 1]).collect();
-        while let Some(n) = super::search::next(&tried, &sizes) {
+        while let Some(n) = super::search::next(&tried, &sizes, margin) {
             tried.push((n, values[n]));
         }
         tried.into_iter().map(|(n, _)| n).collect::<Vec<_>>()
     };
-    assert_eq!(order(&[1.0, 2.0, 3.0, 4.0, 3.5, 9.0]), [2, 3, 4]);
-    assert_eq!(order(&[1.0, 2.0, 3.0, 2.0, 9.0]), [2, 3, 1]);
-    assert_eq!(order(&[5.0, 4.0, 3.0, 2.0, 9.0]), [2, 3, 1, 0]);
-    assert_eq!(order(&[1.0, 2.0, 3.0, 4.0]), [2, 3]);
-    assert_eq!(order(&[1.0, 0.5]), [1, 0]);
-    assert_eq!(order(&[1.0]), [0]);
-    assert_eq!(order(&[]), [0; 0]);
+    assert_eq!(order(&[1.0, 2.0, 3.0, 9.0, 4.0, 5.0, 4.5, 9.0], 0.0), [2, 4, 5, 6]);
+    assert_eq!(order(&[1.0, 2.0, 3.0, 4.0, 2.0, 9.0], 0.0), [2, 4, 3]);
+    assert_eq!(order(&[5.0, 4.0, 3.0, 2.0, 1.0, 9.0], 0.0), [2, 4, 3, 1, 0]);
+    // What is better by chance is not followed.
+    assert_eq!(order(&[9.0, 3.2, 3.0, 2.0, 3.1, 9.0], 0.3), [2, 4, 3, 1]);
+    assert_eq!(order(&[1.0, 2.0, 3.0, 4.0], 0.0), [2, 3]);
+    assert_eq!(order(&[1.0, 0.5], 0.0), [1, 0]);
+    assert_eq!(order(&[1.0], 0.0), [0]);
+    assert_eq!(order(&[], 0.0), [0; 0]);
 }
 
 #[test]
-fn a_search_tries_more_functions_and_wider_circuits() {
+fn a_search_tries_more_or_fewer_functions_and_wider_circuits() {
     let order = |values: [[f64; 3]; 4]| {
         let sizes: Vec<[usize; 2]> =
             (0..4).flat_map(|w| (0..3).map(move |f| [2 << w, 8 << f])).collect();
         let mut tried = Vec::new();
-        while let Some(n) = super::search::next(&tried, &sizes) {
+        while let Some(n) = super::search::next(&tried, &sizes, 0.0) {
             tried.push((n, values[n / 3][n % 3]));
         }
         tried.into_iter().map(|(n, _)| [n / 3, n % 3]).collect::<Vec<_>>()
     };
     let worse = [0.0; 3];
     assert_eq!(
-        order([worse, worse, [1.0, 2.0, 1.0], [0.0, 3.0, 9.0]]),
-        [[2, 0], [2, 1], [2, 2], [3, 1]]
+        order([worse, worse, [1.0, 2.0, 1.0], [9.0, 3.0, 9.0]]),
+        [[2, 1], [2, 2], [2, 0], [3, 1]]
     );
     assert_eq!(
-        order([worse, [2.0, 0.0, 0.0], [1.0, 0.0, 9.0], worse]),
-        [[2, 0], [2, 1], [3, 0], [1, 0], [0, 0]]
+        order([worse, [4.0, 0.0, 0.0], [3.0, 1.0, 0.5], worse]),
+        [[2, 1], [2, 2], [2, 0], [3, 0], [1, 0], [0, 0]]
     );
-    assert_eq!(
-        order([worse, worse, [1.0, 2.0, 3.0], worse]),
-        [[2, 0], [2, 1], [2, 2], [3, 2], [1, 2]]
-    );
+    assert_eq!(order([worse, worse, [9.0, 2.0, 3.0], worse]), [[2, 1], [2, 2], [3, 2], [1, 2]]);
 }
 
 #[test]

@@ -409,7 +409,7 @@ impl Candidates<'_> {
         let mut trees = self.trees(train)?;
         let mut short = Vec::new();
         if trees.len() > 1 {
-            let functions = self.options.functions.unwrap_or(self.defaults.functions()[0]);
+            let functions = self.options.functions.unwrap_or(self.defaults.first_functions());
             for (_, tree) in &trees {
                 let narrow = FitOptions { widths: None, ..self.of_size(TRIAL_WIDTH, functions) };
                 short.extend(self.over(tree, &[narrow])?);
@@ -426,7 +426,7 @@ impl Candidates<'_> {
         let info = model.info();
         let options = match self.images().into_iter().next() {
             Some(options) => options,
-            None => self.of_size(info.width.max(1), self.defaults.functions()[0]),
+            None => self.of_size(info.width.max(1), self.defaults.first_functions()),
         };
         let options = FitOptions { width: info.width, ..options };
         let circuits = of_model(model, &options, 0).into_iter().collect();
@@ -609,7 +609,7 @@ impl Candidates<'_> {
         let functions = match self.options.functions {
             Some(given) => vec![given],
             None if self.has_functions() => self.defaults.functions(),
-            None => vec![self.defaults.functions()[0]],
+            None => vec![self.defaults.first_functions()],
         };
         let sizes = widths.iter().flat_map(|w| functions.iter().map(move |f| (*w, *f)));
         sizes.map(|(width, functions)| self.of_size(width, functions)).collect()
@@ -649,7 +649,7 @@ impl Candidates<'_> {
                 // Steps become shorter as time runs out: there are epochs enough for all of it.
                 settings.epochs = MANY_EPOCHS;
             }
-            settings.functions = self.options.functions.unwrap_or(self.defaults.functions()[0]);
+            settings.functions = self.options.functions.unwrap_or(self.defaults.first_functions());
             *settings = self.options.over(std::mem::take(settings), self.schema);
         }
         all
