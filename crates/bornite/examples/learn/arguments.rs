@@ -1,11 +1,15 @@
 //! What was asked for.
 
 use std::cell::Cell;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use bornite::data::Table;
 use bornite::learn::{Control, Defaults, FitOptions, Progress};
 use bornite::model::ModelOptions;
+use bornite::{Fit, Model};
 use clap::{Parser, ValueEnum};
+
+use super::Failure;
 
 /// Measures what learning reaches on public data, and prints Markdown.
 #[derive(Debug, Parser)]
@@ -121,6 +125,25 @@ impl Arguments {
             as_is: true,
             ..ModelOptions::default()
         }
+    }
+
+    /// A model of some rows in so many seconds, and the seconds that it took.
+    pub(super) fn fit(
+        &self,
+        set: &str,
+        [train, valid]: [&Table; 2],
+        seconds: f64,
+    ) -> Result<(Model, f64), Failure> {
+        let clock = Clock::new(set, seconds, self.verbose);
+        let model = Fit::with(self.of_model())
+            .validation(valid)
+            .time(Duration::try_from_secs_f64(seconds).ok())
+            .on_step(|p, _| {
+                clock.step(p);
+                Control::Continue
+            })
+            .run(train)?;
+        Ok((model, clock.elapsed()))
     }
 
     /// The default settings of a width, except for what was given.

@@ -1,14 +1,11 @@
 //! The binary density-estimation sets.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use bornite::Fit;
 use bornite::data::read_bits;
-use bornite::learn::Control;
 
 use super::Failure;
-use super::arguments::{Arguments, Clock};
+use super::arguments::Arguments;
 
 const PUBLISHED: &str = include_str!("debd.csv");
 
@@ -60,16 +57,7 @@ impl Published {
 /// Learns one set; returns the cells of its line.
 fn learn(set: &str, arguments: &Arguments, seconds: f64) -> Result<String, Failure> {
     let splits = read_bits(format!("{}/{set}.bits.gz", arguments.data("debd")))?;
-    let clock = Clock::new(set, seconds, arguments.verbose);
-    let model = Fit::with(arguments.of_model())
-        .validation(&splits.valid)
-        .time(Duration::try_from_secs_f64(seconds).ok())
-        .on_step(|p, _| {
-            clock.step(p);
-            Control::Continue
-        })
-        .run(&splits.train)?;
-    let time = clock.elapsed();
+    let (model, time) = arguments.fit(set, [&splits.train, &splits.valid], seconds)?;
     let test = model.mean_log_likelihood(&splits.test)?;
     let (info, d) = (model.info(), splits.train.num_columns());
     let circuits = model.mixture().circuits().len();

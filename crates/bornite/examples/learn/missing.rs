@@ -1,12 +1,11 @@
 //! Cells removed at random from the rows to learn from; complete validation and test rows.
 
-use bornite::Fit;
 use bornite::data::{Column, Table, read_bits};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::Failure;
-use super::arguments::{Arguments, Clock};
+use super::arguments::Arguments;
 use super::table::{Splits, standardized};
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -59,11 +58,7 @@ fn score(
     arguments: &Arguments,
     seconds: f64,
 ) -> Result<(f64, f64), Failure> {
-    let clock = Clock::new(set, seconds, arguments.verbose);
-    let options = arguments.of_model();
-    let model =
-        Fit::with(options).validation(&splits.valid).on_step(|p, _| clock.step(p)).run(train)?;
-    let time = clock.elapsed();
+    let (model, time) = arguments.fit(set, [train, &splits.valid], seconds)?;
     Ok((model.mean_log_likelihood(&splits.test)?, time))
 }
 

@@ -1,14 +1,11 @@
 //! Continuous tables, next to Gaussian mixtures on the same columns.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use bornite::Fit;
 use bornite::data::Table;
-use bornite::learn::Control;
 
 use super::Failure;
-use super::arguments::{Arguments, Clock};
+use super::arguments::Arguments;
 use super::table::{log_units, numbers};
 
 const SETS: [&str; 16] = [
@@ -43,17 +40,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     for set in arguments.sets(&SETS) {
         let path = format!("{}/{set}.csv.gz", arguments.data("uci"));
         let (splits, deviations) = numbers(&path)?;
-        let clock = Clock::new(&set, seconds, arguments.verbose);
         let train = &splits.train;
-        let model = Fit::with(arguments.of_model())
-            .validation(&splits.valid)
-            .time(Duration::try_from_secs_f64(seconds).ok())
-            .on_step(|p, _| {
-                clock.step(p);
-                Control::Continue
-            })
-            .run(train)?;
-        let time = clock.elapsed();
+        let (model, time) = arguments.fit(&set, [train, &splits.valid], seconds)?;
         let (units, grids) = log_units(model.schema(), &deviations);
         let test = model.mean_log_likelihood(&splits.test)? + units;
         let info = model.info();

@@ -259,9 +259,7 @@ impl Held {
         let Some((_, learner)) = &mut self.fit else { unreachable!("it was made above") };
         learner.sums(from, &self.rows, (&chunks, weight), self.shards.clone()).map_err(unlike)
     }
-}
 
-impl Held {
     /// The rows of a step, by shard, of its own ones with their places here; and what a row counts for.
     fn chunks(&self, from: &mut Reader<'_>) -> Result<(Vec<Chunk>, f64), LearnError> {
         let pieces = from.numbers()?;

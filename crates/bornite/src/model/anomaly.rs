@@ -113,7 +113,15 @@ impl Model {
     /// As for [`score`](Self::score).
     pub fn surprises(&self, table: &Table) -> Result<Vec<f64>, ModelError> {
         let rows = self.schema.encode(table)?;
-        let all = self.score_encoded(&rows)?;
+        self.surprises_of(table, (&rows, &self.score_encoded(&rows)?))
+    }
+
+    /// The same for a table that is encoded and scored.
+    fn surprises_of(
+        &self,
+        table: &Table,
+        (rows, all): (&Encoded, &[f64]),
+    ) -> Result<Vec<f64>, ModelError> {
         let columns = self.schema.columns();
         let mut out = vec![f64::NAN; rows.num_rows() * columns.len()];
         for (column, c) in columns.iter().enumerate() {
@@ -121,7 +129,7 @@ impl Model {
             let others = self.predict(table, &c.name)?.log_others()?;
             for (row, (all, others)) in all.iter().zip(&others).enumerate() {
                 let spread = self.log_spread(column, rows.batch().value(row, first));
-                if self.is_known(&rows, row, column) {
+                if self.is_known(rows, row, column) {
                     let is_possible = *all > f64::NEG_INFINITY;
                     out[row * columns.len() + column] =
                         if is_possible { others - all - spread } else { f64::INFINITY };
@@ -138,13 +146,13 @@ impl Model {
     /// # Errors
     /// As for [`score`](Self::score).
     pub fn anomaly_scores(&self, table: &Table, by: Strange) -> Result<Vec<f64>, ModelError> {
+        let rows = self.schema.encode(table)?;
+        let logs = self.score_encoded(&rows)?;
         match by {
-            Strange::Density => Ok(self.score(table)?.into_iter().map(|log| -log).collect()),
-            Strange::Cells => self.log_ratios(table),
+            Strange::Density => Ok(logs.into_iter().map(|log| -log).collect()),
+            Strange::Cells => self.log_ratios(table, (&rows, &logs)),
             Strange::Either => {
-                let (ratios, usual) = (self.log_ratios(table)?, Usual::of(self)?);
-                let rows = self.schema.encode(table)?;
-                let logs = self.score_encoded(&rows)?;
+                let (ratios, usual) = (self.log_ratios(table, (&rows, &logs))?, Usual::of(self)?);
                 let score = |(row, (ratio, log)): (usize, (f64, f64))| {
                     if log == f64::NEG_INFINITY {
                         return f64::INFINITY;
@@ -157,12 +165,14 @@ impl Model {
         }
     }
 
-    /// The log-likelihood ratios of [`Strange::Cells`].
-    fn log_ratios(&self, table: &Table) -> Result<Vec<f64>, ModelError> {
+    /// The log-likelihood ratios of [`Strange::Cells`], for a table that is encoded and scored.
+    fn log_ratios(
+        &self,
+        table: &Table,
+        (rows, logs): (&Encoded, &[f64]),
+    ) -> Result<Vec<f64>, ModelError> {
         let columns = self.schema.columns();
-        let cells = self.surprises(table)?;
-        let rows = self.schema.encode(table)?;
-        let logs = self.score_encoded(&rows)?;
+        let cells = self.surprises_of(table, (rows, logs))?;
         let mut apart: Vec<f64> = logs.iter().map(|log| -log).collect();
         let mut anew = vec![Vec::with_capacity(columns.len()); logs.len()];
         for (column, c) in columns.iter().enumerate() {
