@@ -333,7 +333,7 @@ def test_regressor_is_the_mean_and_the_quantiles_of_the_conditional() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(300, 2))
     y = x[:, 0] - x[:, 1] + 0.3 * rng.normal(size=300)
-    regressor = BorniteRegressor(random_state=0).fit(x, y)
+    regressor = BorniteRegressor(method="mean", random_state=0).fit(x, y)
     assert regressor.score(x, y) > 0.85
     row = {"x0": float(x[7, 0]), "x1": float(x[7, 1])}
     conditional = regressor.model_.marginal("y", given=row)
@@ -344,5 +344,27 @@ def test_regressor_is_the_mean_and_the_quantiles_of_the_conditional() -> None:
     half = x.copy()
     half[:, 1] = np.nan
     assert 0.2 < regressor.score(half, y) < regressor.score(x, y)
-    with pytest.raises(ValueError, match="choose 'mean' or 'median'"):
+    with pytest.raises(ValueError, match="choose 'auto', 'mean' or 'median'"):
         BorniteRegressor(method="mode").fit(x, y)  # type: ignore[arg-type]
+
+
+def test_regressor_predicts_between_the_median_and_the_mean_by_held_out_rows() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400, 2))
+    y = np.exp(x[:, 0] + rng.normal(size=400))
+    regressor = BorniteRegressor(random_state=0).fit(x, y)
+    mean, median = (np.asarray(regressor.model_.predict({"x0": x[:, 0], "x1": x[:, 1]}, "y", method=m)) for m in ("mean", "median"))
+    share = regressor.mean_share_
+    assert 0 <= share <= 1
+    assert regressor.predict(x) == pytest.approx(median + share * (mean - median))
+    # Where the target is known almost exactly, the median is nearer to it than a mean over all that is possible.
+    exact = BorniteRegressor(random_state=0).fit(x, x[:, 0])
+    assert exact.mean_share_ < 1
+    fresh = rng.normal(size=(200, 2))
+    score = exact.score(fresh, fresh[:, 0])
+    exact.mean_share_ = 1.0
+    assert score > exact.score(fresh, fresh[:, 0])
+    assert BorniteRegressor(random_state=0).fit(x[:150], y[:150]).mean_share_ == 1.0
+    weights = np.ones(400)
+    weighed = BorniteRegressor(random_state=0).fit(x, y, sample_weight=weights)
+    assert weighed.predict(x[:9]) == pytest.approx(regressor.predict(x[:9]))
