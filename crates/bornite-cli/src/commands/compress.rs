@@ -20,13 +20,14 @@ Examples:
   bornite compress people.csv -o people.brz --time 10m
   bornite compress t10k-images-idx3-ubyte.gz --model digits.model -o digits.brz
 
-Compresses CSV, NPY, IDX and uncompressed NPZ files, plain or gzip-compressed; decompress restores their
-uncompressed content byte for byte. Without --model, a small model is fitted to the first 8 MiB and stored
-with the rows, so that decompress needs no other file. Data that a model does not make smaller, and all
-other files, are compressed with zstd. Files are processed in segments of 8 MiB, so memory is bounded.
-Ctrl-C ends the fit and continues with the best model so far. The same seed and number of epochs give the
-same bytes. With --json, prints {output, method, bytes_in, bytes_out, ratio, segments, stored, model_bytes,
-width, seconds, why}, where stored is the number of segments compressed with zstd.")]
+Compresses CSV, NPY, IDX and uncompressed NPZ files, plain or gzip-compressed; decompress restores
+their uncompressed content byte for byte. Without --model, a small model is fitted to the first 8
+MiB and stored with the rows, so that decompress needs no other file. Data that a model does not
+make smaller, and all other files, are compressed with zstd. Files are processed in segments of 8
+MiB, so memory is bounded. Ctrl-C ends the fit and continues with the best model so far. The same
+seed and number of epochs give the same bytes. With --json, prints {output, method, bytes_in,
+bytes_out, ratio, segments, stored, model_bytes, width, seconds, why}, where stored is the number
+of segments compressed with zstd.")]
 pub(crate) struct Compress {
     /// The file to compress.
     table: PathBuf,

@@ -18,9 +18,10 @@ Examples:
   bornite decompress people.brz -o people.csv
   bornite decompress digits.brz --model digits.model -o t10k-images-idx3-ubyte
 
-Needs --model if the file was compressed with --model. If the file is damaged or the model is the wrong
-one, nothing is written. Memory is bounded whatever the length of the file. If the output name ends in .gz,
-the output is gzip-compressed. With --json, prints {output, bytes_in, bytes_out, seconds}.")]
+Needs --model if the file was compressed with --model. If the file is damaged or the model is the
+wrong one, nothing is written. Memory is bounded whatever the length of the file. If the output
+name ends in .gz, the output is gzip-compressed. With --json, prints {output, bytes_in, bytes_out,
+seconds}.")]
 pub(crate) struct Decompress {
     /// The compressed file.
     file: PathBuf,

@@ -33,19 +33,23 @@ Examples:
   bornite fit 'days/*.parquet' --memory 8G -o days.model
   bornite fit monday.csv --from people.model -o monday.model
 
-Reads CSV, Parquet, NPY, NPZ and IDX files, plain or gzip-compressed. Several files are one table. A
-table larger than --memory is learned from in pieces: what its columns mean is found out from a
-million rows drawn at random, and all rows go to a temporary file, in the folder that TMPDIR names,
-from which every epoch reads them in a random order. Without --valid, a random
-tenth of the rows is held out for validation. Columns that cannot be learned are left out and
-listed: constant and empty columns, row numbers and free text. --strict rejects a table with such
-columns, and --as-is fits all of them. Ctrl-C ends the fit and keeps the best model so far.
---checkpoint saves the state of the fit; --resume continues from it and reaches the same model as
-an uninterrupted fit, unless --time is used. --from goes on from a model with other rows: its columns
-and its circuits are kept, and learning begins with its weights. Log-likelihoods are in nats per row, in the units of
-the data. With --json, prints {output, rows, valid_rows, columns, circuits: [weight], parameters,
-width, structure, epochs, seconds, mean_log_likelihood, bits_per_dimension, baseline,
-left_out: [{column, reason}]}.")]
+Reads CSV, Parquet, NPY, NPZ and IDX files, plain or gzip-compressed. Several files are one table.
+A table larger than --memory is learned from in pieces: what its columns mean is found out from a
+million rows drawn at random, and all rows go to a temporary file, in the folder that TMPDIR
+names, from which every epoch reads them in a random order.
+
+Without --valid, a random tenth of the rows is held out for validation. Columns that cannot be
+learned are left out and listed: constant and empty columns, row numbers and free text. --strict
+rejects a table with such columns, and --as-is fits all of them.
+
+Ctrl-C ends the fit and keeps the best model so far. --checkpoint saves the state of the fit;
+--resume continues from it and reaches the same model as an uninterrupted fit, unless --time is
+used. --from goes on from a model with other rows: its columns and its circuits are kept, and
+learning begins with its weights.
+
+Log-likelihoods are in nats per row, in the units of the data. With --json, prints {output, rows,
+valid_rows, columns, circuits: [weight], parameters, width, structure, epochs, seconds,
+mean_log_likelihood, bits_per_dimension, baseline, left_out: [{column, reason}]}.")]
 #[expect(clippy::struct_excessive_bools, reason = "they are flags")]
 pub(crate) struct Fit {
     /// The tables to learn from: files, or quoted patterns such as 'part-*.parquet'.

@@ -20,12 +20,13 @@ Examples:
   bornite impute people.model 'days/*.parquet' --out-dir full
   zcat people.csv.gz | bornite impute people.model - > full.csv
 
-Each missing value is imputed given the observed cells of its row. Observed cells keep their text, and
-columns unknown to the model are unchanged; from CSV to Parquet these become text. For multiple imputation,
-use --with sample with several seeds. Tables are read and written in pieces, so they may be larger than
-memory. With --out-dir, every table becomes a part of its own, which is written whole or not at all; after
-an interruption, --resume goes on. Without -o, prints CSV. With --json, prints {output, rows, cells} for a
-file, with {parts, kept} too for a folder, and {columns, rows: [[cell]], cells} without -o.")]
+Each missing value is imputed given the observed cells of its row. Observed cells keep their text,
+and columns unknown to the model are unchanged; from CSV to Parquet these become text. For
+multiple imputation, use --with sample with several seeds. Tables are read and written in pieces,
+so they may be larger than memory. With --out-dir, every table becomes a part of its own, which is
+written whole or not at all; after an interruption, --resume goes on. Without -o, prints CSV. With
+--json, prints {output, rows, cells} for a file, with {parts, kept} too for a folder, and
+{columns, rows: [[cell]], cells} without -o.")]
 pub(crate) struct Impute {
     /// The model file.
     model: PathBuf,

@@ -26,10 +26,10 @@ Writes one row for each row of the table: the median of a column of numbers, or 
 label, given the other cells. Missing values and missing columns are integrated out; cells of the
 predicted column are ignored. With --interval, adds the ends of a central interval of this
 probability, and with --proba the probability of every value. Writes CSV, or NPY or Parquet if the
-name ends in .npy or .parquet. Without -o, or with -o -, prints CSV. Tables are read and written in
-pieces; with --out-dir, every table becomes a part of its own, and --resume goes on after an
-interruption. With --json, prints {absent, columns, rows: [[cell]]}, with -o {absent, output, rows}, and
-with --out-dir {parts, kept} too.")]
+name ends in .npy or .parquet. Without -o, or with -o -, prints CSV. Tables are read and written
+in pieces; with --out-dir, every table becomes a part of its own, and --resume goes on after an
+interruption. With --json, prints {absent, columns, rows: [[cell]]}, with -o {absent, output,
+rows}, and with --out-dir {parts, kept} too.")]
 pub(crate) struct Predict {
     /// The model file.
     model: PathBuf,

@@ -18,9 +18,9 @@ Examples:
   bornite report people.model --data test.csv -o report.html
   bornite report digits.model --data t10k-images-idx3-ubyte.gz -o digits.html
 
-The report is a single self-contained file. Marginals are compared with the rows of --data, and calibration
-and anomalies are shown for them: use held-out rows. For a circuit file, the report only contains the
-interactive circuit. With --json, prints {output, bytes}.")]
+The report is a single self-contained file. Marginals are compared with the rows of --data, and
+calibration and anomalies are shown for them: use held-out rows. For a circuit file, the report
+only contains the interactive circuit. With --json, prints {output, bytes}.")]
 pub(crate) struct Report {
     /// The model or circuit file.
     model: PathBuf,

@@ -23,16 +23,16 @@ Examples:
   bornite score people.model 'days/*.parquet' --out-dir scores
   zcat people.csv.gz | bornite score people.model -
 
-Missing values are integrated out. Unseen labels, and numbers out of range or between those of a grid
-(9.5 among whole numbers), get a small probability that the fit estimates, and are counted. Tables are
-read in pieces, so they may be larger than memory.
-With -o, writes a table with the column log_density: CSV, or NPY or Parquet by its name. With --out-dir,
-every table becomes a part of its own, which is written whole or not at all; after an interruption,
---resume goes on with what is left, and what is printed is about that. With --json, prints {rows, outside,
-mean_log_likelihood, bits_per_dimension}, with --rows also log_densities, with --out-dir also {parts,
-kept}, and with --anomalies also anomalies: [{file, row, log_density, anomaly_score, cells: [{column,
-cell, log_conditional}]}], without file where there is one and without anomaly_score for --by density;
-null means log 0. Rows are numbered from 1.")]
+Missing values are integrated out. Unseen labels, and numbers out of range or between those of a
+grid (9.5 among whole numbers), get a small probability that the fit estimates, and are counted.
+Tables are read in pieces, so they may be larger than memory. With -o, writes a table with the
+column log_density: CSV, or NPY or Parquet by its name. With --out-dir, every table becomes a part
+of its own, which is written whole or not at all; after an interruption, --resume goes on with
+what is left, and what is printed is about that. With --json, prints {rows, outside,
+mean_log_likelihood, bits_per_dimension}, with --rows also log_densities, with --out-dir also
+{parts, kept}, and with --anomalies also anomalies: [{file, row, log_density, anomaly_score,
+cells: [{column, cell, log_conditional}]}], without file where there is one and without
+anomaly_score for --by density; null means log 0. Rows are numbered from 1.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Score {
     /// The model file.

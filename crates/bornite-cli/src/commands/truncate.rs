@@ -18,9 +18,10 @@ Examples:
   bornite truncate people.model --error 0.01 -o small.model
   bornite truncate people.model --width 8 -o narrow.model
 
-Errors are Hellinger distances, sqrt(1 - the integral of sqrt(p q)), between 0 and 1; no probability
-changes by more than sqrt(2) times the distance. The bound always holds; the distance itself is also
-shown if all rows can be enumerated. With --json, prints {output, bound, distance, width, parameters, before}.")]
+Errors are Hellinger distances, sqrt(1 - the integral of sqrt(p q)), between 0 and 1; no
+probability changes by more than sqrt(2) times the distance. The bound always holds; the distance
+itself is also shown if all rows can be enumerated. With --json, prints {output, bound, distance,
+width, parameters, before}.")]
 pub(crate) struct Truncate {
     /// The model file.
     model: PathBuf,

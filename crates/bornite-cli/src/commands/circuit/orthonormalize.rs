@@ -17,8 +17,8 @@ use crate::tables;
 Example:
   bornite circuit orthonormalize c.json -o orthonormal.safetensors
 
-With --json, prints {log_partition}: the log of Z = ∫ ‖c(x)‖² dx of the input circuit. That of the output
-is 0.")]
+With --json, prints {log_partition}: the log of Z = ∫ ‖c(x)‖² dx of the input circuit. That of the
+output is 0.")]
 pub(crate) struct Orthonormalize {
     /// The circuit file.
     file: PathBuf,

@@ -26,8 +26,8 @@ use crate::tables::parse_time;
 Example:
   bornite demo
 
-Takes about a minute and writes to bornite-demo/: report.html and images.html with all pictures of two
-models and their live circuits, the models, samples, compressed images, and single pictures.")]
+Takes about a minute and writes to bornite-demo/: report.html and images.html with all pictures of
+two models and their live circuits, the models, samples, compressed images, and single pictures.")]
 pub(crate) struct Demo {
     /// The folder for what the demo writes.
     #[arg(short, long, default_value = "bornite-demo")]
