@@ -7,8 +7,8 @@ use crate::structure::Widths;
 /// |---|---|
 /// | widths | 8, then 16 (or else 12), 24, 32 as long as validation gets better, or else 4 and 2; none of more than 2.5 10¹⁰ / n d for its cube, or with holes for 2.5 times its fourth power. From 20 million cells n d on, only 16, with holes 8 |
 /// | squares | twice the width, which are also the components of the mixture that a fit starts from |
-/// | batch | n / 300, from 32 to 128; 512 from 20 million cells on |
-/// | rate | 0.01 / width at a batch of 128, less as the root of smaller batches; 0.16 / width from 20 million cells on |
+/// | batch | n / 150, from 32 to 256; 512 from 20 million cells on |
+/// | rate | 0.01 / width at a batch of 128, more or less as the root of other batches; 0.16 / width from 20 million cells on |
 /// | epochs | 400,000 rows in all, 2,400,000 from 20 million cells on; from 10 to 150 epochs |
 /// | patience | an eighth of the epochs, at least 6 |
 /// | averaging | over about one epoch, at most 500 steps |
@@ -189,7 +189,7 @@ impl Defaults {
 
     /// Rows to a step.
     pub(crate) fn batch(&self) -> usize {
-        if self.is_large() { 512 } else { (self.rows / 300).clamp(32, 128) }
+        if self.is_large() { 512 } else { (self.rows / 150).clamp(32, 256) }
     }
 
     /// The settings of a fit with inner layers of this width.

@@ -1,5 +1,10 @@
 //! A mixture of products of single-variable distributions, by expectation and maximization.
 
+#![expect(
+    clippy::inline_always,
+    reason = "what is not inlined is not compiled for the instruction set"
+)]
+
 use std::sync::Arc;
 
 use rand::{Rng, RngExt};
@@ -8,7 +13,7 @@ use rayon::prelude::*;
 use super::quota::Quota;
 use crate::basis::Basis;
 use crate::domain::find;
-use crate::engine::Batch;
+use crate::engine::{Batch, Simd};
 use crate::linalg::{Complex64, Matrix};
 
 /// Rows that are drawn from each column's own distribution and added to every component, so that a component of few rows
@@ -39,12 +44,51 @@ pub(super) struct Mixture {
 /// The distributions of one variable, one a component.
 #[derive(Debug)]
 enum Column {
-    /// log p of value x in component k, at x · components + k.
-    Finite(Vec<f64>),
+    Finite(Logs),
     /// Mean and deviation of a normal distribution.
     Normal(Vec<(f64, f64)>),
-    /// Of atoms at these points log p as above, of the rest as of one more value; and the rest's normal distributions.
-    Atoms(Arc<[f64]>, Vec<f64>, Vec<(f64, f64)>),
+    /// Of atoms at these points log p, of the rest as of one more value; and the rest's normal distributions.
+    Atoms(Arc<[f64]>, Logs, Vec<(f64, f64)>),
+}
+
+impl Column {
+    fn logs(&self) -> Option<&Logs> {
+        match self {
+            Self::Finite(logs) | Self::Atoms(_, logs, _) => Some(logs),
+            Self::Normal(_) => None,
+        }
+    }
+}
+
+/// log p of the values of a variable, in every component.
+#[derive(Debug)]
+struct Logs {
+    /// Of value x in component k, at x · components + k.
+    all: Vec<f64>,
+    components: usize,
+    /// The most frequent value.
+    usual: usize,
+}
+
+impl Logs {
+    fn of(&self, value: usize) -> &[f64] {
+        &self.all[value * self.components..][..self.components]
+    }
+
+    /// Replaces what was added for the most frequent value by what a cell says; `place` numbers its value.
+    #[inline(always)]
+    fn replace_usual(&self, x: f64, place: impl Fn(f64) -> usize, out: &mut [f64]) {
+        let usual = self.of(self.usual);
+        if x.is_nan() {
+            out.iter_mut().zip(usual).for_each(|(out, p)| *out -= p);
+            return;
+        }
+        let value = place(x);
+        if value != self.usual {
+            let changes = self.of(value).iter().zip(usual);
+            out.iter_mut().zip(changes).for_each(|(out, (p, usual))| *out += p - usual);
+        }
+    }
 }
 
 /// What all rows say of one variable.
@@ -137,38 +181,49 @@ impl Mixture {
 
     /// log wₖ pₖ of what is known of the rows from `first` on, for each row and k, but for a constant of each normal
     /// distribution.
+    ///
+    /// A row begins with what is said of the most frequent value of every column, so that only cells with other values take
+    /// time: few of them where a table is sparse.
     fn logs(&self, rows: &Batch, first: usize, out: &mut [f64]) {
-        let components = self.weights.len();
-        let count = out.len() / components;
-        for row in out.chunks_exact_mut(components) {
-            row.iter_mut().zip(&self.weights).for_each(|(out, w)| *out = w.ln());
-        }
-        let mut values = vec![0.0; count];
-        for (variable, column) in self.columns.iter().enumerate() {
-            rows.read(variable, first..first + count, &mut values);
-            let scales = match column {
-                Column::Finite(_) => Vec::new(),
-                Column::Normal(normals) | Column::Atoms(_, _, normals) => scales(normals),
-            };
-            let rows = out.chunks_exact_mut(components).zip(&values);
-            for (out, &x) in rows.filter(|(_, x)| !x.is_nan()) {
-                match column {
-                    Column::Finite(logs) => {
-                        let logs = &logs[x as usize * components..][..components];
-                        out.iter_mut().zip(logs).for_each(|(out, p)| *out += p);
-                    }
-                    Column::Normal(_) => add_normals(&scales, x, out),
-                    Column::Atoms(points, logs, _) => {
-                        let n = place(points, x);
-                        let logs = &logs[n * components..][..components];
-                        out.iter_mut().zip(logs).for_each(|(out, p)| *out += p);
-                        if n == points.len() {
-                            add_normals(&scales, x, out);
+        Simd::default().run(
+            #[inline(always)]
+            || {
+                let components = self.weights.len();
+                let count = out.len() / components;
+                let mut usual: Vec<f64> = self.weights.iter().map(|w| w.ln()).collect();
+                for logs in self.columns.iter().filter_map(Column::logs) {
+                    add(&mut usual, logs.of(logs.usual));
+                }
+                for row in out.chunks_exact_mut(components) {
+                    row.copy_from_slice(&usual);
+                }
+                let mut values = vec![0.0; count];
+                for (variable, column) in self.columns.iter().enumerate() {
+                    rows.read(variable, first..first + count, &mut values);
+                    let rows = out.chunks_exact_mut(components).zip(&values);
+                    match column {
+                        Column::Finite(logs) => {
+                            rows.for_each(|(out, &x)| logs.replace_usual(x, |x| x as usize, out));
+                        }
+                        Column::Normal(normals) => {
+                            let scales = scales(normals);
+                            for (out, &x) in rows.filter(|(_, x)| !x.is_nan()) {
+                                add_normals(&scales, x, out);
+                            }
+                        }
+                        Column::Atoms(points, logs, normals) => {
+                            let scales = scales(normals);
+                            for (out, &x) in rows {
+                                logs.replace_usual(x, |x| place(points, x), out);
+                                if !x.is_nan() && find(points, x).is_none() {
+                                    add_normals(&scales, x, out);
+                                }
+                            }
                         }
                     }
                 }
-            }
-        }
+            },
+        );
     }
 
     /// log p of what is known of a row.
@@ -182,9 +237,9 @@ impl Mixture {
     /// The numbers that it has of all variables.
     pub(super) fn num_entries(&self) -> usize {
         let entries = |column: &Column| match column {
-            Column::Finite(logs) => logs.len(),
+            Column::Finite(logs) => logs.all.len(),
             Column::Normal(normals) => 2 * normals.len(),
-            Column::Atoms(_, logs, normals) => logs.len() + 2 * normals.len(),
+            Column::Atoms(_, logs, normals) => logs.all.len() + 2 * normals.len(),
         };
         self.columns.iter().map(entries).sum()
     }
@@ -198,7 +253,7 @@ impl Mixture {
     pub(super) fn frequencies(&self, variable: usize) -> Option<Vec<f64>> {
         let Column::Finite(logs) = &self.columns[variable] else { return None };
         let mean = |logs: &[f64]| logs.iter().zip(&self.weights).map(|(p, w)| w * p.exp()).sum();
-        Some(logs.chunks_exact(self.weights.len()).map(mean).collect())
+        Some(logs.all.chunks_exact(self.weights.len()).map(mean).collect())
     }
 
     /// The roots of one variable's densities in its functions, one a row, of unit norm.
@@ -206,7 +261,7 @@ impl Mixture {
         let (components, width) = (self.weights.len(), basis.width());
         unit_rows(match &self.columns[variable] {
             Column::Finite(logs) => Matrix::from_fn(components, width, |k, x| {
-                Complex64::from((0.5 * logs[x * components + k]).exp())
+                Complex64::from((0.5 * logs.of(x)[k]).exp())
             }),
             Column::Normal(normals) => unit_rows(projected(normals, basis)),
             Column::Atoms(points, logs, normals) => {
@@ -214,7 +269,7 @@ impl Mixture {
                     unreachable!("the basis that it was fitted by")
                 };
                 let rest = unit_rows(projected(normals, b.rest()));
-                let (m, share) = (points.len(), |k: usize, n: usize| logs[n * components + k]);
+                let (m, share) = (points.len(), |k: usize, n: usize| logs.of(n)[k]);
                 Matrix::from_fn(components, width, |k, x| match x.checked_sub(m) {
                     None => Complex64::from((0.5 * share(k, x)).exp()),
                     Some(x) => rest[(k, x)] * (0.5 * share(k, m)).exp(),
@@ -227,22 +282,17 @@ impl Mixture {
 impl Sample {
     /// The mixture that is likeliest if rows are the components' by their shares.
     fn maximize(&self, wholes: &[Whole]) -> Mixture {
-        let mut weights = vec![1.0; self.components];
-        for shares in self.shares.chunks_exact(self.components) {
-            weights.iter_mut().zip(shares).for_each(|(w, r)| *w += r);
-        }
-        let total: f64 = weights.iter().sum();
-        for w in &mut weights {
-            *w /= total;
-        }
+        let all = sum_of_rows(&self.shares, self.components);
+        let total: f64 = all.iter().map(|w| 1.0 + w).sum();
+        let weights = all.iter().map(|w| (1.0 + w) / total).collect();
         let columns = wholes.par_iter().enumerate().map(|(variable, whole)| match whole {
-            Whole::Finite(p) => Column::Finite(self.log_frequencies(variable, p, &|x| x as usize)),
+            Whole::Finite(p) => Column::Finite(self.logs(variable, &all, p, &|x| x as usize)),
             Whole::Normal(center, square) => {
                 Column::Normal(self.normals(variable, &[], (*center, *square)))
             }
             Whole::Atoms(points, p, moments) => Column::Atoms(
                 points.clone(),
-                self.log_frequencies(variable, p, &|x| place(points, x)),
+                self.logs(variable, &all, p, &|x| place(points, x)),
                 self.normals(variable, points, *moments),
             ),
         });
@@ -259,7 +309,7 @@ impl Sample {
         let least = 1e-3 * (square - center * center).max(0.0).sqrt() + 1e-9;
         // Rows, Σ x and Σ x² of each component.
         let mut sums = vec![[PRIOR, PRIOR * center, PRIOR * square]; self.components];
-        for (x, shares) in self.cells(variable).filter(|(x, _)| find(atoms, *x).is_none()) {
+        for (x, shares) in self.known(variable).filter(|(x, _)| find(atoms, *x).is_none()) {
             for ([rows, sum, squares], r) in sums.iter_mut().zip(shares) {
                 *rows += r;
                 *sum += r * x;
@@ -273,26 +323,31 @@ impl Sample {
         sums.iter().map(normal).collect()
     }
 
-    /// The known values of a variable, and the shares in their rows.
+    /// The values of a variable, NaN where they are missing, and the shares in their rows.
     fn cells(&self, variable: usize) -> impl Iterator<Item = (f64, &[f64])> {
         let shares = self.shares.chunks_exact(self.components).enumerate();
-        let cells = shares.map(move |(row, shares)| (self.rows.value(row, variable), shares));
-        cells.filter(|(x, _)| !x.is_nan())
+        shares.map(move |(row, shares)| (self.rows.value(row, variable), shares))
     }
 
-    fn log_frequencies(
+    fn known(&self, variable: usize) -> impl Iterator<Item = (f64, &[f64])> {
+        self.cells(variable).filter(|(x, _)| !x.is_nan())
+    }
+
+    fn logs(
         &self,
         variable: usize,
+        all: &[f64],
         whole: &[f64],
         place: &dyn Fn(f64) -> usize,
-    ) -> Vec<f64> {
-        log_frequencies(self.cells(variable), whole, PRIOR, self.components, place)
+    ) -> Logs {
+        let logs = log_frequencies(self.cells(variable), all, whole, PRIOR, place);
+        Logs { all: logs, components: self.components, usual: most_frequent(whole) }
     }
 
     /// The means of x and of x², of rows whose value is no atom.
     fn moments(&self, variable: usize, atoms: &[f64]) -> (f64, f64) {
         let (mut total, mut sum, mut squares) = (0.0, 0.0, 0.0);
-        for (x, _) in self.cells(variable).filter(|(x, _)| find(atoms, *x).is_none()) {
+        for (x, _) in self.known(variable).filter(|(x, _)| find(atoms, *x).is_none()) {
             total += 1.0;
             sum += x;
             squares += x * x;
@@ -317,29 +372,61 @@ pub(super) fn frequencies(
     counts.into_iter().map(|c| c / total).collect()
 }
 
-/// log p of value x in component k, at x · components + k, of cells and the components' shares in their rows. `place` numbers the
-/// values, and the frequencies of all rows count for `prior` rows of each component.
+/// log p of value x in component k, at x · components + k, of cells and the components' shares in their rows, which sum to `all`.
+/// `place` numbers the values, and the frequencies of all rows count for `prior` rows of each component.
+///
+/// Only cells without the most frequent value are added up: it has what they leave.
 pub(super) fn log_frequencies<'a>(
     cells: impl Iterator<Item = (f64, &'a [f64])>,
+    all: &[f64],
     whole: &[f64],
     prior: f64,
-    components: usize,
     place: &dyn Fn(f64) -> usize,
 ) -> Vec<f64> {
-    let before = |p: &f64| std::iter::repeat_n(prior * p, components);
-    let mut sums: Vec<f64> = whole.iter().flat_map(before).collect();
-    let mut totals = vec![prior; components];
-    for (x, shares) in cells {
-        let sums = &mut sums[place(x) * components..][..components];
-        for ((sum, total), r) in sums.iter_mut().zip(&mut totals).zip(shares) {
-            *sum += r;
-            *total += r;
-        }
+    let (components, missing, usual) = (all.len(), whole.len(), most_frequent(whole));
+    let mut sums = vec![0.0; (whole.len() + 1) * components];
+    Simd::default().run(
+        #[inline(always)]
+        || {
+            for (x, shares) in cells {
+                let value = if x.is_nan() { missing } else { place(x) };
+                if value != usual {
+                    add(&mut sums[value * components..][..components], shares);
+                }
+            }
+        },
+    );
+    let mut left = all.to_vec();
+    for sums in sums.chunks_exact(components) {
+        left.iter_mut().zip(sums).for_each(|(left, sum)| *left = (*left - sum).max(0.0));
     }
-    for sums in sums.chunks_exact_mut(components) {
-        sums.iter_mut().zip(&totals).for_each(|(p, total)| *p = (*p / total).ln());
+    sums[usual * components..][..components].copy_from_slice(&left);
+    let known = all.iter().zip(&sums[missing * components..]);
+    let totals: Vec<f64> = known.map(|(all, missing)| prior + all - missing).collect();
+    sums.truncate(missing * components);
+    for (sums, p) in sums.chunks_exact_mut(components).zip(whole) {
+        let totals = sums.iter_mut().zip(&totals);
+        totals.for_each(|(sum, total)| *sum = ((prior * p + *sum) / total).ln());
     }
     sums
+}
+
+/// The sums of the columns of a table with rows of this length.
+pub(super) fn sum_of_rows(table: &[f64], length: usize) -> Vec<f64> {
+    let mut sums = vec![0.0; length];
+    table.chunks_exact(length).for_each(|row| add(&mut sums, row));
+    sums
+}
+
+#[inline(always)]
+fn add(sums: &mut [f64], row: &[f64]) {
+    sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
+}
+
+/// The first of the values that no other is more frequent than.
+fn most_frequent(frequencies: &[f64]) -> usize {
+    let better = |best: usize, n: usize| if frequencies[n] > frequencies[best] { n } else { best };
+    (0..frequencies.len()).fold(0, better)
 }
 
 /// So many of the rows, at even distances.

@@ -43,6 +43,9 @@ const GROWN: usize = 2;
 /// The share of √(variables / validation rows) that a mean log-likelihood has to rise by for a search to follow: about half the
 /// standard error of the difference between two circuits that are nearly as good.
 const MARGIN: f64 = 0.05;
+/// A search ends after so many partners that the best candidate is no better with: the first has another kind of tree, which may be a
+/// poor one for the rows, and the second has not.
+const REFUSED: usize = 2;
 
 /// How far a search has come.
 #[derive(Debug, Default)]
@@ -53,7 +56,10 @@ struct State {
     best: Option<(usize, Outcome)>,
     /// Whether all candidates are tried, and circuits beside the best one are fitted.
     is_mixing: bool,
-    partners: Vec<Outcome>,
+    /// How many of these were fitted.
+    asked: usize,
+    /// Those that are kept, and their places among all that were fitted.
+    partners: Vec<(usize, Outcome)>,
 }
 
 /// Fits one candidate after the other and keeps the best by the validation rows. Candidates differ in their widths and numbers of
@@ -102,7 +108,7 @@ pub(crate) struct Lesson {
 
 /// The same with a lesson, where there is one: if the teacher is better than the best of the other candidates, the last but one learns
 /// from the lesson's rows, and if it is then the best, the last one goes on from there with the rows themselves. In the end come partners
-/// of the best candidate, as long as a mixture with each is better; a lesson has none.
+/// of the best candidate, until two of them make the mixture no better; a lesson has none.
 pub(crate) fn search(
     candidates: &[(Skeleton, FitOptions)],
     all: Rows<'_>,
@@ -124,10 +130,10 @@ pub(crate) fn search(
     let valid = all.valid;
     let mut search = Search { candidates, ordinary, valid, partners, state, mixing: None };
     while let Some(next) = search.next(teach, &lesson) {
-        let partners = search.state.partners.len();
+        let asked = search.state.asked;
         let (place, index, (circuit, options)) = match &next {
             Next::Candidate(index) => (0, *index, &candidates[*index]),
-            Next::Partner(partner) => (1 + partners, candidates.len() + partners, &**partner),
+            Next::Partner(partner) => (1 + asked, candidates.len() + asked, &**partner),
         };
         let is_lesson = index == ordinary.len() && lessons > 0;
         let (rows, starts) = match lesson.get().and_then(Option::as_ref) {
@@ -171,7 +177,8 @@ pub(crate) fn search(
         if reader.take().is_none() {
             pace.add(epochs * epoch, state.used[0] - begun);
         }
-        if !search.keep(next, outcome)? || ended {
+        search.keep(next, outcome)?;
+        if ended {
             break;
         }
     }
@@ -219,14 +226,17 @@ impl<'a> Search<'a> {
             }
         }
         let ((best, _), partners) = (known?, self.partners?);
-        let is_open = best < self.ordinary.len() && state.partners.len() < partners.most;
+        let kept = state.partners.len();
+        let is_open = best < self.ordinary.len()
+            && kept < partners.most
+            && state.asked < kept + REFUSED.min(partners.most);
         state.is_mixing |= is_open;
-        let next = || (partners.of)(&self.candidates[best].1, state.partners.len());
+        let next = || (partners.of)(&self.candidates[best].1, state.asked);
         is_open.then(next).flatten().map(|partner| Next::Partner(Box::new(partner)))
     }
 
-    /// Keeps what is better. Returns whether to go on.
-    fn keep(&mut self, fitted: Next, outcome: Outcome) -> Result<bool, LearnError> {
+    /// Keeps what is better.
+    fn keep(&mut self, fitted: Next, outcome: Outcome) -> Result<(), LearnError> {
         match fitted {
             Next::Candidate(index) => {
                 let state = &mut self.state;
@@ -235,18 +245,18 @@ impl<'a> Search<'a> {
                 if best.is_none_or(|best| outcome.best.valid > best) {
                     state.best = Some((index, outcome));
                 }
-                Ok(true)
             }
             Next::Partner(partner) => {
                 let (circuit, options) = *partner;
                 let fit = outcome.clone().into_fit(&circuit, &options)?;
                 let is_better = self.mixing()?.is_some_and(|mixing| mixing.admits(fit));
                 if is_better {
-                    self.state.partners.push(outcome);
+                    self.state.partners.push((self.state.asked, outcome));
                 }
-                Ok(is_better)
+                self.state.asked += 1;
             }
         }
+        Ok(())
     }
 
     /// The mixture so far, if there is a circuit and partners are wanted.
@@ -287,15 +297,15 @@ struct Mixing<'a> {
 impl<'a> Mixing<'a> {
     fn new(
         ((circuit, options), best): (&(Skeleton, FitOptions), &Outcome),
-        fitted: &[Outcome],
+        fitted: &[(usize, Outcome)],
         partners: &Partners<'_>,
         valid: &'a Batch,
     ) -> Result<Self, LearnError> {
         let best = best.clone().into_fit(circuit, options)?;
         let council = Council::new(&best.circuit, valid, options);
         let mut mixing = Self { partners: Vec::new(), council };
-        for (n, outcome) in fitted.iter().enumerate() {
-            let (circuit, options) = (partners.of)(options, n).ok_or(LearnError::Damaged)?;
+        for (place, outcome) in fitted {
+            let (circuit, options) = (partners.of)(options, *place).ok_or(LearnError::Damaged)?;
             mixing.admits(outcome.clone().into_fit(&circuit, &options)?);
         }
         Ok(mixing)
@@ -457,8 +467,10 @@ impl State {
         to.numbers(&places);
         to.reals(&values);
         to.numbers(&best.map_or(Vec::new(), |(index, _)| vec![*index]));
-        to.numbers(&[usize::from(self.is_mixing), self.partners.len()]);
-        for outcome in best.map(|(_, outcome)| outcome).into_iter().chain(&self.partners) {
+        let places = self.partners.iter().map(|(place, _)| *place);
+        let mixing = [usize::from(self.is_mixing), self.asked].into_iter().chain(places);
+        to.numbers(&mixing.collect::<Vec<_>>());
+        for (_, outcome) in best.into_iter().chain(&self.partners) {
             write_history(&outcome.history, to);
             write_best(Some(&outcome.best), to);
         }
@@ -488,8 +500,14 @@ impl State {
         }
         let tried = places.into_iter().zip(values).collect();
         let index = from.numbers()?;
-        let &[is_mixing, count] = &from.numbers()?[..] else { return Err(LearnError::Damaged) };
-        let mut outcome = || {
+        let mixing = from.numbers()?;
+        let &[is_mixing, asked, ref places @ ..] = &mixing[..] else {
+            return Err(LearnError::Damaged);
+        };
+        if places.len() > asked {
+            return Err(LearnError::Damaged);
+        }
+        let mut outcome = || -> Result<Outcome, LearnError> {
             let history = read_history(from)?;
             Ok(Outcome { best: read_best(from)?.ok_or(LearnError::Damaged)?, history })
         };
@@ -510,8 +528,9 @@ impl State {
             }
             _ => return Err(LearnError::Damaged),
         };
-        let partners = (0..count).map(|_| outcome()).collect::<Result<_, LearnError>>()?;
-        Ok(Self { tried, used: [begun, now], best, is_mixing: is_mixing > 0, partners })
+        let partners = places.iter().map(|&place| Ok((place, outcome()?)));
+        let partners = partners.collect::<Result<_, LearnError>>()?;
+        Ok(Self { tried, used: [begun, now], best, is_mixing: is_mixing > 0, asked, partners })
     }
 }
 

@@ -4,7 +4,7 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-use super::mixture::{frequencies, log_frequencies, place, softmax};
+use super::mixture::{frequencies, log_frequencies, place, softmax, sum_of_rows};
 use super::quota::Quota;
 use crate::circuit::Skeleton;
 use crate::domain::{Domain, Variable};
@@ -212,11 +212,12 @@ impl Teacher {
         expected: Option<&Matrix<f64>>,
     ) -> Option<Self> {
         let m = rows.dimension;
+        let all = sum_of_rows(shares, count);
         let frequencies = |v: usize, values: usize, place: &dyn Fn(f64) -> usize| {
             let whole = frequencies(&rows.batch, v, values, place);
             let cells = shares.chunks_exact(count).enumerate();
             let cells = cells.map(|(row, shares)| (rows.batch.value(row, v), shares));
-            log_frequencies(cells.filter(|(x, _)| !x.is_nan()), &whole, PRIOR, count, place)
+            log_frequencies(cells, &all, &whole, PRIOR, place)
         };
         let mut places = 0..;
         let columns: Vec<Column> = variables

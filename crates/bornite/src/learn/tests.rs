@@ -1,3 +1,5 @@
+use std::cell::RefCell;
+
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -6,7 +8,11 @@ use super::objective::{Emphasis, Objective};
 use super::optimizer::{Optimizer, Update};
 use super::parameter::{Parameter, Parameterization, normalized};
 use super::partition::Partition;
+use super::partners::Partners;
 use super::pass::{Memory, Workspace};
+use super::pieces::Rows;
+use super::progress::{Progress, Snapshot};
+use super::search::{Found, search};
 use super::{
     Control, Defaults, Effort, FitOptions, LearnError, Schedule, Starts, fit, fit_best,
     mean_log_likelihood,
@@ -594,6 +600,61 @@ fn widths_are_those_that_there_is_time_for() {
     assert_eq!(fast(16_000, 100).widths(), [12]);
     assert_eq!(fast(16_000, 500).widths(), [8]);
     assert_eq!(fast(60_000, 784).widths(), [16]);
+}
+
+/// The first partner is a single square, of no use; the second is as good as the best candidate, over another tree.
+#[test]
+fn a_poor_partner_is_not_the_last_one() {
+    let values = toy();
+    let bit = |v| (Variable::new(format!("x{v}"), Domain::Finite(2)), Basis::indicator(2));
+    let over = |tree: &str, width, seed| {
+        let structure = Structure::new(RegionTree::parse(tree).unwrap(), bit).width(width);
+        let options = FitOptions { epochs: 4, seed, ..Defaults::of(500, 5).options(width) };
+        let options = FitOptions { squares: width, ..options };
+        (structure.output_width(width).skeleton().unwrap(), options)
+    };
+    let best = [over("[[[0, 2], 4], [1, 3]]", 2, 0)];
+    let asked = RefCell::new(Vec::new());
+    let of = |_: &FitOptions, n: usize| {
+        asked.borrow_mut().push(n);
+        let tree = if n == 0 { "[0, [1, [2, [3, 4]]]]" } else { "[[[0, 1], [2, 3]], 4]" };
+        Some(over(tree, if n == 0 { 1 } else { 4 }, n as u64 + 1))
+    };
+    let variables = best[0].0.variables().to_vec();
+    let train = Batch::from_rows(&variables, &values[..2500]).unwrap();
+    let valid = Batch::from_rows(&variables, &values[2500..]).unwrap();
+    let found = |most: usize, from: Option<&[u8]>, go: &mut dyn FnMut(&Snapshot<'_>) -> Control| {
+        let (rows, partners) = (Rows::new(&train, &valid), Partners { most, of: &of });
+        let progress = &mut |_: &Progress, s: &Snapshot<'_>| go(s);
+        let starts = &mut Starts::default();
+        search(&best, rows, None, Some(&partners), from, starts, progress).unwrap().unwrap()
+    };
+    let mut count = 0;
+    let whole = found(2, None, &mut |_| {
+        count += 1;
+        Control::Continue
+    });
+    assert_eq!(asked.take(), [0, 1, 2], "the third is asked for, since the second is kept");
+    assert!(!whole.partners.is_empty());
+    // Where one partner at most is wanted, one is fitted.
+    assert!(found(1, None, &mut |_| Control::Continue).partners.is_empty());
+    assert_eq!(asked.take(), [0]);
+    // Continued from anywhere, it has the same partners.
+    for stop in (1..=count).step_by(3) {
+        let (mut bytes, mut step) = (Vec::new(), 0);
+        found(2, None, &mut |snapshot| {
+            step += 1;
+            if step < stop {
+                return Control::Continue;
+            }
+            bytes = snapshot.to_bytes();
+            Control::Stop
+        });
+        let rest = found(2, Some(&bytes), &mut |_| Control::Continue);
+        assert_eq!(rest.weights, whole.weights, "stopped at {stop} of {count}");
+        let weights = |found: &Found| found.partners[0].circuit.weights().to_vec();
+        assert_eq!(weights(&rest), weights(&whole), "stopped at {stop} of {count}");
+    }
 }
 
 /// Stops a search at many of its steps, writes it down and goes on from the bytes.
