@@ -314,7 +314,7 @@ HEADS = {
     "impute": ("Imputation", f"Root mean squared error of numbers in standard deviations, {HOLES:.0%} of all test cells missing; Bornite by `method=\"mean\"`. Lower is better.", min),
     "absolute": (None, "Mean absolute error of the same cells; Bornite by medians, its default.", min),
     "classify": ("Classification", "AUC (one against the rest) with this share of the test rows' features missing. Higher is better.", max),
-    "regress": ("Regression", "R² of the predicted means. Higher is better.", max),
+    "regress": ("Regression", "R² of the predictions. Higher is better.", max),
     "coverage": (None, "Share of test rows inside the 90 % interval: 0.9 is right.", None),
     "width": (None, "Mean width of these intervals, in standard deviations of the target: narrower is better at the same coverage.", None),
     "anomalies": ("Anomalies", f"AUROC of telling the {SHUFFLED_ROWS:.0%} of test rows in which two cells come from other rows. Higher is better.", max),
