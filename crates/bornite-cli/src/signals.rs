@@ -4,6 +4,8 @@
 //! doing, no temporary file is left behind.
 
 use std::process;
+#[cfg(unix)]
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -16,9 +18,11 @@ static STOPPED: AtomicBool = AtomicBool::new(false);
 /// Listens from now on.
 #[cfg(unix)]
 pub(crate) fn watch() {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
     use signal_hook::iterator::Signals;
 
+    // A file that grows beyond a limit is an error of the write, as on a full disk, and not the end.
+    let _as_ever = signal_hook::flag::register(SIGXFSZ, Arc::default());
     // `nohup` has SIGHUP ignored, and a script SIGINT of what it runs in the background: that stays so.
     let listened = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| !is_ignored(signal));
     // Where nothing can be listened to, signals end the command as they ever did.

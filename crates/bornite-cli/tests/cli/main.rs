@@ -11,3 +11,4 @@ mod refused;
 mod report;
 mod streams;
 mod support;
+mod writes;

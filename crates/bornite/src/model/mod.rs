@@ -25,6 +25,7 @@ mod answer;
 mod argmax;
 mod baseline;
 mod builder;
+mod case;
 mod cells;
 #[cfg(feature = "codec")]
 mod compact;

@@ -4,8 +4,9 @@ use crate::basis::Part::Interval;
 use crate::circuit::{Orthonormal, VariableId};
 use crate::mixture::shares;
 use crate::ops::{Environments, Univariate};
-use crate::query::{Evidence, Query};
+use crate::query::Evidence;
 
+use super::case::Case;
 use super::{Model, ModelError};
 
 /// Halvings of an interval that a quantile of several cases takes.
@@ -48,15 +49,16 @@ impl Model {
     /// Cost: for each box and circuit one pass up, and down the layers above the variables.
     pub(crate) fn posteriors(
         &self,
-        cases: &[Query],
+        cases: &[Case],
         variables: &[usize],
     ) -> Result<Posteriors<'_>, ModelError> {
         let (mut logs, mut found) = (Vec::new(), Vec::new());
-        for query in cases {
+        for case in cases {
+            let own = case.log_weight(&self.schema);
             for (log_weight, circuit) in self.mixture.parts() {
                 let toward = variables.iter().map(|&v| VariableId::new(v));
-                if let Some(environments) = Environments::toward(circuit, query, toward)? {
-                    logs.push(log_weight + environments.log_evidence());
+                if let Some(environments) = Environments::toward(circuit, &case.query, toward)? {
+                    logs.push(own + log_weight + environments.log_evidence());
                     found.push(environments);
                 }
             }
@@ -69,7 +71,7 @@ impl Model {
     pub(super) fn posterior(
         &self,
         variable: usize,
-        cases: &[Query],
+        cases: &[Case],
     ) -> Result<Posterior, ModelError> {
         self.posteriors(cases, &[variable])?.of(variable)
     }

@@ -1,5 +1,8 @@
 //! What must hold of everything that is accepted.
 
+use std::ops::Bound;
+
+use bornite::data::ColumnKind;
 use bornite::model::Event;
 use bornite::ops::log_partition;
 use bornite::{Circuit, Model, Orthonormal, file};
@@ -60,7 +63,44 @@ pub(crate) fn model(model: &Model) -> Law {
         let is_same = one.map(f64::to_bits) == other.map(f64::to_bits);
         holds(is_same, || "another quantile after a round trip".to_owned())?;
     }
+    laws_of_sides(model)?;
     let rows = model.sample(20, 1).map_err(|e| format!("no samples: {e}"))?;
     let scores = model.score(&rows).map_err(|e| format!("samples are refused: {e}"))?;
     holds(scores.iter().all(|s| !s.is_nan()), || "a score is NaN".to_owned())
+}
+
+/// What a column may be below, at and above a number sums to 1, beyond all that was seen as well; and what lies beyond says
+/// nothing of other columns.
+fn laws_of_sides(model: &Model) -> Law {
+    let schema = model.schema();
+    let nothing = Event::parse(schema, "").map_err(|e| e.to_string())?;
+    for column in schema.columns() {
+        let Ok(found) = model.distribution(&column.name, &nothing) else { continue };
+        let Ok(middle) = found.quantile(0.5) else { continue };
+        for x in [middle, middle + 1.0, -1.0, 1e9] {
+            let between = |low, high| Event::interval(schema, &column.name, low, high);
+            let sides = [
+                between(Bound::Unbounded, Bound::Excluded(x)),
+                between(Bound::Included(x), Bound::Included(x)),
+                between(Bound::Excluded(x), Bound::Unbounded),
+            ];
+            let mut sum = 0.0;
+            for side in sides {
+                let Ok(event) = side else { return Ok(()) };
+                let log = model.log_probability(&event).map_err(|e| e.to_string())?;
+                holds(!log.is_nan(), || format!("a side of '{}' is NaN", column.name))?;
+                sum += log.exp();
+            }
+            let missing = Event::missing(schema, &column.name);
+            if let Ok(Ok(log)) = missing.map(|event| model.log_probability(&event)) {
+                sum += log.exp();
+            }
+            // Numbers in no order, and angles, have no sides.
+            let has_sides = !matches!(column.kind, ColumnKind::Periodic(_));
+            holds(!has_sides || (sum - 1.0).abs() < 1e-6, || {
+                format!("'{}' below, at and above {x} has the sum {sum}", column.name)
+            })?;
+        }
+    }
+    Ok(())
 }

@@ -1,10 +1,11 @@
 //! What is fuzzed: how an input is made, and what is done with it.
 
 use std::fmt::Write as _;
+use std::fs;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use bornite::data::{CsvOptions, Table};
+use bornite::data::{CsvOptions, DataError, Table, write_file};
 use bornite::learn::{Control, Snapshot};
 use bornite::model::{CompressOptions, Event, Imputation, compress_file, decompress_file};
 use bornite::{Fit, Model, file};
@@ -25,11 +26,12 @@ pub(crate) struct Target {
     pub(crate) check: fn(&[u8]) -> Result<bool, String>,
 }
 
-pub(crate) static TARGETS: [Target; 6] = [
+pub(crate) static TARGETS: [Target; 7] = [
     Target { name: "circuit", make: make_circuit, check: check_circuit },
     Target { name: "model", make: make_model, check: check_model },
     Target { name: "compressed", make: make_compressed, check: check_compressed },
     Target { name: "checkpoint", make: make_checkpoint, check: check_checkpoint },
+    Target { name: "file", make: make_file, check: check_file },
     Target { name: "table", make: make_table, check: check_table },
     Target { name: "question", make: make_question, check: check_question },
 ];
@@ -206,6 +208,72 @@ fn check_checkpoint(input: &[u8]) -> Result<bool, String> {
     }
 }
 
+/// Files of tables and arrays: Parquet, NPY, IDX, and CSV compressed with gzip. The first byte says which.
+fn seed_files() -> &'static [Vec<u8>; 4] {
+    static FILES: OnceLock<[Vec<u8>; 4]> = OnceLock::new();
+    FILES.get_or_init(|| {
+        let numbers = ["count", "wide"].map(|name| table().column(name).expect("a column").clone());
+        let numbers = table().with_columns(numbers.to_vec()).expect("a table");
+        let path = scratch(".npy");
+        numbers.write_npy(&path).expect("a file");
+        let npy = fs::read(&path).expect("bytes");
+        let path = scratch(".gz");
+        let written = write_file(&path, |out| {
+            out.write_all(&table().to_csv()).map_err(|_| DataError::NoColumns)
+        });
+        written.expect("a file");
+        let gzip = fs::read(&path).expect("bytes");
+        let mut idx = vec![0, 0, 8, 3, 0, 0, 0, 5, 0, 0, 0, 2, 0, 0, 0, 3];
+        idx.extend(0..30);
+        [table().to_parquet_bytes().expect("bytes"), npy, idx, gzip]
+    })
+}
+
+/// A file of this process and thread.
+fn scratch(end: &str) -> PathBuf {
+    let thread = format!("{:?}", std::thread::current().id());
+    let thread: String = thread.chars().filter(char::is_ascii_digit).collect();
+    std::env::temp_dir().join(format!("bornite-fuzz-{}-{thread}{end}", std::process::id()))
+}
+
+fn make_file(rng: &mut ChaCha8Rng) -> Vec<u8> {
+    let which = rng.random_range(0..4_u8);
+    let mut bytes = seed_files()[usize::from(which)].clone();
+    for _ in 0..rng.random_range(1..4) {
+        mutate::bytes(rng, &mut bytes);
+    }
+    bytes.insert(0, which);
+    bytes
+}
+
+/// What is read is written and read again as it is.
+fn check_file(input: &[u8]) -> Result<bool, String> {
+    let Some((which, bytes)) = input.split_first() else { return Ok(false) };
+    let from_disk = |read: fn(&PathBuf) -> Result<Table, DataError>| {
+        let path = scratch("");
+        fs::write(&path, bytes).map_err(|e| e.to_string())?;
+        let found = read(&path);
+        let _gone = fs::remove_file(&path);
+        Ok::<_, String>(found)
+    };
+    let found = match which % 4 {
+        0 => Table::from_parquet_bytes(bytes.to_vec(), "t.parquet"),
+        1 => from_disk(|path| Table::read_npy(path))?,
+        2 => from_disk(|path| Table::read_idx(path))?,
+        _ => from_disk(|path| Table::read_csv(path, &CsvOptions::default()))?,
+    };
+    let Ok(table) = found else { return Ok(false) };
+    if which % 4 == 0 {
+        let again = table.to_parquet_bytes().map_err(|e| format!("not written: {e}"))?;
+        let again = Table::from_parquet_bytes(again, "t.parquet");
+        let again = again.map_err(|e| format!("not read back: {e}"))?;
+        if again.to_csv() != table.to_csv() {
+            return Err("another table came back".to_owned());
+        }
+    }
+    Ok(true)
+}
+
 /// A small table as CSV: odd cells among plain ones.
 fn make_table(rng: &mut ChaCha8Rng) -> Vec<u8> {
     let cells = [
@@ -328,7 +396,7 @@ fn condition(rng: &mut impl Rng) -> String {
     }
 }
 
-/// Answers are numbers, and what holds and what does not have probabilities of sum 1.
+/// Answers are numbers, what holds and what does not have probabilities of sum 1, and P(a | b) P(b) = P(a, b).
 fn check_question(input: &[u8]) -> Result<bool, String> {
     let model = seed_model();
     let text = String::from_utf8_lossy(input);
@@ -349,6 +417,23 @@ fn check_question(input: &[u8]) -> Result<bool, String> {
         && (p - first - last).abs() > 1e-6
     {
         return Err(format!("P({event}) = {p} is not {first} + {last}"));
+    }
+    if let Some((event, given)) = event.and_then(|e| e.split_once(" | "))
+        && let (Some(joint), Some(below), Some(p)) =
+            (of(&format!("({event}), ({given})")), of(given), answer.number())
+        && let (Ok(event), Ok(given)) =
+            (Event::parse(model.schema(), event), Event::parse(model.schema(), given))
+        && !event.is_density()
+        && !given.is_density()
+        && (p * below - joint).abs() > 1e-9
+    {
+        return Err(format!("{text} = {p}, times {below} is not {joint}"));
+    }
+    if let Some(event) = event.filter(|e| !e.contains('|'))
+        && let (Some(p), Some(other)) = (of(event), of(&format!("not ({event})")))
+        && (p + other - 1.0).abs() > 1e-9
+    {
+        return Err(format!("P({event}) = {p} and {other} are not all"));
     }
     Ok(true)
 }

@@ -69,8 +69,7 @@ impl Coding for Integer {
     }
 
     fn outside(&self, _storage: Storage) -> Option<Outside> {
-        let (min, max) = self.range();
-        Some(Outside::Numbers(Tails::of_range(min, max)))
+        Some(Outside::Numbers(Tails::of_range(self.min, self.max)))
     }
 
     fn set(&self, values: &[Vec<f64>]) -> Result<Vec<Parts>, &'static str> {
