@@ -116,8 +116,7 @@ const CASES: &[(&str, &[&str])] = &[
     ("query¦m.model¦P(city=Bnn)", &["did you mean 'Bonn'?"]),
     ("query¦m.model¦P(age=young)", &["whole number"]),
     ("query¦m.model¦P(weight=inf)", &["inf"]),
-    ("query¦m.model¦P(city=Bonn | age = 30.5)", &["probability 0", "relax it"]),
-    ("query¦m.model¦E[age | age < 3]", &["never seen", "'age'", "relax it"]),
+    ("query¦m.model¦P(city=Bonn | age < 3)", &["probability 0", "relax it"]),
     ("query¦m.model¦P(city=Bonn", &["expected"]),
     ("query¦m.model¦E[city]", &["no mean", "argmax(city)"]),
     ("query¦m.model¦quantile(age, 2)", &["from 0 to 1"]),
@@ -126,10 +125,10 @@ const CASES: &[(&str, &[&str])] = &[
     // Evidence of samples and conditional models.
     ("sample¦m.model¦--given¦city=Berlin", &["'Berlin'"]),
     ("sample¦m.model¦--given¦age in [30, 20)¦-o¦s.csv", &["not in order"]),
-    ("sample¦m.model¦--given¦age > 59¦-o¦s.csv", &["never seen", "'age'"]),
+    ("sample¦m.model¦--given¦age > 59¦-o¦s.csv", &["probability 0"]),
     ("sample¦m.model¦-n¦99999999999999999", &["--number", "draw fewer"]),
     ("sample¦m.model¦-n¦-1", &["-1"]),
-    ("condition¦m.model¦age = 20.5¦-o¦n.model", &["probability 0"]),
+    ("condition¦m.model¦age < 20¦-o¦n.model", &["probability 0"]),
     // Tables that do not fit the model.
     ("score¦m.model¦other.csv", &["no column 'weight'", "add it"]),
     ("score¦m.model¦label.csv¦--strict", &["row 1", "'Berlin'"]),

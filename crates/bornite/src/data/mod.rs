@@ -34,7 +34,7 @@ pub use column::{
     Boolean, Categorical, Cell, ColumnKind, Continuous, DateTime, Digits, InferOptions, Integer,
     KindHint, Number, OTHER, Optional, Other, Periodic, TimePart, TimeUnit, WideIntegers,
 };
-pub(crate) use column::{Coding, End, Ends, Outside, OutsideSet, Parts};
+pub(crate) use column::{Coding, End, Ends, OutsideSet, Parts};
 pub use csv::{CsvLayout, CsvOptions};
 pub use error::{DataError, FormatProblem};
 pub use file::{open_file, write_file};

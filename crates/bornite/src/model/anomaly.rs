@@ -252,7 +252,7 @@ impl Model {
             let cells = table.column(&c.name)?;
             let text = cells.text(row);
             let log_conditional = if let Some(OutsideCell::Beyond(set)) = outside {
-                c.log_outside(set) + (-self.schema.unplaced(column)).ln_1p()
+                c.log_outside(set)
             } else {
                 others[range].fill(f64::NAN);
                 let rest = log_sum(&self.log_cases(&self.cases_of_row(&others)?)?);

@@ -181,11 +181,8 @@ impl Model {
     /// # Errors
     /// A column of the model is not there, or a cell is of another type.
     pub fn support(&self, question: &Question, table: &Table) -> Result<Support, ModelError> {
-        let with = |unseen| {
-            self.schema.encode_with(table, EncodeOptions { unseen, absent: Mismatch::Unknown })
-        };
-        // A column without a share for what was never seen has no place for it.
-        let rows = with(Unseen::Score).or_else(|_| with(Unseen::Missing))?;
+        let options = EncodeOptions { unseen: Unseen::Missing, absent: Mismatch::Unknown };
+        let rows = self.schema.encode_with(table, options)?;
         let given = question.given().and(&self.schema, &self.given)?;
         let joint = match question {
             Question::Probability { event, .. } => Some(event.and(&self.schema, &given)?),
@@ -201,10 +198,10 @@ impl Model {
         let variables = self.mixture.variables();
         let mut support = Support { given: 0, event: joint.as_ref().map(|_| 0) };
         for row in 0..rows.num_rows() {
-            let holds = |event: &Event| event.holds_in(&self.schema, variables, (&rows, row));
-            support.given += usize::from(holds(&given));
+            let values = rows.row(row);
+            support.given += usize::from(given.holds_in(variables, &values));
             if let (Some(joint), Some(count)) = (&joint, &mut support.event) {
-                *count += usize::from(holds(joint));
+                *count += usize::from(joint.holds_in(variables, &values));
             }
         }
         Ok(support)
@@ -222,8 +219,6 @@ impl Model {
         if let ([column], [_]) = (columns, &variables[..]) {
             let name = &self.schema.columns()[*column].name;
             let (values, probability) = self.distribution(name, given)?.mode_values()?;
-            let placed = self.placed_share(columns, given)?;
-            let probability = probability.map(|p| p * placed);
             let value = self.answer_cell(*column, &values)?;
             return Ok(Answer { probability, ..Answer::of("mode", value) });
         }
@@ -237,8 +232,7 @@ impl Model {
             let column = self.schema.columns()[column].name.clone();
             return Err(DataError::Evidence { column, problem }.into());
         }
-        let placed = self.placed_share(columns, given)?;
-        let mut given = given.and(&self.schema, &self.given)?.inside(&self.schema, columns);
+        let mut given = given.and(&self.schema, &self.given)?;
         for &column in columns.iter().filter(|&&column| self.schema.present(column).is_some()) {
             let name = &self.schema.columns()[column].name;
             given = given.and(&self.schema, &Event::known(&self.schema, name)?)?;
@@ -258,16 +252,8 @@ impl Model {
                 AnswerValue::Row(cells)
             }
         };
-        let (probability, bound) =
-            (Some(found.probability * placed), found.bound.map(|b| b * placed));
+        let (probability, bound) = (Some(found.probability), found.bound);
         Ok(Answer { probability, bound, ..Answer::of("mode", value) })
-    }
-
-    /// The probability that these columns have values with a place, given what is known.
-    fn placed_share(&self, columns: &[usize], given: &Event) -> Result<f64, ModelError> {
-        let given = given.and(&self.schema, &self.given)?;
-        let placed = self.log_unconditional(&given.inside(&self.schema, columns))?;
-        Ok((placed - self.log_unconditional(&given)?).exp().min(1.0))
     }
 
     /// The cell of these values: its text in a column of text, else its number.

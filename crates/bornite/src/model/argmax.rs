@@ -6,11 +6,11 @@ use std::collections::BinaryHeap;
 
 use rayon::prelude::*;
 
-use super::case::{Case, both};
+use super::event::both;
 use super::posterior::Posterior;
 use super::{Model, ModelError};
 use crate::mixture::log_sum;
-use crate::query::Evidence;
+use crate::query::{Evidence, Query};
 
 /// The most prefixes that a search looks at.
 const MAX_PREFIXES: usize = 1 << 13;
@@ -64,7 +64,7 @@ impl Model {
     pub(super) fn most_likely(
         &self,
         variables: &[usize],
-        cases: &[Case],
+        cases: &[Query],
     ) -> Result<MostLikely, ModelError> {
         let search = Search { model: self, variables, cases };
         let mut best = search.first()?;
@@ -99,28 +99,28 @@ impl Model {
 struct Search<'a> {
     model: &'a Model,
     variables: &'a [usize],
-    cases: &'a [Case],
+    cases: &'a [Query],
 }
 
 impl Search<'_> {
     /// The cases in which the variables at these places have these values.
-    fn fixed(&self, places: &(impl Iterator<Item = (usize, f64)> + Clone)) -> Vec<Case> {
+    fn fixed(&self, places: &(impl Iterator<Item = (usize, f64)> + Clone)) -> Vec<Query> {
         let variables = self.model.mixture.variables();
-        let fix = |case: &Case| {
-            let mut query = case.query.clone();
+        let fix = |case: &Query| {
+            let mut query = case.clone();
             for (place, x) in places.clone() {
                 let v = self.variables[place];
                 let evidence =
                     both(&variables[v].domain, &query.evidence()[v], &Evidence::Value(x))?;
                 query.set(variables, v, evidence).ok()?;
             }
-            Some(case.with(query))
+            Some(query)
         };
         self.cases.iter().filter_map(fix).collect()
     }
 
     /// The probabilities of a variable's values in these cases.
-    fn posterior(&self, place: usize, cases: &[Case]) -> Result<Vec<(f64, f64)>, ModelError> {
+    fn posterior(&self, place: usize, cases: &[Query]) -> Result<Vec<(f64, f64)>, ModelError> {
         Ok(match self.model.posterior(self.variables[place], cases)? {
             Posterior::Finite(p) => p.into_iter().enumerate().map(|(x, p)| (x as f64, p)).collect(),
             Posterior::Point(x) => vec![(x, 1.0)],

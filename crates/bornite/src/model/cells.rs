@@ -2,11 +2,11 @@
 
 use rayon::prelude::*;
 
-use super::case::{Case, both};
 use super::distribution::{
     ColumnDistribution, ModeSearch, PrefixSearch, finite_mean, finite_quantile, mean_nodes,
     most_likely, numbers_quantile, one_hot,
 };
+use super::event::both;
 use super::posterior::{Density, Posterior};
 use super::{Model, ModelError};
 use crate::basis::Part;
@@ -126,28 +126,10 @@ impl Model {
         ModeSearch { model: self, column, bounds }
     }
 
-    /// The one case of what the model is conditioned on that rows are in, those with cells that have a place: no case is left in
-    /// which they are outside, where these cells are known or to be filled. `None` where there are several.
-    fn placed_case(&self, rows: &Batch, filled: Option<WantedCells<'_>>) -> Option<&Case> {
-        let is_placed = |case: &&Case| case.outside(&self.schema).next().is_none();
-        let mut placed = self.given.cases().iter().filter(is_placed);
-        let (only, None) = (placed.next()?, placed.next()) else { return None };
-        let has_place = |row: usize, column: usize| {
-            let first = self.schema.variables_of(column).start;
-            !rows.is_missing(row, first) || filled.is_some_and(|filled| filled(row, column))
-        };
-        let are_placed = |case: &Case| {
-            let outside: Vec<usize> = case.outside(&self.schema).collect();
-            (0..rows.len()).all(|row| outside.iter().any(|&column| has_place(row, column)))
-        };
-        let mut others = self.given.cases().iter().filter(|case| !is_placed(case));
-        others.all(are_placed).then_some(only)
-    }
-
     /// Rows with what the model is conditioned on. If some cells are to be filled, those without a value have one that is
     /// neither the place for other labels nor that of missing cells. `None` where that is not one case.
     pub(super) fn joined(&self, rows: &Batch, filled: Option<WantedCells<'_>>) -> Option<Batch> {
-        let given = &self.placed_case(rows, filled)?.query;
+        let [given] = self.given.cases() else { return None };
         let variables = self.mixture.variables();
         let mut joined = rows.clone();
         for (v, evidence) in given.evidence().iter().enumerate() {
@@ -495,11 +477,9 @@ impl Model {
         rows: &Batch,
         spread: &(dyn Fn(usize, usize) -> f64 + Sync),
     ) -> Result<Option<Vec<Vec<f64>>>, ModelError> {
-        let (Some(given), Some(joined)) = (self.placed_case(rows, None), self.joined(rows, None))
-        else {
+        let ([given], Some(joined)) = (self.given.cases(), self.joined(rows, None)) else {
             return Ok(None);
         };
-        let given = &given.query;
         let columns = self.schema.columns().len();
         let mut column_of = vec![None; self.schema.num_variables()];
         for column in (0..columns).filter(|&c| self.schema.variables_of(c).len() == 1) {
@@ -589,7 +569,7 @@ impl Model {
         }
         let is_filled = |column: usize| wanted(row, column);
         let cases = self.labelled_cases_of_row(&rows.row(row), &is_filled)?;
-        let found = self.distributions_of(&asked, &cases).map_err(|error| match error {
+        let found = self.distributions_of(&asked, cases).map_err(|error| match error {
             ModelError::Impossible { .. } => impossible_row(row),
             other => other,
         })?;

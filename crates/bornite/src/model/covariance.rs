@@ -1,7 +1,7 @@
 //! Means and covariances of columns.
 
-use super::case::Case;
 use super::distribution::panels;
+use super::event::intersect;
 use super::{Model, ModelError};
 use crate::basis::Part;
 use crate::circuit::Orthonormal;
@@ -36,25 +36,24 @@ impl Model {
     pub(super) fn covariance_within(
         &self,
         columns: &[usize],
-        cases: &[Case],
+        cases: &[Query],
     ) -> Result<(Vec<f64>, Matrix<f64>), ModelError> {
         let mut numeric = Query::unknown(self.schema.num_variables());
         for &column in columns {
             self.restrict_to_numbers(column, &mut numeric)?;
         }
         let variables = self.mixture.variables();
-        let numeric = Case::of(&self.schema, numeric, columns.iter().copied());
-        let cases: Vec<Case> = cases.iter().filter_map(|b| b.and(variables, &numeric)).collect();
+        let cases: Vec<Query> =
+            cases.iter().filter_map(|b| intersect(variables, b, &numeric)).collect();
         let (mut logs, mut moments) = (Vec::new(), Vec::new());
-        for case in &cases {
-            let (query, own) = (&case.query, case.log_weight(&self.schema));
+        for query in &cases {
             for (log_weight, circuit) in self.mixture.parts() {
                 let environments = match Environments::given(circuit, query) {
                     Ok(environments) => environments,
                     Err(OperationError::ImpossibleEvidence) => continue,
                     Err(other) => return Err(other.into()),
                 };
-                logs.push(own + log_weight + environments.log_evidence());
+                logs.push(log_weight + environments.log_evidence());
                 moments.push(self.moments_within(columns, query, &environments));
             }
         }
@@ -198,7 +197,7 @@ mod tests {
         let kinds = [("age".to_owned(), KindHint::Digits)].into_iter().collect();
         let infer = InferOptions { kinds, ..InferOptions::default() };
         let options = ModelOptions { infer, epochs: Some(10), ..ModelOptions::default() };
-        Fit::with(options).run(&table).unwrap().closed()
+        Fit::with(options).run(&table).unwrap()
     }
 
     /// Moments of age and owner by enumeration.

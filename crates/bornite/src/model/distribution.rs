@@ -3,7 +3,7 @@
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 
-use super::case::Case;
+use super::event::intersect;
 use super::posterior::{Density, Posterior};
 use super::{Event, Model, ModelError};
 use crate::basis::quadrature::gauss_legendre;
@@ -33,7 +33,7 @@ const MAX_PREFIXES: usize = 4096;
 pub struct ColumnDistribution<'m> {
     model: &'m Model,
     column: usize,
-    cases: Arc<[Case]>,
+    cases: Arc<[Query]>,
     /// Of the column's first variable.
     first: Posterior,
 }
@@ -52,7 +52,7 @@ impl Model {
     ) -> Result<ColumnDistribution<'_>, ModelError> {
         let column = self.schema.find(column)?;
         let known = known.and(&self.schema, &self.given)?;
-        let mut found = self.distributions_of(&[column], known.cases())?;
+        let mut found = self.distributions_of(&[column], known.cases().to_vec())?;
         match found.pop() {
             Some(distribution) => Ok(distribution),
             None => unreachable!("one column has one distribution"),
@@ -64,44 +64,31 @@ impl Model {
         &self,
         columns: &[usize],
     ) -> Result<Vec<ColumnDistribution<'_>>, ModelError> {
-        self.distributions_of(columns, self.given.cases())
+        self.distributions_of(columns, self.given.cases().to_vec())
     }
 
     /// The distributions of columns given that one of the cases holds: one pass up and one pass down for all of them, and for
-    /// each one in which a cell can have no place or be missing, since its distribution is that of the others.
+    /// each one in which that a cell is missing is a value, since its distribution is that of the others.
     pub(crate) fn distributions_of(
         &self,
         columns: &[usize],
-        cases: &[Case],
+        cases: Vec<Query>,
     ) -> Result<Vec<ColumnDistribution<'_>>, ModelError> {
+        let cases: Arc<[Query]> = cases.into();
         let first = |column: usize| self.schema.variables_of(column).start;
-        let all: Arc<[Case]> = cases.into();
-        // Where some cases know the side of a column and others do not, they weigh more or less without these.
-        let is_plain = |column: &usize| {
-            let is_about = |case: &Case| case.is_about(&self.schema, *column);
-            let is_even = cases.iter().all(is_about) || !cases.iter().any(is_about);
-            let is_outside = |case: &Case| case.is_outside(&self.schema, *column);
-            self.schema.present(*column).is_none() && is_even && !cases.iter().any(is_outside)
-        };
+        let is_plain = |column: &usize| self.schema.present(*column).is_none();
         let plain: Vec<usize> = columns.iter().copied().filter(is_plain).map(first).collect();
-        let shared = (!plain.is_empty()).then(|| self.posteriors(&all, &plain)).transpose()?;
+        let shared = (!plain.is_empty()).then(|| self.posteriors(&cases, &plain)).transpose()?;
         let of = |&column: &usize| {
-            let (first, cases) = match &shared {
-                Some(shared) if is_plain(&column) => (shared.of(first(column))?, all.clone()),
-                _ => {
-                    // Of rows in which the column has a value: other columns may be in these.
+            let (first, cases) = match (&shared, self.schema.present(column)) {
+                (Some(shared), None) => (shared.of(first(column))?, cases.clone()),
+                (_, present) => {
+                    // Of rows in which the column is not missing: other columns may be in these.
                     let mut known = Query::unknown(self.schema.num_variables());
                     let variables = self.mixture.variables();
-                    let present = self.schema.present(column).unwrap_or_default();
-                    known.set(variables, first(column), present)?;
-                    let known = Case::of(&self.schema, known, [column]);
-                    let known = cases.iter().filter_map(|case| case.and(variables, &known));
-                    let known: Arc<[Case]> = known.collect();
-                    let is_outside = |case: &Case| case.is_outside(&self.schema, column);
-                    if !cases.is_empty() && cases.iter().all(is_outside) {
-                        let column = self.schema.columns()[column].name.clone();
-                        return Err(ModelError::Unseen { column });
-                    }
+                    known.set(variables, first(column), present.unwrap_or(Evidence::Unknown))?;
+                    let known = cases.iter().filter_map(|c| intersect(variables, c, &known));
+                    let known: Arc<[Query]> = known.collect();
                     (self.posterior(first(column), &known)?, known)
                 }
             };
@@ -169,16 +156,13 @@ impl ColumnDistribution<'_> {
         let known =
             Event::interval(schema, &self.schema().name, Bound::Unbounded, Bound::Included(x))?;
         let variables = self.model.mixture.variables();
-        let known = known.inside(schema, &[self.column]);
-        let own: Vec<Case> =
-            self.cases.iter().filter_map(|case| case.inside(schema, &[self.column])).collect();
-        let both: Vec<Case> = known
+        let both: Vec<Query> = known
             .cases()
             .iter()
-            .flat_map(|a| own.iter().filter_map(|b| a.and(variables, b)))
+            .flat_map(|a| self.cases.iter().filter_map(|b| intersect(variables, a, b)))
             .collect();
         let log = log_sum(&self.model.log_cases(&both)?);
-        Ok((log - log_sum(&self.model.log_cases(&own)?)).exp().min(1.0))
+        Ok((log - log_sum(&self.model.log_cases(&self.cases)?)).exp().min(1.0))
     }
 
     fn schema(&self) -> &ColumnSchema {
@@ -339,12 +323,11 @@ impl ColumnDistribution<'_> {
     }
 
     /// The cases in which a variable has this value.
-    fn fixed(&self, cases: &[Case], variable: usize, x: f64) -> Result<Vec<Case>, ModelError> {
+    fn fixed(&self, cases: &[Query], variable: usize, x: f64) -> Result<Vec<Query>, ModelError> {
         let variables = self.model.mixture.variables();
         let mut point = Query::unknown(variables.len());
         point.set(variables, variable, Evidence::Value(x))?;
-        let point = Case::of(&self.model.schema, point, [self.column]);
-        Ok(cases.iter().filter_map(|case| case.and(variables, &point)).collect())
+        Ok(cases.iter().filter_map(|b| intersect(variables, b, &point)).collect())
     }
 
     /// The values of the column's variables that are the most likely, and their probability where there is one.

@@ -1,9 +1,12 @@
 //! One question, answered for every row of a table.
 
 use super::cells::impossible_row;
+use super::event::intersect;
 use super::{Event, Imputation, Model, ModelError, Question};
 use crate::data::{Column, EncodeOptions, Encoded, Mismatch, Table, Unseen};
+use crate::engine::Batch;
 use crate::mixture::log_sum;
+use crate::query::Query;
 
 /// The answers to a question for rows of tables, each given what is known of the row.
 ///
@@ -62,16 +65,23 @@ impl Model {
     fn log_with(&self, rows: &Encoded, known: &Event) -> Result<Vec<f64>, ModelError> {
         let variables = self.mixture.variables();
         let known = known.and(&self.schema, &self.given)?;
-        let (mut cases, mut places) = (Vec::new(), Vec::new());
+        let shares: Vec<f64> = known.log_shares(&self.schema).collect();
+        let (mut queries, mut places) = (Vec::new(), Vec::new());
         for row in 0..rows.num_rows() {
-            let own = self.case_of_row(rows, row)?;
-            let joint = known.cases().iter().filter_map(|case| case.and(variables, &own));
-            cases.extend(joint);
-            places.resize(cases.len(), row);
+            let own = Query::row(variables, &rows.row(row))?;
+            for (case, share) in known.cases().iter().zip(&shares) {
+                if let Some(query) = intersect(variables, case, &own) {
+                    queries.push(query);
+                    places.push((row, *share));
+                }
+            }
         }
         let mut logs = vec![Vec::new(); rows.num_rows()];
-        for (row, log) in places.into_iter().zip(self.log_cases(&cases)?) {
-            logs[row].push(log);
+        if !queries.is_empty() {
+            let found = self.mixture.log_marginals(&Batch::from_queries(variables, &queries)?)?;
+            for ((row, share), log) in places.into_iter().zip(found) {
+                logs[row].push(log + share);
+            }
         }
         Ok(logs.iter().map(|logs| log_sum(logs) + known.log_slope()).collect())
     }

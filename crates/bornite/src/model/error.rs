@@ -116,15 +116,6 @@ pub enum ModelError {
         /// What was given.
         what: String,
     },
-    /// A column of which only values are left that have no distribution.
-    #[error(
-        "what is given leaves column '{column}' only values that were never seen, which have a probability together but \
-         neither samples nor means, quantiles or most likely values; relax it"
-    )]
-    Unseen {
-        /// The column.
-        column: String,
-    },
     /// A row whose known cells have probability 0.
     #[error(
         "what is known in row {} has probability 0, so there is no conditional distribution; relax it", row + 1

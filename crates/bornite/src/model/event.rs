@@ -3,12 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use super::case::{Case, both};
 use super::{Model, ModelError};
-use crate::data::{
-    Block, Cell, DataError, Encoded, Ends, Outside, OutsideCell, OutsideSet, Parts, Schema,
-};
-use crate::domain::Variable;
+use crate::basis::Part;
+use crate::data::{Block, Cell, DataError, Ends, OutsideSet, Parts, Schema};
+use crate::domain::{Domain, Variable};
 use crate::engine::Batch;
 use crate::mixture::log_sum;
 use crate::query::{Evidence, Query};
@@ -25,84 +23,75 @@ const MAX_CASES: usize = 4096;
 /// let table = Table::from_csv_bytes(b"city,age\nBonn,30\nEssen,41\n", "t.csv", &CsvOptions::default())?;
 /// let schema = Schema::infer(&table, &InferOptions::default())?;
 /// let known = Event::parse(&schema, "city='Bonn', age in [30, 40)")?;
-/// assert_eq!(known, Event::parse(&schema, "30 <= age < 40 and city in {Bonn}")?);
+/// assert_eq!(known, Event::parse(&schema, "age < 40 and city in {Bonn}")?);
 /// # Ok::<(), bornite::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// Cases of which one holds, no two of them at once. None at all: impossible.
-    cases: Vec<Case>,
+    /// Queries of which one holds, no two of them at once. None at all: impossible.
+    cases: Vec<Query>,
+    /// For every case, by column, what is meant by the place for what has none of its own. A column that is not there means
+    /// all of it.
+    others: Vec<Others>,
     /// ln F′ of the columns with a value that have one.
     slopes: BTreeMap<usize, f64>,
 }
 
+/// Labels or numbers without a place of their own, by column.
+type Others = BTreeMap<usize, OutsideSet>;
+
+/// One case of an event.
+type Case = (Query, Others);
+
 impl Event {
     /// Nothing of so many variables.
     pub(super) fn nothing(num_variables: usize) -> Self {
-        Self::of_cases(vec![Case::nothing(num_variables)])
+        Self::of_cases(vec![(Query::unknown(num_variables), Others::new())])
     }
 
     fn of_cases(cases: Vec<Case>) -> Self {
-        Self { cases, slopes: BTreeMap::new() }
+        let (cases, others) = cases.into_iter().unzip();
+        Self { cases, others, slopes: BTreeMap::new() }
+    }
+
+    fn pairs(&self) -> impl Iterator<Item = (&Query, &Others)> + Clone {
+        self.cases.iter().zip(&self.others)
     }
 
     /// Whether a row of values is in one of the cases.
     #[cfg(test)]
-    pub(crate) fn holds(&self, schema: &Schema, row: &Query) -> bool {
-        let (variables, row) = (schema.variables(), Case::of_row(schema, row.clone()));
-        self.cases.iter().any(|case| case.and(&variables, &row).is_some())
+    pub(crate) fn holds(&self, variables: &[Variable], row: &Query) -> bool {
+        self.cases.iter().any(|b| intersect(variables, b, row).is_some())
     }
 
-    /// Whether it holds in a row of a table; not where that depends on a value that is missing.
-    pub(super) fn holds_in(
-        &self,
-        schema: &Schema,
-        variables: &[Variable],
-        (rows, row): (&Encoded, usize),
-    ) -> bool {
-        let mut values = rows.row(row);
-        for column in 0..schema.columns().len() {
-            if let Some(OutsideCell::Between) = rows.outside_cell(row, column) {
-                values[schema.variables_of(column)].fill(f64::NAN);
-            }
-        }
-        let has_outside = |case: &Case, column: usize| match rows.outside_cell(row, column) {
-            Some(OutsideCell::Beyond(cell)) => case.has_outside(column, cell),
-            Some(OutsideCell::Between) | None => false,
-        };
-        let holds = |case: &Case| {
-            let known = case.query.evidence().iter().zip(&values).zip(variables);
-            let are_values = known.clone().all(|((evidence, x), variable)| {
+    /// Whether it holds in a row of values; not where that depends on a value that is missing.
+    pub(super) fn holds_in(&self, variables: &[Variable], row: &[f64]) -> bool {
+        let holds = |query: &Query| {
+            let known = query.evidence().iter().zip(row).zip(variables);
+            known.clone().all(|((evidence, x), variable)| {
                 let value = || Evidence::Value(*x);
                 *evidence == Evidence::Unknown
                     || !x.is_nan() && both(&variable.domain, evidence, &value()).is_some()
-            });
-            let has_cell = |column: usize| !values[schema.variables_of(column).start].is_nan();
-            are_values
-                && case.placed().all(has_cell)
-                && case.outside(schema).all(|column| has_outside(case, column))
+            })
         };
         self.cases.iter().any(holds)
     }
 
     pub(super) fn is_nothing(&self) -> bool {
-        matches!(&self.cases[..], [only] if only.is_nothing())
+        matches!(&self.cases[..], [only] if only.evidence().iter().all(|e| *e == Evidence::Unknown))
     }
 
     /// Whether something is known of a column.
     pub(super) fn is_about(&self, schema: &Schema, column: usize) -> bool {
-        self.cases.iter().any(|case| case.is_about(schema, column))
+        let is_known = |query: &Query| {
+            schema.variables_of(column).any(|v| query.evidence()[v] != Evidence::Unknown)
+        };
+        self.cases.iter().any(is_known)
     }
 
-    /// Cases of which one holds.
-    pub(super) fn cases(&self) -> &[Case] {
+    /// Queries of which one holds.
+    pub(super) fn cases(&self) -> &[Query] {
         &self.cases
-    }
-
-    /// The event in which these columns have values with a place: those that have a distribution.
-    pub(super) fn inside(&self, schema: &Schema, columns: &[usize]) -> Self {
-        let cases = self.cases.iter().filter_map(|case| case.inside(schema, columns)).collect();
-        Self { cases, slopes: self.slopes.clone() }
     }
 
     /// Σ ln F′ over the columns with a value.
@@ -115,35 +104,33 @@ impl Event {
         &self.slopes
     }
 
+    /// For every case, ln of the share that its numbers have of all without a place of their own.
+    pub(super) fn log_shares(&self, schema: &Schema) -> impl Iterator<Item = f64> {
+        let log = |(column, set): (&usize, &OutsideSet)| {
+            let c = &schema.columns()[*column];
+            c.kind.coding().spread(c.storage).map_or(0.0, |spread| spread.log_share(set))
+        };
+        self.others.iter().map(move |others| others.iter().map(log).sum())
+    }
+
     /// Whether a continuous column has a value, so that there is a density and no probability.
     pub fn is_density(&self) -> bool {
         !self.slopes.is_empty()
     }
 
-    /// That a column has this value.
-    ///
-    /// Numbers beyond those that a column has a place for share what [`ColumnSchema::outside`](crate::data::ColumnSchema::outside)
-    /// leaves them, and [`OTHER`](crate::data::OTHER) stands for all labels that were never seen. Numbers between those of a grid have probability 0.
+    /// That a column has this value. Numbers that a column has no place for have probability 0.
     ///
     /// # Errors
     /// There is no such column, or the value does not fit it.
     pub fn value(schema: &Schema, column: &str, cell: Cell<'_>) -> Result<Self, ModelError> {
         let index = schema.find(column)?;
-        let coding = schema.columns()[index].kind.coding();
-        let mut known =
-            Self::set_of(schema, index, &[cell], |values| Ok(vec![coding.exactly(&values[0])]))?;
-        match schema.encode_value(index, cell) {
-            Ok((values, slope)) if coding.has_density(&values) => {
-                known.slopes.insert(index, slope);
-            }
-            Ok(_) => {}
-            Err(_) => {
-                let outside = coding.outside(schema.columns()[index].storage);
-                let log_per = outside.map_or(0.0, |outside| outside.log_per());
-                if log_per != 0.0 {
-                    known.slopes.insert(index, -log_per);
-                }
-            }
+        let mut known = Self::set_of(schema, index, &[cell], |values| {
+            Ok(vec![schema.columns()[index].kind.coding().exactly(&values[0])])
+        })?;
+        if let Ok((values, slope)) = schema.encode_value(index, cell)
+            && schema.columns()[index].kind.coding().has_density(&values)
+        {
+            known.slopes.insert(index, slope);
         }
         Ok(known)
     }
@@ -157,7 +144,7 @@ impl Event {
         match schema.columns()[index].kind.coding().missing() {
             Some(x) => {
                 let first = schema.variables_of(index).start;
-                Self::from_blocks(schema, index, vec![vec![(first, Evidence::Value(x))]])
+                Self::from_blocks(schema, vec![vec![(first, Evidence::Value(x))]])
             }
             None => Err(no_missing(column)),
         }
@@ -171,9 +158,7 @@ impl Event {
         let index = schema.find(column)?;
         let first = schema.variables_of(index).start;
         let present = schema.present(index).ok_or_else(|| no_missing(column))?;
-        let mut event = Self::from_blocks(schema, index, vec![vec![(first, present)]])?;
-        event.push_others(schema, index, [OutsideSet::All]);
-        Ok(event)
+        Self::from_blocks(schema, vec![vec![(first, present)]])
     }
 
     /// That a column has one of these values.
@@ -196,24 +181,18 @@ impl Event {
     ) -> Result<Self, ModelError> {
         let c = &schema.columns()[column];
         let coding = c.kind.coding();
-        let (mut seen, mut labels, mut sets) = (Vec::new(), BTreeSet::new(), Vec::new());
+        let (mut seen, mut labels, mut numbers) = (Vec::new(), BTreeSet::new(), Vec::new());
         for &cell in cells {
             match schema.encode_value(column, cell) {
                 Ok((values, _)) if coding.other().is_some_and(|n| values[0] == n as f64) => {
-                    match coding.spread(c.storage) {
-                        Some(spread @ Outside::Numbers(_)) => sets.extend(spread.exactly(cell)),
-                        Some(Outside::Labels) | None => drop(labels.insert(cell.text())),
+                    match coding.spread(c.storage).and_then(|spread| spread.cell(cell)) {
+                        Some(set @ OutsideSet::Numbers { .. }) => numbers.push(set),
+                        Some(OutsideSet::Labels(_)) | None => drop(labels.insert(cell.text())),
                     }
                 }
                 Ok((values, _)) => seen.push(values),
-                // A number beyond all that were seen, or between them.
-                Err(_) if c.is_outside(cell) => {
-                    let outside = coding.outside(c.storage);
-                    let is_own = coding.is_time()
-                        || outside.is_some_and(|outside| outside.exactly(cell).is_some());
-                    sets.extend(coding.outside_cell(c.storage, cell).filter(|_| is_own));
-                }
-                Err(_) if c.is_other(cell) => sets.push(OutsideSet::All),
+                // A number beyond or between all that were seen.
+                Err(_) if c.is_outside(cell) => {}
                 Err(problem) => return Err(problem.into()),
             }
         }
@@ -222,33 +201,35 @@ impl Event {
             let name = || c.name.clone();
             let parts =
                 parts(&seen).map_err(|problem| DataError::Evidence { column: name(), problem })?;
-            event = Self::from_blocks(schema, column, schema.placed_parts(column, parts))?;
+            event = Self::from_blocks(schema, schema.placed_parts(column, parts))?;
         }
-        let mut distinct: Vec<OutsideSet> = Vec::new();
-        for set in sets {
-            if !distinct.contains(&set) {
-                distinct.push(set);
+        let mut sets: Vec<OutsideSet> = Vec::new();
+        for set in numbers {
+            if !sets.contains(&set) {
+                sets.push(set);
             }
         }
-        distinct.extend((!labels.is_empty()).then_some(OutsideSet::Labels(labels)));
-        event.push_others(schema, column, distinct);
+        sets.extend((!labels.is_empty()).then_some(OutsideSet::Labels(labels)));
+        event.push_others(schema, column, sets)?;
         Ok(event)
     }
 
-    /// Adds cases of what has no place of its own in a column, where it has any.
+    /// Adds cases of a column's place for what has none of its own.
     fn push_others(
         &mut self,
         schema: &Schema,
         column: usize,
-        sets: impl IntoIterator<Item = OutsideSet>,
-    ) {
-        let other = schema.columns()[column].kind.coding().other();
-        if other.is_some() || schema.unplaced(column) > 0.0 {
-            let variables = schema.variables();
-            let cases = sets.into_iter();
-            let cases = cases.filter_map(|set| Case::others(schema, &variables, column, set));
-            self.cases.extend(cases);
+        sets: Vec<OutsideSet>,
+    ) -> Result<(), ModelError> {
+        let Some(other) = schema.columns()[column].kind.coding().other() else { return Ok(()) };
+        for set in sets {
+            let mut query = Query::unknown(schema.num_variables());
+            let variable = schema.variables_of(column).start;
+            query.set(&schema.variables(), variable, Evidence::Value(other as f64))?;
+            self.cases.push(query);
+            self.others.push(Others::from([(column, set)]));
         }
+        Ok(())
     }
 
     /// That a column lies between two numbers.
@@ -279,18 +260,14 @@ impl Event {
             .coding()
             .interval(&ends)
             .map_err(|problem| DataError::Evidence { column: c.name.clone(), problem })?;
-        let mut event = Self::from_blocks(schema, column, schema.placed_parts(column, parts))?;
+        let mut event = Self::from_blocks(schema, schema.placed_parts(column, parts))?;
         let spread = c.kind.coding().spread(c.storage);
-        event.push_others(schema, column, spread.and_then(|spread| spread.between(&ends)));
+        let others = spread.and_then(|spread| spread.between(&ends));
+        event.push_others(schema, column, others.into_iter().collect())?;
         Ok(event)
     }
 
-    /// That one of these blocks holds, of a column's variables.
-    pub(crate) fn from_blocks(
-        schema: &Schema,
-        column: usize,
-        blocks: Vec<Block>,
-    ) -> Result<Self, ModelError> {
+    pub(crate) fn from_blocks(schema: &Schema, blocks: Vec<Block>) -> Result<Self, ModelError> {
         let variables = schema.variables();
         let mut cases = Vec::with_capacity(blocks.len());
         for block in blocks {
@@ -298,8 +275,7 @@ impl Event {
             for (variable, evidence) in block {
                 query.set(&variables, variable, evidence)?;
             }
-            // Also a block of all values says that the column has one.
-            cases.push(Case::of(schema, query, [column]));
+            cases.push((query, Others::new()));
         }
         Ok(Self::of_cases(cases))
     }
@@ -312,11 +288,9 @@ impl Event {
         check_cases(self.cases.len() * other.cases.len())?;
         let variables = schema.variables();
         let mut cases = Vec::new();
-        for a in &self.cases {
-            cases.extend(other.cases.iter().filter_map(|b| a.and(&variables, b)));
+        for a in self.pairs() {
+            cases.extend(other.pairs().filter_map(|b| intersect_cases(&variables, a, b)));
         }
-        // Two sets of numbers outside may have only numbers inside in common.
-        cases.retain(|case| case.log_weight(schema) > f64::NEG_INFINITY);
         let mut event = Self::of_cases(cases);
         event.slopes = self.slopes.clone();
         event.slopes.extend(&other.slopes);
@@ -330,7 +304,7 @@ impl Event {
     pub fn or(&self, schema: &Schema, other: &Self) -> Result<Self, ModelError> {
         self.check_mass(schema)?;
         other.check_mass(schema)?;
-        let mut cases = self.cases.clone();
+        let mut cases: Vec<Case> = self.pairs().map(|(q, o)| (q.clone(), o.clone())).collect();
         cases.extend(other.without(schema, self)?);
         check_cases(cases.len())?;
         Ok(Self::of_cases(cases))
@@ -358,14 +332,13 @@ impl Event {
     /// The cases of what is in this and not in the other.
     fn without(&self, schema: &Schema, other: &Self) -> Result<Vec<Case>, ModelError> {
         let variables = schema.variables();
-        let mut rest = self.cases.clone();
-        for taken in &other.cases {
+        let mut rest: Vec<Case> = self.pairs().map(|(q, o)| (q.clone(), o.clone())).collect();
+        for taken in other.pairs() {
             let mut left = Vec::new();
             for case in rest {
-                case.subtract(schema, &variables, taken, &mut left);
+                subtract(schema, &variables, case, taken, &mut left);
                 check_cases(left.len())?;
             }
-            left.retain(|case| case.log_weight(schema) > f64::NEG_INFINITY);
             rest = left;
         }
         Ok(rest)
@@ -383,6 +356,159 @@ fn check_cases(count: usize) -> Result<(), ModelError> {
         return Err(ModelError::TooManyParts { limit: MAX_CASES });
     }
     Ok(())
+}
+
+/// What both cases say; `None` where that is impossible.
+fn intersect_cases(
+    variables: &[Variable],
+    a: (&Query, &Others),
+    b: (&Query, &Others),
+) -> Option<Case> {
+    let query = intersect(variables, a.0, b.0)?;
+    let mut others = a.1.clone();
+    for (column, set) in b.1 {
+        let both = match others.get(column) {
+            Some(own) => own.and(set)?,
+            None => set.clone(),
+        };
+        others.insert(*column, both);
+    }
+    Some((query, others))
+}
+
+/// Adds the cases of what is in one case and not in the other, no two of which hold at once.
+fn subtract(
+    schema: &Schema,
+    variables: &[Variable],
+    case: Case,
+    taken: (&Query, &Others),
+    left: &mut Vec<Case>,
+) {
+    if intersect_cases(variables, (&case.0, &case.1), taken).is_none() {
+        left.push(case);
+        return;
+    }
+    // Variable by variable: what differs there, and is within what was taken before it.
+    let (mut query, mut others) = case;
+    let mut push = |query: &Query, variable: usize, evidence: Evidence, others: &Others| {
+        let mut query = query.clone();
+        if query.set(variables, variable, evidence).is_ok() {
+            left.push((query, others.clone()));
+        }
+    };
+    for (column, _) in schema.columns().iter().enumerate() {
+        for variable in schema.variables_of(column) {
+            let (domain, own) = (&variables[variable].domain, query.evidence()[variable].clone());
+            let evidence = &taken.0.evidence()[variable];
+            if *evidence == Evidence::Unknown {
+                continue;
+            }
+            for piece in complement(domain, evidence) {
+                if let Some(both) = both(domain, &own, &piece) {
+                    push(&query, variable, both, &others);
+                }
+            }
+            if let Some(set) = taken.1.get(&column) {
+                let before = others.get(&column).cloned();
+                for rest in set.complement() {
+                    let rest = match &before {
+                        Some(before) => before.and(&rest),
+                        None => Some(rest),
+                    };
+                    if let Some(rest) = rest {
+                        let mut others = others.clone();
+                        others.insert(column, rest);
+                        push(&query, variable, evidence.clone(), &others);
+                    }
+                }
+                let both = before.map_or_else(|| Some(set.clone()), |before| before.and(set));
+                others.extend(both.map(|both| (column, both)));
+            }
+            if let Some(both) = both(domain, &own, evidence) {
+                // It was so in both.
+                let _ = query.set(variables, variable, both);
+            }
+        }
+    }
+}
+
+/// What is known of a variable of which this does not hold; the parts exclude each other.
+fn complement(domain: &Domain, evidence: &Evidence) -> Vec<Evidence> {
+    use Part::{Interval, Values};
+    let intervals = |mut points: Vec<(f64, f64)>| {
+        let (low, high) = match domain {
+            Domain::Circle(period) => (0.0, *period),
+            Domain::Finite(_)
+            | Domain::Real
+            | Domain::Interval(..)
+            | Domain::HalfLine(_)
+            | Domain::Atoms(_) => (f64::NEG_INFINITY, f64::INFINITY),
+        };
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let starts = std::iter::once(low).chain(points.iter().map(|p| p.1));
+        let ends = points.iter().map(|p| p.0).chain([high]);
+        let between = starts.zip(ends).filter(|(low, high)| low < high);
+        between.map(|(low, high)| Evidence::In(Interval { low, high })).collect()
+    };
+    let atom = |x: f64| (x, x.next_up());
+    match (evidence, domain.num_values()) {
+        (Evidence::Unknown, _) => Vec::new(),
+        (Evidence::Value(x), Some(count)) => {
+            let others: Vec<usize> = (0..count).filter(|&n| n as f64 != *x).collect();
+            if others.is_empty() { Vec::new() } else { vec![Evidence::In(Values(others))] }
+        }
+        (Evidence::In(Values(values)), Some(count)) => {
+            let others: Vec<usize> = (0..count).filter(|n| !values.contains(n)).collect();
+            if others.is_empty() { Vec::new() } else { vec![Evidence::In(Values(others))] }
+        }
+        (Evidence::Value(x), None) => intervals(vec![atom(*x)]),
+        (Evidence::In(Values(atoms)), None) => {
+            let points = domain.atoms();
+            intervals(atoms.iter().filter_map(|&n| points.get(n).copied().map(atom)).collect())
+        }
+        (Evidence::In(Interval { low, high }), _) => intervals(vec![(*low, *high)]),
+    }
+}
+
+/// What both queries say; `None` where that is impossible.
+pub(super) fn intersect(variables: &[Variable], a: &Query, b: &Query) -> Option<Query> {
+    let mut query = a.clone();
+    for (n, (x, y)) in a.evidence().iter().zip(b.evidence()).enumerate() {
+        query.set(variables, n, both(&variables[n].domain, x, y)?).ok()?;
+    }
+    Some(query)
+}
+
+pub(super) fn both(domain: &Domain, a: &Evidence, b: &Evidence) -> Option<Evidence> {
+    use Evidence::{In, Unknown, Value};
+    use Part::{Interval, Values};
+    match (a, b) {
+        (Unknown, other) | (other, Unknown) => Some(other.clone()),
+        (Value(x), Value(y)) => (x == y).then_some(Value(*x)),
+        (Value(x), In(part)) | (In(part), Value(x)) => match part {
+            Values(values) => {
+                let n = if domain.atoms().is_empty() { Some(*x as usize) } else { domain.atom(*x) };
+                n.filter(|n| values.contains(n)).map(|_| Value(*x))
+            }
+            Interval { low, high } => (x >= low && x < high).then_some(Value(*x)),
+        },
+        (In(Values(x)), In(Values(y))) => {
+            let shared: Vec<usize> = x.iter().copied().filter(|v| y.contains(v)).collect();
+            (!shared.is_empty()).then_some(In(Values(shared)))
+        }
+        (In(Interval { low: a, high: b }), In(Interval { low: c, high: d })) => {
+            let (low, high) = (a.max(*c), b.min(*d));
+            (low < high).then_some(In(Interval { low, high }))
+        }
+        // Of a variable with atoms: no other is both finite and continuous.
+        (In(Values(atoms)), In(Interval { low, high }))
+        | (In(Interval { low, high }), In(Values(atoms))) => {
+            let points = domain.atoms();
+            let inside = |n: &usize| points.get(*n).is_some_and(|x| (*low..*high).contains(x));
+            let shared: Vec<usize> = atoms.iter().copied().filter(inside).collect();
+            (!shared.is_empty()).then_some(In(Values(shared)))
+        }
+    }
 }
 
 impl Model {
@@ -404,13 +530,16 @@ impl Model {
 
     /// log p of each of these, given what the model is conditioned on, in one batch; of sets and intervals alone.
     pub(crate) fn log_probabilities(&self, events: &[Event]) -> Result<Vec<f64>, ModelError> {
-        let mut cases = Vec::new();
+        let (mut cases, mut shares) = (Vec::new(), Vec::new());
         let mut ends = Vec::with_capacity(events.len());
         for event in events {
-            cases.extend(event.and(&self.schema, &self.given)?.cases);
+            let joint = event.and(&self.schema, &self.given)?;
+            shares.extend(joint.log_shares(&self.schema));
+            cases.extend(joint.cases);
             ends.push(cases.len());
         }
         let logs = self.log_cases(&cases)?;
+        let logs: Vec<f64> = logs.iter().zip(&shares).map(|(log, share)| log + share).collect();
         let mut start = 0;
         let sums = ends.into_iter().map(|end| {
             let sum = log_sum(&logs[start..end]) + self.given.log_slope() - self.log_given;
@@ -422,22 +551,18 @@ impl Model {
 
     /// log p of what is known, in the units of the data, whatever the model is conditioned on.
     pub(super) fn log_unconditional(&self, known: &Event) -> Result<f64, ModelError> {
-        Ok(log_sum(&self.log_cases(known.cases())?) + known.log_slope())
+        let logs = self.log_cases(known.cases())?;
+        let shares = known.log_shares(&self.schema);
+        let logs: Vec<f64> = logs.iter().zip(shares).map(|(log, share)| log + share).collect();
+        Ok(log_sum(&logs) + known.log_slope())
     }
 
-    /// log p of every case.
-    pub(super) fn log_cases(&self, cases: &[Case]) -> Result<Vec<f64>, ModelError> {
-        let logs = self.log_queries(cases)?.into_iter().zip(cases);
-        Ok(logs.map(|(log, case)| log + case.log_weight(&self.schema)).collect())
-    }
-
-    /// log p of what every case says of the variables.
-    pub(super) fn log_queries(&self, cases: &[Case]) -> Result<Vec<f64>, ModelError> {
+    /// log p of every box.
+    pub(super) fn log_cases(&self, cases: &[Query]) -> Result<Vec<f64>, ModelError> {
         if cases.is_empty() {
             return Ok(Vec::new());
         }
-        let queries: Vec<Query> = cases.iter().map(|case| case.query.clone()).collect();
-        let rows = Batch::from_queries(self.mixture.variables(), &queries)?;
+        let rows = Batch::from_queries(self.mixture.variables(), cases)?;
         Ok(self.mixture.log_marginals(&rows)?)
     }
 }

@@ -1,7 +1,7 @@
 //! Missing cells filled.
 
-use super::case::Case;
 use super::cells::{Statistic, named};
+use super::event::intersect;
 use super::{Model, ModelError};
 use crate::data::{Encoded, Table};
 use crate::mixture::log_sum;
@@ -53,10 +53,7 @@ impl Model {
             return Ok(table.clone());
         }
         let values = match how {
-            Imputation::Sample => {
-                let is_filled = |row, column| encoded.outside_cell(row, column).is_none();
-                self.complete(start, encoded.batch(), seed, &is_filled)?
-            }
+            Imputation::Sample => self.complete(start, encoded.batch(), seed, &|_, _| true)?,
             Imputation::Mean | Imputation::Mode | Imputation::Median => self.fill(&encoded, how)?,
         };
         let filled = self.schema.decode(&values)?;
@@ -75,10 +72,7 @@ impl Model {
             (0..batch.len()).filter(|&row| batch.first_missing(row).is_some()).collect();
         let rows = batch.select(&holes);
         let first = |column: usize| self.schema.variables_of(column).start;
-        let wanted = |row: usize, column: usize| {
-            let is_outside = || encoded.outside_cell(holes[row], column).is_some();
-            rows.is_missing(row, first(column)) && !is_outside()
-        };
+        let wanted = |row: usize, column: usize| rows.is_missing(row, first(column));
         let found = self
             .cell_statistics(&rows, &wanted, |column| self.filling(column, how))
             .map_err(|error| match error {
@@ -131,12 +125,8 @@ impl Model {
         &self,
         row: &[f64],
         is_filled: &dyn Fn(usize) -> bool,
-    ) -> Result<Vec<Case>, ModelError> {
-        let filled: Vec<usize> =
-            (0..self.schema.columns().len()).filter(|&column| is_filled(column)).collect();
+    ) -> Result<Vec<Query>, ModelError> {
         let cases = self.cases_of_row(row)?;
-        let inside = cases.iter().filter_map(|case| case.inside(&self.schema, &filled));
-        let cases: Vec<Case> = inside.collect();
         if !self.has_other() {
             return Ok(cases);
         }
@@ -150,8 +140,8 @@ impl Model {
                 labelled.set(variables, variable, named)?;
             }
         }
-        let labelled = Case::of_row(&self.schema, labelled);
-        let found: Vec<Case> = cases.iter().filter_map(|b| b.and(variables, &labelled)).collect();
+        let found: Vec<Query> =
+            cases.iter().filter_map(|b| intersect(variables, b, &labelled)).collect();
         // The evidence may leave nothing but others.
         let possible = log_sum(&self.log_cases(&found)?) > f64::NEG_INFINITY;
         Ok(if possible { found } else { cases })

@@ -1,6 +1,6 @@
 //! Entropies and mutual information of columns: sums over the values of finite columns, means over exact samples otherwise.
 
-use super::case::{Case, both};
+use super::event::{both, intersect};
 use super::{Event, Model, ModelError};
 use crate::data::{DataError, EncodeOptions, Mismatch, Table, Unseen};
 use crate::mixture::log_sum;
@@ -66,15 +66,15 @@ impl Model {
 
     /// E[Σ c ln p(x)] over groups of columns x with factors c, given what is known.
     fn mean_log(&self, groups: &[(f64, &[usize])], given: &Event) -> Result<Estimate, ModelError> {
-        let mut all: Vec<usize> =
-            groups.iter().flat_map(|(_, columns)| columns.iter()).copied().collect();
-        all.sort_unstable();
-        all.dedup();
-        let given = given.and(&self.schema, &self.given)?.inside(&self.schema, &all);
+        let given = given.and(&self.schema, &self.given)?;
         let total = log_sum(&self.log_cases(given.cases())?);
         if total == f64::NEG_INFINITY {
             return Err(ModelError::Impossible { what: "what is given".to_owned() });
         }
+        let mut all: Vec<usize> =
+            groups.iter().flat_map(|(_, columns)| columns.iter()).copied().collect();
+        all.sort_unstable();
+        all.dedup();
         let values = self.finite_values(&all);
         let count = values.as_ref().and_then(|values| {
             values.iter().try_fold(given.cases().len(), |n, (_, count)| n.checked_mul(*count))
@@ -92,7 +92,7 @@ impl Model {
         &self,
         groups: &[(f64, &[usize])],
         values: &[(usize, usize)],
-        cases: &[Case],
+        cases: &[Query],
         total: f64,
     ) -> Result<f64, ModelError> {
         let variables = self.mixture.variables();
@@ -111,7 +111,7 @@ impl Model {
             let (mut queries, mut owners) = (Vec::new(), Vec::new());
             for row in start..(start + batch).min(rows) {
                 for case in cases {
-                    let mut query = case.query.clone();
+                    let mut query = case.clone();
                     let fixed = strides.iter().try_for_each(|&part| {
                         let point = Evidence::Value(value(row, part) as f64);
                         let evidence =
@@ -119,7 +119,7 @@ impl Model {
                         query.set(variables, part.0, evidence).ok()
                     });
                     if fixed.is_some() {
-                        queries.push(case.with(query));
+                        queries.push(query);
                         owners.push(row - start);
                     }
                 }
@@ -156,7 +156,7 @@ impl Model {
         total: f64,
     ) -> Result<Estimate, ModelError> {
         let rows = (MAX_QUERIES / given.cases().len()).clamp(64, ROWS);
-        let sample = self.sample_of(0, given, rows, 0)?;
+        let sample = self.sample_given(given, rows, 0)?;
         let mut sums = vec![0.0; rows];
         for &(factor, columns) in groups {
             let logs = self.log_of_rows(&sample, columns, given.cases())?;
@@ -175,7 +175,7 @@ impl Model {
         &self,
         table: &Table,
         columns: &[usize],
-        cases: &[Case],
+        cases: &[Query],
     ) -> Result<Vec<f64>, ModelError> {
         let cells: Vec<_> = columns.iter().map(|&column| table.columns()[column].clone()).collect();
         let mut names = std::collections::BTreeSet::new();
@@ -189,8 +189,7 @@ impl Model {
             let end = (start + BATCH).min(table.num_rows());
             for row in start..end {
                 let query = Query::row(variables, &encoded.row(row))?;
-                let query = Case::of_row(&self.schema, query);
-                for both in cases.iter().filter_map(|case| case.and(variables, &query)) {
+                for both in cases.iter().filter_map(|case| intersect(variables, case, &query)) {
                     queries.push(both);
                     owners.push(row - start);
                 }

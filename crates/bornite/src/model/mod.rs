@@ -25,7 +25,6 @@ mod answer;
 mod argmax;
 mod baseline;
 mod builder;
-mod case;
 mod cells;
 #[cfg(feature = "codec")]
 mod compact;

@@ -29,7 +29,7 @@ fn noisy(x: i64, i: i64) -> f64 {
 
 fn model() -> Model {
     let fit = Fit::new().missing_as_value(["age", "pay", "day"]).width(6).epochs(30).seed(1);
-    fit.run(&table()).unwrap().closed()
+    fit.run(&table()).unwrap()
 }
 
 fn ask(model: &Model, question: &str) -> f64 {
@@ -250,7 +250,7 @@ fn some_columns_have_no_place_for_it() {
         ("pay", &[("pay", KindHint::Continuous(crate::data::Support::REAL))]),
         ("owner", &[]),
     ] {
-        let model = run(column, kinds).unwrap().closed();
+        let model = run(column, kinds).unwrap();
         let [missing, known] =
             ["", "not "].map(|n| ask(&model, &format!("P({column} is {n}missing)")));
         near(missing + known, 1.0, column);

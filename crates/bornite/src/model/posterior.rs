@@ -4,9 +4,8 @@ use crate::basis::Part::Interval;
 use crate::circuit::{Orthonormal, VariableId};
 use crate::mixture::shares;
 use crate::ops::{Environments, Univariate};
-use crate::query::Evidence;
+use crate::query::{Evidence, Query};
 
-use super::case::Case;
 use super::{Model, ModelError};
 
 /// Halvings of an interval that a quantile of several cases takes.
@@ -49,16 +48,15 @@ impl Model {
     /// Cost: for each box and circuit one pass up, and down the layers above the variables.
     pub(crate) fn posteriors(
         &self,
-        cases: &[Case],
+        cases: &[Query],
         variables: &[usize],
     ) -> Result<Posteriors<'_>, ModelError> {
         let (mut logs, mut found) = (Vec::new(), Vec::new());
-        for case in cases {
-            let own = case.log_weight(&self.schema);
+        for query in cases {
             for (log_weight, circuit) in self.mixture.parts() {
                 let toward = variables.iter().map(|&v| VariableId::new(v));
-                if let Some(environments) = Environments::toward(circuit, &case.query, toward)? {
-                    logs.push(own + log_weight + environments.log_evidence());
+                if let Some(environments) = Environments::toward(circuit, query, toward)? {
+                    logs.push(log_weight + environments.log_evidence());
                     found.push(environments);
                 }
             }
@@ -71,7 +69,7 @@ impl Model {
     pub(super) fn posterior(
         &self,
         variable: usize,
-        cases: &[Case],
+        cases: &[Query],
     ) -> Result<Posterior, ModelError> {
         self.posteriors(cases, &[variable])?.of(variable)
     }

@@ -568,7 +568,7 @@ impl Words<'_> {
             let message = format!("this is not a value of '{part}'");
             return Err(self.p.error_at(at, message).into());
         };
-        Event::from_blocks(self.schema, column, blocks)
+        Event::from_blocks(self.schema, blocks)
     }
 
     /// What is known of a part of a column.

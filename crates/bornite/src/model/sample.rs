@@ -1,6 +1,5 @@
 //! New rows.
 
-use super::case::Case;
 use super::cells::{WantedCells, impossible_row};
 use super::{Event, Model, ModelError};
 use crate::data::Table;
@@ -21,10 +20,10 @@ impl Model {
         self.sample_from(0, None, count, seed)
     }
 
-    /// Exact samples of rows of which this is known, with values that the columns have a place for.
+    /// Exact samples of rows of which this is known.
     ///
     /// # Errors
-    /// What is known has probability 0 or leaves a column only values that were never seen, or it was made for another schema.
+    /// What is known has probability 0, or was made for another schema.
     pub fn sample_given(
         &self,
         known: &Event,
@@ -54,26 +53,6 @@ impl Model {
             None => self.given.clone(),
             Some(known) => known.and(&self.schema, &self.given)?,
         };
-        let columns: Vec<usize> = (0..self.schema.columns().len()).collect();
-        let placed = known.inside(&self.schema, &columns);
-        if let ([], [first, ..]) = (placed.cases(), known.cases()) {
-            let mut outside = first.outside(&self.schema);
-            let name = |column: usize| self.schema.columns()[column].name.clone();
-            return Err(ModelError::Unseen {
-                column: outside.next().map_or_else(String::new, name),
-            });
-        }
-        self.sample_of(start, &placed, count, seed)
-    }
-
-    /// Exact samples of rows of which this is known. A column that has a cell outside has any value.
-    pub(super) fn sample_of(
-        &self,
-        start: u64,
-        known: &Event,
-        count: usize,
-        seed: u64,
-    ) -> Result<Table, ModelError> {
         let shares = self.shares(known.cases())?;
         let mut picks = Picks::of_cases(seed);
         let mut values = Vec::with_capacity(count * self.schema.num_variables());
@@ -82,7 +61,7 @@ impl Model {
         while done < end {
             let batch = done - done % BATCH;
             let next = end.min(batch.saturating_add(BATCH));
-            let query = |row| known.cases()[picks.pick(row, &shares)].query.clone();
+            let query = |row| known.cases()[picks.pick(row, &shares)].clone();
             let queries: Vec<Query> = (done..next).map(query).collect();
             let rows = Batch::from_queries(self.mixture.variables(), &queries)?;
             // Batches begin with the same streams of one seed, so each gets a seed of its own.
@@ -94,7 +73,7 @@ impl Model {
     }
 
     /// The cases' parts of the probability of all.
-    fn shares(&self, cases: &[Case]) -> Result<Vec<f64>, ModelError> {
+    fn shares(&self, cases: &[Query]) -> Result<Vec<f64>, ModelError> {
         shares(&self.log_cases(cases)?)
             .ok_or_else(|| ModelError::Impossible { what: "what is given".to_owned() })
     }
@@ -144,7 +123,7 @@ impl Model {
             let is_filled = |column: usize| filled(row, column);
             let cases = self.labelled_cases_of_row(&rows.row(row), &is_filled)?;
             let shares = self.shares(&cases).map_err(|_| impossible_row(row))?;
-            queries.push(cases[picks.pick(start + row as u64, &shares)].query.clone());
+            queries.push(cases[picks.pick(start + row as u64, &shares)].clone());
         }
         let rows = Batch::from_queries(variables, &queries)?;
         Ok(self.mixture.sample_given_from(start, &rows, seed)?)

@@ -225,7 +225,7 @@ impl Bins {
                 return Event::interval(schema, name, low, high);
             }
         };
-        Event::from_blocks(schema, self.column, vec![vec![(variable, Evidence::In(part))]])
+        Event::from_blocks(schema, vec![vec![(variable, Evidence::In(part))]])
     }
 }
 

@@ -138,10 +138,6 @@ impl Coding for Boolean {
         Some(outside_of_labels(&self.labels, storage))
     }
 
-    fn is_closed(&self) -> bool {
-        true
-    }
-
     fn set(&self, values: &[Vec<f64>]) -> Result<Vec<Parts>, &'static str> {
         Ok(finite_set(values))
     }

@@ -456,14 +456,16 @@ impl Coding for DateTime {
     }
 
     fn outside(&self, _storage: Storage) -> Option<Outside> {
-        Some(Outside::Numbers(Tails::of_times(self.range(), self.step() as f64)))
+        let (min, max) = (self.parts[0].min as f64, (self.parts[0].min - 1) as f64);
+        Some(Outside::Numbers(Tails::of_range(min, max + self.parts[0].count as f64)))
     }
 
+    /// By its first part; the others are any.
     fn outside_cell(&self, _storage: Storage, cell: Cell<'_>) -> Option<OutsideSet> {
         let Cell::Text(text) = cell else { return None };
         let (moment, _) = self.read(text)?;
-        let (x, half) = (seconds(&moment) as f64, 0.5 * self.step() as f64);
-        Some(OutsideSet::Numbers { low: x - half, high: x + half })
+        let x = moment[self.parts[0].unit as usize] as f64;
+        Some(OutsideSet::Numbers { low: x - 0.5, high: x + 0.5 })
     }
 
     fn set(&self, values: &[Vec<f64>]) -> Result<Vec<Parts>, &'static str> {

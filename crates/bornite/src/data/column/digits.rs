@@ -119,8 +119,8 @@ impl Coding for Digits {
     }
 
     fn outside(&self, _storage: Storage) -> Option<Outside> {
-        let max = i64::try_from(self.max()).unwrap_or(i64::MAX);
-        Some(Outside::Numbers(Tails::of_range(self.min, max)))
+        let (min, max) = self.range();
+        Some(Outside::Numbers(Tails::of_range(min, max)))
     }
 
     fn set(&self, values: &[Vec<f64>]) -> Result<Vec<Parts>, &'static str> {

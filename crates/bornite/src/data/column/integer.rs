@@ -69,7 +69,8 @@ impl Coding for Integer {
     }
 
     fn outside(&self, _storage: Storage) -> Option<Outside> {
-        Some(Outside::Numbers(Tails::of_range(self.min, self.max)))
+        let (min, max) = self.range();
+        Some(Outside::Numbers(Tails::of_range(min, max)))
     }
 
     fn set(&self, values: &[Vec<f64>]) -> Result<Vec<Parts>, &'static str> {

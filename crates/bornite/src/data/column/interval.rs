@@ -76,23 +76,16 @@ impl Ends {
         above && below
     }
 
-    /// From halfway below the first to halfway above the last multiple of `unit` within, counted from a number.
-    pub(crate) fn halfway(&self, unit: f64, origin: i128) -> (f64, f64) {
-        let steps = |end: End| {
-            let number = end.whole.map(|x| x.saturating_sub(origin) as f64);
-            let steps = number.unwrap_or(end.number - origin as f64) / unit;
-            // 0.3 / 0.1 is just below 3.
-            let nearest = steps.round();
-            if (steps - nearest).abs() < 1e-6 { nearest } else { steps }
-        };
+    /// From halfway below the first to halfway above the last multiple of `unit` within.
+    pub(crate) fn halfway(&self, unit: f64) -> (f64, f64) {
         let low = match self.low {
-            Bound::Included(end) => (steps(end).ceil() - 0.5) * unit,
-            Bound::Excluded(end) => (steps(end).floor() + 0.5) * unit,
+            Bound::Included(End { number, .. }) => ((number / unit).ceil() - 0.5) * unit,
+            Bound::Excluded(End { number, .. }) => ((number / unit).floor() + 0.5) * unit,
             Bound::Unbounded => f64::NEG_INFINITY,
         };
         let high = match self.high {
-            Bound::Included(end) => (steps(end).floor() + 0.5) * unit,
-            Bound::Excluded(end) => (steps(end).ceil() - 0.5) * unit,
+            Bound::Included(End { number, .. }) => ((number / unit).floor() + 0.5) * unit,
+            Bound::Excluded(End { number, .. }) => ((number / unit).ceil() - 0.5) * unit,
             Bound::Unbounded => f64::INFINITY,
         };
         (low, high)

@@ -211,11 +211,6 @@ pub(crate) trait Coding: Sync {
         self.outside(storage)?.cell(cell)
     }
 
-    /// Whether it has no other values, so that a question about one is about nothing.
-    fn is_closed(&self) -> bool {
-        false
-    }
-
     /// How what has no place of its own is spread, in the place for others or outside.
     fn spread(&self, storage: Storage) -> Option<Outside> {
         self.outside(storage)

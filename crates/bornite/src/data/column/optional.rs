@@ -203,10 +203,6 @@ impl Coding for Optional {
         self.inner().outside_cell(storage, cell)
     }
 
-    fn is_closed(&self) -> bool {
-        self.inner().is_closed()
-    }
-
     fn spread(&self, storage: Storage) -> Option<Outside> {
         self.inner().spread(storage)
     }

@@ -7,7 +7,6 @@
 
 use std::collections::BTreeSet;
 use std::f64::consts::PI;
-use std::ops::Bound;
 
 use super::{Cell, Ends};
 
@@ -32,8 +31,6 @@ pub(crate) enum Outside {
 /// Some of the cells outside of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum OutsideSet {
-    /// All of them.
-    All,
     /// These labels.
     Labels(BTreeSet<String>),
     /// The numbers nearest to one.
@@ -49,7 +46,6 @@ impl OutsideSet {
     /// What is in both; `None` where nothing is.
     pub(crate) fn and(&self, other: &Self) -> Option<Self> {
         match (self, other) {
-            (Self::All, set) | (set, Self::All) => Some(set.clone()),
             (Self::Labels(a), Self::Labels(b)) => {
                 let both: BTreeSet<String> = a.intersection(b).cloned().collect();
                 (!both.is_empty()).then_some(Self::Labels(both))
@@ -67,7 +63,7 @@ impl OutsideSet {
     /// What is outside and not in it. One label is as good as all of them, so that none is left beside it.
     pub(crate) fn complement(&self) -> Vec<Self> {
         match *self {
-            Self::All | Self::Labels(_) => Vec::new(),
+            Self::Labels(_) => Vec::new(),
             Self::Numbers { low, high } => {
                 let sides = [(f64::NEG_INFINITY, low), (high, f64::INFINITY)];
                 let sides = sides.into_iter().filter(|(low, high)| low < high);
@@ -81,11 +77,7 @@ impl Outside {
     /// The numbers within an interval; `None` where there are none.
     pub(crate) fn between(&self, ends: &Ends) -> Option<OutsideSet> {
         let Self::Numbers(tails) = self else { return None };
-        let (low, high) = if tails.is_density() {
-            ends.numbers()
-        } else {
-            ends.halfway(tails.unit, tails.origin)
-        };
+        let (low, high) = ends.halfway(tails.unit);
         (low < high).then_some(OutsideSet::Numbers { low, high })
     }
 
@@ -94,16 +86,7 @@ impl Outside {
         match self {
             Self::Labels => Some(OutsideSet::Labels(BTreeSet::from([cell.text()]))),
             Self::Numbers(tails) => {
-                let whole = match cell {
-                    Cell::Integer(x) => Some(i128::from(x)),
-                    Cell::Text(text) => text.parse().ok(),
-                    Cell::Number(_) => None,
-                };
-                let x = match whole {
-                    // Beyond 2⁵³ not every whole number is a float.
-                    Some(x) => (x - tails.origin) as f64,
-                    None => cell.number()? - tails.origin as f64,
-                };
+                let x = cell.number()?;
                 // Far out floats are further apart than that.
                 let half = (0.5 * tails.unit).max(f64::EPSILON * x.abs());
                 Some(OutsideSet::Numbers { low: x - half, high: x + half })
@@ -111,37 +94,12 @@ impl Outside {
         }
     }
 
-    /// The one cell that is outside, where its numbers are on a grid and it is one of them: others have probability 0.
-    pub(crate) fn exactly(&self, cell: Cell<'_>) -> Option<OutsideSet> {
-        let is_own = match self {
-            Self::Labels => true,
-            Self::Numbers(tails) => tails.is_density() || tails.is_on_grid(cell.number()?),
-        };
-        self.cell(cell).filter(|_| is_own)
-    }
-
-    /// Whether there are any.
-    pub(crate) fn has_mass(&self) -> bool {
-        match self {
-            Self::Labels => true,
-            Self::Numbers(tails) => tails.outside(f64::NEG_INFINITY, f64::INFINITY) > 0.0,
-        }
-    }
-
-    /// ln of what the share of one cell is divided by: 1, or the width of the cell where it has a density.
-    pub(crate) fn log_per(&self) -> f64 {
-        match self {
-            Self::Labels => 0.0,
-            Self::Numbers(tails) => tails.per.ln(),
-        }
-    }
-
     /// ln of the share that these have of all cells outside.
     pub(crate) fn log_share(&self, set: &OutsideSet) -> f64 {
         match (self, set) {
-            (_, OutsideSet::All) | (Self::Labels, OutsideSet::Labels(_)) => 0.0,
+            (Self::Labels, OutsideSet::Labels(_)) => 0.0,
             (Self::Numbers(tails), OutsideSet::Numbers { low, high }) => {
-                tails.share(*low, *high).ln()
+                (tails.share(*low, *high) / tails.per).ln()
             }
             (Self::Labels, OutsideSet::Numbers { .. })
             | (Self::Numbers(_), OutsideSet::Labels(_)) => f64::NEG_INFINITY,
@@ -166,19 +124,12 @@ pub(crate) struct Tails {
     inside: Vec<(f64, f64)>,
     /// What is left there for others.
     left: f64,
-    /// What numbers are counted from, where they are too far from 0 to be told apart as floats.
-    origin: i128,
 }
 
 impl Tails {
     /// Of whole numbers, those from `min` to `max` being inside.
-    pub(super) fn of_range(min: i64, max: i64) -> Self {
-        let is_far = min.unsigned_abs().max(max.unsigned_abs()) > 1 << 50;
-        let origin = if is_far { i128::from(min) } else { 0 };
-        let [low, high] = [min, max].map(|x| (i128::from(x) - origin) as f64);
-        let tails = Self::new(&[(low - 0.5, high + 0.5)], 1.0, 0.0);
-        let low = if min < 0 { f64::NEG_INFINITY } else { -0.5 - origin as f64 };
-        Self { low, origin, ..tails }
+    pub(super) fn of_range(min: f64, max: f64) -> Self {
+        Self::new(&[(min - 0.5, max + 0.5)], 1.0, 0.0)
     }
 
     /// Of numbers with so many decimals at most, these being inside.
@@ -189,21 +140,15 @@ impl Tails {
         Self::new(&inside, unit, FAINT)
     }
 
-    /// Of times so many seconds apart, those from one to another being inside.
-    pub(super) fn of_times((first, last): (f64, f64), step: f64) -> Self {
-        let tails = Self::new(&[(first - 0.5 * step, last + 0.5 * step)], step, 0.0);
-        Self { low: f64::NEG_INFINITY, ..tails }
-    }
-
     fn new(inside: &[(f64, f64)], unit: f64, left: f64) -> Self {
         let min = inside.iter().map(|i| i.0).fold(f64::INFINITY, f64::min);
         let max = inside.iter().map(|i| i.1).fold(f64::NEG_INFINITY, f64::max);
         let low = if min >= -0.5 * unit { -0.5 * unit } else { f64::NEG_INFINITY };
         let (center, scale) = (0.5 * (min + max), (0.5 * (max - min)).max(unit));
-        Self { low, center, scale, unit, per: 1.0, inside: inside.to_vec(), left, origin: 0 }
+        Self { low, center, scale, unit, per: 1.0, inside: inside.to_vec(), left }
     }
 
-    /// Of numbers beyond bounds, around a center; of a density where there is no unit, and else of multiples of it.
+    /// Of numbers beyond bounds, around a center; of a density where there is no unit.
     pub(super) fn beyond(
         (low, high): (f64, f64),
         (center, scale): (f64, f64),
@@ -211,13 +156,9 @@ impl Tails {
     ) -> Self {
         let scale = if scale > 0.0 { scale } else { 1.0 };
         let small = scale * SMALL;
-        let (low, high) = unit.map_or((low, high), |unit| {
-            let ends = Ends::new(Bound::Included(low), Bound::Included(high));
-            ends.map_or((low, high), |ends| ends.halfway(unit, 0))
-        });
         let (unit, per) = unit.map_or((small, small), |unit| (unit, 1.0));
         let (all, inside) = (f64::NEG_INFINITY, vec![(low, high)]);
-        Self { low: all, center, scale, unit, per, inside, left: 0.0, origin: 0 }
+        Self { low: all, center, scale, unit, per, inside, left: 0.0 }
     }
 
     /// The mass of an interval, inside and outside.
@@ -242,31 +183,15 @@ impl Tails {
         (if product >= 0.0 { difference } else { difference + PI }) / PI
     }
 
-    /// Whether a cell has a density rather than a probability.
-    fn is_density(&self) -> bool {
-        self.per != 1.0
-    }
-
-    /// Whether a number is a multiple of the unit, as far as floats can tell.
-    fn is_on_grid(&self, x: f64) -> bool {
-        let steps = x / self.unit;
-        (steps - steps.round()).abs() <= 1e-6_f64.max(4.0 * f64::EPSILON * steps.abs())
-    }
-
-    /// The mass of the numbers of an interval that are outside.
-    fn outside(&self, low: f64, high: f64) -> f64 {
-        let inside = self.inside.iter().map(|i| self.mass(i.0.max(low), i.1.min(high)));
-        // A cell beside the grid has a little of those that it overlaps.
-        let is_beside = high - low < 1.5 * self.unit && !self.is_on_grid(0.5 * (low + high));
-        let left = if is_beside { self.left } else { 0.0 };
-        // Cells beyond all that is inside lose nothing to rounding.
-        (self.mass(low, high) - (1.0 - left) * inside.sum::<f64>()).max(0.0)
-    }
-
     /// The share that the numbers of an interval have of all that are outside.
     fn share(&self, low: f64, high: f64) -> f64 {
-        let all = self.outside(f64::NEG_INFINITY, f64::INFINITY);
-        if all > 0.0 { (self.outside(low, high) / all).min(1.0) } else { 0.0 }
+        let outside = |low: f64, high: f64| {
+            let inside = self.inside.iter().map(|i| self.mass(i.0.max(low), i.1.min(high)));
+            (self.mass(low, high) - (1.0 - self.left) * inside.sum::<f64>()).max(0.0)
+        };
+        // Cells beyond all that is inside lose nothing to rounding.
+        let all = outside(f64::NEG_INFINITY, f64::INFINITY);
+        if all > 0.0 { (outside(low, high) / all).min(1.0) } else { 0.0 }
     }
 }
 
@@ -276,9 +201,8 @@ mod tests {
 
     #[test]
     fn shares_add_up() {
-        for (min, max) in [(0, 7), (-3, 12), (17, 90), (5, 5)] {
+        for (min, max) in [(0.0, 7.0), (-3.0, 12.0), (17.0, 90.0), (5.0, 5.0)] {
             let tails = Tails::of_range(min, max);
-            let (min, max) = (min as f64, max as f64);
             let below = tails.share(f64::NEG_INFINITY, min - 0.5);
             let above = tails.share(max + 0.5, f64::INFINITY);
             assert!((below + above - 1.0).abs() < 1e-12, "{min} to {max}: {below}, {above}");
@@ -294,7 +218,7 @@ mod tests {
 
     #[test]
     fn numbers_beyond_a_bound_have_a_density_or_a_share() {
-        let grid = Tails::beyond((0.0, f64::INFINITY), (20.0, 5.0), Some(1.0));
+        let grid = Tails::beyond((-0.5, f64::INFINITY), (20.0, 5.0), Some(1.0));
         let all = Outside::Numbers(grid.clone());
         let cells =
             (1..100_000).map(|n| all.log_share(&all.cell(Cell::Integer(-n)).unwrap()).exp());
@@ -302,10 +226,7 @@ mod tests {
         assert!((cells.sum::<f64>() + far - 1.0).abs() < 1e-9);
         assert_eq!(all.log_share(&all.cell(Cell::Integer(3)).unwrap()), f64::NEG_INFINITY);
         let density = Outside::Numbers(Tails::beyond((0.0, f64::INFINITY), (1.0, 2.0), None));
-        let at = |x: f64| {
-            let log = density.log_share(&density.cell(Cell::Number(x)).unwrap());
-            (log - density.log_per()).exp()
-        };
+        let at = |x: f64| density.log_share(&density.cell(Cell::Number(x)).unwrap()).exp();
         let step = 1e-3;
         let sum: f64 = (0..400_000).map(|n| at(-step * (f64::from(n) + 0.5)) * step).sum();
         assert!((sum - 1.0).abs() < 1e-2, "{sum}");
@@ -313,7 +234,7 @@ mod tests {
 
     #[test]
     fn no_number_is_impossible() {
-        let range = Outside::Numbers(Tails::of_range(0, 7));
+        let range = Outside::Numbers(Tails::of_range(0.0, 7.0));
         let labels = Outside::Numbers(Tails::of_numbers(&[0.0, 1.0, 2.0, 7.0], 0));
         let log = |outside: &Outside, x: f64| {
             let log = outside.log_share(&outside.cell(Cell::Number(x)).unwrap());

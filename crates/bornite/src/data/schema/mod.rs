@@ -58,8 +58,6 @@ pub struct Schema {
     image: Option<[usize; 3]>,
     /// Where each column's variables start; one more at the end.
     starts: Vec<usize>,
-    /// The share of each column that questions find outside of what its kind has a place for.
-    unplaced: Vec<f64>,
 }
 
 /// What of a schema is stored.
@@ -172,32 +170,11 @@ impl ColumnSchema {
         }
     }
 
-    /// Whether the cell is the word for all labels that were never seen.
-    pub(crate) fn is_other(&self, cell: Cell<'_>) -> bool {
-        let outside = self.kind.coding().outside(self.storage);
-        cell.text() == OTHER && matches!(outside, Some(Outside::Labels))
-    }
-
-    /// The share of cells that questions find outside: none where numbers are only missing between others, or where there is
-    /// nothing else to ask for.
-    fn unplaced(&self) -> f64 {
-        let coding = self.kind.coding();
-        let outside = coding.outside(self.storage).filter(|_| self.outside > 0.0);
-        let is_open = outside.is_some_and(|outside| !coding.is_closed() && outside.has_mass());
-        if is_open { self.outside } else { 0.0 }
-    }
-
     /// ln of the share of cells that are outside and in this set, over the share of those that have a place: log densities
     /// are those of rows whose cells all have one, and other rows are held against them.
     pub(crate) fn log_outside(&self, set: &OutsideSet) -> f64 {
         let outside = self.kind.coding().outside(self.storage);
-        self.log_outside_share(set) - outside.map_or(0.0, |outside| outside.log_per())
-    }
-
-    /// The same without the width of a cell that has a density.
-    pub(crate) fn log_outside_share(&self, set: &OutsideSet) -> f64 {
-        let outside = self.kind.coding().outside(self.storage);
-        outside.map_or(f64::NEG_INFINITY, |outside| self.log_odds() + outside.log_share(set))
+        outside.map_or(f64::NEG_INFINITY, |o| self.log_odds() + o.log_share(set))
     }
 
     /// ln of the share of numbers that lie between those with a place, over that of these.
@@ -261,8 +238,7 @@ impl Schema {
         for c in &columns {
             starts.push(starts[starts.len() - 1] + c.kind.coding().domains().len());
         }
-        let unplaced = columns.iter().map(ColumnSchema::unplaced).collect();
-        let schema = Self { columns, image: None, starts, unplaced };
+        let schema = Self { columns, image: None, starts };
         check_names(schema.variables().iter().map(|v| v.name.as_str()), "the schema, in digits,")?;
         Ok(schema)
     }
@@ -319,11 +295,6 @@ impl Schema {
     /// The positions of a column's variables.
     pub fn variables_of(&self, column: usize) -> Range<usize> {
         self.starts[column]..self.starts[column + 1]
-    }
-
-    /// The share of a column's cells that questions find outside of what its kind has a place for.
-    pub(crate) fn unplaced(&self, column: usize) -> f64 {
-        self.unplaced[column]
     }
 
     /// What is known of a column's first variable where a cell is not missing; `None` where nothing is.
