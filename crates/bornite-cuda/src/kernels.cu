@@ -701,7 +701,8 @@ extern "C" __global__ void columns(const WeightTask* tasks, const User* users, c
 
 // Products of Hadamard.
 struct Pair {
-    int a, b, out, width, index_a, index_b;
+    // Places of both inputs and of the product among all vectors, and of the product before it is settled.
+    int a, b, own, out, width, index_a, index_b;
 };
 extern "C" __global__ void hadamard(const Pair* tasks, const num* v, int stride, num* out) {
     Pair t = tasks[blockIdx.y];
@@ -718,7 +719,7 @@ extern "C" __global__ void hadamard_reverse(const Pair* tasks, const num* v, con
     float fa = factors[(long long)t.index_a * stride + row], fb = factors[(long long)t.index_b * stride + row];
     for (int k = threadIdx.y; k < t.width; k += 4) {
         long long a = (long long)(t.a + k) * stride + row, b = (long long)(t.b + k) * stride + row;
-        num g = e[(long long)(t.out + k) * stride + row], va = v[a], vb = v[b];
+        num g = e[(long long)(t.own + k) * stride + row], va = v[a], vb = v[b];
         e[a] = scale(mul(g, conj(vb)), fa);
         e[b] = scale(mul(g, conj(va)), fb);
     }

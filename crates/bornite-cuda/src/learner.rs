@@ -238,6 +238,7 @@ impl Learner {
                     pairs.push(Pair {
                         a: offsets[a] as i32,
                         b: offsets[b] as i32,
+                        own: offsets[n] as i32,
                         out: place as i32,
                         width: widths[n] as i32,
                         index_a: a as i32,

@@ -24,7 +24,7 @@ tasks! {
     User { e: i32, a: i32, b: i32, unused: i32 }
     Gram { at: i64, out: i64, k: i32, columns: i32 }
     Leaf { from: i64, columns: i32, variable: i32, width: i32, out: i32 }
-    Pair { a: i32, b: i32, out: i32, width: i32, index_a: i32, index_b: i32 }
+    Pair { a: i32, b: i32, own: i32, out: i32, width: i32, index_a: i32, index_b: i32 }
     Settle { from: i64, to: i32, width: i32, index: i32, unused: i32 }
     Sum { to: i64, from: i64, len: i64, parts: i32, unused: i32 }
     WeightInfo { at: i64, small: i64, k: i32, columns: i32, rate: f32, smoothing: f32, roughness: i64 }
