@@ -494,7 +494,7 @@ impl Learner {
     }
 
     /// Takes one step up the gradient of the mean log-likelihood of training rows, each moved to one of the places that the
-    /// settings name. Returns that mean before the step.
+    /// settings name, the first where there are none. Returns that mean before the step.
     ///
     /// # Errors
     /// The device fails.

@@ -77,7 +77,8 @@ pub struct Settings {
     pub clip: Option<f32>,
     /// Products of factors of 11 bits, with sums in single precision.
     pub tf32: bool,
-    /// For every place that rows can be moved to, the variable from which each variable takes its value.
+    /// For every place that rows can be moved to, the variable from which each variable takes its value. Rows without a place
+    /// have the first.
     pub sources: Vec<Vec<u32>>,
 }
 

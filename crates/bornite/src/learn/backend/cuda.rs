@@ -96,10 +96,14 @@ impl Cuda {
             momentum: is_momentum,
             clip: options.clip.map(|c| c as f32),
             tf32: options.device == options::Device::CudaTf32,
-            sources: match options.shifts {
-                Some(image) => (0..9).map(|place| source(image, place)).collect(),
-                None => vec![identity],
-            },
+            sources: std::iter::once(identity)
+                .chain(
+                    options
+                        .shifts
+                        .into_iter()
+                        .flat_map(|image| (0..9).map(move |place| source(image, place))),
+                )
+                .collect(),
         };
         let tables = [train, valid].map(|rows| table::<T>(circuit, rows, &leaves));
         let mut learner = Learner::new(device, &plan, &settings, [&tables[0], &tables[1]])?;
@@ -123,11 +127,12 @@ impl Cuda {
 
 impl Backend for Cuda {
     fn step(&mut self, selection: &Selection<'_>, update: Update) -> Result<f64, LearnError> {
-        let numbers = |list: &[usize]| list.iter().map(|&n| n as u32).collect::<Vec<u32>>();
-        let places = selection.shifts.map_or(Vec::new(), |s| numbers(&s.places));
+        let rows: Vec<u32> = selection.rows.iter().map(|&n| n as u32).collect();
+        let places = selection.shifts.map_or(&[][..], |s| &s.places);
+        let places: Vec<u32> = places.iter().map(|&place| place as u32 + 1).collect();
         let (rate, epsilon) = update.corrected();
         let update = bornite_cuda::Update { rate, epsilon, keep: update.keep as f32 };
-        Ok(self.learner.step(&numbers(selection.rows), &places, update)?)
+        Ok(self.learner.step(&rows, &places, update)?)
     }
 
     fn score(&mut self) -> Result<f64, LearnError> {
