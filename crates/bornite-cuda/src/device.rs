@@ -7,7 +7,34 @@ use cudarc::nvrtc::{CompileOptions, compile_ptx_with_opts};
 
 use crate::error::CudaError;
 
-const SOURCE: &str = include_str!("kernels.cu");
+/// What is compiled: the kernels of learning or of queries, and which of their variants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Learning { complex: bool, tf32: bool },
+    Queries { complex: bool, double: bool },
+}
+
+impl Source {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Learning { .. } => include_str!("kernels.cu"),
+            Self::Queries { .. } => include_str!("queries.cu"),
+        }
+    }
+
+    fn defines(self) -> [String; 2] {
+        let define = |name: &str, value: bool| format!("-D{name}={}", u8::from(value));
+        match self {
+            Self::Learning { complex, tf32 } => [define("COMPLEX", complex), define("TF32", tf32)],
+            Self::Queries { complex, double } => {
+                [define("COMPLEX", complex), define("DOUBLE", double)]
+            }
+        }
+    }
+}
+
+/// What has been compiled.
+type Modules = Vec<(Source, Arc<CudaModule>)>;
 
 /// The first CUDA device of this machine.
 #[derive(Clone)]
@@ -16,8 +43,7 @@ pub struct Device {
     pub(crate) stream: Arc<CudaStream>,
     name: String,
     capability: (i32, i32),
-    /// Of real and complex numbers, with factors of full and of fewer bits.
-    modules: Arc<Mutex<[Option<Arc<CudaModule>>; 4]>>,
+    modules: Arc<Mutex<Modules>>,
 }
 
 impl fmt::Debug for Device {
@@ -88,20 +114,22 @@ impl Device {
         Ok(self.context.attribute(units)? as usize * 8)
     }
 
-    pub(crate) fn compile(&self, complex: bool, tf32: bool) -> Result<Arc<CudaModule>, CudaError> {
+    /// Bytes of its memory that are free.
+    pub(crate) fn free_memory(&self) -> Result<usize, CudaError> {
+        Ok(self.context.mem_get_info()?.0)
+    }
+
+    pub(crate) fn compile(&self, source: Source) -> Result<Arc<CudaModule>, CudaError> {
         let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = &mut modules[2 * usize::from(complex) + usize::from(tf32)];
-        if let Some(module) = known {
+        if let Some((_, module)) = modules.iter().find(|(known, _)| *known == source) {
             return Ok(module.clone());
         }
         let (major, minor) = self.capability;
-        let options = vec![
-            format!("--gpu-architecture=compute_{major}{minor}"),
-            format!("-DCOMPLEX={}", u8::from(complex)),
-            format!("-DTF32={}", u8::from(tf32)),
-        ];
+        let mut options = vec![format!("--gpu-architecture=compute_{major}{minor}")];
+        options.extend(source.defines());
         let options = CompileOptions { options, ..CompileOptions::default() };
-        let module = self.context.load_module(compile_ptx_with_opts(SOURCE, options)?)?;
-        Ok(known.insert(module).clone())
+        let module = self.context.load_module(compile_ptx_with_opts(source.text(), options)?)?;
+        modules.push((source, module.clone()));
+        Ok(module)
     }
 }

@@ -27,7 +27,7 @@ pub enum CudaError {
         minor: i32,
     },
     /// A layer too wide for the kernels.
-    #[error("a layer has width {width}, and it learns widths up to {most}")]
+    #[error("a layer has width {width}, and it takes widths up to {most}")]
     TooWide {
         /// Its width.
         width: usize,
@@ -40,6 +40,14 @@ pub enum CudaError {
     /// The driver reports an error.
     #[error("its driver reports: {0}")]
     Driver(String),
+    /// A row that its memory does not hold.
+    #[error("a row takes {needed} bytes, and its memory has {free} left")]
+    Memory {
+        /// What a row takes.
+        needed: usize,
+        /// What is there.
+        free: usize,
+    },
     /// Numbers of another fit, or more rows than a batch has.
     #[error("the numbers do not fit the weights, or the rows the batch")]
     Shape,

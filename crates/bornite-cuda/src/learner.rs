@@ -6,12 +6,13 @@ use std::sync::Arc;
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use cudarc::driver::{CudaFunction, CudaGraph, CudaSlice, CudaStream, LaunchConfig, PushKernelArg};
 
-use crate::device::Device;
+use crate::device::{Device, Source};
 use crate::error::CudaError;
 use crate::kernels::{
     Kernels, ROWS, WIDEST, class_of, columns_memory, contraction_memory, descent_memory, tile,
     tiles,
 };
+use crate::launch::launch;
 use crate::layout::{Descents, Group, Layout, Tasks};
 use crate::plan::{Plan, Settings, Step, Table};
 use crate::tasks::{
@@ -47,19 +48,6 @@ pub enum Part {
     Square,
     /// Their averages.
     Average,
-}
-
-/// Launches a kernel.
-macro_rules! launch {
-    ($stream:expr, $function:expr, $grid:expr, $block:expr, $shared:expr, $($arg:expr),+) => {{
-        let config = LaunchConfig { grid_dim: $grid, block_dim: $block, shared_mem_bytes: $shared };
-        let mut builder = $stream.launch_builder($function);
-        $(builder.arg($arg);)+
-        #[expect(unsafe_code, reason = "kernels are launched by their addresses")]
-        // SAFETY: the arguments have the types and order of the kernel's parameters, and every place that its tasks
-        // name is inside the buffers, which live as long as the learner and are used in one stream.
-        unsafe { builder.launch(config) }?;
-    }};
 }
 
 /// One level of the tree.
@@ -177,7 +165,8 @@ impl Learner {
     ) -> Result<Self, CudaError> {
         let stream = device.stream.clone();
         let parts = if plan.complex { 2 } else { 1 };
-        let kernels = Kernels::new(&device.compile(plan.complex, settings.tf32)?, parts)?;
+        let source = Source::Learning { complex: plan.complex, tf32: settings.tf32 };
+        let kernels = Kernels::new(&device.compile(source)?, parts)?;
         let stride = settings.batch.max(1).next_multiple_of(ROWS);
         let widths = plan.widths();
         let widest =

@@ -1,18 +1,26 @@
-//! Learning circuits from complete rows on an NVIDIA GPU: forward, reverse, the normalization of weights and Adam, all of
-//! it on the device.
+//! Circuits on an NVIDIA GPU: learning from complete rows ([`Learner`]), with forward, reverse, the normalization of weights and
+//! Adam all on the device; and log densities of rows with any evidence ([`Evaluator`]).
 //!
-//! The driver is loaded when a [`Device`] is opened, and kernels are compiled when a [`Learner`] is made: without CUDA this
-//! crate builds and runs, and [`Device::open`] says what is missing. The same steps give the same bits on the same device.
+//! The driver is loaded when a [`Device`] is opened, and kernels are compiled when they are first needed: without CUDA this
+//! crate builds and runs, and [`Device::open`] says what is missing. The same calls give the same bits on the same device.
 
+mod arena;
 mod device;
 mod error;
+mod evaluator;
 mod kernels;
+mod launch;
 mod layout;
 mod learner;
 mod plan;
+mod script;
 mod tasks;
+#[cfg(test)]
+mod tests;
 
 pub use device::Device;
 pub use error::CudaError;
+pub use evaluator::{Dense, Evaluator};
 pub use learner::{Learner, Part, Update};
 pub use plan::{Plan, Settings, Step, Table, Weight};
+pub use script::{Block, Cells, Group, Kind, Sends};

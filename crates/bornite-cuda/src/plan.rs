@@ -98,18 +98,23 @@ pub struct Table {
 impl Plan {
     /// The width of every step.
     pub(crate) fn widths(&self) -> Vec<usize> {
-        let mut widths = Vec::with_capacity(self.steps.len());
-        for step in &self.steps {
-            widths.push(match *step {
-                Step::Codes { weight, .. }
-                | Step::Kronecker { weight, .. }
-                | Step::Sum { weight, .. } => self.weights[weight].rows,
-                Step::Functions { width } => width,
-                Step::Hadamard { inputs } => widths[inputs[0]],
-            });
-        }
-        widths
+        widths(&self.steps, |weight| self.weights[weight].rows)
     }
+}
+
+/// The width of every step, from the rows of weights.
+pub(crate) fn widths(steps: &[Step], rows: impl Fn(usize) -> usize) -> Vec<usize> {
+    let mut widths = Vec::with_capacity(steps.len());
+    for step in steps {
+        widths.push(match *step {
+            Step::Codes { weight, .. }
+            | Step::Kronecker { weight, .. }
+            | Step::Sum { weight, .. } => rows(weight),
+            Step::Functions { width } => width,
+            Step::Hadamard { inputs } => widths[inputs[0]],
+        });
+    }
+    widths
 }
 
 impl Step {

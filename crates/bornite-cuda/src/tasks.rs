@@ -27,5 +27,15 @@ tasks! {
     Pair { a: i32, b: i32, own: i32, out: i32, width: i32, index_a: i32, index_b: i32 }
     Settle { from: i64, to: i32, width: i32, index: i32, unused: i32 }
     Sum { to: i64, from: i64, len: i64, parts: i32, unused: i32 }
+    Product {
+        a: i64, b: i64, c: i64, second: i64,
+        am: i32, aq: i32, a1: i32, a2: i32, bq: i32, bn: i32, b1: i32, b2: i32, cm: i32, c1: i32, c2: i32,
+        m: i32, n: i32, q: i32, inner: i32,
+        a_rows: i32, second_rows: i32, a_each: i32, b_each: i32,
+        width: i32, a_is_weight: i32, b_is_weight: i32, conjugates: i32,
+    }
+    Codes { w: i64, out: i64, at: i32, columns: i32, width: i32, count: i32 }
+    Elementwise { a: i64, b: i64, out: i64, a_slots: i32, b_slots: i32, a_kind: i32, b_kind: i32, width: i32, count: i32 }
+    Messages { at: i64, rows: i32, count: i32, width: i32, is_pure: i32 }
     WeightInfo { at: i64, small: i64, k: i32, columns: i32, rate: f32, smoothing: f32, roughness: i64 }
 }

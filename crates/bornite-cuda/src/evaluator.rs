@@ -1,0 +1,248 @@
+//! Log densities of rows with any evidence.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, LaunchConfig, PushKernelArg};
+
+use crate::device::{Device, Source};
+use crate::error::CudaError;
+use crate::kernels::tiles;
+use crate::launch::launch;
+use crate::plan::{Step, widths};
+use crate::script::{Block, Kind, Op, Script, Shape};
+use crate::tasks::Product;
+
+/// The most numbers of a tensor between two products, where the memory has room for it.
+const TENSOR: usize = 1 << 26;
+/// The most rows that are worked on together: complete ones, and others.
+const ROWS: [usize; 2] = [1 << 14, 1 << 12];
+/// The most entries of a weight.
+const ENTRIES: usize = 1 << 28;
+/// The tiles of products and the threads of each.
+const TILES: [(usize, usize, u32); 5] =
+    [(64, 64, 256), (64, 32, 128), (64, 16, 128), (32, 32, 64), (16, 16, 64)];
+
+/// A weight with its numbers.
+#[derive(Clone, Debug)]
+pub struct Dense<'a> {
+    /// Rows and columns.
+    pub shape: [usize; 2],
+    /// The real parts of its numbers, row after row.
+    pub parts: Cow<'a, [f64]>,
+}
+
+/// A circuit on a device, for log densities of rows of which anything is known.
+///
+/// The circuit is orthonormal: what nothing is known of is an identity.
+pub struct Evaluator {
+    stream: Arc<CudaStream>,
+    product: [CudaFunction; 5],
+    codes: CudaFunction,
+    hadamard: CudaFunction,
+    settle: CudaFunction,
+    close: CudaFunction,
+    shape: Shape,
+    double: bool,
+    weights: CudaSlice<u8>,
+    memory: CudaSlice<u8>,
+    /// Numbers of the device's memory that may be used.
+    room: usize,
+}
+
+impl fmt::Debug for Evaluator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Evaluator").field("steps", &self.shape.steps.len()).finish_non_exhaustive()
+    }
+}
+
+impl Evaluator {
+    /// A circuit of these steps and weights, in single or double precision. The variables of steps are not looked at: the
+    /// values come with the rows.
+    ///
+    /// # Errors
+    /// A weight is too large or does not have the numbers of its shape, or the device fails: its memory may be too small.
+    pub fn new(
+        device: &Device,
+        complex: bool,
+        double: bool,
+        steps: Vec<Step>,
+        weights: &[Dense<'_>],
+    ) -> Result<Self, CudaError> {
+        let (mut places, mut total) = (Vec::with_capacity(weights.len()), 0);
+        for Dense { shape: [rows, columns], parts } in weights {
+            let len = rows * columns;
+            if len > ENTRIES {
+                return Err(CudaError::TooWide { width: *rows, most: ENTRIES / columns.max(&1) });
+            }
+            if parts.len() != len * parts_of(complex) {
+                return Err(CudaError::Shape);
+            }
+            places.push([total, *rows, *columns]);
+            total += len;
+        }
+        for (n, step) in steps.iter().enumerate() {
+            let has_weight = step.weight().is_none_or(|weight| weight < weights.len());
+            if !has_weight || step.inputs().iter().any(|&input| input >= n) {
+                return Err(CudaError::Shape);
+            }
+        }
+        let widths = widths(&steps, |weight| weights[weight].shape[0]);
+        if let Some(&width) = widths.iter().find(|&&width| width * width > ENTRIES) {
+            return Err(CudaError::TooWide { width, most: ENTRIES.isqrt() });
+        }
+        let shape = Shape { complex, steps, widths, weights: places };
+        let bytes = bytes_of(complex, double);
+
+        let stream = device.stream.clone();
+        let module = device.compile(Source::Queries { complex, double })?;
+        let get = |name: &str| module.load_function(name);
+        let mut buffer = stream.alloc_zeros::<u8>(total.max(1) * bytes)?;
+        for (Dense { parts, .. }, [at, rows, columns]) in weights.iter().zip(&shape.weights) {
+            if rows * columns > 0 {
+                let mut to = buffer.slice_mut(at * bytes..(at + rows * columns) * bytes);
+                stream.memcpy_htod(&*bytes_in(parts, double), &mut to)?;
+            }
+        }
+        stream.synchronize()?;
+        let room = device.free_memory()? / 2 / bytes;
+        let memory = stream.alloc_zeros::<u8>(bytes)?;
+        let [a, b, c, d, e] = TILES.map(|(m, n, _)| get(&format!("product_{m}_{n}")));
+        Ok(Self {
+            product: [a?, b?, c?, d?, e?],
+            codes: get("codes")?,
+            hadamard: get("hadamard")?,
+            settle: get("settle")?,
+            close: get("close")?,
+            stream,
+            shape,
+            double,
+            weights: buffer,
+            memory,
+            room,
+        })
+    }
+
+    /// How many rows can be worked on together, complete ones or others.
+    ///
+    /// # Errors
+    /// The device's memory is too small for one.
+    pub fn rows_at_once(&self, complete: bool) -> Result<usize, CudaError> {
+        let (kind, most) = if complete { (Kind::Pure, ROWS[0]) } else { (Kind::Mixed, ROWS[1]) };
+        let row = self.shape.numbers_of_a_row(kind).max(1);
+        // Half of the room is for tensors.
+        match self.room / 2 / row {
+            0 => {
+                let bytes = bytes_of(self.shape.complex, self.double);
+                Err(CudaError::Memory { needed: 2 * row * bytes, free: self.room * bytes })
+            }
+            rows => Ok(rows.min(most)),
+        }
+    }
+
+    /// log p(evidence) of every row of a block; −∞ where it is impossible.
+    ///
+    /// # Errors
+    /// The block does not fit the circuit, or the device fails.
+    pub fn log_densities(&mut self, block: &Block<'_>) -> Result<Vec<f64>, CudaError> {
+        if block.len == 0 {
+            return Ok(Vec::new());
+        }
+        // There are at most two tensors at a time.
+        let script = Script::new(&self.shape, block, TENSOR.min(self.room / 4))?;
+        let (stream, bytes) = (self.stream.clone(), bytes_of(self.shape.complex, self.double));
+        if script.memory * bytes > self.memory.len() {
+            // The old one first.
+            self.memory = stream.alloc_zeros::<u8>(bytes)?;
+            self.memory = stream.alloc_zeros::<u8>(script.memory * bytes)?;
+        }
+        let index = stream.clone_htod(&script.index)?;
+        let log2 = stream.alloc_zeros::<i32>(block.len)?;
+        let logs = stream.alloc_zeros::<f64>(block.len)?;
+        for op in &script.ops {
+            match op {
+                Op::Upload { at, numbers } => {
+                    let numbers = bytes_in(numbers, self.double);
+                    let at = at * bytes;
+                    let mut to = self.memory.slice_mut(at..at + numbers.len());
+                    stream.memcpy_htod(&*numbers, &mut to)?;
+                }
+                Op::Codes(task) => {
+                    let grid = (tiles((task.count * task.width) as usize, 256), 1, 1);
+                    launch! {
+                        stream, &self.codes, grid, (256, 1, 1), 0, task, &index, &self.weights,
+                        &self.memory
+                    }
+                }
+                Op::Product(task, outer) => self.multiply(task, *outer, &index)?,
+                Op::Hadamard(task) => {
+                    let is_pure = task.a_kind == 1 && task.b_kind == 1;
+                    let len = task.width * if is_pure { 1 } else { task.width };
+                    let grid = (tiles(task.count as usize * len as usize, 256), 1, 1);
+                    launch! {
+                        stream, &self.hadamard, grid, (256, 1, 1), 0, task, &index, &self.memory
+                    }
+                }
+                Op::Settle(task) => {
+                    let grid = (tiles(task.count as usize, 4), 1, 1);
+                    launch! {
+                        stream, &self.settle, grid, (32, 4, 1), 0, task, &index, &self.memory, &log2
+                    }
+                }
+                Op::Close(task) => {
+                    let grid = (tiles(task.count as usize, 256), 1, 1);
+                    launch! {
+                        stream, &self.close, grid, (256, 1, 1), 0, task, &index, &self.memory,
+                        &log2, &logs
+                    }
+                }
+            }
+        }
+        let logs = stream.clone_dtoh(&logs)?;
+        stream.synchronize()?;
+        Ok(logs)
+    }
+
+    fn multiply(
+        &self,
+        task: &Product,
+        outer: usize,
+        index: &CudaSlice<u32>,
+    ) -> Result<(), CudaError> {
+        let (m, n) = (task.m as usize, task.n as usize);
+        let kernel = match (m, n) {
+            (0..=16, 0..=16) => 4,
+            (0..=32, 0..=32) => 3,
+            (_, 0..=16) => 2,
+            (_, 0..=32) => 1,
+            _ => 0,
+        };
+        let (high, wide, threads) = TILES[kernel];
+        let products = outer * task.inner as usize;
+        let grid = ((products * m.div_ceil(high)) as u32, tiles(n, wide), 1);
+        launch! {
+            self.stream, &self.product[kernel], grid, (threads, 1, 1), 0, task, index,
+            &self.weights, &self.memory
+        }
+        Ok(())
+    }
+}
+
+fn parts_of(complex: bool) -> usize {
+    if complex { 2 } else { 1 }
+}
+
+/// The bytes of a number.
+fn bytes_of(complex: bool, double: bool) -> usize {
+    parts_of(complex) * if double { 8 } else { 4 }
+}
+
+/// Real parts as the device has them.
+fn bytes_in(numbers: &[f64], double: bool) -> Cow<'_, [u8]> {
+    if double {
+        return Cow::Borrowed(bytemuck::cast_slice(numbers));
+    }
+    let singles: Vec<f32> = numbers.iter().map(|&x| x as f32).collect();
+    Cow::Owned(bytemuck::cast_slice(&singles).to_vec())
+}
