@@ -568,6 +568,7 @@ class Model:
         *,
         column: Any = None,
         unseen: Literal["score", "unknown", "error"] = "score",
+        device: Literal["cpu", "cuda", "auto"] = "cpu",
     ) -> Floats:
         """The log density of every row, in nats, in the units of the data. With ``column``, the log density of that
         column's cell given the other cells of its row; 0 where the cell is missing.
@@ -576,12 +577,17 @@ class Model:
         that were never seen, and numbers beyond the range or between those of a grid, have a small probability,
         which the fit estimates; with ``unseen="unknown"`` they count as missing, and with ``unseen="error"`` they
         are an error.
+
+        ``device`` is where log densities are computed, in double precision: ``"cuda"`` is an NVIDIA GPU, and ``"auto"`` one that has room for the
+        model, if there is one, and otherwise the processor. It is for whole rows.
         """
         frame = Frame(table)
         if column is None:
-            return self._core.log_prob(self._encode(frame), unseen)
+            return self._core.log_prob(self._encode(frame), unseen, device)
         if unseen != "score":
             raise BorniteError(f"unseen='{unseen}' is for whole rows: leave it out with a column")
+        if device != "cpu":
+            raise BorniteError(f"device='{device}' is for whole rows: leave it out with a column")
         text = self._column(column)
         columns = self._encode_others(frame, text)
         ((index, _),) = [place for place in self._target_places(frame, text) if place[1] == text]

@@ -68,6 +68,7 @@ def test_density_integrates_to_the_marginal(model: Model) -> None:
 
 def test_score_is_the_mean(model: Model, table: Table) -> None:
     assert model.score(table) == pytest.approx(float(np.mean(model.log_prob(table))))
+    assert model.log_prob(table, device="auto") == pytest.approx(model.log_prob(table), abs=1e-8)
     assert np.array_equal(model.anomaly_score(table), -model.log_prob(table))
 
 

@@ -423,6 +423,8 @@ QUESTIONS: list[tuple[str, Any, type[Exception], str]] = [
         bornite.DataError,
         "'c'",
     ),
+    ("device", lambda m: m.log_prob(SMALL, device="gpu"), ValueError, "there is no device 'gpu'; choose one of 'cpu'"),
+    ("whole rows", lambda m: m.log_prob(SMALL, column="x", device="auto"), ValueError, "leave it out with a column"),
     ("choice", lambda m: m.log_prob(SMALL, unseen="skip"), ValueError, "'unknown' or 'error'"),
     ("method", lambda m: m.impute(SMALL, method="zero"), ValueError, "there is no method 'zero'"),
     ("column", lambda m: m.predict(SMALL, "zz"), KeyError, "no column 'zz'"),

@@ -5,6 +5,7 @@
 
 mod commands;
 mod counts;
+mod device;
 mod files;
 mod image;
 mod output;

@@ -167,7 +167,7 @@ __device__ __forceinline__ void product(const Product& t, const int* index, cons
 }
 
 #define PRODUCT(TM, TN, RM, RN)                                                                                  \
-    extern "C" __global__ void __launch_bounds__((TM / RM) * (TN / RN))                                          \
+    extern "C" __global__ void __launch_bounds__((TM / RM) * (TN / RN), 2)                                        \
         product_##TM##_##TN(Product t, const int* index, const num* weights, num* memory) {                     \
         product<TM, TN, RM, RN>(t, index, weights, memory);                                                      \
     }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use bornite::data::{
     EncodeOptions, InferOptions, KindHint, Mismatch, Sample, SampleOptions, Support, Table, Unseen,
 };
+use bornite::engine;
 use bornite::learn::{Control, Device, Effort, Progress, Quota, Workers};
 use bornite::model::{
     AnswerValue, Event, Imputation, ModelError, ModelOptions, Question, Strange, StructureKind,
@@ -398,11 +399,13 @@ impl TableModel {
     }
 
     /// The log density of every row.
+    #[pyo3(signature = (table, unseen, device="cpu"))]
     fn log_prob<'py>(
         &self,
         py: Python<'py>,
         table: TableLike,
         unseen: &str,
+        device: &str,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let unseen = match unseen {
             "score" => Unseen::Score,
@@ -415,8 +418,21 @@ impl TableModel {
             }
         };
         let options = EncodeOptions { unseen, absent: Mismatch::Error };
-        let logs = detached(py, || self.0.score_with(&table.0, options))?.map_err(Raise::raise)?;
-        Ok(logs.into_pyarray(py))
+        let device = match device {
+            "cpu" => engine::Device::Cpu,
+            "cuda" => engine::Device::Cuda,
+            "auto" => engine::Device::Auto,
+            _ => {
+                return Err(BorniteError::new_err(format!(
+                    "there is no device '{device}'; choose one of 'cpu', 'cuda', 'auto'"
+                )));
+            }
+        };
+        let score = || {
+            let rows = self.0.schema().encode_with(&table.0, options)?;
+            self.0.score_on(&rows, device)
+        };
+        Ok(detached(py, score)?.map_err(Raise::raise)?.into_pyarray(py))
     }
 
     /// New rows, from the one at ``start`` on.

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use crate::circuit::{Layer, Orthonormal};
 use crate::domain::Variable;
 use crate::engine::{
-    Batch, CellAnswer, CellAnswers, CellDistribution, Engine, SampleError, Wanted,
+    Batch, CellAnswer, CellAnswers, CellDistribution, Device, Engine, SampleError, Wanted,
 };
 use crate::ops::{Budget, OperationError, truncate};
 use crate::query::QueryError;
@@ -157,16 +157,24 @@ impl Mixture {
     /// # Errors
     /// Rows made for another number of variables.
     pub fn log_marginals(&self, rows: &Batch) -> Result<Vec<f64>, QueryError> {
+        self.log_marginals_on(rows, Device::Cpu)
+    }
+
+    /// log p(evidence) of every row, on a device: see [`Engine::log_marginals_on`].
+    ///
+    /// # Errors
+    /// Rows made for another number of variables, or a device that is not there or too small, if it must be used.
+    pub fn log_marginals_on(&self, rows: &Batch, device: Device) -> Result<Vec<f64>, QueryError> {
         match &self.members[..] {
-            [only] => only.engine.log_marginals(rows),
-            _ => Ok(by_row(&self.log_parts(rows)?).map(|logs| log_sum(&logs)).collect()),
+            [only] => only.engine.log_marginals_on(rows, device),
+            _ => Ok(by_row(&self.log_parts(rows, device)?).map(|logs| log_sum(&logs)).collect()),
         }
     }
 
     /// log wₜ pₜ(evidence) of every row, for every circuit.
-    fn log_parts(&self, rows: &Batch) -> Result<Vec<Vec<f64>>, QueryError> {
+    fn log_parts(&self, rows: &Batch, device: Device) -> Result<Vec<Vec<f64>>, QueryError> {
         let of = |m: &Member| {
-            let mut logs = m.engine.log_marginals(rows)?;
+            let mut logs = m.engine.log_marginals_on(rows, device)?;
             for log in &mut logs {
                 *log += m.weight.ln();
             }
@@ -206,7 +214,7 @@ impl Mixture {
         }
         let mut picks = Picks::of_circuits(seed);
         let mut chosen = Vec::with_capacity(rows.len());
-        for (row, logs) in by_row(&self.log_parts(rows)?).enumerate() {
+        for (row, logs) in by_row(&self.log_parts(rows, Device::Cpu)?).enumerate() {
             let shares = shares(&logs).ok_or(SampleError::Impossible { row })?;
             chosen.push(picks.pick(start.wrapping_add(row as u64), &shares));
         }

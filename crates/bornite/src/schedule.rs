@@ -81,6 +81,12 @@ impl Places {
         })
     }
 
+    /// The rows that take the same from the inputs, and the kinds of it; identities are in none.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn groups(&self) -> impl Iterator<Item = ([Kind; 2], &[u32])> {
+        self.groups.iter().map(|group| (group.kinds, &self.order[group.range.clone()]))
+    }
+
     /// The tile in which rows of one kind lie already, in order, if they do.
     pub(crate) fn tile_of(&self, kind: Kind, rows: &[u32]) -> Option<usize> {
         let (_, first) = self.rows[rows[0] as usize];

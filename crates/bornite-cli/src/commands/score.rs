@@ -8,6 +8,7 @@ use bornite::model::{Anomaly, Strange};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
+use crate::device::{Device, in_words_of_flags};
 use crate::output::{self, grouped, number};
 use crate::streams::{Inputs, Outputs, Piece, Stream, Target, Writing};
 use crate::tables;
@@ -21,6 +22,7 @@ Examples:
   bornite score people.model test.csv --anomalies 5 --by either
   bornite score people.model test.csv --rows > log_densities.txt
   bornite score people.model 'days/*.parquet' --out-dir scores
+  bornite score digits.model t10k-images-idx3-ubyte.gz --device cuda
   zcat people.csv.gz | bornite score people.model -
 
 Missing values are integrated out. Unseen labels, and numbers out of range or between those of a
@@ -54,6 +56,9 @@ pub(crate) struct Score {
     /// Refuse labels that the model has not seen, and numbers out of range or off the grid.
     #[arg(long)]
     strict: bool,
+    /// Where to compute log densities, in double precision.
+    #[arg(long, value_enum, default_value_t)]
+    device: Device,
     #[command(flatten)]
     outputs: Outputs,
     /// Print one JSON object.
@@ -207,7 +212,7 @@ impl Score {
         };
         let options = EncodeOptions { unseen, absent: Mismatch::Error };
         let encoded = model.schema().encode_with(piece.table, options)?;
-        let scores = model.score_encoded(&encoded)?;
+        let scores = model.score_on(&encoded, self.device.into()).map_err(in_words_of_flags)?;
         found.outside += encoded.outside().len();
         found.sum = scores.iter().fold(found.sum, |sum, score| sum + score);
         if let Some(count) = self.anomalies {

@@ -179,6 +179,10 @@ fn a_model_is_shown_asked_and_scored() {
     let logs: Vec<f64> = rows.text().lines().map(|l| l.parse().unwrap()).collect();
     let mean = logs.iter().sum::<f64>() / 240.0;
     assert!((mean - score["mean_log_likelihood"].as_f64().unwrap()).abs() < 1e-9);
+    // On a GPU, where there is one.
+    let auto = ["score", "m.model", "people.csv", "--device", "auto", "--json"];
+    let auto = folder.run(&auto).json()["mean_log_likelihood"].as_f64().unwrap();
+    assert!((auto - mean).abs() < 1e-9 * mean.abs().max(1.0), "{auto} for {mean}");
     folder.write("odd.csv", &(people() + "Bonn,no,30,89.5\n"));
     let odd = folder.run(&["score", "m.model", "odd.csv", "--anomalies", "1", "--json"]).json();
     assert_eq!(odd["anomalies"][0]["row"], 241, "{odd}");

@@ -117,7 +117,7 @@ impl<F: Real> Leaf<F> {
     }
 
     /// ∫ ℓ ℓᴴ over a part of the domain.
-    fn gram_over(&self, part: &Part) -> Matrix<Complex64> {
+    pub(super) fn gram_over(&self, part: &Part) -> Matrix<Complex64> {
         let Some(w) = &self.weight else { return self.basis.gram_over(part) };
         if let Some(diagonal) = self.basis.gram_diagonal_over(part) {
             let scaled = Matrix::from_fn(w.rows(), w.cols(), |i, j| w[(i, j)] * diagonal[j]);
@@ -281,7 +281,7 @@ impl<F: Real> Leaf<F> {
     }
 
     /// The outputs at every value, one value a row.
-    fn column_matrix<const C: bool>(&self) -> Matrix<Complex64> {
+    pub(super) fn column_matrix<const C: bool>(&self) -> Matrix<Complex64> {
         let Some(columns) = &self.columns else { unreachable!("a finite domain has columns") };
         let width = self.width();
         let number = |n: usize| {

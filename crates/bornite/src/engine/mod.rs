@@ -11,6 +11,11 @@ mod columns;
 mod combine;
 mod conditional;
 mod count;
+#[cfg(feature = "cuda")]
+mod cuda;
+mod device;
+#[cfg(test)]
+mod device_tests;
 mod finite;
 mod leaf;
 mod message;
@@ -32,6 +37,9 @@ pub(crate) use bornite_kernels::{
 };
 pub use bornite_kernels::{Real, SimdLevel};
 pub(crate) use combine::{contract_tile, set_lane};
+#[cfg(feature = "cuda")]
+pub(crate) use cuda::device;
+pub use device::Device;
 pub(crate) use finite::{Choose, Cumulative, Traversal};
 pub(crate) use message::Sent;
 pub use posterior::Posteriors;
@@ -73,6 +81,8 @@ pub(crate) fn dense<T: Scalar>(m: &Matrix<T>) -> Dense<'_> {
 pub struct Engine<F: Real = f64> {
     variables: Vec<Variable>,
     plan: AnyPlan<F>,
+    #[cfg(feature = "cuda")]
+    evaluator: cuda::OnDevice,
 }
 
 #[derive(Debug)]
@@ -118,7 +128,12 @@ impl<F: Real> Engine<F> {
         } else {
             AnyPlan::Complex(Plan::new(circuit, level))
         };
-        Self { variables: circuit.variables().to_vec(), plan }
+        Self {
+            variables: circuit.variables().to_vec(),
+            plan,
+            #[cfg(feature = "cuda")]
+            evaluator: cuda::OnDevice::default(),
+        }
     }
 
     /// The circuit's variables.

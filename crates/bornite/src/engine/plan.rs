@@ -71,6 +71,15 @@ impl<F: Real> NodeWeight<F> {
         Self { source, shape, pure, mixed: OnceLock::new(), down: empty(), down_gram }
     }
 
+    /// Its rows and columns, and its numbers as real parts.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn plain(&self) -> ([usize; 2], &[f64]) {
+        match &self.source {
+            PlainWeight::Real(m) => ([m.rows(), m.cols()], m.data()),
+            PlainWeight::Complex(m) => ([m.rows(), m.cols()], Complex64::parts(m.data())),
+        }
+    }
+
     /// W[k, i, j], for pure messages.
     pub(crate) fn pure(&self) -> &PackedWeight<F> {
         &self.pure
@@ -232,6 +241,30 @@ impl<F: Real, const C: bool> Plan<F, C> {
             Some(weight) => &self.weights[weight],
             None => unreachable!("leaves keep their weight, and Hadamard products have none"),
         }
+    }
+
+    /// All weights of sums and Kronecker products.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn weights(&self) -> &[NodeWeight<F>] {
+        &self.weights
+    }
+
+    /// Which of them is a step's.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn weight_index(&self, step: usize) -> Option<usize> {
+        self.weight_of[step]
+    }
+
+    /// All leaves that differ.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn leaves(&self) -> &[Leaf<F>] {
+        &self.leaves
+    }
+
+    /// Which of them is at a place.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn leaf_index(&self, place: usize) -> usize {
+        self.leaf_of[place]
     }
 
     /// A leaf, by its place among them.

@@ -55,7 +55,12 @@ fn part(domain: &Domain, rng: &mut ChaCha8Rng) -> Part {
     Part::Interval { low: a.min(b), high: a.max(b) }
 }
 
-fn queries(c: &Orthonormal, count: usize, shares: [f64; 2], rng: &mut ChaCha8Rng) -> Vec<Query> {
+pub(super) fn queries(
+    c: &Orthonormal,
+    count: usize,
+    shares: [f64; 2],
+    rng: &mut ChaCha8Rng,
+) -> Vec<Query> {
     let mut all = Vec::new();
     for _ in 0..count {
         let mut query = Query::unknown(c.num_variables());
@@ -72,7 +77,7 @@ fn queries(c: &Orthonormal, count: usize, shares: [f64; 2], rng: &mut ChaCha8Rng
     all
 }
 
-fn circuits() -> Vec<(String, Orthonormal)> {
+pub(super) fn circuits() -> Vec<(String, Orthonormal)> {
     let rng = &mut ChaCha8Rng::seed_from_u64(3);
     let mut all = Vec::new();
     let large = "[[0, 1, 2], [[3, 4], 5], [6, [7, 8]]]";

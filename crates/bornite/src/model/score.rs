@@ -3,6 +3,7 @@
 use super::event::intersect;
 use super::{Model, ModelError};
 use crate::data::{EncodeOptions, Encoded, OutsideCell, Table};
+use crate::engine::Device;
 use crate::mixture::log_sum;
 use crate::query::Query;
 
@@ -55,15 +56,24 @@ impl Model {
     /// # Errors
     /// Rows that were encoded by another schema.
     pub fn score_encoded(&self, rows: &Encoded) -> Result<Vec<f64>, ModelError> {
+        self.score_on(rows, Device::Cpu)
+    }
+
+    /// [`score_encoded`](Self::score_encoded), on a device: see [`Engine::log_marginals_on`](crate::engine::Engine::log_marginals_on). Rows of a model that is conditioned on
+    /// alternatives are scored on the processor, one by one.
+    ///
+    /// # Errors
+    /// Rows that were encoded by another schema, or a device that is not there or too small, if it must be used.
+    pub fn score_on(&self, rows: &Encoded, device: Device) -> Result<Vec<f64>, ModelError> {
         if rows.num_rows() == 0 {
             return Ok(Vec::new());
         }
         if self.given.is_nothing() {
-            let logs = self.mixture.log_marginals(rows.batch())?;
+            let logs = self.mixture.log_marginals_on(rows.batch(), device)?;
             return Ok(logs.iter().zip(rows.log_jacobian()).map(|(l, s)| l + s).collect());
         }
         let logs = if let Some(joined) = self.joined(rows.batch(), None) {
-            self.mixture.log_marginals(&joined)?
+            self.mixture.log_marginals_on(&joined, device)?
         } else {
             let cases = |row| self.log_cases(&self.cases_of_row(&rows.row(row))?);
             let log = |row| Ok(log_sum(&cases(row)?));

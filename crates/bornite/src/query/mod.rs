@@ -341,6 +341,12 @@ pub enum QueryError {
         /// The most that is allowed.
         limit: u128,
     },
+    /// A device that is not there, or has no room for the circuit.
+    #[error("the rows cannot be scored on a CUDA device: {reason}")]
+    Device {
+        /// Why not.
+        reason: String,
+    },
     /// Text that is no query.
     #[error("{message}, at character {position}:\n  {text}\n  {}^", " ".repeat(position.saturating_sub(1)))]
     Syntax {

@@ -16,6 +16,7 @@ use serde::Serialize;
 use super::circuits::Shape;
 use super::machine::peak_memory_mib;
 use super::stopwatch::{Took, took};
+use crate::device::Device;
 use crate::image::{ImageSize, MAX_VARIABLES};
 use crate::output;
 
@@ -49,6 +50,9 @@ pub(crate) struct Case {
     /// The number of rows.
     #[arg(long, default_value_t = 1)]
     batch: usize,
+    /// Where to evaluate, or to compute marginals.
+    #[arg(long, value_enum, default_value_t)]
+    device: Device,
     /// How long to repeat it.
     #[arg(long, default_value_t = 2.0)]
     seconds: f64,
@@ -101,6 +105,10 @@ struct Answer {
 
 impl Case {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
+        let is_upward = matches!(self.operation, Operation::Evaluate | Operation::Marginal);
+        if self.device != Device::Cpu && !is_upward {
+            bail!("a device evaluates and computes marginals; leave --device out");
+        }
         if self.width == 0 || self.batch == 0 || !(1..=MAX_VARIABLES).contains(&self.variables) {
             bail!("a case needs a width and a batch from 1 on, and 1 to {MAX_VARIABLES} variables");
         }
@@ -155,7 +163,7 @@ impl Case {
                 Operation::Sample => drop(engine.sample(self.batch, self.seed)),
                 Operation::Prefix => drop(engine.log_conditionals(&rows)?),
                 Operation::Evaluate | Operation::Partition | Operation::Marginal => {
-                    drop(engine.log_marginals(&rows)?);
+                    drop(engine.log_marginals_on(&rows, self.device.into())?);
                 }
             }
             Ok(())

@@ -1,14 +1,12 @@
 //! Learning complete rows on an NVIDIA GPU, see [`bornite_cuda`].
 
-use std::sync::OnceLock;
-
 use bornite_cuda::{CudaError, Device, Learner, Part, Plan, Settings, Step, Table, Weight};
 
 use super::{Backend, Numbers, Selection, Shifts, output_weight};
 use crate::basis::Basis;
 use crate::circuit::Circuit;
 use crate::domain::Domain;
-use crate::engine::Batch;
+use crate::engine::{Batch, device};
 use crate::learn::error::{LearnError, program_of};
 use crate::learn::objective::is_orthonormal;
 use crate::learn::optimizer::{Optimizer, Update};
@@ -33,12 +31,6 @@ impl From<CudaError> for LearnError {
             other => Self::Device { reason: other.to_string() },
         }
     }
-}
-
-/// The device of this process, opened once.
-fn device() -> Result<&'static Device, LearnError> {
-    static DEVICE: OnceLock<Result<Device, CudaError>> = OnceLock::new();
-    DEVICE.get_or_init(Device::open).as_ref().map_err(|e| e.clone().into())
 }
 
 /// Why the device does not learn this.

@@ -1,0 +1,201 @@
+//! The upward pass on an NVIDIA GPU: the same program and schedule, on larger blocks of rows.
+
+use std::borrow::Cow;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use bornite_cuda::{Block, Cells, CudaError, Dense, Device, Evaluator, Group, Sends, Step};
+use rayon::prelude::*;
+
+use super::batch::Batch;
+use super::lanes::Real;
+use super::plan::{Leaf, Plan};
+use crate::algebra::Kind;
+use crate::linalg::{Complex64, Matrix, Scalar};
+use crate::program::StepKind;
+use crate::schedule::{Grouping, Places, Planner, Schedule};
+
+/// The device of this process, opened once.
+pub(crate) fn device() -> Result<&'static Device, CudaError> {
+    static DEVICE: OnceLock<Result<Device, CudaError>> = OnceLock::new();
+    DEVICE.get_or_init(Device::open).as_ref().map_err(Clone::clone)
+}
+
+/// A circuit on the device, once there has been a question for it.
+pub(super) type OnDevice = Mutex<Option<Evaluator>>;
+
+impl<F: Real, const C: bool> Plan<F, C> {
+    /// log p(evidence) of every row; −∞ where it is impossible.
+    pub(super) fn log_marginals_on(
+        &self,
+        rows: &Batch,
+        evaluator: &OnDevice,
+    ) -> Result<Vec<f64>, CudaError> {
+        let mut evaluator = evaluator.lock().unwrap_or_else(PoisonError::into_inner);
+        let evaluator = match &mut *evaluator {
+            Some(evaluator) => evaluator,
+            none => none.insert(self.evaluator(device()?)?),
+        };
+        let is_complete = !rows.has_missing();
+        let most = evaluator.rows_at_once(is_complete)?;
+        let mut planner = Planner::new(Grouping::ByKind, 1);
+        let mut out = Vec::with_capacity(rows.len());
+        for first in (0..rows.len()).step_by(most) {
+            let len = most.min(rows.len() - first);
+            planner.begin(len);
+            let schedule = if is_complete {
+                Schedule::complete(&mut planner)
+            } else {
+                let cell = |row: usize, variable: usize| rows.kind(first + row, variable);
+                Schedule::new(&self.program, &mut planner, cell)
+            };
+            let steps = (0..self.program.steps().len()).into_par_iter();
+            let steps = steps
+                .flat_map_iter(|step| self.sends(step, schedule.at(step), rows, first))
+                .collect();
+            out.extend(evaluator.log_densities(&Block { len, steps })?);
+        }
+        Ok(out)
+    }
+
+    /// The circuit on a device. A leaf of functions under a weight is two steps there.
+    fn evaluator(&self, device: &Device) -> Result<Evaluator, CudaError> {
+        let mut weights = Vec::new();
+        let leaves: Vec<Option<usize>> = self
+            .leaves()
+            .iter()
+            .map(|leaf| {
+                weights.push(leaf.dense::<C>()?);
+                Some(weights.len() - 1)
+            })
+            .collect();
+        let nodes = weights.len();
+        weights.extend(self.weights().iter().map(|weight| {
+            let (shape, parts) = weight.plain();
+            Dense { shape, parts: Cow::Borrowed(parts) }
+        }));
+        let (mut steps, mut places) = (Vec::new(), Vec::new());
+        for (index, step) in self.program.steps().iter().enumerate() {
+            let place = |n: usize| places[n];
+            let weight = self.weight_index(index).map_or(0, |weight| nodes + weight);
+            let step = match step.kind {
+                StepKind::Leaf { variable, .. } => {
+                    let leaf = self.leaf_index(step.leaves.start);
+                    let functions = Step::Functions { width: self.leaves()[leaf].basis.width() };
+                    match leaves[leaf] {
+                        None => functions,
+                        Some(weight) if self.leaves()[leaf].columns.is_some() => {
+                            Step::Codes { variable, weight }
+                        }
+                        Some(weight) => {
+                            steps.push(functions);
+                            Step::Sum { input: steps.len() - 1, weight }
+                        }
+                    }
+                }
+                StepKind::Kronecker { inputs, .. } => {
+                    Step::Kronecker { inputs: inputs.map(place), weight }
+                }
+                StepKind::Hadamard { inputs } => Step::Hadamard { inputs: inputs.map(place) },
+                StepKind::Sum { input, .. } => Step::Sum { input: place(input), weight },
+            };
+            steps.push(step);
+            places.push(steps.len() - 1);
+        }
+        Evaluator::new(device, C, size_of::<F>() == size_of::<f64>(), steps, &weights)
+    }
+
+    /// What a step of the program sends for a block of rows, of which so many come before it.
+    fn sends<'a>(
+        &self,
+        step: usize,
+        places: &'a Places,
+        rows: &Batch,
+        first: usize,
+    ) -> impl Iterator<Item = Sends<'a>> {
+        let step = &self.program.steps()[step];
+        let kind = |kind: Kind| match kind {
+            Kind::Identity => bornite_cuda::Kind::Identity,
+            Kind::Pure => bornite_cuda::Kind::Pure,
+            Kind::Mixed => bornite_cuda::Kind::Mixed,
+        };
+        let groups: Vec<Group<'a>> =
+            places.groups().map(|(kinds, rows)| Group { kinds: kinds.map(kind), rows }).collect();
+        let StepKind::Leaf { variable, weight, .. } = step.kind else {
+            return [Some(Sends { groups, ..Sends::default() }), None].into_iter().flatten();
+        };
+        let leaf = self.leaf(step.leaves.start);
+        let (mut cells, mut grams) = (Cells::None, Vec::new());
+        for (kinds, own) in places.groups() {
+            if kinds == [Kind::Pure; 2] {
+                let mut all = vec![0.0; places.len()];
+                rows.read(variable, first..first + places.len(), &mut all);
+                let values = own.iter().map(|&row| all[row as usize]);
+                cells = if leaf.columns.is_some() {
+                    Cells::Codes(values.map(|x| x as u32).collect())
+                } else {
+                    let values: Vec<f64> = values.collect();
+                    Cells::Functions(if C {
+                        parts::<Complex64>(&leaf.basis.evaluate_batch(&values))
+                    } else {
+                        parts::<f64>(&leaf.basis.evaluate_batch(&values))
+                    })
+                };
+            } else {
+                grams = leaf.grams::<C>(own, |row| rows.part(first + row as usize, variable));
+            }
+        }
+        let sum = Sends { groups: groups.clone(), ..Sends::default() };
+        let has_sum = weight.is_some() && leaf.columns.is_none();
+        [Some(Sends { groups, cells, grams }), has_sum.then_some(sum)].into_iter().flatten()
+    }
+}
+
+fn parts<T: Scalar>(m: &Matrix<T>) -> Vec<f64> {
+    T::parts(m.data()).to_vec()
+}
+
+/// The parts of a complex matrix; only the real ones where there are no others.
+fn parts_of<const C: bool>(m: &Matrix<Complex64>) -> Vec<f64> {
+    if C { parts(m) } else { m.data().iter().map(|z| z.re).collect() }
+}
+
+impl<F: Real> Leaf<F> {
+    /// The outputs at every value as the columns of a weight, or the weight of its functions.
+    fn dense<const C: bool>(&self) -> Option<Dense<'static>> {
+        let weight = match (&self.columns, &self.weight) {
+            (Some(_), _) => self.column_matrix::<C>().transpose(),
+            (None, weight) => weight.clone()?,
+        };
+        let shape = [weight.rows(), weight.cols()];
+        Some(Dense { shape, parts: Cow::Owned(parts_of::<C>(&weight)) })
+    }
+
+    /// The matrices of rows that are known to lie in a part of the domain: of the outputs at values, or of the functions below
+    /// the weight.
+    fn grams<'a, const C: bool>(
+        &self,
+        rows: &[u32],
+        part: impl Fn(u32) -> Option<&'a crate::basis::Part>,
+    ) -> Vec<f64> {
+        let mut grams: Vec<f64> = Vec::new();
+        let mut last = None;
+        for &row in rows {
+            let Some(part) = part(row) else { unreachable!("what is known of a cell has a part") };
+            // Rows often share a part with the one before.
+            if let Some((same, len)) = last
+                && same == part
+            {
+                grams.extend_from_within(grams.len() - len..);
+                continue;
+            }
+            let gram = match self.columns {
+                Some(_) => self.gram_over(part),
+                None => self.basis.gram_over(part),
+            };
+            let gram = parts_of::<C>(&gram);
+            last = Some((part, gram.len()));
+            grams.extend(gram);
+        }
+        grams
+    }
+}

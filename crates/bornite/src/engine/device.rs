@@ -1,0 +1,52 @@
+//! Where rows are scored: on the processor, or on an NVIDIA GPU, see [`bornite_cuda`].
+
+#[cfg(feature = "cuda")]
+use super::AnyPlan;
+use super::{Batch, Engine, Real};
+use crate::query::QueryError;
+
+/// Where rows are scored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Device {
+    /// On the processor: the same bits on every machine.
+    #[default]
+    Cpu,
+    /// On an NVIDIA GPU, with the crate's feature `cuda`: the same bits on the same device. In double precision, log densities are
+    /// those of the processor within 10⁻⁹ of their size or 10⁻⁹, whichever is more; in single precision within about 10⁻³.
+    Cuda,
+    /// On a GPU where there is one that has room for the circuit, and on the processor otherwise.
+    Auto,
+}
+
+impl<F: Real> Engine<F> {
+    /// [`log_marginals`](Self::log_marginals), on a device. The circuit goes there once, with the first rows, and stays
+    /// as long as the engine.
+    ///
+    /// # Errors
+    /// Rows made for another number of variables, or a device that is not there or too small, if it must be used.
+    pub fn log_marginals_on(&self, rows: &Batch, device: Device) -> Result<Vec<f64>, QueryError> {
+        match device {
+            Device::Cpu => self.log_marginals(rows),
+            Device::Cuda => self.log_marginals_on_cuda(rows),
+            Device::Auto => match self.log_marginals_on_cuda(rows) {
+                Err(QueryError::Device { .. }) => self.log_marginals(rows),
+                other => other,
+            },
+        }
+    }
+
+    #[cfg(feature = "cuda")]
+    fn log_marginals_on_cuda(&self, rows: &Batch) -> Result<Vec<f64>, QueryError> {
+        self.check(rows)?;
+        let logs = match &self.plan {
+            AnyPlan::Real(plan) => plan.log_marginals_on(rows, &self.evaluator),
+            AnyPlan::Complex(plan) => plan.log_marginals_on(rows, &self.evaluator),
+        };
+        logs.map_err(|error| QueryError::Device { reason: error.to_string() })
+    }
+
+    #[cfg(not(feature = "cuda"))]
+    fn log_marginals_on_cuda(&self, _: &Batch) -> Result<Vec<f64>, QueryError> {
+        Err(QueryError::Device { reason: "it is built without CUDA".to_owned() })
+    }
+}
