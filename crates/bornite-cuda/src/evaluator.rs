@@ -16,8 +16,8 @@ use crate::tasks::Product;
 
 /// The most numbers of a tensor between two products, where the memory has room for it.
 const TENSOR: usize = 1 << 26;
-/// The most rows that are worked on together: complete ones, and others.
-const ROWS: [usize; 2] = [1 << 14, 1 << 12];
+/// The most rows that are worked on together.
+const ROWS: usize = 1 << 14;
 /// The most entries of a weight.
 const ENTRIES: usize = 1 << 28;
 /// The tiles of products and the threads of each.
@@ -129,7 +129,7 @@ impl Evaluator {
     /// # Errors
     /// The device's memory is too small for one.
     pub fn rows_at_once(&self, complete: bool) -> Result<usize, CudaError> {
-        let (kind, most) = if complete { (Kind::Pure, ROWS[0]) } else { (Kind::Mixed, ROWS[1]) };
+        let kind = if complete { Kind::Pure } else { Kind::Mixed };
         let row = self.shape.numbers_of_a_row(kind).max(1);
         // Half of the room is for tensors.
         match self.room / 2 / row {
@@ -137,7 +137,7 @@ impl Evaluator {
                 let bytes = bytes_of(self.shape.complex, self.double);
                 Err(CudaError::Memory { needed: 2 * row * bytes, free: self.room * bytes })
             }
-            rows => Ok(rows.min(most)),
+            rows => Ok(rows.min(ROWS)),
         }
     }
 
