@@ -35,6 +35,11 @@ fn short_circuit_files_do_not_become_large() {
     assert!(text.contains("memory limit"), "{text}");
     let text = refusal(file::load(hostile("haar.json")), "haar.json");
     assert!(text.contains("multiply-adds"), "{text}");
+    // Neither the variables nor their weights would be too much, but both together are.
+    let many = br#"{"variables": [{"name": "v{}", "count": 1048576, "domain": {"finite": 16}}],
+                    "structure": {"tree": "balanced", "width": 3}}"#;
+    let text = refusal(file::from_bytes(many), "many variables");
+    assert!(text.contains("memory limit"), "{text}");
 }
 
 #[test]

@@ -2,7 +2,7 @@ use std::io;
 
 use super::warp::WarpError;
 use crate::memory::OverLimit;
-use crate::names::did_you_mean;
+use crate::names::{did_you_mean, short, shown};
 
 /// What is wrong with a table, a file of one, or a schema: where, and what to do about it.
 #[derive(Debug, thiserror::Error)]
@@ -70,7 +70,7 @@ pub enum DataError {
         delimiter: char,
     },
     /// Two columns of one name.
-    #[error("columns {first} and {second} of {place} are both named '{name}'; rename one")]
+    #[error("columns {first} and {second} of {place} are both named '{}'; rename one", shown(name))]
     DuplicateName {
         /// The table.
         place: String,
@@ -103,7 +103,9 @@ pub enum DataError {
     },
     /// An infinite number.
     #[error(
-        "{place}, column '{column}': {text} is not finite; leave the cell empty if the number is unknown"
+        "{place}, column '{}': {} is not finite; leave the cell empty if the number is unknown",
+        shown(column),
+        shown(text)
     )]
     Infinite {
         /// The file and line, or the row.
@@ -115,8 +117,10 @@ pub enum DataError {
     },
     /// A column of numbers with a few cells that are none.
     #[error(
-        "'{file}', line {line}, column '{column}': '{text}' is not a number, and {numbers} of the other cells are; \
-         correct it, name it as a word for missing cells, or declare the column to be text"
+        "'{file}', line {line}, column '{}': '{}' is not a number, and {numbers} of the other cells are; \
+         correct it, name it as a word for missing cells, or declare the column to be text",
+        shown(column),
+        shown(text)
     )]
     NotANumber {
         /// The file.
@@ -183,7 +187,7 @@ pub enum DataError {
         what: &'static str,
     },
     /// A column that is not there.
-    #[error("there is no column '{name}'{}", did_you_mean(hint.as_deref()))]
+    #[error("there is no column '{}'{}", shown(name), did_you_mean(hint.as_deref()))]
     UnknownColumn {
         /// The name.
         name: String,
@@ -192,8 +196,8 @@ pub enum DataError {
     },
     /// A column of the schema that a table does not have.
     #[error(
-        "the table has no column '{name}', which the schema needs{}; add it, with empty cells if nothing is known",
-        did_you_mean(hint.as_deref())
+        "the table has no column '{}', which the schema needs{}; add it, with empty cells if nothing is known",
+        shown(name), did_you_mean(hint.as_deref())
     )]
     AbsentColumn {
         /// The name.
@@ -254,9 +258,9 @@ pub enum DataError {
     },
     /// A label that the schema does not know.
     #[error(
-        "{}column '{column}': the label '{label}' is not one of its {labels}{}; leave it empty, or infer the schema \
+        "{}column '{}': the label '{}' is not one of its {labels}{}; leave it empty, or infer the schema \
          with a place for other labels",
-        at(*row), did_you_mean(hint.as_deref())
+        at(*row), shown(column), shown(label), did_you_mean(hint.as_deref())
     )]
     UnseenLabel {
         /// The row, counted from 1; 0 where there is none.
@@ -271,7 +275,10 @@ pub enum DataError {
         hint: Option<String>,
     },
     /// A number outside the range of its column.
-    #[error("{}column '{column}': {value} is not within {low} to {high}; leave it empty or widen the schema", at(*row))]
+    #[error(
+        "{}column '{}': {} is not within {} to {}; leave it empty or widen the schema",
+        at(*row), shown(column), shown(text), short(*low), short(*high)
+    )]
     OutOfRange {
         /// The row, counted from 1; 0 where there is none.
         row: usize,
@@ -279,13 +286,15 @@ pub enum DataError {
         column: String,
         /// The number.
         value: f64,
+        /// The number as it stands in its cell.
+        text: String,
         /// The smallest number allowed.
         low: f64,
         /// The largest number allowed.
         high: f64,
     },
     /// A cell of another type than the schema's column.
-    #[error("{}column '{column}': '{text}' is not {expected}", at(*row))]
+    #[error("{}column '{}': '{}' is not {expected}", at(*row), shown(column), shown(text))]
     WrongType {
         /// The row, counted from 1; 0 where there is none.
         row: usize,
@@ -308,7 +317,9 @@ pub enum DataError {
     },
     /// A cell that is written as a date or time, and is none.
     #[error(
-        "column '{column}': there is no date or time '{text}'; correct the cell or leave it empty"
+        "column '{}': there is no date or time '{}'; correct the cell or leave it empty",
+        shown(column),
+        shown(text)
     )]
     Date {
         /// The column.
@@ -317,7 +328,7 @@ pub enum DataError {
         text: String,
     },
     /// A column without a transform to (0, 1).
-    #[error("column '{column}': {source}")]
+    #[error("column '{}': {source}", shown(column))]
     Warp {
         /// The column.
         column: String,
@@ -326,7 +337,8 @@ pub enum DataError {
     },
     /// An interval whose ends are not in order.
     #[error(
-        "column '{column}': the interval from {low} to {high} is not in order; give the smaller end first"
+        "column '{}': the interval from {} to {} is not in order; give the smaller end first",
+        shown(column), short(*low), short(*high)
     )]
     Interval {
         /// The column.
@@ -337,7 +349,7 @@ pub enum DataError {
         high: f64,
     },
     /// Evidence that a column of this kind cannot have.
-    #[error("column '{column}': {problem}")]
+    #[error("column '{}': {problem}", shown(column))]
     Evidence {
         /// The column.
         column: String,

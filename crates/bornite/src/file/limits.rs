@@ -15,6 +15,9 @@ pub const WORK_PER_BYTE: usize = 4;
 /// The largest number of entries of all tables and transforms of input functions together.
 pub const MAX_BASIS_ENTRIES: usize = 1 << 28;
 
+/// The bytes that a variable of a [structure](crate::structure::Structure) takes besides its weights: its name, functions and layers.
+pub(crate) const BYTES_PER_VARIABLE: u128 = 1200;
+
 /// The longest name that a counted declaration may have.
 pub const MAX_TEMPLATE: usize = 255;
 

@@ -7,6 +7,7 @@ use crate::engine::{RowError, SampleError};
 use crate::file::FileError;
 use crate::learn::LearnError;
 use crate::memory::{OverLimit, TooManyRows};
+use crate::names::shown;
 use crate::ops::OperationError;
 use crate::query::QueryError;
 use crate::structure::InformationError;
@@ -74,7 +75,7 @@ pub enum ModelError {
     )]
     WeightsInPieces,
     /// A row that cannot count for what it says.
-    #[error("row {}, column '{column}': the weight '{text}' is not a number from 0 on", row + 1)]
+    #[error("row {}, column '{}': the weight '{}' is not a number from 0 on", row + 1, shown(column), shown(text))]
     Weight {
         /// The row, counted from 0.
         row: usize,

@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use super::{Event, ModelError};
 use crate::data::{Cell, ColumnKind, End, Ends, Schema};
-use crate::names::{did_you_mean, nearest};
+use crate::names::{did_you_mean, nearest, shown};
 use crate::query::QueryError;
 use crate::query::parse::Parser;
 
@@ -141,7 +141,12 @@ impl Question {
                 p.p.expect(';', "expected ';' between the columns, as in MI(x; y)")?;
                 Self::Information { first, second: p.columns()?, given: p.given()? }
             }
-            _ => return Err(p.p.error_at(start, format!("{FORMS}, found '{head}'")).into()),
+            _ => {
+                return Err(p
+                    .p
+                    .error_at(start, format!("{FORMS}, found '{}'", shown(&head)))
+                    .into());
+            }
         };
         if !p.p.take(close) {
             return Err(p.p.error(format!("expected ',', '|' or '{close}'")).into());
@@ -225,7 +230,7 @@ impl Words<'_> {
         let columns = self.schema.columns().iter();
         let hint = nearest(columns.map(|c| c.name.as_str()), name);
         let hint = did_you_mean(hint.as_deref());
-        self.p.error_at(at, format!("there is no column '{name}'{hint}")).into()
+        self.p.error_at(at, format!("there is no column '{}'{hint}", shown(name))).into()
     }
 
     /// Columns with commas between them, each of them once.
@@ -530,7 +535,8 @@ impl Words<'_> {
             return Ok(End { number, whole });
         };
         let text = self.cell()?;
-        let expected = || format!("expected a date or time as in the column, found '{text}'");
+        let expected =
+            || format!("expected a date or time as in the column, found '{}'", shown(&text));
         let number = coding.read_number(&text);
         number.map(End::from).ok_or_else(|| self.p.error_at(at, expected()).into())
     }

@@ -6,7 +6,7 @@ use crate::algebra::Kind;
 use crate::basis::Part;
 use crate::circuit::LayerId;
 use crate::domain::{Domain, Variable};
-use crate::names::{did_you_mean, nearest};
+use crate::names::{did_you_mean, nearest, pointed_at, shown};
 
 /// What is known of one variable.
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -307,7 +307,7 @@ pub enum QueryError {
         domain: Domain,
     },
     /// A variable that is not there.
-    #[error("there is no variable '{name}'{}", did_you_mean(hint.as_deref()))]
+    #[error("there is no variable '{}'{}", shown(name), did_you_mean(hint.as_deref()))]
     UnknownVariable {
         /// The name.
         name: String,
@@ -348,7 +348,7 @@ pub enum QueryError {
         reason: String,
     },
     /// Text that is no query.
-    #[error("{message}, at character {position}:\n  {text}\n  {}^", " ".repeat(position.saturating_sub(1)))]
+    #[error("{message}, at character {position}:\n{}", pointed_at(text, *position))]
     Syntax {
         /// What was expected.
         message: String,

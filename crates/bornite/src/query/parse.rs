@@ -3,7 +3,7 @@
 use super::{Evidence, Query, QueryError};
 use crate::basis::Part;
 use crate::domain::Variable;
-use crate::names::{did_you_mean, nearest};
+use crate::names::{did_you_mean, nearest, shown};
 
 pub(super) fn parse(variables: &[Variable], text: &str) -> Result<Query, QueryError> {
     let mut query = Query::unknown(variables.len());
@@ -17,11 +17,11 @@ pub(super) fn parse(variables: &[Variable], text: &str) -> Result<Query, QueryEr
             let hint = nearest(variables.iter().map(|v| v.name.as_str()), &name);
             return Err(p.error_at(
                 start,
-                format!("there is no variable '{name}'{}", did_you_mean(hint.as_deref())),
+                format!("there is no variable '{}'{}", shown(&name), did_you_mean(hint.as_deref())),
             ));
         };
         if std::mem::replace(&mut named[index], true) {
-            return Err(p.error_at(start, format!("variable '{name}' is named twice")));
+            return Err(p.error_at(start, format!("variable '{}' is named twice", shown(&name))));
         }
         let value_start = p.at;
         let evidence = p.evidence(&variables[index])?;
@@ -240,7 +240,9 @@ impl<'a> Parser<'a> {
             }
             _ => word.parse().ok().filter(|x: &f64| x.is_finite()),
         };
-        number.ok_or_else(|| self.error_at(start, format!("expected a number, found '{word}'")))
+        number.ok_or_else(|| {
+            self.error_at(start, format!("expected a number, found '{}'", shown(&word)))
+        })
     }
 }
 

@@ -24,10 +24,15 @@ fn work(circuit: &Circuit) -> u128 {
 }
 
 /// A circuit is the same after it was written and read, and Z = 1 where it is called orthonormal.
+///
+/// One that takes much of the memory limit is not written and read: that would be there three times.
 pub(crate) fn circuit(circuit: Circuit) -> Law {
-    let bytes = file::to_bytes(&circuit).map_err(|e| format!("cannot be written: {e}"))?;
-    let back = file::from_bytes(&bytes).map_err(|e| format!("cannot be read back: {e}"))?;
-    holds(back == circuit, || "other bytes after a round trip".to_owned())?;
+    let entries: usize = circuit.weights().iter().map(|w| w.rows() * w.cols()).sum();
+    if entries < 1 << 22 && circuit.num_layers() < 1 << 16 {
+        let bytes = file::to_bytes(&circuit).map_err(|e| format!("cannot be written: {e}"))?;
+        let back = file::from_bytes(&bytes).map_err(|e| format!("cannot be read back: {e}"))?;
+        holds(back == circuit, || "other bytes after a round trip".to_owned())?;
+    }
     if work(&circuit) > 1 << 26 {
         return Ok(());
     }

@@ -3,7 +3,7 @@
 //! Without arguments, as in `cargo test`, a short run of every target with a fixed seed. `./fuzz [--time 10m] [--seed N]
 //! [target]` runs until the time is over. Every input has a limit of time and of memory. One that panics, hangs, takes too
 //! much or breaks a law is written to `target/fuzz`, and the command that runs it again is printed: `./fuzz --input FILE
-//! target`. When mended, it goes to `testdata/hostile` with a test in `hostile.rs`.
+//! target`. When mended, it goes to `testdata/fuzz`, named after its target, and is run first from then on.
 
 #![expect(clippy::print_stdout, reason = "it reports to who runs it")]
 
@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bornite::memory;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -31,6 +32,8 @@ const SHORT_RUNS: u64 = 60;
 const MAX_TIME: Duration = Duration::from_secs(if cfg!(debug_assertions) { 300 } else { 30 });
 /// The most memory of the process, in kilobytes.
 const MAX_MEMORY: u64 = 3 << 20;
+/// The most that an input may ask for, in bytes.
+const MAX_DECLARED: u64 = 1 << 30;
 
 /// What is asked for.
 struct Options {
@@ -42,6 +45,7 @@ struct Options {
 
 fn main() -> ExitCode {
     let Some(options) = options() else { return ExitCode::SUCCESS };
+    memory::set_limit(MAX_DECLARED);
     if let Some(path) = &options.input {
         let input = fs::read(path).expect("the input can be read");
         for target in &options.targets {
@@ -94,11 +98,26 @@ fn seconds(text: &str) -> Duration {
     Duration::from_secs_f64(unit * digits.parse::<f64>().expect("--time is such as 90s or 10m"))
 }
 
+/// The inputs of a target that once broke something.
+fn past_failures(target: &Target) -> Vec<Vec<u8>> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("testdata/fuzz");
+    let entries = fs::read_dir(folder).expect("the past failures are there");
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    paths.sort();
+    let is_of_target = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.and_then(|name| name.split_once('-')).is_some_and(|(first, _)| first == target.name)
+    };
+    paths.retain(is_of_target);
+    paths.into_iter().map(|path| fs::read(path).expect("the input can be read")).collect()
+}
+
 /// Runs a target, and says how many inputs it did not stand.
 fn fuzz(target: &Target, options: &Options, watch: &Watch) -> u32 {
     let start = Instant::now();
     let share = options.targets.len() as u32;
     let (mut runs, mut accepted, mut failures) = (0_u64, 0_u64, 0);
+    let mut past = past_failures(target).into_iter();
     loop {
         let is_over = match options.time {
             Some(time) => start.elapsed() >= time / share,
@@ -107,9 +126,11 @@ fn fuzz(target: &Target, options: &Options, watch: &Watch) -> u32 {
         if is_over || failures >= 10 {
             break;
         }
-        let mut rng = ChaCha8Rng::seed_from_u64(options.seed);
-        rng.set_stream(runs);
-        let input = (target.make)(&mut rng);
+        let input = past.next().unwrap_or_else(|| {
+            let mut rng = ChaCha8Rng::seed_from_u64(options.seed);
+            rng.set_stream(runs);
+            (target.make)(&mut rng)
+        });
         watch.begin(target, &input);
         let outcome = catch_unwind(AssertUnwindSafe(|| (target.check)(&input)));
         watch.end();

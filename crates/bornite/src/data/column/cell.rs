@@ -2,7 +2,7 @@
 
 use crate::data::number::{Reading, read};
 use crate::data::{ColumnSchema, DataError};
-use crate::names::nearest;
+use crate::names::{nearest, short};
 
 /// The value of one cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -126,7 +126,11 @@ impl Problem {
             }
             Problem::OutOfRange { low, high } => {
                 let value = cell.number().unwrap_or(f64::NAN);
-                DataError::OutOfRange { row, column: name, value, low, high }
+                let text = match cell {
+                    Cell::Number(x) => short(x),
+                    Cell::Integer(_) | Cell::Text(_) => text,
+                };
+                DataError::OutOfRange { row, column: name, value, text, low, high }
             }
             Problem::Between { expected, .. }
             | Problem::Beyond(expected)

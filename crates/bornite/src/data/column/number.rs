@@ -85,6 +85,11 @@ impl Number {
         if decimals.is_some_and(|d| d > MAX_DECIMALS) {
             return Err(WarpError::Parameters("decimals"));
         }
+        if let Some(d) = decimals
+            && let Some(&x) = atoms.iter().find(|x| !is_decimal(**x, d))
+        {
+            return Err(WarpError::Atom(x));
+        }
         let mut number = Self { warp, atoms, decimals, places: Vec::new() };
         let mut places: Vec<f64> = Vec::with_capacity(number.atoms.len());
         for &x in &number.atoms {
@@ -131,8 +136,8 @@ impl Number {
             return Err(WarpError::NotFinite(x));
         }
         let decimals = decimals_of(&sorted);
-        let is_on_grid = |x: &f64| decimals.is_none_or(|d| (x * power(d)).round() / power(d) == *x);
-        if let Some(&x) = named.iter().find(|x| !is_on_grid(x)) {
+        let is_on_grid = |x: f64| decimals.is_none_or(|d| is_decimal(x, d));
+        if let Some(&x) = named.iter().find(|x| !is_on_grid(**x)) {
             return Err(WarpError::Atom(x));
         }
         named.extend(find_atoms(&sorted, decimals));
@@ -333,15 +338,17 @@ fn power(n: u8) -> f64 {
     10f64.powi(i32::from(n))
 }
 
+/// Whether x has so many decimals, and is small enough to be told from the next such number.
+fn is_decimal(x: f64, decimals: u8) -> bool {
+    let n = (x * power(decimals)).round();
+    n.abs() < EXACT && n / power(decimals) == x
+}
+
 /// The fewest decimals that all values have; `None` where they are too many.
 fn decimals_of(values: &[f64]) -> Option<u8> {
-    let fits = |d: u8, x: f64| {
-        let n = (x * power(d)).round();
-        n.abs() < EXACT && n / power(d) == x
-    };
     let mut decimals = 0;
     for &x in values {
-        while !fits(decimals, x) {
+        while !is_decimal(x, decimals) {
             decimals += 1;
             if decimals > MAX_DECIMALS {
                 return None;
@@ -450,7 +457,8 @@ impl Coding for Number {
         let x = Bound::Included(self.number_at(u));
         match Ends::new(x, x).ok().and_then(|ends| self.between(&ends)) {
             Some((low, high)) => vec![(0, Evidence::In(Part::Interval { low, high }))],
-            None => vec![(0, Evidence::Value(u))],
+            // So far out that its cell has no width: the one float there has a probability, a value would have a density.
+            None => vec![(0, Evidence::In(Part::Interval { low: u, high: u.next_up() }))],
         }
     }
 
@@ -659,6 +667,22 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn numbers_far_out_have_a_probability() {
+        let number = fitted(&[0.1, 0.2, 0.4, 7.5]);
+        for x in [0.3, 5.0, 42.0, 62_600.0, 1e15] {
+            let parts = number.exactly(&[number.place(x).unwrap().0]);
+            let [(0, Evidence::In(Part::Interval { low, high }))] = parts[..] else {
+                panic!("{x} is {parts:?}");
+            };
+            assert!(low < high && high <= 1.0, "{x}: {low} to {high}");
+            assert!(x < 40.0 || high - low < 1e-12, "{x}: {low} to {high}");
+        }
+        // One that has no neighbors would be looked for beside it forever.
+        let far = Number::new(number.warp().clone(), vec![1e300], Some(0));
+        assert!(matches!(far, Err(WarpError::Atom(_))));
     }
 
     #[test]

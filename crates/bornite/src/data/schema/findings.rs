@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ColumnSchema, OTHER, Schema, Storage};
 use crate::data::{Cells, Column, Integers, Table};
+use crate::names::shown;
 
 /// The most places that one finding lists; the others are counted.
 const MAX_PLACES: usize = 8;
@@ -227,7 +228,9 @@ impl fmt::Display for Finding {
                 write!(f, "{}: no cell is known", places("column", names, |c| format!("'{c}'")))
             }
             Finding::ConstantColumns(names) => {
-                let place = |(name, value): &(_, _)| format!("'{name}' (always '{value}')");
+                let place = |(name, value): &(String, String)| {
+                    format!("'{}' (always '{}')", shown(name), shown(value))
+                };
                 write!(f, "{}: every known cell is the same", places("column", names, place))
             }
             Finding::Identifiers(names) => {

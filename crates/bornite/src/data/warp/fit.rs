@@ -226,8 +226,8 @@ impl Data {
         }
         let gap = smallest_gap(sorted, scale) / spread;
         let ends = (points[0].t, points[points.len() - 1].t);
-        // Far below any σ that helps, also where the option is 0.
-        let floor = min_sigma.max(0.4 * gap).max(1e-9);
+        // Far below any σ that helps, also where the option is 0, and not so small that a density overflows.
+        let floor = min_sigma.max(0.4 * gap).max(1e-9).max(1e-300 / spread);
         let is_logarithmic = match scale {
             Scale::Linear | Scale::Logit { .. } => false,
             Scale::Asinh { .. } | Scale::Log { .. } => true,

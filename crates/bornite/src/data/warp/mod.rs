@@ -8,12 +8,22 @@ use std::f64::consts::{LN_2, PI, SQRT_2};
 
 use serde::{Deserialize, Serialize};
 
+use crate::names::short;
+
 pub use fit::WarpOptions;
 
 /// The smallest value of u = F(x), and of 1 − u: 2⁻⁵³.
 const EDGE: f64 = f64::EPSILON / 2.0;
 /// The share of a normal component beyond so many σ underflows.
 const FARTHEST: f64 = 38.0;
+/// Floats that lie this far apart, in σ of a component, are steps of F.
+const COARSE: f64 = 1e-10;
+/// How many floats the inverse then is off at most.
+const MAX_STEPS: usize = 64;
+/// So far apart that a square of it would overflow.
+const TOO_COARSE: f64 = 1e150;
+/// How far F(x) may be from u on both sides of the x of u.
+const TOLERANCE: f64 = 1e-6;
 
 /// A smooth, strictly increasing u = F(x) from the support of a column to (0, 1): the distribution function of a mixture of
 /// normal components on a [scale](Scale), cut to the [support](Support).
@@ -42,6 +52,8 @@ pub struct Warp {
     below: f64,
     above: f64,
     log_mass: f64,
+    /// Whether F has steps, since floats are far apart where it rises.
+    is_coarse: bool,
     /// Places in order that [`Warp::inverse`] starts between.
     knots: Vec<Knot>,
 }
@@ -99,6 +111,11 @@ impl Support {
         (self.low.unwrap_or(f64::NEG_INFINITY), self.high.unwrap_or(f64::INFINITY))
     }
 
+    /// Both bounds, those of floats where there is none.
+    fn finite_bounds(&self) -> (f64, f64) {
+        (self.low.unwrap_or(f64::MIN), self.high.unwrap_or(f64::MAX))
+    }
+
     fn is_valid(&self) -> bool {
         let finite = |x: Option<f64>| x.is_none_or(f64::is_finite);
         let (low, high) = self.bounds();
@@ -125,10 +142,10 @@ pub enum WarpError {
     #[error("there is no known value to fit to")]
     NoValues,
     /// A value that is infinite or NaN.
-    #[error("{0} is not finite")]
+    #[error("{} is not finite", short(*.0))]
     NotFinite(f64),
     /// Values so far apart that their difference overflows.
-    #[error("the values span {low} to {high}, which is too wide; rescale the column")]
+    #[error("the values span {} to {}, which is too wide; rescale the column", short(*low), short(*high))]
     TooWide {
         /// The smallest value.
         low: f64,
@@ -136,7 +153,7 @@ pub enum WarpError {
         high: f64,
     },
     /// A value outside the support.
-    #[error("{value} is outside the given bounds {low} to {high}")]
+    #[error("{} is outside the given bounds {} to {}", short(*value), short(*low), short(*high))]
     Outside {
         /// The value.
         value: f64,
@@ -146,7 +163,7 @@ pub enum WarpError {
         high: f64,
     },
     /// Bounds that bound nothing.
-    #[error("the bounds {low} to {high} are not in order")]
+    #[error("the bounds {} to {} are not in order", short(*low), short(*high))]
     Support {
         /// The lower bound.
         low: f64,
@@ -154,11 +171,14 @@ pub enum WarpError {
         high: f64,
     },
     /// An atom that no cell can be.
-    #[error("the atom {0} lies between the numbers of the column, which have fewer decimals")]
+    #[error("the atom {} is not a number that the column can have: it has too many digits", short(*.0))]
     Atom(f64),
     /// Parameters that make no transform.
     #[error("the transform's {0} make no sense")]
     Parameters(&'static str),
+    /// Stored parameters whose transform has no inverse among the finite numbers.
+    #[error("the transform has no inverse: its components are too wide, too narrow or too far out")]
+    NotInvertible,
 }
 
 /// What of a transform is stored.
@@ -178,9 +198,20 @@ impl From<Warp> for Parts {
 impl TryFrom<Parts> for Warp {
     type Error = WarpError;
 
+    /// What was stored may have been changed since.
     fn try_from(parts: Parts) -> Result<Self, WarpError> {
-        Self::new(parts.scale, parts.support, parts.components)
+        let warp = Self::new(parts.scale, parts.support, parts.components)?;
+        if warp.is_invertible() { Ok(warp) } else { Err(WarpError::NotInvertible) }
     }
+}
+
+/// ln |x − y|, which does not overflow.
+fn log_distance(x: f64, y: f64) -> f64 {
+    let distance = (x - y).abs();
+    if distance.is_finite() {
+        return libm::log(distance);
+    }
+    libm::log((0.5 * x - 0.5 * y).abs()) + LN_2
 }
 
 impl Scale {
@@ -188,16 +219,30 @@ impl Scale {
     fn forward(self, x: f64) -> f64 {
         match self {
             Scale::Linear => x,
-            Scale::Asinh { center, unit } => libm::asinh((x - center) / unit),
-            Scale::Log { low } => libm::log(x - low),
-            Scale::Logit { low, high } => libm::log(x - low) - libm::log(high - x),
+            Scale::Asinh { center, unit } => {
+                let z = (x - center) / unit;
+                if z.is_finite() {
+                    return libm::asinh(z);
+                }
+                // As good as ln 2z, so far out.
+                (log_distance(x, center) - libm::log(unit) + LN_2).copysign(x - center)
+            }
+            Scale::Log { low } => log_distance(x, low),
+            Scale::Logit { low, high } => log_distance(x, low) - log_distance(high, x),
         }
     }
 
     fn inverse(self, t: f64) -> f64 {
         match self {
             Scale::Linear => t,
-            Scale::Asinh { center, unit } => center + unit * t.sinh(),
+            Scale::Asinh { center, unit } => {
+                let z = t.sinh();
+                if z.is_finite() {
+                    return center + unit * z;
+                }
+                // The product may be finite all the same.
+                center + (t.abs() - LN_2 + unit.ln()).exp().copysign(t)
+            }
             Scale::Log { low } => low + t.exp(),
             Scale::Logit { low, high } if t < 0.0 => {
                 let e = t.exp();
@@ -214,9 +259,14 @@ impl Scale {
     fn log_slope(self, x: f64) -> f64 {
         match self {
             Scale::Linear => 0.0,
-            Scale::Asinh { center, unit } => -(x - center).hypot(unit).ln(),
-            Scale::Log { low } => -(x - low).ln(),
-            Scale::Logit { low, high } => (high - low).ln() - (x - low).ln() - (high - x).ln(),
+            Scale::Asinh { center, unit } => match (x - center).hypot(unit) {
+                f64::INFINITY => -((0.5 * x - 0.5 * center).hypot(0.5 * unit).ln() + LN_2),
+                distance => -distance.ln(),
+            },
+            Scale::Log { low } => -log_distance(x, low),
+            Scale::Logit { low, high } => {
+                log_distance(high, low) - log_distance(x, low) - log_distance(high, x)
+            }
         }
     }
 
@@ -284,12 +334,20 @@ impl Warp {
             return Err(WarpError::Parameters("scale and bounds"));
         }
         let positive = |x: f64| x.is_finite() && x > 0.0;
-        let valid = |c: &Component| positive(c.weight) && positive(c.sigma) && c.mean.is_finite();
+        let step = |c: &Component| c.mean.abs() * f64::EPSILON / c.sigma;
+        let valid = |c: &Component| {
+            positive(c.weight)
+                && positive(c.sigma)
+                && positive(c.weight / c.sigma)
+                && c.mean.is_finite()
+                && step(c) < TOO_COARSE
+        };
         let total: f64 = components.iter().map(|c| c.weight).sum();
         if !components.iter().all(valid) || (total - 1.0).abs() > 1e-9 {
             return Err(WarpError::Parameters("components"));
         }
-        let (low, high) = support.bounds();
+        // What lies beyond all floats is cut off too.
+        let (low, high) = support.finite_bounds();
         let (below, _) = shares(&components, scale.forward(low));
         let (_, above) = shares(&components, scale.forward(high));
         let mass = (1.0 - below) - above;
@@ -297,7 +355,31 @@ impl Warp {
             return Err(WarpError::Parameters("components and bounds"));
         }
         let knots = knots(&components);
-        Ok(Self { scale, support, components, below, above, log_mass: libm::log(mass), knots })
+        let is_coarse = components.iter().any(|c| {
+            let x = scale.inverse(c.mean).clamp(f64::MIN, f64::MAX);
+            let step_of_x = x.abs() * f64::EPSILON * scale.log_slope(x).exp() / c.sigma;
+            step(c) > COARSE || step_of_x.is_nan() || step_of_x > COARSE
+        });
+        let log_mass = libm::log(mass);
+        Ok(Self { scale, support, components, below, above, log_mass, is_coarse, knots })
+    }
+
+    /// Whether it has an inverse, as far as floats go: finite, in order, and between numbers on both sides of u.
+    fn is_invertible(&self) -> bool {
+        let small = [EDGE, 1e-9, 1e-4, 0.01];
+        let levels = small.into_iter().chain((1..32).map(|n| f64::from(n) / 32.0));
+        let levels = levels.chain(small.into_iter().rev().map(|u| 1.0 - u));
+        let mut before = f64::NEG_INFINITY;
+        for u in levels {
+            let x = self.inverse(u);
+            let is_between = self.distribution(x.next_down()) <= u + TOLERANCE
+                && self.distribution(x.next_up()) >= u - TOLERANCE;
+            if !(x.is_finite() && x >= before && is_between && self.log_slope(x).is_finite()) {
+                return false;
+            }
+            before = x;
+        }
+        true
     }
 
     /// The same transform with parameters of few digits, nearly enough; `None` where they do not make one.
@@ -388,8 +470,22 @@ impl Warp {
         let mass = self.log_mass.exp();
         let (lower, upper) = (self.below + u * mass, self.above + (1.0 - u) * mass);
         let t = if lower <= upper { self.solve(lower, true) } else { self.solve(upper, false) };
-        let (low, high) = self.support.bounds();
-        self.scale.inverse(t).clamp(low, high)
+        let (low, high) = self.support.finite_bounds();
+        // The ends themselves have no place on a logarithmic scale.
+        let (low, high) = match self.scale {
+            Scale::Linear | Scale::Asinh { .. } => (low, high),
+            Scale::Log { .. } => (low.next_up(), high),
+            Scale::Logit { .. } => (low.next_up(), high.next_down()),
+        };
+        let mut x = self.scale.inverse(t).max(low).min(high);
+        for _ in 0..MAX_STEPS {
+            // Not the float before the step that goes past u.
+            if !self.is_coarse || x >= high || self.distribution(x) >= u - f64::EPSILON {
+                break;
+            }
+            x = x.next_up();
+        }
+        x
     }
 
     /// The t below which (or above which) the mixture has this share.
@@ -440,6 +536,7 @@ impl Warp {
         let after = self.knots.get(n);
         let low = before.map_or_else(|| end(-1.0).fold(f64::INFINITY, f64::min), |k| k.t);
         let high = after.map_or_else(|| end(1.0).fold(f64::NEG_INFINITY, f64::max), |k| k.t);
+        let (low, high) = (low.max(f64::MIN), high.min(f64::MAX));
         let middle = 0.5 * low + 0.5 * high;
         let guess = match (before, after) {
             (Some(a), Some(b)) => {

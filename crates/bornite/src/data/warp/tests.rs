@@ -68,6 +68,77 @@ fn the_inverse_undoes_the_transform() {
     }
 }
 
+/// Whatever is drawn is finite and has a density, and no share of the numbers is lost.
+fn assert_lawful(warp: &Warp, what: &str) {
+    let mut before = f64::NEG_INFINITY;
+    for n in 0..=2000 {
+        let u = f64::from(n) / 2000.0;
+        let x = warp.inverse(u);
+        assert!(x.is_finite() && x >= before, "{what}: {u} to {x} after {before}");
+        assert!(warp.log_slope(x).is_finite(), "{what}: {u} to {x}");
+        let share = warp.distribution(x);
+        assert!(share >= u.min(1.0 - EDGE) - 1e-9, "{what}: {u} to {x} to {share}");
+        before = x;
+    }
+}
+
+#[test]
+fn numbers_at_the_end_of_floats_are_finite() {
+    for values in [
+        vec![55143.0, 1e300],
+        vec![1.0, 2.0, 3.0, 1.0, 1e300],
+        vec![-1.23, 1e300, 1.2, 0.06, -1.22],
+        vec![-1e300, 0.5, 1e300, 0.25],
+        vec![4e307, 1.0, 3.0, -1.0],
+        vec![0.0, 1e-307, 3e-308],
+        // Neighbors among floats.
+        vec![1e18, 1e18 + 128.0, 1e18 + 256.0],
+    ] {
+        let warp = fit(&values, Support::REAL);
+        assert_lawful(&warp, &format!("{values:?}"));
+        let text = serde_json::to_string(&warp).unwrap();
+        assert_eq!(serde_json::from_str::<Warp>(&text).unwrap(), warp);
+    }
+    let close =
+        fit(&[1000.0 + 1e-9, 1000.0 + 1e-3, 1000.5], Support { low: Some(1000.0), high: None });
+    assert_lawful(&close, "close to a bound");
+}
+
+#[test]
+fn altered_transforms_keep_the_laws_or_are_refused() {
+    let parts = |scale: &str, mean: f64, sigma: f64| {
+        let other = r#"{"weight": 0.5, "mean": 1.0, "sigma": 2.0}"#;
+        let text = format!(
+            r#"{{"scale": {scale}, "support": {{"low": null, "high": null}}, "components": [{other},
+                {{"weight": 0.5, "mean": {mean:e}, "sigma": {sigma:e}}}]}}"#
+        );
+        serde_json::from_str::<Warp>(&text)
+    };
+    let scales = [
+        "\"linear\"",
+        r#"{"asinh": {"center": 0, "unit": 1}}"#,
+        r#"{"asinh": {"center": 1e18, "unit": 1e-3}}"#,
+    ];
+    let (mut kept, mut refused) = (0, 0);
+    for scale in scales {
+        for mean in [0.0, -3.0, 1e3, 9.007e15, 1e18, -1e300, f64::MAX] {
+            for sigma in [5e-324, 1e-200, 1e-9, 0.6, 1e18, 1e300, f64::MAX] {
+                match parts(scale, mean, sigma) {
+                    Ok(warp) => {
+                        assert_lawful(&warp, &format!("{scale}, {mean:e}, {sigma:e}"));
+                        kept += 1;
+                    }
+                    Err(error) => {
+                        assert!(error.to_string().contains("transform"), "{error}");
+                        refused += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(kept > 20 && refused > 20, "{kept} and {refused}");
+}
+
 #[test]
 fn the_slope_is_the_derivative() {
     for (name, values, support) in columns() {

@@ -6,7 +6,8 @@ use super::read::basis_of;
 use super::variables::Variables;
 use crate::circuit::{Circuit, Weights};
 use crate::file::FileError;
-use crate::file::limits::MAX_WIDTH;
+use crate::file::limits::{BYTES_PER_VARIABLE, MAX_WIDTH};
+use crate::linalg::Complex64;
 use crate::structure::{Product, Region, RegionTree, Structure, TreeError};
 
 const FIELDS: &[&str] = &["tree", "width", "output_width", "product", "weights", "seed", "basis"];
@@ -46,7 +47,10 @@ pub(super) fn read<'n>(
         None => Weights::default(),
     };
     let rows = size("width", 8)?.max(size("output_width", 1)?);
-    source.draw(structure.num_parameters(), rows, weights, place)?;
+    let entries = structure.num_parameters();
+    source.draw(entries, rows, weights, place)?;
+    let bytes = entries.saturating_mul(size_of::<Complex64>() as u128);
+    place.check_memory("the circuit", bytes + variables.list.len() as u128 * BYTES_PER_VARIABLE)?;
     let rng = &mut rng(fields.get("seed"), &place.field("seed"))?;
     let failed = |source| FileError::Circuit { place: place.to_string(), source };
     structure.build(weights, rng).map_err(failed)

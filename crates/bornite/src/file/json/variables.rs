@@ -6,7 +6,7 @@ use super::place::{Fields, Place, numbers, objects, text, whole};
 use crate::circuit::CircuitError;
 use crate::domain::{Domain, Variable};
 use crate::file::FileError;
-use crate::file::limits::{MAX_COUNTED_VARIABLES, MAX_TEMPLATE, MAX_WIDTH};
+use crate::file::limits::{BYTES_PER_VARIABLE, MAX_COUNTED_VARIABLES, MAX_TEMPLATE, MAX_WIDTH};
 
 /// The variables of a file, with the input functions that some of them bring along.
 #[derive(Default)]
@@ -69,6 +69,8 @@ impl Variables {
         self.counted = self.counted.saturating_add(count);
         let counted = self.counted as u128;
         place.field("count").check_size("a count", counted, MAX_COUNTED_VARIABLES)?;
+        let bytes = counted.saturating_mul(BYTES_PER_VARIABLE);
+        place.field("count").check_memory("a circuit of so many variables", bytes)?;
         place.field("name").check_size("a length", name.len() as u128, MAX_TEMPLATE)?;
         if name.matches("{}").count() != 1 {
             return Err(place
