@@ -1,5 +1,6 @@
 //! The progress bar of a fit, and a spinner for other long tasks.
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -7,7 +8,7 @@ use std::time::{Duration, Instant};
 use bornite::learn::{Control, Progress, Quota};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::output::grouped;
+use crate::output::{grouped, printable};
 use crate::signals;
 
 /// When the command began.
@@ -166,6 +167,13 @@ impl FitBar {
             (false, Some(_)) => Control::Used(used),
             (false, None) => Control::Continue,
         }
+    }
+
+    /// Says something on the standard error, beside the bar.
+    pub(crate) fn say(&self, warning: &str) {
+        self.bar.suspend(|| {
+            let _ = writeln!(io::stderr(), "warning: {}", printable(warning));
+        });
     }
 
     /// Takes the bar away and tells how long the fit took.

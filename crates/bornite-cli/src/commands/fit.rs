@@ -326,16 +326,20 @@ impl Fit {
             .on_rows(bar.reading(files.len()))
             .on_step(|progress, snapshot| {
                 let control = bar.step(progress);
-                saver.step(control, snapshot)
+                if let Some(warning) = saver.step(control, snapshot) {
+                    bar.say(&warning);
+                }
+                control
             })
             .run_sample(&sample);
         let took = bar.finish();
         let model = model.map_err(in_words_of_flags)?;
         model.save(path)?;
         self.report(&model, took, out)?;
-        saver
-            .failed
-            .map_or(Ok(()), |e| Err(e.context("the model was saved, but its checkpoint was not")))
+        match saver.failed {
+            Some(reason) => bail!("the model was saved, but its last checkpoint was not: {reason}"),
+            None => Ok(()),
+        }
     }
 
     /// The rows of the files: all of them, or some that stand for all.
@@ -515,13 +519,17 @@ struct Saver<'a> {
 }
 
 impl Saver<'_> {
-    fn step(&mut self, control: Control, snapshot: &Snapshot<'_>) -> Control {
-        if let Some(path) = self.path
-            && (control == Control::Stop || self.last.elapsed() >= self.every)
-        {
-            self.failed = files::write_bytes(path, &snapshot.to_bytes()).err();
-            self.last = Instant::now();
+    /// Writes a checkpoint where it is time for one. What it returns is to be said: the first of several failures, since a fit
+    /// that cannot be gone on with may run for hours.
+    fn step(&mut self, control: Control, snapshot: &Snapshot<'_>) -> Option<String> {
+        let path = self.path?;
+        if control != Control::Stop && self.last.elapsed() < self.every {
+            return None;
         }
-        control
+        let before = self.failed.take();
+        self.failed = files::write_bytes(path, &snapshot.to_bytes()).err();
+        self.last = Instant::now();
+        let reason = self.failed.as_ref().filter(|_| before.is_none())?;
+        Some(format!("no checkpoint was saved: {reason}; the fit goes on, and tries again"))
     }
 }

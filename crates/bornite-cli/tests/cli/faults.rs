@@ -160,6 +160,34 @@ fn hostile_files_are_refused_with_a_line() {
 }
 
 #[test]
+fn messages_are_short_and_show_numbers_as_typed() {
+    let folder = fitted();
+    let long = "x".repeat(50_000);
+    folder.write("long.csv", &format!("city,tall,age,weight\nBonn,yes,{long},80\n"));
+    folder.write("big.csv", &format!("a,b\n{}", "1e308,2\n-1e308,3\n5.5,4\n".repeat(9)));
+    let question = format!("P(city='{long}')");
+    let parentheses = format!("P({}", "(".repeat(3000));
+    let cases: &[(&[&str], &[&str])] = &[
+        (&["score", "m.model", "long.csv"], &["row 1", "'xxx", "…' is not"]),
+        (&["query", "m.model", &question], &["…' is not one of", "at character 8"]),
+        (&["query", "m.model", &parentheses], &["too many parentheses"]),
+        (&["fit", "big.csv", "-o", "n.model"], &["span -1e308 to 1e308"]),
+        (
+            &["fit", "people.csv", "--atoms", "weight=1e300", "-o", "n.model"],
+            &["the atom 1e300", "too many digits"],
+        ),
+    ];
+    for (args, parts) in cases {
+        let run = folder.run(args);
+        assert_eq!(run.code, 2, "{run:?}");
+        assert!(run.stderr.len() < 600, "{} bytes of {run:?}", run.stderr.len());
+        for part in *parts {
+            assert!(run.stderr.contains(part), "no '{part}' in {run:?}");
+        }
+    }
+}
+
+#[test]
 fn files_do_not_command_the_terminal() {
     let folder = fitted();
     fs::write(folder.path("evil.csv"), "age,\u{1b}[2Jb\n1,2\n").unwrap();

@@ -4,7 +4,7 @@
 #![cfg(unix)]
 
 use std::fs;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Output, Stdio};
 use std::thread;
 use std::time::Instant;
 
@@ -33,9 +33,20 @@ const COMMANDS: [(&str, &str); 19] = [
     ("circuit square c.json -o out.json", "out.json"),
     ("circuit orthonormalize c.json -o out.json", "out.json"),
     ("circuit plot c.json -o out.svg", "out.svg"),
-    ("impute m.model people.csv --out-dir parts", "parts/people.csv"),
-    ("score m.model people.csv --out-dir parts", "parts/people.csv"),
+    ("impute m.model people.csv --out-dir parts --force", "parts/people.csv"),
+    ("score m.model people.csv --out-dir parts --force", "parts/people.csv"),
 ];
+
+/// Points in kilobytes at which a file of so many bytes cannot be finished, from none of it to nearly all.
+fn points(bytes: usize) -> Vec<usize> {
+    // The shell counts in blocks, of which the last one is not full.
+    let blocks = bytes / 1024;
+    let mut points = vec![0, 1, blocks / 3, blocks / 2, 2 * blocks / 3, blocks];
+    points.retain(|&point| point <= blocks);
+    points.sort_unstable();
+    points.dedup();
+    points
+}
 
 fn prepared() -> Folder {
     let folder = fitted();
@@ -47,6 +58,11 @@ fn prepared() -> Folder {
 
 /// How the command ends under limits of the shell, such as `ulimit -f 1`.
 fn limited(folder: &Folder, limits: &str, command: &str) -> ExitStatus {
+    limited_output(folder, limits, command).status
+}
+
+/// The same, with what it says.
+fn limited_output(folder: &Folder, limits: &str, command: &str) -> Output {
     let words: Vec<String> = command.split(' ').map(|word| format!("'{word}'")).collect();
     let line = format!("{limits}; exec \"$0\" {}", words.join(" "));
     Command::new("sh")
@@ -54,8 +70,7 @@ fn limited(folder: &Folder, limits: &str, command: &str) -> ExitStatus {
         .current_dir(folder.path("."))
         .env("RUST_BACKTRACE", "0")
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
+        .output()
         .expect("a shell")
 }
 
@@ -84,14 +99,8 @@ fn a_disk_that_is_full_at_any_point_leaves_what_was_there() {
     let folder = prepared();
     for (command, output) in COMMANDS {
         let whole = whole(&folder, command, output);
-        // The shell counts in blocks, of which the last one is not full.
-        let blocks = whole.len() / 1024;
-        let mut points = vec![0, 1, blocks / 3, blocks / 2, 2 * blocks / 3, blocks];
-        points.retain(|&point| point <= blocks);
-        points.sort_unstable();
-        points.dedup();
         let mut failures = 0;
-        for point in points {
+        for point in points(whole.len()) {
             fs::write(folder.path(output), OLD).unwrap();
             let status = limited(&folder, &format!("ulimit -f {point}"), command);
             let found = fs::read(folder.path(output)).unwrap();
@@ -102,6 +111,132 @@ fn a_disk_that_is_full_at_any_point_leaves_what_was_there() {
             failures += u32::from(!status.success());
         }
         assert!(failures > 0, "{command}: nothing failed");
+    }
+}
+
+/// A checkpoint that cannot be written is told of at once, stays what it was, and costs nothing of the fit.
+#[test]
+fn a_checkpoint_without_space_does_not_cost_the_fit() {
+    let folder = prepared();
+    let fit = "fit people.csv --epochs 3 --width 3";
+    let again = format!("{fit} --resume state");
+    let save = "--checkpoint state --checkpoint-every 0.000001s";
+    let command = format!("{fit} {save} -o out.model");
+    let model = whole(&folder, &command, "out.model");
+    let state = fs::read(folder.path("state")).unwrap();
+    assert!(state.len() / 1024 > model.len() / 1024 + 1, "one limit is for both");
+    let (mut kept, mut lost) = (0, 0);
+    for point in points(state.len()) {
+        fs::write(folder.path("out.model"), OLD).unwrap();
+        fs::write(folder.path("state"), OLD).unwrap();
+        let run = limited_output(&folder, &format!("ulimit -f {point}"), &command);
+        let said = String::from_utf8_lossy(&run.stderr);
+        assert_eq!(run.status.code(), Some(2), "{said} at {point}");
+        assert_eq!(said.matches("warning: no checkpoint was saved: ").count(), 1, "{said}");
+        // The first checkpoints are short: the last one that there was space for is whole.
+        if fs::read(folder.path("state")).unwrap() != OLD {
+            assert!(limited(&folder, "true", &format!("{again} -o of-it.model")).success());
+            assert!(fs::read(folder.path("of-it.model")).unwrap() == model, "at {point}");
+        }
+        let found = fs::read(folder.path("out.model")).unwrap();
+        if found == model {
+            assert!(said.contains("the model was saved, but its last checkpoint was not"));
+            kept += 1;
+        } else {
+            assert!(found == OLD, "{} bytes at {point}", found.len());
+            lost += 1;
+        }
+        assert_eq!(temporary(&folder), Vec::<String>::new(), "at {point}");
+    }
+    assert!(kept > 0 && lost > 0, "{kept} and {lost}");
+    // A fit that goes on from a checkpoint, and writes the next one over it.
+    fs::write(folder.path("state"), &state).unwrap();
+    let again = format!("{again} {save} -o out.model");
+    for point in [0, 1, model.len() / 1024] {
+        fs::write(folder.path("out.model"), OLD).unwrap();
+        let run = limited_output(&folder, &format!("ulimit -f {point}"), &again);
+        assert!(run.status.code().is_some());
+        let found = fs::read(folder.path("out.model")).unwrap();
+        assert!(found == OLD || found == model, "{} bytes at {point}", found.len());
+        assert_eq!(temporary(&folder), Vec::<String>::new(), "at {point}");
+    }
+    fs::write(folder.path("out.model"), OLD).unwrap();
+    assert!(limited(&folder, "true", &again).success());
+    assert!(fs::read(folder.path("out.model")).unwrap() == model);
+}
+
+/// Parts of an output are whole or not there, and work goes on with those that are not.
+#[test]
+fn parts_without_space_are_written_by_the_next_run() {
+    let folder = prepared();
+    let text = folder.read("people.csv");
+    let (header, rows) = text.split_once('\n').unwrap();
+    fs::create_dir(folder.path("in")).unwrap();
+    let names = ["a.csv", "b.csv", "c.csv"];
+    for (n, name) in names.iter().enumerate() {
+        // The second is the longest.
+        let rows = rows.repeat([1, 6, 3][n]);
+        fs::write(folder.path("in").join(name), format!("{header}\n{rows}")).unwrap();
+    }
+    let command =
+        "impute m.model in/a.csv in/b.csv in/c.csv --with sample --out-dir parts --resume";
+    assert!(limited(&folder, "true", command).success());
+    let part = |name: &str| fs::read(folder.path("parts").join(name)).ok();
+    let whole = names.map(|name| part(name).unwrap());
+    let mut absent = 0;
+    for point in points(whole[1].len()) {
+        for name in &names[1..] {
+            fs::remove_file(folder.path("parts").join(name)).unwrap();
+        }
+        fs::write(folder.path("parts/a.csv"), OLD).unwrap();
+        assert!(!limited(&folder, &format!("ulimit -f {point}"), command).success());
+        assert_eq!(part("a.csv").as_deref(), Some(OLD));
+        for (name, whole) in names.iter().zip(&whole).skip(1) {
+            let found = part(name);
+            assert!(found.is_none() || found.as_ref() == Some(whole), "{name} at {point}");
+            absent += u32::from(found.is_none());
+        }
+        assert_eq!(temporary(&folder), Vec::<String>::new(), "at {point}");
+        assert!(limited(&folder, "true", command).success());
+        assert_eq!([part("b.csv"), part("c.csv")], [1, 2].map(|n| Some(whole[n].clone())));
+    }
+    assert!(absent > 0);
+}
+
+/// Every file of the demo is what it was or whole, however far it came.
+#[test]
+fn a_demo_without_space_leaves_whole_files() {
+    let folder = prepared();
+    let command = "demo -o parts --time 0.2s";
+    assert!(limited(&folder, "true", command).success());
+    let entries = fs::read_dir(folder.path("parts")).unwrap();
+    let names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    assert!(names.len() >= 7, "{names:?}");
+    let is_whole = |name: &str| {
+        let path = format!("parts/{name}");
+        let runs = |args: &[&str]| folder.run(args).code == 0;
+        match name.rsplit_once('.').unwrap().1 {
+            "svg" => folder.read(&path).trim_end().ends_with("</svg>"),
+            "html" => folder.read(&path).trim_end().ends_with("</html>"),
+            "csv" => folder.read(&path).lines().count() == 1001,
+            "model" => runs(&["info", &path]),
+            // The model was written before it.
+            "brz" => runs(&["decompress", &path, "--model", "parts/images.model", "-o", "back"]),
+            other => panic!("nobody knows what is in a .{other}"),
+        }
+    };
+    for point in [0, 12, 200] {
+        for name in &names {
+            fs::write(folder.path("parts").join(name), OLD).unwrap();
+        }
+        let status = limited(&folder, &format!("ulimit -f {point}"), command);
+        assert_eq!(status.code(), Some(2), "at {point}");
+        for name in &names {
+            let is_old = fs::read(folder.path("parts").join(name)).unwrap() == OLD;
+            assert!(is_old || is_whole(name), "{name} at {point}");
+        }
+        assert_eq!(temporary(&folder), Vec::<String>::new(), "at {point}");
     }
 }
 
