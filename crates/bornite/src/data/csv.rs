@@ -553,8 +553,10 @@ fn text_form(column: &Column, texts: &Texts, known: &[bool], heading: Option<Str
         *counts.entry(text).or_default() += 1;
     }
     let missing = counts.iter().max_by_key(|(_, n)| **n).map_or("", |(text, _)| *text).to_owned();
-    let differs =
-        |row: &usize| column.usual_text(*row).as_deref().unwrap_or(&missing) != texts.get(*row);
+    let differs = |row: &usize| {
+        let text = texts.get(*row);
+        !column.writes(*row, text).unwrap_or_else(|| missing == text)
+    };
     let exceptions =
         (0..known.len()).filter(differs).map(|row| (row, texts.get(row).to_owned())).collect();
     TextForm::of_text(heading, missing, exceptions)

@@ -17,6 +17,8 @@ pub enum NumberFormat {
 
 /// The most decimals that a column is found to have.
 const MAX_DECIMALS: usize = 30;
+/// The most characters of a text whose digits a float keeps.
+const MAX_PLAIN: usize = 15;
 
 impl NumberFormat {
     /// Writes a number.
@@ -36,6 +38,24 @@ impl NumberFormat {
         }
     }
 
+    /// Whether it writes a number as this text, which is one of the number.
+    pub(super) fn gives_back(self, x: f64, text: &str) -> bool {
+        // The text of 0 may have a sign that the number has lost.
+        let Some(plain) = Plain::of(text).filter(|_| x != 0.0) else {
+            return self.write(x) == text;
+        };
+        match self {
+            NumberFormat::Shortest => plain.is_shortest(),
+            NumberFormat::Decimals(n) => plain.decimals == Some(usize::from(n)).filter(|n| *n > 0),
+            // From here on it may have an exponent.
+            NumberFormat::Python if x.abs() < 1e-3 => self.write(x) == text,
+            NumberFormat::Python => match plain.decimals {
+                Some(decimals) => decimals == 1 || plain.is_shortest(),
+                None => false,
+            },
+        }
+    }
+
     /// The format that gives most of these texts back.
     pub(super) fn of<'a>(cells: &(impl Iterator<Item = (f64, &'a str)> + Clone)) -> Self {
         let decimals = cells
@@ -48,8 +68,40 @@ impl NumberFormat {
         let candidates =
             [NumberFormat::Shortest, NumberFormat::Decimals(decimals as u8), NumberFormat::Python];
         let failures =
-            |f: &NumberFormat| cells.clone().filter(|&(x, text)| f.write(x) != text).count();
+            |f: &NumberFormat| cells.clone().filter(|&(x, text)| !f.gives_back(x, text)).count();
         candidates.into_iter().min_by_key(failures).unwrap_or_default()
+    }
+}
+
+/// A text of so few digits, with neither an exponent nor a needless zero in front, that no other number of so few is the same float:
+/// what a format makes of the float are these digits again.
+struct Plain {
+    /// The digits after the point; `None` without one.
+    decimals: Option<usize>,
+    ends_with_zero: bool,
+}
+
+impl Plain {
+    fn of(text: &str) -> Option<Self> {
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        let (whole, decimals) = match digits.split_once('.') {
+            Some((whole, decimals)) => (whole, Some(decimals)),
+            None => (digits, None),
+        };
+        let are_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        let has_needless_zero = whole.len() > 1 && whole.starts_with('0');
+        let is_plain = digits.len() <= MAX_PLAIN
+            && !has_needless_zero
+            && are_digits(whole)
+            && decimals.is_none_or(are_digits);
+        is_plain.then(|| Self {
+            decimals: decimals.map(str::len),
+            ends_with_zero: decimals.is_some_and(|d| d.ends_with('0')),
+        })
+    }
+
+    fn is_shortest(&self) -> bool {
+        !self.ends_with_zero
     }
 }
 
@@ -124,6 +176,44 @@ mod tests {
         assert_eq!(of(&["1.50", "2.25", "3.00"]), NumberFormat::Decimals(2));
         assert_eq!(of(&["1.5", "2.25", "3"]), NumberFormat::Shortest);
         assert_eq!(of(&["1.5", "2.25", "3.0", "1e-09"]), NumberFormat::Python);
+    }
+
+    #[test]
+    fn what_is_written_is_known_without_writing() {
+        let mut texts: Vec<String> = Vec::new();
+        for x in [0.0, 1.0, 7.25, 0.1, 123.456, 1e-3, 9.5e-5, 1e-7, 99999.99, 1e14, 1e15, 1e17, 0.3]
+        {
+            for x in [x, -x, x * 1.01, x / 3.0, x + 0.5] {
+                texts.extend((0..=12).map(|n| format!("{x:.n$}")));
+                texts.extend([x.to_string(), python(x), format!("{x:e}"), format!("+{x}")]);
+            }
+        }
+        let odd = [
+            "-0",
+            "-0.0",
+            "00.5",
+            "0.50",
+            ".5",
+            "5.",
+            "1_0",
+            " 1",
+            "999999999999999.9",
+            "0.10000000000000001",
+        ];
+        texts.extend(odd.map(str::to_owned));
+        let mut same = 0;
+        for text in &texts {
+            let Ok(x) = text.parse::<f64>() else { continue };
+            for format in (0..=12)
+                .map(NumberFormat::Decimals)
+                .chain([NumberFormat::Shortest, NumberFormat::Python])
+            {
+                let is_same = format.write(x) == *text;
+                assert_eq!(format.gives_back(x, text), is_same, "{format:?} of {text}");
+                same += usize::from(is_same);
+            }
+        }
+        assert!(same > texts.len(), "{same}");
     }
 
     #[test]

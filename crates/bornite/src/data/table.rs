@@ -444,6 +444,18 @@ impl Column {
         }
     }
 
+    /// Whether the column's own format writes a cell as this text, which was read as the cell; `None` where it is missing.
+    pub(super) fn writes(&self, row: usize, text: &str) -> Option<bool> {
+        match &self.cells {
+            Cells::Numbers(c) if !c.values[row].is_nan() => {
+                Some(c.format.gives_back(c.values[row], text))
+            }
+            Cells::Numbers(_) | Cells::Integers(_) | Cells::Labels(_) => {
+                self.usual_text(row).map(|usual| usual == text)
+            }
+        }
+    }
+
     /// The column with its missing cells filled from another of the same length. Known cells keep their text.
     ///
     /// Where all cells are missing, or the two hold cells of unlike types, the result has the type of `from`.

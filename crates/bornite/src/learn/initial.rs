@@ -47,6 +47,11 @@ impl Starts {
         Self { learned, ..self }
     }
 
+    /// The share of the budget that is used up.
+    pub(crate) fn used(&self) -> f64 {
+        self.quota.used()
+    }
+
     /// The mixture for a circuit.
     fn mixture(&mut self, circuit: &Skeleton, rows: &Batch, seed: u64) -> Option<Arc<Mixture>> {
         let components = circuit.width(circuit.output());

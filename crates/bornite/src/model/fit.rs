@@ -41,6 +41,8 @@ const MANY_EPOCHS: usize = 200;
 const FEWEST_EPOCHS: f64 = 6.0;
 /// The share of a budget after which no teacher is asked.
 const LATEST: f64 = 0.6;
+/// The share of a budget after which trees are not tried.
+const LATEST_TRIAL: f64 = 0.5;
 /// The part of the time that comparing all columns takes at most, and the words of bits that are compared a second: an estimate,
 /// of one thread, so that a fit goes on from a checkpoint of another machine.
 const COMPARING: f64 = 0.1;
@@ -407,6 +409,9 @@ impl Candidates<'_> {
         progress: &mut dyn FnMut(&Progress) -> Control,
     ) -> Result<Chosen, ModelError> {
         let mut trees = self.trees(train)?;
+        if starts.used() > LATEST_TRIAL {
+            trees.truncate(1);
+        }
         let mut short = Vec::new();
         if trees.len() > 1 {
             let functions = self.options.functions.unwrap_or(self.defaults.first_functions());
