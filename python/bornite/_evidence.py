@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bornite._bornite import BorniteError
-from bornite._errors import ArgumentError, ColumnError
+from bornite._errors import ArgumentError, ColumnError, shown
 from bornite._tables import is_unknown, time_text
 
 
@@ -113,8 +113,8 @@ def _interval(name: str, column: str, low: Any, high: Any, closed: str = "left")
     return ", ".join(pieces)
 
 
-def _unreadable(column: str, known: Any) -> TypeError:
-    return TypeError(
+def _unreadable(column: str, known: Any) -> ArgumentError:
+    return ArgumentError(
         f"column '{column}': expected a value, a set or list of values, an interval (low, high), or None, "
-        f"found {known!r}"
+        f"found {shown(known)}"
     )

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from bornite import _arrow
 from bornite._bornite import BorniteError
-from bornite._errors import ArgumentError
+from bornite._errors import ArgumentError, shown
 
 Array: TypeAlias = npt.NDArray[Any]
 Column: TypeAlias = tuple[str, Array, Any]
@@ -311,8 +311,8 @@ def moment_of(text: str) -> np.datetime64:
         return np.datetime64("NaT", "s")
 
 
-def _unreadable(text: str, what: Any) -> TypeError:
-    return TypeError(
+def _unreadable(text: str, what: Any) -> ArgumentError:
+    return ArgumentError(
         f"column '{text}' holds {what}: make it numbers, text, dates or True and False, or leave it out"
     )
 
@@ -372,7 +372,7 @@ def _read_objects(array: Array, name: Any, text: str, dtype: Any) -> tuple[Field
         if not isinstance(array[row], numbers.Number) or isinstance(array[row], (bool, complex)):
             kinds = sorted({type(cell).__name__ for cell in known})
             raise ArgumentError(
-                f"column '{text}' holds {' and '.join(kinds)} (row {row + 1}: {array[row]!r}): make "
+                f"column '{text}' holds {' and '.join(kinds)} (row {row + 1}: {shown(array[row])}): make "
                 "it numbers alone, text alone, or True and False"
             )
     if all(isinstance(cell, numbers.Integral) for cell in known):

@@ -17,7 +17,15 @@ import numpy.typing as npt
 
 from bornite import _bornite, _forms, _notebook, _tables
 from bornite._bornite import BorniteError, Circuit, TableModel
-from bornite._errors import ColumnError
+from bornite._errors import (
+    ArgumentError,
+    ColumnError,
+    check_numbers,
+    check_text,
+    check_whole,
+    not_none,
+    shown,
+)
 from bornite._evidence import column_error, evidence, quoted
 from bornite._notebook import Drawing, Page
 from bornite._progress import ProgressLine
@@ -197,6 +205,14 @@ def fit(
     >>> bool(0.6 < model.query("P(wet=1 | sky='rain')") < 0.95)
     True
     """
+    check_whole(memory=memory, seed=seed)
+    check_whole(**not_none(circuits=circuits, width=width, output_width=output_width, functions=functions))
+    check_whole(**not_none(epochs=epochs, batch=batch, patience=patience))
+    check_numbers(valid_share=valid_share)
+    check_numbers(**not_none(time=time, rate=rate, smoothing=smoothing, emphasis=emphasis))
+    check_text(effort=effort, structure=structure, device=device)
+    if start is not None and not isinstance(start, Model):
+        raise ArgumentError(f"start={shown(start)}: give a model")
     if start is not None and start._is_view():
         raise BorniteError("start= is a model of some columns of another: give the whole model")
     shared = table if isinstance(table, Shared) else None
@@ -380,7 +396,10 @@ def _atoms(
     for name, numbers in (atoms or {}).items():
         if name not in text_of:
             raise column_error(name, names, "the table")
-        found[text_of[name]] = [float(x) for x in np.atleast_1d(np.asarray(numbers, dtype=np.float64))]
+        try:
+            found[text_of[name]] = [float(x) for x in np.atleast_1d(np.asarray(numbers, dtype=np.float64))]
+        except (TypeError, ValueError):
+            raise ArgumentError(f"atoms of column '{name}': give numbers, not {shown(numbers)}") from None
     return found
 
 
@@ -717,6 +736,7 @@ class Model:
         >>> model.ask("P(x=0)").kind, model.ask("P(0 < x < 1 or y == 'a')").kind
         ('density', 'probability')
         """
+        check_text(question=question)
         return Answer(*self._core.ask(question))
 
     # Other distributions.
@@ -810,6 +830,7 @@ class Model:
         >>> sorted(set(rows["x"].tolist()))
         [3, 4]
         """
+        check_whole(count=count, seed=seed)
         return self._decode(self._core.sample(count, self._given(given), seed, 0), kind)
 
     def impute(
@@ -828,10 +849,13 @@ class Model:
         were not missing, also in columns of ``missing_as_value``. With ``n``,
         returns a list of n tables with consecutive seeds, for multiple imputation.
         """
+        check_whole(seed=seed)
+        check_text(method=method)
         frame = Frame(table)
         columns = self._encode(frame)
         if n is None:
             return self._filled(frame, columns, method, seed)
+        check_whole(n=n)
         if n < 1:
             raise BorniteError(f"n={n}: give 1 or more")
         return [self._filled(frame, columns, method, seed + k) for k in range(n)]
@@ -862,6 +886,8 @@ class Model:
         >>> bool(low < 0 < high)
         True
         """
+        check_whole(seed=seed)
+        check_text(method=method)
         frame, text = Frame(table), self._column(column)
         columns = self._encode_others(frame, text)
         if method == "mean":
@@ -1222,6 +1248,8 @@ class Model:
         >>> model.report(rows).startswith("<!doctype html>")
         True
         """
+        check_whole(seed=seed)
+        check_text(title=title)
         table = None if data is None else self._encode(Frame(data))
         return Page(self._whole().report(table, title, seed))
 
@@ -1245,6 +1273,8 @@ class Model:
         >>> model.plot("pairs").startswith("<svg")
         True
         """
+        check_whole(seed=seed)
+        check_text(what=what)
         table = None if data is None else self._encode(Frame(data))
         texts = None if columns is None else [self._column(column) for column in columns]
         if texts is None and self._is_view():
@@ -1344,6 +1374,8 @@ def compress_file(
     >>> (folder / "back.csv").read_bytes() == (folder / "sky.csv").read_bytes()
     True
     """
+    check_whole(seed=seed, **not_none(width=width, epochs=epochs))
+    check_numbers(**not_none(time=time))
     core = None if model is None else model._whole()
     before, after, interrupted = _bornite.compress_file(
         source, target, core, time=time, width=width, epochs=epochs, seed=seed, header=header

@@ -50,6 +50,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from bornite import _tables
+from bornite._bornite import BorniteError
+from bornite._errors import ArgumentError
 from bornite.model import Model, fit
 
 __all__ = [
@@ -126,13 +128,13 @@ class _Estimator(BaseEstimator):
         if not self._is_mixed:
             return validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
         if not hasattr(X, "columns"):
-            raise TypeError(
+            raise ArgumentError(
                 f"expected a DataFrame, as in fit, found {type(X).__name__}: give one with the columns "
                 f"{', '.join(map(str, self._names()[:10]))}"
             )
         checked = validate_data(self, X, reset=reset, skip_check_array=True)
         if not len(checked):
-            raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
+            raise BorniteError("Found array with 0 sample(s) while a minimum of 1 is required.")
         return checked
 
     def _names(self) -> list[Any]:
@@ -152,7 +154,7 @@ class _Estimator(BaseEstimator):
         listed = np.atleast_1d(np.asarray(given))
         if listed.dtype == bool:
             if len(listed) != self.n_features_in_:
-                raise ValueError(
+                raise BorniteError(
                     f"categorical_features has {len(listed)} entries for {self.n_features_in_} features: give "
                     "one for each, or the positions"
                 )
@@ -161,12 +163,12 @@ class _Estimator(BaseEstimator):
             names = [str(name) for name in self._names()]
             absent = [name for name in listed if str(name) not in names]
             if absent:
-                raise ValueError(
+                raise BorniteError(
                     f"categorical_features={given!r}: there is no feature '{absent[0]}'; there are {', '.join(names[:10])}"
                 )
             return {names.index(str(name)) for name in listed}
         if any(not 0 <= int(place) < self.n_features_in_ for place in listed):
-            raise ValueError(
+            raise BorniteError(
                 f"categorical_features={given!r}: positions go from 0 to {self.n_features_in_ - 1}"
             )
         return {int(place) for place in listed}
@@ -233,7 +235,7 @@ class _Estimator(BaseEstimator):
             )
             return X, y
         if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+            raise BorniteError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         X, y = self._check(X, reset=reset), column_or_1d(y, warn=True)
         check_consistent_length(X, y)
         assert_all_finite(y, input_name="y")
@@ -481,10 +483,10 @@ class BorniteOutlierDetector(OutlierMixin, _Estimator):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BorniteOutlierDetector:
         """Fits the joint distribution, and the score below which rows are outliers."""
         if self.by not in ("either", "cells", "density"):
-            raise ValueError(f"by={self.by!r}: choose 'either', 'cells' or 'density'")
+            raise BorniteError(f"by={self.by!r}: choose 'either', 'cells' or 'density'")
         share = self.contamination
         if not isinstance(share, Real) or not 0 < float(share) <= 0.5:
-            raise ValueError(f"contamination={share!r}: give a share above 0 and at most 0.5")
+            raise BorniteError(f"contamination={share!r}: give a share above 0 and at most 0.5")
         self.model_ = self._fit(self._check(X, reset=self._start() is None), sample_weight=sample_weight)
         scores = self.score_samples(X)
         if sample_weight is None:
@@ -542,7 +544,7 @@ class BorniteClassifier(ClassifierMixin, _Estimator):
         if self._start() is not None:
             new = classes[~np.isin(classes, self.classes_)]
             if len(new):
-                raise ValueError(f"a fit that goes on keeps the classes, and {new.tolist()[0]!r} is none of them: fit anew")
+                raise BorniteError(f"a fit that goes on keeps the classes, and {new.tolist()[0]!r} is none of them: fit anew")
             classes, codes = self.classes_, np.asarray(np.searchsorted(self.classes_, y))
         self.classes_ = classes
         texts = [str(label) for label in self.classes_]
@@ -559,7 +561,7 @@ class BorniteClassifier(ClassifierMixin, _Estimator):
             known = self.classes_ if hasattr(self, "model_") else np.unique(np.asarray(y))
             absent = [label for label in np.unique(np.asarray(classes)).tolist() if label not in known]
             if absent:
-                raise ValueError(f"the first rows have no class {absent[0]!r}: begin with rows of all classes")
+                raise BorniteError(f"the first rows have no class {absent[0]!r}: begin with rows of all classes")
         self._partially(self.fit, X, y, sample_weight)
         return self
 
@@ -639,7 +641,7 @@ class BorniteRegressor(RegressorMixin, _Estimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BorniteRegressor:
         """Fits the joint distribution of the features and the target."""
         if self.method not in ("auto", "mean", "median"):
-            raise ValueError(f"method={self.method!r}: choose 'auto', 'mean' or 'median'")
+            raise BorniteError(f"method={self.method!r}: choose 'auto', 'mean' or 'median'")
         given = y
         X, y = self._check_with_target(X, y, numeric=True)
         y = np.asarray(y, np.float64)

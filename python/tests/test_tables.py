@@ -381,7 +381,7 @@ SETTINGS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"kinds": {"x": "real"}}, ValueError, "column 'x': 'real' with 0 numbers is no kind"),
     ({"kinds": {"w": "integer"}}, bornite.DataError, "column 'w' cannot be an integer"),
     ({"time": 0}, ValueError, "seconds above 0"),
-    ({"seed": -1}, OverflowError, "negative|unsigned"),
+    ({"seed": -1}, bornite.BorniteError, "from 0 on"),
     ({"valid": {"x": [1]}}, ColumnError, "no column 'y'"),
 ]
 

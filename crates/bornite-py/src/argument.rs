@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use pyo3::Borrowed;
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PySequence, PyString};
 
 use crate::basis::Basis;
 use crate::domain::Domain;
-use crate::exception::BorniteError;
+use crate::exception::{BorniteError, argument_error};
 
 /// A basis, or the number of values of the indicators of a finite domain.
 #[derive(Clone)]
@@ -50,7 +49,7 @@ fn whole(object: &Bound<'_, PyAny>, expected: &str) -> PyResult<usize> {
     if object.extract::<i128>().is_ok() {
         return Err(BorniteError::new_err(format!("expected {expected}, found {}", shown(object))));
     }
-    Err(PyTypeError::new_err(format!("expected {expected}, found {}", shown(object))))
+    Err(argument_error(format!("expected {expected}, found {}", shown(object))))
 }
 
 /// The position of a variable, layer or weight.
@@ -81,8 +80,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Name {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        let expected =
-            || PyTypeError::new_err(format!("expected a name, found {}", shown(&object)));
+        let expected = || argument_error(format!("expected a name, found {}", shown(&object)));
         object.extract::<String>().map(Self).map_err(|_| expected())
     }
 }
@@ -129,5 +127,9 @@ impl<T: Clone> OneOrEach<T> {
 
 /// How Python shows an object, for messages.
 pub(crate) fn shown(object: &Bound<'_, PyAny>) -> String {
-    object.repr().map_or_else(|_| "something else".to_owned(), |text| text.to_string())
+    let text = object.repr().map_or_else(|_| "something else".to_owned(), |text| text.to_string());
+    match text.char_indices().nth(200) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
 }

@@ -7,13 +7,12 @@ use numpy::{
     Element, IntoPyArray, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods,
     PyReadonlyArray2, PyReadonlyArrayDyn, PyUntypedArray, PyUntypedArrayMethods,
 };
-use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use rayon::prelude::*;
 
 use crate::detached::detached;
-use crate::exception::BorniteError;
+use crate::exception::{BorniteError, argument_error};
 
 /// How many rows go to the library at a time; between two such blocks Ctrl-C is heard.
 const BLOCK: usize = 2048;
@@ -36,9 +35,7 @@ fn as_array<'py>(object: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyUntypedAr
         b'c' => NumberKind::Complex,
         _ => {
             let dtype = array.dtype();
-            return Err(PyTypeError::new_err(format!(
-                "expected numbers, found an array of {dtype}"
-            )));
+            return Err(argument_error(format!("expected numbers, found an array of {dtype}")));
         }
     };
     Ok((array, kind))
@@ -123,7 +120,7 @@ impl<'py> Rows<'py> {
     pub(crate) fn read(object: &Bound<'py, PyAny>) -> PyResult<Self> {
         let (array, kind) = as_array(object)?;
         if kind == NumberKind::Complex {
-            return Err(PyTypeError::new_err("expected real values, found complex ones"));
+            return Err(argument_error("expected real values, found complex ones"));
         }
         let array = with_type::<f64>(&array)?;
         let is_single = array.ndim() == 1;

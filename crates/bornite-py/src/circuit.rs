@@ -22,7 +22,7 @@ use crate::array::{Rows, numbers_to_python, vectors_to_python, weight, weight_to
 use crate::detached::detached;
 use crate::domain::Variable;
 use crate::environment::Environments;
-use crate::exception::{BorniteError, QueryError as PyQueryError, Raise};
+use crate::exception::{BorniteError, QueryError as PyQueryError, Raise, argument_error};
 use crate::layer::Layer;
 use crate::model::Limit;
 use crate::overlap::Overlap;
@@ -209,9 +209,11 @@ impl Circuit {
     #[classmethod]
     fn from_json(class: &Bound<'_, PyType>, json: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = class.py();
-        let text = match json.cast::<PyString>() {
-            Ok(text) => text.extract::<String>()?,
-            Err(_) => PyModule::import(py, "json")?.call_method1("dumps", (json,))?.extract()?,
+        let text: String = if let Ok(text) = json.cast::<PyString>() {
+            text.extract()?
+        } else {
+            let dumped = PyModule::import(py, "json")?.call_method1("dumps", (json,));
+            dumped.map_err(|e| argument_error(e.value(py).to_string()))?.extract()?
         };
         detached(py, || file::from_json(&text))?.map(Self::from).map_err(Raise::raise)
     }

@@ -2,9 +2,10 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
+
+use crate::exception::BorniteError;
 
 /// The set of values of a variable. Every value is a float; those of a finite domain are 0, 1, …, v − 1.
 ///
@@ -61,7 +62,7 @@ impl Domain {
         if domain.is_valid() {
             Ok(Self(domain))
         } else {
-            Err(PyValueError::new_err(
+            Err(BorniteError::new_err(
                 "atoms are finite numbers in increasing order, next to a continuous domain without any",
             ))
         }

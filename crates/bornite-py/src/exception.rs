@@ -9,7 +9,7 @@ use bornite::ops::OperationError as RustOperationError;
 use bornite::query::QueryError as RustQueryError;
 use bornite::structure::TreeError as RustTreeError;
 use pyo3::create_exception;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 create_exception!(
@@ -45,6 +45,41 @@ pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("TreeError", py.get_type::<TreeError>())
 }
 
+/// The exception of an argument of a type that is not understood: a `BorniteError` that is a `TypeError` too.
+pub(crate) fn argument_error(words: impl AsRef<str>) -> PyErr {
+    let words = printable(words.as_ref());
+    Python::attach(|py| {
+        let class =
+            PyModule::import(py, "bornite._errors").and_then(|m| m.getattr("ArgumentError"));
+        match class.and_then(|class| class.call1((&words,))) {
+            Ok(exception) => PyErr::from_value(exception),
+            Err(_) => PyTypeError::new_err(words),
+        }
+    })
+}
+
+/// The most characters of a message.
+const MAX_CHARS: usize = 2000;
+
+/// A message that can be printed: control characters escaped, since cells must not command a terminal, and cut where it has no end.
+fn printable(text: &str) -> String {
+    let is_control = |c: char| c.is_control() && c != '\n' && c != '\t';
+    let is_hidden = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let mut out = String::with_capacity(text.len().min(MAX_CHARS));
+    for (n, c) in text.chars().enumerate() {
+        if n == MAX_CHARS {
+            out.push('…');
+            break;
+        }
+        if is_control(c) || is_hidden(c) {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
 /// An error of the library that becomes a Python exception.
 pub(crate) trait Raise {
     fn raise(self) -> PyErr;
@@ -54,7 +89,7 @@ macro_rules! impl_raise {
     ($($error:ty => $class:ident),* $(,)?) => {$(
         impl Raise for $error {
             fn raise(self) -> PyErr {
-                $class::new_err(self.to_string())
+                $class::new_err(printable(&self.to_string()))
             }
         }
     )*};
@@ -71,7 +106,7 @@ impl Raise for RustOperationError {
     fn raise(self) -> PyErr {
         match self {
             RustOperationError::Query(e) => e.raise(),
-            other => OperationError::new_err(other.to_string()),
+            other => OperationError::new_err(printable(&other.to_string())),
         }
     }
 }
@@ -85,9 +120,9 @@ impl Raise for RustFileError {
         }
         match cause {
             RustFileError::Io { source, .. } => {
-                std::io::Error::new(source.kind(), self.to_string()).into()
+                std::io::Error::new(source.kind(), printable(&self.to_string())).into()
             }
-            _ => FileError::new_err(self.to_string()),
+            _ => FileError::new_err(printable(&self.to_string())),
         }
     }
 }
@@ -105,9 +140,9 @@ impl Raise for RustModelError {
                 let names = |all: &[&str]| {
                     all.iter().map(|c| format!("'{c}'")).collect::<Vec<_>>().join(", ")
                 };
-                ModelError::new_err(found.explain(names, "as_is=True"))
+                ModelError::new_err(printable(&found.explain(names, "as_is=True")))
             }
-            other => ModelError::new_err(other.to_string()),
+            other => ModelError::new_err(printable(&other.to_string())),
         }
     }
 }
@@ -122,7 +157,7 @@ impl Raise for bornite::Error {
             bornite::Error::Operation(e) => e.raise(),
             bornite::Error::Model(e) => e.raise(),
             bornite::Error::Data(e) => e.raise(),
-            other => BorniteError::new_err(other.to_string()),
+            other => BorniteError::new_err(printable(&other.to_string())),
         }
     }
 }

@@ -3,12 +3,11 @@
 use bornite::basis::Part;
 use bornite::query::QueryError;
 use bornite::{Evidence, Query, Variable};
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFrozenSet, PyMapping, PyRange, PySet, PyString, PyTuple};
 
 use crate::argument::{Name, shown};
-use crate::exception::Raise;
+use crate::exception::{Raise, argument_error};
 
 /// Reads a query: text in the query language, or a mapping from names to what is known; None knows nothing.
 pub(crate) fn query(variables: &[Variable], object: &Bound<'_, PyAny>) -> PyResult<Query> {
@@ -20,7 +19,7 @@ pub(crate) fn query(variables: &[Variable], object: &Bound<'_, PyAny>) -> PyResu
     }
     let Ok(mapping) = object.cast::<PyMapping>() else {
         let found = object.get_type().name()?;
-        return Err(PyTypeError::new_err(format!(
+        return Err(argument_error(format!(
             "expected a query such as \"x0=1, x2 in {{0, 1}}\" or a mapping from names to what is \
              known, found {found}"
         )));
@@ -101,7 +100,7 @@ fn interval(variable: &Variable, pair: &Bound<'_, PyTuple>) -> PyResult<Evidence
 
 fn not_evidence(variable: &Variable, known: &Bound<'_, PyAny>) -> PyErr {
     let found = shown(known);
-    PyTypeError::new_err(format!(
+    argument_error(format!(
         "variable '{}': expected a number, None, a set or range of values, or a pair (low, high), \
          found {found}",
         variable.name

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use bornite::circuit::Weights;
 use bornite::structure::{Product, Region, RegionTree, Structure, TreeError};
 use bornite::{Basis, Domain, Variable};
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use crate::argument::{BasisLike, DomainLike, Name, OneOrEach, shown};
-use crate::exception::{BorniteError, Raise};
+use crate::exception::{BorniteError, Raise, argument_error};
 
 /// The tree that Python names, over this many variables where it does not say itself how many.
 pub(crate) fn tree(
@@ -81,7 +80,7 @@ fn image_tree(image: &Bound<'_, PyTuple>) -> PyResult<RegionTree> {
 
 fn no_tree(object: &Bound<'_, PyAny>) -> PyErr {
     let found = shown(object);
-    PyTypeError::new_err(format!(
+    argument_error(format!(
         "expected 'balanced', 'linear', 'random', ('image', height, width, channels) or a nested \
          list such as [[0, 1], 2], found {found}"
     ))

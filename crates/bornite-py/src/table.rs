@@ -7,11 +7,10 @@
 
 use bornite::data::{Cells, Column, Labels, Table};
 use numpy::{IntoPyArray, PyReadonlyArray1};
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::exception::Raise;
+use crate::exception::{Raise, argument_error};
 
 /// A table given as a list of columns.
 pub(crate) struct TableLike(pub(crate) Table);
@@ -38,7 +37,7 @@ fn column(item: &Bound<'_, PyAny>) -> PyResult<Column> {
     }
     let Ok(whole) = values.extract::<PyReadonlyArray1<'_, i64>>() else {
         let message = format!("column '{name}': expected an array of float64 or int64");
-        return Err(PyTypeError::new_err(message));
+        return Err(argument_error(message));
     };
     let whole = whole.as_array();
     if more.is_none() {
