@@ -164,7 +164,8 @@ fn messages_are_short_and_show_numbers_as_typed() {
     let folder = fitted();
     let long = "x".repeat(50_000);
     folder.write("long.csv", &format!("city,tall,age,weight\nBonn,yes,{long},80\n"));
-    folder.write("big.csv", &format!("a,b\n{}", "1e308,2\n-1e308,3\n5.5,4\n".repeat(9)));
+    let rows: Vec<String> = (0..30).map(|n| format!("{n}.25,{}\n", n % 3)).collect();
+    folder.write("big.csv", &format!("a,b\n1e308,2\n-1e308,1\n{}", rows.concat()));
     let question = format!("P(city='{long}')");
     let parentheses = format!("P({}", "(".repeat(3000));
     let cases: &[(&[&str], &[&str])] = &[
