@@ -70,7 +70,8 @@ pub(crate) struct Fit {
     /// Parquet and gzip count eightfold, are learned from in pieces.
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes, default_value = "4G")]
     memory: u64,
-    /// The time limit, such as 60s, 15m or 2h.
+    /// The time limit, such as 60s, 15m or 2h, from the start of the command. Reading the table, comparing its columns and a
+    /// first step are done in any case.
     #[arg(long, value_parser = parse_time)]
     time: Option<Duration>,
     /// How much to try.
