@@ -5,7 +5,7 @@ use crate::structure::Widths;
 ///
 /// | setting | value |
 /// |---|---|
-/// | widths | 8, then 16 (or else 12), 24, 32 as long as validation gets better, or else 4 and 2; none of more than 2.5 10¹⁰ / n d for its cube, or with holes for 2.5 times its fourth power. From 20 million cells n d on, only 16, with holes 8 |
+/// | widths | 8, then 16 (or else 12), 24, 32 as long as validation gets better, or else 4 and 2; none of more than 2.5 10¹⁰ / n d for its cube, or with holes for 2.5 times its fourth power. From 20 million cells n d on, only 16, with holes 8. Over 6 to 48 variables, circuits of 24 and more may be wider towards the middle instead, at about the same cost, see [`tapered`](Self::tapered) |
 /// | squares | twice the width, which are also the components of the mixture that a fit starts from |
 /// | batch | n / 150, from 32 to 256; 512 from 20 million cells on |
 /// | rate | 0.01 / width at a batch of 128, more or less as the root of other batches; 0.16 / width from 20 million cells on |
@@ -65,6 +65,11 @@ const ROUGHNESS: f64 = 10.0;
 pub(crate) const LESSON_ROWS: usize = 40_000;
 const LESSON_EPOCHS: usize = 3;
 const LESSON_WIDTHS: usize = 6;
+/// The last width that is always one of all regions, and the numbers of variables for which wider circuits may be tapered.
+const LAST_UNIFORM: usize = 16;
+const TAPERED: std::ops::RangeInclusive<usize> = 6..=48;
+/// How much wider their widest regions are than single variables.
+const WIDEST: f64 = 2.5;
 /// Cells of a table from which on one fit is all that there is time for.
 const MANY: usize = 20_000_000;
 
@@ -212,6 +217,20 @@ impl Defaults {
         }
     }
 
+    /// The settings of a fit at about the cost of this width in which regions are not of one width, where that comes into question: beyond
+    /// 16, over 6 to 48 variables.
+    ///
+    /// Single variables have the next smaller width, and a region has √s times that, where s is the number of variables inside it or
+    /// outside, whichever are fewer, at most 2.5 times: what two parts of a row know of each other grows with the smaller part.
+    pub fn tapered(&self, width: usize) -> Option<FitOptions> {
+        let single = *ALL_WIDTHS.iter().rev().find(|w| **w < width)?;
+        let is_wide = width > LAST_UNIFORM && TAPERED.contains(&self.variables) && !self.is_large();
+        is_wide.then(|| {
+            let widths = Some(tapered(single, self.variables));
+            FitOptions { widths, squares: 2 * single, ..self.options(width) }
+        })
+    }
+
     /// The settings of a fit to rows of a teacher, and of the fit to the table's own rows after it.
     pub fn lessons(&self) -> [FitOptions; 2] {
         let cells = (LESSON_EPOCHS * LESSON_ROWS * self.variables) as f64;
@@ -230,4 +249,15 @@ impl Defaults {
         let step = if self.is_large() { 0.16 } else { 0.01 * (batch as f64 / 128.0).sqrt() };
         step / width.max(1) as f64
     }
+}
+
+/// Widths that grow towards regions of half of the variables, in steps of 4.
+fn tapered(single: usize, variables: usize) -> Widths {
+    let width = |size: usize| {
+        let factor = (size.min(variables - size) as f64).sqrt().min(WIDEST);
+        (factor * single as f64 / 4.0).round() as usize * 4
+    };
+    let mut steps: Vec<(usize, usize)> = (1..variables).map(|size| (size, width(size))).collect();
+    steps.dedup_by_key(|(_, width)| *width);
+    Widths::from(&steps[..])
 }

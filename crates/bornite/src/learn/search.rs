@@ -10,8 +10,10 @@ use super::partners::{Council, Partners};
 use super::pieces::{Pieces, Rows};
 use super::progress::{Control, Fitted, Progress, Snapshot};
 use super::trainer::{Outcome, read_best, read_history, write_best, write_history};
+use super::trial::trial;
 use crate::circuit::{Layer, Skeleton};
 use crate::engine::Batch;
+use crate::linalg::{Complex64, Matrix};
 
 /// The best of several fits, and which it was.
 #[derive(Clone, Debug)]
@@ -47,6 +49,13 @@ const MARGIN: f64 = 0.05;
 /// poor one for the rows, and the second has not.
 const REFUSED: usize = 2;
 
+/// Which of two candidates of one size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    First,
+    Second,
+}
+
 /// How far a search has come.
 #[derive(Debug, Default)]
 struct State {
@@ -54,6 +63,8 @@ struct State {
     /// The share of the budget that was used up when the present candidate began, and now.
     used: [f64; 2],
     best: Option<(usize, Outcome)>,
+    /// Of two candidates of one size, the one that is tried: known from the first time that there are two.
+    shape: Option<Shape>,
     /// Whether all candidates are tried, and circuits beside the best one are fitted.
     is_mixing: bool,
     /// How many of these were fitted.
@@ -65,7 +76,8 @@ struct State {
 /// Fits one candidate after the other and keeps the best by the validation rows. Candidates differ in their widths and numbers of
 /// input functions: after the third width and the second number (or the last, of fewer) come more functions, or fewer where more are
 /// not better, then wider circuits as long as each is better, and narrower ones where the first wider ones are not. Better is what chance in
-/// the validation rows does not explain. Each starts from the best so far where that is smaller, with the same density;
+/// the validation rows does not explain. Of two candidates of one size, such as circuits of one width and tapered ones, a short trial decides
+/// which ones are fitted, once. Each starts from the best so far where that is smaller, with the same density;
 /// circuits over many variables start anew.
 ///
 /// On tables of some thousand rows wide circuits overfit, and by how much depends on the data: trying is cheap, since a
@@ -125,11 +137,19 @@ pub(crate) fn search(
     if let Some(from) = &mut reader {
         state = State::read(from, [ordinary, candidates], all)?;
     }
+    // A trial is begun again.
+    reader = reader.filter(|from| !from.is_empty());
     let (mut apart, lesson) = (Starts::within(&starts.quota), OnceCell::new());
     let mut pace = Pace::default();
     let valid = all.valid;
     let mut search = Search { candidates, ordinary, valid, partners, state, mixing: None };
     while let Some(next) = search.next(teach, &lesson) {
+        if let Some(both) = search.rivals(&next) {
+            if search.compare(both, all, starts, progress)? {
+                break;
+            }
+            continue;
+        }
         let asked = search.state.asked;
         let (place, index, (circuit, options)) = match &next {
             Next::Candidate(index) => (0, *index, &candidates[*index]),
@@ -146,13 +166,9 @@ pub(crate) fn search(
         if state.best.is_some() && used + pace.share_of(epoch) > 1.0 {
             break;
         }
-        let smaller = state.best.as_ref().map(|(n, outcome)| (&candidates[*n].0, outcome));
-        let can_grow = circuit.variables().len() <= MOST_GROWN;
-        let smaller = smaller.filter(|_| can_grow && !is_lesson && !state.is_mixing);
-        let grown = smaller.and_then(|(from, outcome)| grown(from, &outcome.best.weights, circuit));
-        let epochs = options.epochs.div_ceil(GROWN);
-        let patience = options.patience.div_ceil(GROWN);
-        let shorter = FitOptions { epochs, patience, ..options.clone() };
+        let goes_on = !is_lesson && !state.is_mixing;
+        let grown = goes_on.then(|| state.grown(candidates, circuit)).flatten();
+        let shorter = shorter(options);
         let options = if grown.is_some() { &shorter } else { options };
         let (mut ended, mut epochs) = (false, 0.0);
         let begun = state.used[0];
@@ -183,6 +199,12 @@ pub(crate) fn search(
         }
     }
     search.finish()
+}
+
+/// The settings of a fit that goes on from a smaller one.
+fn shorter(options: &FitOptions) -> FitOptions {
+    let [epochs, patience] = [options.epochs, options.patience].map(|n| n.div_ceil(GROWN));
+    FitOptions { epochs, patience, ..options.clone() }
 }
 
 /// A search on its way.
@@ -216,6 +238,9 @@ impl<'a> Search<'a> {
                 self.ordinary.iter().map(|(_, o)| [o.width, o.functions]).collect();
             let margin = margin(self.valid);
             let mut index = next(&state.tried, &sizes, margin);
+            if let (Some(first), Some(Shape::Second)) = (index, state.shape) {
+                index = sizes.iter().rposition(|size| *size == sizes[first]);
+            }
             if let (None, Some(teach), Some(known)) = (index, teach, known) {
                 // Once all others are tried.
                 let lesson = lesson.get_or_init(teach).as_ref();
@@ -233,6 +258,43 @@ impl<'a> Search<'a> {
         state.is_mixing |= is_open;
         let next = || (partners.of)(&self.candidates[best].1, state.asked);
         is_open.then(next).flatten().map(|partner| Next::Partner(Box::new(partner)))
+    }
+
+    /// The two candidates of this size, where there are two and nothing is known of them yet.
+    fn rivals(&self, next: &Next) -> Option<[usize; 2]> {
+        let Next::Candidate(first) = next else { return None };
+        let size = |n: usize| self.ordinary.get(n).map(|(_, o)| [o.width, o.functions]);
+        let second = (first + 1..self.ordinary.len()).find(|&n| size(n) == size(*first))?;
+        self.state.shape.is_none().then_some([*first, second])
+    }
+
+    /// Tries two candidates of one size, both from the best one so far. Returns whether the caller has ended it.
+    fn compare(
+        &mut self,
+        both: [usize; 2],
+        all: Rows<'_>,
+        starts: &mut Starts,
+        progress: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control,
+    ) -> Result<bool, LearnError> {
+        let (state, ordinary) = (&self.state, self.ordinary);
+        let options = both.map(|n| shorter(&ordinary[n].1));
+        let circuits = both.iter().zip(&options).map(|(&n, options)| {
+            let circuit = &ordinary[n].0;
+            (circuit, options, state.grown(ordinary, circuit))
+        });
+        let mut used = state.used;
+        let (better, ended) = trial(circuits.collect(), all, starts, &mut |p| {
+            let write = |to: &mut Writer| state.write(used, ordinary, all, to);
+            let control =
+                progress(&Progress { candidate: both[p.candidate], ..*p }, &Snapshot::new(&write));
+            if let Control::Used(share) = control {
+                used = [share; 2];
+            }
+            control
+        })?;
+        self.state.used = used;
+        self.state.shape = Some(if better == 0 { Shape::First } else { Shape::Second });
+        Ok(ended)
     }
 
     /// Keeps what is better.
@@ -398,7 +460,7 @@ pub(super) fn next(
     let untried = |width: Option<usize>, number: Option<usize>| {
         let wanted = [*widths.get(width?)?, *functions.get(number?)?];
         let found = candidates.iter().position(|c| *c == wanted)?;
-        tried.iter().all(|(n, _)| *n != found).then_some(found)
+        tried.iter().all(|(n, _)| candidates[*n] != wanted).then_some(found)
     };
     let better = |best: (usize, f64), &(n, value): &(usize, f64)| {
         if value > best.1 + margin { (n, value) } else { best }
@@ -452,6 +514,17 @@ pub(crate) fn is_of(
 }
 
 impl State {
+    /// The first rows of a circuit's weights, from the best candidate where that is smaller.
+    fn grown(
+        &self,
+        candidates: &[(Skeleton, FitOptions)],
+        circuit: &Skeleton,
+    ) -> Option<Vec<Matrix<Complex64>>> {
+        let (n, outcome) = self.best.as_ref()?;
+        let can_grow = circuit.variables().len() <= MOST_GROWN;
+        can_grow.then(|| grown(&candidates[*n].0, &outcome.best.weights, circuit)).flatten()
+    }
+
     /// All of it, with as much of the budget used up as this.
     fn write(
         &self,
@@ -467,6 +540,7 @@ impl State {
         to.numbers(&places);
         to.reals(&values);
         to.numbers(&best.map_or(Vec::new(), |(index, _)| vec![*index]));
+        to.numbers(&self.shape.map_or(Vec::new(), |shape| vec![shape as usize]));
         let places = self.partners.iter().map(|(place, _)| *place);
         let mixing = [usize::from(self.is_mixing), self.asked].into_iter().chain(places);
         to.numbers(&mixing.collect::<Vec<_>>());
@@ -500,6 +574,12 @@ impl State {
         }
         let tried = places.into_iter().zip(values).collect();
         let index = from.numbers()?;
+        let shape = match from.numbers()?[..] {
+            [] => None,
+            [0] => Some(Shape::First),
+            [1] => Some(Shape::Second),
+            _ => return Err(LearnError::Damaged),
+        };
         let mixing = from.numbers()?;
         let &[is_mixing, asked, ref places @ ..] = &mixing[..] else {
             return Err(LearnError::Damaged);
@@ -530,7 +610,8 @@ impl State {
         };
         let partners = places.iter().map(|&place| Ok((place, outcome()?)));
         let partners = partners.collect::<Result<_, LearnError>>()?;
-        Ok(Self { tried, used: [begun, now], best, is_mixing: is_mixing > 0, asked, partners })
+        let is_mixing = is_mixing > 0;
+        Ok(Self { tried, used: [begun, now], best, shape, is_mixing, asked, partners })
     }
 }
 

@@ -600,6 +600,15 @@ fn widths_are_those_that_there_is_time_for() {
     assert_eq!(fast(16_000, 100).widths(), [12]);
     assert_eq!(fast(16_000, 500).widths(), [8]);
     assert_eq!(fast(60_000, 784).widths(), [16]);
+    // Tapered circuits are widest where they cut the variables in halves.
+    let wide = Defaults::of(30_000, 12).tapered(24).unwrap();
+    let widths = [1, 2, 3, 5, 6, 7, 10, 11].map(|size| wide.width_of(size));
+    assert_eq!(widths, [16, 24, 28, 36, 40, 36, 24, 16]);
+    assert_eq!((wide.width, wide.squares), (24, 32));
+    assert!(Defaults::of(30_000, 12).tapered(16).is_none());
+    for variables in [5, 49] {
+        assert!(Defaults::of(30_000, variables).tapered(32).is_none());
+    }
 }
 
 /// The first partner is a single square, of no use; the second is as good as the best candidate, over another tree.
@@ -725,6 +734,58 @@ fn a_continued_search_ends_in_the_same_circuit() {
     candidates[2].1.rate *= 2.0;
     let error = refused(&candidates, &train, &valid, &bytes);
     assert_eq!(error, LearnError::OtherFit { what: "structure or options" });
+}
+
+/// Of two circuits of one size, the one that is better in a trial is fitted, in
+/// whatever order they are given; and a search that was stopped within the trial comes to the same end.
+#[test]
+fn of_two_candidates_of_one_size_a_trial_chooses() {
+    let values = toy();
+    let bit = |v| (Variable::new(format!("x{v}"), Domain::Finite(2)), Basis::indicator(2));
+    let candidate = |width: usize, widest: usize| {
+        let structure = Structure::new(RegionTree::parse("[[[0, 2], 4], [1, 3]]").unwrap(), bit)
+            .widths(|size| if size == 1 { 1.max(width / 2) } else { widest });
+        let options = FitOptions { epochs: 4, batch: 60, ..Defaults::of(400, 5).options(width) };
+        (structure.skeleton().unwrap(), options)
+    };
+    let small = [1, 2, 3].map(|width| candidate(width, 1));
+    // One has nothing more than the small ones, the other all that there is to know.
+    let [poor, good] = [candidate(4, 1), candidate(4, 4)];
+    let variables = poor.0.variables().to_vec();
+    let train = Batch::from_rows(&variables, &values[..2000]).unwrap();
+    let valid = Batch::from_rows(&variables, &values[2000..]).unwrap();
+    for (pair, chosen) in [([&poor, &good], 4), ([&good, &poor], 3)] {
+        let candidates: Vec<_> = small.iter().chain(pair).cloned().collect();
+        let search =
+            |from: Option<&[u8]>, go: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control| {
+                let starts = &mut Starts::default();
+                fit_best(&candidates, &train, &valid, from, starts, go).unwrap().unwrap()
+            };
+        let (mut count, mut trials) = (0, Vec::new());
+        let whole = search(None, &mut |p, _| {
+            count += 1;
+            if p.is_trial {
+                trials.push(count);
+            }
+            Control::Continue
+        });
+        assert_eq!(whole.index, chosen);
+        assert!(!trials.is_empty() && whole.tried.iter().all(|(n, _)| *n < 3 || *n == chosen));
+        for stop in [trials[0], trials[trials.len() / 2], count] {
+            let (mut bytes, mut step) = (Vec::new(), 0);
+            search(None, &mut |_, snapshot| {
+                step += 1;
+                if step < stop {
+                    return Control::Continue;
+                }
+                bytes = snapshot.to_bytes();
+                Control::Stop
+            });
+            let rest = search(Some(&bytes), &mut |_, _| Control::Continue);
+            assert_eq!(rest.tried, whole.tried, "stopped at {stop} of {count}");
+            assert_eq!(rest.fit.circuit.weights(), whole.fit.circuit.weights());
+        }
+    }
 }
 
 /// The toy's likelihood after a few epochs, from that of independent columns at about −3.2 to its entropy at −2.3.

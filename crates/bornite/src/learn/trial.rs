@@ -6,6 +6,7 @@ use super::pieces::Rows;
 use super::progress::{Control, Progress};
 use crate::circuit::Skeleton;
 use crate::engine::Batch;
+use crate::linalg::{Complex64, Matrix};
 
 /// The part of a fit's epochs that a trial takes.
 const SHARE: f64 = 0.2;
@@ -29,31 +30,35 @@ pub fn most_promising(
     starts: &mut Starts,
     progress: &mut dyn FnMut(&Progress) -> Control,
 ) -> Result<usize, LearnError> {
-    let mut best = (0, f64::NEG_INFINITY);
     if candidates.len() < 2 {
-        return Ok(best.0);
+        return Ok(0);
     }
-    for (n, (circuit, options)) in candidates.iter().enumerate() {
-        let rows = (SHARE * (options.epochs * train.len()) as f64)
-            .min(CELLS / train.num_variables().max(1) as f64);
-        let mut ended = false;
+    let all: Vec<_> =
+        candidates.iter().map(|(circuit, options)| (circuit, options, None)).collect();
+    Ok(trial(all, Rows::new(train, valid), starts, progress)?.0)
+}
+
+/// A circuit, how it is fitted, and the first rows of its weights where it goes on from a smaller one.
+pub(super) type Grown<'a> = (&'a Skeleton, &'a FitOptions, Option<Vec<Matrix<Complex64>>>);
+
+/// The same for circuits that may go on from others, and whether the caller has ended it.
+pub(super) fn trial(
+    candidates: Vec<Grown<'_>>,
+    all: Rows<'_>,
+    starts: &mut Starts,
+    progress: &mut dyn FnMut(&Progress) -> Control,
+) -> Result<(usize, bool), LearnError> {
+    let (mut best, mut ended) = ((0, f64::NEG_INFINITY), false);
+    for (n, (circuit, options, grown)) in candidates.into_iter().enumerate() {
+        let rows = (SHARE * (options.epochs * all.num_train()) as f64)
+            .min(CELLS / circuit.variables().len().max(1) as f64);
         let (quota, end) = (starts.quota.clone(), starts.quota.after(PART));
-        let outcome = run(
-            circuit,
-            Rows::new(train, valid),
-            options,
-            None,
-            Start::anew(starts),
-            &mut |p, _| {
-                let done = p.epochs_done() * p.epoch_rows as f64;
-                ended |= progress(&Progress { candidate: n, is_trial: true, ..*p }).is_end();
-                if ended || quota.used() >= end {
-                    Control::Stop
-                } else {
-                    Control::Used(done / rows)
-                }
-            },
-        )?;
+        let start = Start { grown, ..Start::anew(starts) };
+        let outcome = run(circuit, all, options, None, start, &mut |p, _| {
+            let done = p.epochs_done() * p.epoch_rows as f64;
+            ended |= progress(&Progress { candidate: n, is_trial: true, ..*p }).is_end();
+            if ended || quota.used() >= end { Control::Stop } else { Control::Used(done / rows) }
+        })?;
         if outcome.best.valid > best.1 {
             best = (n, outcome.best.valid);
         }
@@ -61,5 +66,5 @@ pub fn most_promising(
             break;
         }
     }
-    Ok(best.0)
+    Ok((best.0, ended))
 }

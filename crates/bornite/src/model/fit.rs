@@ -617,7 +617,12 @@ impl Candidates<'_> {
             None => vec![self.defaults.first_functions()],
         };
         let sizes = widths.iter().flat_map(|w| functions.iter().map(move |f| (*w, *f)));
-        sizes.map(|(width, functions)| self.of_size(width, functions)).collect()
+        let both = |(width, functions)| {
+            let tapered = self.defaults.tapered(width).filter(|_| given.is_none());
+            let tapered = tapered.map(|default| self.with(default, functions));
+            std::iter::once(self.of_size(width, functions)).chain(tapered)
+        };
+        sizes.flat_map(both).collect()
     }
 
     /// Whether the number of functions of some variable is not that of its values.
@@ -627,6 +632,11 @@ impl Candidates<'_> {
     }
 
     fn of_size(&self, width: usize, functions: usize) -> FitOptions {
+        FitOptions { width, ..self.with(self.defaults.options(width), functions) }
+    }
+
+    /// Default settings, for the columns of the table and with what is given instead.
+    fn with(&self, default: FitOptions, functions: usize) -> FitOptions {
         let smoothing = match self.schema.image() {
             Some(_) => self.defaults.image_smoothing(),
             None => self.defaults.table_smoothing(),
@@ -639,8 +649,8 @@ impl Candidates<'_> {
         });
         let ordered = self.schema.ordered().into_iter().zip(is_whole);
         let smoothing = ordered.map(|(is, one)| if is && one { smoothing } else { 0.0 }).collect();
-        let default = FitOptions { smoothing, ..self.defaults.options(width) };
-        FitOptions { width, functions, ..self.options.over(default, self.schema) }
+        let default = FitOptions { smoothing, ..default };
+        FitOptions { functions, ..self.options.over(default, self.schema) }
     }
 
     /// The settings for many images, from the cheapest; none for other tables.
