@@ -1,4 +1,4 @@
-//! Where rows are scored.
+//! Where queries are computed.
 
 use anyhow::anyhow;
 use bornite::engine;

@@ -40,6 +40,9 @@ pub enum CudaError {
     /// The driver reports an error.
     #[error("its driver reports: {0}")]
     Driver(String),
+    /// Samples of variables that are not finite.
+    #[error("it draws samples of finite variables")]
+    Continuous,
     /// A row that its memory does not hold.
     #[error("a row takes {needed} bytes, and its memory has {free} left")]
     Memory {

@@ -11,6 +11,7 @@ use crate::error::CudaError;
 use crate::kernels::tiles;
 use crate::launch::launch;
 use crate::plan::{Step, widths};
+use crate::samples::Samples;
 use crate::script::{Block, Kind, Op, Script, Shape};
 use crate::tasks::Product;
 
@@ -43,9 +44,13 @@ pub struct Evaluator {
     hadamard: CudaFunction,
     settle: CudaFunction,
     close: CudaFunction,
+    draw: CudaFunction,
+    permute: CudaFunction,
     shape: Shape,
     double: bool,
     weights: CudaSlice<u8>,
+    /// Of every step where its weight is with its modes in other orders, once there have been samples.
+    down: Option<Vec<[usize; 2]>>,
     memory: CudaSlice<u8>,
     /// Numbers of the device's memory that may be used.
     room: usize,
@@ -115,10 +120,13 @@ impl Evaluator {
             hadamard: get("hadamard")?,
             settle: get("settle")?,
             close: get("close")?,
+            draw: get("draw")?,
+            permute: get("permute")?,
             stream,
             shape,
             double,
             weights: buffer,
+            down: None,
             memory,
             room,
         })
@@ -130,7 +138,11 @@ impl Evaluator {
     /// The device's memory is too small for one.
     pub fn rows_at_once(&self, complete: bool) -> Result<usize, CudaError> {
         let kind = if complete { Kind::Pure } else { Kind::Mixed };
-        let row = self.shape.numbers_of_a_row(kind).max(1);
+        self.fitting(self.shape.numbers_of_a_row(kind).max(1))
+    }
+
+    /// How many rows of so many numbers fit into memory.
+    fn fitting(&self, row: usize) -> Result<usize, CudaError> {
         // Half of the room is for tensors.
         match self.room / 2 / row {
             0 => {
@@ -151,6 +163,85 @@ impl Evaluator {
         }
         // There are at most two tensors at a time.
         let script = Script::new(&self.shape, block, TENSOR.min(self.room / 4))?;
+        let logs = self.stream.alloc_zeros::<f64>(block.len)?;
+        self.run(&script, block.len, &logs)?;
+        let logs = self.stream.clone_dtoh(&logs)?;
+        self.stream.synchronize()?;
+        Ok(logs)
+    }
+
+    /// One sample of every row, given nothing: of each row a code of every leaf, in the order of the leaves' variables. At every leaf, in
+    /// the order of a traversal, each row has a number from 0 to 1 for it: all numbers of the first leaf come first.
+    ///
+    /// # Errors
+    /// There are leaves without codes, or not as many numbers, or the device fails.
+    pub fn sample(&mut self, rows: usize, draws: &[f64]) -> Result<Vec<u32>, CudaError> {
+        let leaves = self.shape.leaves()?;
+        if draws.len() != rows * leaves.len() {
+            return Err(CudaError::Shape);
+        }
+        if rows == 0 {
+            return Ok(Vec::new());
+        }
+        self.prepare_samples()?;
+        let down = self.down.as_deref().unwrap_or_default();
+        let samples = Samples::new(&self.shape, down, rows, TENSOR.min(self.room / 4));
+        let draws = self.stream.clone_htod(draws)?;
+        let index = self.run(&samples.script, rows, &draws)?;
+        let index = self.stream.clone_dtoh(&index)?;
+        self.stream.synchronize()?;
+        let mut out = vec![0; rows * leaves.len()];
+        for (visit, &variable) in samples.variables.iter().enumerate() {
+            let codes = &index[samples.codes + visit * rows..][..rows];
+            for (row, &code) in codes.iter().enumerate() {
+                out[row * leaves.len() + variable] = code;
+            }
+        }
+        Ok(out)
+    }
+
+    /// How many samples can be drawn together.
+    ///
+    /// # Errors
+    /// There are leaves without codes, or the device fails or its memory is too small for one.
+    pub fn samples_at_once(&mut self) -> Result<usize, CudaError> {
+        self.shape.leaves()?;
+        self.prepare_samples()?;
+        let down = self.down.as_deref().unwrap_or_default();
+        let row = Samples::new(&self.shape, down, 1, 1).script.memory.max(1);
+        self.fitting(row)
+    }
+
+    /// Weights with their modes in other orders.
+    fn prepare_samples(&mut self) -> Result<(), CudaError> {
+        if self.down.is_some() {
+            return Ok(());
+        }
+        let bytes = bytes_of(self.shape.complex, self.double);
+        let (tasks, down, total) = self.shape.permuted();
+        let mut weights = self.stream.alloc_zeros::<u8>(total.max(1) * bytes)?;
+        let len = self.weights.len();
+        self.stream.memcpy_dtod(&self.weights, &mut weights.slice_mut(..len))?;
+        for task in &tasks {
+            let entries = task.k as usize * task.k1 as usize * task.k2 as usize;
+            launch! {
+                self.stream, &self.permute, (tiles(entries, 256), 1, 1), (256, 1, 1), 0, task,
+                &weights
+            }
+        }
+        self.weights = weights;
+        self.down = Some(down);
+        Ok(())
+    }
+
+    /// Carries a script out. The last argument has log densities in the end, or numbers for samples at first. Gives the
+    /// lists back, in which there are samples.
+    fn run(
+        &mut self,
+        script: &Script<'_>,
+        rows: usize,
+        numbers: &CudaSlice<f64>,
+    ) -> Result<CudaSlice<u32>, CudaError> {
         let (stream, bytes) = (self.stream.clone(), bytes_of(self.shape.complex, self.double));
         if script.memory * bytes > self.memory.len() {
             // The old one first.
@@ -158,15 +249,14 @@ impl Evaluator {
             self.memory = stream.alloc_zeros::<u8>(script.memory * bytes)?;
         }
         let index = stream.clone_htod(&script.index)?;
-        let log2 = stream.alloc_zeros::<i32>(block.len)?;
-        let logs = stream.alloc_zeros::<f64>(block.len)?;
+        let log2 = stream.alloc_zeros::<i32>(rows)?;
         for op in &script.ops {
             match op {
-                Op::Upload { at, numbers } => {
-                    let numbers = bytes_in(numbers, self.double);
+                Op::Upload { at, numbers: own } => {
+                    let own = bytes_in(own, self.double);
                     let at = at * bytes;
-                    let mut to = self.memory.slice_mut(at..at + numbers.len());
-                    stream.memcpy_htod(&*numbers, &mut to)?;
+                    let mut to = self.memory.slice_mut(at..at + own.len());
+                    stream.memcpy_htod(&*own, &mut to)?;
                 }
                 Op::Codes(task) => {
                     let grid = (tiles((task.count * task.width) as usize, 256), 1, 1);
@@ -194,14 +284,19 @@ impl Evaluator {
                     let grid = (tiles(task.count as usize, 256), 1, 1);
                     launch! {
                         stream, &self.close, grid, (256, 1, 1), 0, task, &index, &self.memory,
-                        &log2, &logs
+                        &log2, numbers
+                    }
+                }
+                Op::Draw(task) => {
+                    let grid = (tiles(task.count as usize, 4), 1, 1);
+                    launch! {
+                        stream, &self.draw, grid, (32, 4, 1), 0, task, &index, numbers,
+                        &self.weights, &self.memory
                     }
                 }
             }
         }
-        let logs = stream.clone_dtoh(&logs)?;
-        stream.synchronize()?;
-        Ok(logs)
+        Ok(index)
     }
 
     fn multiply(

@@ -1,5 +1,5 @@
 //! Circuits on an NVIDIA GPU: learning from complete rows ([`Learner`]), with forward, reverse, the normalization of weights and
-//! Adam all on the device; and log densities of rows with any evidence ([`Evaluator`]).
+//! Adam all on the device; log densities of rows with any evidence, and samples ([`Evaluator`]).
 //!
 //! The driver is loaded when a [`Device`] is opened, and kernels are compiled when they are first needed: without CUDA this
 //! crate builds and runs, and [`Device::open`] says what is missing. The same calls give the same bits on the same device.
@@ -13,6 +13,7 @@ mod launch;
 mod layout;
 mod learner;
 mod plan;
+mod samples;
 mod script;
 mod tasks;
 #[cfg(test)]

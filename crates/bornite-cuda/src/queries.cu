@@ -217,6 +217,58 @@ extern "C" __global__ void hadamard(Elementwise t, const int* index, num* memory
         mul(entry(memory + t.a, t.a_kind, a, t.width, i, j), entry(memory + t.b, t.b_kind, b, t.width, i, j));
 }
 
+// A weight W[k][i][j] with its modes in another order: to[i][k][j], or on the other side to[j][k][i].
+struct Permute {
+    long long from, to;
+    int k, k1, k2, side;
+};
+extern "C" __global__ void permute(Permute t, num* weights) {
+    long long e = blockIdx.x * 256ll + threadIdx.x;
+    if (e >= (long long)t.k * t.k1 * t.k2) return;
+    long long j = e % t.k2, i = e / t.k2 % t.k1, k = e / t.k2 / t.k1;
+    weights[t.to + (t.side == 0 ? (i * t.k + k) * t.k2 + j : (j * t.k + k) * t.k1 + i)] = weights[t.from + e];
+}
+
+// Values of a leaf at random, one for each row: at the places from `at` on. The probability of x is a sum over E[k][l] f_k(x)
+// conj(f_l(x)) of the row's environment E: an identity, 0; a vector, 1, times the columns of the table; or a matrix, 2, times
+// their conjugates. One warp to a row.
+struct Draw {
+    long long from, table, p;
+    int at, draws, count, width, values, kind;
+};
+extern "C" __global__ void draw(Draw t, int* index, const double* draws, const num* weights, num* memory) {
+    int row = blockIdx.x * 4 + threadIdx.y, lane = threadIdx.x;
+    if (row >= t.count) return;
+    num* p = memory + t.p + (long long)row * t.values;
+    for (int x = lane; x < t.values; x += 32) {
+        double sum = 0;
+        if (t.kind == 1) {
+            sum = norm2(memory[t.from + (long long)row * t.values + x]);
+        } else {
+            for (int k = 0; k < t.width; k++) {
+                num f = weights[t.table + (long long)k * t.values + x];
+                sum += t.kind == 0 ? norm2(f)
+                                   : (double)mul(f, memory[t.from + ((long long)row * t.width + k) * t.values + x]).x;
+            }
+        }
+        p[x] = number(sum > 0 ? sum : 0, 0);
+    }
+    __syncwarp();
+    if (lane > 0) return;
+    double total = 0;
+    for (int x = 0; x < t.values; x++) total += p[x].x;
+    double rest = draws[t.draws + row] * total;
+    int found = 0;
+    for (int x = 0; x < t.values; x++) {
+        if (p[x].x > 0) {
+            found = x;
+            if (rest < p[x].x) break;
+        }
+        rest -= p[x].x;
+    }
+    index[t.at + row] = found;
+}
+
 // Messages of rows.
 struct Messages {
     long long at;

@@ -2,10 +2,12 @@
 //!
 //! All of it is known from the kinds of the rows' messages, before any arithmetic.
 
+use std::borrow::Cow;
+
 use crate::arena::Arena;
 use crate::error::CudaError;
 use crate::plan::Step;
-use crate::tasks::{Codes, Elementwise, Messages, Product};
+use crate::tasks::{Codes, Draw, Elementwise, Messages, Product};
 
 /// What the message of a step is for a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +77,7 @@ pub(crate) enum Op<'a> {
     /// Numbers from the host, as real parts.
     Upload {
         at: usize,
-        numbers: &'a [f64],
+        numbers: Cow<'a, [f64]>,
     },
     Codes(Codes),
     /// So many products, each of them `inner` ones.
@@ -83,6 +85,7 @@ pub(crate) enum Op<'a> {
     Hadamard(Elementwise),
     Settle(Messages),
     Close(Messages),
+    Draw(Draw),
 }
 
 /// The kernels of a block.
@@ -112,26 +115,27 @@ enum Slots {
 
 /// Where the messages of the rows of a group begin, and the list of their places.
 #[derive(Clone, Copy)]
-struct Input {
-    at: usize,
-    slots: usize,
+pub(crate) struct Input {
+    pub(crate) at: usize,
+    pub(crate) slots: usize,
 }
 
-struct Writer<'a, 's> {
-    shape: &'s Shape,
+/// Writes a script down.
+pub(crate) struct Writer<'a, 's> {
+    pub(crate) shape: &'s Shape,
     /// The most numbers of a product in between.
-    scratch: usize,
-    arena: Arena,
-    script: Script<'a>,
-    len: usize,
+    pub(crate) scratch: usize,
+    pub(crate) arena: Arena,
+    pub(crate) script: Script<'a>,
+    pub(crate) len: usize,
 }
 
 impl Kind {
-    fn times(self, other: Self) -> Self {
+    pub(crate) fn times(self, other: Self) -> Self {
         if self == other { self } else { Self::Mixed }
     }
 
-    fn numbers(self, width: usize) -> usize {
+    pub(crate) fn numbers(self, width: usize) -> usize {
         match self {
             Self::Identity => 0,
             Self::Pure => width,
@@ -164,9 +168,7 @@ impl<'a> Script<'a> {
         if block.steps.len() != shape.steps.len() {
             return Err(CudaError::Shape);
         }
-        let index = (0..block.len as u32).collect();
-        let script = Self { ops: Vec::new(), index, memory: 0 };
-        let mut writer = Writer { shape, scratch, arena: Arena::default(), script, len: block.len };
+        let mut writer = Writer::new(shape, block.len, scratch);
         let mut sent = Vec::with_capacity(block.steps.len());
         for (n, sends) in block.steps.iter().enumerate() {
             let own = writer.step(n, sends, &sent)?;
@@ -176,6 +178,14 @@ impl<'a> Script<'a> {
             }
         }
         Ok(Self { memory: writer.arena.most(), ..writer.script })
+    }
+}
+
+impl<'s> Writer<'_, 's> {
+    pub(crate) fn new(shape: &'s Shape, len: usize, scratch: usize) -> Self {
+        let index = (0..len as u32).collect();
+        let script = Script { ops: Vec::new(), index, memory: 0 };
+        Self { shape, scratch, arena: Arena::default(), script, len }
     }
 }
 
@@ -334,12 +344,12 @@ impl<'a> Writer<'a, '_> {
             (_, [Kind::Mixed, Kind::Mixed], _)
                 if sends.grams.len() == count * width * width * parts =>
             {
-                Op::Upload { at: out, numbers: &sends.grams }
+                Op::Upload { at: out, numbers: Cow::Borrowed(&sends.grams) }
             }
             (Step::Functions { .. }, [Kind::Pure, Kind::Pure], Cells::Functions(numbers))
                 if numbers.len() == count * width * parts =>
             {
-                Op::Upload { at: out, numbers }
+                Op::Upload { at: out, numbers: Cow::Borrowed(numbers) }
             }
             (Step::Codes { weight, .. }, [Kind::Pure, Kind::Pure], Cells::Codes(codes)) => {
                 let [w, rows, columns] = self.shape.weights[weight];
@@ -364,12 +374,18 @@ impl<'a> Writer<'a, '_> {
         Ok(())
     }
 
-    fn product(&mut self, product: Product, outer: usize) {
+    pub(crate) fn product(&mut self, product: Product, outer: usize) {
         self.script.ops.push(Op::Product(product, outer));
     }
 
     /// W a.
-    fn sum(&mut self, (w, [k, k1]): (usize, [usize; 2]), kind: Kind, a: Input, to: (usize, usize)) {
+    pub(crate) fn sum(
+        &mut self,
+        (w, [k, k1]): (usize, [usize; 2]),
+        kind: Kind,
+        a: Input,
+        to: (usize, usize),
+    ) {
         if kind == Kind::Mixed {
             // A product with one function that is one, of which nothing is known.
             let inputs = [Input { at: 0, slots: 0 }, a];
@@ -380,7 +396,7 @@ impl<'a> Writer<'a, '_> {
     }
 
     /// W (a ⊗ b): what each entry of the message table takes.
-    fn kronecker(
+    pub(crate) fn kronecker(
         &mut self,
         (w, [k, k1, k2]): (usize, [usize; 3]),
         kinds: [Kind; 2],
@@ -535,7 +551,7 @@ impl<'a> Writer<'a, '_> {
 }
 
 /// A product without lists.
-fn plain() -> Product {
+pub(crate) fn plain() -> Product {
     Product { inner: 1, a_rows: -1, second_rows: -1, a_each: -1, b_each: -1, ..Product::default() }
 }
 
@@ -547,7 +563,7 @@ fn vectors(input: Input, width: usize) -> Product {
 
 impl Product {
     /// With the transpose of a weight of so many rows and columns.
-    fn by_weight(self, w: usize, rows: usize, columns: usize) -> Self {
+    pub(crate) fn by_weight(self, w: usize, rows: usize, columns: usize) -> Self {
         let (n, q) = (rows as i32, columns as i32);
         Self { b: w as i64, b_is_weight: 1, bq: 1, bn: q, cm: n, n, q, ..self }
     }

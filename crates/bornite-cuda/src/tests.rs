@@ -4,8 +4,9 @@
 use std::borrow::Cow;
 
 use crate::plan::widths;
+use crate::samples::Samples;
 use crate::script::{Op, Script, Shape};
-use crate::tasks::{Codes, Elementwise, Messages, Product};
+use crate::tasks::{Codes, Draw, Elementwise, Messages, Product};
 use crate::{Block, Cells, CudaError, Dense, Device, Evaluator, Group, Kind, Sends, Step};
 
 type Complex = [f64; 2];
@@ -49,6 +50,22 @@ fn multiply(m: &Matrix, n: &Matrix, adjoint: bool) -> Matrix {
     m.iter().map(|row| (0..columns).map(|j| entry(row, j)).collect()).collect()
 }
 
+fn norm2(a: Complex) -> f64 {
+    a[0] * a[0] + a[1] * a[1]
+}
+
+/// The place at which the sum of the shares passes u of their total.
+fn pick(p: &[f64], u: f64) -> usize {
+    let mut rest = u * p.iter().sum::<f64>();
+    for (x, p) in p.iter().enumerate() {
+        if rest < *p {
+            return x;
+        }
+        rest -= p;
+    }
+    p.len() - 1
+}
+
 fn outer(v: &[Complex]) -> Matrix {
     v.iter().map(|&x| v.iter().map(|&y| times(x, conj(y))).collect()).collect()
 }
@@ -56,6 +73,7 @@ fn outer(v: &[Complex]) -> Matrix {
 const CODES: usize = 5;
 const ROWS: usize = 30;
 
+#[derive(Clone)]
 struct Case {
     name: String,
     complex: bool,
@@ -301,7 +319,8 @@ impl Case {
 /// Carries a script out, one number after another.
 struct Machine<'a> {
     case: &'a Case,
-    index: &'a [u32],
+    index: Vec<u32>,
+    draws: &'a [f64],
     weights: Vec<Complex>,
     memory: Vec<Complex>,
     log2: Vec<i32>,
@@ -322,6 +341,26 @@ impl Machine<'_> {
             Op::Hadamard(t) => self.hadamard(t),
             Op::Settle(t) => self.settle(t),
             Op::Close(t) => self.close(t),
+            Op::Draw(t) => self.draw(t),
+        }
+    }
+
+    fn draw(&mut self, t: &Draw) {
+        let [width, values] = [t.width, t.values].map(|n| n as usize);
+        for row in 0..t.count as usize {
+            let of = |n: usize| self.memory[t.from as usize + n];
+            let p = |x: usize| match t.kind {
+                0 => unreachable!("the circuit has one output"),
+                1 => norm2(of(row * values + x)),
+                _ => (0..width)
+                    .map(|k| {
+                        let f = self.weights[t.table as usize + k * values + x];
+                        times(f, of((row * width + k) * values + x))[0]
+                    })
+                    .sum(),
+            };
+            let p: Vec<f64> = (0..values).map(p).collect();
+            self.index[t.at as usize + row] = pick(&p, self.draws[t.draws as usize + row]) as u32;
         }
     }
 
@@ -444,7 +483,8 @@ fn a_script_is_the_message_table() {
             let script = Script::new(&shape, &block, scratch).unwrap();
             let mut machine = Machine {
                 case: &case,
-                index: &script.index,
+                index: script.index.clone(),
+                draws: &[],
                 weights: all.clone(),
                 memory: vec![[f64::NAN; 2]; script.memory],
                 log2: vec![0; ROWS],
@@ -509,5 +549,120 @@ fn the_device_evaluates() {
             assert!(logs.iter().zip(&again).all(|(a, b)| a.to_bits() == b.to_bits()));
         }
         println!("{}", case.name);
+    }
+}
+
+/// A circuit over codes, with these outputs.
+fn finite(complex: bool, k: usize, outputs: usize, random: &mut Random) -> Case {
+    let mut case = case(complex, k, [0.0, 0.0], random);
+    let second = case.weights[2].len();
+    case.steps = (0..6)
+        .map(|v| Step::Codes { variable: [3, 0, 5, 1, 4, 2][v], weight: usize::from(v % 3 > 0) })
+        .collect();
+    case.steps.extend([
+        Step::Kronecker { inputs: [0, 1], weight: 2 },
+        Step::Kronecker { inputs: [2, 3], weight: 2 },
+        Step::Sum { input: 7, weight: 3 },
+        Step::Hadamard { inputs: [6, 8] },
+        Step::Kronecker { inputs: [4, 9], weight: 4 },
+        Step::Kronecker { inputs: [10, 5], weight: 5 },
+    ]);
+    let shapes = [[second, second], [k + 1, k * second], [outputs, (k + 1) * k]];
+    case.weights.truncate(3);
+    for [rows, columns] in shapes {
+        let mut row = || (0..columns).map(|_| random.number(complex)).collect();
+        case.weights.push((0..rows).map(|_| row()).collect());
+    }
+    case.leaves = vec![vec![Evidence::Nothing; ROWS]; 6];
+    case
+}
+
+/// The sample of a row by the probabilities of all values, leaf after leaf: the step of each, and its code.
+fn draw(case: &Case, order: &[usize], draws: impl Fn(usize) -> f64) -> Vec<usize> {
+    let mut case = Case { leaves: vec![vec![Evidence::Nothing]; 6], ..case.clone() };
+    for (visit, &leaf) in order.iter().enumerate() {
+        let p = |x: usize| {
+            let mut with = case.clone();
+            with.leaves[leaf][0] = Evidence::Code(x);
+            with.log_density(0).exp()
+        };
+        let x = pick(&(0..CODES).map(p).collect::<Vec<_>>(), draws(visit));
+        case.leaves[leaf][0] = Evidence::Code(x);
+    }
+    let code = |evidence: &Vec<Evidence>| match evidence[0] {
+        Evidence::Code(x) => x,
+        _ => unreachable!("all have been visited"),
+    };
+    case.leaves.iter().map(code).collect()
+}
+
+#[test]
+fn samples_are_drawn_leaf_by_leaf() {
+    let random = &mut Random(11);
+    let device = Device::open();
+    // Smaller sides come first.
+    let order = [5, 4, 0, 1, 2, 3];
+    for (complex, k, outputs) in [(true, 3, 1), (false, 4, 2), (true, 6, 3), (false, 9, 1)] {
+        let case = finite(complex, k, outputs, random);
+        let draws: Vec<f64> = (0..6 * ROWS).map(|_| random.next()).collect();
+        let mut expected = Vec::new();
+        for row in 0..ROWS {
+            let codes = draw(&case, &order, |visit| draws[visit * ROWS + row]);
+            let mut by_variable = [0; 6];
+            for (leaf, code) in codes.into_iter().enumerate() {
+                by_variable[[3, 0, 5, 1, 4, 2][leaf]] = code as u32;
+            }
+            expected.extend(by_variable);
+        }
+
+        let (mut weights, mut all) = (Vec::new(), Vec::new());
+        for m in &case.weights {
+            weights.push([all.len(), m.len(), m[0].len()]);
+            all.extend(m.iter().flatten().copied());
+        }
+        let widths = widths(&case.steps, |w| case.weights[w].len());
+        let shape = Shape { complex, steps: case.steps.clone(), widths, weights };
+        let (tasks, down, total) = shape.permuted();
+        all.resize(total, [f64::NAN; 2]);
+        for t in tasks {
+            let [k, k1, k2] = [t.k, t.k1, t.k2].map(|n| n as usize);
+            for e in 0..k * k1 * k2 {
+                let (j, i, own) = (e % k2, e / k2 % k1, e / k2 / k1);
+                let to = if t.side == 0 { (i * k + own) * k2 + j } else { (j * k + own) * k1 + i };
+                all[t.to as usize + to] = all[t.from as usize + e];
+            }
+        }
+        for scratch in [1 << 26, 200] {
+            let samples = Samples::new(&shape, &down, ROWS, scratch);
+            let mut machine = Machine {
+                case: &case,
+                index: samples.script.index.clone(),
+                draws: &draws,
+                weights: all.clone(),
+                memory: vec![[f64::NAN; 2]; samples.script.memory],
+                log2: vec![0; ROWS],
+                logs: vec![0.0; ROWS],
+            };
+            samples.script.ops.iter().for_each(|op| machine.run(op));
+            assert_eq!(samples.variables, order.map(|leaf| [3, 0, 5, 1, 4, 2][leaf]));
+            for (visit, variable) in samples.variables.iter().enumerate() {
+                for row in 0..ROWS {
+                    let code = machine.index[samples.codes + visit * ROWS + row];
+                    assert_eq!(code, expected[row * 6 + variable], "{} row {row}", case.name);
+                }
+            }
+        }
+
+        match &device {
+            Ok(device) => {
+                let steps = case.steps.clone();
+                let mut evaluator =
+                    Evaluator::new(device, complex, true, steps, &case.dense()).unwrap();
+                assert!(evaluator.samples_at_once().unwrap() > ROWS);
+                assert_eq!(evaluator.sample(ROWS, &draws).unwrap(), expected, "{}", case.name);
+                assert_eq!(evaluator.sample(ROWS, &draws[1..]), Err(CudaError::Shape));
+            }
+            Err(error) => eprintln!("skipped: {error}"),
+        }
     }
 }

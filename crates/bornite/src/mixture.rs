@@ -3,6 +3,7 @@
 //! A circuit's products split its variables in one way. A mixture has several ways at once, and is as exact: a marginal is the mean
 //! of the circuits' marginals, and given evidence e the weight of a circuit becomes wₜ pₜ(e) / p(e).
 
+use std::convert::Infallible;
 use std::iter::zip;
 
 use rand::{RngExt, SeedableRng};
@@ -50,6 +51,9 @@ pub struct Mixture {
     /// Whether all have the same functions of every variable.
     is_alike: bool,
 }
+
+/// Where each of some rows stands among the samples of a seed.
+type Places<'a> = dyn Fn(usize) -> u64 + Sync + 'a;
 
 /// A circuit of a mixture.
 #[derive(Debug)]
@@ -193,10 +197,35 @@ impl Mixture {
         if let [only] = &self.members[..] {
             return only.engine.sample_from(start, count, seed);
         }
-        let (weights, mut picks) = (self.weights(), Picks::of_circuits(seed));
-        let chosen: Vec<usize> = (start..).take(count).map(|n| picks.pick(n, &weights)).collect();
+        let chosen = self.chosen(start, count, seed);
         let rows = Batch::unknown(self.variables().len(), count);
         self.sample_of(&chosen, start, &rows, seed)
+    }
+
+    /// [`sample_from`](Self::sample_from), on a device: see [`Engine::sample_from_on`].
+    ///
+    /// # Errors
+    /// A device that is not there or too small, or variables that are not finite, if it must be used.
+    pub fn sample_from_on(
+        &self,
+        start: u64,
+        count: usize,
+        seed: u64,
+        device: Device,
+    ) -> Result<Vec<f64>, QueryError> {
+        if let [only] = &self.members[..] {
+            return only.engine.sample_from_on(start, count, seed, device);
+        }
+        let chosen = self.chosen(start, count, seed);
+        self.sample_by(&chosen, start, |engine, own, place| {
+            engine.sample_at_on(own.len(), seed, place, device)
+        })
+    }
+
+    /// Which circuit each sample is of.
+    fn chosen(&self, start: u64, count: usize, seed: u64) -> Vec<usize> {
+        let (weights, mut picks) = (self.weights(), Picks::of_circuits(seed));
+        (start..).take(count).map(|n| picks.pick(n, &weights)).collect()
     }
 
     /// One exact sample for every row, given what is known of it. The rows are a piece of more, of which `start` come before them.
@@ -223,17 +252,33 @@ impl Mixture {
 
     /// One sample for every row, which is possible, of the circuit that is chosen for it.
     fn sample_of(&self, chosen: &[usize], start: u64, rows: &Batch, seed: u64) -> Vec<f64> {
+        let draw = |engine: &Engine, own: &[usize], place: &Places<'_>| {
+            Ok::<_, Infallible>(engine.sample_at(&rows.select(own), seed, place))
+        };
+        match self.sample_by(chosen, start, draw) {
+            Ok(values) => values,
+            Err(never) => match never {},
+        }
+    }
+
+    /// One sample for every row by the engine of the circuit that is chosen for it.
+    fn sample_by<E>(
+        &self,
+        chosen: &[usize],
+        start: u64,
+        draw: impl Fn(&Engine, &[usize], &Places<'_>) -> Result<Vec<f64>, E>,
+    ) -> Result<Vec<f64>, E> {
         let d = self.variables().len();
-        let mut out = vec![0.0; rows.len() * d];
+        let mut out = vec![0.0; chosen.len() * d];
         for (n, member) in self.members.iter().enumerate() {
-            let own: Vec<usize> = (0..rows.len()).filter(|&row| chosen[row] == n).collect();
+            let own: Vec<usize> = (0..chosen.len()).filter(|&row| chosen[row] == n).collect();
             let place = |row: usize| start.wrapping_add(own[row] as u64);
-            let values = member.engine.sample_at(&rows.select(&own), seed, &place);
+            let values = draw(&member.engine, &own, &place)?;
             for (&row, values) in zip(&own, values.chunks_exact(d)) {
                 out[row * d..(row + 1) * d].copy_from_slice(values);
             }
         }
-        out
+        Ok(out)
     }
 
     /// Calls `answer` for every wanted cell of rows that are possible: see [`Engine::answer_cells`].

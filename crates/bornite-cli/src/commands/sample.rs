@@ -7,6 +7,7 @@ use bornite::model::Event;
 use clap::Args;
 use serde::Serialize;
 
+use crate::device::{Device, in_words_of_flags};
 use crate::output::{self, plural};
 use crate::progress::RowsBar;
 use crate::streams::{Failed, Sink};
@@ -19,6 +20,7 @@ Examples:
   bornite sample people.model -n 1000 -o new.csv
   bornite sample people.model -n 20 --given \"sex='F', age in [30, 40)\" --seed 7 -o women.csv
   bornite sample people.model -n 5
+  bornite sample digits.model -n 1000 --device cuda -o digits.npy
 
 Writes CSV, or NPY or Parquet if the name ends in .npy or .parquet. Without -o, or with -o -,
 prints CSV. Rows are drawn and written in pieces, so there may be more than fit into memory. The same seed
@@ -36,6 +38,9 @@ pub(crate) struct Sample {
     /// The random seed.
     #[arg(long, default_value_t = 0)]
     seed: u64,
+    /// Where to draw. A GPU draws rows of finite columns, such as images, without evidence.
+    #[arg(long, value_enum, default_value_t)]
+    device: Device,
     /// The file to write; - is standard output.
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
@@ -74,13 +79,23 @@ impl Sample {
         }
         let event = Event::parse(model.schema(), &self.given)?;
         let event = Some(&event).filter(|_| !self.given.trim().is_empty());
+        if event.is_some() && self.device == Device::Cuda {
+            bail!(
+                "--device cuda draws rows without --given; --device auto uses the processor instead"
+            );
+        }
         let mut bar = RowsBar::new("sampling", 1);
         let mut draw = |put: &mut dyn FnMut(&Table) -> Result<()>| {
             let (most, mut done) = ((PIECE / columns).max(1), 0);
             // Also of no rows there is a table.
             while done < self.number || done == 0 {
                 let count = most.min(self.number - done);
-                put(&model.sample_from(done as u64, event, count, self.seed)?)?;
+                put(&match event {
+                    Some(_) => model.sample_from(done as u64, event, count, self.seed)?,
+                    None => model
+                        .sample_on(done as u64, count, self.seed, self.device.into())
+                        .map_err(in_words_of_flags)?,
+                })?;
                 done += count;
                 bar.add(count, Some(done as f64 / self.number.max(1) as f64));
                 if count == 0 {

@@ -63,7 +63,7 @@ const CASES: &[(&str, &[&str])] = &[
     ("fit¦holes.csv¦--atoms¦c=1¦-o¦m", &["no column 'c'"]),
     ("fit¦holes.csv¦--atoms¦a=x¦-o¦m", &["'x' is not a finite number"]),
     ("fit¦holes.csv¦--device¦cuda¦-o¦m", &["CUDA device", "--device auto"]),
-    ("bench¦case¦--tree¦linear¦-k¦2¦--operation¦sample¦--device¦cuda", &["--device"]),
+    ("bench¦case¦--tree¦linear¦-k¦2¦--operation¦prefix¦--device¦cuda", &["--device"]),
     ("fit¦cut.npy¦-o¦m", &["cut.npy"]),
     ("fit¦none.npz¦-o¦m", &["none.npz"]),
     ("fit¦cut-idx3-ubyte¦-o¦m", &["cut-idx3-ubyte"]),

@@ -70,7 +70,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
 }
 
 /// The random numbers of one row: a stream of its own.
-fn row_rng(seed: u64, row: u64) -> ChaCha8Rng {
+pub(super) fn row_rng(seed: u64, row: u64) -> ChaCha8Rng {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(row);
     rng

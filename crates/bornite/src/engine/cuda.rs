@@ -4,9 +4,11 @@ use std::borrow::Cow;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use bornite_cuda::{Block, Cells, CudaError, Dense, Device, Evaluator, Group, Sends, Step};
+use rand::RngExt;
 use rayon::prelude::*;
 
 use super::batch::Batch;
+use super::conditional::row_rng;
 use super::lanes::Real;
 use super::plan::{Leaf, Plan};
 use crate::algebra::Kind;
@@ -31,10 +33,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
         evaluator: &OnDevice,
     ) -> Result<Vec<f64>, CudaError> {
         let mut evaluator = evaluator.lock().unwrap_or_else(PoisonError::into_inner);
-        let evaluator = match &mut *evaluator {
-            Some(evaluator) => evaluator,
-            none => none.insert(self.evaluator(device()?)?),
-        };
+        let evaluator = self.made(&mut evaluator)?;
         let is_complete = !rows.has_missing();
         let most = evaluator.rows_at_once(is_complete)?;
         let mut planner = Planner::new(Grouping::ByKind, 1);
@@ -55,6 +54,39 @@ impl<F: Real, const C: bool> Plan<F, C> {
             out.extend(evaluator.log_densities(&Block { len, steps })?);
         }
         Ok(out)
+    }
+
+    /// Samples given nothing, which stand at these places among those of a seed.
+    pub(super) fn sample_on(
+        &self,
+        count: usize,
+        seed: u64,
+        place: &(dyn Fn(usize) -> u64 + Sync),
+        evaluator: &OnDevice,
+    ) -> Result<Vec<f64>, CudaError> {
+        let mut evaluator = evaluator.lock().unwrap_or_else(PoisonError::into_inner);
+        let evaluator = self.made(&mut evaluator)?;
+        let most = evaluator.samples_at_once()?;
+        let d = self.program.traversal_order().len();
+        let mut out = Vec::with_capacity(count * d);
+        for first in (0..count).step_by(most) {
+            let len = most.min(count - first);
+            let mut draws = vec![0.0; len * d];
+            for row in 0..len {
+                let mut rng = row_rng(seed, place(first + row));
+                draws.iter_mut().skip(row).step_by(len).for_each(|u| *u = rng.random());
+            }
+            out.extend(evaluator.sample(len, &draws)?.into_iter().map(f64::from));
+        }
+        Ok(out)
+    }
+
+    /// The circuit on the device, made once.
+    fn made<'a>(&self, known: &'a mut Option<Evaluator>) -> Result<&'a mut Evaluator, CudaError> {
+        Ok(match known {
+            Some(evaluator) => evaluator,
+            none => none.insert(self.evaluator(device()?)?),
+        })
     }
 
     /// The circuit on a device. A leaf of functions under a weight is two steps there.

@@ -1,11 +1,11 @@
-//! Where rows are scored: on the processor, or on an NVIDIA GPU, see [`bornite_cuda`].
+//! Where queries are computed: on the processor, or on an NVIDIA GPU, see [`bornite_cuda`].
 
 #[cfg(feature = "cuda")]
 use super::AnyPlan;
 use super::{Batch, Engine, Real};
 use crate::query::QueryError;
 
-/// Where rows are scored.
+/// Where a query is computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Device {
     /// On the processor: the same bits on every machine.
@@ -33,6 +33,67 @@ impl<F: Real> Engine<F> {
                 other => other,
             },
         }
+    }
+
+    /// [`sample_from`](Self::sample_from), on a device: exact samples of circuits of finite variables. They are those of the
+    /// processor, except where a number that is drawn is within rounding of the border between two values.
+    ///
+    /// # Errors
+    /// A device that is not there or too small, or variables that are not finite, if it must be used.
+    pub fn sample_from_on(
+        &self,
+        start: u64,
+        count: usize,
+        seed: u64,
+        device: Device,
+    ) -> Result<Vec<f64>, QueryError> {
+        self.sample_at_on(count, seed, &|row| start.wrapping_add(row as u64), device)
+    }
+
+    /// The samples that stand at these places among those of a seed.
+    pub(crate) fn sample_at_on(
+        &self,
+        count: usize,
+        seed: u64,
+        place: &(dyn Fn(usize) -> u64 + Sync),
+        device: Device,
+    ) -> Result<Vec<f64>, QueryError> {
+        let on_processor = || {
+            let rows = Batch::unknown(self.variables.len(), count);
+            Ok(self.sample_at(&rows, seed, place))
+        };
+        match device {
+            Device::Cpu => on_processor(),
+            Device::Cuda => self.sample_on_cuda(count, seed, place),
+            Device::Auto => match self.sample_on_cuda(count, seed, place) {
+                Err(QueryError::Device { .. }) => on_processor(),
+                other => other,
+            },
+        }
+    }
+
+    #[cfg(feature = "cuda")]
+    fn sample_on_cuda(
+        &self,
+        count: usize,
+        seed: u64,
+        place: &(dyn Fn(usize) -> u64 + Sync),
+    ) -> Result<Vec<f64>, QueryError> {
+        let values = match &self.plan {
+            AnyPlan::Real(plan) => plan.sample_on(count, seed, place, &self.evaluator),
+            AnyPlan::Complex(plan) => plan.sample_on(count, seed, place, &self.evaluator),
+        };
+        values.map_err(|error| QueryError::Device { reason: error.to_string() })
+    }
+
+    #[cfg(not(feature = "cuda"))]
+    fn sample_on_cuda(
+        &self,
+        _: usize,
+        _: u64,
+        _: &(dyn Fn(usize) -> u64 + Sync),
+    ) -> Result<Vec<f64>, QueryError> {
+        Err(QueryError::Device { reason: "it is built without CUDA".to_owned() })
     }
 
     #[cfg(feature = "cuda")]

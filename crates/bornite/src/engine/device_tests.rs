@@ -93,9 +93,38 @@ fn contract(device: Device) {
     }
 }
 
+/// Samples are those of the processor, whatever the number of outputs and the pieces they are drawn in.
+fn contract_of_samples(device: Device) {
+    let rng = &mut ChaCha8Rng::seed_from_u64(6);
+    let finite =
+        |v: usize| (Variable::new(format!("x{v}"), Domain::Finite(5)), Basis::indicator(5));
+    let of = |tree: RegionTree| Structure::new(tree, finite);
+    for (name, structure, weights) in [
+        ("one variable", of(RegionTree::balanced(1)).output_width(2), Weights::Haar),
+        ("linear", of(RegionTree::linear(7)).width(5), Weights::RealHaar),
+        ("image", of(RegionTree::image(3, 4, 1)).width(18), Weights::Haar),
+        ("outputs", of(RegionTree::image(3, 3, 1)).width(6).output_width(3), Weights::RealHaar),
+        (
+            "Hadamard",
+            of(RegionTree::balanced(9)).width(3).product(Product::Hadamard),
+            Weights::Haar,
+        ),
+    ] {
+        let circuit = Orthonormal::verify(structure.build(weights, rng).unwrap()).unwrap();
+        let engine = Engine::new(&circuit);
+        let samples = engine.sample_from_on(3, 300, 7, device).unwrap();
+        assert_eq!(samples, engine.sample_from(3, 300, 7), "{name}");
+        let piece = engine.sample_from_on(13, 20, 7, device).unwrap();
+        let d = circuit.num_variables();
+        assert_eq!(piece, samples[10 * d..30 * d], "{name}");
+        assert!(engine.sample_from_on(0, 0, 7, device).unwrap().is_empty());
+    }
+}
+
 #[test]
 fn the_processor_keeps_the_contract() {
     contract(Device::Cpu);
+    contract_of_samples(Device::Cpu);
 }
 
 #[cfg(feature = "cuda")]
@@ -106,6 +135,10 @@ fn the_device_keeps_the_contract() {
         return;
     }
     contract(Device::Cuda);
+    contract_of_samples(Device::Cuda);
+    let continuous = circuits().remove(0).1;
+    let error = Engine::new(&continuous).sample_from_on(0, 5, 7, Device::Cuda).unwrap_err();
+    assert!(error.to_string().contains("finite variables"), "{error}");
 }
 
 /// Without a device, one is asked for in vain and done without.
@@ -121,4 +154,6 @@ fn a_device_is_used_where_there_is_one() {
     let error = engine.log_marginals_on(&rows, Device::Cuda).unwrap_err();
     assert!(matches!(error, QueryError::Device { .. }), "{error}");
     assert_eq!(engine.log_marginals_on(&rows, Device::Auto).unwrap(), [0.0, 0.0]);
+    assert!(matches!(engine.sample_from_on(0, 3, 7, Device::Cuda), Err(QueryError::Device { .. })));
+    assert_eq!(engine.sample_from_on(0, 3, 7, Device::Auto).unwrap(), engine.sample(3, 7));
 }

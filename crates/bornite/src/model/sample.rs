@@ -3,10 +3,10 @@
 use super::cells::{WantedCells, impossible_row};
 use super::{Event, Model, ModelError};
 use crate::data::Table;
-use crate::engine::Batch;
+use crate::engine::{Batch, Device};
 use crate::memory;
 use crate::mixture::{Picks, shares};
-use crate::query::Query;
+use crate::query::{Query, QueryError};
 
 /// Rows that are sampled at once where each has evidence of its own.
 const BATCH: u64 = 4096;
@@ -18,6 +18,33 @@ impl Model {
     /// More rows than fit into memory.
     pub fn sample(&self, count: usize, seed: u64) -> Result<Table, ModelError> {
         self.sample_from(0, None, count, seed)
+    }
+
+    /// `count` of the [samples](Self::sample) that a seed gives, from the one at `start` on, drawn on a device: see
+    /// [`Engine::sample_from_on`](crate::engine::Engine::sample_from_on).
+    ///
+    /// # Errors
+    /// A device that is not there or too small, variables that are not finite, or a model that is conditioned on something, if the
+    /// device must be used.
+    pub fn sample_on(
+        &self,
+        start: u64,
+        count: usize,
+        seed: u64,
+        device: Device,
+    ) -> Result<Table, ModelError> {
+        if !self.given.is_nothing() {
+            return match device {
+                Device::Cpu | Device::Auto => self.sample_from(start, None, count, seed),
+                Device::Cuda => {
+                    let reason = "it draws samples that are given nothing".to_owned();
+                    Err(QueryError::Device { reason }.into())
+                }
+            };
+        }
+        memory::check_rows(count, self.schema.num_variables())?;
+        let values = self.mixture.sample_from_on(start, count, seed, device)?;
+        Ok(self.schema.decode(&values)?)
     }
 
     /// Exact samples of rows of which this is known.

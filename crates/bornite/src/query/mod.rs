@@ -342,7 +342,7 @@ pub enum QueryError {
         limit: u128,
     },
     /// A device that is not there, or has no room for the circuit.
-    #[error("the rows cannot be scored on a CUDA device: {reason}")]
+    #[error("the query cannot use a CUDA device: {reason}")]
     Device {
         /// Why not.
         reason: String,

@@ -50,7 +50,7 @@ pub(crate) struct Case {
     /// The number of rows.
     #[arg(long, default_value_t = 1)]
     batch: usize,
-    /// Where to evaluate, or to compute marginals.
+    /// Where to evaluate, to compute marginals or to sample.
     #[arg(long, value_enum, default_value_t)]
     device: Device,
     /// How long to repeat it.
@@ -105,9 +105,10 @@ struct Answer {
 
 impl Case {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
-        let is_upward = matches!(self.operation, Operation::Evaluate | Operation::Marginal);
-        if self.device != Device::Cpu && !is_upward {
-            bail!("a device evaluates and computes marginals; leave --device out");
+        if self.device != Device::Cpu
+            && matches!(self.operation, Operation::Partition | Operation::Prefix)
+        {
+            bail!("a device evaluates, computes marginals and samples; leave --device out");
         }
         if self.width == 0 || self.batch == 0 || !(1..=MAX_VARIABLES).contains(&self.variables) {
             bail!("a case needs a width and a batch from 1 on, and 1 to {MAX_VARIABLES} variables");
@@ -160,7 +161,9 @@ impl Case {
         let rows = Batch::from_rows(engine.variables(), &values)?;
         let (runs, best) = self.repeat(|| {
             match self.operation {
-                Operation::Sample => drop(engine.sample(self.batch, self.seed)),
+                Operation::Sample => {
+                    drop(engine.sample_from_on(0, self.batch, self.seed, self.device.into())?);
+                }
                 Operation::Prefix => drop(engine.log_conditionals(&rows)?),
                 Operation::Evaluate | Operation::Partition | Operation::Marginal => {
                     drop(engine.log_marginals_on(&rows, self.device.into())?);
