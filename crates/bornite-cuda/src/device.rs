@@ -40,7 +40,6 @@ type Modules = Vec<(Source, Arc<CudaModule>)>;
 #[derive(Clone)]
 pub struct Device {
     context: Arc<CudaContext>,
-    pub(crate) stream: Arc<CudaStream>,
     name: String,
     capability: (i32, i32),
     modules: Arc<Mutex<Modules>>,
@@ -81,14 +80,13 @@ impl Device {
         }
         #[expect(
             unsafe_code,
-            reason = "all work is in one stream, whose order is the order of the calls"
+            reason = "every learner and evaluator has a stream, whose order is the order of its calls"
         )]
-        // SAFETY: there is one stream, so that no buffer is used by two at a time.
+        // SAFETY: a buffer is used in the stream of the one that owns it, so that none is used by two at a time.
         unsafe {
             context.disable_event_tracking();
         }
-        let stream = context.new_stream()?;
-        Ok(Self { context, stream, name, capability, modules: Arc::default() })
+        Ok(Self { context, name, capability, modules: Arc::default() })
     }
 
     /// The name of the device.
@@ -112,6 +110,11 @@ impl Device {
     pub(crate) fn slots(&self) -> Result<usize, CudaError> {
         let units = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
         Ok(self.context.attribute(units)? as usize * 8)
+    }
+
+    /// A stream of its own for whoever asks: what one records or waits for, another does not notice.
+    pub(crate) fn stream(&self) -> Result<Arc<CudaStream>, CudaError> {
+        Ok(self.context.new_stream()?)
     }
 
     /// Bytes of its memory that are free.

@@ -100,7 +100,7 @@ impl Evaluator {
         let shape = Shape { complex, steps, widths, weights: places };
         let bytes = bytes_of(complex, double);
 
-        let stream = device.stream.clone();
+        let stream = device.stream()?;
         let module = device.compile(Source::Queries { complex, double })?;
         let get = |name: &str| module.load_function(name);
         let mut buffer = stream.alloc_zeros::<u8>(total.max(1) * bytes)?;

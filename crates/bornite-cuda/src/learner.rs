@@ -163,7 +163,7 @@ impl Learner {
         settings: &Settings,
         [train, valid]: [&Table; 2],
     ) -> Result<Self, CudaError> {
-        let stream = device.stream.clone();
+        let stream = device.stream()?;
         let parts = if plan.complex { 2 } else { 1 };
         let source = Source::Learning { complex: plan.complex, tf32: settings.tf32 };
         let kernels = Kernels::new(&device.compile(source)?, parts)?;
