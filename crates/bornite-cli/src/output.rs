@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use bornite::data::{Cells, Column};
+pub(crate) use bornite::printable;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -101,28 +102,6 @@ fn chars(text: &str) -> usize {
     text.chars().count()
 }
 
-/// The most characters of a message or of a cell at a terminal.
-const MAX_CHARS: usize = 2000;
-
-/// A text that can be printed: control characters escaped, since files must not command a terminal, and cut where it has no end.
-pub(crate) fn printable(text: &str) -> String {
-    let is_control = |c: char| c.is_control() && c != '\n' && c != '\t';
-    let is_hidden = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let mut out = String::with_capacity(text.len().min(MAX_CHARS));
-    for (n, c) in text.chars().enumerate() {
-        if n == MAX_CHARS {
-            out.push('…');
-            break;
-        }
-        if is_control(c) || is_hidden(c) {
-            out.extend(c.escape_default());
-        } else {
-            out.push(c);
-        }
-    }
-    out
-}
-
 /// A cell on one line.
 fn one_line(text: &str) -> String {
     printable(text).replace('\n', "\\n").replace('\t', "\\t")
@@ -211,7 +190,7 @@ mod tests {
     fn files_do_not_command_a_terminal() {
         assert_eq!(printable("a\u{1b}[2Jb\u{202e}c\r"), "a\\u{1b}[2Jb\\u{202e}c\\r");
         assert_eq!(one_line("a\nb"), "a\\nb");
-        assert_eq!(printable(&"x".repeat(5000)).chars().count(), MAX_CHARS + 1);
+        assert_eq!(printable(&"x".repeat(5000)).chars().count(), 2001);
         assert_eq!(printable("Tür, 東京"), "Tür, 東京");
     }
 

@@ -1,6 +1,8 @@
 //! Log densities of rows with any evidence against messages that are formed in full, row by row: what a script says, carried
 //! out here, and on the device where there is one.
 
+mod learner;
+
 use std::borrow::Cow;
 
 use crate::plan::widths;
@@ -101,7 +103,25 @@ impl Evidence {
     }
 }
 
-/// Leaves over codes and functions, sums, both products, shared weights.
+/// Leaves over six variables, with a weight of their own and with a shared one; functions; sums, both products, shared weights.
+fn steps() -> Vec<Step> {
+    let mut steps: Vec<Step> =
+        (0..6).map(|v| Step::Codes { variable: v, weight: usize::from(v % 3 > 0) }).collect();
+    steps.extend([
+        Step::Functions { width: 4 },
+        Step::Kronecker { inputs: [0, 1], weight: 2 },
+        Step::Kronecker { inputs: [2, 3], weight: 2 },
+        Step::Kronecker { inputs: [4, 5], weight: 2 },
+        Step::Sum { input: 6, weight: 3 },
+        Step::Sum { input: 9, weight: 4 },
+        Step::Kronecker { inputs: [7, 8], weight: 5 },
+        Step::Hadamard { inputs: [10, 11] },
+        Step::Kronecker { inputs: [12, 13], weight: 6 },
+    ]);
+    steps
+}
+
+/// These steps with weights, and rows.
 fn case(complex: bool, k: usize, shares: [f64; 2], random: &mut Random) -> Case {
     let second = (k * k).min(k + 3).min(20);
     let shapes = [
@@ -120,19 +140,6 @@ fn case(complex: bool, k: usize, shares: [f64; 2], random: &mut Random) -> Case 
         (0..rows).map(|_| row()).collect()
     };
     let weights: Vec<Matrix> = shapes.into_iter().map(&mut weight).collect();
-    let mut steps: Vec<Step> =
-        (0..6).map(|v| Step::Codes { variable: v, weight: usize::from(v % 3 > 0) }).collect();
-    steps.extend([
-        Step::Functions { width: 4 },
-        Step::Kronecker { inputs: [0, 1], weight: 2 },
-        Step::Kronecker { inputs: [2, 3], weight: 2 },
-        Step::Kronecker { inputs: [4, 5], weight: 2 },
-        Step::Sum { input: 6, weight: 3 },
-        Step::Sum { input: 9, weight: 4 },
-        Step::Kronecker { inputs: [7, 8], weight: 5 },
-        Step::Hadamard { inputs: [10, 11] },
-        Step::Kronecker { inputs: [12, 13], weight: 6 },
-    ]);
     let width = |leaf: usize| if leaf == 6 { 4 } else { k };
     let mut leaf = |leaf: usize, row: usize| {
         let mut vector = || (0..width(leaf)).map(|_| random.number(complex)).collect::<Vec<_>>();
@@ -151,7 +158,7 @@ fn case(complex: bool, k: usize, shares: [f64; 2], random: &mut Random) -> Case 
         }
     };
     let leaves = (0..7).map(|n| (0..ROWS).map(|row| leaf(n, row)).collect()).collect();
-    Case { name: format!("{complex} {k} {shares:?}"), complex, steps, weights, leaves }
+    Case { name: format!("{complex} {k} {shares:?}"), complex, steps: steps(), weights, leaves }
 }
 
 fn cases() -> Vec<Case> {

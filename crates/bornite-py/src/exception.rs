@@ -6,6 +6,7 @@ use bornite::data::DataError as RustDataError;
 use bornite::file::FileError as RustFileError;
 use bornite::model::ModelError as RustModelError;
 use bornite::ops::OperationError as RustOperationError;
+use bornite::printable;
 use bornite::query::QueryError as RustQueryError;
 use bornite::structure::TreeError as RustTreeError;
 use pyo3::create_exception;
@@ -56,28 +57,6 @@ pub(crate) fn argument_error(words: impl AsRef<str>) -> PyErr {
             Err(_) => PyTypeError::new_err(words),
         }
     })
-}
-
-/// The most characters of a message.
-const MAX_CHARS: usize = 2000;
-
-/// A message that can be printed: control characters escaped, since cells must not command a terminal, and cut where it has no end.
-fn printable(text: &str) -> String {
-    let is_control = |c: char| c.is_control() && c != '\n' && c != '\t';
-    let is_hidden = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let mut out = String::with_capacity(text.len().min(MAX_CHARS));
-    for (n, c) in text.chars().enumerate() {
-        if n == MAX_CHARS {
-            out.push('…');
-            break;
-        }
-        if is_control(c) || is_hidden(c) {
-            out.extend(c.escape_default());
-        } else {
-            out.push(c);
-        }
-    }
-    out
 }
 
 /// An error of the library that becomes a Python exception.

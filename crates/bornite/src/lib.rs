@@ -122,6 +122,7 @@ pub use error::Error;
 pub use mixture::Mixture;
 #[cfg(feature = "tables")]
 pub use model::{Fit, Model};
+pub use names::printable;
 pub use query::{Evidence, Query};
 
 /// The Rust code of the README and the guide, run as doctests.

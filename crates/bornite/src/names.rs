@@ -1,4 +1,4 @@
-//! Names that are not there, and those that were probably meant.
+//! What messages show: names that were probably meant, and cells that can be printed.
 
 /// How far the nearest name may be off to be offered.
 const FARTHEST: usize = 3;
@@ -34,17 +34,30 @@ pub(crate) fn did_you_mean(hint: Option<&str>) -> String {
 
 /// The most characters of a cell or name in a message.
 const SHOWN: usize = 60;
+/// The most characters of a message.
+const MESSAGE: usize = 2000;
 
 /// A cell or a name for a message: what does not print is escaped, and what is long is cut.
 pub(crate) fn shown(text: &str) -> String {
-    let mut out = String::new();
+    escaped(text, SHOWN, is_invisible)
+}
+
+/// A text of several lines that can be printed: control characters are escaped, since files must not command a terminal, and
+/// what has no end is cut after 2,000 characters.
+pub fn printable(text: &str) -> String {
+    escaped(text, MESSAGE, |c| is_invisible(c) && c != '\n' && c != '\t')
+}
+
+/// A text with some characters escaped, cut after so many.
+fn escaped(text: &str, most: usize, is_escaped: impl Fn(char) -> bool) -> String {
+    let mut out = String::with_capacity(text.len().min(most));
     for (n, c) in text.chars().enumerate() {
         match c {
-            _ if n == SHOWN => {
+            _ if n == most => {
                 out.push('…');
                 break;
             }
-            c if is_invisible(c) => out.extend(c.escape_default()),
+            c if is_escaped(c) => out.extend(c.escape_default()),
             c => out.push(c),
         }
     }
@@ -84,6 +97,8 @@ mod tests {
         assert_eq!(shown("Tür, 東京"), "Tür, 東京");
         assert_eq!(shown("a\u{1b}[2J\nb\u{202e}"), "a\\u{1b}[2J\\nb\\u{202e}");
         assert_eq!(shown(&"é".repeat(5000)).chars().count(), SHOWN + 1);
+        assert_eq!(printable("a\u{1b}[2Jb\u{202e}c\r\n\t"), "a\\u{1b}[2Jb\\u{202e}c\\r\n\t");
+        assert_eq!(printable(&"x".repeat(5000)).chars().count(), MESSAGE + 1);
         assert_eq!(short(1e300), "1e300");
         assert_eq!(short(-3.0), "-3");
         assert_eq!(pointed_at("P(x=\0)", 5), "  P(x=\u{fffd})\n      ^");

@@ -1,22 +1,9 @@
-//! The device against plain sums in double precision, and its own invariants. Skipped where there is no device.
+//! Learning on the device against plain sums in double precision, and its own invariants. Skipped where there is no device.
 
-use bornite_cuda::{Device, Learner, Part, Plan, Settings, Step, Table, Update, Weight};
-
-type Complex = [f64; 2];
-
-/// A generator of numbers between 0 and 1.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> f64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as f64 / (1_u64 << 31) as f64
-    }
-}
+use super::{CODES, Complex, Random, add, norm2, steps, times};
+use crate::{Device, Learner, Part, Plan, Settings, Step, Table, Update, Weight};
 
 const VARIABLES: usize = 6;
-const CODES: usize = 5;
 const ROWS: usize = 150;
 
 /// Leaves over codes, with a weight of their own and with a shared one; functions; sums, both products, shared weights.
@@ -41,21 +28,7 @@ fn plan(complex: bool, k: usize) -> Plan {
         weight(k.min(second * second), second * second),
         weight(2, k.min(second * second) * second.min(4)),
     ];
-    let mut steps: Vec<Step> = (0..VARIABLES)
-        .map(|v| Step::Codes { variable: v, weight: usize::from(v % 3 > 0) })
-        .collect();
-    steps.extend([
-        Step::Functions { width: 4 },
-        Step::Kronecker { inputs: [0, 1], weight: 2 },
-        Step::Kronecker { inputs: [2, 3], weight: 2 },
-        Step::Kronecker { inputs: [4, 5], weight: 2 },
-        Step::Sum { input: 6, weight: 3 },
-        Step::Sum { input: 9, weight: 4 },
-        Step::Kronecker { inputs: [7, 8], weight: 5 },
-        Step::Hadamard { inputs: [10, 11] },
-        Step::Kronecker { inputs: [12, 13], weight: 6 },
-    ]);
-    let mut plan = Plan { complex, steps, weights };
+    let mut plan = Plan { complex, steps: steps(), weights };
     plan.weights[6].is_output = true;
     plan
 }
@@ -70,10 +43,6 @@ fn table(complex: bool, random: &mut Random) -> Table {
 fn settings(batch: usize, momentum: bool) -> Settings {
     let sources = vec![(0..VARIABLES as u32).collect(), (0..VARIABLES as u32).rev().collect()];
     Settings { batch, is_stiefel: false, momentum, clip: None, tf32: false, sources }
-}
-
-fn times(a: Complex, b: Complex) -> Complex {
-    [a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]]
 }
 
 /// log ‖c(x)‖² of a row whose codes come from these variables.
@@ -93,8 +62,7 @@ fn log_density(
         (0..w.rows)
             .map(|k| {
                 input.iter().enumerate().fold([0.0; 2], |sum, (n, &x)| {
-                    let term = times(number(&weights[weight], k * w.columns + n), x);
-                    [sum[0] + term[0], sum[1] + term[1]]
+                    add(sum, times(number(&weights[weight], k * w.columns + n), x))
                 })
             })
             .collect()
@@ -123,7 +91,7 @@ fn log_density(
             Step::Sum { input, weight } => product(weight, &values[input]),
         });
     }
-    values[plan.steps.len() - 1].iter().map(|x| x[0] * x[0] + x[1] * x[1]).sum::<f64>().ln()
+    values[plan.steps.len() - 1].iter().map(|&x| norm2(x)).sum::<f64>().ln()
 }
 
 fn random_weights(plan: &Plan, random: &mut Random) -> Vec<Vec<f32>> {
