@@ -57,7 +57,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     );
 
     // A complex multiply-add is four real ones.
-    let adds = 4.0 * rows as f64 * engine.sample_work().table as f64;
+    let adds = 4.0 * rows as f64 * engine.coding_work().table as f64;
     let values = engine.sample(rows, 3);
     let cells = Batch::from_rows(circuit.variables(), &values)?;
     let bytes = codec.compress(&values)?;

@@ -223,14 +223,27 @@ fn joint_samples_match_enumeration() {
         let count = 2 + v % 2;
         (Variable::new(format!("x{v}"), Domain::Finite(count)), Basis::indicator(count))
     };
-    for (tree, r) in [("[[0, 1], [2, 3]]", 1), ("[[[0, 1], 2], 3]", 1), ("[[0, 1, 2], 3]", 3)] {
-        let structure = Structure::new(RegionTree::parse(tree).unwrap(), finite);
+    for (tree, r, product) in [
+        ("[[0, 1], [2, 3]]", 1, Product::Kronecker),
+        ("[[0, 1], [2, 3]]", 5, Product::Kronecker),
+        ("[[[0, 1], 2], 3]", 1, Product::Kronecker),
+        ("[[0, 1, 2], 3]", 3, Product::Kronecker),
+        ("[[0, 1], [2, 3]]", 2, Product::Hadamard),
+    ] {
+        let structure = Structure::new(RegionTree::parse(tree).unwrap(), finite).product(product);
         let structure = structure.width(4).output_width(r);
         let circuit = structure.build(Weights::Gaussian, rng).unwrap();
         let c = orthonormalize(&circuit).unwrap().circuit;
         let engine = Engine::new(&c);
         let count = 40_000;
-        for evidence in ["", "x1=2", "x3 in {0, 2}, x0=1"] {
+        for evidence in [
+            "",
+            "x1=2",
+            "x3 in {0, 2}, x0=1",
+            "x1 in {0, 2}",
+            "x1 in {1, 2}, x2=1",
+            "x1 in {1, 2}, x3 in {0, 1}",
+        ] {
             let query = Query::parse(c.variables(), evidence).unwrap();
             let rows = Batch::from_queries(c.variables(), &vec![query.clone(); count]).unwrap();
             let samples = engine.sample_given(&rows, 9).unwrap();

@@ -143,7 +143,7 @@ pub(super) struct Draw<'a, F> {
     tables: &'a [OnceLock<Option<Pieces<F>>>],
     evidence: &'a Batch,
     first: usize,
-    rngs: Vec<ChaCha8Rng>,
+    pub(super) rngs: Vec<ChaCha8Rng>,
     out: &'a mut [f64],
 }
 

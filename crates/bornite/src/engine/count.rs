@@ -22,26 +22,39 @@ impl<F: Real> Engine<F> {
     /// The multiply-adds of [`log_conditionals`](Self::log_conditionals) for one row.
     pub fn prefix_work(&self) -> Work {
         match &self.plan {
-            AnyPlan::Real(plan) => plan.traversal_work(Visit::Value),
-            AnyPlan::Complex(plan) => plan.traversal_work(Visit::Value),
+            AnyPlan::Real(plan) => plan.traversal_work(Visit::Score),
+            AnyPlan::Complex(plan) => plan.traversal_work(Visit::Score),
         }
     }
 
-    /// The multiply-adds of one sample without evidence: those of the traversal, and at every variable of a finite
-    /// domain the probabilities of all its values.
+    /// The multiply-adds of coding one complete row: those of [`prefix_work`](Self::prefix_work), with the
+    /// probabilities of all values at every variable.
+    pub fn coding_work(&self) -> Work {
+        match &self.plan {
+            AnyPlan::Real(plan) => plan.traversal_work(Visit::Code),
+            AnyPlan::Complex(plan) => plan.traversal_work(Visit::Code),
+        }
+    }
+
+    /// The multiply-adds of one sample without evidence: at every variable of a finite domain the probabilities of all its
+    /// values, and on the way there the products of vectors that make the next environment a vector again.
     pub fn sample_work(&self) -> Work {
         match &self.plan {
-            AnyPlan::Real(plan) => plan.traversal_work(Visit::AllValues),
-            AnyPlan::Complex(plan) => plan.traversal_work(Visit::AllValues),
+            AnyPlan::Real(plan) => plan.traversal_work(Visit::Draw),
+            AnyPlan::Complex(plan) => plan.traversal_work(Visit::Draw),
         }
     }
 }
 
-/// At how many values of its variable a leaf's density is computed.
+/// What the traversal is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Visit {
-    Value,
-    AllValues,
+    /// The density of one value at each leaf.
+    Score,
+    /// The densities of all values.
+    Code,
+    /// The same, with vectors for environments.
+    Draw,
 }
 
 /// W (a ⊗ b), W of k × k₁ × k₂.
@@ -96,6 +109,11 @@ impl<F: Real, const C: bool> Plan<F, C> {
     /// second's against the first's vector, and the way back up where another input waits for it.
     fn traversal_work(&self, visit: Visit) -> Work {
         let mut work = Work::default();
+        // An environment that is drawn from its matrix is a vector.
+        let entered = |kind: Kind| match (visit, kind) {
+            (Visit::Draw, Kind::Mixed) => Kind::Pure,
+            (Visit::Score | Visit::Code | Visit::Draw, kind) => kind,
+        };
         let outermost =
             if self.width(self.program.root()) > 1 { Kind::Identity } else { Kind::Pure };
         let mut stack = vec![(self.program.root(), outermost, false)];
@@ -105,7 +123,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
                 StepKind::Leaf { .. } => {
                     let leaf = self.leaf(step.leaves.start);
                     let values = leaf.basis.natural_domain().num_values();
-                    let times = if visit == Visit::Value { 1 } else { values.unwrap_or(1) };
+                    let times = if visit == Visit::Score { 1 } else { values.unwrap_or(1) };
                     work += at_leaf(step.width, environment, C) * times;
                     if needed && leaf.packed.is_some() {
                         work += Work::full((step.width * leaf.basis.width()) as u128);
@@ -120,7 +138,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
                     if needed {
                         work += sum(step.width, k1, Kind::Pure);
                     }
-                    stack.push((*input, below, needed));
+                    stack.push((*input, entered(below), needed));
                 }
                 StepKind::Kronecker { inputs, .. } => {
                     let first = self.program.first_side(*inputs);
@@ -134,8 +152,8 @@ impl<F: Real, const C: bool> Plan<F, C> {
                     if needed {
                         work += product([step.width, ka, kb], Kind::Pure, Kind::Pure).1;
                     }
-                    stack.push((inputs[first], of_first, true));
-                    stack.push((inputs[1 - first], of_second, needed));
+                    stack.push((inputs[first], entered(of_first), true));
+                    stack.push((inputs[1 - first], entered(of_second), needed));
                 }
                 StepKind::Hadamard { inputs } => {
                     let first = self.program.first_side(*inputs);
@@ -145,8 +163,8 @@ impl<F: Real, const C: bool> Plan<F, C> {
                     if needed {
                         work += Work::full(step.width as u128);
                     }
-                    stack.push((inputs[first], of_first, true));
-                    stack.push((inputs[1 - first], of_second, needed));
+                    stack.push((inputs[first], entered(of_first), true));
+                    stack.push((inputs[1 - first], entered(of_second), needed));
                 }
             }
         }
@@ -209,7 +227,9 @@ mod tests {
         // 3·3·3 + 9·3, across 3·3·3 + 3·3. Two leaves have matrices (9 + 3), the last a vector (3).
         let expected = (9 + 27 + 12) + (27 + 27 + 36) + 12 + 12 + 3;
         assert_eq!(engine.prefix_work().table, expected);
-        assert_eq!(engine.sample_work().table, expected + 2 * (12 + 12 + 3));
+        assert_eq!(engine.coding_work().table, expected + 2 * (12 + 12 + 3));
+        // A sample has vectors at all three leaves.
+        assert_eq!(engine.sample_work().table, expected - 12 - 12 + 3 + 3 + 2 * (3 + 3 + 3));
     }
 
     #[test]
@@ -224,5 +244,22 @@ mod tests {
         // The right half has a vector: as the smaller tree, but that its output has three rows in place of one.
         let top = |k0: u128| (k0 * k * k + k.pow(3)) + k0 * k * k + k0 * k;
         assert_eq!(right, engine.prefix_work().table - top(1) + top(k));
+    }
+
+    #[test]
+    fn a_sample_takes_four_cubes_at_an_inner_node() {
+        let [small, large] = [8, 16].map(|d| {
+            let engine = Engine::new(&circuit(RegionTree::balanced(d)));
+            engine.sample_work().table
+        });
+        // The left half of the larger tree is the smaller one, whose messages are all needed on the way up, and whose root has
+        // three outputs; the right half is the same, and only its last messages are not needed. Widths and values are 3.
+        let (k, leaves) = (3_u128, 8);
+        let node = 2 * (k.pow(3) + k * k) + 2 * k.pow(3);
+        let left = 7 * node + leaves * k * k;
+        let root = k * k + k.pow(3) + k * k + k;
+        let right = large - left - root;
+        let top = |k0: u128| (k0 * k * k + k.pow(3)) + k0 * k * k + k0 * k;
+        assert_eq!(right, small - top(1) + top(k));
     }
 }

@@ -35,8 +35,8 @@ impl<F: Real> Engine<F> {
         }
     }
 
-    /// [`sample_from`](Self::sample_from), on a device: exact samples of circuits of finite variables. They are those of the
-    /// processor, except where a number that is drawn is within rounding of the border between two values.
+    /// [`sample_from`](Self::sample_from), on a device: exact samples of circuits of finite variables. A seed gives the same
+    /// samples every time on one kind of device, and other samples of the same distribution on another.
     ///
     /// # Errors
     /// A device that is not there or too small, or variables that are not finite, if it must be used.

@@ -93,7 +93,8 @@ fn contract(device: Device) {
     }
 }
 
-/// Samples are those of the processor, whatever the number of outputs and the pieces they are drawn in.
+/// Samples follow the circuit's distribution and are the same again, whatever the number of outputs and the pieces they are
+/// drawn in.
 fn contract_of_samples(device: Device) {
     let rng = &mut ChaCha8Rng::seed_from_u64(6);
     let finite =
@@ -113,7 +114,19 @@ fn contract_of_samples(device: Device) {
         let circuit = Orthonormal::verify(structure.build(weights, rng).unwrap()).unwrap();
         let engine = Engine::new(&circuit);
         let samples = engine.sample_from_on(3, 300, 7, device).unwrap();
-        assert_eq!(samples, engine.sample_from(3, 300, 7), "{name}");
+        assert_eq!(samples, engine.sample_from_on(3, 300, 7, device).unwrap(), "{name}");
+        for v in 0..circuit.num_variables() {
+            for x in 0..5 {
+                let mut query = Query::unknown(circuit.num_variables());
+                query.set(circuit.variables(), v, Evidence::Value(f64::from(x))).unwrap();
+                let p = log_marginal(&circuit, &query).unwrap().exp();
+                let rows = samples.chunks_exact(circuit.num_variables());
+                let found = rows.filter(|row| row[v] == f64::from(x)).count() as f64;
+                let (expected, deviation) = (300.0 * p, (300.0 * p * (1.0 - p)).sqrt());
+                let limit = 5.0 * deviation + 1.0;
+                assert!((found - expected).abs() < limit, "{name}: {found} for {expected}");
+            }
+        }
         let piece = engine.sample_from_on(13, 20, 7, device).unwrap();
         let d = circuit.num_variables();
         assert_eq!(piece, samples[10 * d..30 * d], "{name}");

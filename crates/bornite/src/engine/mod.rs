@@ -26,6 +26,7 @@ mod region;
 #[cfg(test)]
 mod tests;
 mod traverse;
+mod unravel;
 mod upward;
 mod workspace;
 
@@ -179,6 +180,8 @@ impl<F: Real> Engine<F> {
     }
 
     /// `count` exact samples, row after row. The same seed gives the same samples, and more of them begin alike.
+    ///
+    /// Cost: at a sum over a Kronecker product of widths K, 4 K³ multiply-adds a row; K² a variable on a linear tree.
     pub fn sample(&self, count: usize, seed: u64) -> Vec<f64> {
         self.sample_from(0, count, seed)
     }

@@ -13,6 +13,7 @@ use super::finite::Code;
 use super::lanes::Real;
 use super::message::Message;
 use super::plan::{Leaf, Plan};
+use super::unravel::unravel;
 use super::workspace::Workspace;
 use crate::algebra::Kind;
 use crate::program::StepKind;
@@ -26,6 +27,22 @@ pub(crate) enum Visit<'a, F> {
     Draw(Draw<'a, F>),
     /// Values from a coder, or for it.
     Code(Code<'a>),
+}
+
+impl<F: Real> Visit<'_, F> {
+    /// The environment of a step whose variables have this evidence, in the simplest form that serves the visit.
+    fn simplify<const C: bool>(
+        &mut self,
+        environment: Message<F>,
+        evidence: Option<&Message<F>>,
+        ws: &mut Workspace<F>,
+    ) -> Message<F> {
+        match self {
+            // The conditionals themselves are wanted.
+            Visit::Score(_) | Visit::Code(_) => environment,
+            Visit::Draw(draw) => unravel::<F, C>(environment, evidence, &mut draw.rngs, ws),
+        }
+    }
 }
 
 /// The leaf that is visited.
@@ -67,7 +84,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
         while let Some((task, needed)) = tasks.pop() {
             match task {
                 Task::Enter(step) => self.enter(step, needed, &mut state, &mut tasks, visit, ws),
-                Task::Second(step) => self.second(step, needed, &mut state, ws),
+                Task::Second(step) => self.second(step, needed, &mut state, visit, ws),
                 Task::Leave(step) => {
                     let messages = &state.messages;
                     let places = ws.planner.up(&self.program.steps()[step], |n| {
@@ -151,6 +168,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
                 let environment = take(&mut state.environments[step]);
                 let below = self.environment_of(step, 0, (&environment, None), None, ws);
                 ws.give(environment);
+                let below = visit.simplify::<C>(below, state.messages[*input].as_ref(), ws);
                 state.environments[*input] = Some(below);
                 if needed {
                     tasks.push((Task::Leave(step), false));
@@ -159,7 +177,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
             }
             StepKind::Kronecker { inputs, .. } | StepKind::Hadamard { inputs } => {
                 let first = self.program.first_side(*inputs);
-                self.descend(step, *inputs, first, state, ws);
+                self.descend(step, *inputs, first, state, visit, ws);
                 if needed {
                     tasks.push((Task::Leave(step), false));
                 }
@@ -177,14 +195,21 @@ impl<F: Real, const C: bool> Plan<F, C> {
         leaf.message(&self.kernels, &places, values, |_| None, ws)
     }
 
-    fn second(&self, step: usize, needed: bool, state: &mut State<F>, ws: &mut Workspace<F>) {
+    fn second(
+        &self,
+        step: usize,
+        needed: bool,
+        state: &mut State<F>,
+        visit: &mut Visit<'_, F>,
+        ws: &mut Workspace<F>,
+    ) {
         let (StepKind::Kronecker { inputs, .. } | StepKind::Hadamard { inputs }) =
             &self.program.steps()[step].kind
         else {
             unreachable!("only a product has a second input")
         };
         let first = self.program.first_side(*inputs);
-        self.descend(step, *inputs, 1 - first, state, ws);
+        self.descend(step, *inputs, 1 - first, state, visit, ws);
         release(&mut state.environments[step], ws);
         // Nobody asks for the step's own message, so nobody for its first input's either.
         if !needed {
@@ -199,6 +224,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
         inputs: [usize; 2],
         side: usize,
         state: &mut State<F>,
+        visit: &mut Visit<'_, F>,
         ws: &mut Workspace<F>,
     ) {
         let environment = take(&mut state.environments[step]);
@@ -213,6 +239,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
             ws.give(message);
         }
         state.environments[step] = Some(environment);
+        let below = visit.simplify::<C>(below, state.messages[inputs[side]].as_ref(), ws);
         replace(&mut state.environments[inputs[side]], below, ws);
     }
 }

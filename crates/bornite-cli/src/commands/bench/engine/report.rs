@@ -302,8 +302,8 @@ noise and these are nearer to what an idle machine would give, though caches are
 The *bound* is the time of the multiply-adds of the message table at the peak: K³ for two vectors,
 2K³ for a vector and an identity, 3K³ for a vector and a matrix, 2K⁴ for a matrix and an identity,
 3K⁴ for two matrices (exactly: with each layer's own widths). A complex multiply-add is 8 operations.
-A traversal takes 2K⁴ + 4K³ where the environment is a matrix, and K² + K at a variable, for each of
-its values where a sample is drawn. Rescaling, copies and input values are not counted. The table
+A traversal takes 2K⁴ + 4K³ where the environment is a matrix, and K² + K at a variable. A sample takes
+4K³, since its environments are vectors, and K for each value of a variable. Rescaling, copies and input values are not counted. The table
 counts every entry of a Hermitian result; *Hermitian* counts one half of it, which is what the
 engine computes and what cannot be avoided.
 
