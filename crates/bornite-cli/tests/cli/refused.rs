@@ -127,7 +127,7 @@ const CASES: &[(&str, &[&str])] = &[
     ("sample¦m.model¦--given¦city=Berlin", &["'Berlin'"]),
     ("sample¦m.model¦--given¦age in [30, 20)¦-o¦s.csv", &["not in order"]),
     ("sample¦m.model¦--given¦age > 59¦-o¦s.csv", &["probability 0"]),
-    ("sample¦m.model¦-n¦99999999999999999", &["--number", "draw fewer"]),
+    ("sample¦m.model¦-n¦99999999999999999", &["--number", "sample fewer"]),
     ("sample¦m.model¦-n¦-1", &["-1"]),
     ("condition¦m.model¦age < 20¦-o¦n.model", &["probability 0"]),
     // Tables that do not fit the model.
@@ -176,7 +176,7 @@ const CASES: &[(&str, &[&str])] = &[
     ("report¦m.model¦--data¦other.csv¦-o¦r.html", &["no column 'weight'"]),
     ("report¦c.json¦--data¦people.csv¦-o¦r.html", &["c.json", "leave out --data"]),
     // Outputs that cannot be written: no folder, a folder, a place where nobody may write.
-    ("fit¦people.csv¦-o¦none/m.model", &["none/m.model", "is the folder there"]),
+    ("fit¦people.csv¦-o¦none/m.model", &["none/m.model", "does the folder exist"]),
     ("fit¦people.csv¦-o¦taken", &["taken", "this is a folder"]),
     ("fit¦people.csv¦-o¦/proc/m.model", &["/proc/m.model", "may you write to it"]),
     ("sample¦m.model¦-o¦none/s.csv", &["none/s.csv"]),
@@ -326,7 +326,7 @@ fn odd_but_honest_tables_are_fitted() {
         let fit = ["fit", name, "-o", "m.model", "--epochs", "2", flag];
         let run = folder.run(&fit[..fit.len() - usize::from(flag.is_empty())]);
         assert_eq!(run.code, 0, "{name}: {run:?}");
-        assert!(!run.stdout.contains("left out: "), "{name}: {run:?}");
+        assert!(!run.stdout.contains("dropped: "), "{name}: {run:?}");
         assert_eq!(folder.run(&["score", "m.model", name]).code, 0, "{name}");
         let run = folder.run(&["report", "m.model", "--data", name, "-o", "r.html"]);
         assert_eq!(run.code, 0, "{name}: {run:?}");
@@ -344,7 +344,7 @@ fn columns_are_left_out() {
     folder.write("t.csv", &text);
     let fit = ["fit", "t.csv", "-o", "m.model", "--epochs", "2", "--width", "2"];
     let run = folder.run(&fit);
-    let line = "left out: empty (every value is missing), unit (always 'cm'), id, of whom (text: 300 of 300";
+    let line = "dropped: empty (every value is missing), unit (always 'cm'), id, of whom (text: 300 of 300";
     assert!(run.text().contains(line), "{run:?}");
     let drop = ["--drop", "empty", "--drop", "unit", "--drop", "id, of whom"];
     let flags = drop.map(|d| if d.starts_with("--") { d.to_owned() } else { format!("\"{d}\"") });

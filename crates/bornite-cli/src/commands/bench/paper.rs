@@ -24,7 +24,7 @@ use crate::output::{self, Table, grouped, time};
 Example:
   bornite bench paper --markdown > docs/benchmarks/paper.md")]
 pub(crate) struct Paper {
-    /// The largest width: of 4, 8, 16 and 32 those up to it are measured.
+    /// The maximum width: measures those of 4, 8, 16 and 32 that do not exceed it.
     #[arg(long, default_value_t = 32)]
     max_width: usize,
     /// The size of the image.
@@ -62,16 +62,16 @@ struct Row {
     layers: Layers,
     multiply_adds: MultiplyAdds,
     seconds: Seconds,
-    /// How far the log marginal by squaring is from ours.
+    /// The difference between the log marginal by squaring and ours.
     difference: Option<f64>,
 }
 
 #[derive(Debug, Serialize)]
 struct Seconds {
     ours: f64,
-    /// Building c² once; `None` where it does not fit.
+    /// Building c² once; `None` if it does not fit.
     square: Option<f64>,
-    /// One marginal of c² that has been built.
+    /// One marginal of c², without building it.
     squaring: Option<f64>,
     /// Algorithm 1 on a circuit of the same shape with weights that are not orthonormal.
     orthonormalize: f64,
@@ -80,13 +80,9 @@ struct Seconds {
 impl Paper {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
         if self.max_width < WIDTHS[0] {
-            bail!(
-                "--max-width {}: the smallest width that is measured is {}",
-                self.max_width,
-                WIDTHS[0]
-            );
+            bail!("--max-width {}: the smallest measured width is {}", self.max_width, WIDTHS[0]);
         }
-        // Before the measurement itself is a load.
+        // Before the measurement adds to the load.
         let machine = Machine::here();
         let mut rows = Vec::new();
         for product in [Product::Hadamard, Product::Kronecker] {
@@ -160,7 +156,7 @@ struct Squared {
     log_marginal: f64,
 }
 
-/// The marginal by squaring; `None` where c² does not fit.
+/// The marginal by squaring; `None` if c² does not fit.
 fn square_and_query(circuit: &Circuit, query: &Query) -> Result<Option<Squared>> {
     let (squared, build) = timing::best(|| square(circuit));
     let squared = match squared {
@@ -173,7 +169,7 @@ fn square_and_query(circuit: &Circuit, query: &Query) -> Result<Option<Squared>>
     Ok(Some(Squared { build, query, log_marginal: marginal? - log_partition }))
 }
 
-/// Says what is being measured to whoever sits at a terminal.
+/// Prints what is being measured if standard error is a terminal.
 fn progress(product: Product, width: usize) {
     let mut err = std::io::stderr();
     if err.is_terminal() {
@@ -182,7 +178,7 @@ fn progress(product: Product, width: usize) {
 }
 
 impl Report {
-    /// Writes it as text, or as Markdown.
+    /// Writes the report as text or Markdown.
     fn write(&self, out: &mut dyn Write, markdown: bool) -> Result<()> {
         let page = Page {
             title: &format!("The marginal of the right half of a {} image", self.image),

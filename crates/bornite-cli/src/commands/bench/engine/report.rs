@@ -1,4 +1,4 @@
-//! What was measured, by name, as tables and as Markdown.
+//! The results by name, as tables and as Markdown.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -15,7 +15,7 @@ use super::single::Single;
 use crate::image::ImageSize;
 use crate::output::{Table, grouped, time};
 
-/// Everything but the figures that are made from it.
+/// The raw measurements, without the figures derived from them.
 #[derive(Debug)]
 pub(super) struct Facts {
     pub(super) machine: Machine,
@@ -33,7 +33,7 @@ pub(super) struct Facts {
     pub(super) single: Vec<Single>,
 }
 
-/// The ratios by name, each the worst of all widths, and what they come from.
+/// The ratios by name, each the worst over all widths, and the data behind them.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     machine: Machine,
@@ -45,7 +45,7 @@ pub(super) struct Report {
     quick: bool,
     peak_gflops: f64,
     peak_gflops_of_one_core: Option<f64>,
-    /// The lowest of the widths from 16 on; of all where there is none.
+    /// The lowest over the widths from 16 on, or over all widths if there is none.
     evaluate_over_peak: f64,
     half_marginal_over_evaluate: f64,
     scattered_over_bound: f64,
@@ -100,7 +100,7 @@ impl Report {
         }
     }
 
-    /// Writes it as text, or as Markdown.
+    /// Writes the report as text or Markdown.
     pub(super) fn write(&self, out: &mut dyn Write, markdown: bool) -> Result<()> {
         let page = Page {
             title: "The batched engine",
