@@ -455,7 +455,7 @@ def test_a_fit_goes_on_from_a_model(model: Model, table: Table, tmp_path: pathli
     height = len(next(iter(table.values())))
     weighed = bornite.fit({**shifted, "w": np.ones(height)}, start=model, sample_weight="w", epochs=1)
     assert weighed.columns == model.columns
-    with pytest.raises(bornite.BorniteError, match="leave the setting out"):
+    with pytest.raises(bornite.BorniteError, match="omit the setting"):
         bornite.fit(table, start=model, width=model.info["width"] + 1)
     with pytest.raises(bornite.BorniteError, match="the whole model"):
         bornite.fit(table, start=model.marginal(model.columns[:1]))

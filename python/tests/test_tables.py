@@ -326,14 +326,14 @@ BAD: list[tuple[str, Any, type[Exception], str]] = [
 
 LITTLE: list[tuple[str, Any, str]] = [
     ("one row", {"a": [1.5], "b": ["x"]}, "one row"),
-    ("one column", {"a": [1.5, 2.5]}, "only column 'a'"),
+    ("a single column", {"a": [1.5, 2.5]}, "only column 'a'"),
     ("constant column", {"a": [1, 2, 1], "b": ["x"] * 3, "c": [1, 0, 1]}, "'b' .always 'x'."),
-    ("empty column", {"a": [1, 2, 1], "b": [None] * 3, "c": [1, 0, 1]}, "'b': no cell is known"),
-    ("empty rows", np.array([[1, 2], [np.nan] * 2, [2, 1]]), "row 2: no cell is known"),
+    ("empty column", {"a": [1, 2, 1], "b": [None] * 3, "c": [1, 0, 1]}, "'b': every cell is missing"),
+    ("empty rows", np.array([[1, 2], [np.nan] * 2, [2, 1]]), "row 2: every cell is missing"),
     (
         "many labels",
         {"a": [str(n) for n in range(999)], "b": [0, 1, 2] * 333, "c": [1, 2, 3] * 333},
-        r"'a' \(999 of 999\).*leave the column out \('a'\)",
+        r"'a' \(999 of 999\).*drop the column \('a'\)",
     ),
 ]
 
@@ -378,7 +378,7 @@ SETTINGS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"structure": "image"}, bornite.ModelError, "needs a table of images"),
     ({"image": (3, 5)}, bornite.DataError, "images of 3 × 5 × 1 do not fit"),
     ({"kinds": {"z": "integer"}}, ColumnError, "the table has no column 'z'"),
-    ({"kinds": {"x": "real"}}, ValueError, "column 'x': 'real' with 0 numbers is no kind"),
+    ({"kinds": {"x": "real"}}, ValueError, "column 'x': 'real' with 0 numbers is not a kind"),
     ({"kinds": {"w": "integer"}}, bornite.DataError, "column 'w' cannot be an integer"),
     ({"time": 0}, ValueError, "seconds above 0"),
     ({"seed": -1}, bornite.BorniteError, "from 0 on"),
@@ -410,11 +410,11 @@ QUESTIONS: list[tuple[str, Any, type[Exception], str]] = [
     ("impossible", lambda m: m.conditional("x=1, x=2"), bornite.ModelError, "probability 0"),
     ("question", lambda m: m.query("Q(x)"), bornite.QueryError, "expected P"),
     ("words", lambda m: m.quantile("w"), bornite.ModelError, "labels are not numbers"),
-    ("level", lambda m: m.quantile("y", 2), bornite.ModelError, "share from 0 to 1"),
+    ("level", lambda m: m.quantile("y", 2), bornite.ModelError, "probability from 0 to 1"),
     ("width", lambda m: m.log_prob(np.zeros((2, 2))), ValueError, r"2 columns and the model 3 \(x, y, w\)"),
     ("absent", lambda m: m.log_prob({"x": [1], "y": [0.5]}), ColumnError, "marginal"),
     ("range", lambda m: m.log_prob({"x": [1, 9], "y": [0.5] * 2, "w": ["a"] * 2}, unseen="error"), bornite.DataError,
-     "row 2, column 'x': 9 is not within 0 to 3"),
+     "row 2, column 'x': 9 is outside 0 to 3"),
     ("type", lambda m: m.log_prob({"x": ["one"], "y": [0.5], "w": ["a"]}), bornite.DataError,
      "row 1, column 'x': 'one' is not a whole number"),
     (
@@ -430,7 +430,7 @@ QUESTIONS: list[tuple[str, Any, type[Exception], str]] = [
     ("column", lambda m: m.predict(SMALL, "zz"), KeyError, "no column 'zz'"),
     ("how", lambda m: m.predict(SMALL, "x", method="zero"), ValueError, "there is no method 'zero'"),
     ("n", lambda m: m.impute(SMALL, n=0), ValueError, "give 1 or more"),
-    ("budget", lambda m: m.truncate(), ValueError, "either the error"),
+    ("budget", lambda m: m.truncate(), ValueError, "either a maximum error"),
     ("error", lambda m: m.truncate(error=2.0), bornite.OperationError, r"in \[0, 1\]"),
     ("conditioned", lambda m: m.conditional("x=1").truncate(width=2), bornite.ModelError, "unconditional model"),
     ("marginal", lambda m: m.marginal([]), ValueError, "at least one"),

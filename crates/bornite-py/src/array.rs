@@ -56,7 +56,7 @@ fn matrix<T: Element + Copy>(array: &Bound<'_, PyUntypedArray>, what: &str) -> P
     let &[rows, cols] = shape else {
         let axes = shape.len();
         return Err(BorniteError::new_err(format!(
-            "{what} has 2 axes, rows and columns, not {axes}"
+            "{what} must have 2 axes, rows and columns, not {axes}"
         )));
     };
     let array = with_type::<T>(array)?;

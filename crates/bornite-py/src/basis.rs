@@ -38,8 +38,7 @@ impl Basis {
     fn check_has_gram(&self) -> PyResult<()> {
         if let bornite::Basis::Squared(_) = *self.0 {
             return Err(BasisError::new_err(
-                "the products f f* of a squared circuit have no Gram matrix here; ask the basis \
-                 that they are made of",
+                "the products f f* of a squared circuit have no Gram matrix; use the basis they are made of",
             ));
         }
         Ok(())

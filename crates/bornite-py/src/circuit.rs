@@ -370,7 +370,7 @@ impl Circuit {
         let (expected, found) = (self.0.weights().len(), weights.len());
         if expected != found {
             let message =
-                format!("{found} weights for a circuit with {expected}: give one for each");
+                format!("{found} weights for a circuit with {expected}: give one per weight");
             return Err(BorniteError::new_err(message));
         }
         let weights = weights.iter().map(weight).collect::<PyResult<Vec<_>>>()?;

@@ -63,7 +63,7 @@ impl Domain {
             Ok(Self(domain))
         } else {
             Err(BorniteError::new_err(
-                "atoms are finite numbers in increasing order, next to a continuous domain without any",
+                "atoms must be finite numbers in increasing order, added to a continuous domain without atoms",
             ))
         }
     }

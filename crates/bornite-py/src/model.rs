@@ -135,7 +135,7 @@ fn kinds(given: BTreeMap<String, (String, Vec<f64>)>) -> PyResult<BTreeMap<Strin
             ("periodic", &[period]) => KindHint::Periodic { period },
             _ => {
                 return Err(BorniteError::new_err(format!(
-                    "column '{column}': '{word}' with {} numbers is no kind; give 'categorical', 'boolean', 'integer', \
+                    "column '{column}': '{word}' with {} numbers is not a kind; give 'categorical', 'boolean', 'integer', \
                      'digits', 'number', 'continuous', ('continuous', low, high) or ('periodic', period)",
                     numbers.len()
                 )));
@@ -723,7 +723,7 @@ impl Limit {
             (Some(error), None) => Ok(Self::Error(error)),
             (None, Some(width)) => Ok(Self::Width(width)),
             _ => Err(BorniteError::new_err(
-                "give either the error that may be made, from 0 to 1, or the largest width",
+                "give either a maximum error from 0 to 1 or a maximum width",
             )),
         }
     }

@@ -20,8 +20,7 @@ pub(crate) fn query(variables: &[Variable], object: &Bound<'_, PyAny>) -> PyResu
     let Ok(mapping) = object.cast::<PyMapping>() else {
         let found = object.get_type().name()?;
         return Err(argument_error(format!(
-            "expected a query such as \"x0=1, x2 in {{0, 1}}\" or a mapping from names to what is \
-             known, found {found}"
+            "expected a query such as \"x0=1, x2 in {{0, 1}}\" or a mapping from names to evidence, found {found}"
         )));
     };
     let mut query = Query::unknown(variables.len());

@@ -27,7 +27,7 @@ pub(crate) fn write<T, E>(
         Ok(old) if old.is_dir() => {
             return Err(failed(io::Error::new(
                 io::ErrorKind::IsADirectory,
-                "this is a folder; give the name of a file",
+                "this is a folder; give a file name",
             )));
         }
         Ok(old) if !old.is_file() => {
@@ -138,7 +138,7 @@ fn resolve(path: &Path) -> io::Result<PathBuf> {
             _ => return Ok(path),
         }
     }
-    Err(io::Error::other("too many links lead from one to the next"))
+    Err(io::Error::other("too many levels of symbolic links"))
 }
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ pub fn check_rows(rows: usize, columns: usize) -> Result<(), TooManyRows> {
 
 /// More rows than fit into memory.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{rows} rows of {columns} columns need {} of memory, more than is free; ask for fewer at a time", Bytes(*needed))]
+#[error("{rows} rows of {columns} columns need {} of memory, more than is available; ask for fewer at a time", Bytes(*needed))]
 pub struct TooManyRows {
     /// The rows that were asked for.
     pub rows: usize,
@@ -88,7 +88,7 @@ pub struct TooManyRows {
 /// Something in a file needs more memory than [`limit`] allows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{what} needs {} of memory and {} are allowed; raise the memory limit if you trust the file",
+    "{what} needs {} of memory, but the limit is {}; raise the memory limit if you trust the file",
     needed.map_or_else(|| "too much".to_owned(), |n| Bytes(n.into()).to_string()),
     Bytes((*allowed).into())
 )]
@@ -134,7 +134,7 @@ mod tests {
         let error = check("a table", 3 << 30, 0).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "a table needs 3.0 GiB of memory and 2.0 GiB are allowed; raise the memory limit if you trust the file"
+            "a table needs 3.0 GiB of memory, but the limit is 2.0 GiB; raise the memory limit if you trust the file"
         );
     }
 }

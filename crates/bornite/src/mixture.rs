@@ -69,7 +69,7 @@ struct Member {
 pub enum MixtureError {
     /// No circuits, or not as many weights.
     #[error(
-        "{circuits} circuits and {weights} weights: give one or more circuits and a weight for each"
+        "{circuits} circuits and {weights} weights: give at least one circuit and one weight per circuit"
     )]
     Count {
         /// The number of circuits.
@@ -78,7 +78,7 @@ pub enum MixtureError {
         weights: usize,
     },
     /// A weight that is not above 0.
-    #[error("weight {index} is {weight}: weights are numbers above 0")]
+    #[error("weight {index} is {weight}: weights must be positive")]
     Weight {
         /// Which one, from 0.
         index: usize,
@@ -86,7 +86,7 @@ pub enum MixtureError {
         weight: f64,
     },
     /// A circuit over other variables than the first.
-    #[error("circuit {index} has other variables than the first one")]
+    #[error("circuit {index} does not have the variables of the first one")]
     Variables {
         /// Which one, from 0.
         index: usize,

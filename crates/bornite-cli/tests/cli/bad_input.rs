@@ -28,7 +28,7 @@ fn a_missing_file_is_named() {
         &["circuit", "marginal", "none.json", "x0=1"],
         &["circuit", "plot", "none.json", "-o", "s.svg"],
     ] {
-        assert_refused(&folder, args, &["none.json", "is it there"]);
+        assert_refused(&folder, args, &["none.json", "does it exist"]);
     }
 }
 

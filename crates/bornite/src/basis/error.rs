@@ -18,13 +18,13 @@ pub const TRANSFORM_TOLERANCE: f64 = 1e-8;
 #[non_exhaustive]
 pub enum BasisError {
     /// The basis would have no functions.
-    #[error("a {family} basis of 0 functions: ask for at least 1")]
+    #[error("a {family} basis with 0 functions: ask for at least 1")]
     NoFunctions {
         /// The family asked for.
         family: &'static str,
     },
     /// The basis would have more functions than [`MAX_FUNCTIONS`].
-    #[error("a {family} basis of {found} functions: ask for at most {MAX_FUNCTIONS}")]
+    #[error("a {family} basis with {found} functions: ask for at most {MAX_FUNCTIONS}")]
     TooManyFunctions {
         /// The family asked for.
         family: &'static str,
@@ -55,7 +55,7 @@ pub enum BasisError {
     },
     /// A Gaussian is so narrow that the numbers near its location do not resolve it.
     #[error(
-        "Gaussian component {component} of location {location} has scale {scale}: give a scale of at least 1e-12 of the location, or shift the variable"
+        "Gaussian component {component} with location {location} has scale {scale}: give a scale of at least 1e-12 times the location, or shift the variable"
     )]
     Unresolved {
         /// Which component.
@@ -66,7 +66,7 @@ pub enum BasisError {
         scale: f64,
     },
     /// A table has no columns.
-    #[error("a table of functions of 0 values: give at least 1 column")]
+    #[error("a table of functions with 0 values: give at least 1 column")]
     NoValues,
     /// An entry of a table is not finite or too large.
     #[error(
@@ -110,7 +110,7 @@ pub enum BasisError {
         value: f64,
     },
     /// The knots decrease somewhere.
-    #[error("knot {index} is {right}, below the {left} before it: sort the knots")]
+    #[error("knot {index} is {right}, below the previous knot, {left}: sort the knots")]
     KnotsDecrease {
         /// Which knot.
         index: usize,
@@ -130,7 +130,9 @@ pub enum BasisError {
         knot: f64,
     },
     /// Atoms are not in increasing order.
-    #[error("atom {index} is {right}, not above the {left} before it: sort the atoms, each once")]
+    #[error(
+        "atom {index} is {right}, not above the previous atom, {left}: sort the atoms and list each only once"
+    )]
     AtomsDecrease {
         /// Which atom.
         index: usize,
@@ -140,7 +142,7 @@ pub enum BasisError {
         right: f64,
     },
     /// Atoms next to functions of a finite domain, or to other atoms.
-    #[error("atoms next to a {family} basis: give functions of a continuous domain")]
+    #[error("atoms added to a {family} basis: give functions of a continuous domain")]
     AtomsRest {
         /// The family of the rest.
         family: &'static str,

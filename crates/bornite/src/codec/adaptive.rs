@@ -68,7 +68,7 @@ impl Numbers {
         models_of: impl IntoIterator<Item = usize>,
         distributions: usize,
     ) -> Result<Vec<i32>, CodecError> {
-        let damaged = |_| CodecError::Damaged { what: "its model has changed" };
+        let damaged = |_| CodecError::Damaged { what: "its model was altered" };
         let (words, _) = bytes.as_chunks();
         let words: Vec<u32> = words.iter().map(|&word| u32::from_le_bytes(word)).collect();
         let mut coder = DefaultRangeDecoder::from_compressed(words).map_err(|_| damaged(Broken))?;

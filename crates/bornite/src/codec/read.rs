@@ -23,9 +23,9 @@ fn rows_of(
 ) -> Result<BlockCells, &'static str> {
     let frame = Frame::read(bytes, layout)?;
     let (values, rests) = block::decode(codec, frame.coded, frame.rows, layout.strip_rows, memory)
-        .map_err(|Broken| "it is not what the model would write")?;
+        .map_err(|Broken| "it does not match what the model would write")?;
     if checksum(&values, &rests) != frame.checksum {
-        return Err("its values are not those that were compressed");
+        return Err("its values differ from those that were compressed");
     }
     Ok((values, rests))
 }
@@ -104,7 +104,7 @@ impl<'a> Archive<'a> {
         let before = (block * self.layout.block_rows) as u64;
         let expected = (self.index.num_rows - before).min(self.layout.block_rows as u64);
         if (values.len() / self.codec.variables().len()) as u64 != expected {
-            let what = "it has another number of rows than the index says";
+            let what = "its number of rows differs from the index";
             return Err(CodecError::DamagedBlock { block, what });
         }
         Ok((values, rests))
@@ -210,7 +210,7 @@ impl<'a, R: Read> Decompressor<'a, R> {
         let tail = tail(&self.offsets, self.num_rows);
         // One byte more, to see that there is none.
         if read_up_to(&mut self.input, tail.len() - 3)? != tail[4..] {
-            return Err(CodecError::Damaged { what: "its index is not that of its blocks" });
+            return Err(CodecError::Damaged { what: "its index does not match its blocks" });
         }
         Ok(())
     }

@@ -93,7 +93,7 @@ impl<F: Real> Engine<F> {
         _: u64,
         _: &(dyn Fn(usize) -> u64 + Sync),
     ) -> Result<Vec<f64>, QueryError> {
-        Err(QueryError::Device { reason: "it is built without CUDA".to_owned() })
+        Err(QueryError::Device { reason: "this build does not include CUDA".to_owned() })
     }
 
     #[cfg(feature = "cuda")]
@@ -108,6 +108,6 @@ impl<F: Real> Engine<F> {
 
     #[cfg(not(feature = "cuda"))]
     fn log_marginals_on_cuda(&self, _: &Batch) -> Result<Vec<f64>, QueryError> {
-        Err(QueryError::Device { reason: "it is built without CUDA".to_owned() })
+        Err(QueryError::Device { reason: "this build does not include CUDA".to_owned() })
     }
 }

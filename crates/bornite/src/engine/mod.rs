@@ -238,9 +238,7 @@ pub enum SampleError {
     #[error(transparent)]
     Query(#[from] QueryError),
     /// What a row is said to know has probability 0.
-    #[error(
-        "row {row}: what is known of it has probability 0, so there is nothing to sample; relax it"
-    )]
+    #[error("row {row}: its evidence has probability 0, so there is nothing to sample; relax it")]
     Impossible {
         /// The row, counted from 0.
         row: usize,

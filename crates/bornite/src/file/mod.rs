@@ -56,7 +56,7 @@ pub fn save(circuit: &Circuit, path: impl AsRef<Path>) -> Result<(), FileError> 
         out.write_all(to_json(circuit).as_bytes()).map_err(|source| FileError::Io {
             action: "write the file",
             source,
-            remedy: "is there space left?",
+            remedy: "is there enough disk space?",
         })
     });
     written.map_err(in_file(path))

@@ -70,7 +70,7 @@ fn write_texts(
     written.map_err(|source| FileError::Io {
         action: "write the file",
         source,
-        remedy: "is there space left?",
+        remedy: "is there enough disk space?",
     })
 }
 
@@ -288,7 +288,7 @@ impl<'b> Tensors<'b> {
             }
             _ => Err(FileError::Expected {
                 place: HEADER.field(name).field("shape").to_string(),
-                expected: "[rows, columns] of a real or [rows, columns, 2] of a complex matrix",
+                expected: "[rows, columns] for a real or [rows, columns, 2] for a complex matrix",
                 found: format!("{:?}", tensor.shape),
             }),
         }
@@ -350,8 +350,8 @@ impl Tensor<'_> {
             return Err(place_of_offsets.expected("a pair [begin, end]", offsets));
         };
         let length = end.checked_sub(start);
-        let length =
-            length.ok_or_else(|| place_of_offsets.expected("an end after the begin", offsets))?;
+        let length = length
+            .ok_or_else(|| place_of_offsets.expected("an end after the beginning", offsets))?;
         let size = shape.iter().try_fold(8_usize, |size, &n| size.checked_mul(n));
         if size != Some(length) {
             let shape = shape.iter().map(|&n| n as u64).collect();

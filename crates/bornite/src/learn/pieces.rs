@@ -114,7 +114,7 @@ impl PieceFile {
             let found = file.seek(SeekFrom::Start(part.start));
             found.and_then(|_| file.read_exact(&mut bytes)).map_err(|e| failed(e.to_string()))?;
             let added = rows.add_bytes(part.rows, &bytes);
-            added.ok_or_else(|| failed("its bytes have changed".to_owned()))?;
+            added.ok_or_else(|| failed("its bytes were altered".to_owned()))?;
         }
         Ok(rows)
     }

@@ -557,7 +557,7 @@ impl State {
     ) -> Result<Self, LearnError> {
         let digest = digest(ordinary, rows);
         let found = from.numbers()?;
-        let names = ["rows to learn from", "validation rows", "structure or options"];
+        let names = ["training rows", "validation rows", "structure or options"];
         if found.len() != digest.len() {
             return Err(LearnError::Damaged);
         }

@@ -722,7 +722,7 @@ fn a_continued_search_ends_in_the_same_circuit() {
         fit_best(candidates, train, valid, Some(bytes), &mut Starts::default(), go_on).unwrap_err()
     };
     let error = refused(&candidates, &valid, &valid, &bytes);
-    assert_eq!(error, LearnError::OtherFit { what: "rows to learn from" });
+    assert_eq!(error, LearnError::OtherFit { what: "training rows" });
     let error = refused(&candidates, &train, &train, &bytes);
     assert_eq!(error, LearnError::OtherFit { what: "validation rows" });
     assert_eq!(refused(&candidates, &train, &valid, &bytes[..99]), LearnError::Damaged);

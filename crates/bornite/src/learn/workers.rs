@@ -47,7 +47,7 @@ fn failed(reason: impl fmt::Display) -> LearnError {
 
 /// Bytes of a worker or of a fit that are something else.
 fn unlike(_: LearnError) -> LearnError {
-    failed("a message is damaged, or of another version of the library")
+    failed("a message is damaged, or from another version of the library")
 }
 
 /// The rows at hand, which are those of some pieces.
@@ -123,14 +123,14 @@ pub(super) fn ask<T: Scalar>(
         while !from.is_empty() {
             let (shards, sum) = read_sum(from, weights).map_err(unlike)?;
             if shards.start != next || shards.is_empty() {
-                return Err(failed("shards are missing among their answers"));
+                return Err(failed("their answers do not cover all shards"));
             }
             next = shards.end;
             sums.insert((shards.start, shards.end), sum);
         }
     }
     if next != layout.num_shards() {
-        return Err(failed("shards are missing among their answers"));
+        return Err(failed("their answers do not cover all shards"));
     }
     let sums = Mutex::new(sums);
     let given = |shards: &Range<usize>| {
@@ -188,7 +188,7 @@ pub(crate) fn slopes(answers: &[Vec<u8>], layout: &Layout) -> Result<Vec<f64>, L
         all.extend(slopes.map_err(unlike)?);
     }
     if all.len() != layout.len() {
-        return Err(failed("shards are missing among their answers"));
+        return Err(failed("their answers do not cover all shards"));
     }
     Ok(all)
 }

@@ -227,8 +227,8 @@ impl Model {
             variables.any(|v| self.mixture.variables()[v].domain.num_values().is_none())
         };
         if let Some(&column) = columns.iter().find(is_endless) {
-            let problem = "several columns have a most likely row only where all are finite; \
-                           ask for this one by itself";
+            let problem =
+                "argmax of several columns needs finite columns; ask for this one by itself";
             let column = self.schema.columns()[column].name.clone();
             return Err(DataError::Evidence { column, problem }.into());
         }

@@ -105,7 +105,7 @@ impl Compact {
 }
 
 fn damaged() -> CodecError {
-    CodecError::Damaged { what: "its model has changed" }
+    CodecError::Damaged { what: "its model was altered" }
 }
 
 /// Which distribution the weight over a layer is of.

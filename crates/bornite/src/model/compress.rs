@@ -237,7 +237,7 @@ impl<R: Read> FileCoder<R> {
     fn why(&self) -> String {
         match self.pieces.problem() {
             Some(problem) => problem.to_string(),
-            None => "that is smaller than what a model makes of it".to_owned(),
+            None => "that is smaller than with a model".to_owned(),
         }
     }
 }

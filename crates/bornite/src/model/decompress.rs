@@ -25,7 +25,7 @@ pub fn decompress_file(
     let mut written = 0;
     while let Some(segment) = segments.next()? {
         let bytes = decoder.bytes(&segment)?;
-        let failed = |source| CodecError::Io { action: "write what was in", source };
+        let failed = |source| CodecError::Io { action: "write the content of", source };
         out.write_all(&bytes).map_err(failed)?;
         written += bytes.len() as u64;
     }
@@ -135,7 +135,7 @@ impl<'a> SegmentDecoder<'a> {
                 (table, form) => form.write(&table),
             },
         };
-        let damaged = CodecError::Damaged { what: "a segment is not what it stands for" };
+        let damaged = CodecError::Damaged { what: "a segment does not match its content" };
         let fits = |bytes: &Vec<u8>| bytes.len() as u64 == segment.content;
         Ok(bytes.filter(fits).ok_or(damaged)?)
     }

@@ -513,7 +513,7 @@ pub(super) fn check_level(level: f64) -> Result<(), ModelError> {
     if (0.0..=1.0).contains(&level) {
         return Ok(());
     }
-    let remedy = "give a share from 0 to 1";
+    let remedy = "give a probability from 0 to 1";
     Err(ModelError::Option { setting: "quantile", value: level, remedy })
 }
 

@@ -323,8 +323,7 @@ impl Event {
     /// Refuses values of probability 0.
     fn check_mass(&self, schema: &Schema) -> Result<(), ModelError> {
         let Some((&column, _)) = self.slopes.first_key_value() else { return Ok(()) };
-        let problem = "a single value has probability 0 there, so that it has no place with 'or' \
-                       and 'not'; ask for an interval [a, b)";
+        let problem = "a single value has probability 0, so it cannot be combined with 'or' and 'not'; ask for an interval [a, b)";
         let column = schema.columns()[column].name.clone();
         Err(DataError::Evidence { column, problem }.into())
     }
@@ -346,8 +345,7 @@ impl Event {
 }
 
 fn no_missing(column: &str) -> ModelError {
-    let problem = "the model takes its missing cells for unknown: whether one is missing can be asked \
-                   where the column was fitted with missing as a value";
+    let problem = "the model integrates out its missing cells; to ask about them, fit the column with missing as a value";
     DataError::Evidence { column: column.to_owned(), problem }.into()
 }
 

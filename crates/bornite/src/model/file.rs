@@ -94,7 +94,7 @@ impl Model {
         let mut verified = Vec::with_capacity(circuits.len());
         for circuit in circuits {
             if circuit.variables() != stored.schema.variables() {
-                return Err(damaged("its schema has other variables than its circuit").into());
+                return Err(damaged("the variables of its schema and of its circuit differ").into());
             }
             let circuit = Orthonormal::verify(circuit).map_err(damaged)?;
             check(&circuit, bytes.len())?;
@@ -176,7 +176,7 @@ fn check_partition(circuit: &Circuit) -> Result<(), ModelError> {
     if log_partition.abs() <= MAX_LOG_PARTITION {
         return Ok(());
     }
-    Err(damaged(format!("its probabilities have the sum exp({log_partition})")).into())
+    Err(damaged(format!("its probabilities sum to exp({log_partition})")).into())
 }
 
 fn damaged(problem: impl std::fmt::Display) -> FileError {

@@ -320,7 +320,7 @@ fn check(table: &Table, valid: Option<&Table>, options: &ModelOptions) -> Result
     }
     let share = options.valid_share;
     if !(share > 0.0 && share < 1.0) {
-        let remedy = "give a share between 0 and 1, such as 0.1";
+        let remedy = "give a fraction between 0 and 1, such as 0.1";
         return Err(ModelError::Option { setting: "valid share", value: share, remedy });
     }
     Ok(())

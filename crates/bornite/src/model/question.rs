@@ -249,11 +249,17 @@ impl Words<'_> {
 
     fn quantile(&mut self) -> Result<Question, ModelError> {
         let column = self.column()?;
-        self.p.expect(',', "expected ',' and a share between 0 and 1, as in quantile(x, 0.9)")?;
+        self.p.expect(
+            ',',
+            "expected ',' and a probability between 0 and 1, as in quantile(x, 0.9)",
+        )?;
         let at = self.start();
         let level = self.p.number()?;
         if !(0.0..=1.0).contains(&level) {
-            return Err(self.p.error_at(at, "a quantile is of a share from 0 to 1").into());
+            return Err(self
+                .p
+                .error_at(at, "the probability of a quantile must be from 0 to 1")
+                .into());
         }
         Ok(Question::Quantile { column, level, given: self.given()? })
     }
@@ -310,7 +316,7 @@ impl Words<'_> {
             self.single()?.not(self.schema).map_err(|e| self.at(at, e))?
         } else if self.p.take('(') {
             let known = self.known()?;
-            self.p.expect(')', "expected ')' after what stands in parentheses")?;
+            self.p.expect(')', "expected ')' to close the parenthesis")?;
             known
         } else {
             self.piece()?
@@ -479,7 +485,7 @@ impl Words<'_> {
     }
 
     fn cell(&mut self) -> Result<String, QueryError> {
-        self.p.word(STOPS, "expected a value; put one with signs in it in quotes, as in '>50K'")
+        self.p.word(STOPS, "expected a value; quote values with punctuation, as in '>50K'")
     }
 
     fn part(&mut self, name: &str) -> Result<Event, ModelError> {

@@ -37,7 +37,7 @@ impl Model {
             return match device {
                 Device::Cpu | Device::Auto => self.sample_from(start, None, count, seed),
                 Device::Cuda => {
-                    let reason = "it draws samples that are given nothing".to_owned();
+                    let reason = "it does not support samples with evidence".to_owned();
                     Err(QueryError::Device { reason }.into())
                 }
             };

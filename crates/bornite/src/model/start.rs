@@ -26,7 +26,7 @@ impl Model {
         if let [first, ..] = self.given() {
             return Some(format!("it is conditioned on {first}; give the unconditional model"));
         }
-        let leave_out = "leave the setting out, or fit anew";
+        let leave_out = "omit the setting, or fit from scratch";
         let squares = self.circuit().width(self.circuit().output());
         let sizes = [
             ("width", options.width, self.info.width),
@@ -57,7 +57,7 @@ impl Model {
             return Some(format!("{setting} cannot be given; {leave_out}"));
         }
         match (table.image(), self.schema.image()) {
-            (Some(a), Some(b)) if a != b => Some("its images have another size".to_owned()),
+            (Some(a), Some(b)) if a != b => Some("its images have a different size".to_owned()),
             _ => None,
         }
     }

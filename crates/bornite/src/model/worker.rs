@@ -26,7 +26,7 @@ impl Plan {
 }
 
 fn failed(error: &serde_json::Error) -> ModelError {
-    LearnError::Workers { reason: format!("the plan of the rows is damaged: {error}") }.into()
+    LearnError::Workers { reason: format!("the row layout is damaged: {error}") }.into()
 }
 
 /// One of the [`Workers`](crate::learn::Workers) of a fit: it holds some rows of the table, encoded, and tells what they give to a step.
@@ -51,7 +51,7 @@ impl Worker {
     /// The bytes are not a plan, or there is no such worker.
     pub fn new(plan: &[u8], number: usize, of: usize) -> Result<Self, ModelError> {
         if number >= of {
-            let reason = format!("of {of} workers none has the number {number}");
+            let reason = format!("there is no worker {number} among {of}");
             return Err(LearnError::Workers { reason }.into());
         }
         let Plan { schema, layout } = Plan::read(plan)?;
@@ -101,7 +101,7 @@ impl Worker {
     fn check(&self) -> Result<(), ModelError> {
         let Range { start, end } = self.wanted();
         if start < end {
-            let reason = format!("a worker lacks its rows from {} to {end}", start + 1);
+            let reason = format!("a worker is missing its rows {} to {end}", start + 1);
             return Err(LearnError::Workers { reason }.into());
         }
         Ok(())

@@ -96,7 +96,7 @@ pub enum OperationError {
     ImpossibleEvidence,
     /// A query about a variable that is already part of the evidence.
     #[error(
-        "variable '{variable}' is part of the evidence already; ask about the others, or put both into one query"
+        "variable '{variable}' is already part of the evidence; ask about the others, or put both into one query"
     )]
     AlreadyKnown {
         /// The variable.

@@ -57,14 +57,14 @@ pub enum TreeError {
         part: usize,
     },
     /// A region that is in no split and is not the last.
-    #[error("region {region} is in no split; only the last region may be")]
+    #[error("region {region} is not part of any split; only the last region may be the root")]
     Unused {
         /// The region.
         region: usize,
     },
     /// A variable that is missing, or there twice.
     #[error(
-        "variable {variable} is in the tree {times} times; each of 0 to {last} belongs there once"
+        "variable {variable} is in the tree {times} times; each of 0 to {last} must occur once"
     )]
     Variable {
         /// The variable.

@@ -20,7 +20,7 @@ pub struct Widths(Vec<(usize, usize)>);
 /// Why a text is no list of widths.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{text}' is not a width; give a whole number of 1 or more, such as 16, or widths by the size of regions such as 1:12,2:16,32:24, sizes rising from 1"
+    "'{text}' is not a width; give a whole number of at least 1, such as 16, or widths by region size such as 1:12,2:16,32:24, with sizes increasing from 1"
 )]
 pub struct WidthsError {
     text: String,

@@ -3,7 +3,7 @@
 use crate::codec::CodecError;
 
 pub(super) fn damaged() -> CodecError {
-    CodecError::Damaged { what: "what stands beside its rows does not fit them" }
+    CodecError::Damaged { what: "the data beside its rows does not match them" }
 }
 
 /// Adds a whole number: seven bits a byte, the lowest first, the highest bit set in all bytes but the last.

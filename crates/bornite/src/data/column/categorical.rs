@@ -92,7 +92,7 @@ impl Coding for Categorical {
         let mut sorted: Vec<&String> = self.labels.iter().collect();
         sorted.sort_unstable();
         if sorted.windows(2).any(|w| w[0] == w[1]) {
-            return Some("a label is there twice");
+            return Some("a label appears twice");
         }
         let numbers = numeric_labels(&self.labels);
         let in_order = numbers.is_some_and(|n| n.windows(2).all(|w| w[0] < w[1]));

@@ -413,12 +413,12 @@ impl Coding for DateTime {
 
     fn problem(&self, storage: Storage) -> Option<&'static str> {
         if storage != Storage::Labels {
-            return Some("its cells are numbers, and its kind is of text");
+            return Some("its cells are numbers, but its kind is for text");
         }
         let written =
             TimeUnit::ALL.into_iter().filter(|u| self.form.contains(&format!("%{}", u.letter())));
         if self.parts.is_empty() || !written.eq(self.parts.iter().map(|part| part.unit)) {
-            return Some("its parts are not those of its form");
+            return Some("its parts do not match its format");
         }
         let fits = |part: &TimePart| {
             let max = part.min.checked_add(part.count - 1);
@@ -428,7 +428,7 @@ impl Coding for DateTime {
                 && part.min >= low
                 && max.is_some_and(|max| max <= high)
         };
-        (!self.parts.iter().all(fits)).then_some("a part has values that it cannot have")
+        (!self.parts.iter().all(fits)).then_some("a part has impossible values")
     }
 
     fn domains(&self) -> Vec<Domain> {
@@ -441,7 +441,7 @@ impl Coding for DateTime {
 
     fn encoder(&self, _storage: Storage) -> Encoder<'_> {
         Box::new(|cell, out| {
-            const EXPECTED: &str = "a date or time in the column's form";
+            const EXPECTED: &str = "a date or time in the column's format";
             let Cell::Text(text) = cell else { return Err(Problem::Type(EXPECTED)) };
             let (moment, is_own) = self.read(text).ok_or(Problem::Type(EXPECTED))?;
             let values = self.values(&moment).ok_or(Problem::Beyond("within the times seen"))?;

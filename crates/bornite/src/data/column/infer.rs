@@ -135,7 +135,7 @@ impl Facts<'_> {
             | ColumnKind::Digits(_)
             | ColumnKind::Number(_) => return Ok(()),
             ColumnKind::Continuous(_) | ColumnKind::Periodic(_) | ColumnKind::Optional(_) => {
-                "as it is declared it has a density alone; declare it a number"
+                "it is declared to have only a density; declare it as a number"
             }
             ColumnKind::DateTime(_) => "its cells are not numbers",
         };
@@ -228,7 +228,7 @@ impl Facts<'_> {
                     Some(kind) => Ok(kind.into()),
                     None => fail(
                         "an integer in digits",
-                        "its range is that of all 64-bit integers; declare it continuous or text",
+                        "its range covers all 64-bit integers; declare it continuous or text",
                     ),
                 }
             }

@@ -356,4 +356,4 @@ fn label_range(labels: &[String]) -> (f64, f64) {
     (low, numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max))
 }
 
-const NO_SET: &str = "a set of values has probability 0 there; ask for an interval [a, b)";
+const NO_SET: &str = "a set of values has probability 0; ask for an interval [a, b)";

@@ -63,7 +63,7 @@ impl Schema {
     /// let table = Table::from_csv_bytes(text, "sizes.csv", &CsvOptions::default())?;
     /// let findings = Schema::infer(&table, &InferOptions::default())?.findings(&table).unwrap().to_string();
     /// assert!(findings.contains("column 'unit' (always 'cm')"));
-    /// assert!(findings.contains("row 2: no cell is known"));
+    /// assert!(findings.contains("row 2: every cell is missing"));
     /// # Ok::<(), bornite::data::DataError>(())
     /// ```
     pub fn findings(&self, table: &Table) -> Option<Findings> {
@@ -213,36 +213,40 @@ fn shortened(text: &str) -> String {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Finding::OneRow => f.write_str("the table has one row, and that shows no distribution"),
-            Finding::FewColumns(None) => f.write_str("no column is left to learn from"),
+            Finding::OneRow => f.write_str("the table has only one row"),
+            Finding::FewColumns(None) => f.write_str("no columns remain"),
             Finding::FewColumns(Some(name)) => {
                 write!(
                     f,
-                    "only column '{name}' tells anything, and of one column there is no dependence"
+                    "only column '{name}' is informative, and a single column has no dependencies"
                 )
             }
             Finding::EmptyRows(rows) => {
-                write!(f, "{}: no cell is known", places("row", rows, ToString::to_string))
+                write!(f, "{}: every cell is missing", places("row", rows, ToString::to_string))
             }
             Finding::EmptyColumns(names) => {
-                write!(f, "{}: no cell is known", places("column", names, |c| format!("'{c}'")))
+                write!(
+                    f,
+                    "{}: every cell is missing",
+                    places("column", names, |c| format!("'{c}'"))
+                )
             }
             Finding::ConstantColumns(names) => {
                 let place = |(name, value): &(String, String)| {
                     format!("'{}' (always '{}')", shown(name), shown(value))
                 };
-                write!(f, "{}: every known cell is the same", places("column", names, place))
+                write!(f, "{}: every observed cell is the same", places("column", names, place))
             }
             Finding::Identifiers(names) => {
                 let places = places("column", names, |c| format!("'{c}'"));
-                write!(f, "{places}: consecutive numbers, each of them once, as in identifiers")
+                write!(f, "{places}: consecutive numbers, each occurring once, like identifiers")
             }
             Finding::RareLabels(names) => {
                 let place = |(name, few, known): &(_, _, _)| format!("'{name}' ({few} of {known})");
                 let places = places("column", names, place);
                 write!(
                     f,
-                    "{places}: most known cells hold labels too rare to be learned, which count as {OTHER}"
+                    "{places}: most observed cells contain labels too rare to learn, which count as {OTHER}"
                 )
             }
         }
@@ -291,7 +295,7 @@ impl Findings {
             let shown = &columns[..columns.len().min(MAX_NAMES)];
             let more = if columns.len() > shown.len() { ", …" } else { "" };
             let plural = if columns.len() == 1 { "" } else { "s" };
-            remedies.push(format!("leave the column{plural} out ({}{more})", drop(shown)));
+            remedies.push(format!("drop the column{plural} ({}{more})", drop(shown)));
         }
         if has(|f| matches!(f, Finding::EmptyRows(_))) {
             remedies.push("remove the empty rows".to_owned());
@@ -304,7 +308,7 @@ impl Findings {
         }
         let list: Vec<String> = self.0.iter().map(|f| format!("  {f}")).collect();
         format!(
-            "there is little to learn from in this table:\n{}\n{}, or fit it as it is ({as_is})",
+            "there is little to learn from this table:\n{}\n{}, or fit it anyway ({as_is})",
             list.join("\n"),
             remedies.join(", "),
         )
@@ -343,10 +347,10 @@ mod tests {
         });
         let text = found(&table).unwrap();
         for part in [
-            "rows 11, 12, 13, 14, 15, 16, 17, 18 and 22 more: no cell is known",
-            "columns 'c2', 'c3', 'c4', 'c5', 'c6', 'c7', 'c8', 'c9' and 2 more: no cell is known",
-            "'c19' (always '7') and 82 more: every known cell is the same",
-            "leave the columns out (Table::without_column, …), remove the empty rows, or fit it as it is",
+            "rows 11, 12, 13, 14, 15, 16, 17, 18 and 22 more: every cell is missing",
+            "columns 'c2', 'c3', 'c4', 'c5', 'c6', 'c7', 'c8', 'c9' and 2 more: every cell is missing",
+            "'c19' (always '7') and 82 more: every observed cell is the same",
+            "drop the columns (Table::without_column, …), remove the empty rows, or fit it anyway",
         ] {
             assert!(text.contains(part), "no '{part}' in {text}");
         }

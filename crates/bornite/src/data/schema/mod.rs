@@ -211,7 +211,7 @@ impl Storage {
 
     /// What is wrong with a kind of numbers that is stored so.
     pub(crate) fn problem_of_numbers(self) -> Option<&'static str> {
-        (self == Self::Labels).then_some("its cells are text, and its kind is of numbers")
+        (self == Self::Labels).then_some("its cells are text, but its kind is for numbers")
     }
 }
 
@@ -227,7 +227,7 @@ impl Schema {
         check_names(columns.iter().map(|c| c.name.as_str()), "the schema")?;
         for c in &columns {
             if !(0.0..1.0).contains(&c.outside) {
-                let problem = "its share of cells outside is not from 0 to below 1";
+                let problem = "its fraction of cells outside the domain is not in [0, 1)";
                 return Err(DataError::Schema { column: c.name.clone(), problem });
             }
             if let Some(problem) = c.kind.coding().problem(c.storage) {

@@ -139,7 +139,7 @@ pub struct Component {
 #[non_exhaustive]
 pub enum WarpError {
     /// Nothing to fit to.
-    #[error("there is no known value to fit to")]
+    #[error("there is no observed value to fit to")]
     NoValues,
     /// A value that is infinite or NaN.
     #[error("{} is not finite", short(*.0))]
@@ -174,7 +174,7 @@ pub enum WarpError {
     #[error("the atom {} is not a number that the column can have: it has too many digits", short(*.0))]
     Atom(f64),
     /// Parameters that make no transform.
-    #[error("the transform's {0} make no sense")]
+    #[error("the transform's {0} are invalid")]
     Parameters(&'static str),
     /// Stored parameters whose transform has no inverse among the finite numbers.
     #[error("the transform has no inverse: its components are too wide, too narrow or too far out")]

@@ -138,7 +138,7 @@ pub(super) fn rng(seed: Option<&Node>, place: &Place<'_>) -> Result<ChaCha8Rng, 
 /// The way in which random weights are drawn.
 pub(super) fn weights(node: &Node, place: &Place<'_>) -> Result<Weights, FileError> {
     let known = &["gaussian", "real_gaussian", "haar", "real_haar"];
-    Ok(match choice(node, place, "way to draw weights", known)? {
+    Ok(match choice(node, place, "weight distribution", known)? {
         "gaussian" => Weights::Gaussian,
         "real_gaussian" => Weights::RealGaussian,
         "haar" => Weights::Haar,

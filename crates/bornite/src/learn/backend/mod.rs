@@ -103,7 +103,7 @@ pub(super) fn start<'a>(
 
 /// Why a device does not learn from pieces.
 fn needs_memory() -> LearnError {
-    LearnError::Device { reason: "it learns from rows that fit into memory".to_owned() }
+    LearnError::Device { reason: "it supports only tables that fit into memory".to_owned() }
 }
 
 fn on_processor<'a>(
@@ -136,7 +136,7 @@ fn on_cuda<'a>(
     _: Rows<'a>,
     _: &'a FitOptions,
 ) -> Result<Box<dyn Backend + 'a>, LearnError> {
-    Err(LearnError::Device { reason: "it is built without CUDA".to_owned() })
+    Err(LearnError::Device { reason: "this build does not include CUDA".to_owned() })
 }
 
 /// The weight of the output, where that is a sum.

@@ -58,7 +58,7 @@ pub enum InformationError {
     #[error("there are no variables to compare")]
     NoVariables,
     /// A batch of other variables.
-    #[error("the batch has {found} variables and not {expected}")]
+    #[error("the batch has {found} variables, not {expected}")]
     Variables {
         /// The number of variables.
         expected: usize,

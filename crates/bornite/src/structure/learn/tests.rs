@@ -136,7 +136,7 @@ fn batches_of_other_variables_are_refused() {
         let options = InformationOptions::default();
         mutual_information(&rows, &variables[..n], &options).unwrap_err().to_string()
     };
-    assert!(message(2).contains("has 1 variables and not 2"));
+    assert!(message(2).contains("has 1 variables, not 2"));
     assert!(message(0).contains("no variables"));
 }
 
