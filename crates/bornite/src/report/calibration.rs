@@ -93,11 +93,11 @@ pub(super) fn draw(model: &Model, transforms: &Transforms) -> Canvas {
     if rows > 0 {
         let words = if order.len() > SHOWN {
             format!(
-                "the {SHOWN} of {} columns that are furthest from even, D = the largest distance",
+                "the {SHOWN} of {} columns that are furthest from uniform, D = the largest distance",
                 order.len()
             )
         } else {
-            "by column, D = the largest distance of the distribution from the even one".to_owned()
+            "by column, D = the largest distance of the distribution from uniform".to_owned()
         };
         canvas.text("mute", Anchor::Start, (10.0, TOP + 8.0), 11.0, &words);
     }
@@ -133,7 +133,7 @@ fn overall(canvas: &mut Canvas, transforms: &Transforms) {
     frame.y_axis(canvas, 4);
     histogram(canvas, &all, BINS, frame);
     frame.x_axis(canvas, 5);
-    let words = "F(cell | the others): even bars at 1 are right";
+    let words = "F(cell | the others): bars at 1 are ideal";
     canvas.text("mute", Anchor::Middle, (248.0, 216.0), 10.5, words);
     let mut sorted = all;
     sorted.sort_by(f64::total_cmp);
@@ -147,8 +147,8 @@ fn overall(canvas: &mut Canvas, transforms: &Transforms) {
         Some((frame.x(share), frame.y(sorted[at])))
     });
     canvas.curve("model", points.collect::<Vec<_>>());
-    canvas.text("mute", Anchor::Middle, (615.0, 202.0), 10.5, "quantiles against even ones:");
-    canvas.text("mute", Anchor::Middle, (615.0, 216.0), 10.5, "the diagonal is right");
+    canvas.text("mute", Anchor::Middle, (615.0, 202.0), 10.5, "quantiles against uniform ones:");
+    canvas.text("mute", Anchor::Middle, (615.0, 216.0), 10.5, "the diagonal is ideal");
 }
 
 /// Bars of 1 where values are even, with a band that holds 95 in 100 bars by chance.
