@@ -270,7 +270,7 @@ def test_bad_arguments_are_refused(cluster: Cluster, model: bornite.Model) -> No
         bornite.ray.fit(dataset, workers=0)
     with pytest.raises(bornite.BorniteError, match="has no rows"):
         bornite.ray.fit(dataset.filter(lambda row: row["age"] > 1))
-    with pytest.raises(bornite.BorniteError, match="a dataset of Ray, not dict"):
+    with pytest.raises(bornite.BorniteError, match="a Ray dataset, not dict"):
         bornite.ray.fit({"age": [1.0]})
     # What is wrong with the rows or the settings is said as on one machine.
     many = ray.data.from_arrow(pyarrow.table({"x": np.arange(400.0) % 7, "word": np.arange(400) % 2}))

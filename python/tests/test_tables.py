@@ -310,17 +310,17 @@ BAD: list[tuple[str, Any, type[Exception], str]] = [
     ("three axes", np.zeros((2, 2, 2)), ValueError, "image="),
     ("no rows", np.zeros((0, 2)), bornite.ModelError, "has no rows"),
     ("no columns", {}, bornite.DataError, "at least one column"),
-    ("complex", np.zeros((2, 2), complex), TypeError, "column 'x0' holds complex128"),
-    ("durations", {"t": np.zeros(2, "m8[s]")}, TypeError, "column 't' holds timedelta64"),
-    ("mixed", {"a": [1, "b"]}, TypeError, r"column 'a' holds int and str \(row 2: 'b'\)|row 1: 1"),
+    ("complex", np.zeros((2, 2), complex), TypeError, "column 'x0' contains complex128"),
+    ("durations", {"t": np.zeros(2, "m8[s]")}, TypeError, "column 't' contains timedelta64"),
+    ("mixed", {"a": [1, "b"]}, TypeError, r"column 'a' contains int and str \(row 2: 'b'\)|row 1: 1"),
     ("lengths", {"a": [1, 2], "b": [1]}, ValueError, "column 'b' has 1 cells"),
     ("infinite", {"a": [1.5, np.inf, 2.5]}, bornite.DataError, "row 2.*column 'a'"),
     ("huge", {"a": np.array([2**63], np.uint64)}, ValueError, "column 'a'.*make it a float"),
     ("two axes in one", {"a": np.zeros((2, 2))}, ValueError, "column 'a' has 2 axes"),
     ("same names", pandas.DataFrame([[1, 2]], columns=["a", "a"]), ValueError, "both named 'a'"),
-    ("pandas durations", pandas.DataFrame({"t": pandas.to_timedelta(["1h"])}), TypeError, "'t' holds"),
-    ("polars lists", polars.DataFrame({"l": [[1], [2]]}), TypeError, "column 'l' holds List"),
-    ("arrow times", pyarrow.table({"d": pyarrow.array([1], pyarrow.time32("s"))}), TypeError, "'d' holds"),
+    ("pandas durations", pandas.DataFrame({"t": pandas.to_timedelta(["1h"])}), TypeError, "'t' contains"),
+    ("polars lists", polars.DataFrame({"l": [[1], [2]]}), TypeError, "column 'l' contains List"),
+    ("arrow times", pyarrow.table({"d": pyarrow.array([1], pyarrow.time32("s"))}), TypeError, "'d' contains"),
 ]
 
 
@@ -369,7 +369,7 @@ def test_bad_tables(table: Any, error: type[Exception], message: str) -> None:
 
 SMALL = {"x": np.arange(40) % 4, "y": np.linspace(0, 1, 40), "w": ["a", "b"] * 20}
 SETTINGS: list[tuple[dict[str, Any], type[Exception], str]] = [
-    ({"width": 0}, bornite.ModelError, "width = 0: give 1 or more"),
+    ({"width": 0}, bornite.ModelError, "width = 0: give at least 1"),
     ({"rate": 2.0}, bornite.ModelError, "rate = 2"),
     ({"epochs": 0}, bornite.ModelError, "epochs = 0"),
     ({"valid_share": 1.5}, bornite.ModelError, "valid share = 1.5"),
@@ -381,7 +381,7 @@ SETTINGS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"kinds": {"x": "real"}}, ValueError, "column 'x': 'real' with 0 numbers is not a kind"),
     ({"kinds": {"w": "integer"}}, bornite.DataError, "column 'w' cannot be an integer"),
     ({"time": 0}, ValueError, "seconds above 0"),
-    ({"seed": -1}, bornite.BorniteError, "from 0 on"),
+    ({"seed": -1}, bornite.BorniteError, "of at least 0"),
     ({"valid": {"x": [1]}}, ColumnError, "no column 'y'"),
 ]
 
@@ -424,12 +424,12 @@ QUESTIONS: list[tuple[str, Any, type[Exception], str]] = [
         "'c'",
     ),
     ("device", lambda m: m.log_prob(SMALL, device="gpu"), ValueError, "there is no device 'gpu'; choose one of 'cpu'"),
-    ("whole rows", lambda m: m.log_prob(SMALL, column="x", device="auto"), ValueError, "leave it out with a column"),
+    ("whole rows", lambda m: m.log_prob(SMALL, column="x", device="auto"), ValueError, "omit it with a column"),
     ("choice", lambda m: m.log_prob(SMALL, unseen="skip"), ValueError, "'unknown' or 'error'"),
     ("method", lambda m: m.impute(SMALL, method="zero"), ValueError, "there is no method 'zero'"),
     ("column", lambda m: m.predict(SMALL, "zz"), KeyError, "no column 'zz'"),
     ("how", lambda m: m.predict(SMALL, "x", method="zero"), ValueError, "there is no method 'zero'"),
-    ("n", lambda m: m.impute(SMALL, n=0), ValueError, "give 1 or more"),
+    ("n", lambda m: m.impute(SMALL, n=0), ValueError, "give at least 1"),
     ("budget", lambda m: m.truncate(), ValueError, "either a maximum error"),
     ("error", lambda m: m.truncate(error=2.0), bornite.OperationError, r"in \[0, 1\]"),
     ("conditioned", lambda m: m.conditional("x=1").truncate(width=2), bornite.ModelError, "unconditional model"),

@@ -295,7 +295,7 @@ fn check(table: &Table, valid: Option<&Table>, options: &ModelOptions) -> Result
     ];
     for (setting, value) in positive {
         if value == Some(0) {
-            return Err(ModelError::Option { setting, value: 0.0, remedy: "give 1 or more" });
+            return Err(ModelError::Option { setting, value: 0.0, remedy: "give at least 1" });
         }
     }
     if let Some(rate) = options.rate.filter(|r| !(*r > 0.0 && *r <= 1.0)) {
