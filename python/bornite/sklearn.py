@@ -392,7 +392,7 @@ class BorniteImputer(OneToOneFeatureMixin, TransformerMixin, _Estimator):
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BorniteImputer:
-        """Goes on from the joint distribution with more rows."""
+        """Continues from the joint distribution with more rows."""
         self._partially(self.fit, X, y, sample_weight)
         return self
 
@@ -671,7 +671,7 @@ class BorniteRegressor(RegressorMixin, _Estimator):
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> BorniteRegressor:
-        """Goes on from the joint distribution with more rows."""
+        """Continues from the joint distribution with more rows."""
         self._partially(self.fit, X, y, sample_weight)
         return self
 

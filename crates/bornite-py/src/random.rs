@@ -13,7 +13,7 @@ use rand_chacha::rand_core::SeedableRng;
 use crate::argument::{BasisLike, DomainLike, Name, OneOrEach, shown};
 use crate::exception::{BorniteError, Raise, argument_error};
 
-/// The tree that Python names, over this many variables where it does not say itself how many.
+/// The tree given in Python, over this many variables if it does not define their number.
 pub(crate) fn tree(
     object: &Bound<'_, PyAny>,
     num_variables: Option<usize>,
@@ -85,7 +85,7 @@ fn no_tree(object: &Bound<'_, PyAny>) -> PyErr {
     ))
 }
 
-/// The regions of a nested list, without recursion, since a list can be as deep as it is long.
+/// The regions of a nested list, computed without recursion, since a list can be as deep as it is long.
 fn regions(list: &Bound<'_, PyAny>) -> PyResult<Vec<Region>> {
     let mut regions = Vec::new();
     let mut open = vec![(list.try_iter()?, Vec::new())];
@@ -136,7 +136,7 @@ fn product(name: &str) -> PyResult<Product> {
     }
 }
 
-/// What the variables of a random circuit are.
+/// The variables of a random circuit.
 pub(crate) struct Leaves {
     bases: Vec<Arc<Basis>>,
     domains: Vec<Domain>,
