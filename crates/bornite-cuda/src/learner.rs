@@ -250,7 +250,7 @@ impl Learner {
             });
         }
 
-        // Weights: the sums over their users, in shares where there are many.
+        // Weights: the sums over their users, in shares if there are many.
         let mut users_of = vec![Vec::new(); plan.weights.len()];
         for (index, step) in plan.steps.iter().enumerate() {
             if let Some(weight) = step.weight() {
@@ -483,7 +483,7 @@ impl Learner {
     }
 
     /// Takes one step up the gradient of the mean log-likelihood of training rows, each moved to one of the places that the
-    /// settings name, the first where there are none. Returns that mean before the step.
+    /// settings name, the first if there are none. Returns that mean before the step.
     ///
     /// # Errors
     /// The device fails.

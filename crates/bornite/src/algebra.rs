@@ -1,7 +1,7 @@
 //! The algebra of messages: what a layer tells the next one, and what that takes.
 //!
-//! A layer sends ∫ ℓ ℓᴴ over its unknown variables. In an orthonormal circuit that is the identity where all of them are
-//! unknown, v vᴴ where all have values, and a matrix otherwise ([`Kind`]). A product of messages of one kind is of that kind,
+//! A layer sends ∫ ℓ ℓᴴ over its unknown variables. In an orthonormal circuit that is the identity if all of them are
+//! unknown, v vᴴ if all have values, and a matrix otherwise ([`Kind`]). A product of messages of one kind is of that kind,
 //! and any other is a matrix: all that passes, counts and reports do follows from this rule and from what one input costs
 //! at a sum ([`Form::mode`]).
 

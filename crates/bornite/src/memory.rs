@@ -24,7 +24,7 @@ const PER_BYTE: u64 = 128;
 
 static LIMIT: AtomicU64 = AtomicU64::new(DEFAULT_LIMIT);
 
-/// The most bytes that a short file may ask for.
+/// The maximum number of bytes that a short file may ask for.
 pub fn limit() -> u64 {
     LIMIT.load(Ordering::Relaxed)
 }
@@ -34,7 +34,7 @@ pub fn set_limit(bytes: u64) {
     LIMIT.store(bytes, Ordering::Relaxed);
 }
 
-/// The most bytes of memory that a file of this length may take.
+/// The maximum number of bytes of memory that a file of this length may take.
 pub(crate) fn allowance(file_bytes: u64) -> u64 {
     limit().saturating_add(file_bytes.saturating_mul(PER_BYTE))
 }
@@ -95,7 +95,7 @@ pub struct TooManyRows {
 pub struct OverLimit {
     /// What needs it.
     pub what: &'static str,
-    /// How much it needs in bytes, where that is known.
+    /// How much it needs in bytes, if that is known.
     pub needed: Option<u64>,
     /// How much is allowed.
     pub allowed: u64,

@@ -187,7 +187,7 @@ impl Mixture {
         self.members.iter().map(of).collect()
     }
 
-    /// `count` exact samples, row after row. The same seed gives the same samples, and more of them begin alike.
+    /// `count` exact samples, row by row. The same seed gives the same samples, and more of them begin alike.
     pub fn sample(&self, count: usize, seed: u64) -> Vec<f64> {
         self.sample_from(0, count, seed)
     }
@@ -228,7 +228,7 @@ impl Mixture {
         (start..).take(count).map(|n| picks.pick(n, &weights)).collect()
     }
 
-    /// One exact sample for every row, given what is known of it. The rows are a piece of more, of which `start` come before them.
+    /// One exact sample for every row, given the evidence about it. The rows are a piece of more, of which `start` come before them.
     ///
     /// # Errors
     /// Rows made for another number of variables, or evidence that is impossible.
@@ -396,7 +396,7 @@ pub(crate) fn log_sum(logs: &[f64]) -> f64 {
     max + logs.iter().map(|log| (log - max).exp()).sum::<f64>().ln()
 }
 
-/// Logarithms as parts of their sum; `None` where that is 0.
+/// Logarithms as parts of their sum; `None` if that is 0.
 pub(crate) fn shares(logs: &[f64]) -> Option<Vec<f64>> {
     let total = log_sum(logs);
     (total > f64::NEG_INFINITY).then(|| logs.iter().map(|log| (log - total).exp()).collect())

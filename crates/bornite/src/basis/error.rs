@@ -58,7 +58,7 @@ pub enum BasisError {
         "Gaussian component {component} with location {location} has scale {scale}: give a scale of at least 1e-12 times the location, or shift the variable"
     )]
     Unresolved {
-        /// Which component.
+        /// The index of the component.
         component: usize,
         /// Its location.
         location: f64,
@@ -73,7 +73,7 @@ pub enum BasisError {
         "table entry of function {function} at value {value} is {re} + {im}i: give finite parts of at most 1e150"
     )]
     TableEntry {
-        /// Which function.
+        /// The index of the function.
         function: usize,
         /// At which value.
         value: usize,
@@ -104,7 +104,7 @@ pub enum BasisError {
     /// A knot is not finite or too large.
     #[error("knot {index} is {value}: give a number between -1e150 and 1e150")]
     Knot {
-        /// Which knot.
+        /// The index of the knot.
         index: usize,
         /// Its value.
         value: f64,
@@ -112,7 +112,7 @@ pub enum BasisError {
     /// The knots decrease somewhere.
     #[error("knot {index} is {right}, below the previous knot, {left}: sort the knots")]
     KnotsDecrease {
-        /// Which knot.
+        /// The index of the knot.
         index: usize,
         /// The knot before it.
         left: f64,
@@ -124,7 +124,7 @@ pub enum BasisError {
         "knot value {knot} is repeated so often that B-spline {function} is zero everywhere: repeat it at most degree + 1 times"
     )]
     KnotsRepeat {
-        /// Which function.
+        /// The index of the function.
         function: usize,
         /// The repeated knot.
         knot: f64,
@@ -134,7 +134,7 @@ pub enum BasisError {
         "atom {index} is {right}, not above the previous atom, {left}: sort the atoms and list each only once"
     )]
     AtomsDecrease {
-        /// Which atom.
+        /// The index of the atom.
         index: usize,
         /// The atom before it.
         left: f64,

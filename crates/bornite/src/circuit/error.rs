@@ -53,7 +53,7 @@ pub enum CircuitError {
     Basis {
         /// The layer.
         layer: LayerId,
-        /// What is wrong with them.
+        /// The underlying error.
         source: BasisError,
     },
     /// A layer refers to a layer that does not come before it.

@@ -139,7 +139,7 @@ impl Weight {
         }
     }
 
-    /// The matrix in the number type of an algorithm, borrowed where it already is.
+    /// The matrix in the number type of an algorithm, borrowed if it already is.
     pub fn to_matrix<T: Scalar>(&self) -> Cow<'_, Matrix<T>> {
         match self {
             Weight::Real(m) => T::matrix_from_real(m),

@@ -6,7 +6,7 @@ use constriction::stream::{Decode, Encode};
 use super::cdf::Bit;
 use super::{Broken, CodecError};
 
-/// The most bits of a number's size.
+/// The maximum number of bits of a number's size.
 const MAX_BITS: usize = 24;
 
 /// How often a bit was 0 and 1.

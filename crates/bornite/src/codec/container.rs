@@ -19,9 +19,9 @@ pub(super) const FRAME_END: usize = 4;
 /// The length of a tail, less 8 bytes for each block.
 const TAIL: usize = 28;
 
-/// The most cells of a block: 128 MiB of values.
+/// The maximum number of cells of a block: 128 MiB of values.
 pub(super) const MAX_BLOCK_CELLS: usize = 1 << 24;
-/// The most rows of one traversal.
+/// The maximum number of rows of one traversal.
 pub(super) const MAX_STRIP_ROWS: usize = 1 << 12;
 
 /// How rows are grouped.
@@ -34,7 +34,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// The most rows of a block.
+    /// The maximum number of rows of a block.
     pub(super) fn max_block_rows(num_variables: usize) -> usize {
         (MAX_BLOCK_CELLS / num_variables.max(1)).max(1)
     }

@@ -152,7 +152,7 @@ impl Codec {
         self.digest
     }
 
-    /// Compresses rows, row after row; NaN is a missing cell.
+    /// Compresses rows, row by row; NaN is a missing cell.
     ///
     /// Cost: one traversal, see [`log_conditionals`](Engine::log_conditionals), and the probabilities of all values.
     ///

@@ -69,7 +69,7 @@ impl<'a> Archive<'a> {
         self.index.bounds.len() - 1
     }
 
-    /// The rows of one block, row after row.
+    /// The rows of one block, row by row.
     ///
     /// # Errors
     /// A block that is not there, or damaged.
@@ -77,7 +77,7 @@ impl<'a> Archive<'a> {
         Ok(self.block_with(block, &mut Traversal::default())?.0)
     }
 
-    /// All rows, row after row; blocks are read in parallel.
+    /// All rows, row by row; blocks are read in parallel.
     ///
     /// # Errors
     /// A block that is damaged.
@@ -146,7 +146,7 @@ impl<'a, R: Read> Decompressor<'a, R> {
         })
     }
 
-    /// The next block of rows, row after row; `None` at the end.
+    /// The next block of rows, row by row; `None` at the end.
     ///
     /// # Errors
     /// Bytes that cannot be read, or are damaged.

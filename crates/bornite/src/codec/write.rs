@@ -37,7 +37,7 @@ impl<'a, W: Write> Compressor<'a, W> {
         Ok(compressor)
     }
 
-    /// Adds whole rows, row after row; NaN is a missing cell.
+    /// Adds whole rows, row by row; NaN is a missing cell.
     ///
     /// # Errors
     /// Values that are not in their domains, and streams that cannot be written.

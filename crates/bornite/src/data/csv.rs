@@ -26,7 +26,7 @@ const FAULTY_NUMBERS: usize = 30;
 /// How to read a CSV file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CsvOptions {
-    /// The delimiter; found among `,` `;` tab and `|` where it is not given.
+    /// The delimiter; found among `,` `;` tab and `|` if it is not given.
     pub delimiter: Option<u8>,
     /// Whether the first line names the columns. By default all columns decide: names are text above numbers, or text that is
     /// no value of its column; numbers can be names next to them, as in `country,2019,2020`. [`CsvLayout::header`] says what
@@ -73,7 +73,7 @@ impl Default for CsvLayout {
 }
 
 impl Table {
-    /// Reads a CSV file, which may be packed by gzip.
+    /// Reads a CSV file, which may be gzip-compressed.
     ///
     /// A column is of whole numbers, of real numbers, or of text. Whole numbers with zeros in front (`007`) are text.
     /// Columns without a name become `x0`, `x1`, … by position. Blank lines are skipped.
@@ -112,7 +112,7 @@ impl Table {
         Ok(table)
     }
 
-    /// Writes the table as a CSV file, whole or not at all; packed by gzip where the name ends in `.gz`.
+    /// Writes the table as a CSV file, completely or not at all; gzip-compressed if the name ends in `.gz`.
     ///
     /// # Errors
     /// The file cannot be written. What was there before then stays.
@@ -431,7 +431,7 @@ impl ColumnReader<'_> {
     }
 
     /// Cells of a column that is of this type: each by itself, so that pieces of a file are read as the whole is. Where one
-    /// is no number, or would be rounded, all are text.
+    /// is not a number, or would be rounded, all are text.
     fn cells_of(
         &self,
         storage: Storage,
@@ -533,7 +533,7 @@ impl ColumnReader<'_> {
 
 enum CellKind {
     Integers(Vec<Option<i64>>),
-    /// With how they are written, where that is known.
+    /// With how they are written, if that is known.
     Numbers(Vec<f64>, Option<NumberFormat>),
     Labels,
 }

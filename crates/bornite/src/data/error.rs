@@ -47,7 +47,7 @@ pub enum DataError {
     /// A table without columns.
     #[error("a table needs at least one column")]
     NoColumns,
-    /// A table without rows where some are needed.
+    /// A table without rows, although some are needed.
     #[error("the table has no rows; at least one is needed to infer a schema")]
     NoRows,
     /// A row with more or fewer cells than the first.
@@ -112,7 +112,7 @@ pub enum DataError {
         /// The cell.
         text: String,
     },
-    /// A column of numbers with a few cells that are none.
+    /// A numeric column with a few cells that are none.
     #[error(
         "'{file}', line {line}, column '{}': '{}' is not a number, but {numbers} of the other cells are; correct it, declare it as a word for missing cells, or declare the column as text",
         shown(column),
@@ -167,7 +167,7 @@ pub enum DataError {
         file: String,
         /// The format.
         format: &'static str,
-        /// What is wrong with it.
+        /// The underlying error.
         problem: FormatProblem,
     },
     /// A column of a file whose cells are no cells of a table.
@@ -257,7 +257,7 @@ pub enum DataError {
         at(*row), shown(column), shown(label), did_you_mean(hint.as_deref())
     )]
     UnseenLabel {
-        /// The row, counted from 1; 0 where there is none.
+        /// The row, counted from 1; 0 if there is none.
         row: usize,
         /// The column.
         column: String,
@@ -274,7 +274,7 @@ pub enum DataError {
         at(*row), shown(column), shown(text), short(*low), short(*high)
     )]
     OutOfRange {
-        /// The row, counted from 1; 0 where there is none.
+        /// The row, counted from 1; 0 if there is none.
         row: usize,
         /// The column.
         column: String,
@@ -290,7 +290,7 @@ pub enum DataError {
     /// A cell of another type than the schema's column.
     #[error("{}column '{}': '{}' is not {expected}", at(*row), shown(column), shown(text))]
     WrongType {
-        /// The row, counted from 1; 0 where there is none.
+        /// The row, counted from 1; 0 if there is none.
         row: usize,
         /// The column.
         column: String,

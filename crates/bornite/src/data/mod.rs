@@ -2,7 +2,7 @@
 //!
 //! A [`Table`] holds cells; a [`Schema`] says what each column means and maps it to variables. Files: CSV
 //! ([`Table::read_csv`]), NPY and NPZ ([`Table::read_npy`]), IDX images ([`Table::read_idx`]) and packed bits
-//! ([`read_bits`]), Parquet ([`Table::read_parquet`]), all of them plain or packed by gzip. What does not fit into memory is
+//! ([`read_bits`]), Parquet ([`Table::read_parquet`]), all of them plain or gzip-compressed. What does not fit into memory is
 //! read piece by piece ([`TableStream`]) and written so ([`write_table`]).
 
 mod archive;

@@ -27,7 +27,7 @@ impl Table {
     /// Reads an array of an NPZ file: the one of this name, or the only one. See [`Table::read_npy`].
     ///
     /// # Errors
-    /// As [`Table::read_npy`]; also where there are several arrays and none is named.
+    /// As [`Table::read_npy`]; also if there are several arrays and none is named.
     pub fn read_npz(path: impl AsRef<Path>, array: Option<&str>) -> Result<Self, DataError> {
         let path = path.as_ref();
         let name = file::name(path);

@@ -13,7 +13,7 @@ use super::{
 
 /// The bytes of memory that a cell of a sample takes, as text and as a number.
 const BYTES_PER_CELL: u64 = 64;
-/// The most rows of a sample of a large table.
+/// The maximum number of rows of a sample of a large table.
 const MOST: u64 = 1 << 20;
 /// The part of the memory that files are large from.
 const LARGE: u64 = 4;
@@ -56,7 +56,7 @@ impl SampleOptions {
         Ok(total > self.memory / LARGE)
     }
 
-    /// The most rows that are drawn from a large table of so many columns.
+    /// The maximum number of rows that are drawn from a large table of so many columns.
     fn most(&self, columns: usize) -> usize {
         let row = BYTES_PER_CELL * columns.max(1) as u64;
         (self.memory / row).clamp(1, MOST) as usize

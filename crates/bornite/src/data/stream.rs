@@ -39,11 +39,11 @@ impl Default for StreamOptions {
 /// The share of the memory limit that one row of CSV may take.
 const ROW_SHARE: u64 = 8;
 
-/// A table that is read piece by piece: CSV, NPY, IDX or Parquet by the file's name, plain or packed by gzip, or CSV from the
+/// A table that is read piece by piece: CSV, NPY, IDX or Parquet by the file's name, plain or gzip-compressed, or CSV from the
 /// standard input.
 ///
 /// A schema says which columns are numbers and which are text, so that a cell means the same in every piece. Columns of CSV
-/// that it does not have are text. Arrays by columns, NPZ files and Parquet files packed by gzip are one piece.
+/// that it does not have are text. Arrays by columns, NPZ files and gzip-compressed Parquet files are one piece.
 ///
 /// ```
 /// use bornite::data::{CsvOptions, InferOptions, Schema, StreamOptions, Table, TableStream};
@@ -191,7 +191,7 @@ impl Iterator for TableStream {
     }
 }
 
-/// A file that is open, unpacked where it is gzip.
+/// A file that is open, decompressed if it is gzip.
 struct Opened {
     input: Input,
     is_gzip: bool,

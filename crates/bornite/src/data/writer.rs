@@ -162,7 +162,7 @@ fn failed(file: &str, source: io::Error) -> DataError {
     DataError::Io { file: file.to_owned(), action: "write", source }
 }
 
-/// Writes a table that comes in pieces to a file, whole or not at all: NPY or Parquet where the name says so, else CSV,
+/// Writes a table that comes in pieces to a file, completely or not at all: NPY or Parquet where the name says so, else CSV,
 /// compressed with gzip if it ends in `.gz`.
 ///
 /// # Errors

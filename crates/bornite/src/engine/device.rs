@@ -1,4 +1,4 @@
-//! Where queries are computed: on the processor, or on an NVIDIA GPU, see [`bornite_cuda`].
+//! Where queries are computed: on the CPU, or on an NVIDIA GPU, see [`bornite_cuda`].
 
 #[cfg(feature = "cuda")]
 use super::AnyPlan;
@@ -8,13 +8,13 @@ use crate::query::QueryError;
 /// Where a query is computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Device {
-    /// On the processor: the same bits on every machine.
+    /// On the CPU: the same bits on every machine.
     #[default]
     Cpu,
     /// On an NVIDIA GPU, with the crate's feature `cuda`: the same bits on the same device. In double precision, log densities are
-    /// those of the processor within 10⁻⁹ of their size or 10⁻⁹, whichever is more; in single precision within about 10⁻³.
+    /// those of the CPU within 10⁻⁹ of their size or 10⁻⁹, whichever is more; in single precision within about 10⁻³.
     Cuda,
-    /// On a GPU where there is one that has room for the circuit, and on the processor otherwise.
+    /// On a GPU if there is one that has room for the circuit, and on the CPU otherwise.
     Auto,
 }
 

@@ -93,7 +93,7 @@ fn contract(device: Device) {
     }
 }
 
-/// Samples are those of the processor, whatever the number of outputs and the pieces they are drawn in.
+/// Samples are those of the CPU, whatever the number of outputs and the pieces they are drawn in.
 fn contract_of_samples(device: Device) {
     let rng = &mut ChaCha8Rng::seed_from_u64(6);
     let finite =

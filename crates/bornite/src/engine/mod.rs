@@ -141,7 +141,7 @@ impl<F: Real> Engine<F> {
         &self.variables
     }
 
-    /// log p(evidence) of every row: the exact log marginal of what is known of it; −∞ where that is impossible.
+    /// log p(evidence) of every row: the exact log marginal of the evidence about it; −∞ if that is impossible.
     ///
     /// Cost: rows are split by kind at every layer, so that each pays for its own message table (see
     /// [`marginalize`](crate::ops::marginalize())); rows in which the same cells are unknown share everything.
@@ -160,7 +160,7 @@ impl<F: Real> Engine<F> {
     }
 
     /// log p(xᵢ | the variables before i in the traversal order), of every variable of every row, in one traversal:
-    /// the result is row after row, each in the order of the variables, and each row's sum is its log density.
+    /// the result is row by row, each in the order of the variables, and each row's sum is its log density.
     ///
     /// Cost: at a sum over a Kronecker product of widths K, 2 K⁴ + 4 K³ multiply-adds a row; K² a variable on a linear
     /// tree.
@@ -178,7 +178,7 @@ impl<F: Real> Engine<F> {
         Ok(with_plan!(self, plan => plan.log_conditionals(rows)))
     }
 
-    /// `count` exact samples, row after row. The same seed gives the same samples, and more of them begin alike.
+    /// `count` exact samples, row by row. The same seed gives the same samples, and more of them begin alike.
     pub fn sample(&self, count: usize, seed: u64) -> Vec<f64> {
         self.sample_from(0, count, seed)
     }
@@ -189,7 +189,7 @@ impl<F: Real> Engine<F> {
         self.sample_at(&rows, seed, &|row| start.wrapping_add(row as u64))
     }
 
-    /// One exact sample for every row, given what is known of it: values are kept, sets and intervals respected.
+    /// One exact sample for every row, given the evidence about it: values are kept, sets and intervals respected.
     ///
     /// # Errors
     /// Rows made for another number of variables, or evidence that is impossible.

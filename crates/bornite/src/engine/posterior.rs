@@ -34,7 +34,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) functionals: &'a (dyn Fn(usize) -> Vec<Functional> + Sync),
 }
 
-/// The distribution of one cell given what is known of its row.
+/// The distribution of one cell given the evidence about its row.
 #[derive(Debug)]
 pub(crate) enum CellDistribution<'a> {
     /// The probability of every value; their sum is 1.
@@ -100,7 +100,7 @@ pub struct Posteriors {
 }
 
 impl Posteriors {
-    /// log p of what is known of a row; −∞ where that is impossible.
+    /// log p of the evidence about a row; −∞ if that is impossible.
     ///
     /// # Panics
     /// If there is no such row.
@@ -157,7 +157,7 @@ impl<F: Real> Engine<F> {
     }
 
     /// Calls `answer` for every wanted cell of rows that are possible. A cell's distribution is given all that is known of the
-    /// others and, where it has no value, of itself.
+    /// others and, if it has no value, of itself.
     pub(crate) fn answer_cells<T: Send>(
         &self,
         rows: &Batch,
@@ -393,7 +393,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
     }
 }
 
-/// Weights as probabilities of the values in a part; `None` where that is impossible.
+/// Weights as probabilities of the values in a part; `None` if that is impossible.
 fn normalized(weights: &[f64], part: Option<&Part>) -> Option<Vec<f64>> {
     let mut p = match part {
         None => weights.to_vec(),

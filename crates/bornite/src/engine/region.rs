@@ -1,4 +1,4 @@
-//! Disjoint regions of a circuit that threads work on side by side, where there are too few rows to share.
+//! Disjoint regions of a circuit that threads work on side by side, if there are too few rows to share.
 
 use std::ops::Range;
 

@@ -30,7 +30,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, FileError> {
     Ok(bytes)
 }
 
-/// Writes a file, whole or not at all.
+/// Writes a file, completely or not at all.
 pub(super) fn write(
     path: &Path,
     content: impl FnOnce(&mut dyn Write) -> Result<(), FileError>,

@@ -219,7 +219,7 @@ pub enum FileError {
     Basis {
         /// The basis.
         place: String,
-        /// What is wrong with it.
+        /// The underlying error.
         source: BasisError,
     },
     /// A nested list that is not a tree.
@@ -227,7 +227,7 @@ pub enum FileError {
     Tree {
         /// The list.
         place: String,
-        /// What is wrong with it.
+        /// The underlying error.
         source: TreeError,
     },
     /// Variables or layers that do not make a circuit.
@@ -235,7 +235,7 @@ pub enum FileError {
     Circuit {
         /// The list that they stand in.
         place: String,
-        /// What is wrong with them.
+        /// The underlying error.
         source: CircuitError,
     },
     /// A reference to a tensor from a file that has none.

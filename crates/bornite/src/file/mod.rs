@@ -42,7 +42,7 @@ pub fn load(path: impl AsRef<Path>) -> Result<Circuit, FileError> {
 
 /// Writes a circuit to a file: JSON where the name ends in `.json`, safetensors otherwise.
 ///
-/// The file is written whole or not at all: an older file of that name stays until the new one is on the disk.
+/// The file is written completely or not at all: an older file of that name stays until the new one is on the disk.
 ///
 /// # Errors
 /// A file that cannot be written.

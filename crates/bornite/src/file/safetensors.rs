@@ -184,7 +184,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Circuit, FileError> {
     circuits.pop().filter(|_| count == 1).ok_or(FileError::Mixture { count })
 }
 
-/// Reads circuits and the text of the model beside them, where there is one and its digest fits.
+/// Reads circuits and the text of the model beside them, if there is one and its digest fits.
 pub(super) fn read_model(bytes: &[u8]) -> Result<(Vec<Circuit>, Option<String>), FileError> {
     let (header, data) = split(bytes)?;
     let header = Node::parse(header).map_err(|source| match source {
@@ -302,7 +302,7 @@ impl<'b> Tensors<'b> {
         Self { tensors: own }
     }
 
-    /// Refuses tensors that nothing has asked for.
+    /// Rejects tensors that nothing has asked for.
     pub(super) fn finish(&self) -> Result<(), FileError> {
         match self.tensors.iter().find(|(_, tensor)| !tensor.used) {
             Some((name, _)) => Err(FileError::Unused { place: HEADER.field(name).to_string() }),

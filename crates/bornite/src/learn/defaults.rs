@@ -13,7 +13,7 @@ use crate::structure::Widths;
 /// | patience | an eighth of the epochs, at least 6 |
 /// | averaging | over about one epoch, at most 500 steps |
 /// | smoothing | of images: 150 / n below 20,000 rows; of ordered columns: 500 / n, at most 0.1 |
-/// | functions | of a continuous variable: √n, from 12 to 48, then twice as many if validation gets better, or else a third; 48 where it is the only one |
+/// | functions | of a continuous variable: √n, from 12 to 48, then twice as many if validation gets better, or else a third; 48 if it is the only one |
 /// | roughness | 10 / n |
 ///
 /// Images of 20 million cells and more, without holes, have settings of their own, see [`images`](Self::images).
@@ -167,7 +167,7 @@ impl Defaults {
 
     /// The settings for many images without holes, from the cheapest to the dearest circuit; empty for others.
     ///
-    /// Regions are wider the larger they are. Cheap circuits have a codebook of grey levels and a weight of its own for each
+    /// Regions are wider the larger they are. Cheap circuits have a codebook of gray levels and a weight of its own for each
     /// region; dear ones share the weights of small regions, which leaves little to overfit. Steps are short, 0.03 over the root of a
     /// weight's columns at a batch of 512, so that the mixture that a fit starts from is not forgotten.
     pub fn images(&self) -> Vec<FitOptions> {

@@ -35,7 +35,7 @@ pub fn fit(
     outcome.into_fit(circuit, options)
 }
 
-/// Fits one circuit, from a checkpoint on where there is one.
+/// Fits one circuit, from a checkpoint on if there is one.
 pub(super) fn run(
     circuit: &Skeleton,
     rows: Rows<'_>,

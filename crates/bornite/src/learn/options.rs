@@ -16,7 +16,7 @@ pub struct FitOptions {
     pub widths: Option<Widths>,
     /// The size of the codebook of finite variables, likewise: see [`Structure::codebook`](crate::structure::Structure::codebook).
     pub codebook: Option<usize>,
-    /// The most variables of regions that share weights, likewise: see [`Structure::share`](crate::structure::Structure::share).
+    /// The maximum number of variables of regions that share weights, likewise: see [`Structure::share`](crate::structure::Structure::share).
     pub share: usize,
     /// The width of the output, likewise: how many squares are summed. Densities of few squares have zeros, near which the
     /// gradient of a row is very large; more squares learn steadier and generalize better.
@@ -45,18 +45,18 @@ pub struct FitOptions {
     pub patience: usize,
     /// The share of the average of past weights that one step keeps; 0 for none.
     pub averaging: f64,
-    /// How strongly the input weights of each variable are drawn towards ones that are smooth over neighbouring values: the
-    /// objective loses `s/2 Σ |w[x] − w[x+1]|²`. For variables of ordered values, such as grey levels; none where it is empty.
+    /// How strongly the input weights of each variable are drawn towards ones that are smooth over neighboring values: the
+    /// objective loses `s/2 Σ |w[x] − w[x+1]|²`. For variables of ordered values, such as gray levels; none if it is empty.
     pub smoothing: Vec<f64>,
     /// The height, width and channels of images, of which half of a batch is moved by one pixel up or down, left or right, around the
-    /// edges. For long fits of images whose pixels have one domain; none are moved where it is not given.
+    /// edges. For long fits of images whose pixels have one domain; none are moved if it is not given.
     pub shifts: Option<[usize; 3]>,
     /// How strongly the input weights of continuous variables are drawn away from functions that change fast: the objective
     /// loses `s/2 Σ λₙ |w[n]|²`, where λₙ is n (n + 1) of the Legendre polynomial of degree n.
     #[serde(default)]
     pub roughness: f64,
     /// The variables of a target, whose log-likelihood given the rest of a row counts [`emphasis`](Self::emphasis) times more than
-    /// that of the whole row: the objective is log p(x, y) + λ log p(y | x). None where it is empty.
+    /// that of the whole row: the objective is log p(x, y) + λ log p(y | x). None if it is empty.
     #[serde(default)]
     pub target: Vec<usize>,
     /// The factor λ of a target.
@@ -72,7 +72,7 @@ pub struct FitOptions {
 /// Where a fit is computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Device {
-    /// On the processor: the same bits on every machine.
+    /// On the CPU: the same bits on every machine.
     #[default]
     Cpu,
     /// On an NVIDIA GPU, in single precision: the same bits on the same device. It learns orthonormal weights from complete
@@ -80,7 +80,7 @@ pub enum Device {
     Cuda,
     /// The same, with products of factors that are rounded to 11 bits (TF32): faster for wide circuits, and less precise.
     CudaTf32,
-    /// On a GPU where there is one that can learn this, and on the processor otherwise.
+    /// On a GPU if there is one that can learn this, and on the CPU otherwise.
     Auto,
 }
 

@@ -14,7 +14,7 @@ pub struct Progress {
     pub width: usize,
     /// Epochs done, from 0.
     pub epoch: usize,
-    /// The most epochs.
+    /// The maximum number of epochs.
     pub epochs: usize,
     /// Rows learned from in this epoch.
     pub rows: usize,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub struct Quota(Option<Arc<dyn Fn() -> f64 + Send + Sync>>);
 
 impl Quota {
-    /// A budget of which `used` tells the share that is used up, 1 or more where nothing is left.
+    /// A budget of which `used` tells the share that is used up, 1 or more if nothing is left.
     pub fn new(used: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(used)))
     }

@@ -666,7 +666,7 @@ fn a_poor_partner_is_not_the_last_one() {
     }
 }
 
-/// Stops a search at many of its steps, writes it down and goes on from the bytes.
+/// Stops a search at many of its steps, writes it down and continues from the bytes.
 #[test]
 fn a_continued_search_ends_in_the_same_circuit() {
     let mut values = toy();

@@ -386,7 +386,7 @@ pub(super) fn read_best(from: &mut Reader<'_>) -> Result<Option<Best>, LearnErro
     Ok(Some(Best { valid, epoch, weights }))
 }
 
-/// Where each of so many images moves to: half of them to one of the eight neighbouring places.
+/// Where each of so many images moves to: half of them to one of the eight neighboring places.
 pub(super) fn draw_shifts(image: [usize; 3], count: usize, rng: &mut impl Rng) -> Shifts {
     let place = |_| match rng.random_range(0..16) {
         // (0, 0) is the fifth of nine.

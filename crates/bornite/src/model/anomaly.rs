@@ -103,7 +103,7 @@ impl Model {
     }
 
     /// How surprising every cell is, given the others of its row: the negated
-    /// [`log_standardized`](Contribution::log_standardized), row after row, one number for each column of the model; NaN where a cell
+    /// [`log_standardized`](Contribution::log_standardized), row by row, one number for each column of the model; NaN where a cell
     /// is missing, unless that is a value of its column.
     ///
     /// A cell from an even spread has a surprise of about 0; all cells of a row that contradicts what the model is conditioned on have

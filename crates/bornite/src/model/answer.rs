@@ -98,7 +98,7 @@ impl Answer {
 pub struct Support {
     /// Rows in which what is given holds.
     pub given: usize,
-    /// Those of them in which what is asked for holds, where it is an event.
+    /// Those of them in which what is asked for holds, if it is an event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event: Option<usize>,
 }

@@ -50,7 +50,7 @@ pub(super) type WantedCells<'a> = &'a (dyn Fn(usize, usize) -> bool + Sync);
 
 impl Model {
     /// The statistics of the wanted cells, in order of rows and then columns, given what is known of the rows and what the
-    /// model is conditioned on. Labels are those of their own: the place for others is left out where there are any.
+    /// model is conditioned on. Labels are those of their own: the place for others is left out if there are any.
     ///
     /// # Errors
     /// What is known in a row has probability 0, or a column of words is asked for a number.
@@ -127,7 +127,7 @@ impl Model {
     }
 
     /// Rows with what the model is conditioned on. If some cells are to be filled, those without a value have one that is
-    /// neither the place for other labels nor that of missing cells. `None` where that is not one case.
+    /// neither the place for other labels nor that of missing cells. `None` if that is not one case.
     pub(super) fn joined(&self, rows: &Batch, filled: Option<WantedCells<'_>>) -> Option<Batch> {
         let [given] = self.given.cases() else { return None };
         let variables = self.mixture.variables();
@@ -461,7 +461,7 @@ impl Model {
         Ok(out)
     }
 
-    /// The means of all cells, row after row; known cells are their own.
+    /// The means of all cells, row by row; known cells are their own.
     #[cfg(feature = "report")]
     pub(crate) fn means_of_rows(&self, rows: &Batch) -> Result<Vec<f64>, ModelError> {
         let cells = self.cell_statistics(rows, &|_, _| true, |_| Statistic::Mean)?;
@@ -625,7 +625,7 @@ fn labels_beside_other(coding: &dyn Coding) -> Option<usize> {
     coding.other().filter(|&labels| labels > 0)
 }
 
-/// What is known of a column's first variable where a cell has a value of its own, which is neither the place for other labels,
+/// The evidence about a column's first variable where a cell has a value of its own, which is neither the place for other labels,
 /// if there is a label at all, nor that of missing cells; `None` for nothing.
 pub(super) fn named(coding: &dyn Coding) -> Option<Evidence> {
     match labels_beside_other(coding) {

@@ -13,7 +13,7 @@ use crate::mixture::Mixture;
 
 /// Weights of functions, and of products.
 const DISTRIBUTIONS: usize = 2;
-/// The most entries of all weights of a model that is read.
+/// The maximum number of entries of all weights of a model that is read.
 const MAX_ENTRIES: usize = 1 << 26;
 /// The entries that any model may have, and how many more for each byte of its coded weights. Honest weights take several
 /// bits each; a coder that has run dry would deal out zeros without end.
@@ -23,7 +23,7 @@ const ENTRIES_PER_BYTE: usize = 1 << 9;
 const FREE_WORK: usize = 1 << 28;
 const WORK_PER_BYTE: usize = 1 << 12;
 
-/// The most bytes of a model's frame, unpacked.
+/// The maximum number of bytes of a model's frame, unpacked.
 const MAX_FRAME: u64 = 1 << 28;
 
 /// All of a model but its weights.

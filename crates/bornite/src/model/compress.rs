@@ -61,13 +61,13 @@ impl Model {
 /// How a file is compressed.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct CompressOptions {
-    /// The width K of inner layers of a model that is fitted; from the size of the data where it is not given.
+    /// The width K of inner layers of a model that is fitted; from the size of the data if it is not given.
     pub width: Option<usize>,
     /// The most passes over the rows.
     pub epochs: Option<usize>,
     /// The seed of everything random.
     pub seed: u64,
-    /// The most bytes of a segment, 16 KiB to 64 MiB: fewer take less memory, more are compressed better. 8 MiB where it is not
+    /// The maximum number of bytes of a segment, 16 KiB to 64 MiB: fewer take less memory, more are compressed better. 8 MiB if it is not
     /// given.
     pub segment_bytes: Option<usize>,
     /// Whether the first line of a CSV file names the columns; found by default.
@@ -128,7 +128,7 @@ pub enum Method {
 ///
 /// The content is read, compressed and written in segments of at most 8 MiB of whole rows, so that memory is bounded whatever
 /// its length; only an array that is stored by columns is one segment, of at most four times as much. A model that has to be
-/// fitted is fitted to the first segment. A file packed by gzip is to be unpacked before, as [`open_file`](crate::data::open_file)
+/// fitted is fitted to the first segment. A gzip-compressed file is to be unpacked before, as [`open_file`](crate::data::open_file)
 /// does. `name` stands for it in messages.
 ///
 /// The result is never longer than the content + 1 % + 1 KiB. `progress` is asked after every step of a fit and can end it;

@@ -8,7 +8,7 @@ use crate::codec::{CodecError, Segment, SegmentArchive, SegmentKind, SegmentRead
 use crate::data::{FileForm, Table};
 
 /// Gives back the content of a file that [`compress_file`](super::compress_file) compressed, segment by segment, and says how
-/// many bytes were read and written; `model` is needed where one was given.
+/// many bytes were read and written; `model` is needed if one was given.
 ///
 /// Memory is bounded as in compressing. All that is written has been checked only when this returns without an error: write
 /// to a file that counts only then, as [`write_file`](crate::data::write_file) does.
@@ -80,7 +80,7 @@ impl<'a, R: Read + Seek> FileArchive<'a, R> {
         self.segments.starts().len()
     }
 
-    /// Where the content of a segment begins; the end of all where there is no such segment.
+    /// Where the content of a segment begins; the end of all if there is no such segment.
     pub fn start(&self, segment: usize) -> u64 {
         self.segments.starts().nth(segment).unwrap_or(self.num_bytes())
     }
@@ -91,7 +91,7 @@ impl<'a, R: Read + Seek> FileArchive<'a, R> {
         before.checked_sub(1).filter(|_| byte < self.num_bytes())
     }
 
-    /// The content of one segment: whole rows, where it is of a table.
+    /// The content of one segment: whole rows, if it is of a table.
     ///
     /// # Errors
     /// A segment that is not there, is damaged or needs another model.
@@ -104,7 +104,7 @@ impl<'a, R: Read + Seek> FileArchive<'a, R> {
 #[derive(Debug)]
 pub(super) struct SegmentDecoder<'a> {
     model: Option<&'a Model>,
-    /// The model that the file holds; empty where there is none.
+    /// The model that the file holds; empty if there is none.
     own: Vec<u8>,
     /// Made when a segment needs them.
     codecs: Vec<TableCodec>,

@@ -13,7 +13,7 @@ use crate::query::{Evidence, Query};
 
 /// Points of the first search for the mode of a density.
 const GRID: usize = 512;
-/// An atom is the mode where it is more likely than one part in so many of the range of u at its most likely place.
+/// An atom is the mode if it is more likely than one part in so many of the range of u at its most likely place.
 const NEAR: f64 = 64.0;
 /// Steps that then narrow it down.
 const NARROWINGS: usize = 60;
@@ -24,7 +24,7 @@ const PANEL_NODES: usize = 6;
 /// Prefixes of digits that the search for their mode looks at.
 const MAX_PREFIXES: usize = 4096;
 
-/// The distribution of one column, given what is known of a row. Where that a cell is missing is a value of the column, it is the
+/// The distribution of one column, given the evidence about a row. Where that a cell is missing is a value of the column, it is the
 /// distribution of the cells that are not.
 ///
 /// Probabilities, means of finite columns and quantiles are exact to rounding; the mean of a continuous column is a quadrature
@@ -39,7 +39,7 @@ pub struct ColumnDistribution<'m> {
 }
 
 impl Model {
-    /// The distribution of a column given what is known of the row, and what the model is conditioned on.
+    /// The distribution of a column given the evidence about the row, and what the model is conditioned on.
     ///
     /// Cost: one pass up the circuit, and one down to the column.
     ///
@@ -330,7 +330,7 @@ impl ColumnDistribution<'_> {
         Ok(cases.iter().filter_map(|b| intersect(variables, b, &point)).collect())
     }
 
-    /// The values of the column's variables that are the most likely, and their probability where there is one.
+    /// The values of the column's variables that are the most likely, and their probability if there is one.
     pub(super) fn mode_values(&self) -> Result<(Vec<f64>, Option<f64>), ModelError> {
         if self.is_compound() {
             return self.compound_mode();
@@ -508,7 +508,7 @@ impl Model {
     }
 }
 
-/// Refuses a level that is not from 0 to 1.
+/// Rejects a level that is not from 0 to 1.
 pub(super) fn check_level(level: f64) -> Result<(), ModelError> {
     if (0.0..=1.0).contains(&level) {
         return Ok(());

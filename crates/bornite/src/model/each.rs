@@ -8,7 +8,7 @@ use crate::engine::Batch;
 use crate::mixture::log_sum;
 use crate::query::Query;
 
-/// The answers to a question for rows of tables, each given what is known of the row.
+/// The answers to a question for rows of tables, each given the evidence about the row.
 ///
 /// Cells of the columns that are asked for are left out, missing cells and columns are unknown.
 ///
@@ -33,7 +33,7 @@ use crate::query::Query;
 pub struct RowAnswers<'a> {
     model: &'a Model,
     question: &'a Question,
-    /// The model under what the question says is given, where that is something.
+    /// The model under what the question says is given, if that is something.
     given: Option<Model>,
 }
 

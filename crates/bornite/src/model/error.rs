@@ -66,7 +66,7 @@ pub enum ModelError {
     /// A table without rows.
     #[error("{which} has no rows; give a table with at least one")]
     NoRows {
-        /// Which table.
+        /// The table.
         which: &'static str,
     },
     /// Weights of rows that are read in pieces.
@@ -92,7 +92,7 @@ pub enum ModelError {
         "the structure 'image' needs a table of images, such as an IDX or NPY file; choose another structure"
     )]
     NotImages,
-    /// A model that a fit cannot go on from as it is asked to.
+    /// A model that a fit cannot continue from as it is asked to.
     #[error("a fit that continues from a model keeps its columns and circuit: {problem}")]
     Start {
         /// What does not go with that.
@@ -135,7 +135,7 @@ pub enum ModelError {
         "the evidence consists of more than {limit} separate cases of values; use fewer intervals of wide integers"
     )]
     TooManyParts {
-        /// The most cases.
+        /// The maximum number of cases.
         limit: usize,
     },
     /// The probabilities of the values of a column that has too many.

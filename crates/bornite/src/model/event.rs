@@ -11,7 +11,7 @@ use crate::engine::Batch;
 use crate::mixture::log_sum;
 use crate::query::{Evidence, Query};
 
-/// The most cases that evidence may be made of.
+/// The maximum number of cases that evidence may be made of.
 const MAX_CASES: usize = 4096;
 
 /// An event: what is known of the columns of one row, as values, sets and intervals, joined by *and*, *or* and *not*.
@@ -246,7 +246,7 @@ impl Event {
         Self::between(schema, index, Ends::new(low, high))
     }
 
-    /// That a column lies between two numbers, which are given where they are not in order.
+    /// That a column lies between two numbers, which are given if they are not in order.
     pub(super) fn between(
         schema: &Schema,
         column: usize,
@@ -320,7 +320,7 @@ impl Event {
         Ok(Self::of_cases(all.without(schema, self)?))
     }
 
-    /// Refuses values of probability 0.
+    /// Rejects values of probability 0.
     fn check_mass(&self, schema: &Schema) -> Result<(), ModelError> {
         let Some((&column, _)) = self.slopes.first_key_value() else { return Ok(()) };
         let problem = "a single value has probability 0, so it cannot be combined with 'or' and 'not'; ask for an interval [a, b)";
@@ -356,7 +356,7 @@ fn check_cases(count: usize) -> Result<(), ModelError> {
     Ok(())
 }
 
-/// What both cases say; `None` where that is impossible.
+/// What both cases say; `None` if that is impossible.
 fn intersect_cases(
     variables: &[Variable],
     a: (&Query, &Others),
@@ -430,7 +430,7 @@ fn subtract(
     }
 }
 
-/// What is known of a variable of which this does not hold; the parts exclude each other.
+/// The evidence about a variable of which this does not hold; the parts exclude each other.
 fn complement(domain: &Domain, evidence: &Evidence) -> Vec<Evidence> {
     use Part::{Interval, Values};
     let intervals = |mut points: Vec<(f64, f64)>| {
@@ -468,7 +468,7 @@ fn complement(domain: &Domain, evidence: &Evidence) -> Vec<Evidence> {
     }
 }
 
-/// What both queries say; `None` where that is impossible.
+/// What both queries say; `None` if that is impossible.
 pub(super) fn intersect(variables: &[Variable], a: &Query, b: &Query) -> Option<Query> {
     let mut query = a.clone();
     for (n, (x, y)) in a.evidence().iter().zip(b.evidence()).enumerate() {
@@ -511,9 +511,9 @@ pub(super) fn both(domain: &Domain, a: &Evidence, b: &Evidence) -> Option<Eviden
 
 impl Model {
     /// log p of what is known, given what the model is conditioned on: a probability, or a density in the units of the data
-    /// where a continuous column has a value. −∞ where it is impossible.
+    /// where a continuous column has a value. −∞ if it is impossible.
     ///
-    /// Cost: one batched query for every box that the evidence is made of; one case where there are neither digits nor
+    /// Cost: one batched query for every box that the evidence is made of; one case if there are neither digits nor
     /// intervals around a circle.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use crate::memory::{self, OverLimit};
 use crate::mixture::Mixture;
 use crate::ops::log_partition;
 
-/// The version of the text beside the circuits: 4 with columns in which that a cell is missing is a value, 3 where there are several
+/// The version of the text beside the circuits: 4 with columns in which that a cell is missing is a value, 3 if there are several
 /// circuits, 2 with columns of numbers that have atoms or lie on grids, and 1 otherwise.
 const VERSION: u32 = 4;
 
@@ -43,7 +43,7 @@ struct Version {
 }
 
 impl Model {
-    /// Writes the model to a file, whole or not at all.
+    /// Writes the model to a file, completely or not at all.
     ///
     /// # Errors
     /// The file cannot be written.

@@ -24,7 +24,7 @@ pub enum Imputation {
 impl Model {
     /// Fills the missing cells of a table. Known cells keep their text, and columns that the model does not have stay as they are.
     ///
-    /// The place for other labels is no value to fill a cell with: it is left out, where there is a label at all. Where that a cell
+    /// The place for other labels is not a value to fill a cell with: it is left out, if there is a label at all. Where that a cell
     /// is missing is a value of its column, cells are filled as if they were not: all missing cells of a row have values then.
     ///
     /// Cost: one pass up and one pass down the circuit for all rows with missing cells; one more for each digit of a column of
@@ -105,7 +105,7 @@ impl Model {
         match how {
             _ if coding.is_words(c.storage) => Statistic::Mode,
             Imputation::Median => MEDIAN,
-            // A mean of parts is no date.
+            // A mean of parts is not a date.
             Imputation::Mean if coding.is_time() => MEDIAN,
             Imputation::Mean => Statistic::Mean,
             Imputation::Mode | Imputation::Sample => Statistic::Mode,

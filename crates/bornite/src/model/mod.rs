@@ -132,7 +132,7 @@ pub struct Info {
     /// What was noted of the table, see [`Model::with_note`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// The column that it was fitted to predict, where there is one. Its epochs then have the values of the objective
+    /// The column that it was fitted to predict, if there is one. Its epochs then have the values of the objective
     /// log p(x, y) + λ log p(y | x) instead of log-likelihoods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,

@@ -8,12 +8,12 @@ use crate::structure::Widths;
 /// How a model is fitted. What is `None` follows from the size of the data: see [`Defaults`](crate::learn::Defaults).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelOptions {
-    /// What the columns mean; inferred where it is not given.
+    /// What the columns mean; inferred if it is not given.
     pub schema: Option<Schema>,
     /// How it is inferred.
     pub infer: InferOptions,
     /// The column that says what each row counts for: positive numbers, or 0 for rows that are left out. It is no column of the
-    /// model. All rows count alike where it is not given, and in a validation table that does not have it.
+    /// model. All rows count alike if it is not given, and in a validation table that does not have it.
     ///
     /// Rows are learned from as often as their weights say, to the nearest quarter of a mean weight. What the columns mean
     /// is inferred from all rows alike.
@@ -22,7 +22,7 @@ pub struct ModelOptions {
     pub effort: Effort,
     /// How the columns are split into regions.
     pub structure: StructureKind,
-    /// The most circuits of the model, which is a mixture of them if there are several: each is kept if the validation rows are likelier
+    /// The maximum number of circuits of the model, which is a mixture of them if there are several: each is kept if the validation rows are likelier
     /// with it. Without a number it is 2, or 4 with [`Effort::Best`] or a time, and 1 with [`Effort::Fast`], for images, and where the structure
     /// or a width is given.
     pub circuits: Option<usize>,
@@ -32,7 +32,7 @@ pub struct ModelOptions {
     pub widths: Option<Widths>,
     /// The size of the codebook that finite columns of one domain share; 0 for none.
     pub codebook: Option<usize>,
-    /// The most pixels of regions of images, or else columns of regions, that share weights; 0 for none.
+    /// The maximum number of pixels of regions of images, or else columns of regions, that share weights; 0 for none.
     pub share: Option<usize>,
     /// The number r of squares that are summed.
     pub output_width: Option<usize>,
@@ -170,11 +170,11 @@ fn has_one_domain(schema: &Schema) -> bool {
 /// How the columns are split into regions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum StructureKind {
-    /// Image cuts where the table is one of images, else Chow and Liu's tree or average linkage, whichever learns better in a
+    /// Image cuts where the table is one of images, else the Chow–Liu tree or average linkage, whichever learns better in a
     /// short trial.
     #[default]
     Auto,
-    /// Chow and Liu's tree of the columns' mutual information, from its middle out.
+    /// the Chow–Liu tree of the columns' mutual information, from its middle out.
     ChowLiu,
     /// Average linkage of the columns' mutual information.
     Linkage,

@@ -162,7 +162,7 @@ impl Predictions<'_> {
         Ok(cells.into_iter().map(|cell| cell.values[0]).collect())
     }
 
-    /// The quantiles at these levels, row after row.
+    /// The quantiles at these levels, row by row.
     ///
     /// # Errors
     /// The column holds words, a level is not between 0 and 1, or what is known in a row has probability 0.
@@ -182,7 +182,7 @@ impl Predictions<'_> {
         Ok(out)
     }
 
-    /// The probabilities of the column's values. The place for other labels is left out, where there is a label at all, and so
+    /// The probabilities of the column's values. The place for other labels is left out, if there is a label at all, and so
     /// is that of missing cells.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use crate::query::parse::Parser;
 /// | question | answer |
 /// |---|---|
 /// | `P(income='>50K', age in [30, 40) \| sex='F')` | a probability; a density where a continuous column has a value |
-/// | `E[age \| sex='F']`, `std(age \| …)`, `var(age \| …)` | the mean, standard deviation or variance of a column of numbers |
+/// | `E[age \| sex='F']`, `std(age \| …)`, `var(age \| …)` | the mean, standard deviation or variance of a numeric column |
 /// | `corr(age, pay \| …)` | the correlation of two columns of numbers |
 /// | `median(age \| …)`, `quantile(age, 0.9 \| …)` | the smallest number with at least this share below it |
 /// | `argmax(city \| …)`, `argmax(city, age \| …)` | the most likely value, or values together |
@@ -21,7 +21,7 @@ use crate::query::parse::Parser;
 ///
 /// Events and evidence: `column = value` (or `==`), `column != value`, `column < number` (or `<=`, `>`, `>=`), `1 < column <= 2`,
 /// `column in [a, b)` with square brackets for ends that belong to it, `column in {a, b}`, `column not in {a, b}`, `column = ?`
-/// for nothing, `column is missing` and `column is not missing` where that is a value, and a Boolean column by itself for its
+/// for nothing, `column is missing` and `column is not missing` if that is a value, and a Boolean column by itself for its
 /// second label. They are joined by `and`, `or`, `not` and parentheses; a comma means *and* as well, and binds last. Names and
 /// values with spaces or signs in them stand in quotes of either kind; two such quotes within them stand for one.
 #[derive(Clone, Debug, PartialEq)]
@@ -512,7 +512,7 @@ impl Words<'_> {
         Event::between(self.schema, column, ends)
     }
 
-    /// An interval; both ends where they are not in order.
+    /// An interval; both ends if they are not in order.
     fn interval(&mut self, column: Option<usize>) -> Result<Result<Ends, (f64, f64)>, ModelError> {
         let low_open = self.p.take('(');
         if !low_open && !self.p.take('[') {
@@ -547,7 +547,7 @@ impl Words<'_> {
         number.map(End::from).ok_or_else(|| self.p.error_at(at, expected()).into())
     }
 
-    /// A column and the name of one of its parts, as in `pickup.hour`, where that is no column.
+    /// A column and the name of one of its parts, as in `pickup.hour`, if that is not a column.
     fn part_of_column(&self, word: &str) -> Option<(usize, String)> {
         let columns = self.schema.columns();
         if columns.iter().any(|c| c.name == word) {

@@ -60,7 +60,7 @@ impl Model {
     }
 
     /// [`score_encoded`](Self::score_encoded), on a device: see [`Engine::log_marginals_on`](crate::engine::Engine::log_marginals_on). Rows of a model that is conditioned on
-    /// alternatives are scored on the processor, one by one.
+    /// alternatives are scored on the CPU, one by one.
     ///
     /// # Errors
     /// Rows that were encoded by another schema, or a device that is not there or too small, if it must be used.

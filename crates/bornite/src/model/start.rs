@@ -1,11 +1,11 @@
-//! A model that a fit goes on from.
+//! A model that a fit continues from.
 
 use super::{Model, ModelError, ModelOptions, StructureKind};
 use crate::circuit::Layer;
 use crate::data::Table;
 
 impl Model {
-    /// The options of a fit that goes on from this model: its schema, and its target unless there is another.
+    /// The options of a fit that continues from this model: its schema, and its target unless there is another.
     ///
     /// # Errors
     /// The options ask for other columns or another circuit, or the model is conditioned.

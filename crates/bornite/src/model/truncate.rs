@@ -5,7 +5,7 @@ use crate::engine::Batch;
 use crate::mixture::TruncatedMixture;
 use crate::ops::Budget;
 
-/// The most rows that are listed to find a distance.
+/// The maximum number of rows that are listed to find a distance.
 const MAX_LISTED: usize = 1 << 16;
 
 /// A smaller model, with a guarantee.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::ModelError;
 use crate::data::Table;
 
-/// The most times that there are as many rows as before, once each is there as often as its weight says.
+/// The maximum number of times that there are as many rows as before, once each is there as often as its weight says.
 const MOST: usize = 4;
 
 /// A table to learn from, and what its rows count for.

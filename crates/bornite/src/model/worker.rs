@@ -37,7 +37,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// The most workers that a plan has rows for. The larger the steps of a fit are, the more: one for 64 rows of a step, and 64 in all.
+    /// The maximum number of workers that a plan has rows for. The larger the steps of a fit are, the more: one for 64 rows of a step, and 64 in all.
     ///
     /// # Errors
     /// The bytes are not a plan.

@@ -114,7 +114,7 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
         }
     }
 
-    /// ∫ (x − μ) f fᴴ over what is known of the variable; `None` where that is its value.
+    /// ∫ (x − μ) f fᴴ over what is known of the variable; `None` if that is its value.
     fn deviation<T: Scalar>(&self, pass: &Pass<T>, v: VariableId) -> Option<Message<T>> {
         let evidence = self.evidence_of(v);
         let mean = self.moment(pass, v, 0.0, 1);
@@ -249,7 +249,7 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
     }
 }
 
-/// ∫ (x − center)ᵖ f fᴴ over what is known of a variable, for p = 1 or 2.
+/// ∫ (x − center)ᵖ f fᴴ over the evidence about a variable, for p = 1 or 2.
 fn centered<T: Scalar>(basis: &Basis, evidence: &Evidence, center: f64, power: u32) -> Message<T> {
     let whole = Part::Interval { low: f64::NEG_INFINITY, high: f64::INFINITY };
     let part = match evidence {

@@ -63,7 +63,7 @@ pub struct Environments<C> {
 /// The answer to a query that stops at the lowest layer over all variables that it knows something of.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RegionMarginal {
-    /// log p(query | evidence of the environments); −∞ where it is impossible.
+    /// log p(query | evidence of the environments); −∞ if it is impossible.
     pub log_marginal: f64,
     /// The layer whose environment ended the pass upward: the lowest one over all known variables.
     pub closed_at: LayerId,
@@ -91,7 +91,7 @@ pub(super) use with_pass;
 /// The messages and environments of one query.
 #[derive(Clone, Debug)]
 pub(super) struct Pass<T> {
-    /// Empty where nothing is known: all are the identity then.
+    /// Empty if nothing is known: all are the identity then.
     messages: Vec<Option<Message<T>>>,
     /// `None` for fused Kronecker layers.
     environments: Vec<Option<Environment<T>>>,
@@ -149,7 +149,7 @@ impl<T: Scalar> Pass<T> {
 }
 
 impl<C: Deref<Target = Orthonormal>> Environments<C> {
-    /// Computes the environments of all layers where nothing is known: their reduced densities.
+    /// Computes the environments of all layers without evidence: their reduced densities.
     ///
     /// Cost: at a sum over a Kronecker product of widths K, 2 K⁴ multiply-adds for each input. Memory: K² a layer.
     pub fn new(circuit: C) -> Self {
@@ -219,7 +219,7 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
         &self.query
     }
 
-    /// log p(evidence); 0 where nothing is known.
+    /// log p(evidence); 0 if nothing is known.
     pub fn log_evidence(&self) -> f64 {
         with_pass!(&self.passes, pass => pass.evidence.log())
     }
@@ -274,7 +274,7 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
     /// The distribution of one variable given all that is known of the *others*.
     ///
     /// For an unknown variable that is its posterior marginal. For one that is known itself it is what the others say:
-    /// how surprising its value is; [`Univariate::within`] adds what is known of it where that is a set or interval.
+    /// how surprising its value is; [`Univariate::within`] adds the evidence about it if that is a set or interval.
     ///
     /// Cost: K² for K input functions, the number of values for indicators: nothing is computed again.
     pub fn marginal(&self, variable: VariableId) -> Univariate {

@@ -14,7 +14,7 @@ use crate::query::{Dependence, Evidence, Query, QueryError};
 /// The answer to a query, with what it took.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Marginal {
-    /// log p(evidence); −∞ where it is impossible.
+    /// log p(evidence); −∞ if it is impossible.
     pub log_marginal: f64,
     /// How many layers are of each dependence.
     pub layers: LayerCounts,
@@ -46,7 +46,7 @@ pub struct MultiplyAdds {
 
 /// Computes log p(evidence) = log ∫ ‖c(y, z)‖² dz, exactly, for values, unknowns, sets and intervals.
 ///
-/// Every layer sends one message to the next: nothing where all its variables are unknown, its vector where all have
+/// Every layer sends one message to the next: nothing where all its variables are unknown, its vector if all have
 /// values, and a K × K matrix otherwise. With no unknown variable this is log ‖c(x)‖², with none known it is 0.
 ///
 /// Requires: an orthonormal circuit.

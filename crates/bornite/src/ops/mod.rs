@@ -40,7 +40,7 @@ pub use univariate::Univariate;
 use crate::circuit::LayerId;
 use crate::query::QueryError;
 
-/// The most entries that one matrix made by an operation may have: 2 GiB of complex numbers.
+/// The maximum number of entries that one matrix made by an operation may have: 2 GiB of complex numbers.
 pub(crate) const MAX_ENTRIES: u128 = 1 << 27;
 
 /// Whether a matrix or tensor of these dimensions may be formed.

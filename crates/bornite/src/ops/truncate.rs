@@ -355,7 +355,7 @@ fn project_input<T: Scalar>(
     Carried { layer, factors: vec![(None, width)], exponent: 0 }
 }
 
-/// Vᵀ W R₁ = L Q: the new layer has weight Q and passes V* L on. `None` where that is zero.
+/// Vᵀ W R₁ = L Q: the new layer has weight Q and passes V* L on. `None` if that is zero.
 fn project_sum<T: Scalar>(
     builder: &mut CircuitBuilder,
     w: &Matrix<T>,

@@ -1,4 +1,4 @@
-//! Queries: what is known of each variable.
+//! Queries: the evidence about each variable.
 
 pub(crate) mod parse;
 
@@ -8,7 +8,7 @@ use crate::circuit::LayerId;
 use crate::domain::{Domain, Variable};
 use crate::names::{did_you_mean, nearest, pointed_at, shown};
 
-/// What is known of one variable.
+/// The evidence about one variable.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub enum Evidence {
     /// Nothing: the variable is marginalized.
@@ -142,7 +142,7 @@ impl Query {
         Ok(self)
     }
 
-    /// Sets what is known of one variable, by position.
+    /// Sets the evidence about one variable, by position.
     ///
     /// On a finite domain an interval [low, high) means the values in it; the whole domain means unknown.
     ///
@@ -163,7 +163,7 @@ impl Query {
         Ok(())
     }
 
-    /// What is known of each variable.
+    /// The evidence about each variable.
     pub fn evidence(&self) -> &[Evidence] {
         &self.evidence
     }
@@ -347,7 +347,7 @@ pub enum QueryError {
         /// Why not.
         reason: String,
     },
-    /// Text that is no query.
+    /// Text that is not a query.
     #[error("{message}, at character {position}:\n{}", pointed_at(text, *position))]
     Syntax {
         /// What was expected.

@@ -13,7 +13,7 @@ use crate::data::Encoded;
 use crate::draw::fit;
 use crate::model::{Model, ModelError};
 
-/// The most rows that are looked at, and multiply-adds that they may take.
+/// The maximum number of rows that are looked at, and multiply-adds that they may take.
 const MAX_ROWS: usize = 1000;
 const MIN_ROWS: usize = 24;
 const BUDGET: f64 = 3e10;

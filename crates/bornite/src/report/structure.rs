@@ -8,7 +8,7 @@ use crate::circuit::Circuit;
 use crate::draw::{CellTree, ems, fit, px};
 use crate::structure::MutualInformation;
 
-/// The most leaves that are drawn; more are shown by region.
+/// The maximum number of leaves that are drawn; more are shown by region.
 const MAX_LEAVES: usize = 64;
 const ROW: f64 = 19.0;
 const TOP: f64 = 58.0;

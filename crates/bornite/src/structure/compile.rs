@@ -68,7 +68,7 @@ impl Structure {
         Self { tree, variables, bases, widths, output_width, products, codebook, share }
     }
 
-    /// Sets the largest width K of inner sums; 8 where it is not set.
+    /// Sets the largest width K of inner sums; 8 by default.
     #[must_use]
     pub fn width(mut self, width: usize) -> Self {
         self.widths.fill(width);
@@ -82,14 +82,14 @@ impl Structure {
         self
     }
 
-    /// Sets the width r of the output: the number of squares that are summed; 1 where it is not set.
+    /// Sets the width r of the output: the number of squares that are summed; 1 by default.
     #[must_use]
     pub fn output_width(mut self, r: usize) -> Self {
         self.output_width = r;
         self
     }
 
-    /// Makes all products of one kind; Kronecker where it is not set.
+    /// Makes all products of one kind; Kronecker by default.
     #[must_use]
     pub fn product(mut self, product: Product) -> Self {
         self.products.fill(product);
@@ -111,7 +111,7 @@ impl Structure {
         self
     }
 
-    /// Gives regions of [one kind](RegionTree::kinds) one weight, where they have at most so many variables; of single variables,
+    /// Gives regions of [one kind](RegionTree::kinds) one weight, if they have at most so many variables; of single variables,
     /// those of one finite domain.
     #[must_use]
     pub fn share(mut self, most: usize) -> Self {

@@ -1,6 +1,6 @@
 //! Structures: how the variables are split into regions, and circuits made over them.
 //!
-//! Which one? [`RegionTree::aligned_image`] for pixels, [`RegionTree::linear`] for sequences (a matrix-product state),
+//! Which one? [`RegionTree::aligned_image`] for pixels, [`RegionTree::linear`] for sequences (a matrix product state),
 //! [`RegionTree::balanced`] for variables in an order that means something, [`RegionTree::random`] for those without. With data,
 //! [`average_linkage`] of the [`mutual_information`] of columns.
 

@@ -31,7 +31,7 @@ pub struct RegionTree {
     num_variables: usize,
 }
 
-/// Why a nested list is no region tree.
+/// Why a nested list is not a region tree.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TreeError {
@@ -74,7 +74,7 @@ pub enum TreeError {
         /// The last variable.
         last: usize,
     },
-    /// Text that is no nested list.
+    /// Text that is not a nested list.
     #[error("expected {expected} at character {position} of the nested list, as in [[0, 1], 2]")]
     Syntax {
         /// What was expected.
@@ -127,7 +127,7 @@ impl RegionTree {
         Ok(Self { regions, num_variables })
     }
 
-    /// One variable after the other: the tree of a matrix-product state.
+    /// One variable after the other: the tree of a matrix product state.
     ///
     /// # Panics
     /// If there are no variables.
@@ -213,7 +213,7 @@ impl RegionTree {
     /// Reads a nested list of variable positions such as `[[0, 1], [2, 3]]`.
     ///
     /// # Errors
-    /// Text that is no nested list, or one that is no tree.
+    /// Text that is not a nested list, or one that is not a tree.
     pub fn parse(text: &str) -> Result<Self, TreeError> {
         let mut b = TreeBuilder::default();
         let mut open: Vec<Vec<usize>> = Vec::new();
@@ -293,7 +293,7 @@ impl RegionTree {
         sizes
     }
 
-    /// The kind of each region, by a number: two are of one kind where one is the other moved along the variables, cut in the same way.
+    /// The kind of each region, by a number: two are of one kind if one is the other moved along the variables, cut in the same way.
     pub fn kinds(&self) -> Vec<usize> {
         // Of each region its kind and its first variable.
         let mut kinds: Vec<(usize, usize)> = Vec::with_capacity(self.regions.len());
@@ -414,7 +414,7 @@ struct Aligned {
 }
 
 impl Aligned {
-    /// The region of a rectangle of the square, by its upper left corner and its sides; `None` where it has no pixel.
+    /// The region of a rectangle of the square, by its upper left corner and its sides; `None` if it has no pixel.
     fn cut(
         &self,
         b: &mut TreeBuilder,

@@ -33,7 +33,7 @@ impl Widths {
         reached.last().map_or(1, |(_, width)| *width)
     }
 
-    /// The width of all regions, where it is one.
+    /// The width of all regions, if it is one.
     pub fn uniform(&self) -> Option<usize> {
         let first = self.0.first()?.1;
         self.0.iter().all(|(_, width)| *width == first).then_some(first)

@@ -32,7 +32,7 @@ pub(crate) use segment::{
 const CHUNK: usize = 1 << 14;
 /// The memory that a cell takes while a table is decompressed, for each of its variables and once more for itself.
 const BYTES_PER_CELL: u128 = 16;
-/// The most cells of a table.
+/// The maximum number of cells of a table.
 const MAX_CELLS: u64 = 1 << 40;
 
 /// A schema and a circuit over its variables, ready to compress tables.
@@ -49,7 +49,7 @@ pub(crate) struct TableCodec {
 #[derive(Debug, Serialize, Deserialize)]
 struct Form {
     rows: u64,
-    /// Those of the model where there are none.
+    /// Those of the model if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     columns: Vec<ColumnForm>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -153,7 +153,7 @@ impl TableCodec {
         Ok(Segment { kind: SegmentKind::Table, content, body })
     }
 
-    /// The ends of a column's bins, where it is continuous.
+    /// The ends of a column's bins, if it is continuous.
     fn edges(&self, column: usize) -> Option<&[f64]> {
         self.discrete.edges[self.schema.variables_of(column).start].as_deref()
     }

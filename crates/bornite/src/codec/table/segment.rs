@@ -15,7 +15,7 @@ const HEAD: usize = 16;
 const FRAME: usize = 20;
 /// The length of a checksum.
 const SUM: usize = 4;
-/// The most bytes of a file that one segment stands for: four times the longest that is ever asked for, which is what an
+/// The maximum number of bytes of a file that one segment stands for: four times the longest that is ever asked for, which is what an
 /// array stored by columns may take.
 const MAX_CONTENT: u64 = 1 << 28;
 /// Bytes above this are packed faster.
@@ -51,7 +51,7 @@ impl Segment {
         unpack(&self.body, self.content)
     }
 
-    /// The most bytes that a packed part of this segment may have: in proportion to what it stands for, if that is a file.
+    /// The maximum number of bytes that a packed part of this segment may have: in proportion to what it stands for, if that is a file.
     pub(crate) fn max_part(&self) -> u64 {
         let allowance = memory::allowance(self.body.len() as u64);
         match self.content {
@@ -154,12 +154,12 @@ impl<R: Read> SegmentReader<R> {
         Ok(reader)
     }
 
-    /// The model that the file holds; empty where there is none.
+    /// The model that the file holds; empty if there is none.
     pub(crate) fn model(&self) -> &[u8] {
         &self.model
     }
 
-    /// The bytes that have been read, all of them where there are no more segments.
+    /// The bytes that have been read, all of them if there are no more segments.
     pub(crate) fn position(&self) -> u64 {
         self.index.position
     }
@@ -225,7 +225,7 @@ impl<R: Read + Seek> SegmentArchive<R> {
         Ok(Self { input, model, starts, content })
     }
 
-    /// The model that the file holds; empty where there is none.
+    /// The model that the file holds; empty if there is none.
     pub(crate) fn model(&self) -> &[u8] {
         &self.model
     }

@@ -227,7 +227,7 @@ impl DateTime {
         moment
     }
 
-    /// The moment of a text, and whether the column has a place for it: not where it is finer, as the time of a day in a column of
+    /// The moment of a text, and whether the column has a place for it: not if it is finer, as the time of a day in a column of
     /// dates is. A date alone is where it begins.
     fn read(&self, text: &str) -> Option<(Moment, bool)> {
         match read(&self.form, self.padded, text) {
@@ -313,7 +313,7 @@ impl DateTime {
         (seconds(&self.moment(&first)), seconds(&self.moment(&last)))
     }
 
-    /// The rank of the first moment from `at` on, or of the last one up to it; `None` where there is none.
+    /// The rank of the first moment from `at` on, or of the last one up to it; `None` if there is none.
     fn rank_at(&self, at: i64, upwards: bool) -> Option<i128> {
         let (first, last) = self.ends();
         let step = if upwards { self.step() } else { -self.step() };
@@ -638,7 +638,7 @@ mod tests {
         assert!(
             matches!(found(&["2019-02-28", "2019-02-31"]), Found::Impossible(l) if l == "2019-02-31")
         );
-        // Month before day where both are possible, and not where they are not.
+        // Month before day if both are possible, and not if they are not.
         assert_eq!(dates(&["01/02/2019", "03/04/2019"]).form, "%m/%d/%Y");
         assert_eq!(dates(&["01/02/2019", "31/05/2018"]).form, "%d/%m/%Y");
     }

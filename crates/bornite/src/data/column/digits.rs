@@ -22,7 +22,7 @@ pub struct Digits {
 }
 
 impl Digits {
-    /// The fewest digits of radices up to 64, as equal as they can be, whose product covers the range; `None` where that is
+    /// The fewest digits of radices up to 64, as equal as they can be, whose product covers the range; `None` if that is
     /// more than 64 bits hold.
     pub(super) fn of(min: i64, max: i64) -> Option<Self> {
         let (min, max) = (i128::from(min), i128::from(max));

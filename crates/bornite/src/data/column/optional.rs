@@ -56,7 +56,7 @@ impl Optional {
         self.of.coding()
     }
 
-    /// The number of values of the first variable that are not missing; `None` where it is continuous.
+    /// The number of values of the first variable that are not missing; `None` if it is continuous.
     fn num_values(&self) -> Option<usize> {
         match *self.of {
             // Without a look at all atoms.

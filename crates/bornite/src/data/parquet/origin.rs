@@ -158,13 +158,13 @@ impl Origin {
     }
 }
 
-/// The cells, none where they are missing.
+/// The cells, none if they are missing.
 fn cells<T>(column: &Column, cell: impl Fn(usize) -> Option<T>) -> Option<Vec<Option<T>>> {
     let of = |row| if column.is_missing(row) { Some(None) } else { cell(row).map(Some) };
     (0..column.len()).map(of).collect()
 }
 
-/// The numbers, none where there is none.
+/// The numbers, none if there is none.
 fn all<T>(column: &Column, number: impl Fn(usize) -> Option<T>) -> Option<Vec<Option<T>>> {
     if matches!(column.cells(), Cells::Labels(_)) && column.num_missing() < column.len() {
         return None;

@@ -91,7 +91,7 @@ fn words(error: &ParquetError) -> String {
 /// The memory that a cell takes while a column is read.
 const BYTES_PER_CELL: u128 = 32;
 
-/// Refuses pages that lie outside the file or are packed by what is not read, and what a short file has no right to.
+/// Rejects pages that lie outside the file or are packed by what is not read, and what a short file has no right to.
 fn check<R: ChunkReader + 'static>(
     file: &SerializedFileReader<R>,
     size: u64,

@@ -18,7 +18,7 @@ use parquet::schema::types::{Type, TypePtr};
 use super::{Origin, problem};
 use crate::data::{Cells, Column, DataError, FormatProblem, Table, file};
 
-/// The most rows of a group.
+/// The maximum number of rows of a group.
 const GROUP: usize = 1 << 20;
 
 impl Table {
@@ -196,7 +196,7 @@ fn typed(column: &Column) -> Result<(TypePtr, Values), ParquetError> {
     Ok((Arc::new(builder.build()?), values))
 }
 
-/// The cells of a column, in a type of the format; none where they are missing.
+/// The cells of a column, in a type of the format; none if they are missing.
 pub(super) enum Values {
     Booleans(Vec<Option<bool>>),
     Narrow(Vec<Option<i32>>),

@@ -133,7 +133,7 @@ struct ColumnEncoder<'a> {
     dictionary: Vec<(Vec<f64>, Result<f64, Problem>)>,
     /// The value that stands for other numbers, and how these share it.
     other: Option<(f64, Outside)>,
-    /// The value that stands for missing cells, where they are not unknown.
+    /// The value that stands for missing cells, if they are not unknown.
     missing: Option<f64>,
 }
 
@@ -232,7 +232,7 @@ impl ColumnEncoder<'_> {
     }
 }
 
-/// What a cell adds to log p, and the cell where it is outside of its column.
+/// What a cell adds to log p, and the cell if it is outside of its column.
 struct Slope {
     log: f64,
     outside: Option<OutsideCell>,

@@ -9,9 +9,9 @@ use super::{ColumnSchema, OTHER, Schema, Storage};
 use crate::data::{Cells, Column, Integers, Table};
 use crate::names::shown;
 
-/// The most places that one finding lists; the others are counted.
+/// The maximum number of places that one finding lists; the others are counted.
 const MAX_PLACES: usize = 8;
-/// The most columns that a remedy lists.
+/// The maximum number of columns that a remedy lists.
 const MAX_NAMES: usize = 40;
 
 /// Rows more than which a column of values that all differ is taken for one of identifiers.
@@ -131,7 +131,7 @@ impl Schema {
         if coding.labels().is_empty() && coding.other().is_none() {
             return Tells::Something;
         }
-        // Labels that share a place, and, where there are many rows, those that are there only once.
+        // Labels that share a place, and, if there are many rows, those that are there only once.
         let values = self.encode_column(n, column);
         let mut counts = vec![0_usize; coding.labels().len() + 1];
         values.iter().filter(|x| !x.is_nan()).for_each(|&x| counts[x as usize] += 1);

@@ -297,7 +297,7 @@ impl Schema {
         self.starts[column]..self.starts[column + 1]
     }
 
-    /// What is known of a column's first variable where a cell is not missing; `None` where nothing is.
+    /// The evidence about a column's first variable where a cell is not missing; `None` if nothing is.
     pub(crate) fn present(&self, column: usize) -> Option<Evidence> {
         self.columns[column].kind.coding().present()
     }

@@ -96,9 +96,9 @@ pub enum Scale {
 /// Where the values of a column can lie.
 #[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Support {
-    /// The smallest value, where there is one.
+    /// The smallest value, if there is one.
     pub low: Option<f64>,
-    /// The largest value, where there is one.
+    /// The largest value, if there is one.
     pub high: Option<f64>,
 }
 
@@ -106,12 +106,12 @@ impl Support {
     /// The real line.
     pub const REAL: Self = Self { low: None, high: None };
 
-    /// Both bounds, infinite where there is none.
+    /// Both bounds, infinite if there is none.
     pub fn bounds(&self) -> (f64, f64) {
         (self.low.unwrap_or(f64::NEG_INFINITY), self.high.unwrap_or(f64::INFINITY))
     }
 
-    /// Both bounds, those of floats where there is none.
+    /// Both bounds, those of floats if there is none.
     fn finite_bounds(&self) -> (f64, f64) {
         (self.low.unwrap_or(f64::MIN), self.high.unwrap_or(f64::MAX))
     }
@@ -382,7 +382,7 @@ impl Warp {
         true
     }
 
-    /// The same transform with parameters of few digits, nearly enough; `None` where they do not make one.
+    /// The same transform with parameters of few digits, nearly enough; `None` if they do not make one.
     pub(crate) fn rounded(&self) -> Option<Self> {
         /// To so many significant digits.
         fn short(x: f64, digits: usize) -> f64 {

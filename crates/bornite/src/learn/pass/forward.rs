@@ -172,7 +172,7 @@ fn join<F: Real, T: Scalar, const C: bool>(
 }
 
 /// The vectors of a leaf at the values of rows that fill tiles in order; `functions` keeps the basis functions below a
-/// weight, where they are not indicators. Lanes without a row hold finite numbers.
+/// weight, if they are not indicators. Lanes without a row hold finite numbers.
 fn leaf<F: Real, const C: bool>(
     kernels: Kernels<F, C>,
     values: &[f64],

@@ -56,7 +56,7 @@ pub fn chow_liu_tree(information: &MutualInformation) -> Vec<Edge> {
 /// The region tree of a rooted tree of variables: a variable joined with the part below one of its children after the other.
 ///
 /// The root is the variable that leaves the smallest parts. What a region has to say to the rest is then the value of one
-/// variable: the density of Chow and Liu's tree needs no wider circuit than a variable has values. Parts with the most
+/// variable: the density of the Chow–Liu tree needs no wider circuit than a variable has values. Parts with the most
 /// information come first.
 ///
 /// Cost: d.

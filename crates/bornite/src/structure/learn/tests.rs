@@ -62,7 +62,7 @@ fn information_is_that_of_counts() {
         let found = information(&values, &domains, &InformationOptions::default());
         for i in 0..6 {
             for j in (0..6).filter(|&j| j != i) {
-                // Five values fit only where there are rows enough for five bins.
+                // Five values fit only if there are rows enough for five bins.
                 if holes == 0.9 && (sizes[i] > 2 || sizes[j] > 2)
                     || count == 64 && sizes[i].max(sizes[j]) > 3
                 {
