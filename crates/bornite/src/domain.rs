@@ -1,4 +1,4 @@
-//! Variables and the sets that they take their values from.
+//! Variables and their domains.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The one error type that every operation's own error turns into.
+//! The error type that every operation's own error converts into.
 
 use crate::basis::BasisError;
 use crate::circuit::{CircuitError, NotOrthonormal};

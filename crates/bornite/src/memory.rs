@@ -1,8 +1,9 @@
-//! How much memory a file may ask for.
+//! The limit on the memory that a file may request.
 //!
-//! A few bytes can declare gigabytes: a random weight, a zip bomb, a table of a hundred million equal rows. What is read
-//! from a file may take memory in proportion to the file, and beyond that up to one limit for the whole process. Readers
-//! check what a file declares against it before they allocate, so that a hostile file is an error and not a dead process.
+//! A few bytes can declare gigabytes: a random weight, a zip bomb, a table of a hundred million equal rows. Reading a
+//! file may take memory in proportion to its size, and beyond that up to one limit for the whole process. Readers check
+//! declared sizes against the limit before they allocate, so a hostile file causes an error instead of killing the
+//! process.
 //!
 //! ```
 //! use bornite::memory;

@@ -1,7 +1,7 @@
-//! Mixtures of circuits: p(x) = Σ wₜ ‖cₜ(x)‖², in which every circuit cₜ is over a tree of its own.
+//! Mixtures of circuits: p(x) = Σ wₜ ‖cₜ(x)‖², where every circuit cₜ has its own tree.
 //!
-//! A circuit's products split its variables in one way. A mixture has several ways at once, and is as exact: a marginal is the mean
-//! of the circuits' marginals, and given evidence e the weight of a circuit becomes wₜ pₜ(e) / p(e).
+//! A circuit's products split its variables in one way. A mixture combines several ways and stays exact: a marginal is
+//! the weighted mean of the circuits' marginals, and given evidence e, the weight of a circuit becomes wₜ pₜ(e) / p(e).
 
 use std::convert::Infallible;
 use std::iter::zip;
@@ -63,7 +63,7 @@ struct Member {
     engine: Engine,
 }
 
-/// Why circuits and weights are no mixture.
+/// The reason that circuits and weights do not form a mixture.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MixtureError {
@@ -104,7 +104,7 @@ impl Mixture {
     /// The mixture of circuits by weights, which are divided by their sum.
     ///
     /// # Errors
-    /// There are no circuits, they have different variables, or weights are not as many, or not above 0.
+    /// There are no circuits, they have different variables, or there is not exactly one positive weight per circuit.
     pub fn new(circuits: Vec<Orthonormal>, weights: &[f64]) -> Result<Self, MixtureError> {
         if circuits.is_empty() || circuits.len() != weights.len() {
             let (circuits, weights) = (circuits.len(), weights.len());
@@ -187,12 +187,13 @@ impl Mixture {
         self.members.iter().map(of).collect()
     }
 
-    /// `count` exact samples, row by row. The same seed gives the same samples, and more of them begin alike.
+    /// `count` exact samples, row by row. The same seed gives the same samples, and a larger count starts with the same
+    /// ones.
     pub fn sample(&self, count: usize, seed: u64) -> Vec<f64> {
         self.sample_from(0, count, seed)
     }
 
-    /// `count` of the [samples](Self::sample) that a seed gives, from the one at `start` on.
+    /// `count` of the [samples](Self::sample) for a seed, beginning with sample `start`.
     pub fn sample_from(&self, start: u64, count: usize, seed: u64) -> Vec<f64> {
         if let [only] = &self.members[..] {
             return only.engine.sample_from(start, count, seed);
@@ -228,7 +229,8 @@ impl Mixture {
         (start..).take(count).map(|n| picks.pick(n, &weights)).collect()
     }
 
-    /// One exact sample for every row, given the evidence about it. The rows are a piece of more, of which `start` come before them.
+    /// One exact sample for every row, given the evidence about it. The rows are a piece of a table that is preceded by
+    /// `start` rows.
     ///
     /// # Errors
     /// Rows made for another number of variables, or evidence that is impossible.

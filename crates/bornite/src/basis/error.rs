@@ -13,7 +13,7 @@ pub const MAX_MAGNITUDE: f64 = 1e150;
 /// How far T G Tᴴ may be from the identity in a [`Transformed`](super::Transformed) basis.
 pub const TRANSFORM_TOLERANCE: f64 = 1e-8;
 
-/// Why a basis cannot be made from these parameters.
+/// The reason that a basis cannot be created from its parameters.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum BasisError {

@@ -1,7 +1,7 @@
 use super::{LayerId, WeightId};
 use crate::basis::BasisError;
 
-/// Why layers do not make a circuit.
+/// The reason that layers do not form a valid circuit.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CircuitError {
@@ -48,7 +48,7 @@ pub enum CircuitError {
         /// The basis's own domain.
         basis: crate::Domain,
     },
-    /// The functions of an input layer cannot be made.
+    /// The functions of an input layer are invalid.
     #[error("layer {layer}: {source}")]
     Basis {
         /// The layer.

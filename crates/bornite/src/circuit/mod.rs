@@ -1,7 +1,7 @@
 //! Tensorized circuits: layers, scopes, widths and sizes.
 //!
-//! A [`Circuit`] is made by a [`CircuitBuilder`] and is valid from then on: smooth, structured-decomposable,
-//! topologically ordered, with finite weights of the right shapes. Nothing rechecks it.
+//! A [`CircuitBuilder`] builds a [`Circuit`], which is always valid: smooth, structured-decomposable, topologically
+//! ordered, with finite weights of the right shapes. Nothing checks it again.
 
 mod builder;
 mod error;

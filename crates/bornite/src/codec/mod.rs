@@ -1,13 +1,13 @@
 //! Lossless compression: the exact model as a codec.
 //!
-//! A [`Codec`] compresses rows of finite variables to little more than −log₂ p bits. Which call? [`Codec::compress`] and
-//! [`Codec::decompress`] for rows in memory, [`Compressor`] and [`Decompressor`] for streams of any length, [`Archive`] for
-//! one block out of many. `docs/FORMAT.md` describes the bytes.
+//! A [`Codec`] compresses rows of finite variables to little more than −log₂ p bits. Use [`Codec::compress`] and
+//! [`Codec::decompress`] for rows in memory, [`Compressor`] and [`Decompressor`] for streams of any length, and
+//! [`Archive`] for random access to blocks. `docs/FORMAT.md` describes the format.
 //!
 //! **Exact.** Encoder and decoder compute the same integers on every machine with IEEE 754 arithmetic: a row's
 //! probabilities are a fixed order of fused multiply-adds, additions, products and quotients, whatever the number of
-//! threads, the rows around it, the instruction set and the build profile. Should a machine err, a checksum of the
-//! values makes it an error.
+//! threads, the neighboring rows, the instruction set and the build profile. If a machine computes something else, a
+//! checksum of the values turns it into an error.
 //!
 //! ```
 //! use bornite::{codec::Codec, file, ops::orthonormalize};

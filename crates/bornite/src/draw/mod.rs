@@ -1,7 +1,7 @@
 //! Pictures of circuits.
 //!
-//! A drawing is made in steps, one a file: `cells` groups the layers into the cells of a tree, `arrange` gives each cell
-//! a row and a column, `layout` turns these into boxes, and `svg` writes the boxes down.
+//! A drawing is made in steps, one per file: `cells` groups the layers into the cells of a tree, `arrange` assigns each
+//! cell a row and a column, `layout` turns these into boxes, and `svg` writes the boxes.
 
 mod arrange;
 mod cells;

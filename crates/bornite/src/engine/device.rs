@@ -1,11 +1,11 @@
-//! Where queries are computed: on the CPU, or on an NVIDIA GPU, see [`bornite_cuda`].
+//! The device that computes queries: the CPU, or an NVIDIA GPU (see [`bornite_cuda`]).
 
 #[cfg(feature = "cuda")]
 use super::AnyPlan;
 use super::{Batch, Engine, Real};
 use crate::query::QueryError;
 
-/// Where a query is computed.
+/// The device that computes a query.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Device {
     /// On the CPU: the same bits on every machine.
@@ -19,8 +19,8 @@ pub enum Device {
 }
 
 impl<F: Real> Engine<F> {
-    /// [`log_marginals`](Self::log_marginals), on a device. The circuit goes there once, with the first rows, and stays
-    /// as long as the engine.
+    /// [`log_marginals`](Self::log_marginals) on a device. The circuit is copied to the device with the first rows, and
+    /// stays there as long as the engine.
     ///
     /// # Errors
     /// Rows made for another number of variables, or a device that is not there or too small, if it must be used.
@@ -35,8 +35,8 @@ impl<F: Real> Engine<F> {
         }
     }
 
-    /// [`sample_from`](Self::sample_from), on a device: exact samples of circuits of finite variables. They are those of the
-    /// processor, except where a number that is drawn is within rounding of the border between two values.
+    /// [`sample_from`](Self::sample_from) on a device, for circuits with finite variables. The samples are those of the
+    /// CPU, except if a random number is within rounding error of the border between two values.
     ///
     /// # Errors
     /// A device that is not there or too small, or variables that are not finite, if it must be used.

@@ -123,7 +123,7 @@ impl<F: Real> Engine<F> {
     /// The posterior marginals of these variables for every row: what
     /// [`Environments::marginal`](crate::ops::Environments::marginal) gives for one.
     ///
-    /// A variable's distribution is conditioned on all that is known of the others, and not on what is known of itself;
+    /// A variable's distribution is conditioned on the evidence about the others, but not on the evidence about itself;
     /// [`Univariate::within`] adds that.
     ///
     /// Cost: one pass up and one pass down the circuit, on the way to the variables only. Memory: a matrix for each cell of a

@@ -1,7 +1,8 @@
-//! Circuit files: JSON to be written by hand, safetensors for everything large. `docs/FORMAT.md` is the reference.
+//! Circuit files: JSON for writing by hand, safetensors for large circuits. `docs/FORMAT.md` is the reference.
 //!
-//! Both hold every bit of a circuit, and reading either checks all that [`CircuitBuilder`](crate::CircuitBuilder) checks. A
-//! file that is cut short, damaged or lying is an error that names the place.
+//! Both formats preserve every bit of a circuit, and loading performs the same checks as
+//! [`CircuitBuilder`](crate::CircuitBuilder). Truncated, damaged or inconsistent files are rejected with an error that
+//! gives the location.
 //!
 //! ```
 //! let circuit = bornite::file::from_json(

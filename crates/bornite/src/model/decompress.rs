@@ -7,11 +7,11 @@ use super::{Model, ModelError};
 use crate::codec::{CodecError, Segment, SegmentArchive, SegmentKind, SegmentReader, TableCodec};
 use crate::data::{FileForm, Table};
 
-/// Gives back the content of a file that [`compress_file`](super::compress_file) compressed, segment by segment, and says how
-/// many bytes were read and written; `model` is needed if one was given.
+/// Restores the content of a file that [`compress_file`](super::compress_file) compressed, segment by segment, and
+/// returns how many bytes were read and written. `model` is required if the file was compressed with a given model.
 ///
-/// Memory is bounded as in compressing. All that is written has been checked only when this returns without an error: write
-/// to a file that counts only then, as [`write_file`](crate::data::write_file) does.
+/// Memory is bounded, as when compressing. The output is fully checked only when this returns without an error, so
+/// write to a temporary file that is renamed only then, as [`write_file`](crate::data::write_file) does.
 ///
 /// # Errors
 /// Bytes that are not compressed, are damaged, or need another model; and content that cannot be written.
@@ -32,7 +32,7 @@ pub fn decompress_file(
     Ok((segments.position(), written))
 }
 
-/// A compressed file of which any segment can be given back without those before it.
+/// A compressed file with random access to its segments.
 ///
 /// ```
 /// use std::io::Cursor;

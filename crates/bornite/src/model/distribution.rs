@@ -39,12 +39,12 @@ pub struct ColumnDistribution<'m> {
 }
 
 impl Model {
-    /// The distribution of a column given the evidence about the row, and what the model is conditioned on.
+    /// The distribution of a column, given evidence about the row and the model's own evidence.
     ///
     /// Cost: one pass up the circuit, and one down to the column.
     ///
     /// # Errors
-    /// There is no such column, or what is known has probability 0.
+    /// There is no such column, or the evidence has probability 0.
     pub fn distribution(
         &self,
         column: &str,
@@ -182,7 +182,7 @@ impl ColumnDistribution<'_> {
     /// The values of a finite column with their probabilities, in order; `None` for continuous columns and digits.
     ///
     /// # Errors
-    /// None but those of a damaged model.
+    /// Fails only if the model is corrupt.
     pub fn probabilities(&self) -> Result<Option<Vec<(String, f64)>>, ModelError> {
         let range = self.model.schema.variables_of(self.column);
         let domain = &self.model.mixture.variables()[range.start].domain;
@@ -296,7 +296,7 @@ impl ColumnDistribution<'_> {
         }
     }
 
-    /// The smallest number that at least this share of the rows is not above.
+    /// The smallest number x with P(X ≤ x) of at least this level.
     ///
     /// # Errors
     /// The column holds words, in no order, or the level is not between 0 and 1.
@@ -345,10 +345,10 @@ impl ColumnDistribution<'_> {
         }
     }
 
-    /// The most likely value of the column, in the words of the table, with its probability where the column is finite.
+    /// The most likely value of the column, as text, with its probability if the column is finite.
     ///
     /// # Errors
-    /// None but those of a damaged model.
+    /// Fails only if the model is corrupt.
     pub fn mode(&self) -> Result<(String, Option<f64>), ModelError> {
         let (values, p) = self.mode_values()?;
         Ok((self.text(&values)?, p))

@@ -10,7 +10,7 @@ use crate::query::Query;
 
 /// The answers to a question for rows of tables, each given the evidence about the row.
 ///
-/// Cells of the columns that are asked for are left out, missing cells and columns are unknown.
+/// Cells of the columns in question are ignored, and missing cells and columns are integrated out.
 ///
 /// ```
 /// use bornite::Fit;
@@ -38,7 +38,7 @@ pub struct RowAnswers<'a> {
 }
 
 impl Model {
-    /// Makes ready to answer a question for every row of tables.
+    /// Prepares to answer a question for every row of tables.
     ///
     /// # Errors
     /// The question is about several columns at once, or what it says is given has probability 0.

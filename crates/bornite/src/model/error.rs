@@ -12,7 +12,7 @@ use crate::ops::OperationError;
 use crate::query::QueryError;
 use crate::structure::InformationError;
 
-/// Why a model cannot be made or asked.
+/// The reason that a model cannot be fitted or queried.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
@@ -176,7 +176,7 @@ impl ModelError {
 }
 
 impl ModelError {
-    /// The error of rows that come after so many others: those that it names are counted from the first of these.
+    /// The same error with its row numbers shifted by the number of preceding rows.
     #[must_use]
     pub fn after(self, rows: usize) -> Self {
         match self {

@@ -113,12 +113,12 @@ impl Event {
         self.others.iter().map(move |others| others.iter().map(log).sum())
     }
 
-    /// Whether a continuous column has a value, so that there is a density and no probability.
+    /// Whether a continuous column has a value, so the event has a density and not a probability.
     pub fn is_density(&self) -> bool {
         !self.slopes.is_empty()
     }
 
-    /// That a column has this value. Numbers that a column has no place for have probability 0.
+    /// The event that a column has this value. Numbers outside the column's domain have probability 0.
     ///
     /// # Errors
     /// There is no such column, or the value does not fit it.
@@ -161,7 +161,7 @@ impl Event {
         Self::from_blocks(schema, vec![vec![(first, present)]])
     }
 
-    /// That a column has one of these values.
+    /// The event that a column has one of these values.
     ///
     /// # Errors
     /// There is no such column, a value does not fit it, or it is continuous.
@@ -232,7 +232,7 @@ impl Event {
         Ok(())
     }
 
-    /// That a column lies between two numbers.
+    /// The event that a column lies between two numbers.
     ///
     /// # Errors
     /// There is no such column, its values are no numbers, or the ends are not in order.
@@ -510,8 +510,8 @@ pub(super) fn both(domain: &Domain, a: &Evidence, b: &Evidence) -> Option<Eviden
 }
 
 impl Model {
-    /// log p of what is known, given what the model is conditioned on: a probability, or a density in the units of the data
-    /// where a continuous column has a value. −∞ if it is impossible.
+    /// log p of the event, given the model's evidence: a probability, or a density in the units of the data if a
+    /// continuous column has a value. −∞ if it is impossible.
     ///
     /// Cost: one batched query for every box that the evidence is made of; one case if there are neither digits nor
     /// intervals around a circle.

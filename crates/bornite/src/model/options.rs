@@ -5,7 +5,8 @@ use crate::data::{InferOptions, Schema};
 use crate::learn::{Device, Effort, FitOptions, Optimizer, Parameterization, Schedule};
 use crate::structure::Widths;
 
-/// How a model is fitted. What is `None` follows from the size of the data: see [`Defaults`](crate::learn::Defaults).
+/// How to fit a model. Options that are `None` depend on the size of the data: see
+/// [`Defaults`](crate::learn::Defaults).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelOptions {
     /// What the columns mean; inferred if it is not given.

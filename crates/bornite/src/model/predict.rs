@@ -7,9 +7,9 @@ use crate::data::{Column, EncodeOptions, Encoded, Mismatch, Table};
 
 /// The distribution of one column in every row of a table, given the other cells of the row.
 ///
-/// Missing cells are unknown, unless that is a value of their column, and so are columns that the table does not have. What the
-/// table says of the column itself only counts for [`log_density`](Self::log_density); all else is about rows in which it is not
-/// missing.
+/// Missing cells are integrated out, unless missing is a value of their column, and so are columns that the table does
+/// not have. The table's own cells of the column are used only by [`log_density`](Self::log_density); everything else
+/// refers to rows in which the column is not missing.
 ///
 /// ```
 /// use bornite::Fit;
@@ -59,8 +59,7 @@ impl ValueProbabilities {
 }
 
 impl Model {
-    /// The distribution of a column in every row of a table, given the other cells of the row and what the model is
-    /// conditioned on.
+    /// The distribution of a column in every row of a table, given the other cells of the row and the model's evidence.
     ///
     /// # Errors
     /// There is no such column, or a cell of another column does not fit it.
@@ -90,7 +89,7 @@ pub(super) const LENIENT: EncodeOptions =
     EncodeOptions { unseen: crate::data::Unseen::Score, absent: Mismatch::Unknown };
 
 impl Predictions<'_> {
-    /// The other columns of the model that the table does not have: they are unknown.
+    /// The other columns of the model that the table does not have. They are integrated out.
     pub fn absent(&self) -> &[String] {
         &self.absent
     }
@@ -100,7 +99,7 @@ impl Predictions<'_> {
         self.rows.num_rows()
     }
 
-    /// The predicted cells: the median of numbers, or the most likely label, in the words of the table.
+    /// The predicted cells: the median of numbers, or the most likely label.
     ///
     /// # Errors
     /// What is known in a row has probability 0.
@@ -108,7 +107,7 @@ impl Predictions<'_> {
         self.values_by(Imputation::Median, 0)
     }
 
-    /// The predicted cells, with a choice of what stands for the distribution. Samples of different seeds are independent.
+    /// The predicted cells, with a choice of method. Samples with different seeds are independent.
     ///
     /// # Errors
     /// What is known in a row has probability 0.
@@ -116,7 +115,7 @@ impl Predictions<'_> {
         self.values_from(0, how, seed)
     }
 
-    /// [`values_by`](Self::values_by) of a piece of a table, of which `start` rows come before it.
+    /// [`values_by`](Self::values_by) for a piece of a table that is preceded by `start` rows.
     ///
     /// # Errors
     /// As for [`values_by`](Self::values_by); rows are counted from the beginning of the piece.
@@ -182,8 +181,8 @@ impl Predictions<'_> {
         Ok(out)
     }
 
-    /// The probabilities of the column's values. The place for other labels is left out, if there is a label at all, and so
-    /// is that of missing cells.
+    /// The probabilities of the column's values, without those for missing cells and, if there is any label, for other
+    /// labels.
     ///
     /// # Errors
     /// The column does not have finitely many values, or has digits, or what is known in a row has probability 0.

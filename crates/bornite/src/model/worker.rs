@@ -29,7 +29,8 @@ fn failed(error: &serde_json::Error) -> ModelError {
     LearnError::Workers { reason: format!("the row layout is damaged: {error}") }.into()
 }
 
-/// One of the [`Workers`](crate::learn::Workers) of a fit: it holds some rows of the table, encoded, and tells what they give to a step.
+/// One of the [`Workers`](crate::learn::Workers) of a fit: it holds some encoded rows of the table and computes their
+/// part of a step.
 #[derive(Debug)]
 pub struct Worker {
     schema: Schema,
@@ -45,7 +46,7 @@ impl Worker {
         Ok(Plan::read(plan)?.layout.num_shards())
     }
 
-    /// The worker of this number, from 0, of so many, without rows yet.
+    /// The worker with this number, counted from 0, out of `of` workers, without rows yet.
     ///
     /// # Errors
     /// The bytes are not a plan, or there is no such worker.
@@ -69,7 +70,7 @@ impl Worker {
         self.rows.wanted()
     }
 
-    /// Takes the first of the rows that it still needs; what comes after the last one is left.
+    /// Adds the first of the rows that it still needs; rows after the last one are ignored.
     ///
     /// # Errors
     /// A row does not fit the schema.

@@ -1,7 +1,7 @@
-//! Pictures of models, and one page with all of them.
+//! Plots of models, and one page with all of them.
 //!
-//! Everything is drawn here: SVG by hand, PNG for grids of pixels, and a page that needs nothing from outside. The same model,
-//! table and seed give the same bytes.
+//! Plots are SVG, or PNG for pixel grids, and the page is self-contained. The same model, table and seed give the same
+//! bytes.
 
 mod anomalies;
 mod axis;

@@ -103,16 +103,17 @@ impl Structure {
         self
     }
 
-    /// Puts a codebook below the weight of each variable of more values than this: a sum of so many outputs, whose weight all
-    /// variables of one domain share. What is learned of a value at one pixel is then known at all.
+    /// Puts a codebook below the weight of each variable with more values than this: a sum with this many outputs,
+    /// whose weight is shared by all variables with the same domain. What is learned about a value at one pixel then
+    /// applies to all.
     #[must_use]
     pub fn codebook(mut self, size: Option<usize>) -> Self {
         self.codebook = size;
         self
     }
 
-    /// Gives regions of [one kind](RegionTree::kinds) one weight, if they have at most so many variables; of single variables,
-    /// those of one finite domain.
+    /// Lets regions of the [same kind](RegionTree::kinds) share a weight if they have at most this many variables.
+    /// Single variables share a weight if they have the same finite domain.
     #[must_use]
     pub fn share(mut self, most: usize) -> Self {
         self.share = most;
