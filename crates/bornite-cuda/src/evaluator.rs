@@ -141,7 +141,7 @@ impl Evaluator {
         self.fitting(self.shape.numbers_of_a_row(kind).max(1))
     }
 
-    /// How many rows of so many numbers fit into memory.
+    /// How many rows of this many numbers fit into memory.
     fn fitting(&self, row: usize) -> Result<usize, CudaError> {
         // Half of the room is for tensors.
         match self.room / 2 / row {

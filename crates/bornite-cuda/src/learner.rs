@@ -19,7 +19,7 @@ use crate::tasks::{
     Contraction, Gram, Leaf, Pair, Settle, StepTask, Sum, User, WeightInfo, WeightTask,
 };
 
-/// Weights begin at multiples of so many numbers.
+/// Weights begin at multiples of this many numbers.
 const ALIGNMENT: usize = 1024;
 /// The blocks over which the sum by a weight's users is spread.
 const BLOCKS: usize = 1024;

@@ -113,7 +113,7 @@ impl Shape {
 }
 
 impl Samples<'_> {
-    /// The kernels of so many samples of a circuit whose leaves all have codes.
+    /// The kernels of this many samples of a circuit whose leaves all have codes.
     pub(crate) fn new(shape: &Shape, down: &[[usize; 2]], rows: usize, scratch: usize) -> Self {
         let mut leaves: Vec<usize> = Vec::with_capacity(shape.steps.len());
         for step in &shape.steps {

@@ -562,7 +562,7 @@ fn vectors(input: Input, width: usize) -> Product {
 }
 
 impl Product {
-    /// With the transpose of a weight of so many rows and columns.
+    /// With the transpose of a weight of this many rows and columns.
     pub(crate) fn by_weight(self, w: usize, rows: usize, columns: usize) -> Self {
         let (n, q) = (rows as i32, columns as i32);
         Self { b: w as i64, b_is_weight: 1, bq: 1, bn: q, cm: n, n, q, ..self }

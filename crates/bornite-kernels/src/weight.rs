@@ -150,7 +150,7 @@ impl<F: Real> PackedWeight<F> {
         }
     }
 
-    /// `[K, K₁, K₂]`; K₂ is 1 where the input is not a Kronecker product.
+    /// `[K, K₁, K₂]`; K₂ is 1 if the input is not a Kronecker product.
     pub fn shape(&self) -> [usize; 3] {
         self.shape
     }

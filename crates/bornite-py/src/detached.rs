@@ -14,7 +14,7 @@ use crate::exception::BorniteError;
 /// The process that the module was loaded into. Its threads are those of rayon's own pool.
 static HOME: OnceLock<u32> = OnceLock::new();
 
-/// Pools of the process that made them: with so many threads, or with all if that is 0, in a process that was forked from
+/// Pools of the process that made them: with this many threads, or with all if that is 0, in a process that was forked from
 /// one with threads.
 static POOLS: Mutex<BTreeMap<usize, (u32, Arc<ThreadPool>)>> = Mutex::new(BTreeMap::new());
 

@@ -188,7 +188,7 @@ impl Mul<usize> for Work {
     }
 }
 
-/// The work of a sum of so many outputs over the Kronecker product of inputs, of which the forms and widths are given.
+/// The work of a sum of this many outputs over the Kronecker product of inputs, of which the forms and widths are given.
 ///
 /// Vectors are summed out first, from the last input on, which leaves B; then B is multiplied with the matrices, and the
 /// result with Bᴴ. What identities alone make is known beforehand.

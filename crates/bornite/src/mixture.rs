@@ -119,7 +119,7 @@ impl Mixture {
             return Err(MixtureError::Variables { index });
         }
         let total: f64 = weights.iter().sum();
-        // Weights that sum to 1 but for rounding stay as they are, so that a file keeps every bit.
+        // Weights that sum to 1 but for rounding stay unchanged, so that a file keeps every bit.
         let is_one = (total - 1.0).abs() <= f64::EPSILON * weights.len() as f64;
         let total = if is_one { 1.0 } else { total };
         let weights = weights.iter().map(|weight| weight / total);
@@ -159,7 +159,7 @@ impl Mixture {
     /// log p(evidence) of every row, see [`Engine::log_marginals`].
     ///
     /// # Errors
-    /// Rows made for another number of variables.
+    /// Rows created for another number of variables.
     pub fn log_marginals(&self, rows: &Batch) -> Result<Vec<f64>, QueryError> {
         self.log_marginals_on(rows, Device::Cpu)
     }
@@ -167,7 +167,7 @@ impl Mixture {
     /// log p(evidence) of every row, on a device: see [`Engine::log_marginals_on`].
     ///
     /// # Errors
-    /// Rows made for another number of variables, or a device that is not there or too small, if it must be used.
+    /// Rows created for another number of variables, or a device that is not there or too small, if it must be used.
     pub fn log_marginals_on(&self, rows: &Batch, device: Device) -> Result<Vec<f64>, QueryError> {
         match &self.members[..] {
             [only] => only.engine.log_marginals_on(rows, device),
@@ -233,7 +233,7 @@ impl Mixture {
     /// `start` rows.
     ///
     /// # Errors
-    /// Rows made for another number of variables, or evidence that is impossible.
+    /// Rows created for another number of variables, or evidence that is impossible.
     pub fn sample_given_from(
         &self,
         start: u64,

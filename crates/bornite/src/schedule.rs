@@ -135,7 +135,7 @@ impl Planner {
         Self { grouping, lanes, len: 0, uniform: Default::default(), pairs: Vec::new() }
     }
 
-    /// Takes up a block of so many rows.
+    /// Takes up a block of this many rows.
     pub(crate) fn begin(&mut self, len: usize) {
         if len != self.len {
             self.uniform = Default::default();

@@ -324,7 +324,7 @@ impl Basis {
         each!(self, b => b.evaluate(x, out));
     }
 
-    /// f(x) for many x, one a row. Each row is bit for bit what [`Basis::evaluate`] gives.
+    /// f(x) for many x, one per row. Each row is bit for bit what [`Basis::evaluate`] gives.
     pub fn evaluate_batch<T: Scalar>(&self, xs: &[f64]) -> Matrix<T> {
         let mut out = Matrix::zeros(xs.len(), self.width());
         for (n, &x) in xs.iter().enumerate() {
@@ -384,10 +384,11 @@ impl Basis {
 
     /// (f′, L) with f = L f′ and f′ orthonormal.
     ///
-    /// f′ may have fewer functions than f. An orthonormal basis is returned as it is with the identity, which for many
-    /// indicators is too large to want: ask [`Basis::is_orthonormal`] first. Tables are factored directly, the others through
-    /// weighted values at quadrature nodes, so that f = L f′ and the orthonormality hold to κ ε, where κ is the *root* of
-    /// the condition of the Gram matrix; functions within 10⁻⁷ of the span of others are left out.
+    /// f′ may have fewer functions than f. An orthonormal basis is returned unchanged with the identity, which is very
+    /// large for many indicators, so check [`Basis::is_orthonormal`] first. Tables are factored directly, the others
+    /// through weighted values at quadrature nodes. f = L f′ and the orthonormality therefore hold to κ ε, where κ is
+    /// the *square root* of the condition number of the Gram matrix. Functions within 10⁻⁷ of the span of the others
+    /// are dropped.
     pub fn orthonormalized(&self) -> (Basis, Matrix<Complex64>) {
         if self.is_orthonormal() {
             return (self.clone(), Matrix::identity(self.width()));

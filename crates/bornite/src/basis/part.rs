@@ -1,7 +1,7 @@
 use crate::Domain;
 use crate::linalg::{Matrix, Scalar};
 
-/// A part of a domain: where evidence says that a variable lies.
+/// A part of a domain in which evidence places a variable.
 ///
 /// ```
 /// use bornite::basis::{Basis, Part};

@@ -127,8 +127,8 @@ impl Codec {
         self.cuts.iter().flatten().count()
     }
 
-    /// Sets the number of rows of a block: larger blocks cost fewer bytes, smaller ones can be read one by one and use
-    /// more threads. Without it a block is of about 2¹⁷ cells.
+    /// Sets the number of rows per block. Larger blocks cost fewer bytes; smaller ones can be read one by one and use
+    /// more threads. By default, a block has about 2¹⁷ cells.
     ///
     /// # Errors
     /// No rows, or more than 2²⁴ cells.
@@ -164,15 +164,15 @@ impl Codec {
         compressor.finish()
     }
 
-    /// Gives back the rows of a compressed stream; missing cells are NaN.
+    /// Restores the rows of a compressed stream; missing cells are NaN.
     ///
     /// # Errors
-    /// Bytes that are no stream, are damaged, or were made with another model.
+    /// Bytes that are not a stream, are damaged, or were made with another model.
     pub fn decompress(&self, bytes: &[u8]) -> Result<Vec<f64>, CodecError> {
         Archive::new(self, bytes)?.rows()
     }
 
-    /// Gives back the rows of one block of a compressed stream.
+    /// Restores the rows of one block of a compressed stream.
     ///
     /// # Errors
     /// As for [`decompress`](Self::decompress), but only this block is looked at, and a block that is not there.

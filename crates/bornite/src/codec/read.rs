@@ -43,7 +43,7 @@ impl<'a> Archive<'a> {
     /// Reads the header and the index.
     ///
     /// # Errors
-    /// Bytes that are no stream, of another model, or damaged there.
+    /// Bytes that are not a stream, of another model, or damaged there.
     pub fn new(codec: &'a Codec, bytes: &'a [u8]) -> Result<Self, CodecError> {
         let layout = read_header(bytes, codec.variables().len(), codec.digest)?;
         let index = read_tail(bytes)?;
@@ -130,7 +130,7 @@ impl<'a, R: Read> Decompressor<'a, R> {
     /// Reads the header.
     ///
     /// # Errors
-    /// Bytes that cannot be read, are no stream, or of another model.
+    /// Bytes that cannot be read, are not a stream, or of another model.
     pub fn new(codec: &'a Codec, mut input: R) -> Result<Self, CodecError> {
         let header = read_up_to(&mut input, HEADER)?;
         let layout = read_header(&header, codec.variables().len(), codec.digest)?;

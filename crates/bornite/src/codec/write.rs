@@ -71,7 +71,7 @@ impl<'a, W: Write> Compressor<'a, W> {
         Ok(())
     }
 
-    /// Writes what is left and the index, and gives the writer back.
+    /// Writes the remaining rows and the index, and returns the writer.
     ///
     /// # Errors
     /// Where it cannot be written.

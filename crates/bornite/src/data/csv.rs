@@ -18,7 +18,7 @@ use super::{Column, DataError, Storage, Table, file};
 const DELIMITERS: [u8; 4] = *b",;\t|";
 /// The number of rows that the delimiter is found from.
 const PROBED_ROWS: usize = 64;
-/// A text column with at most this share of cells that are no numbers is taken for a column of numbers with faults.
+/// A text column with at most this share of cells that are not numbers is taken for a column of numbers with faults.
 const FAULTY_SHARE: f64 = 0.05;
 /// … if it also has at least so many cells that are.
 const FAULTY_NUMBERS: usize = 30;
@@ -79,13 +79,13 @@ impl Table {
     /// Columns without a name become `x0`, `x1`, … by position. Blank lines are skipped.
     ///
     /// # Errors
-    /// The file cannot be read, is empty or not UTF-8, or its rows are no table. Messages name file, line and column.
+    /// The file cannot be read, is empty or not UTF-8, or its rows do not form a table. Messages name file, line and column.
     pub fn read_csv(path: impl AsRef<Path>, options: &CsvOptions) -> Result<Self, DataError> {
         let path = path.as_ref();
         Self::from_csv_bytes(&file::read(path)?, &file::name(path), options)
     }
 
-    /// Reads CSV from memory; `name` stands for the file in messages. See [`Table::read_csv`].
+    /// Reads CSV from memory; `name` is the name used in messages. See [`Table::read_csv`].
     ///
     /// ```
     /// use bornite::data::{CsvOptions, Table};
@@ -115,7 +115,7 @@ impl Table {
     /// Writes the table as a CSV file, completely or not at all; gzip-compressed if the name ends in `.gz`.
     ///
     /// # Errors
-    /// The file cannot be written. What was there before then stays.
+    /// The file cannot be written. An existing file is then left unchanged.
     pub fn write_csv(&self, path: impl AsRef<Path>) -> Result<(), DataError> {
         file::write(path.as_ref(), |out| self.write_csv_to(out))
     }
@@ -546,7 +546,7 @@ fn number(reading: Option<Reading>) -> f64 {
     }
 }
 
-/// The commonest text of a missing cell, and the texts that the column would not write itself.
+/// The most common text of a missing cell, and the texts that the column would not write itself.
 fn text_form(column: &Column, texts: &Texts, known: &[bool], heading: Option<String>) -> TextForm {
     let mut counts = std::collections::BTreeMap::<&str, usize>::new();
     for (text, _) in texts.iter().zip(known).filter(|(_, known)| !**known) {

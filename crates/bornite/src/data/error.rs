@@ -4,7 +4,7 @@ use super::warp::WarpError;
 use crate::memory::OverLimit;
 use crate::names::{did_you_mean, short, shown};
 
-/// What is wrong with a table, a file of one, or a schema: where, and what to do about it.
+/// A problem with a table, its file or a schema: where it is, and what to do about it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataError {
@@ -140,7 +140,7 @@ pub enum DataError {
         /// The length of this column.
         found: usize,
     },
-    /// A number of values that is no number of rows.
+    /// A number of values that is not a number of rows.
     #[error("{found} values do not divide into rows of {width}")]
     Shape {
         /// The number of values.
@@ -371,7 +371,7 @@ pub enum DataError {
 }
 
 impl DataError {
-    /// The error of rows that come after so many others: the row that it names is counted from the first of these.
+    /// The same error with its row number shifted by the number of preceding rows.
     #[must_use]
     pub fn after(mut self, rows: usize) -> Self {
         if let Self::UnseenLabel { row, .. }
@@ -386,7 +386,7 @@ impl DataError {
     }
 }
 
-/// What is wrong with a binary file.
+/// A problem with a binary file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FormatProblem {

@@ -76,7 +76,7 @@ fn open(path: &Path) -> Result<Opened, DataError> {
 /// ```
 ///
 /// # Errors
-/// Those of `content`, and where the file cannot be written. What was there before then stays.
+/// Those of `content`, and where the file cannot be written. An existing file is then left unchanged.
 pub fn write_file<T, E: From<DataError>>(
     path: impl AsRef<Path>,
     content: impl FnOnce(&mut dyn Write) -> Result<T, E>,

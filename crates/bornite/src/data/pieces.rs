@@ -48,7 +48,7 @@ enum Next {
 type Found = Option<Result<(Table, FileForm), DataError>>;
 
 impl<R: Read> Pieces<R> {
-    /// Pieces of at most `limit` bytes; `name` stands for the file in messages.
+    /// Pieces of at most `limit` bytes; `name` is the name used in messages.
     pub(crate) fn new(input: R, name: &str, limit: usize) -> Self {
         let input = Buffered::new(input, name);
         let next = Next::Unknown { is_first: true };

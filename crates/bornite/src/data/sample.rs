@@ -56,7 +56,7 @@ impl SampleOptions {
         Ok(total > self.memory / LARGE)
     }
 
-    /// The maximum number of rows that are drawn from a large table of so many columns.
+    /// The maximum number of rows that are drawn from a large table with this many columns.
     fn most(&self, columns: usize) -> usize {
         let row = BYTES_PER_CELL * columns.max(1) as u64;
         (self.memory / row).clamp(1, MOST) as usize
@@ -70,11 +70,11 @@ impl SampleOptions {
     }
 }
 
-/// Rows of the tables of some files that stand for all of them: [`Fit::run_sample`](crate::Fit::run_sample) finds out from them what the
-/// columns mean and where learning begins, and learns from all rows of the files.
+/// A sample of the rows of some files. [`Fit::run_sample`](crate::Fit::run_sample) infers the column types and the
+/// initial weights from it, and learns from all rows of the files.
 ///
-/// The rows of a large table are drawn at random, without replacement, and stand in the order of the files. A table that memory holds is
-/// taken whole. All files need the same columns.
+/// The rows of a large table are drawn at random, without replacement, and are in the order of the files. A table that
+/// fits into memory is used whole. All files need the same columns.
 #[derive(Debug)]
 pub struct Sample {
     table: Table,
@@ -86,7 +86,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Draws rows from all files, in one pass. `on_rows` is told of every piece: its file, its rows, and the share of the file that is read.
+    /// Draws rows from all files, in one pass. `on_rows` is told of every piece: its file, its rows, and the fraction of the file that has been read.
     ///
     /// # Errors
     /// A file cannot be read, has no rows, or has other columns than those before it.
@@ -134,7 +134,7 @@ impl Sample {
         Self { table, places: (0..num_rows).collect(), num_rows, files: Vec::new(), header: None }
     }
 
-    /// The places of the rows that [`draw`](Self::draw) takes from a large table of so many rows and columns, in ascending order.
+    /// The places of the rows that [`draw`](Self::draw) takes from a large table of this many rows and columns, in ascending order.
     pub fn places_in(num_rows: u64, num_columns: usize, options: &SampleOptions) -> Vec<u64> {
         let (most, mut rng) = (options.most(num_columns), options.rng());
         let (mut rows, mut limit) = (Vec::new(), u64::MAX);
@@ -349,7 +349,7 @@ mod tests {
         Sample::draw(files, options, &mut |_, _, _| {})
     }
 
-    /// Row numbers, halves of them and words, in files of so many rows.
+    /// Row numbers, halves of them and words, in files of this many rows.
     fn written(folder: &Path, sizes: &[usize]) -> Vec<PathBuf> {
         let mut n = 0;
         let mut files = Vec::new();

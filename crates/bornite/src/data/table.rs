@@ -49,7 +49,7 @@ impl Table {
     /// The table of these numbers, row by row; NaN is a missing cell.
     ///
     /// # Errors
-    /// The values are no whole rows, one is infinite, or two columns have one name.
+    /// The values do not form whole rows, one is infinite, or two columns have one name.
     pub fn from_rows(names: &[impl AsRef<str>], values: &[f64]) -> Result<Self, DataError> {
         let width = names.len();
         if width == 0 {
@@ -108,7 +108,7 @@ impl Table {
         self.columns.len()
     }
 
-    /// Height, width and channels where the rows are images.
+    /// Height, width and channels if the rows are images.
     pub fn image(&self) -> Option<[usize; 3]> {
         self.image
     }
@@ -152,7 +152,7 @@ impl Table {
         }
     }
 
-    /// The table of these rows of some tables, one after the other, which have the same columns in the same order. Whole numbers next to
+    /// The table of these rows of some tables, one after another, which have the same columns in the same order. Whole numbers next to
     /// real ones are real. `None` of no tables.
     pub(super) fn gathered(parts: &[(&Self, &[usize])]) -> Option<Self> {
         let (first, _) = parts.first()?;
@@ -600,7 +600,7 @@ impl Integers {
         })
     }
 
-    /// The cells, one after the other.
+    /// The cells, one after another.
     pub fn iter(&self) -> impl Iterator<Item = Option<i64>> + '_ {
         (0..self.len()).map(|row| self.get(row))
     }

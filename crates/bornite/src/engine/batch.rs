@@ -58,7 +58,7 @@ enum Values {
 /// Values of a finite variable.
 #[derive(Clone, Debug)]
 struct Codes<T> {
-    /// 0 where the value is missing. Shared with the table that they come from where its bytes are codes already.
+    /// 0 if the value is missing. Shared with the table that they come from where its bytes are codes already.
     codes: Arc<Vec<T>>,
     /// One bit for each row up to the last one without a value.
     missing: Vec<u64>,
@@ -277,7 +277,7 @@ impl Batch {
     /// One row per query.
     ///
     /// # Errors
-    /// A query that was made for other variables.
+    /// A query that was created for other variables.
     pub fn from_queries(variables: &[Variable], queries: &[Query]) -> Result<Self, RowError> {
         for (row, query) in queries.iter().enumerate() {
             query.check(variables).map_err(|source| RowError::Cell { row, source })?;

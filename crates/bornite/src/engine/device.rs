@@ -23,7 +23,7 @@ impl<F: Real> Engine<F> {
     /// stays there as long as the engine.
     ///
     /// # Errors
-    /// Rows made for another number of variables, or a device that is not there or too small, if it must be used.
+    /// Rows created for another number of variables, or a device that is not there or too small, if it must be used.
     pub fn log_marginals_on(&self, rows: &Batch, device: Device) -> Result<Vec<f64>, QueryError> {
         match device {
             Device::Cpu => self.log_marginals(rows),

@@ -147,7 +147,7 @@ impl<F: Real> Engine<F> {
     /// [`marginalize`](crate::ops::marginalize())); rows in which the same cells are unknown share everything.
     ///
     /// # Errors
-    /// Rows made for another number of variables.
+    /// Rows created for another number of variables.
     pub fn log_marginals(&self, rows: &Batch) -> Result<Vec<f64>, QueryError> {
         self.check(rows)?;
         Ok(with_plan!(self, plan => plan.log_marginals(rows)))
@@ -162,7 +162,7 @@ impl<F: Real> Engine<F> {
     /// log p(xᵢ | the variables before i in the traversal order), of every variable of every row, in one traversal:
     /// the result is row by row, each in the order of the variables, and each row's sum is its log density.
     ///
-    /// Cost: at a sum over a Kronecker product of widths K, 2 K⁴ + 4 K³ multiply-adds a row; K² a variable on a linear
+    /// Cost: at a sum over a Kronecker product of widths K, 2 K⁴ + 4 K³ multiply-adds per row; K² per variable on a linear
     /// tree.
     ///
     /// # Errors
@@ -194,7 +194,7 @@ impl<F: Real> Engine<F> {
     /// One exact sample for every row, given the evidence about it: values are kept, sets and intervals respected.
     ///
     /// # Errors
-    /// Rows made for another number of variables, or evidence that is impossible.
+    /// Rows created for another number of variables, or evidence that is impossible.
     pub fn sample_given(&self, rows: &Batch, seed: u64) -> Result<Vec<f64>, SampleError> {
         self.sample_given_from(0, rows, seed)
     }

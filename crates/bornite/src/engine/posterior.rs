@@ -108,7 +108,7 @@ impl Posteriors {
         self.log_evidence[row]
     }
 
-    /// The distribution of the nth of the variables, given what is known of the *other* variables of the row; `None` where that
+    /// The distribution of the nth of the variables, given what is known of the *other* variables of the row; `None` if that
     /// is impossible.
     ///
     /// # Panics
@@ -130,7 +130,7 @@ impl<F: Real> Engine<F> {
     /// continuous variable.
     ///
     /// # Errors
-    /// Rows made for another number of variables, or a variable that is not there.
+    /// Rows created for another number of variables, or a variable that is not there.
     pub fn posteriors(
         &self,
         rows: &Batch,
@@ -156,7 +156,7 @@ impl<F: Real> Engine<F> {
         Ok(Posteriors { num_variables: variables.len(), log_evidence, marginals })
     }
 
-    /// Calls `answer` for every wanted cell of rows that are possible. A cell's distribution is given all that is known of the
+    /// Calls `answer` for every wanted cell of rows that are possible. A cell's distribution is given the evidence about the
     /// others and, if it has no value, of itself.
     pub(crate) fn answer_cells<T: Send>(
         &self,
@@ -167,7 +167,7 @@ impl<F: Real> Engine<F> {
         self.answer_cells_by(rows, wanted, &self.cell_tables(true), answer)
     }
 
-    /// Tables to be filled, or none where all distributions are to be exact ones.
+    /// Tables to be filled, or none if all distributions are to be exact ones.
     pub(crate) fn cell_tables(&self, is_piecewise: bool) -> CellTables<F> {
         let count = if is_piecewise { self.variables().len() } else { 0 };
         CellTables((0..count).map(|_| OnceLock::new()).collect())

@@ -41,7 +41,7 @@ pub fn load(path: impl AsRef<Path>) -> Result<Circuit, FileError> {
     disk::read(path).and_then(|bytes| from_bytes(&bytes)).map_err(in_file(path))
 }
 
-/// Writes a circuit to a file: JSON where the name ends in `.json`, safetensors otherwise.
+/// Writes a circuit to a file: JSON if the name ends in `.json`, safetensors otherwise.
 ///
 /// The file is written completely or not at all: an older file of that name stays until the new one is on the disk.
 ///

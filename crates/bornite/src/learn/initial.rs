@@ -199,7 +199,7 @@ struct FromMixture<'a> {
     grown: Option<Vec<Matrix<Complex64>>>,
 }
 
-/// What is known of a sum layer: the components in its functions, and the rows, conjugated, one a row of a matrix.
+/// What is known of a sum layer: the components in its functions, and the rows, conjugated, one per row of a matrix.
 #[derive(Debug)]
 struct Inside {
     components: Matrix<Complex64>,
@@ -480,7 +480,7 @@ fn row_products(a: &Matrix<Complex64>, b: &Matrix<Complex64>) -> Matrix<Complex6
     Matrix::from_fn(a.rows(), a.cols() * right, |k, n| a[(k, n / right)] * b[(k, n % right)])
 }
 
-/// The orthonormal directions in which the rows of a matrix are largest, at most so many, one a row.
+/// The orthonormal directions in which the rows of a matrix are largest, at most so many, one per row.
 fn directions(m: &Matrix<Complex64>, most: usize) -> Option<Matrix<Complex64>> {
     let eigen = eigh(&m.times_adjoint(m))?;
     let least = 1e-12 * eigen.values.first().copied().unwrap_or(0.0);

@@ -111,10 +111,10 @@ struct Sample {
 }
 
 impl Mixture {
-    /// The mixture of so many components that fits the rows, holes left out, or some of the rows if they are many.
+    /// The mixture with this many components that fits the rows, holes left out, or some of the rows if they are many.
     ///
     /// The bases tell which variables are finite. The same random numbers give the same bits, for any number of threads.
-    /// `None` where values are so large that their squares are not finite.
+    /// `None` if values are so large that their squares are not finite.
     pub(super) fn fit(
         components: usize,
         bases: &[&Basis],
@@ -256,7 +256,7 @@ impl Mixture {
         Some(logs.all.chunks_exact(self.weights.len()).map(mean).collect())
     }
 
-    /// The roots of one variable's densities in its functions, one a row, of unit norm.
+    /// The roots of one variable's densities in its functions, one per row, of unit norm.
     pub(super) fn roots(&self, variable: usize, basis: &Basis) -> Matrix<Complex64> {
         let (components, width) = (self.weights.len(), basis.width());
         unit_rows(match &self.columns[variable] {

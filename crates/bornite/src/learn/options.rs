@@ -69,7 +69,7 @@ pub struct FitOptions {
     pub device: Device,
 }
 
-/// Where a fit is computed.
+/// The device that computes a fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Device {
     /// On the CPU: the same bits on every machine.
@@ -85,7 +85,7 @@ pub enum Device {
 }
 
 impl FitOptions {
-    /// The width of regions of so many variables.
+    /// The width of regions with this many variables.
     pub fn width_of(&self, size: usize) -> usize {
         self.widths.as_ref().map_or(self.width, |widths| widths.of(size))
     }

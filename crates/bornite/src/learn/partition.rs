@@ -1,7 +1,7 @@
 //! log Z of weights that are not orthonormal, and its gradient by every weight.
 //!
 //! Every step sends M = ∫ ℓ ℓᴴ over all its variables, and receives the E with Z = Σ E[k, k′] M[k, k′]. From M = W N Wᴴ the
-//! gradient by W is 2 Eᵀ W N / Z. The rows with holes take M where they know nothing, and add what they have for it to E.
+//! gradient by W is 2 Eᵀ W N / Z. The rows with missing values take M where they know nothing, and add what they have for it to E.
 
 use super::tensor::{gram_first, gram_last, multiply_first, multiply_last};
 use crate::basis::Basis;

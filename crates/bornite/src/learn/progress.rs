@@ -5,7 +5,7 @@ use std::fmt;
 use super::checkpoint_bytes::Writer;
 use crate::circuit::Orthonormal;
 
-/// Where a fit stands, after every step.
+/// The progress of a fit, after every step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
     /// The place of the candidate that is being fitted, in a search.
@@ -40,7 +40,7 @@ impl Progress {
     }
 }
 
-/// What the caller wants of a running fit.
+/// The caller's decision about a running fit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Control {
     /// Go on.
@@ -73,7 +73,7 @@ pub struct Fitted {
     pub history: Vec<Epoch>,
 }
 
-/// What an epoch brought.
+/// The results of an epoch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Epoch {
     /// The mean log-likelihood of its batches, each before its step.

@@ -402,7 +402,7 @@ impl Pace {
     }
 }
 
-/// The multiply-adds of so many rows.
+/// The multiply-adds of this many rows.
 fn work_of(circuit: &Skeleton, rows: f64) -> f64 {
     let entries = circuit.layers().iter().map(|layer| match layer {
         Layer::Sum { weight, .. } => circuit.weight_shapes()[weight.index()].iter().product(),
@@ -485,10 +485,10 @@ pub(super) fn next(
     more().or_else(fewer).or_else(twice).or_else(|| wider(1)).or_else(narrower)
 }
 
-/// The share of the budget that was used up when a checkpoint was made.
+/// The fraction of the budget that had been used when a checkpoint was written.
 ///
 /// # Errors
-/// The bytes are no checkpoint.
+/// The bytes are not a checkpoint.
 pub fn used_budget(checkpoint: &[u8]) -> Result<f64, LearnError> {
     let mut from = Reader::new(checkpoint)?;
     if from.is_empty() {
@@ -501,7 +501,7 @@ pub fn used_budget(checkpoint: &[u8]) -> Result<f64, LearnError> {
 /// Whether a checkpoint is one of these candidates, whatever the rows; `None` if it is of the very beginning, before there were any.
 ///
 /// # Errors
-/// The bytes are no checkpoint.
+/// The bytes are not a checkpoint.
 pub(crate) fn is_of(
     checkpoint: &[u8],
     candidates: &[(Skeleton, FitOptions)],

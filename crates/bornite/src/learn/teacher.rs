@@ -166,7 +166,7 @@ impl Teacher {
         whole - self.mean_log_likelihood(&rest)
     }
 
-    /// A mixture of so many components, from this one of a single component.
+    /// A mixture with this many components, from this one of a single component.
     fn split(
         &self,
         count: usize,

@@ -175,7 +175,7 @@ fn queries(circuit: &Circuit) -> Vec<Query> {
     values.chunks_exact(circuit.num_variables()).enumerate().map(row).collect()
 }
 
-/// The gradient of the mean log-likelihood of rows with holes by V, W = W(V) being the parameterization, against
+/// The gradient of the mean log-likelihood of rows with missing values by V, W = W(V) being the parameterization, against
 /// central differences.
 fn check_holes<T: Scalar, const C: bool>(circuit: &Circuit, parameterization: Parameterization) {
     check_objective::<T, C>(circuit, parameterization, 0.0);
@@ -811,7 +811,7 @@ fn every_optimizer_and_schedule_learns() {
     }
 }
 
-/// Gradients of a monotonic circuit by V, with and without holes, and its densities summed over all rows.
+/// Gradients of a monotonic circuit by V, with and without missing values, and its densities summed over all rows.
 #[test]
 fn monotonic_circuits_are_normalized_and_their_gradients_exact() {
     use super::monotonic;
@@ -834,7 +834,7 @@ fn monotonic_circuits_are_normalized_and_their_gradients_exact() {
             .collect();
         let weights: Vec<Matrix<f64>> = parameters.iter().map(|p| p.w.clone()).collect();
         let normal = with_weights(&circuit, &weights);
-        // All 2 · 3 · 4 · 2 rows, and some with holes.
+        // All 2 · 3 · 4 · 2 rows, and some with missing values.
         let mut values: Vec<f64> = Vec::new();
         for n in 0..48 {
             values.extend([n % 2, n / 2 % 3, n / 6 % 4, n / 24].map(f64::from));

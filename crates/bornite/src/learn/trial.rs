@@ -18,7 +18,7 @@ const PART: f64 = 0.1;
 /// The place of the circuit that learns best in a short fit, by the validation rows. Meant for narrow circuits over different
 /// trees: which tree is better shows early, and at any width.
 ///
-/// The first is best if there are no others. How much is learned from depends on the rows alone, never on a clock; but where
+/// The first is best if there are no others. How much is learned from depends only on the rows, never on a clock; but where
 /// `progress` ends the trial, by [`Control::Stop`] or a budget that is used up, the best until then is taken.
 ///
 /// # Errors

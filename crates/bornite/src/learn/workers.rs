@@ -2,7 +2,7 @@
 //!
 //! The rows of a step are decided by the [layout](super::layout) and the seed. A worker sums the chunks of its shards, and the fit adds
 //! these sums, in the order that [`total`] gives: the weights are those of one machine, bit for bit, for any number of workers. An answer
-//! depends on the question alone, so that one that is lost is asked for again.
+//! depends only on the question, so that one that is lost is asked for again.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -209,7 +209,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// No rows yet, of those of one of so many workers.
+    /// No rows yet, of those of one of this many workers.
     pub(crate) fn new(variables: &[Variable], layout: Layout, worker: usize, of: usize) -> Self {
         let shards = layout.shards_of(worker, of);
         let pieces = layout.pieces_of(shards.clone());

@@ -184,7 +184,7 @@ impl<T: Scalar> Matrix<T> {
         }
     }
 
-    /// Adds Σ Aₙ Bₙᴴ, where `data` of A and B are as many matrices of this many columns, one after another.
+    /// Adds Σ Aₙ Bₙᴴ, where `data` of A and B are as many matrices with this many columns, one after another.
     ///
     /// # Panics
     /// If the numbers of entries do not fit.

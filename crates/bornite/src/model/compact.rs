@@ -48,7 +48,7 @@ enum CompactLayer {
     Hadamard(Vec<usize>),
     #[serde(rename = "k")]
     Kronecker(Vec<usize>),
-    /// Of an input, with so many rows of its weight.
+    /// Of an input, with this many rows of its weight.
     #[serde(rename = "s")]
     Sum(usize, usize),
 }
@@ -234,7 +234,7 @@ impl Frame {
 /// What is left of a unit vector, squared, where [`normalize`] gives it up for certain: half of its own bound.
 const HOPELESS: f64 = 5e-13;
 
-/// Makes rows orthonormal one after the other, twice so that rounding does not matter; the output of Frobenius norm 1.
+/// Makes rows orthonormal one after another, twice so that rounding does not matter; the output of Frobenius norm 1.
 fn normalize(weight: &mut Matrix<Complex64>, is_output: bool) {
     let cols = weight.cols();
     if is_output {

@@ -59,7 +59,7 @@ impl Model {
         }
     }
 
-    /// The distributions of columns, by position, given what the model is conditioned on.
+    /// The distributions of columns, by position, given the model's evidence.
     pub(crate) fn distributions(
         &self,
         columns: &[usize],
@@ -451,7 +451,7 @@ pub(super) struct PrefixSearch {
 }
 
 impl PrefixSearch {
-    /// The search for so many digits.
+    /// The search for this many digits.
     pub(super) fn new(len: usize) -> Self {
         let open = vec![(1.0, Vec::new())];
         Self { len, open, current: (0.0, Vec::new()), looked_at: 0 }

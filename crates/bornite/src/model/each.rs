@@ -91,7 +91,7 @@ impl RowAnswers<'_> {
     /// The answers for the rows of a table: a column that is named after what they are.
     ///
     /// # Errors
-    /// A cell does not fit its column, or what is known in a row has probability 0.
+    /// A cell does not fit its column, or the evidence in a row has probability 0.
     pub fn answer(&self, table: &Table) -> Result<Column, ModelError> {
         let model = self.given.as_ref().unwrap_or(self.model);
         let name = |column: usize| model.schema.columns()[column].name.as_str();

@@ -44,7 +44,7 @@ type Others = BTreeMap<usize, OutsideSet>;
 type Case = (Query, Others);
 
 impl Event {
-    /// Nothing of so many variables.
+    /// Nothing with this many variables.
     pub(super) fn nothing(num_variables: usize) -> Self {
         Self::of_cases(vec![(Query::unknown(num_variables), Others::new())])
     }
@@ -235,7 +235,7 @@ impl Event {
     /// The event that a column lies between two numbers.
     ///
     /// # Errors
-    /// There is no such column, its values are no numbers, or the ends are not in order.
+    /// There is no such column, its values are not numbers, or the ends are not in order.
     pub fn interval(
         schema: &Schema,
         column: &str,
@@ -517,7 +517,7 @@ impl Model {
     /// intervals around a circle.
     ///
     /// # Errors
-    /// The evidence was made for another schema.
+    /// The evidence was created for another schema.
     pub fn log_probability(&self, known: &Event) -> Result<f64, ModelError> {
         if self.given.is_nothing() {
             return Ok(self.log_unconditional(known)?.min_if_mass(known));
@@ -526,7 +526,7 @@ impl Model {
         Ok((self.log_unconditional(&joint)? - self.log_given).min_if_mass(known))
     }
 
-    /// log p of each of these, given what the model is conditioned on, in one batch; of sets and intervals alone.
+    /// log p of each of these, given the model's evidence, in one batch; of sets and intervals alone.
     pub(crate) fn log_probabilities(&self, events: &[Event]) -> Result<Vec<f64>, ModelError> {
         let (mut cases, mut shares) = (Vec::new(), Vec::new());
         let mut ends = Vec::with_capacity(events.len());

@@ -72,7 +72,7 @@ impl Model {
     /// The bytes of the model's file, the same on every machine.
     ///
     /// # Errors
-    /// A circuit of so many layers that the header is too long.
+    /// A circuit with so many layers that the header is too long.
     pub fn to_bytes(&self) -> Result<Vec<u8>, ModelError> {
         Ok(file::model_to_bytes(&self.circuits(), self.text()?)?)
     }

@@ -199,12 +199,12 @@ impl Model {
         &self.schema
     }
 
-    /// The circuits and their weights, without what the model is conditioned on.
+    /// The circuits and their weights, without the model's evidence.
     pub fn mixture(&self) -> &Mixture {
         &self.mixture
     }
 
-    /// The circuit, without what the model is conditioned on; of several the one of the greatest weight.
+    /// The circuit, without the model's evidence; of several the one of the greatest weight.
     pub fn circuit(&self) -> &Orthonormal {
         match self.mixture.circuits().next() {
             Some(first) => first,

@@ -102,7 +102,7 @@ impl Predictions<'_> {
     /// The predicted cells: the median of numbers, or the most likely label.
     ///
     /// # Errors
-    /// What is known in a row has probability 0.
+    /// The evidence in a row has probability 0.
     pub fn values(&self) -> Result<Column, ModelError> {
         self.values_by(Imputation::Median, 0)
     }
@@ -110,7 +110,7 @@ impl Predictions<'_> {
     /// The predicted cells, with a choice of method. Samples with different seeds are independent.
     ///
     /// # Errors
-    /// What is known in a row has probability 0.
+    /// The evidence in a row has probability 0.
     pub fn values_by(&self, how: Imputation, seed: u64) -> Result<Column, ModelError> {
         self.values_from(0, how, seed)
     }
@@ -155,7 +155,7 @@ impl Predictions<'_> {
     /// The means.
     ///
     /// # Errors
-    /// The column holds words, or what is known in a row has probability 0.
+    /// The column holds words, or the evidence in a row has probability 0.
     pub fn mean(&self) -> Result<Vec<f64>, ModelError> {
         let cells = self.statistics(Statistic::Mean)?;
         Ok(cells.into_iter().map(|cell| cell.values[0]).collect())
@@ -164,7 +164,7 @@ impl Predictions<'_> {
     /// The quantiles at these levels, row by row.
     ///
     /// # Errors
-    /// The column holds words, a level is not between 0 and 1, or what is known in a row has probability 0.
+    /// The column holds words, a level is not between 0 and 1, or the evidence in a row has probability 0.
     pub fn quantiles(&self, levels: &[f64]) -> Result<Vec<f64>, ModelError> {
         levels.iter().try_for_each(|&level| check_level(level))?;
         let schema = &self.model.schema;
@@ -185,7 +185,7 @@ impl Predictions<'_> {
     /// labels.
     ///
     /// # Errors
-    /// The column does not have finitely many values, or has digits, or what is known in a row has probability 0.
+    /// The column does not have finitely many values, or has digits, or the evidence in a row has probability 0.
     pub fn probabilities(&self) -> Result<ValueProbabilities, ModelError> {
         let schema = &self.model.schema;
         let (c, range) = (&schema.columns()[self.column], schema.variables_of(self.column));
@@ -207,10 +207,10 @@ impl Predictions<'_> {
         Ok(ValueProbabilities { labels, probabilities })
     }
 
-    /// log p(the cell | the others), in the units of the data; 0 where the cell is missing and that is not a value.
+    /// log p(the cell | the others), in the units of the data; 0 if the cell is missing and that is not a value.
     ///
     /// # Errors
-    /// The table does not have the column, a cell does not fit it, or what is known in a row has probability 0.
+    /// The table does not have the column, a cell does not fit it, or the evidence in a row has probability 0.
     pub fn log_density(&self) -> Result<Vec<f64>, ModelError> {
         let schema = &self.model.schema;
         self.table.column(&schema.columns()[self.column].name)?;

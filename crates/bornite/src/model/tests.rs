@@ -374,7 +374,7 @@ fn few_rows_of_a_model_are_strange_to_it() {
         let above = found.iter().filter(|score| **score > s).count() as f64 / 2000.0;
         assert!(above <= (-s).exp(), "{above} are above {s}");
     }
-    // An umbrella in the sun; degrees that are as unlikely as their sky and umbrella are usual; and a row like others, with holes.
+    // An umbrella in the sun; degrees that are as unlikely as their sky and umbrella are usual; and a row like others, with missing values.
     let text = "sky,umbrella,degrees,visitors\nsun,yes,24.0,\nsun,no,44.0,\nsun,no,,\n,,,\n";
     let table = Table::from_csv_bytes(text.as_bytes(), "t.csv", &CsvOptions::default()).unwrap();
     let found = model.anomaly_scores(&table, Strange::Either).unwrap();

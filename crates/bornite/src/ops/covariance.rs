@@ -23,7 +23,7 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
         with_pass!(self.passes(), pass => self.moment(pass, variable, 0.0, 1))
     }
 
-    /// The variance ∫ (x − μ)² p(x | evidence) dx of one variable; 0 where its value is known.
+    /// The variance ∫ (x − μ)² p(x | evidence) dx of one variable; 0 if its value is known.
     ///
     /// Cost: K², or the number of values.
     pub fn variance(&self, variable: VariableId) -> f64 {
@@ -65,7 +65,7 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
         ))
     }
 
-    /// The joint distribution of two variables of finite domains given all that is known of the *others*: entry
+    /// The joint distribution of two variables of finite domains given the evidence about the *others*: entry
     /// (x, y) is p(a = x, b = y). On the diagonal where the two are one.
     ///
     /// Cost: as [`covariance`](Self::covariance), for every value of the one with fewer.

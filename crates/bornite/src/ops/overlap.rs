@@ -17,7 +17,7 @@ pub struct Overlap {
 }
 
 impl Overlap {
-    /// ⟨c₁|c₂⟩ = ∫ c₁ᴴ c₂ = tr X if both outputs have one width; `None` where they differ.
+    /// ⟨c₁|c₂⟩ = ∫ c₁ᴴ c₂ = tr X if both outputs have one width; `None` if they differ.
     ///
     /// It depends on the order and phases of the squares at the output; [`magnitude`](Self::magnitude) does not.
     pub fn inner_product(&self) -> Option<Complex64> {
@@ -51,7 +51,8 @@ impl Overlap {
         (2.0 * self.log_magnitude()).exp()
     }
 
-    /// The distance √(1 − ‖X‖) of the two *amplitudes*, an upper bound of the Hellinger distance of the distributions.
+    /// The distance √(1 − ‖X‖) between the two *amplitudes*, an upper bound on the Hellinger distance between the
+    /// distributions.
     ///
     /// The Hellinger distance is √(1 − B) with Bhattacharyya's coefficient B = ∫ √(p₁ p₂) = ∫ ‖c₁‖ ‖c₂‖, and
     /// ‖X‖ = |∫ c₁ᴴ U c₂| ≤ B. So ‖X‖ bounds B from below and this bounds the Hellinger distance from above. The two

@@ -115,7 +115,7 @@ struct Candidate<T> {
 }
 
 enum Directions<T> {
-    /// The eigenvectors, one a column.
+    /// The eigenvectors, one per column.
     Vectors(Matrix<T>),
     /// Coordinates of a Hadamard product, in the order of the eigenvalues.
     Coordinates(Vec<usize>),

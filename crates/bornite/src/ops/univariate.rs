@@ -23,7 +23,7 @@ const MAX_STEPS: usize = 400;
 /// given by orthonormal functions f and a Hermitian matrix E of trace 1. All integrals of it are exact. A domain with atoms
 /// has both: probabilities of the atoms, and a density of the rest.
 ///
-/// [`Environments::marginal`](super::Environments::marginal) makes one.
+/// Created by [`Environments::marginal`](super::Environments::marginal).
 ///
 /// ```
 /// use bornite::{Basis, CircuitBuilder, Domain, Orthonormal, basis::Part};
@@ -127,7 +127,7 @@ impl Univariate {
         &self.domain
     }
 
-    /// The ends of where the variable can lie; infinite on the real line if nothing is known of it.
+    /// The bounds of the variable given its evidence; infinite on the real line without evidence.
     pub fn support(&self) -> (f64, f64) {
         match &self.kind {
             Shape::Finite(p) => (0.0, p.len().saturating_sub(1) as f64),
@@ -136,7 +136,7 @@ impl Univariate {
         }
     }
 
-    /// The same of all but atoms; `None` where the rest is impossible.
+    /// The same of all but atoms; `None` if the rest is impossible.
     pub(crate) fn rest_support(&self) -> Option<(f64, f64)> {
         match &self.kind {
             Shape::Finite(_) | Shape::Continuous(_) => Some(self.support()),
@@ -260,7 +260,7 @@ impl Univariate {
         }
     }
 
-    /// The atoms and their probabilities; none where the domain has none.
+    /// The atoms and their probabilities; none if the domain has none.
     pub fn atoms(&self) -> &[(f64, f64)] {
         match &self.kind {
             Shape::Finite(_) | Shape::Continuous(_) => &[],

@@ -153,7 +153,7 @@ impl Bins {
         }
     }
 
-    /// The bin of a row of encoded values; `None` where the cell is missing or outside of all bins.
+    /// The bin of a row of encoded values; `None` if the cell is missing or outside of all bins.
     pub(super) fn of_row(&self, model: &Model, row: &[f64]) -> Option<usize> {
         let cell = &row[model.schema().variables_of(self.column)];
         if cell[0].is_nan() {

@@ -32,7 +32,7 @@ pub(super) struct Transforms {
     pub(super) rows: usize,
 }
 
-/// The transforms of all known cells of rows at even distances; `None` where the model is conditioned on several cases.
+/// The transforms of all known cells of rows at even distances; `None` if the model is conditioned on several cases.
 pub(super) fn transforms(
     model: &Model,
     rows: &Encoded,
@@ -151,7 +151,7 @@ fn overall(canvas: &mut Canvas, transforms: &Transforms) {
     canvas.text("mute", Anchor::Middle, (615.0, 216.0), 10.5, "the diagonal is ideal");
 }
 
-/// Bars of 1 where values are even, with a band that holds 95 in 100 bars by chance.
+/// Bars of 1 if values are even, with a band that holds 95 in 100 bars by chance.
 fn histogram(canvas: &mut Canvas, values: &[f64], bins: usize, frame: Frame) {
     let n = values.len().max(1) as f64;
     let mut counts = vec![0.0; bins];

@@ -57,7 +57,7 @@ pub enum Picture {
     Samples,
 }
 
-/// What pictures of a model are made from: the model, a table, and a seed.
+/// Plots of a model, from the model, an optional table, and a seed.
 ///
 /// ```
 /// use bornite::Fit;

@@ -22,12 +22,12 @@ pub enum Product {
     Hadamard,
 }
 
-/// A region tree with input functions, widths and product kinds: everything about a circuit but its weights.
+/// A region tree with input functions, widths and product kinds: everything about a circuit except its weights.
 ///
-/// Every region gets a product and a sum of at most `width` outputs. Widths are capped where the paper's conditions
-/// need it: a sum has no more outputs than inputs, and the inputs of a Hadamard product have one width. A variable's
-/// input functions get a sum of their own unless a Kronecker product with no more functions than the width makes it
-/// redundant. Every sum has a weight of its own, unless weights are [shared](Self::share) or values have a
+/// Every region gets a product and a sum of at most `width` outputs. Widths are capped as the paper's conditions
+/// require: a sum has no more outputs than inputs, and the inputs of a Hadamard product have the same width. A
+/// variable's input functions get a sum of their own unless a Kronecker product with no more functions than the width
+/// makes it redundant. Every sum has a weight of its own, unless weights are [shared](Self::share) or values have a
 /// [codebook](Self::codebook).
 ///
 /// ```

@@ -27,7 +27,7 @@ pub struct WidthsError {
 }
 
 impl Widths {
-    /// The width of a region of so many variables.
+    /// The width of a region with this many variables.
     pub fn of(&self, size: usize) -> usize {
         let reached = self.0.iter().take_while(|(least, _)| *least <= size);
         reached.last().map_or(1, |(_, width)| *width)

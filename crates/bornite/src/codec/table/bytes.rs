@@ -1,4 +1,4 @@
-//! Numbers and texts one after the other, for what no model predicts.
+//! Numbers and texts one after another, for what no model predicts.
 
 use crate::codec::CodecError;
 

@@ -1,7 +1,7 @@
 //! Tables: cells to symbols of a circuit's variables, and all else of a table beside them.
 //!
 //! Nothing is lost: what the model's columns cannot say of a cell, bit for bit, is escaped, and columns that the model does
-//! not have are kept as they are. The rows themselves go the one way through [`Compressor`](super::Compressor).
+//! not have are kept unchanged. The rows themselves go the one way through [`Compressor`](super::Compressor).
 
 mod bytes;
 mod column;
@@ -113,7 +113,7 @@ impl TableCodec {
         texts.map(|c| c.name.clone()).collect()
     }
 
-    /// The segment of a table, which stands for so many bytes of a file.
+    /// The segment of a table, which stands for this many bytes of a file.
     pub(crate) fn compress(
         &self,
         table: &Table,
@@ -198,7 +198,7 @@ impl TableCodec {
         compressor.finish()
     }
 
-    /// Gives back the table of a segment's body, and what its piece of a file was.
+    /// Restores the table of a segment's body, and what its piece of a file was.
     pub(crate) fn decompress(&self, segment: &Segment) -> Result<(Table, FileForm), CodecError> {
         let (limit, mut body) = (segment.max_part(), Reader(&segment.body));
         let (form, uncoded) = (unpack(body.sized()?, limit)?, unpack(body.sized()?, limit)?);

@@ -99,7 +99,7 @@ pub(crate) struct SegmentWriter<W: Write> {
 }
 
 impl<W: Write> SegmentWriter<W> {
-    /// Begins a file with a model, or none where a reader has to bring it.
+    /// Begins a file with a model, or none if a reader has to bring it.
     pub(crate) fn new(mut out: W, model: &[u8]) -> Result<Self, CodecError> {
         let mut start = MAGIC.to_vec();
         start.extend(VERSION.to_le_bytes());

@@ -26,7 +26,7 @@ pub struct Categorical {
 const SHOWN: usize = 6;
 
 impl Categorical {
-    /// The commonest labels of a column; the others share a place.
+    /// The most common labels of a column; the others share a place.
     pub(super) fn of(facts: &Facts<'_>) -> Self {
         let options = facts.options;
         let mut counts = facts.counts();

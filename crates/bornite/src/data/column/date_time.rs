@@ -255,7 +255,7 @@ impl DateTime {
         Some((moment, whole == text && others.all(|unit| is_whole(&unit))))
     }
 
-    /// The values of a moment; `None` where a part is beyond its range.
+    /// The values of a moment; `None` if a part is beyond its range.
     fn values(&self, moment: &Moment) -> Option<Vec<f64>> {
         let value = |part: &TimePart| {
             let offset = moment[part.unit as usize] - part.min;

@@ -21,7 +21,7 @@ pub struct InferOptions {
     pub max_range: usize,
     /// The most distinct numbers of a column that is categorical; it also needs 4 rows for each.
     pub max_distinct: usize,
-    /// The maximum number of labels of a categorical column. The commonest stay (by name where equally common), but none that is
+    /// The maximum number of labels of a categorical column. The most common stay (by name where equally common), but none that is
     /// there only once; the rest become [`OTHER`](super::OTHER).
     pub max_labels: usize,
     /// Labels with fewer rows than this become [`OTHER`](super::OTHER).

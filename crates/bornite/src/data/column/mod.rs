@@ -201,7 +201,7 @@ pub(crate) trait Coding: Sync {
         None
     }
 
-    /// What cells can lie outside of it; `None` where all that fit its type have a place.
+    /// What cells can lie outside of it; `None` if all that fit its type have a place.
     fn outside(&self, _storage: Storage) -> Option<Outside> {
         None
     }

@@ -338,7 +338,7 @@ fn power(n: u8) -> f64 {
     10f64.powi(i32::from(n))
 }
 
-/// Whether x has so many decimals, and is small enough to be told from the next such number.
+/// Whether x has this many decimals, and is small enough to be told from the next such number.
 fn is_decimal(x: f64, decimals: u8) -> bool {
     let n = (x * power(decimals)).round();
     n.abs() < EXACT && n / power(decimals) == x

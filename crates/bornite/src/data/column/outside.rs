@@ -132,7 +132,7 @@ impl Tails {
         Self::new(&[(min - 0.5, max + 0.5)], 1.0, 0.0)
     }
 
-    /// Of numbers with so many decimals at most, these being inside.
+    /// Of numbers with this many decimals at most, these being inside.
     pub(super) fn of_numbers(numbers: &[f64], decimals: usize) -> Self {
         let unit = 0.1f64.powf(decimals.min(9) as f64);
         let inside: Vec<(f64, f64)> =

@@ -72,7 +72,7 @@ impl Origin {
         columns.iter().enumerate().all(is_same).then_some(&*first.metadata)
     }
 
-    /// The cells in the type of the file; `None` where one of them cannot be.
+    /// The cells in the type of the file; `None` if one of them cannot be.
     pub(super) fn values(&self, column: &Column) -> Option<Values> {
         let meaning = meaning(&self.descriptor);
         let length = usize::try_from(self.descriptor.type_length()).unwrap_or(0);

@@ -26,7 +26,7 @@ impl Table {
     /// that were read from such a file keep its types, where all of their cells fit.
     ///
     /// # Errors
-    /// The file cannot be written. What was there before then stays.
+    /// The file cannot be written. An existing file is then left unchanged.
     pub fn write_parquet(&self, path: impl AsRef<Path>) -> Result<(), DataError> {
         let path = path.as_ref();
         let bytes = self.to_parquet_bytes()?;
@@ -135,7 +135,7 @@ fn open(
     SerializedFileWriter::new(Vec::new(), schema.into(), Arc::new(settings))
 }
 
-/// The cells of a column in a type; `None` where one of them cannot be.
+/// The cells of a column in a type; `None` if one of them cannot be.
 fn values_of(column: &Column, kind: &TypePtr) -> Option<Values> {
     let origin = column.origin().filter(|o| o.descriptor().self_type() == &**kind);
     if let Some(origin) = origin {

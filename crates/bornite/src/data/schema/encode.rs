@@ -127,7 +127,7 @@ impl Encoded {
 struct ColumnEncoder<'a> {
     schema: &'a ColumnSchema,
     encoder: Encoder<'a>,
-    /// `None` where the table does not have the column.
+    /// `None` if the table does not have the column.
     column: Option<&'a Column>,
     /// What becomes of every label of the column's dictionary: values, and ln F′.
     dictionary: Vec<(Vec<f64>, Result<f64, Problem>)>,
@@ -369,7 +369,7 @@ impl Schema {
         Ok(Encoded { batch, log_jacobian, outside })
     }
 
-    /// The values of a column's variables for every cell, row by row; NaN where a cell is missing or does not fit.
+    /// The values of a column's variables for every cell, row by row; NaN if a cell is missing or does not fit.
     pub(crate) fn encode_column(&self, column: usize, cells: &Column) -> Vec<f64> {
         let width = self.variables_of(column).len();
         let source = ColumnEncoder::new(&self.columns[column], Some(cells), width, Holes::Unknown);

@@ -44,7 +44,7 @@ impl Schema {
     /// meant, and never the place for others. No block at all means that the probability is 0.
     ///
     /// # Errors
-    /// There is no such column, its values are no numbers, or the ends are not in order.
+    /// There is no such column, its values are not numbers, or the ends are not in order.
     pub fn evidence_interval(
         &self,
         column: &str,

@@ -17,7 +17,7 @@ const MAX_NAMES: usize = 40;
 /// Rows more than which a column of values that all differ is taken for one of identifiers.
 const MANY_ROWS: usize = 32;
 
-/// What of a table cannot be learned from, one finding for each reason.
+/// A reason that a part of a table cannot be learned from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Finding {
@@ -37,7 +37,7 @@ pub enum Finding {
     Identifiers(Vec<String>),
 }
 
-/// A column that a fit left out, and why.
+/// A column that a fit dropped, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
     /// The column.
@@ -46,15 +46,17 @@ pub struct LeftOut {
     pub reason: String,
 }
 
-/// All that [`Schema::findings`] has to say of a table.
+/// The result of [`Schema::findings`].
 ///
-/// As text, what is found and what to do about it, in the words of the library; [`Findings::explain`] takes others.
+/// The text form lists the findings and suggests what to do in terms of the library; [`Findings::explain`] takes other
+/// suggestions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Findings(Vec<Finding>);
 
 impl Schema {
-    /// What cannot be learned from in this table: a single row or column, rows or columns without a known cell, constant
-    /// columns, and columns of identifiers or free text. `None` where all can. The pixels of images may be anything.
+    /// The parts of this table that cannot be learned from: a single row or column, rows or columns without an observed
+    /// cell, constant columns, and columns of identifiers or free text. `None` if everything can. The pixels of images
+    /// may be anything.
     ///
     /// ```
     /// use bornite::data::{CsvOptions, InferOptions, Schema, Table};
@@ -285,8 +287,8 @@ impl Findings {
         self.0.iter().any(|f| matches!(f, Finding::OneRow | Finding::FewColumns(None)))
     }
 
-    /// What is found and what to do about it: how columns are left out, given their names, and how the table is fitted
-    /// nevertheless, are told in the words of whoever asks.
+    /// Explains the findings and suggests what to do, with the caller's own words for how to drop columns, given their
+    /// names, and for how to fit the table anyway.
     pub fn explain(&self, drop: impl Fn(&[&str]) -> String, as_is: &str) -> String {
         let has = |what: fn(&Finding) -> bool| self.0.iter().any(what);
         let mut remedies = Vec::new();

@@ -23,7 +23,7 @@ pub use encode::{EncodeOptions, Encoded, Mismatch, Unseen};
 pub use evidence::Block;
 pub use findings::{Finding, Findings, LeftOut};
 
-/// What each column of a table means, and how its cells become values of variables.
+/// Defines what each column of a table means and how its cells become values of variables.
 ///
 /// | cells | kind | variables |
 /// |---|---|---|
@@ -271,7 +271,7 @@ impl Schema {
         Self::new(self.columns.iter().filter(is_kept).cloned().collect())
     }
 
-    /// Height, width and channels where the rows are images.
+    /// Height, width and channels if the rows are images.
     pub fn image(&self) -> Option<[usize; 3]> {
         self.image
     }

@@ -344,7 +344,7 @@ impl Sums {
         self.second += count * d * d;
     }
 
-    /// The component with these sums; `None` where next to nothing was added.
+    /// The component with these sums; `None` if next to nothing was added.
     fn component(&self, rows: f64, floor: f64) -> Option<Component> {
         if self.count <= 1e-9 {
             return None;

@@ -134,7 +134,7 @@ pub struct Component {
     pub sigma: f64,
 }
 
-/// Why there is no such transform.
+/// The reason that there is no such transform.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WarpError {
@@ -497,7 +497,7 @@ impl Warp {
         for _ in 0..200 {
             let (lower, upper) = shares(&self.components, t);
             let (found, sign) = if is_lower { (lower, 1.0) } else { (upper, -1.0) };
-            // Above 0 where t is too large.
+            // Above 0 if t is too large.
             let excess = sign * (found.ln() - log_share);
             if excess == 0.0 {
                 break;

@@ -215,7 +215,7 @@ impl<F: Real> Tiles<F> {
     }
 }
 
-/// The part of a buffer that is one tile of so many numbers.
+/// The part of a buffer that is one tile of this many numbers.
 pub(super) fn tile_of<F: Real, const C: bool>(
     numbers: usize,
     index: usize,

@@ -12,7 +12,7 @@ use crate::linalg::{Complex64, Matrix, Scalar};
 use crate::program::{Step, StepKind};
 use crate::schedule::{Schedule, Tile};
 
-/// A matrix of single precision that is smaller by so many powers of two than what it is made of has lost half of its
+/// A matrix of single precision that is smaller by this many powers of two than what it is made of has lost half of its
 /// digits.
 const LOST: i64 = -12;
 

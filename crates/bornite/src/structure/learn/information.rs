@@ -19,9 +19,10 @@ const LEAST_ROWS: usize = 256;
 pub struct InformationOptions {
     /// The maximum number of bins of a variable. Fewer are used if there are few rows.
     pub max_bins: usize,
-    /// How many rows are added to the counts of a pair, spread evenly over its cells: 1/4 a cell for two binary variables.
+    /// The number of rows added to the counts of a pair, spread evenly over its cells: 1/4 per cell for two binary
+    /// variables.
     pub smoothing: f64,
-    /// The maximum number of rows that are looked at; of more, so many at even distances.
+    /// The maximum number of rows to use; a larger table is sampled at even distances.
     pub max_rows: usize,
     /// Whether the order of each variable's values means something; empty if it does for all. Matters for finite
     /// variables with more values than bins: ordered values are merged with their neighbors, others if they are rare.
@@ -50,7 +51,7 @@ impl InformationOptions {
     }
 }
 
-/// Why there is no estimate.
+/// The reason that there is no estimate.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InformationError {
@@ -109,7 +110,7 @@ impl MutualInformation {
 
 /// Estimates the mutual information Σ p(x, y) ln (p(x, y) / p(x) p(y)) of all pairs of variables.
 ///
-/// A pair is counted over the rows in which neither value is missing. Finite variables are taken as they are where their
+/// A pair is counted over the rows in which neither value is missing. Finite variables are used unchanged where their
 /// values are few, all others by quantiles: √(n / 5) of them and at most `max_bins`.
 ///
 /// Cost: d² / 2 pairs × bins² × n / 64 words, on all cores. The result does not depend on their number.
@@ -127,7 +128,7 @@ impl MutualInformation {
 /// ```
 ///
 /// # Errors
-/// There are no variables, or the batch is one of others.
+/// There are no variables, or the batch has other variables.
 pub fn mutual_information(
     rows: &Batch,
     variables: &[Variable],
@@ -198,7 +199,7 @@ impl Column {
     }
 }
 
-/// The maximum number of bins of a variable of so many values.
+/// The maximum number of bins of a variable with this many values.
 fn num_bins(values: usize, max_bins: usize) -> usize {
     let largest = max_bins.clamp(2, usize::from(MISSING));
     ((values as f64 / ROWS_A_CELL).sqrt() as usize).clamp(2, largest)

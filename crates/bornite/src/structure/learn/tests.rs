@@ -9,7 +9,7 @@ fn variables(domains: &[Domain]) -> Vec<Variable> {
     domains.iter().enumerate().map(|(n, d)| Variable::new(format!("x{n}"), d.clone())).collect()
 }
 
-/// Rows of related variables of all kinds, with holes.
+/// Rows of related variables of all kinds, with missing values.
 fn rows(domains: &[Domain], rows: usize, holes: f64, seed: u64) -> Vec<f64> {
     let rng = &mut ChaCha8Rng::seed_from_u64(seed);
     let mut values = Vec::new();

@@ -55,7 +55,7 @@ pub(super) struct Query {
     pub(super) seconds: f64,
     pub(super) cpu_seconds: Option<f64>,
     pub(super) rows_per_second: f64,
-    /// Complex multiply-adds a row, by the message table.
+    /// Complex multiply-adds per row, by the message table.
     pub(super) multiply_adds: f64,
     /// The same without the second halves of Hermitian results.
     pub(super) hermitian_multiply_adds: f64,
