@@ -25,8 +25,8 @@ const PACKED: u64 = 8;
 pub struct SampleOptions {
     /// Whether the first line of CSV names the columns, as [`CsvOptions::header`].
     pub header: Option<bool>,
-    /// About how many bytes of memory the rows may take. Files of at most a quarter of it, in bytes, where those of Parquet and gzip count
-    /// eightfold, are taken whole. Of larger ones a million rows at most are drawn.
+    /// The approximate memory for the rows, in bytes. Files of at most a quarter of this size are used whole, with the
+    /// bytes of Parquet and gzip files counted eight times. From larger files, at most a million rows are drawn.
     pub memory: u64,
     /// The seed of the rows that are drawn.
     pub seed: u64,
@@ -86,10 +86,11 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Draws rows from all files, in one pass. `on_rows` is told of every piece: its file, its rows, and the fraction of the file that has been read.
+    /// Draws rows from all files in one pass. `on_rows` is called for every piece, with its file, its rows, and the
+    /// fraction of the file that has been read.
     ///
     /// # Errors
-    /// A file cannot be read, has no rows, or has other columns than those before it.
+    /// A file cannot be read, has no rows, or has other columns than the files before it.
     pub fn draw(
         files: &[PathBuf],
         options: &SampleOptions,

@@ -34,10 +34,10 @@ pub struct Defaults {
 pub enum Effort {
     /// One small circuit: a usable model in seconds.
     Fast,
-    /// Several circuits, as long as they get better and an epoch takes some seconds at most.
+    /// Several circuits, as long as they improve and an epoch takes at most a few seconds.
     #[default]
     Balanced,
-    /// Larger circuits and longer fits, until nothing gets better: best with a time limit.
+    /// Larger circuits and longer fits, until nothing improves; best combined with a time limit.
     Best,
 }
 

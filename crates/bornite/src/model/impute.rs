@@ -10,14 +10,14 @@ use crate::query::Query;
 /// How to impute a missing cell, given the observed cells of its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Imputation {
-    /// The mean, rounded to a value that the column can take; the most likely value of words.
+    /// The mean, rounded to a value that the column can take; the most likely value for text.
     Mean,
     /// The most likely value of the column by itself.
     Mode,
-    /// The median; the most likely value of words.
+    /// The median; the most likely value for text.
     #[default]
     Median,
-    /// A sample of all missing cells together, which keeps how they depend on each other.
+    /// A joint sample of all missing cells of a row, which preserves their dependence.
     Sample,
 }
 

@@ -15,21 +15,21 @@ use crate::names::nearest;
 /// What to do with columns that a table does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Mismatch {
-    /// Refuse the table.
+    /// Reject the table.
     #[default]
     Error,
     /// Treat their cells as missing.
     Unknown,
 }
 
-/// What to do with labels that a column has no place for, and numbers beyond its range or between those on its grid.
+/// What to do with labels that a column does not have, and numbers outside its range or between its grid points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Unseen {
-    /// Give them their share of the probability: see [`ColumnSchema::outside`]. A number between two counts as the nearest in
-    /// all else.
+    /// Give them their own probability: see [`ColumnSchema::outside`]. In all other respects, a number between grid
+    /// points counts as the nearest one.
     #[default]
     Score,
-    /// Treat them as missing: the row then counts by its other cells.
+    /// Treat them as missing.
     Missing,
     /// Refuse the table.
     Refuse,
@@ -294,15 +294,16 @@ impl ColumnEncoder<'_> {
 }
 
 impl Schema {
-    /// The values of the variables for every row. Columns are found by name; others of the table are left aside.
+    /// The values of the variables for every row. Columns are matched by name; other columns of the table are ignored.
     ///
     /// # Errors
-    /// A column is not there, or a cell does not fit its column: see [`Schema::encode_with`] to treat them as unknown.
+    /// A column is missing, or a cell does not fit its column; [`Schema::encode_with`] can treat them as missing
+    /// instead.
     pub fn encode(&self, table: &Table) -> Result<Encoded, DataError> {
         self.encode_with(table, EncodeOptions::default())
     }
 
-    /// The values of the variables for every row, with a choice of what happens to what does not fit.
+    /// The values of the variables for every row, with options for columns and cells that do not fit.
     ///
     /// # Errors
     /// Names the first row, and its first column, that does not fit.
