@@ -1,8 +1,8 @@
-"""Bornite next to its peers: the same operation on the same structure, cell by cell.
+"""Compares Bornite with its peers: the same operations on the same structures, cell by cell.
 
-Every cell runs in a process of its own with a limit of time and of memory, Bornite's right before
-the peer's. The peers are called through their documented functions alone. `bench/peers/run` makes
-the environment and calls this.
+Every cell runs in its own process with a time and a memory limit, Bornite's right before the peer's.
+The peers are called only through their documented functions. `bench/peers/run` creates the
+environment and calls this script.
 """
 
 import argparse
@@ -26,7 +26,7 @@ SITE_STATES = 2
 
 
 def cells(quick):
-    """What is compared: the squared circuit against cirkit, the matrix-product state against quimb."""
+    """The cells to compare: the squared circuit with cirkit, the matrix product state with quimb."""
     for width in [16] if quick else [16, 64]:
         for operation in ["evaluate", "marginal", "sample"]:
             yield cell("quimb", "linear", "kronecker", width, operation, 1)
@@ -57,7 +57,7 @@ def cell(peer, tree, product, width, operation, batch):
 
 
 def repeat(work, seconds):
-    """The shortest wall time and the mean processor time after a first run, which is all there is if it is long."""
+    """The shortest wall time and the mean CPU time after a first run, or of the first run if it takes long."""
     runs, wall, cpu = 0, float("inf"), 0.0
     start = time.perf_counter()
     while runs < 2 or time.perf_counter() - start < seconds:
@@ -149,7 +149,7 @@ def peer_main(spec):
 
 
 def answer_of(command, timeout):
-    """The JSON object that a command prints, or why there is none."""
+    """The JSON object that a command prints, or the reason that there is none."""
     try:
         run = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -177,7 +177,7 @@ def bornite_command(options, spec, batch):
 
 
 def measure(options, keep):
-    """Measures every cell, and hands all so far to `keep` after each."""
+    """Measures every cell, and passes all results so far to `keep` after each."""
     results = []
     for spec in cells(options.quick):
         ours = answer_of(bornite_command(options, spec, spec["batch"]), options.timeout)
@@ -221,7 +221,7 @@ def table(results):
         ("Bornite", 1),
         ("peer", 1),
         ("peer / Bornite", 1),
-        ("by processor time", 1),
+        ("by CPU time", 1),
     ]
     yield "| " + " | ".join(name for name, _ in head) + " |"
     yield "| " + " | ".join("--:" if number else "---" for _, number in head) + " |"
@@ -251,7 +251,7 @@ def cpu_name():
 
 
 def summary(results):
-    """Where the peer wins or could not finish, in words."""
+    """Lists the cells that the peer wins or could not finish."""
     def name(r):
         return f"{NAMES[r['tree'], r['operation']]}, {r['product']}, K = {r['width']}, {r['batch']} rows"
 
@@ -259,9 +259,9 @@ def summary(results):
     lost = [name(r) for r in both if r["theirs"]["seconds"] < r["bornite"]["seconds"]]
     failed = [f"{name(r)}: {r['theirs']['failed']}" for r in results if "failed" in r["theirs"]]
     ours = [f"{name(r)}: {r['bornite']['failed']}" for r in results if "failed" in r["bornite"]]
-    yield f"- The peer is faster: {'; '.join(lost) or 'nowhere'}."
-    yield f"- The peer could not finish: {'; '.join(failed) or 'nowhere'}."
-    yield f"- Bornite could not finish: {'; '.join(ours) or 'nowhere'}."
+    yield f"- Cells in which the peer is faster: {'; '.join(lost) or 'none'}."
+    yield f"- Cells that the peer could not finish: {'; '.join(failed) or 'none'}."
+    yield f"- Cells that Bornite could not finish: {'; '.join(ours) or 'none'}."
 
 
 def document(options, results):
@@ -278,15 +278,15 @@ def document(options, results):
         f"- Peers: {versions}; Python {platform.python_version()}",
         f"- Seed: {options.seed}",
         f"- Cells: {len(results)} of {len(list(cells(options.quick)))} measured"
-        f"{' (--quick: the smallest widths alone)' if options.quick else ''}",
-        f"- Limits of a cell: {options.timeout} s, {options.memory_gib} GiB",
+        f"{' (--quick: only the smallest widths)' if options.quick else ''}",
+        f"- Limits per cell: {options.timeout} s, {options.memory_gib} GiB",
         *summary(results),
         "",
-        f"## Squared circuit: image tree of {SIDE * SIDE} variables with {STATES} values, against libcirkit",
+        f"## Squared circuit: image tree of {SIDE * SIDE} variables with {STATES} values, compared with libcirkit",
         "",
         *table(circuits),
         "",
-        f"## Matrix-product state: {SITES} sites of {SITE_STATES} values, against quimb",
+        f"## Matrix product state: {SITES} sites with {SITE_STATES} values, compared with quimb",
         "",
         *table(states),
         "",
@@ -294,43 +294,44 @@ def document(options, results):
 
 
 INTRODUCTION = """\
-The same operation on the same structure, cell by cell in one run: random complex weights, double
-precision, all cores. Generated by
+The same operations on the same structures, measured cell by cell in one run: random complex weights,
+double precision, all cores. Generated by
 
 ```sh
 bench/peers/run
 ```
 
-Making and compiling a circuit is not part of a time, on either side. Bornite evaluates and
+Times do not include building and compiling a circuit, on either side. Bornite evaluates and
 marginalizes an orthonormal circuit, and computes the partition function of one that is not. libcirkit
 squares symbolically (`multiply` with the `conjugate`), integrates (`integrate`) and compiles, in the
-`complex-lse-sum` semiring, folded and optimized; Hadamard is its `cp-t`, Kronecker its `tucker`, the
-tree its `quad-tree-2`. quimb's amplitude is `amplitude`, its marginal `isel` and `norm`, its sample
-`sample`. Each cell is a process of its own with a limit of time and memory; where a peer has no
-time, the reason stands in its place. Times are of the whole batch, the shortest of the runs that fit
-into two seconds: on a busy machine that favors the side with more and shorter runs. *By processor
-time* is the ratio of the mean time on all cores together, which other programs disturb less. A limit
-of time is by the clock, so that on a busy machine a peer may miss one that it would keep on an idle
-one; the load stands next to it.
+`complex-lse-sum` semiring, folded and optimized. Its `cp-t` layers correspond to Hadamard, its `tucker`
+layers to Kronecker, and its `quad-tree-2` to the tree. quimb uses `amplitude` for the amplitude, `isel`
+and `norm` for the marginal, and `sample` for the sample.
+
+Each cell runs in its own process with a time and memory limit; if a peer has no time, the reason is shown
+instead. Times are for the whole batch, the shortest of the runs that fit into two seconds. On a busy
+machine, this favors the side with more and shorter runs. *By CPU time* is the ratio of the mean time on
+all cores together, which other programs disturb less. Time limits are wall time, so on a busy machine a
+peer may exceed a limit that it would meet on an idle one; the load is shown next to it.
 """
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--bornite", help="the bornite command")
-    parser.add_argument("--quick", action="store_true", help="the smallest widths alone")
+    parser.add_argument("--bornite", help="path of the bornite command")
+    parser.add_argument("--quick", action="store_true", help="only the smallest widths")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=2.0, help="how long to repeat a cell")
-    parser.add_argument("--timeout", type=int, default=120, help="seconds of a cell at most")
-    parser.add_argument("--memory-gib", type=int, default=12, help="memory of a peer's cell at most")
-    parser.add_argument("--json", action="store_true", help="print the cells and write no document")
+    parser.add_argument("--seconds", type=float, default=2.0, help="how long to repeat each cell, in seconds")
+    parser.add_argument("--timeout", type=int, default=120, help="time limit per cell, in seconds")
+    parser.add_argument("--memory-gib", type=int, default=12, help="memory limit for a peer's cell, in GiB")
+    parser.add_argument("--json", action="store_true", help="print the cells and do not write the page")
     parser.add_argument("--peer", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.peer:
         peer_main(json.loads(options.peer))
         return
     if not options.bornite:
-        parser.error("--bornite names the command; bench/peers/run does")
+        parser.error("--bornite is required; bench/peers/run sets it")
     if options.json:
         print(json.dumps(measure(options, lambda _: None)))
         return

@@ -1,10 +1,10 @@
-"""Rows a second of scoring, by every way there is, and the memory of streams and of fits in pieces.
+"""Scoring throughput for every interface, and the memory of streams and of fits in pieces.
 
     scale.py ROWS [MOST]
 
-The table has 14 columns as adult has: six of numbers and eight of labels. A model of width 16 is fitted to 20,000 rows of
-it. ROWS other rows are scored by every way, three times each, of which the best counts; memory is that of MOST / 10 and of
-MOST rows, ten times ROWS by default.
+The table has 14 columns, like adult: six with numbers and eight with labels. A model of width 16 is fitted to 20,000 of its
+rows. Every interface scores ROWS other rows three times, and the best run counts. Memory is measured for MOST / 10 and for
+MOST rows; MOST is ten times ROWS by default.
 """
 
 import json

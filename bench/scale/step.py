@@ -1,9 +1,9 @@
-"""Bytes and seconds of a training step of bornite.ray.fit, by the number of workers and the rows of a step.
+"""Bytes and seconds per training step of bornite.ray.fit, by the number of workers and the rows per step.
 
     step.py ROWS WORKERS…
 
-The table is that of scale.py, the circuit has width 16. Of the steps of one epoch the median counts, of the time that the driver waits for
-the workers; of the processor's time that of all workers together.
+The table is that of scale.py, and the circuit has width 16. The results are medians over the steps of one epoch: the time that the
+driver waits for the workers, and the CPU time of all workers together.
 """
 
 import json
@@ -21,7 +21,7 @@ SETTINGS = {"memory": 20_000 * 64 * 14, "epochs": 1, "width": 16, "functions": 2
 
 
 class Holder(bornite.ray._Holder):
-    """Tells how long an answer took."""
+    """Records how long an answer took."""
 
     def answer(self, fit, step):
         start = time.process_time()

@@ -1,4 +1,4 @@
-"""Everyday tasks next to scikit-learn's tools: imputation, classification and regression with missing features, anomalies.
+"""Compares Bornite with scikit-learn's tools on everyday tasks: imputation, classification and regression with missing features, anomalies.
 
 Every data set is shuffled and split, 70 % to learn from and 30 % to be held against; all tools see the same rows and
 the same missing cells. Means over seeds. The page has all cells, also those that Bornite loses.
@@ -95,7 +95,7 @@ def split(frame, seed):
 
 
 def without(frame, share, rng):
-    """The frame with a share of its cells missing, and where."""
+    """The frame with a fraction of its cells missing, and the mask."""
     mask = pd.DataFrame(rng.random(frame.shape) < share, columns=frame.columns)
     return frame.mask(mask), mask
 
@@ -105,7 +105,7 @@ def numeric(frame):
 
 
 def as_numbers(frame):
-    """What scikit-learn's tools read: labels as codes."""
+    """The frame for scikit-learn's tools, with labels as codes."""
     words = [column for column in frame if column not in numeric(frame)]
     codes = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=np.nan)
     encoder = make_column_transformer((codes, words), remainder="passthrough", verbose_feature_names_out=False)
@@ -127,7 +127,7 @@ class Results:
 
 
 def timed(work):
-    """What work gives, and the seconds that it takes on all cores together, which other programs disturb little."""
+    """The result of `work` and its CPU seconds on all cores, which other programs disturb little."""
     start = time.process_time()
     return work(), time.process_time() - start
 
@@ -256,7 +256,7 @@ def regress(data, seed, results, effort):
 
 
 def shuffled(frame, rng):
-    """The frame with two cells of some rows taken from other rows, and which rows."""
+    """The frame with two cells of some rows taken from other rows, and the indices of those rows."""
     frame = frame.copy()
     bad = rng.random(len(frame)) < SHUFFLED_ROWS
     for row in np.flatnonzero(bad):
@@ -272,7 +272,7 @@ def anomalies(data, seed, results, effort):
 
 
 def novelties(data, seed, results, effort):
-    """Learns from rows of the commonest class, and tells those of the others, as many of them at most."""
+    """Trains on rows of the most common class and detects rows of other classes, at most as many."""
     features, classes = data.frame.drop(columns=data.label), data.frame[data.label]
     usual = classes == classes.mode()[0]
     train, own = split(features[usual], seed)
@@ -311,14 +311,14 @@ def detect(task, name, train, test, bad, seed, results, effort):
 
 
 HEADS = {
-    "impute": ("Imputation", f"Root mean squared error of numbers in standard deviations, {HOLES:.0%} of all test cells missing; Bornite by `method=\"mean\"`. Lower is better.", min),
-    "absolute": (None, "Mean absolute error of the same cells; Bornite by medians, its default.", min),
-    "classify": ("Classification", "AUC (one against the rest) with this share of the test rows' features missing. Higher is better.", max),
+    "impute": ("Imputation", f"Root mean squared error of numbers in standard deviations, {HOLES:.0%} of all test cells missing; Bornite with `method=\"mean\"`. Lower is better.", min),
+    "absolute": (None, "Mean absolute error on the same cells; Bornite with medians, its default.", min),
+    "classify": ("Classification", "One-vs-rest AUC, with the given fraction of the test rows' features missing. Higher is better.", max),
     "regress": ("Regression", "R² of the predictions. Higher is better.", max),
-    "coverage": (None, "Share of test rows inside the 90 % interval: 0.9 is right.", None),
-    "width": (None, "Mean width of these intervals, in standard deviations of the target: narrower is better at the same coverage.", None),
-    "anomalies": ("Anomalies", f"AUROC of telling the {SHUFFLED_ROWS:.0%} of test rows in which two cells come from other rows. Higher is better.", max),
-    "novelties": ("Novelties", "AUROC of telling rows of other classes, learned from rows of the commonest class without their label. Higher is better.", max),
+    "coverage": (None, "Fraction of test rows inside the 90 % interval; 0.9 is ideal.", None),
+    "width": (None, "Mean width of these intervals, in standard deviations of the target. Narrower is better at the same coverage.", None),
+    "anomalies": ("Anomalies", f"AUROC for detecting the {SHUFFLED_ROWS:.0%} of test rows in which two cells were taken from other rows. Higher is better.", max),
+    "novelties": ("Novelties", "AUROC for detecting rows of other classes after training on rows of the most common class without their label. Higher is better.", max),
 }  # fmt: skip
 
 
@@ -337,7 +337,7 @@ def grid(found, best, form):
 
 
 def lost(results):
-    """Where another tool is better than Bornite's default, in words."""
+    """Lists the rows in which another tool is better than Bornite's default."""
     lines = []
     for task, (title, _, best) in HEADS.items():
         if not title or task not in results.scores:
@@ -352,7 +352,7 @@ def lost(results):
             top = best((tool for tool in means if tool == own or not tool.startswith("Bornite")), key=means.get)
             if means[top] != means[own]:
                 behind[name] = f"{name} by {abs(means[top] - means[own]):.3f} ({top})"
-        words = f"Bornite's default is best, or as good, in {len(rows) - len(behind)} of {len(rows)} rows"
+        words = f"Bornite's default is best or tied in {len(rows) - len(behind)} of {len(rows)} rows"
         lines.append(f"- {title}: {words}" + (f"; behind on {', '.join(behind.values())}" if behind else "") + ".")
     return "\n".join(lines)
 
@@ -360,10 +360,10 @@ def lost(results):
 def page(results, settings):
     parts = [
         "# Everyday tasks",
-        "Bornite's estimators next to scikit-learn's, in one run, on the same rows; the best of each row in bold. "
-        f"Generated by `bench/tasks/run{settings['flags']}`: means of {settings['seeds']}, at most {settings['rows']:,} rows of a table, 70 % of them "
-        f'to learn from and 30 % to be held against, Bornite with `effort="{settings["effort"]}"`, all other tools with their defaults. '
-        f"{settings['machine']}. Seconds are of fitting and asking together, by the processor, summed over cores.",
+        "Bornite's estimators and scikit-learn's, compared in one run on the same rows. The best result in each row is in bold. "
+        f"Generated by `bench/tasks/run{settings['flags']}`: means of {settings['seeds']}, at most {settings['rows']:,} rows per table, 70 % of them "
+        f'for training and 30 % for testing. Bornite uses `effort="{settings["effort"]}"`; all other tools use their default settings. '
+        f"{settings['machine']}. Seconds are CPU time for fitting and querying together, summed over cores.",
         lost(results),
     ]
     for task, (title, text, best) in HEADS.items():
@@ -379,10 +379,10 @@ def page(results, settings):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="a directory with adult.csv.gz and others")
+    parser.add_argument("--data", type=Path, help="directory with adult.csv.gz and the other tables")
     parser.add_argument("--quick", action="store_true", help="2,000 rows of each table and one seed")
-    parser.add_argument("--rows", type=int, help="the most rows of a table")
-    parser.add_argument("--seeds", type=int, help="how often everything is done, with other rows held out")
+    parser.add_argument("--rows", type=int, help="maximum number of rows per table")
+    parser.add_argument("--seeds", type=int, help="number of repetitions, each with other rows held out")
     parser.add_argument("--only", nargs="*", help="data sets")
     parser.add_argument("--tasks", nargs="*", default=["impute", "classify", "regress", "anomalies", "novelties"])
     parser.add_argument("--effort", choices=["fast", "balanced", "best"], default=None)

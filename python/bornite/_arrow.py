@@ -1,7 +1,7 @@
-"""Tables of the Arrow C interface as numpy arrays, without any library of Arrow.
+"""Reads tables from the Arrow C interface as numpy arrays, without an Arrow library.
 
-Buffers of numbers are not copied where a column comes in one piece without nulls: the array is a view that keeps
-the memory of the producer alive.
+Numeric buffers are not copied if a column consists of one piece without nulls: the array is a view that keeps
+the producer's memory alive.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _POINTER = ctypes.sizeof(ctypes.c_void_p)
 
 
 class _Owned:
-    """A structure that was handed over, and is released when nothing needs it any more."""
+    """A structure that was received, and is released when it is no longer needed."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -91,7 +91,7 @@ def _pointer(capsule: Any, name: bytes) -> int:
 
 def _fields(schema: Any) -> list[Any]:
     if schema.format != b"+s":
-        raise ArgumentError("expected a stream of a table, found one of a single column: give the table")
+        raise ArgumentError("expected a table stream, found a single column: give the table")
     return [schema.children[place].contents for place in range(schema.n_children)]
 
 
@@ -106,18 +106,18 @@ def _cells(fields: list[Any], batch: _Owned) -> list[Array]:
 
 
 def pieces(table: Any) -> Iterator[list[tuple[str, Array]]]:
-    """The columns of every batch of anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``, one after the other."""
+    """The columns of every batch of an object with ``__arrow_c_stream__`` or ``__arrow_c_array__``, in order."""
     for fields, cells in _read(table):
         yield [(_name(field), column) for field, column in zip(fields, cells, strict=True)]
 
 
 def columns(table: Any) -> list[tuple[str, Array]]:
-    """The columns of anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``: numbers, True and False, text; None
-    or NaN is unknown."""
+    """The columns of an object with ``__arrow_c_stream__`` or ``__arrow_c_array__``: numbers, True and False, or text; None
+    or NaN is missing."""
     heads: list[tuple[str, str]] = []
     found: list[list[Array]] = []
     for fields, cells in _read(table, with_empty=True):
-        # What the fields are is known as long as the stream is read.
+        # The fields are valid while the stream is being read.
         heads = [(_name(field), field.format.decode()) for field in fields]
         found.append(cells)
     return [
@@ -127,11 +127,11 @@ def columns(table: Any) -> list[tuple[str, Array]]:
 
 
 def _read(table: Any, *, with_empty: bool = False) -> Iterator[tuple[list[Any], list[Array]]]:
-    """The fields, and the columns of every batch. With ``with_empty`` also the fields of a stream without any."""
+    """The fields, and the columns of every batch. With ``with_empty``, also the fields of a stream without batches."""
     schema = _Owned(_Schema())
     if not hasattr(table, "__arrow_c_stream__"):
         first, second = table.__arrow_c_array__()
-        # What a capsule holds is moved out of it, and released with what owns it now.
+        # The content of a capsule is moved out, and released with its new owner.
         described = _Schema.from_address(_pointer(first, b"arrow_schema"))
         held = _Array.from_address(_pointer(second, b"arrow_array"))
         batch = _Owned(_Array())
@@ -172,7 +172,7 @@ def _joined(format: str, pieces: list[Array]) -> Array:
         return np.empty(0, _NUMBERS.get(format, object))
     if len({piece.dtype for piece in pieces}) == 1:
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
-    # Some pieces have unknown cells and others do not.
+    # Some pieces have missing cells and others do not.
     return np.concatenate([piece.astype(object) for piece in pieces])
 
 
@@ -205,8 +205,8 @@ class _Piece:
         readers = {"b": self._truths, "u": self._texts, "U": self._texts, "vu": self._views, "n": self._nothing}
         if self.format not in readers:
             raise ArgumentError(
-                f"column '{_name(self.field)}' holds Arrow's type '{self.format}': make it numbers, text or True and "
-                "False, or leave it out"
+                f"column '{_name(self.field)}' has the Arrow type '{self.format}': convert it to numbers, text or True and "
+                "False, or drop it"
             )
         return readers[self.format]
 
@@ -236,7 +236,7 @@ class _Piece:
 
     def _decimals(self, start: int, length: int) -> Array:
         low, high = self._buffer(1, np.int64, 2 * start, 2 * length).reshape(-1, 2).T
-        # Where the upper half is only the sign, the lower one is the number.
+        # If the upper half is only the sign, the lower half is the number.
         whole = np.where(high == low >> 63, low, high * 2.0**64 + low.astype(np.uint64))
         return np.asarray(whole / 10.0 ** int(self.format.rsplit(",", 1)[1]))
 
@@ -250,7 +250,7 @@ class _Piece:
         ends = self._buffer(1, "i4" if self.format == "u" else "i8", start, length + 1).tolist() or [0]
         data = self._buffer(2, np.uint8, 0, ends[-1]).tobytes()
         cells = np.empty(length, object)
-        # An unknown cell may hold anything.
+        # A missing cell may contain anything.
         cells[:] = [data[a:b].decode(errors="replace") for a, b in zip(ends, ends[1:], strict=False)]
         return cells
 

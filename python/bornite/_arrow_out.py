@@ -1,7 +1,7 @@
-"""Columns of numpy as record batches of the Arrow C interface, without any library of Arrow.
+"""Exports numpy columns as record batches through the Arrow C interface, without an Arrow library.
 
-Buffers of numbers are handed over as they are. What a consumer holds stays alive until it calls the release callback,
-from whichever thread.
+Numeric buffers are passed on without a copy. They stay alive until the consumer calls the release callback,
+from any thread.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FORMATS = {code: name for name, code in _NUMBERS.items()}
 _NULLABLE = 2
 
 _numbers = itertools.count(1)
-# What structures that were handed out point to, until they are released.
+# The data that exported structures point to, until they are released.
 _held: dict[int, Any] = {}
 
 
@@ -49,11 +49,11 @@ _release_array = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Array))(_release)
 
 
 def _capsule(structure: Any, name: bytes) -> Any:
-    """A capsule that releases what it holds unless somebody has taken it."""
+    """A capsule that releases its content unless it has been consumed."""
     new = ctypes.pythonapi.PyCapsule_New
     new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
     _held[ctypes.addressof(structure)] = structure
-    # A capsule keeps the address of its name, so these are constants of the module.
+    # A capsule stores the address of its name, so these are module constants.
     return new(ctypes.addressof(structure), name, _destructors[name])
 
 
@@ -132,7 +132,7 @@ def _plain(column: Array, missing: Array) -> Array:
 
 
 class Encoded:
-    """A column as Arrow holds it: a format and buffers. With a format, as far as its cells fit that."""
+    """A column in Arrow's layout: a format and buffers. With a given format, the cells are converted to it if possible."""
 
     def __init__(self, name: str, column: Array, format: str | None = None) -> None:
         self.name, self.length = name, len(column)
@@ -152,7 +152,7 @@ class Encoded:
         else:
             code = f"{kind}{column.dtype.itemsize}"
             if code not in _FORMATS:
-                raise ArgumentError(f"column '{name}' holds {column.dtype}, which Arrow has no type for")
+                raise ArgumentError(f"column '{name}' has dtype {column.dtype}, which has no Arrow type")
             own = np.ascontiguousarray(column.astype(column.dtype.newbyteorder("="), copy=False))
             self.format, self.buffers = _FORMATS[code], [own]
 
@@ -168,7 +168,7 @@ class Encoded:
         except ValueError:
             cast = np.zeros(len(column), target)
         if not np.array_equal(cast[~missing].astype(column.dtype), column[~missing]):
-            raise ArgumentError(f"column '{self.name}' has cells that do not fit the type of the batches before")
+            raise ArgumentError(f"column '{self.name}' has cells that do not fit the type of the previous batches")
         return cast
 
     def _texts(self, texts: list[bytes]) -> None:
@@ -185,7 +185,7 @@ class Encoded:
 
 
 class RecordBatch:
-    """Columns of one length that Arrow's libraries read without a copy: ``pyarrow.record_batch(batch)``,
+    """Columns of the same length that Arrow libraries read without a copy: ``pyarrow.record_batch(batch)``,
     ``polars.DataFrame(batch)``. ``batch["name"]`` is a column as a numpy array.
 
     >>> import numpy as np
@@ -228,19 +228,19 @@ class RecordBatch:
         return _capsule(_schema("", "+s", [column.schema() for column in self._encoded()]), _SCHEMA)
 
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
-        """The batch as two capsules, of its schema and of its cells."""
+        """The batch as two capsules: its schema and its cells."""
         columns = self._encoded()
         schema = _schema("", "+s", [column.schema() for column in columns])
         array = _array(self.num_rows, 0, [None], [column.array() for column in columns])
         return _capsule(schema, _SCHEMA), _capsule(array, _ARRAY)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """The batch as a stream of itself."""
+        """A stream that contains only this batch."""
         return RecordBatchStream(iter([self])).__arrow_c_stream__()
 
 
 class RecordBatchStream:
-    """Record batches that are made when they are asked for; to be read once, as an iterator or by a library of Arrow:
+    """A lazy stream of record batches. It can be read once, as an iterator or by an Arrow library:
     ``pyarrow.RecordBatchReader.from_stream(stream)``. All batches have the columns and types of the first."""
 
     def __init__(self, batches: Iterator[RecordBatch]) -> None:
@@ -254,12 +254,12 @@ class RecordBatchStream:
         return _capsule(_stream(self._batches), _STREAM)
 
 
-# The numbers of errors that streams end with.
+# The error codes of streams.
 _FAILED = 5
 
 
 class _Source:
-    """What the callbacks of one stream share."""
+    """The state shared by the callbacks of one stream."""
 
     def __init__(self, batches: Iterator[RecordBatch]) -> None:
         self.batches = batches
@@ -268,7 +268,7 @@ class _Source:
         self.error = b""
 
     def peek(self) -> RecordBatch:
-        """The next batch, which stays; one without columns where there is none."""
+        """The next batch, without consuming it; a batch without columns if there is none."""
         if not self.first:
             self.first = list(itertools.islice(self.batches, 1))
         return self.first[0] if self.first else RecordBatch({})
@@ -286,7 +286,7 @@ class _Source:
             self.formats = {column.name: column.format for column in columns}
             return columns
         if batch.column_names != list(self.formats):
-            raise ArgumentError(f"a batch has columns {batch.column_names}, and those before it {list(self.formats)}")
+            raise ArgumentError(f"a batch has columns {batch.column_names}, but the previous ones have {list(self.formats)}")
         return [Encoded(name, batch[name], format) for name, format in self.formats.items()]
 
 
@@ -327,7 +327,7 @@ def _stream(batches: Iterator[RecordBatch]) -> _Stream:
     return made
 
 
-# A callback cannot give a text that ctypes owns, but the address of one.
+# A callback cannot return a string that ctypes owns, but it can return its address.
 _LAST_ERROR = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 
 

@@ -1,4 +1,4 @@
-"""Exceptions that are also of the class that Python's own functions raise, and checks of arguments."""
+"""Exceptions that are also instances of Python's built-in ones, and checks of arguments."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from bornite._bornite import BorniteError
 
 _SHOWN = 60
-"""The most characters of an argument in a message."""
+"""The maximum number of characters of an argument in a message."""
 
 
 class ArgumentError(BorniteError, TypeError):
-    """An argument of a type that is not understood."""
+    """An argument of an unsupported type."""
 
 
 class ColumnError(BorniteError, KeyError):
@@ -22,7 +22,7 @@ class ColumnError(BorniteError, KeyError):
 
 
 def shown(value: Any) -> str:
-    """A value for a message, cut where it is long."""
+    """A value for a message, truncated if it is long."""
     try:
         text = repr(value)
     except Exception:  # Such as a whole number of too many digits.
@@ -31,18 +31,18 @@ def shown(value: Any) -> str:
 
 
 def check_whole(**arguments: Any) -> None:
-    """Refuses arguments that are not whole numbers from 0 on."""
+    """Rejects arguments that are not whole numbers of at least 0."""
     for name, value in arguments.items():
         try:
             number = index(value)
         except TypeError:
             raise ArgumentError(f"{name}={shown(value)}: give a whole number") from None
         if not 0 <= number < 2**64:
-            raise BorniteError(f"{name}={shown(value)}: give a whole number from 0 on, below 2**64")
+            raise BorniteError(f"{name}={shown(value)}: give a whole number of at least 0 and below 2**64")
 
 
 def check_numbers(**arguments: Any) -> None:
-    """Refuses arguments that are not numbers."""
+    """Rejects arguments that are not numbers."""
     for name, value in arguments.items():
         try:
             float(value)
@@ -51,7 +51,7 @@ def check_numbers(**arguments: Any) -> None:
 
 
 def check_text(**arguments: Any) -> None:
-    """Refuses arguments that are not text."""
+    """Rejects arguments that are not text."""
     for name, value in arguments.items():
         if not isinstance(value, str):
             raise ArgumentError(f"{name}={shown(value)}: give text")

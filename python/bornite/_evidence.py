@@ -1,4 +1,4 @@
-"""Evidence as text in the language of questions."""
+"""Evidence as text in the query language."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def column_error(name: Any, known: Iterable[Any], of: str = "the model") -> Colu
 
 
 def evidence(given: str | Mapping[Any, Any] | None, names: Mapping[Any, str]) -> str:
-    """What is known, as text; names go from what a caller may write to the column's name."""
+    """Evidence as text; ``names`` maps what a caller may write to the column's name."""
     if given is None:
         return ""
     if isinstance(given, str):
@@ -41,7 +41,7 @@ def evidence(given: str | Mapping[Any, Any] | None, names: Mapping[Any, str]) ->
 
 
 def quoted(text: str) -> str:
-    """A word in quotes; the quote itself is doubled."""
+    """A word in quotes, with quotes inside it doubled."""
     quote = '"' if "'" in text and '"' not in text else "'"
     return quote + text.replace(quote, 2 * quote) + quote
 
@@ -91,7 +91,7 @@ def _interval(name: str, column: str, low: Any, high: Any, closed: str = "left")
         if moment is not None:
             return moment
         if isinstance(x, (int, np.integer)) and not isinstance(x, bool):
-            # Beyond 2**53 a float would be another number.
+            # Beyond 2**53, a float would be a different number.
             return int(x)
         if isinstance(x, str) or not hasattr(x, "__float__"):
             raise _unreadable(column, (low, high))

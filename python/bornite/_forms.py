@@ -1,6 +1,6 @@
-"""The kind of a table and the types of its columns as a note in the model's file, and back.
+"""Converts the kind of a table and its column types to a note in the model's file, and back.
 
-A note is JSON with names of types, never code. One that cannot be read, or whose library is not installed, is ignored.
+A note is JSON with names of types, never code. A note that cannot be read, or whose library is not installed, is ignored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ UNITS = ("s", "ms", "us", "ns")
 
 
 def to_note(form: Form) -> str:
-    """What is noted of a table, with all of its columns."""
+    """The note about a table with all of its columns."""
     fields = [
         {
             "name": _plain(field.name),
@@ -44,7 +44,7 @@ def to_note(form: Form) -> str:
 
 
 def from_note(note: str | None, names: Sequence[str]) -> Form | None:
-    """What was noted of the table, for the columns of a model; None if it cannot be made again."""
+    """The form described by a note, for the columns of a model; None if it cannot be restored."""
     if note is None:
         return None
     try:
@@ -77,7 +77,7 @@ def _form(note: Any, names: Sequence[str]) -> Form:
 
 
 def _plain(value: Any) -> Any:
-    """A name or label as JSON: what JSON does not have becomes text."""
+    """A name or label as JSON: types that JSON does not have become text."""
     if isinstance(value, (tuple, list)):
         return [_plain(part) for part in value]
     if isinstance(value, np.generic):

@@ -1,4 +1,4 @@
-"""What notebooks show: small pieces of HTML and SVG, with all text escaped."""
+"""Output for notebooks: small pieces of HTML and SVG, with all text escaped."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Document(str):
 
 
 class Page(_Document):
-    """An HTML page: a ``str`` that notebooks show in a frame, and that ``save`` writes to a file."""
+    """An HTML page: a ``str`` that notebooks display in a frame, and that ``save`` writes to a file."""
 
     __slots__ = ()
 
@@ -46,7 +46,7 @@ class Page(_Document):
 
 
 class Drawing(_Document):
-    """A plot as SVG: a ``str`` that notebooks show, and that ``save`` writes to a file."""
+    """A plot as SVG: a ``str`` that notebooks display, and that ``save`` writes to a file."""
 
     __slots__ = ()
 

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 REDRAW = 0.1
-"""Seconds between two lines where one overwrites the other: in terminals and notebooks."""
+"""Seconds between two lines if one overwrites the other, as in terminals and notebooks."""
 LOG = 10.0
-"""Seconds between two lines elsewhere, where all of them stay."""
+"""Seconds between two lines elsewhere, where all lines remain visible."""
 
 
 class ProgressLine:
-    """Shows where a fit stands after every epoch, and passes it on.
+    """Shows the progress of a fit after every epoch, and passes the report on.
 
     >>> import io
     >>> line = ProgressLine(stream=io.StringIO())
@@ -38,7 +38,7 @@ class ProgressLine:
         self.pending = False
 
     def __call__(self, report: dict[str, Any]) -> bool | None:
-        """Shows a report, now or later, and asks the caller's own function."""
+        """Shows a report, now or later, and calls the caller's own function."""
         now = time.monotonic()
         best = report["best"] if report["best"] is not None else report["valid"]
         numbers = "" if best is None else f": validation {report['valid']:.3f}, best {best:.3f} nats per row"

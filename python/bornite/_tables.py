@@ -1,14 +1,14 @@
-"""Tables of many kinds as columns of numbers, whole numbers and words, and back.
+"""Converts tables of many kinds to columns of real numbers, whole numbers and text, and back.
 
 The extension takes a table as a list of columns `(name, values, more)`:
 
-- real numbers: float64, NaN where a cell is unknown; None
-- whole numbers: int64; where cells are unknown, or None
-- words: int64 positions in a list of labels, -1 where a cell is unknown; the list
-- dates and times: words such as 2019-03-23 or 2019-03-23 20:21:09
+- real numbers: float64, with NaN for missing cells; None
+- whole numbers: int64; the mask of missing cells, or None
+- text: int64 positions in a list of labels, with -1 for missing cells; the list
+- dates and times: text such as 2019-03-23 or 2019-03-23 20:21:09
 
-Each library's own views give these arrays, without a copy where it can do so; the extension copies
-them once. No library but numpy is imported unless a table of it came in.
+Each library's own views provide these arrays, without a copy if possible; the extension copies
+them once. No library other than numpy is imported unless a table comes from it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ KINDS = ("numpy", "dict", "pandas", "polars", "pyarrow")
 
 @dataclass(frozen=True)
 class Field:
-    """How a column came in: what is needed to make cells of the same type again."""
+    """The type of an input column: what is needed to create cells of the same type again."""
 
     name: Any
     cells: str
@@ -44,7 +44,7 @@ class Field:
     dtype: Any
     """The library's own type."""
     values: tuple[Any, ...] | None = None
-    """What labels stand for where that is not text; ``("date",)`` for objects of dates without a time."""
+    """What labels represent if that is not text; ``("date",)`` for date objects without a time."""
 
 
 @dataclass(frozen=True)
@@ -57,13 +57,13 @@ class Form:
     dtype: Any = None
     """The type of a whole array."""
     places: tuple[int, ...] | None = None
-    """Where the columns stand in the table that was fitted, if it has others too."""
+    """The positions of the columns in the fitted table, if it has other columns too."""
     width: int | None = None
     """The number of columns of that table."""
 
 
 class Frame:
-    """A table that came in."""
+    """An input table."""
 
     def __init__(self, table: Any) -> None:
         self.kind, self.source = _kind(table)
@@ -71,7 +71,7 @@ class Frame:
         self.height = _height(self.kind, self.source, self.names)
 
     def raw(self, index: int) -> Any:
-        """One column, as its library holds it."""
+        """One column, as its library stores it."""
         name = self.names[index]
         if self.kind == "numpy":
             return self.source[:, index]
@@ -93,7 +93,7 @@ class Frame:
         return Form(self.kind, tuple(fields[index] for index in places), dtype, places, len(fields))
 
     def replaced(self, columns: Mapping[int, Any]) -> Any:
-        """The same table with some columns changed; all else stays as it is."""
+        """The same table with some columns changed."""
         if self.kind == "pyarrow":
             table = self.source
             for index, column in columns.items():
@@ -124,7 +124,7 @@ def library(name: str) -> Any:
 
 
 def _kind(table: Any) -> tuple[str, Any]:
-    """What kind of table it is, as something that can be read."""
+    """The kind of a table, and the table in readable form."""
     pandas, polars, pyarrow = (sys.modules.get(name) for name in ("pandas", "polars", "pyarrow"))
     if pandas is not None and isinstance(table, pandas.DataFrame):
         return "pandas", table
@@ -153,7 +153,7 @@ def _kind(table: Any) -> tuple[str, Any]:
         return "numpy", _two_axes(np.asarray(table))
     raise ArgumentError(
         f"expected a table, found {type(table).__name__}: give a 2-D numpy array, a dict of columns, or "
-        "a table of pandas, polars or pyarrow"
+        "a pandas, polars or pyarrow table"
     )
 
 
@@ -170,8 +170,8 @@ def _two_axes(array: Array) -> Array:
     if array.ndim < 2:
         remedy = "use x.reshape(-1, 1) for one column, x.reshape(1, -1) for one row"
     else:
-        remedy = "use x.reshape(len(x), -1), and image=(height, width) where its rows are images"
-    raise BorniteError(f"a table has 2 axes, rows and columns, not {array.ndim}: {remedy}")
+        remedy = "use x.reshape(len(x), -1), and image=(height, width) if its rows are images"
+    raise BorniteError(f"a table must have 2 axes, rows and columns, not {array.ndim}: {remedy}")
 
 
 def _one_axis(column: Any, name: Any) -> Array:
@@ -214,15 +214,15 @@ def _height(kind: str, table: Any, names: list[Any]) -> int:
         for name, height in heights.items():
             if height != heights[names[0]]:
                 raise BorniteError(
-                    f"column '{name}' has {height} cells and column '{names[0]}' {heights[names[0]]}: "
-                    "give columns of one length"
+                    f"column '{name}' has {height} cells, but column '{names[0]}' has {heights[names[0]]}: "
+                    "give all columns the same length"
                 )
         return heights[names[0]] if names else 0
     return len(table)
 
 
 def texts(names: Sequence[Any]) -> list[str]:
-    """The names as text, no two alike."""
+    """The names as text; duplicates are an error."""
     found = [str(name) for name in names]
     seen: dict[str, int] = {}
     for index, text in enumerate(found):
@@ -238,7 +238,7 @@ def texts(names: Sequence[Any]) -> list[str]:
 
 
 def read(kind: str, raw: Any, name: Any, text: str) -> tuple[Field, Column]:
-    """What a column holds."""
+    """The content of a column."""
     if kind == "pandas":
         return _read_pandas(raw, name, text)
     if kind == "polars":
@@ -304,7 +304,7 @@ def time_text(cell: Any) -> str | None:
 
 
 def moment_of(text: str) -> np.datetime64:
-    """The date or time that a text of ``time_text`` stands for; NaT for the place of others."""
+    """The date or time that a text of ``time_text`` represents; NaT for other labels."""
     try:
         return np.datetime64(text.replace(" ", "T"), "s")
     except ValueError:
@@ -313,7 +313,7 @@ def moment_of(text: str) -> np.datetime64:
 
 def _unreadable(text: str, what: Any) -> ArgumentError:
     return ArgumentError(
-        f"column '{text}' holds {what}: make it numbers, text, dates or True and False, or leave it out"
+        f"column '{text}' contains {what}: convert it to numbers, text, dates or True and False, or drop it"
     )
 
 
@@ -372,8 +372,8 @@ def _read_objects(array: Array, name: Any, text: str, dtype: Any) -> tuple[Field
         if not isinstance(array[row], numbers.Number) or isinstance(array[row], (bool, complex)):
             kinds = sorted({type(cell).__name__ for cell in known})
             raise ArgumentError(
-                f"column '{text}' holds {' and '.join(kinds)} (row {row + 1}: {shown(array[row])}): make "
-                "it numbers alone, text alone, or True and False"
+                f"column '{text}' contains {' and '.join(kinds)} (row {row + 1}: {shown(array[row])}): use "
+                "only numbers, only text, or only True and False"
             )
     if all(isinstance(cell, numbers.Integral) for cell in known):
         whole = np.zeros(len(array), np.int64)
@@ -472,12 +472,12 @@ def _read_pyarrow(column: Any, name: Any, text: str) -> tuple[Field, Column]:
 
 
 def unknown(name: str, height: int) -> Column:
-    """A column of which nothing is known, not even that its cells are missing."""
+    """A column without any information, not even whether its cells are missing."""
     return name, np.full(height, np.nan), "unknown"
 
 
 def missing_of(column: Column) -> npt.NDArray[np.bool_]:
-    """Where cells are unknown."""
+    """The mask of missing cells."""
     _, values, more = column
     if values.dtype.kind == "f":
         return np.isnan(values)
@@ -487,7 +487,7 @@ def missing_of(column: Column) -> npt.NDArray[np.bool_]:
 
 
 def cells_of(field: Field, column: Column) -> tuple[Array, npt.NDArray[np.bool_]]:
-    """The cells as float64, int64, bool or objects, and where they are unknown."""
+    """The cells as float64, int64, bool or objects, and the mask of missing cells."""
     _, values, more = column
     missing = missing_of(column)
     if field.cells == "word":
@@ -513,8 +513,8 @@ def cells_of(field: Field, column: Column) -> tuple[Array, npt.NDArray[np.bool_]
 
 
 def fitted(kind: str, field: Field, column: Column, *, is_boolean: bool) -> Field:
-    """The field, or one of the cells' own type where they do not fit it: a table may have held no and yes where the
-    model's has True and False, or real numbers where it has whole ones."""
+    """The field, or one of the cells' own type if they do not fit it: a table may contain no and yes instead of the
+    model's True and False, or real numbers instead of whole ones."""
     _, values, more = column
     known = values[~missing_of(column)]
     if isinstance(more, list):
@@ -534,7 +534,7 @@ def fitted(kind: str, field: Field, column: Column, *, is_boolean: bool) -> Fiel
 
 
 def make(kind: str, field: Field, column: Column) -> Any:
-    """A column of the kind and type that came in."""
+    """A column with the kind and type of the input."""
     cells, missing = cells_of(field, column)
     if field.cells == "time" and _are_objects(field.dtype):
         # Objects of the datetime module.
@@ -562,7 +562,7 @@ def _make_numpy(field: Field, cells: Array, missing: npt.NDArray[np.bool_]) -> A
     if field.dtype.kind == "O":
         return _objects(cells, missing)
     if not missing.any() or field.cells in ("number", "time"):
-        # Sampled labels may be longer than those that came in.
+        # Sampled labels may be longer than those of the input.
         return cells.astype(str if field.dtype.kind == "U" else field.dtype)
     if field.cells == "whole":
         numbers = cells.astype(np.float64)
@@ -632,7 +632,7 @@ def _make_pyarrow(field: Field, cells: Array, missing: npt.NDArray[np.bool_]) ->
 
 
 def merge(kind: str, raw: Any, new: Any, missing: npt.NDArray[np.bool_]) -> Any:
-    """A column with its unknown cells taken from another."""
+    """A column with its missing cells taken from another."""
     if kind == "pandas":
         new.index = raw.index
         return raw.where(~missing, new).astype(raw.dtype)
@@ -654,7 +654,7 @@ def merge(kind: str, raw: Any, new: Any, missing: npt.NDArray[np.bool_]) -> Any:
 
 
 def assemble(form: Form, columns: Sequence[Column]) -> Any:
-    """A table of the form that came in."""
+    """A table with the form of the input."""
     made = [make(form.kind, f, c) for f, c in zip(form.fields, columns, strict=True)]
     names = [field.name for field in form.fields]
     if form.kind == "numpy":

@@ -1,4 +1,4 @@
-"""One operation of a model on batches of rows, for engines that hand out work in batches.
+"""Operations of a model on batches of rows, for engines that process rows in batches.
 
 >>> import numpy as np
 >>> import bornite
@@ -34,18 +34,18 @@ OPERATIONS: tuple[str, ...] = get_args(Operation)
 
 __all__ = ["Batches", "RecordBatch", "RecordBatchStream"]
 
-# The models that this process has read, by what they were read from.
+# The models that this process has loaded, by their source.
 _models: OrderedDict[bytes, Model] = OrderedDict()
 _KEPT = 8
 
 
 class Batches:
-    """An operation on batches of rows, from ``Model.batches``. It can be pickled, and a process that gets it reads its
-    model once.
+    """An operation on batches of rows, from ``Model.batches``. It can be pickled, and each process that receives it
+    loads the model once.
 
-    A batch is a dict of arrays, a table of pandas, polars or pyarrow, a record batch of pyarrow, or anything with
-    ``__arrow_c_stream__`` or ``__arrow_c_array__``. The result is of the same kind; for the last, and for an array
-    without names, a ``RecordBatch``, which libraries of Arrow read without a copy.
+    A batch is a dict of arrays, a pandas, polars or pyarrow table, a pyarrow record batch, or any object with
+    ``__arrow_c_stream__`` or ``__arrow_c_array__``. The result is of the same kind; for other Arrow objects, and for an
+    array without names, it is a ``RecordBatch``, which Arrow libraries read without a copy.
     """
 
     def __init__(
@@ -66,13 +66,13 @@ class Batches:
         if operation not in OPERATIONS:
             raise BorniteError(f"there is no operation '{operation}' on batches: choose one of {', '.join(OPERATIONS)}")
         if (operation == "predict") != (column is not None):
-            raise BorniteError("column= names what to predict: give it with 'predict' alone")
+            raise BorniteError("column= is the column to predict: give it only with 'predict'")
         if (operation == "query") != (question is not None):
-            raise BorniteError("question= is what to answer for every row: give it with 'query' alone")
+            raise BorniteError("question= is the question to answer for every row: give it only with 'query'")
         if interval is not None and not 0 <= interval <= 1:
             raise BorniteError(f"interval={interval}: give a probability from 0 to 1, such as 0.9")
         if threads is not None and threads < 1:
-            raise BorniteError(f"threads={threads}: give 1 or more, or None for all")
+            raise BorniteError(f"threads={threads}: give at least 1, or None for all")
         self.operation = operation
         self._settings: dict[str, Any] = {
             "column": None if column is None else model._column(column),
@@ -97,8 +97,8 @@ class Batches:
         return f"<Batches: {self.operation} of {self._model!r}>"
 
     def __call__(self, batch: Any, *, start: int | None = None) -> Any:
-        """What becomes of a batch. ``start`` is the number of rows before it: random draws of batches are then those of
-        the whole table, and otherwise follow from the seed and the cells of the batch."""
+        """Applies the operation to a batch. ``start`` is the number of rows that precede it. With ``start``, random
+        draws are those of the whole table; without it, they depend on the seed and the cells of the batch."""
         before = _bornite.set_threads(self._settings["threads"] or 0)
         try:
             return self._work(batch, start)
@@ -106,8 +106,8 @@ class Batches:
             _bornite.set_threads(before)
 
     def stream(self, source: Any) -> RecordBatchStream:
-        """What becomes of the batches of a stream, made when they are asked for: ``source`` is anything with
-        ``__arrow_c_stream__``, or an iterable of batches. Random draws are those of one table.
+        """Applies the operation lazily to the batches of a stream. ``source`` is an object with
+        ``__arrow_c_stream__``, or an iterable of batches. Random draws are those of a single table.
 
         >>> import bornite
         >>> model = bornite.fit({"x": [1, 2, 1, 2] * 50, "y": ["a", "b", "a", "a"] * 50}, epochs=5)
@@ -188,7 +188,7 @@ class Batches:
         return {str(name): np.asarray(column) for name, column in table.items()}
 
     def _seed(self, columns: list[Column], start: int | None) -> int:
-        """The seed of a batch: where its place is not known, its cells stand for that."""
+        """The seed of a batch: if its position is not known, it is derived from the cells."""
         seed = int(self._settings["seed"])
         if start is not None:
             return seed
@@ -229,20 +229,20 @@ def _batches(source: Any) -> Iterable[Any]:
 
 
 def _cells(name: str, values: Array, more: Any) -> Array:
-    """A column as it is."""
+    """A column, unchanged."""
     cells = "word" if isinstance(more, list) else "number" if values.dtype.kind == "f" else "whole"
     made: Array = _tables.make("dict", _plain(Field(name, cells, None)), (name, values, more))
     return made
 
 
 def _is(batch: Any, library: str, name: str) -> bool:
-    """Whether it is an object of a library, which is then loaded already."""
+    """Whether an object belongs to a library, which must then already be loaded."""
     kind = type(batch)
     return kind.__module__.split(".")[0] == library and kind.__name__ == name
 
 
 def _like(batch: Any, frame: Frame, columns: dict[str, Array]) -> Any:
-    """New columns, as the kind of table that a batch is."""
+    """New columns, as the same kind of table as the batch."""
     if isinstance(batch, Mapping):
         return columns
     if frame.kind == "pandas":
@@ -258,7 +258,7 @@ def _like(batch: Any, frame: Frame, columns: dict[str, Array]) -> Any:
 
 
 def _filled(batch: Any, table: Any) -> Any:
-    """A table with filled cells, as the kind of table that a batch is."""
+    """A table with imputed cells, as the same kind of table as the batch."""
     if _is(batch, "pyarrow", "RecordBatch"):
         (made,) = table.combine_chunks().to_batches() or [
             _tables.library("pyarrow").RecordBatch.from_pylist([], schema=table.schema)

@@ -1,4 +1,4 @@
-"""Models of tables: fitted to rows, then asked in the words of the table."""
+"""Models of tables: fitted to rows, then queried by column name."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from bornite.batches import Batches, Operation
 
 Given: TypeAlias = str | Mapping[Any, Any] | None
-"""What is known of a row: text such as ``"age in [30, 40), city='Bonn'"``, or a mapping from columns to a
-value, a set or list of values, or an interval ``(low, high)`` that stands for low ≤ x < high."""
+"""Evidence about a row: text such as ``"age in [30, 40), city='Bonn'"``, or a mapping from columns to a
+value, a set or list of values, or an interval ``(low, high)``, which means low ≤ x < high."""
 
 Plot: TypeAlias = Literal[
     "structure", "training", "marginals", "pairs", "calibration", "anomalies", "samples"
@@ -55,7 +55,7 @@ class Answer:
     """The answer to a question."""
 
     kind: str
-    """What it is: a ``"probability"``, a ``"density"``, a ``"mean"`` and so on."""
+    """The kind of answer: a ``"probability"``, a ``"density"``, a ``"mean"`` and so on."""
     value: Any
     """The answer itself: a number, a label, or a dict of both by column."""
     log: float | None
@@ -63,9 +63,9 @@ class Answer:
     probability: float | None
     """The probability of the most likely value."""
     bound: float | None
-    """What no value has a larger probability than, if the search ended early; None if the answer is exact."""
+    """An upper bound on the probability of any value, if the search ended early; None if the answer is exact."""
     error: float | None
-    """The standard error of a mean over samples; None if the answer is exact."""
+    """The standard error of an average over samples; None if the answer is exact."""
 
     def _repr_html_(self) -> str:
         rows = [(self.kind, self.value)]
@@ -78,7 +78,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Contribution:
-    """How surprising one cell is, given all others of its row."""
+    """How surprising one cell is, given all other cells of its row."""
 
     column: Any
     """The column."""
@@ -87,8 +87,9 @@ class Contribution:
     log_conditional: float
     """log p(the cell | the others), in the units of the data."""
     log_standardized: float
-    """The same relative to a uniform distribution over the interquartile range of numbers, or over all values of a finite
-    column, so that columns can be compared: 0 is as likely as that, and −5 is e⁵ times less likely."""
+    """The log conditional relative to a uniform distribution, over the interquartile range of numbers or over all
+    values of a finite column, so that columns can be compared: 0 is as likely as under the uniform distribution, and −5
+    is e⁵ times less likely."""
 
 
 @dataclass(frozen=True)
@@ -143,56 +144,58 @@ def fit(
 ) -> Model:
     """Fits a model to the rows of a table.
 
-    The table is a 2-D numpy array, a structured array, a dict of columns, or a table of pandas, polars,
-    pyarrow or any other library with the Arrow stream interface. Columns hold real or whole numbers, text,
-    True and False, or dates and times. NaN, None, NA and null are missing values; the model learns from the exact likelihood
-    of the observed ones.
+    The table is a 2-D numpy array, a structured array, a dict of columns, or a table from pandas, polars, pyarrow or
+    any other library with the Arrow stream interface. Columns contain real or whole numbers, text, True and False, or
+    dates and times. NaN, None, NA and null are missing values; the fit uses the exact likelihood of the observed
+    values.
 
-    A table may also be in files of CSV, Parquet, NPY or IDX: a path, a pattern such as ``"days/*.parquet"`` or a list of them.
-    A table that takes more than about ``memory`` bytes is learned from in pieces: what its columns mean is found out from a million
-    rows drawn at random, and every epoch reads all rows, in a random order, from a temporary file in the folder that
-    TMPDIR names.
+    The table may also be in CSV, Parquet, NPY or IDX files: a path, a pattern such as ``"days/*.parquet"``, or a list
+    of these. A table that takes more than about ``memory`` bytes is read in pieces: column types are inferred from a
+    random sample of a million rows, and every epoch reads all rows in random order from a temporary file in the folder
+    named by TMPDIR.
 
-    ``start`` is a model to go on from with other rows, such as those of a new day: its columns, its circuit and its target are
-    kept, learning begins with its weights, and no circuit gets worse by the validation rows, which are some of the new
-    ones. Values that a column has no place for count as in ``Model.log_prob``. Settings that ask for other columns or another
-    circuit are refused.
+    ``start`` is a model to continue from with other rows, such as those of a new day. The fit keeps its columns,
+    circuit and target and starts from its weights. No circuit gets worse on the validation rows, which are taken from
+    the new rows. Values outside a column's domain are treated as in ``Model.log_prob``. Settings that require other
+    columns or another circuit are rejected.
 
-    Settings that are None depend on the size of the data. ``valid`` holds the rows used to choose the best
-    epoch; by default a random share ``valid_share`` of the rows. ``sample_weight`` lets rows count for more or
-    less: the name of a column, which is then no column of the model, or one number for each row; rows of
-    weight 0 are left out. ``time`` is a limit in seconds;
-    with more of it, large image data sets get a larger circuit. ``effort`` is how much is tried: ``"fast"`` is one
-    small circuit, a usable model in seconds; ``"best"`` tries larger circuits and longer fits until nothing gets better,
-    best with a ``time``. ``circuits`` is the most circuits that the model may be a mixture of; each is kept only if the
-    validation rows are likelier with it. By default up to 2, up to 4 with ``effort="best"`` or a ``time``, and 1 if ``structure`` or
-    ``width`` is given. ``width`` is the width of the circuits' inner layers; by default several are tried.
-    ``output_width`` is the number of squares in the sum. ``smoothing`` penalizes differences between the
-    weights of neighboring values of ordered columns.
+    Settings that are None depend on the size of the data. ``valid`` contains the rows used to choose the best epoch; by
+    default a random fraction ``valid_share`` of the rows is held out. ``sample_weight`` weights the rows: it is the
+    name of a column, which then does not become part of the model, or an array with one number per row. Rows with
+    weight 0 are dropped. ``time`` is a limit in seconds; with more time, large image data sets get a larger circuit.
 
-    ``target`` names a column to predict. The fit then maximizes log p(x, y) + ``emphasis`` log p(y | x), so that
-    :meth:`Model.predict` and :meth:`Model.predict_proba` get better; the model is still one of all columns and answers every
-    other question. ``emphasis`` is 10 by default; from 3 to 100 predictions change little, and the rest of the row is modeled less
-    well the larger it is.
+    ``effort`` sets how much to try: ``"fast"`` fits one small circuit, a usable model in seconds; ``"best"`` tries
+    larger circuits and longer fits until nothing improves, and is best combined with ``time``. ``circuits`` is the
+    maximum number of circuits in the model, which is a mixture if there are several; a circuit is kept only if it
+    improves the validation likelihood. The default is 2, or 4 with ``effort="best"`` or ``time``, and 1 if
+    ``structure`` or ``width`` is given. ``width`` is the width of the circuits' inner layers; by default several are
+    tried. ``output_width`` is the number of squares in the sum. ``smoothing`` penalizes differences between the weights
+    of neighboring values of ordered columns.
 
-    ``kinds`` overrides how columns are interpreted: ``"categorical"``, ``"boolean"``,
-    ``"integer"``, ``"digits"``, ``"number"``, ``"continuous"``, ``("continuous", low, high)`` or
-    ``("periodic", period)``. Missing values are unknown by default. In the columns of ``missing_as_value`` that a value is missing is
-    learned too: it is scored, sampled, and part of questions, as in ``P(age is missing | owner='yes')``. ``atoms`` maps columns to
-    numbers that get a probability of their own, next to those that the fit finds. With ``image`` the columns are the pixels of images of this height and width.
+    ``target`` names a column to predict. The fit then maximizes log p(x, y) + ``emphasis`` log p(y | x), which improves
+    :meth:`Model.predict` and :meth:`Model.predict_proba`; the result is still a model of all columns and answers every
+    other question. ``emphasis`` is 10 by default. From 3 to 100, predictions change little; the larger it is, the less
+    accurately the rest of the row is modeled.
 
-    Columns that cannot be learned are left out, and ``model.info["left_out"]`` says which and why: constant and
-    empty ones, identifiers and free text. ``strict=True`` refuses such a table, and ``as_is=True`` fits all
-    of its columns.
+    ``kinds`` overrides how columns are interpreted: ``"categorical"``, ``"boolean"``, ``"integer"``, ``"digits"``,
+    ``"number"``, ``"continuous"``, ``("continuous", low, high)`` or ``("periodic", period)``. By default, missing
+    values are integrated out. In the columns listed in ``missing_as_value``, *missing* is a value that is scored,
+    sampled, and can be used in questions, as in ``P(age is missing | owner='yes')``. ``atoms`` maps columns to numbers
+    that get their own probability, in addition to those that the fit finds. With ``image``, the columns are the pixels
+    of images with this height and width.
 
-    ``device`` is where the model learns: ``"cuda"`` is an NVIDIA GPU, which learns from complete rows,
-    ``"cuda-tf32"`` the same with faster products of fewer digits, and ``"auto"`` one where there is one that
-    can learn this table.
+    Columns that cannot be learned are dropped, and ``model.info["left_out"]`` lists them with the reasons: constant and
+    empty columns, identifiers and free text. ``strict=True`` rejects such a table, and ``as_is=True`` fits all columns.
 
-    ``progress`` is called after every epoch with a dict of ``width``, ``epoch``, ``epochs``, ``train``,
-    ``valid`` and ``best``, log-likelihoods in nats per row as in ``model.info``; returning False ends the fit. ``verbose=True``
-    shows a progress line on standard error, in terminals and notebooks. Ctrl-C ends the fit too, with a warning. Either way the best
-    model so far is returned. Without ``time``, the same table, settings and seed give the same model bit for bit.
+    ``device`` is where the model is trained: ``"cuda"`` is an NVIDIA GPU, which needs rows without missing values,
+    ``"cuda-tf32"`` is a GPU with faster, less precise products, and ``"auto"`` is a GPU if there is one that can learn
+    this table.
+
+    ``progress`` is called after every epoch with a dict of ``width``, ``epoch``, ``epochs``, ``train``, ``valid`` and
+    ``best``, with log-likelihoods in nats per row as in ``model.info``; returning False ends the fit. ``verbose=True``
+    shows a progress line on standard error, in terminals and notebooks. Ctrl-C also ends the fit, with a warning. In
+    both cases the best model so far is returned. Without ``time``, the same table, settings and seed give the same
+    model, bit for bit.
 
     >>> import numpy as np
     >>> import bornite
@@ -214,7 +217,7 @@ def fit(
     if start is not None and not isinstance(start, Model):
         raise ArgumentError(f"start={shown(start)}: give a model")
     if start is not None and start._is_view():
-        raise BorniteError("start= is a model of some columns of another: give the whole model")
+        raise BorniteError("start= is a marginal of another model: give the whole model")
     shared = table if isinstance(table, Shared) else None
     files = _files(table)
     frame = Frame(table if shared is None else shared.sample) if files is None else None
@@ -223,7 +226,7 @@ def fit(
     fields: list[Field] = []
     note = None if start is None else start._all_info().get("note")
     if frame is None:
-        # Their columns are known by their names alone.
+        # Only the names of their columns are known.
         found = _kinds(kinds, [*(kinds or ())], [str(name) for name in kinds or ()])
         target = None if target is None else str(target)
         weights = None if sample_weight is None else str(sample_weight)
@@ -304,18 +307,18 @@ def fit(
 
 @dataclass(frozen=True)
 class Shared:
-    """Some rows of a table, for ``fit``, and those who hold all of them."""
+    """A sample of a table for ``fit``, and the workers that hold all of its rows."""
 
     sample: Any
     places: Sequence[int]
-    """Of the sample's rows in the table."""
+    """The positions of the sample's rows in the table."""
     num_rows: int
     workers: Any
-    """An object with ``hold(plan)`` and ``ask(fit, step)``, as the trait ``Workers`` of the library."""
+    """An object with ``hold(plan)`` and ``ask(fit, step)``, like the library's trait ``Workers``."""
 
 
 def _files(table: Any) -> list[str] | None:
-    """The files that a table is in."""
+    """The files of a table; None if it is not in files."""
     listed = [table] if isinstance(table, (str, PathLike)) else table
     if not isinstance(listed, (list, tuple)) or not listed:
         return None
@@ -326,7 +329,7 @@ def _files(table: Any) -> list[str] | None:
         is_pattern = any(sign in path for sign in "*?[") and not exists(path)
         found = sorted(glob(path)) if is_pattern else [path]
         if not found:
-            raise BorniteError(f"{path}: no file is named so")
+            raise BorniteError(f"{path}: no such file")
         files += found
     return files
 
@@ -334,7 +337,7 @@ def _files(table: Any) -> list[str] | None:
 def _weights(
     sample_weight: Any, frame: Frame, names: Sequence[str], columns: list[Column]
 ) -> str | None:
-    """The name of the column of weights, which is added to the columns where it is none of the table's."""
+    """The name of the weight column, which is appended to the columns if it is not one of the table's."""
     if sample_weight is None:
         return None
     text_of = _text_of(frame.names, names)
@@ -372,7 +375,7 @@ def _kinds(
 
 
 def _several(columns: Any) -> list[Any]:
-    """Columns; a single one may stand by itself."""
+    """A list of columns; a single column becomes a list of one."""
     single = isinstance(columns, str) or not hasattr(columns, "__iter__")
     return [columns] if single else list(columns)
 
@@ -411,14 +414,14 @@ def _target(target: Any, names: Sequence[Any], texts: Sequence[str]) -> str | No
 
 
 def _text_of(names: Sequence[Any], texts: Sequence[str]) -> dict[Any, str]:
-    """From what a caller may write to the name of a column: its text, or its own name."""
+    """Maps what a caller may write, a column's text or its own name, to the column's name."""
     return {**dict(zip(texts, texts, strict=True)), **dict(zip(names, texts, strict=True))}
 
 
 def _columns(
     frame: Frame, names: Sequence[Any], texts: Sequence[str], form: Form | None = None
 ) -> list[Column]:
-    """The columns of these names, by position in an array without names."""
+    """The columns with these names, or by position in an array without names."""
     return [frame.read(index, text)[1] for index, text in _places(frame, names, texts, form)]
 
 
@@ -433,7 +436,7 @@ def _places(
                 return [(place[name], text) for name, text in zip(names, texts, strict=True)]
             raise BorniteError(
                 f"the array has {len(frame.names)} columns and the model {len(names)} "
-                f"({', '.join(texts[:10])}): give one for each, NaN where nothing is known"
+                f"({', '.join(texts[:10])}): give one for each, with NaN for missing values"
             )
         return list(enumerate(texts))
     places: dict[str, int] = {}
@@ -442,8 +445,8 @@ def _places(
     for text in texts:
         if text not in places:
             raise ColumnError(
-                f"the table has no column '{text}'; add it, with None where nothing is known, or ask "
-                "model.marginal([...]) of the columns that are there"
+                f"the table has no column '{text}'; add it, with None for missing values, or use "
+                "model.marginal([...]) with the columns that it has"
             )
     return [(places[text], text) for text in texts]
 
@@ -496,7 +499,7 @@ class Model:
         return self._text_of[column]
 
     def _is_name(self, columns: Any) -> bool:
-        """Whether this is one column and no list of them."""
+        """Whether this is one column and not a list of columns."""
         if isinstance(columns, str) or not hasattr(columns, "__iter__"):
             return True
         return isinstance(columns, tuple) and columns in self._text_of
@@ -508,7 +511,7 @@ class Model:
         return len(self._visible) < len(self._all)
 
     def _encode(self, frame: Frame) -> list[Column]:
-        """All columns of the model: those that the model does not show are unknown."""
+        """All columns of the model: those that the view does not show are missing."""
         found = dict(zip(self._texts, _columns(frame, self._names, self._texts, self._form), strict=True))
         return [found.get(text) or _tables.unknown(text, frame.height) for text in self._all]
 
@@ -533,13 +536,13 @@ class Model:
 
     @property
     def schema(self) -> list[dict[str, Any]]:
-        """What each column means: its kind, with labels, bounds and transforms."""
+        """How each column is represented: its kind, with labels, bounds and transforms."""
         return [json.loads(json.dumps(self._schema[index])) for index in self._visible]
 
     @property
     def info(self) -> dict[str, Any]:
-        """How the model was fitted: seed, rows, widths, and the mean log-likelihood of the validation rows, also with
-        independent columns as a baseline."""
+        """How the model was fitted: seed, rows, widths, and the mean log-likelihood of the validation rows, for the
+        model and for independent columns as a baseline."""
         info = self._all_info()
         del info["history"]
         info.pop("note", None)
@@ -558,19 +561,19 @@ class Model:
 
     @property
     def given(self) -> list[str]:
-        """What the model is conditioned on."""
+        """The evidence that the model is conditioned on."""
         return self._core.given()
 
     @property
     def circuit(self) -> Circuit:
-        """The circuit, without the evidence that the model is conditioned on; of several, the one of the greatest weight. Its
-        variables are the encoded columns; see ``schema``."""
+        """The circuit, without the evidence that the model is conditioned on; if there are several, the one with the
+        greatest weight. Its variables are the encoded columns; see ``schema``."""
         return self._core.circuits()[0]
 
     @property
     def circuits(self) -> tuple[tuple[float, Circuit], ...]:
-        """The circuits of the mixture that the model is, from the heaviest, each after its weight: p(x) = Σ w ‖c(x)‖². Most
-        models have one."""
+        """Pairs of weight and circuit, in order of descending weight: the model is the mixture p(x) = Σ w ‖c(x)‖². Most
+        models have one circuit."""
         return tuple(zip(self._core.weights(), self._core.circuits(), strict=True))
 
     def __repr__(self) -> str:
@@ -590,23 +593,24 @@ class Model:
         device: Literal["cpu", "cuda", "auto"] = "cpu",
     ) -> Floats:
         """The log density of every row, in nats, in the units of the data. With ``column``, the log density of that
-        column's cell given the other cells of its row; 0 where the cell is missing.
+        column's cell given the other cells of its row; 0 if the cell is missing.
 
-        Missing values are integrated out, unless they are values of their column; −inf for rows that contradict what the model is conditioned on. Labels
-        that were never seen, and numbers beyond the range or between those of a grid, have a small probability,
-        which the fit estimates; with ``unseen="unknown"`` they count as missing, and with ``unseen="error"`` they
-        are an error.
+        Missing values are integrated out, except in columns where missing is a value. Rows that contradict the model's
+        evidence have −inf. Labels that were never seen, and numbers outside the range or between grid points, have a
+        small probability that the fit estimates; with ``unseen="unknown"`` they count as missing, and with
+        ``unseen="error"`` they are an error.
 
-        ``device`` is where log densities are computed, in double precision: ``"cuda"`` is an NVIDIA GPU, and ``"auto"`` one that has room for the
-        model, if there is one, and otherwise the processor. It is for whole rows.
+        ``device`` is where log densities are computed, in double precision: ``"cuda"`` is an NVIDIA GPU, and ``"auto"``
+        is a GPU with enough memory for the model, if there is one, otherwise the CPU. It cannot be combined with
+        ``column``.
         """
         frame = Frame(table)
         if column is None:
             return self._core.log_prob(self._encode(frame), unseen, device)
         if unseen != "score":
-            raise BorniteError(f"unseen='{unseen}' is for whole rows: leave it out with a column")
+            raise BorniteError(f"unseen='{unseen}' is for whole rows: omit it with a column")
         if device != "cpu":
-            raise BorniteError(f"device='{device}' is for whole rows: leave it out with a column")
+            raise BorniteError(f"device='{device}' is for whole rows: omit it with a column")
         text = self._column(column)
         columns = self._encode_others(frame, text)
         ((index, _),) = [place for place in self._target_places(frame, text) if place[1] == text]
@@ -622,9 +626,9 @@ class Model:
 
     def surprise(self, table: Any) -> Any:
         """How surprising every cell is, given the other cells of its row: −``Contribution.log_standardized``, NaN for
-        missing values. A DataFrame for pandas, otherwise an array with a row for each row and a column for each column.
+        missing values. A DataFrame for pandas, otherwise an array with the rows and columns of the table.
 
-        About 0 or less for an ordinary cell; 5 is e⁵ times less likely than under a uniform distribution.
+        Ordinary cells have about 0 or less; 5 means e⁵ times less likely than under a uniform distribution.
 
         >>> import numpy as np
         >>> import bornite
@@ -653,25 +657,25 @@ class Model:
     ) -> Floats:
         """The anomaly score of every row: larger is more anomalous.
 
-        ``by="density"`` is −``log_prob``: rows that are unlikely as a whole. ``by="cells"`` is a log-likelihood ratio: one cell
-        of the row drawn anew from its column's marginal, or all cells drawn apart, against the row as it is. It finds
-        rows with a cell that does not belong to the others, also among many columns, where the density sums up the noise of
-        all of them. ``by="either"`` finds both kinds of rows: at most about a share e⁻ˢ of the model's own rows has a score above s.
-        The last two cost two passes over the table for each column.
+        ``by="density"`` is −``log_prob`` and finds rows that are unlikely as a whole. ``by="cells"`` is a
+        log-likelihood ratio: one cell redrawn from its column's marginal, or all cells drawn independently, versus the
+        row as it is. It finds rows with a cell that does not fit the others, even among many columns, where the density
+        sums up the noise of all of them. ``by="either"`` finds both kinds of rows: at most about a fraction e⁻ˢ of the
+        model's own samples has a score above s. The last two take two passes over the table for each column.
         """
         if by == "density":
             return -self.log_prob(table, unseen=unseen)
         if by not in ("cells", "either"):
             raise BorniteError(f"by='{by}': choose 'density', 'cells' or 'either'")
         if unseen != "score":
-            raise BorniteError(f"unseen='{unseen}' is for by='density': leave it out")
+            raise BorniteError(f"unseen='{unseen}' is for by='density': omit it")
         return self._core.anomaly_scores(self._encode(Frame(table)), by == "either")
 
     def anomalies(
         self, table: Any, count: int = 10, *, by: Literal["density", "cells", "either"] = "density"
     ) -> list[Anomaly]:
-        """The rows with the lowest density, lowest first, or with the highest ``anomaly_score`` of another kind. The cells
-        of each row are sorted by how surprising they are given the rest of the row.
+        """The rows with the lowest density, lowest first, or with the highest ``anomaly_score`` for another ``by``. The
+        cells of each row are sorted by how surprising they are given the rest of the row.
 
         >>> import numpy as np
         >>> import bornite
@@ -722,12 +726,13 @@ class Model:
         ``"var(age)"``, ``"corr(age, pay | …)"``, ``"median(age)"``, ``"quantile(age, 0.9 | …)"``, ``"argmax(sky | …)"``,
         ``"argmax(sky, wet | …)"`` (a dict), ``"H(sky | …)"`` or ``"MI(sky; wet, age | …)"``.
 
-        Evidence is joined by commas, ``and``, ``or``, ``not`` and parentheses. ``ask`` also says what the answer is.
+        Evidence is combined with commas, ``and``, ``or``, ``not`` and parentheses. ``ask`` also returns the kind of
+        answer.
         """
         return self.ask(question).value
 
     def ask(self, question: str) -> Answer:
-        """The answer to a question, see ``query``, with what it is: a probability or a density, exact or not.
+        """The answer to a question (see ``query``) with its kind: a probability or a density, exact or not.
 
         >>> import numpy as np
         >>> import bornite
@@ -758,10 +763,10 @@ class Model:
     def marginal(self, columns: Any, *, given: Given = None) -> Any:
         """The exact distribution of some columns.
 
-        For a column name, returns a ``Distribution``, of the rows in which the column is not missing if that is a value;
-        for a list of columns, a ``Model`` of only these columns
-        with the others integrated out. That model is a view: it shares the circuit of the full model, is free
-        to create, and cannot be saved by itself. Evidence and questions given as text may name every column.
+        For a column name, returns a ``Distribution``; if missing is a value of the column, it covers the rows in which
+        the column is not missing. For a list of columns, returns a ``Model`` of only these columns with the others
+        integrated out. That model is a view: it shares the circuit of the full model, costs nothing to create, and
+        cannot be saved by itself. Evidence and questions given as text may use all columns.
 
         >>> import numpy as np
         >>> import bornite
@@ -820,9 +825,9 @@ class Model:
     ) -> Any:
         """Exact samples, optionally given evidence. The same seed gives the same rows.
 
-        The table has the kind that the model was fitted to, or ``kind``: ``"numpy"``, ``"dict"``,
-        ``"pandas"``, ``"polars"`` or ``"pyarrow"``. A model loaded from a file remembers it, with the types of columns; one
-        fitted by the ``bornite`` command returns a dict of arrays.
+        The result is the kind of table that the model was fitted to, or ``kind``: ``"numpy"``, ``"dict"``,
+        ``"pandas"``, ``"polars"`` or ``"pyarrow"``. A model loaded from a file remembers the kind and the column types;
+        a model fitted by the ``bornite`` command returns a dict of arrays.
 
         >>> import bornite
         >>> model = bornite.fit({"x": [1, 2, 3, 4] * 20, "y": ["a", "b"] * 40}, epochs=5)
@@ -845,9 +850,9 @@ class Model:
         columns unknown to the model are unchanged.
 
         ``"median"``, ``"mean"`` and ``"mode"`` impute each cell separately; text columns always use the mode.
-        ``"sample"`` samples the missing values of a row jointly, which preserves their dependence. All are imputed as if they
-        were not missing, also in columns of ``missing_as_value``. With ``n``,
-        returns a list of n tables with consecutive seeds, for multiple imputation.
+        ``"sample"`` samples the missing values of a row jointly, which preserves their dependence. Values are imputed
+        as if they were not missing, even in columns of ``missing_as_value``. With ``n``, returns a list of n tables
+        with consecutive seeds, for multiple imputation.
         """
         check_whole(seed=seed)
         check_text(method=method)
@@ -857,7 +862,7 @@ class Model:
             return self._filled(frame, columns, method, seed)
         check_whole(n=n)
         if n < 1:
-            raise BorniteError(f"n={n}: give 1 or more")
+            raise BorniteError(f"n={n}: give at least 1")
         return [self._filled(frame, columns, method, seed + k) for k in range(n)]
 
     # One column, given the others.
@@ -872,10 +877,10 @@ class Model:
     ) -> Any:
         """Predicts a column of every row of a table from the other cells of the row.
 
-        Returns one value per row: the median of a column of numbers by default, the most likely label of text;
-        ``"mean"``, the exact mean; ``"mode"``; or ``"sample"``, a random draw. Cells of the column itself are
-        ignored, missing values are integrated out, and so are columns that the table does not have, with a warning.
-        The result is a Series for pandas and polars, an array for pyarrow and numpy.
+        Returns one value per row. By default, this is the median of a numeric column or the most likely label of a text
+        column; the alternatives are ``"mean"``, the exact mean, ``"mode"``, and ``"sample"``, a random draw. Cells of
+        the column itself are ignored. Missing values are integrated out, and so are columns that the table does not
+        have, with a warning. The result is a Series for pandas and polars, and an array for pyarrow and numpy.
 
         >>> import numpy as np
         >>> import bornite
@@ -902,7 +907,7 @@ class Model:
 
     def predict_proba(self, table: Any, column: Any) -> dict[Any, Floats]:
         """The probability of every value of a column, for every row of a table, given the other cells of the row:
-        a dict from values to arrays, one number per row. See ``predict``.
+        a dict from values to arrays with one number per row. See ``predict``.
 
         >>> import bornite
         >>> model = bornite.fit({"x": [1, 2, 1, 2] * 50, "y": ["a", "b", "a", "a"] * 50}, epochs=30)
@@ -917,13 +922,13 @@ class Model:
         return {value(label): rows[:, n].copy() for n, label in enumerate(labels)}
 
     def _target_places(self, frame: Frame, text: str) -> list[tuple[int, str]]:
-        """Where the table has this column, next to others in an array without names."""
+        """The position of this column in the table; by position in an array without names."""
         if frame.kind == "numpy":
             return _places(frame, self._names, self._texts, self._form)
         return _places(frame, [self._names[self._texts.index(text)]], [text])
 
     def _encode_others(self, frame: Frame, target: str) -> list[Column]:
-        """All columns of the model but one: those that the table does not have are unknown."""
+        """All columns of the model but one: those that the table does not have are missing."""
         names = [name for name, text in zip(self._names, self._texts, strict=True) if text != target]
         texts = [text for text in self._texts if text != target]
         if frame.kind == "numpy" and len(frame.names) == len(names):
@@ -937,7 +942,7 @@ class Model:
             if absent:
                 words = ", ".join(f"'{text}'" for text in absent)
                 warnings.warn(
-                    f"the table has no column {words}: unknown in every row", stacklevel=3
+                    f"the table has no column {words}: treated as missing in every row", stacklevel=3
                 )
             pairs = [(n, t) for n, t in zip(names, texts, strict=True) if t in there]
             places = _places(frame, [n for n, _ in pairs], [t for _, t in pairs])
@@ -946,7 +951,7 @@ class Model:
 
     @staticmethod
     def _like_column(frame: Frame, column: Any, values: Any) -> Any:
-        """One column of the kind of a table."""
+        """One column, in the form of a kind of table."""
         if frame.kind == "pandas":
             pandas = _tables.library("pandas")
             series = pandas.Series(values, name=column)
@@ -976,7 +981,7 @@ class Model:
         return frame.replaced(changed)
 
     def _like(self, field: Field, text: str) -> Field:
-        """A column's own form; of one without any known cell, that of the model."""
+        """A column's own form, or that of the model if the column has no observed cell."""
         own = self._form.fields[self._all.index(text)]
         if field.cells == "word" and own.cells != "word":
             return Field(field.name, own.cells, field.dtype, own.values)
@@ -998,15 +1003,21 @@ class Model:
         seed: int = 0,
         threads: int | None = None,
     ) -> Batches:
-        """An operation on batches of rows, as a callable for engines that hand out work in batches. It can be pickled,
-        and a process that gets it reads the model once.
+        """An operation on batches of rows, as a callable for engines that process rows in batches. It can be pickled,
+        and each process that receives it loads the model once.
 
-        A batch is a dict of arrays, a table of pandas, polars or pyarrow, a record batch, or anything of Arrow's C
-        interface, and so is the result; nothing but numpy is needed for any of these. ``"score"`` gives a column
-        ``log_density``, ``"anomaly"`` its negative ``anomaly_score``, ``"impute"`` the batch with its missing
-        values imputed by ``method``, ``"predict"`` the ``column`` given the others, also with the ends of a central ``interval``
-        and with the probabilities of its values, ``"query"`` the answer to a ``question`` for every row given its other
-        cells, and ``"sample"`` as many new rows as the batch has. ``threads`` are those of each call: 1 for engines
+        A batch is a dict of arrays, a pandas, polars or pyarrow table, a record batch, or any object with Arrow's C
+        interface, and so is the result; this needs only numpy.
+
+        - ``"score"`` returns a column ``log_density``.
+        - ``"anomaly"`` returns its negative, ``anomaly_score``.
+        - ``"impute"`` returns the batch with its missing values imputed with ``method``.
+        - ``"predict"`` predicts ``column`` given the others, optionally with the ends of a central ``interval`` and
+          with the probabilities of its values.
+        - ``"query"`` answers ``question`` for every row, given its other cells.
+        - ``"sample"`` returns as many new rows as the batch has.
+
+        ``threads`` is the number of threads per call; use 1 for engines
         with threads or processes of their own.
 
         >>> import pickle
@@ -1079,7 +1090,7 @@ class Model:
     def mean(self, *, given: Given = None) -> Any:
         """The means of all numeric columns: an array for numpy, a Series for pandas, otherwise a dict.
 
-        True counts as 1. For a column with two labels, such as no and yes, the mean is the share of the second.
+        True counts as 1. For a column with two labels, such as no and yes, the mean is the fraction of the second.
         """
         text = self._given(given)
         means = {
@@ -1132,10 +1143,11 @@ class Model:
         return covariance / np.where(scale > 0, scale, 1.0)
 
     def mutual_information(self, columns: Sequence[Any] | None = None, *, given: Given = None) -> Any:
-        """How much every two columns tell about each other, in nats: a DataFrame if pandas is installed, otherwise a
-        dict of lists. The diagonal holds entropies, which are infinite for columns with a density.
+        """The mutual information of all pairs of columns, in nats: a DataFrame if pandas is installed, otherwise a
+        dict of lists. The diagonal contains entropies, which are infinite for columns with a density.
 
-        Exact for pairs of finite columns. Otherwise the mean over 8,192 exact samples, with the error that ``ask`` states.
+        Exact for pairs of finite columns. Otherwise the average over 8,192 exact samples, with the standard error that
+        ``ask`` reports.
 
         >>> import numpy as np
         >>> import bornite
@@ -1157,7 +1169,7 @@ class Model:
         return _tables.labeled(names, names, found.tolist())
 
     def describe(self, *, given: Given = None) -> Any:
-        """The marginal of every column in a few numbers: kind, mean, standard deviation and quantiles of numbers, and the
+        """A summary of every column's marginal: kind, mean, standard deviation and quantiles of numeric columns, and the
         most likely value of finite columns with its probability. A DataFrame if pandas is installed, otherwise a
         dict of lists.
 
@@ -1195,8 +1207,8 @@ class Model:
     def quantile(self, column: Any, q: Any = 0.5, *, given: Any = None) -> Any:
         """The quantile of a column at level q, or at an array of levels.
 
-        ``given`` is evidence, or a table other than a dict: then the result has one quantile, or one row of them, for
-        each row of the table, given its other cells, as in ``predict``.
+        ``given`` is evidence, or a table other than a dict. With a table, the result has one quantile, or one row of
+        quantiles, for each row of the table, given its other cells, as in ``predict``.
 
         >>> import numpy as np
         >>> import bornite
@@ -1237,9 +1249,9 @@ class Model:
         return head + _notebook.table(("column", "kind", "values"), rows) + tail
 
     def report(self, data: Any = None, *, title: str = "Bornite", seed: int = 0) -> Page:
-        """A page with all plots of the model, next to the rows of ``data`` if given, which should be held-out rows.
+        """A page with all plots of the model, compared with the rows of ``data`` if given, which should be held-out rows.
 
-        Returns the HTML as a ``str`` that notebooks show, with ``save(path)``.
+        Returns the HTML as a ``str`` that notebooks display, with ``save(path)``.
 
         >>> import numpy as np
         >>> import bornite
@@ -1261,11 +1273,12 @@ class Model:
         columns: Sequence[Any] | None = None,
         seed: int = 0,
     ) -> Drawing:
-        """A plot of the model, next to the rows of ``data`` if given: ``"structure"``, ``"training"``, ``"marginals"``,
-        ``"pairs"``, ``"calibration"`` and ``"anomalies"``, which need ``data``, or ``"samples"`` of images.
+        """A plot of the model, compared with the rows of ``data`` if given: ``"structure"``, ``"training"``,
+        ``"marginals"``, ``"pairs"``, ``"calibration"`` or ``"anomalies"``, which need ``data``, or ``"samples"`` of
+        images.
 
-        ``columns`` are those shown in marginals and pairs.
-        Returns the SVG as a ``str`` that notebooks show, with ``save(path)``.
+        ``columns`` selects the columns shown in marginals and pairs.
+        Returns the SVG as a ``str`` that notebooks display, with ``save(path)``.
 
         >>> import numpy as np
         >>> import bornite
@@ -1286,8 +1299,8 @@ class Model:
     def _whole(self) -> TableModel:
         if self._is_view():
             raise BorniteError(
-                "a marginal is a view of its model, and no circuit of its own: save that model, and ask "
-                f"marginal({[str(name) for name in self._names]}) of it again when it is loaded"
+                "a marginal is a view of its model and has no circuit of its own: save that model, and call "
+                f"marginal({[str(name) for name in self._names]}) again after loading it"
             )
         return self._core
 
@@ -1359,10 +1372,9 @@ def compress_file(
     """Compresses a CSV, NPY, NPZ or IDX file losslessly; returns its size before and after, in bytes.
 
     Without a model, a small one is fitted to the first 8 MiB within ``time`` seconds and stored with the rows. Data
-    that a model does not make smaller, and all other files, are compressed with zstd. ``decompress_file`` and
-    ``bornite decompress`` on the command line restore the same bytes. Files are processed in segments of 8 MiB,
-    so memory is bounded. ``header`` says whether the first line of a CSV file names the columns; by default this is
-    detected.
+    that a model does not make smaller, and all other files, are compressed with zstd. ``decompress_file`` and ``bornite
+    decompress`` on the command line restore the same bytes. Files are processed in segments of 8 MiB, so memory is
+    bounded. ``header`` specifies whether the first line of a CSV file is a header; by default this is detected.
 
     >>> import bornite, pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -1481,21 +1493,21 @@ class Distribution:
 
     @property
     def mean(self) -> float:
-        """The mean of a column of numbers."""
+        """The mean of a numeric column."""
         return self._core.mean(self._column, "")
 
     @property
     def var(self) -> float:
-        """The variance of a column of numbers."""
+        """The variance of a numeric column."""
         return float(self._core.covariance([self._place])[1][0, 0])
 
     @property
     def std(self) -> float:
-        """The standard deviation of a column of numbers."""
+        """The standard deviation of a numeric column."""
         return float(np.sqrt(self.var))
 
     def _value(self, text: str) -> Any:
-        """The cell that a text stands for."""
+        """The cell that a text represents."""
         if self._field.cells == "time":
             return _tables.moment_of(text)
         if self._field.cells == "word":
@@ -1509,11 +1521,11 @@ class Distribution:
 
     @property
     def mode(self) -> Any:
-        """The most likely value; of a density, where it is the largest."""
+        """The most likely value, or the maximum of the density."""
         return self._value(self._core.mode(self._column, "")[0])
 
     @property
     def probabilities(self) -> dict[Any, float] | None:
-        """The probability of every value; None where the column is continuous, or whole numbers of a wide range."""
+        """The probability of every value; None if the column is continuous or has whole numbers with a wide range."""
         found = self._core.probabilities(self._column, "")
         return None if found is None else {self._value(text): p for text, p in found}

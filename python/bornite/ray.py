@@ -1,7 +1,7 @@
-"""Models on a Ray cluster: rows are scored, filled and learned from where they are.
+"""Models on a Ray cluster: score, impute and fit datasets where their rows are stored.
 
 Needs Ray with its data library: ``pip install 'bornite[ray]'``. A dataset may be larger than the memory of all nodes; every
-worker reads the model once. Results do not depend on the number of workers, and a worker or node that is lost is replaced.
+worker loads the model once. Results do not depend on the number of workers, and lost workers and nodes are replaced.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["anomalies", "fit", "impute", "map_batches", "score"]
 
 _ROWS = 16384
-# How often a worker is made again, and how often a step is repeated whose answers were lost with a node.
+# How often a worker is restarted, and how often a step is repeated if its answers were lost with a node.
 _RESTARTS = 100
 _REPEATS = 10
 
@@ -38,9 +38,9 @@ def _library(name: str) -> ModuleType:
 
 
 def _count(ray: Any, workers: int | None) -> int:
-    """How many workers there are, at most one for each CPU but one."""
+    """The number of workers: at most one for each CPU except one."""
     if workers is not None and workers < 1:
-        raise BorniteError(f"workers={workers}: give 1 or more")
+        raise BorniteError(f"workers={workers}: give at least 1")
     if not ray.is_initialized():
         ray.init()
     most = max(1, int(ray.cluster_resources().get("CPU", 1)) - 1)
@@ -56,9 +56,9 @@ def score(
     workers: int | None = None,
     batch_size: int = _ROWS,
 ) -> Any:
-    """The dataset with a column ``log_density``: the log density of every row, as ``Model.log_prob`` gives it.
+    """The dataset with a column ``log_density``: the log density of every row, as in ``Model.log_prob``.
 
-    Ray does not keep the order of rows, so they keep their columns, or those in ``columns``.
+    Ray does not preserve the order of rows, so the result contains the columns of the rows, or those in ``columns``.
     """
     task = model.batches("score", unseen=unseen, threads=1)
     return map_batches(dataset, task, keep=columns, workers=workers, batch_size=batch_size)
@@ -73,8 +73,8 @@ def impute(
     workers: int | None = None,
     batch_size: int = _ROWS,
 ) -> Any:
-    """The dataset with its missing values imputed, as ``Model.impute`` does it. Samples depend on the seed and on which
-    rows are in a batch together."""
+    """The dataset with its missing values imputed, as in ``Model.impute``. Samples depend on the seed and on which
+    rows share a batch."""
     task = model.batches("impute", method=method, seed=seed, threads=1)
     return map_batches(dataset, task, keep=[], workers=workers, batch_size=batch_size)
 
@@ -88,9 +88,10 @@ def anomalies(
     workers: int | None = None,
     batch_size: int = _ROWS,
 ) -> list[dict[str, Any]]:
-    """The rows with the lowest log density as dicts with ``log_density``, the lowest first. Only these leave their nodes."""
+    """The rows with the lowest log density as dicts with ``log_density``, lowest first. Only these rows leave their
+    nodes."""
     if count < 1:
-        raise BorniteError(f"count={count}: give 1 or more")
+        raise BorniteError(f"count={count}: give at least 1")
     task = model.batches("score", unseen=unseen, threads=1)
     lowest = map_batches(dataset, task, keep=None, lowest=count, workers=workers, batch_size=batch_size)
     rows: list[dict[str, Any]] = lowest.take_all()
@@ -108,15 +109,16 @@ def map_batches(
     workers: int | None = None,
     batch_size: int = _ROWS,
 ) -> Any:
-    """The dataset with what an operation makes of its rows, from ``Model.batches`` with ``threads=1``: the columns that are made,
-    next to those of the rows in ``keep``, or all of them. With ``lowest`` only so many rows of each batch, those
-    with the smallest number in the first column that is made.
+    """Applies an operation of ``Model.batches``, with ``threads=1``, to the rows of a dataset: returns the new columns
+    in addition to those in ``keep``, or to all columns. With ``lowest``, returns only this many rows of each batch, those
+    with the smallest number in the first new column.
 
-    ``workers`` are at most so many, one CPU each; by default all CPUs of the cluster but one, which Ray needs itself.
+    ``workers`` is the maximum number of workers, with one CPU each; by default all CPUs of the cluster except one,
+    which Ray itself needs.
     """
     ray, data = _library("ray"), _library("ray.data")
     pool = data.ActorPoolStrategy(min_size=1, max_size=_count(ray, workers))
-    # The model travels once, not with every actor.
+    # The model is sent once, not with every actor.
     shared = ray.put(task)
     return dataset.map_batches(
         _Worker,
@@ -129,7 +131,7 @@ def map_batches(
 
 
 class _Worker:
-    """A process that does one operation."""
+    """A process that performs one operation."""
 
     def __init__(self, task: Any, keep: list[str] | None, lowest: int | None) -> None:
         ray = _library("ray")
@@ -157,19 +159,21 @@ class _Worker:
 def fit(
     dataset: Any, *, workers: int | None = None, memory: int = 4 << 30, seed: int = 0, **settings: Any
 ) -> Model:
-    """Fits a model to the rows of a dataset that one machine does not hold. Settings are those of ``bornite.fit``.
+    """Fits a model to a dataset that is too large for one machine. The settings are those of ``bornite.fit``.
 
-    Every worker holds some of the rows, encoded. In each step the weights go out to the workers, sums of the gradients of their rows come
-    back, and these are added in an order of their own: the model is the same, bit for bit, for any number of workers, and that of
-    ``bornite.fit(files, memory=memory)`` where it learns from the same rows in pieces. A worker or a node that is lost is
-    replaced, and the step repeated.
+    Every worker holds some of the rows, encoded. Each step sends the weights to the workers, gets back the sums of the
+    gradients of their rows, and adds them in a fixed order. The model is the same, bit for bit, for any number of
+    workers, and the same as that of ``bornite.fit(files, memory=memory)`` if it reads the same rows in pieces. If a
+    worker or node is lost, it is replaced and the step is repeated.
 
-    What the columns mean and where learning begins is found out from a sample of rows, which this process holds: as many as fit into
-    about ``memory`` bytes, a million at most. A dataset that has no more rows than that is fitted here, by ``bornite.fit``.
+    The column types and the initial weights are inferred from a sample of rows, which this process holds: as many as
+    fit into about ``memory`` bytes, at most a million. A dataset with no more rows than that is fitted in this process,
+    with ``bornite.fit``.
 
-    ``workers`` are at most so many, and by default one for each CPU of the cluster but one. Each needs 64 rows of a step: with
-    ``batch=512``, as large tables have it, 8 workers have something to do, and with ``batch=4096`` 64, the most there are.
-    Rows of a dataset that is not fitted here count alike, so that there is no ``sample_weight`` for them, and ``device`` is the processor.
+    ``workers`` is the maximum number of workers; by default there is one for each CPU of the cluster except one. Each
+    needs 64 rows per step: 8 workers are busy with ``batch=512``, the default for large tables, and 64, the maximum,
+    with ``batch=4096``. Unless the dataset is fitted in this process, ``sample_weight`` is not supported and ``device``
+    is the CPU.
     """
     ray = _library("ray")
     _library("ray.data")
@@ -188,12 +192,12 @@ def fit(
 
 
 class _Blocks:
-    """The rows of a dataset in the object store, in their order."""
+    """The rows of a dataset in the object store, in order."""
 
     def __init__(self, ray: Any, dataset: Any) -> None:
         self.ray = ray
         if not hasattr(dataset, "to_arrow_refs"):
-            raise BorniteError(f"expected a dataset of Ray, not {type(dataset).__name__}: see ray.data.read_parquet")
+            raise BorniteError(f"expected a Ray dataset, not {type(dataset).__name__}: see ray.data.read_parquet")
         options = dataset.context.execution_options
         before, options.preserve_order = options.preserve_order, True
         try:
@@ -209,7 +213,7 @@ class _Blocks:
             raise BorniteError("the dataset has no rows; give one with at least one")
 
     def rows(self, places: Any) -> Any:
-        """The rows of these places, in ascending order, as a table of pyarrow."""
+        """The rows at these positions, in ascending order, as a pyarrow table."""
         ray, pyarrow = self.ray, _library("pyarrow")
         take = ray.remote(_take)
         places = places.astype(np.int64)
@@ -223,7 +227,7 @@ class _Blocks:
         return pyarrow.concat_tables(ray.get(parts), promote_options="default")
 
     def within(self, start: int, end: int) -> list[tuple[int, Any]]:
-        """The blocks with rows of these places, each after the number of rows before it."""
+        """The blocks with rows at these positions, each paired with the number of rows before it."""
         starts = np.r_[0, self.ends[:-1]]
         return [
             (int(first), ref)
@@ -241,16 +245,16 @@ def _take(block: Any, rows: Any) -> Any:
 
 
 class _Pool:
-    """The workers of a fit, as actors of Ray: one that is lost is made again by Ray, which asks it again."""
+    """The workers of a fit, as Ray actors. Ray restarts lost actors and repeats their tasks."""
 
     def __init__(self, ray: Any, blocks: _Blocks, count: int) -> None:
         self.ray, self.blocks, self.count = ray, blocks, count
         self.actors: list[Any] = []
-        # What all of them read, and what it was made of. Kept for those that are made again.
+        # What all of them read, and its sources. Kept for restarted workers.
         self.plan, self.fit, self.shared = None, b"", None
 
     def hold(self, plan: bytes) -> list[bytes]:
-        # They hold no CPU once they are placed: lost blocks are read again by tasks that need one.
+        # They hold no CPU once they are placed, because the tasks that read lost blocks again need one.
         actor = self.ray.remote(
             max_restarts=_RESTARTS, max_task_retries=-1, scheduling_strategy="SPREAD"
         )(_Holder)
@@ -277,11 +281,11 @@ class _Pool:
                     raise error.cause from None
                 raise
             except (errors.ActorUnavailableError, errors.ObjectLostError) as error:
-                # Answers are functions of what is asked.
+                # Answers depend only on the question.
                 if repeat == _REPEATS:
-                    raise BorniteError(f"workers are lost again and again: {str(error).splitlines()[0]}") from None
+                    raise BorniteError(f"workers keep getting lost: {str(error).splitlines()[0]}") from None
             except errors.RayActorError as error:
-                raise BorniteError(f"a worker is lost: {str(error).splitlines()[0]}") from None
+                raise BorniteError(f"a worker was lost: {str(error).splitlines()[0]}") from None
         raise AssertionError
 
     def close(self) -> None:
@@ -290,7 +294,7 @@ class _Pool:
 
 
 class _Holder:
-    """A process that holds rows of a dataset and learns from them."""
+    """A process that holds rows of a dataset and computes their gradients."""
 
     def __init__(self, place: list[Any], blocks: list[tuple[int, Any]]) -> None:
         self.place, self.blocks = place, blocks

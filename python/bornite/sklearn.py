@@ -11,13 +11,13 @@ answer exactly under that distribution.
 >>> bool(np.isnan(BorniteImputer(random_state=0).fit_transform(table)).any())
 False
 
-Features are arrays of numbers, or DataFrames of pandas and polars. In a DataFrame with columns other than
-numbers the types of columns count: text, categories and Booleans are finite, dates are dates, and NaN, None and NA
-are missing values, as in ``bornite.fit``. All numbers of other features are continuous, but for those of
-``categorical_features``. Every ``fit`` takes a ``sample_weight``: rows are learned from as often as their weights say, and
-rows of weight 0 not at all. ``partial_fit`` goes on from the model with more rows, such as those of a new day, which have the same
-features; the first one is a ``fit``. Learning begins with the model's weights, and the columns, labels and circuit are
-kept: see ``start`` of ``bornite.fit``.
+Features are numeric arrays, or pandas and polars DataFrames. In a DataFrame with columns other than numbers, the column
+types are used: text, categories and Booleans are finite, dates are dates, and NaN, None and NA are missing values, as
+in ``bornite.fit``. In all other cases, features are continuous unless listed in ``categorical_features``.
+
+Every ``fit`` takes a ``sample_weight``; rows with weight 0 are dropped. ``partial_fit`` continues from the model with
+more rows of the same features, such as those of a new day; the first call is a ``fit``. It starts from the model's
+weights and keeps the columns, labels and circuit: see ``start`` in ``bornite.fit``.
 
 This module needs scikit-learn 1.6 or later; the rest of the package does not.
 """
@@ -65,15 +65,15 @@ __all__ = [
 Array = npt.NDArray[Any]
 Effort = Literal["fast", "balanced", "best"]
 
-# The share of rows that a regressor holds out, and the rows from which on it does.
+# The fraction of rows that a regressor holds out, and the minimum number of rows for which it does.
 HELD, HELD_FROM = 0.1, 200
 
 
 class _Estimator(BaseEstimator):
-    """What all estimators share: one joint distribution, fitted to rows."""
+    """The base of all estimators: one joint distribution, fitted to rows."""
 
     model_: Model
-    # Whether a fit is one more of some rows.
+    # Whether a fit continues from the model.
     _is_partial = False
 
     def __init__(
@@ -111,7 +111,7 @@ class _Estimator(BaseEstimator):
         return tags
 
     def _start(self) -> Model | None:
-        """The model that a fit goes on from."""
+        """The model that a fit continues from."""
         return getattr(self, "model_", None) if self.warm_start or self._is_partial else None
 
     def _partially(self, fit: Callable[..., Any], *args: Any) -> Any:
@@ -143,11 +143,11 @@ class _Estimator(BaseEstimator):
         return [f"x{index}" for index in range(self.n_features_in_)] if names is None else list(names)
 
     def _table(self, X: Any) -> Any:
-        """What the model reads."""
+        """The features as the table that the model reads."""
         return X if self._is_mixed else dict(zip(self._names(), X.T, strict=True))
 
     def _categorical(self) -> set[int]:
-        """The positions of categorical features, given as such, by name or as a mask."""
+        """The positions of categorical features, given as positions, names or a mask."""
         given = self.categorical_features
         if given is None or (isinstance(given, str) and given == "from_dtype"):
             return set()
@@ -180,8 +180,8 @@ class _Estimator(BaseEstimator):
         sample_weight: Any = None,
         valid: Any = None,
     ) -> Model:
-        """The joint distribution of the features and a target, given as its name, cells and kind, with a table of
-        validation rows, or else some of the rows."""
+        """Fits the joint distribution of the features and a target, given as its name, cells and kind, with a table of
+        validation rows or with some of the rows held out."""
         if sample_weight is not None:
             sample_weight = _check_sample_weight(
                 sample_weight, X, dtype=np.float64, ensure_non_negative=True
@@ -242,7 +242,7 @@ class _Estimator(BaseEstimator):
         return X, y.astype(np.float64) if numeric else y
 
     def _target_name(self, y: Any) -> str:
-        """The name of the target in the model: that of a Series, or y; the one that it has where a fit goes on."""
+        """The name of the target in the model: that of a Series, or y, or the existing one if a fit continues."""
         if self._start() is not None:
             return str(self.target_name_)
         taken = {str(name) for name in self._names()}
@@ -282,7 +282,7 @@ def _with_column(table: Any, name: str, cells: Array) -> Any:
 
 
 def _is_single(column: Array) -> bool:
-    """Whether there is at most one known number, which has no density."""
+    """Whether there is at most one distinct number, which has no density."""
     known = column[~np.isnan(column)]
     return not len(known) or bool((known == known[0]).all())
 
@@ -290,10 +290,10 @@ def _is_single(column: Array) -> bool:
 class BorniteDensity(DensityMixin, _Estimator):
     """The joint density of the features.
 
-    Parameters are those of ``bornite.fit``; None depends on the size of the data. The default ``effort`` is ``"fast"``.
-    ``categorical_features`` lists positions or names, or is a mask; ``"from_dtype"`` is the same as None. With
-    ``warm_start=True`` another ``fit`` goes on from the model with its rows, which have the same features: see ``start`` of
-    ``bornite.fit``.
+    The parameters are those of ``bornite.fit``; None depends on the size of the data. The default ``effort`` is
+    ``"fast"``. ``categorical_features`` is a list of positions or names, or a mask; ``"from_dtype"`` is the same as
+    None. With ``warm_start=True``, another ``fit`` continues from the model with new rows of the same features: see
+    ``start`` in ``bornite.fit``.
 
     >>> import numpy as np
     >>> from bornite.sklearn import BorniteDensity
@@ -306,17 +306,17 @@ class BorniteDensity(DensityMixin, _Estimator):
     """
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BorniteDensity:
-        """Fits the density to rows; NaN is unknown."""
+        """Fits the density to rows; NaN is a missing value."""
         self.model_ = self._fit(self._check(X, reset=self._start() is None), sample_weight=sample_weight)
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BorniteDensity:
-        """Goes on from the density with more rows."""
+        """Continues from the density with more rows."""
         self._partially(self.fit, X, y, sample_weight)
         return self
 
     def score_samples(self, X: Any) -> Array:
-        """The log density of every row, unknown features integrated out."""
+        """The log density of every row, with missing features integrated out."""
         return self._log_density(X)
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -336,7 +336,8 @@ class BorniteImputer(OneToOneFeatureMixin, TransformerMixin, _Estimator):
 
     ``method`` is ``"median"``, ``"mean"``, ``"mode"`` or ``"sample"``: see ``bornite.Model.impute``. Labels are imputed
     with the most likely one unless sampled. Observed values are unchanged. A feature without any observed value in
-    ``fit`` is imputed with 0. A DataFrame with columns other than numbers comes back as one with the same types.
+    ``fit`` is imputed with 0. A DataFrame with columns other than numbers is returned as a DataFrame with the same
+    types.
 
     >>> import numpy as np
     >>> from bornite.sklearn import BorniteImputer
@@ -386,12 +387,12 @@ class BorniteImputer(OneToOneFeatureMixin, TransformerMixin, _Estimator):
         self.model_ = self._fit(checked, sample_weight=sample_weight)
         if not self._is_mixed:
             known = [column[~np.isnan(column)] for column in checked.T]
-            # What a place for unseen values is filled with: the commonest number.
+            # Unseen values are imputed with the most common number.
             self.fallback_ = np.array([_commonest(column) for column in known])
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BorniteImputer:
-        """Goes on from the joint distribution with more rows."""
+        """Continues from the joint distribution with more rows."""
         self._partially(self.fit, X, y, sample_weight)
         return self
 
@@ -403,7 +404,7 @@ class BorniteImputer(OneToOneFeatureMixin, TransformerMixin, _Estimator):
             return self.model_.impute(checked, method=self.method, seed=self._seed())
         if not np.isnan(checked).any():
             return checked.copy()
-        # Values that the model has no place for are unknown to it, and kept.
+        # Values outside the model's domain count as missing, but are kept.
         filled = self.model_.impute(self._known(checked), method=self.method, seed=self._seed())
         table = np.column_stack([filled[name] for name in self._names()])
         table = np.where(np.isnan(checked), table, checked)
@@ -431,11 +432,11 @@ def _commonest(known: Array) -> float:
 
 
 class BorniteOutlierDetector(OutlierMixin, _Estimator):
-    """Rows with a cell that does not belong to the others, or of low density.
+    """Detects rows with a cell that does not fit the others, or with a low density.
 
-    ``by="cells"`` finds rows of which a cell is surprising given the others, ``by="density"`` rows that are unlikely as a
-    whole, and ``by="either"`` both: see ``bornite.Model.anomaly_score``. A share ``contamination`` of the rows that the detector is fitted to,
-    between 0 and 0.5, are outliers.
+    ``by="cells"`` finds rows with a cell that is surprising given the others, ``by="density"`` finds rows that are
+    unlikely as a whole, and ``by="either"`` finds both: see ``bornite.Model.anomaly_score``. A fraction
+    ``contamination`` of the training rows, between 0 and 0.5, are outliers.
 
     >>> import numpy as np
     >>> from bornite.sklearn import BorniteOutlierDetector
@@ -486,7 +487,7 @@ class BorniteOutlierDetector(OutlierMixin, _Estimator):
             raise BorniteError(f"by={self.by!r}: choose 'either', 'cells' or 'density'")
         share = self.contamination
         if not isinstance(share, Real) or not 0 < float(share) <= 0.5:
-            raise BorniteError(f"contamination={share!r}: give a share above 0 and at most 0.5")
+            raise BorniteError(f"contamination={share!r}: give a fraction above 0 and at most 0.5")
         self.model_ = self._fit(self._check(X, reset=self._start() is None), sample_weight=sample_weight)
         scores = self.score_samples(X)
         if sample_weight is None:
@@ -499,30 +500,31 @@ class BorniteOutlierDetector(OutlierMixin, _Estimator):
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BorniteOutlierDetector:
-        """Goes on from the joint distribution with more rows, of which a share ``contamination`` are then outliers."""
+        """Continues from the joint distribution with more rows; a fraction ``contamination`` of these are then outliers."""
         self._partially(self.fit, X, y, sample_weight)
         return self
 
     def score_samples(self, X: Any) -> Array:
-        """The negated anomaly score of every row, which is its log density if it is by that: lower is stranger."""
+        """The negative anomaly score of every row, which is the log density for ``by="density"``: lower is more
+        anomalous."""
         check_is_fitted(self)
         scores: Array = -self.model_.anomaly_score(self._table(self._check(X)), by=self.by)
         return scores
 
     def decision_function(self, X: Any) -> Array:
-        """``score_samples`` less the threshold ``offset_``: negative for outliers."""
+        """``score_samples`` minus the threshold ``offset_``: negative for outliers."""
         scores: Array = self.score_samples(X) - self.offset_
         return scores
 
     def predict(self, X: Any) -> Array:
-        """−1 for outliers, 1 for others."""
+        """−1 for outliers, 1 for inliers."""
         return np.where(self.decision_function(X) < 0, -1, 1)
 
 
 class BorniteClassifier(ClassifierMixin, _Estimator):
-    """p(y | x) from the joint distribution of features and class, exact also where features are missing.
+    """p(y | x) from the joint distribution of features and class, exact even if features are missing.
 
-    In ``model_`` the class has the name of the Series y, or is ``"y"``.
+    In ``model_``, the class has the name of the Series y, or ``"y"``.
 
     >>> import numpy as np
     >>> from bornite.sklearn import BorniteClassifier
@@ -544,7 +546,7 @@ class BorniteClassifier(ClassifierMixin, _Estimator):
         if self._start() is not None:
             new = classes[~np.isin(classes, self.classes_)]
             if len(new):
-                raise BorniteError(f"a fit that goes on keeps the classes, and {new.tolist()[0]!r} is none of them: fit anew")
+                raise BorniteError(f"a fit that continues keeps the classes, and {new.tolist()[0]!r} is not one of them: fit from scratch")
             classes, codes = self.classes_, np.asarray(np.searchsorted(self.classes_, y))
         self.classes_ = classes
         texts = [str(label) for label in self.classes_]
@@ -556,12 +558,12 @@ class BorniteClassifier(ClassifierMixin, _Estimator):
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> BorniteClassifier:
-        """Goes on from the joint distribution with more rows. The first rows must have all ``classes``."""
+        """Continues from the joint distribution with more rows. The first rows must contain all ``classes``."""
         if classes is not None:
             known = self.classes_ if hasattr(self, "model_") else np.unique(np.asarray(y))
             absent = [label for label in np.unique(np.asarray(classes)).tolist() if label not in known]
             if absent:
-                raise BorniteError(f"the first rows have no class {absent[0]!r}: begin with rows of all classes")
+                raise BorniteError(f"the first rows do not contain class {absent[0]!r}: start with rows of all classes")
         self._partially(self.fit, X, y, sample_weight)
         return self
 
@@ -570,7 +572,7 @@ class BorniteClassifier(ClassifierMixin, _Estimator):
         check_is_fitted(self)
         table = self._table(self._check(X))
         found = self.model_.predict_proba(table, self.target_name_)
-        # A class that was seen once may have gone to the place for other labels.
+        # A class that occurred only once may have become part of the other labels.
         nothing = np.zeros(len(next(iter(found.values()))))
         return np.column_stack([found.get(label, nothing) for label in self._labels.tolist()])
 
@@ -587,13 +589,13 @@ class BorniteClassifier(ClassifierMixin, _Estimator):
 
 
 class BorniteRegressor(RegressorMixin, _Estimator):
-    """p(y | x) of a number from the joint distribution of features and target, exact also where features are missing.
+    """p(y | x) of a numeric target from the joint distribution of features and target, exact even if features are missing.
 
-    ``method`` is what ``predict`` returns: ``"mean"`` or ``"median"`` of p(y | x), which would have the least squared and the least
-    absolute error if it were the true distribution, or by default ``"auto"``: what lies between them and has the least squared error for a
-    tenth of the rows, which are held out. A little probability far away from a narrow peak moves a mean by much. ``mean_share_`` says where
-    between the median, 0, and the mean, 1, that is. Below 200 rows it is the mean. In ``model_`` the target has the name of the
-    Series y, or is ``"y"``.
+    ``method`` is what ``predict`` returns: the ``"mean"`` or ``"median"`` of p(y | x), which would minimize the squared
+    or the absolute error if this were the true distribution, or by default ``"auto"``: the point between them that
+    minimizes the squared error on a held-out tenth of the rows. (A small probability far away from a narrow peak moves
+    the mean a lot.) ``mean_share_`` is the position of that point between the median, 0, and the mean, 1. Below 200
+    rows, ``"auto"`` is the mean. In ``model_``, the target has the name of the Series y, or ``"y"``.
 
     >>> import numpy as np
     >>> from bornite.sklearn import BorniteRegressor
@@ -669,12 +671,12 @@ class BorniteRegressor(RegressorMixin, _Estimator):
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> BorniteRegressor:
-        """Goes on from the joint distribution with more rows."""
+        """Continues from the joint distribution with more rows."""
         self._partially(self.fit, X, y, sample_weight)
         return self
 
     def predict(self, X: Any) -> Array:
-        """The mean of the target, its median, or what lies between them: see ``method``."""
+        """The mean of the target, its median, or a point between them: see ``method``."""
         check_is_fitted(self)
         table, share = self._table(self._check(X)), self.mean_share_
         if share in (0.0, 1.0):
@@ -689,7 +691,7 @@ class BorniteRegressor(RegressorMixin, _Estimator):
         """The quantile of the target at level q, or an array with a column for each of several levels."""
         check_is_fitted(self)
         table = self._table(self._check(X))
-        # A dict would be taken for evidence.
+        # A dict would be interpreted as evidence.
         table = np.column_stack(list(table.values())) if isinstance(table, dict) else table
         found: Array = self.model_.quantile(self.target_name_, q, given=table)
         return found

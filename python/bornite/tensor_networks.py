@@ -1,8 +1,8 @@
-"""Tensor networks as circuits, exactly.
+"""Exact conversion of tensor networks to circuits.
 
-A matrix-product state and a tree tensor network are circuits: every tensor is the weight of a sum
-layer over the Kronecker product of the layers that it is contracted with. The amplitudes of the
-circuit are those of the network, without any approximation.
+Matrix product states and tree tensor networks are circuits: every tensor is the weight of a sum
+layer over the Kronecker product of the layers that it is contracted with. The circuit has
+the same amplitudes as the network, without approximation.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ def from_mps(
     shape: str = "lrp",
     names: Sequence[str] | None = None,
 ) -> Circuit:
-    """Makes a circuit of a matrix-product state, given as one array for each site.
+    """Converts a matrix product state, given as one array per site, to a circuit.
 
     ``shape`` is the order of the axes: l for the bond to the left, r for the bond to the right and
-    p for the physical index, as in quimb, whose ``MatrixProductState.arrays`` come as ``"lrp"``.
-    The first array has no axis l and the last no axis r. Where they have both, these two are one
-    bond and the state is periodic; with more than one value it takes layers of the squared width.
+    p for the physical index, as in quimb, where ``MatrixProductState.arrays`` has the order ``"lrp"``.
+    The first array has no axis l and the last has no axis r. If they have both, these two axes are one
+    bond and the state is periodic; if that bond has more than one value, the circuit needs layers of the squared width.
 
-    The variables have the values 0, 1, … of the physical indices and are named x0, x1, … unless
-    ``names`` says otherwise. A state of D values on each bond becomes a circuit of width D, linear
-    from left to right, with c(x) the amplitude of x.
+    The variables take the values 0, 1, … of the physical indices and are named x0, x1, … unless
+    ``names`` is given. A state with bond dimension D becomes a circuit of width D, linear
+    from left to right, where c(x) is the amplitude of x.
 
     >>> import bornite
     >>> import numpy as np
@@ -56,7 +56,7 @@ def from_mps(
     0.5
     """
     if sorted(shape) != ["l", "p", "r"]:
-        raise BorniteError(f"the shape {shape!r} is no order of the letters l, r and p, as in 'lrp'")
+        raise BorniteError(f"the shape {shape!r} is not a permutation of the letters l, r and p, such as 'lrp'")
     sites = [_numbers(array, f"site {n}") for n, array in enumerate(arrays)]
     if not sites:
         raise CircuitError("the state has no sites: give at least one array")
@@ -66,13 +66,13 @@ def from_mps(
         if left.shape[2] != right.shape[0]:
             raise CircuitError(
                 f"site {n}: its right bond has {left.shape[2]} values, but the left bond of site "
-                f"{(n + 1) % len(sites)} has {right.shape[0]}; the two are one bond"
+                f"{(n + 1) % len(sites)} has {right.shape[0]}; they must be the same bond"
             )
     if names is None:
         names = [f"x{n}" for n in range(len(sites))]
     _check_names(names, len(sites))
 
-    # The values of the periodic bond are carried along from the first site to the last.
+    # The values of the periodic bond are carried from the first site to the last.
     period = sites[0].shape[0]
     builder = Builder()
     layer = None
@@ -119,7 +119,7 @@ def _mps_weight(
     if n == 0 and is_last:
         weight = np.einsum("apa->p", site)
     elif n == 0:
-        # The first site opens the periodic bond: one row for each pair of its values and r's.
+        # The first site opens the periodic bond, with one row for each pair of its values and those of r.
         weight = site.transpose(0, 2, 1)
     elif is_last:
         # The last site closes it.
@@ -131,15 +131,15 @@ def _mps_weight(
 
 
 def from_tree(tree: Node, *, names: Sequence[str] | None = None) -> Circuit:
-    """Makes a circuit of a tree tensor network, given as nested pairs of a tensor and its inputs.
+    """Converts a tree tensor network, given as nested pairs of a tensor and its inputs, to a circuit.
 
-    A node ``(tensor, inputs)`` has one axis for each input, in order, and then one for the bond to
-    the tensor above it. An input is another node, or a variable: its name, or None to have it named
-    x0, x1, … by its position among the leaves, left to right. An array alone stands for ``(array,
-    [None])``: its axes are the physical index and the bond. ``names`` gives all variables' names
+    The tensor of a node ``(tensor, inputs)`` has one axis for each input, in order, and then one for the bond to
+    the tensor above it. An input is another node or a variable. A variable is given by its name, or by None to name it
+    x0, x1, … by its position among the leaves, from left to right. An array by itself means ``(array,
+    [None])``: its axes are the physical index and the bond. ``names`` lists the names of all variables
     instead.
 
-    The tensor at the top has no bond above it. Where it has one more axis than inputs, that axis
+    The tensor at the top has no bond above it. If it has one more axis than inputs, that axis
     is the circuit's output: its values are squared and summed.
 
     >>> import bornite
@@ -222,7 +222,7 @@ def _open(item: _Waiting) -> tuple[_Weight, list[_Waiting]]:
     if size is not None and above != size:
         raise CircuitError(
             f"{place}: its last axis has {above} values, but the axis of the tensor above it has "
-            f"{size}; the two are one bond"
+            f"{size}; they must be the same bond"
         )
     matrix = np.moveaxis(tensor, -1, 0).reshape(above, -1)
     waiting = [

@@ -117,8 +117,8 @@ def test_tables_are_read_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_what_is_no_column_is_named() -> None:
     for table, message in [
-        (pyarrow.table({"d": pyarrow.array([1], pyarrow.date32())}), "column 'd' holds Arrow's type 'tdD'"),
-        (pyarrow.table({"l": pyarrow.array([[1]])}), r"column 'l' holds Arrow's type '\+l'"),
+        (pyarrow.table({"d": pyarrow.array([1], pyarrow.date32())}), "column 'd' has the Arrow type 'tdD'"),
+        (pyarrow.table({"l": pyarrow.array([[1]])}), r"column 'l' has the Arrow type '\+l'"),
         (pyarrow.chunked_array([[1, 2]]), "single column"),
     ]:
         with pytest.raises(TypeError, match=message):

@@ -124,7 +124,7 @@ def test_truncation() -> None:
         q = np.exp(smaller.log_marginal(rows))
         assert math.sqrt(max(0.0, 1 - np.sqrt(p * q).sum())) <= bound + 1e-9
         assert smaller.is_orthonormal
-    with pytest.raises(ValueError, match="either the error"):
+    with pytest.raises(ValueError, match="either a maximum error"):
         c.truncate(error=0.1, width=2)
 
 

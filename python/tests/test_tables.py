@@ -310,30 +310,30 @@ BAD: list[tuple[str, Any, type[Exception], str]] = [
     ("three axes", np.zeros((2, 2, 2)), ValueError, "image="),
     ("no rows", np.zeros((0, 2)), bornite.ModelError, "has no rows"),
     ("no columns", {}, bornite.DataError, "at least one column"),
-    ("complex", np.zeros((2, 2), complex), TypeError, "column 'x0' holds complex128"),
-    ("durations", {"t": np.zeros(2, "m8[s]")}, TypeError, "column 't' holds timedelta64"),
-    ("mixed", {"a": [1, "b"]}, TypeError, r"column 'a' holds int and str \(row 2: 'b'\)|row 1: 1"),
+    ("complex", np.zeros((2, 2), complex), TypeError, "column 'x0' contains complex128"),
+    ("durations", {"t": np.zeros(2, "m8[s]")}, TypeError, "column 't' contains timedelta64"),
+    ("mixed", {"a": [1, "b"]}, TypeError, r"column 'a' contains int and str \(row 2: 'b'\)|row 1: 1"),
     ("lengths", {"a": [1, 2], "b": [1]}, ValueError, "column 'b' has 1 cells"),
     ("infinite", {"a": [1.5, np.inf, 2.5]}, bornite.DataError, "row 2.*column 'a'"),
     ("huge", {"a": np.array([2**63], np.uint64)}, ValueError, "column 'a'.*make it a float"),
     ("two axes in one", {"a": np.zeros((2, 2))}, ValueError, "column 'a' has 2 axes"),
     ("same names", pandas.DataFrame([[1, 2]], columns=["a", "a"]), ValueError, "both named 'a'"),
-    ("pandas durations", pandas.DataFrame({"t": pandas.to_timedelta(["1h"])}), TypeError, "'t' holds"),
-    ("polars lists", polars.DataFrame({"l": [[1], [2]]}), TypeError, "column 'l' holds List"),
-    ("arrow times", pyarrow.table({"d": pyarrow.array([1], pyarrow.time32("s"))}), TypeError, "'d' holds"),
+    ("pandas durations", pandas.DataFrame({"t": pandas.to_timedelta(["1h"])}), TypeError, "'t' contains"),
+    ("polars lists", polars.DataFrame({"l": [[1], [2]]}), TypeError, "column 'l' contains List"),
+    ("arrow times", pyarrow.table({"d": pyarrow.array([1], pyarrow.time32("s"))}), TypeError, "'d' contains"),
 ]
 
 
 LITTLE: list[tuple[str, Any, str]] = [
     ("one row", {"a": [1.5], "b": ["x"]}, "one row"),
-    ("one column", {"a": [1.5, 2.5]}, "only column 'a'"),
+    ("a single column", {"a": [1.5, 2.5]}, "only column 'a'"),
     ("constant column", {"a": [1, 2, 1], "b": ["x"] * 3, "c": [1, 0, 1]}, "'b' .always 'x'."),
-    ("empty column", {"a": [1, 2, 1], "b": [None] * 3, "c": [1, 0, 1]}, "'b': no cell is known"),
-    ("empty rows", np.array([[1, 2], [np.nan] * 2, [2, 1]]), "row 2: no cell is known"),
+    ("empty column", {"a": [1, 2, 1], "b": [None] * 3, "c": [1, 0, 1]}, "'b': every cell is missing"),
+    ("empty rows", np.array([[1, 2], [np.nan] * 2, [2, 1]]), "row 2: every cell is missing"),
     (
         "many labels",
         {"a": [str(n) for n in range(999)], "b": [0, 1, 2] * 333, "c": [1, 2, 3] * 333},
-        r"'a' \(999 of 999\).*leave the column out \('a'\)",
+        r"'a' \(999 of 999\).*drop the column \('a'\)",
     ),
 ]
 
@@ -369,7 +369,7 @@ def test_bad_tables(table: Any, error: type[Exception], message: str) -> None:
 
 SMALL = {"x": np.arange(40) % 4, "y": np.linspace(0, 1, 40), "w": ["a", "b"] * 20}
 SETTINGS: list[tuple[dict[str, Any], type[Exception], str]] = [
-    ({"width": 0}, bornite.ModelError, "width = 0: give 1 or more"),
+    ({"width": 0}, bornite.ModelError, "width = 0: give at least 1"),
     ({"rate": 2.0}, bornite.ModelError, "rate = 2"),
     ({"epochs": 0}, bornite.ModelError, "epochs = 0"),
     ({"valid_share": 1.5}, bornite.ModelError, "valid share = 1.5"),
@@ -378,10 +378,10 @@ SETTINGS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"structure": "image"}, bornite.ModelError, "needs a table of images"),
     ({"image": (3, 5)}, bornite.DataError, "images of 3 × 5 × 1 do not fit"),
     ({"kinds": {"z": "integer"}}, ColumnError, "the table has no column 'z'"),
-    ({"kinds": {"x": "real"}}, ValueError, "column 'x': 'real' with 0 numbers is no kind"),
+    ({"kinds": {"x": "real"}}, ValueError, "column 'x': 'real' with 0 numbers is not a kind"),
     ({"kinds": {"w": "integer"}}, bornite.DataError, "column 'w' cannot be an integer"),
     ({"time": 0}, ValueError, "seconds above 0"),
-    ({"seed": -1}, bornite.BorniteError, "from 0 on"),
+    ({"seed": -1}, bornite.BorniteError, "of at least 0"),
     ({"valid": {"x": [1]}}, ColumnError, "no column 'y'"),
 ]
 
@@ -410,11 +410,11 @@ QUESTIONS: list[tuple[str, Any, type[Exception], str]] = [
     ("impossible", lambda m: m.conditional("x=1, x=2"), bornite.ModelError, "probability 0"),
     ("question", lambda m: m.query("Q(x)"), bornite.QueryError, "expected P"),
     ("words", lambda m: m.quantile("w"), bornite.ModelError, "labels are not numbers"),
-    ("level", lambda m: m.quantile("y", 2), bornite.ModelError, "share from 0 to 1"),
+    ("level", lambda m: m.quantile("y", 2), bornite.ModelError, "probability from 0 to 1"),
     ("width", lambda m: m.log_prob(np.zeros((2, 2))), ValueError, r"2 columns and the model 3 \(x, y, w\)"),
     ("absent", lambda m: m.log_prob({"x": [1], "y": [0.5]}), ColumnError, "marginal"),
     ("range", lambda m: m.log_prob({"x": [1, 9], "y": [0.5] * 2, "w": ["a"] * 2}, unseen="error"), bornite.DataError,
-     "row 2, column 'x': 9 is not within 0 to 3"),
+     "row 2, column 'x': 9 is outside 0 to 3"),
     ("type", lambda m: m.log_prob({"x": ["one"], "y": [0.5], "w": ["a"]}), bornite.DataError,
      "row 1, column 'x': 'one' is not a whole number"),
     (
@@ -424,13 +424,13 @@ QUESTIONS: list[tuple[str, Any, type[Exception], str]] = [
         "'c'",
     ),
     ("device", lambda m: m.log_prob(SMALL, device="gpu"), ValueError, "there is no device 'gpu'; choose one of 'cpu'"),
-    ("whole rows", lambda m: m.log_prob(SMALL, column="x", device="auto"), ValueError, "leave it out with a column"),
+    ("whole rows", lambda m: m.log_prob(SMALL, column="x", device="auto"), ValueError, "omit it with a column"),
     ("choice", lambda m: m.log_prob(SMALL, unseen="skip"), ValueError, "'unknown' or 'error'"),
     ("method", lambda m: m.impute(SMALL, method="zero"), ValueError, "there is no method 'zero'"),
     ("column", lambda m: m.predict(SMALL, "zz"), KeyError, "no column 'zz'"),
     ("how", lambda m: m.predict(SMALL, "x", method="zero"), ValueError, "there is no method 'zero'"),
-    ("n", lambda m: m.impute(SMALL, n=0), ValueError, "give 1 or more"),
-    ("budget", lambda m: m.truncate(), ValueError, "either the error"),
+    ("n", lambda m: m.impute(SMALL, n=0), ValueError, "give at least 1"),
+    ("budget", lambda m: m.truncate(), ValueError, "either a maximum error"),
     ("error", lambda m: m.truncate(error=2.0), bornite.OperationError, r"in \[0, 1\]"),
     ("conditioned", lambda m: m.conditional("x=1").truncate(width=2), bornite.ModelError, "unconditional model"),
     ("marginal", lambda m: m.marginal([]), ValueError, "at least one"),

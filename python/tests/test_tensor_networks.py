@@ -115,7 +115,7 @@ def test_integers_names_and_a_long_state() -> None:
         ([np.ones((2, 2)), np.ones((2, 2)), np.ones((2, 2))], {}, "site 1: its array has 2 axes; give 3"),
         ([np.ones((2, 2)), np.ones((2, 3, 2))], {}, "site 1: its right bond has 3 values"),
         ([np.ones((2, 2)), np.ones(2)], {}, "give 2 or, in a periodic state, 3"),
-        ([np.ones(2)], {"shape": "lpx"}, "'lpx' is no order"),
+        ([np.ones(2)], {"shape": "lpx"}, "'lpx' is not a permutation"),
         ([np.ones(2)], {"names": ["a", "b"]}, "2 names for 1 variables"),
         ([np.ones((0, 2)), np.ones((0, 2))], {}, "width 0"),
         ([np.ones((2, 0)), np.ones((2, 2))], {}, "not a valid domain"),

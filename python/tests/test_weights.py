@@ -26,7 +26,7 @@ def test_weights_by_column_and_by_array_are_the_same(table: dict[str, np.ndarray
 def test_bad_weights_are_refused(table: dict[str, np.ndarray]) -> None:
     with pytest.raises(bornite.BorniteError, match="one number for each row"):
         bornite.fit(table, sample_weight=np.ones(3))
-    with pytest.raises(bornite.BorniteError, match="the weight '-1' is not a number from 0 on"):
+    with pytest.raises(bornite.BorniteError, match="the weight '-1' is not a number of at least 0"):
         bornite.fit(table, sample_weight=-np.ones(400))
     with pytest.raises(bornite.BorniteError, match="no column 'v'|'v'"):
         bornite.fit(table, sample_weight="v")

@@ -75,9 +75,9 @@ def test_what_workers_raise_is_raised() -> None:
     with pytest.raises(RuntimeError, match="^lost$"):
         bornite.fit(shared(Local(2, RuntimeError("lost"))), **SETTINGS)
     plan = b"{}"
-    with pytest.raises(bornite.BorniteError, match="the plan of the rows is damaged"):
+    with pytest.raises(bornite.BorniteError, match="the row layout is damaged"):
         _bornite.Worker(plan, 0, 1)
-    with pytest.raises(bornite.BorniteError, match="of 2 workers none has the number 2"):
+    with pytest.raises(bornite.BorniteError, match="there is no worker 2 among 2"):
         _bornite.Worker(plan, 2, 2)
 
 
@@ -88,7 +88,7 @@ def test_bad_messages_are_refused() -> None:
         bornite.fit(shared(workers), **SETTINGS)
     workers = Local(2)
     workers.ask = lambda fit, step: [workers.workers[0].answer(fit, step)]  # type: ignore[method-assign]
-    with pytest.raises(bornite.BorniteError, match="shards are missing"):
+    with pytest.raises(bornite.BorniteError, match="do not cover all shards"):
         bornite.fit(shared(workers), **SETTINGS)
 
 

@@ -1,4 +1,4 @@
-//! Counts of layers and operations, as JSON has them.
+//! Counts of layers and operations, in the form of the JSON output.
 
 use bornite::ops;
 use serde::Serialize;
@@ -11,7 +11,7 @@ pub(crate) struct Layers {
     pub(crate) mixed: usize,
 }
 
-/// Multiply-adds of three ways to one answer.
+/// The multiply-adds of one answer, computed in three ways.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct MultiplyAdds {
     pub(crate) ours: u128,

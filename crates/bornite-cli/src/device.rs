@@ -1,4 +1,4 @@
-//! Where queries are computed.
+//! The device that computes queries.
 
 use anyhow::anyhow;
 use bornite::engine;
@@ -8,12 +8,12 @@ use clap::ValueEnum;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Device {
-    /// The processor.
+    /// The CPU.
     #[default]
     Cpu,
     /// An NVIDIA GPU.
     Cuda,
-    /// An NVIDIA GPU that has room for the model, if there is one; otherwise the processor.
+    /// An NVIDIA GPU with enough memory for the model, if there is one; otherwise the CPU.
     Auto,
 }
 
@@ -27,11 +27,11 @@ impl From<Device> for engine::Device {
     }
 }
 
-/// Words the remedy for a device that cannot be used as a flag.
+/// Suggests a flag if a device cannot be used.
 pub(crate) fn in_words_of_flags(error: ModelError) -> anyhow::Error {
     match error {
         ModelError::Query(QueryError::Device { .. }) => {
-            anyhow!("{error}; --device auto uses the processor instead")
+            anyhow!("{error}; --device auto uses the CPU instead")
         }
         other => other.into(),
     }

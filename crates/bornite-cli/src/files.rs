@@ -1,4 +1,4 @@
-//! Circuits and pictures, in from files and out to them.
+//! Reading and writing circuits and plots.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ pub(crate) fn load(path: &Path) -> Result<Circuit> {
     Ok(file::load(path)?)
 }
 
-/// Writes a circuit file, whole or not at all.
+/// Writes a circuit file, completely or not at all.
 pub(crate) fn save(circuit: &Circuit, path: &Path) -> Result<()> {
     Ok(file::save(circuit, path)?)
 }
@@ -30,7 +30,7 @@ pub(crate) fn is_squared(circuit: &Circuit) -> bool {
     )
 }
 
-/// The circuit as it is where it is orthonormal, and orthonormalized otherwise.
+/// The circuit itself if it is orthonormal, otherwise its orthonormalized form.
 pub(crate) fn into_orthonormal(circuit: Circuit) -> Result<Orthonormal> {
     if is_squared(&circuit) {
         return Ok(orthonormalize(&circuit)?.circuit);
@@ -41,14 +41,14 @@ pub(crate) fn into_orthonormal(circuit: Circuit) -> Result<Orthonormal> {
     }
 }
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Debug)]
 pub(crate) enum Loaded {
     Model(Box<Model>),
     Circuit(Circuit),
 }
 
-/// Reads a model file, or a circuit file that is none.
+/// Reads a model file, or a circuit file that is not a model.
 pub(crate) fn load_any(path: &Path) -> Result<Loaded> {
     match Model::load(path) {
         Ok(model) => Ok(Loaded::Model(Box::new(model))),
@@ -57,12 +57,12 @@ pub(crate) fn load_any(path: &Path) -> Result<Loaded> {
     }
 }
 
-/// Writes a text file, whole or not at all.
+/// Writes a text file, completely or not at all.
 pub(crate) fn write_text(path: &Path, text: &str) -> Result<()> {
     write_bytes(path, text.as_bytes())
 }
 
-/// Writes a file, whole or not at all.
+/// Writes a file, completely or not at all.
 pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
     let written = data::write_file(path, |out| {
         out.write_all(bytes).map_err(|source| DataError::Io {

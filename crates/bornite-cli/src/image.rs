@@ -11,7 +11,7 @@ pub(crate) struct ImageSize {
     pub(crate) channels: usize,
 }
 
-/// The most variables that a command makes.
+/// The maximum number of variables that a command creates.
 pub(crate) const MAX_VARIABLES: usize = bornite::file::limits::MAX_COUNTED_VARIABLES;
 
 impl ImageSize {
@@ -43,7 +43,7 @@ impl std::str::FromStr for ImageSize {
     }
 }
 
-/// The query that knows the right half of an image and marginalizes the left.
+/// The query that observes the right half of an image and marginalizes the left.
 pub(crate) fn right_half(
     circuit: &Circuit,
     size: ImageSize,

@@ -1,7 +1,7 @@
 //! The `bornite` command.
 //!
-//! Every command writes its answer to the writer that `main` gives it, and its errors end here: one message on the
-//! standard error and exit code 2 for bad input, 1 for a question that is answered with no, 0 for everything else.
+//! Every command writes its answer to the writer that `main` passes in, and its errors are reported here: one message
+//! on standard error and exit code 2 for bad input, exit code 1 if a check fails, and 0 otherwise.
 
 mod commands;
 mod counts;
@@ -35,12 +35,13 @@ fn main() -> ExitCode {
         Err(error) if error.is::<io::Error>() => {
             let _ = writeln!(
                 io::stderr(),
-                "error: cannot write to the standard output: {error}; is there space left?"
+                "error: cannot write to standard output: {error}; is there enough disk space?"
             );
             ExitCode::from(2)
         }
         Err(error) => {
-            // What follows `error` in the chain is already in its message. Nobody is left to hear of a failure here.
+            // The message of `error` already contains the rest of the chain. A failure to write it cannot be reported
+            // anywhere.
             let _ = writeln!(io::stderr(), "error: {}", output::printable(&error.to_string()));
             if error.chain().any(<dyn std::error::Error>::is::<bornite::memory::OverLimit>) {
                 let _ = writeln!(io::stderr(), "hint: --max-memory 16G allows 16 GiB");
@@ -50,7 +51,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether the reader of the output went away, as `head` does: no error of ours.
+/// Whether the reader closed the pipe, as `head` does. This is not an error.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
 }

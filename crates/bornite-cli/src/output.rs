@@ -1,4 +1,4 @@
-//! Tidy output: aligned tables, numbers that can be read, JSON.
+//! Output: aligned tables, readable numbers, JSON.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 /// Writes one JSON object on one line. A number that is not finite, such as the log of 0, becomes `null`.
 pub(crate) fn json(out: &mut dyn Write, value: &impl Serialize) -> Result<()> {
-    // Into a text first: an error of the writer must stay an `io::Error`.
+    // Serialized to a string first, so that a write error stays an `io::Error`.
     writeln!(out, "{}", serde_json::to_string(value)?)?;
     Ok(())
 }
@@ -35,7 +35,7 @@ pub(crate) fn pairs(out: &mut dyn Write, pairs: &[(&str, String)]) -> io::Result
     Ok(())
 }
 
-/// Rows of cells under a head; the first columns are words and the others numbers.
+/// Rows of cells under a header; the first columns are text and the others numbers.
 #[derive(Debug)]
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,
@@ -63,7 +63,7 @@ impl Table {
         if column < self.num_words { format!("{cell}{space}") } else { format!("{space}{cell}") }
     }
 
-    /// Writes the table for people at a terminal.
+    /// Writes the table for a terminal.
     pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let widths = self.widths();
         for (n, row) in self.rows.iter().enumerate() {
@@ -113,7 +113,7 @@ pub(crate) fn number(x: f64) -> String {
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
-/// exp(log), as a power of ten where it is out of the range of a number.
+/// exp(log), as a power of ten if it is out of the range of a float.
 pub(crate) fn exp(log: f64) -> String {
     match log {
         f64::NEG_INFINITY => "0".to_owned(),

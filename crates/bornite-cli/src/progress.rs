@@ -11,10 +11,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::output::{grouped, printable};
 use crate::signals;
 
-/// When the command began.
+/// When the command started.
 static START: OnceLock<Instant> = OnceLock::new();
 
-/// Notes when the command began, from which the time limit of a fit counts.
+/// Records when the command started, since the time limit of a fit counts from there.
 pub(crate) fn start() -> Instant {
     *START.get_or_init(Instant::now)
 }
@@ -28,7 +28,7 @@ pub(crate) fn busy<T>(words: &'static str, work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Draws how many rows of tables are done, on the standard error where that is a terminal.
+/// Shows how many rows of the tables are done, on standard error if that is a terminal.
 #[derive(Debug)]
 pub(crate) struct RowsBar {
     bar: ProgressBar,
@@ -37,7 +37,7 @@ pub(crate) struct RowsBar {
     rows: usize,
     files: usize,
     files_done: usize,
-    /// The file that is being read, where it is told.
+    /// The file being read, if known.
     file: Option<PathBuf>,
 }
 
@@ -54,7 +54,7 @@ impl RowsBar {
         Self { bar, words, start: Instant::now(), rows: 0, files, files_done: 0, file: None }
     }
 
-    /// The same of a file, where others have ended before it.
+    /// Adds rows of this file, when earlier files may have ended.
     pub(crate) fn add_of(&mut self, file: &Path, rows: usize, share: Option<f64>) {
         if self.file.replace(file.to_owned()).is_some_and(|last| last != file) {
             self.files_done += 1;
@@ -62,7 +62,7 @@ impl RowsBar {
         self.add(rows, share);
     }
 
-    /// More rows, after which this share of their file is read.
+    /// Adds rows, after which this fraction of their file has been read.
     pub(crate) fn add(&mut self, rows: usize, share: Option<f64>) {
         self.rows += rows;
         self.draw(share.unwrap_or(0.0));
@@ -92,16 +92,16 @@ impl Drop for RowsBar {
     }
 }
 
-/// A thousand parts of a fit.
+/// The length of the progress bar of a fit.
 const PARTS: u64 = 1000;
 
-/// Draws a fit's progress on the standard error where that is a terminal, and ends it in time or when asked to.
+/// Shows a fit's progress on standard error if that is a terminal, and ends the fit in time or on request.
 #[derive(Debug)]
 pub(crate) struct FitBar {
     bar: ProgressBar,
     start: Instant,
     limit: Option<Duration>,
-    /// What of the limit an interrupted fit had used up.
+    /// The fraction of the limit that an interrupted fit had used.
     before: Duration,
 }
 
@@ -115,19 +115,19 @@ impl FitBar {
         Self { bar, start: Instant::now(), limit, before: Duration::ZERO }
     }
 
-    /// For a limit that counts from when the command began: reading the table is part of it.
+    /// Counts the limit from the start of the command, including the time to read the table.
     pub(crate) fn since_the_start(mut self) -> Self {
         self.start = start();
         self
     }
 
-    /// For a fit that goes on after this share of the limit.
+    /// For a fit that continues after this fraction of the limit.
     pub(crate) fn after(mut self, used: f64) -> Self {
         self.before = self.limit.unwrap_or_default().mul_f64(used.clamp(0.0, 1.0));
         self
     }
 
-    /// What ends the parts of a fit that have no steps.
+    /// Ends the parts of a fit that have no steps.
     pub(crate) fn quota(&self) -> Quota {
         let (start, limit, before) = (self.start, self.limit, self.before);
         Quota::new(move || match limit {
@@ -137,13 +137,13 @@ impl FitBar {
         })
     }
 
-    /// What a fit calls for every piece of so many files that it reads before.
+    /// The callback for every piece of the files that a fit reads first.
     pub(crate) fn reading(&self, files: usize) -> impl FnMut(&Path, usize, Option<f64>) + use<> {
         let mut rows = RowsBar::on(self.bar.clone(), "encoding", files);
         move |file, count, share| rows.add_of(file, count, share)
     }
 
-    /// What a fit calls after every step.
+    /// The callback after every step of a fit.
     pub(crate) fn step(&mut self, progress: &Progress) -> Control {
         let elapsed = self.start.elapsed() + self.before;
         let within = progress.rows as f64 / progress.epoch_rows.max(1) as f64;
@@ -169,14 +169,14 @@ impl FitBar {
         }
     }
 
-    /// Says something on the standard error, beside the bar.
+    /// Prints a message on standard error above the bar.
     pub(crate) fn say(&self, warning: &str) {
         self.bar.suspend(|| {
             let _ = writeln!(io::stderr(), "warning: {}", printable(warning));
         });
     }
 
-    /// Takes the bar away and tells how long the fit took.
+    /// Removes the bar and returns how long the fit took.
     pub(crate) fn finish(self) -> Duration {
         self.bar.finish_and_clear();
         self.start.elapsed()

@@ -1,7 +1,7 @@
-//! Signals that ask the command to end: Ctrl-C, SIGTERM and SIGHUP, all alike.
+//! Signals that ask the command to stop: Ctrl-C, SIGTERM and SIGHUP, all handled alike.
 //!
-//! A fit is asked to end first, and keeps the best model so far; a second signal ends the command at once. Whatever it was
-//! doing, no temporary file is left behind.
+//! The first signal asks a fit to stop, and the fit keeps the best model so far; a second signal ends the command at once.
+//! No temporary file is ever left behind.
 
 use std::process;
 #[cfg(unix)]
@@ -11,21 +11,21 @@ use std::thread;
 
 use bornite::file::remove_unfinished;
 
-/// Whether a first signal only asks.
+/// Whether the first signal is only a request to stop.
 static GENTLE: AtomicBool = AtomicBool::new(false);
 static STOPPED: AtomicBool = AtomicBool::new(false);
 
-/// Listens from now on.
+/// Starts listening for signals.
 #[cfg(unix)]
 pub(crate) fn watch() {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
     use signal_hook::iterator::Signals;
 
-    // A file that grows beyond a limit is an error of the write, as on a full disk, and not the end.
+    // Exceeding the file size limit becomes a write error, as on a full disk, instead of ending the process.
     let _as_ever = signal_hook::flag::register(SIGXFSZ, Arc::default());
-    // `nohup` has SIGHUP ignored, and a script SIGINT of what it runs in the background: that stays so.
+    // `nohup` ignores SIGHUP, and shell scripts ignore SIGINT for background jobs. Respect that.
     let listened = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| !is_ignored(signal));
-    // Where nothing can be listened to, signals end the command as they ever did.
+    // If listening fails, signals end the command as usual.
     if let Ok(mut signals) = Signals::new(listened) {
         thread::spawn(move || signals.forever().for_each(|signal| heard(128 + signal)));
     }
@@ -36,7 +36,7 @@ pub(crate) fn watch() {
     let _as_ever = ctrlc::set_handler(|| heard(130));
 }
 
-/// Whether the parent has arranged for a signal to be ignored, where the system tells.
+/// Whether the parent process set a signal to be ignored, if the system provides this.
 #[cfg(unix)]
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -53,12 +53,12 @@ fn heard(code: i32) {
     process::exit(code);
 }
 
-/// From now on the first signal only sets what [`stopped`] tells.
+/// From now on, the first signal only makes [`stopped`] return true.
 pub(crate) fn stop_gently() {
     GENTLE.store(true, Ordering::Relaxed);
 }
 
-/// Whether a signal has asked for an end.
+/// Whether a signal has asked the command to stop.
 pub(crate) fn stopped() -> bool {
     STOPPED.load(Ordering::Relaxed)
 }

@@ -1,4 +1,4 @@
-//! Tables that are read, worked on and written piece by piece, in memory that does not grow with them.
+//! Reads, processes and writes tables piece by piece, in bounded memory.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -29,30 +29,30 @@ pub(crate) struct Inputs {
 }
 
 impl Inputs {
-    /// Whether there is one file to name.
+    /// Whether there is exactly one file.
     pub(crate) fn is_one(&self) -> bool {
         matches!(&self.tables[..], [only] if only.exists() || only == Path::new("-"))
     }
 }
 
-/// Where a command writes a table, in flags.
+/// The flags for where a command writes a table.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Outputs {
     /// The file to write; - is standard output.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Write one part for each table into this folder, under the table's name.
+    /// Write one output file per table into this folder, with the same name.
     #[arg(long, value_name = "FOLDER", conflicts_with = "output")]
     pub(crate) out_dir: Option<PathBuf>,
-    /// Keep the parts that are already in the folder, and go on with the others.
+    /// Keep the output files that are already in the folder, and continue with the others.
     #[arg(long, requires = "out_dir", conflicts_with = "force")]
     resume: bool,
-    /// Write even over an input or a part.
+    /// Overwrite inputs and existing output files.
     #[arg(long)]
     force: bool,
 }
 
-/// What a table is written to.
+/// The destination of a table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Target<'a> {
     Standard { json: bool },
@@ -62,7 +62,7 @@ pub(crate) enum Target<'a> {
 }
 
 impl Outputs {
-    /// Where to write to, or to standard output where no flag says so.
+    /// The destination: standard output by default.
     pub(crate) fn target(&self, json: bool) -> Target<'_> {
         match (&self.out_dir, self.output.as_deref()) {
             (Some(folder), _) => Target::Folder(folder),
@@ -72,28 +72,28 @@ impl Outputs {
     }
 }
 
-/// Rows of a table, to be worked on.
+/// Rows of a table to process.
 pub(crate) struct Piece<'a> {
     pub(crate) table: &'a Table,
-    /// The rows of the output that come before them, and the seed of all of these.
+    /// The number of output rows that precede them, and the seed of the output.
     pub(crate) start: u64,
     pub(crate) seed: u64,
-    /// The file that they are from, and its rows that come before them.
+    /// The file that they come from, and the number of its rows that precede them.
     pub(crate) file: &'a Path,
     pub(crate) file_rows: usize,
 }
 
-/// What was done.
+/// The result of processing tables.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
-    /// The rows that were read.
+    /// The number of rows read.
     pub(crate) rows: usize,
-    /// The parts that were written, and those that were there, of an output in parts.
+    /// For an output in parts, the number of parts written and the number that existed already.
     pub(crate) parts: Option<(usize, usize)>,
 }
 
 impl Done {
-    /// `wrote full.csv: 3 rows`, with more after it.
+    /// Prints `wrote full.csv: 3 rows`, followed by `more`.
     pub(crate) fn say(&self, target: Target<'_>, more: &str, out: &mut dyn Write) -> Result<()> {
         let rows = plural(self.rows, "row");
         match (target, self.parts) {
@@ -102,7 +102,7 @@ impl Done {
                 let parts = plural(written, "part");
                 let kept = match kept {
                     0 => String::new(),
-                    n => format!("; {} already there", plural(n, "part")),
+                    n => format!("; {} already done", plural(n, "part")),
                 };
                 writeln!(out, "wrote {parts} to {}: {rows}{more}{kept}", path.display())?;
             }
@@ -112,27 +112,27 @@ impl Done {
     }
 }
 
-/// What is written, and how.
+/// What to write, and how.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Writing<'a> {
-    /// The model, which is no output.
+    /// The model, which must not be overwritten.
     pub(crate) model: &'a Path,
     pub(crate) outputs: &'a Outputs,
     pub(crate) target: Target<'a>,
     pub(crate) seed: u64,
 }
 
-/// Work on tables, piece by piece.
+/// Processes tables piece by piece.
 pub(crate) struct Stream<'a> {
     model: &'a Model,
     files: Vec<PathBuf>,
     options: StreamOptions,
     words: &'static str,
-    /// What is said of a header is said once.
+    /// Whether the note about the header has been printed.
     noted: RefCell<bool>,
 }
 
-/// Makes rows of the output from rows of a table.
+/// Computes output rows from the rows of a table.
 type Work<'w> = dyn FnMut(&Piece<'_>) -> Result<Option<Table>> + 'w;
 /// Fields of a JSON object after its rows.
 pub(crate) type Tail<'t> = dyn Fn() -> Vec<(&'static str, Value)> + 't;
@@ -149,7 +149,7 @@ impl<'a> Stream<'a> {
         Ok(Self { model, files, options, words, noted: RefCell::new(false) })
     }
 
-    /// For work that needs no text of cells.
+    /// For processing that does not need the text of cells.
     pub(crate) fn without_text(mut self) -> Self {
         self.options.keep_text = false;
         self
@@ -161,7 +161,7 @@ impl<'a> Stream<'a> {
         self.all(&mut bar, 0, work, &mut |_| Ok(()))
     }
 
-    /// Reads all tables and writes what becomes of them.
+    /// Reads all tables and writes the results.
     pub(crate) fn write(
         &self,
         writing: Writing<'_>,
@@ -191,7 +191,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// What must not be written over.
+    /// The files that must not be overwritten.
     fn inputs<'p>(&'p self, model: &'p Path) -> Vec<&'p Path> {
         std::iter::once(model).chain(self.files.iter().map(PathBuf::as_path)).collect()
     }
@@ -206,7 +206,7 @@ impl<'a> Stream<'a> {
     ) -> Result<Done> {
         let names = part_names(&self.files)?;
         fs::create_dir_all(folder).map_err(|e| {
-            anyhow!("{}: cannot make the folder: {e}; give another name", folder.display())
+            anyhow!("{}: cannot create the folder: {e}; choose another name", folder.display())
         })?;
         let parts: Vec<PathBuf> = names.iter().map(|name| folder.join(name)).collect();
         let inputs = self.inputs(model);
@@ -214,7 +214,7 @@ impl<'a> Stream<'a> {
             tables::check_target(part, &inputs, outputs.force)?;
             if part.exists() && !outputs.resume && !outputs.force {
                 bail!(
-                    "{}: this part is already there; --resume keeps it and goes on with others, --force writes it anew",
+                    "{}: this file already exists; --resume keeps it and continues with the others, --force overwrites it",
                     part.display()
                 );
             }
@@ -244,7 +244,7 @@ impl<'a> Stream<'a> {
         Ok(Done { rows, parts: Some((written, kept)) })
     }
 
-    /// All tables, one after the other.
+    /// Processes all tables in sequence.
     fn all(
         &self,
         bar: &mut RowsBar,
@@ -259,7 +259,7 @@ impl<'a> Stream<'a> {
         Ok(Done { rows, parts: None })
     }
 
-    /// One table; returns its rows.
+    /// Processes one table and returns its number of rows.
     fn file(
         &self,
         bar: &mut RowsBar,
@@ -292,7 +292,7 @@ impl<'a> Stream<'a> {
         Ok(rows)
     }
 
-    /// Says how the first line of a CSV file was read where that is not plain to see.
+    /// Prints how the first line of a CSV file was interpreted if that is not obvious.
     fn note(&self, file: &Path, table: &Table) {
         let is_csv = TableFormat::of(file) == TableFormat::Csv;
         if is_csv && self.options.header.is_none() && !self.noted.replace(true) {
@@ -301,7 +301,7 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// An error of a closure that may fail by itself or in the file system.
+/// An error from processing or from the file system.
 pub(crate) struct Failed(pub(crate) Error);
 
 impl From<DataError> for Failed {
@@ -310,10 +310,10 @@ impl From<DataError> for Failed {
     }
 }
 
-/// An error that names the file, and counts the rows of it.
+/// An error that names the file and its row.
 fn located(error: Error, file: &str, rows: usize) -> Error {
     if error.is::<io::Error>() {
-        // Of the standard output.
+        // From standard output.
         return error;
     }
     let error = match error.downcast::<ModelError>() {
@@ -327,20 +327,20 @@ fn located(error: Error, file: &str, rows: usize) -> Error {
     if text.contains(file) { error } else { error.context(format!("{file}: {text}")) }
 }
 
-/// The files that names and patterns stand for, those of a pattern in order.
+/// Expands names and patterns into files; the files of a pattern are sorted.
 pub(crate) fn expand(patterns: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for pattern in patterns {
         let text = pattern.to_string_lossy();
         if pattern == Path::new("-") {
             if files.contains(pattern) {
-                bail!("-: standard input can be read once");
+                bail!("-: standard input can be read only once");
             }
             files.push(pattern.clone());
             continue;
         }
         if pattern.exists() || !text.contains(['*', '?', '[']) {
-            // Whether it can be read shows now, not after hours of work.
+            // Find out now whether it can be read, not after hours of work.
             let found = fs::File::open(pattern).and_then(|file| file.metadata());
             let found = found.map_err(|e| anyhow!("cannot read '{}': {e}", pattern.display()))?;
             if found.is_dir() {
@@ -357,7 +357,7 @@ pub(crate) fn expand(patterns: &[PathBuf]) -> Result<Vec<PathBuf>> {
         let mut found: Vec<PathBuf> = found.collect::<Result<_, _>>()?;
         found.retain(|path| path.is_file());
         if found.is_empty() {
-            bail!("{text}: no file is named so");
+            bail!("{text}: no such file");
         }
         found.sort();
         files.extend(found);
@@ -365,13 +365,13 @@ pub(crate) fn expand(patterns: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The names of the parts of an output: those of the tables, with `.csv` where their format is not written.
+/// The names of the output files: those of the tables, with `.csv` appended if their format cannot be written.
 fn part_names(files: &[PathBuf]) -> Result<Vec<String>> {
     let mut names = Vec::with_capacity(files.len());
     let mut taken: BTreeMap<String, &Path> = BTreeMap::new();
     for file in files {
         let Some(name) = file.file_name().filter(|_| file != Path::new("-")) else {
-            bail!("{}: this has no name for a part; use -o", file.display());
+            bail!("{}: there is no name for the output file; use -o", file.display());
         };
         let mut name = name.to_string_lossy().into_owned();
         if let TableFormat::Npz | TableFormat::Idx = TableFormat::of(file) {
@@ -379,7 +379,7 @@ fn part_names(files: &[PathBuf]) -> Result<Vec<String>> {
         }
         if let Some(first) = taken.insert(name.clone(), file) {
             bail!(
-                "{} and {} would both be the part {name}; write them to two folders",
+                "{} and {} would both become {name}; write them to separate folders",
                 first.display(),
                 file.display()
             );
@@ -389,13 +389,13 @@ fn part_names(files: &[PathBuf]) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// The seed of a part: of its name and not of the others, so that it is the same whichever are there.
+/// The seed of a part. It depends on the part's name but not on the other parts.
 fn part_seed(seed: u64, name: &str) -> u64 {
     let hash = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     seed ^ name.bytes().fold(0xcbf2_9ce4_8422_2325, hash)
 }
 
-/// Rows on the standard output.
+/// Rows on standard output.
 pub(crate) enum Sink<'o> {
     Csv(Box<TableWriter<&'o mut dyn Write>>),
     Json { out: &'o mut dyn Write, is_first: bool },
@@ -446,7 +446,7 @@ impl<'o> Sink<'o> {
     }
 }
 
-/// What the standard output refuses is an error of it.
+/// An error from standard output.
 fn of_output(error: DataError) -> Error {
     match error {
         DataError::Io { source, .. } => source.into(),
@@ -454,12 +454,12 @@ fn of_output(error: DataError) -> Error {
     }
 }
 
-/// Says on the standard error which columns tables do not have.
+/// Prints on standard error which columns the tables do not have.
 pub(crate) fn note_absent(names: &[String]) {
     let quoted: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
     let _ = writeln!(
         io::stderr(),
-        "note: the table has no {} {}: unknown in every row",
+        "note: the table has no {} {}: treated as missing in every row",
         if names.len() == 1 { "column" } else { "columns" },
         printable(&quoted.join(", "))
     );

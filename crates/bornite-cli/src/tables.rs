@@ -1,4 +1,4 @@
-//! Tables and models, in from files and out to them.
+//! Reading and writing tables and models.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -11,24 +11,24 @@ use bornite::data::{Column, CsvOptions, Table, TableFormat};
 
 use crate::output::printable;
 
-/// How CSV files are read, in flags that every command with a table has.
+/// The flags for reading CSV, shared by every command that reads a table.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Reading {
-    /// The first line of a CSV file names the columns. By default this is detected.
+    /// Treat the first line of CSV files as the header. By default this is detected.
     #[arg(long, conflicts_with = "no_header")]
     header: bool,
-    /// The first line of a CSV file is a row; the columns are named x0, x1, …
+    /// Treat the first line of CSV files as a row; the columns are named x0, x1, …
     #[arg(long)]
     no_header: bool,
 }
 
 impl Reading {
-    /// Whether the first line names the columns, where a flag says so.
+    /// Whether the first line is a header, if a flag says so.
     pub(crate) fn header(&self) -> Option<bool> {
         (self.header || self.no_header).then_some(self.header)
     }
 
-    /// Reads a table: CSV, or by its name NPY, NPZ, Parquet or IDX.
+    /// Reads a table: NPY, NPZ, Parquet or IDX, depending on its name; otherwise CSV.
     pub(crate) fn table(&self, path: &Path) -> Result<Table> {
         Ok(match TableFormat::of(path) {
             TableFormat::Npy => Table::read_npy(path)?,
@@ -39,7 +39,7 @@ impl Reading {
         })
     }
 
-    /// Reads CSV, and says how its first line was read where that is not plain to see.
+    /// Reads CSV, and prints how its first line was interpreted if that is not obvious.
     fn csv(&self, path: &Path) -> Result<Table> {
         let options = CsvOptions { header: self.header(), ..CsvOptions::default() };
         let table = Table::read_csv(path, &options)?;
@@ -50,7 +50,7 @@ impl Reading {
     }
 }
 
-/// Says on the standard error how the first line of a table was read, where that is not plain to see.
+/// Prints on standard error how the first line of a table was interpreted if that is not obvious.
 pub(crate) fn note_on_header(path: &Path, table: &Table) {
     if let Some(words) = words_on_header(table) {
         let note = printable(&format!("note: {}: {words}", path.display()));
@@ -58,23 +58,23 @@ pub(crate) fn note_on_header(path: &Path, table: &Table) {
     }
 }
 
-/// How the first line of a table was read, where it has no names or some that are numbers.
+/// How the first line of a table was interpreted, if there is no header or if it contains numbers.
 fn words_on_header(table: &Table) -> Option<String> {
     let names: Vec<&str> = table.columns().iter().map(Column::name).collect();
     if !table.layout().header {
         let last = names.len() - 1;
         let named = if last == 0 { "is x0".to_owned() } else { format!("are x0 to x{last}") };
         return Some(format!(
-            "the first line is read as a row, and its columns {named}; use --header if it names them"
+            "the first line is read as a row, and the columns {named}; use --header if it is a header"
         ));
     }
     let number = names.iter().find(|name| name.parse::<f64>().is_ok_and(f64::is_finite))?;
     Some(format!(
-        "the first line is read as names of columns, '{number}' too; use --no-header if it is a row"
+        "the first line is read as the header, including '{number}'; use --no-header if it is a row"
     ))
 }
 
-/// The columns of a table that texts name, one or several with commas between them.
+/// The columns of a table that are listed in `texts`, each one name or several separated by commas.
 pub(crate) fn named(table: &Table, texts: &[String]) -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     for text in texts {
@@ -90,7 +90,7 @@ pub(crate) fn named(table: &Table, texts: &[String]) -> Result<BTreeSet<String>>
     Ok(names)
 }
 
-/// A table without these columns: each text is the name of one, or several names with commas between them.
+/// A table without these columns; each text is one name or several separated by commas.
 pub(crate) fn without(table: Table, columns: &[String]) -> Result<Table> {
     let dropped = named(&table, columns)?;
     if dropped.is_empty() {
@@ -99,12 +99,12 @@ pub(crate) fn without(table: Table, columns: &[String]) -> Result<Table> {
     let is_kept = |c: &&Column| !dropped.contains(c.name());
     let kept: Vec<Column> = table.columns().iter().filter(is_kept).cloned().collect();
     if kept.is_empty() {
-        bail!("--drop leaves no column; keep two or more");
+        bail!("--drop leaves no column; keep at least two");
     }
     Ok(table.with_columns(kept)?)
 }
 
-/// Writes a table, whole or not at all: NPY or Parquet where the name says so, else CSV.
+/// Writes a table, completely or not at all: NPY or Parquet depending on the name, otherwise CSV.
 pub(crate) fn write(table: &Table, path: &Path) -> Result<()> {
     let is = |kind: &str| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(kind));
     if is("npy") {
@@ -127,21 +127,18 @@ pub(crate) fn model(path: &Path) -> Result<Model> {
     })
 }
 
-/// Refuses what cannot be written before the work that it would hold is done, and what is also an input.
+/// Rejects an output that cannot be written, before any work is done, or that is also an input.
 pub(crate) fn check_target(path: &Path, inputs: &[&Path], force: bool) -> Result<()> {
     let found = std::fs::metadata(path).ok();
     if found.as_ref().is_some_and(std::fs::Metadata::is_dir) {
         bail!("{}: this is a folder; give the name of a file", path.display());
     }
     if found.as_ref().is_some_and(|f| !f.is_file()) {
-        // A device or a pipe is there.
+        // A device or a pipe exists already.
         return Ok(());
     }
     if found.is_some() && !force && inputs.iter().any(|input| is_same_file(path, input)) {
-        bail!(
-            "{}: this is also an input, which would be lost; give another name, or --force",
-            path.display()
-        );
+        bail!("{}: this would overwrite an input; give another name, or --force", path.display());
     }
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
@@ -150,13 +147,13 @@ pub(crate) fn check_target(path: &Path, inputs: &[&Path], force: bool) -> Result
     let probe = tempfile::Builder::new().prefix(".bornite-").tempfile_in(folder);
     probe.map(drop).map_err(|e| {
         anyhow!(
-            "{}: cannot write the file: {e}; is the folder there, and may you write to it?",
+            "{}: cannot write the file: {e}; does the folder exist, and can you write to it?",
             path.display()
         )
     })
 }
 
-/// Whether two names lead to one file, by links of either kind.
+/// Whether two names refer to the same file, through links of either kind.
 fn is_same_file(a: &Path, b: &Path) -> bool {
     #[cfg(unix)]
     if let (Ok(a), Ok(b)) = (std::fs::metadata(a), std::fs::metadata(b)) {
@@ -169,19 +166,19 @@ fn is_same_file(a: &Path, b: &Path) -> bool {
     }
 }
 
-/// The file to write to, in flags that every command with an output has.
+/// The output flags, shared by every command that writes a file.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Output {
     /// The file to write.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
-    /// Write even over an input.
+    /// Overwrite inputs.
     #[arg(long)]
     pub(crate) force: bool,
 }
 
 impl Output {
-    /// Refuses an output that cannot be written, or is one of these inputs.
+    /// Rejects an output that cannot be written or is one of these inputs.
     pub(crate) fn check<'a>(&self, inputs: impl IntoIterator<Item = &'a PathBuf>) -> Result<()> {
         let inputs: Vec<&Path> = inputs.into_iter().map(PathBuf::as_path).collect();
         check_target(&self.output, &inputs, self.force)

@@ -12,7 +12,7 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    /// A place for so many numbers: the first one that is free.
+    /// A place for this many numbers: the first one that is free.
     pub(crate) fn take(&mut self, len: usize) -> usize {
         if len == 0 {
             return 0;
@@ -29,7 +29,7 @@ impl Arena {
         at
     }
 
-    /// Gives a place of so many numbers back.
+    /// Gives a place of this many numbers back.
     pub(crate) fn give(&mut self, at: usize, len: usize) {
         if len > 0 {
             self.used.remove(&at);

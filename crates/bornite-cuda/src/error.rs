@@ -6,14 +6,14 @@ use cudarc::nvrtc::CompileError;
 #[non_exhaustive]
 pub enum CudaError {
     /// There is no driver.
-    #[error("the driver's library libcuda was not found")]
+    #[error("the driver library libcuda was not found")]
     NoDriver,
     /// There is a driver and no device that works.
     #[error("{0}")]
     NoDevice(String),
     /// The run-time compiler is not there.
     #[error(
-        "the compiler's library libnvrtc was not found: install the CUDA toolkit, or add its libraries to the library path"
+        "the compiler library libnvrtc was not found: install the CUDA toolkit, or add its libraries to the library path"
     )]
     NoCompiler,
     /// A device that lacks what the kernels need.
@@ -27,7 +27,7 @@ pub enum CudaError {
         minor: i32,
     },
     /// A layer too wide for the kernels.
-    #[error("a layer has width {width}, and it takes widths up to {most}")]
+    #[error("a layer has width {width}, but it supports widths up to {most}")]
     TooWide {
         /// Its width.
         width: usize,
@@ -41,10 +41,10 @@ pub enum CudaError {
     #[error("its driver reports: {0}")]
     Driver(String),
     /// Samples of variables that are not finite.
-    #[error("it draws samples of finite variables")]
+    #[error("it supports only samples of finite variables")]
     Continuous,
     /// A row that its memory does not hold.
-    #[error("a row takes {needed} bytes, and its memory has {free} left")]
+    #[error("a row takes {needed} bytes, but only {free} bytes of its memory are free")]
     Memory {
         /// What a row takes.
         needed: usize,
@@ -52,7 +52,7 @@ pub enum CudaError {
         free: usize,
     },
     /// Numbers of another fit, or more rows than a batch has.
-    #[error("the numbers do not fit the weights, or the rows the batch")]
+    #[error("the numbers do not match the weights, or the rows do not match the batch")]
     Shape,
 }
 

@@ -15,11 +15,11 @@ use crate::samples::Samples;
 use crate::script::{Block, Kind, Op, Script, Shape};
 use crate::tasks::Product;
 
-/// The most numbers of a tensor between two products, where the memory has room for it.
+/// The maximum number of numbers of a tensor between two products, where the memory has room for it.
 const TENSOR: usize = 1 << 26;
-/// The most rows that are worked on together.
+/// The maximum number of rows that are worked on together.
 const ROWS: usize = 1 << 14;
-/// The most entries of a weight.
+/// The maximum number of entries of a weight.
 const ENTRIES: usize = 1 << 28;
 /// The tiles of products and the threads of each.
 const TILES: [(usize, usize, u32); 5] =
@@ -30,7 +30,7 @@ const TILES: [(usize, usize, u32); 5] =
 pub struct Dense<'a> {
     /// Rows and columns.
     pub shape: [usize; 2],
-    /// The real parts of its numbers, row after row.
+    /// The real parts of its numbers, row by row.
     pub parts: Cow<'a, [f64]>,
 }
 
@@ -141,7 +141,7 @@ impl Evaluator {
         self.fitting(self.shape.numbers_of_a_row(kind).max(1))
     }
 
-    /// How many rows of so many numbers fit into memory.
+    /// How many rows of this many numbers fit into memory.
     fn fitting(&self, row: usize) -> Result<usize, CudaError> {
         // Half of the room is for tensors.
         match self.room / 2 / row {
@@ -153,7 +153,7 @@ impl Evaluator {
         }
     }
 
-    /// log p(evidence) of every row of a block; −∞ where it is impossible.
+    /// log p(evidence) of every row of a block; −∞ if it is impossible.
     ///
     /// # Errors
     /// The block does not fit the circuit, or the device fails.

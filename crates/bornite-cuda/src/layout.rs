@@ -11,7 +11,7 @@ use crate::tasks::{Contraction, Descent, Settle};
 
 /// The widest second input whose whole width is in one tile.
 const WIDEST_TILE: usize = 64;
-/// The most shares of one sum.
+/// The maximum number of shares of one sum.
 const SPLITS: usize = 16;
 
 /// A list of tasks on the device.
@@ -40,7 +40,7 @@ pub(crate) struct Group {
     pub(crate) splits: i32,
     pub(crate) split_stride: i64,
     pub(crate) settles: Tasks<Settle>,
-    /// The most components that are summed over at once.
+    /// The maximum number of components that are summed over at once.
     pub(crate) components: usize,
 }
 

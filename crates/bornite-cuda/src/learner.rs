@@ -19,7 +19,7 @@ use crate::tasks::{
     Contraction, Gram, Leaf, Pair, Settle, StepTask, Sum, User, WeightInfo, WeightTask,
 };
 
-/// Weights begin at multiples of so many numbers.
+/// Weights begin at multiples of this many numbers.
 const ALIGNMENT: usize = 1024;
 /// The blocks over which the sum by a weight's users is spread.
 const BLOCKS: usize = 1024;
@@ -250,7 +250,7 @@ impl Learner {
             });
         }
 
-        // Weights: the sums over their users, in shares where there are many.
+        // Weights: the sums over their users, in shares if there are many.
         let mut users_of = vec![Vec::new(); plan.weights.len()];
         for (index, step) in plan.steps.iter().enumerate() {
             if let Some(weight) = step.weight() {
@@ -483,7 +483,7 @@ impl Learner {
     }
 
     /// Takes one step up the gradient of the mean log-likelihood of training rows, each moved to one of the places that the
-    /// settings name, the first where there are none. Returns that mean before the step.
+    /// settings name, the first if there are none. Returns that mean before the step.
     ///
     /// # Errors
     /// The device fails.

@@ -67,7 +67,7 @@ pub struct Weight {
 /// How steps are taken.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The most rows of a step.
+    /// The maximum number of rows of a step.
     pub batch: usize,
     /// Tangent steps, instead of a derivative through the Cholesky factor.
     pub is_stiefel: bool,
@@ -91,7 +91,7 @@ pub struct Table {
     pub bytes: usize,
     /// Codes, variable after variable.
     pub codes: Vec<u8>,
-    /// Real parts of the numbers of [`Step::Functions`], step after step and function after function, row after row.
+    /// Real parts of the numbers of [`Step::Functions`], step after step and function after function, row by row.
     pub functions: Vec<f32>,
 }
 

@@ -66,7 +66,7 @@ impl Shape {
         Ok(variables)
     }
 
-    /// Copies of weights with their modes in other orders, after all weights: how they are made, where they are for every
+    /// Copies of weights with their modes in other orders, after all weights: how they are made, and where they are, for every
     /// step, and how many numbers all weights are then.
     pub(crate) fn permuted(&self) -> (Vec<Permute>, Vec<[usize; 2]>, usize) {
         let mut total = self.weights.iter().map(|[at, rows, columns]| at + rows * columns).max();
@@ -113,7 +113,7 @@ impl Shape {
 }
 
 impl Samples<'_> {
-    /// The kernels of so many samples of a circuit whose leaves all have codes.
+    /// The kernels of this many samples of a circuit whose leaves all have codes.
     pub(crate) fn new(shape: &Shape, down: &[[usize; 2]], rows: usize, scratch: usize) -> Self {
         let mut leaves: Vec<usize> = Vec::with_capacity(shape.steps.len());
         for step in &shape.steps {

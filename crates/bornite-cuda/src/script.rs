@@ -37,7 +37,7 @@ pub enum Cells {
     None,
     /// Codes, of [`Step::Codes`].
     Codes(Vec<u32>),
-    /// The real parts of the numbers of [`Step::Functions`], row after row.
+    /// The real parts of the numbers of [`Step::Functions`], row by row.
     Functions(Vec<f64>),
 }
 
@@ -123,7 +123,7 @@ pub(crate) struct Input {
 /// Writes a script down.
 pub(crate) struct Writer<'a, 's> {
     pub(crate) shape: &'s Shape,
-    /// The most numbers of a product in between.
+    /// The maximum number of numbers of a product in between.
     pub(crate) scratch: usize,
     pub(crate) arena: Arena,
     pub(crate) script: Script<'a>,
@@ -562,7 +562,7 @@ fn vectors(input: Input, width: usize) -> Product {
 }
 
 impl Product {
-    /// With the transpose of a weight of so many rows and columns.
+    /// With the transpose of a weight of this many rows and columns.
     pub(crate) fn by_weight(self, w: usize, rows: usize, columns: usize) -> Self {
         let (n, q) = (rows as i32, columns as i32);
         Self { b: w as i64, b_is_weight: 1, bq: 1, bn: q, cm: n, n, q, ..self }

@@ -1,5 +1,5 @@
 //! Log densities of rows with any evidence against messages that are formed in full, row by row: what a script says, carried
-//! out here, and on the device where there is one.
+//! out here, and on the device if there is one.
 
 mod learner;
 

@@ -26,7 +26,7 @@ impl<F: Real> Buffer<F> {
         Self { data, start, len }
     }
 
-    /// Makes room for `len` reals where there is less; what was there stays.
+    /// Makes room for `len` reals if there is less; what was there stays.
     pub fn grow(&mut self, len: usize) {
         if self.len < len {
             let mut larger = Self::zeros(len);

@@ -45,7 +45,7 @@ impl<F: Real> WeightGradient<F> {
         self.complex
     }
 
-    /// Adds the gradient to a matrix of K rows and K₁·K₂ columns, row after row, each number's real part followed by its
+    /// Adds the gradient to a matrix of K rows and K₁·K₂ columns, row by row, each number's real part followed by its
     /// imaginary part where the weight is complex.
     ///
     /// # Panics

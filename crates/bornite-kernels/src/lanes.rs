@@ -2,7 +2,7 @@
 //!
 //! A tile holds one message of [`Real::LANES`] rows of a batch. A vector of K numbers is
 //! `[K][planes][LANES]` reals, where a real circuit has one plane and a complex circuit two (all real
-//! parts of a number, then all its imaginary parts). A K×J matrix is K·J such numbers, row after row:
+//! parts of a number, then all its imaginary parts). A K×J matrix is K·J such numbers, row by row:
 //! entry (i, j) is number i·J + j.
 
 use std::fmt::Debug;

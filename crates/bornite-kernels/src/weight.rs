@@ -5,7 +5,7 @@ use crate::lanes::{Real, planes};
 /// Rows of a full panel.
 pub(crate) const PANEL: usize = 4;
 
-/// A matrix as it is given: row after row, each number's real part followed by its imaginary part where it is complex.
+/// A matrix as it is given: row by row, each number's real part followed by its imaginary part if it is complex.
 #[derive(Clone, Copy, Debug)]
 pub struct Dense<'a> {
     rows: usize,
@@ -150,7 +150,7 @@ impl<F: Real> PackedWeight<F> {
         }
     }
 
-    /// `[K, K₁, K₂]`; K₂ is 1 where the input is not a Kronecker product.
+    /// `[K, K₁, K₂]`; K₂ is 1 if the input is not a Kronecker product.
     pub fn shape(&self) -> [usize; 3] {
         self.shape
     }

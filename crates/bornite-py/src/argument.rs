@@ -68,7 +68,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Position {
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         let position = whole(&object, "a position, counted from 0")?;
         let too_large =
-            |_| BorniteError::new_err(format!("{position} is no position: it is too large"));
+            |_| BorniteError::new_err(format!("{position} is too large for a position"));
         u32::try_from(position).map(Self).map_err(too_large)
     }
 }

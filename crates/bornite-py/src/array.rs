@@ -41,7 +41,7 @@ fn as_array<'py>(object: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyUntypedAr
     Ok((array, kind))
 }
 
-/// The same array with entries of type `T`, itself where it has them.
+/// The same array with entries of type `T`, itself if it has them.
 fn with_type<'py, T: Element>(
     array: &Bound<'py, PyUntypedArray>,
 ) -> PyResult<PyReadonlyArrayDyn<'py, T>> {
@@ -56,7 +56,7 @@ fn matrix<T: Element + Copy>(array: &Bound<'_, PyUntypedArray>, what: &str) -> P
     let &[rows, cols] = shape else {
         let axes = shape.len();
         return Err(BorniteError::new_err(format!(
-            "{what} has 2 axes, rows and columns, not {axes}"
+            "{what} must have 2 axes, rows and columns, not {axes}"
         )));
     };
     let array = with_type::<T>(array)?;
@@ -97,7 +97,7 @@ pub(crate) fn to_array<'py, T: Element + Copy>(
     Ok(flat.reshape([matrix.rows(), matrix.cols()])?.into_any())
 }
 
-/// A matrix whose entries may be all real, as an array of float64 where they are known to be.
+/// A matrix whose entries may be all real, as an array of float64 if they are known to be.
 pub(crate) fn scalar_to_array<'py, T: Scalar>(
     py: Python<'py>,
     matrix: &Matrix<T>,

@@ -15,10 +15,10 @@ use crate::domain::Domain;
 use crate::exception::{BasisError, BorniteError, Raise};
 use crate::query::evidence;
 
-/// K functions of one variable: what the inputs of a circuit are made of.
+/// K functions of one variable, for the input layers of a circuit.
 ///
 /// ``indicator``, ``fourier``, ``legendre``, ``laguerre`` and ``hermite`` are orthonormal; ``table``, ``gaussian`` and
-/// ``bspline`` need not be. Wherever a basis is asked for, a whole number v stands for ``Basis.indicator(v)``.
+/// ``bspline`` need not be. Wherever a basis is expected, a whole number v means ``Basis.indicator(v)``.
 ///
 /// >>> from bornite import Basis
 /// >>> basis = Basis.legendre(3, 0, 2)
@@ -38,14 +38,13 @@ impl Basis {
     fn check_has_gram(&self) -> PyResult<()> {
         if let bornite::Basis::Squared(_) = *self.0 {
             return Err(BasisError::new_err(
-                "the products f f* of a squared circuit have no Gram matrix here; ask the basis \
-                 that they are made of",
+                "the products f f* of a squared circuit have no Gram matrix; use the basis they are made of",
             ));
         }
         Ok(())
     }
 
-    /// The part of the domain that a set, range or pair names; `None` for all of it.
+    /// The part of the domain given by a set, range or pair; `None` for all of it.
     fn part(&self, part: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Part>> {
         let Some(part) = part else { return Ok(None) };
         let variable = [Variable::new("x", self.0.natural_domain())];
@@ -87,9 +86,9 @@ impl Basis {
         Self(Arc::new(bornite::Basis::indicator(num_values)))
     }
 
-    /// Fourier functions of period high − low, on that interval or, from 0 on, on the circle.
+    /// Fourier functions with period high − low, on that interval or, if low is 0, on the circle.
     ///
-    /// The form ``"real"`` has a constant, sines and cosines; the form ``"complex"`` exponentials.
+    /// The form ``"real"`` consists of a constant, sines and cosines; the form ``"complex"`` consists of exponentials.
     ///
     /// >>> from bornite import Basis
     /// >>> Basis.fourier(5, 0, 24).domain
@@ -125,7 +124,7 @@ impl Basis {
         Self::new(bornite::Basis::legendre(functions, low, high))
     }
 
-    /// Laguerre functions on the half-line from low on.
+    /// Laguerre functions on the half-line x ≥ low.
     #[classmethod]
     #[pyo3(signature = (functions, low = 0.0, scale = 1.0))]
     fn laguerre(
@@ -149,7 +148,7 @@ impl Basis {
         Self::new(bornite::Basis::hermite(functions, location, scale))
     }
 
-    /// Any functions of a finite domain: row k of the table holds the values of function k at 0, …, v − 1.
+    /// Arbitrary functions on a finite domain: row k of the table contains the values of function k at 0, …, v − 1.
     ///
     /// >>> from bornite import Basis
     /// >>> Basis.table([[1, 1, 1], [0, 1, 2]]).gram()
@@ -160,19 +159,19 @@ impl Basis {
         Self::new(bornite::Basis::table(complex_matrix(values, "a table of functions")?))
     }
 
-    /// The normal densities of these pairs (location, scale), on the real line.
+    /// Normal densities on the real line, given as pairs (location, scale).
     #[classmethod]
     fn gaussian(_class: &Bound<'_, PyType>, components: Vec<(f64, f64)>) -> PyResult<Self> {
         Self::new(bornite::Basis::gaussian(components))
     }
 
-    /// The B-splines of a degree on non-decreasing knots: one for every degree + 2 knots in a row.
+    /// B-splines of the given degree on nondecreasing knots: one for every degree + 2 consecutive knots.
     #[classmethod]
     fn bspline(_class: &Bound<'_, PyType>, degree: usize, knots: Vec<f64>) -> PyResult<Self> {
         Self::new(bornite::Basis::bspline(degree, knots))
     }
 
-    /// The indicators of atoms, in increasing order, followed by these functions, which are of a continuous domain.
+    /// The indicators of atoms, in increasing order, followed by these functions, which must be on a continuous domain.
     ///
     /// >>> from bornite import Basis
     /// >>> basis = Basis.laguerre(3).with_atoms([0])
@@ -188,7 +187,7 @@ impl Basis {
         self.0.width()
     }
 
-    /// The domain that the functions are made for.
+    /// The domain of the functions.
     #[getter]
     fn domain(&self) -> Domain {
         Domain(self.0.natural_domain())
@@ -206,7 +205,7 @@ impl Basis {
         self.0.is_orthonormal()
     }
 
-    /// The values of all functions at x: K of them for a number, a row of K for each number of a list.
+    /// The values of all functions at x: K values for a number, or one row of K values for each number in a list.
     ///
     /// >>> from bornite import Basis
     /// >>> Basis.indicator(3).evaluate(1)
@@ -241,7 +240,7 @@ impl Basis {
     }
 
     /// The K × K matrix of the integrals of fᵢ fⱼ* over the domain, or over a part of it: a set or range of values, or
-    /// a pair (low, high), which stands for low ≤ x < high.
+    /// a pair (low, high), which means low ≤ x < high.
     ///
     /// >>> from bornite import Basis
     /// >>> Basis.legendre(1, 0, 2).gram((0, 0.5))
@@ -275,7 +274,7 @@ fn gram<T: Scalar>(basis: &bornite::Basis, part: Option<&Part>) -> Matrix<T> {
     }
 }
 
-/// The call that makes a basis, or a description where it would be long.
+/// The call that creates a basis, or a description if the call would be long.
 pub(crate) fn repr(basis: &bornite::Basis) -> String {
     use bornite::Basis as B;
     let width = basis.width();

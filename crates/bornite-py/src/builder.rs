@@ -11,7 +11,7 @@ use crate::circuit::Circuit;
 use crate::detached::detached;
 use crate::exception::{CircuitError, Raise};
 
-/// Collects variables, layers and weights; ``build`` checks them all and makes the circuit.
+/// Collects variables, layers and weights; ``build`` checks them and creates the circuit.
 ///
 /// Variables, layers and weights are referred to by their positions, which the methods return.
 ///
@@ -40,13 +40,13 @@ impl Builder {
         Self::default()
     }
 
-    /// Adds a variable; a whole number v as its domain stands for the values 0, …, v − 1.
+    /// Adds a variable; a whole number v as its domain means the values 0, …, v − 1.
     fn variable(&mut self, name: String, domain: DomainLike) -> usize {
         self.names.push(name.clone());
         self.builder.variable(name, domain.0).index()
     }
 
-    /// Adds an input layer: the functions of a basis, of a variable given by position or name.
+    /// Adds an input layer with the functions of a basis, for a variable given by position or name.
     fn input(&mut self, variable: &Bound<'_, PyAny>, basis: BasisLike) -> PyResult<usize> {
         let variable = if variable.is_instance_of::<PyString>() {
             let Name(name) = variable.extract()?;
@@ -59,13 +59,13 @@ impl Builder {
         Ok(self.builder.input(VariableId::new(variable), basis.0).index())
     }
 
-    /// Adds a Hadamard product of layers of one width.
+    /// Adds a Hadamard product of layers with the same width.
     fn hadamard(&mut self, inputs: Vec<Position>) -> usize {
         let inputs = inputs.into_iter().map(layer).collect();
         self.builder.push(Layer::Hadamard { inputs }).index()
     }
 
-    /// Adds a Kronecker product of layers; the first varies slowest.
+    /// Adds a Kronecker product of layers; the first input varies slowest.
     fn kronecker(&mut self, inputs: Vec<Position>) -> usize {
         let inputs = inputs.into_iter().map(layer).collect();
         self.builder.push(Layer::Kronecker { inputs }).index()
@@ -81,7 +81,7 @@ impl Builder {
         Ok(self.builder.shared_sum(layer(input), weight).index())
     }
 
-    /// Adds a weight, to be shared between sum layers.
+    /// Adds a weight that sum layers can share.
     ///
     /// >>> import numpy as np
     /// >>> from bornite import Builder
@@ -95,7 +95,7 @@ impl Builder {
         Ok(self.builder.weight(array::weight(weight)?).index())
     }
 
-    /// Checks everything and makes the circuit with this output layer. The builder can be used on.
+    /// Checks everything and creates the circuit with this output layer. The builder can still be used afterwards.
     fn build(&self, py: Python<'_>, output: Position) -> PyResult<Circuit> {
         let builder = &self.builder;
         let circuit = detached(py, || builder.clone().build(layer(output)))?;

@@ -32,8 +32,8 @@ use crate::squared::Squared;
 
 /// A tensorized circuit c(x) whose square encodes the distribution p(x) = ‖c(x)‖² / Z.
 ///
-/// Make one with ``Circuit.random``, a ``Builder``, ``from_mps``, ``from_tree``, or from a file. A circuit is valid from
-/// then on and never changes.
+/// Create one with ``Circuit.random``, a ``Builder``, ``from_mps`` or ``from_tree``, or load it from a file. A circuit
+/// is always valid and immutable.
 ///
 /// >>> from bornite import Circuit
 /// >>> c = Circuit.random([2, 3, 2, 2], tree="balanced", width=4, seed=1)
@@ -50,17 +50,17 @@ use crate::squared::Squared;
 #[derive(Clone, Debug)]
 pub(crate) struct Circuit(Arc<Shared>);
 
-/// What all handles of one circuit share.
+/// The state shared by all handles of one circuit.
 #[derive(Debug)]
 pub(crate) struct Shared {
     circuit: Held,
-    /// The orthonormal circuit with the same distribution, made when the first query needs it.
+    /// The orthonormal circuit with the same distribution, created when a query first needs it.
     normalized: OnceLock<Result<Orthonormal, OperationError>>,
-    /// The same, packed for batches, made when the first table of rows needs it.
+    /// The orthonormal circuit packed for batches, created when a table of rows first needs it.
     engine: OnceLock<Engine>,
 }
 
-/// A circuit that is known to be orthonormal, or is not.
+/// A circuit that may be known to be orthonormal.
 #[derive(Debug)]
 enum Held {
     Any(bornite::Circuit),
@@ -126,7 +126,7 @@ impl Circuit {
     }
 }
 
-/// An error of a row, which is named where there are many.
+/// The error of a row, with the row number if there are several rows.
 fn row_error(row: Option<usize>, error: QueryError) -> PyErr {
     match row {
         Some(row) => PyQueryError::new_err(format!("row {row}: {error}")),
@@ -138,15 +138,15 @@ fn row_error(row: Option<usize>, error: QueryError) -> PyErr {
 impl Circuit {
     // Making circuits, and reading and writing them.
 
-    /// Makes a circuit over a tree of the variables, with random weights.
+    /// Creates a circuit with random weights over a tree of the variables.
     ///
-    /// ``bases`` holds one basis for each variable, or is one for all where the tree says how many there are; a whole
-    /// number v stands for ``Basis.indicator(v)``. The tree is ``"balanced"``, ``"linear"``, ``"random"``, ``("image",
-    /// height, width, channels)`` or a nested list of the variables' positions. ``width`` is the largest width of inner
-    /// sums and ``output_width`` the number of squares that are summed. ``product`` is ``"kronecker"``, ``"hadamard"`` or
-    /// a list with one of these for each split, parts first. ``weights`` is ``"gaussian"``, ``"real_gaussian"``,
-    /// ``"haar"`` (semi-unitary) or ``"real_haar"``. The variables are named x0, x1, … unless ``names`` says otherwise,
-    /// and live on their bases' own domains unless ``domains`` does.
+    /// ``bases`` is a list with one basis per variable, or a single basis for all variables if the tree defines their
+    /// number; a whole number v means ``Basis.indicator(v)``. The tree is ``"balanced"``, ``"linear"``, ``"random"``,
+    /// ``("image", height, width, channels)`` or a nested list of the variables' positions. ``width`` is the maximum
+    /// width of inner sums, and ``output_width`` is the number of squares in the sum. ``product`` is ``"kronecker"``,
+    /// ``"hadamard"`` or a list with one of these for each split, parts first. ``weights`` is ``"gaussian"``,
+    /// ``"real_gaussian"``, ``"haar"`` (semi-unitary) or ``"real_haar"``. By default, the variables are named x0, x1, …
+    /// and have the natural domains of their bases; use ``names`` and ``domains`` to change that.
     ///
     /// >>> from bornite import Basis, Circuit
     /// >>> Circuit.random([3, Basis.hermite(4), 2], tree=[[0, 2], 1], width=4, seed=7).variables[1]
@@ -196,7 +196,7 @@ impl Circuit {
         circuit.map(Self::from).map_err(Raise::raise)
     }
 
-    /// Reads a circuit from JSON, given as text or as the objects that ``json.loads`` makes of it.
+    /// Reads a circuit from JSON, given as text or as the objects that ``json.loads`` returns.
     ///
     /// >>> from bornite import Circuit
     /// >>> c = Circuit.from_json({
@@ -218,7 +218,7 @@ impl Circuit {
         detached(py, || file::from_json(&text))?.map(Self::from).map_err(Raise::raise)
     }
 
-    /// Writes the circuit as JSON, with every bit of its weights.
+    /// Writes the circuit as JSON, preserving every bit of its weights.
     fn to_json(&self, py: Python<'_>) -> PyResult<String> {
         detached(py, || file::to_json(&self.0))
     }
@@ -229,9 +229,9 @@ impl Circuit {
         detached(class.py(), || file::load(path))?.map(Self::from).map_err(Raise::raise)
     }
 
-    /// Writes the circuit to a file: JSON where the name ends in ``.json``, safetensors otherwise.
+    /// Writes the circuit to a file: JSON if the name ends in ``.json``, safetensors otherwise.
     ///
-    /// The file is written whole or not at all.
+    /// The file is written completely or not at all.
     ///
     /// >>> import pathlib, tempfile
     /// >>> from bornite import Circuit
@@ -245,7 +245,7 @@ impl Circuit {
         detached(py, || file::save(&self.0, path))?.map_err(Raise::raise)
     }
 
-    /// Reads a circuit from the bytes of a file of either format.
+    /// Reads a circuit from the bytes of a file in either format.
     #[classmethod]
     fn from_bytes(class: &Bound<'_, PyType>, data: &[u8]) -> PyResult<Self> {
         detached(class.py(), || file::from_bytes(data))?.map(Self::from).map_err(Raise::raise)
@@ -297,7 +297,7 @@ impl Circuit {
         self.0.variables().iter().cloned().map(Variable).collect()
     }
 
-    /// The names of the variables in the order in which the tree's input layers stand, left to right.
+    /// The names of the variables in the order of the tree's input layers, from left to right.
     #[getter]
     fn variable_order(&self) -> Vec<&str> {
         self.0.variable_order().iter().map(|&v| self.0.variable(v).name.as_str()).collect()
@@ -309,7 +309,7 @@ impl Circuit {
         self.0.num_variables()
     }
 
-    /// The layers, inputs before those that receive them.
+    /// The layers, each after its inputs.
     #[getter]
     fn layers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let layers = self.0.layer_ids().map(|id| Layer::new(self.0.clone(), id));
@@ -328,7 +328,7 @@ impl Circuit {
         self.0.output().index()
     }
 
-    /// The width r of the output: the number of squares that are summed.
+    /// The width r of the output: the number of squares in the sum.
     #[getter]
     fn output_width(&self) -> usize {
         self.0.width(self.0.output())
@@ -352,14 +352,14 @@ impl Circuit {
         self.0.is_real()
     }
 
-    /// The weights as new arrays of float64 or complex128. A weight that layers share is there once.
+    /// The weights as new arrays of float64 or complex128. A shared weight is listed once.
     #[getter]
     fn weights<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let weights = self.0.weights().iter().map(|w| weight_to_array(py, w));
         PyList::new(py, weights.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// The same layers with other weights, given in the order of ``weights``.
+    /// A circuit with the same layers and other weights, given in the order of ``weights``.
     ///
     /// >>> from bornite import Circuit
     /// >>> c = Circuit.random([2, 2], weights="real_gaussian", seed=1)
@@ -370,7 +370,7 @@ impl Circuit {
         let (expected, found) = (self.0.weights().len(), weights.len());
         if expected != found {
             let message =
-                format!("{found} weights for a circuit with {expected}: give one for each");
+                format!("{found} weights for a circuit with {expected}: give one per weight");
             return Err(BorniteError::new_err(message));
         }
         let weights = weights.iter().map(weight).collect::<PyResult<Vec<_>>>()?;
@@ -384,7 +384,7 @@ impl Circuit {
             || detached(py, || check_orthonormality(&self.0).holds())?)
     }
 
-    /// The layer that is farthest from orthonormal, and how far.
+    /// The layer that is farthest from orthonormal, and its residual.
     ///
     /// >>> from bornite import Circuit
     /// >>> layer, residual = Circuit.random([2, 2, 2], seed=1).orthonormalize()[0].orthonormality()
@@ -395,7 +395,7 @@ impl Circuit {
         Ok((report.worst.index(), report.residual))
     }
 
-    /// Draws the circuit as an SVG, its layers colored by how they depend on a query where one is given.
+    /// Draws the circuit as SVG, with layers colored by how they depend on the query, if one is given.
     ///
     /// >>> from bornite import Circuit
     /// >>> Circuit.random([2] * 4).plot_svg("x0=1, x1=0").startswith("<svg")
@@ -408,9 +408,9 @@ impl Circuit {
 
     // The operations.
 
-    /// The amplitudes c(x): r complex numbers for one row of values, one row of r for each row of a table.
+    /// The amplitudes c(x): r complex numbers for one row of values, or one row of r numbers for each row of a table.
     ///
-    /// An amplitude beyond the range of a float becomes 0 or infinite; ``log_abs_squared`` never does.
+    /// An amplitude outside the range of a float becomes 0 or infinite; ``log_abs_squared`` never does.
     ///
     /// >>> from bornite import Circuit
     /// >>> c = Circuit.random([2, 3, 2], output_width=2, seed=1)
@@ -423,7 +423,7 @@ impl Circuit {
         vectors_to_python(py, &rows, self.output_width(), values.concat())
     }
 
-    /// log ‖c(x)‖² for one row of values or for each row of a table; −inf where c(x) = 0.
+    /// log ‖c(x)‖² for one row of values or for each row of a table; −inf if c(x) = 0.
     fn log_abs_squared<'py>(
         &self,
         py: Python<'py>,
@@ -440,7 +440,7 @@ impl Circuit {
         detached(py, || ops::log_partition(&self.0))?.map_err(Raise::raise)
     }
 
-    /// Makes an orthonormal circuit c′ with c = Z^½ c′, and log Z.
+    /// Returns an orthonormal circuit c′ with c = Z^½ c′, and log Z.
     ///
     /// >>> from bornite import Circuit
     /// >>> c = Circuit.random([2, 2, 2], seed=1)
@@ -456,18 +456,18 @@ impl Circuit {
         Ok((Self::from(made.circuit), made.log_partition))
     }
 
-    /// Squares the circuit literally: layers of width K² that compute ‖c(x)‖². A baseline to compare with.
+    /// Squares the circuit explicitly: layers of width K² that compute ‖c(x)‖². A baseline for comparison.
     fn square(&self, py: Python<'_>) -> PyResult<Squared> {
         detached(py, || ops::square(&self.0))?.map(Squared).map_err(Raise::raise)
     }
 
     /// log p(evidence) of the normalized distribution p = ‖c‖² / Z.
     ///
-    /// The query is text such as ``"x0=1, x2 in {0, 1}, x3 in [0.5, 2)"``, or a mapping from names to what is known: a
-    /// number, a set or range of values, a pair (low, high) that stands for low ≤ x < high, or None. Variables that are
-    /// not named are unknown. With ``counts`` the answer tells as well which layers it took, and how many multiply-adds.
+    /// The query is text such as ``"x0=1, x2 in {0, 1}, x3 in [0.5, 2)"``, or a mapping from names to evidence: a
+    /// number, a set or range of values, a pair (low, high), which means low ≤ x < high, or None. Variables that are
+    /// not named are unobserved. With ``counts``, the answer also contains the numbers of layers and multiply-adds.
     ///
-    /// A circuit that is not orthonormal is made so at the first query, and the result is kept.
+    /// A circuit that is not orthonormal is orthonormalized at the first query, and the result is cached.
     ///
     /// >>> import math
     /// >>> from bornite import Circuit
@@ -499,7 +499,7 @@ impl Circuit {
         Ok(log.into_pyobject(py)?.into_any())
     }
 
-    /// log p of the known values of one row or of each row of a table; NaN and None mean unknown.
+    /// log p of the observed values of one row or of each row of a table; NaN and None are missing values.
     ///
     /// >>> import math
     /// >>> from bornite import Circuit
@@ -533,7 +533,7 @@ impl Circuit {
         numbers_to_python(py, &rows, numbers)
     }
 
-    /// Draws exact samples, one row each, given what a query says; the same seed gives the same rows.
+    /// Draws exact samples, one per row, given the evidence of a query; the same seed gives the same rows.
     ///
     /// >>> from bornite import Circuit
     /// >>> c = Circuit.random([2, 3, 4], seed=1)
@@ -571,8 +571,8 @@ impl Circuit {
         Ok(values.into_pyarray(py).reshape([count, variables.len()])?.into_any())
     }
 
-    /// log p(xᵢ | the variables before i in the order of traversal), of every variable of one row or of each row of a
-    /// table; each row's sum is its log density.
+    /// log p(xᵢ | the variables before i in traversal order) for every variable of one row or of each row of a table;
+    /// they sum to the log density of the row.
     fn log_conditionals<'py>(
         &self,
         py: Python<'py>,
@@ -591,7 +591,7 @@ impl Circuit {
         vectors_to_python(py, &rows, self.0.num_variables(), numbers)
     }
 
-    /// The environments of all layers, given what a query says: posterior marginals, means, covariances, spectra.
+    /// The environments of all layers, given the evidence of a query: posterior marginals, means, covariances, spectra.
     ///
     /// >>> from bornite import Circuit
     /// >>> c = Circuit.random([2, 3, 2], seed=1)
@@ -615,15 +615,15 @@ impl Circuit {
         detached(py, || Environments::new(circuit.clone(), &query))?.map_err(Raise::raise)
     }
 
-    /// The overlap with a circuit over the same tree of the same variables: inner product, fidelity, distance.
+    /// The overlap with a circuit over the same variables and the same tree: inner product, fidelity, distance.
     fn overlap(&self, py: Python<'_>, other: &Self) -> PyResult<Overlap> {
         let overlap = detached(py, || ops::overlap(self.normalized()?, other.normalized()?))?;
         overlap.map(Overlap).map_err(Raise::raise)
     }
 
-    /// A smaller circuit of nearly the same distribution, and a bound of the Hellinger distance of the two.
+    /// A smaller circuit with nearly the same distribution, and a bound on the Hellinger distance between the two.
     ///
-    /// Either the error that may be made is given, from 0 to 1, or the largest width of a layer.
+    /// Give either the maximum error, from 0 to 1, or the maximum width of a layer.
     ///
     /// >>> from bornite import Circuit
     /// >>> c = Circuit.random([2] * 6, tree="linear", width=8, seed=1)
@@ -643,8 +643,8 @@ impl Circuit {
         Ok((Self::from(made.circuit), made.bound))
     }
 
-    /// How each layer depends on a query: ``kept`` on variables with a value alone, ``marginalized`` on unknown ones
-    /// alone, ``mixed`` on both.
+    /// How each layer depends on a query: ``kept`` if only on variables with a value, ``marginalized`` if only on
+    /// unobserved variables, ``mixed`` if on both.
     ///
     /// >>> from bornite import Circuit
     /// >>> Circuit.random([2, 2]).dependences("x0=1")

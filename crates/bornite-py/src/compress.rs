@@ -10,7 +10,7 @@ use crate::detached::detached;
 use crate::exception::Raise;
 use crate::model::{TableModel, Watch, check_time};
 
-/// Compresses a file and says how many bytes there were, how many there are, and whether Ctrl-C ended the fit.
+/// Compresses a file; returns the number of bytes before and after, and whether Ctrl-C ended the fit.
 #[pyfunction]
 #[pyo3(signature = (source, target, model, *, time, width, epochs, seed, header))]
 #[expect(clippy::too_many_arguments, reason = "all but the files and the model are named")]
@@ -41,7 +41,7 @@ pub(crate) fn compress_file(
     Ok((before, after, watch.interrupted))
 }
 
-/// Gives back a file that was compressed, byte for byte.
+/// Restores a compressed file, byte for byte.
 #[pyfunction]
 pub(crate) fn decompress_file(
     py: Python<'_>,

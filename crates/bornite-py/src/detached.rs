@@ -14,7 +14,7 @@ use crate::exception::BorniteError;
 /// The process that the module was loaded into. Its threads are those of rayon's own pool.
 static HOME: OnceLock<u32> = OnceLock::new();
 
-/// Pools of the process that made them: with so many threads, or with all where that is 0, in a process that was forked from
+/// Pools of the process that made them: with this many threads, or with all if that is 0, in a process that was forked from
 /// one with threads.
 static POOLS: Mutex<BTreeMap<usize, (u32, Arc<ThreadPool>)>> = Mutex::new(BTreeMap::new());
 
@@ -51,7 +51,7 @@ pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send)
     })
 }
 
-/// The pool that work of this thread has; `None` where that is rayon's own.
+/// The pool that work of this thread has; `None` if that is rayon's own.
 fn pool() -> PyResult<Option<Arc<ThreadPool>>> {
     let (own, threads) = (process::id(), THREADS.get());
     if threads == 0 && *HOME.get_or_init(process::id) == own {

@@ -9,7 +9,7 @@ use crate::exception::BorniteError;
 
 /// The set of values of a variable. Every value is a float; those of a finite domain are 0, 1, …, v − 1.
 ///
-/// Wherever a domain is asked for, a whole number v stands for ``Domain.finite(v)``.
+/// Wherever a domain is expected, a whole number v means ``Domain.finite(v)``.
 ///
 /// >>> from bornite import Domain
 /// >>> Domain.interval(0, 2)
@@ -40,19 +40,19 @@ impl Domain {
         Self(bornite::Domain::Interval(low, high))
     }
 
-    /// The half-line of all numbers from low on.
+    /// The half-line x ≥ low.
     #[classmethod]
     fn half_line(_class: &Bound<'_, PyType>, low: f64) -> Self {
         Self(bornite::Domain::HalfLine(low))
     }
 
-    /// The circle of the numbers from 0 up to the period, which is the same point as 0.
+    /// The circle of numbers from 0 to the period, which is the same point as 0.
     #[classmethod]
     fn circle(_class: &Bound<'_, PyType>, period: f64) -> Self {
         Self(bornite::Domain::Circle(period))
     }
 
-    /// The same domain, which has to be continuous, with atoms: points of positive probability, in increasing order.
+    /// A continuous domain with atoms added: points of positive probability, in increasing order.
     ///
     /// >>> from bornite import Domain
     /// >>> Domain.half_line(0).with_atoms([0])
@@ -63,12 +63,12 @@ impl Domain {
             Ok(Self(domain))
         } else {
             Err(BorniteError::new_err(
-                "atoms are finite numbers in increasing order, next to a continuous domain without any",
+                "atoms must be finite numbers in increasing order, added to a continuous domain without atoms",
             ))
         }
     }
 
-    /// The atoms, in order; none of other domains.
+    /// The atoms, in order; empty for other domains.
     #[getter]
     fn atoms(&self) -> Vec<f64> {
         self.0.atoms().to_vec()
@@ -93,7 +93,7 @@ impl Domain {
         self.0.num_values()
     }
 
-    /// The smallest and the largest value, infinite where there is none.
+    /// The smallest and the largest value; infinite if there is none.
     #[getter]
     fn bounds(&self) -> (f64, f64) {
         self.0.bounds()

@@ -12,8 +12,8 @@ use crate::detached::detached;
 use crate::exception::{BorniteError, Raise};
 use crate::query::{find, query};
 
-/// The environments of all layers under evidence: all posterior marginals, means and covariances from one pass up and
-/// one pass down. ``Circuit.environments`` makes one.
+/// The environments of all layers given evidence: all posterior marginals, means and covariances from one pass up and
+/// one pass down, from ``Circuit.environments``.
 ///
 /// >>> from bornite import Circuit
 /// >>> c = Circuit.random([2, 3, 2], seed=1)
@@ -61,13 +61,13 @@ impl Environments {
 
 #[pymethods]
 impl Environments {
-    /// log p(evidence); 0 where nothing is known.
+    /// log p(evidence); 0 without evidence.
     #[getter]
     fn log_evidence(&self) -> f64 {
         self.0.log_evidence()
     }
 
-    /// The distribution of one variable given all that is known of the others.
+    /// The distribution of one variable given the evidence about the others.
     fn marginal(&self, variable: &str) -> PyResult<Univariate> {
         Ok(Univariate(self.0.marginal(self.variable(variable)?)))
     }
@@ -87,7 +87,7 @@ impl Environments {
         to_array(py, &detached(py, || self.0.covariance_matrix())?)
     }
 
-    /// The joint probabilities of two variables of finite domains, given all that is known of the others.
+    /// The joint probabilities of two finite variables, given the evidence about the others.
     fn pairwise<'py>(
         &self,
         py: Python<'py>,
@@ -98,13 +98,13 @@ impl Environments {
         to_array(py, &detached(py, || self.0.pairwise(a, b))?.map_err(Raise::raise)?)
     }
 
-    /// log p(query | evidence), for variables that the evidence does not name.
+    /// log p(query | evidence), for variables that are not part of the evidence.
     fn log_marginal(&self, py: Python<'_>, query: &Bound<'_, PyAny>) -> PyResult<f64> {
         let query = self::query(self.0.circuit().variables(), query)?;
         detached(py, || self.0.log_marginal(&query))?.map_err(Raise::raise)
     }
 
-    /// The reduced density of a layer: Hermitian, positive semidefinite and of trace 1.
+    /// The reduced density matrix of a layer: Hermitian, positive semidefinite, with trace 1.
     fn reduced_density<'py>(
         &self,
         py: Python<'py>,
@@ -114,7 +114,7 @@ impl Environments {
         to_array(py, &detached(py, || self.0.reduced_density(id))?.map_err(Raise::raise)?)
     }
 
-    /// The entanglement spectrum of a layer: the eigenvalues of its reduced density, largest first, of sum 1.
+    /// The entanglement spectrum of a layer: the eigenvalues of its reduced density matrix, which sum to 1, largest first.
     fn spectrum<'py>(
         &self,
         py: Python<'py>,
@@ -163,7 +163,7 @@ impl Univariate {
 
 #[pymethods]
 impl Univariate {
-    /// p(x): the probability of a value of a finite domain, the density elsewhere; 0 outside the domain.
+    /// p(x): a probability on a finite domain, otherwise a density; 0 outside the domain.
     fn density<'py>(&self, x: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         Self::map(x, |x| Ok(self.0.density(x)))
     }
@@ -190,7 +190,7 @@ impl Univariate {
         self.0.variance()
     }
 
-    /// The probabilities of the values 0, 1, … of a finite domain; None elsewhere.
+    /// The probabilities of the values 0, 1, … of a finite domain; None for other domains.
     #[getter]
     fn probabilities<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<f64>>> {
         self.0.probabilities().map(|p| p.to_vec().into_pyarray(py))

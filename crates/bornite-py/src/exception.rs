@@ -17,21 +17,21 @@ create_exception!(
     bornite,
     BorniteError,
     PyValueError,
-    "Anything that can go wrong in this package."
+    "The base class of all errors raised by this package."
 );
-create_exception!(bornite, BasisError, BorniteError, "Input functions that cannot be made.");
-create_exception!(bornite, CircuitError, BorniteError, "Layers that do not make a circuit.");
-create_exception!(bornite, DataError, BorniteError, "A table, or cells, that do not fit.");
-create_exception!(bornite, ModelError, BorniteError, "A model that cannot be made or asked.");
+create_exception!(bornite, BasisError, BorniteError, "Invalid input functions.");
+create_exception!(bornite, CircuitError, BorniteError, "Layers that do not form a valid circuit.");
+create_exception!(bornite, DataError, BorniteError, "A table or cells that do not fit the model.");
+create_exception!(bornite, ModelError, BorniteError, "A model that cannot be fitted or queried.");
 create_exception!(
     bornite,
     FileError,
     BorniteError,
     "A file or text that does not describe a circuit."
 );
-create_exception!(bornite, OperationError, BorniteError, "An operation that has no answer.");
+create_exception!(bornite, OperationError, BorniteError, "An operation without a defined result.");
 create_exception!(bornite, QueryError, BorniteError, "A query that does not fit the variables.");
-create_exception!(bornite, TreeError, BorniteError, "A nested list that is no tree of regions.");
+create_exception!(bornite, TreeError, BorniteError, "A nested list that is not a region tree.");
 
 pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();

@@ -47,13 +47,13 @@ impl Layer {
         self.layer().kind()
     }
 
-    /// The positions of the layers that this one receives.
+    /// The positions of the input layers.
     #[getter]
     fn inputs(&self) -> Vec<usize> {
         self.layer().inputs().iter().map(|i| i.index()).collect()
     }
 
-    /// The position of the layer that receives this one, None for the output.
+    /// The position of the layer that this one feeds into; None for the output.
     #[getter]
     fn consumer(&self) -> Option<usize> {
         self.circuit.consumer(self.id).map(LayerId::index)
@@ -72,7 +72,7 @@ impl Layer {
         self.circuit.width(self.id)
     }
 
-    /// The number of multiplications that evaluate it.
+    /// The number of multiplications needed to evaluate it.
     #[getter]
     fn size(&self) -> u128 {
         self.circuit.size(self.id)
@@ -102,7 +102,7 @@ impl Layer {
         }
     }
 
-    /// The position of a sum layer's weight in the circuit's weights, otherwise None. Layers may share one.
+    /// The position of a sum layer's weight in the circuit's weights, otherwise None. Layers may share a weight.
     #[getter]
     fn weight_index(&self) -> Option<usize> {
         match self.layer() {

@@ -24,7 +24,7 @@ mod worker;
 
 use pyo3::prelude::*;
 
-/// The compiled half of the package `bornite`.
+/// The compiled part of the package `bornite`.
 #[pymodule]
 mod _bornite {
     use pyo3::prelude::*;
@@ -56,7 +56,7 @@ mod _bornite {
     #[pymodule_export]
     use super::worker::{Worker, sample_places};
 
-    /// Sets the most bytes of memory that a short file may ask for when it is read, in the whole process.
+    /// Sets the maximum number of bytes of memory that reading a short file may request, for the whole process.
     #[pyfunction]
     fn set_memory_limit(bytes: u64) {
         bornite::memory::set_limit(bytes);

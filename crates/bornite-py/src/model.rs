@@ -27,22 +27,22 @@ use crate::exception::{BorniteError, Raise};
 use crate::table::{TableLike, to_python};
 use crate::worker::PyWorkers;
 
-/// The compiled half of ``bornite.Model``: tables are lists of columns here, and evidence is text.
+/// The compiled part of ``bornite.Model``, where tables are lists of columns and evidence is text.
 #[pyclass(frozen, module = "bornite._bornite")]
 #[derive(Debug)]
 pub(crate) struct TableModel(pub(crate) Model);
 
-/// The least time between two looks at what the interpreter has to say.
+/// The minimum time between two checks for signals.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// A running fit, as the interpreter sees it.
+/// The interpreter's side of a running fit.
 pub(crate) struct Watch<'a> {
     started: Instant,
-    /// When the interpreter was last asked.
+    /// The time of the last check for signals.
     asked: Instant,
     time: Option<f64>,
     callback: Option<&'a Py<PyAny>>,
-    /// What the callback raised.
+    /// The exception that the callback raised.
     failure: Option<PyErr>,
     /// Whether Ctrl-C was pressed.
     pub(crate) interrupted: bool,
@@ -54,7 +54,7 @@ impl<'a> Watch<'a> {
         Self { started: now, asked: now, time, callback, failure: None, interrupted: false }
     }
 
-    /// What ends the parts of a fit that have no steps.
+    /// Ends the parts of a fit that have no steps.
     fn quota(&self) -> Quota {
         let (started, time) = (self.started, self.time);
         Quota::new(move || time.map_or(0.0, |time| started.elapsed().as_secs_f64() / time))
@@ -75,7 +75,7 @@ impl<'a> Watch<'a> {
         used.map_or(Control::Continue, Control::Used)
     }
 
-    /// Whether to go on.
+    /// Whether to continue.
     fn ask(&mut self, py: Python<'_>, called: Option<&Py<PyAny>>, progress: &Progress) -> bool {
         if py.check_signals().is_err() {
             self.interrupted = true;
@@ -98,7 +98,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// A time to fit for.
+/// The time limit of a fit.
 pub(crate) fn check_time(time: Option<f64>) -> PyResult<()> {
     if time.is_some_and(|t| t.is_nan() || t <= 0.0) {
         return Err(BorniteError::new_err("time: give a number of seconds above 0"));
@@ -106,7 +106,7 @@ pub(crate) fn check_time(time: Option<f64>) -> PyResult<()> {
     Ok(())
 }
 
-/// Where a fit stands, for a callback.
+/// The progress of a fit, for a callback.
 fn report<'py>(py: Python<'py>, progress: &Progress) -> PyResult<Bound<'py, PyDict>> {
     let report = PyDict::new(py);
     report.set_item("width", progress.width)?;
@@ -118,7 +118,7 @@ fn report<'py>(py: Python<'py>, progress: &Progress) -> PyResult<Bound<'py, PyDi
     Ok(report)
 }
 
-/// The kinds of columns that are not to be guessed: a word, or a word with numbers.
+/// The declared kinds of columns: a word, or a word with numbers.
 fn kinds(given: BTreeMap<String, (String, Vec<f64>)>) -> PyResult<BTreeMap<String, KindHint>> {
     let kind = |(column, (word, numbers)): (String, (String, Vec<f64>))| {
         let kind = match (word.as_str(), &numbers[..]) {
@@ -135,7 +135,7 @@ fn kinds(given: BTreeMap<String, (String, Vec<f64>)>) -> PyResult<BTreeMap<Strin
             ("periodic", &[period]) => KindHint::Periodic { period },
             _ => {
                 return Err(BorniteError::new_err(format!(
-                    "column '{column}': '{word}' with {} numbers is no kind; give 'categorical', 'boolean', 'integer', \
+                    "column '{column}': '{word}' with {} numbers is not a kind; give 'categorical', 'boolean', 'integer', \
                      'digits', 'number', 'continuous', ('continuous', low, high) or ('periodic', period)",
                     numbers.len()
                 )));
@@ -201,7 +201,7 @@ fn picture(name: &str) -> PyResult<Picture> {
     })
 }
 
-/// Plots of a model, next to the rows of a table, of some columns or the first ones.
+/// Plots of a model, compared with the rows of a table, for some columns or the first ones.
 fn report_of<'a>(
     model: &'a Model,
     table: Option<&'a TableLike>,
@@ -215,12 +215,12 @@ fn report_of<'a>(
     }
 }
 
-/// What is known, written as the evidence of a question.
+/// Evidence in the language of questions.
 fn known(model: &Model, text: &str) -> Result<Event, ModelError> {
     Event::parse(model.schema(), text)
 }
 
-/// What a missing cell is filled with.
+/// The imputation method.
 fn imputation(method: &str) -> PyResult<Imputation> {
     match method {
         "mean" => Ok(Imputation::Mean),
@@ -239,7 +239,7 @@ type AnomalyTuple = (usize, f64, Vec<(String, String, f64, f64)>);
 
 #[pymethods]
 impl TableModel {
-    /// Fits a model, and says whether Ctrl-C ended it.
+    /// Fits a model, and returns whether Ctrl-C ended the fit.
     #[classmethod]
     #[pyo3(signature = (
         table, valid, *, files, workers, memory, start, kinds, missing_as_value, atoms, image, effort, structure, circuits, width, output_width, functions, epochs, batch, rate, patience,
@@ -356,7 +356,7 @@ impl TableModel {
         detached(class.py(), || Model::load(path))?.map(Self).map_err(Raise::raise)
     }
 
-    /// Writes the model to a file, whole or not at all.
+    /// Writes the model to a file, completely or not at all.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         detached(py, || self.0.save(path))?.map_err(Raise::raise)
     }
@@ -373,27 +373,27 @@ impl TableModel {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// The circuits, from the heaviest.
+    /// The circuits, in order of descending weight.
     fn circuits(&self) -> Vec<Circuit> {
         self.0.mixture().circuits().map(|circuit| Circuit::from(circuit.clone())).collect()
     }
 
-    /// Their weights.
+    /// The weights of the circuits.
     fn weights(&self) -> Vec<f64> {
         self.0.mixture().weights()
     }
 
-    /// What the columns mean, as JSON.
+    /// The schema of the columns, as JSON.
     fn schema(&self) -> PyResult<String> {
         serde_json::to_string(self.0.schema()).map_err(|e| BorniteError::new_err(e.to_string()))
     }
 
-    /// How the model came about, as JSON.
+    /// How the model was fitted, as JSON.
     fn info(&self) -> PyResult<String> {
         serde_json::to_string(self.0.info()).map_err(|e| BorniteError::new_err(e.to_string()))
     }
 
-    /// What the model is conditioned on.
+    /// The evidence that the model is conditioned on.
     fn given(&self) -> Vec<String> {
         self.0.given().to_vec()
     }
@@ -435,7 +435,7 @@ impl TableModel {
         Ok(detached(py, score)?.map_err(Raise::raise)?.into_pyarray(py))
     }
 
-    /// New rows, from the one at ``start`` on.
+    /// New rows, beginning with row ``start``.
     fn sample<'py>(
         &self,
         py: Python<'py>,
@@ -451,12 +451,12 @@ impl TableModel {
         to_python(py, &detached(py, sample)?.map_err(Raise::raise)?)
     }
 
-    /// The model of the rows of which this is known.
+    /// The conditional model, given this evidence.
     fn condition(&self, py: Python<'_>, given: &str) -> PyResult<Self> {
         detached(py, || self.0.condition(given))?.map(Self).map_err(Raise::raise)
     }
 
-    /// The table with its missing cells filled, of which ``start`` rows come before it.
+    /// The table with its missing cells imputed; ``start`` rows precede it.
     fn impute<'py>(
         &self,
         py: Python<'py>,
@@ -485,7 +485,7 @@ impl TableModel {
         to_python(py, &detached(py, answer)?.map_err(Raise::raise)?)
     }
 
-    /// A column of every row, given the others, of which ``start`` rows come before it.
+    /// Predictions of a column for every row, given the others; ``start`` rows precede the table.
     fn predict<'py>(
         &self,
         py: Python<'py>,
@@ -503,7 +503,7 @@ impl TableModel {
         to_python(py, &detached(py, predict)?.map_err(Raise::raise)?)
     }
 
-    /// The mean of a column of every row, given the others.
+    /// The mean of a column for every row, given the others.
     fn predict_mean<'py>(
         &self,
         py: Python<'py>,
@@ -514,7 +514,7 @@ impl TableModel {
         Ok(found.map_err(Raise::raise)?.into_pyarray(py))
     }
 
-    /// Quantiles of a column of every row, given the others, row after row.
+    /// Quantiles of a column for every row, given the others, row by row.
     fn predict_quantiles<'py>(
         &self,
         py: Python<'py>,
@@ -526,7 +526,7 @@ impl TableModel {
         Ok(found.map_err(Raise::raise)?.into_pyarray(py))
     }
 
-    /// The values of a finite column as texts, and their probabilities in every row, given the others, row after row.
+    /// The values of a finite column as texts, and their probabilities in every row, given the others, row by row.
     fn predict_proba<'py>(
         &self,
         py: Python<'py>,
@@ -549,18 +549,18 @@ impl TableModel {
         Ok(found.map_err(Raise::raise)?.into_pyarray(py))
     }
 
-    /// log P(what is known), a density where a continuous column has a value.
+    /// log P(evidence); a density if a continuous column has a value.
     fn log_probability(&self, py: Python<'_>, given: &str) -> PyResult<f64> {
         detached(py, || self.0.log_probability(&known(&self.0, given)?))?.map_err(Raise::raise)
     }
 
-    /// The mean of a column of numbers.
+    /// The mean of a numeric column.
     fn mean(&self, py: Python<'_>, column: &str, given: &str) -> PyResult<f64> {
         detached(py, || self.0.distribution(column, &known(&self.0, given)?)?.mean())?
             .map_err(Raise::raise)
     }
 
-    /// Quantiles of a column of numbers.
+    /// Quantiles of a numeric column.
     fn quantiles<'py>(
         &self,
         py: Python<'py>,
@@ -576,7 +576,7 @@ impl TableModel {
         Ok(found.map_err(Raise::raise)?.into_pyarray(py))
     }
 
-    /// The most likely value of a column as text, with its probability where the column is finite.
+    /// The most likely value of a column as text, with its probability if the column is finite.
     fn mode(&self, py: Python<'_>, column: &str, given: &str) -> PyResult<(String, Option<f64>)> {
         detached(py, || self.0.distribution(column, &known(&self.0, given)?)?.mode())?
             .map_err(Raise::raise)
@@ -593,7 +593,7 @@ impl TableModel {
             .map_err(Raise::raise)
     }
 
-    /// Means and covariances of columns of numbers, by their positions.
+    /// Means and covariances of numeric columns, by their positions.
     fn covariance<'py>(
         &self,
         py: Python<'py>,
@@ -624,7 +624,7 @@ impl TableModel {
         Ok(found.into_iter().map(cells).collect())
     }
 
-    /// How surprising every cell is, given the others of its row, row after row; NaN where it is missing.
+    /// How surprising every cell is, given the other cells of its row, row by row; NaN if it is missing.
     fn surprises<'py>(
         &self,
         py: Python<'py>,
@@ -634,7 +634,7 @@ impl TableModel {
         Ok(found.into_pyarray(py))
     }
 
-    /// How strange every row is: in its cells, or in these or as a whole.
+    /// The anomaly score of every row: by cells, or by cells and density.
     fn anomaly_scores<'py>(
         &self,
         py: Python<'py>,
@@ -681,7 +681,7 @@ impl TableModel {
         Ok((answer.kind, value, answer.log, answer.probability, answer.bound, answer.error))
     }
 
-    /// A smaller model, and how far its distribution is at most from this one's.
+    /// A smaller model, and a bound on the distance between the two distributions.
     fn truncate(
         &self,
         py: Python<'_>,
@@ -693,13 +693,13 @@ impl TableModel {
         Ok((Self(made.model), made.bound))
     }
 
-    /// The bytes from which this model gives a table back.
+    /// Compresses a table to bytes that this model can restore.
     fn compress<'py>(&self, py: Python<'py>, table: TableLike) -> PyResult<Bound<'py, PyBytes>> {
         let bytes = detached(py, || self.0.compress(&table.0))?.map_err(Raise::raise)?;
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// The table that was compressed.
+    /// Restores a compressed table.
     fn decompress<'py>(&self, py: Python<'py>, data: &[u8]) -> PyResult<Cells<'py>> {
         to_python(py, &detached(py, || self.0.decompress(data))?.map_err(Raise::raise)?)
     }
@@ -709,7 +709,7 @@ impl TableModel {
     }
 }
 
-/// How much of a circuit may be left out.
+/// The limit for truncating a circuit.
 #[derive(Clone, Copy)]
 pub(crate) enum Limit {
     Error(f64),
@@ -717,13 +717,13 @@ pub(crate) enum Limit {
 }
 
 impl Limit {
-    /// Exactly one of an error and a width.
+    /// Requires exactly one of an error and a width.
     pub(crate) fn new(error: Option<f64>, width: Option<usize>) -> PyResult<Self> {
         match (error, width) {
             (Some(error), None) => Ok(Self::Error(error)),
             (None, Some(width)) => Ok(Self::Width(width)),
             _ => Err(BorniteError::new_err(
-                "give either the error that may be made, from 0 to 1, or the largest width",
+                "give either a maximum error from 0 to 1 or a maximum width",
             )),
         }
     }

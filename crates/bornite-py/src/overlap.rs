@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyComplex;
 
-/// The overlap ∫ c₁* c₂ᵀ of two circuits, normalized. ``Circuit.overlap`` makes one.
+/// The normalized overlap ∫ c₁* c₂ᵀ of two circuits, from ``Circuit.overlap``.
 ///
 /// >>> from bornite import Circuit
 /// >>> c = Circuit.random([2, 3, 2], seed=1)
@@ -16,19 +16,19 @@ pub(crate) struct Overlap(pub(crate) bornite::ops::Overlap);
 
 #[pymethods]
 impl Overlap {
-    /// ⟨c₁|c₂⟩ where both outputs have one width; None where they differ.
+    /// ⟨c₁|c₂⟩ if both outputs have the same width; None otherwise.
     #[getter]
     fn inner_product<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyComplex>> {
         self.0.inner_product().map(|z| PyComplex::from_doubles(py, z.re, z.im))
     }
 
-    /// |⟨c₁|c₂⟩|, or for wider outputs the largest over all unitary changes of the outputs; from 0 to 1.
+    /// |⟨c₁|c₂⟩|, or for wider outputs the maximum over all unitary transformations of the outputs; from 0 to 1.
     #[getter]
     fn magnitude(&self) -> f64 {
         self.0.magnitude()
     }
 
-    /// The logarithm of ``magnitude``, far below the range of a float too.
+    /// The logarithm of ``magnitude``, accurate even far below the range of a float.
     #[getter]
     fn log_magnitude(&self) -> f64 {
         self.0.log_magnitude()
@@ -40,8 +40,8 @@ impl Overlap {
         self.0.fidelity()
     }
 
-    /// An upper bound √(1 − magnitude) of the Hellinger distance of the two distributions; equal to it where the phases
-    /// of the two agree.
+    /// An upper bound √(1 − magnitude) on the Hellinger distance between the two distributions; equal to it if their
+    /// phases agree.
     #[getter]
     fn amplitude_distance(&self) -> f64 {
         self.0.amplitude_distance()

@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyFrozenSet, PyMapping, PyRange, PySet, PyString, PyTu
 use crate::argument::{Name, shown};
 use crate::exception::{Raise, argument_error};
 
-/// Reads a query: text in the query language, or a mapping from names to what is known; None knows nothing.
+/// Reads a query: text in the query language, or a mapping from names to evidence; None is no evidence.
 pub(crate) fn query(variables: &[Variable], object: &Bound<'_, PyAny>) -> PyResult<Query> {
     if object.is_none() {
         return Ok(Query::unknown(variables.len()));
@@ -20,8 +20,7 @@ pub(crate) fn query(variables: &[Variable], object: &Bound<'_, PyAny>) -> PyResu
     let Ok(mapping) = object.cast::<PyMapping>() else {
         let found = object.get_type().name()?;
         return Err(argument_error(format!(
-            "expected a query such as \"x0=1, x2 in {{0, 1}}\" or a mapping from names to what is \
-             known, found {found}"
+            "expected a query such as \"x0=1, x2 in {{0, 1}}\" or a mapping from names to evidence, found {found}"
         )));
     };
     let mut query = Query::unknown(variables.len());
@@ -43,7 +42,7 @@ pub(crate) fn find(variables: &[Variable], name: &str) -> Result<usize, QueryErr
     Ok(index)
 }
 
-/// What is known of one variable: a number, None, a set or range of values, or a pair (low, high).
+/// The evidence about one variable: a number, None, a set or range of values, or a pair (low, high).
 pub(crate) fn evidence(variable: &Variable, known: &Bound<'_, PyAny>) -> PyResult<Evidence> {
     if known.is_none() || known.get_type().name()?.to_string_lossy() == "NAType" {
         return Ok(Evidence::Unknown);
@@ -107,7 +106,7 @@ fn not_evidence(variable: &Variable, known: &Bound<'_, PyAny>) -> PyErr {
     ))
 }
 
-/// The answer to a query, with what it took.
+/// The answer to a query, with its cost.
 ///
 /// >>> from bornite import Circuit
 /// >>> c = Circuit.random([2] * 4, weights="haar", seed=1)
@@ -120,13 +119,14 @@ pub(crate) struct Marginal(pub(crate) bornite::ops::Marginal);
 
 #[pymethods]
 impl Marginal {
-    /// log p(evidence); −inf where it is impossible.
+    /// log p(evidence); −inf if it is impossible.
     #[getter]
     fn log_marginal(&self) -> f64 {
         self.0.log_marginal
     }
 
-    /// How many layers depend on values alone (``kept``), on unknowns alone (``marginalized``), or on both (``mixed``).
+    /// The numbers of layers that depend only on observed variables (``kept``), only on unobserved variables
+    /// (``marginalized``), or on both (``mixed``).
     #[getter]
     fn layers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let counts = PyDict::new(py);
@@ -136,8 +136,8 @@ impl Marginal {
         Ok(counts)
     }
 
-    /// The multiply-adds that it took (``ours``), that the paper's algorithm takes (``paper_bound``), and that squaring
-    /// the whole circuit takes (``squaring``).
+    /// The multiply-adds of this query (``ours``), of the paper's algorithm (``paper_bound``), and of squaring the
+    /// whole circuit (``squaring``).
     #[getter]
     fn multiply_adds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let counts = PyDict::new(py);

@@ -13,7 +13,7 @@ use rand_chacha::rand_core::SeedableRng;
 use crate::argument::{BasisLike, DomainLike, Name, OneOrEach, shown};
 use crate::exception::{BorniteError, Raise, argument_error};
 
-/// The tree that Python names, over this many variables where it does not say itself how many.
+/// The tree given in Python, over this many variables if it does not define their number.
 pub(crate) fn tree(
     object: &Bound<'_, PyAny>,
     num_variables: Option<usize>,
@@ -41,8 +41,7 @@ fn named_tree(name: &str, num_variables: Option<usize>, seed: u64) -> PyResult<R
     }
     let Some(num_variables) = num_variables else {
         let message = format!(
-            "a {name} tree does not say how many variables there are; give a list with one basis \
-             for each"
+            "a {name} tree does not define the number of variables; give a list with one basis per variable"
         );
         return Err(BorniteError::new_err(message));
     };
@@ -86,7 +85,7 @@ fn no_tree(object: &Bound<'_, PyAny>) -> PyErr {
     ))
 }
 
-/// The regions of a nested list, without recursion, since a list can be as deep as it is long.
+/// The regions of a nested list, computed without recursion, since a list can be as deep as it is long.
 fn regions(list: &Bound<'_, PyAny>) -> PyResult<Vec<Region>> {
     let mut regions = Vec::new();
     let mut open = vec![(list.try_iter()?, Vec::new())];
@@ -120,7 +119,7 @@ pub(crate) fn weights(name: &str) -> PyResult<Weights> {
         "haar" => Ok(Weights::Haar),
         "real_haar" => Ok(Weights::RealHaar),
         _ => Err(BorniteError::new_err(format!(
-            "there is no way '{name}' to draw weights; give 'gaussian', 'real_gaussian', 'haar' or \
+            "there is no weight distribution '{name}'; give 'gaussian', 'real_gaussian', 'haar' or \
              'real_haar'"
         ))),
     }
@@ -137,7 +136,7 @@ fn product(name: &str) -> PyResult<Product> {
     }
 }
 
-/// What the variables of a random circuit are.
+/// The variables of a random circuit.
 pub(crate) struct Leaves {
     bases: Vec<Arc<Basis>>,
     domains: Vec<Domain>,
@@ -162,7 +161,7 @@ impl Leaves {
         {
             if found != count {
                 return Err(BorniteError::new_err(format!(
-                    "{found} {what} for {count} variables: give one for each"
+                    "{found} {what} for {count} variables: give one per variable"
                 )));
             }
         }
@@ -192,7 +191,7 @@ pub(crate) fn with_products(
     let count = is_split.iter().filter(|&&s| s).count();
     if kinds.len() != count {
         let found = kinds.len();
-        let message = format!("{found} kinds of products for {count} splits: give one for each");
+        let message = format!("{found} kinds of products for {count} splits: give one per split");
         return Err(BorniteError::new_err(message));
     }
     let mut kinds = kinds.into_iter();

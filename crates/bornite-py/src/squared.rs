@@ -8,9 +8,9 @@ use crate::detached::detached;
 use crate::exception::Raise;
 use crate::query::query;
 
-/// The circuit c² of layers of width K², which computes ‖c(x)‖² as its one output.
+/// The circuit c² with layers of width K², which computes ‖c(x)‖² as its only output.
 ///
-/// A baseline to compare with: its integrals cost the squares of the layers' sizes, whatever is unknown.
+/// A baseline for comparison: its integrals cost the squares of the layers' sizes, whatever the query.
 ///
 /// >>> from bornite import Circuit
 /// >>> c = Circuit.random([2, 3, 2], seed=1)

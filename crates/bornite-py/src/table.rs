@@ -1,8 +1,8 @@
 //! Tables as lists of columns: `(name, values, missing or labels)`.
 //!
 //! Python's own code makes them of numpy, pandas, polars and pyarrow, and back. Three forms:
-//! real numbers `(name, float64, None)`, NaN where a cell is missing; whole numbers `(name, int64, bool or None)`,
-//! with where cells are missing; words `(name, int64, list of str)`, positions in the list, −1 where a cell is missing. A word in
+//! real numbers `(name, float64, None)`, NaN if a cell is missing; whole numbers `(name, int64, bool or None)`,
+//! with where cells are missing; words `(name, int64, list of str)`, positions in the list, −1 if a cell is missing. A word in
 //! place of the third part means that nothing is known of the column.
 
 use bornite::data::{Cells, Column, Labels, Table};

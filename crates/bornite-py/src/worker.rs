@@ -15,47 +15,48 @@ use crate::detached::detached;
 use crate::exception::Raise;
 use crate::table::TableLike;
 
-/// The compiled half of a worker of ``bornite.ray.fit``: it holds some rows of a table, and tells what they give to a step.
+/// The compiled part of a worker of ``bornite.ray.fit``: it holds some rows of a table and computes their part of a
+/// step.
 #[pyclass(module = "bornite._bornite")]
 #[derive(Debug)]
 pub(crate) struct Worker(model::Worker);
 
 #[pymethods]
 impl Worker {
-    /// The worker of this number, of so many, without rows yet.
+    /// The worker with this number out of `of` workers, without rows yet.
     #[new]
     fn new(plan: &[u8], number: usize, of: usize) -> PyResult<Self> {
         model::Worker::new(plan, number, of).map(Self).map_err(Raise::raise)
     }
 
-    /// The most workers that a plan has rows for.
+    /// The maximum number of workers that a plan has rows for.
     #[classmethod]
     fn most(_: &Bound<'_, PyType>, plan: &[u8]) -> PyResult<usize> {
         model::Worker::most(plan).map_err(Raise::raise)
     }
 
-    /// The columns that it needs.
+    /// The columns that the worker needs.
     fn columns(&self) -> Vec<String> {
         self.0.columns().map(str::to_owned).collect()
     }
 
-    /// The first row that it still needs, and the one after the last.
+    /// The range of rows that the worker still needs: the first row, and the one after the last.
     fn wanted(&self) -> (u64, u64) {
         let wanted = self.0.wanted();
         (wanted.start, wanted.end)
     }
 
-    /// Takes the first of the rows that it still needs.
+    /// Adds the first of the rows that the worker still needs.
     fn add(&mut self, py: Python<'_>, table: TableLike) -> PyResult<()> {
         detached(py, || self.0.add(&table.0))?.map_err(Raise::raise)
     }
 
-    /// What it tells when it has all of its rows.
+    /// The worker's answer when it has all of its rows.
     fn held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         Ok(PyBytes::new(py, &self.0.held().map_err(Raise::raise)?))
     }
 
-    /// What its rows give to a step.
+    /// The part of a step that comes from the worker's rows.
     fn answer<'py>(
         &mut self,
         py: Python<'py>,
@@ -67,7 +68,7 @@ impl Worker {
     }
 }
 
-/// The places of the rows that stand for a table of so many rows and columns.
+/// The positions of the sampled rows of a table with this many rows and columns.
 #[pyfunction]
 pub(crate) fn sample_places(
     py: Python<'_>,
@@ -81,11 +82,11 @@ pub(crate) fn sample_places(
     Ok(places.into_pyarray(py))
 }
 
-/// An object of Python whose methods `hold` and `ask` reach the workers.
+/// A Python object whose methods `hold` and `ask` communicate with the workers.
 #[derive(Debug)]
 pub(crate) struct PyWorkers {
     object: Py<PyAny>,
-    /// What it raised.
+    /// The exception that it raised.
     failure: Mutex<Option<PyErr>>,
     interrupted: AtomicBool,
 }
@@ -95,7 +96,7 @@ impl PyWorkers {
         Self { object, failure: Mutex::default(), interrupted: AtomicBool::default() }
     }
 
-    /// What it raised, if it did.
+    /// The exception that it raised, if any.
     pub(crate) fn failure(&self) -> Option<PyErr> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

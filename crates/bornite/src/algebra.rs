@@ -1,7 +1,7 @@
 //! The algebra of messages: what a layer tells the next one, and what that takes.
 //!
-//! A layer sends ∫ ℓ ℓᴴ over its unknown variables. In an orthonormal circuit that is the identity where all of them are
-//! unknown, v vᴴ where all have values, and a matrix otherwise ([`Kind`]). A product of messages of one kind is of that kind,
+//! A layer sends ∫ ℓ ℓᴴ over its unknown variables. In an orthonormal circuit that is the identity if all of them are
+//! unknown, v vᴴ if all have values, and a matrix otherwise ([`Kind`]). A product of messages of one kind is of that kind,
 //! and any other is a matrix: all that passes, counts and reports do follows from this rule and from what one input costs
 //! at a sum ([`Form::mode`]).
 
@@ -188,7 +188,7 @@ impl Mul<usize> for Work {
     }
 }
 
-/// The work of a sum of so many outputs over the Kronecker product of inputs, of which the forms and widths are given.
+/// The work of a sum of this many outputs over the Kronecker product of inputs, of which the forms and widths are given.
 ///
 /// Vectors are summed out first, from the last input on, which leaves B; then B is multiplied with the matrices, and the
 /// result with Bᴴ. What identities alone make is known beforehand.

@@ -1,4 +1,4 @@
-//! The one way in which files are written: whole or not at all.
+//! The one way in which files are written: completely or not at all.
 //!
 //! Content goes to a temporary file in the same folder, through to the disk, and takes its name at the end. A file that is
 //! replaced keeps its permissions; a new one gets those that the umask leaves. Links are followed, so that what they lead to
@@ -16,7 +16,7 @@ const MAX_LINKS: usize = 40;
 /// The temporary files that are there now.
 static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
-/// Writes a file, whole or not at all, with what `content` writes. `failed` makes an error of what the file system refuses.
+/// Writes a file, completely or not at all, with what `content` writes. `failed` makes an error of what the file system refuses.
 pub(crate) fn write<T, E>(
     path: &Path,
     content: impl FnOnce(&mut dyn Write) -> Result<T, E>,
@@ -27,7 +27,7 @@ pub(crate) fn write<T, E>(
         Ok(old) if old.is_dir() => {
             return Err(failed(io::Error::new(
                 io::ErrorKind::IsADirectory,
-                "this is a folder; give the name of a file",
+                "this is a folder; give a file name",
             )));
         }
         Ok(old) if !old.is_file() => {
@@ -138,7 +138,7 @@ fn resolve(path: &Path) -> io::Result<PathBuf> {
             _ => return Ok(path),
         }
     }
-    Err(io::Error::other("too many links lead from one to the next"))
+    Err(io::Error::other("too many levels of symbolic links"))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Variables and the sets that they take their values from.
+//! Variables and their domains.
 
 use std::fmt;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ impl Domain {
         }
     }
 
-    /// What there is besides the atoms: the domain itself where it has none.
+    /// What there is besides the atoms: the domain itself if it has none.
     pub fn rest(&self) -> &Domain {
         match self {
             Domain::Atoms(parts) => &parts.rest,
@@ -124,7 +124,7 @@ impl Domain {
         }
     }
 
-    /// The smallest and largest value, infinite where there is none.
+    /// The smallest and largest value, infinite if there is none.
     pub fn bounds(&self) -> (f64, f64) {
         match self {
             Domain::Finite(v) => (0.0, *v as f64 - 1.0),

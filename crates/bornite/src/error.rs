@@ -1,4 +1,4 @@
-//! The one error type that every operation's own error turns into.
+//! The error type that every operation's own error converts into.
 
 use crate::basis::BasisError;
 use crate::circuit::{CircuitError, NotOrthonormal};
@@ -43,7 +43,7 @@ pub enum Error {
     #[cfg(feature = "tables")]
     #[error(transparent)]
     Data(#[from] Box<DataError>),
-    /// A circuit that is not orthonormal where one is needed.
+    /// A circuit that is not orthonormal if one is needed.
     #[error(transparent)]
     NotOrthonormal(#[from] Box<NotOrthonormal>),
 }

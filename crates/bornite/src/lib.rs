@@ -7,12 +7,13 @@
 //!
 //! # The pipeline
 //!
-//! 1. **Variables and functions.** A [`Variable`] has a [`Domain`]; a [`Basis`] holds functions on it.
-//!    [`basis`] says which to use.
-//! 2. **A circuit.** [`structure::Structure`] makes one from a region tree, bases and widths; [`CircuitBuilder`] from
-//!    layers; [`mod@file`] from JSON or safetensors. A [`Circuit`] that exists is valid.
-//! 3. **Orthonormal form.** [`ops::orthonormalize`](ops::orthonormalize()) rewrites it without changing p and returns log Z;
-//!    [`Orthonormal::verify`] takes one that is orthonormal already. [`learn::fit`](learn::fit()) learns weights from rows.
+//! 1. **Variables and functions.** A [`Variable`] has a [`Domain`]; a [`Basis`] is a set of functions on it. See
+//!    [`basis`] for which one to use.
+//! 2. **A circuit.** Build one with [`structure::Structure`] from a region tree, bases and widths, or with
+//!    [`CircuitBuilder`] from layers, or load it with [`mod@file`] from JSON or safetensors. A [`Circuit`] is always valid.
+//! 3. **Orthonormal form.** [`ops::orthonormalize`](ops::orthonormalize()) rewrites it without changing p and returns
+//!    log Z; [`Orthonormal::verify`] accepts a circuit that is already orthonormal. [`learn::fit`](learn::fit()) learns
+//!    weights from rows.
 //! 4. **Queries.** A [`Query`] states the evidence about each variable: a value, nothing, a set or an interval.
 //!
 //! ```
@@ -60,16 +61,17 @@
 //!
 //! # Numbers
 //!
-//! Probabilities are natural logarithms and never underflow. Weights are real or complex; an operation on a circuit that is
-//! real throughout uses real arithmetic. [`engine::Engine`] also runs in single precision. Nothing prints, only
-//! [`Fit::time`] reads a clock, only the [`memory`] limit is kept, and the same input gives the same bits with any number of threads.
+//! Probabilities are natural logarithms and never underflow. Weights are real or complex; an operation on a circuit
+//! that is real throughout uses real arithmetic. [`engine::Engine`] also runs in single precision. The library does not
+//! print, only [`Fit::time`] reads a clock, the [`memory`] limit is the only global state, and the same input gives the
+//! same bits with any number of threads.
 //!
-//! The guide, the map from the paper to the code and the file format are under `docs` in the repository.
+//! The guide, the map from the paper to the code, and the file format are in `docs` in the repository.
 //!
 //! # Features
 //!
-//! All are on by default, and each only adds. Without any, the crate is circuits, queries, the engine, learning and circuit
-//! files, and needs no C compiler.
+//! All features are on by default, and all are additive. Without any, the crate contains circuits, queries, the engine,
+//! learning and circuit files, and needs no C compiler.
 //!
 //! | feature | adds |
 //! |---|---|

@@ -1,8 +1,9 @@
-//! How much memory a file may ask for.
+//! The limit on the memory that a file may request.
 //!
-//! A few bytes can declare gigabytes: a random weight, a zip bomb, a table of a hundred million equal rows. What is read
-//! from a file may take memory in proportion to the file, and beyond that up to one limit for the whole process. Readers
-//! check what a file declares against it before they allocate, so that a hostile file is an error and not a dead process.
+//! A few bytes can declare gigabytes: a random weight, a zip bomb, a table of a hundred million equal rows. Reading a
+//! file may take memory in proportion to its size, and beyond that up to one limit for the whole process. Readers check
+//! declared sizes against the limit before they allocate, so a hostile file causes an error instead of killing the
+//! process.
 //!
 //! ```
 //! use bornite::memory;
@@ -24,7 +25,7 @@ const PER_BYTE: u64 = 128;
 
 static LIMIT: AtomicU64 = AtomicU64::new(DEFAULT_LIMIT);
 
-/// The most bytes that a short file may ask for.
+/// The maximum number of bytes that a short file may ask for.
 pub fn limit() -> u64 {
     LIMIT.load(Ordering::Relaxed)
 }
@@ -34,7 +35,7 @@ pub fn set_limit(bytes: u64) {
     LIMIT.store(bytes, Ordering::Relaxed);
 }
 
-/// The most bytes of memory that a file of this length may take.
+/// The maximum number of bytes of memory that a file of this length may take.
 pub(crate) fn allowance(file_bytes: u64) -> u64 {
     limit().saturating_add(file_bytes.saturating_mul(PER_BYTE))
 }
@@ -75,7 +76,7 @@ pub fn check_rows(rows: usize, columns: usize) -> Result<(), TooManyRows> {
 
 /// More rows than fit into memory.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{rows} rows of {columns} columns need {} of memory, more than is free; ask for fewer at a time", Bytes(*needed))]
+#[error("{rows} rows of {columns} columns need {} of memory, more than is available; ask for fewer at a time", Bytes(*needed))]
 pub struct TooManyRows {
     /// The rows that were asked for.
     pub rows: usize,
@@ -88,14 +89,14 @@ pub struct TooManyRows {
 /// Something in a file needs more memory than [`limit`] allows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{what} needs {} of memory and {} are allowed; raise the memory limit if you trust the file",
+    "{what} needs {} of memory, but the limit is {}; raise the memory limit if you trust the file",
     needed.map_or_else(|| "too much".to_owned(), |n| Bytes(n.into()).to_string()),
     Bytes((*allowed).into())
 )]
 pub struct OverLimit {
     /// What needs it.
     pub what: &'static str,
-    /// How much it needs in bytes, where that is known.
+    /// How much it needs in bytes, if that is known.
     pub needed: Option<u64>,
     /// How much is allowed.
     pub allowed: u64,
@@ -134,7 +135,7 @@ mod tests {
         let error = check("a table", 3 << 30, 0).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "a table needs 3.0 GiB of memory and 2.0 GiB are allowed; raise the memory limit if you trust the file"
+            "a table needs 3.0 GiB of memory, but the limit is 2.0 GiB; raise the memory limit if you trust the file"
         );
     }
 }

@@ -1,7 +1,7 @@
-//! Mixtures of circuits: p(x) = Σ wₜ ‖cₜ(x)‖², in which every circuit cₜ is over a tree of its own.
+//! Mixtures of circuits: p(x) = Σ wₜ ‖cₜ(x)‖², where every circuit cₜ has its own tree.
 //!
-//! A circuit's products split its variables in one way. A mixture has several ways at once, and is as exact: a marginal is the mean
-//! of the circuits' marginals, and given evidence e the weight of a circuit becomes wₜ pₜ(e) / p(e).
+//! A circuit's products split its variables in one way. A mixture combines several ways and stays exact: a marginal is
+//! the weighted mean of the circuits' marginals, and given evidence e, the weight of a circuit becomes wₜ pₜ(e) / p(e).
 
 use std::convert::Infallible;
 use std::iter::zip;
@@ -63,13 +63,13 @@ struct Member {
     engine: Engine,
 }
 
-/// Why circuits and weights are no mixture.
+/// The reason that circuits and weights do not form a mixture.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MixtureError {
     /// No circuits, or not as many weights.
     #[error(
-        "{circuits} circuits and {weights} weights: give one or more circuits and a weight for each"
+        "{circuits} circuits and {weights} weights: give at least one circuit and one weight per circuit"
     )]
     Count {
         /// The number of circuits.
@@ -78,7 +78,7 @@ pub enum MixtureError {
         weights: usize,
     },
     /// A weight that is not above 0.
-    #[error("weight {index} is {weight}: weights are numbers above 0")]
+    #[error("weight {index} is {weight}: weights must be positive")]
     Weight {
         /// Which one, from 0.
         index: usize,
@@ -86,7 +86,7 @@ pub enum MixtureError {
         weight: f64,
     },
     /// A circuit over other variables than the first.
-    #[error("circuit {index} has other variables than the first one")]
+    #[error("circuit {index} does not have the variables of the first one")]
     Variables {
         /// Which one, from 0.
         index: usize,
@@ -104,7 +104,7 @@ impl Mixture {
     /// The mixture of circuits by weights, which are divided by their sum.
     ///
     /// # Errors
-    /// There are no circuits, they have different variables, or weights are not as many, or not above 0.
+    /// There are no circuits, they have different variables, or there is not exactly one positive weight per circuit.
     pub fn new(circuits: Vec<Orthonormal>, weights: &[f64]) -> Result<Self, MixtureError> {
         if circuits.is_empty() || circuits.len() != weights.len() {
             let (circuits, weights) = (circuits.len(), weights.len());
@@ -119,7 +119,7 @@ impl Mixture {
             return Err(MixtureError::Variables { index });
         }
         let total: f64 = weights.iter().sum();
-        // Weights that sum to 1 but for rounding stay as they are, so that a file keeps every bit.
+        // Weights that sum to 1 but for rounding stay unchanged, so that a file keeps every bit.
         let is_one = (total - 1.0).abs() <= f64::EPSILON * weights.len() as f64;
         let total = if is_one { 1.0 } else { total };
         let weights = weights.iter().map(|weight| weight / total);
@@ -159,7 +159,7 @@ impl Mixture {
     /// log p(evidence) of every row, see [`Engine::log_marginals`].
     ///
     /// # Errors
-    /// Rows made for another number of variables.
+    /// Rows created for another number of variables.
     pub fn log_marginals(&self, rows: &Batch) -> Result<Vec<f64>, QueryError> {
         self.log_marginals_on(rows, Device::Cpu)
     }
@@ -167,7 +167,7 @@ impl Mixture {
     /// log p(evidence) of every row, on a device: see [`Engine::log_marginals_on`].
     ///
     /// # Errors
-    /// Rows made for another number of variables, or a device that is not there or too small, if it must be used.
+    /// Rows created for another number of variables, or a device that is not there or too small, if it must be used.
     pub fn log_marginals_on(&self, rows: &Batch, device: Device) -> Result<Vec<f64>, QueryError> {
         match &self.members[..] {
             [only] => only.engine.log_marginals_on(rows, device),
@@ -187,12 +187,13 @@ impl Mixture {
         self.members.iter().map(of).collect()
     }
 
-    /// `count` exact samples, row after row. The same seed gives the same samples, and more of them begin alike.
+    /// `count` exact samples, row by row. The same seed gives the same samples, and a larger count starts with the same
+    /// ones.
     pub fn sample(&self, count: usize, seed: u64) -> Vec<f64> {
         self.sample_from(0, count, seed)
     }
 
-    /// `count` of the [samples](Self::sample) that a seed gives, from the one at `start` on.
+    /// `count` of the [samples](Self::sample) for a seed, beginning with sample `start`.
     pub fn sample_from(&self, start: u64, count: usize, seed: u64) -> Vec<f64> {
         if let [only] = &self.members[..] {
             return only.engine.sample_from(start, count, seed);
@@ -228,10 +229,11 @@ impl Mixture {
         (start..).take(count).map(|n| picks.pick(n, &weights)).collect()
     }
 
-    /// One exact sample for every row, given what is known of it. The rows are a piece of more, of which `start` come before them.
+    /// One exact sample for every row, given the evidence about it. The rows are a piece of a table that is preceded by
+    /// `start` rows.
     ///
     /// # Errors
-    /// Rows made for another number of variables, or evidence that is impossible.
+    /// Rows created for another number of variables, or evidence that is impossible.
     pub fn sample_given_from(
         &self,
         start: u64,
@@ -396,7 +398,7 @@ pub(crate) fn log_sum(logs: &[f64]) -> f64 {
     max + logs.iter().map(|log| (log - max).exp()).sum::<f64>().ln()
 }
 
-/// Logarithms as parts of their sum; `None` where that is 0.
+/// Logarithms as parts of their sum; `None` if that is 0.
 pub(crate) fn shares(logs: &[f64]) -> Option<Vec<f64>> {
     let total = log_sum(logs);
     (total > f64::NEG_INFINITY).then(|| logs.iter().map(|log| (log - total).exp()).collect())

@@ -7,7 +7,7 @@ const LONGEST: usize = 256;
 /// Names that one is compared with.
 const MOST: usize = 1 << 14;
 
-/// The name nearest to this one, letters' case aside, where one is near: at most three edits, and half of its letters.
+/// The name nearest to this one, letters' case aside, if one is near: at most three edits, and half of its letters.
 pub(crate) fn nearest<'a>(names: impl IntoIterator<Item = &'a str>, name: &str) -> Option<String> {
     let name = name.to_lowercase();
     let length = name.chars().count();
@@ -32,9 +32,9 @@ pub(crate) fn did_you_mean(hint: Option<&str>) -> String {
     hint.map_or_else(String::new, |h| format!("; did you mean '{}'?", shown(h)))
 }
 
-/// The most characters of a cell or name in a message.
+/// The maximum number of characters of a cell or name in a message.
 const SHOWN: usize = 60;
-/// The most characters of a message.
+/// The maximum number of characters of a message.
 const MESSAGE: usize = 2000;
 
 /// A cell or a name for a message: what does not print is escaped, and what is long is cut.

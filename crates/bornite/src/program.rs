@@ -93,7 +93,7 @@ pub(crate) enum Operand {
 struct WeightUse {
     /// The steps that multiply with it.
     steps: Vec<usize>,
-    /// What the first of them multiplies it with; none where nothing uses it.
+    /// What the first of them multiplies it with; none if nothing uses it.
     operand: Option<Operand>,
 }
 
@@ -204,7 +204,7 @@ impl Program {
         self.steps[step].width
     }
 
-    /// What a step multiplies its weight with; none where it has none.
+    /// What a step multiplies its weight with; none if it has none.
     pub(crate) fn operand(&self, step: usize) -> Option<Operand> {
         let step = &self.steps[step];
         step.weight()?;

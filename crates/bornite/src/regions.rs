@@ -4,7 +4,7 @@
 pub(crate) const SHARE: usize = 4;
 
 /// The highest nodes of regions of about the same work, in order, given the inputs of each node and the work of all that is at
-/// and below it. None where the tree is too uneven for the threads that there are.
+/// and below it. None if the tree is too uneven for the threads that there are.
 pub(crate) fn cut<I: IntoIterator<Item = usize>>(
     root: usize,
     work: &[u128],

@@ -101,7 +101,7 @@ impl Places {
 pub(crate) enum Grouping {
     /// Those that take messages of the same kinds: the bits of a row do not depend on the others.
     ByKind,
-    /// Those too that do if identities are taken as matrices, where they fit into fewer tiles then, or where what nothing is
+    /// Those too that do if identities are taken as matrices, if they fit into fewer tiles then, or where what nothing is
     /// known of is no identity. Elementwise products of different kinds are of matrices.
     Shared { orthonormal: bool },
 }
@@ -135,7 +135,7 @@ impl Planner {
         Self { grouping, lanes, len: 0, uniform: Default::default(), pairs: Vec::new() }
     }
 
-    /// Takes up a block of so many rows.
+    /// Takes up a block of this many rows.
     pub(crate) fn begin(&mut self, len: usize) {
         if len != self.len {
             self.uniform = Default::default();
@@ -153,7 +153,7 @@ impl Planner {
         self.plan(|row| pair([kind(row); 2]))
     }
 
-    /// The message of a step that is no leaf, from those of its inputs.
+    /// The message of a step that is not a leaf, from those of its inputs.
     pub(crate) fn up<'a>(
         &mut self,
         step: &Step,

@@ -17,7 +17,7 @@ pub(crate) struct Completions {
 
 impl Completions {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
-        // Into memory first: the generator panics where it cannot write.
+        // Written to memory first, because the generator panics if it cannot write.
         let mut text = Vec::new();
         clap_complete::generate(self.shell, &mut super::Cli::command(), "bornite", &mut text);
         Ok(out.write_all(&text)?)

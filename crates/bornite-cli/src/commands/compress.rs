@@ -22,7 +22,7 @@ Examples:
 
 Compresses CSV, NPY, IDX and uncompressed NPZ files, plain or gzip-compressed; decompress restores
 their uncompressed content byte for byte. Without --model, a small model is fitted to the first 8
-MiB and stored with the rows, so that decompress needs no other file. Data that a model does not
+MiB and stored with the rows, so decompress needs no other file. Data that a model does not
 make smaller, and all other files, are compressed with zstd. Files are processed in segments of 8
 MiB, so memory is bounded. Ctrl-C ends the fit and continues with the best model so far. The same
 seed and number of epochs give the same bytes. With --json, prints {output, method, bytes_in,
@@ -45,7 +45,7 @@ pub(crate) struct Compress {
     /// The maximum number of passes over the rows.
     #[arg(long, value_name = "N", conflicts_with = "model")]
     epochs: Option<usize>,
-    /// The seed of everything random.
+    /// The random seed.
     #[arg(long, default_value_t = 0)]
     seed: u64,
     #[command(flatten)]
@@ -130,7 +130,7 @@ impl Compress {
             (_, Some(why)) => writeln!(out, "compressed with zstd: {why}")?,
             (Method::Fitted { model_bytes, width }, _) => writeln!(
                 out,
-                "of these, {} are a model of width {width} that was fitted for it",
+                "of these, {} are the fitted model of width {width}",
                 grouped(*model_bytes as u128)
             )?,
             _ => writeln!(out, "decompress it with the same --model")?,

@@ -33,52 +33,53 @@ Examples:
   bornite fit 'days/*.parquet' --memory 8G -o days.model
   bornite fit monday.csv --from people.model -o monday.model
 
-Reads CSV, Parquet, NPY, NPZ and IDX files, plain or gzip-compressed. Several files are one table.
-A table larger than --memory is learned from in pieces: what its columns mean is found out from a
-million rows drawn at random, and all rows go to a temporary file, in the folder that TMPDIR
-names, from which every epoch reads them in a random order.
+Reads CSV, Parquet, NPY, NPZ and IDX files, plain or gzip-compressed. Several files form one table.
+A table that is too large for --memory is fitted in pieces: the columns are inferred from a random
+sample of a million rows, and all rows are written to a temporary file in the folder named by
+TMPDIR. Every epoch reads them from there in random order.
 
 Without --valid, a random tenth of the rows is held out for validation. Columns that cannot be
-learned are left out and listed: constant and empty columns, row numbers and free text. --strict
+learned are dropped and listed: constant and empty columns, row numbers and free text. --strict
 rejects a table with such columns, and --as-is fits all of them.
 
 Ctrl-C ends the fit and keeps the best model so far. --checkpoint saves the state of the fit;
 --resume continues from it and reaches the same model as an uninterrupted fit, unless --time is
-used. --from goes on from a model with other rows: its columns and its circuits are kept, and
-learning begins with its weights.
+used. --from continues from a model with other rows: it keeps the model's columns and circuits
+and starts from its weights.
 
 Log-likelihoods are in nats per row, in the units of the data. With --json, prints {output, rows,
 valid_rows, columns, circuits: [weight], parameters, width, structure, epochs, seconds,
 mean_log_likelihood, bits_per_dimension, baseline, left_out: [{column, reason}]}.")]
 #[expect(clippy::struct_excessive_bools, reason = "they are flags")]
 pub(crate) struct Fit {
-    /// The tables to learn from: files, or quoted patterns such as 'part-*.parquet'.
+    /// The tables to fit: files, or quoted patterns such as 'part-*.parquet'.
     #[arg(value_name = "TABLE", required = true)]
     tables: Vec<PathBuf>,
     #[command(flatten)]
     output: tables::Output,
-    /// Go on from this model: its columns, circuit and target are kept, and its weights are where learning begins.
+    /// Continue from this model: keep its columns, circuit and target, and start from its weights.
     #[arg(long, value_name = "MODEL")]
     from: Option<PathBuf>,
     /// The table to choose the best epoch with.
     #[arg(long, value_name = "TABLE")]
     valid: Option<PathBuf>,
-    /// Weigh the rows by the numbers of this column, which is no column of the model; rows of weight 0 are left out.
+    /// Weight the rows by this column, which does not become part of the model; rows with weight 0 are dropped.
     #[arg(long, value_name = "COLUMN")]
     weights: Option<String>,
-    /// About how much memory the rows may take: tables of more than a quarter of it, in bytes of their files, where those of
-    /// Parquet and gzip count eightfold, are learned from in pieces.
+    /// Approximate memory for the rows. Tables with files larger than a quarter of it are fitted in pieces; Parquet and
+    /// gzip files count eight times.
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes, default_value = "4G")]
     memory: u64,
-    /// The time limit, such as 60s, 15m or 2h, from the start of the command. Reading the table, comparing its columns and a
-    /// first step are done in any case.
+    /// The time limit, such as 60s, 15m or 2h, from the start of the command. Reading the table, comparing its columns
+    /// and the first step always run to the end.
     #[arg(long, value_parser = parse_time)]
     time: Option<Duration>,
     /// How much to try.
     #[arg(long, value_enum, default_value_t)]
     effort: Effort,
-    /// The maximum number of circuits in the model, which is a mixture if there are several; each is kept only if the validation
-    /// rows are likelier with it. By default 2, or 4 with --effort best or --time, and 1 if --structure or --width is given.
+    /// The maximum number of circuits in the model; with several, the model is a mixture. A circuit is kept only if it
+    /// improves the validation likelihood. By default 2, or 4 with --effort best or --time, and 1 if --structure or
+    /// --width is given.
     #[arg(long, value_name = "N")]
     circuits: Option<usize>,
     /// The width K of inner layers, or widths by the number of columns in a region, such as 1:12,2:16,32:24. By default several
@@ -127,8 +128,8 @@ pub(crate) struct Fit {
     /// Also learn from images shifted by one pixel, in half of every batch.
     #[arg(long)]
     shifts: bool,
-    /// The column to predict: the fit gives more weight to its probability given the other columns, and `bornite predict`
-    /// takes it by default. The model still answers every other question.
+    /// The column to predict: the fit gives more weight to its probability given the other columns, and `bornite
+    /// predict` predicts it by default. The model still answers every other question.
     #[arg(long, value_name = "COLUMN")]
     target: Option<String>,
     /// How much more weight the target gets: the fit maximizes log p(x, y) + L log p(y | x).
@@ -149,13 +150,15 @@ pub(crate) struct Fit {
     /// Treat the columns as the pixels of images of this size.
     #[arg(long, value_name = "HxW")]
     image: Option<ImageSize>,
-    /// Leave these columns out.
+    /// Drop these columns.
     #[arg(long, value_name = "COLUMNS")]
     drop: Vec<String>,
-    /// Learn in these columns that a value is missing: ask for it (`P(age is missing | …)`), condition on it and sample it.
+    /// In these columns, treat missing as a value that can be asked about (`P(age is missing | …)`), conditioned on and
+    /// sampled.
     #[arg(long, value_name = "COLUMNS")]
     missing_as_value: Vec<String>,
-    /// Give these numbers of a column a probability of their own, next to those that the fit finds, as in pay=0,99999.
+    /// Give these numbers in a column their own probability, in addition to those that the fit finds, such as
+    /// pay=0,99999.
     #[arg(long, value_name = "COLUMN=X,…")]
     atoms: Vec<Atoms>,
     /// Fit all rows and columns, even those that cannot be learned.
@@ -164,7 +167,7 @@ pub(crate) struct Fit {
     /// Reject a table with rows or columns that cannot be learned.
     #[arg(long)]
     strict: bool,
-    /// Where to learn. A GPU learns from complete rows.
+    /// Where to train. A GPU needs rows without missing values.
     #[arg(long, value_enum, default_value_t)]
     device: Device,
     /// The random seed.
@@ -204,10 +207,10 @@ impl FromStr for Atoms {
 enum Effort {
     /// One small circuit: a usable model in seconds.
     Fast,
-    /// Several circuits, as long as they get better.
+    /// Several circuits, as long as they improve.
     #[default]
     Balanced,
-    /// Larger circuits and longer fits, until nothing gets better: best with --time.
+    /// Larger circuits and longer fits, until nothing improves; best combined with --time.
     Best,
 }
 
@@ -250,18 +253,18 @@ enum Schedule {
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum Device {
-    /// The processor.
+    /// The CPU.
     #[default]
     Cpu,
     /// An NVIDIA GPU.
     Cuda,
-    /// The same with TF32 products: faster for wide circuits, less precise.
+    /// An NVIDIA GPU with TF32 products: faster for wide circuits, less precise.
     CudaTf32,
-    /// An NVIDIA GPU that can learn this table, if there is one; otherwise the processor.
+    /// An NVIDIA GPU that can learn this table, if there is one; otherwise the CPU.
     Auto,
 }
 
-/// Columns that were left out and are named.
+/// The maximum number of dropped columns that are listed.
 const SHOWN: usize = 12;
 
 #[derive(Debug, Serialize)]
@@ -291,7 +294,7 @@ impl Fit {
         let more = [self.valid.as_ref(), self.resume.as_ref(), self.from.as_ref()];
         self.output.check(files.iter().chain(more.into_iter().flatten()))?;
         if let Some(checkpoint) = &self.checkpoint {
-            // Not with --resume: a fit may go on in the file that it came from.
+            // --resume is not checked: a fit may continue in the checkpoint that it came from.
             let more = [self.valid.as_ref(), Some(path), self.from.as_ref()];
             let given = files.iter().chain(more.into_iter().flatten());
             let given: Vec<&Path> = given.map(PathBuf::as_path).collect();
@@ -343,10 +346,10 @@ impl Fit {
         }
     }
 
-    /// The rows of the files: all of them, or some that stand for all.
+    /// The rows of the files, or a sample of them.
     fn sample(&self, files: &[PathBuf]) -> Result<Sample> {
         if files.iter().any(|file| file == Path::new("-")) {
-            bail!("-: a fit reads its tables more than once; give the name of a file");
+            bail!("-: a fit reads its tables more than once; give a file name");
         }
         let (header, memory, seed) = (self.reading.header(), self.memory, self.seed);
         let options = SampleOptions { header, memory, seed };
@@ -359,7 +362,7 @@ impl Fit {
         Ok(Sample::draw(files, &options, &mut |file, rows, share| bar.add_of(file, rows, share))?)
     }
 
-    /// What is said of columns.
+    /// The settings for columns.
     fn inference(&self, table: &Table) -> Result<InferOptions> {
         let mut infer = InferOptions {
             missing_as_value: tables::named(table, &self.missing_as_value)?,
@@ -471,13 +474,13 @@ impl Fit {
             ],
         )?;
         if !report.left_out.is_empty() {
-            writeln!(out, "\nleft out: {}", left_out(&report.left_out))?;
+            writeln!(out, "\ndropped: {}", left_out(&report.left_out))?;
         }
         Ok(())
     }
 }
 
-/// Columns, each with the reason why it was left out: the first few, and how many more there are.
+/// The first few dropped columns, each with its reason, and the number of the others.
 fn left_out(columns: &[LeftOut]) -> String {
     let shown = columns.iter().take(SHOWN).map(|c| format!("{} ({})", c.column, c.reason));
     let shown = shown.collect::<Vec<_>>().join(", ");
@@ -487,7 +490,7 @@ fn left_out(columns: &[LeftOut]) -> String {
     }
 }
 
-/// Words the remedies for uninformative tables as flags.
+/// Words the suggestions of an error as flags.
 fn in_words_of_flags(error: ModelError) -> anyhow::Error {
     let drop = |names: &[&str]| match names {
         all if all.iter().any(|c| c.contains([',', ' ', '\'', '"'])) => {
@@ -497,7 +500,7 @@ fn in_words_of_flags(error: ModelError) -> anyhow::Error {
     };
     match error {
         ModelError::Learn(LearnError::Device { .. }) => {
-            anyhow!("{error}; --device auto uses the processor instead")
+            anyhow!("{error}; --device auto uses the CPU instead")
         }
         ModelError::WeightsInPieces => anyhow!("{error}, such as --memory 16G"),
         ModelError::LittleToLearn(found) => anyhow!(found.explain(drop, "--as-is")),
@@ -520,8 +523,8 @@ struct Saver<'a> {
 }
 
 impl Saver<'_> {
-    /// Writes a checkpoint where it is time for one. What it returns is to be said: the first of several failures, since a fit
-    /// that cannot be gone on with may run for hours.
+    /// Writes a checkpoint if it is time for one. Returns a warning to print for the first of several failures, since a
+    /// fit that cannot be resumed may run for hours.
     fn step(&mut self, control: Control, snapshot: &Snapshot<'_>) -> Option<String> {
         let path = self.path?;
         if control != Control::Stop && self.last.elapsed() < self.every {
@@ -531,6 +534,6 @@ impl Saver<'_> {
         self.failed = files::write_bytes(path, &snapshot.to_bytes()).err();
         self.last = Instant::now();
         let reason = self.failed.as_ref().filter(|_| before.is_none())?;
-        Some(format!("no checkpoint was saved: {reason}; the fit goes on, and tries again"))
+        Some(format!("cannot save the checkpoint: {reason}; the fit continues and will try again"))
     }
 }

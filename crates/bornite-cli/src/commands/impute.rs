@@ -23,9 +23,9 @@ Examples:
 Each missing value is imputed given the observed cells of its row. Observed cells keep their text,
 and columns unknown to the model are unchanged; from CSV to Parquet these become text. For
 multiple imputation, use --with sample with several seeds. Tables are read and written in pieces,
-so they may be larger than memory. With --out-dir, every table becomes a part of its own, which is
-written whole or not at all; after an interruption, --resume goes on. Without -o, prints CSV. With
---json, prints {output, rows, cells} for a file, with {parts, kept} too for a folder, and
+so they may be larger than memory. With --out-dir, each table gets its own output file, written
+completely or not at all; after an interruption, --resume continues. Without -o, prints CSV. With
+--json, prints {output, rows, cells} for a file, also {parts, kept} for a folder, and
 {columns, rows: [[cell]], cells} without -o.")]
 pub(crate) struct Impute {
     /// The model file.
@@ -56,7 +56,7 @@ struct Report<'a> {
     kept: Option<usize>,
 }
 
-/// What stands for a distribution.
+/// How to summarize the distribution of a missing value.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(crate) enum With {
     /// The mean, rounded to a valid value of the column.
@@ -109,6 +109,6 @@ impl Impute {
             let (rows, cells) = (done.rows, cells.get());
             return output::json(out, &Report { output: path, rows, cells, parts, kept });
         }
-        done.say(target, &format!(", {} filled", plural(cells.get(), "cell")), out)
+        done.say(target, &format!(", {} imputed", plural(cells.get(), "cell")), out)
     }
 }

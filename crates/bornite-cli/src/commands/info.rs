@@ -86,7 +86,7 @@ fn show(model: &Model, report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
         (
             "fitted to",
             format!(
-                "{}, {} of validation, {}, seed {}",
+                "{}, {} for validation, {}, seed {}",
                 plural(info.rows, "row"),
                 grouped(info.valid_rows as u128),
                 plural(info.history.len(), "epoch"),
@@ -94,12 +94,12 @@ fn show(model: &Model, report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
             ),
         ),
         ("log-likelihood of validation rows", format!("{:.4} nats", info.valid)),
-        ("the same, columns independent", format!("{:.4} nats", info.baseline)),
+        ("with independent columns", format!("{:.4} nats", info.baseline)),
         ("bits per dimension", format!("{:.4}", model.bits_per_dimension(info.valid))),
     ];
     if let Some(before) = info.truncated {
         let text = format!(
-            "from width {}, the model of these figures; at most {:.3e} from it in Hellinger distance",
+            "from width {}, to which these figures refer; Hellinger distance at most {:.3e}",
             before.width, before.bound
         );
         pairs.push(("truncated", text));

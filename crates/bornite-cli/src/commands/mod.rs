@@ -1,4 +1,4 @@
-//! The commands, one a file.
+//! The commands, one per file.
 
 mod bench;
 mod circuit;
@@ -32,7 +32,8 @@ use crate::tables::parse_bytes;
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// The most memory that a short file may ask for, as in 512M or 16G; 2G without it. Raise it for files that you trust.
+    /// The maximum memory that a short file may request, such as 512M or 16G [default: 2G]. Raise it only for files
+    /// that you trust.
     #[arg(long, global = true, value_name = "SIZE", value_parser = parse_bytes)]
     max_memory: Option<u64>,
 }

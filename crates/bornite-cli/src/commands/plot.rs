@@ -86,13 +86,13 @@ impl Plot {
         let is_png = has_extension(path, "png");
         if !is_png && !has_extension(path, "svg") {
             bail!(
-                "{}: pictures are SVG or PNG; give a name that ends in .svg or .png",
+                "{}: plots are SVG or PNG; give a name that ends in .svg or .png",
                 path.display()
             );
         }
         if is_png && self.what != What::Samples {
             bail!(
-                "{}: only samples, which are pixels, are drawn as PNG; give a name that ends in .svg",
+                "{}: only samples, which are pixels, can be PNG; give a name that ends in .svg",
                 path.display()
             );
         }

@@ -22,23 +22,23 @@ Examples:
   bornite predict people.model new.csv --column income --proba -o income.csv
   bornite predict people.model 'days/*.parquet' --column income --out-dir incomes
 
-Writes one row for each row of the table: the median of a column of numbers, or the most likely
+Writes one row for each row of the table: the median of a numeric column, or the most likely
 label, given the other cells. Missing values and missing columns are integrated out; cells of the
-predicted column are ignored. With --interval, adds the ends of a central interval of this
+predicted column are ignored. With --interval, adds the ends of a central interval with this
 probability, and with --proba the probability of every value. Writes CSV, or NPY or Parquet if the
 name ends in .npy or .parquet. Without -o, or with -o -, prints CSV. Tables are read and written
-in pieces; with --out-dir, every table becomes a part of its own, and --resume goes on after an
+in pieces; with --out-dir, each table gets its own output file, and --resume continues after an
 interruption. With --json, prints {absent, columns, rows: [[cell]]}, with -o {absent, output,
-rows}, and with --out-dir {parts, kept} too.")]
+rows}, and with --out-dir also {parts, kept}.")]
 pub(crate) struct Predict {
     /// The model file.
     model: PathBuf,
     #[command(flatten)]
     inputs: Inputs,
-    /// The column to predict; by default the target that the model was fitted for.
+    /// The column to predict [default: the target that the model was fitted for].
     #[arg(short, long)]
     column: Option<String>,
-    /// Add the ends of the central interval of this probability.
+    /// Add the ends of the central interval with this probability.
     #[arg(long, value_name = "SHARE")]
     interval: Option<f64>,
     /// Add the probability of every value.

@@ -30,14 +30,15 @@ column = value (or ==), column != value, column < number (<=, >, >=), 1 < column
 column in {a, b}, column not in {a, b}, joined by and, or, not, parentheses and commas; quote names and
 values with spaces or punctuation. P is a density if a continuous column is given a single value. argmax of
 several columns, and of wide integers in digits, is exact unless a bound is printed. H and MI are exact for
-finite columns of a few values, and means over exact samples with a standard error otherwise. With --json,
+finite columns with few values, and averages over exact samples with a standard error otherwise. With --json,
 prints {kind, value}, plus log for probabilities and densities, probability and bound for argmax, error for
 H and MI, and rows {given, event} with --data; a log of null means log 0.
 
-With --each, P(…), E[…], median, quantile and argmax of one column are answered for every row of tables,
-given the row's cells in the columns that are not asked for: a table of one column, as CSV, NPY or Parquet.
-Tables are read and written in pieces; with --out-dir, every table becomes a part of its own, and --resume
-goes on after an interruption. With --json, prints {columns, rows: [[cell]]}, or {output, rows} with -o.")]
+With --each, P(…), E[…], median, quantile and argmax of one column are answered for every row of the tables,
+given the row's cells in the columns that are not asked about. The result is a table with one column, as CSV,
+NPY or Parquet. Tables are read and written in pieces; with --out-dir, each table gets its own output file,
+and --resume continues after an interruption. With --json, prints {columns, rows: [[cell]]}, or
+{output, rows} with -o.")]
 pub(crate) struct Query {
     /// The model file.
     model: PathBuf,
@@ -74,7 +75,7 @@ impl Query {
             return self.each_row(&model, &question, out);
         }
         if self.outputs.output.is_some() || self.outputs.out_dir.is_some() {
-            bail!("a table of answers needs rows; give their tables with --each");
+            bail!("-o and --out-dir write one answer per row; give the tables with --each");
         }
         let answer = model.answer(&question)?;
         let rows = if self.data.is_empty() { None } else { Some(self.support(&model, &question)?) };
@@ -98,7 +99,7 @@ impl Query {
             pairs.push(("probability", number(p)));
         }
         if let Some(bound) = answer.bound {
-            pairs.push(("not exact", format!("nothing is more likely than {}", number(bound))));
+            pairs.push(("not exact", format!("no probability exceeds {}", number(bound))));
         }
         if let Some(rows) = rows {
             pairs.push(("rows with this evidence", grouped(rows.given as u128)));

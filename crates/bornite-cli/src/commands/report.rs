@@ -20,7 +20,7 @@ Examples:
 
 The report is a single self-contained file. Marginals are compared with the rows of --data, and
 calibration and anomalies are shown for them: use held-out rows. For a circuit file, the report
-only contains the interactive circuit. With --json, prints {output, bytes}.")]
+contains only the interactive circuit. With --json, prints {output, bytes}.")]
 pub(crate) struct Report {
     /// The model or circuit file.
     model: PathBuf,
@@ -29,7 +29,7 @@ pub(crate) struct Report {
     /// The table to show.
     #[arg(long, value_name = "TABLE")]
     data: Option<PathBuf>,
-    /// The title of the page. By default the file name.
+    /// The title of the page [default: the file name].
     #[arg(long)]
     title: Option<String>,
     /// The random seed.

@@ -23,9 +23,9 @@ Examples:
   bornite sample digits.model -n 1000 --device cuda -o digits.npy
 
 Writes CSV, or NPY or Parquet if the name ends in .npy or .parquet. Without -o, or with -o -,
-prints CSV. Rows are drawn and written in pieces, so there may be more than fit into memory. The same seed
-gives the same rows, and more of them begin alike. With --json, prints {columns, rows:
-[[cell]]}, and with -o too {output, number}.")]
+prints CSV. Rows are drawn and written in pieces, so they need not fit into memory. The same seed
+gives the same rows, and a larger number of rows starts with the same ones. With --json, prints
+{columns, rows: [[cell]]}, and with -o also {output, number}.")]
 pub(crate) struct Sample {
     /// The model file.
     model: PathBuf,
@@ -38,13 +38,13 @@ pub(crate) struct Sample {
     /// The random seed.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Where to draw. A GPU draws rows of finite columns, such as images, without evidence.
+    /// Where to sample. A GPU supports finite columns, such as images, without evidence.
     #[arg(long, value_enum, default_value_t)]
     device: Device,
     /// The file to write; - is standard output.
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
-    /// Write even over the model.
+    /// Overwrite the output even if it is the model.
     #[arg(long)]
     force: bool,
     /// Print one JSON object.
@@ -73,21 +73,19 @@ impl Sample {
         let columns = model.schema().columns().len();
         if self.number.checked_mul(columns).is_none_or(|cells| cells > MAX_CELLS) {
             bail!(
-                "--number {}: rows of {columns} columns have more than {MAX_CELLS} cells; draw fewer",
+                "--number {}: rows of {columns} columns have more than {MAX_CELLS} cells; sample fewer",
                 self.number
             );
         }
         let event = Event::parse(model.schema(), &self.given)?;
         let event = Some(&event).filter(|_| !self.given.trim().is_empty());
         if event.is_some() && self.device == Device::Cuda {
-            bail!(
-                "--device cuda draws rows without --given; --device auto uses the processor instead"
-            );
+            bail!("--device cuda does not support --given; --device auto uses the CPU instead");
         }
         let mut bar = RowsBar::new("sampling", 1);
         let mut draw = |put: &mut dyn FnMut(&Table) -> Result<()>| {
             let (most, mut done) = ((PIECE / columns).max(1), 0);
-            // Also of no rows there is a table.
+            // No rows are still a table.
             while done < self.number || done == 0 {
                 let count = most.min(self.number - done);
                 put(&match event {

@@ -25,15 +25,15 @@ Examples:
   bornite score digits.model t10k-images-idx3-ubyte.gz --device cuda
   zcat people.csv.gz | bornite score people.model -
 
-Missing values are integrated out. Unseen labels, and numbers out of range or between those of a
-grid (9.5 among whole numbers), get a small probability that the fit estimates, and are counted.
+Missing values are integrated out. Unseen labels, and numbers out of range or between grid points
+(9.5 among whole numbers), get a small probability that the fit estimates, and are counted.
 Tables are read in pieces, so they may be larger than memory. With -o, writes a table with the
-column log_density: CSV, or NPY or Parquet by its name. With --out-dir, every table becomes a part
-of its own, which is written whole or not at all; after an interruption, --resume goes on with
-what is left, and what is printed is about that. With --json, prints {rows, outside,
-mean_log_likelihood, bits_per_dimension}, with --rows also log_densities, with --out-dir also
-{parts, kept}, and with --anomalies also anomalies: [{file, row, log_density, anomaly_score,
-cells: [{column, cell, log_conditional}]}], without file where there is one and without
+column log_density: CSV, or NPY or Parquet, depending on the file name. With --out-dir, each table
+gets its own output file, written completely or not at all; after an interruption, --resume
+continues with the others, and the printed results refer to those. With --json, prints {rows,
+outside, mean_log_likelihood, bits_per_dimension}, with --rows also log_densities, with --out-dir
+also {parts, kept}, and with --anomalies also anomalies: [{file, row, log_density, anomaly_score,
+cells: [{column, cell, log_conditional}]}], without file if there is only one and without
 anomaly_score for --by density; null means log 0. Rows are numbered from 1.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Score {
@@ -53,7 +53,7 @@ pub(crate) struct Score {
     /// Treat unseen labels, and numbers out of range or off the grid, as missing.
     #[arg(long, conflicts_with = "strict")]
     lenient: bool,
-    /// Refuse labels that the model has not seen, and numbers out of range or off the grid.
+    /// Reject unseen labels, and numbers out of range or off the grid.
     #[arg(long)]
     strict: bool,
     /// Where to compute log densities, in double precision.
@@ -71,9 +71,9 @@ enum By {
     /// A low log density: the row is unlikely as a whole.
     #[default]
     Density,
-    /// A cell that does not belong to the others, also among many columns. Takes two passes over the table for each column.
+    /// A cell that does not fit the others, even among many columns. Takes two passes over the table for each column.
     Cells,
-    /// Either of them. Takes as long as cells.
+    /// Either of these. Takes as long as cells.
     Either,
 }
 
@@ -109,7 +109,7 @@ struct Unlikely {
     log_density: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     anomaly_score: Option<f64>,
-    /// What rows are sorted by: the lowest is the most anomalous.
+    /// The sort key of rows: the lowest is the most anomalous.
     #[serde(skip)]
     rank: f64,
     cells: Vec<Surprise>,
@@ -122,10 +122,10 @@ struct Surprise {
     log_conditional: f64,
 }
 
-/// Cells of an unlikely row that are shown.
+/// The number of cells shown for an anomalous row.
 const SHOWN: usize = 3;
 
-/// What is found on the way through the rows.
+/// The results collected while reading the rows.
 #[derive(Debug, Default)]
 struct Found {
     outside: usize,
@@ -136,7 +136,7 @@ struct Found {
 impl Score {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
         if self.lenient && self.by == By::Cells {
-            bail!("--lenient is for --by density: unseen values are what --by cells looks for");
+            bail!("--lenient works only with --by density: --by cells looks for unseen values");
         }
         let model = tables::model(&self.model)?;
         let stream = Stream::new(&model, &self.inputs.tables, &self.inputs.reading, "scoring")?;
@@ -147,7 +147,7 @@ impl Score {
             target => target,
         };
         let mut found = Found::default();
-        // Rows that are printed go out at once; what writes a table has the output to itself.
+        // Printed rows are written at once; a table has the output to itself.
         let mut printed = Vec::new();
         let mut lines = Lines { json: self.json, count: 0 };
         let writing = Writing { model: &self.model, outputs, target, seed };
@@ -180,7 +180,7 @@ impl Score {
         };
         if self.json {
             let text = serde_json::to_string(&report)?;
-            // After the rows comes what is known of them all.
+            // The totals come after the rows.
             let text = if self.rows { format!("],{}", &text[1..]) } else { text };
             return Ok(writeln!(out, "{text}")?);
         }
@@ -191,7 +191,7 @@ impl Score {
             ("bits per dimension", format!("{:.4}", report.bits_per_dimension)),
         ];
         if report.outside > 0 {
-            pairs.insert(1, ("values outside what was seen", grouped(report.outside as u128)));
+            pairs.insert(1, ("unseen values", grouped(report.outside as u128)));
         }
         if done.rows > 0 {
             output::pairs(out, &pairs)?;
@@ -226,7 +226,7 @@ impl Score {
             lowest.sort_by(|a, b| a.1.total_cmp(&b.1));
             let worst = found.anomalies.get(count.wrapping_sub(1)).map(|a| a.rank);
             for (row, rank) in lowest.into_iter().take(count) {
-                // Of equal rows the first comes first.
+                // Ties are broken by the row number.
                 if worst.is_none_or(|worst| rank < worst) {
                     let anomaly = model.anomaly(piece.table, &encoded, row, scores[row])?;
                     let anomaly_score = (self.by != By::Density).then_some(ranks[row]);
@@ -241,7 +241,7 @@ impl Score {
     }
 }
 
-/// Log densities as they are printed: one a line, or the beginning of a JSON object.
+/// Prints log densities: one per line, or as the beginning of a JSON object.
 struct Lines {
     json: bool,
     count: usize,

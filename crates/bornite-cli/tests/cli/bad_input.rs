@@ -28,7 +28,7 @@ fn a_missing_file_is_named() {
         &["circuit", "marginal", "none.json", "x0=1"],
         &["circuit", "plot", "none.json", "-o", "s.svg"],
     ] {
-        assert_refused(&folder, args, &["none.json", "is it there"]);
+        assert_refused(&folder, args, &["none.json", "does it exist"]);
     }
 }
 
@@ -113,7 +113,7 @@ fn bad_flags_of_new_are_named() {
         ("--tree image:99999999999x99999999999", "image size"),
         ("--tree image", "image size"),
         ("--tree [0,0]", "variable 0"),
-        ("--tree [0,1] --variables 3", "leave the flag out"),
+        ("--tree [0,1] --variables 3", "omit the flag"),
         ("--variables 0", "from 1 to"),
         ("--variables 2 --width 0", "--width 0"),
         ("--variables 2 --output-width 0", "--output-width 0"),
@@ -121,7 +121,7 @@ fn bad_flags_of_new_are_named() {
         ("--variables 2 --domain finite:0", "finite:V"),
         ("--variables 2 --domain interval:1,0", "interval:A,B"),
         ("--variables 2 --domain square", "half-line"),
-        ("--variables 2 --domain real --basis legendre", "does not live on"),
+        ("--variables 2 --domain real --basis legendre", "is not defined on"),
         ("--variables 2 --domain real --functions 0", "function"),
         ("--variables 2 --domain real --scale -1", "scale"),
     ] {
@@ -170,6 +170,6 @@ fn a_header_with_years_is_one_and_flags_overrule_what_is_found() {
     assert_eq!(folder.run(&["query", "m.model", "P(x1 < 20)"]).code, 0);
     folder.write("r.csv", &rows);
     let run = folder.run(&["score", "m.model", "r.csv"]);
-    assert!(run.stderr.contains("read as a row, and its columns are x0 to x2"), "{run:?}");
+    assert!(run.stderr.contains("read as a row, and the columns are x0 to x2"), "{run:?}");
     assert_eq!(folder.run(&["score", "m.model", "t.csv", "--header", "--no-header"]).code, 2);
 }

@@ -95,8 +95,8 @@ fn any_file_is_packed_and_a_damaged_one_refused() {
     for (bytes, part) in [
         (&bad[..], "damaged"),
         (&good[..good.len() - 1], "damaged"),
-        (&good[..3], "no compressed stream"),
-        (b"a,b\n1,2\n", "no compressed stream"),
+        (&good[..3], "not a compressed stream"),
+        (b"a,b\n1,2\n", "not a compressed stream"),
         (&later, "use a newer bornite"),
     ] {
         std::fs::write(folder.path("bad.brz"), bytes).unwrap();

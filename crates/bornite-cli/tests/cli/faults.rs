@@ -39,7 +39,7 @@ fn an_output_that_is_an_input_is_refused_unless_forced() {
         &["circuit", "square", "c.json", "-o", "c.json"],
     ];
     for args in cases {
-        assert_refused(&folder, args, &["also an input", "--force"]);
+        assert_refused(&folder, args, &["overwrite an input", "--force"]);
         assert!(fs::read(folder.path("people.csv")).unwrap() == table, "{args:?}");
         assert!(fs::read(folder.path("m.model")).unwrap() == model, "{args:?}");
     }

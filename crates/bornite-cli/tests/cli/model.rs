@@ -143,7 +143,7 @@ fn a_fit_goes_on_from_a_model() {
         assert!(run.code == 2 && run.stderr.contains(words), "{run:?}");
     }
     let run = folder.run(&[&fit[..], &["m.model"]].concat());
-    assert!(run.code == 2 && run.stderr.contains("also an input"), "{run:?}");
+    assert!(run.code == 2 && run.stderr.contains("overwrite an input"), "{run:?}");
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn rows_are_drawn_and_holes_filled() {
     );
     for with in ["mean", "mode", "median", "sample"] {
         let args = ["impute", "m.model", "holes.csv", "--with", with, "-o", "full.csv"];
-        assert_eq!(folder.run(&args).text(), "wrote full.csv: 3 rows, 6 cells filled\n", "{with}");
+        assert_eq!(folder.run(&args).text(), "wrote full.csv: 3 rows, 6 cells imputed\n", "{with}");
         let full = folder.read("full.csv");
         let lines: Vec<&str> = full.lines().collect();
         assert!(lines[1].starts_with("a1,Bonn,") && lines[1].ends_with(",8.10e1"), "{full}");

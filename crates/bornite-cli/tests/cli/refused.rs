@@ -47,7 +47,7 @@ const CASES: &[(&str, &[&str])] = &[
     // Tables that cannot be learned from.
     ("fit¦none.csv¦-o¦m", &["none.csv", "read"]),
     ("fit¦empty.csv¦-o¦m", &["empty.csv", "is empty"]),
-    ("fit¦header.csv¦-o¦m", &["header.csv", "no rows below"]),
+    ("fit¦header.csv¦-o¦m", &["header.csv", "a header but no rows"]),
     ("fit¦ragged.csv¦-o¦m", &["ragged.csv", "line 3", "check the delimiter"]),
     ("fit¦wide.csv¦-o¦m", &["wide.csv", "line 2", "3 cells"]),
     ("fit¦twice.csv¦-o¦m", &["'a'", "rename one"]),
@@ -76,10 +76,13 @@ const CASES: &[(&str, &[&str])] = &[
     ("fit¦lists.parquet¦-o¦m", &["lists.parquet", "column 'parts'", "lists", "leave it out"]),
     ("fit¦.¦-o¦m", &["."]),
     // Tables that teach nothing, or in part.
-    ("fit¦no-cell.csv¦-o¦m¦--strict", &["column 'c': no cell is known", "(--drop c)", "--as-is"]),
+    (
+        "fit¦no-cell.csv¦-o¦m¦--strict",
+        &["column 'c': every cell is missing", "(--drop c)", "--as-is"],
+    ),
     (
         "fit¦no-row.csv¦-o¦m¦--strict",
-        &["rows 2, 4: no cell is known", "remove the empty rows", "--as-is"],
+        &["rows 2, 4: every cell is missing", "remove the empty rows", "--as-is"],
     ),
     (
         "fit¦constant.csv¦-o¦m¦--strict",
@@ -98,7 +101,7 @@ const CASES: &[(&str, &[&str])] = &[
     ("fit¦people.csv¦-o¦m¦--drop¦city,agee", &["no column 'agee'", "did you mean 'age'?"]),
     ("fit¦people.csv¦-o¦m¦--drop¦city,tall¦--drop¦age,weight", &["--drop leaves no column"]),
     // Flags of fit.
-    ("fit¦people.csv¦-o¦m¦--width¦0", &["width", "1 or more"]),
+    ("fit¦people.csv¦-o¦m¦--width¦0", &["width", "at least 1"]),
     ("fit¦people.csv¦-o¦m¦--epochs¦0", &["epochs"]),
     ("fit¦people.csv¦-o¦m¦--batch¦0", &["batch"]),
     ("fit¦people.csv¦-o¦m¦--functions¦0", &["functions"]),
@@ -127,7 +130,7 @@ const CASES: &[(&str, &[&str])] = &[
     ("sample¦m.model¦--given¦city=Berlin", &["'Berlin'"]),
     ("sample¦m.model¦--given¦age in [30, 20)¦-o¦s.csv", &["not in order"]),
     ("sample¦m.model¦--given¦age > 59¦-o¦s.csv", &["probability 0"]),
-    ("sample¦m.model¦-n¦99999999999999999", &["--number", "draw fewer"]),
+    ("sample¦m.model¦-n¦99999999999999999", &["--number", "sample fewer"]),
     ("sample¦m.model¦-n¦-1", &["-1"]),
     ("condition¦m.model¦age < 20¦-o¦n.model", &["probability 0"]),
     // Tables that do not fit the model.
@@ -143,13 +146,13 @@ const CASES: &[(&str, &[&str])] = &[
     ("predict¦m.model¦people.csv¦--column¦weight¦--proba", &["'weight'", "quantiles"]),
     ("impute¦m.model¦type.csv¦-o¦full.csv", &["row 1", "'age'", "'old'"]),
     // Models that are none, or damaged.
-    ("info¦none.model", &["none.model", "is it there"]),
+    ("info¦none.model", &["none.model", "does it exist"]),
     ("info¦empty.model", &["empty.model", "is empty"]),
     ("info¦text.model", &["text.model", "not a circuit file"]),
     ("info¦start.model", &["start.model"]),
-    ("info¦cut.model", &["cut.model", "cut short"]),
-    ("info¦end.model", &["end.model", "cut short"]),
-    ("score¦longer.model¦people.csv", &["longer.model", "more at its end"]),
+    ("info¦cut.model", &["cut.model", "truncated"]),
+    ("info¦end.model", &["end.model", "truncated"]),
+    ("score¦longer.model¦people.csv", &["longer.model", "trailing bytes"]),
     ("query¦flipped.model¦P(age=30)", &["flipped.model", "digest"]),
     ("sample¦later.model", &["later.model", "version 9", "newer"]),
     ("query¦c.json¦P(x0=1)", &["c.json", "not a model"]),
@@ -165,28 +168,28 @@ const CASES: &[(&str, &[&str])] = &[
     ("plot¦m.model¦--what¦oak¦-o¦p.svg", &["oak", "structure"]),
     ("plot¦m.model¦--what¦training¦-o¦p.gif", &["p.gif", ".svg"]),
     ("plot¦m.model¦--what¦training¦-o¦p.png", &["p.png", "only samples"]),
-    ("plot¦m.model¦--what¦samples¦-o¦p.png", &["not of images"]),
+    ("plot¦m.model¦--what¦samples¦-o¦p.png", &["not a model of images"]),
     ("plot¦m.model¦--what¦calibration¦-o¦p.svg", &["give one"]),
     ("plot¦m.model¦--what¦anomalies¦--data¦type.csv¦-o¦p.svg", &["row 1", "'age'"]),
     ("plot¦m.model¦--what¦pairs¦--columns¦age,wait¦-o¦p.svg", &["'wait'"]),
     ("plot¦m.model¦--what¦training¦--query¦age=1¦-o¦p.svg", &["--query", "remove it"]),
     ("plot¦m.model¦--what¦circuit¦--query¦aeg=1¦-o¦p.svg", &["'aeg'"]),
     ("plot¦c.json¦--what¦marginals¦-o¦p.svg", &["c.json", "not a model"]),
-    ("report¦none.model¦-o¦r.html", &["none.model", "is it there"]),
+    ("report¦none.model¦-o¦r.html", &["none.model", "does it exist"]),
     ("report¦m.model¦--data¦other.csv¦-o¦r.html", &["no column 'weight'"]),
     ("report¦c.json¦--data¦people.csv¦-o¦r.html", &["c.json", "leave out --data"]),
     // Outputs that cannot be written: no folder, a folder, a place where nobody may write.
-    ("fit¦people.csv¦-o¦none/m.model", &["none/m.model", "is the folder there"]),
+    ("fit¦people.csv¦-o¦none/m.model", &["none/m.model", "does the folder exist"]),
     ("fit¦people.csv¦-o¦taken", &["taken", "this is a folder"]),
-    ("fit¦people.csv¦-o¦/proc/m.model", &["/proc/m.model", "may you write to it"]),
+    ("fit¦people.csv¦-o¦/proc/m.model", &["/proc/m.model", "can you write to it"]),
     ("sample¦m.model¦-o¦none/s.csv", &["none/s.csv"]),
-    ("sample¦m.model¦-o¦/proc/s.csv", &["/proc/s.csv", "may you write to it"]),
+    ("sample¦m.model¦-o¦/proc/s.csv", &["/proc/s.csv", "can you write to it"]),
     ("impute¦m.model¦people.csv¦-o¦taken", &["taken"]),
     ("condition¦m.model¦age < 30¦-o¦none/n.model", &["none/n.model"]),
     ("truncate¦m.model¦--width¦2¦-o¦/proc/t.model", &["/proc/t.model"]),
     ("plot¦m.model¦--what¦training¦-o¦none/p.svg", &["none/p.svg"]),
     ("report¦m.model¦-o¦taken", &["taken", "this is a folder"]),
-    ("report¦m.model¦-o¦/proc/r.html", &["/proc/r.html", "may you write to it"]),
+    ("report¦m.model¦-o¦/proc/r.html", &["/proc/r.html", "can you write to it"]),
     ("demo¦-o¦people.csv", &["people.csv", "--output"]),
 ];
 
@@ -326,7 +329,7 @@ fn odd_but_honest_tables_are_fitted() {
         let fit = ["fit", name, "-o", "m.model", "--epochs", "2", flag];
         let run = folder.run(&fit[..fit.len() - usize::from(flag.is_empty())]);
         assert_eq!(run.code, 0, "{name}: {run:?}");
-        assert!(!run.stdout.contains("left out: "), "{name}: {run:?}");
+        assert!(!run.stdout.contains("dropped: "), "{name}: {run:?}");
         assert_eq!(folder.run(&["score", "m.model", name]).code, 0, "{name}");
         let run = folder.run(&["report", "m.model", "--data", name, "-o", "r.html"]);
         assert_eq!(run.code, 0, "{name}: {run:?}");
@@ -344,7 +347,7 @@ fn columns_are_left_out() {
     folder.write("t.csv", &text);
     let fit = ["fit", "t.csv", "-o", "m.model", "--epochs", "2", "--width", "2"];
     let run = folder.run(&fit);
-    let line = "left out: empty (every value is missing), unit (always 'cm'), id, of whom (text: 300 of 300";
+    let line = "dropped: empty (every value is missing), unit (always 'cm'), id, of whom (text: 300 of 300";
     assert!(run.text().contains(line), "{run:?}");
     let drop = ["--drop", "empty", "--drop", "unit", "--drop", "id, of whom"];
     let flags = drop.map(|d| if d.starts_with("--") { d.to_owned() } else { format!("\"{d}\"") });

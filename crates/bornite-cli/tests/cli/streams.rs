@@ -147,16 +147,14 @@ fn parts_are_whole_and_kept() {
     fs::remove_file(folder.path("out/p1.csv")).unwrap();
     folder.write("out/p2.csv", "kept as it is");
     let text = ok(folder.run(&[&impute[..], &["--resume"]].concat())).stdout;
-    assert!(
-        text.contains("wrote 1 part to out: 90 rows") && text.contains("2 parts already there")
-    );
+    assert!(text.contains("wrote 1 part to out: 90 rows") && text.contains("2 parts already done"));
     assert_eq!(read(), [&whole[0], &whole[1], &"kept as it is".to_owned()].map(Clone::clone));
     ok(folder.run(&[&impute[..], &["--force"]].concat()));
     assert_eq!(read(), whole);
     assert_refused(
         &folder,
         &["impute", "m.model", "in/*.csv", "--out-dir", "in"],
-        &["also an input"],
+        &["overwrite an input"],
     );
 }
 

@@ -1,4 +1,4 @@
-//! Learning on the device against plain sums in double precision, and its own invariants. Skipped where there is no device.
+//! Learning on the device against plain sums in double precision, and its own invariants. Skipped if there is no device.
 
 use super::{CODES, Complex, Random, add, norm2, steps, times};
 use crate::{Device, Learner, Part, Plan, Settings, Step, Table, Update, Weight};

@@ -21,7 +21,7 @@ impl<F: Real, const C: bool> Kernels<F, C> {
     }
 
     /// The reverse of [`outer_self`](Self::outer_self), or with M of [`sandwich`](Self::sandwich): from the environment of
-    /// B M Bᴴ the gradient by B of k × `len`, and the environment of M where it is asked for.
+    /// B M Bᴴ the gradient by B of k × `len`, and the environment of M if it is asked for.
     pub fn block_reverse(
         &self,
         [k, len]: [usize; 2],
@@ -74,7 +74,7 @@ impl<F: Real, const C: bool> Kernels<F, C> {
     }
 
     /// The reverse of [`mixed_mixed`](Self::mixed_mixed), where no matrix stands for the identity: from the environment
-    /// E of W (M₁ ⊗ M₂) Wᴴ those of M₁ and M₂ where they are asked for, and `grad += Σ E* W (M₁ ⊗ M₂)` over all rows.
+    /// E of W (M₁ ⊗ M₂) Wᴴ those of M₁ and M₂ if they are asked for, and `grad += Σ E* W (M₁ ⊗ M₂)` over all rows.
     pub fn mixed_reverse(
         &self,
         w: &PackedWeight<F>,
@@ -103,7 +103,7 @@ impl<F: Real, const C: bool> Kernels<F, C> {
         k * k1 + k1 * padded::<F>(k1)
     }
 
-    /// The reverse of [`congruence`](Self::congruence): from the environment E of W M Wᴴ that of M where it is asked for,
+    /// The reverse of [`congruence`](Self::congruence): from the environment E of W M Wᴴ that of M if it is asked for,
     /// and `grad += Σ E* W M` over all rows.
     pub fn congruence_reverse(
         &self,

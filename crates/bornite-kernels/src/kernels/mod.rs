@@ -178,7 +178,7 @@ impl<F: Real, const C: bool> Kernels<F, C> {
     }
 
     /// Multiplies each row by the power of two that brings its largest |re| or |im| to [1, 2), and adds
-    /// the exponent taken out to `log2_scale`, one per lane. Rows of zeros are left as they are.
+    /// the exponent taken out to `log2_scale`, one per lane. Rows of zeros are left unchanged.
     ///
     /// Numbers must be finite. A row whose largest part is subnormal comes closer to [1, 2) only.
     pub fn rescale(&self, tile: &mut [F], log2_scale: &mut [i64]) {

@@ -11,7 +11,7 @@ use super::table::{Splits, standardized};
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let seconds = arguments.seconds(120.0);
     println!("Test log-likelihood in nats of complete rows. At most {seconds} seconds a fit.\n");
-    println!("| set | removed | holes | mean imputation | rows dropped | rows left | seconds |");
+    println!("| set | removed | exact | mean imputation | rows dropped | rows left | seconds |");
     println!("|---|{}", "--:|".repeat(6));
     for set in arguments.sets(&["nltcs", "wine_white", "ccpp"]) {
         let splits = splits(&set, arguments)?;

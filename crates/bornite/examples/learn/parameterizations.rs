@@ -39,7 +39,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let seconds = arguments.seconds(60.0);
     println!("At most {seconds} seconds a fit, all of one set with the same width and schedule.\n");
     println!(
-        "| set | parameterization | width | final width | epochs | seconds an epoch | valid | test | largest residual |"
+        "| set | parameterization | width | final width | epochs | seconds per epoch | valid | test | largest residual |"
     );
     println!("|---|---|{}", "--:|".repeat(7));
     for set in arguments.sets(&["nltcs", "digits8x8", "ccpp"]) {

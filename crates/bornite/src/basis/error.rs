@@ -13,18 +13,18 @@ pub const MAX_MAGNITUDE: f64 = 1e150;
 /// How far T G Tᴴ may be from the identity in a [`Transformed`](super::Transformed) basis.
 pub const TRANSFORM_TOLERANCE: f64 = 1e-8;
 
-/// Why a basis cannot be made from these parameters.
+/// The reason that a basis cannot be created from its parameters.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum BasisError {
     /// The basis would have no functions.
-    #[error("a {family} basis of 0 functions: ask for at least 1")]
+    #[error("a {family} basis with 0 functions: ask for at least 1")]
     NoFunctions {
         /// The family asked for.
         family: &'static str,
     },
     /// The basis would have more functions than [`MAX_FUNCTIONS`].
-    #[error("a {family} basis of {found} functions: ask for at most {MAX_FUNCTIONS}")]
+    #[error("a {family} basis with {found} functions: ask for at most {MAX_FUNCTIONS}")]
     TooManyFunctions {
         /// The family asked for.
         family: &'static str,
@@ -55,10 +55,10 @@ pub enum BasisError {
     },
     /// A Gaussian is so narrow that the numbers near its location do not resolve it.
     #[error(
-        "Gaussian component {component} of location {location} has scale {scale}: give a scale of at least 1e-12 of the location, or shift the variable"
+        "Gaussian component {component} with location {location} has scale {scale}: give a scale of at least 1e-12 times the location, or shift the variable"
     )]
     Unresolved {
-        /// Which component.
+        /// The index of the component.
         component: usize,
         /// Its location.
         location: f64,
@@ -66,14 +66,14 @@ pub enum BasisError {
         scale: f64,
     },
     /// A table has no columns.
-    #[error("a table of functions of 0 values: give at least 1 column")]
+    #[error("a table of functions with 0 values: give at least 1 column")]
     NoValues,
     /// An entry of a table is not finite or too large.
     #[error(
         "table entry of function {function} at value {value} is {re} + {im}i: give finite parts of at most 1e150"
     )]
     TableEntry {
-        /// Which function.
+        /// The index of the function.
         function: usize,
         /// At which value.
         value: usize,
@@ -104,15 +104,15 @@ pub enum BasisError {
     /// A knot is not finite or too large.
     #[error("knot {index} is {value}: give a number between -1e150 and 1e150")]
     Knot {
-        /// Which knot.
+        /// The index of the knot.
         index: usize,
         /// Its value.
         value: f64,
     },
     /// The knots decrease somewhere.
-    #[error("knot {index} is {right}, below the {left} before it: sort the knots")]
+    #[error("knot {index} is {right}, below the previous knot, {left}: sort the knots")]
     KnotsDecrease {
-        /// Which knot.
+        /// The index of the knot.
         index: usize,
         /// The knot before it.
         left: f64,
@@ -124,15 +124,17 @@ pub enum BasisError {
         "knot value {knot} is repeated so often that B-spline {function} is zero everywhere: repeat it at most degree + 1 times"
     )]
     KnotsRepeat {
-        /// Which function.
+        /// The index of the function.
         function: usize,
         /// The repeated knot.
         knot: f64,
     },
     /// Atoms are not in increasing order.
-    #[error("atom {index} is {right}, not above the {left} before it: sort the atoms, each once")]
+    #[error(
+        "atom {index} is {right}, not above the previous atom, {left}: sort the atoms and list each only once"
+    )]
     AtomsDecrease {
-        /// Which atom.
+        /// The index of the atom.
         index: usize,
         /// The atom before it.
         left: f64,
@@ -140,7 +142,7 @@ pub enum BasisError {
         right: f64,
     },
     /// Atoms next to functions of a finite domain, or to other atoms.
-    #[error("atoms next to a {family} basis: give functions of a continuous domain")]
+    #[error("atoms added to a {family} basis: give functions of a continuous domain")]
     AtomsRest {
         /// The family of the rest.
         family: &'static str,

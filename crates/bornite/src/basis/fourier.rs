@@ -8,7 +8,7 @@ use super::sturm::symmetric;
 use crate::Domain;
 use crate::linalg::{Matrix, Scalar};
 
-/// Which functions a Fourier basis consists of.
+/// The functions of a Fourier basis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FourierForm {
     /// 1/√P, then √(2/P) cos(2πkθ), √(2/P) sin(2πkθ) for k = 1, 2, …

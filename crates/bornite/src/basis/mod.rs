@@ -1,4 +1,4 @@
-//! Functions of one variable: what the inputs of a circuit are made of.
+//! Functions of one variable, for the input layers of a circuit.
 //!
 //! Which one should I use?
 //!
@@ -6,14 +6,14 @@
 //! |---|---|
 //! | categories, counts with an upper bound | [`Basis::indicator`], or a [`Basis::table`] of smooth functions of the value |
 //! | angles, times of day | [`Basis::fourier`] on a circle |
-//! | a number within known bounds | [`Basis::legendre`]; [`Basis::bspline`] where the density has sharp features |
+//! | a number within known bounds | [`Basis::legendre`]; [`Basis::bspline`] if the density has sharp features |
 //! | a positive number | [`Basis::laguerre`] |
-//! | any number | [`Basis::hermite`]; [`Basis::gaussian`] for clusters of unlike widths |
+//! | any number | [`Basis::hermite`]; [`Basis::gaussian`] for clusters of different widths |
 //! | a number that often has one value, such as 0 | [`Basis::with_atoms`], over the functions of the rest |
 //!
-//! Indicator, Fourier, Legendre, Laguerre and Hermite are orthonormal, ∫ fᵢ fⱼ* dx = δᵢⱼ. The others are made so by
-//! [`Basis::orthonormalized`]. Integrals over parts of a domain are closed forms, or Gauss quadratures that are exact:
-//! for up to 64 functions every entry is within 10⁻¹² of the truth, and every matrix is exactly Hermitian.
+//! Indicator, Fourier, Legendre, Laguerre and Hermite are orthonormal, ∫ fᵢ fⱼ* dx = δᵢⱼ. [`Basis::orthonormalized`]
+//! orthonormalizes the others. Integrals over parts of a domain are closed forms or exact Gauss quadratures: for up to
+//! 64 functions, every entry is within 10⁻¹² of the true value, and every matrix is exactly Hermitian.
 
 mod atoms;
 mod bspline;
@@ -194,7 +194,7 @@ impl Basis {
         Transformed::new(base, transform).map(Basis::Transformed)
     }
 
-    /// The K² products fᵢ fⱼ* of the functions of a base, which [`square`](crate::ops::square) makes its inputs of.
+    /// The K² products fᵢ fⱼ* of the functions of a base, which [`square`](crate::ops::square) uses for its inputs.
     ///
     /// They are integrated, never squared again: [`gram`](Basis::gram) and [`gram_over`](Basis::gram_over) panic.
     pub fn squared(base: impl Into<Arc<Basis>>) -> Self {
@@ -226,7 +226,7 @@ impl Basis {
         each!(self, b => b.width())
     }
 
-    /// Whether this basis lives on that domain. Bounds and numbers of values must agree exactly.
+    /// Whether this basis is defined on the domain. Bounds and numbers of values must agree exactly.
     pub fn accepts(&self, domain: &Domain) -> bool {
         match self {
             Basis::Fourier(b) if b.interval() == *domain => true,
@@ -244,7 +244,7 @@ impl Basis {
         }
     }
 
-    /// The domain that the functions are made for.
+    /// The natural domain of the functions.
     pub fn natural_domain(&self) -> Domain {
         match self {
             Basis::Indicator(b) => Domain::Finite(b.width()),
@@ -324,7 +324,7 @@ impl Basis {
         each!(self, b => b.evaluate(x, out));
     }
 
-    /// f(x) for many x, one a row. Each row is bit for bit what [`Basis::evaluate`] gives.
+    /// f(x) for many x, one per row. Each row is bit for bit what [`Basis::evaluate`] gives.
     pub fn evaluate_batch<T: Scalar>(&self, xs: &[f64]) -> Matrix<T> {
         let mut out = Matrix::zeros(xs.len(), self.width());
         for (n, &x) in xs.iter().enumerate() {
@@ -384,10 +384,11 @@ impl Basis {
 
     /// (f′, L) with f = L f′ and f′ orthonormal.
     ///
-    /// f′ may have fewer functions than f. An orthonormal basis is returned as it is with the identity, which for many
-    /// indicators is too large to want: ask [`Basis::is_orthonormal`] first. Tables are factored directly, the others through
-    /// weighted values at quadrature nodes, so that f = L f′ and the orthonormality hold to κ ε, where κ is the *root* of
-    /// the condition of the Gram matrix; functions within 10⁻⁷ of the span of others are left out.
+    /// f′ may have fewer functions than f. An orthonormal basis is returned unchanged with the identity, which is very
+    /// large for many indicators, so check [`Basis::is_orthonormal`] first. Tables are factored directly, the others
+    /// through weighted values at quadrature nodes. f = L f′ and the orthonormality therefore hold to κ ε, where κ is
+    /// the *square root* of the condition number of the Gram matrix. Functions within 10⁻⁷ of the span of the others
+    /// are dropped.
     pub fn orthonormalized(&self) -> (Basis, Matrix<Complex64>) {
         if self.is_orthonormal() {
             return (self.clone(), Matrix::identity(self.width()));

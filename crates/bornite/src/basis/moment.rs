@@ -18,7 +18,7 @@ impl Basis {
     /// Nothing cancels where the functions live far from 0 and near the center. Where there is no closed form the
     /// panels of a Gauss rule are halved until it gives the ∫ f fᴴ of [`Basis::gram_over`], which is known, to 10⁻¹³.
     ///
-    /// Cost: K²; where there is no closed form about K³.
+    /// Cost: K²; if there is no closed form about K³.
     ///
     /// ```
     /// use bornite::basis::{Basis, Part};

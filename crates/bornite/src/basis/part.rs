@@ -1,7 +1,7 @@
 use crate::Domain;
 use crate::linalg::{Matrix, Scalar};
 
-/// A part of a domain: where evidence says that a variable lies.
+/// A part of a domain in which evidence places a variable.
 ///
 /// ```
 /// use bornite::basis::{Basis, Part};
@@ -28,7 +28,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// The bounds of this part within a continuous domain, or `None` where it has no length there.
+    /// The bounds of this part within a continuous domain, or `None` if it has no length there.
     pub(crate) fn clip(&self, domain: &Domain) -> Option<(f64, f64)> {
         let Part::Interval { low, high } = *self else { return None };
         let (first, last) = domain.bounds();

@@ -46,7 +46,7 @@ impl ScaledPair {
         }
     }
 
-    /// Both numbers, zero where they are below the range of `f64`.
+    /// Both numbers, zero if they are below the range of `f64`.
     pub(super) fn get(&self) -> (f64, f64) {
         (libm::ldexp(self.first, self.exponent), libm::ldexp(self.second, self.exponent))
     }

@@ -45,7 +45,7 @@ impl Table {
         self.values.rows()
     }
 
-    /// The functions, one a row, at the values 0 … v − 1.
+    /// The functions, one per row, at the values 0 … v − 1.
     pub fn values(&self) -> &Matrix<Complex64> {
         &self.values
     }

@@ -104,7 +104,7 @@ impl Transformed {
         t.times(m).times_adjoint(&t).hermitian_part()
     }
 
-    /// ∫ w f′ f′ᴴ as a sum over the nodes of the base, or `None` where the base, being orthonormal, has none.
+    /// ∫ w f′ f′ᴴ as a sum over the nodes of the base, or `None` if the base, being orthonormal, has none.
     ///
     /// T G Tᴴ from the Gram matrix would lose the digits of κ(T)², the sum loses those of κ(T).
     pub(super) fn weighted<T: Scalar>(

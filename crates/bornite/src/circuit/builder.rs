@@ -96,12 +96,12 @@ impl CircuitBuilder {
         LayerId::new(self.layers.len() - 1)
     }
 
-    /// Checks everything and makes the circuit with this output.
+    /// Checks everything and builds the circuit with this output.
     ///
     /// Cost: linear in the layers and weights.
     ///
     /// # Errors
-    /// The first thing that is wrong, by layer.
+    /// The first problem found, with its layer.
     pub fn build(mut self, output: LayerId) -> Result<Circuit, CircuitError> {
         let skeleton = self.check(output)?;
         let is_real = self.weights.iter().all(|w| matches!(w, Weight::Real(_)))

@@ -1,7 +1,7 @@
 use super::{LayerId, WeightId};
 use crate::basis::BasisError;
 
-/// Why layers do not make a circuit.
+/// The reason that layers do not form a valid circuit.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CircuitError {
@@ -36,7 +36,7 @@ pub enum CircuitError {
     },
     /// The functions of an input layer live on another domain than its variable.
     #[error(
-        "layer {layer}: its basis lives on {basis}, but variable '{variable}' takes its values from {domain}"
+        "layer {layer}: its basis is defined on {basis}, but the domain of variable '{variable}' is {domain}"
     )]
     BasisDomain {
         /// The layer.
@@ -48,12 +48,12 @@ pub enum CircuitError {
         /// The basis's own domain.
         basis: crate::Domain,
     },
-    /// The functions of an input layer cannot be made.
+    /// The functions of an input layer are invalid.
     #[error("layer {layer}: {source}")]
     Basis {
         /// The layer.
         layer: LayerId,
-        /// What is wrong with them.
+        /// The underlying error.
         source: BasisError,
     },
     /// A layer refers to a layer that does not come before it.
@@ -67,7 +67,7 @@ pub enum CircuitError {
         input: usize,
     },
     /// A product layer has fewer than two inputs.
-    #[error("layer {layer}: a product layer needs at least 2 inputs and has {found}")]
+    #[error("layer {layer}: a product layer needs at least 2 inputs but has {found}")]
     TooFewInputs {
         /// The layer.
         layer: LayerId,
@@ -87,8 +87,7 @@ pub enum CircuitError {
     },
     /// The inputs of a Hadamard layer have different widths.
     #[error(
-        "layer {layer}: a Hadamard product needs inputs of one width, but input {input} has width {found} and \
-             the first has {expected}"
+        "layer {layer}: the inputs of a Hadamard product need the same width, but input {input} has width {found} and the first has {expected}"
     )]
     WidthMismatch {
         /// The Hadamard layer.
@@ -164,13 +163,13 @@ pub enum CircuitError {
         layer: LayerId,
     },
     /// No input layer has this variable.
-    #[error("variable '{variable}' is in no layer; give it an input layer or remove it")]
+    #[error("no layer uses variable '{variable}'; give it an input layer or remove it")]
     UnusedVariable {
         /// The variable.
         variable: String,
     },
     /// No sum layer has this weight.
-    #[error("weight {weight} is in no layer; give it a sum layer or remove it")]
+    #[error("no layer uses weight {weight}; give it a sum layer or remove it")]
     UnusedWeight {
         /// The weight.
         weight: WeightId,

@@ -1,7 +1,7 @@
 //! Tensorized circuits: layers, scopes, widths and sizes.
 //!
-//! A [`Circuit`] is made by a [`CircuitBuilder`] and is valid from then on: smooth, structured-decomposable,
-//! topologically ordered, with finite weights of the right shapes. Nothing rechecks it.
+//! A [`CircuitBuilder`] builds a [`Circuit`], which is always valid: smooth, structured-decomposable, topologically
+//! ordered, with finite weights of the right shapes. Nothing checks it again.
 
 mod builder;
 mod error;
@@ -139,7 +139,7 @@ impl Weight {
         }
     }
 
-    /// The matrix in the number type of an algorithm, borrowed where it already is.
+    /// The matrix in the number type of an algorithm, borrowed if it already is.
     pub fn to_matrix<T: Scalar>(&self) -> Cow<'_, Matrix<T>> {
         match self {
             Weight::Real(m) => T::matrix_from_real(m),

@@ -5,9 +5,9 @@ use crate::basis::Basis;
 use crate::linalg::{Complex64, Scalar, largest};
 use crate::tolerance;
 
-/// A circuit that has been proven orthonormal, so that its square is a normalized distribution: Z = 1.
+/// A circuit that has been proven orthonormal, so its square is a normalized distribution: Z = 1.
 ///
-/// Only [`orthonormalize`](crate::ops::orthonormalize) and [`Orthonormal::verify`] make one.
+/// Created by [`orthonormalize`](crate::ops::orthonormalize) or [`Orthonormal::verify`].
 ///
 /// Paper: `defn:orthonormal-circuit`, with an output of width r ≥ 1 whose weight has unit Frobenius norm.
 #[derive(Clone, Debug, PartialEq)]

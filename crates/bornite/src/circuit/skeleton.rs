@@ -157,7 +157,7 @@ impl Skeleton {
     }
 
     /// The inputs that a sum layer contracts its weight with: those of the Kronecker layer below it, or the one layer
-    /// below it where that is of another kind.
+    /// below it if that is of another kind.
     pub(crate) fn sum_factors<'a>(&'a self, input: &'a LayerId) -> &'a [LayerId] {
         match self.layer(*input) {
             Layer::Kronecker { inputs } => inputs,

@@ -6,7 +6,7 @@ use constriction::stream::{Decode, Encode};
 use super::cdf::Bit;
 use super::{Broken, CodecError};
 
-/// The most bits of a number's size.
+/// The maximum number of bits of a number's size.
 const MAX_BITS: usize = 24;
 
 /// How often a bit was 0 and 1.
@@ -68,7 +68,7 @@ impl Numbers {
         models_of: impl IntoIterator<Item = usize>,
         distributions: usize,
     ) -> Result<Vec<i32>, CodecError> {
-        let damaged = |_| CodecError::Damaged { what: "its model has changed" };
+        let damaged = |_| CodecError::Damaged { what: "its model was altered" };
         let (words, _) = bytes.as_chunks();
         let words: Vec<u32> = words.iter().map(|&word| u32::from_le_bytes(word)).collect();
         let mut coder = DefaultRangeDecoder::from_compressed(words).map_err(|_| damaged(Broken))?;

@@ -16,9 +16,9 @@ use crate::engine::{Choose, Cumulative, Traversal};
 /// Rows of symbols, and of the rests of those that have more than one number.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SymbolRows<'a> {
-    /// A symbol for every variable, row after row; NaN is a missing cell.
+    /// A symbol for every variable, row by row; NaN is a missing cell.
     pub(super) values: &'a [f64],
-    /// A rest for every variable with cuts, row after row; 0 where there is none.
+    /// A rest for every variable with cuts, row by row; 0 if there is none.
     pub(super) rests: &'a [u64],
 }
 

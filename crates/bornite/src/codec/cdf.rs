@@ -14,7 +14,7 @@ pub(super) const PRECISION: usize = 24;
 /// The integer that stands for 1.
 const ONE: u32 = 1 << PRECISION;
 
-/// The most values of a variable: each of them takes 2⁻²⁴ for being possible.
+/// The maximum number of values of a variable: each of them takes 2⁻²⁴ for being possible.
 pub(super) const MAX_VALUES: usize = 1 << 20;
 
 /// A value less probable than this is news that the numbers do not carry: what follows is not conditioned on it.

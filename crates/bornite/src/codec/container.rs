@@ -19,9 +19,9 @@ pub(super) const FRAME_END: usize = 4;
 /// The length of a tail, less 8 bytes for each block.
 const TAIL: usize = 28;
 
-/// The most cells of a block: 128 MiB of values.
+/// The maximum number of cells of a block: 128 MiB of values.
 pub(super) const MAX_BLOCK_CELLS: usize = 1 << 24;
-/// The most rows of one traversal.
+/// The maximum number of rows of one traversal.
 pub(super) const MAX_STRIP_ROWS: usize = 1 << 12;
 
 /// How rows are grouped.
@@ -34,7 +34,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// The most rows of a block.
+    /// The maximum number of rows of a block.
     pub(super) fn max_block_rows(num_variables: usize) -> usize {
         (MAX_BLOCK_CELLS / num_variables.max(1)).max(1)
     }
@@ -77,14 +77,14 @@ fn check_header(bytes: &[u8]) -> Result<&[u8], CodecError> {
         return Err(CodecError::NotAStream);
     }
     let Some(bytes) = bytes.get(..HEADER) else {
-        return Err(CodecError::Damaged { what: "its header is cut short" });
+        return Err(CodecError::Damaged { what: "its header is truncated" });
     };
     let found = u16::from_le_bytes([bytes[8], bytes[9]]);
     if found != VERSION {
         return Err(CodecError::Version { found, known: VERSION });
     }
     if bytes[HEADER - 4..] != crc(&bytes[..HEADER - 4]) {
-        return Err(CodecError::Damaged { what: "its header has changed" });
+        return Err(CodecError::Damaged { what: "its header was altered" });
     }
     let content = u16::from_le_bytes([bytes[10], bytes[11]]);
     if content != ROWS {
@@ -108,7 +108,7 @@ pub(super) fn read_header(
     let layout =
         Layout { strip_rows: u32_at(bytes, 32) as usize, block_rows: u32_at(bytes, 36) as usize };
     if !layout.is_valid(num_variables) {
-        return Err(CodecError::Damaged { what: "its blocks are of an impossible size" });
+        return Err(CodecError::Damaged { what: "its blocks have an impossible size" });
     }
     Ok(layout)
 }
@@ -139,11 +139,11 @@ impl<'a> Frame<'a> {
     /// What stands before the coded bytes of a whole frame that has not changed, and the coded bytes.
     fn check(bytes: &'a [u8]) -> Result<(&'a [u8], &'a [u8]), &'static str> {
         if bytes.len() < FRAME + FRAME_END {
-            return Err("it is cut short");
+            return Err("it is truncated");
         }
         let (body, end) = bytes.split_at(bytes.len() - FRAME_END);
         if end != crc(body) {
-            return Err("its bytes have changed");
+            return Err("its bytes were altered");
         }
         Ok(body.split_at(FRAME))
     }
@@ -153,7 +153,7 @@ impl<'a> Frame<'a> {
         let (start, coded) = Self::check(bytes)?;
         let rows = u32_at(start, 0) as usize;
         if Self::coded_len(start) != coded.len() || !(1..=layout.block_rows).contains(&rows) {
-            return Err("it is of an impossible size");
+            return Err("it has an impossible size");
         }
         Ok(Self { rows, checksum: u32_at(start, 8), coded })
     }
@@ -206,7 +206,7 @@ pub(super) fn read_tail(bytes: &[u8]) -> Result<Index, CodecError> {
     let (count, num_rows) = (u64_at(bytes, counts), u64_at(bytes, counts + 8));
     let length = usize::try_from(count).ok().and_then(|n| n.checked_mul(8)?.checked_add(TAIL));
     let Some(start) = length.and_then(|length| bytes.len().checked_sub(length)) else {
-        return Err(damaged("its index has changed"));
+        return Err(damaged("its index was altered"));
     };
     let tail = &bytes[start..];
     let checked = tail.len() - 8;
@@ -220,7 +220,7 @@ pub(super) fn read_tail(bytes: &[u8]) -> Result<Index, CodecError> {
         || !first
         || !bounds.is_sorted_by(|a, b| a < b)
     {
-        return Err(damaged("its index has changed"));
+        return Err(damaged("its index was altered"));
     }
     Ok(Index { bounds, num_rows })
 }

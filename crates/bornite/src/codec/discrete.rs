@@ -8,7 +8,7 @@ use crate::linalg::{Complex64, Matrix};
 
 use super::CodecError;
 
-/// The fewest bins of a continuous variable, and how many there are for each input function.
+/// The minimum number of bins of a continuous variable, and how many there are for each input function.
 const BINS: usize = 256;
 const BINS_PER_FUNCTION: usize = 8;
 
@@ -119,7 +119,7 @@ fn with_atoms(rule: Nodes, ends: Vec<f64>, domain: &Domain) -> (Nodes, Vec<f64>)
         let (mut from, to) = (ends[b], ends[b + 1]);
         let is_last = b + 1 == rule.len();
         while let Some((atom, at)) = atoms.next_if(|(_, at)| *at < to || is_last) {
-            // Before 1, which is the same place as 0 where there are turns.
+            // Before 1, which is the same place as 0 if there are turns.
             let at = at.clamp(from, to.min(1.0_f64.next_down()).max(from));
             if at > from {
                 nodes.push((x, weight * ((at - from) / (to - ends[b]))));

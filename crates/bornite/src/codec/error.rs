@@ -12,7 +12,7 @@ use crate::memory::OverLimit;
 pub enum CodecError {
     /// A variable that is not finite.
     #[error(
-        "variable '{variable}' takes its values from {domain}: only finite variables can be coded; bin or round it"
+        "the domain of variable '{variable}' is {domain}: only finite variables can be coded; bin or round it"
     )]
     NotFinite {
         /// The variable.
@@ -21,7 +21,7 @@ pub enum CodecError {
         domain: Domain,
     },
     /// A variable with so many values that each being possible would take all the room.
-    #[error("variable '{variable}' has {values} values and at most {limit} can be coded; bin it")]
+    #[error("variable '{variable}' has {values} values, but at most {limit} can be coded; bin it")]
     TooManyValues {
         /// The variable.
         variable: String,
@@ -34,7 +34,7 @@ pub enum CodecError {
     #[error(transparent)]
     Rows(#[from] RowError),
     /// A number of rows to a block that cannot be.
-    #[error("{rows} rows to a block of {variables} variables; give 1 to {limit}")]
+    #[error("{rows} rows per block with {variables} variables; give 1 to {limit}")]
     BlockRows {
         /// The number asked for.
         rows: usize,
@@ -55,11 +55,11 @@ pub enum CodecError {
     #[error("{0}")]
     Memory(#[from] OverLimit),
     /// Bytes that begin like nothing compressed here.
-    #[error("this is no compressed stream: it does not begin like one")]
+    #[error("not a compressed stream: it does not begin like one")]
     NotAStream,
     /// The format is newer than this program.
     #[error(
-        "this is version {found} of the compressed format and only version {known} is known; use a newer bornite"
+        "this is version {found} of the compressed format, but only version {known} is supported; use a newer bornite"
     )]
     Version {
         /// The version found.
@@ -69,8 +69,7 @@ pub enum CodecError {
     },
     /// A stream of another content than was asked for.
     #[error(
-        "this stream holds content of kind {found}, not what was asked for: 0 is rows, 1 a file or a table, and others \
-         need a newer bornite"
+        "this stream contains content of kind {found}, which was not expected: 0 is rows, 1 is a file or a table, and others need a newer bornite"
     )]
     Content {
         /// The kind found.
@@ -93,7 +92,7 @@ pub enum CodecError {
     #[error("this is a compressed table from memory, not a file; decompress it as a table")]
     IsTable,
     /// A stream that holds no model, read without one.
-    #[error("this stream does not hold its model; give the model that compressed it")]
+    #[error("this stream does not contain its model; give the model that compressed it")]
     NeedsModel,
     /// A table whose cells cannot be read back.
     #[error(transparent)]
@@ -105,13 +104,13 @@ pub enum CodecError {
     #[error(transparent)]
     Circuit(#[from] CircuitError),
     /// Bytes that have changed or are not all there.
-    #[error("the stream is damaged: {what}; get another copy of it")]
+    #[error("the stream is damaged: {what}; get another copy")]
     Damaged {
         /// What is wrong.
         what: &'static str,
     },
     /// A block whose bytes have changed or are not all there.
-    #[error("block {block} of the stream is damaged: {what}; get another copy of it")]
+    #[error("block {block} of the stream is damaged: {what}; get another copy")]
     DamagedBlock {
         /// The block, counted from 0.
         block: usize,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Grid {
-    /// Decimals of so many digits after the point: x is its ordinal / 10^digits.
+    /// Decimals of this many digits after the point: x is its ordinal / 10^digits.
     Decimals(u8),
     /// All numbers of 32 bits, by their bits.
     Float32,

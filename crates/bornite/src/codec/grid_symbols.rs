@@ -3,7 +3,7 @@
 use super::grid::Grid;
 use crate::engine::Cumulative;
 
-/// The most numbers of a column that each have a symbol.
+/// The maximum number of numbers of a column that each have a symbol.
 const MAX_NUMBERS: u64 = 1024;
 /// The symbols of a column of more numbers, which share them and are told apart by bits of equal probability.
 const PARTS: u64 = 512;

@@ -1,13 +1,13 @@
 //! Lossless compression: the exact model as a codec.
 //!
-//! A [`Codec`] compresses rows of finite variables to little more than −log₂ p bits. Which call? [`Codec::compress`] and
-//! [`Codec::decompress`] for rows in memory, [`Compressor`] and [`Decompressor`] for streams of any length, [`Archive`] for
-//! one block out of many. `docs/FORMAT.md` describes the bytes.
+//! A [`Codec`] compresses rows of finite variables to little more than −log₂ p bits. Use [`Codec::compress`] and
+//! [`Codec::decompress`] for rows in memory, [`Compressor`] and [`Decompressor`] for streams of any length, and
+//! [`Archive`] for random access to blocks. `docs/FORMAT.md` describes the format.
 //!
 //! **Exact.** Encoder and decoder compute the same integers on every machine with IEEE 754 arithmetic: a row's
 //! probabilities are a fixed order of fused multiply-adds, additions, products and quotients, whatever the number of
-//! threads, the rows around it, the instruction set and the build profile. Should a machine err, a checksum of the
-//! values makes it an error.
+//! threads, the neighboring rows, the instruction set and the build profile. If a machine computes something else, a
+//! checksum of the values turns it into an error.
 //!
 //! ```
 //! use bornite::{codec::Codec, file, ops::orthonormalize};
@@ -127,8 +127,8 @@ impl Codec {
         self.cuts.iter().flatten().count()
     }
 
-    /// Sets the number of rows of a block: larger blocks cost fewer bytes, smaller ones can be read one by one and use
-    /// more threads. Without it a block is of about 2¹⁷ cells.
+    /// Sets the number of rows per block. Larger blocks cost fewer bytes; smaller ones can be read one by one and use
+    /// more threads. By default, a block has about 2¹⁷ cells.
     ///
     /// # Errors
     /// No rows, or more than 2²⁴ cells.
@@ -152,7 +152,7 @@ impl Codec {
         self.digest
     }
 
-    /// Compresses rows, row after row; NaN is a missing cell.
+    /// Compresses rows, row by row; NaN is a missing cell.
     ///
     /// Cost: one traversal, see [`log_conditionals`](Engine::log_conditionals), and the probabilities of all values.
     ///
@@ -164,15 +164,15 @@ impl Codec {
         compressor.finish()
     }
 
-    /// Gives back the rows of a compressed stream; missing cells are NaN.
+    /// Restores the rows of a compressed stream; missing cells are NaN.
     ///
     /// # Errors
-    /// Bytes that are no stream, are damaged, or were made with another model.
+    /// Bytes that are not a stream, are damaged, or were made with another model.
     pub fn decompress(&self, bytes: &[u8]) -> Result<Vec<f64>, CodecError> {
         Archive::new(self, bytes)?.rows()
     }
 
-    /// Gives back the rows of one block of a compressed stream.
+    /// Restores the rows of one block of a compressed stream.
     ///
     /// # Errors
     /// As for [`decompress`](Self::decompress), but only this block is looked at, and a block that is not there.

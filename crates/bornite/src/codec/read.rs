@@ -23,9 +23,9 @@ fn rows_of(
 ) -> Result<BlockCells, &'static str> {
     let frame = Frame::read(bytes, layout)?;
     let (values, rests) = block::decode(codec, frame.coded, frame.rows, layout.strip_rows, memory)
-        .map_err(|Broken| "it is not what the model would write")?;
+        .map_err(|Broken| "it does not match what the model would write")?;
     if checksum(&values, &rests) != frame.checksum {
-        return Err("its values are not those that were compressed");
+        return Err("its values differ from those that were compressed");
     }
     Ok((values, rests))
 }
@@ -43,7 +43,7 @@ impl<'a> Archive<'a> {
     /// Reads the header and the index.
     ///
     /// # Errors
-    /// Bytes that are no stream, of another model, or damaged there.
+    /// Bytes that are not a stream, of another model, or damaged there.
     pub fn new(codec: &'a Codec, bytes: &'a [u8]) -> Result<Self, CodecError> {
         let layout = read_header(bytes, codec.variables().len(), codec.digest)?;
         let index = read_tail(bytes)?;
@@ -69,7 +69,7 @@ impl<'a> Archive<'a> {
         self.index.bounds.len() - 1
     }
 
-    /// The rows of one block, row after row.
+    /// The rows of one block, row by row.
     ///
     /// # Errors
     /// A block that is not there, or damaged.
@@ -77,7 +77,7 @@ impl<'a> Archive<'a> {
         Ok(self.block_with(block, &mut Traversal::default())?.0)
     }
 
-    /// All rows, row after row; blocks are read in parallel.
+    /// All rows, row by row; blocks are read in parallel.
     ///
     /// # Errors
     /// A block that is damaged.
@@ -104,7 +104,7 @@ impl<'a> Archive<'a> {
         let before = (block * self.layout.block_rows) as u64;
         let expected = (self.index.num_rows - before).min(self.layout.block_rows as u64);
         if (values.len() / self.codec.variables().len()) as u64 != expected {
-            let what = "it has another number of rows than the index says";
+            let what = "its number of rows differs from the index";
             return Err(CodecError::DamagedBlock { block, what });
         }
         Ok((values, rests))
@@ -130,7 +130,7 @@ impl<'a, R: Read> Decompressor<'a, R> {
     /// Reads the header.
     ///
     /// # Errors
-    /// Bytes that cannot be read, are no stream, or of another model.
+    /// Bytes that cannot be read, are not a stream, or of another model.
     pub fn new(codec: &'a Codec, mut input: R) -> Result<Self, CodecError> {
         let header = read_up_to(&mut input, HEADER)?;
         let layout = read_header(&header, codec.variables().len(), codec.digest)?;
@@ -146,7 +146,7 @@ impl<'a, R: Read> Decompressor<'a, R> {
         })
     }
 
-    /// The next block of rows, row after row; `None` at the end.
+    /// The next block of rows, row by row; `None` at the end.
     ///
     /// # Errors
     /// Bytes that cannot be read, or are damaged.
@@ -210,7 +210,7 @@ impl<'a, R: Read> Decompressor<'a, R> {
         let tail = tail(&self.offsets, self.num_rows);
         // One byte more, to see that there is none.
         if read_up_to(&mut self.input, tail.len() - 3)? != tail[4..] {
-            return Err(CodecError::Damaged { what: "its index is not that of its blocks" });
+            return Err(CodecError::Damaged { what: "its index does not match its blocks" });
         }
         Ok(())
     }

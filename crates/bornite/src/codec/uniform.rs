@@ -43,7 +43,7 @@ pub(super) fn decode(mut last: u64, coder: &mut DefaultRangeDecoder) -> Result<u
     if x <= whole { Ok(x) } else { Err(Broken) }
 }
 
-/// Equal probabilities of so many numbers: F(x) = ⌊2²⁴ x / count⌋.
+/// Equal probabilities of this many numbers: F(x) = ⌊2²⁴ x / count⌋.
 #[derive(Clone, Copy, Debug)]
 struct Uniform(u32);
 

@@ -37,7 +37,7 @@ impl<'a, W: Write> Compressor<'a, W> {
         Ok(compressor)
     }
 
-    /// Adds whole rows, row after row; NaN is a missing cell.
+    /// Adds whole rows, row by row; NaN is a missing cell.
     ///
     /// # Errors
     /// Values that are not in their domains, and streams that cannot be written.
@@ -71,7 +71,7 @@ impl<'a, W: Write> Compressor<'a, W> {
         Ok(())
     }
 
-    /// Writes what is left and the index, and gives the writer back.
+    /// Writes the remaining rows and the index, and returns the writer.
     ///
     /// # Errors
     /// Where it cannot be written.

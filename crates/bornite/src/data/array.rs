@@ -70,7 +70,7 @@ impl ArrayLayout {
         Ok(self)
     }
 
-    /// The bytes of a row; not 0 where it is checked.
+    /// The bytes of a row; not 0 if it is checked.
     pub(super) fn row_bytes(&self) -> usize {
         self.shape.iter().skip(1).product::<usize>() * self.size
     }
@@ -86,7 +86,7 @@ impl ArrayLayout {
 }
 
 impl Values {
-    /// Numbers of a type by its NumPy name without byte order; `None` where that is not supported.
+    /// Numbers of a type by its NumPy name without byte order; `None` if that is not supported.
     pub(super) fn decode(bytes: &[u8], kind: &str, big: bool) -> Option<Self> {
         fn each<const N: usize, T>(bytes: &[u8], big: bool, f: impl Fn([u8; N]) -> T) -> Vec<T> {
             let one = |chunk: &[u8]| {
@@ -144,7 +144,7 @@ impl Values {
         Some(())
     }
 
-    /// Whole numbers where all fit 63 bits, else real ones.
+    /// Whole numbers if all fit 63 bits, else real ones.
     fn unsigned(values: &[u64]) -> Self {
         let signed: Result<Vec<i64>, _> = values.iter().map(|&x| i64::try_from(x)).collect();
         signed.map_or_else(
@@ -246,7 +246,7 @@ fn column_name(index: usize, image: Option<[usize; 3]>) -> String {
 }
 
 impl Table {
-    /// Reads an IDX file, which may be packed by gzip: one column, a table, or images, by its number of dimensions.
+    /// Reads an IDX file, which may be gzip-compressed: one column, a table, or images, by its number of dimensions.
     ///
     /// # Errors
     /// The file cannot be read, is damaged, or holds something else.
@@ -300,7 +300,7 @@ pub struct Splits {
 }
 
 /// Reads packed bits: `BITM`, then little-endian u32 for columns and rows in train, valid and test, then the rows in that
-/// order, each in whole bytes with the first variable in the highest bit. The file may be packed by gzip.
+/// order, each in whole bytes with the first variable in the highest bit. The file may be gzip-compressed.
 ///
 /// # Errors
 /// The file cannot be read, is damaged, or holds something else.

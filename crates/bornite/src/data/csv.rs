@@ -18,7 +18,7 @@ use super::{Column, DataError, Storage, Table, file};
 const DELIMITERS: [u8; 4] = *b",;\t|";
 /// The number of rows that the delimiter is found from.
 const PROBED_ROWS: usize = 64;
-/// A text column with at most this share of cells that are no numbers is taken for a column of numbers with faults.
+/// A text column with at most this share of cells that are not numbers is taken for a column of numbers with faults.
 const FAULTY_SHARE: f64 = 0.05;
 /// … if it also has at least so many cells that are.
 const FAULTY_NUMBERS: usize = 30;
@@ -26,7 +26,7 @@ const FAULTY_NUMBERS: usize = 30;
 /// How to read a CSV file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CsvOptions {
-    /// The delimiter; found among `,` `;` tab and `|` where it is not given.
+    /// The delimiter; found among `,` `;` tab and `|` if it is not given.
     pub delimiter: Option<u8>,
     /// Whether the first line names the columns. By default all columns decide: names are text above numbers, or text that is
     /// no value of its column; numbers can be names next to them, as in `country,2019,2020`. [`CsvLayout::header`] says what
@@ -73,19 +73,19 @@ impl Default for CsvLayout {
 }
 
 impl Table {
-    /// Reads a CSV file, which may be packed by gzip.
+    /// Reads a CSV file, which may be gzip-compressed.
     ///
     /// A column is of whole numbers, of real numbers, or of text. Whole numbers with zeros in front (`007`) are text.
     /// Columns without a name become `x0`, `x1`, … by position. Blank lines are skipped.
     ///
     /// # Errors
-    /// The file cannot be read, is empty or not UTF-8, or its rows are no table. Messages name file, line and column.
+    /// The file cannot be read, is empty or not UTF-8, or its rows do not form a table. Messages name file, line and column.
     pub fn read_csv(path: impl AsRef<Path>, options: &CsvOptions) -> Result<Self, DataError> {
         let path = path.as_ref();
         Self::from_csv_bytes(&file::read(path)?, &file::name(path), options)
     }
 
-    /// Reads CSV from memory; `name` stands for the file in messages. See [`Table::read_csv`].
+    /// Reads CSV from memory; `name` is the name used in messages. See [`Table::read_csv`].
     ///
     /// ```
     /// use bornite::data::{CsvOptions, Table};
@@ -112,10 +112,10 @@ impl Table {
         Ok(table)
     }
 
-    /// Writes the table as a CSV file, whole or not at all; packed by gzip where the name ends in `.gz`.
+    /// Writes the table as a CSV file, completely or not at all; gzip-compressed if the name ends in `.gz`.
     ///
     /// # Errors
-    /// The file cannot be written. What was there before then stays.
+    /// The file cannot be written. An existing file is then left unchanged.
     pub fn write_csv(&self, path: impl AsRef<Path>) -> Result<(), DataError> {
         file::write(path.as_ref(), |out| self.write_csv_to(out))
     }
@@ -431,7 +431,7 @@ impl ColumnReader<'_> {
     }
 
     /// Cells of a column that is of this type: each by itself, so that pieces of a file are read as the whole is. Where one
-    /// is no number, or would be rounded, all are text.
+    /// is not a number, or would be rounded, all are text.
     fn cells_of(
         &self,
         storage: Storage,
@@ -533,7 +533,7 @@ impl ColumnReader<'_> {
 
 enum CellKind {
     Integers(Vec<Option<i64>>),
-    /// With how they are written, where that is known.
+    /// With how they are written, if that is known.
     Numbers(Vec<f64>, Option<NumberFormat>),
     Labels,
 }
@@ -546,7 +546,7 @@ fn number(reading: Option<Reading>) -> f64 {
     }
 }
 
-/// The commonest text of a missing cell, and the texts that the column would not write itself.
+/// The most common text of a missing cell, and the texts that the column would not write itself.
 fn text_form(column: &Column, texts: &Texts, known: &[bool], heading: Option<String>) -> TextForm {
     let mut counts = std::collections::BTreeMap::<&str, usize>::new();
     for (text, _) in texts.iter().zip(known).filter(|(_, known)| !**known) {

@@ -4,7 +4,7 @@ use super::warp::WarpError;
 use crate::memory::OverLimit;
 use crate::names::{did_you_mean, short, shown};
 
-/// What is wrong with a table, a file of one, or a schema: where, and what to do about it.
+/// A problem with a table, its file or a schema: where it is, and what to do about it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataError {
@@ -27,21 +27,19 @@ pub enum DataError {
         source: OverLimit,
     },
     /// A file without content.
-    #[error("'{file}' is empty; a table needs a line for each row")]
+    #[error("'{file}' is empty; a table needs one line per row")]
     EmptyFile {
         /// The file.
         file: String,
     },
     /// A table without rows.
-    #[error("'{file}' has a header and no rows below it")]
+    #[error("'{file}' has a header but no rows")]
     HeaderOnly {
         /// The file.
         file: String,
     },
     /// A file that would not be written as it is.
-    #[error(
-        "'{file}' is not written here byte for byte as it is: its quotes, types or order differ"
-    )]
+    #[error("'{file}' cannot be reproduced byte for byte: its quotes, types or order differ")]
     NotWrittenBack {
         /// The file.
         file: String,
@@ -49,13 +47,12 @@ pub enum DataError {
     /// A table without columns.
     #[error("a table needs at least one column")]
     NoColumns,
-    /// A table without rows where some are needed.
-    #[error("the table has no rows; a schema is inferred from at least one")]
+    /// A table without rows, although some are needed.
+    #[error("the table has no rows; at least one is needed to infer a schema")]
     NoRows,
     /// A row with more or fewer cells than the first.
     #[error(
-        "'{file}', line {line}: {found} cells where the first line has {expected}; check the delimiter '{delimiter}' \
-         and quotes around cells that hold it"
+        "'{file}', line {line}: {found} cells, but the first line has {expected}; check the delimiter '{delimiter}' and the quotes around cells that contain it"
     )]
     Ragged {
         /// The file.
@@ -94,7 +91,7 @@ pub enum DataError {
         hint: &'static str,
     },
     /// A quote without an end.
-    #[error("'{file}', line {line}: the quote that opens in this row is never closed")]
+    #[error("'{file}', line {line}: the quote opened in this row is never closed")]
     UnclosedQuote {
         /// The file.
         file: String,
@@ -103,7 +100,7 @@ pub enum DataError {
     },
     /// An infinite number.
     #[error(
-        "{place}, column '{}': {} is not finite; leave the cell empty if the number is unknown",
+        "{place}, column '{}': {} is not finite; leave the cell empty if the value is missing",
         shown(column),
         shown(text)
     )]
@@ -115,10 +112,9 @@ pub enum DataError {
         /// The cell.
         text: String,
     },
-    /// A column of numbers with a few cells that are none.
+    /// A numeric column with a few cells that are none.
     #[error(
-        "'{file}', line {line}, column '{}': '{}' is not a number, and {numbers} of the other cells are; \
-         correct it, name it as a word for missing cells, or declare the column to be text",
+        "'{file}', line {line}, column '{}': '{}' is not a number, but {numbers} of the other cells are; correct it, declare it as a word for missing cells, or declare the column as text",
         shown(column),
         shown(text)
     )]
@@ -135,7 +131,7 @@ pub enum DataError {
         numbers: usize,
     },
     /// Columns of unlike length.
-    #[error("column '{column}' has {found} cells and the first column has {expected}")]
+    #[error("column '{column}' has {found} cells, but the first column has {expected}")]
     Length {
         /// The column.
         column: String,
@@ -144,8 +140,8 @@ pub enum DataError {
         /// The length of this column.
         found: usize,
     },
-    /// A number of values that is no number of rows.
-    #[error("{found} values are not rows of {width}")]
+    /// A number of values that is not a number of rows.
+    #[error("{found} values do not divide into rows of {width}")]
     Shape {
         /// The number of values.
         found: usize,
@@ -171,12 +167,12 @@ pub enum DataError {
         file: String,
         /// The format.
         format: &'static str,
-        /// What is wrong with it.
+        /// The underlying error.
         problem: FormatProblem,
     },
     /// A column of a file whose cells are no cells of a table.
     #[error(
-        "'{file}', column '{column}': {what} are not read; write it as numbers or text, or leave it out of the file"
+        "'{file}', column '{column}': {what} are not supported; write the column as numbers or text, or leave it out of the file"
     )]
     ColumnType {
         /// The file.
@@ -196,7 +192,7 @@ pub enum DataError {
     },
     /// A column of the schema that a table does not have.
     #[error(
-        "the table has no column '{}', which the schema needs{}; add it, with empty cells if nothing is known",
+        "the table has no column '{}', which the schema needs{}; add it, with empty cells if there are no values",
         shown(name), did_you_mean(hint.as_deref())
     )]
     AbsentColumn {
@@ -207,7 +203,7 @@ pub enum DataError {
     },
     /// A piece of a table with other columns than those before it.
     #[error(
-        "the columns are {found}, and before they were {expected}; all tables of one file need the same columns in the same order"
+        "the columns are {found}, but before they were {expected}; all tables of one file need the same columns in the same order"
     )]
     OtherColumns {
         /// The columns before.
@@ -217,8 +213,7 @@ pub enum DataError {
     },
     /// A piece of a table whose cells the type of the column before it has no place for.
     #[error(
-        "column '{column}' of a Parquet file has no place for a cell from row {row} on, by the type of the rows before; \
-         write CSV instead"
+        "column '{column}' of a Parquet file has the type of its earlier rows, which does not fit a cell from row {row} on; write CSV instead"
     )]
     ChangedType {
         /// The column.
@@ -236,7 +231,7 @@ pub enum DataError {
     },
     /// A table with other columns than those before it.
     #[error(
-        "its columns are {found}, and those of the files before it {expected}; all of them need the same columns"
+        "its columns are {found}, but those of the files before it are {expected}; all files need the same columns"
     )]
     UnlikeColumns {
         /// The columns before.
@@ -246,7 +241,7 @@ pub enum DataError {
     },
     /// A column that holds something else than in the tables before it.
     #[error(
-        "column '{column}' holds {found}, and {expected} in the files before it; make them alike"
+        "column '{column}' contains {found}, but {expected} in the files before it; use the same type in all files"
     )]
     UnlikeCells {
         /// The column.
@@ -258,12 +253,11 @@ pub enum DataError {
     },
     /// A label that the schema does not know.
     #[error(
-        "{}column '{}': the label '{}' is not one of its {labels}{}; leave it empty, or infer the schema \
-         with a place for other labels",
+        "{}column '{}': the label '{}' is not one of its {labels}{}; leave it empty, or infer the schema with a value for other labels",
         at(*row), shown(column), shown(label), did_you_mean(hint.as_deref())
     )]
     UnseenLabel {
-        /// The row, counted from 1; 0 where there is none.
+        /// The row, counted from 1; 0 if there is none.
         row: usize,
         /// The column.
         column: String,
@@ -276,11 +270,11 @@ pub enum DataError {
     },
     /// A number outside the range of its column.
     #[error(
-        "{}column '{}': {} is not within {} to {}; leave it empty or widen the schema",
+        "{}column '{}': {} is outside {} to {}; leave it empty or widen the schema",
         at(*row), shown(column), shown(text), short(*low), short(*high)
     )]
     OutOfRange {
-        /// The row, counted from 1; 0 where there is none.
+        /// The row, counted from 1; 0 if there is none.
         row: usize,
         /// The column.
         column: String,
@@ -296,7 +290,7 @@ pub enum DataError {
     /// A cell of another type than the schema's column.
     #[error("{}column '{}': '{}' is not {expected}", at(*row), shown(column), shown(text))]
     WrongType {
-        /// The row, counted from 1; 0 where there is none.
+        /// The row, counted from 1; 0 if there is none.
         row: usize,
         /// The column.
         column: String,
@@ -357,7 +351,7 @@ pub enum DataError {
         problem: &'static str,
     },
     /// A column of a schema whose parts contradict each other.
-    #[error("the schema's column '{column}' makes no sense: {problem}")]
+    #[error("the schema's column '{column}' is invalid: {problem}")]
     Schema {
         /// The column.
         column: String,
@@ -365,7 +359,7 @@ pub enum DataError {
         problem: &'static str,
     },
     /// An encoded value that is not in its variable's domain.
-    #[error("row {row}, column '{column}': {value} is no value of its variable")]
+    #[error("row {row}, column '{column}': {value} is not a value of its variable")]
     Decode {
         /// The row, counted from 1.
         row: usize,
@@ -377,7 +371,7 @@ pub enum DataError {
 }
 
 impl DataError {
-    /// The error of rows that come after so many others: the row that it names is counted from the first of these.
+    /// The same error with its row number shifted by the number of preceding rows.
     #[must_use]
     pub fn after(mut self, rows: usize) -> Self {
         if let Self::UnseenLabel { row, .. }
@@ -392,26 +386,24 @@ impl DataError {
     }
 }
 
-/// What is wrong with a binary file.
+/// A problem with a binary file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FormatProblem {
     /// The first bytes are not those of the format.
-    #[error("it does not start as such a file does")]
+    #[error("it does not start like such a file")]
     Magic,
     /// What the reader of Parquet files says.
-    #[error("{0}; write it anew, or convert the table to CSV")]
+    #[error("{0}; write it again, or convert the table to CSV")]
     Parquet(String),
     /// More memory than is allowed.
     #[error("{0}")]
     Memory(#[from] OverLimit),
     /// Pages packed by what is not read.
-    #[error("it is packed by Brotli or LZO; write it with snappy, zstd, gzip or lz4")]
+    #[error("it is compressed with Brotli or LZO; write it with snappy, zstd, gzip or lz4")]
     Packed,
     /// The file ends too early.
-    #[error(
-        "{expected} bytes of data are announced and {found} are there; the file is cut off or damaged"
-    )]
+    #[error("expected {expected} bytes of data, found {found}; the file is truncated or damaged")]
     CutOff {
         /// The bytes announced.
         expected: u128,
@@ -419,7 +411,7 @@ pub enum FormatProblem {
         found: usize,
     },
     /// More than can be held at once.
-    #[error("a row of it, or all of it if it is stored by columns, takes more than {0} bytes")]
+    #[error("a row, or the whole array if it is stored by columns, takes more than {0} bytes")]
     TooLarge(usize),
     /// There is more than announced.
     #[error("{extra} bytes follow the data; the file is damaged")]
@@ -446,10 +438,10 @@ pub enum FormatProblem {
     #[error("its array of shape {0:?} is empty")]
     EmptyArray(Vec<usize>),
     /// Several arrays and no choice of one.
-    #[error("it holds the arrays {0}; name one of them")]
+    #[error("it contains the arrays {0}; name one of them")]
     Choose(String),
     /// An array that is not there.
-    #[error("it holds no array '{name}', only {found}")]
+    #[error("it does not contain an array '{name}', only {found}")]
     NoArray {
         /// The name asked for.
         name: String,
@@ -458,11 +450,11 @@ pub enum FormatProblem {
     },
     /// A member packed in a way that is not supported.
     #[error(
-        "its member '{0}' is packed by an unsupported method; save it with numpy's savez or savez_compressed"
+        "its member '{0}' is compressed with an unsupported method; save it with numpy's savez or savez_compressed"
     )]
     Packing(String),
     /// A checksum that does not fit.
-    #[error("the checksum of its member '{0}' does not fit; the file is damaged")]
+    #[error("the checksum of its member '{0}' does not match; the file is damaged")]
     Checksum(String),
 }
 

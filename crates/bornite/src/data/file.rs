@@ -30,7 +30,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, DataError> {
     Ok(content)
 }
 
-/// Opens a file to be read from its beginning, unpacked where it is gzip.
+/// Opens a file to be read from its beginning, decompressed if it is gzip.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -58,7 +58,7 @@ fn open(path: &Path) -> Result<Opened, DataError> {
     Ok(Opened { reader, is_gzip, length })
 }
 
-/// Writes a file, whole or not at all: what `content` writes goes to a temporary file beside it, which takes its name at the
+/// Writes a file, completely or not at all: what `content` writes goes to a temporary file beside it, which takes its name at the
 /// end. Compressed with gzip if the name ends in `.gz`. A file that is replaced keeps its permissions, and a device or a
 /// pipe is written to directly.
 ///
@@ -76,7 +76,7 @@ fn open(path: &Path) -> Result<Opened, DataError> {
 /// ```
 ///
 /// # Errors
-/// Those of `content`, and where the file cannot be written. What was there before then stays.
+/// Those of `content`, and where the file cannot be written. An existing file is then left unchanged.
 pub fn write_file<T, E: From<DataError>>(
     path: impl AsRef<Path>,
     content: impl FnOnce(&mut dyn Write) -> Result<T, E>,

@@ -29,7 +29,7 @@ pub(crate) enum FileForm {
 }
 
 impl FileForm {
-    /// The bytes of a piece with this table; `None` where its cells are no such numbers.
+    /// The bytes of a piece with this table; `None` if its cells are no such numbers.
     pub(crate) fn write(&self, table: &Table) -> Option<Vec<u8>> {
         let Self::Array { head, kind, big, by_columns } = self else { return Some(table.to_csv()) };
         let mut out = head.clone();

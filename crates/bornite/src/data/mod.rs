@@ -1,9 +1,9 @@
-//! Tables: what they hold, how they are read and written, and how they become values of a circuit's variables.
+//! Tables: reading and writing them, and encoding their cells as values of a circuit's variables.
 //!
-//! A [`Table`] holds cells; a [`Schema`] says what each column means and maps it to variables. Files: CSV
+//! A [`Table`] contains cells; a [`Schema`] defines what each column means and maps it to variables. Files: CSV
 //! ([`Table::read_csv`]), NPY and NPZ ([`Table::read_npy`]), IDX images ([`Table::read_idx`]) and packed bits
-//! ([`read_bits`]), Parquet ([`Table::read_parquet`]), all of them plain or packed by gzip. What does not fit into memory is
-//! read piece by piece ([`TableStream`]) and written so ([`write_table`]).
+//! ([`read_bits`]), Parquet ([`Table::read_parquet`]), all of them plain or gzip-compressed. Tables that do not fit
+//! into memory are read ([`TableStream`]) and written ([`write_table`]) piece by piece.
 
 mod archive;
 mod array;

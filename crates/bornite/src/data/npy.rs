@@ -27,7 +27,7 @@ impl Table {
     /// Reads an array of an NPZ file: the one of this name, or the only one. See [`Table::read_npy`].
     ///
     /// # Errors
-    /// As [`Table::read_npy`]; also where there are several arrays and none is named.
+    /// As [`Table::read_npy`]; also if there are several arrays and none is named.
     pub fn read_npz(path: impl AsRef<Path>, array: Option<&str>) -> Result<Self, DataError> {
         let path = path.as_ref();
         let name = file::name(path);
@@ -201,7 +201,7 @@ mod tests {
             (file("<f8", "(2, 1)", "False", &[0; 17]), "1 bytes follow"),
             (file("<U3", "(1, 1)", "False", &[0; 3]), "type <U3"),
             (file("<c16", "(1, 1)", "False", &[0; 16]), "type <c16"),
-            (file("<f8", "(99999999999999999, 99999999999999999)", "False", &[]), "announced"),
+            (file("<f8", "(99999999999999999, 99999999999999999)", "False", &[]), "expected "),
             (file("<f8", "(-1, 1)", "False", &[]), "shape"),
             (file("<f8", "(2, 1)", "Maybe", &[0; 16]), "order"),
         ] {
@@ -225,8 +225,10 @@ mod tests {
         assert_eq!(read(&two, Some("x")).unwrap().to_csv(), b"x0,x1\n1,2\n");
         assert_eq!(read(&two, Some("y")).unwrap().to_csv(), b"x0\n3\n");
         let message = read(&two, None).unwrap_err().to_string();
-        assert_eq!(message, "it holds the arrays 'x', 'y'; name one of them");
-        assert!(read(&two, Some("z")).unwrap_err().to_string().contains("no array 'z'"));
+        assert_eq!(message, "it contains the arrays 'x', 'y'; name one of them");
+        assert!(
+            read(&two, Some("z")).unwrap_err().to_string().contains("not contain an array 'z'")
+        );
         let one = archive(&[("y.npy", &y, false), ("notes.txt", b"", false)], false);
         assert!(read(&one, None).is_ok());
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NumberFormat {
-    /// The fewest digits that give the number back: `1`, `0.1`.
+    /// The minimum number of digits that give the number back: `1`, `0.1`.
     #[default]
     Shortest,
     /// As Python does: `1.0`, `0.1`, `1e-07`.
@@ -15,9 +15,9 @@ pub enum NumberFormat {
     Decimals(u8),
 }
 
-/// The most decimals that a column is found to have.
+/// The maximum number of decimals that a column is found to have.
 const MAX_DECIMALS: usize = 30;
-/// The most characters of a text whose digits a float keeps.
+/// The maximum number of characters of a text whose digits a float keeps.
 const MAX_PLAIN: usize = 15;
 
 impl NumberFormat {

@@ -44,11 +44,11 @@ enum Next {
     Bytes,
 }
 
-/// The table of a piece, where one was looked for.
+/// The table of a piece, if one was looked for.
 type Found = Option<Result<(Table, FileForm), DataError>>;
 
 impl<R: Read> Pieces<R> {
-    /// Pieces of at most `limit` bytes; `name` stands for the file in messages.
+    /// Pieces of at most `limit` bytes; `name` is the name used in messages.
     pub(crate) fn new(input: R, name: &str, limit: usize) -> Self {
         let input = Buffered::new(input, name);
         let next = Next::Unknown { is_first: true };
@@ -66,7 +66,7 @@ impl<R: Read> Pieces<R> {
         self.texts = columns;
     }
 
-    /// Why the first piece that is no table is none.
+    /// Why the first piece that is not a table is none.
     pub(crate) fn problem(&self) -> Option<&DataError> {
         self.problem.as_ref()
     }

@@ -13,7 +13,7 @@ use super::{
 
 /// The bytes of memory that a cell of a sample takes, as text and as a number.
 const BYTES_PER_CELL: u64 = 64;
-/// The most rows of a sample of a large table.
+/// The maximum number of rows of a sample of a large table.
 const MOST: u64 = 1 << 20;
 /// The part of the memory that files are large from.
 const LARGE: u64 = 4;
@@ -25,8 +25,8 @@ const PACKED: u64 = 8;
 pub struct SampleOptions {
     /// Whether the first line of CSV names the columns, as [`CsvOptions::header`].
     pub header: Option<bool>,
-    /// About how many bytes of memory the rows may take. Files of at most a quarter of it, in bytes, where those of Parquet and gzip count
-    /// eightfold, are taken whole. Of larger ones a million rows at most are drawn.
+    /// The approximate memory for the rows, in bytes. Files of at most a quarter of this size are used whole, with the
+    /// bytes of Parquet and gzip files counted eight times. From larger files, at most a million rows are drawn.
     pub memory: u64,
     /// The seed of the rows that are drawn.
     pub seed: u64,
@@ -56,7 +56,7 @@ impl SampleOptions {
         Ok(total > self.memory / LARGE)
     }
 
-    /// The most rows that are drawn from a large table of so many columns.
+    /// The maximum number of rows that are drawn from a large table with this many columns.
     fn most(&self, columns: usize) -> usize {
         let row = BYTES_PER_CELL * columns.max(1) as u64;
         (self.memory / row).clamp(1, MOST) as usize
@@ -70,11 +70,11 @@ impl SampleOptions {
     }
 }
 
-/// Rows of the tables of some files that stand for all of them: [`Fit::run_sample`](crate::Fit::run_sample) finds out from them what the
-/// columns mean and where learning begins, and learns from all rows of the files.
+/// A sample of the rows of some files. [`Fit::run_sample`](crate::Fit::run_sample) infers the column types and the
+/// initial weights from it, and learns from all rows of the files.
 ///
-/// The rows of a large table are drawn at random, without replacement, and stand in the order of the files. A table that memory holds is
-/// taken whole. All files need the same columns.
+/// The rows of a large table are drawn at random, without replacement, and are in the order of the files. A table that
+/// fits into memory is used whole. All files need the same columns.
 #[derive(Debug)]
 pub struct Sample {
     table: Table,
@@ -86,10 +86,11 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Draws rows from all files, in one pass. `on_rows` is told of every piece: its file, its rows, and the share of the file that is read.
+    /// Draws rows from all files in one pass. `on_rows` is called for every piece, with its file, its rows, and the
+    /// fraction of the file that has been read.
     ///
     /// # Errors
-    /// A file cannot be read, has no rows, or has other columns than those before it.
+    /// A file cannot be read, has no rows, or has other columns than the files before it.
     pub fn draw(
         files: &[PathBuf],
         options: &SampleOptions,
@@ -134,7 +135,7 @@ impl Sample {
         Self { table, places: (0..num_rows).collect(), num_rows, files: Vec::new(), header: None }
     }
 
-    /// The places of the rows that [`draw`](Self::draw) takes from a large table of so many rows and columns, in ascending order.
+    /// The places of the rows that [`draw`](Self::draw) takes from a large table of this many rows and columns, in ascending order.
     pub fn places_in(num_rows: u64, num_columns: usize, options: &SampleOptions) -> Vec<u64> {
         let (most, mut rng) = (options.most(num_columns), options.rng());
         let (mut rows, mut limit) = (Vec::new(), u64::MAX);
@@ -349,7 +350,7 @@ mod tests {
         Sample::draw(files, options, &mut |_, _, _| {})
     }
 
-    /// Row numbers, halves of them and words, in files of so many rows.
+    /// Row numbers, halves of them and words, in files of this many rows.
     fn written(folder: &Path, sizes: &[usize]) -> Vec<PathBuf> {
         let mut n = 0;
         let mut files = Vec::new();

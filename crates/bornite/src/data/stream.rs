@@ -18,7 +18,7 @@ use super::{
 };
 use crate::memory::{self, OverLimit};
 
-/// How a table is read piece by piece.
+/// How to read a table piece by piece.
 #[derive(Clone, Debug)]
 pub struct StreamOptions {
     /// Whether the first line of CSV names the columns, as [`CsvOptions::header`].
@@ -39,11 +39,11 @@ impl Default for StreamOptions {
 /// The share of the memory limit that one row of CSV may take.
 const ROW_SHARE: u64 = 8;
 
-/// A table that is read piece by piece: CSV, NPY, IDX or Parquet by the file's name, plain or packed by gzip, or CSV from the
+/// A table that is read piece by piece: CSV, NPY, IDX or Parquet by the file's name, plain or gzip-compressed, or CSV from the
 /// standard input.
 ///
-/// A schema says which columns are numbers and which are text, so that a cell means the same in every piece. Columns of CSV
-/// that it does not have are text. Arrays by columns, NPZ files and Parquet files packed by gzip are one piece.
+/// A schema defines which columns are numbers and which are text, so a cell means the same in every piece. CSV columns
+/// that it does not have are text. Arrays by columns, NPZ files and gzip-compressed Parquet files are one piece.
 ///
 /// ```
 /// use bornite::data::{CsvOptions, InferOptions, Schema, StreamOptions, Table, TableStream};
@@ -88,10 +88,10 @@ enum Share {
 type Input = Box<dyn Read + Send>;
 
 impl TableStream {
-    /// Opens a file; `-` is the standard input.
+    /// Opens a file; `-` is standard input.
     ///
     /// # Errors
-    /// The file cannot be read, or is no such table.
+    /// The file cannot be read, or is not such a table.
     pub fn open(
         path: impl AsRef<Path>,
         schema: &Schema,
@@ -152,7 +152,7 @@ impl TableStream {
         &self.name
     }
 
-    /// The share of the file that is read, where its length is known.
+    /// The fraction of the file that has been read, where its length is known.
     pub fn share(&self) -> Option<f64> {
         match &self.share {
             Share::Bytes { read, length } => {
@@ -191,7 +191,7 @@ impl Iterator for TableStream {
     }
 }
 
-/// A file that is open, unpacked where it is gzip.
+/// A file that is open, decompressed if it is gzip.
 struct Opened {
     input: Input,
     is_gzip: bool,

@@ -49,7 +49,7 @@ impl Table {
     /// The table of these numbers, row by row; NaN is a missing cell.
     ///
     /// # Errors
-    /// The values are no whole rows, one is infinite, or two columns have one name.
+    /// The values do not form whole rows, one is infinite, or two columns have one name.
     pub fn from_rows(names: &[impl AsRef<str>], values: &[f64]) -> Result<Self, DataError> {
         let width = names.len();
         if width == 0 {
@@ -108,7 +108,7 @@ impl Table {
         self.columns.len()
     }
 
-    /// Height, width and channels where the rows are images.
+    /// Height, width and channels if the rows are images.
     pub fn image(&self) -> Option<[usize; 3]> {
         self.image
     }
@@ -152,7 +152,7 @@ impl Table {
         }
     }
 
-    /// The table of these rows of some tables, one after the other, which have the same columns in the same order. Whole numbers next to
+    /// The table of these rows of some tables, one after another, which have the same columns in the same order. Whole numbers next to
     /// real ones are real. `None` of no tables.
     pub(super) fn gathered(parts: &[(&Self, &[usize])]) -> Option<Self> {
         let (first, _) = parts.first()?;
@@ -179,7 +179,7 @@ impl Table {
     }
 }
 
-/// Refuses two columns of one name.
+/// Rejects two columns of one name.
 pub(super) fn check_names<'a>(
     names: impl Iterator<Item = &'a str>,
     place: &str,
@@ -205,7 +205,7 @@ pub struct Column {
 /// How a column was written in the file that it came from.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub(crate) struct TextForm {
-    /// The name in the header, where it differs from the column's.
+    /// The name in the header, if it differs from the column's.
     pub(crate) heading: Option<String>,
     /// The text of a missing cell.
     pub(crate) missing: String,
@@ -258,11 +258,11 @@ impl PartialEq for Numbers {
     }
 }
 
-/// Whole numbers, in a byte each where they fit.
+/// Whole numbers, in a byte each if they fit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Integers {
     values: Whole,
-    /// Empty where no cell is missing.
+    /// Empty if no cell is missing.
     missing: Vec<bool>,
 }
 
@@ -415,7 +415,7 @@ impl Column {
         (0..self.len()).filter(|&row| self.is_missing(row)).count()
     }
 
-    /// The cell of this row as a number; `None` where it is missing or text.
+    /// The cell of this row as a number; `None` if it is missing or text.
     pub fn number(&self, row: usize) -> Option<f64> {
         match &self.cells {
             Cells::Numbers(c) => Some(c.values[row]).filter(|x| !x.is_nan()),
@@ -432,7 +432,7 @@ impl Column {
         }
     }
 
-    /// The text of a cell by the column's own format; `None` where it is missing.
+    /// The text of a cell by the column's own format; `None` if it is missing.
     pub(super) fn usual_text(&self, row: usize) -> Option<Cow<'_, str>> {
         match &self.cells {
             Cells::Numbers(c) => {
@@ -444,7 +444,7 @@ impl Column {
         }
     }
 
-    /// Whether the column's own format writes a cell as this text, which was read as the cell; `None` where it is missing.
+    /// Whether the column's own format writes a cell as this text, which was read as the cell; `None` if it is missing.
     pub(super) fn writes(&self, row: usize, text: &str) -> Option<bool> {
         match &self.cells {
             Cells::Numbers(c) if !c.values[row].is_nan() => {
@@ -530,7 +530,7 @@ impl Column {
         Self { name: first.name.clone(), cells, form }
     }
 
-    /// The label of this row; `None` where it is missing or a number.
+    /// The label of this row; `None` if it is missing or a number.
     fn label(&self, row: usize) -> Option<&str> {
         match &self.cells {
             Cells::Labels(cells) => cells.get(row),
@@ -589,7 +589,7 @@ impl Integers {
         self.len() == 0
     }
 
-    /// The number in this row; `None` where it is missing.
+    /// The number in this row; `None` if it is missing.
     pub fn get(&self, row: usize) -> Option<i64> {
         if self.missing.get(row).copied().unwrap_or(false) {
             return None;
@@ -600,12 +600,12 @@ impl Integers {
         })
     }
 
-    /// The cells, one after the other.
+    /// The cells, one after another.
     pub fn iter(&self) -> impl Iterator<Item = Option<i64>> + '_ {
         (0..self.len()).map(|row| self.get(row))
     }
 
-    /// The cells as bytes, where all are there and fit.
+    /// The cells as bytes, if all are there and fit.
     pub(crate) fn bytes(&self) -> Option<&Arc<Vec<u8>>> {
         match &self.values {
             Whole::Bytes(bytes) if self.missing.is_empty() => Some(bytes),
@@ -648,7 +648,7 @@ impl Labels {
     /// The code of a missing cell.
     pub const MISSING: u32 = u32::MAX;
 
-    /// The position in the dictionary of every cell, [`Labels::MISSING`] where it is missing.
+    /// The position in the dictionary of every cell, [`Labels::MISSING`] if it is missing.
     pub fn codes(&self) -> &[u32] {
         &self.codes
     }
@@ -658,7 +658,7 @@ impl Labels {
         &self.labels
     }
 
-    /// The label in this row; `None` where it is missing.
+    /// The label in this row; `None` if it is missing.
     pub fn get(&self, row: usize) -> Option<&str> {
         self.labels.get(self.codes[row] as usize).map(String::as_str)
     }

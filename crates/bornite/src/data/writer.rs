@@ -48,9 +48,9 @@ impl TableFormat {
     }
 }
 
-/// Writes pieces of one table, one after the other: as NPY or Parquet where the format says so, else as CSV.
+/// Writes pieces of one table, one after another: as NPY or Parquet depending on the format, otherwise CSV.
 ///
-/// The first piece says how all are written; the others must have the same columns.
+/// The first piece determines how all are written; the others must have the same columns.
 ///
 /// ```
 /// use bornite::data::{Column, Table, TableFormat, TableWriter};
@@ -162,11 +162,11 @@ fn failed(file: &str, source: io::Error) -> DataError {
     DataError::Io { file: file.to_owned(), action: "write", source }
 }
 
-/// Writes a table that comes in pieces to a file, whole or not at all: NPY or Parquet where the name says so, else CSV,
+/// Writes a table that comes in pieces to a file, completely or not at all: NPY or Parquet depending on the name, otherwise CSV,
 /// compressed with gzip if it ends in `.gz`.
 ///
 /// # Errors
-/// Those of `content`, and where the file cannot be written. What was there before then stays.
+/// Those of `content`, and where the file cannot be written. An existing file is then left unchanged.
 pub fn write_table<T, E: From<DataError>>(
     path: impl AsRef<Path>,
     content: impl FnOnce(&mut TableWriter<&mut dyn Write>) -> Result<T, E>,

@@ -8,7 +8,7 @@ pub(super) struct Arrangement {
     pub(super) rows: Vec<f64>,
     pub(super) num_columns: usize,
     pub(super) num_rows: f64,
-    /// Whether all inputs stand in the first column, one a row.
+    /// Whether all inputs stand in the first column, one per row.
     pub(super) is_aligned: bool,
 }
 

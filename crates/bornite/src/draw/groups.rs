@@ -33,7 +33,7 @@ impl Group {
     }
 }
 
-/// The groups whose rectangle holds no layer of another, where they are few enough to help.
+/// The groups whose rectangle holds no layer of another, if they are few enough to help.
 pub(super) fn outlines(
     circuit: &Circuit,
     layout: &Layout,

@@ -1,7 +1,7 @@
 //! Pictures of circuits.
 //!
-//! A drawing is made in steps, one a file: `cells` groups the layers into the cells of a tree, `arrange` gives each cell
-//! a row and a column, `layout` turns these into boxes, and `svg` writes the boxes down.
+//! A drawing is made in steps, one per file: `cells` groups the layers into the cells of a tree, `arrange` assigns each
+//! cell a row and a column, `layout` turns these into boxes, and `svg` writes the boxes.
 
 mod arrange;
 mod cells;
@@ -23,11 +23,11 @@ use crate::query::{Dependence, Query, QueryError};
 /// Draws a circuit as one self-contained SVG, inputs on the left and the output on the right.
 ///
 /// With a query the layers are colored by how they depend on it, as in the paper's first figure: φ_Y, which depend on
-/// only observed variables, are red; φ_Z, on only unobserved variables, blue; φ_YZ, on both, green. Each layer tells
+/// only observed variables, are red; φ_Z, on only unobserved variables, blue; φ_YZ, on both, green. Each layer shows
 /// its kind, width and size on hover. Up to about 500 variables each input has its name; a larger circuit is drawn as
 /// dots. A deep tree, such as a linear one, is drawn along its spine and folded into lines.
 ///
-/// The text depends on nothing but the circuit and the query.
+/// The output depends only on the circuit and the query.
 ///
 /// ```
 /// use bornite::{Basis, Domain, Query, Variable, circuit::Weights, draw::circuit_svg};
@@ -47,7 +47,7 @@ use crate::query::{Dependence, Query, QueryError};
 /// Cost: linear in the layers.
 ///
 /// # Errors
-/// The query was made for other variables.
+/// The query was created for other variables.
 ///
 /// Paper: `fig:tighter-marginalization`.
 pub fn circuit_svg(circuit: &Circuit, query: Option<&Query>) -> Result<String, QueryError> {

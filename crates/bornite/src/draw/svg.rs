@@ -290,7 +290,7 @@ fn write_outlines(drawing: &Drawing<'_>, out: &mut String) {
                 Dependence::Marginalized => "Z",
                 Dependence::Mixed => "Y,Z",
             };
-            // Inside where there is room, else above.
+            // Inside if there is room, else above.
             let is_high = height > 1.5 * layout.scale.row;
             let _ = writeln!(
                 out,

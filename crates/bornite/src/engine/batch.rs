@@ -15,7 +15,7 @@ use crate::query::{Evidence, Query, QueryError};
 /// Rows that are turned into columns at once.
 const TRANSPOSED_ROWS: usize = 64;
 
-/// What is known of every cell of a table: a value, nothing, or that it lies in a set or interval.
+/// The evidence about every cell of a table: a value, nothing, or that it lies in a set or interval.
 ///
 /// The values of a variable lie side by side. Those of a finite variable are codes of one, two or four bytes, so that a byte
 /// of an image stays a byte; all others are `f64`.
@@ -49,7 +49,7 @@ enum Values {
     U8(Codes<u8>),
     U16(Codes<u16>),
     U32(Codes<u32>),
-    /// NaN where there is none.
+    /// NaN if there is none.
     Real(Vec<f64>),
     /// So many missing values.
     Missing(usize),
@@ -58,7 +58,7 @@ enum Values {
 /// Values of a finite variable.
 #[derive(Clone, Debug)]
 struct Codes<T> {
-    /// 0 where the value is missing. Shared with the table that they come from where its bytes are codes already.
+    /// 0 if the value is missing. Shared with the table that they come from where its bytes are codes already.
     codes: Arc<Vec<T>>,
     /// One bit for each row up to the last one without a value.
     missing: Vec<u64>,
@@ -72,7 +72,7 @@ pub enum RowError {
     Cell {
         /// The row, counted from 0.
         row: usize,
-        /// What is wrong with it.
+        /// The underlying error.
         source: QueryError,
     },
     /// Values that do not make whole rows.
@@ -256,7 +256,7 @@ pub(crate) fn check_rows(variables: &[Variable], values: &[f64]) -> Result<(), R
 }
 
 impl Batch {
-    /// The rows with these values, row after row; NaN is a missing value.
+    /// The rows with these values, row by row; NaN is a missing value.
     ///
     /// # Errors
     /// A value that is not in its variable's domain, by row and name.
@@ -277,7 +277,7 @@ impl Batch {
     /// One row per query.
     ///
     /// # Errors
-    /// A query that was made for other variables.
+    /// A query that was created for other variables.
     pub fn from_queries(variables: &[Variable], queries: &[Query]) -> Result<Self, RowError> {
         for (row, query) in queries.iter().enumerate() {
             query.check(variables).map_err(|source| RowError::Cell { row, source })?;
@@ -296,7 +296,7 @@ impl Batch {
         Ok(Self { columns: variables.iter().enumerate().map(column).collect(), len: queries.len() })
     }
 
-    /// `count` rows of which nothing is known.
+    /// `count` rows without evidence.
     pub fn unknown(num_variables: usize, count: usize) -> Self {
         Self { columns: vec![BatchColumn::missing(count); num_variables], len: count }
     }
@@ -316,7 +316,7 @@ impl Batch {
         Self { columns: self.columns.par_iter().map(|c| c.select(rows)).collect(), len: rows.len() }
     }
 
-    /// Replaces what is known of a variable, of this domain, in the rows for which `evidence` says something.
+    /// Replaces the evidence about a variable, of this domain, in the rows for which `evidence` says something.
     pub(crate) fn set_column(
         &mut self,
         variable: usize,
@@ -388,7 +388,7 @@ impl Batch {
         self.columns.len()
     }
 
-    /// The value of a cell; NaN where it is missing.
+    /// The value of a cell; NaN if it is missing.
     ///
     /// # Panics
     /// If there is no such cell.
@@ -396,7 +396,7 @@ impl Batch {
         self.columns[variable].get(row)
     }
 
-    /// The values of one row; NaN where they are missing.
+    /// The values of one row; NaN if they are missing.
     ///
     /// # Panics
     /// If there is no such row.
@@ -404,7 +404,7 @@ impl Batch {
         self.columns.iter().map(|column| column.get(row)).collect()
     }
 
-    /// The values of all cells, row after row; NaN where they are missing.
+    /// The values of all cells, row by row; NaN if they are missing.
     pub fn to_rows(&self) -> Vec<f64> {
         (0..self.len).flat_map(|row| self.columns.iter().map(move |c| c.get(row))).collect()
     }
@@ -445,12 +445,12 @@ impl Batch {
         self.columns[variable].part(row)
     }
 
-    /// Writes the values of a variable in these rows; NaN where they are missing.
+    /// Writes the values of a variable in these rows; NaN if they are missing.
     pub(crate) fn read(&self, variable: usize, rows: Range<usize>, out: &mut [f64]) {
         self.columns[variable].read(rows, out);
     }
 
-    /// Writes the values of a variable in these rows, which may be in any order; NaN where they are missing.
+    /// Writes the values of a variable in these rows, which may be in any order; NaN if they are missing.
     pub(crate) fn gather(&self, variable: usize, rows: &[usize], out: &mut [f64]) {
         self.columns[variable].read(rows.iter().copied(), out);
     }

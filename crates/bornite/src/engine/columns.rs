@@ -32,7 +32,7 @@ impl<F: Real> Memory<F> {
         if len * size_of::<F>() >= LARGE
             && let Ok(pages) = memmap2::MmapMut::map_anon(len * size_of::<F>())
         {
-            // Small pages do as well where there are no others.
+            // Small pages do as well if there are no others.
             let _ = pages.advise(memmap2::Advice::HugePage);
             return Self::Pages(pages);
         }

@@ -108,7 +108,7 @@ pub(crate) fn contract_tile<'a, F: Real, const C: bool>(
     out: &mut [F],
 ) {
     let [k, k1, k2] = pure.shape();
-    // A vector leaves a matrix B of this many columns, and the result is B M Bᴴ.
+    // A vector leaves a matrix B with this many columns, and the result is B M Bᴴ.
     let (len, m) = match kinds {
         (Kind::Pure, Kind::Pure) => return kernels.kron_sum(pure, a, b, out),
         (Kind::Mixed, Kind::Identity) => return kernels.mixed_identity(mixed(), a, scratch, out),

@@ -10,7 +10,7 @@ impl<F: Real> Engine<F> {
     /// The multiply-adds of [`log_marginals`](Self::log_marginals) on these rows, by the kinds of their messages.
     ///
     /// # Panics
-    /// If the rows are made for another number of variables.
+    /// If the rows were created for another number of variables.
     pub fn marginal_work(&self, rows: &Batch) -> Work {
         assert_eq!(rows.num_variables(), self.variables().len(), "variables of the rows");
         match &self.plan {

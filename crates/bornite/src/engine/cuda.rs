@@ -26,7 +26,7 @@ pub(crate) fn device() -> Result<&'static Device, CudaError> {
 pub(super) type OnDevice = Mutex<Option<Evaluator>>;
 
 impl<F: Real, const C: bool> Plan<F, C> {
-    /// log p(evidence) of every row; −∞ where it is impossible.
+    /// log p(evidence) of every row; −∞ if it is impossible.
     pub(super) fn log_marginals_on(
         &self,
         rows: &Batch,
@@ -186,7 +186,7 @@ fn parts<T: Scalar>(m: &Matrix<T>) -> Vec<f64> {
     T::parts(m.data()).to_vec()
 }
 
-/// The parts of a complex matrix; only the real ones where there are no others.
+/// The parts of a complex matrix; only the real ones if there are no others.
 fn parts_of<const C: bool>(m: &Matrix<Complex64>) -> Vec<f64> {
     if C { parts(m) } else { m.data().iter().map(|z| z.re).collect() }
 }

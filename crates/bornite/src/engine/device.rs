@@ -1,29 +1,29 @@
-//! Where queries are computed: on the processor, or on an NVIDIA GPU, see [`bornite_cuda`].
+//! The device that computes queries: the CPU, or an NVIDIA GPU (see [`bornite_cuda`]).
 
 #[cfg(feature = "cuda")]
 use super::AnyPlan;
 use super::{Batch, Engine, Real};
 use crate::query::QueryError;
 
-/// Where a query is computed.
+/// The device that computes a query.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Device {
-    /// On the processor: the same bits on every machine.
+    /// On the CPU: the same bits on every machine.
     #[default]
     Cpu,
     /// On an NVIDIA GPU, with the crate's feature `cuda`: the same bits on the same device. In double precision, log densities are
-    /// those of the processor within 10⁻⁹ of their size or 10⁻⁹, whichever is more; in single precision within about 10⁻³.
+    /// those of the CPU within 10⁻⁹ of their size or 10⁻⁹, whichever is more; in single precision within about 10⁻³.
     Cuda,
-    /// On a GPU where there is one that has room for the circuit, and on the processor otherwise.
+    /// On a GPU if there is one that has room for the circuit, and on the CPU otherwise.
     Auto,
 }
 
 impl<F: Real> Engine<F> {
-    /// [`log_marginals`](Self::log_marginals), on a device. The circuit goes there once, with the first rows, and stays
-    /// as long as the engine.
+    /// [`log_marginals`](Self::log_marginals) on a device. The circuit is copied to the device with the first rows, and
+    /// stays there as long as the engine.
     ///
     /// # Errors
-    /// Rows made for another number of variables, or a device that is not there or too small, if it must be used.
+    /// Rows created for another number of variables, or a device that is not there or too small, if it must be used.
     pub fn log_marginals_on(&self, rows: &Batch, device: Device) -> Result<Vec<f64>, QueryError> {
         match device {
             Device::Cpu => self.log_marginals(rows),
@@ -35,8 +35,8 @@ impl<F: Real> Engine<F> {
         }
     }
 
-    /// [`sample_from`](Self::sample_from), on a device: exact samples of circuits of finite variables. A seed gives the same
-    /// samples every time on one kind of device, and other samples of the same distribution on another.
+    /// [`sample_from`](Self::sample_from) on a device, for circuits with finite variables. The same seed
+    /// always gives the same samples on one kind of device, and different samples of the same distribution on another.
     ///
     /// # Errors
     /// A device that is not there or too small, or variables that are not finite, if it must be used.
@@ -93,7 +93,7 @@ impl<F: Real> Engine<F> {
         _: u64,
         _: &(dyn Fn(usize) -> u64 + Sync),
     ) -> Result<Vec<f64>, QueryError> {
-        Err(QueryError::Device { reason: "it is built without CUDA".to_owned() })
+        Err(QueryError::Device { reason: "this build does not include CUDA".to_owned() })
     }
 
     #[cfg(feature = "cuda")]
@@ -108,6 +108,6 @@ impl<F: Real> Engine<F> {
 
     #[cfg(not(feature = "cuda"))]
     fn log_marginals_on_cuda(&self, _: &Batch) -> Result<Vec<f64>, QueryError> {
-        Err(QueryError::Device { reason: "it is built without CUDA".to_owned() })
+        Err(QueryError::Device { reason: "this build does not include CUDA".to_owned() })
     }
 }

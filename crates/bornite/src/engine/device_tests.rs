@@ -93,7 +93,7 @@ fn contract(device: Device) {
     }
 }
 
-/// Samples follow the circuit's distribution and are the same again, whatever the number of outputs and the pieces they are
+/// Samples follow the circuit's distribution, and are reproducible whatever the number of outputs and the pieces they are
 /// drawn in.
 fn contract_of_samples(device: Device) {
     let rng = &mut ChaCha8Rng::seed_from_u64(6);

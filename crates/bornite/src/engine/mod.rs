@@ -1,10 +1,10 @@
 //! The batched engine: rows of a batch in SIMD lanes.
 //!
-//! [`Engine`] answers for many rows at once, each with its own unknown cells, sets and intervals.
+//! [`Engine`] answers queries for many rows at once, each with its own missing cells, sets and intervals.
 //!
-//! The loops are in a crate of their own, `bornite-kernels`: rows lie side by side in SIMD lanes, and all arithmetic is a
-//! fixed order of fused multiply-adds per lane, so that the bits of a row depend neither on its neighbors nor on the batch
-//! size nor on the instruction set ([`SimdLevel`]).
+//! The loops are in a separate crate, `bornite-kernels`: rows lie side by side in SIMD lanes, and all arithmetic is a
+//! fixed order of fused multiply-adds per lane. The bits of a row therefore do not depend on its neighbors, the batch
+//! size or the instruction set ([`SimdLevel`]).
 
 mod batch;
 mod columns;
@@ -142,13 +142,13 @@ impl<F: Real> Engine<F> {
         &self.variables
     }
 
-    /// log p(evidence) of every row: the exact log marginal of what is known of it; −∞ where that is impossible.
+    /// log p(evidence) of every row: the exact log marginal of the evidence about it; −∞ if that is impossible.
     ///
-    /// Cost: rows are split by kind at every layer, so that each pays for its own message table (see
+    /// Cost: rows are grouped by kind at every layer, so each row pays only for its own messages (see
     /// [`marginalize`](crate::ops::marginalize())); rows in which the same cells are unknown share everything.
     ///
     /// # Errors
-    /// Rows made for another number of variables.
+    /// Rows created for another number of variables.
     pub fn log_marginals(&self, rows: &Batch) -> Result<Vec<f64>, QueryError> {
         self.check(rows)?;
         Ok(with_plan!(self, plan => plan.log_marginals(rows)))
@@ -161,9 +161,9 @@ impl<F: Real> Engine<F> {
     }
 
     /// log p(xᵢ | the variables before i in the traversal order), of every variable of every row, in one traversal:
-    /// the result is row after row, each in the order of the variables, and each row's sum is its log density.
+    /// the result is row by row, each in the order of the variables, and each row's sum is its log density.
     ///
-    /// Cost: at a sum over a Kronecker product of widths K, 2 K⁴ + 4 K³ multiply-adds a row; K² a variable on a linear
+    /// Cost: at a sum over a Kronecker product of widths K, 2 K⁴ + 4 K³ multiply-adds per row; K² per variable on a linear
     /// tree.
     ///
     /// # Errors
@@ -179,28 +179,30 @@ impl<F: Real> Engine<F> {
         Ok(with_plan!(self, plan => plan.log_conditionals(rows)))
     }
 
-    /// `count` exact samples, row after row. The same seed gives the same samples, and more of them begin alike.
+    /// `count` exact samples, row by row. The same seed gives the same samples, and a larger count starts with the same
+    /// ones.
     ///
-    /// Cost: at a sum over a Kronecker product of widths K, 4 K³ multiply-adds a row; K² a variable on a linear tree.
+    /// Cost: 4 K³ multiply-adds per row at a sum over a Kronecker product of widths K; K² per variable on a linear tree.
     pub fn sample(&self, count: usize, seed: u64) -> Vec<f64> {
         self.sample_from(0, count, seed)
     }
 
-    /// `count` of the [samples](Self::sample) that a seed gives, from the one at `start` on: they can be drawn in pieces.
+    /// `count` of the [samples](Self::sample) for a seed, beginning with sample `start`, so samples can be drawn in
+    /// pieces.
     pub fn sample_from(&self, start: u64, count: usize, seed: u64) -> Vec<f64> {
         let rows = Batch::unknown(self.variables.len(), count);
         self.sample_at(&rows, seed, &|row| start.wrapping_add(row as u64))
     }
 
-    /// One exact sample for every row, given what is known of it: values are kept, sets and intervals respected.
+    /// One exact sample for every row, given the evidence about it: values are kept, sets and intervals respected.
     ///
     /// # Errors
-    /// Rows made for another number of variables, or evidence that is impossible.
+    /// Rows created for another number of variables, or evidence that is impossible.
     pub fn sample_given(&self, rows: &Batch, seed: u64) -> Result<Vec<f64>, SampleError> {
         self.sample_given_from(0, rows, seed)
     }
 
-    /// The [samples](Self::sample_given) of rows that are a piece of more, of which `start` come before them.
+    /// The [samples](Self::sample_given) for a piece of the rows that is preceded by `start` rows.
     ///
     /// # Errors
     /// As for [`sample_given`](Self::sample_given).
@@ -233,7 +235,7 @@ impl<F: Real> Engine<F> {
     }
 }
 
-/// Why there is no sample.
+/// The reason that there is no sample.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SampleError {
@@ -241,9 +243,7 @@ pub enum SampleError {
     #[error(transparent)]
     Query(#[from] QueryError),
     /// What a row is said to know has probability 0.
-    #[error(
-        "row {row}: what is known of it has probability 0, so there is nothing to sample; relax it"
-    )]
+    #[error("row {row}: its evidence has probability 0, so there is nothing to sample; relax it")]
     Impossible {
         /// The row, counted from 0.
         row: usize,

@@ -102,7 +102,7 @@ fn rest_values(basis: &Basis, weight: Option<&Matrix<Complex64>>, x: f64) -> Vec
 }
 
 impl<F: Real> Pieces<F> {
-    /// The pieces of a leaf, and these sums of values of its density; `None` where [`edges`] gives none.
+    /// The pieces of a leaf, and these sums of values of its density; `None` if [`edges`] gives none.
     pub(super) fn new<const C: bool>(leaf: &Leaf<F>, functionals: &[Functional]) -> Option<Self> {
         let mut cuts = edges(&leaf.basis)?;
         let (low, high) = (cuts[0], cuts[cuts.len() - 1]);

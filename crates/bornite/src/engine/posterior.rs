@@ -34,7 +34,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) functionals: &'a (dyn Fn(usize) -> Vec<Functional> + Sync),
 }
 
-/// The distribution of one cell given what is known of its row.
+/// The distribution of one cell given the evidence about its row.
 #[derive(Debug)]
 pub(crate) enum CellDistribution<'a> {
     /// The probability of every value; their sum is 1.
@@ -100,7 +100,7 @@ pub struct Posteriors {
 }
 
 impl Posteriors {
-    /// log p of what is known of a row; −∞ where that is impossible.
+    /// log p of the evidence about a row; −∞ if that is impossible.
     ///
     /// # Panics
     /// If there is no such row.
@@ -108,7 +108,7 @@ impl Posteriors {
         self.log_evidence[row]
     }
 
-    /// The distribution of the nth of the variables, given what is known of the *other* variables of the row; `None` where that
+    /// The distribution of the nth of the variables, given what is known of the *other* variables of the row; `None` if that
     /// is impossible.
     ///
     /// # Panics
@@ -123,14 +123,14 @@ impl<F: Real> Engine<F> {
     /// The posterior marginals of these variables for every row: what
     /// [`Environments::marginal`](crate::ops::Environments::marginal) gives for one.
     ///
-    /// A variable's distribution is conditioned on all that is known of the others, and not on what is known of itself;
+    /// A variable's distribution is conditioned on the evidence about the others, but not on the evidence about itself;
     /// [`Univariate::within`] adds that.
     ///
     /// Cost: one pass up and one pass down the circuit, on the way to the variables only. Memory: a matrix for each cell of a
     /// continuous variable.
     ///
     /// # Errors
-    /// Rows made for another number of variables, or a variable that is not there.
+    /// Rows created for another number of variables, or a variable that is not there.
     pub fn posteriors(
         &self,
         rows: &Batch,
@@ -156,8 +156,8 @@ impl<F: Real> Engine<F> {
         Ok(Posteriors { num_variables: variables.len(), log_evidence, marginals })
     }
 
-    /// Calls `answer` for every wanted cell of rows that are possible. A cell's distribution is given all that is known of the
-    /// others and, where it has no value, of itself.
+    /// Calls `answer` for every wanted cell of rows that are possible. A cell's distribution is given the evidence about the
+    /// others and, if it has no value, of itself.
     pub(crate) fn answer_cells<T: Send>(
         &self,
         rows: &Batch,
@@ -167,7 +167,7 @@ impl<F: Real> Engine<F> {
         self.answer_cells_by(rows, wanted, &self.cell_tables(true), answer)
     }
 
-    /// Tables to be filled, or none where all distributions are to be exact ones.
+    /// Tables to be filled, or none if all distributions are to be exact ones.
     pub(crate) fn cell_tables(&self, is_piecewise: bool) -> CellTables<F> {
         let count = if is_piecewise { self.variables().len() } else { 0 };
         CellTables((0..count).map(|_| OnceLock::new()).collect())
@@ -393,7 +393,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
     }
 }
 
-/// Weights as probabilities of the values in a part; `None` where that is impossible.
+/// Weights as probabilities of the values in a part; `None` if that is impossible.
 fn normalized(weights: &[f64], part: Option<&Part>) -> Option<Vec<f64>> {
     let mut p = match part {
         None => weights.to_vec(),

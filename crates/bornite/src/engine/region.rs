@@ -1,4 +1,4 @@
-//! Disjoint regions of a circuit that threads work on side by side, where there are too few rows to share.
+//! Disjoint regions of a circuit that threads work on side by side, if there are too few rows to share.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::regions::cut;
 const GRAIN: usize = 1 << 17;
 
 impl<F: Real, const C: bool> Plan<F, C> {
-    /// The steps of each region, in order, for so many rows; none where threads do better to share the rows.
+    /// The steps of each region, in order, for this many rows; none if threads do better to share the rows.
     pub(super) fn regions(&self, rows: usize) -> Vec<Range<usize>> {
         let threads = rayon::current_num_threads();
         if threads < 2 || rows >= threads * BLOCK || self.multiply_adds(rows) < threads * GRAIN {

@@ -15,7 +15,7 @@ use crate::algebra::Kind;
 use crate::program::StepKind;
 use crate::schedule::{Places, Schedule};
 
-/// The most rows that are worked on together.
+/// The maximum number of rows that are worked on together.
 pub(super) const BLOCK: usize = 256;
 
 /// The steps of a region, its message, and log₂ of what has been divided out of each row's p there.
@@ -31,7 +31,7 @@ pub(super) struct Block<'a> {
 }
 
 impl<F: Real, const C: bool> Plan<F, C> {
-    /// log p(evidence) of every row; −∞ where it is impossible.
+    /// log p(evidence) of every row; −∞ if it is impossible.
     ///
     /// Threads share the rows, or, where these are few, the regions of the circuit. A row's bits depend on neither.
     pub(crate) fn log_marginals(&self, rows: &Batch) -> Vec<f64> {
@@ -150,7 +150,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
         message
     }
 
-    /// The message of a step that is no leaf, in these places.
+    /// The message of a step that is not a leaf, in these places.
     pub(super) fn joined<'a>(
         &self,
         index: usize,

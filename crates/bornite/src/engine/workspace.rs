@@ -80,9 +80,9 @@ impl<F> Default for Pool<F> {
     }
 }
 
-/// The most bytes of a workspace that is kept: one with many mixed messages is not.
+/// The maximum number of bytes of a workspace that is kept: one with many mixed messages is not.
 const KEPT: usize = 1 << 22;
-/// The most workspaces that are kept.
+/// The maximum number of workspaces that are kept.
 const SPARE: usize = 64;
 
 impl<F: Real> Pool<F> {

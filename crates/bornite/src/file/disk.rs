@@ -11,7 +11,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, FileError> {
     let failed = |source| FileError::Io {
         action: "read the file",
         source,
-        remedy: "is it there, may you read it and does it fit into memory?",
+        remedy: "does it exist, can you read it, and does it fit into memory?",
     };
     let file = File::open(path).map_err(failed)?;
     let length = file.metadata().map_err(failed)?;
@@ -30,7 +30,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, FileError> {
     Ok(bytes)
 }
 
-/// Writes a file, whole or not at all.
+/// Writes a file, completely or not at all.
 pub(super) fn write(
     path: &Path,
     content: impl FnOnce(&mut dyn Write) -> Result<(), FileError>,
@@ -38,6 +38,6 @@ pub(super) fn write(
     disk::write(path, content, |source| FileError::Io {
         action: "write the file",
         source,
-        remedy: "is the folder there, may you write to it, and is there space left?",
+        remedy: "does the folder exist, can you write to it, and is there enough disk space?",
     })
 }

@@ -70,7 +70,7 @@ pub enum FileError {
         column: usize,
     },
     /// A circuit without a model, where a model is needed.
-    #[error("not a model file: it holds a circuit, but not the columns of a table")]
+    #[error("not a model file: it contains a circuit, but not the columns of a table")]
     NotAModel,
     /// A model whose parts do not belong together.
     #[error("the model is damaged: {problem}; copy it again, or fit it again")]
@@ -79,7 +79,7 @@ pub enum FileError {
         problem: String,
     },
     /// Content that is not what was written.
-    #[error("the file is damaged: its digest is {found} and should be {expected}; copy it again")]
+    #[error("the file is damaged: its digest is {found} but should be {expected}; copy it again")]
     Digest {
         /// The digest that was written.
         expected: String,
@@ -88,7 +88,7 @@ pub enum FileError {
     },
     /// The format is newer than this program.
     #[error(
-        "{place}: this is version {found} of the format and only version {known} is known; use a newer bornite"
+        "{place}: this is version {found} of the format, but only version {known} is supported; use a newer bornite"
     )]
     Version {
         /// Where.
@@ -119,7 +119,7 @@ pub enum FileError {
         known: String,
     },
     /// A field that is there twice.
-    #[error("{place}: '{field}' is there twice; keep one")]
+    #[error("{place}: '{field}' appears twice; keep one")]
     DuplicateField {
         /// The object.
         place: String,
@@ -168,7 +168,7 @@ pub enum FileError {
     },
     /// Rows of unlike lengths.
     #[error(
-        "{place}: this row has {found} entries and the first has {expected}; give all rows one length"
+        "{place}: this row has {found} entries, but the first has {expected}; give all rows the same length"
     )]
     RowLength {
         /// The row.
@@ -179,7 +179,7 @@ pub enum FileError {
         found: usize,
     },
     /// A number of things that does not fit another.
-    #[error("{place}: {found} {what} where {expected} are needed")]
+    #[error("{place}: found {found} {what}, but {expected} are needed")]
     Count {
         /// Where.
         place: String,
@@ -191,9 +191,7 @@ pub enum FileError {
         found: usize,
     },
     /// A size beyond what a file may ask for.
-    #[error(
-        "{place}: {what} of {found} is more than a file may ask for, {limit}; give a smaller one"
-    )]
+    #[error("{place}: {what} of {found} exceeds the limit for files, {limit}; give a smaller one")]
     TooLarge {
         /// Where.
         place: String,
@@ -205,9 +203,7 @@ pub enum FileError {
         limit: u128,
     },
     /// A basis that does not exist on the variable's domain.
-    #[error(
-        "{place}: the basis '{kind}' needs {needs}, but the variable takes its values from {domain}"
-    )]
+    #[error("{place}: the basis '{kind}' needs {needs}, but the variable's domain is {domain}")]
     BasisDomain {
         /// The basis.
         place: String,
@@ -223,7 +219,7 @@ pub enum FileError {
     Basis {
         /// The basis.
         place: String,
-        /// What is wrong with it.
+        /// The underlying error.
         source: BasisError,
     },
     /// A nested list that is not a tree.
@@ -231,7 +227,7 @@ pub enum FileError {
     Tree {
         /// The list.
         place: String,
-        /// What is wrong with it.
+        /// The underlying error.
         source: TreeError,
     },
     /// Variables or layers that do not make a circuit.
@@ -239,7 +235,7 @@ pub enum FileError {
     Circuit {
         /// The list that they stand in.
         place: String,
-        /// What is wrong with them.
+        /// The underlying error.
         source: CircuitError,
     },
     /// A reference to a tensor from a file that has none.
@@ -250,7 +246,7 @@ pub enum FileError {
     },
     /// Two references to one tensor.
     #[error(
-        "{place}: the tensor '{tensor}' is used already; name a weight in \"weights\" to share it"
+        "{place}: the tensor '{tensor}' is already used; name a weight in \"weights\" to share it"
     )]
     TensorReused {
         /// The second reference.
@@ -260,8 +256,7 @@ pub enum FileError {
     },
     /// The first 8 bytes of a safetensors file announce a header that is not there.
     #[error(
-        "the header should take {announced} bytes and {available} bytes follow (at most {limit} are accepted): \
-         the file is cut short or no safetensors file; copy it again"
+        "the header should have {announced} bytes, but {available} bytes follow (at most {limit} are accepted): the file is truncated or not a safetensors file; copy it again"
     )]
     HeaderLength {
         /// The length that the file announces.
@@ -285,8 +280,7 @@ pub enum FileError {
     },
     /// The tensors do not cover the bytes after the header, each byte once.
     #[error(
-        "{place}: the tensor should begin at byte {expected} and begins at {found}: \
-         tensors overlap or leave a gap; write the file again"
+        "{place}: the tensor should begin at byte {expected} but begins at {found}: tensors overlap or leave a gap; write the file again"
     )]
     TensorOffset {
         /// The tensor.
@@ -298,7 +292,7 @@ pub enum FileError {
     },
     /// A tensor's shape does not fit its bytes.
     #[error(
-        "{place}: the shape {shape:?} does not take the {bytes} bytes of its offsets; write the file again"
+        "{place}: the shape {shape:?} does not match the {bytes} bytes of its offsets; write the file again"
     )]
     TensorShape {
         /// The tensor.
@@ -310,7 +304,7 @@ pub enum FileError {
     },
     /// The file is shorter or longer than its tensors.
     #[error(
-        "the tensors take {expected} bytes and {found} are there: the file is cut short or has more at its end; copy it again"
+        "the tensors take {expected} bytes, but the file has {found}: it is truncated or has trailing bytes; copy it again"
     )]
     DataLength {
         /// The bytes that the header promises.
@@ -333,7 +327,7 @@ impl FileError {
 fn suggestion(nearest: Option<&str>, known: &str) -> String {
     match nearest {
         Some(nearest) => format!("did you mean '{nearest}'? (known: {known})"),
-        None if known.is_empty() => "none is known here".to_owned(),
+        None if known.is_empty() => "there are none".to_owned(),
         None => format!("known: {known}"),
     }
 }

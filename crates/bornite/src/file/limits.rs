@@ -27,5 +27,5 @@ pub const MAX_HEADER: usize = 100_000_000;
 /// How deep bases may contain each other: squares of transformed functions are 3.
 pub(crate) const MAX_BASIS_DEPTH: usize = 4;
 
-/// The most bytes that are read from something other than a regular file, which has no length.
+/// The maximum number of bytes that are read from something other than a regular file, which has no length.
 pub(crate) const MAX_STREAM: u64 = 1 << 30;

@@ -1,7 +1,8 @@
-//! Circuit files: JSON to be written by hand, safetensors for everything large. `docs/FORMAT.md` is the reference.
+//! Circuit files: JSON for writing by hand, safetensors for large circuits. `docs/FORMAT.md` is the reference.
 //!
-//! Both hold every bit of a circuit, and reading either checks all that [`CircuitBuilder`](crate::CircuitBuilder) checks. A
-//! file that is cut short, damaged or lying is an error that names the place.
+//! Both formats preserve every bit of a circuit, and loading performs the same checks as
+//! [`CircuitBuilder`](crate::CircuitBuilder). Truncated, damaged or inconsistent files are rejected with an error that
+//! gives the location.
 //!
 //! ```
 //! let circuit = bornite::file::from_json(
@@ -40,9 +41,9 @@ pub fn load(path: impl AsRef<Path>) -> Result<Circuit, FileError> {
     disk::read(path).and_then(|bytes| from_bytes(&bytes)).map_err(in_file(path))
 }
 
-/// Writes a circuit to a file: JSON where the name ends in `.json`, safetensors otherwise.
+/// Writes a circuit to a file: JSON if the name ends in `.json`, safetensors otherwise.
 ///
-/// The file is written whole or not at all: an older file of that name stays until the new one is on the disk.
+/// The file is written completely or not at all: an older file of that name stays until the new one is on the disk.
 ///
 /// # Errors
 /// A file that cannot be written.
@@ -56,7 +57,7 @@ pub fn save(circuit: &Circuit, path: impl AsRef<Path>) -> Result<(), FileError> 
         out.write_all(to_json(circuit).as_bytes()).map_err(|source| FileError::Io {
             action: "write the file",
             source,
-            remedy: "is there space left?",
+            remedy: "is there enough disk space?",
         })
     });
     written.map_err(in_file(path))

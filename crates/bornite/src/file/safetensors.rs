@@ -70,7 +70,7 @@ fn write_texts(
     written.map_err(|source| FileError::Io {
         action: "write the file",
         source,
-        remedy: "is there space left?",
+        remedy: "is there enough disk space?",
     })
 }
 
@@ -184,7 +184,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Circuit, FileError> {
     circuits.pop().filter(|_| count == 1).ok_or(FileError::Mixture { count })
 }
 
-/// Reads circuits and the text of the model beside them, where there is one and its digest fits.
+/// Reads circuits and the text of the model beside them, if there is one and its digest fits.
 pub(super) fn read_model(bytes: &[u8]) -> Result<(Vec<Circuit>, Option<String>), FileError> {
     let (header, data) = split(bytes)?;
     let header = Node::parse(header).map_err(|source| match source {
@@ -288,7 +288,7 @@ impl<'b> Tensors<'b> {
             }
             _ => Err(FileError::Expected {
                 place: HEADER.field(name).field("shape").to_string(),
-                expected: "[rows, columns] of a real or [rows, columns, 2] of a complex matrix",
+                expected: "[rows, columns] for a real or [rows, columns, 2] for a complex matrix",
                 found: format!("{:?}", tensor.shape),
             }),
         }
@@ -302,7 +302,7 @@ impl<'b> Tensors<'b> {
         Self { tensors: own }
     }
 
-    /// Refuses tensors that nothing has asked for.
+    /// Rejects tensors that nothing has asked for.
     pub(super) fn finish(&self) -> Result<(), FileError> {
         match self.tensors.iter().find(|(_, tensor)| !tensor.used) {
             Some((name, _)) => Err(FileError::Unused { place: HEADER.field(name).to_string() }),
@@ -350,8 +350,8 @@ impl Tensor<'_> {
             return Err(place_of_offsets.expected("a pair [begin, end]", offsets));
         };
         let length = end.checked_sub(start);
-        let length =
-            length.ok_or_else(|| place_of_offsets.expected("an end after the begin", offsets))?;
+        let length = length
+            .ok_or_else(|| place_of_offsets.expected("an end after the beginning", offsets))?;
         let size = shape.iter().try_fold(8_usize, |size, &n| size.checked_mul(n));
         if size != Some(length) {
             let shape = shape.iter().map(|&n| n as u64).collect();

@@ -1,11 +1,11 @@
 use super::options::FitOptions;
 use crate::structure::Widths;
 
-/// Settings that need no tuning, from the number n of rows and d of variables.
+/// Default settings, from the number n of rows and the number d of variables.
 ///
 /// | setting | value |
 /// |---|---|
-/// | widths | 8, then 16 (or else 12), 24, 32 as long as validation gets better, or else 4 and 2; none of more than 2.5 10¹⁰ / n d for its cube, or with holes for 2.5 times its fourth power. From 20 million cells n d on, only 16, with holes 8. Over 6 to 48 variables, circuits of 24 and more may be wider towards the middle instead, at about the same cost, see [`tapered`](Self::tapered) |
+/// | widths | 8, then 16 (or else 12), 24, 32 as long as validation gets better, or else 4 and 2; none of more than 2.5 10¹⁰ / n d for its cube, or with missing values for 2.5 times its fourth power. From 20 million cells n d on, only 16, with missing values 8. Over 6 to 48 variables, circuits of 24 and more may be wider towards the middle instead, at about the same cost, see [`tapered`](Self::tapered) |
 /// | squares | twice the width, which are also the components of the mixture that a fit starts from |
 /// | batch | n / 150, from 32 to 256; 512 from 20 million cells on |
 /// | rate | 0.01 / width at a batch of 128, more or less as the root of other batches; 0.16 / width from 20 million cells on |
@@ -13,10 +13,10 @@ use crate::structure::Widths;
 /// | patience | an eighth of the epochs, at least 6 |
 /// | averaging | over about one epoch, at most 500 steps |
 /// | smoothing | of images: 150 / n below 20,000 rows; of ordered columns: 500 / n, at most 0.1 |
-/// | functions | of a continuous variable: √n, from 12 to 48, then twice as many if validation gets better, or else a third; 48 where it is the only one |
+/// | functions | of a continuous variable: √n, from 12 to 48, then twice as many if validation gets better, or else a third; 48 if it is the only one |
 /// | roughness | 10 / n |
 ///
-/// Images of 20 million cells and more, without holes, have settings of their own, see [`images`](Self::images).
+/// Images of 20 million cells and more, without missing values, have settings of their own, see [`images`](Self::images).
 ///
 /// With [`Effort::Fast`], only the largest of the widths up to 8 and the fewest functions are fitted; from 8,000 rows on up to 12, and from
 /// 16,000 on up to 16, where an epoch takes a second at most. With [`Effort::Best`], widths up
@@ -29,15 +29,15 @@ pub struct Defaults {
     effort: Effort,
 }
 
-/// How much a fit tries, where settings are not given.
+/// How much a fit tries if settings are not given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Effort {
     /// One small circuit: a usable model in seconds.
     Fast,
-    /// Several circuits, as long as they get better and an epoch takes some seconds at most.
+    /// Several circuits, as long as they improve and an epoch takes at most a few seconds.
     #[default]
     Balanced,
-    /// Larger circuits and longer fits, until nothing gets better: best with a time limit.
+    /// Larger circuits and longer fits, until nothing improves; best combined with a time limit.
     Best,
 }
 
@@ -86,7 +86,7 @@ const IMAGES: [Rung; 4] = [
 ];
 
 impl Defaults {
-    /// The settings for so many rows of so many variables.
+    /// The settings for this many rows and variables.
     pub fn of(rows: usize, variables: usize) -> Self {
         Self { rows: rows.max(1), variables, has_holes: false, effort: Effort::default() }
     }
@@ -97,7 +97,7 @@ impl Defaults {
         Self { effort, ..self }
     }
 
-    /// The same for rows with holes, which take far longer at large widths.
+    /// The same for rows with missing values, which take far longer at large widths.
     #[must_use]
     pub fn with_holes(self, has_holes: bool) -> Self {
         Self { has_holes, ..self }
@@ -165,9 +165,9 @@ impl Defaults {
         500.0 / self.rows.max(5000) as f64
     }
 
-    /// The settings for many images without holes, from the cheapest to the dearest circuit; empty for others.
+    /// The settings for many images without missing values, from the cheapest to the dearest circuit; empty for others.
     ///
-    /// Regions are wider the larger they are. Cheap circuits have a codebook of grey levels and a weight of its own for each
+    /// Regions are wider the larger they are. Cheap circuits have a codebook of gray levels and a weight of its own for each
     /// region; dear ones share the weights of small regions, which leaves little to overfit. Steps are short, 0.03 over the root of a
     /// weight's columns at a batch of 512, so that the mixture that a fit starts from is not forgotten.
     pub fn images(&self) -> Vec<FitOptions> {

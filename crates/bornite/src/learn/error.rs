@@ -9,8 +9,7 @@ use crate::program::Program;
 pub enum LearnError {
     /// A Kronecker product without a sum above it, or of more than two inputs.
     #[error(
-        "layer {layer}: learning takes Kronecker products of two inputs, each below a sum; \
-             make the circuit from a binary region tree"
+        "layer {layer}: learning needs Kronecker products of two inputs, each below a sum; build the circuit from a binary region tree"
     )]
     Kronecker {
         /// The product layer.
@@ -33,8 +32,7 @@ pub enum LearnError {
     },
     /// A layer that a monotonic circuit cannot have.
     #[error(
-        "layer {layer}: a monotonic circuit has indicators for inputs and one output, and is learned by \
-             learn::monotonic; cut continuous variables into bins, and take one square"
+        "layer {layer}: a monotonic circuit needs indicator inputs and one output, and is learned with learn::monotonic; bin continuous variables, and use one square"
     )]
     Monotonic {
         /// The input or output layer.
@@ -42,7 +40,7 @@ pub enum LearnError {
     },
     /// A target that is not among the variables, or of weights that cannot have one.
     #[error(
-        "a target is one or more of the circuit's variables, and is not for monotonic circuits"
+        "a target must be one or more of the circuit's variables, and monotonic circuits do not support one"
     )]
     Target,
     /// A device that is not there, or that cannot learn this.
@@ -58,7 +56,7 @@ pub enum LearnError {
         reason: String,
     },
     /// Workers that do not answer.
-    #[error("the workers that hold the rows cannot go on: {reason}")]
+    #[error("the workers cannot continue: {reason}")]
     Workers {
         /// Why not.
         reason: String,

@@ -14,10 +14,10 @@ use crate::engine::{Batch, Engine};
 
 /// Learns the weights of a circuit from rows, normalized at every step.
 ///
-/// The weights start near a mixture of products that fits the rows, of as
-/// many components as squares, or near the product of the rows' marginals where a product is one of Hadamard. Each
-/// step follows the exact gradient of a batch's log-likelihood: of what is known, the unknown cells integrated out. The best weights by the validation rows' likelihood
-/// are kept. The same seed gives the same circuit bit for bit, for any number of threads.
+/// Training starts near a fitted mixture of products with as many components as squares, or near the product of the
+/// rows' marginals if there are Hadamard products. Each step follows the exact gradient of a batch's log-likelihood,
+/// with missing cells integrated out. The weights with the best validation likelihood are kept. The same seed gives the
+/// same circuit bit for bit, for any number of threads.
 ///
 /// # Errors
 /// The circuit's products are not binary, each below a sum, or its functions are not orthonormal; the parameterization is
@@ -35,7 +35,7 @@ pub fn fit(
     outcome.into_fit(circuit, options)
 }
 
-/// Fits one circuit, from a checkpoint on where there is one.
+/// Fits one circuit, from a checkpoint on if there is one.
 pub(super) fn run(
     circuit: &Skeleton,
     rows: Rows<'_>,

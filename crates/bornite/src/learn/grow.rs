@@ -4,7 +4,7 @@ use crate::circuit::{Layer, LayerId, Skeleton};
 use crate::linalg::{Complex64, Matrix};
 
 /// The rows of a learned circuit's weights, in the columns of the weights of a wider circuit with the same layers: the first rows
-/// of a start with the same density, in which whatever is new has no weight yet. `None` where the circuits do not fit, or have
+/// of a start with the same density, in which whatever is new has no weight yet. `None` if the circuits do not fit, or have
 /// Hadamard products, which no mixture starts.
 ///
 /// Functions of a wider input come after those of the narrower one, as polynomials of higher degree do.

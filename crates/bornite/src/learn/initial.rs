@@ -29,9 +29,9 @@ const SAMPLE: usize = 64;
 /// The mixtures that fits of the same rows start from, kept from one fit to the next.
 #[derive(Debug, Default)]
 pub struct Starts {
-    /// By the number of components and the seed; `None` where there is none.
+    /// By the number of components and the seed; `None` if there is none.
     known: BTreeMap<(usize, u64), Option<Arc<Mixture>>>,
-    /// Circuits whose weights fits go on from instead, each the same but for them.
+    /// Circuits whose weights fits continue from instead, each the same but for them.
     learned: Vec<Circuit>,
     pub(super) quota: Quota,
 }
@@ -42,7 +42,7 @@ impl Starts {
         Self { quota: quota.clone(), ..Self::default() }
     }
 
-    /// The same for fits that go on from these circuits, in this order.
+    /// The same for fits that continue from these circuits, in this order.
     pub(crate) fn with_learned(self, learned: Vec<Circuit>) -> Self {
         Self { learned, ..self }
     }
@@ -82,7 +82,7 @@ pub(super) struct Start<'a> {
     pub(super) starts: &'a mut Starts,
     /// The first rows of all weights, of a [smaller circuit](super::grow::grown).
     pub(super) grown: Option<Vec<Matrix<Complex64>>>,
-    /// Which of the circuits that fits go on from it would be.
+    /// Which of the circuits that fits continue from it would be.
     pub(super) place: usize,
 }
 
@@ -92,7 +92,7 @@ impl<'a> Start<'a> {
         Self { starts, grown: None, place: 0 }
     }
 
-    /// Whether it is a circuit to go on from.
+    /// Whether it is a circuit to continue from.
     pub(super) fn is_learned(&self) -> bool {
         self.place < self.starts.learned.len()
     }
@@ -199,7 +199,7 @@ struct FromMixture<'a> {
     grown: Option<Vec<Matrix<Complex64>>>,
 }
 
-/// What is known of a sum layer: the components in its functions, and the rows, conjugated, one a row of a matrix.
+/// What is known of a sum layer: the components in its functions, and the rows, conjugated, one per row of a matrix.
 #[derive(Debug)]
 struct Inside {
     components: Matrix<Complex64>,
@@ -480,7 +480,7 @@ fn row_products(a: &Matrix<Complex64>, b: &Matrix<Complex64>) -> Matrix<Complex6
     Matrix::from_fn(a.rows(), a.cols() * right, |k, n| a[(k, n / right)] * b[(k, n % right)])
 }
 
-/// The orthonormal directions in which the rows of a matrix are largest, at most so many, one a row.
+/// The orthonormal directions in which the rows of a matrix are largest, at most so many, one per row.
 fn directions(m: &Matrix<Complex64>, most: usize) -> Option<Matrix<Complex64>> {
     let eigen = eigh(&m.times_adjoint(m))?;
     let least = 1e-12 * eigen.values.first().copied().unwrap_or(0.0);
@@ -653,7 +653,7 @@ mod tests {
         assert!(first.is_real() && Orthonormal::verify(first).is_ok());
     }
 
-    /// Images of one bright pixel on a slope of grey levels.
+    /// Images of one bright pixel on a slope of gray levels.
     fn images(rng: &mut impl Rng) -> Vec<f64> {
         let mut values = Vec::new();
         for _ in 0..500 {

@@ -56,7 +56,7 @@ impl Layout {
         piece * self.shards / self.len().max(1)
     }
 
-    /// The shards of one of so many workers.
+    /// The shards of one of this many workers.
     pub(super) fn shards_of(&self, worker: usize, of: usize) -> Range<usize> {
         let start = |n: usize| n * self.shards / of.max(1);
         start(worker)..start(worker + 1)

@@ -111,10 +111,10 @@ struct Sample {
 }
 
 impl Mixture {
-    /// The mixture of so many components that fits the rows, holes left out, or some of the rows where they are many.
+    /// The mixture with this many components that fits the rows, holes left out, or some of the rows if they are many.
     ///
     /// The bases tell which variables are finite. The same random numbers give the same bits, for any number of threads.
-    /// `None` where values are so large that their squares are not finite.
+    /// `None` if values are so large that their squares are not finite.
     pub(super) fn fit(
         components: usize,
         bases: &[&Basis],
@@ -226,7 +226,7 @@ impl Mixture {
         );
     }
 
-    /// log p of what is known of a row.
+    /// log p of the evidence about a row.
     #[cfg(test)]
     pub(super) fn log_likelihood(&self, rows: &Batch, row: usize) -> f64 {
         let mut logs = vec![0.0; self.weights.len()];
@@ -256,7 +256,7 @@ impl Mixture {
         Some(logs.all.chunks_exact(self.weights.len()).map(mean).collect())
     }
 
-    /// The roots of one variable's densities in its functions, one a row, of unit norm.
+    /// The roots of one variable's densities in its functions, one per row, of unit norm.
     pub(super) fn roots(&self, variable: usize, basis: &Basis) -> Matrix<Complex64> {
         let (components, width) = (self.weights.len(), basis.width());
         unit_rows(match &self.columns[variable] {
@@ -323,7 +323,7 @@ impl Sample {
         sums.iter().map(normal).collect()
     }
 
-    /// The values of a variable, NaN where they are missing, and the shares in their rows.
+    /// The values of a variable, NaN if they are missing, and the shares in their rows.
     fn cells(&self, variable: usize) -> impl Iterator<Item = (f64, &[f64])> {
         let shares = self.shares.chunks_exact(self.components).enumerate();
         shares.map(move |(row, shares)| (self.rows.value(row, variable), shares))
@@ -344,7 +344,7 @@ impl Sample {
         Logs { all: logs, components: self.components, usual: most_frequent(whole) }
     }
 
-    /// The means of x and of x², of rows whose value is no atom.
+    /// The means of x and of x², of rows whose value is not an atom.
     fn moments(&self, variable: usize, atoms: &[f64]) -> (f64, f64) {
         let (mut total, mut sum, mut squares) = (0.0, 0.0, 0.0);
         for (x, _) in self.known(variable).filter(|(x, _)| find(atoms, *x).is_none()) {
@@ -455,7 +455,7 @@ fn add_normals(scales: &[[f64; 3]], x: f64, out: &mut [f64]) {
     }
 }
 
-/// Rows of unit norm; where one is zero, since nothing of it lies in the functions, the first of them.
+/// Rows of unit norm; if one is zero, since nothing of it lies in the functions, the first of them.
 fn unit_rows(mut roots: Matrix<Complex64>) -> Matrix<Complex64> {
     for k in 0..roots.rows() {
         let root = roots.row_mut(k);

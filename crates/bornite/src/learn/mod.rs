@@ -1,4 +1,4 @@
-//! Learning: the weights of a circuit from rows of data, normalized at every step.
+//! Learning the weights of a circuit from rows of data. The circuit stays normalized at every step.
 
 mod backend;
 mod checkpoint_bytes;

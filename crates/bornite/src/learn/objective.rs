@@ -7,7 +7,7 @@ use crate::engine::{Batch, Real};
 use crate::linalg::{Matrix, Scalar};
 use crate::program::Program;
 
-/// The log-likelihood of rows under weights: log ∫ ‖c‖² over what is unknown, less log Z where they are not orthonormal;
+/// The log-likelihood of rows under weights: log ∫ ‖c‖² over what is unknown, less log Z if they are not orthonormal;
 /// of a monotonic circuit log c = ½ log ‖c‖², where the weights are normalized and unknown leaves are ones. With an [`Emphasis`],
 /// the log-likelihood of a target given the rest of its row counts once more, times a factor.
 ///

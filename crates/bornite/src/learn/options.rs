@@ -4,7 +4,7 @@ use super::optimizer::{Optimizer, Schedule};
 use super::parameter::Parameterization;
 use crate::structure::Widths;
 
-/// The settings of a fit. [`Defaults`](super::Defaults) has those for a table.
+/// The settings of a fit. [`Defaults`](super::Defaults) chooses them for a table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FitOptions {
     /// The width of inner layers that these settings are for. Structures take it; a fit keeps the widths of its circuit.
@@ -16,76 +16,79 @@ pub struct FitOptions {
     pub widths: Option<Widths>,
     /// The size of the codebook of finite variables, likewise: see [`Structure::codebook`](crate::structure::Structure::codebook).
     pub codebook: Option<usize>,
-    /// The most variables of regions that share weights, likewise: see [`Structure::share`](crate::structure::Structure::share).
+    /// The maximum number of variables of regions that share weights, likewise: see [`Structure::share`](crate::structure::Structure::share).
     pub share: usize,
-    /// The width of the output, likewise: how many squares are summed. Densities of few squares have zeros, near which the
-    /// gradient of a row is very large; more squares learn steadier and generalize better.
+    /// The width of the output, likewise: the number of squares in the sum. Densities with few squares have zeros, near
+    /// which the gradient of a row is very large; more squares train more steadily and generalize better.
     pub squares: usize,
     /// Complex weights, which learn much better than real ones.
     pub complex: bool,
     /// How weights are kept normalized.
     pub parameterization: Parameterization,
-    /// How gradients become steps.
+    /// The optimizer.
     pub optimizer: Optimizer,
-    /// How the size of steps changes over the fit.
+    /// The learning rate schedule.
     pub schedule: Schedule,
-    /// The largest Euclidean norm of a step's gradient, of all weights together; longer ones are shortened to it.
+    /// The maximum Euclidean norm of a step's gradient over all weights; longer gradients are clipped to it.
     pub clip: Option<f64>,
-    /// The most passes over the rows.
+    /// The maximum number of passes over the rows.
     pub epochs: usize,
-    /// Rows to a step.
+    /// The number of rows per step.
     pub batch: usize,
-    /// The largest step of a parameter, reached after the warm-up.
+    /// The learning rate: the largest step of a parameter, reached after the warm-up.
     pub rate: f64,
-    /// Whether the rate of a weight is this one divided by the root of its columns: about as large as its entries.
+    /// Whether to divide the rate of each weight by the square root of its number of columns, which is about the size
+    /// of its entries.
     pub by_columns: bool,
-    /// The share of the fit over which steps grow to their full size.
+    /// The fraction of the fit over which steps grow to their full size.
     pub warm_up: f64,
-    /// Stop after so many epochs without a better validation likelihood.
+    /// Stop after this many epochs without a better validation likelihood.
     pub patience: usize,
-    /// The share of the average of past weights that one step keeps; 0 for none.
+    /// The decay of the running average of weights per step; 0 for no averaging.
     pub averaging: f64,
-    /// How strongly the input weights of each variable are drawn towards ones that are smooth over neighbouring values: the
-    /// objective loses `s/2 Σ |w[x] − w[x+1]|²`. For variables of ordered values, such as grey levels; none where it is empty.
+    /// The strength s of the penalty on differences between input weights of neighboring values, for each variable: it
+    /// subtracts `s/2 Σ |w[x] − w[x+1]|²` from the objective. For variables with ordered values, such as gray levels;
+    /// no penalty if empty.
     pub smoothing: Vec<f64>,
-    /// The height, width and channels of images, of which half of a batch is moved by one pixel up or down, left or right, around the
-    /// edges. For long fits of images whose pixels have one domain; none are moved where it is not given.
+    /// The height, width and channels of images. If given, half of every batch is shifted by one pixel, up or down,
+    /// left or right, around the edges. For long fits of images whose pixels all have the same domain.
     pub shifts: Option<[usize; 3]>,
-    /// How strongly the input weights of continuous variables are drawn away from functions that change fast: the objective
-    /// loses `s/2 Σ λₙ |w[n]|²`, where λₙ is n (n + 1) of the Legendre polynomial of degree n.
+    /// The strength s of the penalty on fast-changing functions of continuous variables: it subtracts `s/2 Σ λₙ
+    /// |w[n]|²` from the objective, where λₙ is n (n + 1) for the Legendre polynomial of degree n.
     #[serde(default)]
     pub roughness: f64,
     /// The variables of a target, whose log-likelihood given the rest of a row counts [`emphasis`](Self::emphasis) times more than
-    /// that of the whole row: the objective is log p(x, y) + λ log p(y | x). None where it is empty.
+    /// that of the whole row: the objective is log p(x, y) + λ log p(y | x). None if it is empty.
     #[serde(default)]
     pub target: Vec<usize>,
     /// The factor λ of a target.
     #[serde(default)]
     pub emphasis: f64,
-    /// The seed of everything random.
+    /// The random seed.
     pub seed: u64,
-    /// Where the fit is computed. Checkpoints and circuits do not depend on it, except for the last digits of their numbers.
+    /// The device that computes the fit. Checkpoints and circuits do not depend on it, except for the last digits of
+    /// their numbers.
     #[serde(skip)]
     pub device: Device,
 }
 
-/// Where a fit is computed.
+/// The device that computes a fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Device {
-    /// On the processor: the same bits on every machine.
+    /// On the CPU: the same bits on every machine.
     #[default]
     Cpu,
-    /// On an NVIDIA GPU, in single precision: the same bits on the same device. It learns orthonormal weights from complete
-    /// rows, with the crate's feature `cuda`.
+    /// On an NVIDIA GPU, in single precision: the same bits on the same device. It supports orthonormal weights and
+    /// complete rows, and needs the crate's feature `cuda`.
     Cuda,
-    /// The same, with products of factors that are rounded to 11 bits (TF32): faster for wide circuits, and less precise.
+    /// On an NVIDIA GPU with factors rounded to 11 bits (TF32): faster for wide circuits, but less precise.
     CudaTf32,
-    /// On a GPU where there is one that can learn this, and on the processor otherwise.
+    /// On a GPU if there is one that can learn this, and on the CPU otherwise.
     Auto,
 }
 
 impl FitOptions {
-    /// The width of regions of so many variables.
+    /// The width of regions with this many variables.
     pub fn width_of(&self, size: usize) -> usize {
         self.widths.as_ref().map_or(self.width, |widths| widths.of(size))
     }

@@ -71,7 +71,7 @@ impl<T: Scalar> Parameter<T> {
         self.on_manifold(w)
     }
 
-    /// The weight itself where it is free, and otherwise the normalized one next to it.
+    /// The weight itself if it is free, and otherwise the normalized one next to it.
     pub(crate) fn on_manifold(&self, v: Matrix<T>) -> Matrix<T> {
         match self.parameterization {
             Parameterization::Unconstrained => v,

@@ -1,7 +1,7 @@
 //! log Z of weights that are not orthonormal, and its gradient by every weight.
 //!
 //! Every step sends M = ∫ ℓ ℓᴴ over all its variables, and receives the E with Z = Σ E[k, k′] M[k, k′]. From M = W N Wᴴ the
-//! gradient by W is 2 Eᵀ W N / Z. The rows with holes take M where they know nothing, and add what they have for it to E.
+//! gradient by W is 2 Eᵀ W N / Z. The rows with missing values take M where they know nothing, and add what they have for it to E.
 
 use super::tensor::{gram_first, gram_last, multiply_first, multiply_last};
 use crate::basis::Basis;
@@ -18,12 +18,12 @@ pub(super) struct Node<T> {
     factor: f64,
 }
 
-/// The messages of all steps where nothing is known.
+/// The messages of all steps if nothing is known.
 #[derive(Debug)]
 pub(super) struct Partition<'a, T> {
     pub(super) program: &'a Program,
     pub(super) weights: Vec<&'a Matrix<T>>,
-    /// None where all are the identity.
+    /// None if all are the identity.
     nodes: Option<Vec<Node<T>>>,
 }
 
@@ -41,7 +41,7 @@ impl<'a, T: Scalar> Partition<'a, T> {
         this
     }
 
-    /// log Z; 0 where all is orthonormal.
+    /// log Z; 0 if all is orthonormal.
     pub(super) fn log_partition(&self) -> f64 {
         let Some(Node { matrix, exponent, .. }) = self.nodes.as_ref().and_then(|n| n.last()) else {
             return 0.0;

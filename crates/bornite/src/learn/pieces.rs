@@ -12,10 +12,10 @@ use crate::engine::Batch;
 /// The rows to learn from, and those to choose the best epoch by.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rows<'a> {
-    /// All of them, or some that stand for all where there are pieces.
+    /// All of them, or some that stand for all if there are pieces.
     pub(crate) train: &'a Batch,
     pub(crate) valid: &'a Batch,
-    /// All of them, where they are more than memory holds.
+    /// All of them, if they are more than memory holds.
     pub(crate) pieces: Option<Pieces<'a>>,
 }
 
@@ -114,7 +114,7 @@ impl PieceFile {
             let found = file.seek(SeekFrom::Start(part.start));
             found.and_then(|_| file.read_exact(&mut bytes)).map_err(|e| failed(e.to_string()))?;
             let added = rows.add_bytes(part.rows, &bytes);
-            added.ok_or_else(|| failed("its bytes have changed".to_owned()))?;
+            added.ok_or_else(|| failed("its bytes were altered".to_owned()))?;
         }
         Ok(rows)
     }

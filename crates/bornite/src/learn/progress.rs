@@ -5,20 +5,20 @@ use std::fmt;
 use super::checkpoint_bytes::Writer;
 use crate::circuit::Orthonormal;
 
-/// Where a fit stands, after every step.
+/// The progress of a fit, after every step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
-    /// The place of the candidate that is being fitted, in a search.
+    /// The index of the candidate being fitted, in a search.
     pub candidate: usize,
-    /// The width that its settings name.
+    /// The width in its settings.
     pub width: usize,
     /// Epochs done, from 0.
     pub epoch: usize,
-    /// The most epochs.
+    /// The maximum number of epochs.
     pub epochs: usize,
-    /// Rows learned from in this epoch.
+    /// Rows used so far in this epoch.
     pub rows: usize,
-    /// Rows of an epoch.
+    /// Rows per epoch.
     pub epoch_rows: usize,
     /// The mean log-likelihood of the last batch, before its step.
     pub train: f64,
@@ -28,31 +28,31 @@ pub struct Progress {
     pub best: Option<f64>,
     /// Whether an epoch has just ended.
     pub epoch_ended: bool,
-    /// Whether this is a short fit that only chooses between circuits, see [`most_promising`](super::most_promising).
+    /// Whether this is a short fit that only chooses between circuits: see [`most_promising`](super::most_promising).
     pub is_trial: bool,
 }
 
 impl Progress {
-    /// The epochs done, with what is done of the present one.
+    /// The epochs done, including the fraction of the current one.
     pub(super) fn epochs_done(&self) -> f64 {
         let within = if self.epoch_ended { 0 } else { self.rows };
         self.epoch as f64 + within as f64 / self.epoch_rows.max(1) as f64
     }
 }
 
-/// What the caller wants of a running fit.
+/// The caller's decision about a running fit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Control {
-    /// Go on.
+    /// Continue.
     Continue,
-    /// Go on; this share of the caller's budget is used up. At 1 the fit ends.
+    /// Continue; this fraction of the caller's budget has been used. At 1 the fit ends.
     Used(f64),
     /// End now, with the best model so far.
     Stop,
 }
 
 impl Control {
-    /// Whether the fit is to end.
+    /// Whether the fit should end.
     pub(super) fn is_end(self) -> bool {
         match self {
             Self::Continue => false,
@@ -62,18 +62,18 @@ impl Control {
     }
 }
 
-/// A learned circuit, and how it came about.
+/// A learned circuit and its history.
 #[derive(Clone, Debug)]
 pub struct Fitted {
     /// The best circuit by validation.
     pub circuit: Orthonormal,
     /// Its mean log-likelihood on the validation rows.
     pub valid: f64,
-    /// One entry an epoch.
+    /// One entry per epoch.
     pub history: Vec<Epoch>,
 }
 
-/// What an epoch brought.
+/// The results of an epoch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Epoch {
     /// The mean log-likelihood of its batches, each before its step.
@@ -84,7 +84,7 @@ pub struct Epoch {
     pub residual: f64,
 }
 
-/// A running fit that can be written down, to be continued later bit for bit.
+/// The state of a running fit, which can be saved and continued later, bit for bit.
 pub struct Snapshot<'a> {
     write: &'a dyn Fn(&mut Writer),
 }

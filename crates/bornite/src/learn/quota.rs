@@ -3,14 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// How much of a budget, such as a time, is used up. Long computations ask it, and end early where it runs out.
+/// A budget, such as a time limit. Long computations check it and end early if it runs out.
 ///
 /// Nothing is ever used up of the default.
 #[derive(Clone, Default)]
 pub struct Quota(Option<Arc<dyn Fn() -> f64 + Send + Sync>>);
 
 impl Quota {
-    /// A budget of which `used` tells the share that is used up, 1 or more where nothing is left.
+    /// A budget. `used` returns the fraction that has been used, at least 1 if nothing is left.
     pub fn new(used: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(used)))
     }

@@ -37,10 +37,10 @@ pub(crate) struct Found {
 /// What scoring a row takes of what learning from it does.
 const SCORING: f64 = 0.4;
 
-/// The most variables of circuits that grow. Of more of them, the clusters of rows tell most: a wider circuit has more squares, and
+/// The maximum number of variables of circuits that grow. Of more of them, the clusters of rows tell most: a wider circuit has more squares, and
 /// learns better from a start with as many clusters than from a narrower circuit, whose clusters are fewer.
 const MOST_GROWN: usize = 48;
-/// A fit that goes on from a smaller one takes the epochs, and the patience, divided by this.
+/// A fit that continues from a smaller one takes the epochs, and the patience, divided by this.
 const GROWN: usize = 2;
 /// The share of √(variables / validation rows) that a mean log-likelihood has to rise by for a search to follow: about half the
 /// standard error of the difference between two circuits that are nearly as good.
@@ -77,7 +77,7 @@ struct State {
 /// input functions: after the third width and the second number (or the last, of fewer) come more functions, or fewer where more are
 /// not better, then wider circuits as long as each is better, and narrower ones where the first wider ones are not. Better is what chance in
 /// the validation rows does not explain. Of two candidates of one size, such as circuits of one width and tapered ones, a short trial decides
-/// which ones are fitted, once. Each starts from the best so far where that is smaller, with the same density;
+/// which ones are fitted, once. Each starts from the best so far if that is smaller, with the same density;
 /// circuits over many variables start anew.
 ///
 /// On tables of some thousand rows wide circuits overfit, and by how much depends on the data: trying is cheap, since a
@@ -87,7 +87,7 @@ struct State {
 /// With the bytes of a [`Snapshot`] the search goes on where it was: to the same circuit, bit for bit, as if it had never
 /// ended, as long as `progress` answers alike.
 ///
-/// Returns `None` where there are no candidates.
+/// Returns `None` if there are no candidates.
 ///
 /// # Errors
 /// A candidate cannot be learned, see [`fit`](super::fit); the checkpoint is damaged, or one of other rows, circuits or options.
@@ -118,8 +118,8 @@ pub(crate) struct Lesson {
     pub(crate) valid: f64,
 }
 
-/// The same with a lesson, where there is one: if the teacher is better than the best of the other candidates, the last but one learns
-/// from the lesson's rows, and if it is then the best, the last one goes on from there with the rows themselves. In the end come partners
+/// The same with a lesson, if there is one: if the teacher is better than the best of the other candidates, the last but one learns
+/// from the lesson's rows, and if it is then the best, the last one continues from there with the rows themselves. In the end come partners
 /// of the best candidate, until two of them make the mixture no better; a lesson has none.
 pub(crate) fn search(
     candidates: &[(Skeleton, FitOptions)],
@@ -201,7 +201,7 @@ pub(crate) fn search(
     search.finish()
 }
 
-/// The settings of a fit that goes on from a smaller one.
+/// The settings of a fit that continues from a smaller one.
 fn shorter(options: &FitOptions) -> FitOptions {
     let [epochs, patience] = [options.epochs, options.patience].map(|n| n.div_ceil(GROWN));
     FitOptions { epochs, patience, ..options.clone() }
@@ -260,7 +260,7 @@ impl<'a> Search<'a> {
         is_open.then(next).flatten().map(|partner| Next::Partner(Box::new(partner)))
     }
 
-    /// The two candidates of this size, where there are two and nothing is known of them yet.
+    /// The two candidates of this size, if there are two and nothing is known of them yet.
     fn rivals(&self, next: &Next) -> Option<[usize; 2]> {
         let Next::Candidate(first) = next else { return None };
         let size = |n: usize| self.ordinary.get(n).map(|(_, o)| [o.width, o.functions]);
@@ -396,13 +396,13 @@ impl Pace {
         self.share += share;
     }
 
-    /// What so much work is going to take; nothing where that is not known.
+    /// What so much work is going to take; nothing if that is not known.
     fn share_of(&self, work: f64) -> f64 {
         if self.work > 0.0 { self.share / self.work * work } else { 0.0 }
     }
 }
 
-/// The multiply-adds of so many rows.
+/// The multiply-adds of this many rows.
 fn work_of(circuit: &Skeleton, rows: f64) -> f64 {
     let entries = circuit.layers().iter().map(|layer| match layer {
         Layer::Sum { weight, .. } => circuit.weight_shapes()[weight.index()].iter().product(),
@@ -413,7 +413,7 @@ fn work_of(circuit: &Skeleton, rows: f64) -> f64 {
 
 /// The place of the first width among the candidates'.
 const FIRST: usize = 2;
-/// The place of the first number of functions, where there are several.
+/// The place of the first number of functions, if there are several.
 const FIRST_FUNCTIONS: usize = 1;
 
 /// The candidate to try after all others, given the best and its value: see [`search`].
@@ -485,10 +485,10 @@ pub(super) fn next(
     more().or_else(fewer).or_else(twice).or_else(|| wider(1)).or_else(narrower)
 }
 
-/// The share of the budget that was used up when a checkpoint was made.
+/// The fraction of the budget that had been used when a checkpoint was written.
 ///
 /// # Errors
-/// The bytes are no checkpoint.
+/// The bytes are not a checkpoint.
 pub fn used_budget(checkpoint: &[u8]) -> Result<f64, LearnError> {
     let mut from = Reader::new(checkpoint)?;
     if from.is_empty() {
@@ -498,10 +498,10 @@ pub fn used_budget(checkpoint: &[u8]) -> Result<f64, LearnError> {
     from.reals()?.get(1).copied().ok_or(LearnError::Damaged)
 }
 
-/// Whether a checkpoint is one of these candidates, whatever the rows; `None` where it is of the very beginning, before there were any.
+/// Whether a checkpoint is one of these candidates, whatever the rows; `None` if it is of the very beginning, before there were any.
 ///
 /// # Errors
-/// The bytes are no checkpoint.
+/// The bytes are not a checkpoint.
 pub(crate) fn is_of(
     checkpoint: &[u8],
     candidates: &[(Skeleton, FitOptions)],
@@ -514,7 +514,7 @@ pub(crate) fn is_of(
 }
 
 impl State {
-    /// The first rows of a circuit's weights, from the best candidate where that is smaller.
+    /// The first rows of a circuit's weights, from the best candidate if that is smaller.
     fn grown(
         &self,
         candidates: &[(Skeleton, FitOptions)],
@@ -557,7 +557,7 @@ impl State {
     ) -> Result<Self, LearnError> {
         let digest = digest(ordinary, rows);
         let found = from.numbers()?;
-        let names = ["rows to learn from", "validation rows", "structure or options"];
+        let names = ["training rows", "validation rows", "structure or options"];
         if found.len() != digest.len() {
             return Err(LearnError::Damaged);
         }

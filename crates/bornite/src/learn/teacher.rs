@@ -13,14 +13,14 @@ use crate::linalg::{Matrix, cholesky};
 
 /// Numbers of components to try, as long as validation gets better.
 const COMPONENTS: [usize; 6] = [1, 2, 4, 8, 16, 32];
-/// The most rounds of expectation and maximization, and the rise of the mean log-likelihood below which they end.
+/// The maximum number of rounds of expectation and maximization, and the rise of the mean log-likelihood below which they end.
 const ROUNDS: usize = 60;
 const RISE: f64 = 1e-4;
 /// Rows that a frequency of all rows counts for, in each component.
 const PRIOR: f64 = 1.0;
 /// What the variance of a score has at least.
 const RIDGE: f64 = 1e-4;
-/// The most rows that it is fitted to, and products of two of their scores.
+/// The maximum number of rows that it is fitted to, and products of two of their scores.
 const ROWS: usize = 20_000;
 const PRODUCTS: usize = 4_000_000;
 /// The part of what is left of a budget that it takes at most.
@@ -74,7 +74,7 @@ pub(crate) struct Teacher {
 /// Rows, those with the same known scores next to each other.
 struct Rows {
     batch: Batch,
-    /// The scores of all continuous variables, row after row; NaN where there is none.
+    /// The scores of all continuous variables, row by row; NaN if there is none.
     scores: Vec<f64>,
     dimension: usize,
 }
@@ -128,7 +128,7 @@ impl Teacher {
         Self::dimension(circuit, rows).is_some()
     }
 
-    /// The best mixture by the validation rows, and their mean log-likelihood. `None` where there is none.
+    /// The best mixture by the validation rows, and their mean log-likelihood. `None` if there is none.
     pub(crate) fn fit(
         circuit: &Skeleton,
         [train, valid]: [&Batch; 2],
@@ -166,7 +166,7 @@ impl Teacher {
         whole - self.mean_log_likelihood(&rest)
     }
 
-    /// A mixture of so many components, from this one of a single component.
+    /// A mixture with this many components, from this one of a single component.
     fn split(
         &self,
         count: usize,
@@ -460,7 +460,7 @@ fn choose(weights: impl Iterator<Item = f64> + Clone, rng: &mut impl Rng) -> usi
 struct Marginal<'a> {
     component: &'a Component,
     known: Vec<usize>,
-    /// The Cholesky factor L of their covariance; `None` where that is the component's own.
+    /// The Cholesky factor L of their covariance; `None` if that is the component's own.
     own: Option<Matrix<f64>>,
     /// ln of the density at the mean.
     log_peak: f64,
@@ -637,7 +637,7 @@ mod tests {
         let valid = Batch::from_rows(circuit.variables(), &rows(1000, rng)).unwrap();
         let (teacher, value) =
             Teacher::fit(&circuit, [&train, &valid], 1, &Quota::default()).unwrap();
-        // The entropy of the atom, a label that two components know, and ½ ln(1 / (1 − ρ²)) where y is no atom.
+        // The entropy of the atom, a label that two components know, and ½ ln(1 / (1 − ρ²)) where y is not an atom.
         let atom = 0.2 * 0.2_f64.ln() + 0.8 * 0.8_f64.ln();
         let best = atom + 0.8 * -0.5 * (1.0 - 0.95_f64 * 0.95).ln();
         assert!(value < best + 0.1 && value > best - 0.75, "{value} for {best}");

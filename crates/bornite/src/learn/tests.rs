@@ -175,7 +175,7 @@ fn queries(circuit: &Circuit) -> Vec<Query> {
     values.chunks_exact(circuit.num_variables()).enumerate().map(row).collect()
 }
 
-/// The gradient of the mean log-likelihood of rows with holes by V, W = W(V) being the parameterization, against
+/// The gradient of the mean log-likelihood of rows with missing values by V, W = W(V) being the parameterization, against
 /// central differences.
 fn check_holes<T: Scalar, const C: bool>(circuit: &Circuit, parameterization: Parameterization) {
     check_objective::<T, C>(circuit, parameterization, 0.0);
@@ -666,7 +666,7 @@ fn a_poor_partner_is_not_the_last_one() {
     }
 }
 
-/// Stops a search at many of its steps, writes it down and goes on from the bytes.
+/// Stops a search at many of its steps, writes it down and continues from the bytes.
 #[test]
 fn a_continued_search_ends_in_the_same_circuit() {
     let mut values = toy();
@@ -722,7 +722,7 @@ fn a_continued_search_ends_in_the_same_circuit() {
         fit_best(candidates, train, valid, Some(bytes), &mut Starts::default(), go_on).unwrap_err()
     };
     let error = refused(&candidates, &valid, &valid, &bytes);
-    assert_eq!(error, LearnError::OtherFit { what: "rows to learn from" });
+    assert_eq!(error, LearnError::OtherFit { what: "training rows" });
     let error = refused(&candidates, &train, &train, &bytes);
     assert_eq!(error, LearnError::OtherFit { what: "validation rows" });
     assert_eq!(refused(&candidates, &train, &valid, &bytes[..99]), LearnError::Damaged);
@@ -811,7 +811,7 @@ fn every_optimizer_and_schedule_learns() {
     }
 }
 
-/// Gradients of a monotonic circuit by V, with and without holes, and its densities summed over all rows.
+/// Gradients of a monotonic circuit by V, with and without missing values, and its densities summed over all rows.
 #[test]
 fn monotonic_circuits_are_normalized_and_their_gradients_exact() {
     use super::monotonic;
@@ -834,7 +834,7 @@ fn monotonic_circuits_are_normalized_and_their_gradients_exact() {
             .collect();
         let weights: Vec<Matrix<f64>> = parameters.iter().map(|p| p.w.clone()).collect();
         let normal = with_weights(&circuit, &weights);
-        // All 2 · 3 · 4 · 2 rows, and some with holes.
+        // All 2 · 3 · 4 · 2 rows, and some with missing values.
         let mut values: Vec<f64> = Vec::new();
         for n in 0..48 {
             values.extend([n % 2, n / 2 % 3, n / 6 % 4, n / 24].map(f64::from));

@@ -386,7 +386,7 @@ pub(super) fn read_best(from: &mut Reader<'_>) -> Result<Option<Best>, LearnErro
     Ok(Some(Best { valid, epoch, weights }))
 }
 
-/// Where each of so many images moves to: half of them to one of the eight neighbouring places.
+/// Where each of this many images moves to: half of them to one of the eight neighboring places.
 pub(super) fn draw_shifts(image: [usize; 3], count: usize, rng: &mut impl Rng) -> Shifts {
     let place = |_| match rng.random_range(0..16) {
         // (0, 0) is the fifth of nine.
@@ -434,7 +434,7 @@ impl Outcome {
             })
             .collect();
         let circuit = circuit.with_weights(weights).map_err(|_| LearnError::Damaged)?;
-        // Weights that are normalized stay as they are, and shared.
+        // Weights that are normalized stay unchanged, and shared.
         let circuit = match Orthonormal::verify(circuit) {
             Ok(circuit) => circuit,
             Err(rejected) => {

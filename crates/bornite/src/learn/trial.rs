@@ -10,7 +10,7 @@ use crate::linalg::{Complex64, Matrix};
 
 /// The part of a fit's epochs that a trial takes.
 const SHARE: f64 = 0.2;
-/// The most cells that a trial learns from.
+/// The maximum number of cells that a trial learns from.
 const CELLS: f64 = 1e7;
 /// The part of what is left of a budget that it takes at most.
 const PART: f64 = 0.1;
@@ -18,7 +18,7 @@ const PART: f64 = 0.1;
 /// The place of the circuit that learns best in a short fit, by the validation rows. Meant for narrow circuits over different
 /// trees: which tree is better shows early, and at any width.
 ///
-/// The first is best where there are no others. How much is learned from depends on the rows alone, never on a clock; but where
+/// The first is best if there are no others. How much is learned from depends only on the rows, never on a clock; but where
 /// `progress` ends the trial, by [`Control::Stop`] or a budget that is used up, the best until then is taken.
 ///
 /// # Errors
@@ -38,10 +38,10 @@ pub fn most_promising(
     Ok(trial(all, Rows::new(train, valid), starts, progress)?.0)
 }
 
-/// A circuit, how it is fitted, and the first rows of its weights where it goes on from a smaller one.
+/// A circuit, how it is fitted, and the first rows of its weights where it continues from a smaller one.
 pub(super) type Grown<'a> = (&'a Skeleton, &'a FitOptions, Option<Vec<Matrix<Complex64>>>);
 
-/// The same for circuits that may go on from others, and whether the caller has ended it.
+/// The same for circuits that may continue from others, and whether the caller has ended it.
 pub(super) fn trial(
     candidates: Vec<Grown<'_>>,
     all: Rows<'_>,

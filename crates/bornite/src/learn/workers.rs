@@ -2,7 +2,7 @@
 //!
 //! The rows of a step are decided by the [layout](super::layout) and the seed. A worker sums the chunks of its shards, and the fit adds
 //! these sums, in the order that [`total`] gives: the weights are those of one machine, bit for bit, for any number of workers. An answer
-//! depends on the question alone, so that one that is lost is asked for again.
+//! depends only on the question, so that one that is lost is asked for again.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -47,7 +47,7 @@ fn failed(reason: impl fmt::Display) -> LearnError {
 
 /// Bytes of a worker or of a fit that are something else.
 fn unlike(_: LearnError) -> LearnError {
-    failed("a message is damaged, or of another version of the library")
+    failed("a message is damaged, or from another version of the library")
 }
 
 /// The rows at hand, which are those of some pieces.
@@ -123,14 +123,14 @@ pub(super) fn ask<T: Scalar>(
         while !from.is_empty() {
             let (shards, sum) = read_sum(from, weights).map_err(unlike)?;
             if shards.start != next || shards.is_empty() {
-                return Err(failed("shards are missing among their answers"));
+                return Err(failed("their answers do not cover all shards"));
             }
             next = shards.end;
             sums.insert((shards.start, shards.end), sum);
         }
     }
     if next != layout.num_shards() {
-        return Err(failed("shards are missing among their answers"));
+        return Err(failed("their answers do not cover all shards"));
     }
     let sums = Mutex::new(sums);
     let given = |shards: &Range<usize>| {
@@ -188,7 +188,7 @@ pub(crate) fn slopes(answers: &[Vec<u8>], layout: &Layout) -> Result<Vec<f64>, L
         all.extend(slopes.map_err(unlike)?);
     }
     if all.len() != layout.len() {
-        return Err(failed("shards are missing among their answers"));
+        return Err(failed("their answers do not cover all shards"));
     }
     Ok(all)
 }
@@ -209,7 +209,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// No rows yet, of those of one of so many workers.
+    /// No rows yet, of those of one of this many workers.
     pub(crate) fn new(variables: &[Variable], layout: Layout, worker: usize, of: usize) -> Self {
         let shards = layout.shards_of(worker, of);
         let pieces = layout.pieces_of(shards.clone());

@@ -57,7 +57,7 @@ pub(crate) fn power_of_two_near(x: f64) -> f64 {
     f64::from_bits(exponent << 52)
 }
 
-/// The lower triangular L with L Lᴴ = G, or `None` where G is not positive definite.
+/// The lower triangular L with L Lᴴ = G, or `None` if G is not positive definite.
 pub fn cholesky<T: Scalar>(g: &Matrix<T>) -> Option<Matrix<T>> {
     let llt = g.as_ref().llt(Side::Lower).ok()?;
     Some(Matrix::from_faer(llt.L()))
@@ -68,13 +68,13 @@ pub fn cholesky<T: Scalar>(g: &Matrix<T>) -> Option<Matrix<T>> {
 pub struct Eigen<T> {
     /// The eigenvalues, largest first.
     pub values: Vec<f64>,
-    /// The eigenvectors, one a column.
+    /// The eigenvectors, one per column.
     pub vectors: Matrix<T>,
 }
 
 /// The eigenvalues and eigenvectors of a Hermitian matrix, largest eigenvalue first.
 ///
-/// Returns `None` where the iteration does not converge (a NaN in the input).
+/// Returns `None` if the iteration does not converge (a NaN in the input).
 pub fn eigh<T: Scalar>(m: &Matrix<T>) -> Option<Eigen<T>> {
     let n = m.rows();
     let eigen = m.as_ref().self_adjoint_eigen(Side::Lower).ok()?;
@@ -85,7 +85,7 @@ pub fn eigh<T: Scalar>(m: &Matrix<T>) -> Option<Eigen<T>> {
 
 /// Singular values of M, largest first, with the left singular vectors as columns.
 ///
-/// Returns `None` where the iteration does not converge (a NaN in the input).
+/// Returns `None` if the iteration does not converge (a NaN in the input).
 pub fn row_svd<T: Scalar>(m: &Matrix<T>) -> Option<Eigen<T>> {
     let svd = m.as_ref().thin_svd().ok()?;
     let s = svd.S().column_vector();

@@ -5,7 +5,7 @@ use faer::{Accum, MatMut, MatRef, Par};
 
 use super::{Scalar, largest};
 
-/// A dense matrix, row after row.
+/// A dense matrix, row by row.
 ///
 /// ```
 /// use bornite::linalg::Matrix;
@@ -22,7 +22,7 @@ pub struct Matrix<T> {
 }
 
 impl<T: Copy> Matrix<T> {
-    /// The matrix whose entries, row after row, are `data`.
+    /// The matrix whose entries, row by row, are `data`.
     ///
     /// # Panics
     /// If `data` does not hold `rows * cols` entries.
@@ -52,12 +52,12 @@ impl<T: Copy> Matrix<T> {
         self.cols
     }
 
-    /// The entries, row after row.
+    /// The entries, row by row.
     pub fn data(&self) -> &[T] {
         &self.data
     }
 
-    /// The entries, row after row, to be changed.
+    /// The entries, row by row, to be changed.
     pub fn data_mut(&mut self) -> &mut [T] {
         &mut self.data
     }
@@ -184,7 +184,7 @@ impl<T: Scalar> Matrix<T> {
         }
     }
 
-    /// Adds Σ Aₙ Bₙᴴ, where `data` of A and B are as many matrices of this many columns, one after another.
+    /// Adds Σ Aₙ Bₙᴴ, where `data` of A and B are as many matrices with this many columns, one after another.
     ///
     /// # Panics
     /// If the numbers of entries do not fit.
@@ -267,7 +267,7 @@ pub(crate) fn product_with_adjoint<T: Scalar>(a: &[T], b: &[T], rows: usize) -> 
     out
 }
 
-/// A B, row after row, of a matrix of `rows` rows that is given by its entries.
+/// A B, row by row, of a matrix of `rows` rows that is given by its entries.
 ///
 /// # Panics
 /// If the inner dimensions differ.

@@ -52,9 +52,9 @@ pub trait Scalar:
     fn parts(numbers: &[Self]) -> &[f64];
     /// The same, to be changed.
     fn parts_mut(numbers: &mut [Self]) -> &mut [f64];
-    /// A complex matrix in this type, borrowed where it already is.
+    /// A complex matrix in this type, borrowed if it already is.
     fn matrix_from_complex(m: &Matrix<Complex64>) -> Cow<'_, Matrix<Self>>;
-    /// A real matrix in this type, borrowed where it already is.
+    /// A real matrix in this type, borrowed if it already is.
     fn matrix_from_real(m: &Matrix<f64>) -> Cow<'_, Matrix<Self>>;
 }
 

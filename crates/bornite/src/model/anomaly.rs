@@ -15,7 +15,7 @@ const USUAL_ROWS: usize = 500;
 const TAIL: f64 = 0.1;
 const USUAL_SEED: u64 = 0;
 
-/// What makes a row strange.
+/// What makes a row anomalous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Strange {
     /// It is unlikely as a whole: its negative log density.
@@ -47,7 +47,7 @@ pub struct Anomaly {
     pub contributions: Vec<Contribution>,
 }
 
-/// How surprising one cell is, given all others of its row.
+/// How surprising one cell is, given all other cells of its row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contribution {
     /// The column.
@@ -102,12 +102,12 @@ impl Model {
         Ok(Anomaly { row, log_density, contributions })
     }
 
-    /// How surprising every cell is, given the others of its row: the negated
-    /// [`log_standardized`](Contribution::log_standardized), row after row, one number for each column of the model; NaN where a cell
-    /// is missing, unless that is a value of its column.
+    /// How surprising every cell is, given the other cells of its row: the negative
+    /// [`log_standardized`](Contribution::log_standardized), row by row, one number for each column of the model; NaN
+    /// where a cell is missing, unless that is a value of its column.
     ///
-    /// A cell from an even spread has a surprise of about 0; all cells of a row that contradicts what the model is conditioned on have
-    /// an infinite one. Cost: a score of the table, and one for each column.
+    /// A cell from a uniform distribution has a surprise of about 0; all cells of a row that contradicts the model's
+    /// evidence have an infinite surprise. Cost: a score of the table, and one for each column.
     ///
     /// # Errors
     /// As for [`score`](Self::score).
@@ -139,7 +139,7 @@ impl Model {
         Ok(out)
     }
 
-    /// How strange every row of a table is: larger for stranger rows.
+    /// The anomaly score of every row of a table: larger is more anomalous.
     ///
     /// Cost: a score of the table, and two for each column unless it is by [`Strange::Density`].
     ///

@@ -98,7 +98,7 @@ impl Answer {
 pub struct Support {
     /// Rows in which what is given holds.
     pub given: usize,
-    /// Those of them in which what is asked for holds, where it is an event.
+    /// Those of them in which what is asked for holds, if it is an event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event: Option<usize>,
 }
@@ -227,8 +227,8 @@ impl Model {
             variables.any(|v| self.mixture.variables()[v].domain.num_values().is_none())
         };
         if let Some(&column) = columns.iter().find(is_endless) {
-            let problem = "several columns have a most likely row only where all are finite; \
-                           ask for this one by itself";
+            let problem =
+                "argmax of several columns needs finite columns; ask for this one by itself";
             let column = self.schema.columns()[column].name.clone();
             return Err(DataError::Evidence { column, problem }.into());
         }

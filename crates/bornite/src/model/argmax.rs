@@ -12,7 +12,7 @@ use super::{Model, ModelError};
 use crate::mixture::log_sum;
 use crate::query::{Evidence, Query};
 
-/// The most prefixes that a search looks at.
+/// The maximum number of prefixes that a search looks at.
 const MAX_PREFIXES: usize = 1 << 13;
 /// Prefixes that are looked at together.
 const TOGETHER: usize = 32;

@@ -11,7 +11,7 @@ use crate::learn::{Control, Effort, Progress, Quota, Snapshot, Workers, used_bud
 
 /// Fits a [`Model`] to a table.
 ///
-/// Settings left out follow from the size of the table: `Fit::new().run(&table)` is a good fit.
+/// Unset options depend on the size of the table: `Fit::new().run(&table)` is a good start.
 ///
 /// ```
 /// use bornite::Fit;
@@ -56,12 +56,13 @@ impl<'a> Fit<'a> {
         Self { options, ..Self::default() }
     }
 
-    /// Goes on from a model with the rows of another table, such as those of a new day. Its columns, its circuit and its target
-    /// are kept, and learning begins with its weights; cells that a column has no place for count as they do in
-    /// [`Model::score`](super::Model::score). No circuit gets worse by the validation rows, which are some of the new ones.
+    /// Continues from a model with the rows of another table, such as those of a new day. The fit keeps its columns,
+    /// circuit and target, and starts from its weights. Cells outside a column's domain are treated as in
+    /// [`Model::score`](super::Model::score). No circuit gets worse on the validation rows, which are taken from the
+    /// new rows.
     ///
     /// # Errors
-    /// [`run`](Self::run) fails where settings ask for other columns or another circuit, or the model is conditioned.
+    /// [`run`](Self::run) fails if settings require other columns or another circuit, or if the model is conditional.
     pub fn start(mut self, model: impl Into<Option<&'a Model>>) -> Self {
         self.start = model.into();
         self
@@ -88,8 +89,8 @@ impl<'a> Fit<'a> {
         self
     }
 
-    /// Learns in these columns that a cell is missing, as a value of its own: it is scored, sampled and asked for, as in
-    /// `P(age is missing | …)`. In other columns missing cells are unknown.
+    /// Treats missing cells in these columns as a value that is scored, sampled and can be asked about, as in `P(age is
+    /// missing | …)`. In other columns, missing cells are integrated out.
     pub fn missing_as_value<S: Into<String>>(
         mut self,
         columns: impl IntoIterator<Item = S>,
@@ -98,7 +99,7 @@ impl<'a> Fit<'a> {
         self
     }
 
-    /// Gives numbers of a column a probability of their own, next to those that its values suggest.
+    /// Gives numbers in a column their own probability, in addition to those that the fit finds.
     pub fn atoms(
         mut self,
         column: impl Into<String>,
@@ -108,7 +109,7 @@ impl<'a> Fit<'a> {
         self
     }
 
-    /// Lets rows count for what a column says: see [`ModelOptions::weights`].
+    /// Weights the rows by a column: see [`ModelOptions::weights`].
     pub fn weights(mut self, column: impl Into<String>) -> Self {
         self.options.weights = Some(column.into());
         self
@@ -132,7 +133,7 @@ impl<'a> Fit<'a> {
         self
     }
 
-    /// Sets the most circuits that the model may be a mixture of: see [`ModelOptions::circuits`].
+    /// Sets the maximum number of circuits in the model: see [`ModelOptions::circuits`].
     pub fn circuits(mut self, circuits: usize) -> Self {
         self.options.circuits = Some(circuits);
         self
@@ -144,17 +145,17 @@ impl<'a> Fit<'a> {
         self
     }
 
-    /// Names a column that is to be predicted from the others. The fit takes more account of log p(target | the rest), so that
-    /// predictions get better. The model is still one of all columns, and answers every other question as well.
+    /// Names a column to predict from the others. The fit gives more weight to log p(target | the rest), which improves
+    /// predictions. The result is still a model of all columns and answers every other question.
     ///
     /// # Errors
-    /// [`run`](Self::run) fails where the table does not have it, or it cannot be learned.
+    /// [`run`](Self::run) fails if the table does not have the column or it cannot be learned.
     pub fn target(mut self, column: impl Into<Option<String>>) -> Self {
         self.options.target = column.into();
         self
     }
 
-    /// Fits all rows and columns. Otherwise columns that cannot be learned, such as identifiers, are left out: see
+    /// Fits all rows and columns. By default, columns that cannot be learned, such as identifiers, are dropped: see
     /// [`Schema::findings`] and [`Info::left_out`](super::Info::left_out).
     pub fn as_is(mut self) -> Self {
         self.options.as_is = true;
@@ -173,8 +174,7 @@ impl<'a> Fit<'a> {
         self
     }
 
-    /// Limits the fit to a budget of the caller's. Computations that have no steps to tell of ask it too, such as the first
-    /// mixture of a fit.
+    /// Limits the fit to a budget of the caller. Computations without steps, such as the initial mixture, check it too.
     pub fn quota(mut self, quota: Quota) -> Self {
         self.quota = quota;
         self
@@ -194,8 +194,9 @@ impl<'a> Fit<'a> {
         self
     }
 
-    /// Calls a function for every piece of a file that is read before there are steps to tell of, see [`run_sample`](Self::run_sample): with
-    /// the file, the rows of the piece, and the share of the file that is read.
+    /// Calls a function for every piece of a file that is read before the first step (see
+    /// [`run_sample`](Self::run_sample)), with the file, the rows of the piece, and the fraction of the file that has
+    /// been read.
     pub fn on_rows(mut self, f: impl FnMut(&Path, usize, Option<f64>) + 'a) -> Self {
         self.on_rows = Some(Box::new(f));
         self
@@ -221,10 +222,10 @@ impl<'a> Fit<'a> {
 
     /// Fits the model to all rows of the files that a sample was drawn from, in memory that does not grow with them.
     ///
-    /// The sample tells what the columns mean, how they depend on each other and where learning begins; some of its rows are
-    /// held out to choose the best epoch by, unless there is a validation table. All other rows of the files are encoded into a temporary file, and
-    /// learned from in a random order: as many pieces of it at a time, drawn at random, as have the rows of the sample. A sample that
-    /// is whole is fitted as a table.
+    /// The column types, their dependencies and the initial weights are inferred from the sample, and some of its rows
+    /// are held out to choose the best epoch, unless there is a validation table. All other rows of the files are
+    /// encoded into a temporary file and used in random order: at any time, the fit holds random pieces with as many
+    /// rows as the sample. A sample that contains the whole table is fitted like a table.
     ///
     /// ```
     /// use bornite::Fit;

@@ -22,7 +22,7 @@ pub(super) enum Statistic<'a> {
     Mean,
     /// The values of the column's variables that are the most likely.
     Mode,
-    /// The values of the column's variables at these levels, one after the other.
+    /// The values of the column's variables at these levels, one after another.
     Quantiles(&'a [f64]),
     /// The probability of every value of the first variable.
     Probabilities,
@@ -50,10 +50,10 @@ pub(super) type WantedCells<'a> = &'a (dyn Fn(usize, usize) -> bool + Sync);
 
 impl Model {
     /// The statistics of the wanted cells, in order of rows and then columns, given what is known of the rows and what the
-    /// model is conditioned on. Labels are those of their own: the place for others is left out where there are any.
+    /// model is conditioned on. Labels are those of their own: the place for others is left out if there are any.
     ///
     /// # Errors
-    /// What is known in a row has probability 0, or a column of words is asked for a number.
+    /// The evidence in a row has probability 0, or a column of words is asked for a number.
     pub(super) fn cell_statistics<'s>(
         &self,
         rows: &Batch,
@@ -126,8 +126,8 @@ impl Model {
         ModeSearch { model: self, column, bounds }
     }
 
-    /// Rows with what the model is conditioned on. If some cells are to be filled, those without a value have one that is
-    /// neither the place for other labels nor that of missing cells. `None` where that is not one case.
+    /// Rows with the model's evidence. If some cells are to be filled, those without a value have one that is
+    /// neither the place for other labels nor that of missing cells. `None` if that is not one case.
     pub(super) fn joined(&self, rows: &Batch, filled: Option<WantedCells<'_>>) -> Option<Batch> {
         let [given] = self.given.cases() else { return None };
         let variables = self.mixture.variables();
@@ -176,7 +176,7 @@ impl Model {
             None => unreachable!("a column that is asked for has a table"),
         };
         let is_mean = |column: usize| matches!(table(column).statistic, Statistic::Mean);
-        // Digits one after the other are asked for later, all at once now.
+        // Digits one after another are asked for later, all at once now.
         let cells = |row: usize, variable: usize| {
             let column = column_of[variable];
             wanted(row, column)
@@ -461,7 +461,7 @@ impl Model {
         Ok(out)
     }
 
-    /// The means of all cells, row after row; known cells are their own.
+    /// The means of all cells, row by row; known cells are their own.
     #[cfg(feature = "report")]
     pub(crate) fn means_of_rows(&self, rows: &Batch) -> Result<Vec<f64>, ModelError> {
         let cells = self.cell_statistics(rows, &|_, _| true, |_| Statistic::Mean)?;
@@ -470,7 +470,7 @@ impl Model {
 
     /// The probability integral transform of every known cell, by column: F(cell) given the other cells of its row. Where values
     /// have probabilities of their own, the place within the step of F is `spread`. Cells of impossible rows are left out, and
-    /// there are none where the model is conditioned on several cases.
+    /// there are none if the model is conditioned on several cases.
     #[cfg(feature = "report")]
     pub(crate) fn integral_transforms(
         &self,
@@ -625,7 +625,7 @@ fn labels_beside_other(coding: &dyn Coding) -> Option<usize> {
     coding.other().filter(|&labels| labels > 0)
 }
 
-/// What is known of a column's first variable where a cell has a value of its own, which is neither the place for other labels,
+/// The evidence about a column's first variable where a cell has a value of its own, which is neither the place for other labels,
 /// if there is a label at all, nor that of missing cells; `None` for nothing.
 pub(super) fn named(coding: &dyn Coding) -> Option<Evidence> {
     match labels_beside_other(coding) {

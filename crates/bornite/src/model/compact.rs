@@ -13,7 +13,7 @@ use crate::mixture::Mixture;
 
 /// Weights of functions, and of products.
 const DISTRIBUTIONS: usize = 2;
-/// The most entries of all weights of a model that is read.
+/// The maximum number of entries of all weights of a model that is read.
 const MAX_ENTRIES: usize = 1 << 26;
 /// The entries that any model may have, and how many more for each byte of its coded weights. Honest weights take several
 /// bits each; a coder that has run dry would deal out zeros without end.
@@ -23,7 +23,7 @@ const ENTRIES_PER_BYTE: usize = 1 << 9;
 const FREE_WORK: usize = 1 << 28;
 const WORK_PER_BYTE: usize = 1 << 12;
 
-/// The most bytes of a model's frame, unpacked.
+/// The maximum number of bytes of a model's frame, unpacked.
 const MAX_FRAME: u64 = 1 << 28;
 
 /// All of a model but its weights.
@@ -48,7 +48,7 @@ enum CompactLayer {
     Hadamard(Vec<usize>),
     #[serde(rename = "k")]
     Kronecker(Vec<usize>),
-    /// Of an input, with so many rows of its weight.
+    /// Of an input, with this many rows of its weight.
     #[serde(rename = "s")]
     Sum(usize, usize),
 }
@@ -105,7 +105,7 @@ impl Compact {
 }
 
 fn damaged() -> CodecError {
-    CodecError::Damaged { what: "its model has changed" }
+    CodecError::Damaged { what: "its model was altered" }
 }
 
 /// Which distribution the weight over a layer is of.
@@ -234,7 +234,7 @@ impl Frame {
 /// What is left of a unit vector, squared, where [`normalize`] gives it up for certain: half of its own bound.
 const HOPELESS: f64 = 5e-13;
 
-/// Makes rows orthonormal one after the other, twice so that rounding does not matter; the output of Frobenius norm 1.
+/// Makes rows orthonormal one after another, twice so that rounding does not matter; the output of Frobenius norm 1.
 fn normalize(weight: &mut Matrix<Complex64>, is_output: bool) {
     let cols = weight.cols();
     if is_output {

@@ -9,8 +9,9 @@ use crate::data::{FileForm, Piece, Pieces, Table};
 use crate::learn::{Control, Progress};
 
 impl Model {
-    /// Compresses a table to little more than −log₂ p bits a row. [`decompress`](Self::decompress) gives it back: every cell bit
-    /// for bit, missing ones, the texts of those that were read from a file, and columns that the model does not have.
+    /// Compresses a table to little more than −log₂ p bits per row. [`decompress`](Self::decompress) restores it: every
+    /// cell bit for bit, missing cells, the original text of cells that were read from a file, and columns that the
+    /// model does not have.
     ///
     /// Of a mixture, the circuit that makes the table smallest is used. Labels and numbers that the model does not know are escaped. What the model is conditioned on is not used. The bytes
     /// are the same on every machine, whatever the number of threads.
@@ -40,10 +41,10 @@ impl Model {
         Ok(bytes)
     }
 
-    /// Gives back a table that this model has compressed.
+    /// Restores a table that this model compressed.
     ///
     /// # Errors
-    /// Bytes that are no compressed table, are damaged, or were made with another model.
+    /// The bytes are not a compressed table, are damaged, or come from another model.
     pub fn decompress(&self, bytes: &[u8]) -> Result<Table, ModelError> {
         let mut segments = SegmentReader::new(bytes)?;
         match (segments.next()?, segments.next()?) {
@@ -61,13 +62,13 @@ impl Model {
 /// How a file is compressed.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct CompressOptions {
-    /// The width K of inner layers of a model that is fitted; from the size of the data where it is not given.
+    /// The width K of inner layers of a model that is fitted; from the size of the data if it is not given.
     pub width: Option<usize>,
     /// The most passes over the rows.
     pub epochs: Option<usize>,
     /// The seed of everything random.
     pub seed: u64,
-    /// The most bytes of a segment, 16 KiB to 64 MiB: fewer take less memory, more are compressed better. 8 MiB where it is not
+    /// The maximum number of bytes of a segment, 16 KiB to 64 MiB: fewer take less memory, more are compressed better. 8 MiB if it is not
     /// given.
     pub segment_bytes: Option<usize>,
     /// Whether the first line of a CSV file names the columns; found by default.
@@ -88,7 +89,7 @@ impl CompressOptions {
     }
 }
 
-/// What became of a file.
+/// The result of compressing a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compressed {
     /// The bytes of its content.
@@ -122,14 +123,14 @@ pub enum Method {
     },
 }
 
-/// Compresses the content of a file: CSV, NPY, IDX and NPZ that is not packed, by a model that is given or fitted for it;
-/// anything else, and what a model makes no smaller, by zstd. [`decompress_file`](super::decompress_file) gives the same
-/// bytes back, always.
+/// Compresses the content of a file. CSV, NPY, IDX and uncompressed NPZ files are compressed with a given model or one
+/// fitted for the file; everything else, and data that a model does not make smaller, is compressed with zstd.
+/// [`decompress_file`](super::decompress_file) always restores the same bytes.
 ///
-/// The content is read, compressed and written in segments of at most 8 MiB of whole rows, so that memory is bounded whatever
-/// its length; only an array that is stored by columns is one segment, of at most four times as much. A model that has to be
-/// fitted is fitted to the first segment. A file packed by gzip is to be unpacked before, as [`open_file`](crate::data::open_file)
-/// does. `name` stands for it in messages.
+/// The content is read, compressed and written in segments of at most 8 MiB of whole rows, so memory is bounded
+/// whatever its length; only an array that is stored by columns is one segment, of at most four times that size. A
+/// model without a given one is fitted to the first segment. A gzip-compressed file must be decompressed first, as
+/// [`open_file`](crate::data::open_file) does. `name` is used in messages.
 ///
 /// The result is never longer than the content + 1 % + 1 KiB. `progress` is asked after every step of a fit and can end it;
 /// the same answers give the same bytes, whatever the number of threads.
@@ -237,7 +238,7 @@ impl<R: Read> FileCoder<R> {
     fn why(&self) -> String {
         match self.pieces.problem() {
             Some(problem) => problem.to_string(),
-            None => "that is smaller than what a model makes of it".to_owned(),
+            None => "that is smaller than with a model".to_owned(),
         }
     }
 }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use super::{Event, Model, ModelError};
 
 impl Model {
-    /// The exact model of the rows of which this is known, in the words of a [question](super::Question)'s evidence:
-    /// `sex='F', age in [30, 40)`.
+    /// The exact conditional model, given evidence in the language of [questions](super::Question): `sex='F', age in
+    /// [30, 40)`.
     ///
-    /// The circuits stay as they are; the evidence is kept beside it and every answer is divided by its probability. Columns
-    /// with a given value stay columns of the model, which then knows them.
+    /// The circuits are unchanged; the evidence is stored with them, and every answer is divided by its probability.
+    /// Columns with a given value remain columns of the model.
     ///
     /// # Errors
-    /// The text cannot be read, or what it says has probability 0.
+    /// The text cannot be parsed, or the evidence has probability 0.
     pub fn condition(&self, evidence: &str) -> Result<Self, ModelError> {
         let mut texts = self.given_texts.clone();
         texts.push(evidence.trim().to_owned());

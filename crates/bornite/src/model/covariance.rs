@@ -16,7 +16,7 @@ use crate::query::{Evidence, Query};
 type Moments = (Vec<f64>, Matrix<f64>);
 
 impl Model {
-    /// The means of columns of numbers and their covariance matrix, given what the model is conditioned on.
+    /// The means of numeric columns and their covariance matrix, given the model's evidence.
     ///
     /// Rows in which one of the columns has no number, but the place for other labels or for missing cells, are left out. Of two words the
     /// first counts 0 and the second 1. Periodic columns are taken from their origin to a period later.

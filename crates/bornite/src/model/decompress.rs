@@ -7,11 +7,11 @@ use super::{Model, ModelError};
 use crate::codec::{CodecError, Segment, SegmentArchive, SegmentKind, SegmentReader, TableCodec};
 use crate::data::{FileForm, Table};
 
-/// Gives back the content of a file that [`compress_file`](super::compress_file) compressed, segment by segment, and says how
-/// many bytes were read and written; `model` is needed where one was given.
+/// Restores the content of a file that [`compress_file`](super::compress_file) compressed, segment by segment, and
+/// returns how many bytes were read and written. `model` is required if the file was compressed with a given model.
 ///
-/// Memory is bounded as in compressing. All that is written has been checked only when this returns without an error: write
-/// to a file that counts only then, as [`write_file`](crate::data::write_file) does.
+/// Memory is bounded, as when compressing. The output is fully checked only when this returns without an error, so
+/// write to a temporary file that is renamed only then, as [`write_file`](crate::data::write_file) does.
 ///
 /// # Errors
 /// Bytes that are not compressed, are damaged, or need another model; and content that cannot be written.
@@ -25,14 +25,14 @@ pub fn decompress_file(
     let mut written = 0;
     while let Some(segment) = segments.next()? {
         let bytes = decoder.bytes(&segment)?;
-        let failed = |source| CodecError::Io { action: "write what was in", source };
+        let failed = |source| CodecError::Io { action: "write the content of", source };
         out.write_all(&bytes).map_err(failed)?;
         written += bytes.len() as u64;
     }
     Ok((segments.position(), written))
 }
 
-/// A compressed file of which any segment can be given back without those before it.
+/// A compressed file with random access to its segments.
 ///
 /// ```
 /// use std::io::Cursor;
@@ -80,7 +80,7 @@ impl<'a, R: Read + Seek> FileArchive<'a, R> {
         self.segments.starts().len()
     }
 
-    /// Where the content of a segment begins; the end of all where there is no such segment.
+    /// Where the content of a segment begins; the end of all if there is no such segment.
     pub fn start(&self, segment: usize) -> u64 {
         self.segments.starts().nth(segment).unwrap_or(self.num_bytes())
     }
@@ -91,7 +91,7 @@ impl<'a, R: Read + Seek> FileArchive<'a, R> {
         before.checked_sub(1).filter(|_| byte < self.num_bytes())
     }
 
-    /// The content of one segment: whole rows, where it is of a table.
+    /// The content of one segment: whole rows, if it is of a table.
     ///
     /// # Errors
     /// A segment that is not there, is damaged or needs another model.
@@ -104,7 +104,7 @@ impl<'a, R: Read + Seek> FileArchive<'a, R> {
 #[derive(Debug)]
 pub(super) struct SegmentDecoder<'a> {
     model: Option<&'a Model>,
-    /// The model that the file holds; empty where there is none.
+    /// The model that the file holds; empty if there is none.
     own: Vec<u8>,
     /// Made when a segment needs them.
     codecs: Vec<TableCodec>,
@@ -135,7 +135,7 @@ impl<'a> SegmentDecoder<'a> {
                 (table, form) => form.write(&table),
             },
         };
-        let damaged = CodecError::Damaged { what: "a segment is not what it stands for" };
+        let damaged = CodecError::Damaged { what: "a segment does not match its content" };
         let fits = |bytes: &Vec<u8>| bytes.len() as u64 == segment.content;
         Ok(bytes.filter(fits).ok_or(damaged)?)
     }

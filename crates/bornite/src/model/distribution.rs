@@ -13,7 +13,7 @@ use crate::query::{Evidence, Query};
 
 /// Points of the first search for the mode of a density.
 const GRID: usize = 512;
-/// An atom is the mode where it is more likely than one part in so many of the range of u at its most likely place.
+/// An atom is the mode if it is more likely than one part in so many of the range of u at its most likely place.
 const NEAR: f64 = 64.0;
 /// Steps that then narrow it down.
 const NARROWINGS: usize = 60;
@@ -24,7 +24,7 @@ const PANEL_NODES: usize = 6;
 /// Prefixes of digits that the search for their mode looks at.
 const MAX_PREFIXES: usize = 4096;
 
-/// The distribution of one column, given what is known of a row. Where that a cell is missing is a value of the column, it is the
+/// The distribution of one column, given the evidence about a row. Where that a cell is missing is a value of the column, it is the
 /// distribution of the cells that are not.
 ///
 /// Probabilities, means of finite columns and quantiles are exact to rounding; the mean of a continuous column is a quadrature
@@ -39,12 +39,12 @@ pub struct ColumnDistribution<'m> {
 }
 
 impl Model {
-    /// The distribution of a column given what is known of the row, and what the model is conditioned on.
+    /// The distribution of a column, given evidence about the row and the model's own evidence.
     ///
     /// Cost: one pass up the circuit, and one down to the column.
     ///
     /// # Errors
-    /// There is no such column, or what is known has probability 0.
+    /// There is no such column, or the evidence has probability 0.
     pub fn distribution(
         &self,
         column: &str,
@@ -59,7 +59,7 @@ impl Model {
         }
     }
 
-    /// The distributions of columns, by position, given what the model is conditioned on.
+    /// The distributions of columns, by position, given the model's evidence.
     pub(crate) fn distributions(
         &self,
         columns: &[usize],
@@ -182,7 +182,7 @@ impl ColumnDistribution<'_> {
     /// The values of a finite column with their probabilities, in order; `None` for continuous columns and digits.
     ///
     /// # Errors
-    /// None but those of a damaged model.
+    /// Fails only if the model is corrupt.
     pub fn probabilities(&self) -> Result<Option<Vec<(String, f64)>>, ModelError> {
         let range = self.model.schema.variables_of(self.column);
         let domain = &self.model.mixture.variables()[range.start].domain;
@@ -296,7 +296,7 @@ impl ColumnDistribution<'_> {
         }
     }
 
-    /// The smallest number that at least this share of the rows is not above.
+    /// The smallest number x with P(X ≤ x) of at least this level.
     ///
     /// # Errors
     /// The column holds words, in no order, or the level is not between 0 and 1.
@@ -330,7 +330,7 @@ impl ColumnDistribution<'_> {
         Ok(cases.iter().filter_map(|b| intersect(variables, b, &point)).collect())
     }
 
-    /// The values of the column's variables that are the most likely, and their probability where there is one.
+    /// The values of the column's variables that are the most likely, and their probability if there is one.
     pub(super) fn mode_values(&self) -> Result<(Vec<f64>, Option<f64>), ModelError> {
         if self.is_compound() {
             return self.compound_mode();
@@ -345,10 +345,10 @@ impl ColumnDistribution<'_> {
         }
     }
 
-    /// The most likely value of the column, in the words of the table, with its probability where the column is finite.
+    /// The most likely value of the column, as text, with its probability if the column is finite.
     ///
     /// # Errors
-    /// None but those of a damaged model.
+    /// Fails only if the model is corrupt.
     pub fn mode(&self) -> Result<(String, Option<f64>), ModelError> {
         let (values, p) = self.mode_values()?;
         Ok((self.text(&values)?, p))
@@ -451,7 +451,7 @@ pub(super) struct PrefixSearch {
 }
 
 impl PrefixSearch {
-    /// The search for so many digits.
+    /// The search for this many digits.
     pub(super) fn new(len: usize) -> Self {
         let open = vec![(1.0, Vec::new())];
         Self { len, open, current: (0.0, Vec::new()), looked_at: 0 }
@@ -508,12 +508,12 @@ impl Model {
     }
 }
 
-/// Refuses a level that is not from 0 to 1.
+/// Rejects a level that is not from 0 to 1.
 pub(super) fn check_level(level: f64) -> Result<(), ModelError> {
     if (0.0..=1.0).contains(&level) {
         return Ok(());
     }
-    let remedy = "give a share from 0 to 1";
+    let remedy = "give a probability from 0 to 1";
     Err(ModelError::Option { setting: "quantile", value: level, remedy })
 }
 

@@ -8,9 +8,9 @@ use crate::engine::Batch;
 use crate::mixture::log_sum;
 use crate::query::Query;
 
-/// The answers to a question for rows of tables, each given what is known of the row.
+/// The answers to a question for rows of tables, each given the evidence about the row.
 ///
-/// Cells of the columns that are asked for are left out, missing cells and columns are unknown.
+/// Cells of the columns in question are ignored, and missing cells and columns are integrated out.
 ///
 /// ```
 /// use bornite::Fit;
@@ -33,12 +33,12 @@ use crate::query::Query;
 pub struct RowAnswers<'a> {
     model: &'a Model,
     question: &'a Question,
-    /// The model under what the question says is given, where that is something.
+    /// The model under what the question says is given, if that is something.
     given: Option<Model>,
 }
 
 impl Model {
-    /// Makes ready to answer a question for every row of tables.
+    /// Prepares to answer a question for every row of tables.
     ///
     /// # Errors
     /// The question is about several columns at once, or what it says is given has probability 0.
@@ -91,7 +91,7 @@ impl RowAnswers<'_> {
     /// The answers for the rows of a table: a column that is named after what they are.
     ///
     /// # Errors
-    /// A cell does not fit its column, or what is known in a row has probability 0.
+    /// A cell does not fit its column, or the evidence in a row has probability 0.
     pub fn answer(&self, table: &Table) -> Result<Column, ModelError> {
         let model = self.given.as_ref().unwrap_or(self.model);
         let name = |column: usize| model.schema.columns()[column].name.as_str();

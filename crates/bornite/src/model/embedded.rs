@@ -24,7 +24,7 @@ pub(super) struct EmbeddedModel {
     pub(super) width: usize,
 }
 
-/// A model of a table. `None` where there is nothing to learn. `stored` is the size of the table by zstd.
+/// A model of a table. `None` if there is nothing to learn. `stored` is the size of the table by zstd.
 pub(super) fn fit(
     table: &Table,
     stored: usize,

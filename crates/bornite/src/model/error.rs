@@ -12,7 +12,7 @@ use crate::ops::OperationError;
 use crate::query::QueryError;
 use crate::structure::InformationError;
 
-/// Why a model cannot be made or asked.
+/// The reason that a model cannot be fitted or queried.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
@@ -66,16 +66,16 @@ pub enum ModelError {
     /// A table without rows.
     #[error("{which} has no rows; give a table with at least one")]
     NoRows {
-        /// Which table.
+        /// The table.
         which: &'static str,
     },
     /// Weights of rows that are read in pieces.
     #[error(
-        "the rows of a table that memory does not hold count alike; leave out the weights, or allow more memory"
+        "row weights are not supported for tables larger than memory; omit the weights, or allow more memory"
     )]
     WeightsInPieces,
     /// A row that cannot count for what it says.
-    #[error("row {}, column '{}': the weight '{}' is not a number from 0 on", row + 1, shown(column), shown(text))]
+    #[error("row {}, column '{}': the weight '{}' is not a number of at least 0", row + 1, shown(column), shown(text))]
     Weight {
         /// The row, counted from 0.
         row: usize,
@@ -92,8 +92,8 @@ pub enum ModelError {
         "the structure 'image' needs a table of images, such as an IDX or NPY file; choose another structure"
     )]
     NotImages,
-    /// A model that a fit cannot go on from as it is asked to.
-    #[error("a fit keeps the columns and the circuit of the model that it goes on from: {problem}")]
+    /// A model that a fit cannot continue from as it is asked to.
+    #[error("a fit that continues from a model keeps its columns and circuit: {problem}")]
     Start {
         /// What does not go with that.
         problem: String,
@@ -105,7 +105,7 @@ pub enum ModelError {
     Conditioned,
     /// A plot of pixels of a model without any.
     #[error(
-        "the model is not of images, so there are no pixels to show; fit it with an image size"
+        "this is not a model of images, so there are no pixels to show; fit it with an image size"
     )]
     NoPixels,
     /// A plot of rows without a table.
@@ -119,7 +119,7 @@ pub enum ModelError {
     },
     /// A row whose known cells have probability 0.
     #[error(
-        "what is known in row {} has probability 0, so there is no conditional distribution; relax it", row + 1
+        "the evidence in row {} has probability 0, so there is no conditional distribution; relax it", row + 1
     )]
     ImpossibleRow {
         /// The row, counted from 0.
@@ -127,7 +127,7 @@ pub enum ModelError {
     },
     /// A question that has no answer for each row of a table.
     #[error(
-        "this is not answered for each row; ask for P(…), E[…], median(…), quantile(…, p) or argmax of one column"
+        "this cannot be answered row by row; ask for P(…), E[…], median(…), quantile(…, p) or argmax of one column"
     )]
     NotForRows,
     /// Evidence with too many separate parts.
@@ -135,17 +135,21 @@ pub enum ModelError {
         "the evidence consists of more than {limit} separate cases of values; use fewer intervals of wide integers"
     )]
     TooManyParts {
-        /// The most cases.
+        /// The maximum number of cases.
         limit: usize,
     },
     /// The probabilities of the values of a column that has too many.
-    #[error("column '{column}' does not have a few values with probabilities; ask for quantiles")]
+    #[error(
+        "column '{column}' does not have a small set of values with probabilities; ask for quantiles"
+    )]
     NotFinite {
         /// The column.
         column: String,
     },
     /// A question about a column that has one value.
-    #[error("column '{column}' has no {what}: it has one value, given what is known; relax that")]
+    #[error(
+        "column '{column}' has no {what}: it has only one value given the evidence; relax the evidence"
+    )]
     Constant {
         /// The column.
         column: String,
@@ -172,7 +176,7 @@ impl ModelError {
 }
 
 impl ModelError {
-    /// The error of rows that come after so many others: those that it names are counted from the first of these.
+    /// The same error with its row numbers shifted by the number of preceding rows.
     #[must_use]
     pub fn after(self, rows: usize) -> Self {
         match self {

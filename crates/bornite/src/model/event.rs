@@ -11,7 +11,7 @@ use crate::engine::Batch;
 use crate::mixture::log_sum;
 use crate::query::{Evidence, Query};
 
-/// The most cases that evidence may be made of.
+/// The maximum number of cases that evidence may be made of.
 const MAX_CASES: usize = 4096;
 
 /// An event: what is known of the columns of one row, as values, sets and intervals, joined by *and*, *or* and *not*.
@@ -44,7 +44,7 @@ type Others = BTreeMap<usize, OutsideSet>;
 type Case = (Query, Others);
 
 impl Event {
-    /// Nothing of so many variables.
+    /// Nothing with this many variables.
     pub(super) fn nothing(num_variables: usize) -> Self {
         Self::of_cases(vec![(Query::unknown(num_variables), Others::new())])
     }
@@ -113,12 +113,12 @@ impl Event {
         self.others.iter().map(move |others| others.iter().map(log).sum())
     }
 
-    /// Whether a continuous column has a value, so that there is a density and no probability.
+    /// Whether a continuous column has a value, so the event has a density and not a probability.
     pub fn is_density(&self) -> bool {
         !self.slopes.is_empty()
     }
 
-    /// That a column has this value. Numbers that a column has no place for have probability 0.
+    /// The event that a column has this value. Numbers outside the column's domain have probability 0.
     ///
     /// # Errors
     /// There is no such column, or the value does not fit it.
@@ -161,7 +161,7 @@ impl Event {
         Self::from_blocks(schema, vec![vec![(first, present)]])
     }
 
-    /// That a column has one of these values.
+    /// The event that a column has one of these values.
     ///
     /// # Errors
     /// There is no such column, a value does not fit it, or it is continuous.
@@ -232,10 +232,10 @@ impl Event {
         Ok(())
     }
 
-    /// That a column lies between two numbers.
+    /// The event that a column lies between two numbers.
     ///
     /// # Errors
-    /// There is no such column, its values are no numbers, or the ends are not in order.
+    /// There is no such column, its values are not numbers, or the ends are not in order.
     pub fn interval(
         schema: &Schema,
         column: &str,
@@ -246,7 +246,7 @@ impl Event {
         Self::between(schema, index, Ends::new(low, high))
     }
 
-    /// That a column lies between two numbers, which are given where they are not in order.
+    /// That a column lies between two numbers, which are given if they are not in order.
     pub(super) fn between(
         schema: &Schema,
         column: usize,
@@ -320,11 +320,10 @@ impl Event {
         Ok(Self::of_cases(all.without(schema, self)?))
     }
 
-    /// Refuses values of probability 0.
+    /// Rejects values of probability 0.
     fn check_mass(&self, schema: &Schema) -> Result<(), ModelError> {
         let Some((&column, _)) = self.slopes.first_key_value() else { return Ok(()) };
-        let problem = "a single value has probability 0 there, so that it has no place with 'or' \
-                       and 'not'; ask for an interval [a, b)";
+        let problem = "a single value has probability 0, so it cannot be combined with 'or' and 'not'; ask for an interval [a, b)";
         let column = schema.columns()[column].name.clone();
         Err(DataError::Evidence { column, problem }.into())
     }
@@ -346,8 +345,7 @@ impl Event {
 }
 
 fn no_missing(column: &str) -> ModelError {
-    let problem = "the model takes its missing cells for unknown: whether one is missing can be asked \
-                   where the column was fitted with missing as a value";
+    let problem = "the model integrates out its missing cells; to ask about them, fit the column with missing as a value";
     DataError::Evidence { column: column.to_owned(), problem }.into()
 }
 
@@ -358,7 +356,7 @@ fn check_cases(count: usize) -> Result<(), ModelError> {
     Ok(())
 }
 
-/// What both cases say; `None` where that is impossible.
+/// What both cases say; `None` if that is impossible.
 fn intersect_cases(
     variables: &[Variable],
     a: (&Query, &Others),
@@ -432,7 +430,7 @@ fn subtract(
     }
 }
 
-/// What is known of a variable of which this does not hold; the parts exclude each other.
+/// The evidence about a variable of which this does not hold; the parts exclude each other.
 fn complement(domain: &Domain, evidence: &Evidence) -> Vec<Evidence> {
     use Part::{Interval, Values};
     let intervals = |mut points: Vec<(f64, f64)>| {
@@ -470,7 +468,7 @@ fn complement(domain: &Domain, evidence: &Evidence) -> Vec<Evidence> {
     }
 }
 
-/// What both queries say; `None` where that is impossible.
+/// What both queries say; `None` if that is impossible.
 pub(super) fn intersect(variables: &[Variable], a: &Query, b: &Query) -> Option<Query> {
     let mut query = a.clone();
     for (n, (x, y)) in a.evidence().iter().zip(b.evidence()).enumerate() {
@@ -512,14 +510,14 @@ pub(super) fn both(domain: &Domain, a: &Evidence, b: &Evidence) -> Option<Eviden
 }
 
 impl Model {
-    /// log p of what is known, given what the model is conditioned on: a probability, or a density in the units of the data
-    /// where a continuous column has a value. −∞ where it is impossible.
+    /// log p of the event, given the model's evidence: a probability, or a density in the units of the data if a
+    /// continuous column has a value. −∞ if it is impossible.
     ///
-    /// Cost: one batched query for every box that the evidence is made of; one case where there are neither digits nor
+    /// Cost: one batched query for every box that the evidence is made of; one case if there are neither digits nor
     /// intervals around a circle.
     ///
     /// # Errors
-    /// The evidence was made for another schema.
+    /// The evidence was created for another schema.
     pub fn log_probability(&self, known: &Event) -> Result<f64, ModelError> {
         if self.given.is_nothing() {
             return Ok(self.log_unconditional(known)?.min_if_mass(known));
@@ -528,7 +526,7 @@ impl Model {
         Ok((self.log_unconditional(&joint)? - self.log_given).min_if_mass(known))
     }
 
-    /// log p of each of these, given what the model is conditioned on, in one batch; of sets and intervals alone.
+    /// log p of each of these, given the model's evidence, in one batch; of sets and intervals alone.
     pub(crate) fn log_probabilities(&self, events: &[Event]) -> Result<Vec<f64>, ModelError> {
         let (mut cases, mut shares) = (Vec::new(), Vec::new());
         let mut ends = Vec::with_capacity(events.len());

@@ -13,7 +13,7 @@ use crate::memory::{self, OverLimit};
 use crate::mixture::Mixture;
 use crate::ops::log_partition;
 
-/// The version of the text beside the circuits: 4 with columns in which that a cell is missing is a value, 3 where there are several
+/// The version of the text beside the circuits: 4 with columns in which that a cell is missing is a value, 3 if there are several
 /// circuits, 2 with columns of numbers that have atoms or lie on grids, and 1 otherwise.
 const VERSION: u32 = 4;
 
@@ -43,7 +43,7 @@ struct Version {
 }
 
 impl Model {
-    /// Writes the model to a file, whole or not at all.
+    /// Writes the model to a file, completely or not at all.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -72,7 +72,7 @@ impl Model {
     /// The bytes of the model's file, the same on every machine.
     ///
     /// # Errors
-    /// A circuit of so many layers that the header is too long.
+    /// A circuit with so many layers that the header is too long.
     pub fn to_bytes(&self) -> Result<Vec<u8>, ModelError> {
         Ok(file::model_to_bytes(&self.circuits(), self.text()?)?)
     }
@@ -94,7 +94,7 @@ impl Model {
         let mut verified = Vec::with_capacity(circuits.len());
         for circuit in circuits {
             if circuit.variables() != stored.schema.variables() {
-                return Err(damaged("its schema has other variables than its circuit").into());
+                return Err(damaged("the variables of its schema and of its circuit differ").into());
             }
             let circuit = Orthonormal::verify(circuit).map_err(damaged)?;
             check(&circuit, bytes.len())?;
@@ -176,7 +176,7 @@ fn check_partition(circuit: &Circuit) -> Result<(), ModelError> {
     if log_partition.abs() <= MAX_LOG_PARTITION {
         return Ok(());
     }
-    Err(damaged(format!("its probabilities have the sum exp({log_partition})")).into())
+    Err(damaged(format!("its probabilities sum to exp({log_partition})")).into())
 }
 
 fn damaged(problem: impl std::fmt::Display) -> FileError {

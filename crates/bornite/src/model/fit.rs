@@ -28,23 +28,23 @@ use crate::structure::{
 
 /// The most variables whose structure is learned: all pairs are compared.
 const MAX_LEARNED: usize = 4096;
-/// The most circuits of a model, by effort.
+/// The maximum number of circuits of a model, by effort.
 const BALANCED_CIRCUITS: usize = 2;
 const BEST_CIRCUITS: usize = 4;
 /// The width of circuits that choose between trees.
 const TRIAL_WIDTH: usize = 4;
-/// Of the settings for many images those that are taken where no time is given.
+/// Of the settings for many images those that are taken if no time is given.
 const PLAIN: usize = 2;
 /// Passes over many images at most, where a time is given.
 const MANY_EPOCHS: usize = 200;
-/// The fewest passes over many images that a larger circuit is worth.
+/// The minimum number of passes over many images that a larger circuit is worth.
 const FEWEST_EPOCHS: f64 = 6.0;
 /// The share of a budget after which no teacher is asked.
 const LATEST: f64 = 0.6;
 /// The share of a budget after which trees are not tried.
 const LATEST_TRIAL: f64 = 0.5;
 /// The part of the time that comparing all columns takes at most, and the words of bits that are compared a second: an estimate,
-/// of one thread, so that a fit goes on from a checkpoint of another machine.
+/// of one thread, so that a fit continues from a checkpoint of another machine.
 const COMPARING: f64 = 0.1;
 const WORDS: f64 = 1e9;
 /// The part of the time that transforms take at most; and the seconds of one of m components, over m²: an estimate.
@@ -62,7 +62,7 @@ pub(super) struct Given<'a> {
     /// Those that hold its rows, if it is not in files.
     pub(super) workers: Option<&'a dyn Workers>,
     pub(super) validation: Option<&'a Table>,
-    /// The model that it goes on from.
+    /// The model that it continues from.
     pub(super) start: Option<&'a Model>,
     pub(super) checkpoint: Option<&'a [u8]>,
 }
@@ -231,7 +231,7 @@ fn epochs(history: &[learn::Epoch], [train, valid]: [f64; 2]) -> Vec<EpochInfo> 
     history.iter().map(epoch).collect()
 }
 
-/// One of the circuits of a model, to go on from.
+/// One of the circuits of a model, to continue from.
 fn of_model(model: &Model, settings: &FitOptions, n: usize) -> Option<(Skeleton, FitOptions)> {
     let circuit: &Skeleton = model.mixture.circuits().nth(n)?;
     let squares = circuit.width(circuit.output());
@@ -295,7 +295,7 @@ fn check(table: &Table, valid: Option<&Table>, options: &ModelOptions) -> Result
     ];
     for (setting, value) in positive {
         if value == Some(0) {
-            return Err(ModelError::Option { setting, value: 0.0, remedy: "give 1 or more" });
+            return Err(ModelError::Option { setting, value: 0.0, remedy: "give at least 1" });
         }
     }
     if let Some(rate) = options.rate.filter(|r| !(*r > 0.0 && *r <= 1.0)) {
@@ -320,7 +320,7 @@ fn check(table: &Table, valid: Option<&Table>, options: &ModelOptions) -> Result
     }
     let share = options.valid_share;
     if !(share > 0.0 && share < 1.0) {
-        let remedy = "give a share between 0 and 1, such as 0.1";
+        let remedy = "give a fraction between 0 and 1, such as 0.1";
         return Err(ModelError::Option { setting: "valid share", value: share, remedy });
     }
     Ok(())
@@ -426,7 +426,7 @@ impl Candidates<'_> {
         Ok(Chosen { kind: kind.to_string(), tree: Some(tree), circuits })
     }
 
-    /// The first circuit of a model, to go on from.
+    /// The first circuit of a model, to continue from.
     fn going_on(&self, model: &Model) -> Chosen {
         let info = model.info();
         let options = match self.images().into_iter().next() {
@@ -485,7 +485,7 @@ impl Candidates<'_> {
         })
     }
 
-    /// The most circuits of the model.
+    /// The maximum number of circuits of the model.
     fn num_circuits(&self) -> usize {
         let is_free = self.options.structure == StructureKind::Auto
             && self.options.width.is_none()
@@ -508,7 +508,7 @@ impl Candidates<'_> {
         settings: &FitOptions,
         n: usize,
     ) -> Option<(Skeleton, FitOptions)> {
-        // Every other one is over a tree of the other kind, where there are two.
+        // Every other one is over a tree of the other kind, if there are two.
         let is_same = |k: &&StructureKind| (k.to_string() == kind) == (n % 2 == 1);
         let kind = *self.kinds().iter().find(is_same).unwrap_or(&self.kinds()[0]);
         let seed = settings.seed.wrapping_add(1 + n as u64);

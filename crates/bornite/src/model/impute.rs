@@ -7,37 +7,39 @@ use crate::data::{Encoded, Table};
 use crate::mixture::log_sum;
 use crate::query::Query;
 
-/// What a missing cell is filled with, given the row's known cells.
+/// How to impute a missing cell, given the observed cells of its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Imputation {
-    /// The mean, rounded to a value that the column can take; the most likely value of words.
+    /// The mean, rounded to a value that the column can take; the most likely value for text.
     Mean,
     /// The most likely value of the column by itself.
     Mode,
-    /// The median; the most likely value of words.
+    /// The median; the most likely value for text.
     #[default]
     Median,
-    /// A sample of all missing cells together, which keeps how they depend on each other.
+    /// A joint sample of all missing cells of a row, which preserves their dependence.
     Sample,
 }
 
 impl Model {
-    /// Fills the missing cells of a table. Known cells keep their text, and columns that the model does not have stay as they are.
+    /// Imputes the missing cells of a table. Observed cells keep their text, and columns that the model does not have
+    /// are unchanged.
     ///
-    /// The place for other labels is no value to fill a cell with: it is left out, where there is a label at all. Where that a cell
-    /// is missing is a value of its column, cells are filled as if they were not: all missing cells of a row have values then.
+    /// Cells are never imputed with the value for other labels, if there is any other label. In columns where missing
+    /// is a value, cells are imputed as if they were not missing.
     ///
     /// Cost: one pass up and one pass down the circuit for all rows with missing cells; one more for each digit of a column of
     /// digits.
     ///
     /// # Errors
-    /// A column of the model is not there, a cell does not fit it, or what is known in a row has probability 0.
+    /// The table lacks a column of the model, a cell does not fit its column, or a row is
+    /// impossible under the model.
     pub fn impute(&self, table: &Table, how: Imputation, seed: u64) -> Result<Table, ModelError> {
         self.impute_from(0, table, how, seed)
     }
 
-    /// [`impute`](Self::impute) of a piece of a table, of which `start` rows come before it: samples depend on the place of a
-    /// row, and are the same for pieces of any length.
+    /// [`impute`](Self::impute) for a piece of a table that is preceded by `start` rows. Samples depend on the position
+    /// of a row, and are the same for pieces of any length.
     ///
     /// # Errors
     /// As for [`impute`](Self::impute); rows are counted from the beginning of the piece.
@@ -105,7 +107,7 @@ impl Model {
         match how {
             _ if coding.is_words(c.storage) => Statistic::Mode,
             Imputation::Median => MEDIAN,
-            // A mean of parts is no date.
+            // A mean of parts is not a date.
             Imputation::Mean if coding.is_time() => MEDIAN,
             Imputation::Mean => Statistic::Mean,
             Imputation::Mode | Imputation::Sample => Statistic::Mode,

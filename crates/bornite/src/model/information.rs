@@ -6,14 +6,14 @@ use crate::data::{DataError, EncodeOptions, Mismatch, Table, Unseen};
 use crate::mixture::log_sum;
 use crate::query::{Evidence, Query};
 
-/// The most queries of a sum.
+/// The maximum number of queries of a sum.
 const MAX_QUERIES: usize = 1 << 17;
 /// The rows of a mean.
 const ROWS: usize = 1 << 13;
 /// The queries that are asked at once.
 const BATCH: usize = 1 << 13;
 
-/// A number, and its standard error where it is the mean of samples.
+/// A number, and its standard error if it is the mean of samples.
 pub(super) type Estimate = (f64, Option<f64>);
 
 impl Model {
@@ -51,7 +51,7 @@ impl Model {
         })
     }
 
-    /// The numbers of values of these columns' variables, where all are finite.
+    /// The numbers of values of these columns' variables, if all are finite.
     fn finite_values(&self, columns: &[usize]) -> Option<Vec<(usize, usize)>> {
         // The other variables of a missing cell are unknown.
         let has_loose = |&column: &usize| {

@@ -1,8 +1,9 @@
-//! Models of tables: fitted to rows, then asked in the words of the table.
+//! Models of tables: fitted to rows, then queried by column name.
 //!
-//! A [`Model`] is a [`Schema`] and an orthonormal circuit over its variables, or a [`Mixture`] of several. Everything it answers is exact for it:
-//! scores with missing cells, probabilities of sets and intervals, conditional samples, conditional models. Log densities are in
-//! the units of the data: nats per row, with the slope of every continuous column's transform included.
+//! A [`Model`] is a [`Schema`] and an orthonormal circuit over its variables, or a [`Mixture`] of several circuits. All
+//! answers are exact for the model: scores with missing cells, probabilities of sets and intervals, conditional
+//! samples, conditional models. Log densities are in nats per row, in the units of the data: they include the slope of
+//! every continuous column's transform.
 //!
 //! ```
 //! use bornite::Fit;
@@ -102,7 +103,7 @@ pub struct Model {
     log_given: f64,
 }
 
-/// How a model came about.
+/// How a model was fitted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Info {
     /// The seed of everything random.
@@ -132,13 +133,13 @@ pub struct Info {
     /// What was noted of the table, see [`Model::with_note`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// The column that it was fitted to predict, where there is one. Its epochs then have the values of the objective
+    /// The column that it was fitted to predict, if there is one. Its epochs then have the values of the objective
     /// log p(x, y) + λ log p(y | x) instead of log-likelihoods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
 }
 
-/// What a model was truncated from.
+/// The model that a model was truncated from.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Truncated {
     /// The width of the model that was fitted.
@@ -167,7 +168,7 @@ impl Info {
     }
 }
 
-/// What an epoch brought, in nats per row and the units of the data.
+/// The results of an epoch, in nats per row and the units of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EpochInfo {
     /// The mean log-likelihood of its batches, each before its step.
@@ -193,17 +194,17 @@ impl Model {
         Self { schema, mixture, info, given_texts: Vec::new(), given, log_given: 0.0 }
     }
 
-    /// What the columns mean.
+    /// The schema: what each column means.
     pub fn schema(&self) -> &Schema {
         &self.schema
     }
 
-    /// The circuits and their weights, without what the model is conditioned on.
+    /// The circuits and their weights, without the model's evidence.
     pub fn mixture(&self) -> &Mixture {
         &self.mixture
     }
 
-    /// The circuit, without what the model is conditioned on; of several the one of the greatest weight.
+    /// The circuit, without the model's evidence; of several the one of the greatest weight.
     pub fn circuit(&self) -> &Orthonormal {
         match self.mixture.circuits().next() {
             Some(first) => first,
@@ -216,15 +217,15 @@ impl Model {
         &self.info
     }
 
-    /// The same model with a note in its [`Info`], which its file keeps and nothing reads: such as the types that the columns had
-    /// where the table came from.
+    /// The same model with a note in its [`Info`], which its file preserves and nothing interprets, such as the column
+    /// types of the original table.
     #[must_use]
     pub fn with_note(mut self, note: impl Into<Option<String>>) -> Self {
         self.info.note = note.into();
         self
     }
 
-    /// What the model is conditioned on, in the words of [`Model::condition`].
+    /// The evidence that the model is conditioned on, as text for [`Model::condition`].
     pub fn given(&self) -> &[String] {
         &self.given_texts
     }

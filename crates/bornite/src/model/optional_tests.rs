@@ -243,7 +243,10 @@ fn some_columns_have_no_place_for_it() {
     let error = run("ages", &[]).unwrap_err().to_string();
     assert!(error.contains("'ages'") && error.contains("'age'"), "{error}");
     let error = run("height", &[("height", KindHint::Periodic { period: 9.0 })]).unwrap_err();
-    assert!(error.to_string().contains("around a circle"), "{error}");
+    assert!(
+        error.to_string().contains("missing cannot be a value of a periodic column"),
+        "{error}"
+    );
     // In digits, as a density, and where nothing is missing.
     for (column, kinds) in [
         ("age", &[("age", KindHint::Digits)][..]),

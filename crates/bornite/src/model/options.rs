@@ -5,78 +5,81 @@ use crate::data::{InferOptions, Schema};
 use crate::learn::{Device, Effort, FitOptions, Optimizer, Parameterization, Schedule};
 use crate::structure::Widths;
 
-/// How a model is fitted. What is `None` follows from the size of the data: see [`Defaults`](crate::learn::Defaults).
+/// How to fit a model. Options that are `None` depend on the size of the data: see
+/// [`Defaults`](crate::learn::Defaults).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelOptions {
-    /// What the columns mean; inferred where it is not given.
+    /// The schema of the columns; inferred by default.
     pub schema: Option<Schema>,
-    /// How it is inferred.
+    /// How to infer the schema.
     pub infer: InferOptions,
-    /// The column that says what each row counts for: positive numbers, or 0 for rows that are left out. It is no column of the
-    /// model. All rows count alike where it is not given, and in a validation table that does not have it.
+    /// The column with the row weights: positive numbers, or 0 to drop a row. It does not become part of the model. By
+    /// default, and in a validation table without this column, all rows have the same weight.
     ///
-    /// Rows are learned from as often as their weights say, to the nearest quarter of a mean weight. What the columns mean
-    /// is inferred from all rows alike.
+    /// Rows are used in proportion to their weights, to the nearest quarter of the mean weight. The schema is inferred
+    /// from all rows equally.
     pub weights: Option<String>,
-    /// How much is tried.
+    /// How much to try.
     pub effort: Effort,
     /// How the columns are split into regions.
     pub structure: StructureKind,
-    /// The most circuits of the model, which is a mixture of them if there are several: each is kept if the validation rows are likelier
-    /// with it. Without a number it is 2, or 4 with [`Effort::Best`] or a time, and 1 with [`Effort::Fast`], for images, and where the structure
-    /// or a width is given.
+    /// The maximum number of circuits in the model, which is a mixture if there are several. A circuit is kept if it
+    /// improves the validation likelihood. The default is 2, or 4 with [`Effort::Best`] or a time limit, and 1 with
+    /// [`Effort::Fast`], for images, and if the structure or a width is given.
     pub circuits: Option<usize>,
-    /// The width K of inner layers. Without one, several are tried where the table is small.
+    /// The width K of inner layers. By default, several widths are tried if the table is small.
     pub width: Option<usize>,
-    /// Widths by the number of a region's variables, instead of one for all.
+    /// Widths by the number of a region's variables, instead of one width for all.
     pub widths: Option<Widths>,
-    /// The size of the codebook that finite columns of one domain share; 0 for none.
+    /// The size of the codebook that finite columns with the same domain share; 0 for none.
     pub codebook: Option<usize>,
-    /// The most pixels of regions of images, or else columns of regions, that share weights; 0 for none.
+    /// The maximum number of pixels of regions of images, or else columns of regions, that share weights; 0 for none.
     pub share: Option<usize>,
-    /// The number r of squares that are summed.
+    /// The number r of squares in the sum.
     pub output_width: Option<usize>,
     /// The number of input functions of a continuous variable.
     pub functions: Option<usize>,
-    /// The most passes over the rows.
+    /// The maximum number of passes over the rows.
     pub epochs: Option<usize>,
-    /// Rows to a step.
+    /// The number of rows per step.
     pub batch: Option<usize>,
-    /// The largest step of a parameter.
+    /// The learning rate: the largest step of a parameter.
     pub rate: Option<f64>,
-    /// Stop after so many epochs without a better validation likelihood.
+    /// Stop after this many epochs without a better validation likelihood.
     pub patience: Option<usize>,
-    /// The share of the average of past weights that one step keeps.
+    /// The decay of the running average of weights per step.
     pub averaging: Option<f64>,
     /// How weights are kept normalized.
     pub parameterization: Parameterization,
-    /// How gradients become steps.
+    /// The optimizer.
     pub optimizer: Optimizer,
-    /// How the size of steps changes over the fit.
+    /// The learning rate schedule.
     pub schedule: Schedule,
-    /// The largest norm of a step's gradient.
+    /// The maximum norm of a step's gradient.
     pub clip: Option<f64>,
-    /// How strongly the input weights of finite columns of ordered values are drawn towards smooth ones: see
+    /// The penalty on differences between the input weights of neighboring values of ordered finite columns: see
     /// [`FitOptions::smoothing`].
     pub smoothing: Option<f64>,
-    /// Learn images moved by a pixel as well, where their pixels have one domain.
+    /// Also learn from images shifted by a pixel, if all pixels have the same domain.
     pub shifts: Option<bool>,
-    /// The column that is to be predicted: the fit takes more account of log p(target | the rest). It is still a model of all columns.
+    /// The column to predict: the fit gives more weight to log p(target | the rest). The result is still a model of all
+    /// columns.
     pub target: Option<String>,
-    /// How much more: the factor λ of [`FitOptions::emphasis`].
+    /// The weight of the target: the factor λ of [`FitOptions::emphasis`].
     pub emphasis: Option<f64>,
-    /// How long the fit may take: of many images, longer fits learn larger circuits. It ends nothing; the caller does.
+    /// How long the fit may take: with many images, longer fits train larger circuits. This option does not end the
+    /// fit; the caller does.
     pub time: Option<Duration>,
-    /// The share of rows that are held out where no validation table is given.
+    /// The fraction of rows to hold out if no validation table is given.
     pub valid_share: f64,
-    /// Fit all rows and columns. Otherwise columns that cannot be learned, such as identifiers, are left out: see
+    /// Fit all rows and columns. By default, columns that cannot be learned, such as identifiers, are dropped: see
     /// [`Schema::findings`] and [`Info::left_out`](super::Info::left_out).
     pub as_is: bool,
-    /// Refuse a table with anything that cannot be learned, instead of leaving columns out.
+    /// Reject a table with anything that cannot be learned, instead of dropping columns.
     pub strict: bool,
-    /// The seed of everything random.
+    /// The random seed.
     pub seed: u64,
-    /// Where the fit is computed.
+    /// The device that computes the fit.
     pub device: Device,
 }
 
@@ -170,21 +173,22 @@ fn has_one_domain(schema: &Schema) -> bool {
 /// How the columns are split into regions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum StructureKind {
-    /// Image cuts where the table is one of images, else Chow and Liu's tree or average linkage, whichever learns better in a
+    /// Image cuts for a table of images, otherwise the Chow–Liu tree or average linkage, whichever does better in a
     /// short trial.
     #[default]
     Auto,
-    /// Chow and Liu's tree of the columns' mutual information, from its middle out.
+    /// The Chow–Liu tree of the columns' mutual information, split from its center outward.
     ChowLiu,
     /// Average linkage of the columns' mutual information.
     Linkage,
-    /// Upper and lower halves, then left and right ones, and so on, of the square around the image whose side is a power of two.
+    /// Alternating upper and lower, then left and right halves of the square around the image whose side is a power of
+    /// two.
     Image,
-    /// One column after the other.
+    /// One column at a time.
     Linear,
-    /// Halves of halves, in the order of the columns.
+    /// Recursive halves, in column order.
     Balanced,
-    /// Halves of halves of a random order.
+    /// Recursive halves of a random order.
     Random,
 }
 

@@ -7,9 +7,9 @@ use crate::data::{Column, EncodeOptions, Encoded, Mismatch, Table};
 
 /// The distribution of one column in every row of a table, given the other cells of the row.
 ///
-/// Missing cells are unknown, unless that is a value of their column, and so are columns that the table does not have. What the
-/// table says of the column itself only counts for [`log_density`](Self::log_density); all else is about rows in which it is not
-/// missing.
+/// Missing cells are integrated out, unless missing is a value of their column, and so are columns that the table does
+/// not have. The table's own cells of the column are used only by [`log_density`](Self::log_density); everything else
+/// refers to rows in which the column is not missing.
 ///
 /// ```
 /// use bornite::Fit;
@@ -59,8 +59,7 @@ impl ValueProbabilities {
 }
 
 impl Model {
-    /// The distribution of a column in every row of a table, given the other cells of the row and what the model is
-    /// conditioned on.
+    /// The distribution of a column in every row of a table, given the other cells of the row and the model's evidence.
     ///
     /// # Errors
     /// There is no such column, or a cell of another column does not fit it.
@@ -90,7 +89,7 @@ pub(super) const LENIENT: EncodeOptions =
     EncodeOptions { unseen: crate::data::Unseen::Score, absent: Mismatch::Unknown };
 
 impl Predictions<'_> {
-    /// The other columns of the model that the table does not have: they are unknown.
+    /// The other columns of the model that the table does not have. They are integrated out.
     pub fn absent(&self) -> &[String] {
         &self.absent
     }
@@ -100,23 +99,23 @@ impl Predictions<'_> {
         self.rows.num_rows()
     }
 
-    /// The predicted cells: the median of numbers, or the most likely label, in the words of the table.
+    /// The predicted cells: the median of numbers, or the most likely label.
     ///
     /// # Errors
-    /// What is known in a row has probability 0.
+    /// The evidence in a row has probability 0.
     pub fn values(&self) -> Result<Column, ModelError> {
         self.values_by(Imputation::Median, 0)
     }
 
-    /// The predicted cells, with a choice of what stands for the distribution. Samples of different seeds are independent.
+    /// The predicted cells, with a choice of method. Samples with different seeds are independent.
     ///
     /// # Errors
-    /// What is known in a row has probability 0.
+    /// The evidence in a row has probability 0.
     pub fn values_by(&self, how: Imputation, seed: u64) -> Result<Column, ModelError> {
         self.values_from(0, how, seed)
     }
 
-    /// [`values_by`](Self::values_by) of a piece of a table, of which `start` rows come before it.
+    /// [`values_by`](Self::values_by) for a piece of a table that is preceded by `start` rows.
     ///
     /// # Errors
     /// As for [`values_by`](Self::values_by); rows are counted from the beginning of the piece.
@@ -156,16 +155,16 @@ impl Predictions<'_> {
     /// The means.
     ///
     /// # Errors
-    /// The column holds words, or what is known in a row has probability 0.
+    /// The column holds words, or the evidence in a row has probability 0.
     pub fn mean(&self) -> Result<Vec<f64>, ModelError> {
         let cells = self.statistics(Statistic::Mean)?;
         Ok(cells.into_iter().map(|cell| cell.values[0]).collect())
     }
 
-    /// The quantiles at these levels, row after row.
+    /// The quantiles at these levels, row by row.
     ///
     /// # Errors
-    /// The column holds words, a level is not between 0 and 1, or what is known in a row has probability 0.
+    /// The column holds words, a level is not between 0 and 1, or the evidence in a row has probability 0.
     pub fn quantiles(&self, levels: &[f64]) -> Result<Vec<f64>, ModelError> {
         levels.iter().try_for_each(|&level| check_level(level))?;
         let schema = &self.model.schema;
@@ -182,11 +181,11 @@ impl Predictions<'_> {
         Ok(out)
     }
 
-    /// The probabilities of the column's values. The place for other labels is left out, where there is a label at all, and so
-    /// is that of missing cells.
+    /// The probabilities of the column's values, without those for missing cells and, if there is any label, for other
+    /// labels.
     ///
     /// # Errors
-    /// The column does not have finitely many values, or has digits, or what is known in a row has probability 0.
+    /// The column does not have finitely many values, or has digits, or the evidence in a row has probability 0.
     pub fn probabilities(&self) -> Result<ValueProbabilities, ModelError> {
         let schema = &self.model.schema;
         let (c, range) = (&schema.columns()[self.column], schema.variables_of(self.column));
@@ -208,10 +207,10 @@ impl Predictions<'_> {
         Ok(ValueProbabilities { labels, probabilities })
     }
 
-    /// log p(the cell | the others), in the units of the data; 0 where the cell is missing and that is not a value.
+    /// log p(the cell | the others), in the units of the data; 0 if the cell is missing and that is not a value.
     ///
     /// # Errors
-    /// The table does not have the column, a cell does not fit it, or what is known in a row has probability 0.
+    /// The table does not have the column, a cell does not fit it, or the evidence in a row has probability 0.
     pub fn log_density(&self) -> Result<Vec<f64>, ModelError> {
         let schema = &self.model.schema;
         self.table.column(&schema.columns()[self.column].name)?;

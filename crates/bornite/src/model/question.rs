@@ -13,7 +13,7 @@ use crate::query::parse::Parser;
 /// | question | answer |
 /// |---|---|
 /// | `P(income='>50K', age in [30, 40) \| sex='F')` | a probability; a density where a continuous column has a value |
-/// | `E[age \| sex='F']`, `std(age \| …)`, `var(age \| …)` | the mean, standard deviation or variance of a column of numbers |
+/// | `E[age \| sex='F']`, `std(age \| …)`, `var(age \| …)` | the mean, standard deviation or variance of a numeric column |
 /// | `corr(age, pay \| …)` | the correlation of two columns of numbers |
 /// | `median(age \| …)`, `quantile(age, 0.9 \| …)` | the smallest number with at least this share below it |
 /// | `argmax(city \| …)`, `argmax(city, age \| …)` | the most likely value, or values together |
@@ -21,7 +21,7 @@ use crate::query::parse::Parser;
 ///
 /// Events and evidence: `column = value` (or `==`), `column != value`, `column < number` (or `<=`, `>`, `>=`), `1 < column <= 2`,
 /// `column in [a, b)` with square brackets for ends that belong to it, `column in {a, b}`, `column not in {a, b}`, `column = ?`
-/// for nothing, `column is missing` and `column is not missing` where that is a value, and a Boolean column by itself for its
+/// for nothing, `column is missing` and `column is not missing` if that is a value, and a Boolean column by itself for its
 /// second label. They are joined by `and`, `or`, `not` and parentheses; a comma means *and* as well, and binds last. Names and
 /// values with spaces or signs in them stand in quotes of either kind; two such quotes within them stand for one.
 #[derive(Clone, Debug, PartialEq)]
@@ -249,11 +249,17 @@ impl Words<'_> {
 
     fn quantile(&mut self) -> Result<Question, ModelError> {
         let column = self.column()?;
-        self.p.expect(',', "expected ',' and a share between 0 and 1, as in quantile(x, 0.9)")?;
+        self.p.expect(
+            ',',
+            "expected ',' and a probability between 0 and 1, as in quantile(x, 0.9)",
+        )?;
         let at = self.start();
         let level = self.p.number()?;
         if !(0.0..=1.0).contains(&level) {
-            return Err(self.p.error_at(at, "a quantile is of a share from 0 to 1").into());
+            return Err(self
+                .p
+                .error_at(at, "the probability of a quantile must be from 0 to 1")
+                .into());
         }
         Ok(Question::Quantile { column, level, given: self.given()? })
     }
@@ -310,7 +316,7 @@ impl Words<'_> {
             self.single()?.not(self.schema).map_err(|e| self.at(at, e))?
         } else if self.p.take('(') {
             let known = self.known()?;
-            self.p.expect(')', "expected ')' after what stands in parentheses")?;
+            self.p.expect(')', "expected ')' to close the parenthesis")?;
             known
         } else {
             self.piece()?
@@ -479,7 +485,7 @@ impl Words<'_> {
     }
 
     fn cell(&mut self) -> Result<String, QueryError> {
-        self.p.word(STOPS, "expected a value; put one with signs in it in quotes, as in '>50K'")
+        self.p.word(STOPS, "expected a value; quote values with punctuation, as in '>50K'")
     }
 
     fn part(&mut self, name: &str) -> Result<Event, ModelError> {
@@ -506,7 +512,7 @@ impl Words<'_> {
         Event::between(self.schema, column, ends)
     }
 
-    /// An interval; both ends where they are not in order.
+    /// An interval; both ends if they are not in order.
     fn interval(&mut self, column: Option<usize>) -> Result<Result<Ends, (f64, f64)>, ModelError> {
         let low_open = self.p.take('(');
         if !low_open && !self.p.take('[') {
@@ -541,7 +547,7 @@ impl Words<'_> {
         number.map(End::from).ok_or_else(|| self.p.error_at(at, expected()).into())
     }
 
-    /// A column and the name of one of its parts, as in `pickup.hour`, where that is no column.
+    /// A column and the name of one of its parts, as in `pickup.hour`, if that is not a column.
     fn part_of_column(&self, word: &str) -> Option<(usize, String)> {
         let columns = self.schema.columns();
         if columns.iter().any(|c| c.name == word) {

@@ -20,7 +20,7 @@ impl Model {
         self.sample_from(0, None, count, seed)
     }
 
-    /// `count` of the [samples](Self::sample) that a seed gives, from the one at `start` on, drawn on a device: see
+    /// `count` of the [samples](Self::sample) for a seed, beginning with sample `start`, drawn on a device: see
     /// [`Engine::sample_from_on`](crate::engine::Engine::sample_from_on).
     ///
     /// # Errors
@@ -37,7 +37,7 @@ impl Model {
             return match device {
                 Device::Cpu | Device::Auto => self.sample_from(start, None, count, seed),
                 Device::Cuda => {
-                    let reason = "it draws samples that are given nothing".to_owned();
+                    let reason = "it does not support samples with evidence".to_owned();
                     Err(QueryError::Device { reason }.into())
                 }
             };
@@ -47,10 +47,10 @@ impl Model {
         Ok(self.schema.decode(&values)?)
     }
 
-    /// Exact samples of rows of which this is known.
+    /// Exact samples, given evidence.
     ///
     /// # Errors
-    /// What is known has probability 0, or was made for another schema.
+    /// The evidence has probability 0, or was created for another schema.
     pub fn sample_given(
         &self,
         known: &Event,
@@ -60,8 +60,8 @@ impl Model {
         self.sample_from(0, Some(known), count, seed)
     }
 
-    /// `count` of the [samples](Self::sample) that a seed gives, of rows of which this is known if anything is, from the one at
-    /// `start` on: more rows than fit into memory can be drawn in pieces, and are the same for pieces of any length.
+    /// `count` of the [samples](Self::sample) for a seed, given optional evidence, beginning with sample `start`. More
+    /// rows than fit into memory can be drawn in pieces, and are the same for pieces of any length.
     ///
     /// # Errors
     /// As for [`sample_given`](Self::sample_given).

@@ -8,16 +8,16 @@ use crate::mixture::log_sum;
 use crate::query::Query;
 
 impl Model {
-    /// The log density of every row, in nats and the units of the data; missing cells are unknown, and the density is that of
-    /// the others. −∞ for a row that contradicts what the model is conditioned on. Labels that were never seen, and numbers
-    /// beyond the range or between those on a grid, have the share that [`ColumnSchema::outside`](crate::data::ColumnSchema::outside) gives them.
+    /// The log density of every row, in nats and the units of the data, with missing cells integrated out. −∞ for a row
+    /// that contradicts the model's evidence. Labels that were never seen, and numbers outside the range or between
+    /// grid points, have the probability in [`ColumnSchema::outside`](crate::data::ColumnSchema::outside).
     ///
     /// A number on a grid of decimals counts by the density in the middle of its cell times the cell's width. That is its
     /// probability, which a question such as `P(x = 27)` integrates, up to how far the density bends within the cell: over all numbers
     /// of a column the sum is 1 within a hundredth.
     ///
     /// # Errors
-    /// A column of the model is not there, or a cell is of another type.
+    /// The table lacks a column of the model, or a cell has another type.
     pub fn score(&self, table: &Table) -> Result<Vec<f64>, ModelError> {
         self.score_with(table, EncodeOptions::default())
     }
@@ -60,7 +60,7 @@ impl Model {
     }
 
     /// [`score_encoded`](Self::score_encoded), on a device: see [`Engine::log_marginals_on`](crate::engine::Engine::log_marginals_on). Rows of a model that is conditioned on
-    /// alternatives are scored on the processor, one by one.
+    /// alternatives are scored on the CPU, one by one.
     ///
     /// # Errors
     /// Rows that were encoded by another schema, or a device that is not there or too small, if it must be used.

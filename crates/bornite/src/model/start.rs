@@ -1,11 +1,11 @@
-//! A model that a fit goes on from.
+//! A model that a fit continues from.
 
 use super::{Model, ModelError, ModelOptions, StructureKind};
 use crate::circuit::Layer;
 use crate::data::Table;
 
 impl Model {
-    /// The options of a fit that goes on from this model: its schema, and its target unless there is another.
+    /// The options of a fit that continues from this model: its schema, and its target unless there is another.
     ///
     /// # Errors
     /// The options ask for other columns or another circuit, or the model is conditioned.
@@ -26,7 +26,7 @@ impl Model {
         if let [first, ..] = self.given() {
             return Some(format!("it is conditioned on {first}; give the unconditional model"));
         }
-        let leave_out = "leave the setting out, or fit anew";
+        let leave_out = "omit the setting, or fit from scratch";
         let squares = self.circuit().width(self.circuit().output());
         let sizes = [
             ("width", options.width, self.info.width),
@@ -57,7 +57,7 @@ impl Model {
             return Some(format!("{setting} cannot be given; {leave_out}"));
         }
         match (table.image(), self.schema.image()) {
-            (Some(a), Some(b)) if a != b => Some("its images have another size".to_owned()),
+            (Some(a), Some(b)) if a != b => Some("its images have a different size".to_owned()),
             _ => None,
         }
     }

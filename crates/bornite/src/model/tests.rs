@@ -374,7 +374,7 @@ fn few_rows_of_a_model_are_strange_to_it() {
         let above = found.iter().filter(|score| **score > s).count() as f64 / 2000.0;
         assert!(above <= (-s).exp(), "{above} are above {s}");
     }
-    // An umbrella in the sun; degrees that are as unlikely as their sky and umbrella are usual; and a row like others, with holes.
+    // An umbrella in the sun; degrees that are as unlikely as their sky and umbrella are usual; and a row like others, with missing values.
     let text = "sky,umbrella,degrees,visitors\nsun,yes,24.0,\nsun,no,44.0,\nsun,no,,\n,,,\n";
     let table = Table::from_csv_bytes(text.as_bytes(), "t.csv", &CsvOptions::default()).unwrap();
     let found = model.anomaly_scores(&table, Strange::Either).unwrap();
@@ -1345,7 +1345,7 @@ fn refuses_other_questions(model: &Model, table: &Table) {
     assert!(refused.to_string().contains("row 12"), "{refused}");
 }
 
-/// A fit that goes on from a model starts with its density, is never worse by the validation rows, and learns what is new.
+/// A fit that continues from a model starts with its density, is never worse by the validation rows, and learns what is new.
 #[test]
 fn a_fit_goes_on_from_a_model() {
     let model = Fit::new().epochs(20).width(4).run(&weather(600, 1)).unwrap();
@@ -1487,7 +1487,7 @@ fn a_table_in_pieces_is_learned_as_well_as_one_in_memory() {
         let resumed = fit().resume(&snapshot[..]).run_sample(&sample).unwrap();
         assert_eq!(resumed.to_bytes().unwrap(), bytes);
     }
-    // It can also go on from a model, and be held against a validation table.
+    // It can also continue from a model, and be held against a validation table.
     let later = Fit::new().epochs(1).start(&pieces).validation(&test).run_sample(&sample).unwrap();
     assert_eq!((later.info().rows, later.info().valid_rows), (4000, 1000));
     assert!(mean(&later) > mean(&pieces) - 1e-4);
@@ -1602,7 +1602,7 @@ fn workers_learn_what_one_machine_learns() {
             assert!(bytes(model) == one, "fit {n} with {count} workers");
         }
     }
-    // It goes on from a model too, and a table that is whole needs no workers.
+    // It continues from a model too, and a table that is whole needs no workers.
     let model = fits[0]().run_sample(&drawn).unwrap();
     let later = |workers: Option<&dyn Workers>| {
         let fit = Fit::new().epochs(1).start(&model).validation(&table);

@@ -224,7 +224,7 @@ fn a_search_mixes_circuits_and_can_be_continued() {
     }
 }
 
-/// All circuits of a mixture go on from where they were, and none is tried anew.
+/// All circuits of a mixture continue from where they were, and none is tried anew.
 #[test]
 fn a_fit_goes_on_from_a_mixture() {
     let (rows, valid) = (votes(300, 6), votes(2000, 7));

@@ -5,7 +5,7 @@ use crate::engine::Batch;
 use crate::mixture::TruncatedMixture;
 use crate::ops::Budget;
 
-/// The most rows that are listed to find a distance.
+/// The maximum number of rows that are listed to find a distance.
 const MAX_LISTED: usize = 1 << 16;
 
 /// A smaller model, with a guarantee.
@@ -40,7 +40,7 @@ impl Model {
         Ok(Truncation { model, bound: own, distance })
     }
 
-    /// The Hellinger distance of two models of the same variables, by the sum over all rows; `None` where these are too many.
+    /// The Hellinger distance of two models of the same variables, by the sum over all rows; `None` if these are too many.
     fn distance(&self, other: &Self) -> Result<Option<f64>, ModelError> {
         let variables = self.mixture.variables();
         let mut sizes = Vec::with_capacity(variables.len());

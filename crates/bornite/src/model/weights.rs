@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::ModelError;
 use crate::data::Table;
 
-/// The most times that there are as many rows as before, once each is there as often as its weight says.
+/// The maximum number of times that there are as many rows as before, once each is there as often as its weight says.
 const MOST: usize = 4;
 
 /// A table to learn from, and what its rows count for.
@@ -37,7 +37,7 @@ impl<'a> Weighed<'a> {
         }
         let kept: Vec<usize> = (0..weights.len()).filter(|&row| weights[row] > 0.0).collect();
         if kept.is_empty() {
-            return Err(ModelError::NoRows { which: "the table, without rows of weight 0," });
+            return Err(ModelError::NoRows { which: "the table, without rows with weight 0," });
         }
         let table = table.without_column(name)?.select_rows(&kept);
         // Sums of the largest numbers are not finite.
@@ -123,7 +123,7 @@ mod tests {
         };
         assert!(message(&[1.0, -2.0], "w").contains("row 2, column 'w': the weight '-2'"));
         assert!(message(&[f64::NAN, 2.0], "w").contains("row 1, column 'w'"));
-        assert!(message(&[0.0, 0.0], "w").contains("without rows of weight 0, has no rows"));
+        assert!(message(&[0.0, 0.0], "w").contains("without rows with weight 0, has no rows"));
         assert!(message(&[1.0], "v").contains("no column 'v'"));
     }
 }

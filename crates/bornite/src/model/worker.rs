@@ -26,10 +26,11 @@ impl Plan {
 }
 
 fn failed(error: &serde_json::Error) -> ModelError {
-    LearnError::Workers { reason: format!("the plan of the rows is damaged: {error}") }.into()
+    LearnError::Workers { reason: format!("the row layout is damaged: {error}") }.into()
 }
 
-/// One of the [`Workers`](crate::learn::Workers) of a fit: it holds some rows of the table, encoded, and tells what they give to a step.
+/// One of the [`Workers`](crate::learn::Workers) of a fit: it holds some encoded rows of the table and computes their
+/// part of a step.
 #[derive(Debug)]
 pub struct Worker {
     schema: Schema,
@@ -37,7 +38,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// The most workers that a plan has rows for. The larger the steps of a fit are, the more: one for 64 rows of a step, and 64 in all.
+    /// The maximum number of workers that a plan has rows for. The larger the steps of a fit are, the more: one for 64 rows of a step, and 64 in all.
     ///
     /// # Errors
     /// The bytes are not a plan.
@@ -45,13 +46,13 @@ impl Worker {
         Ok(Plan::read(plan)?.layout.num_shards())
     }
 
-    /// The worker of this number, from 0, of so many, without rows yet.
+    /// The worker with this number, counted from 0, out of `of` workers, without rows yet.
     ///
     /// # Errors
     /// The bytes are not a plan, or there is no such worker.
     pub fn new(plan: &[u8], number: usize, of: usize) -> Result<Self, ModelError> {
         if number >= of {
-            let reason = format!("of {of} workers none has the number {number}");
+            let reason = format!("there is no worker {number} among {of}");
             return Err(LearnError::Workers { reason }.into());
         }
         let Plan { schema, layout } = Plan::read(plan)?;
@@ -69,7 +70,7 @@ impl Worker {
         self.rows.wanted()
     }
 
-    /// Takes the first of the rows that it still needs; what comes after the last one is left.
+    /// Adds the first of the rows that it still needs; rows after the last one are ignored.
     ///
     /// # Errors
     /// A row does not fit the schema.
@@ -101,7 +102,7 @@ impl Worker {
     fn check(&self) -> Result<(), ModelError> {
         let Range { start, end } = self.wanted();
         if start < end {
-            let reason = format!("a worker lacks its rows from {} to {end}", start + 1);
+            let reason = format!("a worker is missing its rows {} to {end}", start + 1);
             return Err(LearnError::Workers { reason }.into());
         }
         Ok(())

@@ -23,7 +23,7 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
         with_pass!(self.passes(), pass => self.moment(pass, variable, 0.0, 1))
     }
 
-    /// The variance ∫ (x − μ)² p(x | evidence) dx of one variable; 0 where its value is known.
+    /// The variance ∫ (x − μ)² p(x | evidence) dx of one variable; 0 if its value is known.
     ///
     /// Cost: K², or the number of values.
     pub fn variance(&self, variable: VariableId) -> f64 {
@@ -65,7 +65,7 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
         ))
     }
 
-    /// The joint distribution of two variables of finite domains given all that is known of the *others*: entry
+    /// The joint distribution of two variables of finite domains given the evidence about the *others*: entry
     /// (x, y) is p(a = x, b = y). On the diagonal where the two are one.
     ///
     /// Cost: as [`covariance`](Self::covariance), for every value of the one with fewer.
@@ -114,7 +114,7 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
         }
     }
 
-    /// ∫ (x − μ) f fᴴ over what is known of the variable; `None` where that is its value.
+    /// ∫ (x − μ) f fᴴ over what is known of the variable; `None` if that is its value.
     fn deviation<T: Scalar>(&self, pass: &Pass<T>, v: VariableId) -> Option<Message<T>> {
         let evidence = self.evidence_of(v);
         let mean = self.moment(pass, v, 0.0, 1);
@@ -249,7 +249,7 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
     }
 }
 
-/// ∫ (x − center)ᵖ f fᴴ over what is known of a variable, for p = 1 or 2.
+/// ∫ (x − center)ᵖ f fᴴ over the evidence about a variable, for p = 1 or 2.
 fn centered<T: Scalar>(basis: &Basis, evidence: &Evidence, center: f64, power: u32) -> Message<T> {
     let whole = Part::Interval { low: f64::NEG_INFINITY, high: f64::INFINITY };
     let part = match evidence {

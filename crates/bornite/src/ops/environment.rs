@@ -14,7 +14,7 @@ use crate::circuit::{Circuit, Layer, LayerId, Orthonormal, VariableId};
 use crate::linalg::{Complex64, Matrix, Scalar, eigh};
 use crate::query::{Evidence, Query, QueryError};
 
-/// The environments of all layers: what the rest of the circuit says about each of them.
+/// The environments of all layers: the information of the rest of the circuit about each of them.
 ///
 /// Let M = ∫ ℓ ℓᴴ be the message of a layer. Its environment is the Hermitian E with
 ///
@@ -63,7 +63,7 @@ pub struct Environments<C> {
 /// The answer to a query that stops at the lowest layer over all variables that it knows something of.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RegionMarginal {
-    /// log p(query | evidence of the environments); −∞ where it is impossible.
+    /// log p(query | evidence of the environments); −∞ if it is impossible.
     pub log_marginal: f64,
     /// The layer whose environment ended the pass upward: the lowest one over all known variables.
     pub closed_at: LayerId,
@@ -91,7 +91,7 @@ pub(super) use with_pass;
 /// The messages and environments of one query.
 #[derive(Clone, Debug)]
 pub(super) struct Pass<T> {
-    /// Empty where nothing is known: all are the identity then.
+    /// Empty if nothing is known: all are the identity then.
     messages: Vec<Option<Message<T>>>,
     /// `None` for fused Kronecker layers.
     environments: Vec<Option<Environment<T>>>,
@@ -149,7 +149,7 @@ impl<T: Scalar> Pass<T> {
 }
 
 impl<C: Deref<Target = Orthonormal>> Environments<C> {
-    /// Computes the environments of all layers where nothing is known: their reduced densities.
+    /// Computes the environments of all layers without evidence: their reduced densities.
     ///
     /// Cost: at a sum over a Kronecker product of widths K, 2 K⁴ multiply-adds for each input. Memory: K² a layer.
     pub fn new(circuit: C) -> Self {
@@ -160,10 +160,10 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
     /// Computes the environments of all layers under evidence, for all posterior marginals at once.
     ///
     /// Cost: as [`marginalize`](super::marginalize()), and on the way down at most 3 K⁴ multiply-adds for each input of
-    /// a sum over a Kronecker product. Memory: 2 K² a layer.
+    /// a sum over a Kronecker product. Memory: 2 K² per layer.
     ///
     /// # Errors
-    /// The query was made for other variables or needs a matrix that is too large, or what it says has probability 0.
+    /// The query was created for other variables or needs a matrix that is too large, or its evidence has probability 0.
     pub fn given(circuit: C, query: &Query) -> Result<Self, OperationError> {
         check_query(&circuit, query)?;
         let environments = Self::run(circuit, query.clone(), None);
@@ -174,7 +174,7 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
         }
     }
 
-    /// The environments on the way down to these variables alone: nothing may be asked of the others. `None` where the
+    /// The environments on the way down to these variables alone: nothing may be asked of the others. `None` if the
     /// evidence has probability 0.
     pub(crate) fn toward(
         circuit: C,
@@ -214,12 +214,12 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
         &self.circuit
     }
 
-    /// What is known.
+    /// The evidence.
     pub fn query(&self) -> &Query {
         &self.query
     }
 
-    /// log p(evidence); 0 where nothing is known.
+    /// log p(evidence); 0 if nothing is known.
     pub fn log_evidence(&self) -> f64 {
         with_pass!(&self.passes, pass => pass.evidence.log())
     }
@@ -251,8 +251,8 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
 
     /// The entanglement spectrum of a layer: the eigenvalues of its reduced density, largest first, of sum 1.
     ///
-    /// One nonzero value says that the layer's variables are independent of all others; K equal ones that its width
-    /// is used in full. A product below a sum has the spectrum of the sum, and zeros.
+    /// A single nonzero value means that the layer's variables are independent of all others; K equal values mean that
+    /// its width is fully used. A product below a sum has the spectrum of the sum, and zeros.
     ///
     /// Cost: the eigenvalues of a K × K matrix.
     ///
@@ -271,10 +271,11 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
         Ok(values)
     }
 
-    /// The distribution of one variable given all that is known of the *others*.
+    /// The distribution of one variable given the evidence about the *others*.
     ///
-    /// For an unknown variable that is its posterior marginal. For one that is known itself it is what the others say:
-    /// how surprising its value is; [`Univariate::within`] adds what is known of it where that is a set or interval.
+    /// For an unobserved variable, this is its posterior marginal. For an observed variable, it is the prediction from
+    /// the others and shows how surprising the value is; [`Univariate::within`] adds the evidence about it if that is a
+    /// set or interval.
     ///
     /// Cost: K² for K input functions, the number of values for indicators: nothing is computed again.
     pub fn marginal(&self, variable: VariableId) -> Univariate {
@@ -291,12 +292,12 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
         (0..self.circuit.num_variables()).map(|v| self.marginal(VariableId::new(v))).collect()
     }
 
-    /// log p(query | evidence), where the query knows something of a few variables more.
+    /// log p(query | evidence), for a query about a few more variables.
     ///
     /// See [`marginalize`](Self::marginalize).
     ///
     /// # Errors
-    /// The query was made for other variables, or knows something of a variable that the evidence knows already.
+    /// The query was created for other variables, or concerns a variable that is already part of the evidence.
     pub fn log_marginal(&self, query: &Query) -> Result<f64, OperationError> {
         Ok(self.marginalize(query)?.log_marginal)
     }
@@ -308,7 +309,7 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
     /// over them, plus K²; the output is not reached unless it is that layer.
     ///
     /// # Errors
-    /// The query was made for other variables, or knows something of a variable that the evidence knows already.
+    /// The query was created for other variables, or concerns a variable that is already part of the evidence.
     pub fn marginalize(&self, query: &Query) -> Result<RegionMarginal, OperationError> {
         check_query(&self.circuit, query)?;
         let mut known = Vec::new();

@@ -22,7 +22,7 @@ impl Amplitude {
         self.values.iter().map(|z| (0..4).fold(*z, |z, k| z * 2_f64.powi(step(k)))).collect()
     }
 
-    /// log ‖c(x)‖²; −∞ where c(x) = 0.
+    /// log ‖c(x)‖²; −∞ if c(x) = 0.
     pub fn log_abs_squared(&self) -> f64 {
         let norm2: f64 = self.values.iter().map(Complex64::norm_sqr).sum();
         norm2.ln() + 2.0 * self.exponent as f64 * std::f64::consts::LN_2

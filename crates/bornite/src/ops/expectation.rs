@@ -59,7 +59,7 @@ pub enum Factor {
 /// ```
 ///
 /// # Errors
-/// The query was made for other variables or says what has probability 0; a factor does not fit its variable.
+/// The query was created for other variables or its evidence has probability 0; a factor does not fit its variable.
 pub fn expectation(
     circuit: &Orthonormal,
     factors: &[(VariableId, Factor)],

@@ -23,7 +23,7 @@ pub struct FunctionNode {
 
 impl<C: Deref<Target = Orthonormal>> Environments<C> {
     /// The means and the covariances of functions of single variables given the evidence: one function for every
-    /// variable, by nodes that lie in what is known of it. A variable without nodes is left out: its entries are 0.
+    /// variable, by nodes that lie in the evidence about it. A variable without nodes is left out: its entries are 0.
     ///
     /// Exact to rounding where the rules are exact for the function times squares of the input functions.
     ///

@@ -14,7 +14,7 @@ use crate::query::{Dependence, Evidence, Query, QueryError};
 /// The answer to a query, with what it took.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Marginal {
-    /// log p(evidence); −∞ where it is impossible.
+    /// log p(evidence); −∞ if it is impossible.
     pub log_marginal: f64,
     /// How many layers are of each dependence.
     pub layers: LayerCounts,
@@ -46,8 +46,8 @@ pub struct MultiplyAdds {
 
 /// Computes log p(evidence) = log ∫ ‖c(y, z)‖² dz, exactly, for values, unknowns, sets and intervals.
 ///
-/// Every layer sends one message to the next: nothing where all its variables are unknown, its vector where all have
-/// values, and a K × K matrix otherwise. With no unknown variable this is log ‖c(x)‖², with none known it is 0.
+/// Every layer sends one message to the next: nothing if all its variables are unobserved, its vector if all have
+/// values, and a K × K matrix otherwise. If all variables have values, this is log ‖c(x)‖²; without evidence, it is 0.
 ///
 /// Requires: an orthonormal circuit.
 ///
@@ -55,7 +55,7 @@ pub struct MultiplyAdds {
 /// φ_YZ, where squaring takes K⁶.
 ///
 /// # Errors
-/// The query was made for other variables, or needs a matrix that is too large.
+/// The query was created for other variables, or needs a matrix that is too large.
 ///
 /// Paper: `alg:marginalization`, `thm:marginalization-complexity`.
 pub fn marginalize(circuit: &Orthonormal, query: &Query) -> Result<Marginal, QueryError> {
@@ -86,10 +86,10 @@ pub fn marginalize(circuit: &Orthonormal, query: &Query) -> Result<Marginal, Que
     })
 }
 
-/// The log marginal alone.
+/// Only the log marginal.
 ///
 /// # Errors
-/// The query was made for other variables, or needs a matrix that is too large.
+/// The query was created for other variables, or needs a matrix that is too large.
 pub fn log_marginal(circuit: &Orthonormal, query: &Query) -> Result<f64, QueryError> {
     let forms = check_query(circuit, query)?;
     Ok(checked_log_marginal(circuit, query, &forms))
@@ -130,7 +130,7 @@ fn finish<T: Scalar>(message: &Message<T>, width: usize) -> f64 {
 /// Cost: linear in the layers and variables.
 ///
 /// # Panics
-/// If the query has another number of variables; [`Query::check`] tells.
+/// If the query has another number of variables; see [`Query::check`].
 pub fn dependences(circuit: &Circuit, query: &Query) -> Vec<Dependence> {
     let mut kinds: Vec<Kind> = Vec::with_capacity(circuit.num_layers());
     for layer in circuit.layers() {

@@ -132,7 +132,7 @@ pub(crate) fn contract_diagonal<T: Scalar>(
     Scaled { value, exponent }
 }
 
-/// What a contraction leaves to multiply: a vector v for v vᴴ, or T and B for T Bᴴ, row after row; without a T it is B.
+/// What a contraction leaves to multiply: a vector v for v vᴴ, or T and B for T Bᴴ, row by row; without a T it is B.
 enum Halves<'w, T: Scalar> {
     Vector(Scaled<Vec<T>>),
     Matrices { t: Option<Vec<T>>, b: Cow<'w, [T]>, exponent: i64 },

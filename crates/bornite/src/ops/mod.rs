@@ -40,7 +40,7 @@ pub use univariate::Univariate;
 use crate::circuit::LayerId;
 use crate::query::QueryError;
 
-/// The most entries that one matrix made by an operation may have: 2 GiB of complex numbers.
+/// The maximum number of entries that one matrix made by an operation may have: 2 GiB of complex numbers.
 pub(crate) const MAX_ENTRIES: u128 = 1 << 27;
 
 /// Whether a matrix or tensor of these dimensions may be formed.
@@ -96,7 +96,7 @@ pub enum OperationError {
     ImpossibleEvidence,
     /// A query about a variable that is already part of the evidence.
     #[error(
-        "variable '{variable}' is part of the evidence already; ask about the others, or put both into one query"
+        "variable '{variable}' is already part of the evidence; ask about the others, or put both into one query"
     )]
     AlreadyKnown {
         /// The variable.

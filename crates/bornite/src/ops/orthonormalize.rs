@@ -19,12 +19,12 @@ pub struct Orthonormalized {
 /// Every layer becomes R ℓ′ with ℓ′ orthonormal, from the inputs up; R moves into the next sum's weight, whose
 /// factorization V = L Q leaves the semi-unitary Q and passes L on. A layer with more outputs than independent
 /// functions shrinks. A Hadamard layer becomes a Kronecker layer unless its inputs need no R. Input functions that are
-/// not orthonormal are replaced through their Gram matrix. Layers that are orthonormal already are left as they are.
+/// not orthonormal are replaced through their Gram matrix. Layers that are orthonormal already are left unchanged.
 ///
 /// Cost: at a sum over a Kronecker product of widths K, 2 K⁴ multiply-adds for V and a QR of a K² × K matrix.
 ///
 /// # Errors
-/// The circuit is zero everywhere or itself a square, or a matrix on the way would be too large.
+/// The circuit is zero everywhere or itself a square, or an intermediate matrix would be too large.
 ///
 /// Paper: `alg:orthonormalization`, `thm:orthogonalization-algorithm`; deviations in docs/PAPER.md.
 pub fn orthonormalize(circuit: &Circuit) -> Result<Orthonormalized, OperationError> {

@@ -4,7 +4,7 @@ use super::scaled::{Scaled, rescale};
 use crate::circuit::{Circuit, Layer, LayerId, Orthonormal};
 use crate::linalg::{Complex64, Matrix, Scalar, row_svd};
 
-/// ∫ c₁* c₂ᵀ of two orthonormal circuits: an r₁ × r₂ matrix, one number where both outputs have width 1.
+/// ∫ c₁* c₂ᵀ of two orthonormal circuits: an r₁ × r₂ matrix, one number if both outputs have width 1.
 ///
 /// ```math
 /// X_{kl} = \int c_{1,k}^*(x) \, c_{2,l}(x) \, dx
@@ -17,7 +17,7 @@ pub struct Overlap {
 }
 
 impl Overlap {
-    /// ⟨c₁|c₂⟩ = ∫ c₁ᴴ c₂ = tr X where both outputs have one width; `None` where they differ.
+    /// ⟨c₁|c₂⟩ = ∫ c₁ᴴ c₂ = tr X if both outputs have one width; `None` if they differ.
     ///
     /// It depends on the order and phases of the squares at the output; [`magnitude`](Self::magnitude) does not.
     pub fn inner_product(&self) -> Option<Complex64> {
@@ -31,7 +31,7 @@ impl Overlap {
         Some((0..4).fold(sum, |z, k| z * 2_f64.powi(step(k))))
     }
 
-    /// ‖X‖, the sum of the singular values of X, from 0 to 1: |⟨c₁|c₂⟩| where both outputs have width 1.
+    /// ‖X‖, the sum of the singular values of X, from 0 to 1: |⟨c₁|c₂⟩| if both outputs have width 1.
     ///
     /// For wider outputs it is the largest |∫ c₁ᴴ U c₂| over all unitary U, which change neither distribution: 1 if
     /// and only if the circuits are the same up to such a U.
@@ -46,12 +46,13 @@ impl Overlap {
         (sum.ln() + self.exponent as f64 * std::f64::consts::LN_2).min(0.0)
     }
 
-    /// The fidelity ‖X‖² of the two states, from 0 to 1: |⟨c₁|c₂⟩|² where both outputs have width 1.
+    /// The fidelity ‖X‖² of the two states, from 0 to 1: |⟨c₁|c₂⟩|² if both outputs have width 1.
     pub fn fidelity(&self) -> f64 {
         (2.0 * self.log_magnitude()).exp()
     }
 
-    /// The distance √(1 − ‖X‖) of the two *amplitudes*, an upper bound of the Hellinger distance of the distributions.
+    /// The distance √(1 − ‖X‖) between the two *amplitudes*, an upper bound on the Hellinger distance between the
+    /// distributions.
     ///
     /// The Hellinger distance is √(1 − B) with Bhattacharyya's coefficient B = ∫ √(p₁ p₂) = ∫ ‖c₁‖ ‖c₂‖, and
     /// ‖X‖ = |∫ c₁ᴴ U c₂| ≤ B. So ‖X‖ bounds B from below and this bounds the Hellinger distance from above. The two

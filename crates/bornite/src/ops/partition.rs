@@ -15,7 +15,7 @@ use crate::query::Query;
 /// Paper: the partition function of `app:squaring-circuits`, in tensor form.
 ///
 /// # Errors
-/// The circuit is itself a square, or a matrix on the way would be too large.
+/// The circuit is itself a square, or an intermediate matrix would be too large.
 pub fn log_partition(circuit: &Circuit) -> Result<f64, OperationError> {
     check_not_squared(circuit)?;
     log_trace(circuit, &Query::unknown(circuit.num_variables()))
@@ -36,7 +36,7 @@ pub fn partition_multiply_adds(circuit: &Circuit) -> Result<u128, OperationError
 /// Subtract [`log_partition`] for the log marginal. For more than one query, orthonormalize first.
 ///
 /// # Errors
-/// The query was made for other variables, the circuit is itself a square, or a matrix on the way would be too
+/// The query was created for other variables, the circuit is itself a square, or an intermediate matrix would be too
 /// large.
 pub fn log_unnormalized_marginal(circuit: &Circuit, query: &Query) -> Result<f64, OperationError> {
     query.check(circuit.variables())?;

@@ -176,7 +176,7 @@ pub(super) fn combine<'a, T: Scalar>(
     }
 }
 
-/// The environment of the output: I, as the vector 1 where there is one square only.
+/// The environment of the output: I, as the vector 1 if there is one square only.
 pub(super) fn output_environment<T: Scalar>(circuit: &Circuit) -> Environment<T> {
     Environment::Full(match circuit.width(circuit.output()) {
         1 => Message::pure(vec![T::ONE], 0),

@@ -16,7 +16,7 @@ pub(super) struct Regions {
     pub(super) above: Vec<LayerId>,
 }
 
-/// Cuts a circuit into regions of about the same work, given that of one layer; all layers are above where there is
+/// Cuts a circuit into regions of about the same work, given that of one layer; all layers are above if there is
 /// too little of it, or the circuit is too uneven.
 pub(super) fn regions(circuit: &Circuit, work: impl Fn(LayerId) -> u128) -> Regions {
     let tops = tops(circuit, work);

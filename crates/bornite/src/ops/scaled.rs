@@ -15,7 +15,7 @@ impl Scaled<f64> {
         ldexp(self.value / other.value, self.exponent - other.exponent)
     }
 
-    /// log of the number; −∞ where it is not positive.
+    /// log of the number; −∞ if it is not positive.
     pub(crate) fn log(&self) -> f64 {
         self.value.max(0.0).ln() + self.exponent as f64 * std::f64::consts::LN_2
     }

@@ -95,7 +95,7 @@ fn check_sizes(circuit: &Circuit) -> Result<(), OperationError> {
         layer,
         entries,
         limit: MAX_ENTRIES,
-        remedy: ", or marginalize the orthonormal circuit, which squares nothing",
+        remedy: ", or marginalize the orthonormal circuit, which needs no squaring",
     };
     let mut total = 0_u128;
     for id in circuit.layer_ids() {

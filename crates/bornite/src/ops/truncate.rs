@@ -115,7 +115,7 @@ struct Candidate<T> {
 }
 
 enum Directions<T> {
-    /// The eigenvectors, one a column.
+    /// The eigenvectors, one per column.
     Vectors(Matrix<T>),
     /// Coordinates of a Hadamard product, in the order of the eigenvalues.
     Coordinates(Vec<usize>),
@@ -355,7 +355,7 @@ fn project_input<T: Scalar>(
     Carried { layer, factors: vec![(None, width)], exponent: 0 }
 }
 
-/// Vᵀ W R₁ = L Q: the new layer has weight Q and passes V* L on. `None` where that is zero.
+/// Vᵀ W R₁ = L Q: the new layer has weight Q and passes V* L on. `None` if that is zero.
 fn project_sum<T: Scalar>(
     builder: &mut CircuitBuilder,
     w: &Matrix<T>,

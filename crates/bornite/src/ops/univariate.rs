@@ -23,7 +23,7 @@ const MAX_STEPS: usize = 400;
 /// given by orthonormal functions f and a Hermitian matrix E of trace 1. All integrals of it are exact. A domain with atoms
 /// has both: probabilities of the atoms, and a density of the rest.
 ///
-/// [`Environments::marginal`](super::Environments::marginal) makes one.
+/// Created by [`Environments::marginal`](super::Environments::marginal).
 ///
 /// ```
 /// use bornite::{Basis, CircuitBuilder, Domain, Orthonormal, basis::Part};
@@ -62,7 +62,7 @@ enum Shape {
 struct Mixture {
     /// Points in order with their probabilities.
     atoms: Vec<(f64, f64)>,
-    /// The density of the rest, by itself, where it is possible at all, and its probability.
+    /// The density of the rest, by itself, if it is possible at all, and its probability.
     rest: Option<(f64, Continuous)>,
 }
 
@@ -127,7 +127,7 @@ impl Univariate {
         &self.domain
     }
 
-    /// The ends of where the variable can lie; infinite on the real line where nothing is known of it.
+    /// The bounds of the variable given its evidence; infinite on the real line without evidence.
     pub fn support(&self) -> (f64, f64) {
         match &self.kind {
             Shape::Finite(p) => (0.0, p.len().saturating_sub(1) as f64),
@@ -136,7 +136,7 @@ impl Univariate {
         }
     }
 
-    /// The same of all but atoms; `None` where the rest is impossible.
+    /// The same of all but atoms; `None` if the rest is impossible.
     pub(crate) fn rest_support(&self) -> Option<(f64, f64)> {
         match &self.kind {
             Shape::Finite(_) | Shape::Continuous(_) => Some(self.support()),
@@ -200,7 +200,7 @@ impl Univariate {
         })
     }
 
-    /// A value drawn by a number from 0 to 1: the quantile where there are no atoms, and cheaper where there are.
+    /// A value drawn by a number from 0 to 1: the quantile if there are no atoms, and cheaper if there are.
     pub(crate) fn draw(&self, u: f64) -> f64 {
         match &self.kind {
             Shape::Finite(p) => finite_quantile(p, u),
@@ -245,7 +245,7 @@ impl Univariate {
         }
     }
 
-    /// The most likely value of a finite domain, the smallest where there are several; `None` elsewhere.
+    /// The most likely value of a finite domain, the smallest if there are several; `None` elsewhere.
     pub fn mode(&self) -> Option<f64> {
         let p = self.probabilities()?;
         let best = (0..p.len()).fold(0, |best, x| if p[x] > p[best] { x } else { best });
@@ -260,7 +260,7 @@ impl Univariate {
         }
     }
 
-    /// The atoms and their probabilities; none where the domain has none.
+    /// The atoms and their probabilities; none if the domain has none.
     pub fn atoms(&self) -> &[(f64, f64)] {
         match &self.kind {
             Shape::Finite(_) | Shape::Continuous(_) => &[],
@@ -268,7 +268,7 @@ impl Univariate {
         }
     }
 
-    /// The functions and the matrix E of a density, of that of the rest where there are atoms; `None` on a finite domain,
+    /// The functions and the matrix E of a density, of that of the rest if there are atoms; `None` on a finite domain,
     /// and where the rest is impossible.
     pub fn matrix(&self) -> Option<(&Basis, &Matrix<Complex64>)> {
         match &self.kind {
@@ -278,7 +278,7 @@ impl Univariate {
         }
     }
 
-    /// The distribution of the variable where it is known to lie in a part of its domain.
+    /// The distribution of the variable if it is known to lie in a part of its domain.
     ///
     /// # Errors
     /// The part has probability 0.
@@ -484,7 +484,7 @@ impl Continuous {
         Self { basis: basis.clone(), matrix: e.scaled(trace.recip()), low, high, mass: 1.0 }
     }
 
-    /// The same where the variable is known to lie between two numbers; `None` where that is impossible.
+    /// The same where the variable is known to lie between two numbers; `None` if that is impossible.
     fn within(&self, low: f64, high: f64) -> Option<Self> {
         let (low, high) = (low.max(self.low), high.min(self.high));
         let mass = self.raw_between(low, high);

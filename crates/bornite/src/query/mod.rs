@@ -1,4 +1,4 @@
-//! Queries: what is known of each variable.
+//! Queries: the evidence about each variable.
 
 pub(crate) mod parse;
 
@@ -8,7 +8,7 @@ use crate::circuit::LayerId;
 use crate::domain::{Domain, Variable};
 use crate::names::{did_you_mean, nearest, pointed_at, shown};
 
-/// What is known of one variable.
+/// The evidence about one variable.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub enum Evidence {
     /// Nothing: the variable is marginalized.
@@ -34,9 +34,9 @@ impl Evidence {
 /// How a layer depends on a query's variables: the sets φ_Y, φ_Z and φ_YZ of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dependence {
-    /// On variables with a value alone: φ_Y.
+    /// Only on variables with a value: φ_Y.
     Kept,
-    /// On unknown variables alone: φ_Z.
+    /// Only on unobserved variables: φ_Z.
     Marginalized,
     /// On both, or on a variable known to lie in a set or interval: φ_YZ.
     Mixed,
@@ -73,7 +73,7 @@ impl Query {
         Self { evidence: vec![Evidence::Unknown; num_variables] }
     }
 
-    /// The query that knows the value of every variable; NaN means unknown.
+    /// The query with these values of all variables; NaN means unobserved.
     ///
     /// # Errors
     /// A value that is not in its domain, or a wrong number of values.
@@ -91,7 +91,8 @@ impl Query {
     /// Reads a query such as `x0=1, x1=?, x2 in [0.5, 2), x3 in {0, 2}`. Variables that are not named are unknown.
     ///
     /// # Errors
-    /// Points at the character that cannot be read, and names the nearest variable for one that is not there.
+    /// The text cannot be parsed; the error points to the character and suggests the nearest name for an unknown
+    /// variable.
     pub fn parse(variables: &[Variable], text: &str) -> Result<Self, QueryError> {
         parse::parse(variables, text)
     }
@@ -110,8 +111,8 @@ impl Query {
         Ok(self)
     }
 
-    /// The query with one more variable known to lie in [low, high). An atom at `high` is left out: give the next number,
-    /// `high.next_up()`, to have it too.
+    /// The query with one more variable known to lie in [low, high). An atom at `high` is not included; use the next
+    /// number, `high.next_up()`, to include it.
     ///
     /// # Errors
     /// The variable is not there, or `low > high`.
@@ -142,7 +143,7 @@ impl Query {
         Ok(self)
     }
 
-    /// Sets what is known of one variable, by position.
+    /// Sets the evidence about one variable, by position.
     ///
     /// On a finite domain an interval [low, high) means the values in it; the whole domain means unknown.
     ///
@@ -163,7 +164,7 @@ impl Query {
         Ok(())
     }
 
-    /// What is known of each variable.
+    /// The evidence about each variable.
     pub fn evidence(&self) -> &[Evidence] {
         &self.evidence
     }
@@ -171,7 +172,7 @@ impl Query {
     /// Whether this query fits a circuit with these variables.
     ///
     /// # Errors
-    /// It was made for other variables.
+    /// It was created for other variables.
     pub fn check(&self, variables: &[Variable]) -> Result<(), QueryError> {
         check_count(variables, self.evidence.len())?;
         for (variable, evidence) in variables.iter().zip(&self.evidence) {
@@ -347,7 +348,7 @@ pub enum QueryError {
         /// Why not.
         reason: String,
     },
-    /// Text that is no query.
+    /// Text that is not a query.
     #[error("{message}, at character {position}:\n{}", pointed_at(text, *position))]
     Syntax {
         /// What was expected.

@@ -16,8 +16,7 @@ pub(super) fn draw(anomalies: &[Anomaly]) -> Canvas {
     let mut canvas = Canvas::new(width, TOP + LINE * anomalies.len() as f64 + 8.0, title);
     canvas.text("mute", Anchor::Start, (12.0, 18.0), 11.0, "row");
     canvas.text("mute", Anchor::End, (132.0, 18.0), 11.0, "log density");
-    let words =
-        "most surprising cells first; the bar: how much less likely than an even spread, in nats";
+    let words = "most surprising cells first; the bar shows how much less likely each is than under a uniform distribution, in nats";
     canvas.text("mute", Anchor::Start, (150.0, 18.0), 11.0, words);
     let most = anomalies
         .iter()

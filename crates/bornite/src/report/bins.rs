@@ -6,7 +6,7 @@ use crate::domain::Domain;
 use crate::model::{ColumnDistribution, Event, Model, ModelError, Posterior};
 use crate::query::Evidence;
 
-/// How far into the tails of a column of numbers bins reach.
+/// How far into the tails of a numeric column bins reach.
 const TAIL: f64 = 0.002;
 
 /// Bins of one column, in order.
@@ -72,7 +72,7 @@ impl Bins {
         Ok(Self { column, kind })
     }
 
-    /// Neighbors together where there are many values.
+    /// Neighbors together if there are many values.
     fn of_whole_numbers(
         distribution: &ColumnDistribution<'_>,
         count: usize,
@@ -153,7 +153,7 @@ impl Bins {
         }
     }
 
-    /// The bin of a row of encoded values; `None` where the cell is missing or outside of all bins.
+    /// The bin of a row of encoded values; `None` if the cell is missing or outside of all bins.
     pub(super) fn of_row(&self, model: &Model, row: &[f64]) -> Option<usize> {
         let cell = &row[model.schema().variables_of(self.column)];
         if cell[0].is_nan() {
@@ -229,7 +229,7 @@ impl Bins {
     }
 }
 
-/// Where nearly all of a column of numbers lies.
+/// Where nearly all of a numeric column lies.
 fn ends(distribution: &ColumnDistribution<'_>) -> Result<(f64, f64), ModelError> {
     let (low, high) = (distribution.quantile(TAIL)?, distribution.quantile(1.0 - TAIL)?);
     let least = 1e-9 * low.abs().max(high.abs()).max(1e-300);

@@ -13,7 +13,7 @@ use crate::data::Encoded;
 use crate::draw::fit;
 use crate::model::{Model, ModelError};
 
-/// The most rows that are looked at, and multiply-adds that they may take.
+/// The maximum number of rows that are looked at, and multiply-adds that they may take.
 const MAX_ROWS: usize = 1000;
 const MIN_ROWS: usize = 24;
 const BUDGET: f64 = 3e10;
@@ -32,7 +32,7 @@ pub(super) struct Transforms {
     pub(super) rows: usize,
 }
 
-/// The transforms of all known cells of rows at even distances; `None` where the model is conditioned on several cases.
+/// The transforms of all known cells of rows at even distances; `None` if the model is conditioned on several cases.
 pub(super) fn transforms(
     model: &Model,
     rows: &Encoded,
@@ -93,11 +93,11 @@ pub(super) fn draw(model: &Model, transforms: &Transforms) -> Canvas {
     if rows > 0 {
         let words = if order.len() > SHOWN {
             format!(
-                "the {SHOWN} of {} columns that are furthest from even, D = the largest distance",
+                "the {SHOWN} of {} columns that are furthest from uniform, D = the largest distance",
                 order.len()
             )
         } else {
-            "by column, D = the largest distance of the distribution from the even one".to_owned()
+            "by column, D = the largest distance of the distribution from uniform".to_owned()
         };
         canvas.text("mute", Anchor::Start, (10.0, TOP + 8.0), 11.0, &words);
     }
@@ -133,7 +133,7 @@ fn overall(canvas: &mut Canvas, transforms: &Transforms) {
     frame.y_axis(canvas, 4);
     histogram(canvas, &all, BINS, frame);
     frame.x_axis(canvas, 5);
-    let words = "F(cell | the others): even bars at 1 are right";
+    let words = "F(cell | the others): bars at 1 are ideal";
     canvas.text("mute", Anchor::Middle, (248.0, 216.0), 10.5, words);
     let mut sorted = all;
     sorted.sort_by(f64::total_cmp);
@@ -147,11 +147,11 @@ fn overall(canvas: &mut Canvas, transforms: &Transforms) {
         Some((frame.x(share), frame.y(sorted[at])))
     });
     canvas.curve("model", points.collect::<Vec<_>>());
-    canvas.text("mute", Anchor::Middle, (615.0, 202.0), 10.5, "quantiles against even ones:");
-    canvas.text("mute", Anchor::Middle, (615.0, 216.0), 10.5, "the diagonal is right");
+    canvas.text("mute", Anchor::Middle, (615.0, 202.0), 10.5, "quantiles against uniform ones:");
+    canvas.text("mute", Anchor::Middle, (615.0, 216.0), 10.5, "the diagonal is ideal");
 }
 
-/// Bars of 1 where values are even, with a band that holds 95 in 100 bars by chance.
+/// Bars of 1 if values are even, with a band that holds 95 in 100 bars by chance.
 fn histogram(canvas: &mut Canvas, values: &[f64], bins: usize, frame: Frame) {
     let n = values.len().max(1) as f64;
     let mut counts = vec![0.0; bins];

@@ -135,7 +135,7 @@ pub(super) fn draw(model: &Model, strips: &[Strip]) -> Canvas {
     let raster = raster(model, strips);
     let scale = (800.0 / raster.width as f64).min(8.0);
     let (w, h) = (raster.width as f64 * scale, raster.height as f64 * scale);
-    let title = "Samples of the model, and completions of half-covered images";
+    let title = "Samples of the model, and completions of half-masked images";
     let mut canvas = Canvas::new(LABEL + w + 8.0, h + 8.0, title);
     canvas.image([LABEL, 4.0, w, h], &raster.png(), title);
     let step = (height + gap(width)) as f64 * scale;

@@ -1,7 +1,7 @@
-//! Pictures of models, and one page with all of them.
+//! Plots of models, and one page with all of them.
 //!
-//! Everything is drawn here: SVG by hand, PNG for grids of pixels, and a page that needs nothing from outside. The same model,
-//! table and seed give the same bytes.
+//! Plots are SVG, or PNG for pixel grids, and the page is self-contained. The same model, table and seed give the same
+//! bytes.
 
 mod anomalies;
 mod axis;
@@ -28,11 +28,11 @@ use crate::structure::{InformationOptions, MutualInformation, mutual_information
 
 /// Columns in one picture of marginals on a page.
 const PAGE: usize = 24;
-/// The most columns in one picture.
+/// The maximum number of columns in one picture.
 const MAX_COLUMNS: usize = 60;
 /// The number of rows sampled to compare columns without a table.
 const DRAWN_ROWS: usize = 4000;
-/// The most variables for which all pairs are compared.
+/// The maximum number of variables for which all pairs are compared.
 const MAX_COMPARED: usize = 1024;
 /// Pairs and rows that are shown.
 const PAIRS: usize = 8;
@@ -57,7 +57,7 @@ pub enum Picture {
     Samples,
 }
 
-/// What pictures of a model are made from: the model, a table, and a seed.
+/// Plots of a model, from the model, an optional table, and a seed.
 ///
 /// ```
 /// use bornite::Fit;
@@ -82,7 +82,7 @@ pub struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    /// Pictures of a model, next to a table where there is one.
+    /// Pictures of a model, next to a table if there is one.
     ///
     /// # Errors
     /// A column of the model is not in the table, or a cell is of another type.

@@ -44,15 +44,15 @@ impl Page {
 }
 
 const PAGE_STYLE: &str = include_str!("page.css");
-const LIVE_WORDS: &str = "Click on a variable to keep it or to marginalize it, on any other layer to do so with all variables \
-     below it. Layers over only kept variables send a vector (red), layers over only marginalized variables are skipped \
-     (blue), because an orthonormal layer integrates to the identity, and only layers over both send a matrix (green). \
-     The counts are those of the library.";
+const LIVE_WORDS: &str = "Click a variable to observe or marginalize it, or any other layer to do so for all variables below it. \
+     Layers over observed variables only send a vector (red). Layers over marginalized variables only are skipped (blue), \
+     because an orthonormal layer integrates to the identity. Only layers over both send a matrix (green). \
+     The counts match those of the library.";
 
 /// The page of a circuit that is not a model: only the interactive circuit.
 pub(super) fn of_circuit(circuit: &Circuit, title: &str) -> String {
     let mut page = Page { title: title.to_owned(), contents: Vec::new(), body: String::new() };
-    page.section("circuit", "The circuit, live", LIVE_WORDS, &live::section(circuit, None));
+    page.section("circuit", "Interactive circuit", LIVE_WORDS, &live::section(circuit, None));
     let facts = facts(&[
         ("variables", circuit.num_variables().to_string()),
         ("layers", circuit.num_layers().to_string()),
@@ -71,13 +71,16 @@ pub(super) fn of_model(report: &Report<'_>, title: &str) -> Result<String, Model
     let heaviest = match &weights[..] {
         [_] => LIVE_WORDS.to_owned(),
         all => {
-            format!("{LIVE_WORDS} It is the heaviest of the {} circuits of this model.", all.len())
+            format!(
+                "{LIVE_WORDS} This model has {} circuits; the one with the greatest weight is shown.",
+                all.len()
+            )
         }
     };
-    page.section("circuit", "The circuit, live", &heaviest, &circuit);
+    page.section("circuit", "Interactive circuit", &heaviest, &circuit);
     if let Some(strips) = images::strips(report)? {
-        let words = "Exact samples, and images given their left halves: the mean of each pixel given that half, and \
-             exact samples of all unknown pixels together.";
+        let words = "Exact samples, and completions of images from their left halves: the mean of each missing pixel, and \
+             exact joint samples of all missing pixels.";
         page.section(
             "images",
             "Samples and completions",
@@ -94,26 +97,26 @@ pub(super) fn of_model(report: &Report<'_>, title: &str) -> Result<String, Model
         let canvas = structure::draw(circuit, information.as_ref(), model.schema().image());
         trees += &inline(canvas);
     }
-    let words = "Which columns meet first. Columns that know much of each other should meet early, since the width of a layer \
-         limits what its columns can tell the others.";
+    let words = "The order in which columns are merged. Strongly dependent columns should be merged early, since the width of a \
+         layer limits the information its columns share with the others.";
     page.section("structure", "Structure", words, &trees);
-    let words = "Log-likelihood in the units of the data, epoch by epoch, and the largest entry of W Wᴴ − I of any weight: how \
-         far the circuit was from normalized, which is rounding. The dot is the epoch that was kept.";
+    let words = "Log-likelihood in the units of the data by epoch, and the largest entry of W Wᴴ − I over all weights: the \
+         distance from a normalized circuit, which is rounding error. The dot marks the epoch that was kept.";
     page.section("training", "Training", words, &inline(training::draw(model.info())));
     let words = "The exact marginal of every column over the histogram of the data.";
     page.section("marginals", "Marginals", words, &marginal_pages(report)?);
     let chosen = report.pairs(usize::MAX)?;
     if !chosen.is_empty() {
-        let words = "The pairs that know most of each other: probabilities of rectangles, exact for the model; darker is more, \
-             by the square root.";
+        let words = "The most dependent pairs of columns: probabilities of rectangles, exact for the model. Darker is more probable, \
+             on a square-root scale.";
         page.section("pairs", "Pairs", words, &inline(pairs::draw(report, &chosen)?));
     }
     if let Some(rows) = &report.rows {
         if let Some(found) = calibration::transforms(model, rows, report.seed)? {
-            let words = "For every cell, the probability of a smaller one given all other cells of its row. If the model is right, \
-                 and the rows are not those it learned from, these are even between 0 and 1; the band holds 95 of 100 bars. A \
-                 hill in the middle: the model is too wide; a valley: too narrow. Finite columns are spread within their steps by \
-                 a seeded generator.";
+            let words = "For every cell, the probability of a smaller value given all other cells of its row. If the model is right \
+                 and the rows are held out, these are uniform between 0 and 1, and the band contains 95 of 100 bars. A \
+                 hill in the middle means that the model is too wide; a valley, that it is too narrow. Finite columns are \
+                 spread within their steps by a seeded random generator.";
             page.section(
                 "calibration",
                 "Calibration",
@@ -121,7 +124,7 @@ pub(super) fn of_model(report: &Report<'_>, title: &str) -> Result<String, Model
                 &inline(calibration::draw(model, &found)),
             );
         }
-        let words = "The rows of the lowest density, and their cells by how surprising they are given the rest of the row.";
+        let words = "The rows with the lowest density, and their cells, ordered by how surprising they are given the rest of the row.";
         page.section(
             "anomalies",
             "Least likely rows",
@@ -129,7 +132,7 @@ pub(super) fn of_model(report: &Report<'_>, title: &str) -> Result<String, Model
             &inline(report.anomaly_canvas(rows)?),
         );
     }
-    page.section("columns", "Columns", "What the model knows of each column.", &columns(report));
+    page.section("columns", "Columns", "How the model represents each column.", &columns(report));
     Ok(page.finish(&lead(report), &model_facts(report)?))
 }
 
@@ -190,13 +193,13 @@ fn circuits(model: &Model) -> String {
 
 fn model_facts(report: &Report<'_>) -> Result<String, ModelError> {
     let (model, info) = (report.model, report.model.info());
-    let nats = |x: f64| format!("{x:.4} <small>nats a row</small>").replace('-', "−");
+    let nats = |x: f64| format!("{x:.4} <small>nats per row</small>").replace('-', "−");
     let bits = |x: f64| {
         format!("{:.4} <small>bits</small>", model.bits_per_dimension(x)).replace('-', "−")
     };
     let mut list = vec![
-        ("rows learned from", group(info.rows)),
-        ("rows of validation", group(info.valid_rows)),
+        ("training rows", group(info.rows)),
+        ("validation rows", group(info.valid_rows)),
         ("columns", group(model.schema().columns().len())),
         ("structure and width", format!("{}, K = {}", escape(&info.structure), info.width)),
         (
@@ -209,7 +212,7 @@ fn model_facts(report: &Report<'_>) -> Result<String, ModelError> {
         ),
         ("circuits", circuits(model)),
         ("log-likelihood, validation", nats(info.valid)),
-        ("the same, independent columns", nats(info.baseline)),
+        ("with independent columns", nats(info.baseline)),
         (
             "bits per dimension",
             format!("{} <small>independent {}</small>", bits(info.valid), bits(info.baseline)),
@@ -224,13 +227,13 @@ fn model_facts(report: &Report<'_>) -> Result<String, ModelError> {
         let missing = |c: &ColumnSchema| table.column(&c.name).map_or(0, Column::num_missing);
         let holes: usize = columns.iter().map(missing).sum();
         let share = 100.0 * holes as f64 / (rows.num_rows() * columns.len()).max(1) as f64;
-        list.push(("rows of the table shown here", group(table.num_rows())));
+        list.push(("rows shown here", group(table.num_rows())));
         list.push((
             "missing values",
             format!("{} <small>{share:.1}% of all cells</small>", group(holes)),
         ));
         if outside > 0 {
-            list.push(("cells that the model has no place for", group(outside)));
+            list.push(("cells outside the model's domain", group(outside)));
         }
         list.push(("their log-likelihood", nats(mean)));
     }

@@ -8,7 +8,7 @@ use crate::circuit::Circuit;
 use crate::draw::{CellTree, ems, fit, px};
 use crate::structure::MutualInformation;
 
-/// The most leaves that are drawn; more are shown by region.
+/// The maximum number of leaves that are drawn; more are shown by region.
 const MAX_LEAVES: usize = 64;
 const ROW: f64 = 19.0;
 const TOP: f64 = 58.0;
@@ -73,8 +73,11 @@ pub(super) fn draw(
             canvas.text("", Anchor::End, at, 11.0, &fit(&labels[n], 26.0));
         } else if let Some(value) = values[n] {
             let bits = value / std::f64::consts::LN_2;
-            let words =
-                format!("{} bits a pair, between {}", short(bits), sides(circuit, &cells, d.cell));
+            let words = format!(
+                "{} bits per pair, between {}",
+                short(bits),
+                sides(circuit, &cells, d.cell)
+            );
             let r = 2.2 + 2.4 * (value / most).clamp(0.0, 1.0);
             canvas.dot("blue", x(d), d.y, r, &words);
             if step > 30.0 || leaves <= 40.0 {
@@ -94,9 +97,9 @@ pub(super) fn draw(
 fn head(canvas: &mut Canvas, has_information: bool, leaves: usize, variables: usize) {
     canvas.text("bold", Anchor::Start, (20.0, 22.0), 13.0, "Structure");
     let mut words = if has_information {
-        "The number at a merge: mutual information of a pair of columns, one from each side, in bits, on average.".to_owned()
+        "The number at a merge is the average mutual information of a pair of columns, one from each side, in bits.".to_owned()
     } else {
-        "Regions of variables that meet in a layer of the circuit.".to_owned()
+        "Regions of variables that are merged in a layer of the circuit.".to_owned()
     };
     if leaves < variables {
         let _ = write!(words, " {variables} variables, drawn as {leaves} regions.");

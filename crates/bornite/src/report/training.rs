@@ -12,7 +12,7 @@ pub(super) fn draw(info: &Info) -> Canvas {
         WIDTH,
         HEIGHT,
         format!(
-            "Training: {} epochs, validation log-likelihood {} nats a row",
+            "Training: {} epochs, validation log-likelihood {} nats per row",
             info.history.len(),
             short(info.valid)
         ),
@@ -102,7 +102,7 @@ fn legend(canvas: &mut Canvas) {
     let entries = [
         ("dataline", "training rows"),
         ("model", "validation rows"),
-        ("greenline", "residual of orthonormality, at the right"),
+        ("greenline", "residual of orthonormality, right axis"),
     ];
     let mut x = 62.0;
     for (class, words) in entries {

@@ -22,12 +22,12 @@ pub enum Product {
     Hadamard,
 }
 
-/// A region tree with input functions, widths and product kinds: everything about a circuit but its weights.
+/// A region tree with input functions, widths and product kinds: everything about a circuit except its weights.
 ///
-/// Every region gets a product and a sum of at most `width` outputs. Widths are capped where the paper's conditions
-/// need it: a sum has no more outputs than inputs, and the inputs of a Hadamard product have one width. A variable's
-/// input functions get a sum of their own unless a Kronecker product with no more functions than the width makes it
-/// redundant. Every sum has a weight of its own, unless weights are [shared](Self::share) or values have a
+/// Every region gets a product and a sum of at most `width` outputs. Widths are capped as the paper's conditions
+/// require: a sum has no more outputs than inputs, and the inputs of a Hadamard product have the same width. A
+/// variable's input functions get a sum of their own unless a Kronecker product with no more functions than the width
+/// makes it redundant. Every sum has a weight of its own, unless weights are [shared](Self::share) or values have a
 /// [codebook](Self::codebook).
 ///
 /// ```
@@ -68,7 +68,7 @@ impl Structure {
         Self { tree, variables, bases, widths, output_width, products, codebook, share }
     }
 
-    /// Sets the largest width K of inner sums; 8 where it is not set.
+    /// Sets the largest width K of inner sums; 8 by default.
     #[must_use]
     pub fn width(mut self, width: usize) -> Self {
         self.widths.fill(width);
@@ -82,14 +82,14 @@ impl Structure {
         self
     }
 
-    /// Sets the width r of the output: the number of squares that are summed; 1 where it is not set.
+    /// Sets the width r of the output: the number of squares that are summed; 1 by default.
     #[must_use]
     pub fn output_width(mut self, r: usize) -> Self {
         self.output_width = r;
         self
     }
 
-    /// Makes all products of one kind; Kronecker where it is not set.
+    /// Makes all products of one kind; Kronecker by default.
     #[must_use]
     pub fn product(mut self, product: Product) -> Self {
         self.products.fill(product);
@@ -103,16 +103,17 @@ impl Structure {
         self
     }
 
-    /// Puts a codebook below the weight of each variable of more values than this: a sum of so many outputs, whose weight all
-    /// variables of one domain share. What is learned of a value at one pixel is then known at all.
+    /// Puts a codebook below the weight of each variable with more values than this: a sum with this many outputs,
+    /// whose weight is shared by all variables with the same domain. What is learned about a value at one pixel then
+    /// applies to all.
     #[must_use]
     pub fn codebook(mut self, size: Option<usize>) -> Self {
         self.codebook = size;
         self
     }
 
-    /// Gives regions of [one kind](RegionTree::kinds) one weight, where they have at most so many variables; of single variables,
-    /// those of one finite domain.
+    /// Lets regions of the [same kind](RegionTree::kinds) share a weight if they have at most this many variables.
+    /// Single variables share a weight if they have the same finite domain.
     #[must_use]
     pub fn share(mut self, most: usize) -> Self {
         self.share = most;

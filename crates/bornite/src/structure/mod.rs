@@ -1,7 +1,7 @@
-//! Structures: how the variables are split into regions, and circuits made over them.
+//! Structures: how the variables are split into regions, and circuits over them.
 //!
-//! Which one? [`RegionTree::aligned_image`] for pixels, [`RegionTree::linear`] for sequences (a matrix-product state),
-//! [`RegionTree::balanced`] for variables in an order that means something, [`RegionTree::random`] for those without. With data,
+//! Which one? [`RegionTree::aligned_image`] for pixels, [`RegionTree::linear`] for sequences (a matrix product state),
+//! [`RegionTree::balanced`] for variables in a meaningful order, [`RegionTree::random`] for others. With data,
 //! [`average_linkage`] of the [`mutual_information`] of columns.
 
 mod compile;

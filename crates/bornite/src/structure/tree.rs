@@ -31,7 +31,7 @@ pub struct RegionTree {
     num_variables: usize,
 }
 
-/// Why a nested list is no region tree.
+/// The reason that a nested list is not a region tree.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TreeError {
@@ -57,14 +57,14 @@ pub enum TreeError {
         part: usize,
     },
     /// A region that is in no split and is not the last.
-    #[error("region {region} is in no split; only the last region may be")]
+    #[error("region {region} is not part of any split; only the last region may be the root")]
     Unused {
         /// The region.
         region: usize,
     },
     /// A variable that is missing, or there twice.
     #[error(
-        "variable {variable} is in the tree {times} times; each of 0 to {last} belongs there once"
+        "variable {variable} is in the tree {times} times; each of 0 to {last} must occur once"
     )]
     Variable {
         /// The variable.
@@ -74,7 +74,7 @@ pub enum TreeError {
         /// The last variable.
         last: usize,
     },
-    /// Text that is no nested list.
+    /// Text that is not a nested list.
     #[error("expected {expected} at character {position} of the nested list, as in [[0, 1], 2]")]
     Syntax {
         /// What was expected.
@@ -88,7 +88,7 @@ impl RegionTree {
     /// The tree with these regions, inputs first, the whole last.
     ///
     /// # Errors
-    /// They are no tree over the variables 0, 1, …, d − 1.
+    /// They do not form a tree over the variables 0, 1, …, d − 1.
     pub fn new(regions: Vec<Region>) -> Result<Self, TreeError> {
         let num_variables = regions.iter().filter(|r| matches!(r, Region::Variable(_))).count();
         if num_variables == 0 {
@@ -127,7 +127,7 @@ impl RegionTree {
         Ok(Self { regions, num_variables })
     }
 
-    /// One variable after the other: the tree of a matrix-product state.
+    /// One variable after the other: the tree of a matrix product state.
     ///
     /// # Panics
     /// If there are no variables.
@@ -141,7 +141,7 @@ impl RegionTree {
         b.finish(num_variables)
     }
 
-    /// Halves of halves, in the order of the variables.
+    /// Recursive halves, in the order of the variables.
     ///
     /// # Panics
     /// If there are no variables.
@@ -149,7 +149,7 @@ impl RegionTree {
         Self::halved(&(0..num_variables).collect::<Vec<_>>())
     }
 
-    /// Halves of halves of a random order of the variables.
+    /// Recursive halves of a random order of the variables.
     ///
     /// # Panics
     /// If there are no variables.
@@ -174,7 +174,7 @@ impl RegionTree {
         b.finish(order.len())
     }
 
-    /// Left and right halves, then upper and lower halves, and so on by turns, down to pixels and their channels.
+    /// Left and right halves, then upper and lower halves, alternating down to pixels and their channels.
     ///
     /// Variable (y · width + x) · channels + c is channel c of the pixel in row y and column x.
     ///
@@ -188,11 +188,11 @@ impl RegionTree {
         b.finish(height * width * channels)
     }
 
-    /// Upper and lower halves, then left and right halves, and so on by turns, of the smallest square around the image whose side
-    /// is a power of two; the image lies in its middle, and halves without a pixel are left out.
+    /// Alternating upper and lower, then left and right halves of the smallest square around the image whose side is a
+    /// power of two. The image lies in the middle of the square, and halves without pixels are omitted.
     ///
-    /// All regions of one size are cut alike but at the edge of the image: they can [share weights](super::Structure::share).
-    /// Variables are in the order of [`image`](Self::image).
+    /// All regions of the same size are cut in the same way, except at the edge of the image, so they can [share
+    /// weights](super::Structure::share). Variables are in the order of [`image`](Self::image).
     ///
     /// # Panics
     /// If there are no pixels or no channels.
@@ -213,7 +213,7 @@ impl RegionTree {
     /// Reads a nested list of variable positions such as `[[0, 1], [2, 3]]`.
     ///
     /// # Errors
-    /// Text that is no nested list, or one that is no tree.
+    /// Text that is not a nested list, or one that is not a tree.
     pub fn parse(text: &str) -> Result<Self, TreeError> {
         let mut b = TreeBuilder::default();
         let mut open: Vec<Vec<usize>> = Vec::new();
@@ -293,7 +293,7 @@ impl RegionTree {
         sizes
     }
 
-    /// The kind of each region, by a number: two are of one kind where one is the other moved along the variables, cut in the same way.
+    /// The kind of each region, by a number: two are of one kind if one is the other moved along the variables, cut in the same way.
     pub fn kinds(&self) -> Vec<usize> {
         // Of each region its kind and its first variable.
         let mut kinds: Vec<(usize, usize)> = Vec::with_capacity(self.regions.len());
@@ -372,7 +372,7 @@ struct Image {
 }
 
 impl Image {
-    /// The channels of a pixel, one after the other.
+    /// The channels of a pixel, one after another.
     fn pixel(&self, b: &mut TreeBuilder, y: usize, x: usize) -> usize {
         let first = (y * self.width + x) * self.channels;
         let mut pixel = b.variable(first);
@@ -414,7 +414,7 @@ struct Aligned {
 }
 
 impl Aligned {
-    /// The region of a rectangle of the square, by its upper left corner and its sides; `None` where it has no pixel.
+    /// The region of a rectangle of the square, by its upper left corner and its sides; `None` if it has no pixel.
     fn cut(
         &self,
         b: &mut TreeBuilder,

@@ -20,20 +20,20 @@ pub struct Widths(Vec<(usize, usize)>);
 /// Why a text is no list of widths.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{text}' is not a width; give a whole number of 1 or more, such as 16, or widths by the size of regions such as 1:12,2:16,32:24, sizes rising from 1"
+    "'{text}' is not a width; give a whole number of at least 1, such as 16, or widths by region size such as 1:12,2:16,32:24, with sizes increasing from 1"
 )]
 pub struct WidthsError {
     text: String,
 }
 
 impl Widths {
-    /// The width of a region of so many variables.
+    /// The width of a region with this many variables.
     pub fn of(&self, size: usize) -> usize {
         let reached = self.0.iter().take_while(|(least, _)| *least <= size);
         reached.last().map_or(1, |(_, width)| *width)
     }
 
-    /// The width of all regions, where it is one.
+    /// The width of all regions, if it is one.
     pub fn uniform(&self) -> Option<usize> {
         let first = self.0.first()?.1;
         self.0.iter().all(|(_, width)| *width == first).then_some(first)

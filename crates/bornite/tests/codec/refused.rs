@@ -37,13 +37,13 @@ fn values_and_variables_that_do_not_fit_are_named() {
     let message = |circuit: &Orthonormal| Codec::new(circuit).unwrap_err().to_string();
     assert_eq!(
         message(&single(&Domain::Real, &Basis::hermite(3, 0.0, 1.0).unwrap())),
-        "variable 'x' takes its values from the finite real numbers: only finite variables can be coded; bin or \
+        "the domain of variable 'x' is the finite real numbers: only finite variables can be coded; bin or \
          round it"
     );
     let many = (1 << 20) + 1;
     assert_eq!(
         message(&single(&Domain::Finite(many), &Basis::indicator(many))),
-        "variable 'x' has 1048577 values and at most 1048576 can be coded; bin it"
+        "variable 'x' has 1048577 values, but at most 1048576 can be coded; bin it"
     );
     for rows in [0, (1 << 20) + 1] {
         let error = Codec::new(&fixed(1)).unwrap().with_block_rows(rows).unwrap_err();

@@ -168,7 +168,7 @@ fn arrays_are_coded_in_segments_of_rows() {
         ("Fortran order", &by_columns, 1, 0),
         ("IDX", &idx, 3, 0),
         ("two arrays in one file", &two, 6, 0),
-        ("cut short", &cut, 4, 1),
+        ("truncated", &cut, 4, 1),
         ("NPZ", &npz.concat(), 7, 1),
         ("Fortran order, too large to be held", &large, 6, 6),
     ] {

@@ -1,4 +1,4 @@
-//! `bornite bench case`: one operation on one circuit, for those who compare.
+//! `bornite bench case`: one operation on one circuit, for comparisons with other libraries.
 
 use std::io::Write;
 use std::time::Instant;
@@ -20,7 +20,7 @@ use crate::device::Device;
 use crate::image::{ImageSize, MAX_VARIABLES};
 use crate::output;
 
-/// One operation on one circuit with random complex weights: a JSON object with its shortest time.
+/// Time one operation on one circuit with random complex weights, and print a JSON object.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -44,16 +44,16 @@ pub(crate) struct Case {
     /// The width K.
     #[arg(long, short = 'k')]
     width: usize,
-    /// What is timed.
+    /// The operation to time.
     #[arg(long)]
     operation: Operation,
     /// The number of rows.
     #[arg(long, default_value_t = 1)]
     batch: usize,
-    /// Where to evaluate, to compute marginals or to sample.
+    /// Where to evaluate, compute marginals or sample.
     #[arg(long, value_enum, default_value_t)]
     device: Device,
-    /// How long to repeat it.
+    /// How long to repeat the operation.
     #[arg(long, default_value_t = 2.0)]
     seconds: f64,
     /// The seed of weights and values.
@@ -81,7 +81,7 @@ enum Operation {
     Evaluate,
     /// log Z of a circuit that is not orthonormal.
     Partition,
-    /// log p of rows of which half is known: the right half of an image, the first half of a sequence.
+    /// log p of half of each row: the right half of an image, or the first half of a sequence.
     Marginal,
     /// All prefix conditionals of complete rows.
     Prefix,
@@ -98,7 +98,7 @@ struct Answer {
     /// The shortest time of the whole batch.
     seconds: f64,
     cpu_seconds: Option<f64>,
-    /// Making and packing the circuit, which is not part of the time.
+    /// Building and packing the circuit, which is not part of the time.
     build_seconds: f64,
     peak_memory_mib: Option<f64>,
 }
@@ -108,10 +108,12 @@ impl Case {
         if self.device != Device::Cpu
             && matches!(self.operation, Operation::Partition | Operation::Prefix)
         {
-            bail!("a device evaluates, computes marginals and samples; leave --device out");
+            bail!("a device can only evaluate, compute marginals and sample; omit --device");
         }
         if self.width == 0 || self.batch == 0 || !(1..=MAX_VARIABLES).contains(&self.variables) {
-            bail!("a case needs a width and a batch from 1 on, and 1 to {MAX_VARIABLES} variables");
+            bail!(
+                "width and batch must be at least 1, and there must be 1 to {MAX_VARIABLES} variables"
+            );
         }
         let ImageSize { height, width, channels } = self.image;
         let tree = match self.tree {
@@ -140,7 +142,7 @@ impl Case {
         )
     }
 
-    /// The seconds that building took, the runs, and the best of them.
+    /// The seconds to build the circuit, the number of runs, and the best time.
     fn measure(&self, shape: &Shape) -> Result<(f64, usize, Took)> {
         let rng = &mut ChaCha8Rng::seed_from_u64(self.seed);
         let start = Instant::now();
@@ -174,7 +176,7 @@ impl Case {
         Ok((built, runs, best))
     }
 
-    /// Runs once to warm up, then at least once, and on until the time is spent.
+    /// Runs once to warm up, then at least once, and repeats until the time is up.
     fn repeat(&self, mut work: impl FnMut() -> Result<()>) -> Result<(usize, Took)> {
         work()?;
         let start = Instant::now();

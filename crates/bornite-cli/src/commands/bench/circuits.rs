@@ -1,4 +1,4 @@
-//! The circuits and rows that are measured.
+//! The circuits and rows of the benchmarks.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use bornite::{Basis, Circuit, Domain, Orthonormal, Variable};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-/// What a circuit is made from: variables of so many values each.
+/// The shape of a circuit whose variables all have the same number of values.
 #[derive(Clone, Debug)]
 pub(super) struct Shape {
     pub(super) tree: RegionTree,
@@ -33,7 +33,7 @@ impl Shape {
         Ok(Orthonormal::verify(circuit).map_err(bornite::Error::from)?)
     }
 
-    /// `count` rows of random values, row after row, of which the cells are unknown that `unknown` says.
+    /// `count` rows of random values, row by row; `unknown` selects the missing cells.
     pub(super) fn rows(
         &self,
         count: usize,

@@ -1,4 +1,4 @@
-//! What was measured on, and when.
+//! The machine and the date of a measurement.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -9,7 +9,7 @@ use serde::Serialize;
 pub(super) struct Machine {
     pub(super) cpu: String,
     pub(super) cores: usize,
-    /// How many programs wanted a core in the minute before, where the system tells.
+    /// The load average of the last minute, if the system provides it.
     pub(super) load: Option<f64>,
     pub(super) build: String,
     /// The day, in UTC.
@@ -37,12 +37,12 @@ fn cpu_model() -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-/// The load of the minute before.
+/// The load average of the last minute.
 pub(super) fn load() -> Option<f64> {
     std::fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
 }
 
-/// The most memory that this process has had, where the system tells.
+/// The peak memory of this process, if the system provides it.
 pub(super) fn peak_memory_mib() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = text.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
@@ -55,9 +55,9 @@ fn date() -> String {
     civil(seconds / 86_400)
 }
 
-/// The day of the Gregorian calendar that is so many days after 1970-01-01.
+/// The Gregorian date this many days after 1970-01-01.
 fn civil(days: u64) -> String {
-    // Years from March on, so that the day that leap years add is the last; 719,468 days before 1970 begins year 0.
+    // Years start in March, so that the leap day comes last; year 0 starts 719,468 days before 1970.
     let days = days + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;

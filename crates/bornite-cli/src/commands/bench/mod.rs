@@ -1,4 +1,4 @@
-//! `bornite bench`: measurements, each kept in docs/benchmarks/.
+//! `bornite bench`: benchmarks, with results in docs/benchmarks/.
 
 mod case;
 mod circuits;
@@ -19,9 +19,9 @@ use clap::Subcommand;
 pub(crate) enum Command {
     /// The paper's example: the marginal of half an image, by squaring and by Algorithm 2.
     Paper(paper::Paper),
-    /// The batched engine against the machine's peak and against its own count of operations.
+    /// The batched engine, compared with the machine's peak throughput and its own operation counts.
     Engine(engine::Engine),
-    /// One operation on one circuit, for those who compare.
+    /// One operation on one circuit, for comparisons with other libraries.
     Case(case::Case),
 }
 

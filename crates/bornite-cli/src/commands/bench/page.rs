@@ -1,4 +1,4 @@
-//! What a benchmark prints: facts, then tables, as text or as Markdown.
+//! The output of a benchmark: facts, then tables, as text or Markdown.
 
 use std::io::Write;
 
@@ -6,10 +6,10 @@ use anyhow::Result;
 
 use crate::output::{self, Table};
 
-/// All of a report but its numbers for machines.
+/// The human-readable part of a report.
 pub(super) struct Page<'a> {
     pub(super) title: &'a str,
-    /// Of the Markdown alone.
+    /// For Markdown only.
     pub(super) introduction: &'a str,
     pub(super) facts: &'a [(&'static str, String)],
     pub(super) tables: &'a [(&'static str, Table)],

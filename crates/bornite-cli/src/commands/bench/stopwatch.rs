@@ -1,4 +1,4 @@
-//! Time by the clock and time on the processor, and the peak rate by both.
+//! Wall time and CPU time, and the peak rate by both.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -9,22 +9,22 @@ use serde::Serialize;
 /// Floating-point operations of a complex multiply-add.
 const FLOPS: f64 = 8.0;
 
-/// What something took: by the clock, and on all cores together where the system tells.
+/// A measured time: wall time, and CPU time on all cores together if the system provides it.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Took {
-    /// The shortest of all runs: other programs only ever add to it.
+    /// The shortest of all runs: other programs can only add to it.
     pub(super) seconds: f64,
-    /// The mean of all runs. The system books a thread's time at its ticks, so that one run may be charged too little
-    /// and the next too much: the shortest would be too short.
+    /// The mean of all runs. The system accounts CPU time in ticks, so one run may be charged too little
+    /// and the next too much; the shortest would be too short.
     pub(super) cpu_seconds: Option<f64>,
     pub(super) runs: u32,
 }
 
 impl Took {
-    /// What nothing has been measured of.
+    /// No measurement yet.
     pub(super) const NOTHING: Self = Self { seconds: f64::INFINITY, cpu_seconds: None, runs: 0 };
 
-    /// Both together.
+    /// The best and the mean over both.
     #[must_use]
     pub(super) fn and(self, other: Self) -> Self {
         let (a, b) = (f64::from(self.runs), f64::from(other.runs));
@@ -38,7 +38,7 @@ impl Took {
         Self { seconds, cpu_seconds, runs: self.runs + other.runs }
     }
 
-    /// The time on the processor where it is known, which other programs disturb less, else the clock's.
+    /// The CPU time if it is known, since other programs disturb it less; otherwise the wall time.
     pub(super) fn steadier(self) -> f64 {
         self.cpu_seconds.unwrap_or(self.seconds)
     }
@@ -55,7 +55,7 @@ pub(super) fn took<T>(work: impl FnOnce() -> T) -> Took {
     Took { seconds, cpu_seconds, runs: 1 }
 }
 
-/// The time that all threads of this process have had on a processor.
+/// The CPU time of all threads of this process.
 fn cpu_nanoseconds() -> Option<u64> {
     let mut sum = 0;
     for task in std::fs::read_dir("/proc/self/task").ok()? {
@@ -70,7 +70,7 @@ fn cpu_nanoseconds() -> Option<u64> {
 pub(super) struct Peak {
     simd: Simd,
     rounds: u64,
-    /// Floating-point operations of a call.
+    /// Floating-point operations per call.
     flops: f64,
     took: Took,
 }
@@ -90,7 +90,7 @@ impl Peak {
         Self { simd, rounds, flops: 0.0, took: Took::NOTHING }
     }
 
-    /// Measures once more.
+    /// Measures again.
     pub(super) fn measure(&mut self) {
         let (simd, rounds) = (self.simd, self.rounds);
         let mut count = 0;
@@ -103,17 +103,17 @@ impl Peak {
         self.took = self.took.and(this);
     }
 
-    /// Operations a second, by the clock: the best of all calls.
+    /// Operations per second of wall time: the best of all calls.
     pub(super) fn rate(&self) -> f64 {
         self.flops / self.took.seconds
     }
 
-    /// Operations a second of one core: the mean of all calls.
+    /// Operations per second of CPU time on one core: the mean of all calls.
     pub(super) fn cpu_rate(&self) -> Option<f64> {
         self.took.cpu_seconds.map(|s| self.flops / s)
     }
 
-    /// Runs something once, right after this peak and that of the whole benchmark were measured once more.
+    /// Runs something once, right after measuring this peak and that of the whole benchmark again.
     pub(super) fn around(
         &mut self,
         all: &mut Self,
@@ -126,12 +126,12 @@ impl Peak {
         result.map(|()| this)
     }
 
-    /// The time by the clock over that of so many complex multiply-adds at the peak.
+    /// The wall time divided by the time of this many complex multiply-adds at the peak.
     pub(super) fn over_bound(&self, took: Took, multiply_adds: u128) -> f64 {
         took.seconds * self.rate() / (multiply_adds as f64 * FLOPS)
     }
 
-    /// The same by time on the processor: what it would be if no other program ran.
+    /// The same ratio for CPU time, as it would be if no other program were running.
     pub(super) fn cpu_over_bound(&self, took: Took, multiply_adds: u128) -> Option<f64> {
         let (seconds, rate) = took.cpu_seconds.zip(self.cpu_rate())?;
         Some(seconds * rate / (multiply_adds as f64 * FLOPS))

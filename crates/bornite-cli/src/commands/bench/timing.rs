@@ -1,4 +1,4 @@
-//! Taking the time of things that are too short to take once.
+//! Timing of operations that are too short to time once.
 
 use std::time::{Duration, Instant};
 

@@ -45,7 +45,7 @@ impl Check {
         match file::load(&self.file) {
             Ok(circuit) => self.check(out, &circuit).map(|()| ExitCode::SUCCESS),
             Err(error) if overlaps(&error) => {
-                // Every sum layer has one input, so that its inputs cannot differ in scope.
+                // Every sum layer has one input, so its inputs cannot differ in scope.
                 let properties = Properties {
                     smooth: true,
                     decomposable: false,
@@ -107,7 +107,7 @@ impl Check {
     }
 }
 
-/// Whether the one thing wrong with a file is that a product's inputs share a variable.
+/// Whether the only problem of a file is that a product's inputs share a variable.
 fn overlaps(error: &FileError) -> bool {
     match error {
         FileError::InFile { source, .. } => overlaps(source),

@@ -143,7 +143,7 @@ fn family(basis: &Basis) -> &'static str {
     }
 }
 
-/// Runs of variables that differ in nothing but their names share a line.
+/// Consecutive variables that differ only in their names share a line.
 fn write_variables(out: &mut dyn Write, summary: &Summary) -> Result<()> {
     const MAX_LINES: usize = 40;
     let same = |a: &VariableSummary, b: &VariableSummary| {
@@ -170,7 +170,7 @@ fn write_variables(out: &mut dyn Write, summary: &Summary) -> Result<()> {
         let shown: usize = runs.iter().take(MAX_LINES).map(|r| r.len()).sum();
         writeln!(
             out,
-            "  … and {} more; --json has all",
+            "  … and {} more; --json lists all",
             grouped((summary.variables.len() - shown) as u128)
         )?;
     }

@@ -56,7 +56,7 @@ impl Command {
     }
 }
 
-/// What a command that writes a circuit says of it.
+/// The report of a command that writes a circuit.
 #[derive(Debug, Serialize)]
 struct Written<'a> {
     output: PathBuf,

@@ -103,7 +103,7 @@ impl New {
             }
         }
         tables::check_target(&self.output, &[], true)?;
-        // Tree and weights have each their own stream, so that the tree does not depend on how it is drawn.
+        // Tree and weights use separate random streams, so the weights do not depend on how the tree is drawn.
         let tree = self.tree(&mut ChaCha8Rng::seed_from_u64(self.seed))?;
         let basis = Arc::new(self.basis()?);
         let leaf = |v| (Variable::new(format!("x{v}"), self.domain.clone()), basis.clone());
@@ -151,14 +151,14 @@ impl New {
         };
         match self.variables {
             Some(count) if count != tree.num_variables() => bail!(
-                "--variables {count}: the tree has {} of them; leave the flag out",
+                "--variables {count}: the tree has {} variables; omit the flag",
                 tree.num_variables()
             ),
             _ => Ok(tree),
         }
     }
 
-    /// The number of variables of a tree that does not say it itself.
+    /// The number of variables of a tree that does not define it.
     fn count(&self) -> Result<usize> {
         match self.variables {
             Some(count @ 1..=MAX_VARIABLES) => Ok(count),
@@ -204,7 +204,7 @@ impl New {
         match basis {
             Some(basis) => Ok(basis?),
             None => bail!(
-                "--basis {} does not live on {domain}: leave --basis out for functions that do",
+                "--basis {} is not defined on {domain}: omit --basis to use a suitable one",
                 family.to_possible_value().map_or_else(String::new, |v| v.get_name().to_owned())
             ),
         }

@@ -25,7 +25,7 @@ pub(crate) struct Orthonormalize {
     /// The file to write: JSON if the name ends in .json, safetensors otherwise.
     #[arg(short, long)]
     output: PathBuf,
-    /// Write even over an input.
+    /// Overwrite inputs.
     #[arg(long)]
     force: bool,
     /// Print one JSON object.

@@ -26,7 +26,7 @@ pub(crate) struct Plot {
     /// The file to write.
     #[arg(short, long)]
     output: PathBuf,
-    /// Write even over an input.
+    /// Overwrite inputs.
     #[arg(long)]
     force: bool,
     /// Print one JSON object.

@@ -17,7 +17,7 @@ use crate::image::{ImageSize, right_half};
 use crate::output::{Table, grouped, number, plural, time};
 
 const SIZE: ImageSize = ImageSize { height: 8, width: 8, channels: 1 };
-/// Grey levels, and the width of every layer.
+/// The number of gray levels, and the width of every layer.
 const K: usize = 6;
 
 pub(super) fn run(stage: &mut Stage<'_>) -> Result<()> {
@@ -70,7 +70,7 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     (value, start.elapsed())
 }
 
-/// Each answer in two ways.
+/// Each answer, computed in two ways.
 struct Both {
     squaring: Duration,
     squared_size: u128,

@@ -15,7 +15,7 @@ use crate::progress::FitBar;
 const SIDE: usize = 8;
 const LEVELS: i64 = 4;
 const ROWS: usize = 3000;
-/// New images, of which some are covered and completed.
+/// New images; some are masked and completed.
 const FRESH: usize = 200;
 
 pub(super) fn run(stage: &mut Stage<'_>) -> Result<()> {
@@ -44,14 +44,14 @@ pub(super) fn run(stage: &mut Stage<'_>) -> Result<()> {
     files::write_text(&path, &report.svg(Picture::Samples)?)?;
     writeln!(
         stage.out,
-        "\n  Samples, and new images with their right halves covered and exact completions of them: {}",
+        "\n  Samples, and exact completions of new images from their left halves: {}",
         path.display()
     )?;
     pack::run(stage, &model, &fresh, "images.brz")?;
     stage.report(&model, &fresh, "images.html", "Disks and crosses")
 }
 
-/// Disks and crosses of all sizes, somewhere.
+/// Disks and crosses of all sizes at random positions.
 fn images(count: usize, rng: &mut impl Rng) -> Result<Table, DataError> {
     let mut pixels = vec![Vec::new(); SIDE * SIDE];
     for _ in 0..count {

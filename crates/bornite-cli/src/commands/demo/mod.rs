@@ -1,4 +1,4 @@
-//! `bornite demo`: what the library does, one step a file.
+//! `bornite demo`: a tour of the library, one step per file.
 
 mod claim;
 mod images;
@@ -20,27 +20,27 @@ use clap::Args;
 use crate::files;
 use crate::tables::parse_time;
 
-/// Show what squared orthonormal circuits do, on data that are made here.
+/// Demonstrate squared orthonormal circuits on generated data.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
   bornite demo
 
-Takes about a minute and writes to bornite-demo/: report.html and images.html with all pictures of
-two models and their live circuits, the models, samples, compressed images, and single pictures.")]
+Takes about a minute and writes to bornite-demo/: report.html and images.html with all plots of
+two models and their interactive circuits, the models, samples, compressed images, and single plots.")]
 pub(crate) struct Demo {
-    /// The folder for what the demo writes.
+    /// The output folder.
     #[arg(short, long, default_value = "bornite-demo")]
     output: PathBuf,
-    /// The seed of everything random.
+    /// The random seed.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// The longest time of each of the two fits.
+    /// The time limit for each of the two fits.
     #[arg(long, default_value = "15s", value_parser = parse_time)]
     time: Duration,
 }
 
-/// What every step has.
+/// The context of every step.
 struct Stage<'a> {
     out: &'a mut dyn Write,
     folder: &'a Path,
@@ -49,21 +49,21 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// Writes the page of a model, with rows that it did not learn from.
+    /// Writes the report of a model, with held-out rows.
     fn report(&mut self, model: &Model, fresh: &Table, name: &str, title: &str) -> Result<()> {
         let path = self.folder.join(name);
         let page = Report::new(model, Some(fresh), self.seed)?.html(title)?;
         files::write_text(&path, &page)?;
         writeln!(
             self.out,
-            "\n  All pictures, and the live circuit, on one page: {}",
+            "\n  A page with all plots and the interactive circuit: {}",
             path.display()
         )?;
         Ok(())
     }
 }
 
-/// One step: it tells what it shows, and shows it.
+/// One step, which explains what it shows.
 type Step = fn(&mut Stage<'_>) -> Result<()>;
 
 const STEPS: &[Step] = &[claim::run, table::run, images::run];
@@ -72,7 +72,7 @@ impl Demo {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<ExitCode> {
         std::fs::create_dir_all(&self.output).map_err(|e| {
             anyhow!(
-                "{}: cannot make the folder: {e}; give another with --output",
+                "{}: cannot create the folder: {e}; choose another one with --output",
                 self.output.display()
             )
         })?;

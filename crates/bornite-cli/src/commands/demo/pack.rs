@@ -1,4 +1,4 @@
-//! New rows, compressed by the model and given back.
+//! New rows, compressed with the model and restored.
 
 use anyhow::{Result, bail};
 use bornite::Model;
@@ -10,7 +10,7 @@ use super::Stage;
 use crate::files;
 use crate::output::grouped;
 
-/// Compresses rows that the model did not learn from, and compares what comes back.
+/// Compresses held-out rows, restores them and compares.
 pub(super) fn run(stage: &mut Stage<'_>, model: &Model, fresh: &Table, name: &str) -> Result<()> {
     let content = fresh.to_csv();
     let options = CompressOptions { seed: stage.seed, ..CompressOptions::default() };
@@ -19,14 +19,14 @@ pub(super) fn run(stage: &mut Stage<'_>, model: &Model, fresh: &Table, name: &st
     compress_file(&content[..], &mut packed, name, Some(model), &options, go_on)?;
     decompress_file(&packed[..], &mut back, Some(model))?;
     if back != content {
-        bail!("{name} did not come back as it was: this is a mistake of the program");
+        bail!("{name} was not restored exactly; this is a bug");
     }
     let path = stage.folder.join(name);
     files::write_bytes(&path, &packed)?;
     let ideal: f64 = model.score(fresh)?.iter().map(|log| -log / (8.0 * 2_f64.ln())).sum();
     writeln!(
         stage.out,
-        "\n  The new images as text are {} bytes; without loss, by the model, {} bytes in {} (ideal: {ideal:.0}).",
+        "\n  The new images are {} bytes of text; losslessly compressed with the model, {} bytes in {} (ideal: {ideal:.0}).",
         grouped(content.len() as u128),
         grouped(packed.len() as u128),
         path.display()

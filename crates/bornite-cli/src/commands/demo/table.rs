@@ -1,4 +1,4 @@
-//! A table of mixed types: fitted, then asked what the truth is known of.
+//! A table of mixed types: fitted, then asked questions with known answers.
 
 use anyhow::Result;
 use bornite::data::{CsvOptions, Table as Data};
@@ -14,13 +14,13 @@ use crate::progress::FitBar;
 use crate::tables;
 
 const ROWS: usize = 4000;
-/// New days, which the page of the model shows.
+/// New days, for the report of the model.
 const FRESH: usize = 1000;
 
 pub(super) fn run(stage: &mut Stage<'_>) -> Result<()> {
     let rng = &mut ChaCha8Rng::seed_from_u64(stage.seed);
     let table = days(ROWS, rng)?;
-    writeln!(stage.out, "\nA table of mixed types, from a distribution that is known\n")?;
+    writeln!(stage.out, "\nA table of mixed types, from a known distribution\n")?;
     let mut bar = FitBar::new(Some(stage.time));
     let fit = Fit::new().seed(stage.seed).quota(bar.quota());
     let model = fit.on_step(|p, _| bar.step(p)).run(&table);
@@ -55,7 +55,7 @@ pub(super) fn run(stage: &mut Stage<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The model's answers beside the true ones.
+/// The model's answers next to the true ones.
 fn compare(stage: &mut Stage<'_>, model: &Model) -> Result<()> {
     let any = Day::default();
     let p = |event: Day, given: Day| event.probability() / given.probability();
@@ -87,16 +87,13 @@ fn compare(stage: &mut Stage<'_>, model: &Model) -> Result<()> {
     Ok(table.write(stage.out)?)
 }
 
-/// A few rows with holes, before and after.
+/// A few rows with missing values, before and after imputation.
 fn fill(stage: &mut Stage<'_>, model: &Model) -> Result<()> {
     let text = "season,rain,umbrella,degrees,visitors\n,,yes,3.5,\nsummer,,,,22\n,no,,12.0,\n";
     let holes = Data::from_csv_bytes(text.as_bytes(), "the demo", &CsvOptions::default())?;
     let filled = model.impute(&holes, Imputation::Median, stage.seed)?;
     let names: Vec<&str> = holes.columns().iter().map(bornite::data::Column::name).collect();
-    writeln!(
-        stage.out,
-        "\n  Missing cells, and what the rest of the row says of them (in brackets):\n"
-    )?;
+    writeln!(stage.out, "\n  Missing cells, imputed from the rest of the row (in brackets):\n")?;
     let mut table = Table::new(names.len(), &names);
     for row in 0..holes.num_rows() {
         table.row(holes.columns().iter().zip(filled.columns()).map(|(old, new)| {

@@ -14,10 +14,10 @@ const UMBRELLA: [f64; 2] = [0.08, 0.85];
 const VISITORS: [(i64, i64); 2] = [(5, 24), (0, 9)];
 
 const COLUMNS: usize = 5;
-/// The share of cells that are missing, at random.
+/// The fraction of cells that are missing at random.
 pub(super) const HOLES: f64 = 0.08;
 
-/// Days drawn from the distribution, with holes.
+/// Days drawn from the distribution, with missing values.
 pub(super) fn days(count: usize, rng: &mut impl Rng) -> Result<Table, DataError> {
     let (mut season, mut rain, mut umbrella) = (Vec::new(), Vec::new(), Vec::new());
     let (mut degrees, mut visitors) = (Vec::new(), Vec::new());
@@ -51,7 +51,7 @@ pub(super) fn days(count: usize, rng: &mut impl Rng) -> Result<Table, DataError>
     ])
 }
 
-/// What may be known of a day; what is `None` is not.
+/// Evidence about a day; `None` is unobserved.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Day {
     pub(super) season: Option<usize>,
@@ -64,12 +64,12 @@ pub(super) struct Day {
 }
 
 impl Day {
-    /// The true probability, by the sum over all seasons and skies.
+    /// The true probability, summed over all seasons and skies.
     pub(super) fn probability(&self) -> f64 {
         (0..SEASONS.len()).map(|season| self.in_season(season)).sum()
     }
 
-    /// The true mean of the degrees of such days, of which the degrees must not be known.
+    /// The true mean of the degrees given the evidence, which must not include the degrees.
     pub(super) fn mean_degrees(&self) -> f64 {
         let sum: f64 = (0..SEASONS.len()).map(|s| self.in_season(s) * DEGREES[s].0).sum();
         sum / self.probability()

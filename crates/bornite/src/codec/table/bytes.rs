@@ -1,9 +1,9 @@
-//! Numbers and texts one after the other, for what no model predicts.
+//! Numbers and texts one after another, for what no model predicts.
 
 use crate::codec::CodecError;
 
 pub(super) fn damaged() -> CodecError {
-    CodecError::Damaged { what: "what stands beside its rows does not fit them" }
+    CodecError::Damaged { what: "the data beside its rows does not match them" }
 }
 
 /// Adds a whole number: seven bits a byte, the lowest first, the highest bit set in all bytes but the last.

@@ -35,7 +35,7 @@ pub(super) struct Coded {
     pub(super) way: CellCoding,
     /// Symbols of the column's variables, row by row.
     pub(super) values: Vec<f64>,
-    /// Rests, where there are cuts.
+    /// Rests, if there are cuts.
     pub(super) rests: Vec<u64>,
     pub(super) cuts: Option<GridSymbols>,
 }
@@ -80,7 +80,7 @@ impl Item<'_> {
     }
 }
 
-/// The cell of a row as it would be in a column of another type; `None` where it is missing.
+/// The cell of a row as it would be in a column of another type; `None` if it is missing.
 fn item(column: &Column, row: usize, storage: Storage) -> Option<Item<'_>> {
     let whole = |x: f64| (x.fract() == 0.0 && x.abs() < 2f64.powi(53)).then_some(x as i64);
     match (storage, column.cells()) {
@@ -92,7 +92,7 @@ fn item(column: &Column, row: usize, storage: Storage) -> Option<Item<'_>> {
     }
 }
 
-/// Codes a column by column `n` of the schema, whose bins have these ends where it is continuous. What does not fit is added
+/// Codes a column by column `n` of the schema, whose bins have these ends if it is continuous. What does not fit is added
 /// to `beside`.
 pub(super) fn encode(
     schema: &Schema,

@@ -1,7 +1,7 @@
 //! Tables: cells to symbols of a circuit's variables, and all else of a table beside them.
 //!
 //! Nothing is lost: what the model's columns cannot say of a cell, bit for bit, is escaped, and columns that the model does
-//! not have are kept as they are. The rows themselves go the one way through [`Compressor`](super::Compressor).
+//! not have are kept unchanged. The rows themselves go the one way through [`Compressor`](super::Compressor).
 
 mod bytes;
 mod column;
@@ -32,7 +32,7 @@ pub(crate) use segment::{
 const CHUNK: usize = 1 << 14;
 /// The memory that a cell takes while a table is decompressed, for each of its variables and once more for itself.
 const BYTES_PER_CELL: u128 = 16;
-/// The most cells of a table.
+/// The maximum number of cells of a table.
 const MAX_CELLS: u64 = 1 << 40;
 
 /// A schema and a circuit over its variables, ready to compress tables.
@@ -49,7 +49,7 @@ pub(crate) struct TableCodec {
 #[derive(Debug, Serialize, Deserialize)]
 struct Form {
     rows: u64,
-    /// Those of the model where there are none.
+    /// Those of the model if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     columns: Vec<ColumnForm>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,7 +113,7 @@ impl TableCodec {
         texts.map(|c| c.name.clone()).collect()
     }
 
-    /// The segment of a table, which stands for so many bytes of a file.
+    /// The segment of a table, which stands for this many bytes of a file.
     pub(crate) fn compress(
         &self,
         table: &Table,
@@ -153,7 +153,7 @@ impl TableCodec {
         Ok(Segment { kind: SegmentKind::Table, content, body })
     }
 
-    /// The ends of a column's bins, where it is continuous.
+    /// The ends of a column's bins, if it is continuous.
     fn edges(&self, column: usize) -> Option<&[f64]> {
         self.discrete.edges[self.schema.variables_of(column).start].as_deref()
     }
@@ -198,7 +198,7 @@ impl TableCodec {
         compressor.finish()
     }
 
-    /// Gives back the table of a segment's body, and what its piece of a file was.
+    /// Restores the table of a segment's body, and what its piece of a file was.
     pub(crate) fn decompress(&self, segment: &Segment) -> Result<(Table, FileForm), CodecError> {
         let (limit, mut body) = (segment.max_part(), Reader(&segment.body));
         let (form, uncoded) = (unpack(body.sized()?, limit)?, unpack(body.sized()?, limit)?);

@@ -15,7 +15,7 @@ const HEAD: usize = 16;
 const FRAME: usize = 20;
 /// The length of a checksum.
 const SUM: usize = 4;
-/// The most bytes of a file that one segment stands for: four times the longest that is ever asked for, which is what an
+/// The maximum number of bytes of a file that one segment stands for: four times the longest that is ever asked for, which is what an
 /// array stored by columns may take.
 const MAX_CONTENT: u64 = 1 << 28;
 /// Bytes above this are packed faster.
@@ -51,7 +51,7 @@ impl Segment {
         unpack(&self.body, self.content)
     }
 
-    /// The most bytes that a packed part of this segment may have: in proportion to what it stands for, if that is a file.
+    /// The maximum number of bytes that a packed part of this segment may have: in proportion to what it stands for, if that is a file.
     pub(crate) fn max_part(&self) -> u64 {
         let allowance = memory::allowance(self.body.len() as u64);
         match self.content {
@@ -99,7 +99,7 @@ pub(crate) struct SegmentWriter<W: Write> {
 }
 
 impl<W: Write> SegmentWriter<W> {
-    /// Begins a file with a model, or none where a reader has to bring it.
+    /// Begins a file with a model, or none if a reader has to bring it.
     pub(crate) fn new(mut out: W, model: &[u8]) -> Result<Self, CodecError> {
         let mut start = MAGIC.to_vec();
         start.extend(VERSION.to_le_bytes());
@@ -154,12 +154,12 @@ impl<R: Read> SegmentReader<R> {
         Ok(reader)
     }
 
-    /// The model that the file holds; empty where there is none.
+    /// The model that the file holds; empty if there is none.
     pub(crate) fn model(&self) -> &[u8] {
         &self.model
     }
 
-    /// The bytes that have been read, all of them where there are no more segments.
+    /// The bytes that have been read, all of them if there are no more segments.
     pub(crate) fn position(&self) -> u64 {
         self.index.position
     }
@@ -180,7 +180,7 @@ impl<R: Read> SegmentReader<R> {
             let tail = self.index.tail();
             // One byte more, to see that there is none.
             if read_up_to(&mut self.input, tail.len() - 3)? != tail[4..] {
-                return Err(damaged("its index is not that of its segments"));
+                return Err(damaged("its index does not match its segments"));
             }
             self.index.position += tail.len() as u64;
             return Ok(None);
@@ -220,12 +220,12 @@ impl<R: Read + Seek> SegmentArchive<R> {
             numbers.as_chunks().0.iter().map(|&b| u64::from_le_bytes(b)).collect();
         let (starts, content) = (numbers.as_chunks().0.to_vec(), number(&counts[8..]));
         if found != tail(&numbers, content) || starts.as_flattened() != numbers {
-            return Err(damaged("its index has changed"));
+            return Err(damaged("its index was altered"));
         }
         Ok(Self { input, model, starts, content })
     }
 
-    /// The model that the file holds; empty where there is none.
+    /// The model that the file holds; empty if there is none.
     pub(crate) fn model(&self) -> &[u8] {
         &self.model
     }
@@ -261,18 +261,18 @@ fn read_segment(input: &mut impl Read) -> Result<Segment, CodecError> {
     let kind = match frame[..4] {
         [1, 0, 0, 0] => SegmentKind::Table,
         [2, 0, 0, 0] => SegmentKind::Stored,
-        _ => return Err(damaged("a segment is of no known kind")),
+        _ => return Err(damaged("a segment is of an unknown kind")),
     };
     let content = number(&frame[4..]);
     if content > MAX_CONTENT {
-        return Err(damaged("a segment stands for more bytes than any does"));
+        return Err(damaged("a segment claims too many bytes"));
     }
     Ok(Segment { kind, content, body })
 }
 
 /// So many bytes, the last 8 of which are a number; as many bytes more as that says; and the checksum of both, which must fit.
 fn part(input: &mut impl Read, before: usize) -> Result<(Vec<u8>, Vec<u8>), CodecError> {
-    let short = || damaged("a part is cut short");
+    let short = || damaged("a part is truncated");
     let start = read_up_to(input, before)?;
     let length = if start.len() < before { 0 } else { number(&start[before - 8..]) };
     let length = usize::try_from(length).map_err(|_| short())?;
@@ -285,7 +285,7 @@ fn part(input: &mut impl Read, before: usize) -> Result<(Vec<u8>, Vec<u8>), Code
     hasher.update(&start);
     hasher.update(&bytes);
     if sum != hasher.finalize().to_le_bytes() {
-        return Err(damaged("a part has changed"));
+        return Err(damaged("a part was altered"));
     }
     Ok((start, bytes))
 }
@@ -303,7 +303,7 @@ fn check_head(head: &[u8]) -> Result<(), CodecError> {
         return Err(CodecError::NotAStream);
     }
     if head.len() < HEAD {
-        return Err(damaged("its head is cut short"));
+        return Err(damaged("its head is truncated"));
     }
     let found = u16::from_le_bytes([head[8], head[9]]);
     if found != VERSION {
@@ -314,7 +314,7 @@ fn check_head(head: &[u8]) -> Result<(), CodecError> {
         return Err(CodecError::Content { found });
     }
     if head[HEAD - SUM..] != crc(&head[..HEAD - SUM]) {
-        return Err(damaged("its head has changed"));
+        return Err(damaged("its head was altered"));
     }
     Ok(())
 }
@@ -339,11 +339,11 @@ pub(crate) fn unpack(packed: &[u8], limit: u64) -> Result<Vec<u8>, CodecError> {
     if packed.is_empty() {
         return Ok(bytes);
     }
-    let failed = |_| damaged("a packed part cannot be unpacked");
+    let failed = |_| damaged("a compressed part cannot be decompressed");
     let decoder = zstd::stream::read::Decoder::new(packed).map_err(failed)?;
     decoder.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > limit {
-        return Err(damaged("a packed part is longer than it should be"));
+        return Err(damaged("a compressed part is longer than it should be"));
     }
     Ok(bytes)
 }

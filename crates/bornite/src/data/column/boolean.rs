@@ -112,7 +112,7 @@ impl Coding for Boolean {
         &self.labels
     }
 
-    /// The same pair as the label is of, with capitals where it has some.
+    /// The same pair as the label is of, with capitals if it has some.
     fn in_words_of(&self, label: &str) -> Option<[String; 2]> {
         self.value(Cell::Text(label))?;
         let own = self.labels.each_ref().map(String::as_str);

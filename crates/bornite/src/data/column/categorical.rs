@@ -26,7 +26,7 @@ pub struct Categorical {
 const SHOWN: usize = 6;
 
 impl Categorical {
-    /// The commonest labels of a column; the others share a place.
+    /// The most common labels of a column; the others share a place.
     pub(super) fn of(facts: &Facts<'_>) -> Self {
         let options = facts.options;
         let mut counts = facts.counts();
@@ -92,7 +92,7 @@ impl Coding for Categorical {
         let mut sorted: Vec<&String> = self.labels.iter().collect();
         sorted.sort_unstable();
         if sorted.windows(2).any(|w| w[0] == w[1]) {
-            return Some("a label is there twice");
+            return Some("a label appears twice");
         }
         let numbers = numeric_labels(&self.labels);
         let in_order = numbers.is_some_and(|n| n.windows(2).all(|w| w[0] < w[1]));

@@ -114,7 +114,7 @@ pub(crate) enum Problem {
 }
 
 impl Problem {
-    /// The error of a cell in a row, counted from 1; 0 where there is none.
+    /// The error of a cell in a row, counted from 1; 0 if there is none.
     pub(crate) fn error(self, row: usize, column: &ColumnSchema, cell: Cell<'_>) -> DataError {
         let (name, text) = (column.name.clone(), cell.text());
         match self {

@@ -227,7 +227,7 @@ impl DateTime {
         moment
     }
 
-    /// The moment of a text, and whether the column has a place for it: not where it is finer, as the time of a day in a column of
+    /// The moment of a text, and whether the column has a place for it: not if it is finer, as the time of a day in a column of
     /// dates is. A date alone is where it begins.
     fn read(&self, text: &str) -> Option<(Moment, bool)> {
         match read(&self.form, self.padded, text) {
@@ -255,7 +255,7 @@ impl DateTime {
         Some((moment, whole == text && others.all(|unit| is_whole(&unit))))
     }
 
-    /// The values of a moment; `None` where a part is beyond its range.
+    /// The values of a moment; `None` if a part is beyond its range.
     fn values(&self, moment: &Moment) -> Option<Vec<f64>> {
         let value = |part: &TimePart| {
             let offset = moment[part.unit as usize] - part.min;
@@ -313,7 +313,7 @@ impl DateTime {
         (seconds(&self.moment(&first)), seconds(&self.moment(&last)))
     }
 
-    /// The rank of the first moment from `at` on, or of the last one up to it; `None` where there is none.
+    /// The rank of the first moment from `at` on, or of the last one up to it; `None` if there is none.
     fn rank_at(&self, at: i64, upwards: bool) -> Option<i128> {
         let (first, last) = self.ends();
         let step = if upwards { self.step() } else { -self.step() };
@@ -413,12 +413,12 @@ impl Coding for DateTime {
 
     fn problem(&self, storage: Storage) -> Option<&'static str> {
         if storage != Storage::Labels {
-            return Some("its cells are numbers, and its kind is of text");
+            return Some("its cells are numbers, but its kind is for text");
         }
         let written =
             TimeUnit::ALL.into_iter().filter(|u| self.form.contains(&format!("%{}", u.letter())));
         if self.parts.is_empty() || !written.eq(self.parts.iter().map(|part| part.unit)) {
-            return Some("its parts are not those of its form");
+            return Some("its parts do not match its format");
         }
         let fits = |part: &TimePart| {
             let max = part.min.checked_add(part.count - 1);
@@ -428,7 +428,7 @@ impl Coding for DateTime {
                 && part.min >= low
                 && max.is_some_and(|max| max <= high)
         };
-        (!self.parts.iter().all(fits)).then_some("a part has values that it cannot have")
+        (!self.parts.iter().all(fits)).then_some("a part has impossible values")
     }
 
     fn domains(&self) -> Vec<Domain> {
@@ -441,7 +441,7 @@ impl Coding for DateTime {
 
     fn encoder(&self, _storage: Storage) -> Encoder<'_> {
         Box::new(|cell, out| {
-            const EXPECTED: &str = "a date or time in the column's form";
+            const EXPECTED: &str = "a date or time in the column's format";
             let Cell::Text(text) = cell else { return Err(Problem::Type(EXPECTED)) };
             let (moment, is_own) = self.read(text).ok_or(Problem::Type(EXPECTED))?;
             let values = self.values(&moment).ok_or(Problem::Beyond("within the times seen"))?;
@@ -638,7 +638,7 @@ mod tests {
         assert!(
             matches!(found(&["2019-02-28", "2019-02-31"]), Found::Impossible(l) if l == "2019-02-31")
         );
-        // Month before day where both are possible, and not where they are not.
+        // Month before day if both are possible, and not if they are not.
         assert_eq!(dates(&["01/02/2019", "03/04/2019"]).form, "%m/%d/%Y");
         assert_eq!(dates(&["01/02/2019", "31/05/2018"]).form, "%d/%m/%Y");
     }

@@ -22,7 +22,7 @@ pub struct Digits {
 }
 
 impl Digits {
-    /// The fewest digits of radices up to 64, as equal as they can be, whose product covers the range; `None` where that is
+    /// The fewest digits of radices up to 64, as equal as they can be, whose product covers the range; `None` if that is
     /// more than 64 bits hold.
     pub(super) fn of(min: i64, max: i64) -> Option<Self> {
         let (min, max) = (i128::from(min), i128::from(max));
@@ -77,7 +77,7 @@ impl Coding for Digits {
     fn problem(&self, storage: Storage) -> Option<&'static str> {
         let fits = |&r: &usize| r > 0 && r as u64 <= MAX_VALUES;
         if self.radices.is_empty() || !self.radices.iter().all(fits) {
-            return Some("it has no radices, or one that is not from 1 to 2^20");
+            return Some("it has no radices, or one outside 1 to 2^20");
         }
         let count = self.radices.iter().try_fold(1_i128, |n, &r| n.checked_mul(r as i128));
         let last = count.and_then(|n| n.checked_add(i128::from(self.min) - 1));

@@ -61,7 +61,7 @@ impl KnownCells {
         }
     }
 
-    /// The known cells as numbers, where they are.
+    /// The known cells as numbers, if they are.
     pub(super) fn numbers(&self) -> Option<Vec<f64>> {
         match self {
             Self::Whole { values, .. } => Some(values.iter().map(|&x| x as f64).collect()),
@@ -115,7 +115,7 @@ impl<'a> Facts<'a> {
         sorted.len() == 1 || few
     }
 
-    /// The labels with the number of their rows, by the text of numbers where they are numbers.
+    /// The labels with the number of their rows, by the text of numbers if they are numbers.
     pub(super) fn counts(&self) -> Vec<(String, usize)> {
         let mut counts = BTreeMap::<String, usize>::new();
         match self.column.cells() {

@@ -21,7 +21,7 @@ pub struct InferOptions {
     pub max_range: usize,
     /// The most distinct numbers of a column that is categorical; it also needs 4 rows for each.
     pub max_distinct: usize,
-    /// The most labels of a categorical column. The commonest stay (by name where equally common), but none that is
+    /// The maximum number of labels of a categorical column. The most common stay (by name where equally common), but none that is
     /// there only once; the rest become [`OTHER`](super::OTHER).
     pub max_labels: usize,
     /// Labels with fewer rows than this become [`OTHER`](super::OTHER).
@@ -93,7 +93,7 @@ pub enum KindHint {
     Digits,
     /// Real numbers within these bounds, with a density.
     Continuous(Support),
-    /// Numbers with atoms, on a grid of decimals where they have few, with a probability for every cell.
+    /// Numbers with atoms, on a grid of decimals if they have few, with a probability for every cell.
     Number,
     /// Numbers that mean the same a period later.
     Periodic {
@@ -118,7 +118,7 @@ impl Facts<'_> {
         Ok(kind)
     }
 
-    /// Refuses atoms of columns that cannot have any.
+    /// Rejects atoms of columns that cannot have any.
     fn check_atoms(&self, kind: &ColumnKind) -> Result<(), DataError> {
         let atoms = self.named_atoms();
         let problem = match kind {
@@ -135,7 +135,7 @@ impl Facts<'_> {
             | ColumnKind::Digits(_)
             | ColumnKind::Number(_) => return Ok(()),
             ColumnKind::Continuous(_) | ColumnKind::Periodic(_) | ColumnKind::Optional(_) => {
-                "as it is declared it has a density alone; declare it a number"
+                "it is declared to have only a density; declare it as a number"
             }
             ColumnKind::DateTime(_) => "its cells are not numbers",
         };
@@ -228,7 +228,7 @@ impl Facts<'_> {
                     Some(kind) => Ok(kind.into()),
                     None => fail(
                         "an integer in digits",
-                        "its range is that of all 64-bit integers; declare it continuous or text",
+                        "its range covers all 64-bit integers; declare it continuous or text",
                     ),
                 }
             }

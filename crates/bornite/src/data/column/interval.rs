@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-/// An end of an interval: a number, and exactly which where it is whole and no float may be.
+/// An end of an interval: a number, and exactly which if it is whole and no float may be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct End {
     pub(crate) number: f64,
@@ -40,19 +40,19 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    /// The interval between two numbers; both where they are not in order.
+    /// The interval between two numbers; both if they are not in order.
     pub(crate) fn new(low: Bound<f64>, high: Bound<f64>) -> Result<Self, (f64, f64)> {
         Self::exact(low.map(End::from), high.map(End::from))
     }
 
-    /// The interval between two numbers, of which some are whole; both where they are not in order.
+    /// The interval between two numbers, of which some are whole; both if they are not in order.
     pub(crate) fn exact(low: Bound<End>, high: Bound<End>) -> Result<Self, (f64, f64)> {
         let ends = Self { low, high };
         let (a, b) = ends.numbers();
         if a.is_nan() || b.is_nan() || a > b { Err((a, b)) } else { Ok(ends) }
     }
 
-    /// Both ends, infinite where there is none.
+    /// Both ends, infinite if there is none.
     pub(crate) fn numbers(&self) -> (f64, f64) {
         let number = |bound: &Bound<End>, otherwise| match bound {
             Bound::Included(x) | Bound::Excluded(x) => x.number,

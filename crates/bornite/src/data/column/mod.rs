@@ -46,7 +46,7 @@ pub use periodic::Periodic;
 
 /// The label that stands for all labels without a place of their own.
 pub const OTHER: &str = "(other)";
-/// The most values of one finite variable.
+/// The maximum number of values of one finite variable.
 const MAX_VALUES: u64 = 1 << 20;
 
 /// What a column means.
@@ -116,7 +116,7 @@ impl ColumnKind {
     }
 }
 
-/// What is known of a column's variables, by their places within the column. Those that are not named are unknown.
+/// The evidence about a column's variables, by their places within the column. Those that are not named are unknown.
 pub(crate) type Parts = Vec<(usize, Evidence)>;
 
 /// Writes the values of a cell and returns ln F′, the logarithm of the density of the values by that of the cells; 0 where
@@ -144,7 +144,7 @@ pub(crate) trait Coding: Sync {
         String::new()
     }
 
-    /// Input functions of one of its variables: indicators where it is finite, else `functions` of them.
+    /// Input functions of one of its variables: indicators if it is finite, else `functions` of them.
     fn basis(&self, place: usize, functions: usize) -> Result<Basis, BasisError> {
         match &self.domains()[place] {
             Domain::Finite(v) => Ok(Basis::indicator(*v)),
@@ -176,7 +176,7 @@ pub(crate) trait Coding: Sync {
     /// The cell of these values.
     fn decode(&self, values: &[f64]) -> Decoded<'_>;
 
-    /// The value of its first variable where a cell is missing; `None` where all of them are unknown then.
+    /// The value of its first variable where a cell is missing; `None` if all of them are unknown then.
     fn missing(&self) -> Option<f64> {
         None
     }
@@ -186,7 +186,7 @@ pub(crate) trait Coding: Sync {
         None
     }
 
-    /// Its labels, where it has some.
+    /// Its labels, if it has some.
     fn labels(&self) -> &[String] {
         &[]
     }
@@ -201,12 +201,12 @@ pub(crate) trait Coding: Sync {
         None
     }
 
-    /// What cells can lie outside of it; `None` where all that fit its type have a place.
+    /// What cells can lie outside of it; `None` if all that fit its type have a place.
     fn outside(&self, _storage: Storage) -> Option<Outside> {
         None
     }
 
-    /// The cell as one outside; `None` where it is of another type.
+    /// The cell as one outside; `None` if it is of another type.
     fn outside_cell(&self, storage: Storage, cell: Cell<'_>) -> Option<OutsideSet> {
         self.outside(storage)?.cell(cell)
     }
@@ -226,7 +226,7 @@ pub(crate) trait Coding: Sync {
         None
     }
 
-    /// That a part of the cell, such as the hour of a time, has one of these values; `None` where there is no such part or
+    /// That a part of the cell, such as the hour of a time, has one of these values; `None` if there is no such part or
     /// value.
     fn part(&self, _name: &str, _values: &[String]) -> Option<Vec<Parts>> {
         None
@@ -255,7 +255,7 @@ pub(crate) trait Coding: Sync {
     /// there is no such interval.
     fn interval(&self, ends: &Ends) -> Result<Vec<Parts>, &'static str>;
 
-    /// What the value `x` of one of its variables adds to the column's number; `None` where there is no such sum.
+    /// What the value `x` of one of its variables adds to the column's number; `None` if there is no such sum.
     fn term(&self, storage: Storage, place: usize, x: f64) -> Option<f64>;
 
     /// The number that the terms are added to.
@@ -291,13 +291,13 @@ pub(crate) trait Coding: Sync {
         values.map(|n| (n as f64).ln()).sum()
     }
 
-    /// Nearly the same, in fewer digits, for where it has to be stored; `None` where it is short already.
+    /// Nearly the same, in fewer digits, for where it has to be stored; `None` if it is short already.
     fn shortened(&self) -> Option<ColumnKind> {
         None
     }
 }
 
-/// The values of a finite variable as evidence; nothing where there are none.
+/// The values of a finite variable as evidence; nothing if there are none.
 fn values(set: Vec<usize>) -> Vec<Parts> {
     if set.is_empty() {
         return Vec::new();
@@ -313,7 +313,7 @@ fn finite_set(cells: &[Vec<f64>]) -> Vec<Parts> {
     values(set)
 }
 
-/// The labels as numbers, where all are.
+/// The labels as numbers, if all are.
 pub(crate) fn numeric_labels(labels: &[String]) -> Option<Vec<f64>> {
     labels.iter().map(|l| l.parse().ok().filter(|x: &f64| x.is_finite())).collect()
 }
@@ -330,7 +330,7 @@ fn outside_of_labels(labels: &[String], storage: Storage) -> Outside {
     }
 }
 
-/// The label that is the number nearest to x; the first where none is a number.
+/// The label that is the number nearest to x; the first if none is a number.
 fn nearest_label(labels: &[String], x: f64) -> f64 {
     let distance = |label: &String| label.parse().map_or(f64::INFINITY, |l: f64| (l - x).abs());
     let best = (0..labels.len())
@@ -349,11 +349,11 @@ fn labels_within(labels: &[String], ends: &Ends) -> Result<Vec<Parts>, &'static 
     }
 }
 
-/// The least and the greatest of the labels, where they are numbers.
+/// The least and the greatest of the labels, if they are numbers.
 fn label_range(labels: &[String]) -> (f64, f64) {
     let numbers = numeric_labels(labels).filter(|n| !n.is_empty()).unwrap_or(vec![0.0, 1.0]);
     let low = numbers.iter().copied().fold(f64::INFINITY, f64::min);
     (low, numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max))
 }
 
-const NO_SET: &str = "a set of values has probability 0 there; ask for an interval [a, b)";
+const NO_SET: &str = "a set of values has probability 0; ask for an interval [a, b)";

@@ -11,16 +11,16 @@ use crate::data::{Storage, Support, Warp, WarpError, WarpOptions};
 use crate::domain::{Domain, find};
 use crate::query::Evidence;
 
-/// The most atoms of a column.
+/// The maximum number of atoms of a column.
 const MAX_ATOMS: usize = 256;
-/// An atom has at least this many rows, or one in 2,000 of all where that is more.
+/// An atom has at least this many rows, or one in 2,000 of all if that is more.
 const MIN_ROWS: usize = 8;
 const MIN_SHARE: usize = 2000;
 /// An atom has this many times the rows of a value near it.
 const TIMES: f64 = 3.0;
 /// The values on both sides that are near.
 const NEAR: f64 = 8.0;
-/// The most decimals of a column that lies on a grid.
+/// The maximum number of decimals of a column that lies on a grid.
 const MAX_DECIMALS: u8 = 9;
 /// Whole numbers below it are exact.
 const EXACT: f64 = 9_007_199_254_740_992.0;
@@ -103,7 +103,7 @@ impl Number {
 
     /// What the known values of a column tell: its atoms, decimals, bounds and the transform of the rest.
     ///
-    /// A value is an atom where it has at least three times the rows of the values near it, and enough of them that it is no
+    /// A value is an atom if it has at least three times the rows of the values near it, and enough of them that it is no
     /// accident. A column without negative values has none at all.
     ///
     /// # Errors
@@ -156,7 +156,7 @@ impl Number {
         Self::new(warp, atoms, decimals)
     }
 
-    /// The transform of what is no atom.
+    /// The transform of what is not an atom.
     pub fn warp(&self) -> &Warp {
         &self.warp
     }
@@ -187,7 +187,7 @@ impl Number {
         (x - nearest).abs() <= rounding || x == f64::from(nearest as f32)
     }
 
-    /// The nearest number of the grid above (or below) x that is no atom; `None` where there is none within the bounds.
+    /// The nearest number of the grid above (or below) x that is not an atom; `None` if there is none within the bounds.
     fn free(&self, x: f64, sign: f64) -> Option<f64> {
         let scale = power(self.decimals?);
         let (low, high) = self.warp.support().bounds();
@@ -210,7 +210,7 @@ impl Number {
         }
     }
 
-    /// The u of the cell of a number of the grid that is no atom.
+    /// The u of the cell of a number of the grid that is not an atom.
     fn cell(&self, x: f64) -> (f64, f64) {
         let middle = |y: f64| self.warp.distribution(0.5 * x + 0.5 * y);
         (self.free(x, -1.0).map_or(0.0, middle), self.free(x, 1.0).map_or(1.0, middle))
@@ -250,7 +250,7 @@ impl Number {
         u
     }
 
-    /// The number at a value of the variable, on the grid where there is one.
+    /// The number at a value of the variable, on the grid if there is one.
     fn number_at(&self, u: f64) -> f64 {
         if let Some(n) = find(&self.places, u) {
             return self.atoms[n];
@@ -338,13 +338,13 @@ fn power(n: u8) -> f64 {
     10f64.powi(i32::from(n))
 }
 
-/// Whether x has so many decimals, and is small enough to be told from the next such number.
+/// Whether x has this many decimals, and is small enough to be told from the next such number.
 fn is_decimal(x: f64, decimals: u8) -> bool {
     let n = (x * power(decimals)).round();
     n.abs() < EXACT && n / power(decimals) == x
 }
 
-/// The fewest decimals that all values have; `None` where they are too many.
+/// The minimum number of decimals that all values have; `None` if they are too many.
 fn decimals_of(values: &[f64]) -> Option<u8> {
     let mut decimals = 0;
     for &x in values {
@@ -488,7 +488,7 @@ impl Coding for Number {
 
     fn position(&self, x: f64) -> Option<f64> {
         Some(match find(&self.atoms, x) {
-            // Before 1, which is the same place as 0 where there are turns.
+            // Before 1, which is the same place as 0 if there are turns.
             Some(n) => self.places[n].clamp(0.0, 1.0_f64.next_down()),
             None => self.warp.distribution(x),
         })

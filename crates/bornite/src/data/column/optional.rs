@@ -35,10 +35,8 @@ impl Optional {
     /// Says why there is no place beside the values of this kind.
     pub fn new(of: ColumnKind) -> Result<Self, &'static str> {
         match of {
-            ColumnKind::Optional(_) => Err("missing cells have a place there already"),
-            ColumnKind::Periodic(_) => {
-                Err("around a circle there is no place left for missing cells")
-            }
+            ColumnKind::Optional(_) => Err("missing cells are already a value"),
+            ColumnKind::Periodic(_) => Err("missing cannot be a value of a periodic column"),
             ColumnKind::Categorical(_)
             | ColumnKind::Boolean(_)
             | ColumnKind::Integer(_)
@@ -58,7 +56,7 @@ impl Optional {
         self.of.coding()
     }
 
-    /// The number of values of the first variable that are not missing; `None` where it is continuous.
+    /// The number of values of the first variable that are not missing; `None` if it is continuous.
     fn num_values(&self) -> Option<usize> {
         match *self.of {
             // Without a look at all atoms.

@@ -43,7 +43,7 @@ pub(crate) enum OutsideSet {
 }
 
 impl OutsideSet {
-    /// What is in both; `None` where nothing is.
+    /// What is in both; `None` if nothing is.
     pub(crate) fn and(&self, other: &Self) -> Option<Self> {
         match (self, other) {
             (Self::Labels(a), Self::Labels(b)) => {
@@ -74,14 +74,14 @@ impl OutsideSet {
 }
 
 impl Outside {
-    /// The numbers within an interval; `None` where there are none.
+    /// The numbers within an interval; `None` if there are none.
     pub(crate) fn between(&self, ends: &Ends) -> Option<OutsideSet> {
         let Self::Numbers(tails) = self else { return None };
         let (low, high) = ends.halfway(tails.unit);
         (low < high).then_some(OutsideSet::Numbers { low, high })
     }
 
-    /// The one cell that is outside; `None` where it is not of the column's type.
+    /// The one cell that is outside; `None` if it is not of the column's type.
     pub(crate) fn cell(&self, cell: Cell<'_>) -> Option<OutsideSet> {
         match self {
             Self::Labels => Some(OutsideSet::Labels(BTreeSet::from([cell.text()]))),
@@ -118,7 +118,7 @@ pub(crate) struct Tails {
     scale: f64,
     /// The distance between two numbers.
     unit: f64,
-    /// What shares are divided by: 1, or the unit where they are densities.
+    /// What shares are divided by: 1, or the unit if they are densities.
     per: f64,
     /// The intervals of the numbers inside, in order.
     inside: Vec<(f64, f64)>,
@@ -132,7 +132,7 @@ impl Tails {
         Self::new(&[(min - 0.5, max + 0.5)], 1.0, 0.0)
     }
 
-    /// Of numbers with so many decimals at most, these being inside.
+    /// Of numbers with this many decimals at most, these being inside.
     pub(super) fn of_numbers(numbers: &[f64], decimals: usize) -> Self {
         let unit = 0.1f64.powf(decimals.min(9) as f64);
         let inside: Vec<(f64, f64)> =
@@ -148,7 +148,7 @@ impl Tails {
         Self { low, center, scale, unit, per: 1.0, inside: inside.to_vec(), left }
     }
 
-    /// Of numbers beyond bounds, around a center; of a density where there is no unit.
+    /// Of numbers beyond bounds, around a center; of a density if there is no unit.
     pub(super) fn beyond(
         (low, high): (f64, f64),
         (center, scale): (f64, f64),

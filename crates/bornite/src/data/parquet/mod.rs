@@ -27,7 +27,7 @@ const FORMAT: &str = "Parquet";
 
 impl Table {
     /// Reads a Parquet file of plain columns: numbers of all kinds, Booleans as `false` and `true`, text, with a dictionary or
-    /// without, decimals, and dates and times as text. Null and NaN are missing cells. Pages may be packed by snappy, zstd,
+    /// without, decimals, and dates and times as text. Null and NaN are missing cells. Pages may be compressed with snappy, zstd,
     /// gzip or lz4. Columns keep the types that they had, for [`Table::write_parquet`].
     ///
     /// # Errors

@@ -72,7 +72,7 @@ impl Origin {
         columns.iter().enumerate().all(is_same).then_some(&*first.metadata)
     }
 
-    /// The cells in the type of the file; `None` where one of them cannot be.
+    /// The cells in the type of the file; `None` if one of them cannot be.
     pub(super) fn values(&self, column: &Column) -> Option<Values> {
         let meaning = meaning(&self.descriptor);
         let length = usize::try_from(self.descriptor.type_length()).unwrap_or(0);
@@ -158,13 +158,13 @@ impl Origin {
     }
 }
 
-/// The cells, none where they are missing.
+/// The cells, none if they are missing.
 fn cells<T>(column: &Column, cell: impl Fn(usize) -> Option<T>) -> Option<Vec<Option<T>>> {
     let of = |row| if column.is_missing(row) { Some(None) } else { cell(row).map(Some) };
     (0..column.len()).map(of).collect()
 }
 
-/// The numbers, none where there is none.
+/// The numbers, none if there is none.
 fn all<T>(column: &Column, number: impl Fn(usize) -> Option<T>) -> Option<Vec<Option<T>>> {
     if matches!(column.cells(), Cells::Labels(_)) && column.num_missing() < column.len() {
         return None;

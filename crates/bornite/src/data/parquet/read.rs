@@ -91,7 +91,7 @@ fn words(error: &ParquetError) -> String {
 /// The memory that a cell takes while a column is read.
 const BYTES_PER_CELL: u128 = 32;
 
-/// Refuses pages that lie outside the file or are packed by what is not read, and what a short file has no right to.
+/// Rejects pages that lie outside the file or are packed by what is not read, and what a short file has no right to.
 fn check<R: ChunkReader + 'static>(
     file: &SerializedFileReader<R>,
     size: u64,
@@ -112,7 +112,7 @@ fn check<R: ChunkReader + 'static>(
         let end = start.checked_add(column.compressed_size());
         let is_within = |end: i64| u64::try_from(end).is_ok_and(|end| end <= size);
         if start < 0 || column.compressed_size() < 0 || !end.is_some_and(is_within) {
-            let text = "a column lies outside the file, which is cut off or damaged";
+            let text = "a column lies outside the file, which is truncated or damaged";
             return Err(FormatProblem::Parquet(text.to_owned()));
         }
         if let Compression::BROTLI(_) | Compression::LZO = column.compression() {
@@ -302,7 +302,7 @@ impl<R: ChunkReader + 'static> NextCells<'_, R> {
         let mut cells = Vec::with_capacity(self.rows);
         while cells.len() < self.rows {
             let Some((mut reader, left)) = self.group()? else {
-                return Err(self.damaged("a group of rows is not there"));
+                return Err(self.damaged("a row group is missing"));
             };
             let typed = T::reader(&mut reader);
             let typed = typed.ok_or_else(|| self.damaged("its types contradict each other"))?;
@@ -318,7 +318,7 @@ impl<R: ChunkReader + 'static> NextCells<'_, R> {
             if read != asked || extra > 0 {
                 let (place, sign) =
                     (self.first + cells.len(), if extra > 0 { "more" } else { "no more" });
-                let text = format!("{sign} rows are there than announced after row {place}");
+                let text = format!("{sign} rows than expected after row {place}");
                 return Err(self.damaged(&text));
             }
             self.source.current = Some((reader, left - read));
@@ -417,7 +417,7 @@ impl<R: ChunkReader + 'static> NextCells<'_, R> {
             | Meaning::Timestamp(_) => {
                 let texts = bytes.map(|b| b.map(std::str::from_utf8).transpose());
                 let texts: Result<Vec<_>, _> = texts.collect();
-                let texts = texts.map_err(|_| self.refuse("bytes that are no UTF-8 text"))?;
+                let texts = texts.map_err(|_| self.refuse("bytes that are not UTF-8 text"))?;
                 Ok(Column::labels(self.column_name(), texts))
             }
         }

@@ -18,7 +18,7 @@ use parquet::schema::types::{Type, TypePtr};
 use super::{Origin, problem};
 use crate::data::{Cells, Column, DataError, FormatProblem, Table, file};
 
-/// The most rows of a group.
+/// The maximum number of rows of a group.
 const GROUP: usize = 1 << 20;
 
 impl Table {
@@ -26,7 +26,7 @@ impl Table {
     /// that were read from such a file keep its types, where all of their cells fit.
     ///
     /// # Errors
-    /// The file cannot be written. What was there before then stays.
+    /// The file cannot be written. An existing file is then left unchanged.
     pub fn write_parquet(&self, path: impl AsRef<Path>) -> Result<(), DataError> {
         let path = path.as_ref();
         let bytes = self.to_parquet_bytes()?;
@@ -135,7 +135,7 @@ fn open(
     SerializedFileWriter::new(Vec::new(), schema.into(), Arc::new(settings))
 }
 
-/// The cells of a column in a type; `None` where one of them cannot be.
+/// The cells of a column in a type; `None` if one of them cannot be.
 fn values_of(column: &Column, kind: &TypePtr) -> Option<Values> {
     let origin = column.origin().filter(|o| o.descriptor().self_type() == &**kind);
     if let Some(origin) = origin {
@@ -196,7 +196,7 @@ fn typed(column: &Column) -> Result<(TypePtr, Values), ParquetError> {
     Ok((Arc::new(builder.build()?), values))
 }
 
-/// The cells of a column, in a type of the format; none where they are missing.
+/// The cells of a column, in a type of the format; none if they are missing.
 pub(super) enum Values {
     Booleans(Vec<Option<bool>>),
     Narrow(Vec<Option<i32>>),

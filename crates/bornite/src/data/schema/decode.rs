@@ -16,7 +16,7 @@ impl Schema {
     /// without labels. Real numbers in a column of whole numbers are rounded.
     ///
     /// # Errors
-    /// The values are no whole rows, or one is not in its variable's domain.
+    /// The values do not form whole rows, or one is not in its variable's domain.
     pub fn decode(&self, values: &[f64]) -> Result<Table, DataError> {
         let width = self.num_variables();
         if !values.len().is_multiple_of(width) {

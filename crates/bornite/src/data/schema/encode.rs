@@ -15,21 +15,21 @@ use crate::names::nearest;
 /// What to do with columns that a table does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Mismatch {
-    /// Refuse the table.
+    /// Reject the table.
     #[default]
     Error,
     /// Treat their cells as missing.
     Unknown,
 }
 
-/// What to do with labels that a column has no place for, and numbers beyond its range or between those on its grid.
+/// What to do with labels that a column does not have, and numbers outside its range or between its grid points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Unseen {
-    /// Give them their share of the probability: see [`ColumnSchema::outside`]. A number between two counts as the nearest in
-    /// all else.
+    /// Give them their own probability: see [`ColumnSchema::outside`]. In all other respects, a number between grid
+    /// points counts as the nearest one.
     #[default]
     Score,
-    /// Treat them as missing: the row then counts by its other cells.
+    /// Treat them as missing.
     Missing,
     /// Refuse the table.
     Refuse,
@@ -127,13 +127,13 @@ impl Encoded {
 struct ColumnEncoder<'a> {
     schema: &'a ColumnSchema,
     encoder: Encoder<'a>,
-    /// `None` where the table does not have the column.
+    /// `None` if the table does not have the column.
     column: Option<&'a Column>,
     /// What becomes of every label of the column's dictionary: values, and ln F′.
     dictionary: Vec<(Vec<f64>, Result<f64, Problem>)>,
     /// The value that stands for other numbers, and how these share it.
     other: Option<(f64, Outside)>,
-    /// The value that stands for missing cells, where they are not unknown.
+    /// The value that stands for missing cells, if they are not unknown.
     missing: Option<f64>,
 }
 
@@ -232,7 +232,7 @@ impl ColumnEncoder<'_> {
     }
 }
 
-/// What a cell adds to log p, and the cell where it is outside of its column.
+/// What a cell adds to log p, and the cell if it is outside of its column.
 struct Slope {
     log: f64,
     outside: Option<OutsideCell>,
@@ -294,15 +294,16 @@ impl ColumnEncoder<'_> {
 }
 
 impl Schema {
-    /// The values of the variables for every row. Columns are found by name; others of the table are left aside.
+    /// The values of the variables for every row. Columns are matched by name; other columns of the table are ignored.
     ///
     /// # Errors
-    /// A column is not there, or a cell does not fit its column: see [`Schema::encode_with`] to treat them as unknown.
+    /// A column is missing, or a cell does not fit its column; [`Schema::encode_with`] can treat them as missing
+    /// instead.
     pub fn encode(&self, table: &Table) -> Result<Encoded, DataError> {
         self.encode_with(table, EncodeOptions::default())
     }
 
-    /// The values of the variables for every row, with a choice of what happens to what does not fit.
+    /// The values of the variables for every row, with options for columns and cells that do not fit.
     ///
     /// # Errors
     /// Names the first row, and its first column, that does not fit.
@@ -369,7 +370,7 @@ impl Schema {
         Ok(Encoded { batch, log_jacobian, outside })
     }
 
-    /// The values of a column's variables for every cell, row by row; NaN where a cell is missing or does not fit.
+    /// The values of a column's variables for every cell, row by row; NaN if a cell is missing or does not fit.
     pub(crate) fn encode_column(&self, column: usize, cells: &Column) -> Vec<f64> {
         let width = self.variables_of(column).len();
         let source = ColumnEncoder::new(&self.columns[column], Some(cells), width, Holes::Unknown);

@@ -1,4 +1,4 @@
-//! From what is known of a column to what is known of its variables.
+//! Converts evidence about a column to evidence about its variables.
 
 use std::ops::Bound;
 
@@ -7,9 +7,9 @@ use crate::data::DataError;
 use crate::data::column::{Ends, Parts};
 use crate::query::Evidence;
 
-/// What is known of a column's variables, by their positions. Variables that are not named are unknown.
+/// The evidence about a column's variables, by their positions. Variables that are not named are unknown.
 ///
-/// What is known of a column may be several blocks, of which one holds: their probabilities add up. It is more than one only
+/// The evidence about a column may be several blocks, of which one holds: their probabilities add up. It is more than one only
 /// for digits and for intervals around the circle.
 pub type Block = Vec<(usize, Evidence)>;
 
@@ -44,7 +44,7 @@ impl Schema {
     /// meant, and never the place for others. No block at all means that the probability is 0.
     ///
     /// # Errors
-    /// There is no such column, its values are no numbers, or the ends are not in order.
+    /// There is no such column, its values are not numbers, or the ends are not in order.
     pub fn evidence_interval(
         &self,
         column: &str,
@@ -61,7 +61,7 @@ impl Schema {
     }
 
     /// What it means for the variables that a part of a column, such as the hour of a time, has one of these values; `None`
-    /// where there is no such part or value.
+    /// if there is no such part or value.
     pub(crate) fn evidence_part(
         &self,
         column: usize,

@@ -9,15 +9,15 @@ use super::{ColumnSchema, OTHER, Schema, Storage};
 use crate::data::{Cells, Column, Integers, Table};
 use crate::names::shown;
 
-/// The most places that one finding lists; the others are counted.
+/// The maximum number of places that one finding lists; the others are counted.
 const MAX_PLACES: usize = 8;
-/// The most columns that a remedy lists.
+/// The maximum number of columns that a remedy lists.
 const MAX_NAMES: usize = 40;
 
 /// Rows more than which a column of values that all differ is taken for one of identifiers.
 const MANY_ROWS: usize = 32;
 
-/// What of a table cannot be learned from, one finding for each reason.
+/// A reason that a part of a table cannot be learned from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Finding {
@@ -37,7 +37,7 @@ pub enum Finding {
     Identifiers(Vec<String>),
 }
 
-/// A column that a fit left out, and why.
+/// A column that a fit dropped, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
     /// The column.
@@ -46,15 +46,17 @@ pub struct LeftOut {
     pub reason: String,
 }
 
-/// All that [`Schema::findings`] has to say of a table.
+/// The result of [`Schema::findings`].
 ///
-/// As text, what is found and what to do about it, in the words of the library; [`Findings::explain`] takes others.
+/// The text form lists the findings and suggests what to do in terms of the library; [`Findings::explain`] takes other
+/// suggestions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Findings(Vec<Finding>);
 
 impl Schema {
-    /// What cannot be learned from in this table: a single row or column, rows or columns without a known cell, constant
-    /// columns, and columns of identifiers or free text. `None` where all can. The pixels of images may be anything.
+    /// The parts of this table that cannot be learned from: a single row or column, rows or columns without an observed
+    /// cell, constant columns, and columns of identifiers or free text. `None` if everything can. The pixels of images
+    /// may be anything.
     ///
     /// ```
     /// use bornite::data::{CsvOptions, InferOptions, Schema, Table};
@@ -63,7 +65,7 @@ impl Schema {
     /// let table = Table::from_csv_bytes(text, "sizes.csv", &CsvOptions::default())?;
     /// let findings = Schema::infer(&table, &InferOptions::default())?.findings(&table).unwrap().to_string();
     /// assert!(findings.contains("column 'unit' (always 'cm')"));
-    /// assert!(findings.contains("row 2: no cell is known"));
+    /// assert!(findings.contains("row 2: every cell is missing"));
     /// # Ok::<(), bornite::data::DataError>(())
     /// ```
     pub fn findings(&self, table: &Table) -> Option<Findings> {
@@ -131,7 +133,7 @@ impl Schema {
         if coding.labels().is_empty() && coding.other().is_none() {
             return Tells::Something;
         }
-        // Labels that share a place, and, where there are many rows, those that are there only once.
+        // Labels that share a place, and, if there are many rows, those that are there only once.
         let values = self.encode_column(n, column);
         let mut counts = vec![0_usize; coding.labels().len() + 1];
         values.iter().filter(|x| !x.is_nan()).for_each(|&x| counts[x as usize] += 1);
@@ -213,36 +215,40 @@ fn shortened(text: &str) -> String {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Finding::OneRow => f.write_str("the table has one row, and that shows no distribution"),
-            Finding::FewColumns(None) => f.write_str("no column is left to learn from"),
+            Finding::OneRow => f.write_str("the table has only one row"),
+            Finding::FewColumns(None) => f.write_str("no columns remain"),
             Finding::FewColumns(Some(name)) => {
                 write!(
                     f,
-                    "only column '{name}' tells anything, and of one column there is no dependence"
+                    "only column '{name}' is informative, and a single column has no dependencies"
                 )
             }
             Finding::EmptyRows(rows) => {
-                write!(f, "{}: no cell is known", places("row", rows, ToString::to_string))
+                write!(f, "{}: every cell is missing", places("row", rows, ToString::to_string))
             }
             Finding::EmptyColumns(names) => {
-                write!(f, "{}: no cell is known", places("column", names, |c| format!("'{c}'")))
+                write!(
+                    f,
+                    "{}: every cell is missing",
+                    places("column", names, |c| format!("'{c}'"))
+                )
             }
             Finding::ConstantColumns(names) => {
                 let place = |(name, value): &(String, String)| {
                     format!("'{}' (always '{}')", shown(name), shown(value))
                 };
-                write!(f, "{}: every known cell is the same", places("column", names, place))
+                write!(f, "{}: every observed cell is the same", places("column", names, place))
             }
             Finding::Identifiers(names) => {
                 let places = places("column", names, |c| format!("'{c}'"));
-                write!(f, "{places}: consecutive numbers, each of them once, as in identifiers")
+                write!(f, "{places}: consecutive numbers, each occurring once, like identifiers")
             }
             Finding::RareLabels(names) => {
                 let place = |(name, few, known): &(_, _, _)| format!("'{name}' ({few} of {known})");
                 let places = places("column", names, place);
                 write!(
                     f,
-                    "{places}: most known cells hold labels too rare to be learned, which count as {OTHER}"
+                    "{places}: most observed cells contain labels too rare to learn, which count as {OTHER}"
                 )
             }
         }
@@ -281,8 +287,8 @@ impl Findings {
         self.0.iter().any(|f| matches!(f, Finding::OneRow | Finding::FewColumns(None)))
     }
 
-    /// What is found and what to do about it: how columns are left out, given their names, and how the table is fitted
-    /// nevertheless, are told in the words of whoever asks.
+    /// Explains the findings and suggests what to do, with the caller's own words for how to drop columns, given their
+    /// names, and for how to fit the table anyway.
     pub fn explain(&self, drop: impl Fn(&[&str]) -> String, as_is: &str) -> String {
         let has = |what: fn(&Finding) -> bool| self.0.iter().any(what);
         let mut remedies = Vec::new();
@@ -291,7 +297,7 @@ impl Findings {
             let shown = &columns[..columns.len().min(MAX_NAMES)];
             let more = if columns.len() > shown.len() { ", …" } else { "" };
             let plural = if columns.len() == 1 { "" } else { "s" };
-            remedies.push(format!("leave the column{plural} out ({}{more})", drop(shown)));
+            remedies.push(format!("drop the column{plural} ({}{more})", drop(shown)));
         }
         if has(|f| matches!(f, Finding::EmptyRows(_))) {
             remedies.push("remove the empty rows".to_owned());
@@ -304,7 +310,7 @@ impl Findings {
         }
         let list: Vec<String> = self.0.iter().map(|f| format!("  {f}")).collect();
         format!(
-            "there is little to learn from in this table:\n{}\n{}, or fit it as it is ({as_is})",
+            "there is little to learn from this table:\n{}\n{}, or fit it anyway ({as_is})",
             list.join("\n"),
             remedies.join(", "),
         )
@@ -343,10 +349,10 @@ mod tests {
         });
         let text = found(&table).unwrap();
         for part in [
-            "rows 11, 12, 13, 14, 15, 16, 17, 18 and 22 more: no cell is known",
-            "columns 'c2', 'c3', 'c4', 'c5', 'c6', 'c7', 'c8', 'c9' and 2 more: no cell is known",
-            "'c19' (always '7') and 82 more: every known cell is the same",
-            "leave the columns out (Table::without_column, …), remove the empty rows, or fit it as it is",
+            "rows 11, 12, 13, 14, 15, 16, 17, 18 and 22 more: every cell is missing",
+            "columns 'c2', 'c3', 'c4', 'c5', 'c6', 'c7', 'c8', 'c9' and 2 more: every cell is missing",
+            "'c19' (always '7') and 82 more: every observed cell is the same",
+            "drop the columns (Table::without_column, …), remove the empty rows, or fit it anyway",
         ] {
             assert!(text.contains(part), "no '{part}' in {text}");
         }

@@ -23,7 +23,7 @@ pub use encode::{EncodeOptions, Encoded, Mismatch, Unseen};
 pub use evidence::Block;
 pub use findings::{Finding, Findings, LeftOut};
 
-/// What each column of a table means, and how its cells become values of variables.
+/// Defines what each column of a table means and how its cells become values of variables.
 ///
 /// | cells | kind | variables |
 /// |---|---|---|
@@ -211,7 +211,7 @@ impl Storage {
 
     /// What is wrong with a kind of numbers that is stored so.
     pub(crate) fn problem_of_numbers(self) -> Option<&'static str> {
-        (self == Self::Labels).then_some("its cells are text, and its kind is of numbers")
+        (self == Self::Labels).then_some("its cells are text, but its kind is for numbers")
     }
 }
 
@@ -227,7 +227,7 @@ impl Schema {
         check_names(columns.iter().map(|c| c.name.as_str()), "the schema")?;
         for c in &columns {
             if !(0.0..1.0).contains(&c.outside) {
-                let problem = "its share of cells outside is not from 0 to below 1";
+                let problem = "its fraction of cells outside the domain is not in [0, 1)";
                 return Err(DataError::Schema { column: c.name.clone(), problem });
             }
             if let Some(problem) = c.kind.coding().problem(c.storage) {
@@ -271,7 +271,7 @@ impl Schema {
         Self::new(self.columns.iter().filter(is_kept).cloned().collect())
     }
 
-    /// Height, width and channels where the rows are images.
+    /// Height, width and channels if the rows are images.
     pub fn image(&self) -> Option<[usize; 3]> {
         self.image
     }
@@ -297,7 +297,7 @@ impl Schema {
         self.starts[column]..self.starts[column + 1]
     }
 
-    /// What is known of a column's first variable where a cell is not missing; `None` where nothing is.
+    /// The evidence about a column's first variable where a cell is not missing; `None` if nothing is.
     pub(crate) fn present(&self, column: usize) -> Option<Evidence> {
         self.columns[column].kind.coding().present()
     }

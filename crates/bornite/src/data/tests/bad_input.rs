@@ -17,7 +17,7 @@ fn files_that_are_no_table_name_place_and_remedy() {
         ("empty", b"", &["'t.csv' is empty"]),
         ("blank", b"\n \r\n\n", &["'t.csv' is empty"]),
         ("mark alone", b"\xef\xbb\xbf", &["'t.csv' is empty"]),
-        ("header only", b"a,b\n", &["'t.csv' has a header and no rows"]),
+        ("header only", b"a,b\n", &["'t.csv' has a header but no rows"]),
         ("ragged, short", b"a,b\n1,2\n3\n", &["line 3", "1 cells", "has 2", "delimiter ','"]),
         ("ragged, long", b"a,b\n1,2,3\n", &["line 2", "3 cells", "quotes"]),
         ("ragged after a break", b"a,b\n\"1\n\",2\n3\n", &["line 4"]),
@@ -94,7 +94,7 @@ fn files_that_cannot_be_opened_are_named() {
     check(
         "cut bits",
         &read_bits(&bits).unwrap_err().to_string(),
-        &["3 bytes of data are announced and 1"],
+        &["expected 3 bytes of data, found 1"],
     );
 }
 
@@ -113,7 +113,11 @@ fn tables_that_make_no_sense_are_refused() {
         &message(Table::new(vec![column("a", 2), column("a", 2)])),
         &["columns 1 and 2"],
     );
-    check("rows", &message(Table::from_rows(&["a", "b"], &[1.0])), &["1 values are not rows of 2"]);
+    check(
+        "rows",
+        &message(Table::from_rows(&["a", "b"], &[1.0])),
+        &["1 values do not divide into rows of 2"],
+    );
     check("infinite", &message(Table::from_rows(&["a"], &[1.0, f64::INFINITY])), &["row 2", "'a'"]);
     let two = Table::new(vec![column("a", 1), column("b", 1)]).unwrap();
     check("image", &message(two.clone().with_image([2, 2, 1])), &["2 × 2 × 1", "2 columns"]);
@@ -155,7 +159,7 @@ fn schemas_that_make_no_sense_are_refused() {
         (r#"{"columns": []}"#, "at least one column"),
         (
             r#"{"columns": [{"name": "a", "kind": "integer", "min": 3, "max": 1, "storage": "integers"}]}"#,
-            "'a' makes no sense",
+            "'a' is invalid",
         ),
         (
             r#"{"columns": [{"name": "a", "kind": "digits", "min": 0, "radices": [0], "storage": "integers"}]}"#,
@@ -212,7 +216,7 @@ fn cells_that_do_not_fit_are_named() {
         (
             &schema,
             "n,x,s,w\n1,0.25,a,1\n4,0.25,a,1\n",
-            &["row 2, column 'n'", "4 is not within 1 to 3"][..],
+            &["row 2, column 'n'", "4 is outside 1 to 3"][..],
         ),
         (&schema, "n,x,s,w\n1.5,0.25,a,1\n", &["row 1, column 'n': '1.5' is not a whole number"]),
         (&schema, "n,x,s,w\none,0.25,a,1\n", &["column 'n': 'one' is not a whole number"]),
@@ -220,7 +224,7 @@ fn cells_that_do_not_fit_are_named() {
         (&schema, "n,x,s,w\n1,0.3,a,1\n", &["column 'x': the label '0.3' is not one of its 3"]),
         (&schema, "n,x,s,w\n1,0.25,a,2\n", &["column 'w'"]),
         (&schema, "n,X,s,w\n1,0.25,a,1\n", &["no column 'x'", "did you mean 'X'?", "empty cells"]),
-        (&bounded, "x\n-1\n", &["row 1, column 'x': -1 is not within 0 to inf"]),
+        (&bounded, "x\n-1\n", &["row 1, column 'x': -1 is outside 0 to inf"]),
         (&bounded, "x\nhigh\n", &["'high' is not a finite number"]),
     ] {
         let strict = EncodeOptions { unseen: Unseen::Refuse, ..EncodeOptions::default() };
@@ -228,7 +232,7 @@ fn cells_that_do_not_fit_are_named() {
         check(text, &message, parts);
     }
     let decode = |values: &[f64]| schema.decode(values).unwrap_err().to_string();
-    check("short", &decode(&[0.0, 0.0, 0.0]), &["3 values are not rows of 4"]);
+    check("short", &decode(&[0.0, 0.0, 0.0]), &["3 values do not divide into rows of 4"]);
     check("outside", &decode(&[0.0, 0.0, 7.0, 0.0]), &["row 1, column 's': 7"]);
     check("fraction", &decode(&[0.5, 0.0, 0.0, 0.0]), &["column 'n': 0.5"]);
 }

@@ -51,7 +51,7 @@ fn columns_are_written_in_the_types_that_they_had() {
     let written = found.to_parquet_bytes().unwrap();
     assert_eq!(types(&written), types(MIXED));
     assert_eq!(read(&written).unwrap(), found);
-    // Also where some are left out, and where cells are filled.
+    // Also if some are left out, and where cells are filled.
     let (first, last) = (&found.columns()[0], &found.columns()[found.num_columns() - 1]);
     let some = found.with_columns(vec![last.filled(last), first.clone()]).unwrap();
     let (kinds, all) = (types(&some.to_parquet_bytes().unwrap()).0, types(MIXED).0);

@@ -1,4 +1,4 @@
-//! The benchmark files, where they are: `../shared/data` beside the workspace.
+//! The benchmark files, if present: `../shared/data` beside the workspace.
 
 use super::*;
 use crate::structure::{
@@ -6,7 +6,7 @@ use crate::structure::{
 };
 use std::path::PathBuf;
 
-/// A file of the benchmark data; says so where it is not there.
+/// A file of the benchmark data; says so if it is not there.
 fn find(name: &str) -> Option<PathBuf> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let near = [root.join("shared/data"), root.join("../shared/data")];

@@ -4,7 +4,7 @@ use std::f64::consts::PI;
 
 use super::{Component, Scale, Support, Warp, WarpError};
 
-/// The most values that EM looks at; longer columns are represented by means of consecutive quantiles.
+/// The maximum number of values that EM looks at; longer columns are represented by means of consecutive quantiles.
 const MAX_POINTS: usize = 1024;
 /// The values at each end that always stand for themselves.
 const TAIL: usize = 32;
@@ -25,7 +25,7 @@ const TAIL_PANELS: i32 = 30;
 /// How to fit a transform.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WarpOptions {
-    /// The most components, not counting the broad one.
+    /// The maximum number of components, not counting the broad one.
     pub max_components: usize,
     /// The smallest σ of a component, in standard deviations of the column (on its scale).
     ///
@@ -344,7 +344,7 @@ impl Sums {
         self.second += count * d * d;
     }
 
-    /// The component with these sums; `None` where next to nothing was added.
+    /// The component with these sums; `None` if next to nothing was added.
     fn component(&self, rows: f64, floor: f64) -> Option<Component> {
         if self.count <= 1e-9 {
             return None;

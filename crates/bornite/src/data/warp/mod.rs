@@ -96,9 +96,9 @@ pub enum Scale {
 /// Where the values of a column can lie.
 #[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Support {
-    /// The smallest value, where there is one.
+    /// The smallest value, if there is one.
     pub low: Option<f64>,
-    /// The largest value, where there is one.
+    /// The largest value, if there is one.
     pub high: Option<f64>,
 }
 
@@ -106,12 +106,12 @@ impl Support {
     /// The real line.
     pub const REAL: Self = Self { low: None, high: None };
 
-    /// Both bounds, infinite where there is none.
+    /// Both bounds, infinite if there is none.
     pub fn bounds(&self) -> (f64, f64) {
         (self.low.unwrap_or(f64::NEG_INFINITY), self.high.unwrap_or(f64::INFINITY))
     }
 
-    /// Both bounds, those of floats where there is none.
+    /// Both bounds, those of floats if there is none.
     fn finite_bounds(&self) -> (f64, f64) {
         (self.low.unwrap_or(f64::MIN), self.high.unwrap_or(f64::MAX))
     }
@@ -134,12 +134,12 @@ pub struct Component {
     pub sigma: f64,
 }
 
-/// Why there is no such transform.
+/// The reason that there is no such transform.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WarpError {
     /// Nothing to fit to.
-    #[error("there is no known value to fit to")]
+    #[error("there is no observed value to fit to")]
     NoValues,
     /// A value that is infinite or NaN.
     #[error("{} is not finite", short(*.0))]
@@ -174,7 +174,7 @@ pub enum WarpError {
     #[error("the atom {} is not a number that the column can have: it has too many digits", short(*.0))]
     Atom(f64),
     /// Parameters that make no transform.
-    #[error("the transform's {0} make no sense")]
+    #[error("the transform's {0} are invalid")]
     Parameters(&'static str),
     /// Stored parameters whose transform has no inverse among the finite numbers.
     #[error("the transform has no inverse: its components are too wide, too narrow or too far out")]
@@ -382,7 +382,7 @@ impl Warp {
         true
     }
 
-    /// The same transform with parameters of few digits, nearly enough; `None` where they do not make one.
+    /// The same transform with parameters of few digits, nearly enough; `None` if they do not make one.
     pub(crate) fn rounded(&self) -> Option<Self> {
         /// To so many significant digits.
         fn short(x: f64, digits: usize) -> f64 {
@@ -497,7 +497,7 @@ impl Warp {
         for _ in 0..200 {
             let (lower, upper) = shares(&self.components, t);
             let (found, sign) = if is_lower { (lower, 1.0) } else { (upper, -1.0) };
-            // Above 0 where t is too large.
+            // Above 0 if t is too large.
             let excess = sign * (found.ln() - log_share);
             if excess == 0.0 {
                 break;

@@ -261,7 +261,7 @@ fn values_without_a_transform_are_refused() {
     let message = |values: &[f64], low, high| {
         Warp::fit(values, Support { low, high }, &options).unwrap_err().to_string()
     };
-    assert!(message(&[], None, None).contains("no known value"));
+    assert!(message(&[], None, None).contains("no observed value"));
     assert!(message(&[1.0, f64::INFINITY], None, None).contains("inf is not finite"));
     assert!(message(&[1.0, -2.0], Some(0.0), None).contains("-2 is outside"));
     assert!(message(&[1.0], Some(2.0), Some(0.0)).contains("not in order"));

@@ -28,7 +28,7 @@ impl Batch {
         }
     }
 
-    /// Adds so many rows that [`write_bytes`](Self::write_bytes) wrote, of a batch of the same domains. `None` where they are
+    /// Adds so many rows that [`write_bytes`](Self::write_bytes) wrote, of a batch of the same domains. `None` if they are
     /// not all there.
     pub(crate) fn add_bytes(&mut self, rows: usize, mut bytes: &[u8]) -> Option<()> {
         for column in &mut self.columns {

@@ -75,7 +75,7 @@ impl<'n> Bases<'n> {
         Ok(basis)
     }
 
-    /// Refuses named bases that no variable or layer has used.
+    /// Rejects named bases that no variable or layer has used.
     pub(super) fn finish(&self) -> Result<(), FileError> {
         let unused = self.names.values().map(|&i| &self.descriptions[i]);
         match unused.into_iter().find(|d| d.made.is_empty()) {

@@ -23,7 +23,7 @@ impl<'b> MatrixSource<'b> {
         Self { tensors, random_entries: 0, random_work: 0, basis_entries: 0 }
     }
 
-    /// The weight of a sum layer whose input has this many columns, or of any where that is not known yet.
+    /// The weight of a sum layer whose input has this many columns, or of any if that is not known yet.
     pub(super) fn weight(
         &mut self,
         node: &Node,
@@ -86,7 +86,7 @@ impl<'b> MatrixSource<'b> {
         Ok(())
     }
 
-    /// Refuses tensors that nothing has asked for.
+    /// Rejects tensors that nothing has asked for.
     pub(super) fn finish(&self) -> Result<(), FileError> {
         self.tensors.as_ref().map_or(Ok(()), Tensors::finish)
     }
@@ -129,7 +129,7 @@ impl<'b> MatrixSource<'b> {
     }
 }
 
-/// The generator of a seed; 0 where none is given.
+/// The generator of a seed; 0 if none is given.
 pub(super) fn rng(seed: Option<&Node>, place: &Place<'_>) -> Result<ChaCha8Rng, FileError> {
     let seed = seed.map_or(Ok(0), |node| whole(node, place))?;
     Ok(ChaCha8Rng::seed_from_u64(seed as u64))
@@ -138,7 +138,7 @@ pub(super) fn rng(seed: Option<&Node>, place: &Place<'_>) -> Result<ChaCha8Rng, 
 /// The way in which random weights are drawn.
 pub(super) fn weights(node: &Node, place: &Place<'_>) -> Result<Weights, FileError> {
     let known = &["gaussian", "real_gaussian", "haar", "real_haar"];
-    Ok(match choice(node, place, "way to draw weights", known)? {
+    Ok(match choice(node, place, "weight distribution", known)? {
         "gaussian" => Weights::Gaussian,
         "real_gaussian" => Weights::RealGaussian,
         "haar" => Weights::Haar,

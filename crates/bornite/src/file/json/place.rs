@@ -213,7 +213,7 @@ pub(crate) fn named<'n>(
     place: &Place<'_>,
 ) -> Result<&'n [(String, Node)], FileError> {
     let Node::Object(entries) = node else {
-        return Err(place.expected("an object of names and what they stand for", node));
+        return Err(place.expected("an object that maps names to values", node));
     };
     let mut seen = BTreeSet::new();
     match entries.iter().find(|(name, _)| !seen.insert(name)) {

@@ -8,7 +8,7 @@ use crate::basis::{Basis, FourierForm};
 use crate::circuit::{Circuit, Layer, Weight, WeightId};
 use crate::linalg::{Complex64, Matrix};
 
-/// A circuit as JSON, and the matrices that it refers to where they do not stand in it.
+/// A circuit as JSON, and the matrices that it refers to if they do not stand in it.
 pub(crate) struct Written<'c> {
     pub(crate) text: String,
     pub(crate) tensors: Vec<(String, Data<'c>)>,
@@ -19,7 +19,7 @@ pub(crate) struct Written<'c> {
 pub(crate) enum Data<'c> {
     /// A real matrix.
     Real(&'c Matrix<f64>),
-    /// A complex matrix, which stays complex also where it has no imaginary parts.
+    /// A complex matrix, which stays complex also if it has no imaginary parts.
     Complex(&'c Matrix<Complex64>),
     /// A matrix that is always complex in memory, of which the imaginary parts are all zero.
     RealPart(&'c Matrix<Complex64>),
@@ -285,7 +285,7 @@ fn domain(domain: &Domain) -> String {
     }
 }
 
-/// The fewest digits that give back every bit; whole numbers without a point, but −0 with one, lest it become 0.
+/// The minimum number of digits that give back every bit; whole numbers without a point, but −0 with one, lest it become 0.
 fn number(x: f64) -> String {
     let mut text = String::new();
     let written = write!(text, "{x:?}");

@@ -27,7 +27,7 @@ fn every_truncation_is_an_error() {
         let mut longer = bytes.clone();
         longer.resize(bytes.len() + more, 0);
         let message = from_bytes(&longer).unwrap_err().to_string();
-        assert!(message.contains("has more at its end"), "{message}");
+        assert!(message.contains("has trailing bytes"), "{message}");
     }
 }
 
@@ -84,8 +84,8 @@ fn lying_headers() {
     let good = w("[1, 2]", "[0, 16]");
     let huge = "[2305843009213693951]";
     let cases: Vec<(String, usize, &str)> = vec![
-        (header(&w("[1, 2]", "[0, 16]")), 8, "the tensors take 16 bytes and 8 are there"),
-        (header(&w("[1, 2]", "[0, 16]")), 24, "take 16 bytes and 24 are there"),
+        (header(&w("[1, 2]", "[0, 16]")), 8, "the tensors take 16 bytes, but the file has 8"),
+        (header(&w("[1, 2]", "[0, 16]")), 24, "take 16 bytes, but the file has 24"),
         (header(&w("[1, 2]", "[8, 24]")), 24, "header.w: the tensor should begin at byte 0"),
         (header(&w("[1, 2]", "[16, 0]")), 16, "header.w.data_offsets: expected an end after"),
         (header(&w("[1, 3]", "[0, 16]")), 16, "header.w: the shape [1, 3] does not take"),
@@ -98,14 +98,14 @@ fn lying_headers() {
         (header(&w("[1, 2]", "[0, 18446744073709551615]")), 16, "header.w.data_offsets[1]"),
         (header(&w(huge, "[0, 9007199254740992]")), 16, "header.w.shape[0]"),
         (header(&w("[1, 2]", "[0.5, 16]")), 16, "header.w.data_offsets[0]: expected a whole"),
-        (header(&format!("{good}, {good}")), 16, "header: 'w' is there twice"),
+        (header(&format!("{good}, {good}")), 16, "header: 'w' appears twice"),
         (header(&good.replace("F64", "F32")), 16, "header.w.dtype: expected \"F64\""),
         (header(&good.replace("shape", "shap")), 16, "header.w: there is no field 'shap'"),
         (header(&good.replace("\"w\"", "\"v\"")), 16, "layers[1].weight: there is no tensor 'w'"),
         (
             header(&format!("{good}, {}", good.replace("\"w\"", "\"v\""))),
             16,
-            "header.w: the tensor should begin at byte 16 and begins at 0",
+            "header.w: the tensor should begin at byte 16 but begins at 0",
         ),
         (
             header(&format!("{good}, {}", w("[1]", "[16, 24]").replace("\"w\"", "\"v\""))),
@@ -144,7 +144,7 @@ fn one_tensor_is_not_multiplied() {
         serde_json::Value::from(json)
     );
     let message = from_bytes(&file(&header, 16)).unwrap_err().to_string();
-    assert!(message.starts_with("layers[3].weight: the tensor 'w' is used already"), "{message}");
+    assert!(message.starts_with("layers[3].weight: the tensor 'w' is already used"), "{message}");
 }
 
 #[test]

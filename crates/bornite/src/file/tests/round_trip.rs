@@ -194,7 +194,7 @@ fn errors_of_the_file_system_name_the_file() {
         assert!(message.contains("c.json: cannot"), "{message}");
     }
     let message = save(&circuit, folder.path()).unwrap_err().to_string();
-    assert!(message.contains("give the name of a file"), "{message}");
+    assert!(message.contains("give a file name"), "{message}");
     assert!(load(folder.path()).is_err());
     let broken = folder.path().join("broken.json");
     std::fs::write(&broken, "{\"variables\": 3}").unwrap();

@@ -36,17 +36,17 @@ impl From<CudaError> for LearnError {
 /// Why the device does not learn this.
 fn unsupported(circuit: &Circuit, rows: [&Batch; 2], options: &FitOptions) -> Option<&'static str> {
     if rows.iter().any(|rows| rows.has_missing()) {
-        return Some("it learns from complete rows, and some have missing values");
+        return Some("it does not support rows with missing values");
     }
     if !is_orthonormal(options.parameterization) {
-        return Some("it learns orthonormal weights");
+        return Some("it supports only orthonormal weights");
     }
     if !options.target.is_empty() {
-        return Some("it learns without a target");
+        return Some("it does not support a target");
     }
     let is_finite = |d: &Domain| matches!(d, Domain::Finite(_));
     if options.shifts.is_some() && !circuit.variables().iter().all(|v| is_finite(&v.domain)) {
-        return Some("it moves images of finite variables");
+        return Some("it shifts only images with finite variables");
     }
     None
 }

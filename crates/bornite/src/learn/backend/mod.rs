@@ -23,7 +23,7 @@ pub(super) use sum::{Chunk, Sum, Summing, total};
 /// The rows, weights and arithmetic of one fit.
 pub(super) trait Backend: std::fmt::Debug {
     /// Takes one step up the gradient of the mean objective of some training rows, at most as many as the settings' batch: the
-    /// log-likelihood, and that of a target given the rest where there is one. Returns that mean before the step.
+    /// log-likelihood, and that of a target given the rest if there is one. Returns that mean before the step.
     fn step(&mut self, rows: &Selection<'_>, update: Update) -> Result<f64, LearnError>;
 
     /// Learns from the rows of these pieces from now on, and returns how many there are.
@@ -52,7 +52,7 @@ pub(super) trait Backend: std::fmt::Debug {
 pub(super) struct Selection<'a> {
     /// Which of the training rows.
     pub(super) rows: &'a [usize],
-    /// How each of them is moved, where they are images.
+    /// How each of them is moved, if they are images.
     pub(super) shifts: Option<&'a Shifts>,
 }
 
@@ -103,7 +103,7 @@ pub(super) fn start<'a>(
 
 /// Why a device does not learn from pieces.
 fn needs_memory() -> LearnError {
-    LearnError::Device { reason: "it learns from rows that fit into memory".to_owned() }
+    LearnError::Device { reason: "it supports only tables that fit into memory".to_owned() }
 }
 
 fn on_processor<'a>(
@@ -136,10 +136,10 @@ fn on_cuda<'a>(
     _: Rows<'a>,
     _: &'a FitOptions,
 ) -> Result<Box<dyn Backend + 'a>, LearnError> {
-    Err(LearnError::Device { reason: "it is built without CUDA".to_owned() })
+    Err(LearnError::Device { reason: "this build does not include CUDA".to_owned() })
 }
 
-/// The weight of the output, where that is a sum.
+/// The weight of the output, if that is a sum.
 pub(super) fn output_weight(circuit: &Skeleton) -> Option<usize> {
     match circuit.layer(circuit.output()) {
         Layer::Sum { weight, .. } => Some(weight.index()),

@@ -1,4 +1,4 @@
-//! Learning on the processor's cores.
+//! Learning on the CPU's cores.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -26,7 +26,7 @@ pub(super) struct Processor<'a, T, const C: bool> {
     options: &'a FitOptions,
     train: Cow<'a, Batch>,
     valid: &'a Batch,
-    /// The rows to learn from, and those to be scored, without their targets, where there is one.
+    /// The rows to learn from, and those to be scored, without their targets, if there is one.
     rest: Option<[Batch; 2]>,
     program: Program,
     parameters: Vec<Parameter<T>>,
@@ -331,7 +331,7 @@ fn shrink<T: Scalar>(g: &mut Matrix<T>, w: &Matrix<T>, roughness: &[f64], s: f64
     }
 }
 
-/// Adds the gradient of −s/2 Σ |w[x] − w[x+1]|² over neighbouring values x.
+/// Adds the gradient of −s/2 Σ |w[x] − w[x+1]|² over neighboring values x.
 fn smooth<T: Scalar>(g: &mut Matrix<T>, w: &Matrix<T>, s: f64) {
     for k in 0..w.rows() {
         let (row, g) = (w.row(k), g.row_mut(k));

@@ -30,7 +30,7 @@ impl<T: Scalar> Sum<T> {
 }
 
 /// The sum over some shards: that of the first half and that of the second, as long as it is not given. Neighbors, as many as a power of
-/// two, are added up by whoever holds all of them. `None` where none of them has a row in the step.
+/// two, are added up by whoever holds all of them. `None` if none of them has a row in the step.
 pub(in crate::learn) fn total<T: Scalar>(
     shards: Range<usize>,
     given: &(impl Fn(&Range<usize>) -> Option<Option<Sum<T>>> + Sync),

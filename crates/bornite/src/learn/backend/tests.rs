@@ -76,7 +76,7 @@ fn update(optimizer: Optimizer, rate: f64, number: u32, keep: f64) -> Update {
     Update { optimizer, rate, number, scale: 1.0, keep }
 }
 
-/// Some steps over batches of the settings' size and a smaller last one, moved where they are images that move.
+/// Some steps over batches of the settings' size and a smaller last one, moved if they are images that move.
 fn learn(backend: &mut dyn Backend, case: &Case, steps: std::ops::Range<u32>, update: Update) {
     for n in steps {
         let rows: Vec<usize> = (0..ROWS).filter(|row| row % 3 == n as usize % 3).collect();
@@ -148,7 +148,7 @@ fn contract(start: Start) {
         let cut: Vec<Numbers> = saved.iter().map(|_| Numbers::default()).collect();
         assert!(continued.set_parameters(&cut).is_err());
 
-        // Every backend follows the gradient that the processor follows, with its penalties, bounds and moved images. Real
+        // Every backend follows the gradient that the CPU follows, with its penalties, bounds and moved images. Real
         // densities have zeros, near which long steps part ways; complex ones learn the same.
         let options = FitOptions { optimizer: Optimizer::Momentum, ..case.options.clone() };
         let [own, processor] = [start, super::on_processor as Start].map(|start| {

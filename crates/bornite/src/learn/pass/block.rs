@@ -26,7 +26,7 @@ pub(super) struct Tiles<F: Real> {
     pub(super) environments: [Buffer<F>; 2],
     /// For each lane the power of two that its numbers were multiplied with.
     pub(super) factors: [Vec<F>; 2],
-    /// The basis functions below a leaf's weight, where they are not indicators.
+    /// The basis functions below a leaf's weight, if they are not indicators.
     pub(super) functions: Buffer<F>,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct Block<F: Real> {
     pub(super) schedule: Schedule,
     pub(super) steps: Vec<Tiles<F>>,
     pub(super) gradients: Vec<Option<Gradient<F>>>,
-    /// Σ E / p over the rows that know nothing of a step, where that is not the identity.
+    /// Σ E / p over the rows that know nothing of a step, if that is not the identity.
     pub(super) unknown: Vec<Option<Matrix<Complex64>>>,
     /// log₂ of what has been divided out of each row's p.
     pub(super) log2: Vec<i64>,
@@ -215,7 +215,7 @@ impl<F: Real> Tiles<F> {
     }
 }
 
-/// The part of a buffer that is one tile of so many numbers.
+/// The part of a buffer that is one tile of this many numbers.
 pub(super) fn tile_of<F: Real, const C: bool>(
     numbers: usize,
     index: usize,

@@ -12,7 +12,7 @@ use crate::linalg::{Complex64, Matrix, Scalar};
 use crate::program::{Step, StepKind};
 use crate::schedule::{Schedule, Tile};
 
-/// A matrix of single precision that is smaller by so many powers of two than what it is made of has lost half of its
+/// A matrix of single precision that is smaller by this many powers of two than what it is made of has lost half of its
 /// digits.
 const LOST: i64 = -12;
 
@@ -172,7 +172,7 @@ fn join<F: Real, T: Scalar, const C: bool>(
 }
 
 /// The vectors of a leaf at the values of rows that fill tiles in order; `functions` keeps the basis functions below a
-/// weight, where they are not indicators. Lanes without a row hold finite numbers.
+/// weight, if they are not indicators. Lanes without a row hold finite numbers.
 fn leaf<F: Real, const C: bool>(
     kernels: Kernels<F, C>,
     values: &[f64],

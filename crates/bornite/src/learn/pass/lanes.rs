@@ -78,7 +78,7 @@ pub(super) struct Receiver<'a, F: Real> {
     width: usize,
     places: &'a Places,
     tiles: &'a mut Tiles<F>,
-    /// The sum over rows that know nothing here, where it is wanted.
+    /// The sum over rows that know nothing here, if it is wanted.
     unknown: Option<&'a mut Option<Matrix<Complex64>>>,
 }
 

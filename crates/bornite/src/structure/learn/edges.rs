@@ -53,11 +53,12 @@ pub fn chow_liu_tree(information: &MutualInformation) -> Vec<Edge> {
     edges
 }
 
-/// The region tree of a rooted tree of variables: a variable joined with the part below one of its children after the other.
+/// The region tree of a rooted tree of variables: each variable is joined with the parts below its children, one by
+/// one.
 ///
-/// The root is the variable that leaves the smallest parts. What a region has to say to the rest is then the value of one
-/// variable: the density of Chow and Liu's tree needs no wider circuit than a variable has values. Parts with the most
-/// information come first.
+/// The root is the variable that leaves the smallest parts. A region then communicates with the rest through the value
+/// of one variable, so the density of the Chow–Liu tree needs a circuit no wider than the number of values of a
+/// variable. Parts with the most information come first.
 ///
 /// Cost: d.
 ///

@@ -17,13 +17,14 @@ const LEAST_ROWS: usize = 256;
 /// How mutual information is estimated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InformationOptions {
-    /// The most bins of a variable. Fewer are used where there are few rows.
+    /// The maximum number of bins of a variable. Fewer are used if there are few rows.
     pub max_bins: usize,
-    /// How many rows are added to the counts of a pair, spread evenly over its cells: 1/4 a cell for two binary variables.
+    /// The number of rows added to the counts of a pair, spread evenly over its cells: 1/4 per cell for two binary
+    /// variables.
     pub smoothing: f64,
-    /// The most rows that are looked at; of more, so many at even distances.
+    /// The maximum number of rows to use; a larger table is sampled at even distances.
     pub max_rows: usize,
-    /// Whether the order of each variable's values means something; empty where it does for all. Matters for finite
+    /// Whether the order of each variable's values means something; empty if it does for all. Matters for finite
     /// variables with more values than bins: ordered values are merged with their neighbors, others if they are rare.
     pub ordered: Vec<bool>,
 }
@@ -35,7 +36,7 @@ impl Default for InformationOptions {
 }
 
 impl InformationOptions {
-    /// The most rows, up to `max_rows`, for which so many variables are compared by reading so many words.
+    /// The maximum number of rows, up to `max_rows`, for which so many variables are compared by reading so many words.
     pub(crate) fn rows_of_work(&self, variables: usize, words: f64) -> usize {
         let pairs = 0.5 * (variables as f64).powi(2);
         let work = |rows: usize| {
@@ -50,7 +51,7 @@ impl InformationOptions {
     }
 }
 
-/// Why there is no estimate.
+/// The reason that there is no estimate.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InformationError {
@@ -58,7 +59,7 @@ pub enum InformationError {
     #[error("there are no variables to compare")]
     NoVariables,
     /// A batch of other variables.
-    #[error("the batch has {found} variables and not {expected}")]
+    #[error("the batch has {found} variables, not {expected}")]
     Variables {
         /// The number of variables.
         expected: usize,
@@ -109,7 +110,7 @@ impl MutualInformation {
 
 /// Estimates the mutual information Σ p(x, y) ln (p(x, y) / p(x) p(y)) of all pairs of variables.
 ///
-/// A pair is counted over the rows in which neither value is missing. Finite variables are taken as they are where their
+/// A pair is counted over the rows in which neither value is missing. Finite variables are used unchanged where their
 /// values are few, all others by quantiles: √(n / 5) of them and at most `max_bins`.
 ///
 /// Cost: d² / 2 pairs × bins² × n / 64 words, on all cores. The result does not depend on their number.
@@ -127,7 +128,7 @@ impl MutualInformation {
 /// ```
 ///
 /// # Errors
-/// There are no variables, or the batch is one of others.
+/// There are no variables, or the batch has other variables.
 pub fn mutual_information(
     rows: &Batch,
     variables: &[Variable],
@@ -169,7 +170,7 @@ struct Column {
 impl Column {
     fn new(rows: &Batch, variable: &Variable, j: usize, options: &InformationOptions) -> Self {
         let taken = rows.len().min(options.max_rows.max(1));
-        // Even distances, also where they are no whole numbers.
+        // Even distances, also if they are no whole numbers.
         let row = |n: usize| (n as u128 * rows.len() as u128 / taken as u128) as usize;
         let column: Vec<f64> = (0..taken).map(|n| rows.value(row(n), j)).collect();
         let is_ordered = options.ordered.get(j).copied().unwrap_or(true);
@@ -198,7 +199,7 @@ impl Column {
     }
 }
 
-/// The most bins of a variable of so many values.
+/// The maximum number of bins of a variable with this many values.
 fn num_bins(values: usize, max_bins: usize) -> usize {
     let largest = max_bins.clamp(2, usize::from(MISSING));
     ((values as f64 / ROWS_A_CELL).sqrt() as usize).clamp(2, largest)

@@ -4,12 +4,12 @@ use super::MutualInformation;
 use crate::structure::RegionTree;
 use crate::structure::tree::TreeBuilder;
 
-/// The region tree that joins, again and again, the two regions whose variables have the most information of each other, on
-/// average over all pairs.
+/// The region tree that repeatedly joins the two regions with the highest average mutual information over all pairs of
+/// their variables.
 ///
-/// By nearest-neighbor chains, which give the same tree as the search for the best pair in every round. Of equally near
-/// regions the smaller is taken, then the one with the smallest variable; of two parts the one with the smallest variable
-/// stands first.
+/// It uses nearest-neighbor chains, which give the same tree as searching for the best pair in every round. Ties go to
+/// the smaller region, then to the one with the smallest variable; of two parts, the one with the smallest variable
+/// comes first.
 ///
 /// Cost: d² time and memory.
 ///
@@ -42,7 +42,7 @@ struct Clusters {
     size: usize,
     /// The average information between every two clusters.
     values: Vec<f64>,
-    /// The number of variables; 0 where the cluster is part of another.
+    /// The number of variables; 0 if the cluster is part of another.
     counts: Vec<usize>,
     regions: Vec<usize>,
 }

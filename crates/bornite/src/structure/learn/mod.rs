@@ -1,4 +1,4 @@
-//! Structures from data: how much variables tell of each other, and the trees that follow from it.
+//! Structures from data: the mutual information of variables, and region trees built from it.
 //!
 //! [`mutual_information`] of all pairs, then [`average_linkage`] for a region tree, or [`chow_liu_tree`] for the edges of the
 //! best tree-shaped model and [`root_edges`] for a region tree of it.

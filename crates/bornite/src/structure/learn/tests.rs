@@ -9,7 +9,7 @@ fn variables(domains: &[Domain]) -> Vec<Variable> {
     domains.iter().enumerate().map(|(n, d)| Variable::new(format!("x{n}"), d.clone())).collect()
 }
 
-/// Rows of related variables of all kinds, with holes.
+/// Rows of related variables of all kinds, with missing values.
 fn rows(domains: &[Domain], rows: usize, holes: f64, seed: u64) -> Vec<f64> {
     let rng = &mut ChaCha8Rng::seed_from_u64(seed);
     let mut values = Vec::new();
@@ -62,7 +62,7 @@ fn information_is_that_of_counts() {
         let found = information(&values, &domains, &InformationOptions::default());
         for i in 0..6 {
             for j in (0..6).filter(|&j| j != i) {
-                // Five values fit only where there are rows enough for five bins.
+                // Five values fit only if there are rows enough for five bins.
                 if holes == 0.9 && (sizes[i] > 2 || sizes[j] > 2)
                     || count == 64 && sizes[i].max(sizes[j]) > 3
                 {
@@ -136,7 +136,7 @@ fn batches_of_other_variables_are_refused() {
         let options = InformationOptions::default();
         mutual_information(&rows, &variables[..n], &options).unwrap_err().to_string()
     };
-    assert!(message(2).contains("has 1 variables and not 2"));
+    assert!(message(2).contains("has 1 variables, not 2"));
     assert!(message(0).contains("no variables"));
 }
 

@@ -14,7 +14,7 @@ use super::super::stopwatch::{Peak, Took};
 use super::Effort;
 use crate::image::ImageSize;
 
-/// Grey levels.
+/// Gray levels.
 const STATES: usize = 256;
 /// Rows of a batch of complete rows.
 const BATCH: usize = 256;
@@ -55,7 +55,7 @@ pub(super) struct Query {
     pub(super) seconds: f64,
     pub(super) cpu_seconds: Option<f64>,
     pub(super) rows_per_second: f64,
-    /// Complex multiply-adds a row, by the message table.
+    /// Complex multiply-adds per row, by the message table.
     pub(super) multiply_adds: f64,
     /// The same without the second halves of Hermitian results.
     pub(super) hermitian_multiply_adds: f64,
@@ -63,7 +63,7 @@ pub(super) struct Query {
     pub(super) over_bound: f64,
     /// Time over that of the Hermitian count at the peak.
     pub(super) over_hermitian_bound: f64,
-    /// `over_bound` by time on the processor: what it would be if no other program ran.
+    /// `over_bound` by time on the CPU: what it would be if no other program ran.
     pub(super) cpu_over_bound: Option<f64>,
 }
 

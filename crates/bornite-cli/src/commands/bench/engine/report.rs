@@ -1,4 +1,4 @@
-//! What was measured, by name, as tables and as Markdown.
+//! The results by name, as tables and as Markdown.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -15,7 +15,7 @@ use super::single::Single;
 use crate::image::ImageSize;
 use crate::output::{Table, grouped, time};
 
-/// Everything but the figures that are made from it.
+/// The raw measurements, without the figures derived from them.
 #[derive(Debug)]
 pub(super) struct Facts {
     pub(super) machine: Machine,
@@ -33,7 +33,7 @@ pub(super) struct Facts {
     pub(super) single: Vec<Single>,
 }
 
-/// The ratios by name, each the worst of all widths, and what they come from.
+/// The ratios by name, each the worst over all widths, and the data behind them.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     machine: Machine,
@@ -45,7 +45,7 @@ pub(super) struct Report {
     quick: bool,
     peak_gflops: f64,
     peak_gflops_of_one_core: Option<f64>,
-    /// The lowest of the widths from 16 on; of all where there is none.
+    /// The lowest over the widths from 16 on, or over all widths if there is none.
     evaluate_over_peak: f64,
     half_marginal_over_evaluate: f64,
     scattered_over_bound: f64,
@@ -100,7 +100,7 @@ impl Report {
         }
     }
 
-    /// Writes it as text, or as Markdown.
+    /// Writes the report as text or Markdown.
     pub(super) fn write(&self, out: &mut dyn Write, markdown: bool) -> Result<()> {
         let page = Page {
             title: "The batched engine",
@@ -118,11 +118,11 @@ impl Report {
             _ => "unknown".to_owned(),
         };
         let one = self.peak_gflops_of_one_core.map_or_else(String::new, |r| {
-            format!(" by the clock, {r:.1} GFLOP/s a core by time on the processor")
+            format!(" by wall time, {r:.1} GFLOP/s per core by CPU time")
         });
         let memory = self.peak_memory_mib.map_or_else(
             || "unknown".to_owned(),
-            |mib| format!("{mib:.0} MiB, all models of the run one after another"),
+            |mib| format!("{mib:.0} MiB, for all models of the run in sequence"),
         );
         let k = self.scaling.linear_tree_exponent;
         vec![
@@ -131,16 +131,16 @@ impl Report {
             ("Date", m.date.clone()),
             ("Build", format!("{}; {} at run time", m.build, self.instruction_set)),
             ("Seed", self.seed.to_string()),
-            ("Effort", if self.quick { QUICK } else { "all of it" }.to_owned()),
+            ("Effort", if self.quick { QUICK } else { "full" }.to_owned()),
             ("Peak", format!("{:.1} GFLOP/s{one}", self.peak_gflops)),
             (
                 "Circuit",
-                format!("image tree {}, Kronecker, complex f64, 256 grey levels", self.image),
+                format!("image tree {}, Kronecker, complex f64, 256 gray levels", self.image),
             ),
             ("Peak memory", memory),
             (
                 "Growth with K on a linear tree",
-                format!("K to the power {k:.2} over the last doubling"),
+                format!("K to the power of {k:.2} over the last doubling"),
             ),
         ]
     }
@@ -158,7 +158,7 @@ impl Report {
     }
 
     fn targets(&self) -> Table {
-        let mut table = Table::new(2, &["ratio", "target", "K", "measured", "by processor time"]);
+        let mut table = Table::new(2, &["ratio", "target", "K", "measured", "by CPU time"]);
         for w in &self.widths {
             let mut row = |name: &str, target: &str, x: f64, cpu: Option<f64>| {
                 let cpu = or_dash(cpu, |x| format!("{x:.2}"));
@@ -189,7 +189,7 @@ impl Report {
 
     fn singles(&self) -> Table {
         let head =
-            ["answer", "K", "time", "multiply-adds", "target", "time / bound", "by processor time"];
+            ["answer", "K", "time", "multiply-adds", "target", "time / bound", "by CPU time"];
         let mut table = Table::new(1, &head);
         for s in &self.single {
             table.row([
@@ -211,8 +211,8 @@ impl Report {
             "K",
             "rows",
             "time",
-            "rows a second",
-            "multiply-adds a row",
+            "rows per second",
+            "multiply-adds per row",
             "Hermitian",
             "time / bound",
             "time / Hermitian bound",
@@ -244,10 +244,10 @@ fn points(points: &[Point]) -> Table {
         "K",
         "values",
         "rows",
-        "evaluate, a row",
-        "on the processor",
-        "prefix, a row",
-        "on the processor",
+        "evaluate, per row",
+        "CPU time",
+        "prefix, per row",
+        "CPU time",
         "log p",
         "peak memory, MiB",
     ];
@@ -282,37 +282,37 @@ fn three_digits(x: f64) -> String {
     if x < 100.0 { format!("{x:.1}") } else { grouped(x.round() as u128) }
 }
 
-const QUICK: &str =
-    "--quick: fewer widths, rows and repetitions than the command above has without it";
+const QUICK: &str = "--quick: fewer widths, rows and repetitions than the command above";
 
 const INTRODUCTION: &str = "\
-Every query of the engine on all cores, against the machine's peak and against its own count of
-operations. Generated by
+All queries of the engine on all cores, compared with the machine's peak throughput and with the
+number of operations. Generated by
 
 ```sh
 cargo run --release -- bench engine --markdown > docs/benchmarks/engine.md
 ```
 
-The *peak* is a pure loop of fused multiply-adds on every thread at once. It is measured before every
-measurement of a query, again and again in turn; the best rate and the shortest time of the same
-minutes are compared. *By processor time* is the same ratio with the time that our own threads had on
-the processor, the mean of all runs on both sides: where other programs run, the clock's ratios are
-noise and these are nearer to what an idle machine would give, though caches are still shared.
+The *peak* is the throughput of a pure loop of fused multiply-adds on all threads at once. Peak and
+query are measured in turn, many times over, and the best rate is compared with the shortest time. *By
+CPU time* is the same ratio with the CPU time of our own threads, averaged over all runs on both
+sides. If other programs are running, the wall-time ratios are noisy, and these are closer to the
+results of an idle machine, although caches are still shared.
 
-The *bound* is the time of the multiply-adds of the message table at the peak: K³ for two vectors,
-2K³ for a vector and an identity, 3K³ for a vector and a matrix, 2K⁴ for a matrix and an identity,
-3K⁴ for two matrices (exactly: with each layer's own widths). A complex multiply-add is 8 operations.
-A traversal takes 2K⁴ + 4K³ where the environment is a matrix, and K² + K at a variable. A sample takes
-4K³, since its environments are vectors, and K for each value of a variable. Rescaling, copies and input values are not counted. The table
-counts every entry of a Hermitian result; *Hermitian* counts one half of it, which is what the
-engine computes and what cannot be avoided.
+The *bound* is the number of multiply-adds in the message table divided by peak throughput: K³ for two
+vectors, 2K³ for a vector and an identity, 3K³ for a vector and a matrix, 2K⁴ for a matrix and an
+identity, 3K⁴ for two matrices (computed with the actual widths of each layer). A complex multiply-add
+is 8 operations. A traversal takes 2K⁴ + 4K³ if the environment is a matrix, and K² + K at a variable.
+A sample takes 4K³, because its environments are vectors, and K for each value of a variable.
+Rescaling, copies and input values are not counted. The table counts every entry of a Hermitian
+result; *Hermitian* counts only one half, which is what the engine computes and the least that is
+needed.
 
-*Half marginal*: the left half of every image is unknown. *Scattered holes*: each cell is unknown with
-probability ½. *Prefix conditionals*: all of a complete row, in one traversal. *Sample*: exact,
-without evidence. *Single answers* are products of whole matrices, one answer at a time: the partition
-function of a circuit that is not orthonormal, which threads share, and a marginal of a matrix product state
-of 784 sites whose right half is unknown, which is one chain of products and so compared with the peak of
-one core. *On the processor* is the time on all cores together. In the table of growth with rows all rows are in memory from the start, and peak
-memory is what the process had had by then: it does not grow with the rows that are worked on, but
-for their answers.
+*Half marginal*: the left half of every image is missing. *Scattered holes*: each cell is missing with
+probability ½. *Prefix conditionals*: all conditionals of a complete row, in one traversal. *Sample*:
+exact, without evidence. *Single answers* are products of whole matrices, one answer at a time: the
+partition function of a circuit that is not orthonormal, which threads share, and a marginal of a
+matrix product state with 784 sites whose right half is missing. The latter is one chain of products,
+so it is compared with the peak of one core. *CPU time* is the time on all cores together. For growth
+with rows, all rows are in memory from the start, and peak memory is the maximum up to that point: it
+does not grow with the number of rows processed, except for their answers.
 ";

@@ -19,7 +19,7 @@ pub(super) struct Scaling {
     pub(super) rows: Vec<Point>,
     pub(super) linear_tree_widths: Vec<Point>,
     /// How the time of all prefix conditionals on a linear tree grows with K: K to this power, over the last doubling.
-    /// By time on the processor, where the system tells.
+    /// By time on the CPU, where the system tells.
     pub(super) linear_tree_exponent: f64,
 }
 

@@ -26,7 +26,7 @@ pub(super) struct Single {
     pub(super) multiply_adds: f64,
     /// Time by the clock over that of the multiply-adds at the peak of the threads that can share them.
     pub(super) over_bound: f64,
-    /// The same by time on the processor.
+    /// The same by time on the CPU.
     pub(super) cpu_over_bound: Option<f64>,
 }
 
