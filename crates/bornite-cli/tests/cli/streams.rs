@@ -129,7 +129,11 @@ fn a_question_is_answered_for_every_row_of_tables() {
     let value: f64 = found.lines().nth(1).unwrap().parse().unwrap();
     // A weight on a grid is a point in a row, and an interval in a question.
     assert!((value - direct["value"].as_f64().unwrap()).abs() < 0.01);
-    assert_refused(&folder, &["query", "m.model", "std(age)", "--each", "all.csv"], &["row by row"]);
+    assert_refused(
+        &folder,
+        &["query", "m.model", "std(age)", "--each", "all.csv"],
+        &["row by row"],
+    );
     assert_refused(&folder, &["query", "m.model", question, "-o", "a.csv"], &["--each"]);
 }
 
