@@ -302,5 +302,5 @@ def test_bad_batches_are_refused(model: bornite.Model) -> None:
         model.batches("score")({"age": np.array([1.0]), "city": ["Bonn"], "owner": [True]})
     with pytest.raises(bornite.ArgumentError, match="iterable of batches"):
         model.batches("score").stream(table()).__iter__().__next__()
-    with pytest.raises(bornite.BorniteError, match="each row"):
+    with pytest.raises(bornite.BorniteError, match="row by row"):
         model.batches("query", question="std(age)")(table())

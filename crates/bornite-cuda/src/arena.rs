@@ -1,4 +1,4 @@
-//! Where messages lie in one piece of memory, worked out before anything is computed.
+//! Places messages in one piece of memory, before anything is computed.
 
 use std::collections::BTreeMap;
 

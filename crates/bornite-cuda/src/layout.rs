@@ -1,4 +1,4 @@
-//! Where everything lies, and which tasks a pass over the tree consists of.
+//! The memory layout, and the tasks of a pass over the tree.
 
 use std::sync::Arc;
 

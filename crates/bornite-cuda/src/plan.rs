@@ -1,4 +1,4 @@
-//! What is learned: a circuit as steps over weights, without numbers.
+//! The plan of a fit: a circuit as steps over weights, without numbers.
 
 /// A circuit: every step comes after its inputs, and the last one is the output.
 #[derive(Clone, Debug)]

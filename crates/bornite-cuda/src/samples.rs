@@ -1,4 +1,4 @@
-//! What samples take: one traversal of the tree that visits every leaf in turn and draws its value given those before it.
+//! Sampling: one traversal of the tree that visits every leaf in turn and draws its value given those before it.
 //!
 //! Nothing is known of the rows at first, so that all of them have messages of the same kinds.
 

@@ -1,4 +1,4 @@
-//! What a block of rows takes: which kernels, in which order, on which numbers.
+//! The script of a block of rows: which kernels to launch, in which order, on which numbers.
 //!
 //! All of it is known from the kinds of the rows' messages, before any arithmetic.
 

@@ -1,4 +1,4 @@
-//! What the kernels are told, in the layout of `kernels.cu`.
+//! The arguments of the kernels, in the layout of `kernels.cu`.
 
 use cudarc::driver::DeviceRepr;
 

@@ -1,4 +1,4 @@
-//! Squares of reals turned over: as many rows as lanes in, as many lanes as rows out.
+//! Transposes of square blocks of reals: as many rows as lanes in, as many lanes as rows out.
 
 use pulp::Scalar;
 

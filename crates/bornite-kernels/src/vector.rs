@@ -1,4 +1,4 @@
-//! Registers: what the inner loops are written in.
+//! Registers, the abstraction that the inner loops are written in.
 //!
 //! A token stands for an instruction set and a number of lanes. [`One`] handles one register at a time,
 //! [`Pair`] two: with sixteen registers of half a tile the best block of weights times a tile is two rows

@@ -1,4 +1,4 @@
-//! Between numpy's arrays and the library's matrices.
+//! Conversion between numpy arrays and the library's matrices.
 
 use bornite::circuit::Weight;
 use bornite::linalg::{Complex64, Matrix, Scalar};

@@ -1,4 +1,4 @@
-//! Circuits written down layer by layer.
+//! Circuits built layer by layer.
 
 use bornite::circuit::Layer;
 use bornite::{CircuitBuilder, LayerId, VariableId, WeightId};

@@ -1,4 +1,4 @@
-//! Files, compressed and given back.
+//! Compression of files.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What the rest of a circuit says about each of its layers and variables.
+//! The environments of a circuit's layers, and posterior marginals.
 
 use bornite::ops::OperationError;
 use bornite::{LayerId, Orthonormal, Query, VariableId};

@@ -1,4 +1,4 @@
-//! How much two circuits have in common.
+//! The overlap of two circuits.
 
 use pyo3::prelude::*;
 use pyo3::types::PyComplex;

@@ -1,4 +1,4 @@
-//! Fits whose rows other processes hold.
+//! Fits with rows held by other processes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! The algebra of messages: what a layer tells the next one, and what that takes.
+//! The algebra of messages: what a layer sends to the next one, and what it costs.
 //!
 //! A layer sends ∫ ℓ ℓᴴ over its unknown variables. In an orthonormal circuit that is the identity if all of them are
 //! unknown, v vᴴ if all have values, and a matrix otherwise ([`Kind`]). A product of messages of one kind is of that kind,

@@ -1,4 +1,4 @@
-//! The one way in which files are written: completely or not at all.
+//! Writes files completely or not at all.
 //!
 //! Content goes to a temporary file in the same folder, through to the disk, and takes its name at the end. A file that is
 //! replaced keeps its permissions; a new one gets those that the umask leaves. Links are followed, so that what they lead to

@@ -160,7 +160,7 @@ fn a_header_with_years_is_one_and_flags_overrule_what_is_found() {
         folder.run(&[&args[..], more].concat())
     };
     let run = fit(&[]);
-    assert!(run.stderr.contains("'2019' too; use --no-header"), "{run:?}");
+    assert!(run.stderr.contains("including '2019'; use --no-header"), "{run:?}");
     let run = folder.run(&["query", "m.model", "P(\"2019\" < 20)"]);
     assert_eq!(run.code, 0, "{run:?}");
     let run = fit(&["--header"]);

@@ -135,7 +135,7 @@ fn a_fit_goes_on_from_a_model() {
     };
     assert!(score("n.model") > score("m.model") + 0.1);
     for (more, words) in [
-        (&["--width", "5"][..], "its width is 4, not 5; leave the setting out"),
+        (&["--width", "5"][..], "its width is 4, not 5; omit the setting"),
         (&["--structure", "random"], "its structure is "),
         (&["--drop", "city"], "no column 'city'"),
     ] {

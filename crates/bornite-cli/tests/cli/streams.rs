@@ -72,7 +72,7 @@ fn many_files_are_one_table() {
         let n: u64 = file.trim_start_matches("in/p").trim_end_matches(".csv").parse().unwrap();
         assert_eq!(a["row"].as_u64().unwrap(), 90 * n + b["row"].as_u64().unwrap());
     }
-    assert_refused(&folder, &["score", "m.model", "none/*.csv"], &["none/*.csv", "no file"]);
+    assert_refused(&folder, &["score", "m.model", "none/*.csv"], &["none/*.csv", "no such file"]);
     assert_refused(&folder, &["score", "m.model", "in"], &["in", "folder", "in/*.parquet"]);
 }
 
@@ -129,7 +129,11 @@ fn a_question_is_answered_for_every_row_of_tables() {
     let value: f64 = found.lines().nth(1).unwrap().parse().unwrap();
     // A weight on a grid is a point in a row, and an interval in a question.
     assert!((value - direct["value"].as_f64().unwrap()).abs() < 0.01);
-    assert_refused(&folder, &["query", "m.model", "std(age)", "--each", "all.csv"], &["each row"]);
+    assert_refused(
+        &folder,
+        &["query", "m.model", "std(age)", "--each", "all.csv"],
+        &["row by row"],
+    );
     assert_refused(&folder, &["query", "m.model", question, "-o", "a.csv"], &["--each"]);
 }
 

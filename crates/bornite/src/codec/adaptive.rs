@@ -1,4 +1,4 @@
-//! Whole numbers of an unknown distribution around 0: the coder learns it from those before.
+//! Adaptive coding of whole numbers around 0: the coder learns their distribution from the earlier ones.
 
 use constriction::stream::queue::{DefaultRangeDecoder, DefaultRangeEncoder};
 use constriction::stream::{Decode, Encode};

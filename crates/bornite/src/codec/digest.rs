@@ -1,4 +1,4 @@
-//! The digest of a model: which circuit a stream was made with.
+//! The digest of a model, which identifies the circuit of a stream.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Continuous variables as finite ones: a circuit over bins, exactly as orthonormal as the one that it came from.
+//! Continuous variables as finite ones: a circuit over bins, exactly as orthonormal as the original.
 
 use crate::basis::Basis;
 use crate::basis::quadrature::gauss_legendre;

@@ -1,4 +1,4 @@
-//! Which cells are missing, coded before the values: adaptive bits, in integers only.
+//! The mask of missing cells, coded before the values: adaptive bits, in integers only.
 
 use constriction::stream::queue::{DefaultRangeDecoder, DefaultRangeEncoder};
 use constriction::stream::{Decode, Encode};

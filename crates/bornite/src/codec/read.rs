@@ -1,4 +1,4 @@
-//! Decompressing: a stream from its beginning with bounded memory, and any block of one that is in memory.
+//! Decompression: of a stream from its beginning with bounded memory, and of any block of a stream in memory.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};

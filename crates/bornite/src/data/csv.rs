@@ -1,4 +1,4 @@
-//! CSV in and out.
+//! Reading and writing CSV.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! Whole files: read and unpacked, written entirely or not at all.
+//! Files: reading and decompressing them, and writing them completely or not at all.
 
 use std::fs;
 use std::io::{self, BufRead, Read, Write};

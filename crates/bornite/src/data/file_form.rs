@@ -1,4 +1,4 @@
-//! What a piece of a file of a table holds, written back byte for byte.
+//! The form of a piece of a table's file, from which it is restored byte for byte.
 
 use serde::{Deserialize, Serialize};
 

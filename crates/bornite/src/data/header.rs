@@ -1,4 +1,4 @@
-//! Whether the first line of a CSV file names its columns.
+//! Detects whether the first line of a CSV file is a header.
 
 use super::number::{Reading, read};
 

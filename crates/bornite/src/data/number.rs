@@ -1,4 +1,4 @@
-//! Numbers as text: how a column of them is written, found from how it was.
+//! Numbers as text: the format of a numeric column, detected from its cells.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Some rows of tables in files, which stand for all of them where memory does not hold these.
+//! A sample of the rows of tables in files, for tables that do not fit into memory.
 
 use std::fs;
 use std::path::{Path, PathBuf};

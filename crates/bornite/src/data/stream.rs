@@ -1,4 +1,4 @@
-//! A table that is read piece by piece, in memory that does not grow with it.
+//! Reads a table piece by piece, in bounded memory.
 
 use std::collections::BTreeMap;
 use std::fs::File;

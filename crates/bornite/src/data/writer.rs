@@ -1,4 +1,4 @@
-//! Tables written to a file piece by piece.
+//! Writes tables to a file piece by piece.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};

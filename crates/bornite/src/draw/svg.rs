@@ -1,4 +1,4 @@
-//! Writing a layout down as SVG.
+//! Writes a layout as SVG.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! A batch of rows, column by column: what is known of every variable.
+//! A batch of rows, column by column: the evidence about every variable.
 
 mod bytes;
 

@@ -1,4 +1,4 @@
-//! Memory that passes use again: within a block of rows, from block to block, and from call to call.
+//! Memory that passes reuse: within a block of rows, from block to block, and from call to call.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! What a file may ask for. A short file can ask for much: these bounds keep the answer an error.
+//! Limits on what a file may request. A short file can request a lot; these limits turn that into an error.
 
 /// The largest width of a layer and number of values of a finite domain: vectors of a gibibyte.
 pub const MAX_WIDTH: usize = 1 << 26;

@@ -1,4 +1,4 @@
-//! What cannot be learned.
+//! Errors of learning.
 
 use crate::circuit::{LayerId, Skeleton};
 use crate::program::Program;

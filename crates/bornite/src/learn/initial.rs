@@ -1,4 +1,4 @@
-//! The circuit that learning starts from, near what single columns and clusters of rows tell.
+//! The initial circuit, from the distributions of single columns and of clusters of rows.
 
 use std::collections::BTreeMap;
 use std::f64::consts::PI;

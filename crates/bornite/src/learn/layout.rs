@@ -1,4 +1,4 @@
-//! How the rows of a table that memory does not hold are divided, and in which order they are learned from.
+//! How the rows of a table larger than memory are divided, and in which order they are used.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! A mixture of products of single-variable distributions, by expectation and maximization.
+//! A mixture of products of single-variable distributions, fitted by expectation maximization.
 
 #![expect(
     clippy::inline_always,

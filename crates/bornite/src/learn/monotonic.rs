@@ -1,4 +1,4 @@
-//! Monotonic circuits on the same structures: the baseline that squared circuits are held against.
+//! Monotonic circuits on the same structures: the baseline for squared circuits.
 //!
 //! Weights are non-negative and their rows sum to 1, so that every layer's outputs are distributions and the output is
 //! one: p(x) = c(x), not |c(x)|². Rows go through the same passes, since log c = ½ log |c|²; an unknown cell is a leaf of

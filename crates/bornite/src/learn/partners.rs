@@ -1,4 +1,4 @@
-//! Circuits beside the best one: a mixture with them, where the validation rows are likelier by it.
+//! Further circuits for a mixture with the best one, kept if they improve the validation likelihood.
 
 use super::options::FitOptions;
 use crate::circuit::{Orthonormal, Skeleton};

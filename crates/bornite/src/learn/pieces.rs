@@ -1,4 +1,4 @@
-//! The rows of a fit: at hand, or in pieces of which some are at hand at a time, or held by workers.
+//! The rows of a fit: in memory, in pieces of which some are in memory at a time, or held by workers.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};

@@ -1,4 +1,4 @@
-//! What a fit tells its caller while it runs and when it ends, and what the caller answers.
+//! The reports of a fit to its caller, and the caller's responses.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! A caller's budget, for computations that have no steps to tell of.
+//! A caller's budget, for computations without steps.
 
 use std::fmt;
 use std::sync::Arc;

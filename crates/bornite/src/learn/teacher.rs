@@ -1,4 +1,4 @@
-//! A mixture of normal distributions with full covariances, to learn from where rows are few and columns strongly correlated.
+//! A mixture of normal distributions with full covariances, as a teacher for tables with few rows and strongly correlated columns.
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

@@ -1,4 +1,4 @@
-//! Questions answered.
+//! Answers to questions.
 
 use std::fmt;
 

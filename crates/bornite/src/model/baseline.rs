@@ -1,4 +1,4 @@
-//! The model in which all columns are independent: what every fit is held against.
+//! The model with independent columns, the baseline of every fit.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What the cells of many rows are likely to be: one pass up and one pass down the circuit for all of them.
+//! The posterior distributions of the cells of many rows: one pass up and one pass down the circuit for all of them.
 
 use rayon::prelude::*;
 

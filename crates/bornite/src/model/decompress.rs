@@ -1,4 +1,4 @@
-//! Files that were compressed: all of their content in turn, or any segment of it.
+//! Decompression of files: all of their content in order, or any segment.
 
 use std::io::{Read, Seek, Write};
 

@@ -1,4 +1,4 @@
-//! What is known of the columns of one row.
+//! Evidence about the columns of one row.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;

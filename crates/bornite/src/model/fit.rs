@@ -1,4 +1,4 @@
-//! From a table to a model.
+//! Fits a model to a table.
 
 use std::cell::OnceCell;
 use std::path::Path;

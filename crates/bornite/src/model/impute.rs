@@ -1,4 +1,4 @@
-//! Missing cells filled.
+//! Imputation of missing cells.
 
 use super::cells::{Statistic, named};
 use super::event::intersect;

@@ -1,4 +1,4 @@
-//! Numbers and texts one after another, for what no model predicts.
+//! Sequences of numbers and texts, for data that no model predicts.
 
 use crate::codec::CodecError;
 

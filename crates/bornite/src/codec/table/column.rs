@@ -1,4 +1,4 @@
-//! One column: its cells as symbols of variables and back, and what no variable can say of them.
+//! One column: its cells as symbols of variables and back, and the data that no variable can represent.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Single cells: what they can be, and what a column may have against them.
+//! Single cells: their types, and the reasons that a column rejects them.
 
 use crate::data::number::{Reading, read};
 use crate::data::{ColumnSchema, DataError};

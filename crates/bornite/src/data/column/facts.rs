@@ -1,4 +1,4 @@
-//! What the cells of a column are, before it is known what they mean.
+//! Facts about the cells of a column, before its kind is known.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Finding out what a column means.
+//! Inference of a column's kind.
 
 use std::collections::{BTreeMap, BTreeSet};
 

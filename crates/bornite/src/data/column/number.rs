@@ -1,4 +1,4 @@
-//! Numbers as tables have them: values that many rows share, decimals, and bounds.
+//! Numeric columns: values that many rows share, decimals, and bounds.
 
 use std::ops::Bound;
 

@@ -1,4 +1,4 @@
-//! Columns in which that a cell is missing is a value of its own.
+//! Columns in which missing is a value.
 
 use std::sync::Arc;
 

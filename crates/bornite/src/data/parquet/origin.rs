@@ -1,4 +1,4 @@
-//! The types that columns had in a Parquet file, so that they can be written as they were.
+//! The types of columns read from a Parquet file, so that they can be written with the same types.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! From the bytes of a Parquet file to a table.
+//! Reads a table from the bytes of a Parquet file.
 
 use std::sync::Arc;
 

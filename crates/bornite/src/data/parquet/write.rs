@@ -1,4 +1,4 @@
-//! From a table to the bytes of a Parquet file.
+//! Writes a table as the bytes of a Parquet file.
 
 use std::fmt;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! From values of variables back to cells.
+//! Decodes values of variables to cells.
 
 use std::borrow::Cow;
 

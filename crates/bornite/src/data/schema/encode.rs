@@ -1,4 +1,4 @@
-//! From cells to values of variables.
+//! Encodes cells as values of variables.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Finding out what the columns of a table mean.
+//! Inference of a table's schema.
 
 use rayon::prelude::*;
 
