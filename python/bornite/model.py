@@ -66,6 +66,8 @@ class Answer:
     """What no value has a larger probability than, if the search ended early; None if the answer is exact."""
     error: float | None
     """The standard error of a mean over samples; None if the answer is exact."""
+    notes: tuple[str, ...]
+    """What else to know: which values in the question were never seen, so that questions give them probability 0."""
 
     def _repr_html_(self) -> str:
         rows = [(self.kind, self.value)]
@@ -73,6 +75,7 @@ class Answer:
             rows = [(self.kind, ", ".join(f"{name} = {value}" for name, value in self.value.items()))]
         more = {"log": self.log, "probability": self.probability, "at most": self.bound, "standard error": self.error}
         rows += [(name, number) for name, number in more.items() if number is not None]
+        rows += [("note", note) for note in self.notes]
         return _notebook.table(("", "answer"), rows)
 
 
@@ -592,10 +595,12 @@ class Model:
         """The log density of every row, in nats, in the units of the data. With ``column``, the log density of that
         column's cell given the other cells of its row; 0 where the cell is missing.
 
-        Missing values are integrated out, unless they are values of their column; −inf for rows that contradict what the model is conditioned on. Labels
-        that were never seen, and numbers beyond the range or between those of a grid, have a small probability,
-        which the fit estimates; with ``unseen="unknown"`` they count as missing, and with ``unseen="error"`` they
-        are an error.
+        Missing values are integrated out, unless they are values of their column; −inf for rows that contradict what the model is conditioned on.
+
+        Labels that were never seen, and numbers beyond the range or between those of a grid, have a small probability here,
+        which the fit estimates. Only scores (``log_prob``, ``score``, ``anomalies``) use it: in questions, distributions,
+        quantiles, means and samples such values have probability 0. With ``unseen="unknown"`` they count as missing, and
+        with ``unseen="error"`` they are an error.
 
         ``device`` is where log densities are computed, in double precision: ``"cuda"`` is an NVIDIA GPU, and ``"auto"`` one that has room for the
         model, if there is one, and otherwise the processor. It is for whole rows.
@@ -614,7 +619,7 @@ class Model:
         return self._core.log_conditional(columns, text)
 
     def score(self, table: Any) -> float:
-        """The mean of ``log_prob``."""
+        """The mean of ``log_prob``, in which values that were never seen have a small probability."""
         logs = self.log_prob(table)
         if not len(logs):
             raise BorniteError("the table has no rows; give a table with at least one")
@@ -722,12 +727,14 @@ class Model:
         ``"var(age)"``, ``"corr(age, pay | …)"``, ``"median(age)"``, ``"quantile(age, 0.9 | …)"``, ``"argmax(sky | …)"``,
         ``"argmax(sky, wet | …)"`` (a dict), ``"H(sky | …)"`` or ``"MI(sky; wet, age | …)"``.
 
-        Evidence is joined by commas, ``and``, ``or``, ``not`` and parentheses. ``ask`` also says what the answer is.
+        Evidence is joined by commas, ``and``, ``or``, ``not`` and parentheses. Values that were never seen have probability 0
+        in questions; only scores (``log_prob``) give them a small one. ``ask`` also says what the answer is.
         """
         return self.ask(question).value
 
     def ask(self, question: str) -> Answer:
-        """The answer to a question, see ``query``, with what it is: a probability or a density, exact or not.
+        """The answer to a question, see ``query``, with what it is: a probability or a density, exact or not. Its notes name
+        values in the question that were never seen.
 
         >>> import numpy as np
         >>> import bornite

@@ -11,6 +11,8 @@ impl Model {
     /// The log density of every row, in nats and the units of the data; missing cells are unknown, and the density is that of
     /// the others. −∞ for a row that contradicts what the model is conditioned on. Labels that were never seen, and numbers
     /// beyond the range or between those on a grid, have the share that [`ColumnSchema::outside`](crate::data::ColumnSchema::outside) gives them.
+    /// Only scores use it: [questions](Model::ask), distributions, quantiles, means and samples are over the values that the
+    /// model has a place for.
     ///
     /// A number on a grid of decimals counts by the density in the middle of its cell times the cell's width. That is its
     /// probability, which a question such as `P(x = 27)` integrates, up to how far the density bends within the cell: over all numbers
