@@ -58,6 +58,11 @@ pub(crate) fn stop_gently() {
     GENTLE.store(true, Ordering::Relaxed);
 }
 
+/// From now on a signal ends the command at once again: the fit is over.
+pub(crate) fn stop_at_once() {
+    GENTLE.store(false, Ordering::Relaxed);
+}
+
 /// Whether a signal has asked for an end.
 pub(crate) fn stopped() -> bool {
     STOPPED.load(Ordering::Relaxed)
