@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from glob import glob
 from html import escape
 from os import PathLike, fspath
-from os.path import exists
+from os.path import exists, isfile, samefile
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -1383,6 +1383,7 @@ def compress_file(
     """
     check_whole(seed=seed, **not_none(width=width, epochs=epochs))
     check_numbers(**not_none(time=time))
+    _check_target(source, target)
     core = None if model is None else model._whole()
     before, after, interrupted = _bornite.compress_file(
         source, target, core, time=time, width=width, epochs=epochs, seed=seed, header=header
@@ -1396,7 +1397,18 @@ def decompress_file(
     source: str | PathLike[str], target: str | PathLike[str], *, model: Model | None = None
 ) -> None:
     """Restores a compressed file, byte for byte. Needs ``model`` if the file was compressed with one."""
+    _check_target(source, target)
     _bornite.decompress_file(source, target, None if model is None else model._whole())
+
+
+def _check_target(source: str | PathLike[str], target: str | PathLike[str]) -> None:
+    """Refuses to write over what is read."""
+    try:
+        is_same = samefile(source, target)
+    except (OSError, TypeError, ValueError):
+        return  # One of them is not there; what is wrong with the other shows when it is read.
+    if is_same and isfile(target):
+        raise BorniteError(f"{shown(str(target))} is also the source, which would be lost; give another name")
 
 
 class Distribution:
