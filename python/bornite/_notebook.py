@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pathlib
-import tempfile
 from collections.abc import Iterable, Sequence
 from html import escape
 from os import PathLike
@@ -13,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bornite import _bornite
+
 
 class _Document(str):
     """Text that can be written to a file."""
@@ -20,19 +19,8 @@ class _Document(str):
     __slots__ = ()
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Writes the text to a file, completely or not at all."""
-        target = pathlib.Path(path)
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-                file.write(self)
-            umask = os.umask(0)
-            os.umask(umask)
-            os.chmod(name, 0o666 & ~umask)
-            os.replace(name, target)
-        except BaseException:
-            os.unlink(name)
-            raise
+        """Writes the text to a file, completely or not at all. A file that is replaced keeps its permissions."""
+        _bornite.write_file(path, self.encode())
 
 
 class Page(_Document):

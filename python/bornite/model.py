@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from glob import glob
 from html import escape
 from os import PathLike, fspath
-from os.path import exists
+from os.path import exists, isfile, samefile
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -66,6 +66,8 @@ class Answer:
     """An upper bound on the probability of any value, if the search ended early; None if the answer is exact."""
     error: float | None
     """The standard error of an average over samples; None if the answer is exact."""
+    notes: tuple[str, ...]
+    """Further remarks, such as which values in the question were never seen and so have probability 0."""
 
     def _repr_html_(self) -> str:
         rows = [(self.kind, self.value)]
@@ -73,6 +75,7 @@ class Answer:
             rows = [(self.kind, ", ".join(f"{name} = {value}" for name, value in self.value.items()))]
         more = {"log": self.log, "probability": self.probability, "at most": self.bound, "standard error": self.error}
         rows += [(name, number) for name, number in more.items() if number is not None]
+        rows += [("note", note) for note in self.notes]
         return _notebook.table(("", "answer"), rows)
 
 
@@ -596,9 +599,12 @@ class Model:
         column's cell given the other cells of its row; 0 if the cell is missing.
 
         Missing values are integrated out, except in columns where missing is a value. Rows that contradict the model's
-        evidence have −inf. Labels that were never seen, and numbers outside the range or between grid points, have a
-        small probability that the fit estimates; with ``unseen="unknown"`` they count as missing, and with
-        ``unseen="error"`` they are an error.
+        evidence have −inf.
+
+        Labels that were never seen, and numbers outside the range or between grid points, have a small probability that
+        the fit estimates. Only scores (``log_prob``, ``score``, ``anomalies``) use it: in questions, distributions,
+        quantiles, means and samples such values have probability 0. With ``unseen="unknown"`` they count as missing, and
+        with ``unseen="error"`` they are an error.
 
         ``device`` is where log densities are computed, in double precision: ``"cuda"`` is an NVIDIA GPU, and ``"auto"``
         is a GPU with enough memory for the model, if there is one, otherwise the CPU. It cannot be combined with
@@ -618,7 +624,7 @@ class Model:
         return self._core.log_conditional(columns, text)
 
     def score(self, table: Any) -> float:
-        """The mean of ``log_prob``."""
+        """The mean of ``log_prob``, in which values that were never seen have a small probability."""
         logs = self.log_prob(table)
         if not len(logs):
             raise BorniteError("the table has no rows; give a table with at least one")
@@ -726,13 +732,15 @@ class Model:
         ``"var(age)"``, ``"corr(age, pay | …)"``, ``"median(age)"``, ``"quantile(age, 0.9 | …)"``, ``"argmax(sky | …)"``,
         ``"argmax(sky, wet | …)"`` (a dict), ``"H(sky | …)"`` or ``"MI(sky; wet, age | …)"``.
 
-        Evidence is combined with commas, ``and``, ``or``, ``not`` and parentheses. ``ask`` also returns the kind of
+        Evidence is combined with commas, ``and``, ``or``, ``not`` and parentheses. Values that were never seen have
+        probability 0 in questions; only scores (``log_prob``) give them a small one. ``ask`` also returns the kind of
         answer.
         """
         return self.ask(question).value
 
     def ask(self, question: str) -> Answer:
-        """The answer to a question (see ``query``) with its kind: a probability or a density, exact or not.
+        """The answer to a question (see ``query``) with its kind: a probability or a density, exact or not. Its notes
+        name values in the question that were never seen.
 
         >>> import numpy as np
         >>> import bornite
@@ -1388,6 +1396,7 @@ def compress_file(
     """
     check_whole(seed=seed, **not_none(width=width, epochs=epochs))
     check_numbers(**not_none(time=time))
+    _check_target(source, target)
     core = None if model is None else model._whole()
     before, after, interrupted = _bornite.compress_file(
         source, target, core, time=time, width=width, epochs=epochs, seed=seed, header=header
@@ -1401,7 +1410,18 @@ def decompress_file(
     source: str | PathLike[str], target: str | PathLike[str], *, model: Model | None = None
 ) -> None:
     """Restores a compressed file, byte for byte. Needs ``model`` if the file was compressed with one."""
+    _check_target(source, target)
     _bornite.decompress_file(source, target, None if model is None else model._whole())
+
+
+def _check_target(source: str | PathLike[str], target: str | PathLike[str]) -> None:
+    """Refuses to write over what is read."""
+    try:
+        is_same = samefile(source, target)
+    except (OSError, TypeError, ValueError):
+        return  # One of them is not there; what is wrong with the other shows when it is read.
+    if is_same and isfile(target):
+        raise BorniteError(f"{shown(str(target))} is also the source, which would be lost; give another name")
 
 
 class Distribution:

@@ -57,3 +57,14 @@ def test_a_damaged_file_leaves_nothing_behind(tmp_path: pathlib.Path) -> None:
     with pytest.raises(bornite.BorniteError, match="damaged"):
         bornite.decompress_file(target, back)
     assert [path.name for path in tmp_path.iterdir() if path not in (source, target)] == []
+
+
+def test_a_source_is_not_written_over(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n" + "1,x\n2,y\n" * 50)
+    (tmp_path / "link").symlink_to(path)
+    before = path.read_bytes()
+    for call in (bornite.compress_file, bornite.decompress_file):
+        with pytest.raises(bornite.BorniteError, match="is also the source"):
+            call(path, tmp_path / "link")
+    assert path.read_bytes() == before

@@ -568,3 +568,20 @@ def test_atoms_are_named() -> None:
         bornite.fit(table, atoms={"x": 0.001})
     with pytest.raises(bornite.BorniteError, match="'w'"):
         bornite.fit(table, atoms={"w": 0})
+
+
+def test_values_never_seen_have_a_note_in_questions_and_a_share_in_scores(table: Table, model: Model) -> None:
+    answer = model.ask("P(age=90)")
+    assert answer.value == 0 and len(answer.notes) == 1
+    assert answer.notes[0].startswith("90 was never seen in age; questions give it probability 0")
+    assert "scores give unseen values" in answer.notes[0] and "90 was never seen" in answer._repr_html_()
+    assert model.ask("P(age > 90)").notes[0].startswith("no value of age was ever seen in this range")
+    assert model.ask("P(age=25)").notes == ()
+    row = {name: column[:1].copy() for name, column in table.items()}
+    seen = model.log_prob(row)[0]
+    row["age"][0] = 90
+    assert np.isfinite(model.log_prob(row)[0]) and model.log_prob(row)[0] < seen
+    assert model.marginal("age").cdf(89) == pytest.approx(1)
+    assert (model.sample(200, seed=1)["age"] < 90).all()
+    with pytest.raises(bornite.BorniteError, match=r"90 was never seen in age"):
+        model.query("E[pay | age=90]")

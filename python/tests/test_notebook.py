@@ -69,6 +69,10 @@ def test_reports_and_plots(model: Model, tmp_path: pathlib.Path) -> None:
     page.save(tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text() == page
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    (tmp_path / "report.html").chmod(0o600)
+    (tmp_path / "link.html").symlink_to("report.html")
+    page.save(tmp_path / "link.html")
+    assert (tmp_path / "link.html").is_symlink() and (tmp_path / "report.html").stat().st_mode & 0o777 == 0o600
     for what in ("structure", "training", "marginals", "pairs", "calibration", "anomalies"):
         drawing = model.plot(what, data=rows)
         assert isinstance(drawing, Drawing) and drawing._repr_svg_() == drawing

@@ -58,6 +58,11 @@ pub(crate) fn stop_gently() {
     GENTLE.store(true, Ordering::Relaxed);
 }
 
+/// From now on, a signal stops the command at once: the fit is over.
+pub(crate) fn stop_at_once() {
+    GENTLE.store(false, Ordering::Relaxed);
+}
+
 /// Whether a signal has asked the command to stop.
 pub(crate) fn stopped() -> bool {
     STOPPED.load(Ordering::Relaxed)

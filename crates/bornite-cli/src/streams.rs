@@ -70,6 +70,49 @@ impl Outputs {
             (None, _) => Target::Standard { json },
         }
     }
+
+    /// Refuses an output that cannot be written, or is one of these inputs.
+    pub(crate) fn check(&self, path: &Path, inputs: &[&Path]) -> Result<()> {
+        tables::check_target(path, inputs, self.force)
+    }
+
+    /// The files of parts with these names, in a folder that is made where it is not there.
+    pub(crate) fn parts(
+        &self,
+        folder: &Path,
+        names: &[String],
+        inputs: &[&Path],
+    ) -> Result<Vec<PathBuf>> {
+        fs::create_dir_all(folder).map_err(|e| {
+            anyhow!("{}: cannot make the folder: {e}; give another name", folder.display())
+        })?;
+        let parts: Vec<PathBuf> = names.iter().map(|name| folder.join(name)).collect();
+        for part in &parts {
+            self.check(part, inputs)?;
+            if part.exists() && !self.resume && !self.force {
+                bail!(
+                    "{}: this part is already there; --resume keeps it and goes on with others, --force writes it anew",
+                    part.display()
+                );
+            }
+        }
+        Ok(parts)
+    }
+
+    /// Whether a part that is there is kept.
+    pub(crate) fn keeps(&self, part: &Path) -> bool {
+        self.resume && part.exists()
+    }
+}
+
+/// An error after so many parts were finished.
+pub(crate) fn with_parts(error: Error, finished: usize) -> Error {
+    if finished == 0 {
+        return error;
+    }
+    let text = error.to_string();
+    let finished = plural(finished, "part");
+    error.context(format!("{text}\nhint: {finished} finished; --resume goes on"))
 }
 
 /// Rows of a table to process.
@@ -205,23 +248,10 @@ impl<'a> Stream<'a> {
         work: &mut Work<'_>,
     ) -> Result<Done> {
         let names = part_names(&self.files)?;
-        fs::create_dir_all(folder).map_err(|e| {
-            anyhow!("{}: cannot create the folder: {e}; choose another name", folder.display())
-        })?;
-        let parts: Vec<PathBuf> = names.iter().map(|name| folder.join(name)).collect();
-        let inputs = self.inputs(model);
-        for part in &parts {
-            tables::check_target(part, &inputs, outputs.force)?;
-            if part.exists() && !outputs.resume && !outputs.force {
-                bail!(
-                    "{}: this file already exists; --resume keeps it and continues with the others, --force overwrites it",
-                    part.display()
-                );
-            }
-        }
+        let parts = outputs.parts(folder, &names, &self.inputs(model))?;
         let (mut rows, mut written, mut kept) = (0, 0, 0);
         for ((file, part), name) in self.files.iter().zip(&parts).zip(&names) {
-            if outputs.resume && part.exists() {
+            if outputs.keeps(part) {
                 kept += 1;
                 bar.end_file();
                 continue;
@@ -231,14 +261,7 @@ impl<'a> Stream<'a> {
                 let mut put = |table: &Table| Ok(writer.write(table)?);
                 self.file(bar, file, &mut start, seed, work, &mut put).map_err(Failed)
             });
-            rows += result.map_err(|Failed(error)| match written + kept {
-                0 => error,
-                n => {
-                    let text = error.to_string();
-                    let finished = format!("{} finished; --resume goes on", plural(n, "part"));
-                    error.context(format!("{text}\nhint: {finished}"))
-                }
-            })?;
+            rows += result.map_err(|Failed(error)| with_parts(error, written + kept))?;
             written += 1;
         }
         Ok(Done { rows, parts: Some((written, kept)) })
@@ -367,16 +390,24 @@ pub(crate) fn expand(patterns: &[PathBuf]) -> Result<Vec<PathBuf>> {
 
 /// The names of the output files: those of the tables, with `.csv` appended if their format cannot be written.
 fn part_names(files: &[PathBuf]) -> Result<Vec<String>> {
+    names_of_parts(files, |file| match TableFormat::of(file) {
+        TableFormat::Npz | TableFormat::Idx => ".csv",
+        TableFormat::Csv | TableFormat::Npy | TableFormat::Parquet => "",
+    })
+}
+
+/// The names of files with what is added to each, all of them different.
+pub(crate) fn names_of_parts(
+    files: &[PathBuf],
+    added: impl Fn(&Path) -> &'static str,
+) -> Result<Vec<String>> {
     let mut names = Vec::with_capacity(files.len());
     let mut taken: BTreeMap<String, &Path> = BTreeMap::new();
     for file in files {
         let Some(name) = file.file_name().filter(|_| file != Path::new("-")) else {
             bail!("{}: there is no name for the output file; use -o", file.display());
         };
-        let mut name = name.to_string_lossy().into_owned();
-        if let TableFormat::Npz | TableFormat::Idx = TableFormat::of(file) {
-            name.push_str(".csv");
-        }
+        let name = name.to_string_lossy().into_owned() + added(file);
         if let Some(first) = taken.insert(name.clone(), file) {
             bail!(
                 "{} and {} would both become {name}; write them to separate folders",

@@ -42,7 +42,11 @@ impl Reading {
     /// Reads CSV, and prints how its first line was interpreted if that is not obvious.
     fn csv(&self, path: &Path) -> Result<Table> {
         let options = CsvOptions { header: self.header(), ..CsvOptions::default() };
-        let table = Table::read_csv(path, &options)?;
+        let table = if path == Path::new("-") {
+            Table::read_csv_from(io::stdin().lock(), "standard input", &options)?
+        } else {
+            Table::read_csv(path, &options)?
+        };
         if self.header().is_none() {
             note_on_header(path, &table);
         }
@@ -137,7 +141,7 @@ pub(crate) fn check_target(path: &Path, inputs: &[&Path], force: bool) -> Result
         // A device or a pipe exists already.
         return Ok(());
     }
-    if found.is_some() && !force && inputs.iter().any(|input| is_same_file(path, input)) {
+    if !force && inputs.iter().any(|input| is_same_file(path, input)) {
         bail!("{}: this would overwrite an input; give another name, or --force", path.display());
     }
     let folder = match path.parent() {
@@ -146,6 +150,8 @@ pub(crate) fn check_target(path: &Path, inputs: &[&Path], force: bool) -> Result
     };
     let probe = tempfile::Builder::new().prefix(".bornite-").tempfile_in(folder);
     probe.map(drop).map_err(|e| {
+        // Without the name of the probe.
+        let e = e.get_ref().and_then(|e| e.source()).map_or(e.to_string(), ToString::to_string);
         anyhow!(
             "{}: cannot write the file: {e}; does the folder exist, and can you write to it?",
             path.display()
@@ -153,8 +159,12 @@ pub(crate) fn check_target(path: &Path, inputs: &[&Path], force: bool) -> Result
     })
 }
 
-/// Whether two names refer to the same file, through links of either kind.
+/// Whether two names refer to the same file, through links of either kind, or will once it exists.
 fn is_same_file(a: &Path, b: &Path) -> bool {
+    if !a.exists() || !b.exists() {
+        // Such as an output and a checkpoint of one name.
+        return a.exists() == b.exists() && place(a).is_some_and(|a| Some(a) == place(b));
+    }
     #[cfg(unix)]
     if let (Ok(a), Ok(b)) = (std::fs::metadata(a), std::fs::metadata(b)) {
         use std::os::unix::fs::MetadataExt;
@@ -164,6 +174,13 @@ fn is_same_file(a: &Path, b: &Path) -> bool {
         (Ok(a), Ok(b)) => a == b,
         _ => false,
     }
+}
+
+/// The folder and the name of a file that does not exist yet.
+fn place(path: &Path) -> Option<PathBuf> {
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    let folder = std::fs::canonicalize(folder.unwrap_or(Path::new("."))).ok()?;
+    Some(folder.join(path.file_name()?))
 }
 
 /// The output flags, shared by every command that writes a file.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bornite::data;
+use bornite::data::{self, DataError};
 use bornite::model::{self, CompressOptions, ModelError};
 use pyo3::prelude::*;
 
@@ -39,6 +39,16 @@ pub(crate) fn compress_file(
     })?;
     let (before, after) = sizes.map_err(Raise::raise)?;
     Ok((before, after, watch.interrupted))
+}
+
+/// Writes bytes to a file, completely or not at all. A file that is replaced keeps its permissions.
+#[pyfunction]
+pub(crate) fn write_file(py: Python<'_>, path: PathBuf, content: &[u8]) -> PyResult<()> {
+    let io = |source| DataError::Io { file: path.display().to_string(), action: "write", source };
+    let write = || {
+        data::write_file(&path, |out| out.write_all(content).map_err(io)).map_err(ModelError::from)
+    };
+    detached(py, write)?.map_err(Raise::raise)
 }
 
 /// Restores a compressed file, byte for byte.

@@ -36,7 +36,7 @@ mod _bornite {
     #[pymodule_export]
     use super::circuit::Circuit;
     #[pymodule_export]
-    use super::compress::{compress_file, decompress_file};
+    use super::compress::{compress_file, decompress_file, write_file};
     #[pymodule_export]
     use super::detached::set_threads;
     #[pymodule_export]

@@ -18,7 +18,7 @@ use bornite::{Fit, Model};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyType};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyTuple, PyType};
 
 use crate::array::to_array;
 use crate::circuit::Circuit;
@@ -674,11 +674,13 @@ impl TableModel {
         detached(py, draw)?.map_err(Raise::raise)
     }
 
-    /// The answer to a question: its kind, the value, a log, a probability, a bound, and a standard error.
+    /// The answer to a question: its kind, the value, a log, a probability, a bound, a standard error, and notes.
     fn ask<'py>(&self, py: Python<'py>, question: &str) -> PyResult<AnswerTuple<'py>> {
         let answer = detached(py, || self.0.ask(question))?.map_err(Raise::raise)?;
         let value = answer_value(py, &answer.value)?;
-        Ok((answer.kind, value, answer.log, answer.probability, answer.bound, answer.error))
+        let (log, error) = (answer.log, answer.error);
+        let notes = PyTuple::new(py, &answer.notes)?;
+        Ok((answer.kind, value, log, answer.probability, answer.bound, error, notes))
     }
 
     /// A smaller model, and a bound on the distance between the two distributions.
@@ -736,9 +738,16 @@ impl Limit {
     }
 }
 
-/// An answer: its kind, the value, a log, a probability, a bound, and a standard error.
-type AnswerTuple<'py> =
-    (&'static str, Bound<'py, PyAny>, Option<f64>, Option<f64>, Option<f64>, Option<f64>);
+/// An answer: its kind, the value, a log, a probability, a bound, a standard error, and notes.
+type AnswerTuple<'py> = (
+    &'static str,
+    Bound<'py, PyAny>,
+    Option<f64>,
+    Option<f64>,
+    Option<f64>,
+    Option<f64>,
+    Bound<'py, PyTuple>,
+);
 
 /// A number, a text, or a dict of several.
 fn answer_value<'py>(py: Python<'py>, value: &AnswerValue) -> PyResult<Bound<'py, PyAny>> {

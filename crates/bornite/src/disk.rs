@@ -84,6 +84,14 @@ impl Drop for Listed {
     }
 }
 
+/// An error without the name of the temporary file, which nobody has heard of.
+fn without_name(error: io::Error) -> io::Error {
+    match error.get_ref().and_then(|e| e.source()) {
+        Some(source) => io::Error::new(error.kind(), source.to_string()),
+        None => error,
+    }
+}
+
 impl Temporary {
     fn new(folder: &Path, old: Option<&Metadata>) -> io::Result<Self> {
         let mut builder = tempfile::Builder::new();
@@ -96,7 +104,7 @@ impl Temporary {
             builder.permissions(fs::Permissions::from_mode(mode));
         }
         let mut unfinished = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
-        let file = builder.tempfile_in(folder)?;
+        let file = builder.tempfile_in(folder).map_err(without_name)?;
         unfinished.insert(file.path().to_owned());
         drop(unfinished);
         let temporary = Self { listed: Listed(file.path().to_owned()), file };

@@ -1,15 +1,19 @@
-use std::io::Write;
-use std::path::PathBuf;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
+use bornite::Model;
 use bornite::data;
+use bornite::learn::Control;
 use bornite::model::{CompressOptions, Compressed, Method, compress_file};
 use clap::Args;
 use serde::Serialize;
 
-use crate::output::{self, grouped, time};
+use crate::output::{self, grouped, plural, time};
 use crate::progress::FitBar;
+use crate::signals;
+use crate::streams::{Failed, Outputs, Target, expand, names_of_parts, with_parts};
 use crate::tables::{self, parse_time};
 
 /// Compress a table or images losslessly with a learned model.
@@ -19,20 +23,28 @@ Examples:
   bornite compress people.csv -o people.brz
   bornite compress people.csv -o people.brz --time 10m
   bornite compress t10k-images-idx3-ubyte.gz --model digits.model -o digits.brz
+  bornite compress 'days/*.csv' --out-dir packed
+  bornite compress 'days/*.csv' --out-dir packed --resume
 
 Compresses CSV, NPY, IDX and uncompressed NPZ files, plain or gzip-compressed; decompress restores
 their uncompressed content byte for byte. Without --model, a small model is fitted to the first 8
 MiB and stored with the rows, so decompress needs no other file. Data that a model does not
 make smaller, and all other files, are compressed with zstd. Files are processed in segments of 8
 MiB, so memory is bounded. Ctrl-C ends the fit and continues with the best model so far. The same
-seed and number of epochs give the same bytes. With --json, prints {output, method, bytes_in,
-bytes_out, ratio, segments, stored, model_bytes, width, seconds, why}, where stored is the number
-of segments compressed with zstd.")]
+seed and number of epochs give the same bytes.
+
+With --out-dir, every file becomes a part of its own, its name with .brz, whole or not at all;
+--resume goes on after an interruption. Ctrl-C then ends the command after the present file.
+
+With --json, prints {output, method, bytes_in, bytes_out, ratio, segments, stored, model_bytes,
+width, seconds, why}, where stored is the number of segments compressed with zstd; with --out-dir,
+{output, parts: [the same of each], kept}, where kept is the number of parts that were there.")]
 pub(crate) struct Compress {
-    /// The file to compress.
-    table: PathBuf,
+    /// The files to compress: names, or quoted patterns such as 'part-*.csv'; - is standard input.
+    #[arg(value_name = "TABLE", required = true)]
+    tables: Vec<PathBuf>,
     #[command(flatten)]
-    output: tables::Output,
+    outputs: Outputs,
     /// The model to compress with; decompress needs it too.
     #[arg(long, value_name = "MODEL")]
     model: Option<PathBuf>,
@@ -70,13 +82,100 @@ struct Report {
     why: Option<String>,
 }
 
+#[derive(Debug, Serialize)]
+struct Written<'a> {
+    output: &'a Path,
+    parts: Vec<Report>,
+    kept: usize,
+}
+
 impl Compress {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
-        let path = &self.output.output;
-        self.output.check([&self.table].into_iter().chain(&self.model))?;
+        let files = expand(&self.tables)?;
+        let mut inputs: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
+        inputs.extend(self.model.as_deref());
+        let target = match (&self.outputs.output, &self.outputs.out_dir) {
+            (None, None) => bail!("give the file to write with -o, or a folder with --out-dir"),
+            _ => self.outputs.target(self.json),
+        };
+        let only = match (&files[..], target) {
+            (_, Target::Folder(folder)) => return self.parts(&files, folder, &inputs, out),
+            ([only], _) => only,
+            _ => bail!("several files become several parts; give a folder with --out-dir"),
+        };
+        if let Target::File(path) = target {
+            self.outputs.check(path, &inputs)?;
+        }
         let model = self.model.as_deref().map(tables::model).transpose()?;
-        let content = data::open_file(&self.table)?;
+        match target {
+            Target::File(path) => {
+                let report = self.file(only, path, model.as_ref())?;
+                if self.json { output::json(out, &report) } else { report.say(out) }
+            }
+            _ if self.json => {
+                bail!("the compressed bytes are on standard output; leave --json out")
+            }
+            _ => {
+                self.compress(only, out, model.as_ref())?;
+                Ok(out.flush()?)
+            }
+        }
+    }
+
+    /// One part for each file.
+    fn parts(
+        &self,
+        files: &[PathBuf],
+        folder: &Path,
+        inputs: &[&Path],
+        out: &mut dyn Write,
+    ) -> Result<()> {
+        let names = names_of_parts(files, |_| ".brz")?;
+        let parts = self.outputs.parts(folder, &names, inputs)?;
+        let model = self.model.as_deref().map(tables::model).transpose()?;
+        let mut reports = Vec::new();
+        let mut kept = 0;
+        for (file, part) in files.iter().zip(&parts) {
+            if self.outputs.keeps(part) {
+                kept += 1;
+                continue;
+            }
+            let finished = reports.len() + kept;
+            if signals::stopped() {
+                bail!("interrupted after {}; --resume goes on", plural(finished, "part"));
+            }
+            let report = self.file(file, part, model.as_ref());
+            let report = report.map_err(|error| with_parts(error, finished))?;
+            if !self.json {
+                report.say(out)?;
+                out.flush()?;
+            }
+            reports.push(report);
+        }
+        if self.json {
+            return output::json(out, &Written { output: folder, parts: reports, kept });
+        }
+        if kept > 0 {
+            writeln!(out, "{} already there", plural(kept, "part"))?;
+        }
+        Ok(())
+    }
+
+    /// Compresses one file to another, whole or not at all.
+    fn file(&self, file: &Path, path: &Path, model: Option<&Model>) -> Result<Report> {
         let start = Instant::now();
+        let packed = data::write_file(path, |out| self.compress(file, out, model).map_err(Failed));
+        Ok(Report::new(path, packed.map_err(|Failed(error)| error)?, start.elapsed()))
+    }
+
+    fn compress(
+        &self,
+        file: &Path,
+        out: &mut dyn Write,
+        model: Option<&Model>,
+    ) -> Result<Compressed> {
+        let content = data::open_file(file)?;
+        let name = file.display().to_string();
         let options = CompressOptions {
             width: self.width,
             epochs: self.epochs,
@@ -84,25 +183,44 @@ impl Compress {
             header: self.reading.header(),
             ..CompressOptions::default()
         };
+        if model.is_some() {
+            let done = &mut |_: &_| Control::Stop;
+            return Ok(compress_file(content, out, &name, model, &options, done)?);
+        }
         let mut bar = FitBar::new(Some(self.time));
-        let name = self.table.display().to_string();
-        let packed = data::write_file(path, |out| {
-            compress_file(content, out, &name, model.as_ref(), &options, &mut |p| bar.step(p))
-        });
+        let out = AfterFit(out);
+        let packed = compress_file(content, out, &name, None, &options, &mut |p| bar.step(p));
+        signals::stop_at_once();
         bar.finish();
-        self.report(&packed?, start.elapsed(), out)
+        Ok(packed?)
+    }
+}
+
+/// Takes bytes that are there once the fit is over: a signal then no longer means that it should end.
+struct AfterFit<'a>(&'a mut dyn Write);
+
+impl Write for AfterFit<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        signals::stop_at_once();
+        self.0.write(bytes)
     }
 
-    fn report(&self, packed: &Compressed, took: Duration, out: &mut dyn Write) -> Result<()> {
-        let (method, model_bytes, width, why) = match &packed.method {
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl Report {
+    fn new(path: &Path, packed: Compressed, took: Duration) -> Self {
+        let (method, model_bytes, width, why) = match packed.method {
             Method::Given => ("given model", None, None, None),
             Method::Fitted { model_bytes, width } => {
-                ("fitted model", Some(*model_bytes), Some(*width), None)
+                ("fitted model", Some(model_bytes), Some(width), None)
             }
-            Method::Stored { why } => ("zstd", None, None, Some(why.clone())),
+            Method::Stored { why } => ("zstd", None, None, Some(why)),
         };
-        let report = Report {
-            output: self.output.output.clone(),
+        Self {
+            output: path.to_owned(),
             method,
             bytes_in: packed.bytes_in,
             bytes_out: packed.bytes_out,
@@ -113,33 +231,33 @@ impl Compress {
             width,
             seconds: took.as_secs_f64(),
             why,
-        };
-        if self.json {
-            return output::json(out, &report);
         }
+    }
+
+    fn say(&self, out: &mut dyn Write) -> Result<()> {
         writeln!(
             out,
             "wrote {}: {} of {} bytes, {:.2} times smaller, in {}",
-            report.output.display(),
-            grouped(report.bytes_out.into()),
-            grouped(report.bytes_in.into()),
-            report.ratio,
-            time(took),
+            self.output.display(),
+            grouped(self.bytes_out.into()),
+            grouped(self.bytes_in.into()),
+            self.ratio,
+            time(Duration::from_secs_f64(self.seconds)),
         )?;
-        match (&packed.method, &report.why) {
-            (_, Some(why)) => writeln!(out, "compressed with zstd: {why}")?,
-            (Method::Fitted { model_bytes, width }, _) => writeln!(
+        match (&self.why, self.model_bytes, self.width) {
+            (Some(why), ..) => writeln!(out, "compressed with zstd: {why}")?,
+            (None, Some(bytes), Some(width)) => writeln!(
                 out,
                 "of these, {} are the fitted model of width {width}",
-                grouped(*model_bytes as u128)
+                grouped(bytes as u128)
             )?,
             _ => writeln!(out, "decompress it with the same --model")?,
         }
-        if report.why.is_none() && report.stored > 0 {
+        if self.why.is_none() && self.stored > 0 {
             writeln!(
                 out,
                 "{} of {} segments are compressed with zstd",
-                report.stored, report.segments
+                self.stored, self.segments
             )?;
         }
         Ok(())

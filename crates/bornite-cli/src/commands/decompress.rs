@@ -1,8 +1,8 @@
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use bornite::data;
 use bornite::model::decompress_file;
 use clap::Args;
@@ -19,11 +19,11 @@ Examples:
   bornite decompress digits.brz --model digits.model -o t10k-images-idx3-ubyte
 
 Needs --model if the file was compressed with --model. If the file is damaged or the model is the
-wrong one, nothing is written. Memory is bounded whatever the length of the file. If the output
-name ends in .gz, the output is gzip-compressed. With --json, prints {output, bytes_in, bytes_out,
-seconds}.")]
+wrong one, no file is written. Memory is bounded whatever the length of the file. If the output
+name ends in .gz, the output is gzip-compressed; -o - is standard output. With --json, prints
+{output, bytes_in, bytes_out, seconds}.")]
 pub(crate) struct Decompress {
-    /// The compressed file.
+    /// The compressed file; - is standard input.
     file: PathBuf,
     #[command(flatten)]
     output: tables::Output,
@@ -46,13 +46,25 @@ struct Report {
 impl Decompress {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
         let path = &self.output.output;
-        self.output.check([&self.file].into_iter().chain(&self.model))?;
+        let is_standard = path == Path::new("-");
+        if is_standard && self.json {
+            bail!("the restored bytes are on standard output; leave --json out");
+        }
+        if !is_standard {
+            self.output.check([&self.file].into_iter().chain(&self.model))?;
+        }
         let model = self.model.as_deref().map(tables::model).transpose()?;
         let packed = data::open_file(&self.file)?;
         let start = Instant::now();
+        let name = self.file.display();
+        if is_standard {
+            decompress_file(packed, &mut *out, model.as_ref())
+                .map_err(|e| anyhow!("{name}: {e}"))?;
+            return Ok(out.flush()?);
+        }
         let (bytes_in, bytes_out) =
             data::write_file(path, |out| decompress_file(packed, out, model.as_ref()))
-                .map_err(|e| anyhow!("{}: {e}", self.file.display()))?;
+                .map_err(|e| anyhow!("{name}: {e}"))?;
         let took = start.elapsed();
         let seconds = took.as_secs_f64();
         let report = Report { output: path.clone(), bytes_in, bytes_out, seconds };

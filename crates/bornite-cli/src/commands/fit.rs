@@ -52,7 +52,7 @@ valid_rows, columns, circuits: [weight], parameters, width, structure, epochs, s
 mean_log_likelihood, bits_per_dimension, baseline, left_out: [{column, reason}]}.")]
 #[expect(clippy::struct_excessive_bools, reason = "they are flags")]
 pub(crate) struct Fit {
-    /// The tables to fit: files, or quoted patterns such as 'part-*.parquet'.
+    /// The tables to fit: files, or quoted patterns such as 'part-*.parquet'; - is standard input.
     #[arg(value_name = "TABLE", required = true)]
     tables: Vec<PathBuf>,
     #[command(flatten)]
@@ -348,8 +348,14 @@ impl Fit {
 
     /// The rows of the files, or a sample of them.
     fn sample(&self, files: &[PathBuf]) -> Result<Sample> {
-        if files.iter().any(|file| file == Path::new("-")) {
-            bail!("-: a fit reads its tables more than once; give a file name");
+        let is_standard = |file: &PathBuf| file == Path::new("-");
+        if let [only] = files
+            && is_standard(only)
+        {
+            return Ok(Sample::whole(self.reading.table(only)?));
+        }
+        if files.iter().any(is_standard) {
+            bail!("-: several tables are read more than once; give the names of files");
         }
         let (header, memory, seed) = (self.reading.header(), self.memory, self.seed);
         let options = SampleOptions { header, memory, seed };

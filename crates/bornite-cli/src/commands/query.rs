@@ -1,4 +1,4 @@
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
@@ -8,7 +8,7 @@ use bornite::model::{Answer, AnswerValue, Question, Support};
 use clap::Args;
 use serde::Serialize;
 
-use crate::output::{self, grouped, number};
+use crate::output::{self, grouped, number, printable};
 use crate::streams::{Outputs, Stream, Target, Writing};
 use crate::tables;
 
@@ -32,7 +32,11 @@ values with spaces or punctuation. P is a density if a continuous column is give
 several columns, and of wide integers in digits, is exact unless a bound is printed. H and MI are exact for
 finite columns with few values, and averages over exact samples with a standard error otherwise. With --json,
 prints {kind, value}, plus log for probabilities and densities, probability and bound for argmax, error for
-H and MI, and rows {given, event} with --data; a log of null means log 0.
+H and MI, notes about values that were never seen, and rows {given, event} with --data; a log of null
+means log 0.
+
+Questions are over the values that the model has a place for: others have probability 0, which a note says.
+Only scores give them a small probability.
 
 With --each, P(…), E[…], median, quantile and argmax of one column are answered for every row of the tables,
 given the row's cells in the columns that are not asked about. The result is a table with one column, as CSV,
@@ -105,6 +109,7 @@ impl Query {
             pairs.push(("rows with this evidence", grouped(rows.given as u128)));
             pairs.extend(rows.event.map(|n| ("rows with the event", grouped(n as u128))));
         }
+        pairs.extend(answer.notes.iter().map(|note| ("note", note.clone())));
         Ok(output::pairs(out, &pairs)?)
     }
 }
@@ -126,6 +131,9 @@ impl Query {
     /// The answers for all rows.
     fn each_row(&self, model: &Model, question: &Question, out: &mut dyn Write) -> Result<()> {
         let answers = model.for_each_row(question)?;
+        for note in model.notes(question) {
+            let _ = writeln!(io::stderr(), "note: {}", printable(&note));
+        }
         let stream = Stream::new(model, &self.each, &self.reading, "asking")?.without_text();
         let target = self.outputs.target(self.json);
         let writing = Writing { model: &self.model, outputs: &self.outputs, target, seed: 0 };

@@ -1,10 +1,13 @@
 //! What goes wrong around the command: outputs that are inputs, permissions, signals, hostile files.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use bornite::data::{Column, DataError, Table, write_file};
 
 use crate::bad_input::assert_refused;
 use crate::model::fitted;
@@ -26,6 +29,8 @@ fn an_output_that_is_an_input_is_refused_unless_forced() {
     let (table, model) =
         (fs::read(folder.path("people.csv")).unwrap(), fs::read(folder.path("m.model")).unwrap());
     fs::hard_link(folder.path("m.model"), folder.path("hard.model")).unwrap();
+    let same = ["fit", "people.csv", "-o", "new.model", "--checkpoint", "./new.model"];
+    assert_refused(&folder, &same, &["new.model", "also an input"]);
     let cases: &[&[&str]] = &[
         &["fit", "people.csv", "-o", "people.csv"],
         &["fit", "people.csv", "-o", "new.model", "--checkpoint", "people.csv"],
@@ -143,6 +148,47 @@ fn every_signal_ends_a_fit_with_the_best_model_so_far() {
     }
 }
 
+/// A signal that came after the fit, or where there was none, was taken for one that ends the fit.
+#[cfg(unix)]
+#[test]
+fn compression_ends_at_the_first_signal_once_there_is_no_fit() {
+    let folder = fitted();
+    // Several segments in which nothing repeats.
+    let (mut text, mut state) = ("city,tall,age,weight\n".to_owned(), 1_u64);
+    for _ in 0..900_000 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let (r, weight) = ((state >> 33) as usize, (state >> 40) % 1000);
+        let (city, tall) = (["Bonn", "Essen"][r % 2], ["yes", "no"][r / 2 % 2]);
+        writeln!(text, "{city},{tall},{},{}.{}", 20 + r / 4 % 40, weight / 10, weight % 10)
+            .unwrap();
+    }
+    folder.write("long.csv", &text);
+    for flags in [&["--model", "m.model"][..], &["--epochs", "1", "--width", "2"]] {
+        let mut child = folder
+            .command(&[&["compress", "long.csv", "-o", "long.brz"][..], flags].concat())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        // The temporary file is empty until the fit is over.
+        let is_written = || {
+            let lengths = fs::read_dir(folder.path(".")).unwrap().filter_map(|entry| {
+                let entry = entry.unwrap();
+                let is_temporary = entry.file_name().to_string_lossy().starts_with(".bornite-");
+                is_temporary.then(|| entry.metadata().map_or(0, |found| found.len()))
+            });
+            lengths.sum::<u64>() > 0
+        };
+        let start = Instant::now();
+        while !is_written() && start.elapsed() < Duration::from_secs(120) {
+            thread::sleep(Duration::from_millis(5));
+        }
+        signal(&child, "TERM");
+        assert_eq!(exit_code(&mut child), Some(143), "{flags:?}");
+        assert!(!folder.path("long.brz").exists());
+        assert_eq!(leftovers(&folder), Vec::<String>::new());
+    }
+}
+
 #[test]
 fn hostile_files_are_refused_with_a_line() {
     let folder = fitted();
@@ -157,6 +203,42 @@ fn hostile_files_are_refused_with_a_line() {
         assert!(!folder.path("o").exists(), "{name}");
     }
     assert_eq!(leftovers(&folder), Vec::<String>::new());
+}
+
+/// Few bytes that unpack to many rows: the memory of the table counts, not only that of the text.
+#[test]
+fn short_files_of_many_rows_are_refused() {
+    let folder = Folder::new();
+    let rows = 1_000_000;
+    let column = |name: &str| Column::integers(name, std::iter::repeat_n(Some(1), rows));
+    let table = Table::new(vec![column("a"), column("b")]).unwrap();
+    for name in ["bomb.csv.gz", "bomb.npy.gz", "bomb.parquet.gz", "bomb.parquet"] {
+        let path = folder.path(name);
+        write_file(&path, |out| match name.split('.').nth(1) {
+            Some("csv") => table.write_csv_to(out).map_err(io),
+            Some("npy") => {
+                table.write_npy(folder.path("plain.npy"))?;
+                out.write_all(&fs::read(folder.path("plain.npy")).unwrap()).map_err(io)
+            }
+            _ => out.write_all(&table.to_parquet_bytes()?).map_err(io),
+        })
+        .unwrap();
+        assert!(fs::metadata(&path).unwrap().len() < 100_000, "{name}");
+        fs::copy(&path, folder.path(&format!("2{name}"))).unwrap();
+        let second = format!("2{name}");
+        for files in [&[name][..], &[name, &second]] {
+            let args = [&["fit"][..], files, &["-o", "m", "--max-memory", "20M"]].concat();
+            let run = folder.run(&args);
+            assert_eq!(run.code, 2, "{run:?}");
+            for part in ["bomb", "of memory and", "are allowed"] {
+                assert!(run.stderr.contains(part), "no '{part}' in {run:?}");
+            }
+        }
+    }
+}
+
+fn io(source: std::io::Error) -> DataError {
+    DataError::Io { file: String::new(), action: "write", source }
 }
 
 #[test]

@@ -399,3 +399,36 @@ fn a_truncated_model_says_so() {
     assert!(a["truncated"]["bound"].as_f64() < b["truncated"]["bound"].as_f64());
     assert!(folder.run(&["info", "b.model"]).text().contains("from width 4"));
 }
+
+/// A question about a value that the model has no place for says so; a score gives it a share.
+#[test]
+fn values_never_seen_have_a_note() {
+    let folder = fitted();
+    let ask = |question: &str| folder.run(&["query", "m.model", question, "--json"]).json();
+    let answer = ask("P(age=90)");
+    assert_eq!(answer["value"], 0.0);
+    let note = answer["notes"][0].as_str().expect("a note").to_owned();
+    assert!(
+        note.starts_with("90 was never seen in age; questions give it probability 0"),
+        "{note}"
+    );
+    assert!(note.contains("scores give unseen values 0."), "{note}");
+    let text = folder.run(&["query", "m.model", "P(age=90)"]).text().to_owned();
+    assert!(text.contains(&format!("note         {note}\n")), "{text}");
+    for (question, start) in [
+        ("P(age > 90)", "no value of age was ever seen in this range; "),
+        ("P(age in {90, 91, 30})", "90 and 91 were never seen in age; questions give them "),
+        ("P(age=30 or age=99.5)", "99.5 was never seen in age; "),
+        ("E[weight | age != 90]", "90 was never seen in age; "),
+    ] {
+        let note = &ask(question)["notes"][0];
+        assert!(note.as_str().is_some_and(|note| note.starts_with(start)), "{question}: {note}");
+    }
+    for question in ["P(age=30)", "P(age > 30)", "P(city='Bonn', age <= 20)", "E[weight]"] {
+        assert_eq!(ask(question)["notes"], serde_json::Value::Null, "{question}");
+    }
+    let run = folder.run(&["query", "m.model", "E[weight | age=90]"]);
+    assert!(run.code == 2 && run.stderr.contains("(90 was never seen in age)"), "{run:?}");
+    let run = folder.run(&["query", "m.model", "P(age=90)", "--each", "people.csv"]);
+    assert!(run.code == 0 && run.stderr.contains("note: 90 was never seen"), "{run:?}");
+}

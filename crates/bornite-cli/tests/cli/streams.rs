@@ -92,6 +92,56 @@ fn the_standard_input_is_a_table() {
     assert_eq!(String::from_utf8(output.stdout).unwrap(), folder.read("full.csv"));
 }
 
+/// A fit, compression and what restores it read standard input, and the last two write standard output.
+#[test]
+fn pipes_are_files() {
+    let folder = parts();
+    let piped = |args: &[&str], input: &[u8]| {
+        let mut child = folder
+            .command(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the command runs");
+        child.stdin.take().expect("a pipe").write_all(input).expect("it is read");
+        let output = child.wait_with_output().expect("an end");
+        assert!(output.status.success(), "{args:?}");
+        output.stdout
+    };
+    let table = folder.read("all.csv").into_bytes();
+    let flags = ["--epochs", "2", "--width", "2", "-o"];
+    piped(&[&["fit", "-"][..], &flags, &["a.model"]].concat(), &table);
+    ok(folder.run(&[&["fit", "all.csv"][..], &flags, &["b.model"]].concat()));
+    let score = |model| ok(folder.run(&["score", model, "all.csv", "--json"])).stdout;
+    assert_eq!(score("a.model"), score("b.model"));
+    let packed = piped(&[&["compress", "-"][..], &flags, &["-"]].concat(), &table);
+    ok(folder.run(&[&["compress", "all.csv"][..], &flags, &["all.brz"]].concat()));
+    assert_eq!(packed, fs::read(folder.path("all.brz")).unwrap());
+    assert_eq!(piped(&["decompress", "-", "-o", "-"], &packed), table);
+    assert!(!folder.path("-").exists());
+}
+
+#[test]
+fn many_files_are_compressed_as_parts() {
+    let folder = parts();
+    let compress = ["compress", "in/*.csv", "--out-dir", "out", "--epochs", "2", "--width", "2"];
+    let json = ok(folder.run(&[&compress[..], &["--json"]].concat())).json();
+    assert_eq!((json["parts"].as_array().unwrap().len(), &json["kept"]), (3, &0.into()));
+    assert_refused(&folder, &compress, &["out/p0.csv.brz", "--resume", "--force"]);
+    let whole = fs::read(folder.path("out/p1.csv.brz")).unwrap();
+    fs::remove_file(folder.path("out/p1.csv.brz")).unwrap();
+    let text = ok(folder.run(&[&compress[..], &["--resume"]].concat())).stdout;
+    assert!(text.contains("wrote out/p1.csv.brz") && text.contains("2 parts already there"));
+    assert_eq!(fs::read(folder.path("out/p1.csv.brz")).unwrap(), whole);
+    for n in 0..3 {
+        ok(folder.run(&["decompress", &format!("out/p{n}.csv.brz"), "-o", "back.csv"]));
+        assert_eq!(folder.read("back.csv"), folder.read(&format!("in/p{n}.csv")));
+    }
+    assert_refused(&folder, &["compress", "in/*.csv", "-o", "x.brz"], &["--out-dir"]);
+    assert_refused(&folder, &["compress", "in/p0.csv"], &["-o", "--out-dir"]);
+    assert_refused(&folder, &["compress", "in/p0.csv", "-o", "in/p0.csv"], &["also an input"]);
+}
+
 #[test]
 fn scores_are_printed_and_written_alike() {
     let folder = parts();
@@ -271,6 +321,6 @@ fn fits_take_many_files_of_any_size() {
     folder.write("part-9.csv", "a,b\n1,2\n");
     let run = folder.run(&[&fit[..], &["c.model"]].concat());
     assert!(run.code == 2 && run.stderr.contains("part-9.csv': its columns are a, b"), "{run:?}");
-    let run = folder.run(&["fit", "-", "-o", "c.model"]);
+    let run = folder.run(&["fit", "-", "part-0.csv", "-o", "c.model"]);
     assert!(run.code == 2 && run.stderr.contains("more than once"), "{run:?}");
 }

@@ -28,8 +28,12 @@ impl<'a> Archive<'a> {
         self.0.file_names().map(name).collect()
     }
 
-    /// The content of a member, checked against its size and checksum.
-    pub(super) fn read(&mut self, index: usize, name: &str) -> Result<Vec<u8>, FormatProblem> {
+    /// The content of a member, checked against its size and checksum, and its bytes before it was unpacked.
+    pub(super) fn read(
+        &mut self,
+        index: usize,
+        name: &str,
+    ) -> Result<(Vec<u8>, u64), FormatProblem> {
         let damaged = || FormatProblem::Checksum(name.to_owned());
         let member = self.0.by_index(index).map_err(|e| match e {
             ZipError::UnsupportedArchive(_) | ZipError::CompressionMethodNotSupported(_) => {
@@ -37,15 +41,15 @@ impl<'a> Archive<'a> {
             }
             _ => damaged(),
         })?;
-        let size = member.size();
-        memory::check("an array", size.into(), member.compressed_size())?;
+        let (size, packed) = (member.size(), member.compressed_size());
+        memory::check("an array", size.into(), packed)?;
         let mut content = Vec::new();
         // One byte beyond the announced size, so that a zip bomb stops here.
         let read = member.take(size.saturating_add(1)).read_to_end(&mut content);
         if read.is_err() || content.len() as u64 != size {
             return Err(damaged());
         }
-        Ok(content)
+        Ok((content, packed))
     }
 }
 
@@ -89,8 +93,8 @@ pub(super) mod tests {
             let bytes = archive(&[("a.npy", b"first", false), ("b.npy", &long, true)], wide);
             let mut archive = Archive::new(&bytes).unwrap();
             assert_eq!(archive.names().unwrap(), ["a.npy", "b.npy"]);
-            assert_eq!(archive.read(0, "a.npy").unwrap(), b"first");
-            assert_eq!(archive.read(1, "b.npy").unwrap(), long);
+            assert_eq!(archive.read(0, "a.npy").unwrap().0, b"first");
+            assert_eq!(archive.read(1, "b.npy").unwrap().0, long);
             let start = stored(&bytes).unwrap();
             assert_eq!(&bytes[start..start + 5], b"first");
         }
@@ -99,7 +103,7 @@ pub(super) mod tests {
     #[test]
     fn damage_is_found_and_never_panics() {
         let good = archive(&[("a.npy", b"first and only", true)], true);
-        let read = |bytes: &[u8]| Archive::new(bytes)?.read(0, "a.npy");
+        let read = |bytes: &[u8]| Archive::new(bytes)?.read(0, "a.npy").map(|found| found.0);
         let content = read(&good).unwrap();
         for at in 0..good.len() {
             let cut = read(&good[..at]);

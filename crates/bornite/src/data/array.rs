@@ -4,8 +4,9 @@ use std::path::Path;
 
 use half::f16;
 
-use super::file::{self, check_length};
+use super::file::{self, Content, check_length};
 use super::{Column, DataError, FormatProblem, Table};
+use crate::memory;
 
 /// Numbers of an array, whole or real.
 #[derive(Debug)]
@@ -50,6 +51,14 @@ impl ArrayLayout {
         let values = Values::decode(data, &self.kind, self.big).ok_or_else(unsupported)?;
         let array = Array { shape: self.shape.clone(), values };
         Ok(if self.by_columns { array.transposed() } else { array })
+    }
+
+    /// Refuses an array whose table a file of so many bytes has no right to.
+    pub(super) fn check_memory(&self, file_bytes: u64) -> Result<(), FormatProblem> {
+        // As a number of the array and of a column, each in 8 bytes unless they are bytes.
+        let each = 2 * if matches!(&self.kind[..], "u1" | "b1") { 1 } else { 8 };
+        let numbers = self.shape.iter().fold(each, |n: u128, &s| n.saturating_mul(s as u128));
+        Ok(memory::check("a table", numbers, file_bytes)?)
     }
 
     fn name(&self) -> String {
@@ -253,12 +262,13 @@ impl Table {
     pub fn read_idx(path: impl AsRef<Path>) -> Result<Self, DataError> {
         let path = path.as_ref();
         let name = file::name(path);
-        let array = parse_idx(&file::read(path)?).map_err(|problem| DataError::Format {
-            file: name.clone(),
-            format: "IDX",
-            problem,
-        })?;
-        array.into_table(&name, "IDX")
+        let content = file::read(path)?;
+        let array = layout(&content.bytes).and_then(|layout| {
+            layout.check_memory(content.packed)?;
+            layout.array(&content.bytes)
+        });
+        let format = |problem| DataError::Format { file: name.clone(), format: "IDX", problem };
+        array.map_err(format)?.into_table(&name, "IDX")
     }
 }
 
@@ -284,10 +294,6 @@ pub(super) fn layout(bytes: &[u8]) -> Result<ArrayLayout, FormatProblem> {
     Ok(ArrayLayout { start, kind, size, big: true, by_columns: false, shape, format: "IDX" })
 }
 
-fn parse_idx(bytes: &[u8]) -> Result<Array, FormatProblem> {
-    layout(bytes)?.array(bytes)
-}
-
 /// Tables for learning, choosing and judging a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Splits {
@@ -308,7 +314,7 @@ pub fn read_bits(path: impl AsRef<Path>) -> Result<Splits, DataError> {
     let path = path.as_ref();
     let name = file::name(path);
     let format = |problem| DataError::Format { file: name.clone(), format: "packed bits", problem };
-    let bytes = file::read(path)?;
+    let Content { bytes, packed } = file::read(path)?;
     let (header, data) = bytes.split_at_checked(20).ok_or(format(FormatProblem::Magic))?;
     if !header.starts_with(b"BITM") {
         return Err(format(FormatProblem::Magic));
@@ -324,6 +330,7 @@ pub fn read_bits(path: impl AsRef<Path>) -> Result<Splits, DataError> {
     let width = columns.div_ceil(8);
     let total = rows.iter().map(|&n| n as u128).sum::<u128>() * width as u128;
     check_length(data.len(), Some(total)).map_err(format)?;
+    memory::check("a table", 8 * total, packed).map_err(|e| format(e.into()))?;
     let split = |first: usize, count: usize| {
         let data = &data[first * width..(first + count) * width];
         let bit = |row: &[u8], j: usize| row[j / 8] >> (7 - j % 8) & 1;
@@ -343,6 +350,10 @@ pub fn read_bits(path: impl AsRef<Path>) -> Result<Splits, DataError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn parse_idx(bytes: &[u8]) -> Result<Array, FormatProblem> {
+        layout(bytes)?.array(bytes)
+    }
 
     #[test]
     fn images_are_read_by_rows_columns_and_channels() {

@@ -1,7 +1,7 @@
 //! Reading and writing CSV.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 use ::csv::{ByteRecord, ReaderBuilder};
@@ -13,6 +13,7 @@ use super::number::{NumberFormat, Reading, read};
 use super::table::{TextForm, check_names};
 use super::writer::CsvWriter;
 use super::{Column, DataError, Storage, Table, file};
+use crate::memory;
 
 /// The delimiters that are looked for, the likeliest first.
 const DELIMITERS: [u8; 4] = *b",;\t|";
@@ -22,6 +23,10 @@ const PROBED_ROWS: usize = 64;
 const FAULTY_SHARE: f64 = 0.05;
 /// … if it also has at least so many cells that are.
 const FAULTY_NUMBERS: usize = 30;
+/// The memory that a cell takes while a table is read.
+const BYTES_PER_CELL: u128 = 32;
+/// Rows after which it is held against the limit.
+const CHECKED_ROWS: usize = 1 << 14;
 
 /// How to read a CSV file.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,7 +87,22 @@ impl Table {
     /// The file cannot be read, is empty or not UTF-8, or its rows do not form a table. Messages name file, line and column.
     pub fn read_csv(path: impl AsRef<Path>, options: &CsvOptions) -> Result<Self, DataError> {
         let path = path.as_ref();
-        Self::from_csv_bytes(&file::read(path)?, &file::name(path), options)
+        let content = file::read(path)?;
+        Self::from_csv(&content.bytes, &file::name(path), options, Some(content.packed))
+    }
+
+    /// Reads CSV from a pipe, such as standard input, up to the [memory limit](crate::memory); `name` stands for it in messages. See
+    /// [`Table::read_csv`].
+    ///
+    /// # Errors
+    /// As [`Table::read_csv`], and for a table of more than the limit.
+    pub fn read_csv_from(
+        pipe: impl Read,
+        name: &str,
+        options: &CsvOptions,
+    ) -> Result<Self, DataError> {
+        let content = file::read_pipe(pipe, name)?;
+        Self::from_csv(&content.bytes, name, options, Some(content.packed))
     }
 
     /// Reads CSV from memory; `name` is the name used in messages. See [`Table::read_csv`].
@@ -105,7 +125,18 @@ impl Table {
         name: &str,
         options: &CsvOptions,
     ) -> Result<Self, DataError> {
-        let table = parse(bytes, name, options, &Context::default())?.table;
+        Self::from_csv(bytes, name, options, None)
+    }
+
+    /// Reads CSV from memory, which a file of so many bytes became.
+    fn from_csv(
+        bytes: &[u8],
+        name: &str,
+        options: &CsvOptions,
+        packed: Option<u64>,
+    ) -> Result<Self, DataError> {
+        let context = Context { packed, ..Context::default() };
+        let table = parse(bytes, name, options, &context)?.table;
         for text_column in &options.text_columns {
             table.column(text_column)?;
         }
@@ -153,6 +184,8 @@ pub(super) struct Context<'a> {
     pub(super) types: Option<&'a BTreeMap<String, Storage>>,
     /// Whether cells lose how they were written.
     pub(super) drops_text: bool,
+    /// The bytes of the file before they were unpacked, where the memory of its rows is to be held against them.
+    pub(super) packed: Option<u64>,
 }
 
 /// Rows that were read.
@@ -330,6 +363,9 @@ impl Rows {
                 column.ends.push(column.text.len());
             }
             rows.lines.push(line);
+            if rows.lines.len().is_multiple_of(CHECKED_ROWS) {
+                rows.check_memory(bytes.len(), name, context.packed)?;
+            }
         }
         match ragged {
             Some(_) if context.is_open => {}
@@ -341,6 +377,15 @@ impl Rows {
             None => check_closed(last)?,
         }
         Ok(rows)
+    }
+
+    /// Refuses more cells than a file has a right to: few bytes of gzip can be many rows.
+    fn check_memory(&self, bytes: usize, name: &str, packed: Option<u64>) -> Result<(), DataError> {
+        let Some(packed) = packed else { return Ok(()) };
+        let cells = self.lines.len() as u128 * self.columns.len() as u128;
+        let needed = bytes as u128 + cells * BYTES_PER_CELL;
+        memory::check("a table", needed, packed)
+            .map_err(|source| DataError::Memory { file: name.to_owned(), source })
     }
 
     fn drop_last(&mut self) {

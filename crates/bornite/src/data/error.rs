@@ -253,8 +253,8 @@ pub enum DataError {
     },
     /// A label that the schema does not know.
     #[error(
-        "{}column '{}': the label '{}' is not one of its {labels}{}; leave it empty, or infer the schema with a value for other labels",
-        at(*row), shown(column), shown(label), did_you_mean(hint.as_deref())
+        "{}column '{}': the label '{}' is not one of its {labels}{}; {}",
+        at(*row), shown(column), shown(label), did_you_mean(hint.as_deref()), remedy_of_label(*row)
     )]
     UnseenLabel {
         /// The row, counted from 1; 0 if there is none.
@@ -456,6 +456,14 @@ pub enum FormatProblem {
     /// A checksum that does not fit.
     #[error("the checksum of its member '{0}' does not match; the file is damaged")]
     Checksum(String),
+}
+
+/// What to do about a label that was never seen, in a row or, where that is 0, in a question.
+fn remedy_of_label(row: usize) -> &'static str {
+    match row {
+        0 => "a question is about labels that were seen; only scores give others a probability",
+        _ => "leave it empty, or infer the schema with a place for other labels",
+    }
 }
 
 fn at(row: usize) -> String {

@@ -12,30 +12,56 @@ use crate::memory::{self, OverLimit};
 
 pub(super) const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// The content of a file, decompressed if it is gzip. What has no length, and what a short file becomes, is limited by
-/// [`memory`].
-pub(super) fn read(path: &Path) -> Result<Vec<u8>, DataError> {
-    let Opened { reader, is_gzip, length } = open(path)?;
-    let limit = match length {
-        Some(_) if !is_gzip => u64::MAX,
-        length => memory::allowance(length.unwrap_or(0)),
-    };
-    let mut content = Vec::new();
-    let read = reader.take(limit.saturating_add(1)).read_to_end(&mut content);
-    read.map_err(|source| io_error(path, if is_gzip { "unpack" } else { "read" }, source))?;
-    if content.len() as u64 > limit {
-        let source = OverLimit { what: "its content", needed: None, allowed: limit };
-        return Err(DataError::Memory { file: name(path), source });
-    }
-    Ok(content)
+/// The content of a file.
+#[derive(Debug)]
+pub(super) struct Content {
+    pub(super) bytes: Vec<u8>,
+    /// The bytes that memory may be in proportion to: those of the file before they were unpacked, none of a pipe.
+    pub(super) packed: u64,
 }
 
-/// Opens a file to be read from its beginning, decompressed if it is gzip.
+/// The content of a file, decompressed if it is gzip. Pipes and compressed files are limited by
+/// [`memory`].
+pub(super) fn read(path: &Path) -> Result<Content, DataError> {
+    let Opened { reader, is_gzip, length } = open(path)?;
+    let action = if is_gzip { "unpack" } else { "read" };
+    read_all(reader, length, is_gzip, &name(path), action)
+}
+
+/// All of a file that is open and this long, or of a pipe.
+pub(super) fn read_all(
+    reader: impl Read,
+    length: Option<u64>,
+    is_gzip: bool,
+    name: &str,
+    action: &'static str,
+) -> Result<Content, DataError> {
+    let packed = length.unwrap_or(0);
+    let is_whole = length.is_some() && !is_gzip;
+    let allowed = if is_whole { u64::MAX } else { memory::allowance(packed) };
+    let mut bytes = Vec::new();
+    let read = reader.take(allowed.saturating_add(1)).read_to_end(&mut bytes);
+    read.map_err(|source| io_error(Path::new(name), action, source))?;
+    if bytes.len() as u64 > allowed {
+        let source = OverLimit { what: "its content", needed: None, allowed };
+        return Err(DataError::Memory { file: name.to_owned(), source });
+    }
+    // Files such as those of /proc are longer than they say.
+    let packed = if is_gzip { packed } else { bytes.len() as u64 };
+    Ok(Content { bytes, packed: if length.is_some() { packed } else { 0 } })
+}
+
+/// Opens a file to be read from its beginning, decompressed if it is gzip. `-` is standard input.
 ///
 /// # Errors
 /// The file cannot be read.
 pub fn open_file(path: impl AsRef<Path>) -> Result<Box<dyn Read>, DataError> {
-    Ok(open(path.as_ref())?.reader)
+    let path = path.as_ref();
+    if path == Path::new("-") {
+        let io = |source| io_error(Path::new("standard input"), "read", source);
+        return Ok(unpacked(io::stdin()).map_err(io)?.0);
+    }
+    Ok(open(path)?.reader)
 }
 
 /// A file that is open.
@@ -51,11 +77,22 @@ fn open(path: &Path) -> Result<Opened, DataError> {
     let file = fs::File::open(path).map_err(io)?;
     let found = file.metadata().map_err(io)?;
     let length = found.is_file().then_some(found.len());
-    let mut file = io::BufReader::with_capacity(1 << 16, file);
-    let is_gzip = file.fill_buf().map_err(io)?.starts_with(&GZIP);
-    let reader: Box<dyn Read> =
-        if is_gzip { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
+    let (reader, is_gzip) = unpacked(file).map_err(io)?;
     Ok(Opened { reader, is_gzip, length })
+}
+
+/// Unpacks what is gzip, and says whether it is.
+fn unpacked<'a>(file: impl Read + 'a) -> io::Result<(Box<dyn Read + 'a>, bool)> {
+    let mut file = io::BufReader::with_capacity(1 << 16, file);
+    let is_gzip = file.fill_buf()?.starts_with(&GZIP);
+    Ok(if is_gzip { (Box::new(MultiGzDecoder::new(file)), true) } else { (Box::new(file), false) })
+}
+
+/// All of a pipe, decompressed if it is gzip and limited by [`memory`].
+pub(super) fn read_pipe(pipe: impl Read, name: &str) -> Result<Content, DataError> {
+    let io = |source| io_error(Path::new(name), "read", source);
+    let (reader, is_gzip) = unpacked(pipe).map_err(io)?;
+    read_all(reader, None, is_gzip, name, "read")
 }
 
 /// Writes a file, completely or not at all: what `content` writes goes to a temporary file beside it, which takes its name at the

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::archive::Archive;
 use super::array::{Array, ArrayLayout};
-use super::file;
+use super::file::{self, Content};
 use super::{DataError, FormatProblem, Table, TableFormat, TableWriter};
 
 pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
@@ -20,7 +20,9 @@ impl Table {
     pub fn read_npy(path: impl AsRef<Path>) -> Result<Self, DataError> {
         let path = path.as_ref();
         let name = file::name(path);
-        let array = parse(&file::read(path)?).map_err(|e| problem(&name, "NPY", e))?;
+        let content = file::read(path)?;
+        let array = parse_within(&content.bytes, content.packed);
+        let array = array.map_err(|e| problem(&name, "NPY", e))?;
         array.into_table(&name, "NPY")
     }
 
@@ -31,8 +33,8 @@ impl Table {
     pub fn read_npz(path: impl AsRef<Path>, array: Option<&str>) -> Result<Self, DataError> {
         let path = path.as_ref();
         let name = file::name(path);
-        let bytes = file::read(path)?;
-        let array = choose(&bytes, array).map_err(|e| problem(&name, "NPZ", e))?;
+        let content = file::read(path)?;
+        let array = choose(&content, array).map_err(|e| problem(&name, "NPZ", e))?;
         array.into_table(&name, "NPZ")
     }
 
@@ -56,12 +58,12 @@ fn problem(file: &str, format: &'static str, problem: FormatProblem) -> DataErro
 }
 
 /// The only array of an archive.
-pub(super) fn archived(bytes: &[u8], name: &str) -> Result<Table, DataError> {
-    choose(bytes, None).map_err(|e| problem(name, "NPZ", e))?.into_table(name, "NPZ")
+pub(super) fn archived(content: &Content, name: &str) -> Result<Table, DataError> {
+    choose(content, None).map_err(|e| problem(name, "NPZ", e))?.into_table(name, "NPZ")
 }
 
-fn choose(bytes: &[u8], wanted: Option<&str>) -> Result<Array, FormatProblem> {
-    let mut archive = Archive::new(bytes)?;
+fn choose(content: &Content, wanted: Option<&str>) -> Result<Array, FormatProblem> {
+    let mut archive = Archive::new(&content.bytes)?;
     let members = archive.names()?;
     let arrays = members.iter().enumerate();
     let (places, names): (Vec<usize>, Vec<&str>) =
@@ -75,7 +77,8 @@ fn choose(bytes: &[u8], wanted: Option<&str>) -> Result<Array, FormatProblem> {
         None if names.len() == 1 => 0,
         None => return Err(FormatProblem::Choose(list())),
     };
-    parse(&archive.read(places[index], names[index])?)
+    let (array, packed) = archive.read(places[index], names[index])?;
+    parse_within(&array, packed.min(content.packed))
 }
 
 pub(super) fn header(kind: &str, rows: usize, columns: usize) -> Vec<u8> {
@@ -109,8 +112,11 @@ pub(super) fn layout(bytes: &[u8]) -> Result<ArrayLayout, FormatProblem> {
     Ok(ArrayLayout { start, kind, size, big, by_columns, shape, format: "NPY" })
 }
 
-pub(super) fn parse(bytes: &[u8]) -> Result<Array, FormatProblem> {
-    layout(bytes)?.array(bytes)
+/// The array of bytes that were so many before they were unpacked.
+fn parse_within(bytes: &[u8], packed: u64) -> Result<Array, FormatProblem> {
+    let layout = layout(bytes)?;
+    layout.check_memory(packed)?;
+    layout.array(bytes)
 }
 
 /// The text of the header, and the data.
@@ -156,6 +162,10 @@ fn parse_header(text: &str) -> Result<(&str, bool, Vec<usize>), FormatProblem> {
 mod tests {
     use super::super::archive::tests::archive;
     use super::*;
+
+    fn parse(bytes: &[u8]) -> Result<Array, FormatProblem> {
+        layout(bytes)?.array(bytes)
+    }
 
     fn file(kind: &str, shape: &str, order: &str, data: &[u8]) -> Vec<u8> {
         let text = format!("{{'descr': '{kind}', 'fortran_order': {order}, 'shape': {shape}, }}\n");
@@ -219,7 +229,7 @@ mod tests {
         let (x, y) = (file("|u1", "(1, 2)", "False", &[1, 2]), file("|u1", "(1,)", "False", &[3]));
         let two = archive(&[("x.npy", &x, true), ("y.npy", &y, false)], true);
         let read = |bytes: &[u8], name| {
-            choose(bytes, name)
+            choose(&Content { bytes: bytes.to_vec(), packed: bytes.len() as u64 }, name)
                 .and_then(|a| a.into_table("t", "NPZ").map_err(|_| FormatProblem::Magic))
         };
         assert_eq!(read(&two, Some("x")).unwrap().to_csv(), b"x0,x1\n1,2\n");

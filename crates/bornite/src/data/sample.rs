@@ -10,6 +10,7 @@ use super::{
     Cells, Column, CsvOptions, DataError, Schema, StreamOptions, Table, TableFormat, TableStream,
     file,
 };
+use crate::memory;
 
 /// The bytes of memory that a cell of a sample takes, as text and as a number.
 const BYTES_PER_CELL: u64 = 64;
@@ -47,10 +48,9 @@ impl SampleOptions {
     pub fn are_large(&self, files: &[PathBuf]) -> Result<bool, DataError> {
         let mut total = 0_u64;
         for path in files {
-            let found = fs::metadata(path).map_err(|e| file::io_error(path, "read", e))?;
             let is_packed = TableFormat::of(path) == TableFormat::Parquet
                 || path.extension().is_some_and(|e| e.eq_ignore_ascii_case("gz"));
-            let bytes = found.len().saturating_mul(if is_packed { PACKED } else { 1 });
+            let bytes = length(path)?.saturating_mul(if is_packed { PACKED } else { 1 });
             total = total.saturating_add(bytes);
         }
         Ok(total > self.memory / LARGE)
@@ -68,6 +68,16 @@ impl SampleOptions {
         rng.set_stream(4);
         rng
     }
+}
+
+/// The bytes of a file.
+fn length(path: &Path) -> Result<u64, DataError> {
+    let found = fs::metadata(path).map_err(|e| file::io_error(path, "read", e))?;
+    Ok(found.len())
+}
+
+fn total_bytes(files: &[PathBuf]) -> Result<u64, DataError> {
+    files.iter().try_fold(0_u64, |sum, path| Ok(sum.saturating_add(length(path)?)))
 }
 
 /// A sample of the rows of some files. [`Fit::run_sample`](crate::Fit::run_sample) infers the column types and the
@@ -96,7 +106,7 @@ impl Sample {
         options: &SampleOptions,
         on_rows: &mut dyn FnMut(&Path, usize, Option<f64>),
     ) -> Result<Self, DataError> {
-        let is_large = options.are_large(files)?;
+        let (is_large, bytes) = (options.are_large(files)?, total_bytes(files)?);
         let stream =
             StreamOptions { header: options.header, keep_text: false, ..StreamOptions::default() };
         let mut rng = options.rng();
@@ -112,6 +122,14 @@ impl Sample {
                 piece = piece.arranged_as(first).map_err(|e| in_file(path, 0, e))?;
                 drawn.add(&piece, num_rows, &mut rng);
                 num_rows += piece.num_rows() as u64;
+                if !is_large {
+                    // Few bytes of gzip or Parquet can be many rows.
+                    let cells = u128::from(num_rows) * first.num_columns() as u128;
+                    let checked =
+                        memory::check("a table", cells * u128::from(BYTES_PER_CELL), bytes);
+                    let file = file::name(path);
+                    checked.map_err(|source| DataError::Memory { file, source })?;
+                }
                 on_rows(path, piece.num_rows(), stream.share());
             }
         }

@@ -11,6 +11,7 @@ use flate2::read::MultiGzDecoder;
 
 use super::array::{self, ArrayLayout};
 use super::buffered::Buffered;
+use super::file::Content;
 #[cfg(feature = "parquet")]
 use super::parquet::ParquetPieces;
 use super::{
@@ -131,7 +132,7 @@ impl TableStream {
             #[cfg(feature = "parquet")]
             TableFormat::Parquet if opened.length.is_none_or(|n| n == 0) || opened.is_gzip => {
                 let content = opened.content(&name)?;
-                Pieces::Whole(Some(Table::from_parquet_bytes(content, &name)?))
+                Pieces::Whole(Some(Table::from_parquet_content(content, &name)?))
             }
             #[cfg(feature = "parquet")]
             TableFormat::Parquet => {
@@ -225,19 +226,8 @@ impl Opened {
 
 impl Opened {
     /// All that is left; what has no length, and what a short file becomes, is limited by [`memory`].
-    fn content(self, name: &str) -> Result<Vec<u8>, DataError> {
-        let allowed = match self.length {
-            Some(_) if !self.is_gzip => u64::MAX,
-            length => memory::allowance(length.unwrap_or(0)),
-        };
-        let mut content = Vec::new();
-        let read = self.input.take(allowed.saturating_add(1)).read_to_end(&mut content);
-        read.map_err(|source| file::io_error(Path::new(name), "read", source))?;
-        if content.len() as u64 > allowed {
-            let source = OverLimit { what: "its content", needed: None, allowed };
-            return Err(DataError::Memory { file: name.to_owned(), source });
-        }
-        Ok(content)
+    fn content(self, name: &str) -> Result<Content, DataError> {
+        file::read_all(self.input, self.length, self.is_gzip, name, "read")
     }
 }
 
@@ -308,6 +298,7 @@ impl CsvPieces {
                 is_open,
                 types: Some(&self.types),
                 drops_text: self.drops_text,
+                packed: None,
             };
             let parse = |end| csv::parse(&bytes[..end], &self.input.name, &self.options, &context);
             match end.map(parse) {

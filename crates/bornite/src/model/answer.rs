@@ -28,6 +28,9 @@ pub struct Answer {
     /// The standard error of what is a mean over samples; all else is exact up to rounding.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<f64>,
+    /// What else to know, a sentence each: which values of the question the model has no place for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// A number, a label, or a value for each of several columns.
@@ -85,7 +88,8 @@ impl Answer {
     }
 
     fn of(kind: &'static str, value: AnswerValue) -> Self {
-        Self { kind, value, log: None, probability: None, bound: None, error: None }
+        let notes = Vec::new();
+        Self { kind, value, log: None, probability: None, bound: None, error: None, notes }
     }
 
     fn number_of(kind: &'static str, x: f64) -> Self {
@@ -117,6 +121,14 @@ impl Model {
     /// # Errors
     /// The evidence has probability 0, or a numeric question is about a text column.
     pub fn answer(&self, question: &Question) -> Result<Answer, ModelError> {
+        match self.answer_itself(question) {
+            Ok(answer) => Ok(Answer { notes: self.notes(question), ..answer }),
+            Err(ModelError::Impossible { what }) => Err(self.impossible(&what, question.given())),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn answer_itself(&self, question: &Question) -> Result<Answer, ModelError> {
         let name = |column: usize| self.schema.columns()[column].name.as_str();
         match question {
             Question::Probability { event, given } => {

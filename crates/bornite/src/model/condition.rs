@@ -26,7 +26,7 @@ impl Model {
         let given = self.given.and(&self.schema, event)?;
         let log_given = copy.log_unconditional(&given)?;
         if log_given == f64::NEG_INFINITY {
-            return Err(ModelError::Impossible { what: "what is given".to_owned() });
+            return Err(self.impossible("what is given", &given));
         }
         (copy.given, copy.log_given, copy.given_texts) =
             (given, log_given, self.given_texts.clone());
@@ -41,7 +41,7 @@ impl Model {
         }
         let log_given = self.log_unconditional(&given)?;
         if log_given == f64::NEG_INFINITY {
-            return Err(ModelError::Impossible { what: format!("'{}'", texts.join(", ")) });
+            return Err(self.impossible(&format!("'{}'", texts.join(", ")), &given));
         }
         (self.given, self.log_given, self.given_texts) = (given, log_given, texts);
         Ok(self)

@@ -296,13 +296,16 @@ impl ColumnDistribution<'_> {
         }
     }
 
-    /// The smallest number x with P(X ≤ x) of at least this level.
+    /// The smallest number x with P(X ≤ x) of at least this level. A whole number above 2⁵³ that is not a float is rounded
+    /// up, so that its [`cdf`](Self::cdf) still reaches the level; a [question](Model::ask) gives it exactly.
     ///
     /// # Errors
     /// The column holds words, in no order, or the level is not between 0 and 1.
     pub fn quantile(&self, level: f64) -> Result<f64, ModelError> {
         let values = self.quantile_values(level)?;
-        self.number(&values).ok_or_else(|| self.words("quantile"))
+        let c = self.schema();
+        let number = c.kind.coding().number_above(c.storage, &values);
+        number.ok_or_else(|| self.words("quantile"))
     }
 
     /// Variable by variable: each is the quantile of what is left of the level.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
+use super::unseen::NoPlace;
 use super::{Model, ModelError};
 use crate::basis::Part;
 use crate::data::{Block, Cell, DataError, Ends, OutsideSet, Parts, Schema};
@@ -35,6 +36,8 @@ pub struct Event {
     others: Vec<Others>,
     /// ln F′ of the columns with a value that have one.
     slopes: BTreeMap<usize, f64>,
+    /// What it says that its columns have no place for.
+    no_place: NoPlace,
 }
 
 /// Labels or numbers without a place of their own, by column.
@@ -51,7 +54,7 @@ impl Event {
 
     fn of_cases(cases: Vec<Case>) -> Self {
         let (cases, others) = cases.into_iter().unzip();
-        Self { cases, others, slopes: BTreeMap::new() }
+        Self { cases, others, slopes: BTreeMap::new(), no_place: NoPlace::new() }
     }
 
     fn pairs(&self) -> impl Iterator<Item = (&Query, &Others)> + Clone {
@@ -102,6 +105,17 @@ impl Event {
     /// ln F′ by column.
     pub(super) fn slopes(&self) -> &BTreeMap<usize, f64> {
         &self.slopes
+    }
+
+    /// What it says that its columns have no place for.
+    pub(super) fn no_place(&self) -> &NoPlace {
+        &self.no_place
+    }
+
+    /// The same event, and all that both say that columns have no place for.
+    fn with_no_place_of(mut self, first: &Self, second: &Self) -> Self {
+        self.no_place = first.no_place.union(&second.no_place).cloned().collect();
+        self
     }
 
     /// For every case, ln of the share that its numbers have of all without a place of their own.
@@ -182,6 +196,7 @@ impl Event {
         let c = &schema.columns()[column];
         let coding = c.kind.coding();
         let (mut seen, mut labels, mut numbers) = (Vec::new(), BTreeSet::new(), Vec::new());
+        let mut no_place = NoPlace::new();
         for &cell in cells {
             match schema.encode_value(column, cell) {
                 Ok((values, _)) if coding.other().is_some_and(|n| values[0] == n as f64) => {
@@ -192,7 +207,7 @@ impl Event {
                 }
                 Ok((values, _)) => seen.push(values),
                 // A number beyond or between all that were seen.
-                Err(_) if c.is_outside(cell) => {}
+                Err(_) if c.is_outside(cell) => drop(no_place.insert((column, Some(cell.text())))),
                 Err(problem) => return Err(problem.into()),
             }
         }
@@ -211,6 +226,7 @@ impl Event {
         }
         sets.extend((!labels.is_empty()).then_some(OutsideSet::Labels(labels)));
         event.push_others(schema, column, sets)?;
+        event.no_place = no_place;
         Ok(event)
     }
 
@@ -264,6 +280,9 @@ impl Event {
         let spread = c.kind.coding().spread(c.storage);
         let others = spread.and_then(|spread| spread.between(&ends));
         event.push_others(schema, column, others.into_iter().collect())?;
+        if event.cases.is_empty() && c.kind.coding().outside(c.storage).is_some() {
+            event.no_place.insert((column, None));
+        }
         Ok(event)
     }
 
@@ -294,7 +313,7 @@ impl Event {
         let mut event = Self::of_cases(cases);
         event.slopes = self.slopes.clone();
         event.slopes.extend(&other.slopes);
-        Ok(event)
+        Ok(event.with_no_place_of(self, other))
     }
 
     /// This or the other, or both.
@@ -307,7 +326,7 @@ impl Event {
         let mut cases: Vec<Case> = self.pairs().map(|(q, o)| (q.clone(), o.clone())).collect();
         cases.extend(other.without(schema, self)?);
         check_cases(cases.len())?;
-        Ok(Self::of_cases(cases))
+        Ok(Self::of_cases(cases).with_no_place_of(self, other))
     }
 
     /// That this does not hold.
@@ -317,7 +336,7 @@ impl Event {
     pub fn not(&self, schema: &Schema) -> Result<Self, ModelError> {
         self.check_mass(schema)?;
         let all = Self::nothing(schema.num_variables());
-        Ok(Self::of_cases(all.without(schema, self)?))
+        Ok(Self::of_cases(all.without(schema, self)?).with_no_place_of(self, &all))
     }
 
     /// Rejects values of probability 0.

@@ -60,6 +60,7 @@ mod tests;
 #[cfg(test)]
 mod tests_of_mixtures;
 mod truncate;
+mod unseen;
 mod weights;
 mod worker;
 

@@ -172,7 +172,7 @@ impl Predictions<'_> {
         let mut out = Vec::with_capacity(self.num_rows() * levels.len());
         for cell in self.statistics(Statistic::Quantiles(levels))? {
             for values in cell.values.chunks_exact(width) {
-                let number = c.kind.coding().number(c.storage, values);
+                let number = c.kind.coding().number_above(c.storage, values);
                 let no_number =
                     || ModelError::NoNumbers { column: c.name.clone(), what: "quantile" };
                 out.push(number.ok_or_else(no_number)?);

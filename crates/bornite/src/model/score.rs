@@ -11,6 +11,8 @@ impl Model {
     /// The log density of every row, in nats and the units of the data, with missing cells integrated out. −∞ for a row
     /// that contradicts the model's evidence. Labels that were never seen, and numbers outside the range or between
     /// grid points, have the probability in [`ColumnSchema::outside`](crate::data::ColumnSchema::outside).
+    /// Only scores use it: [questions](Model::ask), distributions, quantiles, means and samples are restricted to the values in
+    /// the model's domain.
     ///
     /// A number on a grid of decimals counts by the density in the middle of its cell times the cell's width. That is its
     /// probability, which a question such as `P(x = 27)` integrates, up to how far the density bends within the cell: over all numbers

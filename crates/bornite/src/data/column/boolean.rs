@@ -9,6 +9,7 @@ use super::{
 };
 use crate::data::Storage;
 use crate::domain::Domain;
+use crate::names::shown;
 
 /// The pairs of labels that are taken for no and yes.
 const PAIRS: [[&str; 2]; 5] =
@@ -76,7 +77,7 @@ impl Coding for Boolean {
     }
 
     fn summary(&self) -> String {
-        self.labels.join(", ")
+        self.labels.iter().map(|label| shown(label)).collect::<Vec<_>>().join(", ")
     }
 
     fn problem(&self, storage: Storage) -> Option<&'static str> {

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::data::Storage;
 use crate::domain::Domain;
+use crate::names::shown;
 
 /// One of some labels; a finite variable. Where the cells are numbers, the labels are numbers in order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,14 +75,15 @@ impl Coding for Categorical {
     }
 
     fn summary(&self) -> String {
-        let mut shown: Vec<&str> = self.labels.iter().take(SHOWN).map(String::as_str).collect();
-        if self.labels.len() > shown.len() {
-            shown.push("…");
+        let labels = self.labels.iter().take(SHOWN);
+        let mut named: Vec<String> = labels.map(|label| shown(label)).collect();
+        if self.labels.len() > named.len() {
+            named.push("…".to_owned());
         }
         if self.has_other {
-            shown.push(OTHER);
+            named.push(OTHER.to_owned());
         }
-        format!("{}: {}", self.labels.len(), shown.join(", "))
+        format!("{}: {}", self.labels.len(), named.join(", "))
     }
 
     fn problem(&self, storage: Storage) -> Option<&'static str> {

@@ -50,6 +50,12 @@ impl Digits {
         i128::from(self.min) + self.count() - 1
     }
 
+    /// The number with these digits.
+    fn whole(&self, digits: &[f64]) -> i128 {
+        let digits = digits.iter().zip(&self.radices);
+        i128::from(self.min) + digits.fold(0, |n, (&x, &r)| n * r as i128 + x as i128)
+    }
+
     /// The digits of a number that is counted from the smallest.
     fn digits(&self, mut offset: i128, out: &mut [f64]) {
         for (digit, &radix) in out.iter_mut().zip(&self.radices).rev() {
@@ -112,10 +118,8 @@ impl Coding for Digits {
     }
 
     fn decode(&self, values: &[f64]) -> Decoded<'_> {
-        let digits = values.iter().zip(&self.radices);
-        let offset = digits.fold(0_i128, |n, (&x, &r)| n * r as i128 + x as i128);
         // The schema has checked that the largest fits.
-        Decoded::Integer((i128::from(self.min) + offset) as i64)
+        Decoded::Integer(self.whole(values) as i64)
     }
 
     fn outside(&self, _storage: Storage) -> Option<Outside> {
@@ -148,6 +152,17 @@ impl Coding for Digits {
 
     fn base(&self) -> f64 {
         self.min as f64
+    }
+
+    /// The float nearest to the whole number: a sum of terms would be rounded at every digit.
+    fn number(&self, _storage: Storage, values: &[f64]) -> Option<f64> {
+        Some(self.whole(values) as f64)
+    }
+
+    fn number_above(&self, _storage: Storage, values: &[f64]) -> Option<f64> {
+        let whole = self.whole(values);
+        let near = whole as f64;
+        Some(if (near as i128) < whole { near.next_up() } else { near })
     }
 
     fn nearest(&self, x: f64) -> Vec<f64> {
@@ -203,5 +218,29 @@ pub(super) fn between(
             all.push((place, Evidence::In(Part::Values(set))));
         }
         cases.push(all);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Cell;
+
+    /// A sum of floats, rounded digit by digit, was 128 below the largest of these numbers.
+    #[test]
+    fn numbers_are_rounded_once_and_up_where_asked() {
+        for max in [1_000_000_000_000_000_128, 844_764_166_777_121_519, i64::MAX - 1, 1 << 53] {
+            let digits = Digits::of(0, max).unwrap();
+            for x in [max, max - 1, max - 63, max / 3, (1 << 53) + 1, 12_345] {
+                let mut values = vec![0.0; digits.radices.len()];
+                let Ok(_) = digits.encoder(Storage::Integers)(Cell::Integer(x), &mut values) else {
+                    continue;
+                };
+                assert_eq!(digits.number(Storage::Integers, &values), Some(x as f64));
+                let above = digits.number_above(Storage::Integers, &values).unwrap();
+                assert!(above as i128 >= i128::from(x), "{above} is below {x}");
+                assert!((above.next_down() as i128) < i128::from(x), "{above} is far above {x}");
+            }
+        }
     }
 }

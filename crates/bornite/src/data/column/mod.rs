@@ -269,6 +269,11 @@ pub(crate) trait Coding: Sync {
         terms.sum::<Option<f64>>().map(|sum| self.base() + sum)
     }
 
+    /// The smallest float that is not below the number of these values: they differ where whole numbers are larger than 2⁵³.
+    fn number_above(&self, storage: Storage, values: &[f64]) -> Option<f64> {
+        self.number(storage, values)
+    }
+
     /// The value of its one continuous variable below which numbers below `x` lie; may be outside the domain.
     fn position(&self, _x: f64) -> Option<f64> {
         None

@@ -252,6 +252,10 @@ impl Coding for Optional {
         if self.is_missing(values) { None } else { self.inner().number(storage, values) }
     }
 
+    fn number_above(&self, storage: Storage, values: &[f64]) -> Option<f64> {
+        if self.is_missing(values) { None } else { self.inner().number_above(storage, values) }
+    }
+
     fn position(&self, x: f64) -> Option<f64> {
         self.inner().position(x)
     }

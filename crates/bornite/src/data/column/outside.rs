@@ -144,7 +144,9 @@ impl Tails {
         let min = inside.iter().map(|i| i.0).fold(f64::INFINITY, f64::min);
         let max = inside.iter().map(|i| i.1).fold(f64::NEG_INFINITY, f64::max);
         let low = if min >= -0.5 * unit { -0.5 * unit } else { f64::NEG_INFINITY };
-        let (center, scale) = (0.5 * (min + max), (0.5 * (max - min)).max(unit));
+        // Half of each end, so that nothing overflows, and a scale that floats of this size can show.
+        let (center, half) = (0.5 * min + 0.5 * max, 0.5 * max - 0.5 * min);
+        let scale = half.max(unit).max(f64::EPSILON * center.abs());
         Self { low, center, scale, unit, per: 1.0, inside: inside.to_vec(), left }
     }
 
@@ -170,7 +172,8 @@ impl Tails {
         if low >= high {
             return 0.0;
         }
-        let [a, b] = [low, high].map(|x| (x - self.center) / self.scale);
+        let place = |x: f64| (0.5 * x - 0.5 * self.center) / (0.5 * self.scale);
+        let [a, b] = [low, high].map(place);
         if a == f64::NEG_INFINITY || b == f64::INFINITY {
             // Of what lies far out nothing may cancel.
             let above = |z: f64| if z > 0.0 { (1.0 / z).atan() } else { 0.5 * PI - z.atan() };
@@ -213,6 +216,22 @@ mod tests {
             let cells: f64 = (1..=1000).map(|k| cell(max + f64::from(k))).sum();
             let interval = tails.share(max + 0.5, max + 1000.5);
             assert!((cells - interval).abs() < 1e-12, "{cells}, {interval}");
+        }
+    }
+
+    #[test]
+    fn shares_of_extreme_numbers_add_up() {
+        let all = [&[-1.7e308][..], &[1.7e308], &[-1.7e308, 1.7e308], &[1e-310], &[5.0, 1e300]];
+        for numbers in all {
+            let tails = Tails::of_numbers(numbers, 0);
+            for &x in numbers.iter().chain(&[0.0, 1e9, -1e300, f64::MAX, f64::MIN]) {
+                let (below, above) =
+                    (tails.share(f64::NEG_INFINITY, x), tails.share(x, f64::INFINITY));
+                assert!(
+                    (below + above - 1.0).abs() < 1e-12,
+                    "{numbers:?} at {x}: {below}, {above}"
+                );
+            }
         }
     }
 

@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle};
 use bytes::Bytes;
 use parquet::file::reader::ChunkReader;
 
-use super::file;
+use super::file::{self, Content};
 use super::{DataError, FormatProblem, Table};
 
 /// The name of the thread that reads. The reader of pages ends in a panic on some damaged files; whoever prints panics may
@@ -34,7 +34,7 @@ impl Table {
     /// The file cannot be read or is damaged; a column holds lists, structs or bytes.
     pub fn read_parquet(path: impl AsRef<Path>) -> Result<Self, DataError> {
         let path = path.as_ref();
-        Self::from_parquet_bytes(file::read(path)?, &file::name(path))
+        Self::from_parquet_content(file::read(path)?, &file::name(path))
     }
 
     /// Reads the bytes of a Parquet file; messages name it so. See [`Table::read_parquet`].
@@ -51,13 +51,19 @@ impl Table {
     /// # Errors
     /// As [`Table::read_parquet`].
     pub fn from_parquet_bytes(bytes: Vec<u8>, name: &str) -> Result<Self, DataError> {
+        let packed = bytes.len() as u64;
+        Self::from_parquet_content(Content { bytes, packed }, name)
+    }
+
+    pub(super) fn from_parquet_content(content: Content, name: &str) -> Result<Self, DataError> {
+        let Content { bytes, packed } = content;
         if bytes.is_empty() {
             return Err(DataError::EmptyFile { file: name.to_owned() });
         }
         let reader = thread::Builder::new().name(PARQUET_THREAD.to_owned());
         let table = thread::scope(|scope| {
             let reading = reader.spawn_scoped(scope, || {
-                let mut reader = Reader::new(Bytes::from(bytes), name, None)?;
+                let mut reader = Reader::new(Bytes::from(bytes), name, packed, None)?;
                 reader.read(reader.rows_left())
             });
             let reading =
@@ -90,7 +96,8 @@ impl ParquetPieces {
         let (sender, pieces) = sync_channel(1);
         let own = name.to_owned();
         let read = move || {
-            let mut reader = match Reader::new(file, &own, Some(piece)) {
+            let packed = file.len();
+            let mut reader = match Reader::new(file, &own, packed, Some(piece)) {
                 Ok(reader) => reader,
                 Err(error) => return drop(sender.send(Err(error))),
             };

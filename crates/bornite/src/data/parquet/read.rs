@@ -34,12 +34,17 @@ pub(super) struct Reader<R: ChunkReader + 'static> {
 }
 
 impl<R: ChunkReader + 'static> Reader<R> {
-    /// A reader of at most so many bytes of cells at once.
-    pub(super) fn new(file: R, name: &str, at_once: Option<usize>) -> Result<Self, DataError> {
+    /// A reader of at most so many bytes of cells at once, of a file that was so many bytes before it was unpacked.
+    pub(super) fn new(
+        file: R,
+        name: &str,
+        packed: u64,
+        at_once: Option<usize>,
+    ) -> Result<Self, DataError> {
         let damaged = |e| problem(name, FormatProblem::Parquet(words(&e)));
         let size = file.len();
         let file = SerializedFileReader::new(file).map_err(damaged)?;
-        check(&file, size, at_once).map_err(|p| problem(name, p))?;
+        check(&file, (size, packed), at_once).map_err(|p| problem(name, p))?;
         let about = file.metadata().file_metadata();
         let metadata = Arc::new(about.key_value_metadata().cloned().unwrap_or_default());
         let descriptors = about.schema_descr().columns().iter().enumerate();
@@ -94,18 +99,18 @@ const BYTES_PER_CELL: u128 = 32;
 /// Rejects pages that lie outside the file or are packed by what is not read, and what a short file has no right to.
 fn check<R: ChunkReader + 'static>(
     file: &SerializedFileReader<R>,
-    size: u64,
+    (size, packed): (u64, u64),
     at_once: Option<usize>,
 ) -> Result<(), FormatProblem> {
     let groups = file.metadata().row_groups();
     let unpacked = |g: &RowGroupMetaData| u64::try_from(g.total_byte_size()).unwrap_or(u64::MAX);
     let rows = |g: &RowGroupMetaData| u64::try_from(g.num_rows()).unwrap_or(u64::MAX);
     let pages: u128 = groups.iter().map(|g| u128::from(unpacked(g))).sum();
-    memory::check("a column", pages, size)?;
+    memory::check("a column", pages, packed)?;
     let rows: u128 = groups.iter().map(|g| u128::from(rows(g))).sum();
     let columns = file.metadata().file_metadata().schema_descr().num_columns() as u128;
     if at_once.is_none() {
-        memory::check("a table", rows.saturating_mul(columns * BYTES_PER_CELL), size)?;
+        memory::check("a table", rows.saturating_mul(columns * BYTES_PER_CELL), packed)?;
     }
     for column in file.metadata().row_groups().iter().flat_map(RowGroupMetaData::columns) {
         let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
