@@ -118,7 +118,7 @@ pub enum DataError {
     /// A column of numbers with a few cells that are none.
     #[error(
         "'{file}', line {line}, column '{}': '{}' is not a number, and {numbers} of the other cells are; \
-         correct it, name it as a word for missing cells, or declare the column to be text",
+         correct it, leave the cell empty if the number is unknown, or declare the column to be text",
         shown(column),
         shown(text)
     )]
