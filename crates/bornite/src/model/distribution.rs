@@ -592,7 +592,7 @@ pub(super) fn panels(functions: usize) -> &'static [(f64, f64)] {
     static RULES: [OnceLock<Vec<(f64, f64)>>; 16] = [const { OnceLock::new() }; 16];
     let power = (functions.max(64).next_power_of_two().ilog2() as usize).min(RULES.len() - 1);
     RULES[power].get_or_init(|| {
-        let waves = 0.5 * 2f64.powi(power as i32);
+        let waves = 0.5 * f64::from(1_u32 << power);
         let mut nodes = Vec::new();
         for k in 1..=PANELS {
             let high = 0.5f64.powi(k);

@@ -160,11 +160,11 @@ fn read(form: &str, padded: bool, text: &str) -> Reading {
         }
         let Some(unit) = TimeUnit::of_letter(letter) else { return Reading::Other };
         if let 'b' | 'B' = letter {
-            let name = |month: usize| month_name(month as i64 + 1, letter);
-            let Some(month) = (0..12).find(|&month| rest.starts_with(name(month))) else {
+            let name = |month: i64| month_name(month, letter);
+            let Some(month) = (1..=12).find(|&month| rest.starts_with(name(month))) else {
                 return Reading::Other;
             };
-            (moment[1], rest) = (month as i64 + 1, &rest[name(month).len()..]);
+            (moment[1], rest) = (month, &rest[name(month).len()..]);
             continue;
         }
         let most = if letter == 'Y' { 4 } else { 2 };
