@@ -60,7 +60,7 @@ pub(super) fn log_units(schema: &Schema, deviations: &[f64]) -> (f64, usize) {
 /// The step of the grid that a column lies on.
 fn step(kind: &ColumnKind) -> Option<f64> {
     match kind.of_known() {
-        ColumnKind::Number(number) => number.decimals().map(|d| 0.1_f64.powi(d.into())),
+        ColumnKind::Number(number) => number.unit(),
         ColumnKind::Continuous(_) | ColumnKind::Periodic(_) => None,
         ColumnKind::Integer(_) | ColumnKind::Digits(_) => Some(1.0),
         ColumnKind::Categorical(_)

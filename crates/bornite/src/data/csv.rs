@@ -23,10 +23,30 @@ const PROBED_ROWS: usize = 64;
 const FAULTY_SHARE: f64 = 0.05;
 /// … if it also has at least so many cells that are.
 const FAULTY_NUMBERS: usize = 30;
+/// … and so many distinct numbers: words beside a few, as in 4, 6, 8 and rotary, make the column one of labels.
+const FAULTY_DISTINCT: usize = 12;
 /// The memory that a cell takes while a table is read.
 const BYTES_PER_CELL: u128 = 32;
-/// Rows after which it is held against the limit.
+/// Rows after which it is checked against the limit.
 const CHECKED_ROWS: usize = 1 << 14;
+/// Words that stand for a missing number if all other cells of a column are numbers, in upper or lower case. In a column of
+/// text they may be labels.
+const NO_NUMBER: [&str; 14] = [
+    "none",
+    "nil",
+    "missing",
+    "unknown",
+    "unk",
+    "not available",
+    "n.a.",
+    "-",
+    "--",
+    ".",
+    "..",
+    "*",
+    "#value!",
+    "#div/0!",
+];
 
 /// How to read a CSV file.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,7 +65,7 @@ pub struct CsvOptions {
 
 impl Default for CsvOptions {
     fn default() -> Self {
-        let missing = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "?"];
+        let missing = ["", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "?"];
         Self {
             delimiter: None,
             header: None,
@@ -445,8 +465,14 @@ impl ColumnReader<'_> {
             let text = text.trim();
             !options.missing.iter().any(|m| m == text)
         };
-        let known: Vec<bool> = texts.iter().map(cell).collect();
+        let mut known: Vec<bool> = texts.iter().map(cell).collect();
         let as_text = options.text_columns.iter().any(|c| c == self.name);
+        let is_text = context.types.is_some_and(|types| {
+            types.get(self.name).copied().unwrap_or(Storage::Labels) == Storage::Labels
+        });
+        if !as_text && !is_text {
+            without_words(texts, &mut known);
+        }
         let kind = match context.types {
             _ if as_text => CellKind::Labels,
             None => self.kind(texts, &known)?,
@@ -541,9 +567,20 @@ impl ColumnReader<'_> {
         }
         let few = (texts_only as f64) <= FAULTY_SHARE * numbers as f64;
         if texts_only > 0 && padded == 0 && few && numbers >= FAULTY_NUMBERS {
-            let (line, text) = find(|r| *r == Reading::Text);
-            let (file, column) = (self.file.to_owned(), self.name.to_owned());
-            return Err(DataError::NotANumber { file, line, column, text, numbers });
+            let mut distinct: Vec<u64> = readings.iter().map(|r| number(*r).to_bits()).collect();
+            distinct.sort_unstable();
+            distinct.dedup();
+            let words = readings.iter().zip(texts.iter());
+            let words = words.filter(|(r, _)| **r == Some(Reading::Text)).map(|(_, text)| text);
+            let have = |what: fn(char) -> bool| words.clone().all(|word| word.contains(what));
+            // Letters and digits next to whole numbers, as in 117 and c168, are codes.
+            let are_codes = real + huge == 0 && have(|c| c.is_ascii_digit());
+            let are_labels = distinct.len() <= FAULTY_DISTINCT || are_codes;
+            if !(are_labels && have(char::is_alphabetic)) {
+                let (line, text) = find(|r| *r == Reading::Text);
+                let (file, column) = (self.file.to_owned(), self.name.to_owned());
+                return Err(DataError::NotANumber { file, line, column, text, numbers });
+            }
         }
         if texts_only + padded + infinite > 0 || numbers == 0 {
             return Ok(CellKind::Labels);
@@ -581,6 +618,27 @@ enum CellKind {
     /// With how they are written, if that is known.
     Numbers(Vec<f64>, Option<NumberFormat>),
     Labels,
+}
+
+/// Takes the words for a missing number for missing, where the cells next to them are numbers and nothing else.
+fn without_words(texts: &Texts, known: &mut [bool]) {
+    let is_word = |text: &str| NO_NUMBER.iter().any(|word| word.eq_ignore_ascii_case(text));
+    let mut words = Vec::new();
+    let mut are_numbers = false;
+    for (row, text) in texts.iter().enumerate().filter(|(row, _)| known[*row]) {
+        let text = text.trim();
+        if is_word(text) {
+            words.push(row);
+            continue;
+        }
+        match read(text) {
+            Reading::Integer(_) | Reading::Real(_) | Reading::Huge(_) => are_numbers = true,
+            Reading::Infinite | Reading::Padded | Reading::Text => return,
+        }
+    }
+    if are_numbers {
+        words.into_iter().for_each(|row| known[row] = false);
+    }
 }
 
 fn number(reading: Option<Reading>) -> f64 {

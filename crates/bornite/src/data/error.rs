@@ -114,7 +114,8 @@ pub enum DataError {
     },
     /// A numeric column with a few cells that are none.
     #[error(
-        "'{file}', line {line}, column '{}': '{}' is not a number, but {numbers} of the other cells are; correct it, declare it as a word for missing cells, or declare the column as text",
+        "'{file}', line {line}, column '{}': '{}' is not a number, but {numbers} of the other cells are; \
+         correct it, leave the cell empty if the number is missing, or declare the column as text",
         shown(column),
         shown(text)
     )]

@@ -253,7 +253,8 @@ impl Model {
             Statistic::Mean => {
                 let (low, high) = search.bounds;
                 let number = |(u, w)| (u, w * self.term(column, u));
-                vec![mean_nodes(low, high).map(number).collect()]
+                let functions = self.num_functions(self.schema.variables_of(column).start);
+                vec![mean_nodes(functions, low, high).map(number).collect()]
             }
             Statistic::Mode => search.grid().map(|u| vec![(u, 1.0)]).collect(),
             Statistic::Quantiles(_) | Statistic::Probabilities => Vec::new(),

@@ -103,7 +103,8 @@ impl Model {
             for (place, v) in self.schema.variables_of(column).enumerate() {
                 let c = &self.schema.columns()[column];
                 let domain = &self.mixture.variables()[v].domain;
-                functions[v] = nodes(c, place, domain, &query.evidence()[v]);
+                let panels = panels(self.num_functions(v));
+                functions[v] = nodes(c, place, domain, &query.evidence()[v], panels);
             }
         }
         let (means, covariances) = environments.function_moments(&functions);
@@ -126,6 +127,7 @@ fn nodes(
     place: usize,
     domain: &Domain,
     evidence: &Evidence,
+    panels: &[(f64, f64)],
 ) -> Vec<FunctionNode> {
     let term = |x: f64| column.kind.coding().term(column.storage, place, x);
     let on_interval = || {
@@ -147,7 +149,7 @@ fn nodes(
         };
         let atoms = domain.atoms().iter().filter(|x| known(**x));
         let atoms = atoms.map(|&x| FunctionNode { x, weight: 1.0, value: number(x) });
-        atoms.chain(panels().iter().filter(|_| low < high).map(node)).collect()
+        atoms.chain(panels.iter().filter(|_| low < high).map(node)).collect()
     };
     let on_values = |count: usize| -> Vec<FunctionNode> {
         let known = |x: usize| match evidence {

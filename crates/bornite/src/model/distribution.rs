@@ -6,7 +6,9 @@ use std::sync::{Arc, OnceLock};
 use super::event::intersect;
 use super::posterior::{Density, Posterior};
 use super::{Event, Model, ModelError};
+use crate::basis::Basis;
 use crate::basis::quadrature::gauss_legendre;
+use crate::circuit::Layer;
 use crate::data::{Cell, ColumnSchema};
 use crate::mixture::log_sum;
 use crate::query::{Evidence, Query};
@@ -19,7 +21,7 @@ const NEAR: f64 = 64.0;
 const NARROWINGS: usize = 60;
 /// The shortest panel of the mean's quadrature is 2 to the power of minus this.
 const PANELS: i32 = 30;
-/// Nodes of a panel.
+/// Nodes of a panel, next to those that a density of many functions takes.
 const PANEL_NODES: usize = 6;
 /// Prefixes of digits that the search for their mode looks at.
 const MAX_PREFIXES: usize = 4096;
@@ -264,9 +266,11 @@ impl ColumnDistribution<'_> {
 
     /// ∫ x(u) p(u) du, in panels that become short towards both ends, where x(u) may be infinite, and the atoms.
     fn density_mean(&self, density: &Density) -> f64 {
+        let variable = self.model.schema.variables_of(self.column).start;
+        let functions = self.model.num_functions(variable);
         let mut sum: f64 = density.atoms().map(|(u, p)| p * self.term(u)).sum();
         for (n, (low, high)) in density.pieces().enumerate() {
-            for (u, w) in mean_nodes(low, high) {
+            for (u, w) in mean_nodes(functions, low, high) {
                 sum += w * density.piece_density(n, u) * self.term(u);
             }
         }
@@ -509,6 +513,22 @@ impl Model {
         let c = &self.schema.columns()[column];
         c.kind.coding().term(c.storage, 0, u).unwrap_or(f64::NAN)
     }
+
+    /// The number of functions of a continuous variable, atoms apart: the most that one of the circuits has.
+    pub(super) fn num_functions(&self, variable: usize) -> usize {
+        fn smooth(basis: &Basis) -> usize {
+            match basis {
+                Basis::Atoms(b) => smooth(b.rest()),
+                Basis::Transformed(b) => smooth(b.base()),
+                other => other.width(),
+            }
+        }
+        let of = |layer: &Layer| match layer {
+            Layer::Input { variable: v, basis } if v.index() == variable => Some(smooth(basis)),
+            _ => None,
+        };
+        self.mixture.circuits().flat_map(|c| c.layers()).filter_map(of).max().unwrap_or(1)
+    }
 }
 
 /// Rejects a level that is not from 0 to 1.
@@ -543,9 +563,13 @@ pub(super) fn one_hot(x: usize) -> Vec<f64> {
     p
 }
 
-/// Nodes and weights of the integral of a mean from low to high.
-pub(super) fn mean_nodes(low: f64, high: f64) -> impl Iterator<Item = (f64, f64)> {
-    panels().iter().map(move |&(v, w)| (low + (high - low) * v, (high - low) * w))
+/// Nodes and weights of the integral of a mean from low to high, for a density of so many functions.
+pub(super) fn mean_nodes(
+    functions: usize,
+    low: f64,
+    high: f64,
+) -> impl Iterator<Item = (f64, f64)> {
+    panels(functions).iter().map(move |&(v, w)| (low + (high - low) * v, (high - low) * w))
 }
 
 /// The first value with a sum of at least the level, and the level within that value.
@@ -561,18 +585,25 @@ pub(super) fn finite_quantile(p: &[f64], level: f64) -> (usize, f64) {
     last
 }
 
-/// Nodes and weights on [0, 1], dense towards both ends.
-pub(super) fn panels() -> &'static [(f64, f64)] {
-    static PANEL_RULE: OnceLock<Vec<(f64, f64)>> = OnceLock::new();
-    PANEL_RULE.get_or_init(|| {
-        let rule = gauss_legendre(PANEL_NODES);
+/// Nodes and weights on [0, 1], dense towards both ends, where numbers may be infinite, and fine enough for the square of a sum of
+/// so many functions.
+///
+/// The square of n Legendre functions has n waves in an angle θ with u = (1 − cos θ) / 2, of which the panel from 2⁻ᵏ⁻¹ to 2⁻ᵏ
+/// has about n 2^(−k/2) / 5; a rule of Gauss takes some two nodes for each.
+pub(super) fn panels(functions: usize) -> &'static [(f64, f64)] {
+    // One rule for each power of two, and for most models one in all.
+    static RULES: [OnceLock<Vec<(f64, f64)>>; 16] = [const { OnceLock::new() }; 16];
+    let power = (functions.max(64).next_power_of_two().ilog2() as usize).min(RULES.len() - 1);
+    RULES[power].get_or_init(|| {
+        let waves = 0.5 * f64::from(1_u32 << power);
         let mut nodes = Vec::new();
-        let mut ends: Vec<f64> = (1..=PANELS).rev().map(|k| 0.5f64.powi(k)).collect();
-        ends.insert(0, 0.0);
-        for pair in ends.windows(2) {
-            for &(t, w) in &rule {
-                let half = 0.5 * (pair[1] - pair[0]);
-                let u = pair[0] + half * (1.0 + t);
+        for k in 1..=PANELS {
+            let high = 0.5f64.powi(k);
+            let low = if k == PANELS { 0.0 } else { 0.5 * high };
+            let more = (waves * high.sqrt()).ceil() as usize;
+            for (t, w) in gauss_legendre(PANEL_NODES + more) {
+                let half = 0.5 * (high - low);
+                let u = low + half * (1.0 + t);
                 nodes.push((u, half * w));
                 nodes.push((1.0 - u, half * w));
             }

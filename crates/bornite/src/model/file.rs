@@ -13,9 +13,9 @@ use crate::memory::{self, OverLimit};
 use crate::mixture::Mixture;
 use crate::ops::log_partition;
 
-/// The version of the text beside the circuits: 4 with columns in which that a cell is missing is a value, 3 if there are several
+/// The version of the text beside the circuits: 5 with numbers on a grid with a step, 4 with columns in which missing is a value, 3 if there are several
 /// circuits, 2 with columns of numbers that have atoms or lie on grids, and 1 otherwise.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 /// The most multiply-adds of a partition function that is computed only to check a model: a fraction of a second.
 const MAX_PARTITION_WORK: u128 = 1 << 27;
@@ -111,6 +111,7 @@ impl Model {
 
     fn text(&self) -> Result<String, ModelError> {
         let version_of = |c: &ColumnSchema| match &c.kind {
+            kind if matches!(kind.of_known(), ColumnKind::Number(n) if n.has_step()) => 5,
             ColumnKind::Optional(_) => 4,
             ColumnKind::Number(_) => 2,
             ColumnKind::Categorical(_)

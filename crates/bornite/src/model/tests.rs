@@ -130,6 +130,29 @@ fn numbers_with_atoms_are_answered_as_the_rows_would() {
     }
 }
 
+#[test]
+fn means_of_many_functions_are_those_of_their_densities() {
+    // Two spikes and a plateau make the density wave.
+    let rng = &mut ChaCha8Rng::seed_from_u64(3);
+    let value = |u: f64, v: f64| if u < 0.3 { 2.0 + 0.01 * v } else { 5.0 * v };
+    let x: Vec<f64> = (0..400).map(|_| value(rng.random(), rng.random())).collect();
+    let y = x.iter().map(|x| Some(if *x < 2.5 { "low" } else { "high" }));
+    let table = Table::new(vec![Column::numbers("x", x.clone()), Column::labels("y", y)]).unwrap();
+    let options = ModelOptions { functions: Some(96), ..ModelOptions::default() };
+    let model = Fit::with(options).width(4).epochs(10).run(&table).unwrap();
+    for given in ["", " | y='low'"] {
+        let quantile = |n: u32| (f64::from(n) + 0.5) / 500.0;
+        let all = (0..500).map(|n| number(&model, &format!("quantile(x, {}{given})", quantile(n))));
+        let (sum, squares) = all.fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
+        let (mean, square) = (sum / 500.0, squares / 500.0);
+        let found = number(&model, &format!("E[x{given}]"));
+        assert!((found - mean).abs() < 0.01, "{found}, not {mean}");
+        let (found, deviation) =
+            (number(&model, &format!("std(x{given})")), (square - mean * mean).sqrt());
+        assert!((found - deviation).abs() < 0.03, "{found}, not {deviation}");
+    }
+}
+
 fn number(model: &Model, question: &str) -> f64 {
     model.ask(question).unwrap().number().unwrap()
 }

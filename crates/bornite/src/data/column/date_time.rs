@@ -18,15 +18,34 @@ use crate::domain::Domain;
 use crate::query::Evidence;
 
 const DAY: i64 = 86_400;
+/// The months, as they are written in full; `%b` has three letters of them.
+const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+/// Years of two digits from this one on are those of the twentieth century.
+const FIRST_SHORT_YEAR: i64 = 69;
 /// The days of the week, as questions name them.
 const WEEKDAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
 /// A date, a time of day, or both; a finite variable for each part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DateTime {
-    /// How it is written: `%Y` is the year, and `%m`, `%d`, `%H`, `%M` and `%S` are month, day, hour, minute and second.
+    /// How it is written: `%Y` is the year, and `%m`, `%d`, `%H`, `%M` and `%S` are month, day, hour, minute and second. `%y` is
+    /// a year of two digits, `%B` and `%b` the name of the month and its first three letters, and `%I` an hour up to 12
+    /// with `%p`, AM or PM, or `%P`, am or pm.
     pub form: String,
-    /// Whether parts below ten are written with a zero in front.
+    /// Whether months, days and hours below ten are written with a zero in front.
     pub padded: bool,
     /// The values of each part that is written, from the year on.
     pub parts: Vec<TimePart>,
@@ -71,16 +90,25 @@ impl TimeUnit {
         }
     }
 
-    /// The letter that stands for it in a form.
-    fn letter(self) -> char {
-        match self {
-            Self::Year => 'Y',
-            Self::Month => 'm',
-            Self::Day => 'd',
-            Self::Hour => 'H',
-            Self::Minute => 'M',
-            Self::Second => 'S',
-        }
+    /// What a letter stands for in a form.
+    fn of_letter(letter: char) -> Option<Self> {
+        Some(match letter {
+            'Y' | 'y' => Self::Year,
+            'm' | 'b' | 'B' => Self::Month,
+            'd' => Self::Day,
+            'H' | 'I' => Self::Hour,
+            'M' => Self::Minute,
+            'S' => Self::Second,
+            _ => return None,
+        })
+    }
+
+    /// The parts that a form has, in order.
+    fn written(form: &str) -> Vec<Self> {
+        let letters = form.split('%').skip(1).filter_map(|part| part.chars().next());
+        let mut units: Vec<Self> = letters.filter_map(Self::of_letter).collect();
+        units.sort_unstable();
+        units
     }
 
     /// The values that it can have; `None` for any.
@@ -113,6 +141,8 @@ fn read(form: &str, padded: bool, text: &str) -> Reading {
     let mut moment = START;
     let mut rest = text;
     let mut letters = form.chars();
+    // Which hours of two halves of the day are meant.
+    let (mut is_twelve, mut is_late) = (true, None);
     while let Some(letter) = letters.next() {
         if letter != '%' {
             match rest.strip_prefix(letter) {
@@ -121,28 +151,79 @@ fn read(form: &str, padded: bool, text: &str) -> Reading {
             }
             continue;
         }
-        let letter = letters.next();
-        let unit = TimeUnit::ALL.into_iter().find(|unit| Some(unit.letter()) == letter);
-        let Some(unit) = unit else { return Reading::Other };
-        let most = if unit == TimeUnit::Year { 4 } else { 2 };
+        let Some(letter) = letters.next() else { return Reading::Other };
+        if let 'p' | 'P' = letter {
+            let half = halves(letter).iter().position(|half| rest.starts_with(half));
+            let Some(half) = half else { return Reading::Other };
+            (is_late, rest) = (Some(half == 1), &rest[2..]);
+            continue;
+        }
+        let Some(unit) = TimeUnit::of_letter(letter) else { return Reading::Other };
+        if let 'b' | 'B' = letter {
+            let name = |month: i64| month_name(month, letter);
+            let Some(month) = (1..=12).find(|&month| rest.starts_with(name(month))) else {
+                return Reading::Other;
+            };
+            (moment[1], rest) = (month, &rest[name(month).len()..]);
+            continue;
+        }
+        let most = if letter == 'Y' { 4 } else { 2 };
         let digits = rest.bytes().take(most).take_while(u8::is_ascii_digit).count();
-        let is_right = match (unit, padded) {
-            (TimeUnit::Year, _) | (_, true) => digits == most,
-            (_, false) => digits > 0 && (digits == 1 || !rest.starts_with('0')),
+        let is_right = if is_short(unit, padded) {
+            digits > 0 && (digits == 1 || !rest.starts_with('0'))
+        } else {
+            digits == most
         };
-        let Some(value) = rest[..digits].parse().ok().filter(|_| is_right) else {
+        let Some(value) = rest[..digits].parse::<i64>().ok().filter(|_| is_right) else {
             return Reading::Other;
         };
+        let value = match letter {
+            'y' if value < FIRST_SHORT_YEAR => 2000 + value,
+            'y' => 1900 + value,
+            _ => value,
+        };
+        if letter == 'I' {
+            is_twelve = (1..=12).contains(&value);
+        }
         (moment[unit as usize], rest) = (value, &rest[digits..]);
     }
     if !rest.is_empty() {
         return Reading::Other;
     }
+    if let Some(is_late) = is_late {
+        moment[3] = moment[3] % 12 + if is_late { 12 } else { 0 };
+    }
     let fits = |unit: TimeUnit| {
         unit.range().is_none_or(|(low, high)| (low..=high).contains(&moment[unit as usize]))
     };
     let exists = TimeUnit::ALL.into_iter().all(fits) && moment[2] <= days_of(moment[0], moment[1]);
-    if exists { Reading::Moment(moment) } else { Reading::Impossible }
+    if exists && is_twelve { Reading::Moment(moment) } else { Reading::Impossible }
+}
+
+/// Whether a part below ten is one digit; minutes and seconds have two always.
+fn is_short(unit: TimeUnit, padded: bool) -> bool {
+    match unit {
+        TimeUnit::Month | TimeUnit::Day | TimeUnit::Hour => !padded,
+        TimeUnit::Year | TimeUnit::Minute | TimeUnit::Second => false,
+    }
+}
+
+/// The halves of a day.
+fn halves(letter: char) -> [&'static str; 2] {
+    if letter == 'p' { ["AM", "PM"] } else { ["am", "pm"] }
+}
+
+/// The name of a month from 1 on, in full for `B`.
+fn month_name(month: i64, letter: char) -> &'static str {
+    let name = MONTHS[(month - 1).clamp(0, 11) as usize];
+    if letter == 'B' { name } else { &name[..3] }
+}
+
+/// The form of the date alone; `None` for times.
+fn date_form(form: &str) -> Option<&str> {
+    let time = ["%H", "%I"].iter().filter_map(|hour| form.find(hour)).min();
+    let date = form[..time.unwrap_or(form.len())].trim_end_matches(['T', ' ']);
+    (!date.is_empty()).then_some(date)
 }
 
 /// Seconds from the start of 1970.
@@ -176,9 +257,10 @@ impl DateTime {
         let mut impossible = None;
         for (form, padded) in forms(first) {
             let mut ends: Option<(Moment, Moment)> = None;
-            let mut odd = None;
+            let (mut odd, mut possible, mut others) = (None, 0, 0);
             let all = labels.clone().all(|label| match read(&form, padded, label) {
                 Reading::Moment(moment) => {
+                    possible += 1;
                     let (low, high) = ends.get_or_insert((moment, moment));
                     for n in 0..6 {
                         low[n] = low[n].min(moment[n]);
@@ -187,16 +269,19 @@ impl DateTime {
                     true
                 }
                 Reading::Impossible => {
+                    others += 1;
                     odd.get_or_insert(label);
                     true
                 }
                 Reading::Other => false,
             });
+            // Seasons such as 2012-13 are no months, and many days that do not exist are no mistakes.
+            let is_date = form.contains("%d") || form.contains("%M");
             match (all, ends, odd) {
                 (true, Some((low, high)), None) => {
                     return Found::Dates(Self::with_form(form, padded, low, high));
                 }
-                (true, Some(_), Some(label)) => {
+                (true, Some(_), Some(label)) if is_date && others <= possible => {
                     impossible.get_or_insert(label);
                 }
                 _ => {}
@@ -206,15 +291,14 @@ impl DateTime {
     }
 
     fn with_form(form: String, padded: bool, low: Moment, high: Moment) -> Self {
-        let written =
-            TimeUnit::ALL.into_iter().filter(|u| form.contains(&format!("%{}", u.letter())));
+        let written = TimeUnit::written(&form);
         let part = |unit: TimeUnit| {
             let (low, high) = (low[unit as usize], high[unit as usize]);
             // A part that is the same in all rows stays so; another can have all of its values.
             let (min, max) = unit.range().filter(|_| low < high).unwrap_or((low, high));
             TimePart { unit, min, count: max - min + 1 }
         };
-        let parts = written.map(part).collect();
+        let parts = written.into_iter().map(part).collect();
         Self { form, padded, parts }
     }
 
@@ -235,14 +319,10 @@ impl DateTime {
             Reading::Impossible => return None,
             Reading::Other => {}
         }
-        let date = |form: &str| {
-            let date = form.split(['T', ' ']).next().filter(|date| date.contains("%Y"));
-            date.map(str::to_owned)
-        };
-        let (own, whole) = (date(&self.form), without_fraction(text));
+        let (own, whole) = (date_form(&self.form), without_fraction(text));
         let is_like = |form: &(String, bool)| {
-            let date = date(&form.0);
-            date == own || own.is_some() && date.as_deref() == Some("%Y-%m-%d")
+            let date = date_form(&form.0);
+            date == own || own.is_some() && date == Some("%Y-%m-%d")
         };
         let mut forms = forms(&whole).into_iter().filter(is_like);
         let moment = forms.find_map(|(form, padded)| match read(&form, padded, &whole) {
@@ -269,18 +349,24 @@ impl DateTime {
         let mut letters = self.form.chars();
         while let Some(letter) = letters.next() {
             let written = if letter == '%' { letters.next() } else { None };
-            let unit = TimeUnit::ALL.into_iter().find(|unit| Some(unit.letter()) == written);
-            match unit {
-                Some(unit) => {
-                    let width = match (unit, self.padded) {
-                        (TimeUnit::Year, _) => 4,
-                        (_, true) => 2,
-                        (_, false) => 1,
+            match written {
+                None => text.push(letter),
+                Some(half @ ('p' | 'P')) => {
+                    text.push_str(halves(half)[usize::from(moment[3] >= 12)]);
+                }
+                Some(name @ ('b' | 'B')) => text.push_str(month_name(moment[1], name)),
+                Some(letter) => {
+                    let Some(unit) = TimeUnit::of_letter(letter) else { continue };
+                    let (value, width) = match letter {
+                        'Y' => (moment[0], 4),
+                        'y' => (moment[0] % 100, 2),
+                        'I' => ((moment[3] + 11) % 12 + 1, 2),
+                        _ => (moment[unit as usize], 2),
                     };
-                    let value = format!("{:0width$}", moment[unit as usize]);
+                    let width = if is_short(unit, self.padded) { 1 } else { width };
+                    let value = format!("{value:0width$}");
                     text.push_str(&value);
                 }
-                None => text.push(letter),
             }
         }
         text
@@ -336,7 +422,7 @@ impl DateTime {
 
     /// The number of a text in the column's form, or a date alone.
     pub(crate) fn number_of(&self, text: &str) -> Option<f64> {
-        let date = self.form.split(['T', ' ']).next().unwrap_or_default();
+        let date = date_form(&self.form).unwrap_or_default();
         let readings = [(self.form.as_str(), self.padded), (date, self.padded), ("%Y-%m-%d", true)];
         readings.into_iter().find_map(|(form, padded)| match read(form, padded, text) {
             Reading::Moment(moment) => Some(seconds(&moment) as f64),
@@ -361,23 +447,44 @@ const MAX_STEPS: usize = 86_400;
 
 /// The forms that a first label may be of, the likelier first.
 fn forms(first: &str) -> Vec<(String, bool)> {
-    const DATES: [&str; 5] = ["%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y"];
+    const DATES: [&str; 11] = [
+        "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%m-%Y",
+        "%m-%d-%Y", "%m/%d/%y", "%d/%m/%y", "%Y-%m",
+    ];
+    const NAMED: [&str; 12] = [
+        "%b %d %Y",
+        "%b %d, %Y",
+        "%d %b %Y",
+        "%d-%b-%Y",
+        "%d-%b-%y",
+        "%b %Y",
+        "%B %d %Y",
+        "%B %d, %Y",
+        "%d %B %Y",
+        "%d-%B-%Y",
+        "%d. %B %Y",
+        "%B %Y",
+    ];
     const TIMES: [&str; 2] = ["%H:%M:%S", "%H:%M"];
+    const HALVES: [&str; 4] = ["%I:%M:%S %p", "%I:%M %p", "%I:%M:%S %P", "%I:%M %P"];
     // Zones are kept as they are written.
     let zone = ["Z", "+00:00", "+00", " UTC"].into_iter().find(|zone| first.ends_with(zone));
     let zone = zone.unwrap_or_default();
+    let has_name = (1..=12).any(|month| first.contains(month_name(month, 'b')));
+    let dates = if has_name { &NAMED[..] } else { &DATES[..] };
+    let times = if first.ends_with(['m', 'M']) { &HALVES[..] } else { &TIMES[..] };
     let mut found = Vec::new();
     for padded in [true, false] {
-        for date in DATES {
-            found.push((date.to_owned(), padded));
+        for date in dates {
+            found.push(((*date).to_owned(), padded));
             for between in [" ", "T"] {
-                for time in TIMES {
+                for time in times {
                     found.push((format!("{date}{between}{time}{zone}"), padded));
                 }
             }
         }
-        for time in TIMES {
-            found.push((time.to_owned(), padded));
+        for time in times {
+            found.push(((*time).to_owned(), padded));
         }
     }
     found
@@ -415,8 +522,7 @@ impl Coding for DateTime {
         if storage != Storage::Labels {
             return Some("its cells are numbers, but its kind is for text");
         }
-        let written =
-            TimeUnit::ALL.into_iter().filter(|u| self.form.contains(&format!("%{}", u.letter())));
+        let written = TimeUnit::written(&self.form).into_iter();
         if self.parts.is_empty() || !written.eq(self.parts.iter().map(|part| part.unit)) {
             return Some("its parts do not match its format");
         }
@@ -620,6 +726,18 @@ mod tests {
             &["3/23/2019", "12/1/2020"],
             &["23/03/2019", "01/12/2020"],
             &["08:15", "23:00"],
+            &["17-08-1984", "03-07-1989"],
+            &["12/31/08", "01/05/69"],
+            &["1887.05.12", "1893.10.30"],
+            &["2019-03", "2020-12"],
+            &["Jan 1 2000", "Dec 24 2009"],
+            &["January 5, 2009", "May 15, 2010"],
+            &["5 March 2009", "15 May 2010"],
+            &["05-Mar-09", "15-May-10"],
+            &["Mar 2009", "May 2010"],
+            &["1/5/2009 9:05", "12/31/2009 19:00"],
+            &["3/23/2019 12:05 AM", "3/24/2019 12:30 PM", "3/24/2019 1:07 PM"],
+            &["08:15 am", "11:59 pm"],
         ] {
             let kind = dates(labels);
             assert_eq!(kind.problem(Storage::Labels), None, "{kind:?}");
@@ -638,6 +756,9 @@ mod tests {
         assert!(
             matches!(found(&["2019-02-28", "2019-02-31"]), Found::Impossible(l) if l == "2019-02-31")
         );
+        // Neither seasons nor other numbers are mistaken for dates.
+        assert!(matches!(found(&["2011-12", "2012-13", "2013-14"]), Found::Nothing));
+        assert!(matches!(found(&["11-22-3333", "45-67-8901", "98-76-5432"]), Found::Nothing));
         // Month before day if both are possible, and not if they are not.
         assert_eq!(dates(&["01/02/2019", "03/04/2019"]).form, "%m/%d/%Y");
         assert_eq!(dates(&["01/02/2019", "31/05/2018"]).form, "%d/%m/%Y");

@@ -10,6 +10,10 @@ use super::{
 };
 use crate::data::{DataError, Storage, Support, Warp, WarpError, WarpOptions};
 
+/// Whole numbers of a range from this on are numbers on a grid where there are fewer rows than so many for each.
+const SPARSE_RANGE: u64 = 20;
+const SPARSE_ROWS: u64 = 10;
+
 /// How to infer a schema.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InferOptions {
@@ -17,7 +21,7 @@ pub struct InferOptions {
     pub kinds: BTreeMap<String, KindHint>,
     /// Columns in which that a cell is missing is a value of its own: see [`Optional`](super::Optional).
     pub missing_as_value: BTreeSet<String>,
-    /// The widest range of whole numbers that becomes one finite variable.
+    /// The widest range of whole numbers that becomes one finite variable, if it is not too wide for so many rows.
     pub max_range: usize,
     /// The most distinct numbers of a column that is categorical; it also needs 4 rows for each.
     pub max_distinct: usize,
@@ -171,13 +175,17 @@ impl Facts<'_> {
             }
             KnownCells::Whole { min: 0, max: 1, .. } => Boolean::binary().into(),
             KnownCells::Whole { min, max, .. } if min == max => Categorical::of(self).into(),
-            KnownCells::Whole { min, max, .. }
-                if max.abs_diff(*min) < self.options.max_range as u64 =>
+            KnownCells::Whole { min, max, values }
+                if max.abs_diff(*min) < self.options.max_range as u64
+                    && !self.is_sparse(max.abs_diff(*min), values.len()) =>
             {
                 Integer { min: *min, max: *max }.into()
             }
             KnownCells::Whole { min, max, values }
-                if self.is_coarse(values) && is_exact(*min) && is_exact(*max) =>
+                if max.abs_diff(*min) >= self.options.max_range as u64
+                    && self.is_coarse(values)
+                    && is_exact(*min)
+                    && is_exact(*max) =>
             {
                 Categorical::of(self).into()
             }
@@ -253,6 +261,12 @@ impl Facts<'_> {
                 }
             }
         }
+    }
+
+    /// Whether a range of whole numbers is so wide that a number has too few rows to be known by itself, and those near it have to
+    /// tell.
+    fn is_sparse(&self, range: u64, rows: usize) -> bool {
+        self.options.atoms && range >= SPARSE_RANGE && (rows as u64) < SPARSE_ROWS * range
     }
 
     /// A number as its values suggest it.

@@ -16,6 +16,12 @@ const MAX_ATOMS: usize = 256;
 /// An atom has at least this many rows, or one in 2,000 of all if that is more.
 const MIN_ROWS: usize = 8;
 const MIN_SHARE: usize = 2000;
+/// A density never repeats a value, so that fewer rows of one are enough where there is no grid.
+const MIN_REPEATS: usize = 4;
+/// The fewest values that differ from which a step of the grid is inferred.
+const MIN_DISTINCT: usize = 10;
+/// Where shares and percentages end: there is nothing beyond where the largest value is this.
+const WHOLES: [f64; 2] = [1.0, 100.0];
 /// An atom has this many times the rows of a value near it.
 const TIMES: f64 = 3.0;
 /// The values on both sides that are near.
@@ -30,16 +36,72 @@ const SMALL: f64 = 1e-9;
 /// A number x that many rows share, an *atom*, or any other, as u = F(x) in [0, 1].
 ///
 /// Atoms are points of the variable's domain with a probability of their own, placed among the u in the order of the numbers.
-/// On a grid of decimals every other number is an interval of u, its *cell*: it has a probability rather than a density. Between
-/// two cells with atoms between them the border is halfway, so that nothing of the rest is taken for an atom.
+/// On a grid of decimals, or of multiples of a step such as 0.25 or 50, every other number is an interval of u, its *cell*: it has a
+/// probability rather than a density. Between two cells with atoms between them the border is halfway, so that nothing of the rest is taken for an atom.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Stored", into = "Stored")]
 pub struct Number {
     warp: Warp,
     atoms: Vec<f64>,
-    decimals: Option<u8>,
+    grid: Option<Grid>,
     /// Where the atoms are among the u.
     places: Vec<f64>,
+}
+
+/// The multiples of `step` / 10^`decimals`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Grid {
+    decimals: u8,
+    step: u32,
+}
+
+impl Grid {
+    /// The grid of so many decimals.
+    fn of(decimals: u8) -> Self {
+        Self { decimals, step: 1 }
+    }
+
+    /// The coarsest grid that all of these values lie on, which are in order; `None` where they have too many decimals.
+    fn find(sorted: &[f64]) -> Option<Self> {
+        let grid = Self::of(decimals_of(sorted)?);
+        let (mut step, mut distinct) = (0_u64, 0);
+        for run in sorted.chunk_by(|a, b| a == b) {
+            let n = grid.index(run[0]);
+            (step, distinct) = (common_divisor(step, n.abs() as u64), distinct + 1);
+        }
+        let step = u32::try_from(step).ok().filter(|_| distinct >= MIN_DISTINCT);
+        Some(Self { step: step.unwrap_or(1).max(1), ..grid })
+    }
+
+    /// Which multiple is nearest.
+    fn index(self, x: f64) -> f64 {
+        (x * power(self.decimals) / f64::from(self.step)).round()
+    }
+
+    /// The multiple.
+    fn at(self, n: f64) -> f64 {
+        n * f64::from(self.step) / power(self.decimals) + 0.0
+    }
+
+    /// The distance of two neighbors.
+    fn unit(self) -> f64 {
+        self.at(1.0)
+    }
+
+    /// Whether x is one of its numbers, and small enough to be told from the next.
+    fn contains(self, x: f64) -> bool {
+        self.is_fine(x) && self.at(self.index(x)) == x
+    }
+
+    /// Whether the whole numbers that stand for x are exact.
+    fn is_fine(self, x: f64) -> bool {
+        (x * power(self.decimals)).abs() < EXACT
+    }
+}
+
+/// The greatest common divisor.
+fn common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { common_divisor(b, a % b) }
 }
 
 /// What of a number is stored.
@@ -50,11 +112,14 @@ struct Stored {
     atoms: Vec<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     decimals: Option<u8>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    step: Option<u32>,
 }
 
 impl From<Number> for Stored {
     fn from(number: Number) -> Self {
-        Self { warp: number.warp, atoms: number.atoms, decimals: number.decimals }
+        let step = number.grid.map(|grid| grid.step).filter(|step| *step != 1);
+        Self { decimals: number.decimals(), step, warp: number.warp, atoms: number.atoms }
     }
 }
 
@@ -62,7 +127,9 @@ impl TryFrom<Stored> for Number {
     type Error = WarpError;
 
     fn try_from(stored: Stored) -> Result<Self, WarpError> {
-        Self::new(stored.warp, stored.atoms, stored.decimals)
+        let step = stored.step.unwrap_or(1);
+        let grid = stored.decimals.map(|decimals| Grid { decimals, step });
+        Self::on_grid(stored.warp, stored.atoms, grid)
     }
 }
 
@@ -78,19 +145,23 @@ impl Number {
     /// # Errors
     /// The atoms are not finite and in order, or the decimals too many.
     pub fn new(warp: Warp, atoms: Vec<f64>, decimals: Option<u8>) -> Result<Self, WarpError> {
+        Self::on_grid(warp, atoms, decimals.map(Grid::of))
+    }
+
+    fn on_grid(warp: Warp, atoms: Vec<f64>, grid: Option<Grid>) -> Result<Self, WarpError> {
         let in_order = atoms.windows(2).all(|w| w[0] < w[1]);
         if !in_order || atoms.iter().any(|x| !x.is_finite()) || atoms.len() > 1 << 12 {
             return Err(WarpError::Parameters("atoms"));
         }
-        if decimals.is_some_and(|d| d > MAX_DECIMALS) {
+        if grid.is_some_and(|grid| grid.decimals > MAX_DECIMALS || grid.step == 0) {
             return Err(WarpError::Parameters("decimals"));
         }
-        if let Some(d) = decimals
-            && let Some(&x) = atoms.iter().find(|x| !is_decimal(**x, d))
+        if let Some(grid) = grid
+            && let Some(&x) = atoms.iter().find(|x| !grid.contains(**x))
         {
             return Err(WarpError::Atom(x));
         }
-        let mut number = Self { warp, atoms, decimals, places: Vec::new() };
+        let mut number = Self { warp, atoms, grid, places: Vec::new() };
         let mut places: Vec<f64> = Vec::with_capacity(number.atoms.len());
         for &x in &number.atoms {
             let place = number.border(x);
@@ -135,25 +206,30 @@ impl Number {
         if let Some(&x) = named.iter().find(|x| !x.is_finite()) {
             return Err(WarpError::NotFinite(x));
         }
-        let decimals = decimals_of(&sorted);
-        let is_on_grid = |x: f64| decimals.is_none_or(|d| is_decimal(x, d));
-        if let Some(&x) = named.iter().find(|x| !is_on_grid(**x)) {
+        // Atoms that are named may lie between the multiples of a step.
+        let is_off = |grid: Grid| named.iter().any(|x| !grid.contains(*x));
+        let grid = Grid::find(&sorted)
+            .map(|grid| if is_off(grid) { Grid::of(grid.decimals) } else { grid });
+        if let Some(grid) = grid
+            && let Some(&x) = named.iter().find(|x| !grid.contains(**x))
+        {
             return Err(WarpError::Atom(x));
         }
-        named.extend(find_atoms(&sorted, decimals));
+        named.extend(find_atoms(&sorted, grid));
         named.sort_unstable_by(f64::total_cmp);
         named.dedup();
         let atoms = named;
         let rest: Vec<f64> =
             sorted.iter().copied().filter(|x| find(&atoms, *x).is_none()).collect();
         // The cell of the bound itself is whole.
-        let half = decimals.map_or(0.0, |d| 0.5 / power(d));
+        let half = grid.map_or(0.0, |grid| 0.5 * grid.unit());
+        let whole = WHOLES.into_iter().find(|x| first >= 0.0 && last == *x);
         let support = Support {
             low: support.low.or((first >= 0.0).then_some(-half)),
-            high: support.high.or((last <= 0.0).then_some(half)),
+            high: support.high.or((last <= 0.0).then_some(half)).or(whole.map(|x| x + half)),
         };
         let warp = Warp::fit(if rest.is_empty() { &sorted } else { &rest }, support, options)?;
-        Self::new(warp, atoms, decimals)
+        Self::on_grid(warp, atoms, grid)
     }
 
     /// The transform of what is not an atom.
@@ -168,39 +244,49 @@ impl Number {
 
     /// The decimals of a column on a grid.
     pub fn decimals(&self) -> Option<u8> {
-        self.decimals
+        self.grid.map(|grid| grid.decimals)
+    }
+
+    /// The distance of two neighbors on the grid.
+    pub fn unit(&self) -> Option<f64> {
+        self.grid.map(Grid::unit)
+    }
+
+    /// Whether it lies on a grid that is coarser than its decimals.
+    pub(crate) fn has_step(&self) -> bool {
+        self.grid.is_some_and(|grid| grid.step > 1)
     }
 
     /// The nearest number of the grid.
     fn snapped(&self, x: f64) -> f64 {
-        match self.decimals {
-            Some(d) if (x * power(d)).abs() < EXACT => (x * power(d)).round() / power(d) + 0.0,
+        match self.grid {
+            Some(grid) if grid.is_fine(x) => grid.at(grid.index(x)),
             _ => x,
         }
     }
 
     /// Whether it is a number of the grid, but for rounding: that of a computation, or to single precision.
     fn is_on_grid(&self, x: f64) -> bool {
-        let Some(decimals) = self.decimals else { return true };
+        let Some(grid) = self.grid else { return true };
         let nearest = self.snapped(x);
-        let rounding = 4.0 * f64::EPSILON * x.abs() + 1e-9 / power(decimals);
+        let rounding = 4.0 * f64::EPSILON * x.abs() + 1e-9 / power(grid.decimals);
         (x - nearest).abs() <= rounding || x == f64::from(nearest as f32)
     }
 
     /// The nearest number of the grid above (or below) x that is not an atom; `None` if there is none within the bounds.
     fn free(&self, x: f64, sign: f64) -> Option<f64> {
-        let scale = power(self.decimals?);
+        let grid = self.grid?;
         let (low, high) = self.warp.support().bounds();
-        let mut n = (x * scale).round() + sign;
-        while find(&self.atoms, n / scale + 0.0).is_some() {
+        let mut n = grid.index(x) + sign;
+        while find(&self.atoms, grid.at(n)).is_some() {
             n += sign;
         }
-        Some(n / scale + 0.0).filter(|x| *x >= low && *x <= high)
+        Some(grid.at(n)).filter(|x| *x >= low && *x <= high)
     }
 
     /// The u between what is below x and what is above it, x being an atom or, on a grid, the middle of two neighbors.
     fn border(&self, x: f64) -> f64 {
-        if self.decimals.is_none() {
+        if self.grid.is_none() {
             return self.warp.distribution(x);
         }
         match (self.free(x, -1.0), self.free(x, 1.0)) {
@@ -224,10 +310,10 @@ impl Number {
             return Some((self.places[n], 0.0));
         }
         let slope = self.warp.log_slope(x);
-        let (u, slope) = match self.decimals {
+        let (u, slope) = match self.grid {
             None if slope == f64::NEG_INFINITY => return None,
             None => (self.warp.forward(x), slope),
-            Some(decimals) => {
+            Some(grid) => {
                 let (low, high) = self.warp.support().bounds();
                 if x < low || x > high {
                     return None;
@@ -235,7 +321,7 @@ impl Number {
                 match self.cell(x) {
                     (a, b) if b - a > SMALL => (0.5 * a + 0.5 * b, (b - a).ln()),
                     _ if slope == f64::NEG_INFINITY => return None,
-                    _ => (self.warp.forward(x), slope - power(decimals).ln()),
+                    _ => (self.warp.forward(x), slope + grid.unit().ln()),
                 }
             }
         };
@@ -256,7 +342,7 @@ impl Number {
             return self.atoms[n];
         }
         let x = self.warp.inverse(u);
-        if self.decimals.is_none() {
+        if self.grid.is_none() {
             return x;
         }
         let nearest = self.snapped(x);
@@ -312,7 +398,7 @@ impl Number {
     /// The u of the numbers between two that are no atoms.
     fn rest_between(&self, ends: &Ends) -> Option<(f64, f64)> {
         let (a, b) = ends.numbers();
-        let (low, high) = if self.decimals.is_none() {
+        let (low, high) = if self.grid.is_none() {
             (self.warp.distribution(a), self.warp.distribution(b))
         } else {
             // The first and the last number of the grid within.
@@ -359,11 +445,12 @@ fn decimals_of(values: &[f64]) -> Option<u8> {
 }
 
 /// The values that have far more rows than those near them.
-fn find_atoms(sorted: &[f64], decimals: Option<u8>) -> Vec<f64> {
+fn find_atoms(sorted: &[f64], grid: Option<Grid>) -> Vec<f64> {
     let runs: Vec<(f64, f64)> =
         sorted.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as f64)).collect();
-    let least = MIN_ROWS.max(sorted.len() / MIN_SHARE) as f64;
-    let step = decimals.map(|d| power(d).recip());
+    let least = if grid.is_some() { MIN_ROWS } else { MIN_REPEATS };
+    let least = least.max(sorted.len() / MIN_SHARE) as f64;
+    let step = grid.map(Grid::unit);
     let (first, last) = (sorted[0], sorted[sorted.len() - 1]);
     // The mean number of rows of the values near one; a density never repeats one.
     let around = |n: usize| {
@@ -392,14 +479,20 @@ impl Coding for Number {
     }
 
     fn summary(&self) -> String {
-        let [low, middle, high] = [0.25, 0.5, 0.75].map(|u| self.warp.inverse(u));
-        let rest = format!("median {middle:.4}, quartiles {low:.4} to {high:.4}");
+        let [low, middle, high] = [0.25, 0.5, 0.75].map(|u| {
+            let x = self.warp.inverse(u);
+            match self.grid {
+                Some(grid) => format!("{:.*}", usize::from(grid.decimals.min(4)), self.snapped(x)),
+                None => format!("{x:.4}"),
+            }
+        });
+        let rest = format!("median {middle}, quartiles {low} to {high}");
         let shown: Vec<String> = self.atoms.iter().take(3).map(f64::to_string).collect();
         match self.atoms.len() {
             0 => rest,
-            1 => format!("{} and {rest}", shown[0]),
-            n @ 2..=3 => format!("{n} atoms ({}) and {rest}", shown.join(", ")),
-            n => format!("{n} atoms ({}, …) and {rest}", shown.join(", ")),
+            1 => format!("{}; of the rest {rest}", shown[0]),
+            n @ 2..=3 => format!("{n} atoms ({}); of the rest {rest}", shown.join(", ")),
+            n => format!("{n} atoms ({}, …); of the rest {rest}", shown.join(", ")),
         }
     }
 
@@ -425,7 +518,12 @@ impl Coding for Number {
                 return Err(Problem::OutOfRange { low, high });
             };
             out[0] = u;
-            let expected = "a number with as few decimals as those seen";
+            let expected = match self.grid {
+                Some(Grid { step: 2.., .. }) => {
+                    "a multiple of what all those seen are multiples of"
+                }
+                _ => "a number with as few decimals as those seen",
+            };
             if self.is_on_grid(x) { Ok(slope) } else { Err(Problem::Between { slope, expected }) }
         })
     }
@@ -437,16 +535,16 @@ impl Coding for Number {
     /// Numbers beyond the bounds that it has, and between those of its grid.
     fn outside(&self, _storage: Storage) -> Option<Outside> {
         let (low, high) = self.warp.support().bounds();
-        if low == f64::NEG_INFINITY && high == f64::INFINITY && self.decimals.is_none() {
+        if low == f64::NEG_INFINITY && high == f64::INFINITY && self.grid.is_none() {
             return None;
         }
         let [first, center, last] = [0.25, 0.5, 0.75].map(|u| self.warp.inverse(u));
-        let unit = self.decimals.map(|d| power(d).recip());
+        let unit = self.unit();
         Some(Outside::Numbers(Tails::beyond((low, high), (center, last - first), unit)))
     }
 
     fn has_density(&self, values: &[f64]) -> bool {
-        self.decimals.is_none() && find(&self.places, values[0]).is_none()
+        self.grid.is_none() && find(&self.places, values[0]).is_none()
     }
 
     fn exactly(&self, values: &[f64]) -> Parts {
@@ -512,15 +610,15 @@ impl Coding for Number {
 
     fn log_spread(&self) -> f64 {
         let width = self.warp.inverse(0.75) - self.warp.inverse(0.25);
-        match self.decimals {
-            Some(d) => (width * power(d)).max(1.0).ln(),
+        match self.grid {
+            Some(grid) => (width / grid.unit()).max(1.0).ln(),
             None => width.ln(),
         }
     }
 
     fn shortened(&self) -> Option<ColumnKind> {
         let warp = self.warp.rounded()?;
-        Some(Self::new(warp, self.atoms.clone(), self.decimals).ok()?.into())
+        Some(Self::on_grid(warp, self.atoms.clone(), self.grid).ok()?.into())
     }
 }
 
@@ -555,11 +653,53 @@ mod tests {
         // Even counts have none, however often each value is there.
         let even: Vec<f64> = (0..30_000).map(|i| f64::from(i % 300)).collect();
         assert!(fitted(&even).atoms().is_empty());
-        // A density never repeats a value, so that nine rows of one are enough.
+        // A density never repeats a value, so that four rows of one are enough.
         let mut real: Vec<f64> = (0..500).map(|i| (f64::from(i) * 0.618).sin()).collect();
-        real.extend([0.25; 9]);
+        real.extend([0.25; 4]);
         let number = fitted(&real);
         assert_eq!((number.atoms(), number.decimals()), (&[0.25][..], None));
+    }
+
+    #[test]
+    fn multiples_are_a_grid() {
+        // Multiples of 0.25 from 1 to 40, and of 50 from 0 on.
+        let quarters: Vec<f64> = (0..400).map(|i| 1.0 + f64::from((i * 37) % 157) / 4.0).collect();
+        let fifties: Vec<f64> = (0..400).map(|i| 50.0 * f64::from((i * i) % 97)).collect();
+        for (values, unit) in [(quarters, 0.25), (fifties, 50.0)] {
+            let number = fitted(&values);
+            assert_eq!(number.unit(), Some(unit));
+            let is_multiple = |x: f64| (x / unit).fract() == 0.0;
+            assert!((1..1000).all(|n| is_multiple(number.number_at(f64::from(n) / 1000.0))));
+            let mut out = [0.0];
+            let encode = number.encoder(Storage::Integers);
+            assert!(encode(Cell::Number(3.0 * unit), &mut out).is_ok());
+            assert_eq!(number.decode(&out).number(), Some(3.0 * unit));
+            let between = encode(Cell::Number(3.5 * unit), &mut out);
+            assert!(matches!(between, Err(Problem::Between { .. })), "{between:?}");
+            let slope = |n: u32| number.place(f64::from(n) * unit).map_or(0.0, |p| p.1.exp());
+            let sum: f64 = (0..4000).map(slope).sum();
+            assert!((sum - 1.0).abs() < 1e-6, "{sum}");
+            let text = serde_json::to_string(&number).unwrap();
+            assert_eq!(serde_json::from_str::<Number>(&text).unwrap(), number);
+            // An atom that is named may be between them, and then so may others.
+            let atom = 0.5 * unit;
+            let named =
+                Number::with_atoms(&values, &[atom], Support::REAL, &WarpOptions::default());
+            assert!(unit < 1.0 || named.unwrap().unit() == Some(1.0));
+        }
+        // A handful of numbers does not make a step.
+        assert_eq!(fitted(&[100.0, 250.0, 400.0, 700.0]).unit(), Some(1.0));
+    }
+
+    #[test]
+    fn shares_end_at_one() {
+        let shares: Vec<f64> = (0..=300).map(|i| f64::from(i) / 300.0).collect();
+        let percent: Vec<f64> = shares.iter().map(|x| (1000.0 * x).round() / 10.0).collect();
+        for (values, most) in [(shares, 1.0), (percent, 100.0)] {
+            let number = fitted(&values);
+            let ends = [0.0, 1e-9, 0.5, 1.0 - 1e-9, 1.0].map(|u| number.number_at(u));
+            assert!(ends.iter().all(|x| (0.0..=most).contains(x)), "{ends:?}");
+        }
     }
 
     #[test]
@@ -678,7 +818,7 @@ mod tests {
                 panic!("{x} is {parts:?}");
             };
             assert!(low < high && high <= 1.0, "{x}: {low} to {high}");
-            assert!(x < 40.0 || high - low < 1e-12, "{x}: {low} to {high}");
+            assert!(x < 40.0 || high - low < 1e-10, "{x}: {low} to {high}");
         }
         // One that has no neighbors would be looked for beside it forever.
         let far = Number::new(number.warp().clone(), vec![1e300], Some(0));

@@ -16,6 +16,12 @@ const MAX_NAMES: usize = 40;
 
 /// Rows more than which a column of values that all differ is taken for one of identifiers.
 const MANY_ROWS: usize = 32;
+/// Where the numbers of the rows begin at most, if the first are in another part of the table.
+const MAX_FIRST: i64 = 20;
+/// What whole numbers are taken for years.
+const YEARS: std::ops::RangeInclusive<i64> = 1500..=2200;
+/// From so many rows on, labels with two rows are as rare as those with one.
+const ENOUGH_ROWS: usize = 200;
 
 /// A reason that a part of a table cannot be learned from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +39,7 @@ pub enum Finding {
     ConstantColumns(Vec<(String, String)>),
     /// Columns of text most of whose known cells hold labels too rare to be learned: how many, and how many are known.
     RareLabels(Vec<(String, usize, usize)>),
-    /// Columns of consecutive whole numbers, each of them once.
+    /// Columns of whole numbers that number the rows.
     Identifiers(Vec<String>),
 }
 
@@ -139,21 +145,27 @@ impl Schema {
         values.iter().filter(|x| !x.is_nan()).for_each(|&x| counts[x as usize] += 1);
         let other = coding.other().map_or(0, |other| counts[other]);
         let is_text = self.columns[n].storage == Storage::Labels && known >= MANY_ROWS;
-        let once = counts[..coding.labels().len()].iter().filter(|&&n| is_text && n == 1).count();
+        let few = if known >= ENOUGH_ROWS { 2 } else { 1 };
+        let is_rare = |n: &&usize| is_text && **n <= few;
+        let once: usize = counts[..coding.labels().len()].iter().filter(is_rare).sum();
         let rare = other + once;
         if 2 * rare > known { Tells::Rare(rare, known) } else { Tells::Something }
     }
 }
 
-/// Whether the cells number the rows: consecutive whole numbers in some order, each of them once.
+/// Whether the cells number the rows: whole numbers in some order, each of them at most once, and consecutive, or from near 0 on
+/// with a number missing for every two there at most, as where a third of a table was split off. Years, one row for each, are a column like others.
 fn is_numbering(cells: &Integers) -> bool {
-    let known: Vec<i64> = cells.iter().flatten().collect();
-    let (Some(&min), Some(&max)) = (known.iter().min(), known.iter().max()) else { return false };
-    if known.len() < MANY_ROWS || max.abs_diff(min) != known.len() as u64 - 1 {
+    let mut known: Vec<i64> = cells.iter().flatten().collect();
+    known.sort_unstable();
+    let (Some(&min), Some(&max)) = (known.first(), known.last()) else { return false };
+    let (rows, range) = (known.len() as u64, max.abs_diff(min).saturating_add(1));
+    if known.len() < MANY_ROWS || known.windows(2).any(|w| w[0] == w[1]) {
         return false;
     }
-    let mut seen = vec![false; known.len()];
-    known.iter().all(|x| !std::mem::replace(&mut seen[x.abs_diff(min) as usize], true))
+    let are_years = YEARS.contains(&min) && YEARS.contains(&max);
+    let is_part = (0..=MAX_FIRST).contains(&min) && range.saturating_mul(2) <= rows * 3;
+    (range == rows || is_part) && !are_years
 }
 
 /// What a column has to tell.
@@ -366,6 +378,24 @@ mod tests {
         let image = wide(4, 9, |row, column| Some(if column == 0 { 0 } else { row % 2 }));
         assert!(found(&image).is_some());
         assert_eq!(found(&image.with_image([2, 2, 1]).unwrap()), None);
+    }
+
+    #[test]
+    fn numbers_of_rows_are_found_and_years_are_none() {
+        let column = |number: fn(i64) -> i64| {
+            let rows = (0..60).map(number);
+            let id = Column::integers("id", rows.map(Some));
+            let other = |name, by: i64| Column::integers(name, (0..60).map(|i| Some(i * i % by)));
+            found(&Table::new(vec![id, other("a", 3), other("b", 5)]).unwrap())
+        };
+        assert!(column(|i| i).unwrap().contains("'id'"));
+        assert!(column(|i| 70_001 + (i * 7) % 60).unwrap().contains("'id'"));
+        // Four of five rows of a table, as a split leaves them.
+        assert!(column(|i| 2 + i + i / 4).unwrap().contains("'id'"));
+        assert_eq!(column(|i| 1950 + i), None);
+        assert_eq!(column(|i| 1 + i / 2), None);
+        assert_eq!(column(|i| 500 + 3 * i), None);
+        assert_eq!(column(|i| 2 * i), None);
     }
 
     #[test]

@@ -11,8 +11,8 @@ impl Schema {
     /// Infers what the columns of a table mean.
     ///
     /// Text is categorical, Boolean for pairs such as `no` and `yes`, and in parts where all of it are dates or times. Whole
-    /// numbers (of either type of column) are Boolean for 0 and 1, integers up to a range of `max_range`, else digits; real
-    /// numbers are continuous. Numbers of which few are distinct are categorical, and so are constant columns, with a place for other values, and columns without any
+    /// numbers (of either type of column) are Boolean for 0 and 1, integers up to a range of `max_range`, or less where rows are few, else numbers; real
+    /// numbers are numbers. Numbers of which few are distinct are categorical, and so are constant columns, with a place for other values, and columns without any
     /// known cell, which have only that place. The columns of images are integers of one common range.
     ///
     /// # Errors

@@ -39,6 +39,34 @@ fn columns_are_what_their_cells_are() {
 }
 
 #[test]
+fn words_among_numbers_are_missing_cells_or_make_labels() {
+    let numbers = |count: usize, of: usize| {
+        (0..count).map(|n| format!("{}.5,{}\n", n % of, n % 7)).collect::<String>()
+    };
+    // A word for a number that is not there, in any case of letters; next to words it is one of them.
+    for word in ["nil", "None", "-", "unknown", "."] {
+        let text = format!("x,y\n{}{word},3\n", numbers(40, 30));
+        let t = table(&text);
+        assert!(matches!(t.columns()[0].cells(), Cells::Numbers(_)), "{word}");
+        assert!(t.columns()[0].is_missing(40));
+        assert_eq!(String::from_utf8(t.to_csv()).unwrap(), text);
+    }
+    let t = table("x\nnone\nsome\nall\nnone\n");
+    assert_eq!(t.columns()[0].num_missing(), 0);
+    // A few numbers that come again and again are labels next to a word, as are the cylinders of cars.
+    let t = table(&format!("x,y\n{}rotary,3\n", numbers(90, 5)));
+    assert!(matches!(t.columns()[0].cells(), Cells::Labels(_)));
+    // So are codes, some of which are whole numbers.
+    let codes: String = (100..160).map(|n| format!("{n},{}\n", n % 7)).collect();
+    let t = table(&format!("x,y\n{codes}c168,3\n"));
+    assert!(matches!(t.columns()[0].cells(), Cells::Labels(_)));
+    // Many numbers have a mistake among them.
+    let text = format!("x,y\n{}rotary,3\n", numbers(90, 30));
+    let read = Table::from_csv_bytes(text.as_bytes(), "t.csv", &CsvOptions::default());
+    assert!(matches!(read, Err(DataError::NotANumber { line: 92, .. })));
+}
+
+#[test]
 fn a_first_line_with_numbers_names_no_columns() {
     assert_eq!(table("0,1\n1,1\n").columns()[1].name(), "x1");
     assert_eq!(table("a,1\nb,1\n").num_rows(), 2);

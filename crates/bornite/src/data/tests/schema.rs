@@ -37,6 +37,21 @@ fn mixed() -> Table {
 }
 
 #[test]
+fn whole_numbers_are_counted_where_there_are_rows_to_count() {
+    let kind = |rows: i64, range: i64| {
+        let cells = (0..rows).map(|i| Some(3 + i * i % (range + 1)).filter(|_| i > 1));
+        let ends = [Some(3), Some(3 + range)];
+        let column = Column::integers("n", ends.into_iter().chain(cells));
+        let table = Table::new(vec![column]).unwrap();
+        Schema::infer(&table, &InferOptions::default()).unwrap().columns()[0].kind.name()
+    };
+    assert_eq!(kind(2000, 60), "an integer");
+    assert_eq!(kind(100, 60), "a number");
+    assert_eq!(kind(100, 9), "an integer");
+    assert_eq!(kind(20, 250), "a number");
+}
+
+#[test]
 fn every_kind_is_inferred() {
     let inferred = Schema::infer(&mixed(), &InferOptions::default()).unwrap();
     let numbers: Vec<&str> = inferred.columns()[3..5].iter().map(|c| c.kind.name()).collect();

@@ -11,10 +11,12 @@ const TAIL: usize = 32;
 const MAX_STEPS: usize = 150;
 /// The gain in log-likelihood a value below which EM stops.
 const SMALL_GAIN: f64 = 1e-6;
-/// A value that more than this share of the rows have forbids logarithmic scales.
+/// A value that more than this share of the rows have forbids logarithmic scales, and more than so many rows.
 const MAX_TIE: f64 = 0.02;
-/// Fewer rows than this make no component of their own.
+const MAX_TIED_ROWS: f64 = 7.0;
+/// Fewer rows than this make no component of their own, or fewer than this share where there are few, but two.
 const MIN_ROWS: f64 = 5.0;
+const MIN_SHARE: f64 = 0.15;
 /// How far the transform's mean may be from that of the rows, in their deviations, and how many times theirs its deviation may
 /// be. Less is fine: one outlier may have made theirs.
 const MEAN_TOLERANCE: f64 = 0.1;
@@ -47,7 +49,7 @@ impl Warp {
     ///
     /// Candidates are mixtures of 1 to `max_components` normal components in x itself (cut to the support), in asinh of it
     /// around the median and around 0 for positive values, and, where bounds are given and no value lies on them, in ln or
-    /// logit. Components of fewer than 5 rows are dropped. The smallest BIC wins among those whose mean is near that of the rows
+    /// logit. Components of fewer than 5 rows are dropped, or of 15 % where there are fewer than 33, but two. The smallest BIC wins among those whose mean is near that of the rows
     /// and whose deviation is not far above theirs: a tail that a handful of rows made would put the mean where none of them is.
     /// Logarithmic scales are out where more than 2 % of the values are equal. One broad component of weight 1 / (n + 1) is
     /// added, so that no later value is astronomically improbable. Deterministic.
@@ -69,7 +71,7 @@ impl Warp {
                 let (mut fitted, log_likelihood) = data.mixture(m);
                 // A handful of rows is left to the broad component.
                 if m > 1 {
-                    fitted.retain(|c| c.weight * rows >= MIN_ROWS);
+                    fitted.retain(|c| c.weight * rows >= MIN_ROWS.min((MIN_SHARE * rows).max(2.0)));
                 }
                 let kept: f64 = fitted.iter().map(|c| c.weight).sum();
                 let is_whole = fitted.len() == m;
@@ -102,8 +104,9 @@ impl Warp {
         found.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (mean, deviation) = moments(sorted.iter().map(|&x| (x, 1.0)));
         let near = found.iter().position(|(_, warp)| warp.is_near(mean, deviation));
-        // A mixture in x itself has the moments of its rows, but for what bounds cut off.
-        let linear = || found.iter().position(|(_, warp)| warp.scale == Scale::Linear);
+        // One component in x itself, next to the broad one, has the moments of the rows, but for what bounds cut off.
+        let is_plain = |warp: &Warp| warp.scale == Scale::Linear && warp.components.len() <= 2;
+        let linear = || found.iter().position(|(_, warp)| is_plain(warp));
         let best = near.or_else(linear).or((!found.is_empty()).then_some(0));
         best.map(|n| found.swap_remove(n).1).ok_or(WarpError::Parameters("components"))
     }
@@ -175,7 +178,7 @@ fn candidates(sorted: &[f64], support: &Support) -> Vec<Scale> {
     let mut scales = vec![Scale::Linear];
     let quantile = |q: f64| sorted[((sorted.len() - 1) as f64 * q).round() as usize];
     let (first, last) = (sorted[0], sorted[sorted.len() - 1]);
-    if longest_run(sorted) as f64 > (MAX_TIE * sorted.len() as f64).max(2.0) {
+    if longest_run(sorted) as f64 > (MAX_TIE * sorted.len() as f64).max(MAX_TIED_ROWS) {
         return scales;
     }
     let (center, unit) = (quantile(0.5), 0.25 * (quantile(0.75) - quantile(0.25)));

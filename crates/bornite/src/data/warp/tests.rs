@@ -267,3 +267,16 @@ fn values_without_a_transform_are_refused() {
     assert!(message(&[1.0], Some(2.0), Some(0.0)).contains("not in order"));
     assert!(message(&[-1.7e308, 1.7e308], None, None).contains("too wide"));
 }
+
+#[test]
+fn few_rows_of_any_size_have_their_moments() {
+    // Concentrations from a thousandth to hundreds, some of them equal.
+    let values =
+        [0.001, 0.001, 0.005, 0.005, 0.007, 1.0, 1.0, 1.0, 10.0, 100.0, 800.0, 850.0, 870.0];
+    let warp = fit(&values, Support { low: Some(0.0), high: None });
+    let count = |x: f64| values.iter().filter(|v| **v <= x).count() as f64 / 13.0;
+    for x in [0.5, 50.0, 500.0] {
+        let (found, expected) = (warp.distribution(x), count(x));
+        assert!((found - expected).abs() < 0.2, "{found} of {expected} up to {x}");
+    }
+}
