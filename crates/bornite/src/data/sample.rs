@@ -462,7 +462,7 @@ mod tests {
                 draw(&[path("a.parquet"), path("b.parquet")], &SampleOptions::default()).unwrap();
             assert_eq!(sample.table().column("x").unwrap().number(1), Some(2.0));
             let text = words(&[path("a.parquet"), path("c.parquet")]);
-            assert!(text.contains("c.parquet': column 'x' holds text"), "{text}");
+            assert!(text.contains("c.parquet': column 'x' contains text"), "{text}");
         }
     }
 }

@@ -88,7 +88,7 @@ fn lying_headers() {
         (header(&w("[1, 2]", "[0, 16]")), 24, "take 16 bytes, but the file has 24"),
         (header(&w("[1, 2]", "[8, 24]")), 24, "header.w: the tensor should begin at byte 0"),
         (header(&w("[1, 2]", "[16, 0]")), 16, "header.w.data_offsets: expected an end after"),
-        (header(&w("[1, 3]", "[0, 16]")), 16, "header.w: the shape [1, 3] does not take"),
+        (header(&w("[1, 3]", "[0, 16]")), 16, "header.w: the shape [1, 3] does not match"),
         (header(&w("[4294967296, 4294967296]", "[0, 0]")), 0, "header.w: the shape"),
         (header(&w("[0, 2]", "[0, 0]")), 0, "header.w.shape: expected [rows, columns]"),
         (header(&w("[2]", "[0, 16]")), 16, "header.w.shape: expected [rows, columns]"),
