@@ -592,7 +592,9 @@ fn without_words(texts: &Texts, known: &mut [bool]) {
         }
     }
     if are_numbers {
-        words.into_iter().for_each(|row| known[row] = false);
+        for row in words {
+            known[row] = false;
+        }
     }
 }
 

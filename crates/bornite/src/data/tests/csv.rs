@@ -41,7 +41,8 @@ fn columns_are_what_their_cells_are() {
 #[test]
 fn words_among_numbers_are_missing_cells_or_make_labels() {
     let numbers = |count: usize, of: usize| {
-        (0..count).map(|n| format!("{}.5,{}\n", n % of, n % 7)).collect::<String>()
+        let lines = (0..count).map(|n| format!("{}.5,{}\n", n % of, n % 7));
+        lines.collect::<Vec<_>>().concat()
     };
     // A word for a number that is not there, in any case of letters; next to words it is one of them.
     for word in ["nil", "None", "-", "unknown", "."] {
@@ -57,8 +58,8 @@ fn words_among_numbers_are_missing_cells_or_make_labels() {
     let t = table(&format!("x,y\n{}rotary,3\n", numbers(90, 5)));
     assert!(matches!(t.columns()[0].cells(), Cells::Labels(_)));
     // So are codes, some of which are whole numbers.
-    let codes: String = (100..160).map(|n| format!("{n},{}\n", n % 7)).collect();
-    let t = table(&format!("x,y\n{codes}c168,3\n"));
+    let codes: Vec<String> = (100..160).map(|n| format!("{n},{}\n", n % 7)).collect();
+    let t = table(&format!("x,y\n{}c168,3\n", codes.concat()));
     assert!(matches!(t.columns()[0].cells(), Cells::Labels(_)));
     // Many numbers have a mistake among them.
     let text = format!("x,y\n{}rotary,3\n", numbers(90, 30));
