@@ -490,9 +490,9 @@ impl Coding for Number {
         let shown: Vec<String> = self.atoms.iter().take(3).map(f64::to_string).collect();
         match self.atoms.len() {
             0 => rest,
-            1 => format!("{}; of the rest {rest}", shown[0]),
-            n @ 2..=3 => format!("{n} atoms ({}); of the rest {rest}", shown.join(", ")),
-            n => format!("{n} atoms ({}, …); of the rest {rest}", shown.join(", ")),
+            1 => format!("{}; others: {rest}", shown[0]),
+            n @ 2..=3 => format!("{n} atoms ({}); others: {rest}", shown.join(", ")),
+            n => format!("{n} atoms ({}, …); others: {rest}", shown.join(", ")),
         }
     }
 
@@ -519,10 +519,8 @@ impl Coding for Number {
             };
             out[0] = u;
             let expected = match self.grid {
-                Some(Grid { step: 2.., .. }) => {
-                    "a multiple of what all those seen are multiples of"
-                }
-                _ => "a number with as few decimals as those seen",
+                Some(Grid { step: 2.., .. }) => "a multiple of the step of those seen",
+                _ => "a number with no more decimals than those seen",
             };
             if self.is_on_grid(x) { Ok(slope) } else { Err(Problem::Between { slope, expected }) }
         })
