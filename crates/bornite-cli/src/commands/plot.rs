@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use bornite::draw::circuit_svg;
 use bornite::report::{Picture, Report, structure_svg};
-use bornite::{Circuit, Model};
+use bornite::Model;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
@@ -24,7 +24,8 @@ Examples:
 
 Plots are written as SVG; samples, which are pixel grids, also as PNG. Calibration and anomalies show the
 rows of --data, which should be held-out rows. Structure and pairs compare columns on these rows, or on
-samples from the model without --data. For a circuit file, only circuit and structure are available.
+samples from the model without --data. Of a mixture, circuit shows the circuit with the largest weight.
+For a circuit file, only circuit and structure are available.
 With --json, prints {output, what}.")]
 pub(crate) struct Plot {
     /// The model or circuit file.
@@ -40,7 +41,7 @@ pub(crate) struct Plot {
     /// The columns to show in marginals and pairs. By default the first 60, and the most dependent ones.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     columns: Vec<String>,
-    /// The evidence that colors the circuit: variable=value, separated by commas.
+    /// The evidence that colors the circuit, such as "sex='F', age in [30, 40)".
     #[arg(long, value_name = "QUERY")]
     query: Option<String>,
     /// The random seed.
@@ -101,7 +102,16 @@ impl Plot {
         }
         self.output.check([&self.file].into_iter().chain(&self.data))?;
         let bytes = match self.what {
-            What::Circuit => self.circuit(&files::load(&self.file)?)?.into_bytes(),
+            What::Circuit => match files::load_any(&self.file)? {
+                Loaded::Model(model) => {
+                    let query = self.query.as_deref().map(|text| model.circuit_query(text));
+                    circuit_svg(model.circuit(), query.transpose()?.as_ref())?.into_bytes()
+                }
+                Loaded::Circuit(circuit) => {
+                    let query = self.query.as_deref().map(|q| files::parse_query(&circuit, q));
+                    circuit_svg(&circuit, query.transpose()?.as_ref())?.into_bytes()
+                }
+            },
             What::Structure => match files::load_any(&self.file)? {
                 Loaded::Model(model) => self.model(&model, is_png)?,
                 Loaded::Circuit(c) => structure_svg(&files::into_orthonormal(c)?).into_bytes(),
@@ -119,14 +129,6 @@ impl Plot {
         }
         writeln!(out, "drew {}", path.display())?;
         Ok(())
-    }
-
-    fn circuit(&self, circuit: &Circuit) -> Result<String> {
-        let query = match &self.query {
-            Some(text) => Some(files::parse_query(circuit, text)?),
-            None => None,
-        };
-        Ok(circuit_svg(circuit, query.as_ref())?)
     }
 
     fn model(&self, model: &Model, is_png: bool) -> Result<Vec<u8>> {

@@ -150,7 +150,7 @@ fn a_fit_goes_on_from_a_model() {
 fn a_model_is_shown_asked_and_scored() {
     let folder = fitted();
     let info = folder.run(&["info", "m.model"]);
-    for part in ["city", "categorical", "2: Bonn, Essen", "20 to 59", "number", "structure, width"]
+    for part in ["city", "categorical", "2: Bonn, Essen", "quartiles", "number", "structure, width"]
     {
         assert!(info.text().contains(part), "no '{part}' in {}", info.stdout);
     }
@@ -284,7 +284,8 @@ fn columns_are_predicted_from_the_others() {
     let bonn: f64 = found[2].split(',').nth(1).unwrap().parse().unwrap();
     // What the table says of the column itself does not count.
     let asked = value("P(city=Bonn | age=41)");
-    assert!((bonn - asked).abs() < 1e-6, "{bonn} and {asked}");
+    // A prediction takes the density in the middle of the cell of 41, a question integrates over the cell.
+    assert!((bonn - asked).abs() < 1e-4, "{bonn} and {asked}");
     assert_eq!(predict(&["age", "-o", "p.csv"]), "wrote p.csv: 2 rows\n");
     assert_eq!(lines(&folder.read("p.csv"))[0], "age");
     let json = folder.run(&["predict", "m.model", "new.csv", "--column", "age", "--json"]).json();
@@ -403,7 +404,15 @@ fn a_truncated_model_says_so() {
 /// A question about a value that the model has no place for says so; a score gives it a share.
 #[test]
 fn values_never_seen_have_a_note() {
-    let folder = fitted();
+    let folder = Folder::new();
+    // Twenty ages, from 20 to 39: few enough to be values of their own.
+    let mut people = people();
+    for age in 40..60 {
+        people = people.replace(&format!(",{age},"), &format!(",{},", age - 20));
+    }
+    folder.write("people.csv", &people);
+    let run = folder.run(&["fit", "people.csv", "-o", "m.model", "--epochs", "40", "--width", "4"]);
+    assert_eq!(run.code, 0, "{run:?}");
     let ask = |question: &str| folder.run(&["query", "m.model", question, "--json"]).json();
     let answer = ask("P(age=90)");
     assert_eq!(answer["value"], 0.0);

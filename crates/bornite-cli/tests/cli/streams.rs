@@ -139,7 +139,7 @@ fn many_files_are_compressed_as_parts() {
     }
     assert_refused(&folder, &["compress", "in/*.csv", "-o", "x.brz"], &["--out-dir"]);
     assert_refused(&folder, &["compress", "in/p0.csv"], &["-o", "--out-dir"]);
-    assert_refused(&folder, &["compress", "in/p0.csv", "-o", "in/p0.csv"], &["also an input"]);
+    assert_refused(&folder, &["compress", "in/p0.csv", "-o", "in/p0.csv"], &["overwrite an input"]);
 }
 
 #[test]

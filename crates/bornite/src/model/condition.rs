@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Event, Model, ModelError};
+use crate::query::Query;
 
 impl Model {
     /// The exact conditional model, given evidence in the language of [questions](super::Question): `sex='F', age in
@@ -18,6 +19,17 @@ impl Model {
         texts.push(evidence.trim().to_owned());
         let copy = Self::new(self.schema.clone(), Arc::clone(&self.mixture), self.info.clone());
         copy.with_given(texts)
+    }
+
+    /// What the model and more evidence say of the circuit's variables, for operations on [`circuit`](Self::circuit) and drawings
+    /// of it. Of evidence with several cases, such as `age < 30 or age > 60`, the first.
+    ///
+    /// # Errors
+    /// As for [`condition`](Self::condition).
+    pub fn circuit_query(&self, evidence: &str) -> Result<Query, ModelError> {
+        let given = self.condition(evidence)?.given;
+        let unknown = || Query::unknown(self.schema.num_variables());
+        Ok(given.cases().first().cloned().unwrap_or_else(unknown))
     }
 
     /// The model under one more event.

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::block::SymbolRows;
+use super::container::read_header;
 use super::discrete::{Discrete, discretize};
 use super::grid_symbols::GridSymbols;
 use super::{Archive, Codec, CodecError, Compressor, Digest};
@@ -202,6 +203,8 @@ impl TableCodec {
     pub(crate) fn decompress(&self, segment: &Segment) -> Result<(Table, FileForm), CodecError> {
         let (limit, mut body) = (segment.max_part(), Reader(&segment.body));
         let (form, uncoded) = (unpack(body.sized()?, limit)?, unpack(body.sized()?, limit)?);
+        // The columns of another model look damaged.
+        read_header(body.0, self.schema.num_variables(), self.digest)?;
         let form: Form = serde_json::from_slice(&form).map_err(|_| damaged())?;
         let columns = self.columns_of(form.columns)?;
         let codec = self.codec(self.cuts_of(&columns))?;
