@@ -33,7 +33,7 @@ const FILES: &[(&str, &[u8])] = &[
     ("one-column.csv", b"a\n1\n2\n1\n"),
     ("other.csv", b"city,tall,age\nBonn,yes,30\n"),
     ("label.csv", b"city,tall,age,weight\nBerlin,yes,30,80\n"),
-    ("range.csv", b"city,tall,age,weight\nBonn,yes,30,80\nBonn,no,99,70\n"),
+    ("range.csv", b"city,tall,age,weight\nBonn,yes,30,80\nBonn,no,-9,70\n"),
     ("type.csv", b"city,tall,age,weight\nBonn,yes,old,80\n"),
     ("no-rows.csv", b"city,tall,age,weight\n"),
     ("text.model", b"city,age\nBonn,3\n"),
@@ -136,7 +136,7 @@ const CASES: &[(&str, &[&str])] = &[
     // Tables that do not fit the model.
     ("score¦m.model¦other.csv", &["no column 'weight'", "add it"]),
     ("score¦m.model¦label.csv¦--strict", &["row 1", "'Berlin'"]),
-    ("score¦m.model¦range.csv¦--strict", &["row 2", "'age'", "99"]),
+    ("score¦m.model¦range.csv¦--strict", &["row 2", "'age'", "-9"]),
     ("score¦m.model¦type.csv", &["row 1", "'age'", "'old'"]),
     ("score¦m.model¦no-rows.csv", &["no rows"]),
     ("impute¦m.model¦other.csv¦-o¦full.csv", &["no column 'weight'"]),
