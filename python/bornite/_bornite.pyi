@@ -34,6 +34,7 @@ __all__ = [
     "sample_places",
     "set_memory_limit",
     "set_threads",
+    "write_file",
 ]
 
 __version__: str
