@@ -2,9 +2,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
+use bornite::Model;
 use bornite::draw::circuit_svg;
 use bornite::report::{Picture, Report, structure_svg};
-use bornite::Model;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
