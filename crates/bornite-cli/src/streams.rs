@@ -84,14 +84,14 @@ impl Outputs {
         inputs: &[&Path],
     ) -> Result<Vec<PathBuf>> {
         fs::create_dir_all(folder).map_err(|e| {
-            anyhow!("{}: cannot make the folder: {e}; give another name", folder.display())
+            anyhow!("{}: cannot create the folder: {e}; choose another name", folder.display())
         })?;
         let parts: Vec<PathBuf> = names.iter().map(|name| folder.join(name)).collect();
         for part in &parts {
             self.check(part, inputs)?;
             if part.exists() && !self.resume && !self.force {
                 bail!(
-                    "{}: this part is already there; --resume keeps it and goes on with others, --force writes it anew",
+                    "{}: this file already exists; --resume keeps it and continues with the others, --force overwrites it",
                     part.display()
                 );
             }
@@ -112,7 +112,7 @@ pub(crate) fn with_parts(error: Error, finished: usize) -> Error {
     }
     let text = error.to_string();
     let finished = plural(finished, "part");
-    error.context(format!("{text}\nhint: {finished} finished; --resume goes on"))
+    error.context(format!("{text}\nhint: {finished} finished; --resume continues"))
 }
 
 /// Rows of a table to process.

@@ -33,12 +33,13 @@ make smaller, and all other files, are compressed with zstd. Files are processed
 MiB, so memory is bounded. Ctrl-C ends the fit and continues with the best model so far. The same
 seed and number of epochs give the same bytes.
 
-With --out-dir, every file becomes a part of its own, its name with .brz, whole or not at all;
---resume goes on after an interruption. Ctrl-C then ends the command after the present file.
+With --out-dir, each file is compressed to a file of its own, with .brz added to its name, written
+completely or not at all. --resume continues after an interruption. Ctrl-C ends the command after
+the current file.
 
 With --json, prints {output, method, bytes_in, bytes_out, ratio, segments, stored, model_bytes,
 width, seconds, why}, where stored is the number of segments compressed with zstd; with --out-dir,
-{output, parts: [the same of each], kept}, where kept is the number of parts that were there.")]
+{output, parts: [one such object per file], kept}, where kept is the number of files kept.")]
 pub(crate) struct Compress {
     /// The files to compress: names, or quoted patterns such as 'part-*.csv'; - is standard input.
     #[arg(value_name = "TABLE", required = true)]
@@ -142,7 +143,7 @@ impl Compress {
             }
             let finished = reports.len() + kept;
             if signals::stopped() {
-                bail!("interrupted after {}; --resume goes on", plural(finished, "part"));
+                bail!("interrupted after {}; --resume continues", plural(finished, "part"));
             }
             let report = self.file(file, part, model.as_ref());
             let report = report.map_err(|error| with_parts(error, finished))?;
@@ -156,12 +157,12 @@ impl Compress {
             return output::json(out, &Written { output: folder, parts: reports, kept });
         }
         if kept > 0 {
-            writeln!(out, "{} already there", plural(kept, "part"))?;
+            writeln!(out, "{} already done", plural(kept, "part"))?;
         }
         Ok(())
     }
 
-    /// Compresses one file to another, whole or not at all.
+    /// Compresses one file to another, completely or not at all.
     fn file(&self, file: &Path, path: &Path, model: Option<&Model>) -> Result<Report> {
         let start = Instant::now();
         let packed = data::write_file(path, |out| self.compress(file, out, model).map_err(Failed));

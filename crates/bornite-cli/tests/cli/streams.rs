@@ -131,7 +131,7 @@ fn many_files_are_compressed_as_parts() {
     let whole = fs::read(folder.path("out/p1.csv.brz")).unwrap();
     fs::remove_file(folder.path("out/p1.csv.brz")).unwrap();
     let text = ok(folder.run(&[&compress[..], &["--resume"]].concat())).stdout;
-    assert!(text.contains("wrote out/p1.csv.brz") && text.contains("2 parts already there"));
+    assert!(text.contains("wrote out/p1.csv.brz") && text.contains("2 parts already done"));
     assert_eq!(fs::read(folder.path("out/p1.csv.brz")).unwrap(), whole);
     for n in 0..3 {
         ok(folder.run(&["decompress", &format!("out/p{n}.csv.brz"), "-o", "back.csv"]));

@@ -520,12 +520,23 @@ impl Model {
             match basis {
                 Basis::Atoms(b) => smooth(b.rest()),
                 Basis::Transformed(b) => smooth(b.base()),
-                other => other.width(),
+                Basis::Indicator(_)
+                | Basis::Fourier(_)
+                | Basis::Legendre(_)
+                | Basis::Laguerre(_)
+                | Basis::Hermite(_)
+                | Basis::Table(_)
+                | Basis::Gaussian(_)
+                | Basis::BSpline(_)
+                | Basis::Squared(_) => basis.width(),
             }
         }
         let of = |layer: &Layer| match layer {
             Layer::Input { variable: v, basis } if v.index() == variable => Some(smooth(basis)),
-            _ => None,
+            Layer::Input { .. }
+            | Layer::Hadamard { .. }
+            | Layer::Kronecker { .. }
+            | Layer::Sum { .. } => None,
         };
         self.mixture.circuits().flat_map(|c| c.layers()).filter_map(of).max().unwrap_or(1)
     }

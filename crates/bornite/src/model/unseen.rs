@@ -63,14 +63,14 @@ impl Model {
             named.push(format!("{rest} more values"));
         }
         if of_column().any(|(_, value)| value.is_none()) {
+            if named.is_empty() {
+                return (format!("no value of {name} was ever seen in this range"), true);
+            }
             named.push("the range".to_owned());
         }
         let last = named.pop().unwrap_or_default();
         if named.is_empty() {
-            return match last.as_str() {
-                "the range" => (format!("no value of {name} was ever seen in this range"), true),
-                one => (format!("{one} was never seen in {name}"), true),
-            };
+            return (format!("{last} was never seen in {name}"), true);
         }
         (format!("{} and {last} were never seen in {name}", named.join(", ")), false)
     }
