@@ -1,4 +1,4 @@
-//! The members of an NPZ file, which is a zip archive.
+//! Members of NPZ files, which are zip archives.
 
 use std::borrow::Cow;
 use std::io::{Cursor, Read};
@@ -28,7 +28,7 @@ impl<'a> Archive<'a> {
         self.0.file_names().map(name).collect()
     }
 
-    /// The content of a member, checked against its size and checksum, and its bytes before it was unpacked.
+    /// Reads a member and checks its size and checksum. Also returns its compressed size.
     pub(super) fn read(
         &mut self,
         index: usize,
@@ -44,7 +44,7 @@ impl<'a> Archive<'a> {
         let (size, packed) = (member.size(), member.compressed_size());
         memory::check("an array", size.into(), packed)?;
         let mut content = Vec::new();
-        // One byte beyond the announced size, so that a zip bomb stops here.
+        // Read one byte beyond the announced size, so that a zip bomb stops here.
         let read = member.take(size.saturating_add(1)).read_to_end(&mut content);
         if read.is_err() || content.len() as u64 != size {
             return Err(damaged());
@@ -53,7 +53,7 @@ impl<'a> Archive<'a> {
     }
 }
 
-/// Where the content of the member that these bytes begin with starts, if it is not compressed.
+/// The offset of the content of the member at the start of these bytes, if it is not compressed.
 pub(super) fn stored(bytes: &[u8]) -> Option<usize> {
     let number = |at: usize| {
         let bytes = bytes.get(at..at + 2)?;
@@ -73,7 +73,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// An archive of these members; sizes in 64 bits where asked.
+    /// An archive with these members, optionally with 64-bit sizes.
     pub(in crate::data) fn archive(contents: &[(&str, &[u8], bool)], wide: bool) -> Vec<u8> {
         let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
         for (name, content, deflated) in contents {
@@ -111,7 +111,7 @@ pub(super) mod tests {
             for change in [1, 0x80, 0xff] {
                 let mut bytes = good.clone();
                 bytes[at] ^= change;
-                // Bytes that are not looked at may change; others are found out.
+                // Some bytes are ignored; changes to all others are detected.
                 assert!(read(&bytes).map_or(true, |found| found == content), "changed at {at}");
             }
         }

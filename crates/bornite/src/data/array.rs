@@ -1,4 +1,4 @@
-//! Arrays of numbers from binary files: IDX, as MNIST is distributed, and packed bits.
+//! Arrays of numbers from binary files: IDX, the format of MNIST, and packed bits.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::file::{self, Content, check_length};
 use super::{Column, DataError, FormatProblem, Table};
 use crate::memory;
 
-/// Numbers of an array, whole or real.
+/// The numbers of an array, whole or real.
 #[derive(Debug)]
 pub(super) enum Values {
     Bytes(Vec<u8>),
@@ -23,26 +23,26 @@ pub(super) struct Array {
     pub(super) values: Values,
 }
 
-/// How the numbers of an array stand in a file.
+/// The layout of an array in a file.
 #[derive(Clone, Debug)]
 pub(super) struct ArrayLayout {
-    /// The bytes before them.
+    /// The number of bytes before the numbers.
     pub(super) start: usize,
-    /// Their type, by its NumPy name without byte order.
+    /// The type of the numbers, by its NumPy name without byte order.
     pub(super) kind: String,
-    /// The bytes of each.
+    /// The number of bytes per number.
     pub(super) size: usize,
-    /// Whether their highest byte comes first.
+    /// Whether the numbers are big-endian.
     pub(super) big: bool,
-    /// Whether the first index goes fastest.
+    /// Whether the first index varies fastest.
     pub(super) by_columns: bool,
     pub(super) shape: Vec<usize>,
-    /// What the file is.
+    /// The format of the file.
     pub(super) format: &'static str,
 }
 
 impl ArrayLayout {
-    /// The array of a whole file, which must be as long as announced.
+    /// Reads the array of a complete file, which must have exactly the announced size.
     pub(super) fn array(&self, bytes: &[u8]) -> Result<Array, FormatProblem> {
         let data = bytes.get(self.start..).unwrap_or_default();
         let numbers = self.shape.iter().try_fold(1_u128, |n, &s| n.checked_mul(s as u128));
@@ -53,9 +53,9 @@ impl ArrayLayout {
         Ok(if self.by_columns { array.transposed() } else { array })
     }
 
-    /// Refuses an array whose table a file of so many bytes has no right to.
+    /// Rejects an array that would take more memory than a file of this size allows.
     pub(super) fn check_memory(&self, file_bytes: u64) -> Result<(), FormatProblem> {
-        // As a number of the array and of a column, each in 8 bytes unless they are bytes.
+        // The array and the column hold each number at the same time, in 8 bytes unless they are bytes.
         let each = 2 * if matches!(&self.kind[..], "u1" | "b1") { 1 } else { 8 };
         let numbers = self.shape.iter().fold(each, |n: u128, &s| n.saturating_mul(s as u128));
         Ok(memory::check("a table", numbers, file_bytes)?)
@@ -65,7 +65,7 @@ impl ArrayLayout {
         format!("{}{}", if self.big { '>' } else { '<' }, self.kind)
     }
 
-    /// Itself, if its numbers can be read and its rows are of a length.
+    /// Checks that the numbers can be read and that rows are not empty.
     pub(super) fn checked(self) -> Result<Self, FormatProblem> {
         if Values::decode(&[], &self.kind, self.big).is_none() {
             return Err(FormatProblem::Type { name: self.name() });
@@ -79,12 +79,12 @@ impl ArrayLayout {
         Ok(self)
     }
 
-    /// The bytes of a row; not 0 if it is checked.
+    /// The number of bytes per row; not 0 after [`checked`](Self::checked).
     pub(super) fn row_bytes(&self) -> usize {
         self.shape.iter().skip(1).product::<usize>() * self.size
     }
 
-    /// The bytes of all rows and of what is before them.
+    /// The number of bytes of all rows and of everything before them.
     pub(super) fn length(&self) -> usize {
         self.start + self.shape[0] * self.row_bytes()
     }
@@ -95,7 +95,7 @@ impl ArrayLayout {
 }
 
 impl Values {
-    /// Numbers of a type by its NumPy name without byte order; `None` if that is not supported.
+    /// Reads numbers of a type, given by its NumPy name without byte order; `None` if it is not supported.
     pub(super) fn decode(bytes: &[u8], kind: &str, big: bool) -> Option<Self> {
         fn each<const N: usize, T>(bytes: &[u8], big: bool, f: impl Fn([u8; N]) -> T) -> Vec<T> {
             let one = |chunk: &[u8]| {
@@ -127,8 +127,8 @@ impl Values {
         })
     }
 
-    /// Adds the bytes of one number, the inverse of [`decode`](Self::decode): `integer` of a whole type, `number` of a real
-    /// one. `None` for a type that is not supported.
+    /// Appends the bytes of one number, the inverse of [`decode`](Self::decode): `integer` for a whole type, `number`
+    /// for a real one. `None` if the type is not supported.
     pub(super) fn encode(
         integer: i64,
         number: f64,
@@ -141,7 +141,7 @@ impl Values {
             "f2" => out.extend(to_half(number)?.to_le_bytes()),
             "f4" => out.extend((number as f32).to_le_bytes()),
             "f8" => out.extend(number.to_le_bytes()),
-            // Whole numbers of more bits are cut to fewer.
+            // Whole numbers are truncated to the size of the type.
             _ => {
                 let size = ["1", "2", "4", "8"].iter().position(|s| kind.ends_with(s))?;
                 out.extend(&integer.to_le_bytes()[..1 << size]);
@@ -153,7 +153,7 @@ impl Values {
         Some(())
     }
 
-    /// Whole numbers if all fit 63 bits, else real ones.
+    /// Whole numbers if all fit 63 bits, real numbers otherwise.
     fn unsigned(values: &[u64]) -> Self {
         let signed: Result<Vec<i64>, _> = values.iter().map(|&x| i64::try_from(x)).collect();
         signed.map_or_else(
@@ -171,7 +171,7 @@ impl Values {
     }
 }
 
-/// A half-precision float; `None` if the number is not exactly one.
+/// Converts to a half-precision float; `None` if that is not exact.
 fn to_half(x: f64) -> Option<f16> {
     if x.is_nan() {
         return Some(f16::NAN);
@@ -181,7 +181,7 @@ fn to_half(x: f64) -> Option<f16> {
 }
 
 impl Array {
-    /// The same array, where the values are in column-major order.
+    /// Converts column-major values to row-major order.
     pub(super) fn transposed(self) -> Self {
         let total: usize = self.shape.iter().product();
         let from = |index: usize| {
@@ -201,7 +201,7 @@ impl Array {
         self.into_rows(name, format, 0)
     }
 
-    /// A table of rows that come after so many others of the file.
+    /// Converts the array to a table of rows that follow `before` others in the file.
     pub(super) fn into_rows(
         self,
         name: &str,
@@ -242,7 +242,7 @@ impl Array {
     }
 }
 
-/// `x3`, or for pixels `p2_5` by row and column, `p2_5_0` with channels.
+/// `x3`, or `p2_5` for the pixel in row 2 and column 5, or `p2_5_0` with channels.
 fn column_name(index: usize, image: Option<[usize; 3]>) -> String {
     match image {
         None => format!("x{index}"),
@@ -255,10 +255,11 @@ fn column_name(index: usize, image: Option<[usize; 3]>) -> String {
 }
 
 impl Table {
-    /// Reads an IDX file, which may be gzip-compressed: one column, a table, or images, by its number of dimensions.
+    /// Reads an IDX file, which may be gzip-compressed. Depending on the number of dimensions, it is a column, a table,
+    /// or images.
     ///
     /// # Errors
-    /// The file cannot be read, is damaged, or holds something else.
+    /// The file cannot be read, is damaged, or has another format.
     pub fn read_idx(path: impl AsRef<Path>) -> Result<Self, DataError> {
         let path = path.as_ref();
         let name = file::name(path);
@@ -272,7 +273,7 @@ impl Table {
     }
 }
 
-/// How the numbers of a file are laid out, from its beginning.
+/// The layout of a file, from its first bytes.
 pub(super) fn layout(bytes: &[u8]) -> Result<ArrayLayout, FormatProblem> {
     let (kind, size, dimensions) = match bytes {
         [0, 0, 0x08, n, ..] => ("u1", 1, *n),
@@ -294,22 +295,23 @@ pub(super) fn layout(bytes: &[u8]) -> Result<ArrayLayout, FormatProblem> {
     Ok(ArrayLayout { start, kind, size, big: true, by_columns: false, shape, format: "IDX" })
 }
 
-/// Tables for learning, choosing and judging a model.
+/// Tables for training, validation and testing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Splits {
-    /// The rows to learn from.
+    /// The training rows.
     pub train: Table,
-    /// The rows to choose by.
+    /// The validation rows.
     pub valid: Table,
-    /// The rows to judge by.
+    /// The test rows.
     pub test: Table,
 }
 
-/// Reads packed bits: `BITM`, then little-endian u32 for columns and rows in train, valid and test, then the rows in that
-/// order, each in whole bytes with the first variable in the highest bit. The file may be gzip-compressed.
+/// Reads packed bits: `BITM`, then little-endian u32 for the number of columns and of rows in train, valid and test,
+/// then the rows in that order, each in whole bytes with the first variable in the highest bit. The file may be
+/// gzip-compressed.
 ///
 /// # Errors
-/// The file cannot be read, is damaged, or holds something else.
+/// The file cannot be read, is damaged, or has another format.
 pub fn read_bits(path: impl AsRef<Path>) -> Result<Splits, DataError> {
     let path = path.as_ref();
     let name = file::name(path);

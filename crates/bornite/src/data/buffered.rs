@@ -1,18 +1,18 @@
-//! The bytes of a file that are read and not yet used.
+//! A read buffer for the head of a file.
 
 use std::io::Read;
 
 use super::DataError;
 
-/// A file that is read from its beginning, with what of it is at hand.
+/// A file that is read sequentially, with the bytes that are read but not used yet.
 #[derive(Debug)]
 pub(super) struct Buffered<R> {
     input: R,
-    /// Stands for the file in messages.
+    /// The name of the file in messages.
     pub(super) name: String,
-    /// What is read and not yet taken.
+    /// The bytes that are read but not taken yet.
     pub(super) bytes: Vec<u8>,
-    /// Whether nothing follows.
+    /// Whether the end of the file is reached.
     pub(super) is_end: bool,
 }
 
@@ -21,7 +21,7 @@ impl<R: Read> Buffered<R> {
         Self { input, name: name.to_owned(), bytes: Vec::new(), is_end: false }
     }
 
-    /// Reads until so many bytes are at hand, or no more.
+    /// Reads until this many bytes are available, or to the end.
     pub(super) fn fill(&mut self, length: usize) -> Result<(), DataError> {
         let missing = length.saturating_sub(self.bytes.len());
         if missing > 0 && !self.is_end {
@@ -33,7 +33,7 @@ impl<R: Read> Buffered<R> {
         Ok(())
     }
 
-    /// Takes the first bytes, or as many as are at hand.
+    /// Takes the first bytes, or as many as are available.
     pub(super) fn take(&mut self, length: usize) -> Vec<u8> {
         let rest = self.bytes.split_off(length.min(self.bytes.len()));
         std::mem::replace(&mut self.bytes, rest)

@@ -1,15 +1,15 @@
-//! Dates as numbers of days, by the Gregorian calendar.
+//! Day numbers in the Gregorian calendar.
 
-/// The days from the first of January 1970 to a date.
+/// The number of days from January 1, 1970 to a date.
 pub(super) fn day_number(year: i64, month: i64, day: i64) -> i64 {
-    // Years from March on, so that the leap day is the last of its year; 400 of them have 146,097 days.
+    // Start the year in March, so that the leap day is its last day; 400 years have 146,097 days.
     let (year, march) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let (era, year) = (year.div_euclid(400), year.rem_euclid(400));
     let day = (153 * march + 2) / 5 + day - 1;
     era * 146_097 + 365 * year + year / 4 - year / 100 + day - 719_468
 }
 
-/// The year, month and day so many days after the first of January 1970.
+/// The year, month and day this many days after January 1, 1970.
 pub(super) fn date_of(days: i64) -> [i64; 3] {
     let days = days + 719_468;
     let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
@@ -21,7 +21,7 @@ pub(super) fn date_of(days: i64) -> [i64; 3] {
     [400 * era + year + next, month, day]
 }
 
-/// The number of days of a month.
+/// The number of days in a month.
 pub(super) fn days_of(year: i64, month: i64) -> i64 {
     match month {
         2 => 28 + i64::from(year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)),

@@ -1,4 +1,4 @@
-//! Reading and writing CSV.
+//! Reading and writing of CSV.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -15,22 +15,23 @@ use super::writer::CsvWriter;
 use super::{Column, DataError, Storage, Table, file};
 use crate::memory;
 
-/// The delimiters that are looked for, the likeliest first.
+/// The delimiters to try, the most likely first.
 const DELIMITERS: [u8; 4] = *b",;\t|";
-/// The number of rows that the delimiter is found from.
+/// The number of rows that determine the delimiter.
 const PROBED_ROWS: usize = 64;
-/// A text column with at most this share of cells that are not numbers is taken for a column of numbers with faults.
+/// A text column is reported as numeric with invalid cells if at most this fraction of its cells are not numbers,
 const FAULTY_SHARE: f64 = 0.05;
-/// … if it also has at least so many cells that are.
+/// at least this many cells are numbers,
 const FAULTY_NUMBERS: usize = 30;
-/// … and so many distinct numbers: words beside a few, as in 4, 6, 8 and rotary, make the column one of labels.
+/// and at least this many of these are distinct: words beside a few repeated numbers, as in 4, 6, 8 and rotary, are
+/// labels.
 const FAULTY_DISTINCT: usize = 12;
-/// The memory that a cell takes while a table is read.
+/// The memory per cell while a table is read.
 const BYTES_PER_CELL: u128 = 32;
-/// Rows after which it is checked against the limit.
+/// The number of rows between checks of the memory limit.
 const CHECKED_ROWS: usize = 1 << 14;
-/// Words that stand for a missing number if all other cells of a column are numbers, in upper or lower case. In a column of
-/// text they may be labels.
+/// Words for a missing number, in any case, if all other cells of a column are numbers. In a text column, they may be
+/// labels.
 const NO_NUMBER: [&str; 14] = [
     "none",
     "nil",
@@ -51,15 +52,15 @@ const NO_NUMBER: [&str; 14] = [
 /// How to read a CSV file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CsvOptions {
-    /// The delimiter; found among `,` `;` tab and `|` if it is not given.
+    /// The delimiter; by default, it is detected among `,` `;` tab and `|`.
     pub delimiter: Option<u8>,
-    /// Whether the first line names the columns. By default all columns decide: names are text above numbers, or text that is
-    /// no value of its column; numbers can be names next to them, as in `country,2019,2020`. [`CsvLayout::header`] says what
-    /// was decided.
+    /// Whether the first line contains the column names. By default, all columns are considered: a name is text above
+    /// numbers, or text that does not occur in its column. Numbers can be names too if other columns have names, as in
+    /// `country,2019,2020`. [`CsvLayout::header`] is the decision.
     pub header: Option<bool>,
-    /// The words of a missing cell. Space around cells is no part of them.
+    /// The texts of a missing cell, without surrounding space.
     pub missing: Vec<String>,
-    /// Columns whose cells are text even where they look like numbers.
+    /// Columns to read as text, even if they look like numbers.
     pub text_columns: Vec<String>,
 }
 
@@ -75,17 +76,17 @@ impl Default for CsvOptions {
     }
 }
 
-/// What a CSV file looks like apart from its cells.
+/// The layout of a CSV file, apart from its cells.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "four facts about a file, free of each other")]
 pub struct CsvLayout {
     /// The delimiter.
     pub delimiter: u8,
-    /// Whether the first line names the columns.
+    /// Whether the first line contains the column names.
     pub header: bool,
-    /// Whether lines end in CR LF.
+    /// Whether lines end with CR LF.
     pub crlf: bool,
-    /// Whether the last line ends as the others do.
+    /// Whether the last line ends with a line break.
     pub last_newline: bool,
     /// Whether the file starts with a byte-order mark.
     pub mark: bool,
@@ -100,22 +101,23 @@ impl Default for CsvLayout {
 impl Table {
     /// Reads a CSV file, which may be gzip-compressed.
     ///
-    /// A column is of whole numbers, of real numbers, or of text. Whole numbers with zeros in front (`007`) are text.
-    /// Columns without a name become `x0`, `x1`, … by position. Blank lines are skipped.
+    /// A column contains whole numbers, real numbers, or text. Whole numbers with leading zeros (`007`) are text.
+    /// Columns without a name are called `x0`, `x1`, … by position. Blank lines are skipped.
     ///
     /// # Errors
-    /// The file cannot be read, is empty or not UTF-8, or its rows do not form a table. Messages name file, line and column.
+    /// The file cannot be read, is empty or not UTF-8, or its rows do not form a table. The error names the file, line
+    /// and column.
     pub fn read_csv(path: impl AsRef<Path>, options: &CsvOptions) -> Result<Self, DataError> {
         let path = path.as_ref();
         let content = file::read(path)?;
         Self::from_csv(&content.bytes, &file::name(path), options, Some(content.packed))
     }
 
-    /// Reads CSV from a pipe, such as standard input, up to the [memory limit](crate::memory); `name` stands for it in messages. See
-    /// [`Table::read_csv`].
+    /// Reads CSV from a pipe, such as standard input, up to the [memory limit](crate::memory). `name` is its name in
+    /// messages. See [`Table::read_csv`].
     ///
     /// # Errors
-    /// As [`Table::read_csv`], and for a table of more than the limit.
+    /// As for [`Table::read_csv`]; also, the table exceeds the limit.
     pub fn read_csv_from(
         pipe: impl Read,
         name: &str,
@@ -125,7 +127,7 @@ impl Table {
         Self::from_csv(&content.bytes, name, options, Some(content.packed))
     }
 
-    /// Reads CSV from memory; `name` is the name used in messages. See [`Table::read_csv`].
+    /// Reads CSV from memory; `name` is its name in messages. See [`Table::read_csv`].
     ///
     /// ```
     /// use bornite::data::{CsvOptions, Table};
@@ -139,7 +141,7 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// As [`Table::read_csv`].
+    /// As for [`Table::read_csv`].
     pub fn from_csv_bytes(
         bytes: &[u8],
         name: &str,
@@ -148,7 +150,7 @@ impl Table {
         Self::from_csv(bytes, name, options, None)
     }
 
-    /// Reads CSV from memory, which a file of so many bytes became.
+    /// Reads CSV from memory. `packed` is the size of its file before decompression.
     fn from_csv(
         bytes: &[u8],
         name: &str,
@@ -171,10 +173,10 @@ impl Table {
         file::write(path.as_ref(), |out| self.write_csv_to(out))
     }
 
-    /// The table as CSV, in its own [layout](Table::layout).
+    /// Formats the table as CSV in its own [layout](Table::layout).
     pub fn to_csv(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        // Writing to memory does not fail.
+        // Writing to memory cannot fail.
         let _ = self.write_csv_to(&mut out);
         out
     }
@@ -182,7 +184,7 @@ impl Table {
     /// Writes the table as CSV.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// The writer fails.
     pub fn write_csv_to(&self, mut out: impl Write) -> io::Result<()> {
         let mut writer = CsvWriter::default();
         writer.write(self, &mut out)?;
@@ -191,34 +193,34 @@ impl Table {
     }
 }
 
-/// What is known of text before it is read as rows.
+/// The context of a text that is parsed as rows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Context<'a> {
-    /// The names of the columns, where the rows go on after others.
+    /// The column names, if the text continues other rows.
     pub(super) names: Option<&'a [String]>,
-    /// The lines before it.
+    /// The number of preceding lines.
     pub(super) lines: u64,
-    /// Whether more text follows: the last row may not be whole, and is left for later.
+    /// Whether more text follows. The last row may then be incomplete, and is left for later.
     pub(super) is_open: bool,
-    /// What the cells of some columns are, and all others text; else cells say what their column is.
+    /// The types of some columns; all others are text. If `None`, types are inferred from the cells.
     pub(super) types: Option<&'a BTreeMap<String, Storage>>,
-    /// Whether cells lose how they were written.
+    /// Whether to forget how cells were written.
     pub(super) drops_text: bool,
-    /// The bytes of the file before they were unpacked, where the memory of its rows is to be held against them.
+    /// The size of the file before decompression, if memory is limited in proportion to it.
     pub(super) packed: Option<u64>,
 }
 
-/// Rows that were read.
+/// Parsed rows.
 #[derive(Debug)]
 pub(super) struct Parsed {
     pub(super) table: Table,
-    /// The bytes of them.
+    /// The number of bytes they take.
     pub(super) used: usize,
-    /// The lines up to what follows them.
+    /// The number of lines before the text that follows.
     pub(super) lines: u64,
 }
 
-/// Reads CSV.
+/// Parses CSV.
 pub(super) fn parse(
     bytes: &[u8],
     name: &str,
@@ -269,7 +271,8 @@ fn check_utf8(bytes: &[u8], name: &str, lines: u64) -> Result<(), DataError> {
     Err(DataError::NotUtf8 { file: name.to_owned(), line, hint })
 }
 
-/// The delimiter that gives the first rows one width above 1: the widest, else the likeliest; else the one that splits the first row most.
+/// Detects the delimiter: one that gives the first rows the same width above 1 (the widest, then the most likely);
+/// otherwise the one that splits the first row into the most cells.
 fn find_delimiter(bytes: &[u8]) -> u8 {
     let widths = |delimiter| -> Vec<usize> {
         let records = reader(bytes, delimiter).into_byte_records().take(PROBED_ROWS);
@@ -291,7 +294,7 @@ fn reader(bytes: &[u8], delimiter: u8) -> ::csv::Reader<&[u8]> {
     ReaderBuilder::new().delimiter(delimiter).has_headers(false).flexible(true).from_reader(bytes)
 }
 
-/// The names of the columns: the headings without space around them, `x` and the position where that leaves nothing.
+/// The column names: trimmed headings, or `x` and the position where that leaves nothing.
 fn rename(headings: &[String]) -> Vec<String> {
     let name = |(j, heading): (usize, &String)| match heading.trim() {
         "" => format!("x{j}"),
@@ -300,7 +303,7 @@ fn rename(headings: &[String]) -> Vec<String> {
     headings.iter().enumerate().map(name).collect()
 }
 
-/// The cells of one column, in one piece of text.
+/// The texts of one column, concatenated.
 #[derive(Default)]
 struct Texts {
     text: String,
@@ -318,12 +321,12 @@ impl Texts {
     }
 }
 
-/// All rows of a text, by columns.
+/// All rows of a text, by column.
 struct Rows {
     columns: Vec<Texts>,
-    /// The line that each row starts in.
+    /// The line in which each row starts.
     lines: Vec<u64>,
-    /// The bytes of them, and the lines before what follows.
+    /// The number of bytes of all rows, and the number of lines before the text that follows.
     used: usize,
     next_line: u64,
 }
@@ -365,7 +368,7 @@ impl Rows {
             }
             last = (line, record.iter().any(|cell| cell.contains(&b'\n')));
             if record.len() != rows.columns.len() {
-                // Where the text goes on, so may the last row.
+                // If more text follows, the last row may be incomplete.
                 let (expected, found) = (rows.columns.len(), record.len());
                 let (file, delimiter) = (name.to_owned(), char::from(delimiter));
                 ragged = Some(DataError::Ragged { file, line, expected, found, delimiter });
@@ -378,7 +381,7 @@ impl Rows {
                 continue;
             }
             for (column, cell) in rows.columns.iter_mut().zip(&record) {
-                // The whole text is UTF-8, and cells are cut at ASCII characters.
+                // The whole text is valid UTF-8, and cells end at ASCII characters.
                 column.text.push_str(&String::from_utf8_lossy(cell));
                 column.ends.push(column.text.len());
             }
@@ -399,7 +402,7 @@ impl Rows {
         Ok(rows)
     }
 
-    /// Refuses more cells than a file has a right to: few bytes of gzip can be many rows.
+    /// Rejects more cells than the size of the file allows, because a few bytes of gzip can contain many rows.
     fn check_memory(&self, bytes: usize, name: &str, packed: Option<u64>) -> Result<(), DataError> {
         let Some(packed) = packed else { return Ok(()) };
         let cells = self.lines.len() as u128 * self.columns.len() as u128;
@@ -420,7 +423,7 @@ impl Rows {
         self.columns.len()
     }
 
-    /// Whether the first row names the columns.
+    /// Whether the first row contains the column names.
     fn starts_with_names(&self, options: &CsvOptions) -> bool {
         let is_known = |text: &&str| !options.missing.iter().any(|m| m == text);
         let column = |texts| {
@@ -446,7 +449,7 @@ fn is_odd(bytes: &[u8]) -> bool {
     bytes.split(|&b| b == b'"').count() % 2 == 0
 }
 
-/// Makes a column of its texts.
+/// Converts texts to a column.
 struct ColumnReader<'a> {
     file: &'a str,
     name: &'a str,
@@ -501,8 +504,8 @@ impl ColumnReader<'_> {
         Ok(column.with_form(form))
     }
 
-    /// Cells of a column that is of this type: each by itself, so that pieces of a file are read as the whole is. Where one
-    /// is not a number, or would be rounded, all are text.
+    /// Reads cells as a given type, each by itself, so that pieces of a file are read like the whole. If a cell is not
+    /// a number, or would be rounded, all of them become text.
     fn cells_of(
         &self,
         storage: Storage,
@@ -573,7 +576,7 @@ impl ColumnReader<'_> {
             let words = readings.iter().zip(texts.iter());
             let words = words.filter(|(r, _)| **r == Some(Reading::Text)).map(|(_, text)| text);
             let have = |what: fn(char) -> bool| words.clone().all(|word| word.contains(what));
-            // Letters and digits next to whole numbers, as in 117 and c168, are codes.
+            // Letters with digits next to whole numbers, as in 117 and c168, are codes.
             let are_codes = real + huge == 0 && have(|c| c.is_ascii_digit());
             let are_labels = distinct.len() <= FAULTY_DISTINCT || are_codes;
             if !(are_labels && have(char::is_alphabetic)) {
@@ -586,7 +589,7 @@ impl ColumnReader<'_> {
             return Ok(CellKind::Labels);
         }
         if huge > 0 && real == 0 && !Self::are_floats(texts, known) {
-            // As floats some would be one number.
+            // As floats, some of the numbers would be equal.
             return Ok(CellKind::Labels);
         }
         let integers: Option<Vec<Option<i64>>> = readings
@@ -603,7 +606,7 @@ impl ColumnReader<'_> {
         })
     }
 
-    /// Whether the known cells are whole numbers that are floats too.
+    /// Whether the observed cells are whole numbers that floats represent exactly.
     fn are_floats(texts: &Texts, known: &[bool]) -> bool {
         let is_float = |text: &str| {
             let digits = text.trim().trim_start_matches('+');
@@ -615,12 +618,12 @@ impl ColumnReader<'_> {
 
 enum CellKind {
     Integers(Vec<Option<i64>>),
-    /// With how they are written, if that is known.
+    /// Real numbers, and how they are written if that is known.
     Numbers(Vec<f64>, Option<NumberFormat>),
     Labels,
 }
 
-/// Takes the words for a missing number for missing, where the cells next to them are numbers and nothing else.
+/// Treats words such as `None` as missing if all other cells are numbers.
 fn without_words(texts: &Texts, known: &mut [bool]) {
     let is_word = |text: &str| NO_NUMBER.iter().any(|word| word.eq_ignore_ascii_case(text));
     let mut words = Vec::new();
@@ -651,7 +654,7 @@ fn number(reading: Option<Reading>) -> f64 {
     }
 }
 
-/// The most common text of a missing cell, and the texts that the column would not write itself.
+/// The most common text of a missing cell, and the texts that differ from the column's own format.
 fn text_form(column: &Column, texts: &Texts, known: &[bool], heading: Option<String>) -> TextForm {
     let mut counts = std::collections::BTreeMap::<&str, usize>::new();
     for (text, _) in texts.iter().zip(known).filter(|(_, known)| !**known) {

@@ -4,53 +4,53 @@ use super::warp::WarpError;
 use crate::memory::OverLimit;
 use crate::names::{did_you_mean, short, shown};
 
-/// A problem with a table, its file or a schema: where it is, and what to do about it.
+/// A problem with a table, its file or a schema. The message says where it is and what to do about it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataError {
-    /// A file that cannot be read or written.
+    /// A file cannot be read or written.
     #[error("cannot {action} '{file}': {source}")]
     Io {
         /// The file.
         file: String,
-        /// What was tried.
+        /// The attempted action.
         action: &'static str,
-        /// The reason.
+        /// The underlying error.
         source: io::Error,
     },
-    /// A file that asks for more memory than is allowed.
+    /// A file requires more memory than allowed.
     #[error("cannot read '{file}': {source}")]
     Memory {
         /// The file.
         file: String,
-        /// What needs how much.
+        /// The amount that is required.
         source: OverLimit,
     },
-    /// A file without content.
+    /// A file is empty.
     #[error("'{file}' is empty; a table needs one line per row")]
     EmptyFile {
         /// The file.
         file: String,
     },
-    /// A table without rows.
+    /// A file has a header but no rows.
     #[error("'{file}' has a header but no rows")]
     HeaderOnly {
         /// The file.
         file: String,
     },
-    /// A file that would not be written as it is.
+    /// A file would not be written back with the same bytes.
     #[error("'{file}' cannot be reproduced byte for byte: its quotes, types or order differ")]
     NotWrittenBack {
         /// The file.
         file: String,
     },
-    /// A table without columns.
+    /// A table has no columns.
     #[error("a table needs at least one column")]
     NoColumns,
-    /// A table without rows, although some are needed.
+    /// A table has no rows.
     #[error("the table has no rows; at least one is needed to infer a schema")]
     NoRows,
-    /// A row with more or fewer cells than the first.
+    /// A row has more or fewer cells than the first.
     #[error(
         "'{file}', line {line}: {found} cells, but the first line has {expected}; check the delimiter '{delimiter}' and the quotes around cells that contain it"
     )]
@@ -59,14 +59,14 @@ pub enum DataError {
         file: String,
         /// The line, counted from 1.
         line: u64,
-        /// The number of cells of the first line.
+        /// The number of cells in the first line.
         expected: usize,
-        /// The number of cells of this line.
+        /// The number of cells in this line.
         found: usize,
         /// The delimiter.
         delimiter: char,
     },
-    /// Two columns of one name.
+    /// Two columns have the same name.
     #[error("columns {first} and {second} of {place} are both named '{}'; rename one", shown(name))]
     DuplicateName {
         /// The table.
@@ -78,7 +78,7 @@ pub enum DataError {
         /// The second column.
         second: usize,
     },
-    /// Bytes that are not UTF-8.
+    /// A file is not UTF-8.
     #[error(
         "'{file}', line {line}: the text is not UTF-8{hint}; convert it first (iconv -t UTF-8)"
     )]
@@ -87,10 +87,10 @@ pub enum DataError {
         file: String,
         /// The line, counted from 1.
         line: usize,
-        /// A guess at what it is.
+        /// A guess at the encoding.
         hint: &'static str,
     },
-    /// A quote without an end.
+    /// A quote is not closed.
     #[error("'{file}', line {line}: the quote opened in this row is never closed")]
     UnclosedQuote {
         /// The file.
@@ -98,7 +98,7 @@ pub enum DataError {
         /// The line, counted from 1.
         line: u64,
     },
-    /// An infinite number.
+    /// A number is infinite.
     #[error(
         "{place}, column '{}': {} is not finite; leave the cell empty if the value is missing",
         shown(column),
@@ -112,7 +112,7 @@ pub enum DataError {
         /// The cell.
         text: String,
     },
-    /// A numeric column with a few cells that are none.
+    /// A few cells of a numeric column are not numbers.
     #[error(
         "'{file}', line {line}, column '{}': '{}' is not a number, but {numbers} of the other cells are; \
          correct it, leave the cell empty if the number is missing, or declare the column as text",
@@ -128,10 +128,10 @@ pub enum DataError {
         column: String,
         /// The cell.
         text: String,
-        /// How many cells are numbers.
+        /// The number of cells that are numbers.
         numbers: usize,
     },
-    /// Columns of unlike length.
+    /// Columns have different lengths.
     #[error("column '{column}' has {found} cells, but the first column has {expected}")]
     Length {
         /// The column.
@@ -141,7 +141,7 @@ pub enum DataError {
         /// The length of this column.
         found: usize,
     },
-    /// A number of values that is not a number of rows.
+    /// The number of values is not a multiple of the row width.
     #[error("{found} values do not divide into rows of {width}")]
     Shape {
         /// The number of values.
@@ -149,7 +149,7 @@ pub enum DataError {
         /// The width of a row.
         width: usize,
     },
-    /// An image shape that does not fit the columns.
+    /// An image shape does not match the number of columns.
     #[error("images of {height} × {width} × {channels} do not fit a table of {columns} columns")]
     ImageShape {
         /// The height.
@@ -161,7 +161,7 @@ pub enum DataError {
         /// The columns of the table.
         columns: usize,
     },
-    /// A binary file that is not what its name says, or is cut off.
+    /// A binary file does not have the format that its name suggests, or is truncated.
     #[error("'{file}' cannot be read as {format}: {problem}")]
     Format {
         /// The file.
@@ -171,7 +171,7 @@ pub enum DataError {
         /// The underlying error.
         problem: FormatProblem,
     },
-    /// A column of a file whose cells are no cells of a table.
+    /// A column of a file has an unsupported type.
     #[error(
         "'{file}', column '{column}': {what} are not supported; write the column as numbers or text, or leave it out of the file"
     )]
@@ -180,18 +180,18 @@ pub enum DataError {
         file: String,
         /// The column.
         column: String,
-        /// What it holds.
+        /// The type.
         what: &'static str,
     },
-    /// A column that is not there.
+    /// There is no such column.
     #[error("there is no column '{}'{}", shown(name), did_you_mean(hint.as_deref()))]
     UnknownColumn {
         /// The name.
         name: String,
-        /// The nearest name that is there.
+        /// The nearest existing name.
         hint: Option<String>,
     },
-    /// A column of the schema that a table does not have.
+    /// A table lacks a column of the schema.
     #[error(
         "the table has no column '{}', which the schema needs{}; add it, with empty cells if there are no values",
         shown(name), did_you_mean(hint.as_deref())
@@ -199,20 +199,20 @@ pub enum DataError {
     AbsentColumn {
         /// The name.
         name: String,
-        /// The nearest name that is there.
+        /// The nearest existing name.
         hint: Option<String>,
     },
-    /// A piece of a table with other columns than those before it.
+    /// A piece of a table has other columns than the pieces before it.
     #[error(
         "the columns are {found}, but before they were {expected}; all tables of one file need the same columns in the same order"
     )]
     OtherColumns {
-        /// The columns before.
+        /// The columns of the pieces before it.
         expected: String,
-        /// Those of the piece.
+        /// The columns of the piece.
         found: String,
     },
-    /// A piece of a table whose cells the type of the column before it has no place for.
+    /// The cells of a piece do not fit the column type of the pieces before it.
     #[error(
         "column '{column}' of a Parquet file has the type of its earlier rows, which does not fit a cell from row {row} on; write CSV instead"
     )]
@@ -222,37 +222,37 @@ pub enum DataError {
         /// The first row of the piece, counted from 1.
         row: usize,
     },
-    /// Something wrong with one of several files.
+    /// One of several files has a problem.
     #[error("'{file}': {source}")]
     InFile {
         /// The file.
         file: String,
-        /// What is wrong.
+        /// The problem.
         source: Box<DataError>,
     },
-    /// A table with other columns than those before it.
+    /// A file has other columns than the files before it.
     #[error(
         "its columns are {found}, but those of the files before it are {expected}; all files need the same columns"
     )]
     UnlikeColumns {
-        /// The columns before.
+        /// The columns of the files before it.
         expected: String,
-        /// Those of the table.
+        /// The columns of the file.
         found: String,
     },
-    /// A column that holds something else than in the tables before it.
+    /// A column has another type than in the files before it.
     #[error(
         "column '{column}' contains {found}, but {expected} in the files before it; use the same type in all files"
     )]
     UnlikeCells {
         /// The column.
         column: String,
-        /// What it held before.
+        /// The type in the files before it.
         expected: &'static str,
-        /// What it holds.
+        /// The type in this file.
         found: &'static str,
     },
-    /// A label that the schema does not know.
+    /// A label is not in the column's domain.
     #[error(
         "{}column '{}': the label '{}' is not one of its {labels}{}; {}",
         at(*row), shown(column), shown(label), did_you_mean(hint.as_deref()), remedy_of_label(*row)
@@ -264,12 +264,12 @@ pub enum DataError {
         column: String,
         /// The label.
         label: String,
-        /// The number of labels known.
+        /// The number of labels in the domain.
         labels: usize,
-        /// The nearest label that is known.
+        /// The nearest label in the domain.
         hint: Option<String>,
     },
-    /// A number outside the range of its column.
+    /// A number is outside the range of its column.
     #[error(
         "{}column '{}': {} is outside {} to {}; leave it empty or widen the schema",
         at(*row), shown(column), shown(text), short(*low), short(*high)
@@ -281,14 +281,14 @@ pub enum DataError {
         column: String,
         /// The number.
         value: f64,
-        /// The number as it stands in its cell.
+        /// The text of its cell.
         text: String,
         /// The smallest number allowed.
         low: f64,
         /// The largest number allowed.
         high: f64,
     },
-    /// A cell of another type than the schema's column.
+    /// A cell does not have the type of its column.
     #[error("{}column '{}': '{}' is not {expected}", at(*row), shown(column), shown(text))]
     WrongType {
         /// The row, counted from 1; 0 if there is none.
@@ -297,20 +297,20 @@ pub enum DataError {
         column: String,
         /// The cell.
         text: String,
-        /// What the schema asks for.
+        /// The expected type.
         expected: &'static str,
     },
-    /// A kind that a column cannot have.
+    /// A column cannot have the declared kind.
     #[error("column '{column}' cannot be {kind}: {problem}")]
     Kind {
         /// The column.
         column: String,
-        /// The kind that was asked for.
+        /// The declared kind.
         kind: &'static str,
-        /// Why not.
+        /// The reason.
         problem: &'static str,
     },
-    /// A cell that is written as a date or time, and is none.
+    /// A cell looks like a date or time, but is impossible.
     #[error(
         "column '{}': there is no date or time '{}'; correct the cell or leave it empty",
         shown(column),
@@ -322,15 +322,15 @@ pub enum DataError {
         /// The cell.
         text: String,
     },
-    /// A column without a transform to (0, 1).
+    /// A column cannot be transformed to (0, 1).
     #[error("column '{}': {source}", shown(column))]
     Warp {
         /// The column.
         column: String,
-        /// Why not.
+        /// The reason.
         source: WarpError,
     },
-    /// An interval whose ends are not in order.
+    /// The ends of an interval are not in order.
     #[error(
         "column '{}': the interval from {} to {} is not in order; give the smaller end first",
         shown(column), short(*low), short(*high)
@@ -343,23 +343,23 @@ pub enum DataError {
         /// The second end.
         high: f64,
     },
-    /// Evidence that a column of this kind cannot have.
+    /// A column of this kind cannot have such evidence.
     #[error("column '{}': {problem}", shown(column))]
     Evidence {
         /// The column.
         column: String,
-        /// Why not.
+        /// The reason.
         problem: &'static str,
     },
-    /// A column of a schema whose parts contradict each other.
+    /// A column of a schema is inconsistent.
     #[error("the schema's column '{column}' is invalid: {problem}")]
     Schema {
         /// The column.
         column: String,
-        /// Why not.
+        /// The reason.
         problem: &'static str,
     },
-    /// An encoded value that is not in its variable's domain.
+    /// An encoded value is outside its variable's domain.
     #[error("row {row}, column '{column}': {value} is not a value of its variable")]
     Decode {
         /// The row, counted from 1.
@@ -372,7 +372,7 @@ pub enum DataError {
 }
 
 impl DataError {
-    /// The same error with its row number shifted by the number of preceding rows.
+    /// Shifts the row number in the error by the number of preceding rows.
     #[must_use]
     pub fn after(mut self, rows: usize) -> Self {
         if let Self::UnseenLabel { row, .. }
@@ -391,75 +391,75 @@ impl DataError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FormatProblem {
-    /// The first bytes are not those of the format.
+    /// The first bytes do not match the format.
     #[error("it does not start like such a file")]
     Magic,
-    /// What the reader of Parquet files says.
+    /// The error of the Parquet reader.
     #[error("{0}; write it again, or convert the table to CSV")]
     Parquet(String),
-    /// More memory than is allowed.
+    /// The file requires more memory than allowed.
     #[error("{0}")]
     Memory(#[from] OverLimit),
-    /// Pages packed by what is not read.
+    /// Pages are compressed with an unsupported method.
     #[error("it is compressed with Brotli or LZO; write it with snappy, zstd, gzip or lz4")]
     Packed,
-    /// The file ends too early.
+    /// The file is truncated.
     #[error("expected {expected} bytes of data, found {found}; the file is truncated or damaged")]
     CutOff {
-        /// The bytes announced.
+        /// The expected number of bytes.
         expected: u128,
-        /// The bytes there.
+        /// The number of bytes found.
         found: usize,
     },
-    /// More than can be held at once.
+    /// The file is too large to be read at once.
     #[error("a row, or the whole array if it is stored by columns, takes more than {0} bytes")]
     TooLarge(usize),
-    /// There is more than announced.
+    /// The file is longer than expected.
     #[error("{extra} bytes follow the data; the file is damaged")]
     TooLong {
-        /// The number of bytes too many.
+        /// The number of additional bytes.
         extra: usize,
     },
-    /// A header that cannot be understood.
+    /// The header is invalid.
     #[error("its header has no valid {field}")]
     Header {
-        /// The part that is wrong.
+        /// The invalid field.
         field: &'static str,
     },
-    /// Numbers of a type that is not supported.
+    /// The numbers have an unsupported type.
     #[error("its numbers are of type {name}; save integers, Booleans or floats")]
     Type {
         /// The type's name.
         name: String,
     },
-    /// An array of too few or too many dimensions.
+    /// The array has an unsupported number of dimensions.
     #[error("its array has {0} dimensions; a table has 2, a set of images 3 or 4")]
     Dimensions(usize),
-    /// An array with nothing in it.
+    /// The array is empty.
     #[error("its array of shape {0:?} is empty")]
     EmptyArray(Vec<usize>),
-    /// Several arrays and no choice of one.
+    /// The file has several arrays, and none was chosen.
     #[error("it contains the arrays {0}; name one of them")]
     Choose(String),
-    /// An array that is not there.
+    /// There is no such array.
     #[error("it does not contain an array '{name}', only {found}")]
     NoArray {
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// The names there.
+        /// The existing names.
         found: String,
     },
-    /// A member packed in a way that is not supported.
+    /// A member is compressed with an unsupported method.
     #[error(
         "its member '{0}' is compressed with an unsupported method; save it with numpy's savez or savez_compressed"
     )]
     Packing(String),
-    /// A checksum that does not fit.
+    /// A checksum does not match.
     #[error("the checksum of its member '{0}' does not match; the file is damaged")]
     Checksum(String),
 }
 
-/// What to do about a label that was never seen, in a row or, where that is 0, in a question.
+/// What to do about a label that was never seen, in a row or, if `row` is 0, in a question.
 fn remedy_of_label(row: usize) -> &'static str {
     match row {
         0 => "a question is about labels that were seen; only scores give others a probability",

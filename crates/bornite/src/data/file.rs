@@ -16,19 +16,19 @@ pub(super) const GZIP: [u8; 2] = [0x1f, 0x8b];
 #[derive(Debug)]
 pub(super) struct Content {
     pub(super) bytes: Vec<u8>,
-    /// The bytes that memory may be in proportion to: those of the file before they were unpacked, none of a pipe.
+    /// The number of bytes that limit the memory of the result: the size of the file before decompression, or 0 for a
+    /// pipe.
     pub(super) packed: u64,
 }
 
-/// The content of a file, decompressed if it is gzip. Pipes and compressed files are limited by
-/// [`memory`].
+/// Reads a file, decompressed if it is gzip. Pipes and compressed files are limited by [`memory`].
 pub(super) fn read(path: &Path) -> Result<Content, DataError> {
     let Opened { reader, is_gzip, length } = open(path)?;
     let action = if is_gzip { "unpack" } else { "read" };
     read_all(reader, length, is_gzip, &name(path), action)
 }
 
-/// All of a file that is open and this long, or of a pipe.
+/// Reads all of an open file of this size, or of a pipe.
 pub(super) fn read_all(
     reader: impl Read,
     length: Option<u64>,
@@ -46,12 +46,12 @@ pub(super) fn read_all(
         let source = OverLimit { what: "its content", needed: None, allowed };
         return Err(DataError::Memory { file: name.to_owned(), source });
     }
-    // Files such as those of /proc are longer than they say.
+    // Files in /proc are longer than their reported size.
     let packed = if is_gzip { packed } else { bytes.len() as u64 };
     Ok(Content { bytes, packed: if length.is_some() { packed } else { 0 } })
 }
 
-/// Opens a file to be read from its beginning, decompressed if it is gzip. `-` is standard input.
+/// Opens a file for sequential reading, decompressed if it is gzip. `-` is standard input.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -64,11 +64,11 @@ pub fn open_file(path: impl AsRef<Path>) -> Result<Box<dyn Read>, DataError> {
     Ok(open(path)?.reader)
 }
 
-/// A file that is open.
+/// An open file.
 struct Opened {
     reader: Box<dyn Read>,
     is_gzip: bool,
-    /// The bytes of a regular file.
+    /// The size of a regular file.
     length: Option<u64>,
 }
 
@@ -81,23 +81,23 @@ fn open(path: &Path) -> Result<Opened, DataError> {
     Ok(Opened { reader, is_gzip, length })
 }
 
-/// Unpacks what is gzip, and says whether it is.
+/// Decompresses gzip, and returns whether it is gzip.
 fn unpacked<'a>(file: impl Read + 'a) -> io::Result<(Box<dyn Read + 'a>, bool)> {
     let mut file = io::BufReader::with_capacity(1 << 16, file);
     let is_gzip = file.fill_buf()?.starts_with(&GZIP);
     Ok(if is_gzip { (Box::new(MultiGzDecoder::new(file)), true) } else { (Box::new(file), false) })
 }
 
-/// All of a pipe, decompressed if it is gzip and limited by [`memory`].
+/// Reads all of a pipe, decompressed if it is gzip and limited by [`memory`].
 pub(super) fn read_pipe(pipe: impl Read, name: &str) -> Result<Content, DataError> {
     let io = |source| io_error(Path::new(name), "read", source);
     let (reader, is_gzip) = unpacked(pipe).map_err(io)?;
     read_all(reader, None, is_gzip, name, "read")
 }
 
-/// Writes a file, completely or not at all: what `content` writes goes to a temporary file beside it, which takes its name at the
-/// end. Compressed with gzip if the name ends in `.gz`. A file that is replaced keeps its permissions, and a device or a
-/// pipe is written to directly.
+/// Writes a file, completely or not at all: `content` writes to a temporary file next to it, which is renamed at the
+/// end. The file is gzip-compressed if its name ends in `.gz`. A replaced file keeps its permissions. Devices and pipes
+/// are written directly.
 ///
 /// ```
 /// use bornite::data::{DataError, write_file};
@@ -113,7 +113,7 @@ pub(super) fn read_pipe(pipe: impl Read, name: &str) -> Result<Content, DataErro
 /// ```
 ///
 /// # Errors
-/// Those of `content`, and where the file cannot be written. An existing file is then left unchanged.
+/// `content` fails, or the file cannot be written. An existing file is then unchanged.
 pub fn write_file<T, E: From<DataError>>(
     path: impl AsRef<Path>,
     content: impl FnOnce(&mut dyn Write) -> Result<T, E>,
@@ -136,7 +136,7 @@ pub fn write_file<T, E: From<DataError>>(
     )
 }
 
-/// [`write_file`] of what fails only where writing does.
+/// [`write_file`] for content that fails only if writing does.
 pub(super) fn write(
     path: &Path,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -144,7 +144,7 @@ pub(super) fn write(
     write_file(path, |out| content(out).map_err(|source| io_error(path, "write", source)))
 }
 
-/// A file's name for a message.
+/// The name of a file in messages.
 pub(super) fn name(path: &Path) -> String {
     path.display().to_string()
 }
@@ -153,7 +153,7 @@ pub(super) fn io_error(path: &Path, action: &'static str, source: io::Error) -> 
     DataError::Io { file: name(path), action, source }
 }
 
-/// The data of a binary file must be exactly as long as announced.
+/// Checks that the data of a binary file has exactly the announced size.
 pub(super) fn check_length(found: usize, expected: Option<u128>) -> Result<(), FormatProblem> {
     let expected = expected.unwrap_or(u128::MAX);
     match (found as u128).cmp(&expected) {

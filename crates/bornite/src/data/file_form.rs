@@ -1,15 +1,15 @@
-//! The form of a piece of a table's file, from which it is restored byte for byte.
+//! The format of a piece of a file, from which the piece can be restored byte for byte.
 
 use serde::{Deserialize, Serialize};
 
 use super::array::Values;
 use super::{Cells, Table};
 
-/// What a piece of a file is, apart from its table.
+/// The format of a piece of a file, apart from its table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FileForm {
-    /// No file: a table in memory.
+    /// Not a file: a table in memory.
     Memory,
     /// CSV, in the table's layout.
     Csv,
@@ -18,18 +18,18 @@ pub(crate) enum FileForm {
         /// The bytes before the numbers.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         head: Vec<u8>,
-        /// Their type, by its NumPy name without byte order.
+        /// The type of the numbers, by its NumPy name without byte order.
         kind: String,
-        /// Whether their highest byte comes first.
+        /// Whether the numbers are big-endian.
         big: bool,
-        /// Whether the first index goes fastest.
+        /// Whether the first index varies fastest.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         by_columns: bool,
     },
 }
 
 impl FileForm {
-    /// The bytes of a piece with this table; `None` if its cells are no such numbers.
+    /// Writes a table in this format; `None` if its cells do not fit the type.
     pub(crate) fn write(&self, table: &Table) -> Option<Vec<u8>> {
         let Self::Array { head, kind, big, by_columns } = self else { return Some(table.to_csv()) };
         let mut out = head.clone();
@@ -55,7 +55,7 @@ impl FileForm {
     }
 }
 
-/// The columns of a table in the order of an array whose first index goes fastest.
+/// The columns of a table in the order of an array whose first index varies fastest.
 fn first_index_fastest(table: &Table) -> impl Iterator<Item = usize> {
     let [height, width, channels] = table.image().unwrap_or([table.num_columns(), 1, 1]);
     (0..channels).flat_map(move |c| {

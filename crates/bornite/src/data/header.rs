@@ -2,18 +2,18 @@
 
 use super::number::{Reading, read};
 
-/// Rows below the first line that are looked at.
+/// The number of rows below the first line to examine.
 const PROBED_ROWS: usize = 1000;
-/// What numbers among the names of columns mostly are.
+/// Numbers in this range may be years, the most common numbers among column names.
 const YEARS: std::ops::RangeInclusive<i64> = 1500..=2200;
-/// So many other numbers in an even sequence are names too.
+/// The minimum number of other numbers that form a sequence of names.
 const SEQUENCE: usize = 3;
 
-/// Whether the first cells of these columns are names, given the known cells below them.
+/// Whether the first cells of these columns are names, given the observed cells below them.
 ///
-/// A name is text above numbers, or at least, in most columns, not a value of its own. Numbers are names only next to some that are not:
-/// where as many columns are surely named, or where the numbers are years or an even sequence, and the cells below are not.
-/// A first cell that is missing tells nothing.
+/// A name is text above numbers, or, in most columns, at least not a value of its own column. Numbers are names only
+/// beside other names: if at least as many columns are certainly named, or if the numbers are years or an arithmetic
+/// sequence and the cells below are not. A missing first cell is no evidence.
 pub(super) fn names_columns<'a, B>(columns: impl Iterator<Item = (Option<&'a str>, B)>) -> bool
 where
     B: Iterator<Item = &'a str> + Clone,
@@ -53,12 +53,12 @@ fn is_number(cell: &str) -> bool {
     matches!(read(cell), Reading::Integer(_) | Reading::Huge(_) | Reading::Real(_))
 }
 
-/// The whole number that a text of digits is.
+/// Parses a text that consists of digits.
 fn whole(text: &str) -> Option<i64> {
     if text.bytes().all(|b| b.is_ascii_digit()) { text.parse().ok() } else { None }
 }
 
-/// Whether these are years in order, or enough numbers with one distance.
+/// Whether these are years in order, or a long enough arithmetic sequence.
 fn is_sequence(numbers: &[i64]) -> bool {
     let is_even = numbers.windows(3).all(|w| w[1].checked_sub(w[0]) == w[2].checked_sub(w[1]))
         && numbers.windows(2).all(|w| w[0] != w[1]);

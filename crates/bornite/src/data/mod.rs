@@ -1,9 +1,9 @@
 //! Tables: reading and writing them, and encoding their cells as values of a circuit's variables.
 //!
-//! A [`Table`] contains cells; a [`Schema`] defines what each column means and maps it to variables. Files: CSV
-//! ([`Table::read_csv`]), NPY and NPZ ([`Table::read_npy`]), IDX images ([`Table::read_idx`]) and packed bits
-//! ([`read_bits`]), Parquet ([`Table::read_parquet`]), all of them plain or gzip-compressed. Tables that do not fit
-//! into memory are read ([`TableStream`]) and written ([`write_table`]) piece by piece.
+//! A [`Table`] contains cells. A [`Schema`] defines what each column means and maps it to variables. Supported files
+//! are CSV ([`Table::read_csv`]), NPY and NPZ ([`Table::read_npy`]), IDX images ([`Table::read_idx`]), packed bits
+//! ([`read_bits`]) and Parquet ([`Table::read_parquet`]), plain or gzip-compressed. Tables that do not fit into memory
+//! are read ([`TableStream`]) and written ([`write_table`]) piece by piece.
 
 mod archive;
 mod array;

@@ -10,13 +10,14 @@ use super::{DataError, FormatProblem, Table, TableFormat, TableWriter};
 pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
 
 impl Table {
-    /// Reads an NPY file: an array of rows × columns, of rows alone (one column), or of images (3 or 4 dimensions).
+    /// Reads an NPY file: an array of rows × columns, a one-dimensional array (a single column), or images (3 or 4
+    /// dimensions).
     ///
-    /// Integers, Booleans and floats of any size and byte order; NaN is a missing cell. Columns are `x0`, `x1`, …, pixels
-    /// `p0_0`, `p0_1`, … by row and column, then channel.
+    /// The numbers are integers, Booleans or floats of any size and byte order; NaN is a missing cell. Columns are
+    /// called `x0`, `x1`, …, and pixels `p0_0`, `p0_1`, … by row and column, then channel.
     ///
     /// # Errors
-    /// The file cannot be read, is damaged, or holds something else.
+    /// The file cannot be read, is damaged, or has another format.
     pub fn read_npy(path: impl AsRef<Path>) -> Result<Self, DataError> {
         let path = path.as_ref();
         let name = file::name(path);
@@ -26,10 +27,10 @@ impl Table {
         array.into_table(&name, "NPY")
     }
 
-    /// Reads an array of an NPZ file: the one of this name, or the only one. See [`Table::read_npy`].
+    /// Reads an array from an NPZ file: the one with this name, or the only one. See [`Table::read_npy`].
     ///
     /// # Errors
-    /// As [`Table::read_npy`]; also if there are several arrays and none is named.
+    /// As for [`Table::read_npy`]; also, there are several arrays and no name is given.
     pub fn read_npz(path: impl AsRef<Path>, array: Option<&str>) -> Result<Self, DataError> {
         let path = path.as_ref();
         let name = file::name(path);
@@ -38,11 +39,11 @@ impl Table {
         array.into_table(&name, "NPZ")
     }
 
-    /// Writes the table as an NPY file of rows × columns: 64-bit integers where all columns are whole and complete, else floats
-    /// with NaN for missing cells.
+    /// Writes the table as an NPY file of rows × columns: 64-bit integers if all columns are whole and complete,
+    /// otherwise floats with NaN for missing cells.
     ///
     /// # Errors
-    /// A column is text, or the file cannot be written.
+    /// A column contains text, or the file cannot be written.
     pub fn write_npy(&self, path: impl AsRef<Path>) -> Result<(), DataError> {
         let path = path.as_ref();
         file::write_file(path, |out| {
@@ -57,7 +58,7 @@ fn problem(file: &str, format: &'static str, problem: FormatProblem) -> DataErro
     DataError::Format { file: file.to_owned(), format, problem }
 }
 
-/// The only array of an archive.
+/// Reads the only array of an archive.
 pub(super) fn archived(content: &Content, name: &str) -> Result<Table, DataError> {
     choose(content, None).map_err(|e| problem(name, "NPZ", e))?.into_table(name, "NPZ")
 }
@@ -84,7 +85,7 @@ fn choose(content: &Content, wanted: Option<&str>) -> Result<Array, FormatProble
 pub(super) fn header(kind: &str, rows: usize, columns: usize) -> Vec<u8> {
     let mut text =
         format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({rows}, {columns}), }}");
-    // The data starts at a multiple of 64 bytes.
+    // Align the data to 64 bytes.
     while !(MAGIC.len() + 4 + text.len() + 1).is_multiple_of(64) {
         text.push(' ');
     }
@@ -96,7 +97,7 @@ pub(super) fn header(kind: &str, rows: usize, columns: usize) -> Vec<u8> {
     bytes
 }
 
-/// How the numbers of a file are laid out, from its beginning.
+/// The layout of a file, from its first bytes.
 pub(super) fn layout(bytes: &[u8]) -> Result<ArrayLayout, FormatProblem> {
     let (text, data) = split(bytes)?;
     let (kind, by_columns, shape) = parse_header(text)?;
@@ -112,14 +113,14 @@ pub(super) fn layout(bytes: &[u8]) -> Result<ArrayLayout, FormatProblem> {
     Ok(ArrayLayout { start, kind, size, big, by_columns, shape, format: "NPY" })
 }
 
-/// The array of bytes that were so many before they were unpacked.
+/// Reads an array. `packed` is the size of its file before decompression.
 fn parse_within(bytes: &[u8], packed: u64) -> Result<Array, FormatProblem> {
     let layout = layout(bytes)?;
     layout.check_memory(packed)?;
     layout.array(bytes)
 }
 
-/// The text of the header, and the data.
+/// Splits off the header text from the data.
 fn split(bytes: &[u8]) -> Result<(&str, &[u8]), FormatProblem> {
     let rest = bytes.strip_prefix(MAGIC).ok_or(FormatProblem::Magic)?;
     let field = |field| FormatProblem::Header { field };
@@ -134,7 +135,7 @@ fn split(bytes: &[u8]) -> Result<(&str, &[u8]), FormatProblem> {
     Ok((text, &rest[end..]))
 }
 
-/// Type, whether columns come first, and shape, from the text of a Python dictionary.
+/// Parses the type, the order and the shape from the text of a Python dictionary.
 fn parse_header(text: &str) -> Result<(&str, bool, Vec<usize>), FormatProblem> {
     let after = |key: &str| {
         let at = text.find(&format!("'{key}'"))?;

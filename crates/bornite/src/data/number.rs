@@ -1,4 +1,4 @@
-//! Numbers as text: the format of a numeric column, detected from its cells.
+//! Numbers as text: detects the number format of a column.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,22 +6,22 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NumberFormat {
-    /// The minimum number of digits that give the number back: `1`, `0.1`.
+    /// The smallest number of digits that determine the number: `1`, `0.1`.
     #[default]
     Shortest,
-    /// As Python does: `1.0`, `0.1`, `1e-07`.
+    /// As in Python: `1.0`, `0.1`, `1e-07`.
     Python,
-    /// So many digits after the point: `1.00`.
+    /// A fixed number of digits after the decimal point: `1.00`.
     Decimals(u8),
 }
 
-/// The maximum number of decimals that a column is found to have.
+/// The maximum number of decimals to detect.
 const MAX_DECIMALS: usize = 30;
-/// The maximum number of characters of a text whose digits a float keeps.
+/// The maximum length of a text whose digits a float preserves.
 const MAX_PLAIN: usize = 15;
 
 impl NumberFormat {
-    /// Writes a number.
+    /// Formats a number.
     ///
     /// ```
     /// use bornite::data::NumberFormat;
@@ -38,7 +38,7 @@ impl NumberFormat {
         }
     }
 
-    /// Whether it writes a number as this text, which is one of the number.
+    /// Whether it formats a number as this text, which was parsed as the number.
     pub(super) fn gives_back(self, x: f64, text: &str) -> bool {
         // The text of 0 may have a sign that the number has lost.
         let Some(plain) = Plain::of(text).filter(|_| x != 0.0) else {
@@ -47,7 +47,7 @@ impl NumberFormat {
         match self {
             NumberFormat::Shortest => plain.is_shortest(),
             NumberFormat::Decimals(n) => plain.decimals == Some(usize::from(n)).filter(|n| *n > 0),
-            // From here on it may have an exponent.
+            // Small numbers may have an exponent.
             NumberFormat::Python if x.abs() < 1e-3 => self.write(x) == text,
             NumberFormat::Python => match plain.decimals {
                 Some(decimals) => decimals == 1 || plain.is_shortest(),
@@ -56,7 +56,7 @@ impl NumberFormat {
         }
     }
 
-    /// The format that gives most of these texts back.
+    /// The format that reproduces most of these texts.
     pub(super) fn of<'a>(cells: &(impl Iterator<Item = (f64, &'a str)> + Clone)) -> Self {
         let decimals = cells
             .clone()
@@ -73,10 +73,10 @@ impl NumberFormat {
     }
 }
 
-/// A text of so few digits, with neither an exponent nor a needless zero in front, that no other number of so few is the same float:
-/// what a format makes of the float are these digits again.
+/// A text with so few digits, and neither an exponent nor a redundant leading zero, that formatting its float
+/// reproduces it.
 struct Plain {
-    /// The digits after the point; `None` without one.
+    /// The number of digits after the point; `None` without a point.
     decimals: Option<usize>,
     ends_with_zero: bool,
 }
@@ -105,7 +105,7 @@ impl Plain {
     }
 }
 
-/// `repr(float)`: an exponent below 10⁻⁴ and from 10¹⁶ on, and always a point or an exponent.
+/// `repr(float)`: with an exponent below 10⁻⁴ and from 10¹⁶ on, and always with a point or an exponent.
 fn python(x: f64) -> String {
     let scientific = format!("{x:e}");
     let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
@@ -119,7 +119,7 @@ fn python(x: f64) -> String {
     }
 }
 
-/// What a text is, as a number.
+/// What kind of number a text is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Reading {
     Integer(i64),
@@ -127,12 +127,12 @@ pub(super) enum Reading {
     Huge(f64),
     Real(f64),
     Infinite,
-    /// Digits with zeros in front: a code rather than a number.
+    /// Digits with leading zeros: a code rather than a number.
     Padded,
     Text,
 }
 
-/// Reads a trimmed, non-empty text.
+/// Parses a trimmed, non-empty text.
 pub(super) fn read(text: &str) -> Reading {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let whole = unsigned.bytes().all(|b| b.is_ascii_digit()) && !unsigned.is_empty();

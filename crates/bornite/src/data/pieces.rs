@@ -1,6 +1,7 @@
-//! A file in pieces of whole rows, each of which is read as a table of its own.
+//! Splits a file into pieces of whole rows, each of which is read as a table.
 //!
-//! Where a file is cut is free: a piece is a table only if that is written back as the same bytes, and bytes otherwise.
+//! A file may be cut anywhere: a piece counts as a table only if writing it back gives the same bytes; otherwise it is
+//! just bytes.
 
 use std::io::Read;
 
@@ -8,10 +9,10 @@ use super::array::{self, ArrayLayout};
 use super::buffered::Buffered;
 use super::{CsvOptions, DataError, FileForm, FormatProblem, Table, archive, csv, npy};
 
-/// An array by columns, which is one piece, may be so many times longer than others.
+/// The factor by which a column-major array, which is a single piece, may exceed the size limit.
 const BY_COLUMNS: usize = 4;
 
-/// Some consecutive bytes of a file.
+/// Consecutive bytes of a file.
 #[derive(Debug)]
 pub(crate) struct Piece {
     /// The bytes.
@@ -20,7 +21,7 @@ pub(crate) struct Piece {
     pub(crate) table: Option<(Table, FileForm)>,
 }
 
-/// A file that is read piece by piece: CSV, arrays of NPY, those of NPZ that are not packed, IDX, or anything else.
+/// A file that is read piece by piece: CSV, NPY arrays, uncompressed arrays of NPZ, IDX, or anything else.
 #[derive(Debug)]
 pub(crate) struct Pieces<R> {
     input: Buffered<R>,
@@ -34,46 +35,46 @@ pub(crate) struct Pieces<R> {
 /// What the next bytes are.
 #[derive(Debug)]
 enum Next {
-    /// The beginning of the file, or what follows an array.
+    /// The start of the file, or what follows an array.
     Unknown { is_first: bool },
-    /// CSV: its delimiter and the names of its columns, once they are known.
+    /// CSV, with its delimiter and column names once they are known.
     Csv(Option<(u8, Vec<String>)>),
-    /// What is left of an array.
+    /// The remaining rows of an array.
     Rows(ArrayLayout),
-    /// No table.
+    /// Not a table.
     Bytes,
 }
 
-/// The table of a piece, if one was looked for.
+/// The table of a piece, if the piece was parsed as one.
 type Found = Option<Result<(Table, FileForm), DataError>>;
 
 impl<R: Read> Pieces<R> {
-    /// Pieces of at most `limit` bytes; `name` is the name used in messages.
+    /// Splits into pieces of at most `limit` bytes; `name` is the name in messages.
     pub(crate) fn new(input: R, name: &str, limit: usize) -> Self {
         let input = Buffered::new(input, name);
         let next = Next::Unknown { is_first: true };
         Self { input, limit, next, texts: Vec::new(), header: None, problem: None }
     }
 
-    /// The same, of a file of which it is known whether the first line names the columns.
+    /// Sets whether the first line contains the column names.
     pub(crate) fn with_header(mut self, header: Option<bool>) -> Self {
         self.header = header;
         self
     }
 
-    /// From now on these columns are read as text, as far as there are such.
+    /// From now on, reads these columns as text if they exist.
     pub(crate) fn read_as_text(&mut self, columns: Vec<String>) {
         self.texts = columns;
     }
 
-    /// Why the first piece that is not a table is none.
+    /// Why the first piece that is not a table is not one.
     pub(crate) fn problem(&self) -> Option<&DataError> {
         self.problem.as_ref()
     }
 
     /// The next piece; `None` at the end.
     pub(crate) fn next(&mut self) -> Result<Option<Piece>, DataError> {
-        // One byte more, to see whether there is one.
+        // One more byte shows whether this is the end.
         self.input.fill(self.limit.saturating_add(1))?;
         if self.input.bytes.is_empty() {
             return Ok(None);
@@ -97,13 +98,13 @@ impl<R: Read> Pieces<R> {
         Ok(Some(Piece { bytes, table }))
     }
 
-    /// Keeps the first problem.
+    /// Remembers the first problem.
     fn keep<T>(&mut self, problem: DataError) -> Option<T> {
         self.problem.get_or_insert(problem);
         None
     }
 
-    /// Looks at the first bytes.
+    /// Detects what the next bytes are.
     fn look(&mut self, is_first: bool) -> Result<Next, DataError> {
         let skipped = archive::stored(&self.input.bytes).unwrap_or(0);
         let bytes = &self.input.bytes[skipped..];
@@ -130,7 +131,7 @@ impl<R: Read> Pieces<R> {
         })
     }
 
-    /// As many rows of an array as there are.
+    /// As many rows of an array as fit.
     fn rows(&mut self, mut layout: ArrayLayout) -> (Vec<u8>, Found) {
         let limit = if layout.by_columns { BY_COLUMNS * self.limit } else { self.limit };
         let room = limit.min(self.input.bytes.len()).saturating_sub(layout.start);
@@ -165,7 +166,7 @@ impl<R: Read> Pieces<R> {
         (bytes, Some(table.map(|table| (table, form))))
     }
 
-    /// Rows of CSV. Where a column of numbers has cells that are none, it is one of texts.
+    /// Rows of CSV. A column of numbers with invalid cells is read as text.
     fn csv(&mut self, known: Option<(u8, Vec<String>)>) -> (Vec<u8>, Found) {
         let end = self.row_end();
         let bytes = self.input.take(end);
@@ -197,7 +198,7 @@ impl<R: Read> Pieces<R> {
         (bytes, Some(table.map(|table| (table, FileForm::Csv))))
     }
 
-    /// Where the last row ends that is there as a whole.
+    /// The end of the last complete row.
     fn row_end(&self) -> usize {
         if self.input.is_end && self.input.bytes.len() <= self.limit {
             return self.input.bytes.len();

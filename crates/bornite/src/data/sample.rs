@@ -1,4 +1,4 @@
-//! A sample of the rows of tables in files, for tables that do not fit into memory.
+//! Samples of the rows of files that do not fit into memory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,24 +12,24 @@ use super::{
 };
 use crate::memory;
 
-/// The bytes of memory that a cell of a sample takes, as text and as a number.
+/// The memory per cell of a sample in bytes, as text and as a number.
 const BYTES_PER_CELL: u64 = 64;
-/// The maximum number of rows of a sample of a large table.
+/// The maximum number of rows in a sample of a large table.
 const MOST: u64 = 1 << 20;
-/// The part of the memory that files are large from.
+/// Files larger than one part in this many of the memory are large.
 const LARGE: u64 = 4;
-/// What the bytes of a packed file count for.
+/// The factor by which the size of a compressed file counts.
 const PACKED: u64 = 8;
 
-/// How a [`Sample`] is drawn.
+/// How to draw a [`Sample`].
 #[derive(Clone, Debug)]
 pub struct SampleOptions {
-    /// Whether the first line of CSV names the columns, as [`CsvOptions::header`].
+    /// Whether the first line of CSV contains the column names: see [`CsvOptions::header`].
     pub header: Option<bool>,
-    /// The approximate memory for the rows, in bytes. Files of at most a quarter of this size are used whole, with the
-    /// bytes of Parquet and gzip files counted eight times. From larger files, at most a million rows are drawn.
+    /// The approximate memory for the rows, in bytes. Files of at most a quarter of this size are used whole; the size
+    /// of Parquet and gzip files counts eight times. From larger files, at most a million rows are drawn.
     pub memory: u64,
-    /// The seed of the rows that are drawn.
+    /// The random seed.
     pub seed: u64,
 }
 
@@ -41,7 +41,7 @@ impl Default for SampleOptions {
 }
 
 impl SampleOptions {
-    /// Whether the tables of these files are too large to be taken whole.
+    /// Whether the tables in these files are too large to be used whole.
     ///
     /// # Errors
     /// A file cannot be read.
@@ -56,13 +56,13 @@ impl SampleOptions {
         Ok(total > self.memory / LARGE)
     }
 
-    /// The maximum number of rows that are drawn from a large table with this many columns.
+    /// The maximum number of rows to draw from a large table with this many columns.
     fn most(&self, columns: usize) -> usize {
         let row = BYTES_PER_CELL * columns.max(1) as u64;
         (self.memory / row).clamp(1, MOST) as usize
     }
 
-    /// The random numbers of the rows, one for each.
+    /// The random generator, which gives one number per row.
     fn rng(&self) -> ChaCha8Rng {
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
         rng.set_stream(4);
@@ -70,7 +70,7 @@ impl SampleOptions {
     }
 }
 
-/// The bytes of a file.
+/// The size of a file.
 fn length(path: &Path) -> Result<u64, DataError> {
     let found = fs::metadata(path).map_err(|e| file::io_error(path, "read", e))?;
     Ok(found.len())
@@ -88,7 +88,7 @@ fn total_bytes(files: &[PathBuf]) -> Result<u64, DataError> {
 #[derive(Debug)]
 pub struct Sample {
     table: Table,
-    /// The places of the rows among all.
+    /// The positions of the rows among all rows.
     places: Vec<u64>,
     num_rows: u64,
     files: Vec<PathBuf>,
@@ -123,7 +123,7 @@ impl Sample {
                 drawn.add(&piece, num_rows, &mut rng);
                 num_rows += piece.num_rows() as u64;
                 if !is_large {
-                    // Few bytes of gzip or Parquet can be many rows.
+                    // A few bytes of gzip or Parquet can contain many rows.
                     let cells = u128::from(num_rows) * first.num_columns() as u128;
                     let checked =
                         memory::check("a table", cells * u128::from(BYTES_PER_CELL), bytes);
@@ -135,7 +135,7 @@ impl Sample {
         }
         let (mut table, places) = drawn.finish().ok_or(DataError::NoRows)?;
         if files.iter().all(|path| TableFormat::of(path) == TableFormat::Csv) {
-            // What cells are is found out as of a file of these rows alone.
+            // Infer the types from the sampled rows, as from a file with only these rows.
             let csv =
                 CsvOptions { delimiter: Some(b','), header: Some(true), ..CsvOptions::default() };
             let name = match files {
@@ -147,13 +147,14 @@ impl Sample {
         Ok(Self { table, places, num_rows, files: files.to_vec(), header: options.header })
     }
 
-    /// A table that memory holds, as a sample of itself.
+    /// A sample that consists of a whole table in memory.
     pub fn whole(table: Table) -> Self {
         let num_rows = table.num_rows() as u64;
         Self { table, places: (0..num_rows).collect(), num_rows, files: Vec::new(), header: None }
     }
 
-    /// The places of the rows that [`draw`](Self::draw) takes from a large table of this many rows and columns, in ascending order.
+    /// The positions of the rows that [`draw`](Self::draw) takes from a large table with this many rows and columns, in
+    /// ascending order.
     pub fn places_in(num_rows: u64, num_columns: usize, options: &SampleOptions) -> Vec<u64> {
         let (most, mut rng) = (options.most(num_columns), options.rng());
         let (mut rows, mut limit) = (Vec::new(), u64::MAX);
@@ -172,11 +173,11 @@ impl Sample {
         places
     }
 
-    /// Rows of a table that others hold, drawn as [`places_in`](Self::places_in) says, for
+    /// A sample of a table that is held elsewhere, with the rows at [`places_in`](Self::places_in), for
     /// [`Fit::workers`](crate::Fit::workers).
     ///
     /// # Panics
-    /// If there is not one place for each row, in ascending order and below the number of rows.
+    /// If there is not one position per row, in ascending order and below the number of rows.
     pub fn of_places(table: Table, places: Vec<u64>, num_rows: u64) -> Self {
         assert_eq!(table.num_rows(), places.len(), "one place for each row");
         let is_sorted = places.is_sorted_by(|a, b| a < b);
@@ -184,18 +185,18 @@ impl Sample {
         Self { table, places, num_rows, files: Vec::new(), header: None }
     }
 
-    /// The rows that were drawn.
+    /// The sampled rows.
     pub fn table(&self) -> &Table {
         &self.table
     }
 
-    /// The same sample with another table of its rows, such as one without some columns.
+    /// Replaces the table of the sample, for example by one without some columns.
     ///
     /// # Errors
-    /// Those of `change`.
+    /// `change` fails.
     ///
     /// # Panics
-    /// If the number of rows is another.
+    /// If the number of rows changes.
     pub fn with_table<E>(self, change: impl FnOnce(Table) -> Result<Table, E>) -> Result<Self, E> {
         let table = change(self.table)?;
         assert_eq!(table.num_rows(), self.places.len(), "a table of the same rows");
@@ -207,17 +208,17 @@ impl Sample {
         self.places.len() as u64 == self.num_rows
     }
 
-    /// The number of rows of the files.
+    /// The total number of rows in the files.
     pub fn num_rows(&self) -> u64 {
         self.num_rows
     }
 
-    /// The places of the rows among all rows of the files.
+    /// The positions of the rows among all rows of the files.
     pub(crate) fn places(&self) -> &[u64] {
         &self.places
     }
 
-    /// Reads all rows of the files, in pieces, with the number of rows before each.
+    /// Reads all rows of the files in pieces, each with the number of preceding rows.
     pub(crate) fn read_all<E: From<DataError>>(
         &self,
         schema: &Schema,
@@ -243,21 +244,21 @@ impl Sample {
     }
 }
 
-/// The error of rows of a file that come after so many others.
+/// Adds the file to an error about rows that follow `rows` others.
 pub(crate) fn in_file(path: &Path, rows: usize, error: DataError) -> DataError {
     DataError::InFile { file: file::name(path), source: Box::new(error.after(rows)) }
 }
 
-/// Rows that are drawn: of all so far, those with the smallest of their random numbers.
+/// A running sample: of all rows so far, those with the smallest random numbers.
 struct Drawn {
     parts: Vec<(Table, Vec<Row>)>,
     rows: usize,
     most: usize,
-    /// Rows of larger numbers are not among them.
+    /// Rows with larger random numbers are not in the sample.
     limit: u64,
 }
 
-/// Where a row stands among all, and its random number.
+/// The position of a row, and its random number.
 #[derive(Clone, Copy)]
 struct Row {
     place: u64,
@@ -269,7 +270,7 @@ impl Drawn {
         Self { parts: Vec::new(), rows: 0, most: usize::MAX, limit: u64::MAX }
     }
 
-    /// Takes rows that come after so many others.
+    /// Adds rows, preceded by `before` others.
     fn add(&mut self, table: &Table, before: u64, rng: &mut ChaCha8Rng) {
         let rows =
             (0..table.num_rows() as u64).map(|n| Row { place: before + n, number: rng.random() });
@@ -280,7 +281,7 @@ impl Drawn {
         }
     }
 
-    /// Leaves no more rows than there may be, in one table.
+    /// Drops excess rows, and merges the rest into one table.
     fn shrink(&mut self) {
         if self.rows > self.most {
             let mut numbers: Vec<u64> =
@@ -299,7 +300,7 @@ impl Drawn {
         self.parts = vec![(table, rows)];
     }
 
-    /// All of them, and their places.
+    /// The sampled rows, and their positions.
     fn finish(mut self) -> Option<(Table, Vec<u64>)> {
         self.shrink();
         let (table, rows) = self.parts.pop()?;
@@ -307,7 +308,7 @@ impl Drawn {
     }
 }
 
-/// The rows of a table whose random numbers are not above a limit.
+/// The rows of a table whose random numbers are at most the limit.
 fn chosen(table: &Table, rows: &[Row], limit: u64) -> (Table, Vec<Row>) {
     let own: Vec<usize> = (0..rows.len()).filter(|&n| rows[n].number <= limit).collect();
     let table = Table::gathered(&[(table, &own[..])]).unwrap_or_else(|| table.select_rows(&own));
@@ -315,7 +316,7 @@ fn chosen(table: &Table, rows: &[Row], limit: u64) -> (Table, Vec<Row>) {
 }
 
 impl Table {
-    /// The same table with its columns in the order of another's, which must have the same ones.
+    /// Reorders the columns to match those of another table, which must be the same.
     fn arranged_as(self, other: &Self) -> Result<Self, DataError> {
         let is_same = |(a, b): (&Column, &Column)| a.name() == b.name() && are_alike(a, b);
         if self.num_columns() == other.num_columns()
@@ -346,7 +347,7 @@ impl Table {
     }
 }
 
-/// Whether the cells of both are text, or of both are numbers.
+/// Whether both columns contain text, or both contain numbers.
 fn are_alike(a: &Column, b: &Column) -> bool {
     matches!(a.cells(), Cells::Labels(_)) == matches!(b.cells(), Cells::Labels(_))
 }
@@ -368,12 +369,12 @@ mod tests {
         Sample::draw(files, options, &mut |_, _, _| {})
     }
 
-    /// Row numbers, halves of them and words, in files of this many rows.
+    /// Writes row numbers, their halves, and words to files with this many rows.
     fn written(folder: &Path, sizes: &[usize]) -> Vec<PathBuf> {
         let mut n = 0;
         let mut files = Vec::new();
         for (k, size) in sizes.iter().enumerate() {
-            // Columns may stand in any order.
+            // Columns may have any order.
             let mut text = String::from(if k % 2 == 0 { "n,half,word\n" } else { "word,half,n\n" });
             for _ in 0..*size {
                 let (half, word) = (f64::from(n) / 2.0, ["a", "b\"c", "NA", "d,e"][n as usize % 4]);
@@ -413,7 +414,7 @@ mod tests {
         let files = written(folder.path(), &[4000, 3000, 3000]);
         let mut counts = [0; 10];
         for seed in 0..40 {
-            // 3 columns: 500 rows.
+            // With 3 columns, that is 500 rows.
             let options = SampleOptions {
                 memory: 500 * 3 * BYTES_PER_CELL,
                 seed,

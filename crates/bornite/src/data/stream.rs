@@ -22,29 +22,30 @@ use crate::memory::{self, OverLimit};
 /// How to read a table piece by piece.
 #[derive(Clone, Debug)]
 pub struct StreamOptions {
-    /// Whether the first line of CSV names the columns, as [`CsvOptions::header`].
+    /// Whether the first line of CSV contains the column names: see [`CsvOptions::header`].
     pub header: Option<bool>,
-    /// Whether cells keep the text that they have in a CSV file. Reading is faster without.
+    /// Whether cells keep their original text in a CSV file. Reading is faster without it.
     pub keep_text: bool,
-    /// About how many bytes are a piece: of text, or of numbers.
+    /// The approximate size of a piece in bytes, of text or of numbers.
     pub piece: usize,
 }
 
 impl Default for StreamOptions {
-    /// Pieces of 8 MiB that keep their text.
+    /// Pieces of 8 MiB that keep the original text.
     fn default() -> Self {
         Self { header: None, keep_text: true, piece: 8 << 20 }
     }
 }
 
-/// The share of the memory limit that one row of CSV may take.
+/// The fraction of the memory limit that one row of CSV may take is 1 / `ROW_SHARE`.
 const ROW_SHARE: u64 = 8;
 
-/// A table that is read piece by piece: CSV, NPY, IDX or Parquet by the file's name, plain or gzip-compressed, or CSV from the
-/// standard input.
+/// A table that is read piece by piece: CSV, NPY, IDX or Parquet depending on the file's name, plain or
+/// gzip-compressed, or CSV from standard input.
 ///
-/// A schema defines which columns are numbers and which are text, so a cell means the same in every piece. CSV columns
-/// that it does not have are text. Arrays by columns, NPZ files and gzip-compressed Parquet files are one piece.
+/// A schema defines which columns contain numbers and which contain text, so that a cell means the same in every piece.
+/// CSV columns that it does not have are text. Column-major arrays, NPZ files and gzip-compressed Parquet files are a
+/// single piece.
 ///
 /// ```
 /// use bornite::data::{CsvOptions, InferOptions, Schema, StreamOptions, Table, TableStream};
@@ -79,7 +80,7 @@ enum Pieces {
     Whole(Option<Table>),
 }
 
-/// How much of a file is read.
+/// How much of a file has been read.
 #[derive(Debug)]
 enum Share {
     Bytes { read: Arc<AtomicU64>, length: Option<u64> },
@@ -92,7 +93,7 @@ impl TableStream {
     /// Opens a file; `-` is standard input.
     ///
     /// # Errors
-    /// The file cannot be read, or is not such a table.
+    /// The file cannot be read, or is not a table.
     pub fn open(
         path: impl AsRef<Path>,
         schema: &Schema,
@@ -102,7 +103,7 @@ impl TableStream {
         Self::with_types(path.as_ref(), types, options)
     }
 
-    /// Opens a file of which nothing is known: all columns of CSV are text.
+    /// Opens a file without a schema: all columns of CSV are text.
     pub(super) fn untyped(path: &Path, options: &StreamOptions) -> Result<Self, DataError> {
         Self::with_types(path, BTreeMap::new(), options)
     }
@@ -148,12 +149,12 @@ impl TableStream {
         Ok(Self { name, pieces, share, is_over: false })
     }
 
-    /// The file, as it is named in messages.
+    /// The name of the file in messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The fraction of the file that has been read, where its length is known.
+    /// The fraction of the file that has been read, if its length is known.
     pub fn share(&self) -> Option<f64> {
         match &self.share {
             Share::Bytes { read, length } => {
@@ -181,7 +182,7 @@ impl TableStream {
 impl Iterator for TableStream {
     type Item = Result<Table, DataError>;
 
-    /// The next piece, with at least one row. After an error nothing follows.
+    /// The next piece, with at least one row. An error ends the stream.
     fn next(&mut self) -> Option<Self::Item> {
         if self.is_over {
             return None;
@@ -192,13 +193,13 @@ impl Iterator for TableStream {
     }
 }
 
-/// A file that is open, decompressed if it is gzip.
+/// An open file, decompressed if it is gzip.
 struct Opened {
     input: Input,
     is_gzip: bool,
-    /// The bytes of the file that are read, before they are unpacked.
+    /// The number of bytes read, before decompression.
     read: Arc<AtomicU64>,
-    /// The bytes of a regular file.
+    /// The size of a regular file.
     length: Option<u64>,
 }
 
@@ -225,7 +226,7 @@ impl Opened {
 }
 
 impl Opened {
-    /// All that is left; what has no length, and what a short file becomes, is limited by [`memory`].
+    /// Reads the rest. Pipes and decompressed data are limited by [`memory`].
     fn content(self, name: &str) -> Result<Content, DataError> {
         file::read_all(self.input, self.length, self.is_gzip, name, "read")
     }
@@ -245,13 +246,13 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// Whole rows of a text.
+/// Pieces of whole rows of CSV.
 struct CsvPieces {
     input: Buffered<Input>,
     options: CsvOptions,
     types: BTreeMap<String, Storage>,
     names: Option<Vec<String>>,
-    /// The lines before the next piece.
+    /// The number of lines before the next piece.
     lines: u64,
     piece: usize,
     drops_text: bool,
@@ -288,7 +289,7 @@ impl CsvPieces {
             if self.input.bytes.is_empty() && self.names.is_some() {
                 return Ok(None);
             }
-            // Where more follows, the last line may not be whole.
+            // If more text follows, the last line may be incomplete.
             let last = |bytes: &[u8]| bytes.iter().rposition(|&b| b == b'\n').map(|n| n + 1);
             let bytes = &self.input.bytes[..];
             let end = if is_open { last(bytes) } else { Some(bytes.len()) };
@@ -322,7 +323,7 @@ impl CsvPieces {
         }
     }
 
-    /// Refuses to hold a row that has no end.
+    /// Rejects a row that is too long.
     fn check_row(&self, length: usize) -> Result<(), DataError> {
         let allowed = memory::limit() / ROW_SHARE;
         if (length as u64) <= allowed {
@@ -337,13 +338,13 @@ impl CsvPieces {
     }
 }
 
-/// Rows of an array.
+/// Pieces of rows of an array.
 struct ArrayPieces {
     input: Buffered<Input>,
-    /// What is left of it.
+    /// The layout of the remaining rows.
     layout: ArrayLayout,
     piece: usize,
-    /// The rows before the next piece.
+    /// The number of rows before the next piece.
     rows: usize,
 }
 
@@ -353,7 +354,7 @@ impl std::fmt::Debug for ArrayPieces {
     }
 }
 
-/// The most bytes before the numbers of an array.
+/// The maximum number of bytes before the numbers of an array.
 const HEAD: usize = 1 << 16;
 
 impl ArrayPieces {

@@ -8,9 +8,9 @@ use super::number::NumberFormat;
 use super::{CsvLayout, DataError};
 use crate::names::nearest;
 
-/// A table: named columns of one length.
+/// A table: named columns with the same length.
 ///
-/// A table read from a CSV file keeps what is needed to write the same text again; see [`Column::text`].
+/// A table that was read from a CSV file keeps what is needed to write the same text again; see [`Column::text`].
 ///
 /// ```
 /// use bornite::data::{Column, Table};
@@ -32,10 +32,10 @@ pub struct Table {
 }
 
 impl Table {
-    /// The table with these columns.
+    /// A table with these columns.
     ///
     /// # Errors
-    /// There are none, two have one name, or they differ in length.
+    /// There are no columns, two have the same name, or they differ in length.
     pub fn new(columns: Vec<Column>) -> Result<Self, DataError> {
         let num_rows = columns.first().ok_or(DataError::NoColumns)?.len();
         check_names(columns.iter().map(Column::name), "the table")?;
@@ -46,10 +46,10 @@ impl Table {
         Ok(Self { columns, num_rows, image: None, layout: CsvLayout::default() })
     }
 
-    /// The table of these numbers, row by row; NaN is a missing cell.
+    /// A table of numbers, row by row; NaN is a missing cell.
     ///
     /// # Errors
-    /// The values do not form whole rows, one is infinite, or two columns have one name.
+    /// The values do not form whole rows, a value is infinite, or two columns have the same name.
     pub fn from_rows(names: &[impl AsRef<str>], values: &[f64]) -> Result<Self, DataError> {
         let width = names.len();
         if width == 0 {
@@ -72,10 +72,10 @@ impl Table {
         Self::new(names.iter().enumerate().map(column).collect())
     }
 
-    /// The same table, whose columns are the values of images, row of pixels by row, channels innermost.
+    /// Declares that the columns are the pixels of images, row by row, with channels innermost.
     ///
     /// # Errors
-    /// The number of columns is another.
+    /// The number of columns does not match.
     pub fn with_image(mut self, shape: [usize; 3]) -> Result<Self, DataError> {
         let [height, width, channels] = shape;
         if shape.iter().try_fold(1_usize, |n, &s| n.checked_mul(s)) != Some(self.columns.len()) {
@@ -86,7 +86,7 @@ impl Table {
         Ok(self)
     }
 
-    /// The same table, to be written in this layout.
+    /// Sets the layout in which the table is written.
     #[must_use]
     pub fn with_layout(mut self, layout: CsvLayout) -> Self {
         self.layout = layout;
@@ -108,20 +108,20 @@ impl Table {
         self.columns.len()
     }
 
-    /// Height, width and channels if the rows are images.
+    /// The height, width and number of channels, if the rows are images.
     pub fn image(&self) -> Option<[usize; 3]> {
         self.image
     }
 
-    /// How the table is written as CSV.
+    /// The layout in which the table is written as CSV.
     pub fn layout(&self) -> &CsvLayout {
         &self.layout
     }
 
-    /// The column of this name.
+    /// The column with this name.
     ///
     /// # Errors
-    /// There is none; the nearest name is given.
+    /// There is no such column; the error suggests the nearest name.
     pub fn column(&self, name: &str) -> Result<&Column, DataError> {
         self.columns.iter().find(|c| c.name == name).ok_or_else(|| DataError::UnknownColumn {
             name: name.to_owned(),
@@ -129,19 +129,19 @@ impl Table {
         })
     }
 
-    /// The table with these columns in place of its own, in the same layout.
+    /// Replaces the columns, and keeps the layout.
     ///
     /// # Errors
-    /// As [`Table::new`].
+    /// As for [`Table::new`].
     pub fn with_columns(&self, columns: Vec<Column>) -> Result<Self, DataError> {
         let image = self.image.filter(|_| columns.len() == self.columns.len());
         Ok(Self { image, layout: self.layout.clone(), ..Self::new(columns)? })
     }
 
-    /// The table of these rows, in this order.
+    /// Selects rows, in this order.
     ///
     /// # Panics
-    /// If a row is not there.
+    /// If a row does not exist.
     #[must_use]
     pub fn select_rows(&self, rows: &[usize]) -> Self {
         Self {
@@ -152,8 +152,8 @@ impl Table {
         }
     }
 
-    /// The table of these rows of some tables, one after another, which have the same columns in the same order. Whole numbers next to
-    /// real ones are real. `None` of no tables.
+    /// Concatenates rows of several tables with the same columns in the same order. Whole numbers beside real ones
+    /// become real. `None` if there are no tables.
     pub(super) fn gathered(parts: &[(&Self, &[usize])]) -> Option<Self> {
         let (first, _) = parts.first()?;
         let column = |n: usize| {
@@ -165,10 +165,10 @@ impl Table {
         Some(Self { columns, num_rows, image: first.image, layout: first.layout.clone() })
     }
 
-    /// The table without this column, no longer one of images.
+    /// The table without this column. It is then no longer one of images.
     ///
     /// # Errors
-    /// The column is not there, or is the only one.
+    /// There is no such column, or it is the only one.
     pub fn without_column(&self, name: &str) -> Result<Self, DataError> {
         self.column(name)?;
         if self.columns.len() == 1 {
@@ -179,7 +179,7 @@ impl Table {
     }
 }
 
-/// Rejects two columns of one name.
+/// Rejects columns with the same name.
 pub(super) fn check_names<'a>(
     names: impl Iterator<Item = &'a str>,
     place: &str,
@@ -202,24 +202,24 @@ pub struct Column {
     form: TextForm,
 }
 
-/// How a column was written in the file that it came from.
+/// How a column was written in its original file.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub(crate) struct TextForm {
     /// The name in the header, if it differs from the column's.
     pub(crate) heading: Option<String>,
     /// The text of a missing cell.
     pub(crate) missing: String,
-    /// The texts of the rows that [`Column::text`] would write otherwise.
+    /// The texts of the cells that the column's own format would write differently, by row.
     pub(crate) exceptions: BTreeMap<usize, String>,
-    /// Whether it is not even known that its cells are missing.
+    /// Whether the column is unobserved, so that not even missing is known as a value.
     pub(crate) is_unknown: bool,
-    /// The column of a Parquet file that it was.
+    /// The column of a Parquet file that it was read from.
     #[cfg(feature = "parquet")]
     pub(crate) origin: super::parquet::Source,
 }
 
 impl TextForm {
-    /// The form of a column of text with this heading, text of missing cells, and texts of other cells.
+    /// The form of a text column with this heading, text of missing cells, and texts of other cells.
     pub(crate) fn of_text(
         heading: Option<String>,
         missing: String,
@@ -238,11 +238,11 @@ pub enum Cells {
     Numbers(Numbers),
     /// Whole numbers.
     Integers(Integers),
-    /// Text from a dictionary.
+    /// Text, with a dictionary.
     Labels(Labels),
 }
 
-/// Real numbers and how they are written. Two missing cells are equal.
+/// Real numbers, and how they are written. Two missing cells are equal.
 #[derive(Clone, Debug)]
 pub struct Numbers {
     values: Vec<f64>,
@@ -258,7 +258,7 @@ impl PartialEq for Numbers {
     }
 }
 
-/// Whole numbers, in a byte each if they fit.
+/// Whole numbers, in one byte each if they fit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Integers {
     values: Whole,
@@ -268,12 +268,12 @@ pub struct Integers {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Whole {
-    /// Shared with the batches whose codes they are.
+    /// Shared with batches that use them as codes.
     Bytes(Arc<Vec<u8>>),
     Wide(Vec<i64>),
 }
 
-/// Text from a dictionary.
+/// Text, with a dictionary.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Labels {
     codes: Vec<u32>,
@@ -281,12 +281,12 @@ pub struct Labels {
 }
 
 impl Column {
-    /// The column of these numbers; NaN is a missing cell.
+    /// A column of numbers; NaN is a missing cell.
     pub fn numbers(name: impl Into<String>, values: Vec<f64>) -> Self {
         Self::new(name, Cells::Numbers(Numbers { values, format: NumberFormat::Shortest }))
     }
 
-    /// The column of these whole numbers; `None` is a missing cell.
+    /// A column of whole numbers; `None` is a missing cell.
     pub fn integers(
         name: impl Into<String>,
         values: impl IntoIterator<Item = Option<i64>>,
@@ -294,13 +294,13 @@ impl Column {
         Self::new(name, Cells::Integers(values.into_iter().collect()))
     }
 
-    /// The column of these bytes.
+    /// A column of bytes.
     pub fn bytes(name: impl Into<String>, values: Vec<u8>) -> Self {
         let values = Whole::Bytes(Arc::new(values));
         Self::new(name, Cells::Integers(Integers { values, missing: Vec::new() }))
     }
 
-    /// The column of these labels; `None` is a missing cell.
+    /// A column of labels; `None` is a missing cell.
     pub fn labels<'a>(
         name: impl Into<String>,
         cells: impl IntoIterator<Item = Option<&'a str>>,
@@ -308,18 +308,18 @@ impl Column {
         Self::new(name, Cells::Labels(cells.into_iter().collect()))
     }
 
-    /// A column of which nothing is known: where that a cell is missing is a value, it is not even known that these are.
+    /// An unobserved column: even if missing is a value, it is not known whether its cells are missing.
     pub fn unknown(name: impl Into<String>, len: usize) -> Self {
         let form = TextForm { is_unknown: true, ..TextForm::default() };
         Self::labels(name, std::iter::repeat_n(None, len)).with_form(form)
     }
 
-    /// Whether nothing is known of its cells.
+    /// Whether the column is unobserved.
     pub(crate) fn is_unknown(&self) -> bool {
         self.form.is_unknown
     }
 
-    /// The column with these cells.
+    /// A column with these cells.
     pub fn new(name: impl Into<String>, cells: Cells) -> Self {
         Self { name: name.into(), cells, form: TextForm::default() }
     }
@@ -329,20 +329,20 @@ impl Column {
         self
     }
 
-    /// The same column, which was this one of a Parquet file.
+    /// Sets the column of a Parquet file that it was read from.
     #[cfg(feature = "parquet")]
     pub(super) fn with_origin(mut self, origin: super::parquet::Origin) -> Self {
         self.form.origin = origin.into();
         self
     }
 
-    /// The column of a Parquet file that it was.
+    /// The column of a Parquet file that it was read from.
     #[cfg(feature = "parquet")]
     pub(super) fn origin(&self) -> Option<&super::parquet::Origin> {
         self.form.origin.get()
     }
 
-    /// Whether the file that it came from says of what type it is, cells or no cells.
+    /// Whether the original file declares a type for the column, independent of its cells.
     pub(crate) fn has_type(&self) -> bool {
         #[cfg(feature = "parquet")]
         return self.origin().is_some();
@@ -350,12 +350,12 @@ impl Column {
         false
     }
 
-    /// How the column was written in the file that it came from.
+    /// How the column was written in its original file.
     pub(crate) fn form(&self) -> &TextForm {
         &self.form
     }
 
-    /// The same column, its real numbers to be written in this form.
+    /// Sets the format of its real numbers.
     #[must_use]
     pub fn with_format(mut self, to: NumberFormat) -> Self {
         if let Cells::Numbers(Numbers { format, .. }) = &mut self.cells {
@@ -364,7 +364,7 @@ impl Column {
         self
     }
 
-    /// The same column by another name.
+    /// Renames the column.
     #[must_use]
     pub fn renamed(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
@@ -377,7 +377,7 @@ impl Column {
         &self.name
     }
 
-    /// The name as it stands in a header.
+    /// The name as it is written in a header.
     pub fn heading(&self) -> &str {
         self.form.heading.as_deref().unwrap_or(&self.name)
     }
@@ -401,7 +401,7 @@ impl Column {
         self.len() == 0
     }
 
-    /// Whether the cell of this row is missing.
+    /// Whether the cell in this row is missing.
     pub fn is_missing(&self, row: usize) -> bool {
         match &self.cells {
             Cells::Numbers(c) => c.values[row].is_nan(),
@@ -415,7 +415,7 @@ impl Column {
         (0..self.len()).filter(|&row| self.is_missing(row)).count()
     }
 
-    /// The cell of this row as a number; `None` if it is missing or text.
+    /// The cell in this row as a number; `None` if it is missing or text.
     pub fn number(&self, row: usize) -> Option<f64> {
         match &self.cells {
             Cells::Numbers(c) => Some(c.values[row]).filter(|x| !x.is_nan()),
@@ -424,7 +424,7 @@ impl Column {
         }
     }
 
-    /// The text of the cell of this row: for a column that was read, the text in the file.
+    /// The text of the cell in this row: the original text, if the column was read from a file.
     pub fn text(&self, row: usize) -> Cow<'_, str> {
         match self.form.exceptions.get(&row) {
             Some(text) => Cow::Borrowed(text),
@@ -432,7 +432,7 @@ impl Column {
         }
     }
 
-    /// The text of a cell by the column's own format; `None` if it is missing.
+    /// The text of a cell in the column's own format; `None` if it is missing.
     pub(super) fn usual_text(&self, row: usize) -> Option<Cow<'_, str>> {
         match &self.cells {
             Cells::Numbers(c) => {
@@ -444,7 +444,8 @@ impl Column {
         }
     }
 
-    /// Whether the column's own format writes a cell as this text, which was read as the cell; `None` if it is missing.
+    /// Whether the column's own format writes a cell as this text, which was parsed as the cell; `None` if it is
+    /// missing.
     pub(super) fn writes(&self, row: usize, text: &str) -> Option<bool> {
         match &self.cells {
             Cells::Numbers(c) if !c.values[row].is_nan() => {
@@ -456,9 +457,9 @@ impl Column {
         }
     }
 
-    /// The column with its missing cells filled from another of the same length. Known cells keep their text.
+    /// Fills missing cells from another column of the same length. Observed cells keep their text.
     ///
-    /// Where all cells are missing, or the two hold cells of unlike types, the result has the type of `from`.
+    /// If all cells are missing, or the columns have different types, the result has the type of `from`.
     ///
     /// # Panics
     /// If the lengths differ.
@@ -503,7 +504,7 @@ impl Column {
         column
     }
 
-    /// These cells of some columns, in the form of the first.
+    /// Concatenates cells of several columns, in the form of the first.
     fn gathered(first: &Self, parts: &[(&Self, &[usize])]) -> Self {
         let all = || parts.iter().flat_map(|(c, rows)| rows.iter().map(move |&row| (*c, row)));
         let whole = |(c, row): (&Self, usize)| match &c.cells {
@@ -530,7 +531,7 @@ impl Column {
         Self { name: first.name.clone(), cells, form }
     }
 
-    /// The label of this row; `None` if it is missing or a number.
+    /// The label in this row; `None` if it is missing or a number.
     fn label(&self, row: usize) -> Option<&str> {
         match &self.cells {
             Cells::Labels(cells) => cells.get(row),
@@ -569,7 +570,7 @@ impl Numbers {
         &self.values
     }
 
-    /// How they are written.
+    /// The format in which they are written.
     pub fn format(&self) -> NumberFormat {
         self.format
     }
@@ -600,12 +601,12 @@ impl Integers {
         })
     }
 
-    /// The cells, one after another.
+    /// The cells in order.
     pub fn iter(&self) -> impl Iterator<Item = Option<i64>> + '_ {
         (0..self.len()).map(|row| self.get(row))
     }
 
-    /// The cells as bytes, if all are there and fit.
+    /// The cells as bytes, if none is missing and all fit.
     pub(crate) fn bytes(&self) -> Option<&Arc<Vec<u8>>> {
         match &self.values {
             Whole::Bytes(bytes) if self.missing.is_empty() => Some(bytes),
@@ -648,7 +649,7 @@ impl Labels {
     /// The code of a missing cell.
     pub const MISSING: u32 = u32::MAX;
 
-    /// The position in the dictionary of every cell, [`Labels::MISSING`] if it is missing.
+    /// The position in the dictionary of every cell, or [`Labels::MISSING`].
     pub fn codes(&self) -> &[u32] {
         &self.codes
     }

@@ -1,4 +1,4 @@
-//! Writes tables to a file piece by piece.
+//! Writing of tables to a file piece by piece.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
@@ -10,23 +10,23 @@ use ::csv::{QuoteStyle, Terminator, WriterBuilder};
 use super::parquet::ParquetWriter;
 use super::{Cells, Column, CsvLayout, DataError, Table, file, npy};
 
-/// How a file holds a table, by its name.
+/// The format of a file, determined by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableFormat {
-    /// CSV, and every other name.
+    /// CSV, the default.
     Csv,
-    /// An array of NumPy, `.npy`.
+    /// A NumPy array, `.npy`.
     Npy,
-    /// Arrays of NumPy in an archive, `.npz`.
+    /// An archive of NumPy arrays, `.npz`.
     Npz,
     /// Parquet, `.parquet`.
     Parquet,
-    /// IDX, as MNIST is distributed: names with `idx` in them, or that end in `ubyte`.
+    /// IDX, the format of MNIST: names that contain `idx` or end in `ubyte`.
     Idx,
 }
 
 impl TableFormat {
-    /// The format of a file of this name, which may end in `.gz` too.
+    /// The format of a file with this name, which may also end in `.gz`.
     ///
     /// ```
     /// use bornite::data::TableFormat;
@@ -50,7 +50,7 @@ impl TableFormat {
 
 /// Writes pieces of one table, one after another: as NPY or Parquet depending on the format, otherwise CSV.
 ///
-/// The first piece determines how all are written; the others must have the same columns.
+/// The first piece determines the format of all; the others must have the same columns.
 ///
 /// ```
 /// use bornite::data::{Column, Table, TableFormat, TableWriter};
@@ -67,7 +67,7 @@ impl TableFormat {
 #[derive(Debug)]
 pub struct TableWriter<W> {
     out: W,
-    /// The file, for messages.
+    /// The name of the file in messages.
     file: String,
     form: Form,
     names: Vec<String>,
@@ -83,7 +83,7 @@ enum Form {
 }
 
 impl<W: Write> TableWriter<W> {
-    /// A writer of a table without rows so far.
+    /// Starts a table.
     pub fn new(out: W, format: TableFormat) -> Self {
         let form = match format {
             TableFormat::Npy => Form::Npy(NpyWriter::default()),
@@ -98,17 +98,17 @@ impl<W: Write> TableWriter<W> {
         Self { out, file: "the table".to_owned(), form, names: Vec::new(), rows: 0 }
     }
 
-    /// The same writer, whose messages name this file.
+    /// Sets the name of the file in messages.
     #[must_use]
     pub fn named(mut self, file: impl Into<String>) -> Self {
         self.file = file.into();
         self
     }
 
-    /// Adds the rows of a table.
+    /// Appends the rows of a table.
     ///
     /// # Errors
-    /// Its columns differ from those before in name or order, or do not fit the format; or it cannot be written.
+    /// Its columns differ from the earlier ones in name or order, or do not fit the format, or it cannot be written.
     pub fn write(&mut self, piece: &Table) -> Result<(), DataError> {
         let names = piece.columns().iter().map(Column::name);
         if self.names.is_empty() {
@@ -134,15 +134,15 @@ impl<W: Write> TableWriter<W> {
         Ok(())
     }
 
-    /// The rows so far.
+    /// The number of rows so far.
     pub fn num_rows(&self) -> usize {
         self.rows
     }
 
-    /// Writes what comes after the last row.
+    /// Writes the end of the file.
     ///
     /// # Errors
-    /// It cannot be written, or there was no piece at all.
+    /// The end cannot be written, or there was no piece at all.
     pub fn finish(mut self) -> Result<(), DataError> {
         if self.names.is_empty() {
             return Err(DataError::NoColumns);
@@ -162,11 +162,11 @@ fn failed(file: &str, source: io::Error) -> DataError {
     DataError::Io { file: file.to_owned(), action: "write", source }
 }
 
-/// Writes a table that comes in pieces to a file, completely or not at all: NPY or Parquet depending on the name, otherwise CSV,
-/// compressed with gzip if it ends in `.gz`.
+/// Writes a table that comes in pieces to a file, completely or not at all: NPY or Parquet depending on the name,
+/// otherwise CSV, gzip-compressed if it ends in `.gz`.
 ///
 /// # Errors
-/// Those of `content`, and where the file cannot be written. An existing file is then left unchanged.
+/// `content` fails, or the file cannot be written. An existing file is then unchanged.
 pub fn write_table<T, E: From<DataError>>(
     path: impl AsRef<Path>,
     content: impl FnOnce(&mut TableWriter<&mut dyn Write>) -> Result<T, E>,
@@ -180,11 +180,12 @@ pub fn write_table<T, E: From<DataError>>(
     })
 }
 
-/// Writes pieces as one text in the layout of the first; the last says whether its last line ends.
+/// Writes pieces as one text in the layout of the first. The last piece determines whether the last line ends with a
+/// line break.
 #[derive(Debug, Default)]
 pub(super) struct CsvWriter {
     layout: Option<CsvLayout>,
-    /// The end of the last line so far.
+    /// The line break of the last line so far, which is held back.
     held: Option<&'static [u8]>,
     last_newline: bool,
 }
@@ -224,7 +225,7 @@ impl CsvWriter {
     }
 }
 
-/// A writer that holds back the end of the last line.
+/// A writer that holds back the last line break.
 struct Trimmed<'a> {
     out: &'a mut dyn Write,
     held: Option<&'static [u8]>,
@@ -262,13 +263,13 @@ impl Write for Trimmed<'_> {
     }
 }
 
-/// Writes pieces as one array: the number of rows and the type of numbers stand before them and are known after them, so they
-/// wait in a file without a name.
+/// Writes pieces as one array. The header contains the number of rows and the type, which are known only at the end, so
+/// the numbers are first written to an anonymous file.
 #[derive(Debug, Default)]
 pub(super) struct NpyWriter {
     rows: usize,
     waiting: Option<BufWriter<File>>,
-    /// Whether the numbers so far are 64-bit floats; else they are integers.
+    /// Whether the numbers so far are 64-bit floats instead of integers.
     are_real: bool,
 }
 
@@ -325,14 +326,14 @@ impl NpyWriter {
     }
 }
 
-/// The file from its beginning.
+/// Rewinds the file.
 fn rewound(written: BufWriter<File>) -> io::Result<BufReader<File>> {
     let mut file = written.into_inner().map_err(io::IntoInnerError::into_error)?;
     file.rewind()?;
     Ok(BufReader::new(file))
 }
 
-/// Integers as floats.
+/// Converts integers to floats.
 fn as_reals(integers: BufWriter<File>) -> io::Result<BufWriter<File>> {
     let mut from = rewound(integers)?;
     let mut out = BufWriter::new(tempfile::tempfile()?);

@@ -1,4 +1,4 @@
-//! One of two labels.
+//! Columns with two labels.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,24 +11,24 @@ use crate::data::Storage;
 use crate::domain::Domain;
 use crate::names::shown;
 
-/// The pairs of labels that are taken for no and yes.
+/// The pairs of labels that are recognized as no and yes.
 const PAIRS: [[&str; 2]; 5] =
     [["false", "true"], ["no", "yes"], ["f", "t"], ["n", "y"], ["off", "on"]];
 
-/// One of two labels, no before yes; a finite variable.
+/// One of two labels, no before yes. A finite variable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Boolean {
-    /// Both labels.
+    /// The two labels.
     pub labels: [String; 2],
 }
 
 impl Boolean {
-    /// 0 and 1.
+    /// The labels 0 and 1.
     pub(super) fn binary() -> Self {
         Self { labels: ["0".to_owned(), "1".to_owned()] }
     }
 
-    /// The labels of a column that has two.
+    /// The labels of a column, if it has exactly two.
     pub(super) fn of(facts: &Facts<'_>) -> Option<Self> {
         let counts = facts.counts();
         let [(a, _), (b, _)] = &counts[..] else { return None };
@@ -40,14 +40,14 @@ impl Boolean {
         Some(Self { labels })
     }
 
-    /// Whether the labels are a pair such as no and yes.
+    /// Whether the labels are a known pair, such as no and yes.
     pub(super) fn is_usual(&self) -> bool {
         let lower = self.labels.clone().map(|l| l.to_lowercase());
         PAIRS.iter().any(|pair| lower == *pair)
     }
 
-    /// By text, by number, 0 and 1 for any two labels that are not numbers, and any pair such as no and yes for any other and
-    /// for 0 and 1.
+    /// The value of a cell, by text or by number. Any two labels that are not numbers also accept 0 and 1; a known pair
+    /// such as no and yes also accepts the other known pairs.
     fn value(&self, cell: Cell<'_>) -> Option<f64> {
         let numbers = numeric_labels(&self.labels);
         if let Cell::Text(t) = cell {
@@ -113,7 +113,7 @@ impl Coding for Boolean {
         &self.labels
     }
 
-    /// The same pair as the label is of, with capitals if it has some.
+    /// The known pair that contains this label, capitalized in the same way.
     fn in_words_of(&self, label: &str) -> Option<[String; 2]> {
         self.value(Cell::Text(label))?;
         let own = self.labels.each_ref().map(String::as_str);

@@ -1,4 +1,4 @@
-//! One of some labels.
+//! Columns with a set of labels.
 
 use std::collections::BTreeMap;
 
@@ -14,20 +14,20 @@ use crate::data::Storage;
 use crate::domain::Domain;
 use crate::names::shown;
 
-/// One of some labels; a finite variable. Where the cells are numbers, the labels are numbers in order.
+/// One of a set of labels. A finite variable. If the cells are numbers, the labels are numbers in ascending order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Categorical {
     /// The labels.
     pub labels: Vec<String>,
-    /// Whether one more value stands for every other label.
+    /// Whether one more value, the catch-all value, represents all other labels.
     pub has_other: bool,
 }
 
-/// Labels that a summary names.
+/// The maximum number of labels in a summary.
 const SHOWN: usize = 6;
 
 impl Categorical {
-    /// The most common labels of a column; the others share a place.
+    /// The most common labels of a column; the others are merged into the catch-all value.
     pub(super) fn of(facts: &Facts<'_>) -> Self {
         let options = facts.options;
         let mut counts = facts.counts();
@@ -53,7 +53,7 @@ impl Categorical {
         Self { labels, has_other }
     }
 
-    /// Where no cell is known.
+    /// The kind of a column without any observed cell.
     pub(super) fn of_nothing() -> Self {
         Self { labels: Vec::new(), has_other: true }
     }
@@ -138,7 +138,7 @@ impl Coding for Categorical {
     fn decode(&self, values: &[f64]) -> Decoded<'_> {
         match self.labels.get(values[0] as usize) {
             Some(label) => Decoded::Text(label),
-            // A column that never had a cell has none.
+            // A column that never had a value decodes to a missing cell.
             None if self.labels.is_empty() => Decoded::Missing,
             None => Decoded::Text(OTHER),
         }

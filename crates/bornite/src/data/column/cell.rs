@@ -1,4 +1,4 @@
-//! Single cells: their types, and the reasons that a column rejects them.
+//! Single cells: their types, and the reasons why a column rejects them.
 
 use crate::data::number::{Reading, read};
 use crate::data::{ColumnSchema, DataError};
@@ -11,7 +11,7 @@ pub enum Cell<'a> {
     Integer(i64),
     /// A real number.
     Number(f64),
-    /// Text, which may be that of a number.
+    /// Text, which may be the text of a number.
     Text(&'a str),
 }
 
@@ -40,7 +40,7 @@ impl Cell<'_> {
         }
     }
 
-    /// The nearest whole number, and whether the cell is that one.
+    /// The nearest whole number, and whether the cell is exactly that number.
     pub(super) fn nearest_integer(self) -> Option<(i128, bool)> {
         match self.integer() {
             Some(x) => Some((i128::from(x), true)),
@@ -48,7 +48,7 @@ impl Cell<'_> {
         }
     }
 
-    /// Its text.
+    /// The cell as text.
     pub(crate) fn text(self) -> String {
         match self {
             Cell::Integer(x) => x.to_string(),
@@ -63,7 +63,7 @@ impl Cell<'_> {
 pub(crate) enum Decoded<'a> {
     Missing,
     Text(&'a str),
-    /// Text that is made of the values.
+    /// Text composed from the values.
     Written(String),
     Integer(i64),
     Number(f64),
@@ -97,24 +97,23 @@ impl Decoded<'_> {
     }
 }
 
-/// Why a cell does not fit a column.
+/// The reason why a cell does not match a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Problem {
-    /// A label without a place.
+    /// The label is not in the domain.
     Unseen,
-    /// A number outside the range of the column.
+    /// The number is outside the column's range.
     OutOfRange { low: f64, high: f64 },
-    /// A number that is not this but lies between two that are. The values of the nearest one are written, and this is its
-    /// ln F′.
+    /// The number lies between two grid points. The values of the nearest one are written, with this ln F′.
     Between { slope: f64, expected: &'static str },
-    /// A cell of the right type that is not this.
+    /// The type is right, but the value is not of the expected kind.
     Beyond(&'static str),
-    /// A cell of another type than this.
+    /// The type differs from the expected one.
     Type(&'static str),
 }
 
 impl Problem {
-    /// The error of a cell in a row, counted from 1; 0 if there is none.
+    /// The error for a cell in a row, counted from 1; 0 if it does not belong to a row.
     pub(crate) fn error(self, row: usize, column: &ColumnSchema, cell: Cell<'_>) -> DataError {
         let (name, text) = (column.name.clone(), cell.text());
         match self {

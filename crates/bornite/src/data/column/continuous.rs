@@ -1,4 +1,4 @@
-//! Real numbers.
+//! Columns of real numbers with a density.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,10 +8,10 @@ use crate::data::{Storage, Warp};
 use crate::domain::Domain;
 use crate::query::Evidence;
 
-/// A real number x, as u = F(x) in [0, 1].
+/// A real number x, encoded as u = F(x) in [0, 1].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Continuous {
-    /// F.
+    /// The transform F.
     pub warp: Warp,
 }
 

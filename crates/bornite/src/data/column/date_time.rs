@@ -1,7 +1,7 @@
-//! Dates and times, in parts: year, month, day, hour, minute and second.
+//! Dates and times, split into year, month, day, hour, minute and second.
 //!
-//! In parts the hours of the day and the months of the year are learned as such, and can be asked for one by one. The parts
-//! in order are the order of time. A day that its month does not have, which no row has taught, becomes its last one.
+//! The parts make it possible to learn and query hours of the day or months of the year as such. Their lexicographic
+//! order is the order of time. A sampled day that its month does not have becomes the last day of the month.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ use crate::domain::Domain;
 use crate::query::Evidence;
 
 const DAY: i64 = 86_400;
-/// The months, as they are written in full; `%b` has three letters of them.
+/// The full names of the months; `%b` is their first three letters.
 const MONTHS: [&str; 12] = [
     "January",
     "February",
@@ -33,28 +33,28 @@ const MONTHS: [&str; 12] = [
     "November",
     "December",
 ];
-/// Years of two digits from this one on are those of the twentieth century.
+/// Two-digit years from this one on belong to the twentieth century.
 const FIRST_SHORT_YEAR: i64 = 69;
-/// The days of the week, as questions name them.
+/// The names of the days of the week in questions.
 const WEEKDAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
-/// A date, a time of day, or both; a finite variable for each part.
+/// A date, a time of day, or both. One finite variable per part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DateTime {
-    /// How it is written: `%Y` is the year, and `%m`, `%d`, `%H`, `%M` and `%S` are month, day, hour, minute and second. `%y` is
-    /// a year of two digits, `%B` and `%b` the name of the month and its first three letters, and `%I` an hour up to 12
-    /// with `%p`, AM or PM, or `%P`, am or pm.
+    /// The format: `%Y` is the year, and `%m`, `%d`, `%H`, `%M` and `%S` are month, day, hour, minute and second. `%y`
+    /// is a two-digit year, `%B` and `%b` are the full and three-letter name of the month, and `%I` is an hour up to 12
+    /// with `%p` (AM or PM) or `%P` (am or pm).
     pub form: String,
-    /// Whether months, days and hours below ten are written with a zero in front.
+    /// Whether months, days and hours below ten have a leading zero.
     pub padded: bool,
-    /// The values of each part that is written, from the year on.
+    /// The range of each part in the format, from the year on.
     pub parts: Vec<TimePart>,
 }
 
-/// The values of one part of a date or time.
+/// The range of one part of a date or time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimePart {
-    /// What part.
+    /// The unit of the part.
     pub unit: TimeUnit,
     /// The smallest value.
     pub min: i64,
@@ -62,7 +62,7 @@ pub struct TimePart {
     pub count: i64,
 }
 
-/// A part of a date or time.
+/// A unit of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the names say it")]
@@ -90,7 +90,7 @@ impl TimeUnit {
         }
     }
 
-    /// What a letter stands for in a form.
+    /// The unit that a letter in a format stands for.
     fn of_letter(letter: char) -> Option<Self> {
         Some(match letter {
             'Y' | 'y' => Self::Year,
@@ -103,7 +103,7 @@ impl TimeUnit {
         })
     }
 
-    /// The parts that a form has, in order.
+    /// The units in a format, in order.
     fn written(form: &str) -> Vec<Self> {
         let letters = form.split('%').skip(1).filter_map(|part| part.chars().next());
         let mut units: Vec<Self> = letters.filter_map(Self::of_letter).collect();
@@ -111,7 +111,7 @@ impl TimeUnit {
         units
     }
 
-    /// The values that it can have; `None` for any.
+    /// The range of its values; `None` if it is unlimited.
     fn range(self) -> Option<(i64, i64)> {
         match self {
             Self::Year => None,
@@ -123,25 +123,25 @@ impl TimeUnit {
     }
 }
 
-/// A moment: year, month, day, hour, minute, second. Parts that are not written are those of the first of January 1970.
+/// A moment: year, month, day, hour, minute, second. Parts that are not in the format are those of January 1, 1970.
 type Moment = [i64; 6];
 
 const START: Moment = [1970, 1, 1, 0, 0, 0];
 
-/// What a text is under a form.
+/// The result of reading a text in a format.
 enum Reading {
     Moment(Moment),
-    /// Written as one, but there is no such day or hour.
+    /// The text has the format, but there is no such day or hour.
     Impossible,
     Other,
 }
 
-/// Reads a text.
+/// Reads a text in a format.
 fn read(form: &str, padded: bool, text: &str) -> Reading {
     let mut moment = START;
     let mut rest = text;
     let mut letters = form.chars();
-    // Which hours of two halves of the day are meant.
+    // Whether the hour is on a 12-hour clock, and whether it is PM.
     let (mut is_twelve, mut is_late) = (true, None);
     while let Some(letter) = letters.next() {
         if letter != '%' {
@@ -200,7 +200,7 @@ fn read(form: &str, padded: bool, text: &str) -> Reading {
     if exists && is_twelve { Reading::Moment(moment) } else { Reading::Impossible }
 }
 
-/// Whether a part below ten is one digit; minutes and seconds have two always.
+/// Whether the unit has no leading zero. Minutes and seconds always have two digits.
 fn is_short(unit: TimeUnit, padded: bool) -> bool {
     match unit {
         TimeUnit::Month | TimeUnit::Day | TimeUnit::Hour => !padded,
@@ -208,47 +208,47 @@ fn is_short(unit: TimeUnit, padded: bool) -> bool {
     }
 }
 
-/// The halves of a day.
+/// The words for the two halves of a day.
 fn halves(letter: char) -> [&'static str; 2] {
     if letter == 'p' { ["AM", "PM"] } else { ["am", "pm"] }
 }
 
-/// The name of a month from 1 on, in full for `B`.
+/// The name of a month, counted from 1; the full name for `B`.
 fn month_name(month: i64, letter: char) -> &'static str {
     let name = MONTHS[(month - 1).clamp(0, 11) as usize];
     if letter == 'B' { name } else { &name[..3] }
 }
 
-/// The form of the date alone; `None` for times.
+/// The date part of a format; `None` if the format has no date.
 fn date_form(form: &str) -> Option<&str> {
     let time = ["%H", "%I"].iter().filter_map(|hour| form.find(hour)).min();
     let date = form[..time.unwrap_or(form.len())].trim_end_matches(['T', ' ']);
     (!date.is_empty()).then_some(date)
 }
 
-/// Seconds from the start of 1970.
+/// Seconds since the start of 1970.
 fn seconds(moment: &Moment) -> i64 {
     let [year, month, day, hour, minute, second] = *moment;
     day_number(year, month, day) * DAY + hour * 3600 + minute * 60 + second
 }
 
-/// The moment so many seconds from the start of 1970.
+/// The moment this many seconds after the start of 1970.
 fn moment_of(seconds: i64) -> Moment {
     let [year, month, day] = date_of(seconds.div_euclid(DAY));
     let second = seconds.rem_euclid(DAY);
     [year, month, day, second / 3600, second / 60 % 60, second % 60]
 }
 
-/// What the labels of a column say of it as one of dates and times.
+/// The result of looking for a date format in the labels of a column.
 pub(super) enum Found {
     Dates(DateTime),
-    /// All are written as dates or times, and this one is none.
+    /// All labels have a date format, but this one is not a possible date or time.
     Impossible(String),
     Nothing,
 }
 
 impl DateTime {
-    /// The form in which all of these labels are dates or times.
+    /// Finds a format in which all labels are dates or times.
     pub(super) fn of<'a>(labels: &(impl Iterator<Item = &'a str> + Clone)) -> Found {
         let Some(first) = labels.clone().next() else { return Found::Nothing };
         if labels.clone().nth(1).is_none() || !first.bytes().any(|b| b.is_ascii_digit()) {
@@ -275,7 +275,7 @@ impl DateTime {
                 }
                 Reading::Other => false,
             });
-            // Seasons such as 2012-13 are no months, and many days that do not exist are no mistakes.
+            // Seasons such as 2012-13 are not months, and many impossible days are not typos.
             let is_date = form.contains("%d") || form.contains("%M");
             match (all, ends, odd) {
                 (true, Some((low, high)), None) => {
@@ -294,7 +294,7 @@ impl DateTime {
         let written = TimeUnit::written(&form);
         let part = |unit: TimeUnit| {
             let (low, high) = (low[unit as usize], high[unit as usize]);
-            // A part that is the same in all rows stays so; another can have all of its values.
+            // A part that is constant stays constant; any other part can have all of its values.
             let (min, max) = unit.range().filter(|_| low < high).unwrap_or((low, high));
             TimePart { unit, min, count: max - min + 1 }
         };
@@ -311,8 +311,8 @@ impl DateTime {
         moment
     }
 
-    /// The moment of a text, and whether the column has a place for it: not if it is finer, as the time of a day in a column of
-    /// dates is. A date alone is where it begins.
+    /// The moment that a text describes, and whether the column can represent it exactly. It cannot if the text is more
+    /// precise, such as a time of day in a column of dates. A date without a time is the start of the day.
     fn read(&self, text: &str) -> Option<(Moment, bool)> {
         match read(&self.form, self.padded, text) {
             Reading::Moment(moment) => return Some((moment, true)),
@@ -335,7 +335,7 @@ impl DateTime {
         Some((moment, whole == text && others.all(|unit| is_whole(&unit))))
     }
 
-    /// The values of a moment; `None` if a part is beyond its range.
+    /// The encoded values of a moment; `None` if a part is out of range.
     fn values(&self, moment: &Moment) -> Option<Vec<f64>> {
         let value = |part: &TimePart| {
             let offset = moment[part.unit as usize] - part.min;
@@ -372,7 +372,7 @@ impl DateTime {
         text
     }
 
-    /// The seconds that the last written part stands for.
+    /// The number of seconds in the smallest unit of the format.
     fn step(&self) -> i64 {
         match self.parts.last().map(|part| part.unit) {
             Some(TimeUnit::Second) => 1,
@@ -386,20 +386,20 @@ impl DateTime {
         self.parts.iter().map(|part| part.count as usize).collect()
     }
 
-    /// The place of values among all, in order.
+    /// The rank of encoded values in the order of time.
     fn rank(&self, values: &[f64]) -> i128 {
         let places = values.iter().zip(&self.parts);
         places.fold(0, |n, (&x, part)| n * i128::from(part.count) + x as i128)
     }
 
-    /// The first and the last moment.
+    /// The first and the last moment of the domain, in seconds.
     fn ends(&self) -> (i64, i64) {
         let last: Vec<f64> = self.parts.iter().map(|part| part.count as f64 - 1.0).collect();
         let first = vec![0.0; self.parts.len()];
         (seconds(&self.moment(&first)), seconds(&self.moment(&last)))
     }
 
-    /// The rank of the first moment from `at` on, or of the last one up to it; `None` if there is none.
+    /// The rank of the first moment at or after `at`, or of the last one at or before it; `None` if there is none.
     fn rank_at(&self, at: i64, upwards: bool) -> Option<i128> {
         let (first, last) = self.ends();
         let step = if upwards { self.step() } else { -self.step() };
@@ -407,7 +407,7 @@ impl DateTime {
             return None;
         }
         let mut at = at.clamp(first, last);
-        // Parts that are the same in all rows leave gaps between moments.
+        // Constant parts leave gaps between moments.
         for _ in 0..MAX_STEPS {
             if let Some(values) = self.values(&moment_of(at)) {
                 return Some(self.rank(&values));
@@ -420,7 +420,7 @@ impl DateTime {
         None
     }
 
-    /// The number of a text in the column's form, or a date alone.
+    /// The seconds of a text in the column's format, or of a date without a time.
     pub(crate) fn number_of(&self, text: &str) -> Option<f64> {
         let date = date_form(&self.form).unwrap_or_default();
         let readings = [(self.form.as_str(), self.padded), (date, self.padded), ("%Y-%m-%d", true)];
@@ -431,7 +431,7 @@ impl DateTime {
     }
 }
 
-/// A text without the fraction of its seconds.
+/// The text without fractional seconds.
 fn without_fraction(text: &str) -> String {
     let point = text.rfind(':').and_then(|at| text[at..].find('.').map(|n| at + n));
     point.map_or_else(
@@ -442,10 +442,10 @@ fn without_fraction(text: &str) -> String {
     )
 }
 
-/// Steps to the next moment at most: those of a day in seconds.
+/// The maximum number of steps to the next moment: the seconds of a day.
 const MAX_STEPS: usize = 86_400;
 
-/// The forms that a first label may be of, the likelier first.
+/// The formats that the first label may have, the most likely first.
 fn forms(first: &str) -> Vec<(String, bool)> {
     const DATES: [&str; 11] = [
         "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%m-%Y",
@@ -467,7 +467,7 @@ fn forms(first: &str) -> Vec<(String, bool)> {
     ];
     const TIMES: [&str; 2] = ["%H:%M:%S", "%H:%M"];
     const HALVES: [&str; 4] = ["%I:%M:%S %p", "%I:%M %p", "%I:%M:%S %P", "%I:%M %P"];
-    // Zones are kept as they are written.
+    // Time zones are kept as literal text.
     let zone = ["Z", "+00:00", "+00", " UTC"].into_iter().find(|zone| first.ends_with(zone));
     let zone = zone.unwrap_or_default();
     let has_name = (1..=12).any(|month| first.contains(month_name(month, 'b')));
@@ -566,7 +566,7 @@ impl Coding for DateTime {
         Some(Outside::Numbers(Tails::of_range(min, max + self.parts[0].count as f64)))
     }
 
-    /// By its first part; the others are any.
+    /// Identifies the cell by its first part only.
     fn outside_cell(&self, _storage: Storage, cell: Cell<'_>) -> Option<OutsideSet> {
         let Cell::Text(text) = cell else { return None };
         let (moment, _) = self.read(text)?;
@@ -659,7 +659,7 @@ impl Coding for DateTime {
 }
 
 impl DateTime {
-    /// The days of each month that are one of these days of the week.
+    /// The days of every month that fall on these days of the week.
     fn weekdays(&self, names: &[String]) -> Option<Vec<Parts>> {
         let [year, month, day] = [TimeUnit::Year, TimeUnit::Month, TimeUnit::Day]
             .map(|unit| self.parts.iter().position(|part| part.unit == unit));
@@ -679,7 +679,7 @@ impl DateTime {
                 let days = days_of(of_year, of_month);
                 let is_wanted = |offset: &i64| {
                     let date = first + offset;
-                    // The first of January 1970 was a Thursday.
+                    // January 1, 1970 was a Thursday.
                     let weekday = (day_number(of_year, of_month, date) + 3).rem_euclid(7);
                     date <= days && wanted.contains(&weekday)
                 };
@@ -756,17 +756,17 @@ mod tests {
         assert!(
             matches!(found(&["2019-02-28", "2019-02-31"]), Found::Impossible(l) if l == "2019-02-31")
         );
-        // Neither seasons nor other numbers are mistaken for dates.
+        // Seasons and other numbers are not mistaken for dates.
         assert!(matches!(found(&["2011-12", "2012-13", "2013-14"]), Found::Nothing));
         assert!(matches!(found(&["11-22-3333", "45-67-8901", "98-76-5432"]), Found::Nothing));
-        // Month before day if both are possible, and not if they are not.
+        // The month comes before the day if both orders are possible.
         assert_eq!(dates(&["01/02/2019", "03/04/2019"]).form, "%m/%d/%Y");
         assert_eq!(dates(&["01/02/2019", "31/05/2018"]).form, "%d/%m/%Y");
     }
 
     #[test]
     fn finer_texts_are_those_of_the_moment_before() {
-        // The same moment in another form.
+        // The same moment in another format.
         for (labels, text, own) in [
             (["2019-03-23 20:21", "2020-12-24 00:00"], "2020-04-05", "2020-04-05 00:00"),
             (["2019-03-23", "2020-02-29"], "2019-04-05T00:00:00Z", "2019-04-05"),

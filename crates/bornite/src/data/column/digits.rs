@@ -1,4 +1,4 @@
-//! Whole numbers of a wide range, as digits.
+//! Whole numbers with a wide range, as digits.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,21 +9,21 @@ use crate::data::Storage;
 use crate::domain::Domain;
 use crate::query::Evidence;
 
-/// The largest radix of a digit that is inferred.
+/// The largest radix that is inferred.
 const MAX_RADIX: f64 = 64.0;
 
-/// A whole number from `min` on, as digits in a mixed radix, the most significant first; a finite variable each.
+/// A whole number ≥ `min`, as digits in a mixed radix, the most significant first. One finite variable per digit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Digits {
-    /// The smallest.
+    /// The smallest number.
     pub min: i64,
     /// The number of values of each digit.
     pub radices: Vec<usize>,
 }
 
 impl Digits {
-    /// The fewest digits of radices up to 64, as equal as they can be, whose product covers the range; `None` if that is
-    /// more than 64 bits hold.
+    /// The smallest number of digits with nearly equal radices up to 64 that cover the range; `None` if their product
+    /// does not fit 64 bits.
     pub(super) fn of(min: i64, max: i64) -> Option<Self> {
         let (min, max) = (i128::from(min), i128::from(max));
         let mut rest = max - min + 1;
@@ -34,13 +34,13 @@ impl Digits {
             radices.push(radix as usize);
             rest = (rest + radix - 1) / radix;
         }
-        // The product may go beyond the range, and then beyond 64 bits: start lower.
+        // The product may exceed the range and overflow 64 bits. Then start from a lower minimum.
         let product: i128 = radices.iter().map(|&r| r as i128).product();
         let min = min.min(i128::from(i64::MAX) - product + 1);
         i64::try_from(min).ok().map(|min| Self { min, radices })
     }
 
-    /// The number of numbers.
+    /// The number of representable numbers.
     fn count(&self) -> i128 {
         self.radices.iter().map(|&r| r as i128).product()
     }
@@ -56,7 +56,7 @@ impl Digits {
         i128::from(self.min) + digits.fold(0, |n, (&x, &r)| n * r as i128 + x as i128)
     }
 
-    /// The digits of a number that is counted from the smallest.
+    /// Writes the digits of a number, given as an offset from the smallest.
     fn digits(&self, mut offset: i128, out: &mut [f64]) {
         for (digit, &radix) in out.iter_mut().zip(&self.radices).rev() {
             *digit = (offset % radix as i128) as f64;
@@ -118,7 +118,7 @@ impl Coding for Digits {
     }
 
     fn decode(&self, values: &[f64]) -> Decoded<'_> {
-        // The schema has checked that the largest fits.
+        // The schema has checked that the largest number fits.
         Decoded::Integer(self.whole(values) as i64)
     }
 
@@ -154,7 +154,7 @@ impl Coding for Digits {
         self.min as f64
     }
 
-    /// The float nearest to the whole number: a sum of terms would be rounded at every digit.
+    /// The float nearest to the whole number. A sum of terms would be rounded at every digit.
     fn number(&self, _storage: Storage, values: &[f64]) -> Option<f64> {
         Some(self.whole(values) as f64)
     }
@@ -177,7 +177,7 @@ impl Coding for Digits {
     }
 }
 
-/// The numbers `from` to `to` in a mixed radix, as cases of digits: at most two for each digit.
+/// The numbers `from` to `to` in a mixed radix, as at most two cases per digit.
 pub(super) fn between(
     radices: &[usize],
     from: i128,
@@ -226,7 +226,7 @@ mod tests {
     use super::*;
     use crate::data::Cell;
 
-    /// A sum of floats, rounded digit by digit, was 128 below the largest of these numbers.
+    /// Regression: a sum of floats, rounded at every digit, was 128 below the largest of these numbers.
     #[test]
     fn numbers_are_rounded_once_and_up_where_asked() {
         for max in [1_000_000_000_000_000_128, 844_764_166_777_121_519, i64::MAX - 1, 1 << 53] {

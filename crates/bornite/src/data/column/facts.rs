@@ -1,4 +1,4 @@
-//! Facts about the cells of a column, before its kind is known.
+//! Facts about the cells of a column, used to infer its kind.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use super::infer::InferOptions;
 use super::{ColumnKind, Outside};
 use crate::data::{Cells, Column, DataError, Labels, Storage};
 
-/// The largest whole number such that all smaller ones are floats too.
+/// 2⁵³: all whole numbers up to it are representable as floats.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// A column whose meaning is to be found out.
+/// A column whose kind is to be inferred.
 #[derive(Debug)]
 pub(crate) struct Facts<'a> {
     pub(super) column: &'a Column,
@@ -17,7 +17,7 @@ pub(crate) struct Facts<'a> {
     pub(super) cells: KnownCells,
 }
 
-/// The known cells of a column.
+/// The observed cells of a column.
 #[derive(Debug)]
 pub(crate) enum KnownCells {
     Nothing,
@@ -27,7 +27,7 @@ pub(crate) enum KnownCells {
 }
 
 impl KnownCells {
-    /// The known cells of a column.
+    /// Collects the observed cells of a column.
     ///
     /// # Errors
     /// A number is infinite.
@@ -61,7 +61,7 @@ impl KnownCells {
         }
     }
 
-    /// The known cells as numbers, if they are.
+    /// The observed cells as numbers, if they are numbers.
     pub(super) fn numbers(&self) -> Option<Vec<f64>> {
         match self {
             Self::Whole { values, .. } => Some(values.iter().map(|&x| x as f64).collect()),
@@ -76,15 +76,15 @@ impl<'a> Facts<'a> {
         Ok(Self { column, options, cells: KnownCells::of(column)? })
     }
 
-    /// The share of cells that are to be expected outside of a kind, by what is rare among those that are there.
+    /// The expected fraction of cells outside the domain of a kind, estimated from rare values in the data.
     ///
-    /// Labels never seen are as likely as those seen once, as Good and Turing have it; the next number is beyond the largest
-    /// one with probability 1 / (n + 1), and less where several rows have that one.
+    /// For labels, this is the Good–Turing estimate: unseen labels are as likely as labels seen once. For numbers, the
+    /// next one exceeds the largest with probability 1 / (n + 1), or less if several rows share the largest.
     pub(crate) fn outside(&self, kind: &ColumnKind, storage: Storage) -> f64 {
         let Some(outside) = kind.coding().outside(storage) else { return 0.0 };
         let known = self.column.len() - self.column.num_missing();
         if let ColumnKind::Number(_) = kind {
-            // Beyond a bound that no row has crossed.
+            // The domain has a bound that no row has crossed.
             return 0.5 / (known as f64 + 1.0);
         }
         if kind.coding().is_time() {
@@ -106,7 +106,8 @@ impl<'a> Facts<'a> {
         matches!(self.column.cells(), Cells::Labels(_))
     }
 
-    /// Whether few numbers are distinct: at most `max_distinct`, and 4 rows for each; or a single one.
+    /// Whether there are few distinct numbers: at most `max_distinct`, with at least 4 rows for each; or a single
+    /// number.
     pub(super) fn is_coarse<T: Ord + Copy>(&self, values: &[T]) -> bool {
         let mut sorted = values.to_vec();
         sorted.sort_unstable();
@@ -115,7 +116,7 @@ impl<'a> Facts<'a> {
         sorted.len() == 1 || few
     }
 
-    /// The labels with the number of their rows, by the text of numbers if they are numbers.
+    /// The labels with their numbers of rows. Numbers are converted to text.
     pub(super) fn counts(&self) -> Vec<(String, usize)> {
         let mut counts = BTreeMap::<String, usize>::new();
         match self.column.cells() {
@@ -124,7 +125,7 @@ impl<'a> Facts<'a> {
                 for &code in c.codes().iter().filter(|&&c| c != Labels::MISSING) {
                     rows[code as usize] += 1;
                 }
-                // Rows that were not selected leave labels without any.
+                // Selecting rows may leave unused labels in the dictionary.
                 let used = c.labels().iter().cloned().zip(rows).filter(|(_, n)| *n > 0);
                 counts.extend(used);
             }
@@ -138,7 +139,7 @@ impl<'a> Facts<'a> {
                     c.values().iter().copied().filter(|x| !x.is_nan()).collect();
                 sorted.sort_unstable_by(f64::total_cmp);
                 for run in sorted.chunk_by(|a, b| a == b) {
-                    // + 0 makes −0 the number that it equals.
+                    // Adding 0 turns −0 into 0.
                     *counts.entry((run[0] + 0.0).to_string()).or_default() += run.len();
                 }
             }

@@ -10,37 +10,36 @@ use super::{
 };
 use crate::data::{DataError, Storage, Support, Warp, WarpError, WarpOptions};
 
-/// Whole numbers of a range from this on are numbers on a grid where there are fewer rows than so many for each.
+/// Whole numbers with at least this range become numbers on a grid if there are fewer than `SPARSE_ROWS` rows per
+/// number.
 const SPARSE_RANGE: u64 = 20;
 const SPARSE_ROWS: u64 = 10;
 
 /// How to infer a schema.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InferOptions {
-    /// Kinds of columns by name, for those that are not to be guessed.
+    /// Column kinds by name, instead of inferring them.
     pub kinds: BTreeMap<String, KindHint>,
-    /// Columns in which that a cell is missing is a value of its own: see [`Optional`](super::Optional).
+    /// Columns in which missing is a value: see [`Optional`](super::Optional).
     pub missing_as_value: BTreeSet<String>,
-    /// The widest range of whole numbers that becomes one finite variable, if it is not too wide for so many rows.
+    /// The widest range of whole numbers that becomes a single finite variable, if there are enough rows for it.
     pub max_range: usize,
-    /// The most distinct numbers of a column that is categorical; it also needs 4 rows for each.
+    /// The maximum number of distinct numbers in a categorical column, which also needs 4 rows for each.
     pub max_distinct: usize,
-    /// The maximum number of labels of a categorical column. The most common stay (by name where equally common), but none that is
-    /// there only once; the rest become [`OTHER`](super::OTHER).
+    /// The maximum number of labels of a categorical column. The most common labels are kept (in alphabetical order if
+    /// equally common), except those that occur only once; the rest become [`OTHER`](super::OTHER).
     pub max_labels: usize,
     /// Labels with fewer rows than this become [`OTHER`](super::OTHER).
     pub min_count: usize,
-    /// Which categorical columns have a place for other labels.
+    /// Which categorical columns have a catch-all value for other labels.
     pub other: Other,
-    /// What whole numbers of a wide range become.
+    /// How to represent whole numbers with a wide range.
     pub wide_integers: WideIntegers,
-    /// Numbers by column that are atoms, next to those that its values suggest. Where every value has a probability of its own
-    /// already, they say nothing new.
+    /// Additional atoms by column. They have no effect in columns where every value already has its own probability.
     pub named_atoms: BTreeMap<String, Vec<f64>>,
-    /// Whether numbers can have atoms, lie on grids of decimals and have the bounds that their values suggest. Otherwise they
-    /// are densities on the real line.
+    /// Whether to detect atoms, decimal grids and bounds of numbers. Otherwise numbers have a density on the real line.
     pub atoms: bool,
-    /// How continuous columns are transformed.
+    /// How to fit the transforms of continuous columns.
     pub warp: WarpOptions,
 }
 
@@ -62,57 +61,58 @@ impl Default for InferOptions {
     }
 }
 
-/// Which categorical columns have a place for other labels.
+/// Which categorical columns have a catch-all value for other labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Other {
-    /// Those with merged labels, and constant ones.
+    /// Columns with merged labels, and constant columns.
     #[default]
     Auto,
-    /// All.
+    /// All categorical columns.
     Always,
-    /// Those with merged labels, and those without any label.
+    /// Columns with merged labels, and columns without any label.
     Never,
 }
 
-/// What whole numbers of a wide range become.
+/// How to represent whole numbers with a wide range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum WideIntegers {
-    /// Several digits: a place of its own for every number. Where the range is that of all 64-bit integers, a real number.
+    /// As digits, with a separate probability for every number, or as a real number if the range is that of all 64-bit
+    /// integers.
     Digits,
-    /// Numbers on a grid, with atoms: answers are fast, and neighbors alike.
+    /// As numbers on a grid with atoms: queries are fast, and neighboring numbers have similar probabilities.
     #[default]
     Continuous,
 }
 
-/// What a column is declared to be.
+/// The declared kind of a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum KindHint {
     /// Labels.
     Categorical,
-    /// Two labels.
+    /// One of two labels.
     Boolean,
-    /// Whole numbers, one finite variable.
+    /// Whole numbers, as one finite variable.
     Integer,
-    /// Whole numbers, in digits.
+    /// Whole numbers, as digits.
     Digits,
     /// Real numbers within these bounds, with a density.
     Continuous(Support),
-    /// Numbers with atoms, on a grid of decimals if they have few, with a probability for every cell.
+    /// Numbers with atoms, on a decimal grid if they have few decimals, so that every cell has a probability.
     Number,
-    /// Numbers that mean the same a period later.
+    /// Numbers that repeat with a period, such as angles.
     Periodic {
         /// The period.
         period: f64,
     },
 }
 
-/// Whether this whole number, and all that are nearer to 0, are floats too.
+/// Whether this whole number and all closer to 0 are representable as floats.
 fn is_exact(x: i64) -> bool {
     x.unsigned_abs() <= 1 << f64::MANTISSA_DIGITS
 }
 
 impl Facts<'_> {
-    /// What the column means, as declared or by its cells.
+    /// The kind of the column, as declared or as inferred from its cells.
     pub(crate) fn kind(&self, hint: Option<KindHint>) -> Result<ColumnKind, DataError> {
         let kind = match hint {
             Some(hint) => self.declared(hint),
@@ -122,7 +122,7 @@ impl Facts<'_> {
         Ok(kind)
     }
 
-    /// Rejects atoms of columns that cannot have any.
+    /// Rejects atoms for columns that cannot have any.
     fn check_atoms(&self, kind: &ColumnKind) -> Result<(), DataError> {
         let atoms = self.named_atoms();
         let problem = match kind {
@@ -151,7 +151,7 @@ impl Facts<'_> {
         self.options.named_atoms.get(self.column.name()).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether there is no known cell.
+    /// Whether no cell is observed.
     pub(crate) fn is_nothing(&self) -> bool {
         matches!(self.cells, KnownCells::Nothing)
     }
@@ -190,7 +190,7 @@ impl Facts<'_> {
                 Categorical::of(self).into()
             }
             KnownCells::Whole { min, max, values } => {
-                // Beyond 2⁵³ only digits are exact.
+                // Above 2⁵³, only digits are exact.
                 let wanted = self.options.wide_integers == WideIntegers::Digits
                     || !is_exact(*min)
                     || !is_exact(*max);
@@ -263,13 +263,13 @@ impl Facts<'_> {
         }
     }
 
-    /// Whether a range of whole numbers is so wide that a number has too few rows to be known by itself, and those near it have to
-    /// tell.
+    /// Whether a range of whole numbers has too few rows per number to estimate each separately, so that neighbors must
+    /// share information.
     fn is_sparse(&self, range: u64, rows: usize) -> bool {
         self.options.atoms && range >= SPARSE_RANGE && (rows as u64) < SPARSE_ROWS * range
     }
 
-    /// A number as its values suggest it.
+    /// Infers a number with atoms, grid and bounds from its values.
     fn number(&self, values: &[f64]) -> Result<ColumnKind, DataError> {
         if !self.options.atoms {
             return self.continuous(values, Support::REAL);

@@ -1,4 +1,4 @@
-//! Whole numbers of a small range.
+//! Whole numbers with a small range.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use super::{
 use crate::data::Storage;
 use crate::domain::Domain;
 
-/// A whole number from `min` to `max`; a finite variable.
+/// A whole number from `min` to `max`. A finite variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Integer {
-    /// The smallest.
+    /// The smallest number.
     pub min: i64,
-    /// The largest.
+    /// The largest number.
     pub max: i64,
 }
 

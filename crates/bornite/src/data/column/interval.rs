@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-/// An end of an interval: a number, and exactly which if it is whole and no float may be.
+/// An end of an interval: a number, and its exact value if it is a whole number that a float may not represent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct End {
     pub(crate) number: f64,
@@ -16,18 +16,18 @@ impl From<f64> for End {
 }
 
 impl End {
-    /// The largest whole number that is not above.
+    /// The largest whole number ≤ this end.
     fn floor(self) -> i128 {
         self.whole.unwrap_or_else(|| clamp(self.number.floor()))
     }
 
-    /// The smallest whole number that is not below.
+    /// The smallest whole number ≥ this end.
     fn ceil(self) -> i128 {
         self.whole.unwrap_or_else(|| clamp(self.number.ceil()))
     }
 }
 
-/// A float beyond 2⁶⁴ is beyond every 64-bit integer.
+/// Converts a float to an integer. Anything beyond 2⁶⁴ is beyond every 64-bit integer.
 fn clamp(x: f64) -> i128 {
     x.clamp(-2f64.powi(65), 2f64.powi(65)) as i128
 }
@@ -40,19 +40,19 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    /// The interval between two numbers; both if they are not in order.
+    /// The interval between two ends. `Err` contains both if they are not in order.
     pub(crate) fn new(low: Bound<f64>, high: Bound<f64>) -> Result<Self, (f64, f64)> {
         Self::exact(low.map(End::from), high.map(End::from))
     }
 
-    /// The interval between two numbers, of which some are whole; both if they are not in order.
+    /// The interval between two ends, which may be exact whole numbers. `Err` contains both if they are not in order.
     pub(crate) fn exact(low: Bound<End>, high: Bound<End>) -> Result<Self, (f64, f64)> {
         let ends = Self { low, high };
         let (a, b) = ends.numbers();
         if a.is_nan() || b.is_nan() || a > b { Err((a, b)) } else { Ok(ends) }
     }
 
-    /// Both ends, infinite if there is none.
+    /// Both ends, infinite where the interval is unbounded.
     pub(crate) fn numbers(&self) -> (f64, f64) {
         let number = |bound: &Bound<End>, otherwise| match bound {
             Bound::Included(x) | Bound::Excluded(x) => x.number,
@@ -61,7 +61,7 @@ impl Ends {
         (number(&self.low, f64::NEG_INFINITY), number(&self.high, f64::INFINITY))
     }
 
-    /// Whether x is within.
+    /// Whether x is inside.
     pub(crate) fn contains(&self, x: f64) -> bool {
         let above = match self.low {
             Bound::Included(a) => x >= a.number,
@@ -76,7 +76,7 @@ impl Ends {
         above && below
     }
 
-    /// From halfway below the first to halfway above the last multiple of `unit` within.
+    /// Half a unit below the first and half a unit above the last multiple of `unit` inside.
     pub(crate) fn halfway(&self, unit: f64) -> (f64, f64) {
         let low = match self.low {
             Bound::Included(End { number, .. }) => ((number / unit).ceil() - 0.5) * unit,
@@ -91,7 +91,7 @@ impl Ends {
         (low, high)
     }
 
-    /// The first and last whole number from `min` to `max` within, counted from `min`.
+    /// The first and last whole number from `min` to `max` inside, as offsets from `min`.
     pub(crate) fn whole(&self, min: i128, max: i128) -> Option<(i128, i128)> {
         let first = match self.low {
             Bound::Included(a) => a.ceil(),

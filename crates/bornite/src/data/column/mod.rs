@@ -1,7 +1,7 @@
-//! The kinds of columns, one file each: what cells mean, and how they become values of variables and back.
+//! The kinds of columns, one file each: what cells mean, and how they are encoded as values of variables and decoded.
 //!
-//! To add a kind: one file with a type that implements [`Coding`], one variant of [`ColumnKind`], and its line in
-//! [`ColumnKind::coding`]. Everything else asks the trait.
+//! To add a kind, write a file with a type that implements [`Coding`], add a variant of [`ColumnKind`], and register it
+//! in [`ColumnKind::coding`]. Everything else uses the trait.
 
 mod boolean;
 mod categorical;
@@ -44,7 +44,7 @@ pub use optional::Optional;
 pub(crate) use outside::{BETWEEN, Outside, OutsideSet};
 pub use periodic::Periodic;
 
-/// The label that stands for all labels without a place of their own.
+/// The label of the catch-all value, which represents all labels that the column does not list.
 pub const OTHER: &str = "(other)";
 /// The maximum number of values of one finite variable.
 const MAX_VALUES: u64 = 1 << 20;
@@ -53,29 +53,29 @@ const MAX_VALUES: u64 = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ColumnKind {
-    /// One of some labels.
+    /// One of a set of labels.
     Categorical(Categorical),
     /// One of two labels, no before yes.
     Boolean(Boolean),
-    /// A whole number of a small range.
+    /// A whole number with a small range.
     Integer(Integer),
-    /// A whole number of a wide range, as digits.
+    /// A whole number with a wide range, as digits.
     Digits(Digits),
-    /// A real number.
+    /// A real number with a density.
     Continuous(Continuous),
-    /// A number with atoms, or on a grid of decimals.
+    /// A number with atoms, or on a decimal grid.
     Number(Number),
-    /// A number that means the same a period later.
+    /// A number that repeats with a period, such as an angle.
     Periodic(Periodic),
-    /// A date, a time of day, or both, in parts.
+    /// A date, a time of day, or both, split into parts.
     DateTime(DateTime),
-    /// A cell of another kind, or a missing one, as a value of its own. It is stored as that kind, and a word beside it.
+    /// A cell of another kind, or a missing one as a value. It is stored as the other kind plus a flag.
     #[serde(skip)]
     Optional(Optional),
 }
 
 impl ColumnKind {
-    /// What the kind can do: the one place where kinds are told apart.
+    /// The behavior of the kind. This is the only place that distinguishes kinds.
     pub(crate) fn coding(&self) -> &dyn Coding {
         match self {
             ColumnKind::Categorical(kind) => kind,
@@ -90,7 +90,7 @@ impl ColumnKind {
         }
     }
 
-    /// The kind of cells that are not missing.
+    /// The kind of the cells that are not missing.
     pub fn of_known(&self) -> &Self {
         match self {
             ColumnKind::Optional(kind) => kind.of(),
@@ -110,41 +110,42 @@ impl ColumnKind {
         self.coding().name()
     }
 
-    /// The values that the column can have, in a few words.
+    /// A short description of the column's domain.
     pub fn summary(&self) -> String {
         self.coding().summary()
     }
 }
 
-/// The evidence about a column's variables, by their places within the column. Those that are not named are unknown.
+/// Evidence about a column's variables, by their positions within the column. Variables that are not listed are
+/// unobserved.
 pub(crate) type Parts = Vec<(usize, Evidence)>;
 
-/// Writes the values of a cell and returns ln F′, the logarithm of the density of the values by that of the cells; 0 where
-/// both are finite. Writes those of the nearest number also where the problem is one [`Between`](Problem::Between).
+/// Encodes a cell, and returns ln F′: the log of the derivative of the encoded value with respect to the cell, or 0 if
+/// both are discrete. For a [`Between`](Problem::Between) problem, the nearest number is encoded.
 pub(crate) type Encoder<'a> = Box<dyn Fn(Cell<'_>, &mut [f64]) -> Result<f64, Problem> + Sync + 'a>;
 
-/// How cells of one kind of column become values of variables and back, and what follows from it.
+/// How the cells of one kind of column are encoded as values of variables, and what follows from that.
 ///
 /// `values` are always those of the column's variables, in order and within their domains.
 pub(crate) trait Coding: Sync {
     /// The name, as in "the column is *an integer*".
     fn name(&self) -> &'static str;
 
-    /// The values that the column can have, in a few words.
+    /// A short description of the column's domain.
     fn summary(&self) -> String;
 
-    /// What is wrong with it, if anything.
+    /// The reason why the kind is invalid, if it is.
     fn problem(&self, storage: Storage) -> Option<&'static str>;
 
     /// The domains of its variables.
     fn domains(&self) -> Vec<Domain>;
 
-    /// What is added to the column's name to name one of its variables.
+    /// The suffix that, after the column's name, names one of its variables.
     fn suffix(&self, _place: usize) -> String {
         String::new()
     }
 
-    /// Input functions of one of its variables: indicators if it is finite, else `functions` of them.
+    /// The input functions of one of its variables: indicators if it is finite, otherwise `functions` functions.
     fn basis(&self, place: usize, functions: usize) -> Result<Basis, BasisError> {
         match &self.domains()[place] {
             Domain::Finite(v) => Ok(Basis::indicator(*v)),
@@ -155,84 +156,84 @@ pub(crate) trait Coding: Sync {
         }
     }
 
-    /// Whether its values are words rather than numbers.
+    /// Whether its values are text rather than numbers.
     fn is_words(&self, _storage: Storage) -> bool {
         false
     }
 
-    /// Whether the order of its values means something.
+    /// Whether the order of its values is meaningful.
     fn is_ordered(&self, _storage: Storage) -> bool {
         true
     }
 
-    /// How cells are encoded.
+    /// Returns a function that encodes cells.
     fn encoder(&self, storage: Storage) -> Encoder<'_>;
 
-    /// Whether these bytes are values of its one variable as they are.
+    /// Whether these bytes are already the values of its single variable.
     fn are_values(&self, _bytes: &Arc<Vec<u8>>) -> bool {
         false
     }
 
-    /// The cell of these values.
+    /// Decodes a cell.
     fn decode(&self, values: &[f64]) -> Decoded<'_>;
 
-    /// The value of its first variable where a cell is missing; `None` if all of them are unknown then.
+    /// The value of its first variable in a missing cell; `None` if the variables of a missing cell are unobserved.
     fn missing(&self) -> Option<f64> {
         None
     }
 
-    /// What is known of its first variable where a cell is not missing; `None` for nothing.
+    /// The evidence about its first variable if a cell is not missing; `None` if there is none.
     fn present(&self) -> Option<Evidence> {
         None
     }
 
-    /// Its labels, if it has some.
+    /// Its labels, if it has any.
     fn labels(&self) -> &[String] {
         &[]
     }
 
-    /// Its two labels in the words of a table that has this one, where those may be others.
+    /// Its two labels in the style of a table that contains this label, if they can be written differently.
     fn in_words_of(&self, _label: &str) -> Option<[String; 2]> {
         None
     }
 
-    /// The value that stands for labels without a place of their own.
+    /// The catch-all value for other labels.
     fn other(&self) -> Option<usize> {
         None
     }
 
-    /// What cells can lie outside of it; `None` if all that fit its type have a place.
+    /// The distribution of cells outside the domain; `None` if every cell of the right type is inside.
     fn outside(&self, _storage: Storage) -> Option<Outside> {
         None
     }
 
-    /// The cell as one outside; `None` if it is of another type.
+    /// The cell as a set of cells outside the domain; `None` if it has another type.
     fn outside_cell(&self, storage: Storage, cell: Cell<'_>) -> Option<OutsideSet> {
         self.outside(storage)?.cell(cell)
     }
 
-    /// How what has no place of its own is spread, in the place for others or outside.
+    /// The distribution of cells that share the catch-all value or are outside the domain.
     fn spread(&self, storage: Storage) -> Option<Outside> {
         self.outside(storage)
     }
 
-    /// Whether it is of dates or times.
+    /// Whether it contains dates or times.
     fn is_time(&self) -> bool {
         false
     }
 
-    /// The number, in the order of cells, that a text in an interval stands for, where such texts are not numbers.
+    /// The number for a text in an interval, in the order of the cells, if such texts are not numbers.
     fn read_number(&self, _text: &str) -> Option<f64> {
         None
     }
 
-    /// That a part of the cell, such as the hour of a time, has one of these values; `None` if there is no such part or
-    /// value.
+    /// The event that a part of the cell, such as the hour of a time, has one of these values; `None` if there is no
+    /// such part or value.
     fn part(&self, _name: &str, _values: &[String]) -> Option<Vec<Parts>> {
         None
     }
 
-    /// The values of a part of the cell that are numbers.
+    /// The numeric values of a part of the cell.
     fn part_values(&self, _name: &str) -> Option<Vec<i64>> {
         None
     }
@@ -242,67 +243,68 @@ pub(crate) trait Coding: Sync {
         self.domains().iter().any(|domain| domain.num_values().is_none())
     }
 
-    /// That the cell has these values, as exact as can be.
+    /// The event that the cell has these values.
     fn exactly(&self, values: &[f64]) -> Parts {
         values.iter().map(|&x| Evidence::Value(x)).enumerate().collect()
     }
 
-    /// That the cell is one of several, each given by its values; the parts exclude each other. An error says why there is no
-    /// such set.
+    /// The event that the cell is one of several, each given by its values, as mutually exclusive cases. `Err` is the
+    /// reason why there is no such set.
     fn set(&self, values: &[Vec<f64>]) -> Result<Vec<Parts>, &'static str>;
 
-    /// That the cell lies between two numbers; the parts exclude each other, and none means that it cannot. An error says why
-    /// there is no such interval.
+    /// The event that the cell lies between two numbers, as mutually exclusive cases; no case if that is impossible.
+    /// `Err` is the reason why there is no such interval.
     fn interval(&self, ends: &Ends) -> Result<Vec<Parts>, &'static str>;
 
-    /// What the value `x` of one of its variables adds to the column's number; `None` if there is no such sum.
+    /// The contribution of the value `x` of one of its variables to the column's number; `None` if the number is not
+    /// such a sum.
     fn term(&self, storage: Storage, place: usize, x: f64) -> Option<f64>;
 
-    /// The number that the terms are added to.
+    /// The constant that the contributions are added to.
     fn base(&self) -> f64 {
         0.0
     }
 
-    /// The number that these values stand for.
+    /// The number that these values represent.
     fn number(&self, storage: Storage, values: &[f64]) -> Option<f64> {
         let terms = values.iter().enumerate().map(|(place, &x)| self.term(storage, place, x));
         terms.sum::<Option<f64>>().map(|sum| self.base() + sum)
     }
 
-    /// The smallest float that is not below the number of these values: they differ where whole numbers are larger than 2⁵³.
+    /// The smallest float ≥ the number of these values. They differ if a whole number is larger than 2⁵³.
     fn number_above(&self, storage: Storage, values: &[f64]) -> Option<f64> {
         self.number(storage, values)
     }
 
-    /// The value of its one continuous variable below which numbers below `x` lie; may be outside the domain.
+    /// The position u of its continuous variable such that numbers < `x` have values < u. It may be outside the domain.
     fn position(&self, _x: f64) -> Option<f64> {
         None
     }
 
-    /// The value of its one continuous variable below which all numbers up to `x` lie.
+    /// The position u of its continuous variable such that numbers ≤ `x` have values < u.
     fn end(&self, x: f64) -> Option<f64> {
         self.position(x)
     }
 
-    /// The values of the number nearest to `x` that it can be.
+    /// The values of the representable number nearest to `x`.
     fn nearest(&self, x: f64) -> Vec<f64>;
 
-    /// The smallest and the largest number that it is likely to be.
+    /// The smallest and the largest plausible number.
     fn range(&self) -> (f64, f64);
 
-    /// ln of how many values it has, or of how wide its middle half is.
+    /// The log of the number of values, or of the interquartile range.
     fn log_spread(&self) -> f64 {
         let values = self.domains().into_iter().filter_map(|domain| domain.num_values());
         values.map(|n| (n as f64).ln()).sum()
     }
 
-    /// Nearly the same, in fewer digits, for where it has to be stored; `None` if it is short already.
+    /// A version with fewer digits, for compact storage; `None` if it is short already.
     fn shortened(&self) -> Option<ColumnKind> {
         None
     }
 }
 
-/// The values of a finite variable as evidence; nothing if there are none.
+/// A set of values of a finite variable as evidence; no case if the set is empty.
 fn values(set: Vec<usize>) -> Vec<Parts> {
     if set.is_empty() {
         return Vec::new();
@@ -310,7 +312,7 @@ fn values(set: Vec<usize>) -> Vec<Parts> {
     vec![vec![(0, Evidence::In(crate::basis::Part::Values(set)))]]
 }
 
-/// That the one finite variable has one of these values.
+/// The event that the single finite variable has one of these values.
 fn finite_set(cells: &[Vec<f64>]) -> Vec<Parts> {
     let mut set: Vec<usize> = cells.iter().map(|v| v[0] as usize).collect();
     set.sort_unstable();
@@ -318,12 +320,12 @@ fn finite_set(cells: &[Vec<f64>]) -> Vec<Parts> {
     values(set)
 }
 
-/// The labels as numbers, if all are.
+/// The labels as numbers, if all of them are.
 pub(crate) fn numeric_labels(labels: &[String]) -> Option<Vec<f64>> {
     labels.iter().map(|l| l.parse().ok().filter(|x: &f64| x.is_finite())).collect()
 }
 
-/// What lies outside of labels.
+/// The distribution of cells outside a set of labels.
 fn outside_of_labels(labels: &[String], storage: Storage) -> Outside {
     let decimals = |label: &String| label.split_once('.').map_or(0, |(_, digits)| digits.len());
     match numeric_labels(labels).filter(|n| storage != Storage::Labels && !n.is_empty()) {
@@ -335,7 +337,7 @@ fn outside_of_labels(labels: &[String], storage: Storage) -> Outside {
     }
 }
 
-/// The label that is the number nearest to x; the first if none is a number.
+/// The label whose number is nearest to x; the first label if none is a number.
 fn nearest_label(labels: &[String], x: f64) -> f64 {
     let distance = |label: &String| label.parse().map_or(f64::INFINITY, |l: f64| (l - x).abs());
     let best = (0..labels.len())
@@ -343,7 +345,7 @@ fn nearest_label(labels: &[String], x: f64) -> f64 {
     best as f64
 }
 
-/// The labels that are numbers within an interval.
+/// The labels whose numbers are within an interval.
 fn labels_within(labels: &[String], ends: &Ends) -> Result<Vec<Parts>, &'static str> {
     match numeric_labels(labels) {
         Some(numbers) if !numbers.is_empty() => {
@@ -354,7 +356,7 @@ fn labels_within(labels: &[String], ends: &Ends) -> Result<Vec<Parts>, &'static 
     }
 }
 
-/// The least and the greatest of the labels, if they are numbers.
+/// The smallest and the largest label, if they are numbers.
 fn label_range(labels: &[String]) -> (f64, f64) {
     let numbers = numeric_labels(labels).filter(|n| !n.is_empty()).unwrap_or(vec![0.0, 1.0]);
     let low = numbers.iter().copied().fold(f64::INFINITY, f64::min);

@@ -1,4 +1,4 @@
-//! Numeric columns: values that many rows share, decimals, and bounds.
+//! Numeric columns with atoms, decimal grids and bounds.
 
 use std::ops::Bound;
 
@@ -13,42 +13,43 @@ use crate::query::Evidence;
 
 /// The maximum number of atoms of a column.
 const MAX_ATOMS: usize = 256;
-/// An atom has at least this many rows, or one in 2,000 of all if that is more.
+/// The minimum number of rows of an atom, or 1 in 2,000 rows if that is more.
 const MIN_ROWS: usize = 8;
 const MIN_SHARE: usize = 2000;
-/// A density never repeats a value, so that fewer rows of one are enough where there is no grid.
+/// The minimum number of rows of an atom without a grid. A density never repeats a value, so fewer rows suffice.
 const MIN_REPEATS: usize = 4;
-/// The fewest values that differ from which a step of the grid is inferred.
+/// The minimum number of distinct values from which the step of a grid is inferred.
 const MIN_DISTINCT: usize = 10;
-/// Where shares and percentages end: there is nothing beyond where the largest value is this.
+/// The natural upper bounds of proportions and percentages, which apply if the largest value reaches them.
 const WHOLES: [f64; 2] = [1.0, 100.0];
-/// An atom has this many times the rows of a value near it.
+/// The minimum ratio of an atom's rows to those of nearby values.
 const TIMES: f64 = 3.0;
-/// The values on both sides that are near.
+/// The number of values on each side that count as nearby.
 const NEAR: f64 = 8.0;
-/// The maximum number of decimals of a column that lies on a grid.
+/// The maximum number of decimals of a grid.
 const MAX_DECIMALS: u8 = 9;
-/// Whole numbers below it are exact.
+/// 2⁵³: whole numbers below it are exact.
 const EXACT: f64 = 9_007_199_254_740_992.0;
-/// Cells of less probability than this are taken for their density times their width.
+/// For cells with less probability than this, density times width is used.
 const SMALL: f64 = 1e-9;
 
-/// A number x that many rows share, an *atom*, or any other, as u = F(x) in [0, 1].
+/// A number x: either an *atom*, a value that many rows share, or any other number, encoded as u = F(x) in [0, 1].
 ///
-/// Atoms are points of the variable's domain with a probability of their own, placed among the u in the order of the numbers.
-/// On a grid of decimals, or of multiples of a step such as 0.25 or 50, every other number is an interval of u, its *cell*: it has a
-/// probability rather than a density. Between two cells with atoms between them the border is halfway, so that nothing of the rest is taken for an atom.
+/// Atoms are points of the variable's domain with their own probability, placed among the u in the order of the
+/// numbers. On a grid of decimals, or of multiples of a step such as 0.25 or 50, every other number is an interval of
+/// u, its *cell*, and has a probability rather than a density. If there are atoms between two cells, the border is
+/// halfway between the cells, so that atoms take nothing away from the other numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Stored", into = "Stored")]
 pub struct Number {
     warp: Warp,
     atoms: Vec<f64>,
     grid: Option<Grid>,
-    /// Where the atoms are among the u.
+    /// The positions of the atoms among the u.
     places: Vec<f64>,
 }
 
-/// The multiples of `step` / 10^`decimals`.
+/// A grid: the multiples of `step` / 10^`decimals`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Grid {
     decimals: u8,
@@ -56,12 +57,12 @@ struct Grid {
 }
 
 impl Grid {
-    /// The grid of so many decimals.
+    /// The grid with this many decimals.
     fn of(decimals: u8) -> Self {
         Self { decimals, step: 1 }
     }
 
-    /// The coarsest grid that all of these values lie on, which are in order; `None` where they have too many decimals.
+    /// The coarsest grid that contains all of these sorted values; `None` if they have too many decimals.
     fn find(sorted: &[f64]) -> Option<Self> {
         let grid = Self::of(decimals_of(sorted)?);
         let (mut step, mut distinct) = (0_u64, 0);
@@ -73,27 +74,27 @@ impl Grid {
         Some(Self { step: step.unwrap_or(1).max(1), ..grid })
     }
 
-    /// Which multiple is nearest.
+    /// The index of the nearest multiple.
     fn index(self, x: f64) -> f64 {
         (x * power(self.decimals) / f64::from(self.step)).round()
     }
 
-    /// The multiple.
+    /// The nth multiple.
     fn at(self, n: f64) -> f64 {
         n * f64::from(self.step) / power(self.decimals) + 0.0
     }
 
-    /// The distance of two neighbors.
+    /// The distance between neighbors.
     fn unit(self) -> f64 {
         self.at(1.0)
     }
 
-    /// Whether x is one of its numbers, and small enough to be told from the next.
+    /// Whether x is on the grid, and small enough to be distinguished from its neighbors.
     fn contains(self, x: f64) -> bool {
         self.is_fine(x) && self.at(self.index(x)) == x
     }
 
-    /// Whether the whole numbers that stand for x are exact.
+    /// Whether the index of x is exact.
     fn is_fine(self, x: f64) -> bool {
         (x * power(self.decimals)).abs() < EXACT
     }
@@ -104,7 +105,7 @@ fn common_divisor(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { common_divisor(b, a % b) }
 }
 
-/// What of a number is stored.
+/// The serialized form of a number.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     warp: Warp,
@@ -140,10 +141,11 @@ impl From<Number> for ColumnKind {
 }
 
 impl Number {
-    /// The number with these atoms, in increasing order, whose others are so many decimals, or any, and transformed by `warp`.
+    /// A number with these atoms in ascending order. The other numbers have this many decimals, or any if `None`, and
+    /// are transformed by `warp`.
     ///
     /// # Errors
-    /// The atoms are not finite and in order, or the decimals too many.
+    /// The atoms are not finite and in order, or there are too many decimals.
     pub fn new(warp: Warp, atoms: Vec<f64>, decimals: Option<u8>) -> Result<Self, WarpError> {
         Self::on_grid(warp, atoms, decimals.map(Grid::of))
     }
@@ -172,28 +174,28 @@ impl Number {
         Ok(number)
     }
 
-    /// What the known values of a column tell: its atoms, decimals, bounds and the transform of the rest.
+    /// Infers atoms, grid, bounds and the transform of all other numbers from the observed values.
     ///
-    /// A value is an atom if it has at least three times the rows of the values near it, and enough of them that it is no
-    /// accident. A column without negative values has none at all.
+    /// A value is an atom if it has at least three times as many rows as nearby values, and enough rows to rule out
+    /// chance. If no value is negative, the domain has no negative numbers.
     ///
     /// # Errors
-    /// There are no values, one is not finite or outside the support, or the bounds are not in order.
+    /// There are no values, a value is not finite or outside the support, or the bounds are not in order.
     pub fn fit(values: &[f64], support: Support, options: &WarpOptions) -> Result<Self, WarpError> {
         Self::with_atoms(values, &[], support, options)
     }
 
-    /// The same, with these atoms next to those that the values suggest.
+    /// [`fit`](Self::fit), with these atoms in addition to the inferred ones.
     ///
     /// # Errors
-    /// As for [`fit`](Self::fit), and for an atom that is not finite or has more decimals than all values.
+    /// As for [`fit`](Self::fit); also, an atom is not finite or has more decimals than any value.
     pub fn with_atoms(
         values: &[f64],
         named: &[f64],
         support: Support,
         options: &WarpOptions,
     ) -> Result<Self, WarpError> {
-        // + 0 makes −0 the number that it equals.
+        // Adding 0 turns −0 into 0.
         let mut sorted: Vec<f64> = values.iter().map(|x| x + 0.0).collect();
         if let Some(&x) = sorted.iter().find(|x| !x.is_finite()) {
             return Err(WarpError::NotFinite(x));
@@ -206,7 +208,7 @@ impl Number {
         if let Some(&x) = named.iter().find(|x| !x.is_finite()) {
             return Err(WarpError::NotFinite(x));
         }
-        // Atoms that are named may lie between the multiples of a step.
+        // Declared atoms may lie between the multiples of a step.
         let is_off = |grid: Grid| named.iter().any(|x| !grid.contains(*x));
         let grid = Grid::find(&sorted)
             .map(|grid| if is_off(grid) { Grid::of(grid.decimals) } else { grid });
@@ -221,7 +223,7 @@ impl Number {
         let atoms = named;
         let rest: Vec<f64> =
             sorted.iter().copied().filter(|x| find(&atoms, *x).is_none()).collect();
-        // The cell of the bound itself is whole.
+        // The cell around the bound itself must be complete.
         let half = grid.map_or(0.0, |grid| 0.5 * grid.unit());
         let whole = WHOLES.into_iter().find(|x| first >= 0.0 && last == *x);
         let support = Support {
@@ -232,32 +234,32 @@ impl Number {
         Self::on_grid(warp, atoms, grid)
     }
 
-    /// The transform of what is not an atom.
+    /// The transform of numbers that are not atoms.
     pub fn warp(&self) -> &Warp {
         &self.warp
     }
 
-    /// The atoms, in order.
+    /// The atoms, in ascending order.
     pub fn atoms(&self) -> &[f64] {
         &self.atoms
     }
 
-    /// The decimals of a column on a grid.
+    /// The number of decimals, if the column is on a grid.
     pub fn decimals(&self) -> Option<u8> {
         self.grid.map(|grid| grid.decimals)
     }
 
-    /// The distance of two neighbors on the grid.
+    /// The distance between neighbors on the grid.
     pub fn unit(&self) -> Option<f64> {
         self.grid.map(Grid::unit)
     }
 
-    /// Whether it lies on a grid that is coarser than its decimals.
+    /// Whether the grid is coarser than its decimals.
     pub(crate) fn has_step(&self) -> bool {
         self.grid.is_some_and(|grid| grid.step > 1)
     }
 
-    /// The nearest number of the grid.
+    /// The nearest grid point.
     fn snapped(&self, x: f64) -> f64 {
         match self.grid {
             Some(grid) if grid.is_fine(x) => grid.at(grid.index(x)),
@@ -265,7 +267,7 @@ impl Number {
         }
     }
 
-    /// Whether it is a number of the grid, but for rounding: that of a computation, or to single precision.
+    /// Whether x is a grid point up to rounding, including rounding to single precision.
     fn is_on_grid(&self, x: f64) -> bool {
         let Some(grid) = self.grid else { return true };
         let nearest = self.snapped(x);
@@ -273,7 +275,7 @@ impl Number {
         (x - nearest).abs() <= rounding || x == f64::from(nearest as f32)
     }
 
-    /// The nearest number of the grid above (or below) x that is not an atom; `None` if there is none within the bounds.
+    /// The nearest grid point above (or below) x that is not an atom; `None` if there is none within the bounds.
     fn free(&self, x: f64, sign: f64) -> Option<f64> {
         let grid = self.grid?;
         let (low, high) = self.warp.support().bounds();
@@ -284,7 +286,8 @@ impl Number {
         Some(grid.at(n)).filter(|x| *x >= low && *x <= high)
     }
 
-    /// The u between what is below x and what is above it, x being an atom or, on a grid, the middle of two neighbors.
+    /// The u that separates smaller from larger numbers at x, where x is an atom or, on a grid, the midpoint of two
+    /// neighbors.
     fn border(&self, x: f64) -> f64 {
         if self.grid.is_none() {
             return self.warp.distribution(x);
@@ -296,14 +299,14 @@ impl Number {
         }
     }
 
-    /// The u of the cell of a number of the grid that is not an atom.
+    /// The interval of u for a grid point that is not an atom.
     fn cell(&self, x: f64) -> (f64, f64) {
         let middle = |y: f64| self.warp.distribution(0.5 * x + 0.5 * y);
         (self.free(x, -1.0).map_or(0.0, middle), self.free(x, 1.0).map_or(1.0, middle))
     }
 
-    /// The value of the variable at x, and ln of the probability (or density) of x by that of the value; `None` outside the
-    /// bounds.
+    /// The value of the variable at x, and the log ratio of the probability (or density) of x to that of the value;
+    /// `None` outside the bounds.
     fn place(&self, x: f64) -> Option<(f64, f64)> {
         let x = self.snapped(x);
         if let Some(n) = find(&self.atoms, x) {
@@ -328,7 +331,7 @@ impl Number {
         Some((self.beside_atoms(u), slope))
     }
 
-    /// The nearest u from this on that is not an atom's.
+    /// The nearest u ≥ this one that is not the position of an atom.
     fn beside_atoms(&self, mut u: f64) -> f64 {
         while find(&self.places, u).is_some() {
             u = if u < 0.5 { u.next_up() } else { u.next_down() };
@@ -350,7 +353,7 @@ impl Number {
         if find(&self.atoms, nearest).is_none() && nearest >= low && nearest <= high {
             return nearest;
         }
-        // The cell of an atom belongs to the numbers beside it.
+        // The cell of an atom belongs to its neighbors.
         match (self.free(nearest, -1.0), self.free(nearest, 1.0)) {
             (Some(a), Some(b)) => {
                 if u < self.border(nearest) {
@@ -364,7 +367,7 @@ impl Number {
         }
     }
 
-    /// The values of the variable between two numbers: `low` ≤ u < `high`.
+    /// The values of the variable between two numbers, as `low` ≤ u < `high`.
     fn between(&self, ends: &Ends) -> Option<(f64, f64)> {
         let (a, b) = ends.numbers();
         let inside = |x: &f64| ends.contains(*x);
@@ -379,7 +382,7 @@ impl Number {
                 (low.min(self.places[first]), high.max(self.places[last].next_up()))
             }
         };
-        // Atoms outside stay outside, even where rounding has moved a border.
+        // Atoms outside must stay outside, even if rounding has moved a border.
         if let Some(n) = self.atoms.iter().rposition(|x| *x <= a && !inside(x)) {
             low = low.max(self.places[n].next_up());
         }
@@ -395,13 +398,13 @@ impl Number {
         (low < high).then_some((low, high))
     }
 
-    /// The u of the numbers between two that are no atoms.
+    /// The range of u of the numbers between two ends, excluding atoms.
     fn rest_between(&self, ends: &Ends) -> Option<(f64, f64)> {
         let (a, b) = ends.numbers();
         let (low, high) = if self.grid.is_none() {
             (self.warp.distribution(a), self.warp.distribution(b))
         } else {
-            // The first and the last number of the grid within.
+            // The first and the last grid point inside.
             let within = |x: f64, sign: f64| {
                 let near = Some(self.snapped(x)).filter(|x| find(&self.atoms, *x).is_none());
                 let near = near.filter(|x| ends.contains(*x));
@@ -424,13 +427,13 @@ fn power(n: u8) -> f64 {
     10f64.powi(i32::from(n))
 }
 
-/// Whether x has this many decimals, and is small enough to be told from the next such number.
+/// Whether x has this many decimals, and is small enough to be distinguished from the next such number.
 fn is_decimal(x: f64, decimals: u8) -> bool {
     let n = (x * power(decimals)).round();
     n.abs() < EXACT && n / power(decimals) == x
 }
 
-/// The minimum number of decimals that all values have; `None` if they are too many.
+/// The smallest number of decimals that all values have; `None` if that is too many.
 fn decimals_of(values: &[f64]) -> Option<u8> {
     let mut decimals = 0;
     for &x in values {
@@ -444,7 +447,7 @@ fn decimals_of(values: &[f64]) -> Option<u8> {
     Some(decimals)
 }
 
-/// The values that have far more rows than those near them.
+/// The values with far more rows than nearby values.
 fn find_atoms(sorted: &[f64], grid: Option<Grid>) -> Vec<f64> {
     let runs: Vec<(f64, f64)> =
         sorted.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as f64)).collect();
@@ -452,7 +455,7 @@ fn find_atoms(sorted: &[f64], grid: Option<Grid>) -> Vec<f64> {
     let least = least.max(sorted.len() / MIN_SHARE) as f64;
     let step = grid.map(Grid::unit);
     let (first, last) = (sorted[0], sorted[sorted.len() - 1]);
-    // The mean number of rows of the values near one; a density never repeats one.
+    // The mean number of rows of nearby values. Without a grid, values do not repeat by chance.
     let around = |n: usize| {
         let Some(step) = step else { return 0.0 };
         let (x, reach) = (runs[n].0, (NEAR + 0.5) * step);
@@ -530,7 +533,7 @@ impl Coding for Number {
         Decoded::Number(self.number_at(values[0]))
     }
 
-    /// Numbers beyond the bounds that it has, and between those of its grid.
+    /// The distribution of numbers beyond the bounds and between grid points.
     fn outside(&self, _storage: Storage) -> Option<Outside> {
         let (low, high) = self.warp.support().bounds();
         if low == f64::NEG_INFINITY && high == f64::INFINITY && self.grid.is_none() {
@@ -553,7 +556,8 @@ impl Coding for Number {
         let x = Bound::Included(self.number_at(u));
         match Ends::new(x, x).ok().and_then(|ends| self.between(&ends)) {
             Some((low, high)) => vec![(0, Evidence::In(Part::Interval { low, high }))],
-            // So far out that its cell has no width: the one float there has a probability, a value would have a density.
+            // So far out, the cell has no width. Its single float has a probability, whereas a value would have a
+            // density.
             None => vec![(0, Evidence::In(Part::Interval { low: u, high: u.next_up() }))],
         }
     }
@@ -584,7 +588,7 @@ impl Coding for Number {
 
     fn position(&self, x: f64) -> Option<f64> {
         Some(match find(&self.atoms, x) {
-            // Before 1, which is the same place as 0 if there are turns.
+            // Stay below 1, which is the same point as 0 on a circle.
             Some(n) => self.places[n].clamp(0.0, 1.0_f64.next_down()),
             None => self.warp.distribution(x),
         })
@@ -625,7 +629,7 @@ mod tests {
     use super::*;
     use crate::data::Cell;
 
-    /// Every third value is 0, some are 5 and 2.5, one in thirty 9999; the others are decimals from 0.1 to 12.
+    /// Every third value is 0, some are 5 or 2.5, one in thirty is 9999; the others are decimals from 0.1 to 12.
     fn values(n: u64) -> Vec<f64> {
         let value = |i: u64| match i % 30 {
             k if k % 3 == 0 => 0.0,
@@ -646,12 +650,12 @@ mod tests {
         let number = fitted(&values(3000));
         assert_eq!(number.atoms(), [0.0, 2.5, 5.0, 9999.0]);
         assert_eq!(number.decimals(), Some(1));
-        // Nothing below 0, although there is an atom at 0.
+        // No number is below 0, although 0 is an atom.
         assert!((1..1000).all(|n| number.number_at(f64::from(n) / 1000.0) > 0.0));
-        // Even counts have none, however often each value is there.
+        // Evenly distributed counts have no atoms, however often each value occurs.
         let even: Vec<f64> = (0..30_000).map(|i| f64::from(i % 300)).collect();
         assert!(fitted(&even).atoms().is_empty());
-        // A density never repeats a value, so that four rows of one are enough.
+        // Without a grid, four rows with the same value are enough.
         let mut real: Vec<f64> = (0..500).map(|i| (f64::from(i) * 0.618).sin()).collect();
         real.extend([0.25; 4]);
         let number = fitted(&real);
@@ -660,7 +664,7 @@ mod tests {
 
     #[test]
     fn multiples_are_a_grid() {
-        // Multiples of 0.25 from 1 to 40, and of 50 from 0 on.
+        // Multiples of 0.25 from 1 to 40, and multiples of 50 from 0.
         let quarters: Vec<f64> = (0..400).map(|i| 1.0 + f64::from((i * 37) % 157) / 4.0).collect();
         let fifties: Vec<f64> = (0..400).map(|i| 50.0 * f64::from((i * i) % 97)).collect();
         for (values, unit) in [(quarters, 0.25), (fifties, 50.0)] {
@@ -679,13 +683,13 @@ mod tests {
             assert!((sum - 1.0).abs() < 1e-6, "{sum}");
             let text = serde_json::to_string(&number).unwrap();
             assert_eq!(serde_json::from_str::<Number>(&text).unwrap(), number);
-            // An atom that is named may be between them, and then so may others.
+            // A declared atom may lie between multiples; then other numbers may too.
             let atom = 0.5 * unit;
             let named =
                 Number::with_atoms(&values, &[atom], Support::REAL, &WarpOptions::default());
             assert!(unit < 1.0 || named.unwrap().unit() == Some(1.0));
         }
-        // A handful of numbers does not make a step.
+        // A handful of numbers does not determine a step.
         assert_eq!(fitted(&[100.0, 250.0, 400.0, 700.0]).unit(), Some(1.0));
     }
 
@@ -735,12 +739,12 @@ mod tests {
                 encode(Cell::Number(x), &mut out).unwrap();
                 assert!(number.domains()[0].contains(out[0]));
                 assert_eq!(number.decode(&out).number(), Some(x));
-                // One between two is written as the nearest, and not taken for it.
+                // A number between grid points is encoded as the nearest one, but not equal to it.
                 let slope = encode(Cell::Number(x), &mut out).unwrap();
                 let between = encode(Cell::Number(x + 0.03), &mut out);
                 assert!(matches!(between, Err(Problem::Between { slope: s, .. }) if s == slope));
                 assert_eq!(number.decode(&out).number(), Some(x));
-                // Rounding moves none off the grid.
+                // Rounding does not move a number off the grid.
                 for same in [f64::from(x as f32), x + 0.1 - 0.1, x.next_up()] {
                     assert_eq!(encode(Cell::Number(same), &mut out), Ok(slope), "{same}");
                 }
@@ -760,7 +764,7 @@ mod tests {
         assert_eq!(cells[0].0, 0.0);
         assert!(cells.windows(2).all(|c| c[0].1 == c[1].0), "{cells:?}");
         assert!(cells[cells.len() - 1].1 > 1.0 - 1e-9);
-        // What is drawn from a cell is its number.
+        // Every u inside a cell decodes to its number.
         for n in 0..2000 {
             let u = (f64::from(n) + 0.5) / 2000.0;
             let (low, high) = number.cell(number.number_at(u));
@@ -786,12 +790,12 @@ mod tests {
                         let part = number.between(&ends);
                         for &x in &cells {
                             let (u, _) = number.place(x).unwrap();
-                            // So far out that all places are one.
+                            // So far out, all positions coincide.
                             if u > 1.0 - 1e-12 && find(number.atoms(), x).is_none() {
                                 continue;
                             }
                             let inside = part.is_some_and(|(low, high)| low <= u && u < high);
-                            // Without a grid the ends themselves have no weight.
+                            // Without a grid, the ends have probability 0.
                             if number.has_density(&[u]) && (x == a || x == b) {
                                 continue;
                             }
@@ -818,7 +822,7 @@ mod tests {
             assert!(low < high && high <= 1.0, "{x}: {low} to {high}");
             assert!(x < 40.0 || high - low < 1e-10, "{x}: {low} to {high}");
         }
-        // One that has no neighbors would be looked for beside it forever.
+        // Regression: a grid point without neighbors made the search for one endless.
         let far = Number::new(number.warp().clone(), vec![1e300], Some(0));
         assert!(matches!(far, Err(WarpError::Atom(_))));
     }

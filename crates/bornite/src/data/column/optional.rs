@@ -10,13 +10,13 @@ use crate::data::Storage;
 use crate::domain::Domain;
 use crate::query::Evidence;
 
-/// Where a missing cell is among the values of a continuous variable: beyond all others, which are in [0, 1].
+/// The value of a continuous variable for a missing cell: beyond all others, which are in [0, 1].
 const BEYOND: f64 = 2.0;
 
-/// A cell of another kind, or a missing one, which has a probability of its own.
+/// A cell of another kind, or a missing one with its own probability.
 ///
-/// Missing is one more value of the first variable: the last of a finite one, and an atom beyond all others of a continuous
-/// one. The other variables of a missing cell are unknown.
+/// Missing is one more value of the first variable: the last value of a finite variable, or an atom beyond all other
+/// values of a continuous one. The remaining variables of a missing cell are unobserved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Optional {
     of: Box<ColumnKind>,
@@ -29,10 +29,10 @@ impl From<Optional> for ColumnKind {
 }
 
 impl Optional {
-    /// Cells of a kind, or missing ones.
+    /// Adds a value for missing cells to a kind.
     ///
     /// # Errors
-    /// Says why there is no place beside the values of this kind.
+    /// The kind cannot have a value for missing cells; the error says why.
     pub fn new(of: ColumnKind) -> Result<Self, &'static str> {
         match of {
             ColumnKind::Optional(_) => Err("missing cells are already a value"),
@@ -56,10 +56,10 @@ impl Optional {
         self.of.coding()
     }
 
-    /// The number of values of the first variable that are not missing; `None` if it is continuous.
+    /// The number of values of the first variable, without the value for missing cells; `None` if it is continuous.
     fn num_values(&self) -> Option<usize> {
         match *self.of {
-            // Without a look at all atoms.
+            // Matched by kind, because computing the domain would visit all atoms.
             ColumnKind::Continuous(_) | ColumnKind::Number(_) => None,
             ColumnKind::Categorical(_)
             | ColumnKind::Boolean(_)
@@ -73,7 +73,7 @@ impl Optional {
         }
     }
 
-    /// The value of the first variable where a cell is missing.
+    /// The value of the first variable in a missing cell.
     fn place(&self) -> f64 {
         self.num_values().map_or(BEYOND, |values| values as f64)
     }
@@ -82,7 +82,7 @@ impl Optional {
         values.first() == Some(&self.place())
     }
 
-    /// Leaves missing cells out of what is known of the variables.
+    /// Excludes missing cells from evidence.
     fn known(&self, mut parts: Parts) -> Parts {
         match parts.iter_mut().find(|(place, _)| *place == 0) {
             Some((_, Evidence::In(Part::Interval { high, .. }))) => *high = high.min(self.place()),
@@ -97,7 +97,7 @@ impl Optional {
         parts.into_iter().map(|parts| self.known(parts)).collect()
     }
 
-    /// That the first variable has any value but that of missing cells.
+    /// The evidence that the first variable has any value except that for missing cells.
     fn evidence(&self) -> Evidence {
         Evidence::In(match self.num_values() {
             Some(values) => Part::Values((0..values).collect()),

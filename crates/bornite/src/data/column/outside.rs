@@ -1,39 +1,40 @@
-//! Cells that a kind of column has no place for: labels that were never seen, numbers beyond the range that was, and numbers
-//! between those that it has a place for, such as 9.5 among whole numbers.
+//! Cells outside a column's domain: labels that were never seen, numbers beyond the range, and numbers between grid
+//! points, such as 9.5 in a column of whole numbers.
 //!
-//! Each column has a share of such cells. Which of them it is does not depend on the rest of the row, so that a row with one
-//! has the probability of its other cells, times that share, times the cell's own share of all cells outside. Only a number
-//! between two is like the nearest of them: it has the probability of that one, times the share of numbers between.
+//! Each column expects a certain fraction of such cells. They are independent of the rest of the row: the probability
+//! of a row with such a cell is that of its other cells, times the fraction, times the cell's share of all cells
+//! outside. The exception is a number between grid points, which has the probability of the nearest grid point times
+//! the fraction of such numbers.
 
 use std::collections::BTreeSet;
 use std::f64::consts::PI;
 
 use super::{Cell, Ends};
 
-/// A density is a share of this part of the scale.
+/// A density is approximated by the share of an interval this small relative to the scale.
 const SMALL: f64 = 1e-6;
 
-/// How much less numbers are to be expected below where they begin, or between labels that are numbers.
+/// The factor by which numbers below the natural start of a column, or between numeric labels, are less likely.
 const FAINT: f64 = 0.01;
 
-/// The share that numbers between those with a place have of all cells outside.
+/// The share of numbers between grid points among all cells outside the domain.
 pub(crate) const BETWEEN: f64 = 0.1;
 
-/// What lies outside of a column.
+/// The distribution of cells outside a column's domain.
 #[derive(Clone, Debug)]
 pub(crate) enum Outside {
-    /// Any other label: one is as good as all of them together.
+    /// Other labels. They are indistinguishable: one label has the share of all of them.
     Labels,
     /// Other numbers.
     Numbers(Tails),
 }
 
-/// Some of the cells outside of a column.
+/// A set of cells outside a column's domain.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum OutsideSet {
-    /// These labels.
+    /// A set of labels.
     Labels(BTreeSet<String>),
-    /// The numbers nearest to one.
+    /// An interval of numbers.
     Numbers {
         /// The lower end.
         low: f64,
@@ -43,7 +44,7 @@ pub(crate) enum OutsideSet {
 }
 
 impl OutsideSet {
-    /// What is in both; `None` if nothing is.
+    /// The intersection of two sets; `None` if it is empty.
     pub(crate) fn and(&self, other: &Self) -> Option<Self> {
         match (self, other) {
             (Self::Labels(a), Self::Labels(b)) => {
@@ -60,7 +61,8 @@ impl OutsideSet {
         }
     }
 
-    /// What is outside and not in it. One label is as good as all of them, so that none is left beside it.
+    /// The cells outside the domain that are not in the set. Because labels are indistinguishable, a set of labels has
+    /// an empty complement.
     pub(crate) fn complement(&self) -> Vec<Self> {
         match *self {
             Self::Labels(_) => Vec::new(),
@@ -81,20 +83,20 @@ impl Outside {
         (low < high).then_some(OutsideSet::Numbers { low, high })
     }
 
-    /// The one cell that is outside; `None` if it is not of the column's type.
+    /// The set with a single cell; `None` if the cell does not have the column's type.
     pub(crate) fn cell(&self, cell: Cell<'_>) -> Option<OutsideSet> {
         match self {
             Self::Labels => Some(OutsideSet::Labels(BTreeSet::from([cell.text()]))),
             Self::Numbers(tails) => {
                 let x = cell.number()?;
-                // Far out floats are further apart than that.
+                // Far out, floats are further apart than that.
                 let half = (0.5 * tails.unit).max(f64::EPSILON * x.abs());
                 Some(OutsideSet::Numbers { low: x - half, high: x + half })
             }
         }
     }
 
-    /// ln of the share that these have of all cells outside.
+    /// The log of the set's share of all cells outside.
     pub(crate) fn log_share(&self, set: &OutsideSet) -> f64 {
         match (self, set) {
             (Self::Labels, OutsideSet::Labels(_)) => 0.0,
@@ -107,32 +109,33 @@ impl Outside {
     }
 }
 
-/// How numbers outside of a column are spread: as a Cauchy distribution over its range, without the numbers inside.
+/// The distribution of numbers outside the domain: a Cauchy distribution scaled to the column's range, with the domain
+/// removed.
 ///
-/// Half of it lies beyond the range, and it thins out so slowly that no number is impossible.
+/// Half of its mass is beyond the range, and its tails are so heavy that no number is impossible.
 #[derive(Clone, Debug)]
 pub(crate) struct Tails {
-    /// Where numbers begin that are to be expected: a column without negative numbers hardly has any outside either.
+    /// The natural start of the numbers: a column without negative numbers is unlikely to get any.
     low: f64,
     center: f64,
     scale: f64,
-    /// The distance between two numbers.
+    /// The distance between neighboring numbers.
     unit: f64,
-    /// What shares are divided by: 1, or the unit if they are densities.
+    /// The divisor of shares: 1, or the unit if they are densities.
     per: f64,
-    /// The intervals of the numbers inside, in order.
+    /// The intervals of numbers inside the domain, in order.
     inside: Vec<(f64, f64)>,
-    /// What is left there for others.
+    /// The factor for other numbers within the range.
     left: f64,
 }
 
 impl Tails {
-    /// Of whole numbers, those from `min` to `max` being inside.
+    /// The distribution outside the whole numbers from `min` to `max`.
     pub(super) fn of_range(min: f64, max: f64) -> Self {
         Self::new(&[(min - 0.5, max + 0.5)], 1.0, 0.0)
     }
 
-    /// Of numbers with this many decimals at most, these being inside.
+    /// The distribution outside these numbers, on a grid with at most this many decimals.
     pub(super) fn of_numbers(numbers: &[f64], decimals: usize) -> Self {
         let unit = 0.1f64.powf(decimals.min(9) as f64);
         let inside: Vec<(f64, f64)> =
@@ -144,13 +147,13 @@ impl Tails {
         let min = inside.iter().map(|i| i.0).fold(f64::INFINITY, f64::min);
         let max = inside.iter().map(|i| i.1).fold(f64::NEG_INFINITY, f64::max);
         let low = if min >= -0.5 * unit { -0.5 * unit } else { f64::NEG_INFINITY };
-        // Half of each end, so that nothing overflows, and a scale that floats of this size can show.
+        // Halve each end first so that nothing overflows, and use a scale that floats of this size can resolve.
         let (center, half) = (0.5 * min + 0.5 * max, 0.5 * max - 0.5 * min);
         let scale = half.max(unit).max(f64::EPSILON * center.abs());
         Self { low, center, scale, unit, per: 1.0, inside: inside.to_vec(), left }
     }
 
-    /// Of numbers beyond bounds, around a center; of a density if there is no unit.
+    /// The distribution beyond bounds, around a center; a density if there is no unit.
     pub(super) fn beyond(
         (low, high): (f64, f64),
         (center, scale): (f64, f64),
@@ -163,7 +166,7 @@ impl Tails {
         Self { low: all, center, scale, unit, per, inside, left: 0.0 }
     }
 
-    /// The mass of an interval, inside and outside.
+    /// The mass of an interval, inside and outside the domain.
     fn mass(&self, low: f64, high: f64) -> f64 {
         self.raw_mass(low.max(self.low), high) + FAINT * self.raw_mass(low, high.min(self.low))
     }
@@ -175,7 +178,7 @@ impl Tails {
         let place = |x: f64| (0.5 * x - 0.5 * self.center) / (0.5 * self.scale);
         let [a, b] = [low, high].map(place);
         if a == f64::NEG_INFINITY || b == f64::INFINITY {
-            // Of what lies far out nothing may cancel.
+            // Avoid cancellation far out in the tails.
             let above = |z: f64| if z > 0.0 { (1.0 / z).atan() } else { 0.5 * PI - z.atan() };
             return (above(a) - above(b)) / PI;
         }
@@ -186,13 +189,13 @@ impl Tails {
         (if product >= 0.0 { difference } else { difference + PI }) / PI
     }
 
-    /// The share that the numbers of an interval have of all that are outside.
+    /// The share of an interval's numbers among all that are outside.
     fn share(&self, low: f64, high: f64) -> f64 {
         let outside = |low: f64, high: f64| {
             let inside = self.inside.iter().map(|i| self.mass(i.0.max(low), i.1.min(high)));
             (self.mass(low, high) - (1.0 - self.left) * inside.sum::<f64>()).max(0.0)
         };
-        // Cells beyond all that is inside lose nothing to rounding.
+        // Intervals beyond the domain lose nothing to rounding.
         let all = outside(f64::NEG_INFINITY, f64::INFINITY);
         if all > 0.0 { (outside(low, high) / all).min(1.0) } else { 0.0 }
     }
@@ -210,7 +213,7 @@ mod tests {
             let above = tails.share(max + 0.5, f64::INFINITY);
             assert!((below + above - 1.0).abs() < 1e-12, "{min} to {max}: {below}, {above}");
             assert!(tails.share(min - 0.5, max + 0.5) < 1e-15);
-            // A column without negative numbers hardly has any outside.
+            // A column without negative numbers is unlikely to get any.
             assert!(below > 0.0 && (below < 0.05) == (min == 0.0), "{below}");
             let cell = |x: f64| tails.share(x - 0.5, x + 0.5);
             let cells: f64 = (1..=1000).map(|k| cell(max + f64::from(k))).sum();
@@ -264,7 +267,7 @@ mod tests {
             log(&range, x);
             log(&labels, -x);
         }
-        // Between labels less than beside them.
+        // Numbers between labels are less likely than numbers beyond them.
         for x in [0.5, 1.0 / 3.0, 6.9] {
             assert!(log(&labels, x) < log(&labels, 4.0), "{x}");
         }

@@ -1,4 +1,4 @@
-//! Numbers that mean the same a period later.
+//! Numbers that repeat with a period, such as angles.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,20 +8,20 @@ use crate::data::Storage;
 use crate::domain::Domain;
 use crate::query::Evidence;
 
-/// A number that means the same a period later; on the circle of length 1.
+/// A number that repeats with a period, encoded on a circle of length 1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Periodic {
-    /// The number that becomes 0.
+    /// The number that is encoded as 0.
     pub origin: f64,
     /// The period.
     pub period: f64,
 }
 
 impl Periodic {
-    /// The place of x on the circle of length 1.
+    /// The position of x on the circle of length 1.
     fn turns(&self, x: f64) -> f64 {
         let turns = ((x - self.origin) / self.period).rem_euclid(1.0);
-        // A tiny negative number rounds up to 1.
+        // A tiny negative number may be rounded up to 1.
         if turns < 1.0 { turns } else { 0.0 }
     }
 }
@@ -69,7 +69,7 @@ impl Coding for Periodic {
         Err(NO_SET)
     }
 
-    /// In two pieces where the interval runs over the origin.
+    /// An interval that contains the origin becomes two intervals.
     fn interval(&self, ends: &Ends) -> Result<Vec<Parts>, &'static str> {
         let (a, b) = ends.numbers();
         if b - a >= self.period {

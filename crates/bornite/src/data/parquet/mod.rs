@@ -1,4 +1,4 @@
-//! Parquet files, plain columns only.
+//! Parquet files with flat columns.
 
 mod origin;
 mod read;
@@ -15,8 +15,8 @@ use parquet::file::reader::ChunkReader;
 use super::file::{self, Content};
 use super::{DataError, FormatProblem, Table};
 
-/// The name of the thread that reads. The reader of pages ends in a panic on some damaged files; whoever prints panics may
-/// leave out those of this thread, which become errors.
+/// The name of the thread that reads. The Parquet library panics on some damaged files. These panics become errors; a
+/// panic hook may ignore those of this thread.
 pub const PARQUET_THREAD: &str = "bornite-parquet";
 
 pub(crate) use origin::{Origin, Source};
@@ -26,18 +26,18 @@ pub(super) use write::ParquetWriter;
 const FORMAT: &str = "Parquet";
 
 impl Table {
-    /// Reads a Parquet file of plain columns: numbers of all kinds, Booleans as `false` and `true`, text, with a dictionary or
-    /// without, decimals, and dates and times as text. Null and NaN are missing cells. Pages may be compressed with snappy, zstd,
-    /// gzip or lz4. Columns keep the types that they had, for [`Table::write_parquet`].
+    /// Reads a Parquet file with flat columns: numbers of all kinds, Booleans as `false` and `true`, text with or
+    /// without a dictionary, decimals, and dates and times as text. Null and NaN are missing cells. Pages may be
+    /// compressed with snappy, zstd, gzip or lz4. Columns keep their original types for [`Table::write_parquet`].
     ///
     /// # Errors
-    /// The file cannot be read or is damaged; a column holds lists, structs or bytes.
+    /// The file cannot be read or is damaged, or a column contains lists, structs or bytes.
     pub fn read_parquet(path: impl AsRef<Path>) -> Result<Self, DataError> {
         let path = path.as_ref();
         Self::from_parquet_content(file::read(path)?, &file::name(path))
     }
 
-    /// Reads the bytes of a Parquet file; messages name it so. See [`Table::read_parquet`].
+    /// Reads a Parquet file from memory; `name` is its name in messages. See [`Table::read_parquet`].
     ///
     /// ```
     /// use bornite::data::{Column, Table};
@@ -49,7 +49,7 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// As [`Table::read_parquet`].
+    /// As for [`Table::read_parquet`].
     pub fn from_parquet_bytes(bytes: Vec<u8>, name: &str) -> Result<Self, DataError> {
         let packed = bytes.len() as u64;
         Self::from_parquet_content(Content { bytes, packed }, name)
@@ -77,17 +77,17 @@ impl Table {
     }
 }
 
-/// A file whose rows are read by a thread of their own, one piece ahead.
+/// A file that a separate thread reads, one piece ahead.
 #[derive(Debug)]
 pub(super) struct ParquetPieces {
     name: String,
-    /// Pieces, and the share of all rows that ends with each.
+    /// The pieces, each with the fraction of all rows up to its end.
     pieces: Option<Receiver<Result<(Table, f64), DataError>>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl ParquetPieces {
-    /// Pieces of about so many bytes of numbers.
+    /// Reads in pieces of about this many bytes of numbers.
     pub(super) fn new(
         file: impl ChunkReader + 'static,
         name: &str,
@@ -108,7 +108,7 @@ impl ParquetPieces {
             while reader.rows_left() > 0 {
                 let found = reader.read(most.min(reader.rows_left()));
                 let is_over = found.is_err();
-                // Nobody may be left to hear of it.
+                // The receiver may be gone.
                 if sender.send(found.map(|table| (table, reader.share()))).is_err() || is_over {
                     return;
                 }
@@ -133,13 +133,13 @@ impl ParquetPieces {
 
 impl Drop for ParquetPieces {
     fn drop(&mut self) {
-        // The thread ends with the next piece that nobody takes.
+        // The thread ends when it fails to send the next piece.
         self.pieces = None;
         let _ended = self.thread.take().map(JoinHandle::join);
     }
 }
 
-/// The error of a file that the reader of pages ends in a panic on.
+/// The error for a file that makes the Parquet library panic.
 fn contradiction(name: &str) -> DataError {
     problem(name, FormatProblem::Parquet("its pages contradict each other".to_owned()))
 }

@@ -1,4 +1,4 @@
-//! The types of columns read from a Parquet file, so that they can be written with the same types.
+//! The original types of columns that were read from a Parquet file, so that they can be written with the same types.
 
 use std::sync::Arc;
 
@@ -11,12 +11,11 @@ use super::read::{Meaning, meaning};
 use super::{time, write::Values};
 use crate::data::{Cells, Column};
 
-/// Days from the beginning of those of Julius Caesar to 1970.
+/// The Julian day number of January 1, 1970.
 const JULIAN_DAYS: i64 = 2_440_588;
 const NANOS_PER_DAY: i64 = 86_400_000_000_000;
 
-/// The column of a file that a column was, if any. It says nothing of the cells, so that columns that differ in it alone are
-/// equal.
+/// The column of a file that a column was read from, if any. It does not affect equality.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Source(Option<Origin>);
 
@@ -42,9 +41,9 @@ impl Source {
 #[derive(Clone, Debug)]
 pub(crate) struct Origin {
     descriptor: ColumnDescPtr,
-    /// The column's place, and the number of columns.
+    /// The position of the column, and the number of columns.
     place: (usize, usize),
-    /// What the file says of itself, such as the types that Arrow knows.
+    /// The metadata of the file, such as Arrow types.
     metadata: Arc<Vec<KeyValue>>,
 }
 
@@ -61,7 +60,7 @@ impl Origin {
         &self.descriptor
     }
 
-    /// What the file said of itself, where all columns are those of one file, in order.
+    /// The metadata of the file, if all columns come from one file, in order.
     pub(super) fn metadata(columns: &[Column]) -> Option<&Vec<KeyValue>> {
         let first = columns.first()?.origin()?;
         let is_same = |(n, column): (usize, &Column)| {
@@ -72,7 +71,7 @@ impl Origin {
         columns.iter().enumerate().all(is_same).then_some(&*first.metadata)
     }
 
-    /// The cells in the type of the file; `None` if one of them cannot be.
+    /// The cells in the original type; `None` if a cell does not fit it.
     pub(super) fn values(&self, column: &Column) -> Option<Values> {
         let meaning = meaning(&self.descriptor);
         let length = usize::try_from(self.descriptor.type_length()).unwrap_or(0);
@@ -138,7 +137,7 @@ impl Origin {
         (!is_required || values.are_all_there()).then_some(values)
     }
 
-    /// Whether a whole number fits the number of bits that the type says it has.
+    /// Whether a whole number fits the number of bits of the type.
     fn has_place_for(&self, x: i64, most: u32) -> bool {
         let (bits, is_signed) = match self.descriptor.logical_type_ref() {
             Some(LogicalType::Integer(kind)) => {
@@ -158,13 +157,13 @@ impl Origin {
     }
 }
 
-/// The cells, none if they are missing.
+/// The cells; `None` for each missing one.
 fn cells<T>(column: &Column, cell: impl Fn(usize) -> Option<T>) -> Option<Vec<Option<T>>> {
     let of = |row| if column.is_missing(row) { Some(None) } else { cell(row).map(Some) };
     (0..column.len()).map(of).collect()
 }
 
-/// The numbers, none if there is none.
+/// The cells as numbers; `None` if a cell is not one.
 fn all<T>(column: &Column, number: impl Fn(usize) -> Option<T>) -> Option<Vec<Option<T>>> {
     if matches!(column.cells(), Cells::Labels(_)) && column.num_missing() < column.len() {
         return None;
@@ -195,7 +194,7 @@ fn decimal(column: &Column, row: usize, meaning: Meaning) -> Option<i128> {
     (x.abs() < 2f64.powi(126)).then_some(x as i128)
 }
 
-/// A number in two's complement, its highest byte first, in so many bytes.
+/// A number in big-endian two's complement with this many bytes.
 fn big_endian(x: i128, length: usize) -> Option<Vec<u8>> {
     let bytes = x.to_be_bytes();
     let fill = if x < 0 { 0xff } else { 0 };
@@ -209,7 +208,7 @@ fn big_endian(x: i128, length: usize) -> Option<Vec<u8>> {
     fits.then(|| bytes[start..].to_vec())
 }
 
-/// Nanoseconds since 1970 as a day and the nanoseconds of it.
+/// Nanoseconds since 1970 as a Julian day and the nanoseconds within it.
 fn julian(nanos: i64) -> Option<Int96> {
     let day = u32::try_from(nanos.div_euclid(NANOS_PER_DAY) + JULIAN_DAYS).ok()?;
     let rest = nanos.rem_euclid(NANOS_PER_DAY).cast_unsigned();

@@ -1,4 +1,4 @@
-//! Reads a table from the bytes of a Parquet file.
+//! Reading of tables from Parquet files.
 
 use std::sync::Arc;
 
@@ -18,23 +18,24 @@ use super::{Origin, problem, time};
 use crate::data::{Column, DataError, FormatProblem, NumberFormat, Table};
 use crate::memory;
 
-/// Rows that are read at once.
+/// The number of rows that are read at once.
 const BATCH: usize = 1 << 14;
 
-/// A file whose rows are read from the first to the last, some at a time.
+/// A file whose rows are read sequentially.
 pub(super) struct Reader<R: ChunkReader + 'static> {
     name: String,
     file: SerializedFileReader<R>,
     columns: Vec<ColumnSource>,
-    /// What the file says of itself.
+    /// The metadata of the file.
     metadata: Arc<Vec<KeyValue>>,
-    /// Rows in all, and of them those that are read.
+    /// The total number of rows, and the number of rows read so far.
     rows: usize,
     done: usize,
 }
 
 impl<R: ChunkReader + 'static> Reader<R> {
-    /// A reader of at most so many bytes of cells at once, of a file that was so many bytes before it was unpacked.
+    /// Opens a file. At most `at_once` bytes of cells are read at once; `packed` is the size of the file before
+    /// decompression.
     pub(super) fn new(
         file: R,
         name: &str,
@@ -55,12 +56,12 @@ impl<R: ChunkReader + 'static> Reader<R> {
         Ok(Self { name: name.to_owned(), columns, metadata, rows, done: 0, file })
     }
 
-    /// The rows that are not read yet.
+    /// The number of remaining rows.
     pub(super) fn rows_left(&self) -> usize {
         self.rows - self.done
     }
 
-    /// The share of the rows that are read.
+    /// The fraction of the rows that have been read.
     pub(super) fn share(&self) -> f64 {
         self.done as f64 / self.rows.max(1) as f64
     }
@@ -69,7 +70,7 @@ impl<R: ChunkReader + 'static> Reader<R> {
         self.columns.len()
     }
 
-    /// The next rows, so many of them.
+    /// Reads the next rows.
     pub(super) fn read(&mut self, rows: usize) -> Result<Table, DataError> {
         let (count, first) = (self.columns.len(), self.done);
         let mut columns = Vec::with_capacity(count);
@@ -85,7 +86,7 @@ impl<R: ChunkReader + 'static> Reader<R> {
     }
 }
 
-/// The words of the reader, without its name.
+/// The message of the Parquet library, without its prefix.
 fn words(error: &ParquetError) -> String {
     match error {
         ParquetError::General(text) | ParquetError::EOF(text) => text.clone(),
@@ -93,10 +94,11 @@ fn words(error: &ParquetError) -> String {
     }
 }
 
-/// The memory that a cell takes while a column is read.
+/// The memory per cell while a column is read.
 const BYTES_PER_CELL: u128 = 32;
 
-/// Rejects pages that lie outside the file or are packed by what is not read, and what a short file has no right to.
+/// Rejects pages that lie outside the file or use an unsupported compression, and files that would take too much memory
+/// for their size.
 fn check<R: ChunkReader + 'static>(
     file: &SerializedFileReader<R>,
     (size, packed): (u64, u64),
@@ -127,21 +129,21 @@ fn check<R: ChunkReader + 'static>(
     Ok(())
 }
 
-/// What the numbers of a column stand for.
+/// The meaning of a column's numbers.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Meaning {
-    /// Themselves.
+    /// Plain numbers.
     Plain,
     Unsigned,
-    /// With so many decimals.
+    /// Decimals with this scale.
     Decimal(i32),
     /// Days.
     Date,
-    /// Parts of a second, so many of them.
+    /// Fractions of a second, with this many per second.
     Time(i64),
     Timestamp(i64),
     Half,
-    /// Bytes of no use here.
+    /// Unsupported bytes.
     Bytes,
 }
 
@@ -181,11 +183,11 @@ pub(super) fn meaning(descriptor: &ColumnDescriptor) -> Meaning {
     }
 }
 
-/// Where the reading of one column of a file has come to.
+/// The reading position in one column of a file.
 struct ColumnSource {
     index: usize,
     descriptor: ColumnDescPtr,
-    /// The reader of a group of rows, and those that it still has.
+    /// The reader of a row group, and the number of its remaining rows.
     current: Option<(ColumnReader, usize)>,
     next_group: usize,
 }
@@ -196,7 +198,7 @@ impl ColumnSource {
     }
 }
 
-/// A type of the format, and its reader.
+/// A physical type, and its reader.
 trait Readable: DataType {
     fn reader(reader: &mut ColumnReader) -> Option<&mut ColumnReaderImpl<Self>>
     where
@@ -219,12 +221,12 @@ readable!(
     ByteArrayType: ByteArrayColumnReader, FixedLenByteArrayType: FixedLenByteArrayColumnReader
 );
 
-/// The next cells of one column of a file.
+/// Reads the next cells of one column.
 struct NextCells<'a, R: ChunkReader + 'static> {
     file: &'a SerializedFileReader<R>,
     name: &'a str,
     source: &'a mut ColumnSource,
-    /// The row of the first.
+    /// The row of the first cell.
     first: usize,
     rows: usize,
 }
@@ -302,7 +304,7 @@ impl<R: ChunkReader + 'static> NextCells<'_, R> {
         }
     }
 
-    /// The cells, which may lie in several groups of rows.
+    /// Reads the cells, which may span several row groups.
     fn cells<T: Readable>(&mut self) -> Result<Vec<Option<T::T>>, DataError> {
         let mut cells = Vec::with_capacity(self.rows);
         while cells.len() < self.rows {
@@ -331,7 +333,7 @@ impl<R: ChunkReader + 'static> NextCells<'_, R> {
         Ok(cells)
     }
 
-    /// The reader of the group that the next cells are in, and how many it still has.
+    /// The reader of the row group with the next cells, and the number of its remaining rows.
     fn group(&mut self) -> Result<Option<(ColumnReader, usize)>, DataError> {
         if let Some(current) = self.source.current.take().filter(|(_, left)| *left > 0) {
             return Ok(Some(current));
@@ -429,7 +431,7 @@ impl<R: ChunkReader + 'static> NextCells<'_, R> {
     }
 }
 
-/// Reads so many cells, or as many as there are.
+/// Reads exactly this many cells, unless there are fewer.
 fn read_exactly<T: DataType>(
     reader: &mut ColumnReaderImpl<T>,
     known: i16,
@@ -456,7 +458,7 @@ fn read_exactly<T: DataType>(
     Ok(done)
 }
 
-/// A whole number in two's complement, its highest byte first.
+/// A whole number in big-endian two's complement.
 fn big_endian(bytes: &[u8]) -> i128 {
     let sign = if bytes.first().is_some_and(|b| b & 0x80 != 0) { -1 } else { 0 };
     bytes.iter().fold(sign, |x, &b| (x << 8) | i128::from(b))

@@ -4,13 +4,13 @@ use crate::data::calendar::{date_of, day_number};
 
 const DAY: i64 = 86_400;
 
-/// The date so many days after the first of January 1970: `2024-02-29`.
+/// The date this many days after January 1, 1970, such as `2024-02-29`.
 pub(super) fn date(days: i64) -> String {
     let [year, month, day] = date_of(days);
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// A time of day, in parts of a second of which there are so many: `09:30:00.250`.
+/// A time of day, given in fractions of a second, such as `09:30:00.250`.
 pub(super) fn time(parts: i64, per_second: i64) -> String {
     let (second, rest) = (parts.div_euclid(per_second), parts.rem_euclid(per_second));
     let text = format!("{:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60);
@@ -20,14 +20,14 @@ pub(super) fn time(parts: i64, per_second: i64) -> String {
     }
 }
 
-/// A date and a time: `2024-02-29 09:30:00`.
+/// A date and time, such as `2024-02-29 09:30:00`.
 pub(super) fn timestamp(parts: i64, per_second: i64) -> String {
     let (second, rest) = (parts.div_euclid(per_second), parts.rem_euclid(per_second));
     let (day, second) = (second.div_euclid(DAY), second.rem_euclid(DAY));
     format!("{} {}", date(day), time(second * per_second + rest, per_second))
 }
 
-/// The days that a date is after the first of January 1970.
+/// The number of days from January 1, 1970 to a date.
 pub(super) fn parse_date(text: &str) -> Option<i64> {
     let mut parts = text.rsplitn(3, '-').map(|part| part.parse::<i64>().ok());
     let (day, month, year) = (parts.next()??, parts.next()??, parts.next()??);
@@ -35,11 +35,11 @@ pub(super) fn parse_date(text: &str) -> Option<i64> {
         return None;
     }
     let days = (1..=31).contains(&day).then(|| day_number(year, month, day))?;
-    // A day that its month does not have is another date.
+    // A day that its month does not have would be another date.
     (date(days) == text).then_some(days)
 }
 
-/// A time of day, in parts of a second of which there are so many.
+/// A time of day, in fractions of a second.
 pub(super) fn parse_time(text: &str, per_second: i64) -> Option<i64> {
     let (whole, rest) = text.split_once('.').unwrap_or((text, ""));
     let mut seconds = 0;
@@ -52,7 +52,7 @@ pub(super) fn parse_time(text: &str, per_second: i64) -> Option<i64> {
     Some(parts).filter(|&parts| time(parts, per_second) == text)
 }
 
-/// A date and a time, in parts of a second since the beginning of 1970.
+/// A date and time, in fractions of a second since the start of 1970.
 pub(super) fn parse_timestamp(text: &str, per_second: i64) -> Option<i64> {
     let (day, time) = text.split_once(' ')?;
     let seconds = parse_date(day)?.checked_mul(DAY)?;

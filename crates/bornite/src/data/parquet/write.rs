@@ -1,4 +1,4 @@
-//! Writes a table as the bytes of a Parquet file.
+//! Writing of tables as Parquet files.
 
 use std::fmt;
 use std::ops::Range;
@@ -18,22 +18,22 @@ use parquet::schema::types::{Type, TypePtr};
 use super::{Origin, problem};
 use crate::data::{Cells, Column, DataError, FormatProblem, Table, file};
 
-/// The maximum number of rows of a group.
+/// The maximum number of rows in a row group.
 const GROUP: usize = 1 << 20;
 
 impl Table {
-    /// Writes the table as a Parquet file: columns of 64-bit floats, 64-bit integers and text, null for missing cells. Columns
-    /// that were read from such a file keep its types, where all of their cells fit.
+    /// Writes the table as a Parquet file with columns of 64-bit floats, 64-bit integers and text, and null for missing
+    /// cells. Columns that were read from a Parquet file keep their types if all cells fit.
     ///
     /// # Errors
-    /// The file cannot be written. An existing file is then left unchanged.
+    /// The file cannot be written. An existing file is then unchanged.
     pub fn write_parquet(&self, path: impl AsRef<Path>) -> Result<(), DataError> {
         let path = path.as_ref();
         let bytes = self.to_parquet_bytes()?;
         file::write(path, |out| out.write_all(&bytes))
     }
 
-    /// The bytes of a Parquet file of the table. See [`Table::write_parquet`].
+    /// The table as the bytes of a Parquet file. See [`Table::write_parquet`].
     ///
     /// # Errors
     /// A column is too large for the format.
@@ -45,7 +45,7 @@ impl Table {
     }
 }
 
-/// Writes pieces of one table; the first says of which types its columns are.
+/// Writes pieces of one table; the first piece determines the types of the columns.
 #[derive(Default)]
 pub(crate) struct ParquetWriter {
     open: Option<SerializedFileWriter<Vec<u8>>>,
@@ -115,12 +115,12 @@ fn failed(error: &ParquetError) -> DataError {
     problem("the table", FormatProblem::Parquet(error.to_string()))
 }
 
-/// A writer of a file whose columns are of these types.
+/// Starts a file with columns of these types.
 fn open(
     table: &Table,
     columns: &[(TypePtr, Values)],
 ) -> Result<SerializedFileWriter<Vec<u8>>, ParquetError> {
-    // What the file said of itself holds as long as all of its columns are as they were.
+    // The original metadata remains valid only if all columns have their original types.
     let is_same = |(column, (kind, _)): (&Column, &(TypePtr, Values))| {
         column.origin().is_some_and(|origin| origin.descriptor().self_type() == &**kind)
     };
@@ -135,7 +135,7 @@ fn open(
     SerializedFileWriter::new(Vec::new(), schema.into(), Arc::new(settings))
 }
 
-/// The cells of a column in a type; `None` if one of them cannot be.
+/// The cells of a column in a type; `None` if a cell does not fit it.
 fn values_of(column: &Column, kind: &TypePtr) -> Option<Values> {
     let origin = column.origin().filter(|o| o.descriptor().self_type() == &**kind);
     if let Some(origin) = origin {
@@ -172,7 +172,7 @@ fn values_of(column: &Column, kind: &TypePtr) -> Option<Values> {
     }
 }
 
-/// The type of a column and its cells: as in the file that it came from, as long as all cells fit.
+/// The type of a column and its cells: the original type if all cells fit.
 fn typed(column: &Column) -> Result<(TypePtr, Values), ParquetError> {
     if let Some(origin) = column.origin()
         && let Some(values) = origin.values(column)
@@ -196,7 +196,7 @@ fn typed(column: &Column) -> Result<(TypePtr, Values), ParquetError> {
     Ok((Arc::new(builder.build()?), values))
 }
 
-/// The cells of a column, in a type of the format; none if they are missing.
+/// The cells of a column, in a physical type; `None` for missing cells.
 pub(super) enum Values {
     Booleans(Vec<Option<bool>>),
     Narrow(Vec<Option<i32>>),

@@ -1,4 +1,4 @@
-//! Decodes values of variables to cells.
+//! Decoding of variables' values to cells.
 
 use std::borrow::Cow;
 
@@ -10,13 +10,14 @@ use crate::data::{Cell, Cells, Column, DataError, Table};
 use crate::domain::Domain;
 
 impl Schema {
-    /// The table of these values, row by row: the inverse of [`Schema::encode`]. NaN in any digit is a missing cell.
+    /// Decodes rows of values to a table: the inverse of [`Schema::encode`]. A cell with NaN in any of its variables is
+    /// missing.
     ///
-    /// The value for other labels is [`OTHER`](super::OTHER) in a column of text, and a missing cell in one of numbers or
+    /// The catch-all value is [`OTHER`](super::OTHER) in a text column, and a missing cell in a column of numbers or
     /// without labels. Real numbers in a column of whole numbers are rounded.
     ///
     /// # Errors
-    /// The values do not form whole rows, or one is not in its variable's domain.
+    /// The values do not form whole rows, or a value is outside its variable's domain.
     pub fn decode(&self, values: &[f64]) -> Result<Table, DataError> {
         let width = self.num_variables();
         if !values.len().is_multiple_of(width) {
@@ -39,8 +40,8 @@ impl Schema {
         }
     }
 
-    /// Cells of one of its columns in the type of another column, which may hold them otherwise: no and yes as 0 and 1, or the
-    /// other way around. Cells that are of one type with it, or have no meaning there, stay.
+    /// Converts cells of one of its columns to the type of another column that may represent them differently, such as
+    /// no and yes as 0 and 1. Cells that already have that type, or have no counterpart, are unchanged.
     pub(crate) fn in_type_of<'c>(
         &self,
         like: &Column,
@@ -98,7 +99,7 @@ impl Schema {
         })
     }
 
-    /// One column of the values of its variables, row by row.
+    /// Decodes one column, given the values of its variables row by row.
     pub(crate) fn decode_column(&self, column: usize, values: &[f64]) -> Result<Column, DataError> {
         decode_column(&self.columns[column], values.chunks_exact(self.variables_of(column).len()))
     }

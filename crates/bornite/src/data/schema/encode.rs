@@ -1,4 +1,4 @@
-//! Encodes cells as values of variables.
+//! Encoding of cells as values of variables.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::domain::Domain;
 use crate::engine::{Batch, BatchColumn};
 use crate::names::nearest;
 
-/// What to do with columns that a table does not have.
+/// How to treat columns that a table does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Mismatch {
     /// Reject the table.
@@ -22,43 +22,43 @@ pub enum Mismatch {
     Unknown,
 }
 
-/// What to do with labels that a column does not have, and numbers outside its range or between its grid points.
+/// How to treat labels that a column does not have, and numbers outside its range or between its grid points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Unseen {
-    /// Give them their own probability: see [`ColumnSchema::outside`]. In all other respects, a number between grid
-    /// points counts as the nearest one.
+    /// Score them with their own probability: see [`ColumnSchema::outside`]. In all other respects, a number between
+    /// grid points counts as the nearest one.
     #[default]
     Score,
     /// Treat them as missing.
     Missing,
-    /// Refuse the table.
+    /// Reject the table.
     Refuse,
 }
 
 /// How to encode a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct EncodeOptions {
-    /// Labels without a place, and numbers out of range or off the grid. Cells of a wrong type are always refused.
+    /// How to treat cells outside the domain. Cells of a wrong type are always rejected.
     pub unseen: Unseen,
-    /// Columns that the table does not have.
+    /// How to treat columns that the table does not have.
     pub absent: Mismatch,
 }
 
-/// A table as values of variables.
+/// A table, encoded as values of variables.
 #[derive(Clone, Debug)]
 pub struct Encoded {
     batch: Batch,
     log_jacobian: Vec<f64>,
-    /// Cells that their column has no place for, by row and column.
+    /// Cells outside their column's domain, by row and column.
     outside: BTreeMap<(usize, usize), OutsideCell>,
 }
 
-/// A cell that its column has no place for.
+/// A cell outside its column's domain.
 #[derive(Clone, Debug)]
 pub(crate) enum OutsideCell {
-    /// One of these; its values are missing.
+    /// A cell in one of these sets; its values are missing.
     Beyond(OutsideSet),
-    /// A number between two that have a place; its values are those of the nearest.
+    /// A number between grid points; its values are those of the nearest one.
     Between,
 }
 
@@ -68,7 +68,7 @@ impl Encoded {
         &self.batch
     }
 
-    /// The values of one row; NaN is missing.
+    /// The values of one row; NaN if missing.
     ///
     /// # Panics
     /// If there is no such row.
@@ -76,13 +76,13 @@ impl Encoded {
         self.batch.row(row)
     }
 
-    /// The values, row by row; NaN is missing.
+    /// The values, row by row; NaN if missing.
     pub fn to_rows(&self) -> Vec<f64> {
         self.batch.to_rows()
     }
 
-    /// For each row what is to be added to log p of its values for log p in the units of the data: Σ ln F′(x) over its known
-    /// continuous cells, and for cells that their column has no place for, how likely they are next to one that has.
+    /// What to add to log p of each row's values to get log p in the units of the data: Σ ln F′(x) over its observed
+    /// continuous cells, plus a term for each cell outside its column's domain.
     pub fn log_jacobian(&self) -> &[f64] {
         &self.log_jacobian
     }
@@ -97,21 +97,21 @@ impl Encoded {
         self.batch.num_variables()
     }
 
-    /// The row and column of every cell that its column has no place for: labels never seen, numbers beyond the range or
-    /// between those on its grid.
+    /// The row and column of every cell outside its column's domain: labels that were never seen, and numbers beyond
+    /// the range or between grid points.
     pub fn outside(&self) -> impl ExactSizeIterator<Item = (usize, usize)> + '_ {
         self.outside.keys().copied()
     }
 
-    /// The cell of a row, where its column has no place for it.
+    /// The cell of a row and column, if it is outside the column's domain.
     pub(crate) fn outside_cell(&self, row: usize, column: usize) -> Option<&OutsideCell> {
         if self.outside.is_empty() { None } else { self.outside.get(&(row, column)) }
     }
 
-    /// These rows, in this order.
+    /// Selects rows, in this order.
     ///
     /// # Panics
-    /// If a row is not there.
+    /// If a row does not exist.
     #[must_use]
     pub fn select(&self, rows: &[usize]) -> Self {
         let log_jacobian = rows.iter().map(|&row| self.log_jacobian[row]).collect();
@@ -123,17 +123,17 @@ impl Encoded {
     }
 }
 
-/// A column of a table, to be encoded by a column of a schema.
+/// Encodes a column of a table according to a column of a schema.
 struct ColumnEncoder<'a> {
     schema: &'a ColumnSchema,
     encoder: Encoder<'a>,
     /// `None` if the table does not have the column.
     column: Option<&'a Column>,
-    /// What becomes of every label of the column's dictionary: values, and ln F′.
+    /// The encoding of every label in the column's dictionary: its values, and ln F′.
     dictionary: Vec<(Vec<f64>, Result<f64, Problem>)>,
-    /// The value that stands for other numbers, and how these share it.
+    /// The catch-all value for numbers, and how they share its probability.
     other: Option<(f64, Outside)>,
-    /// The value that stands for missing cells, if they are not unknown.
+    /// The value for missing cells; `None` if they are unobserved.
     missing: Option<f64>,
 }
 
@@ -164,7 +164,7 @@ impl<'a> ColumnEncoder<'a> {
         Self { schema, encoder, column, dictionary, other, missing }
     }
 
-    /// Writes what a missing cell is.
+    /// Encodes a missing cell.
     fn hole(&self, out: &mut [f64]) -> Slope {
         if let Some(missing) = self.missing {
             out[0] = missing;
@@ -172,7 +172,7 @@ impl<'a> ColumnEncoder<'a> {
         NOTHING
     }
 
-    /// Writes the values of one row, NaN before, and returns what they add to log p.
+    /// Encodes the cell of one row into `out`, which contains NaN, and returns its contribution to log p.
     fn encode(&self, row: usize, out: &mut [f64], unseen: Unseen) -> Result<Slope, DataError> {
         let Some(column) = self.column else { return Ok(NOTHING) };
         let (cell, result) = match column.cells() {
@@ -221,7 +221,7 @@ impl<'a> ColumnEncoder<'a> {
 }
 
 impl ColumnEncoder<'_> {
-    /// ln of the share that a number has of the place for others; 0 for what has a place of its own.
+    /// The log of a number's share of the catch-all value; 0 if it has a value of its own.
     fn log_share(&self, cell: Cell<'_>, values: &[f64]) -> f64 {
         match &self.other {
             Some((other, spread)) if values[0] == *other => {
@@ -232,7 +232,7 @@ impl ColumnEncoder<'_> {
     }
 }
 
-/// What a cell adds to log p, and the cell if it is outside of its column.
+/// The contribution of a cell to log p, and the cell if it is outside the domain.
 struct Slope {
     log: f64,
     outside: Option<OutsideCell>,
@@ -240,14 +240,15 @@ struct Slope {
 
 const NOTHING: Slope = Slope { log: 0.0, outside: None };
 
-/// What missing cells are in columns in which that is a value.
+/// How to encode missing cells in columns in which missing is a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Holes {
     Values,
     Unknown,
 }
 
-/// The columns of a column's variables, what rows add to log p, and the cells outside with what these add.
+/// The columns of the variables, the contributions of the rows to log p, and the cells outside the domain with their
+/// contributions.
 struct EncodedColumn {
     values: Vec<BatchColumn>,
     slopes: Vec<(usize, f64)>,
@@ -255,7 +256,7 @@ struct EncodedColumn {
 }
 
 impl ColumnEncoder<'_> {
-    /// The columns of the variables. An error comes with its row.
+    /// Encodes all rows. An error comes with its row.
     fn columns(
         &self,
         domains: &[Domain],
@@ -294,24 +295,24 @@ impl ColumnEncoder<'_> {
 }
 
 impl Schema {
-    /// The values of the variables for every row. Columns are matched by name; other columns of the table are ignored.
+    /// Encodes a table. Columns are matched by name; other columns of the table are ignored.
     ///
     /// # Errors
-    /// A column is missing, or a cell does not fit its column; [`Schema::encode_with`] can treat them as missing
+    /// A column is missing, or a cell does not match its column. [`Schema::encode_with`] can treat both as missing
     /// instead.
     pub fn encode(&self, table: &Table) -> Result<Encoded, DataError> {
         self.encode_with(table, EncodeOptions::default())
     }
 
-    /// The values of the variables for every row, with options for columns and cells that do not fit.
+    /// Encodes a table, with options for columns and cells that do not match.
     ///
     /// # Errors
-    /// Names the first row, and its first column, that does not fit.
+    /// A cell does not match its column. The error names the first such row and column.
     pub fn encode_with(&self, table: &Table, options: EncodeOptions) -> Result<Encoded, DataError> {
         self.encode_table(table, options, Holes::Values)
     }
 
-    /// The values of the variables for every row, whose missing cells are all unknown: they are to be filled.
+    /// Encodes a table whose missing cells are to be filled: they are unobserved even if missing is a value.
     ///
     /// # Errors
     /// As for [`encode`](Self::encode).
@@ -370,7 +371,7 @@ impl Schema {
         Ok(Encoded { batch, log_jacobian, outside })
     }
 
-    /// The values of a column's variables for every cell, row by row; NaN if a cell is missing or does not fit.
+    /// The values of a column's variables for every cell, row by row; NaN if a cell is missing or does not match.
     pub(crate) fn encode_column(&self, column: usize, cells: &Column) -> Vec<f64> {
         let width = self.variables_of(column).len();
         let source = ColumnEncoder::new(&self.columns[column], Some(cells), width, Holes::Unknown);
@@ -383,10 +384,10 @@ impl Schema {
         values
     }
 
-    /// The values of a column's variables for one cell, and ln F′.
+    /// Encodes one cell: the values of its column's variables, and ln F′.
     ///
     /// # Errors
-    /// The cell does not fit the column.
+    /// The cell does not match the column.
     ///
     /// # Panics
     /// If there is no such column.
@@ -402,10 +403,10 @@ impl Schema {
         }
     }
 
-    /// The same, of the nearest number for one that lies between two.
+    /// [`encode_value`](Self::encode_value), with a number between grid points encoded as the nearest one.
     ///
     /// # Errors
-    /// The cell does not fit the column.
+    /// The cell does not match the column.
     pub(crate) fn encode_nearest(
         &self,
         column: usize,

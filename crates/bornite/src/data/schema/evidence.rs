@@ -1,4 +1,4 @@
-//! Converts evidence about a column to evidence about its variables.
+//! Translation of evidence about columns to evidence about variables.
 
 use std::ops::Bound;
 
@@ -7,17 +7,17 @@ use crate::data::DataError;
 use crate::data::column::{Ends, Parts};
 use crate::query::Evidence;
 
-/// The evidence about a column's variables, by their positions. Variables that are not named are unknown.
+/// Evidence about a column's variables, by their positions. Variables that are not listed are unobserved.
 ///
-/// The evidence about a column may be several blocks, of which one holds: their probabilities add up. It is more than one only
-/// for digits and for intervals around the circle.
+/// Evidence about a column may consist of several mutually exclusive blocks, whose probabilities add up. That happens
+/// only for digits and for intervals around a circle.
 pub type Block = Vec<(usize, Evidence)>;
 
 impl Schema {
-    /// What it means for the variables that a column has this value.
+    /// The evidence that a column has this value.
     ///
     /// # Errors
-    /// There is no such column, or the value does not fit it.
+    /// There is no such column, or the value does not match it.
     pub fn evidence_value(&self, column: &str, cell: Cell<'_>) -> Result<Block, DataError> {
         let index = self.find(column)?;
         let (values, _) = self.encode_value(index, cell)?;
@@ -25,10 +25,10 @@ impl Schema {
         Ok(self.placed(index, parts))
     }
 
-    /// What it means for the variables that a column has one of these values.
+    /// The evidence that a column has one of these values.
     ///
     /// # Errors
-    /// There is no such column, a value does not fit it, or it is continuous.
+    /// There is no such column, a value does not match it, or the column is continuous.
     pub fn evidence_set(&self, column: &str, cells: &[Cell<'_>]) -> Result<Vec<Block>, DataError> {
         let index = self.find(column)?;
         let mut values = Vec::with_capacity(cells.len());
@@ -38,13 +38,13 @@ impl Schema {
         self.blocks(index, self.columns[index].kind.coding().set(&values))
     }
 
-    /// What it means for the variables that a column lies between two numbers.
+    /// The evidence that a column lies between two numbers.
     ///
-    /// An interval of a continuous column becomes that of u = F(x). Of labels that are numbers those within the interval are
-    /// meant, and never the place for others. No block at all means that the probability is 0.
+    /// For a continuous column, the interval of x becomes an interval of u = F(x). For numeric labels, it becomes the
+    /// set of labels inside, without the catch-all value. If the probability is 0, there are no blocks.
     ///
     /// # Errors
-    /// There is no such column, its values are not numbers, or the ends are not in order.
+    /// There is no such column, it does not contain numbers, or the ends are not in order.
     pub fn evidence_interval(
         &self,
         column: &str,
@@ -60,8 +60,8 @@ impl Schema {
         self.blocks(index, self.columns[index].kind.coding().interval(&ends))
     }
 
-    /// What it means for the variables that a part of a column, such as the hour of a time, has one of these values; `None`
-    /// if there is no such part or value.
+    /// The evidence that a part of a column, such as the hour of a time, has one of these values; `None` if there is no
+    /// such part or value.
     pub(crate) fn evidence_part(
         &self,
         column: usize,
@@ -72,12 +72,12 @@ impl Schema {
         self.blocks(column, Ok(parts)).ok()
     }
 
-    /// The parts of a column's variables, by the positions of all.
+    /// Converts positions within a column to positions among all variables.
     pub(crate) fn placed_parts(&self, column: usize, parts: Vec<Parts>) -> Vec<Block> {
         parts.into_iter().map(|parts| self.placed(column, parts)).collect()
     }
 
-    /// The parts of a column's variables, by the positions of all.
+    /// Converts positions within a column, or reports why there is no such evidence.
     fn blocks(
         &self,
         column: usize,
@@ -90,7 +90,7 @@ impl Schema {
         Ok(self.placed_parts(column, parts))
     }
 
-    /// One part of a column's variables, by the positions of all.
+    /// Converts one case to positions among all variables.
     fn placed(&self, column: usize, parts: Parts) -> Block {
         let first = self.variables_of(column).start;
         parts.into_iter().map(|(place, evidence)| (first + place, evidence)).collect()

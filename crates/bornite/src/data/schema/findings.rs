@@ -1,4 +1,4 @@
-//! Uninformative rows and columns: what cannot be learned from.
+//! Uninformative rows and columns.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,37 +9,38 @@ use super::{ColumnSchema, OTHER, Schema, Storage};
 use crate::data::{Cells, Column, Integers, Table};
 use crate::names::shown;
 
-/// The maximum number of places that one finding lists; the others are counted.
+/// The maximum number of items that one finding lists; the rest are counted.
 const MAX_PLACES: usize = 8;
-/// The maximum number of columns that a remedy lists.
+/// The maximum number of columns that a suggestion lists.
 const MAX_NAMES: usize = 40;
 
-/// Rows more than which a column of values that all differ is taken for one of identifiers.
+/// The minimum number of rows to recognize a column of distinct values as identifiers.
 const MANY_ROWS: usize = 32;
-/// Where the numbers of the rows begin at most, if the first are in another part of the table.
+/// The largest first row number, in case the first rows are in another part of the table.
 const MAX_FIRST: i64 = 20;
-/// What whole numbers are taken for years.
+/// Whole numbers in this range may be years.
 const YEARS: std::ops::RangeInclusive<i64> = 1500..=2200;
-/// From so many rows on, labels with two rows are as rare as those with one.
+/// From this number of rows on, labels with two rows are as rare as labels with one.
 const ENOUGH_ROWS: usize = 200;
 
-/// A reason that a part of a table cannot be learned from.
+/// A reason why a part of a table cannot be learned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Finding {
     /// The table has one row.
     OneRow,
-    /// At most one column tells anything: this one.
+    /// At most one column is informative: this one.
     FewColumns(Option<String>),
-    /// Rows without a known cell, counted from 1.
+    /// Rows without an observed cell, counted from 1.
     EmptyRows(Vec<usize>),
-    /// Columns without a known cell.
+    /// Columns without an observed cell.
     EmptyColumns(Vec<String>),
-    /// Constant columns, and their values.
+    /// Constant columns, with their values.
     ConstantColumns(Vec<(String, String)>),
-    /// Columns of text most of whose known cells hold labels too rare to be learned: how many, and how many are known.
+    /// Text columns in which most observed cells have labels that are too rare to be learned, with the numbers of such
+    /// cells and of observed cells.
     RareLabels(Vec<(String, usize, usize)>),
-    /// Columns of whole numbers that number the rows.
+    /// Columns of row numbers.
     Identifiers(Vec<String>),
 }
 
@@ -48,21 +49,21 @@ pub enum Finding {
 pub struct LeftOut {
     /// The column.
     pub column: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
 /// The result of [`Schema::findings`].
 ///
-/// The text form lists the findings and suggests what to do in terms of the library; [`Findings::explain`] takes other
+/// Its text form lists the findings and makes suggestions in terms of the library; [`Findings::explain`] accepts other
 /// suggestions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Findings(Vec<Finding>);
 
 impl Schema {
-    /// The parts of this table that cannot be learned from: a single row or column, rows or columns without an observed
-    /// cell, constant columns, and columns of identifiers or free text. `None` if everything can. The pixels of images
-    /// may be anything.
+    /// Finds the parts of a table that cannot be learned: a single row or column, rows or columns without an observed
+    /// cell, constant columns, and columns of identifiers or free text. `None` if there are none. Pixels of images are
+    /// not checked.
     ///
     /// ```
     /// use bornite::data::{CsvOptions, InferOptions, Schema, Table};
@@ -104,7 +105,7 @@ impl Schema {
             let name = column.name().to_owned();
             match self.tells(n, column) {
                 Tells::Nothing => empty.push(name),
-                // Of one row, every column has one value.
+                // With a single row, every column is constant.
                 Tells::OneValue(value) if column.len() > 1 => constant.push((name, value)),
                 Tells::Rare(few, known) => rare.push((name, few, known)),
                 Tells::Order => identifiers.push(name),
@@ -139,7 +140,7 @@ impl Schema {
         if coding.labels().is_empty() && coding.other().is_none() {
             return Tells::Something;
         }
-        // Labels that share a place, and, if there are many rows, those that are there only once.
+        // Count merged labels and, if there are many rows, labels that occur only once.
         let values = self.encode_column(n, column);
         let mut counts = vec![0_usize; coding.labels().len() + 1];
         values.iter().filter(|x| !x.is_nan()).for_each(|&x| counts[x as usize] += 1);
@@ -153,8 +154,9 @@ impl Schema {
     }
 }
 
-/// Whether the cells number the rows: whole numbers in some order, each of them at most once, and consecutive, or from near 0 on
-/// with a number missing for every two there at most, as where a third of a table was split off. Years, one row for each, are a column like others.
+/// Whether the cells are row numbers: distinct whole numbers in any order that are consecutive, or that start near 0
+/// with at most one gap for every two numbers, as after splitting off a third of a table. Years, with one row each, are
+/// an ordinary column.
 fn is_numbering(cells: &Integers) -> bool {
     let mut known: Vec<i64> = cells.iter().flatten().collect();
     known.sort_unstable();
@@ -168,7 +170,7 @@ fn is_numbering(cells: &Integers) -> bool {
     (range == rows || is_part) && !are_years
 }
 
-/// What a column has to tell.
+/// What a column contributes.
 enum Tells {
     Nothing,
     OneValue(String),
@@ -178,7 +180,7 @@ enum Tells {
 }
 
 impl Finding {
-    /// The columns that it names.
+    /// The columns of the finding.
     fn columns(&self) -> Vec<&str> {
         match self {
             Finding::EmptyColumns(names) | Finding::Identifiers(names) => {
@@ -190,7 +192,7 @@ impl Finding {
         }
     }
 
-    /// The columns that it names, and why they are left out.
+    /// The columns of the finding, with the reasons for dropping them.
     fn left_out(&self) -> Vec<LeftOut> {
         let out = |column: &String, reason: String| LeftOut { column: column.clone(), reason };
         match self {
@@ -215,7 +217,7 @@ impl Finding {
     }
 }
 
-/// A value cut to a sensible length.
+/// Truncates a value to a readable length.
 fn shortened(text: &str) -> String {
     const LONGEST: usize = 40;
     if text.chars().count() <= LONGEST {
@@ -267,7 +269,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// A few places, and how many more there are.
+/// Lists a few items, and counts the rest.
 fn places<T>(word: &str, all: &[T], place: impl Fn(&T) -> String) -> String {
     let shown: Vec<String> = all.iter().take(MAX_PLACES).map(place).collect();
     let more = match all.len() - shown.len() {
@@ -284,23 +286,23 @@ impl Findings {
         &self.0
     }
 
-    /// The names of the columns that are better left out.
+    /// The names of the columns to drop.
     pub fn columns(&self) -> Vec<&str> {
         self.0.iter().flat_map(Finding::columns).collect()
     }
 
-    /// The columns that are better left out, with the reasons.
+    /// The columns to drop, with the reasons.
     pub(crate) fn left_out(&self) -> Vec<LeftOut> {
         self.0.iter().flat_map(Finding::left_out).collect()
     }
 
-    /// Whether nothing can be learned, whatever is left out.
+    /// Whether nothing can be learned, whichever columns are dropped.
     pub(crate) fn is_hopeless(&self) -> bool {
         self.0.iter().any(|f| matches!(f, Finding::OneRow | Finding::FewColumns(None)))
     }
 
-    /// Explains the findings and suggests what to do, with the caller's own words for how to drop columns, given their
-    /// names, and for how to fit the table anyway.
+    /// Explains the findings and makes suggestions, in the caller's words for how to drop columns, given their names,
+    /// and for how to fit the table anyway.
     pub fn explain(&self, drop: impl Fn(&[&str]) -> String, as_is: &str) -> String {
         let has = |what: fn(&Finding) -> bool| self.0.iter().any(what);
         let mut remedies = Vec::new();
@@ -374,7 +376,7 @@ mod tests {
     #[test]
     fn tables_with_something_to_tell_have_no_findings() {
         assert_eq!(found(&wide(2, 2, |row, column| Some(row + column))), None);
-        // Pixels at the edge are always dark.
+        // Pixels at the edge of an image are always dark.
         let image = wide(4, 9, |row, column| Some(if column == 0 { 0 } else { row % 2 }));
         assert!(found(&image).is_some());
         assert_eq!(found(&image.with_image([2, 2, 1]).unwrap()), None);
@@ -390,7 +392,7 @@ mod tests {
         };
         assert!(column(|i| i).unwrap().contains("'id'"));
         assert!(column(|i| 70_001 + (i * 7) % 60).unwrap().contains("'id'"));
-        // Four of five rows of a table, as a split leaves them.
+        // Four of five rows of a table, as after a split.
         assert!(column(|i| 2 + i + i / 4).unwrap().contains("'id'"));
         assert_eq!(column(|i| 1950 + i), None);
         assert_eq!(column(|i| 1 + i / 2), None);

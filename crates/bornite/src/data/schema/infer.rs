@@ -8,15 +8,16 @@ use crate::data::{Column, ColumnKind, DataError, InferOptions, Table};
 use crate::names::nearest;
 
 impl Schema {
-    /// Infers what the columns of a table mean.
+    /// Infers the meaning of the columns of a table.
     ///
-    /// Text is categorical, Boolean for pairs such as `no` and `yes`, and in parts where all of it are dates or times. Whole
-    /// numbers (of either type of column) are Boolean for 0 and 1, integers up to a range of `max_range`, or less where rows are few, else numbers; real
-    /// numbers are numbers. Numbers of which few are distinct are categorical, and so are constant columns, with a place for other values, and columns without any
-    /// known cell, which have only that place. The columns of images are integers of one common range.
+    /// Text is categorical, or Boolean for pairs such as `no` and `yes`, or split into parts if all cells are dates or
+    /// times. Whole numbers, in a column of either numeric type, are Boolean for 0 and 1, integers up to a range of
+    /// `max_range` (less with few rows), and numbers otherwise. Real numbers are numbers. Columns with few distinct
+    /// numbers are categorical. So are constant columns, with a catch-all value, and columns without any observed cell,
+    /// with only the catch-all value. The pixels of images are integers with a common range.
     ///
     /// # Errors
-    /// There are no rows, a number is infinite, or a declared kind does not fit its column.
+    /// There are no rows, a number is infinite, or a declared kind does not match its column.
     pub fn infer(table: &Table, options: &InferOptions) -> Result<Self, DataError> {
         if table.num_rows() == 0 {
             return Err(DataError::NoRows);
@@ -42,7 +43,7 @@ impl Schema {
             }
             let facts = Facts::new(column, options)?;
             let kind = facts.kind(hint)?;
-            // Nothing is known of the cells of an empty column.
+            // Nothing is known about the cells of an empty column.
             let is_unknown = facts.is_nothing() && hint.is_none();
             let storage = if is_unknown { Storage::Labels } else { storage };
             let outside = facts.outside(&kind, storage);
@@ -56,7 +57,7 @@ impl Schema {
     }
 }
 
-/// The range of all pixels: from 0, and to 255 for more than 17 gray levels of a byte.
+/// The common range of all pixels: from 0, and up to 255 if there are more than 17 gray levels.
 fn common_range(columns: &[Column]) -> Option<Integer> {
     let mut range = None;
     for column in columns {

@@ -1,4 +1,4 @@
-//! What the columns of a table mean, and the variables that they become.
+//! Schemas: the meaning of a table's columns, and the variables that encode them.
 
 mod decode;
 mod encode;
@@ -37,7 +37,8 @@ pub use findings::{Finding, Findings, LeftOut};
 /// | text that is a date or time | [`DateTime`](ColumnKind::DateTime) | one finite per part |
 /// | one of these, or missing, on request | [`Optional`](ColumnKind::Optional) | the same, with a value for missing cells |
 ///
-/// A missing cell is unknown, NaN when encoded, unless that it is missing is a value of its column. A schema is written to and read from JSON by serde, and checked when read.
+/// A missing cell is unobserved, and encoded as NaN, unless missing is a value of its column. A schema can be
+/// serialized to JSON with serde, and is validated when it is read.
 ///
 /// ```
 /// use bornite::data::{CsvOptions, InferOptions, Schema, Table};
@@ -56,11 +57,11 @@ pub use findings::{Finding, Findings, LeftOut};
 pub struct Schema {
     columns: Vec<ColumnSchema>,
     image: Option<[usize; 3]>,
-    /// Where each column's variables start; one more at the end.
+    /// The index of each column's first variable, and the total number of variables.
     starts: Vec<usize>,
 }
 
-/// What of a schema is stored.
+/// The serialized form of a schema.
 #[derive(Serialize, Deserialize)]
 struct Parts {
     columns: Vec<ColumnSchema>,
@@ -86,22 +87,22 @@ impl TryFrom<Parts> for Schema {
     }
 }
 
-/// A column: its name, its kind, and what its cells are in a table.
+/// A column: its name, its kind, and the type of its cells in a table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "StoredColumn", into = "StoredColumn")]
 pub struct ColumnSchema {
     /// The name.
     pub name: String,
-    /// What it means.
+    /// The kind.
     pub kind: ColumnKind,
-    /// What its cells are when it is decoded.
+    /// The type of decoded cells.
     pub storage: Storage,
-    /// The share of cells that are expected outside of what the kind has a place for: labels that were never seen, numbers
-    /// beyond the range or, a tenth of all, between those that it has a place for.
+    /// The expected fraction of cells outside the domain: labels that were never seen, numbers beyond the range, and, a
+    /// tenth of the total, numbers between grid points.
     pub outside: f64,
 }
 
-/// A column as it is stored.
+/// The serialized form of a column.
 #[derive(Serialize, Deserialize)]
 struct StoredColumn {
     name: String,
@@ -110,7 +111,7 @@ struct StoredColumn {
     storage: Storage,
     #[serde(default, skip_serializing_if = "is_zero")]
     outside: f64,
-    /// Whether that a cell is missing is a value.
+    /// Whether missing is a value.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     missing: bool,
 }
@@ -138,10 +139,10 @@ impl TryFrom<StoredColumn> for ColumnSchema {
 }
 
 impl ColumnSchema {
-    /// The same column, in which that a cell is missing is a value of its own.
+    /// Makes missing a value of the column.
     ///
     /// # Errors
-    /// The kind has no place for it, or has it already.
+    /// The kind cannot have such a value, or already has one.
     pub fn with_missing(self) -> Result<Self, DataError> {
         match Optional::new(self.kind) {
             Ok(kind) => Ok(Self { kind: kind.into(), ..self }),
@@ -149,14 +150,14 @@ impl ColumnSchema {
         }
     }
 
-    /// The cell as one outside of what the kind has a place for, where those have a share.
+    /// The cell as a set of cells outside the domain, if such cells have a probability.
     pub(crate) fn outside_cell(&self, cell: Cell<'_>) -> Option<OutsideSet> {
         let coding = self.kind.coding();
         let set = coding.outside_cell(self.storage, cell).filter(|_| self.outside > 0.0)?;
         (self.log_outside(&set) > f64::NEG_INFINITY).then_some(set)
     }
 
-    /// Whether the cell is a number that the kind has no place for.
+    /// Whether the cell is a number outside the domain.
     pub(crate) fn is_outside(&self, cell: Cell<'_>) -> bool {
         let coding = self.kind.coding();
         if !matches!(coding.spread(self.storage), Some(Outside::Numbers(_))) {
@@ -170,14 +171,14 @@ impl ColumnSchema {
         }
     }
 
-    /// ln of the share of cells that are outside and in this set, over the share of those that have a place: log densities
-    /// are those of rows whose cells all have one, and other rows are held against them.
+    /// The log ratio of the probability of this set outside the domain to that of all cells inside. Log densities are
+    /// relative to rows whose cells are all inside.
     pub(crate) fn log_outside(&self, set: &OutsideSet) -> f64 {
         let outside = self.kind.coding().outside(self.storage);
         outside.map_or(f64::NEG_INFINITY, |o| self.log_odds() + o.log_share(set))
     }
 
-    /// ln of the share of numbers that lie between those with a place, over that of these.
+    /// The log ratio of the probability of numbers between grid points to that of numbers on the grid.
     pub(crate) fn log_between(&self) -> f64 {
         self.log_odds() + BETWEEN.ln()
     }
@@ -187,20 +188,20 @@ impl ColumnSchema {
     }
 }
 
-/// What a decoded cell is.
+/// The type of decoded cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Storage {
-    /// A real number, written in this form.
+    /// Real numbers, written in this format.
     Numbers(NumberFormat),
-    /// A whole number.
+    /// Whole numbers.
     Integers,
     /// Text.
     Labels,
 }
 
 impl Storage {
-    /// What the cells of a column are.
+    /// The type of a column's cells.
     pub(crate) fn of(column: &Column) -> Self {
         match column.cells() {
             Cells::Numbers(c) => Self::Numbers(c.format()),
@@ -209,17 +210,17 @@ impl Storage {
         }
     }
 
-    /// What is wrong with a kind of numbers that is stored so.
+    /// The reason why a numeric kind cannot have this type, if there is one.
     pub(crate) fn problem_of_numbers(self) -> Option<&'static str> {
         (self == Self::Labels).then_some("its cells are text, but its kind is for numbers")
     }
 }
 
 impl Schema {
-    /// The schema of these columns.
+    /// A schema with these columns.
     ///
     /// # Errors
-    /// There are none, two have one name, or the parts of one contradict each other.
+    /// There are no columns, two have the same name, or a column is inconsistent.
     pub fn new(columns: Vec<ColumnSchema>) -> Result<Self, DataError> {
         if columns.is_empty() {
             return Err(DataError::NoColumns);
@@ -243,10 +244,10 @@ impl Schema {
         Ok(schema)
     }
 
-    /// The same schema, whose rows are images of this height, width and number of channels.
+    /// Declares that the rows are images with this height, width and number of channels.
     ///
     /// # Errors
-    /// The number of columns is another.
+    /// The number of columns does not match.
     pub fn with_image(mut self, shape: [usize; 3]) -> Result<Self, DataError> {
         let [height, width, channels] = shape;
         let columns = self.columns.len();
@@ -262,7 +263,7 @@ impl Schema {
         &self.columns
     }
 
-    /// The schema without these columns, no longer one of images.
+    /// The schema without these columns. It is then no longer one of images.
     ///
     /// # Errors
     /// No column is left.
@@ -271,15 +272,15 @@ impl Schema {
         Self::new(self.columns.iter().filter(is_kept).cloned().collect())
     }
 
-    /// Height, width and channels if the rows are images.
+    /// The height, width and number of channels, if the rows are images.
     pub fn image(&self) -> Option<[usize; 3]> {
         self.image
     }
 
-    /// The position of the column of this name.
+    /// The position of a column.
     ///
     /// # Errors
-    /// There is none; the nearest name is given.
+    /// There is no such column; the error suggests the nearest name.
     pub fn find(&self, name: &str) -> Result<usize, DataError> {
         self.columns.iter().position(|c| c.name == name).ok_or_else(|| DataError::UnknownColumn {
             name: name.to_owned(),
@@ -297,7 +298,7 @@ impl Schema {
         self.starts[column]..self.starts[column + 1]
     }
 
-    /// The evidence about a column's first variable where a cell is not missing; `None` if nothing is.
+    /// The evidence about a column's first variable if a cell is not missing; `None` if there is none.
     pub(crate) fn present(&self, column: usize) -> Option<Evidence> {
         self.columns[column].kind.coding().present()
     }
@@ -313,7 +314,7 @@ impl Schema {
         self.columns.iter().flat_map(of).collect()
     }
 
-    /// Whether the order of each variable's values means something.
+    /// Whether the order of each variable's values is meaningful.
     pub fn ordered(&self) -> Vec<bool> {
         let of = |c: &ColumnSchema| {
             let coding = c.kind.coding();
@@ -322,7 +323,8 @@ impl Schema {
         self.columns.iter().flat_map(of).collect()
     }
 
-    /// Input functions for every variable: indicators of finite ones, and so many Legendre or Fourier functions of others.
+    /// The input functions of every variable: indicators if it is finite, otherwise this many Legendre or Fourier
+    /// functions.
     ///
     /// # Errors
     /// `functions` is 0 or too large.

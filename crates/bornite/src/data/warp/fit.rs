@@ -1,27 +1,29 @@
-//! Fitting the transform: EM for normal mixtures in one dimension, the number of components and the scale by BIC.
+//! Fitting of transforms: EM for one-dimensional normal mixtures, with the number of components and the scale chosen by
+//! BIC.
 
 use std::f64::consts::PI;
 
 use super::{Component, Scale, Support, Warp, WarpError};
 
-/// The maximum number of values that EM looks at; longer columns are represented by means of consecutive quantiles.
+/// The maximum number of points for EM. Longer columns are represented by means of consecutive quantiles.
 const MAX_POINTS: usize = 1024;
-/// The values at each end that always stand for themselves.
+/// The number of values at each end that are never averaged.
 const TAIL: usize = 32;
 const MAX_STEPS: usize = 150;
-/// The gain in log-likelihood a value below which EM stops.
+/// EM stops below this gain in log-likelihood per value.
 const SMALL_GAIN: f64 = 1e-6;
-/// A value that more than this share of the rows have forbids logarithmic scales, and more than so many rows.
+/// Logarithmic scales are excluded if more than this fraction of the rows, and more than `MAX_TIED_ROWS` rows, share
+/// one value.
 const MAX_TIE: f64 = 0.02;
 const MAX_TIED_ROWS: f64 = 7.0;
-/// Fewer rows than this make no component of their own, or fewer than this share where there are few, but two.
+/// The minimum number of rows of a component; with few rows, the minimum fraction, but at least two rows.
 const MIN_ROWS: f64 = 5.0;
 const MIN_SHARE: f64 = 0.15;
-/// How far the transform's mean may be from that of the rows, in their deviations, and how many times theirs its deviation may
-/// be. Less is fine: one outlier may have made theirs.
+/// The tolerance for the transform's mean, in standard deviations of the rows, and for the ratio of its standard
+/// deviation to theirs. A smaller deviation is fine, since a single outlier may dominate theirs.
 const MEAN_TOLERANCE: f64 = 0.1;
 const DEVIATION_TOLERANCE: f64 = 1.25;
-/// The farthest quantile that mean and deviation are taken up to is 2 to the power of minus this.
+/// Mean and deviation are computed up to the quantile 2^−`TAIL_PANELS`.
 const TAIL_PANELS: i32 = 30;
 
 /// How to fit a transform.
@@ -31,10 +33,10 @@ pub struct WarpOptions {
     pub max_components: usize,
     /// The smallest σ of a component, in standard deviations of the column (on its scale).
     ///
-    /// Repeated values would let a component shrink onto one of them, and the density grow without bound: a gain that says
-    /// nothing about the data. √10⁻³, the default, allows as much as a Gaussian mixture with a ridge of 10⁻³ in
-    /// standardized units, so that log-densities compare. Whatever the option, no σ is below 0.4 of the smallest gap
-    /// between values: on a grid of spacing δ the density times δ is then at most 1, as a probability should be.
+    /// Repeated values would let a component shrink onto one of them, and the density grow without bound, which says
+    /// nothing about the data. The default, √10⁻³, corresponds to a Gaussian mixture with a ridge of 10⁻³ in
+    /// standardized units, so that log densities are comparable. In any case, no σ is below 0.4 times the smallest gap
+    /// between values: on a grid with spacing δ, the density times δ is then at most 1, like a probability.
     pub min_sigma: f64,
 }
 
@@ -45,19 +47,21 @@ impl Default for WarpOptions {
 }
 
 impl Warp {
-    /// Fits the transform to the known values of a column.
+    /// Fits a transform to the observed values of a column.
     ///
-    /// Candidates are mixtures of 1 to `max_components` normal components in x itself (cut to the support), in asinh of it
-    /// around the median and around 0 for positive values, and, where bounds are given and no value lies on them, in ln or
-    /// logit. Components of fewer than 5 rows are dropped, or of 15 % where there are fewer than 33, but two. The smallest BIC wins among those whose mean is near that of the rows
-    /// and whose deviation is not far above theirs: a tail that a handful of rows made would put the mean where none of them is.
-    /// Logarithmic scales are out where more than 2 % of the values are equal. One broad component of weight 1 / (n + 1) is
-    /// added, so that no later value is astronomically improbable. Deterministic.
+    /// Candidates are mixtures of 1 to `max_components` normal components in x itself (cut to the support), in asinh of
+    /// x around the median and, for positive values, around 0, and, if bounds are given and no value lies on them, in
+    /// ln or logit. Components with fewer than 5 rows are dropped; with fewer than 33 rows in total, those with less
+    /// than 15 %, but at least two rows. The candidate with the smallest BIC wins among those whose mean is close to
+    /// that of the rows and whose deviation is not far above theirs: a tail fitted to a handful of rows would move the
+    /// mean to where there are no rows. Logarithmic scales are excluded if more than 2 % of the values are equal. One
+    /// broad component with weight 1 / (n + 1) is added, so that no later value is astronomically unlikely. The result
+    /// is deterministic.
     ///
     /// Cost: a sort, then at most 1024 points × components × steps of EM.
     ///
     /// # Errors
-    /// There are no values, one is not finite or outside the support, or the bounds are not in order.
+    /// There are no values, a value is not finite or outside the support, or the bounds are not in order.
     pub fn fit(values: &[f64], support: Support, options: &WarpOptions) -> Result<Self, WarpError> {
         let sorted = check(values, &support)?;
         let rows = sorted.len() as f64;
@@ -69,7 +73,7 @@ impl Warp {
             let (mut worse, mut least) = (0, f64::INFINITY);
             for m in 1..=options.max_components.max(1) {
                 let (mut fitted, log_likelihood) = data.mixture(m);
-                // A handful of rows is left to the broad component.
+                // Leave a handful of rows to the broad component.
                 if m > 1 {
                     fitted.retain(|c| c.weight * rows >= MIN_ROWS.min((MIN_SHARE * rows).max(2.0)));
                 }
@@ -100,18 +104,19 @@ impl Warp {
                 }
             }
         }
-        // The sort keeps equal ones in their order.
+        // The sort is stable.
         found.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (mean, deviation) = moments(sorted.iter().map(|&x| (x, 1.0)));
         let near = found.iter().position(|(_, warp)| warp.is_near(mean, deviation));
-        // One component in x itself, next to the broad one, has the moments of the rows, but for what bounds cut off.
+        // A single component in x, besides the broad one, has the moments of the rows, except for what the bounds cut
+        // off.
         let is_plain = |warp: &Warp| warp.scale == Scale::Linear && warp.components.len() <= 2;
         let linear = || found.iter().position(|(_, warp)| is_plain(warp));
         let best = near.or_else(linear).or((!found.is_empty()).then_some(0));
         best.map(|n| found.swap_remove(n).1).ok_or(WarpError::Parameters("components"))
     }
 
-    /// Whether its mean and deviation are near these.
+    /// Whether its mean and deviation are close to these.
     fn is_near(&self, mean: f64, deviation: f64) -> bool {
         if deviation == 0.0 || !deviation.is_finite() {
             return true;
@@ -121,9 +126,9 @@ impl Warp {
         (own - mean).abs() <= MEAN_TOLERANCE * deviation && ratio <= DEVIATION_TOLERANCE
     }
 
-    /// Numbers with their weights, denser in probability towards both ends.
+    /// Quadrature nodes and weights, denser in probability towards both ends.
     fn nodes(&self) -> impl Iterator<Item = (f64, f64)> {
-        // Two nodes of Gauss in each panel.
+        // Two Gauss nodes per panel.
         let node = 0.5 - 0.5 / 3f64.sqrt();
         (1..=TAIL_PANELS)
             .flat_map(move |k| {
@@ -138,7 +143,7 @@ impl Warp {
     }
 }
 
-/// Mean and standard deviation of numbers with weights.
+/// The mean and standard deviation of weighted numbers.
 fn moments(numbers: impl Iterator<Item = (f64, f64)>) -> (f64, f64) {
     let mut sums = Sums::default();
     for (x, weight) in numbers {
@@ -151,7 +156,7 @@ fn moments(numbers: impl Iterator<Item = (f64, f64)>) -> (f64, f64) {
     (sums.around + shift, (sums.second / sums.count - shift * shift).max(0.0).sqrt())
 }
 
-/// The values in order.
+/// Checks and sorts the values.
 fn check(values: &[f64], support: &Support) -> Result<Vec<f64>, WarpError> {
     let (low, high) = support.bounds();
     if !support.is_valid() {
@@ -202,7 +207,7 @@ fn longest_run(sorted: &[f64]) -> usize {
     sorted.chunk_by(|a, b| a == b).map(<[f64]>::len).max().unwrap_or(0)
 }
 
-/// Values that stand for `count` rows each, on a scale of mean 0 and spread 1.
+/// Points that represent `count` rows each, standardized to mean 0 and deviation 1.
 struct Data {
     points: Vec<Point>,
     mean: f64,
@@ -215,7 +220,7 @@ struct Data {
 
 struct Point {
     x: f64,
-    /// Standardized.
+    /// The standardized value.
     t: f64,
     count: f64,
 }
@@ -229,7 +234,7 @@ impl Data {
         }
         let gap = smallest_gap(sorted, scale) / spread;
         let ends = (points[0].t, points[points.len() - 1].t);
-        // Far below any σ that helps, also where the option is 0, and not so small that a density overflows.
+        // Far below any useful σ, even if the option is 0, but large enough that a density does not overflow.
         let floor = min_sigma.max(0.4 * gap).max(1e-9).max(1e-300 / spread);
         let is_logarithmic = match scale {
             Scale::Linear | Scale::Logit { .. } => false,
@@ -238,7 +243,8 @@ impl Data {
         Self { points, mean, spread, floor, ends, is_logarithmic }
     }
 
-    /// m components by EM from quantiles, and the log-likelihood of the rows on the scale itself.
+    /// Fits m components by EM, starting from quantiles. Also returns the log-likelihood of the rows on the original
+    /// scale.
     fn mixture(&self, m: usize) -> (Vec<Component>, f64) {
         let rows: f64 = self.points.iter().map(|p| p.count).sum();
         let mut components = self.quantiles(m, rows);
@@ -256,7 +262,7 @@ impl Data {
         (components, log_likelihood - rows * self.spread.ln())
     }
 
-    /// Equal shares of the rows, in order.
+    /// One component for each of m equal fractions of the rows, in order.
     fn quantiles(&self, m: usize, rows: f64) -> Vec<Component> {
         let mut sums = vec![Sums::default(); m];
         let mut seen = 0.0;
@@ -269,17 +275,17 @@ impl Data {
             }
             sum.add(p.count, p.t);
         }
-        // A part that one repeated value leaves empty starts broad, in the middle.
+        // A fraction that repeated values leave empty starts with a broad component in the middle.
         let empty = Component { weight: 1.0 / m as f64, mean: 0.0, sigma: 1.0 };
         let part = |s: Sums| s.component(rows, self.floor).unwrap_or(empty);
         normalized(sums.into_iter().map(part).collect())
     }
 
-    /// One step of EM, and the log-likelihood before it.
+    /// One EM step. Also returns the log-likelihood before it.
     fn step(&self, components: &[Component], rows: f64) -> (Vec<Component>, f64) {
         let mut sums: Vec<Sums> =
             components.iter().map(|c| Sums { around: c.mean, ..Sums::default() }).collect();
-        // ln(weight / σ) and 1 / σ, so that a point costs one exponential a component.
+        // Precompute ln(weight / σ) and 1 / σ, so that a point costs one exponential per component.
         let constants: Vec<(f64, f64)> =
             components.iter().map(|c| ((c.weight / c.sigma).ln(), c.sigma.recip())).collect();
         let mut shares = vec![0.0; components.len()];
@@ -308,11 +314,11 @@ impl Data {
         (normalized(sums.into_iter().zip(components).map(part).collect()), log_likelihood)
     }
 
-    /// The components on the scale itself, and the broad one.
+    /// The components on the original scale, with the broad one added.
     fn finish(&self, components: &[Component], rows: f64) -> Vec<Component> {
         let (first, last) = self.ends;
         let weight = 1.0 / (rows + 1.0);
-        // On a logarithmic scale a deviation beyond the last value is a factor of its own.
+        // On a logarithmic scale, one deviation beyond the last value is already a large factor.
         let reach = if self.is_logarithmic { 1.0 / 3.0 } else { 1.0 };
         let broad = Component {
             weight,
@@ -330,7 +336,7 @@ impl Data {
     }
 }
 
-/// Sums of distances to a number near the mean, so that variances do not cancel.
+/// Sums of distances to a number near the mean, which avoids cancellation in variances.
 #[derive(Clone, Default)]
 struct Sums {
     around: f64,
@@ -347,7 +353,7 @@ impl Sums {
         self.second += count * d * d;
     }
 
-    /// The component with these sums; `None` if next to nothing was added.
+    /// The component with these sums; `None` if it has almost no weight.
     fn component(&self, rows: f64, floor: f64) -> Option<Component> {
         if self.count <= 1e-9 {
             return None;
@@ -359,7 +365,7 @@ impl Sums {
     }
 }
 
-/// The same components, with weights that sum to 1.
+/// Normalizes the weights to sum to 1.
 fn normalized(mut components: Vec<Component>) -> Vec<Component> {
     let total: f64 = components.iter().map(|c| c.weight).sum();
     for c in &mut components {
@@ -368,7 +374,7 @@ fn normalized(mut components: Vec<Component>) -> Vec<Component> {
     components
 }
 
-/// At most about [`MAX_POINTS`] points: the values themselves, or their means over consecutive rows, the tails apart.
+/// At most about [`MAX_POINTS`] points: the values themselves, or means over consecutive rows, except in the tails.
 fn represent(sorted: &[f64], scale: Scale) -> Vec<Point> {
     let point = |run: &[f64]| {
         let x = run[0] + run.iter().map(|x| x - run[0]).sum::<f64>() / run.len() as f64;
@@ -386,14 +392,15 @@ fn represent(sorted: &[f64], scale: Scale) -> Vec<Point> {
     points
 }
 
-/// Mean and standard deviation, which gives way to half the span of the middle 98 % where outliers make it larger.
+/// The mean and standard deviation. The latter is replaced by half the range of the middle 98 % if outliers make it
+/// larger.
 fn location(points: &[Point]) -> (f64, f64) {
     let rows: f64 = points.iter().map(|p| p.count).sum();
     let start = points[0].t;
     let mean = start + points.iter().map(|p| p.count / rows * (p.t - start)).sum::<f64>();
     let largest = points.iter().map(|p| (p.t - mean).abs()).fold(0.0, f64::max);
     if largest == 0.0 || !largest.is_normal() {
-        // A constant: any width that its size allows.
+        // A constant column: any width of a suitable size.
         return (mean, mean.abs().max(1e-3));
     }
     let square = |p: &Point| p.count / rows * ((p.t - mean) / largest).powi(2);
@@ -410,7 +417,7 @@ fn location(points: &[Point]) -> (f64, f64) {
     (mean, if middle > 0.0 { deviation.min(middle) } else { deviation })
 }
 
-/// The smallest distance between two unlike values, in t.
+/// The smallest difference between distinct values, on the scale of t.
 fn smallest_gap(sorted: &[f64], scale: Scale) -> f64 {
     let gaps = sorted
         .windows(2)

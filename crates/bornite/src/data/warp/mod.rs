@@ -1,4 +1,4 @@
-//! The transform of a real column to (0, 1) under which its own distribution is nearly uniform.
+//! Transforms of real columns to (0, 1) that make their distribution nearly uniform.
 
 mod fit;
 #[cfg(test)]
@@ -14,23 +14,23 @@ pub use fit::WarpOptions;
 
 /// The smallest value of u = F(x), and of 1 − u: 2⁻⁵³.
 const EDGE: f64 = f64::EPSILON / 2.0;
-/// The share of a normal component beyond so many σ underflows.
+/// The tail of a normal component underflows beyond this many σ.
 const FARTHEST: f64 = 38.0;
-/// Floats that lie this far apart, in σ of a component, are steps of F.
+/// If floats are at least this far apart, in σ of a component, F has visible steps.
 const COARSE: f64 = 1e-10;
-/// How many floats the inverse then is off at most.
+/// The maximum number of floats by which the inverse is then off.
 const MAX_STEPS: usize = 64;
-/// So far apart that a square of it would overflow.
+/// Distances beyond this would overflow when squared.
 const TOO_COARSE: f64 = 1e150;
-/// How far F(x) may be from u on both sides of the x of u.
+/// The tolerance for F(x) on both sides of the inverse of u.
 const TOLERANCE: f64 = 1e-6;
 
 /// A smooth, strictly increasing u = F(x) from the support of a column to (0, 1): the distribution function of a mixture of
 /// normal components on a [scale](Scale), cut to the [support](Support).
 ///
-/// If x has the density F′, then u is uniform. So in the Legendre basis on [0, 1] a product of such columns is the constant
-/// function, and a circuit learns only what the marginals leave open. The density in the units of the data is
-/// p(u) · F′(x): log p(u) plus [`Warp::log_slope`].
+/// If x has the density F′, then u is uniform. In the Legendre basis on [0, 1], a product of such columns is the
+/// constant function, so a circuit only learns what the marginals do not explain. The density in the units of the data
+/// is p(u) · F′(x): log p(u) plus [`Warp::log_slope`].
 ///
 /// ```
 /// use bornite::data::{Support, Warp, WarpOptions};
@@ -48,17 +48,17 @@ pub struct Warp {
     scale: Scale,
     support: Support,
     components: Vec<Component>,
-    /// The share of the mixture below and above the support, and within it.
+    /// The mass of the mixture below, above and within the support.
     below: f64,
     above: f64,
     log_mass: f64,
-    /// Whether F has steps, since floats are far apart where it rises.
+    /// Whether F has steps, because floats are far apart where it rises.
     is_coarse: bool,
-    /// Places in order that [`Warp::inverse`] starts between.
+    /// Sorted starting points for [`Warp::inverse`].
     knots: Vec<Knot>,
 }
 
-/// A place and the shares of the mixture below and above it.
+/// A point, and the mass of the mixture below and above it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Knot {
     t: f64,
@@ -66,7 +66,7 @@ struct Knot {
     upper: f64,
 }
 
-/// What t(x) the mixture is a mixture in.
+/// The scale t(x) of the mixture.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scale {
@@ -81,7 +81,7 @@ pub enum Scale {
     },
     /// t = ln(x − low), for a support that starts at `low`.
     Log {
-        /// The start.
+        /// The lower bound.
         low: f64,
     },
     /// t = ln((x − low) / (high − x)), for a bounded support.
@@ -93,7 +93,7 @@ pub enum Scale {
     },
 }
 
-/// Where the values of a column can lie.
+/// The range of the values of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Support {
     /// The smallest value, if there is one.
@@ -106,12 +106,12 @@ impl Support {
     /// The real line.
     pub const REAL: Self = Self { low: None, high: None };
 
-    /// Both bounds, infinite if there is none.
+    /// Both bounds, infinite where there is none.
     pub fn bounds(&self) -> (f64, f64) {
         (self.low.unwrap_or(f64::NEG_INFINITY), self.high.unwrap_or(f64::INFINITY))
     }
 
-    /// Both bounds, those of floats if there is none.
+    /// Both bounds, or those of floats where there is none.
     fn finite_bounds(&self) -> (f64, f64) {
         (self.low.unwrap_or(f64::MIN), self.high.unwrap_or(f64::MAX))
     }
@@ -126,25 +126,25 @@ impl Support {
 /// One normal component.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Component {
-    /// Its share.
+    /// Its weight.
     pub weight: f64,
-    /// Its mean, in t.
+    /// Its mean, on the scale of t.
     pub mean: f64,
-    /// Its standard deviation, in t.
+    /// Its standard deviation, on the scale of t.
     pub sigma: f64,
 }
 
-/// The reason that there is no such transform.
+/// The reason why there is no such transform.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WarpError {
-    /// Nothing to fit to.
+    /// There are no values.
     #[error("there is no observed value to fit to")]
     NoValues,
-    /// A value that is infinite or NaN.
+    /// A value is infinite or NaN.
     #[error("{} is not finite", short(*.0))]
     NotFinite(f64),
-    /// Values so far apart that their difference overflows.
+    /// The difference between values overflows.
     #[error("the values span {} to {}, which is too wide; rescale the column", short(*low), short(*high))]
     TooWide {
         /// The smallest value.
@@ -152,7 +152,7 @@ pub enum WarpError {
         /// The largest value.
         high: f64,
     },
-    /// A value outside the support.
+    /// A value is outside the support.
     #[error("{} is outside the given bounds {} to {}", short(*value), short(*low), short(*high))]
     Outside {
         /// The value.
@@ -162,7 +162,7 @@ pub enum WarpError {
         /// The upper bound.
         high: f64,
     },
-    /// Bounds that bound nothing.
+    /// The bounds are not in order.
     #[error("the bounds {} to {} are not in order", short(*low), short(*high))]
     Support {
         /// The lower bound.
@@ -170,18 +170,18 @@ pub enum WarpError {
         /// The upper bound.
         high: f64,
     },
-    /// An atom that no cell can be.
+    /// No cell can have the value of this atom.
     #[error("the atom {} is not a number that the column can have: it has too many digits", short(*.0))]
     Atom(f64),
-    /// Parameters that make no transform.
+    /// The parameters are invalid.
     #[error("the transform's {0} are invalid")]
     Parameters(&'static str),
-    /// Stored parameters whose transform has no inverse among the finite numbers.
+    /// The stored parameters give a transform without an inverse among the finite numbers.
     #[error("the transform has no inverse: its components are too wide, too narrow or too far out")]
     NotInvertible,
 }
 
-/// What of a transform is stored.
+/// The serialized form of a transform.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Parts {
     scale: Scale,
@@ -198,14 +198,14 @@ impl From<Warp> for Parts {
 impl TryFrom<Parts> for Warp {
     type Error = WarpError;
 
-    /// What was stored may have been changed since.
+    /// Validates stored parameters.
     fn try_from(parts: Parts) -> Result<Self, WarpError> {
         let warp = Self::new(parts.scale, parts.support, parts.components)?;
         if warp.is_invertible() { Ok(warp) } else { Err(WarpError::NotInvertible) }
     }
 }
 
-/// ln |x − y|, which does not overflow.
+/// ln |x − y|, without overflow.
 fn log_distance(x: f64, y: f64) -> f64 {
     let distance = (x - y).abs();
     if distance.is_finite() {
@@ -215,7 +215,7 @@ fn log_distance(x: f64, y: f64) -> f64 {
 }
 
 impl Scale {
-    /// t(x). Like all that makes F it comes from `libm`: the codec needs the same bits on every machine.
+    /// t(x). Like everything in F, it uses `libm`: the codec needs the same bits on every machine.
     fn forward(self, x: f64) -> f64 {
         match self {
             Scale::Linear => x,
@@ -224,7 +224,7 @@ impl Scale {
                 if z.is_finite() {
                     return libm::asinh(z);
                 }
-                // As good as ln 2z, so far out.
+                // So far out, asinh z is ln 2z.
                 (log_distance(x, center) - libm::log(unit) + LN_2).copysign(x - center)
             }
             Scale::Log { low } => log_distance(x, low),
@@ -240,7 +240,7 @@ impl Scale {
                 if z.is_finite() {
                     return center + unit * z;
                 }
-                // The product may be finite all the same.
+                // The product may be finite even if exp overflows.
                 center + (t.abs() - LN_2 + unit.ln()).exp().copysign(t)
             }
             Scale::Log { low } => low + t.exp(),
@@ -281,7 +281,7 @@ impl Scale {
 }
 
 impl Component {
-    /// The shares below and above t.
+    /// The mass below and above t.
     fn shares(&self, t: f64) -> (f64, f64) {
         let z = (t - self.mean) / (self.sigma * SQRT_2);
         let smaller = 0.5 * libm::erfc(z.abs());
@@ -295,19 +295,19 @@ impl Component {
         self.weight / (self.sigma * (2.0 * PI).sqrt()) * (-0.5 * z * z).exp()
     }
 
-    /// The logarithm of the density at t.
+    /// The log density at t.
     fn log_density(&self, t: f64) -> f64 {
         let z = (t - self.mean) / self.sigma;
         (self.weight / self.sigma).ln() - 0.5 * (z * z + LN_2 + PI.ln())
     }
 }
 
-/// The shares of a mixture below and above t.
+/// The mass of a mixture below and above t.
 fn shares(components: &[Component], t: f64) -> (f64, f64) {
     components.iter().map(|c| c.shares(t)).fold((0.0, 0.0), |s, c| (s.0 + c.0, s.1 + c.1))
 }
 
-/// The logarithm of the density of a mixture at t.
+/// The log density of a mixture at t.
 fn log_density(components: &[Component], t: f64) -> f64 {
     let largest = components.iter().map(|c| c.log_density(t)).fold(f64::NEG_INFINITY, f64::max);
     if largest == f64::NEG_INFINITY || largest.is_nan() {
@@ -317,10 +317,11 @@ fn log_density(components: &[Component], t: f64) -> f64 {
 }
 
 impl Warp {
-    /// The transform with these parameters.
+    /// A transform with these parameters.
     ///
     /// # Errors
-    /// Bounds or parameters make no sense, weights do not sum to 1, or the mixture has nothing within the support.
+    /// The bounds or parameters are invalid, the weights do not sum to 1, or the mixture has no mass within the
+    /// support.
     pub fn new(
         scale: Scale,
         support: Support,
@@ -346,7 +347,7 @@ impl Warp {
         if !components.iter().all(valid) || (total - 1.0).abs() > 1e-9 {
             return Err(WarpError::Parameters("components"));
         }
-        // What lies beyond all floats is cut off too.
+        // The mass beyond all floats is cut off too.
         let (low, high) = support.finite_bounds();
         let (below, _) = shares(&components, scale.forward(low));
         let (_, above) = shares(&components, scale.forward(high));
@@ -364,7 +365,7 @@ impl Warp {
         Ok(Self { scale, support, components, below, above, log_mass, is_coarse, knots })
     }
 
-    /// Whether it has an inverse, as far as floats go: finite, in order, and between numbers on both sides of u.
+    /// Whether it has an inverse in floating point: finite, increasing, and consistent on both sides of u.
     fn is_invertible(&self) -> bool {
         let small = [EDGE, 1e-9, 1e-4, 0.01];
         let levels = small.into_iter().chain((1..32).map(|n| f64::from(n) / 32.0));
@@ -382,16 +383,16 @@ impl Warp {
         true
     }
 
-    /// The same transform with parameters of few digits, nearly enough; `None` if they do not make one.
+    /// Rounds the parameters to few digits; `None` if the result is not a valid transform.
     pub(crate) fn rounded(&self) -> Option<Self> {
-        /// To so many significant digits.
+        /// Rounds to this many significant digits.
         fn short(x: f64, digits: usize) -> f64 {
             format!("{x:.digits$e}").parse().unwrap_or(x)
         }
         let mut components = self.components.clone();
         for c in &mut components {
             c.sigma = short(c.sigma, 3);
-            // A mean to a hundredth of its σ.
+            // Round a mean to a hundredth of its σ.
             let digits = (c.mean.abs() / c.sigma).max(1.0).log10() + 2.0;
             c.mean = short(c.mean, digits.clamp(2.0, 17.0) as usize);
             c.weight = (c.weight * 1000.0).round().max(1.0);
@@ -409,7 +410,7 @@ impl Warp {
         self.scale
     }
 
-    /// Where values can lie.
+    /// The range of the values.
     pub fn support(&self) -> Support {
         self.support
     }
@@ -419,18 +420,18 @@ impl Warp {
         &self.components
     }
 
-    /// Whether F′(x) is positive: within the support, and for logarithmic scales not on its ends.
+    /// Whether F′(x) is positive: inside the support and, on logarithmic scales, not at its ends.
     pub fn contains(&self, x: f64) -> bool {
         let (low, high) = self.support.bounds();
         x.is_finite() && x >= low && x <= high && self.log_slope(x) > f64::NEG_INFINITY
     }
 
-    /// F(x), never nearer to 0 or 1 than 2⁻⁵³.
+    /// F(x), kept at least 2⁻⁵³ away from 0 and 1.
     pub fn forward(&self, x: f64) -> f64 {
         self.distribution(x).clamp(EDGE, 1.0 - EDGE)
     }
 
-    /// F(x) as the share of values below x: exactly 0 below the support and 1 above it. For intervals.
+    /// F(x) as the mass below x, for intervals: exactly 0 below the support and 1 above it.
     pub fn distribution(&self, x: f64) -> f64 {
         let (low, high) = self.support.bounds();
         if x <= low {
@@ -441,7 +442,7 @@ impl Warp {
         }
         let (lower, upper) = shares(&self.components, self.scale.forward(x));
         let mass = libm::exp(self.log_mass);
-        // The smaller of the two shares has the smaller error.
+        // The smaller of the two has the smaller error.
         if lower <= upper {
             ((lower - self.below) / mass).clamp(0.0, 1.0)
         } else {
@@ -449,7 +450,7 @@ impl Warp {
         }
     }
 
-    /// ln F′(x): what to add to log p(u) for a density in the units of x. −∞ outside the support.
+    /// ln F′(x), which converts log p(u) to a log density in the units of x. −∞ outside the support.
     pub fn log_slope(&self, x: f64) -> f64 {
         let (low, high) = self.support.bounds();
         if !(x >= low && x <= high) {
@@ -462,16 +463,16 @@ impl Warp {
         log_density(&self.components, t) + self.scale.log_slope(x) - self.log_mass
     }
 
-    /// The x with F(x) = u. Values nearer to 0 or 1 than 2⁻⁵³ are taken for that.
+    /// The x with F(x) = u. Values closer to 0 or 1 than 2⁻⁵³ are clamped.
     ///
-    /// By Newton's steps on ln F or ln (1 − F), kept within a bracket: to the precision that u itself carries.
+    /// Uses Newton steps on ln F or ln (1 − F), kept within a bracket, to the precision of u itself.
     pub fn inverse(&self, u: f64) -> f64 {
         let u = u.clamp(EDGE, 1.0 - EDGE);
         let mass = self.log_mass.exp();
         let (lower, upper) = (self.below + u * mass, self.above + (1.0 - u) * mass);
         let t = if lower <= upper { self.solve(lower, true) } else { self.solve(upper, false) };
         let (low, high) = self.support.finite_bounds();
-        // The ends themselves have no place on a logarithmic scale.
+        // Logarithmic scales exclude their ends.
         let (low, high) = match self.scale {
             Scale::Linear | Scale::Asinh { .. } => (low, high),
             Scale::Log { .. } => (low.next_up(), high),
@@ -479,7 +480,7 @@ impl Warp {
         };
         let mut x = self.scale.inverse(t).max(low).min(high);
         for _ in 0..MAX_STEPS {
-            // Not the float before the step that goes past u.
+            // Do not return the float before the step that passes u.
             if !self.is_coarse || x >= high || self.distribution(x) >= u - f64::EPSILON {
                 break;
             }
@@ -488,16 +489,16 @@ impl Warp {
         x
     }
 
-    /// The t below which (or above which) the mixture has this share.
+    /// The t below (or above) which the mixture has this mass.
     fn solve(&self, share: f64, is_lower: bool) -> f64 {
         let (mut low, mut high, mut t) = self.bracket(share, is_lower);
         let log_share = share.ln();
-        // The lengths of the last two steps, the older first.
+        // The lengths of the last two steps, the older one first.
         let mut steps = (high - low, high - low);
         for _ in 0..200 {
             let (lower, upper) = shares(&self.components, t);
             let (found, sign) = if is_lower { (lower, 1.0) } else { (upper, -1.0) };
-            // Above 0 if t is too large.
+            // Positive if t is too large.
             let excess = sign * (found.ln() - log_share);
             if excess == 0.0 {
                 break;
@@ -510,7 +511,7 @@ impl Warp {
             let density: f64 = self.components.iter().map(|c| c.density(t)).sum();
             let newton = excess * found / density;
             let mut next = t - newton;
-            // Halves the bracket where Newton's step leaves it, or steps do not shrink fast enough.
+            // Bisect if the Newton step leaves the bracket or steps do not shrink fast enough.
             let is_slow = newton.abs() > 0.5 * steps.0;
             if is_slow || !(next > low && next < high) {
                 next = 0.5 * low + 0.5 * high;
@@ -525,7 +526,7 @@ impl Warp {
         t
     }
 
-    /// Bounds of the t with this share, and a guess between them.
+    /// A bracket for the t with this mass, and a guess inside.
     fn bracket(&self, share: f64, is_lower: bool) -> (f64, f64, f64) {
         let of = |knot: &Knot| if is_lower { knot.lower } else { knot.upper };
         let is_before = |knot: &Knot| if is_lower { of(knot) < share } else { of(knot) > share };
@@ -549,7 +550,7 @@ impl Warp {
     }
 }
 
-/// Half of each component's σ apart, over all that is not negligible.
+/// Points half a σ apart for each component, over its non-negligible range.
 fn knots(components: &[Component]) -> Vec<Knot> {
     let of = |c: &Component| {
         let (mean, sigma) = (c.mean, c.sigma);
