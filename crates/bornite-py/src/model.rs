@@ -10,7 +10,8 @@ use bornite::data::{
 use bornite::engine;
 use bornite::learn::{Control, Device, Effort, Progress, Quota, Workers};
 use bornite::model::{
-    AnswerValue, Event, Imputation, ModelError, ModelOptions, Question, Strange, StructureKind,
+    AnomalyCriterion, AnswerValue, Event, Imputation, ModelError, ModelOptions, Question,
+    StructureKind,
 };
 use bornite::ops::Budget;
 use bornite::report::{Picture, Report};
@@ -641,7 +642,7 @@ impl TableModel {
         table: TableLike,
         is_either: bool,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let by = if is_either { Strange::Either } else { Strange::Cells };
+        let by = if is_either { AnomalyCriterion::Either } else { AnomalyCriterion::Cells };
         let found = detached(py, || self.0.anomaly_scores(&table.0, by))?.map_err(Raise::raise)?;
         Ok(found.into_pyarray(py))
     }

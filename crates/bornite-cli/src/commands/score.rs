@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use bornite::Model;
 use bornite::data::{Column, EncodeOptions, Mismatch, Table, Unseen};
-use bornite::model::{Anomaly, Strange};
+use bornite::model::{Anomaly, AnomalyCriterion};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
@@ -77,7 +77,7 @@ enum By {
     Either,
 }
 
-impl From<By> for Strange {
+impl From<By> for AnomalyCriterion {
     fn from(by: By) -> Self {
         match by {
             By::Density => Self::Density,

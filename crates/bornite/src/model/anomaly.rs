@@ -1,49 +1,51 @@
-//! The least likely rows.
+//! Unlikely rows, and rows with a cell that does not fit the others.
 
 use super::predict::LENIENT;
 use super::{Model, ModelError};
 use crate::data::{Cell, Encoded, OutsideCell, Table};
 use crate::mixture::log_sum;
 
-/// How often a cell that does not belong to its row comes from an even spread instead of its column's marginal.
-const ANYWHERE: f64 = 0.01;
-/// How often a strange row is one that is unlikely as a whole.
-const WHOLE: f64 = 0.1;
-/// Rows of a model that say which log densities are usual, the part of them that says how these fall off, and the seed that they are drawn
-/// with.
-const USUAL_ROWS: usize = 500;
-const TAIL: f64 = 0.1;
-const USUAL_SEED: u64 = 0;
+/// How often a cell that does not belong to its row is drawn uniformly instead of from its column's marginal.
+const UNIFORM_SHARE: f64 = 0.01;
+/// The prior weight of rows that are unlikely as a whole, among anomalous rows.
+const WHOLE_ROW_SHARE: f64 = 0.1;
+/// The number of sampled rows that determine which log densities are typical, the fraction of them that determines how
+/// the tail falls off, and the seed that they are drawn with.
+const TYPICAL_ROWS: usize = 500;
+const TAIL_SHARE: f64 = 0.1;
+const TYPICAL_SEED: u64 = 0;
 
 /// What makes a row anomalous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Strange {
-    /// It is unlikely as a whole: its negative log density.
+pub enum AnomalyCriterion {
+    /// The row is unlikely as a whole. The score is its negative log density.
     #[default]
     Density,
-    /// A cell does not belong to the others: a log-likelihood ratio, of one cell of the row drawn anew, or all of them apart, against the
-    /// row as it is: log ½ (mean over j of q(xⱼ) / p(xⱼ | the others) + Πⱼ p(xⱼ) / p(x)) over its known cells.
+    /// A cell does not fit the others. The score is a log-likelihood ratio: one cell of the row redrawn, or all cells
+    /// drawn independently, against the row as observed. That is log ½ (mean over j of q(xⱼ) / p(xⱼ | the others) + Πⱼ
+    /// p(xⱼ) / p(x)), over the observed cells.
     ///
-    /// A cell that is drawn anew comes from its column's marginal, p(xⱼ), and one time in a hundred from an even spread, so that values
-    /// far out are found as well; one that was never seen comes from there for certain. Where the log density sums up the noise of all
-    /// cells, this one finds the cell that does not belong to the others.
+    /// A redrawn cell comes from its column's marginal p(xⱼ), or, one time in a hundred, from a uniform distribution,
+    /// so that extreme values are found too. A value that was never seen always comes from the uniform distribution.
+    /// The log density adds up the noise of all cells; this score finds the one cell that does not belong.
     Cells,
-    /// Either: log of 0.9 times the ratio of [`Cells`](Self::Cells) and 0.1 times ½ / √P, where P is the share of the model's own rows
-    /// that are no likelier than this one.
+    /// Either of these: the log of 0.9 times the ratio of [`Cells`](Self::Cells) plus 0.1 times ½ / √P, where P is the
+    /// fraction of the model's own rows that are at most as likely as this one.
     ///
-    /// The mean of both over rows of the model is about 1, so that at most a share e⁻ˢ of these has a score above s. P is that
-    /// of 500 exact samples, and falls exponentially beyond them; a missing cell counts as a usual one.
+    /// Both terms have a mean of about 1 over rows of the model, so at most a fraction e⁻ˢ of them has a score above s.
+    /// P is estimated from 500 exact samples, with an exponential tail beyond them; a missing cell counts as a typical
+    /// one.
     Either,
 }
 
-/// A row and why it is unlikely.
+/// A row and what makes it unlikely.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Anomaly {
     /// The row, counted from 0.
     pub row: usize,
     /// Its log density.
     pub log_density: f64,
-    /// Its known cells, the most surprising first.
+    /// Its observed cells, the most surprising first.
     pub contributions: Vec<Contribution>,
 }
 
@@ -56,16 +58,16 @@ pub struct Contribution {
     pub cell: String,
     /// log p(the cell | the others), in the units of the data.
     pub log_conditional: f64,
-    /// The same against an even spread, so that columns compare: over a continuous column's interquartile range, over all
-    /// values of a finite one.
+    /// [`log_conditional`](Self::log_conditional) relative to a uniform distribution, so that columns can be compared:
+    /// over the interquartile range of a continuous column, or over all values of a finite one.
     pub log_standardized: f64,
 }
 
 impl Model {
-    /// The `count` rows with the lowest log density, the lowest first, each with its cells by how surprising they are given the
-    /// rest of the row. Of equal rows the first comes first.
+    /// Finds the `count` rows with the lowest log density, the lowest first, each with its cells in order of surprise
+    /// given the rest of the row. Ties keep the order of the table.
     ///
-    /// Cost: a score of the table, then of one row for each cell of the rows that are named.
+    /// Cost: one score of the table, then of one row for each cell of the returned rows.
     ///
     /// # Errors
     /// As for [`score`](Self::score).
@@ -73,10 +75,10 @@ impl Model {
         self.anomalies_encoded(table, &self.schema.encode(table)?, count)
     }
 
-    /// The [`anomalies`](Self::anomalies) of a table that the model's schema has encoded.
+    /// [`anomalies`](Self::anomalies) of a table that the model's schema has already encoded.
     ///
     /// # Errors
-    /// Rows that were encoded by another schema.
+    /// The rows were encoded with another schema.
     pub fn anomalies_encoded(
         &self,
         table: &Table,
@@ -87,10 +89,10 @@ impl Model {
         lowest.map(|(row, log_density)| self.anomaly(table, rows, row, log_density)).collect()
     }
 
-    /// The cells of a row by how surprising they are given the rest of it, with the row's log density.
+    /// Explains one row: its cells in order of surprise given the rest of the row, with the row's log density.
     ///
     /// # Errors
-    /// Rows that were encoded by another schema.
+    /// The rows were encoded with another schema.
     pub fn anomaly(
         &self,
         table: &Table,
@@ -102,12 +104,12 @@ impl Model {
         Ok(Anomaly { row, log_density, contributions })
     }
 
-    /// How surprising every cell is, given the other cells of its row: the negative
-    /// [`log_standardized`](Contribution::log_standardized), row by row, one number for each column of the model; NaN
-    /// where a cell is missing, unless that is a value of its column.
+    /// Computes how surprising every cell is, given the other cells of its row: the negative
+    /// [`log_standardized`](Contribution::log_standardized), row by row, one number for each column of the model. The
+    /// surprise of a missing cell is NaN, unless missing is a value of its column.
     ///
-    /// A cell from a uniform distribution has a surprise of about 0; all cells of a row that contradicts the model's
-    /// evidence have an infinite surprise. Cost: a score of the table, and one for each column.
+    /// A cell from a uniform distribution has a surprise of about 0. In a row that contradicts the model's evidence,
+    /// all cells have an infinite surprise. Cost: one score of the table, and one more for each column.
     ///
     /// # Errors
     /// As for [`score`](Self::score).
@@ -116,7 +118,7 @@ impl Model {
         self.surprises_of(table, (&rows, &self.score_encoded(&rows)?))
     }
 
-    /// The same for a table that is encoded and scored.
+    /// [`surprises`](Self::surprises) of a table that is already encoded and scored.
     fn surprises_of(
         &self,
         table: &Table,
@@ -139,33 +141,39 @@ impl Model {
         Ok(out)
     }
 
-    /// The anomaly score of every row of a table: larger is more anomalous.
+    /// Computes the anomaly score of every row of a table: larger is more anomalous.
     ///
-    /// Cost: a score of the table, and two for each column unless it is by [`Strange::Density`].
+    /// Cost: one score of the table, and, except for [`AnomalyCriterion::Density`], two more for each column.
     ///
     /// # Errors
     /// As for [`score`](Self::score).
-    pub fn anomaly_scores(&self, table: &Table, by: Strange) -> Result<Vec<f64>, ModelError> {
+    pub fn anomaly_scores(
+        &self,
+        table: &Table,
+        by: AnomalyCriterion,
+    ) -> Result<Vec<f64>, ModelError> {
         let rows = self.schema.encode(table)?;
         let logs = self.score_encoded(&rows)?;
         match by {
-            Strange::Density => Ok(logs.into_iter().map(|log| -log).collect()),
-            Strange::Cells => self.log_ratios(table, (&rows, &logs)),
-            Strange::Either => {
-                let (ratios, usual) = (self.log_ratios(table, (&rows, &logs))?, Usual::of(self)?);
+            AnomalyCriterion::Density => Ok(logs.into_iter().map(|log| -log).collect()),
+            AnomalyCriterion::Cells => self.log_ratios(table, (&rows, &logs)),
+            AnomalyCriterion::Either => {
+                let (ratios, typical) =
+                    (self.log_ratios(table, (&rows, &logs))?, TypicalRows::sample(self)?);
                 let score = |(row, (ratio, log)): (usize, (f64, f64))| {
                     if log == f64::NEG_INFINITY {
                         return f64::INFINITY;
                     }
-                    let whole = usual.log_evidence(log + usual.missing(self, &rows, row));
-                    log_sum(&[(1.0 - WHOLE).ln() + ratio, WHOLE.ln() + whole])
+                    let whole =
+                        typical.log_evidence(log + typical.missing_log_density(self, &rows, row));
+                    log_sum(&[(1.0 - WHOLE_ROW_SHARE).ln() + ratio, WHOLE_ROW_SHARE.ln() + whole])
                 };
                 Ok(ratios.into_iter().zip(logs).enumerate().map(score).collect())
             }
         }
     }
 
-    /// The log-likelihood ratios of [`Strange::Cells`], for a table that is encoded and scored.
+    /// The log-likelihood ratios of [`AnomalyCriterion::Cells`], for a table that is already encoded and scored.
     fn log_ratios(
         &self,
         table: &Table,
@@ -173,54 +181,55 @@ impl Model {
     ) -> Result<Vec<f64>, ModelError> {
         let columns = self.schema.columns();
         let cells = self.surprises_of(table, (rows, logs))?;
-        let mut apart: Vec<f64> = logs.iter().map(|log| -log).collect();
-        let mut anew = vec![Vec::with_capacity(columns.len()); logs.len()];
+        let mut independent: Vec<f64> = logs.iter().map(|log| -log).collect();
+        let mut redrawn = vec![Vec::with_capacity(columns.len()); logs.len()];
         for (column, c) in columns.iter().enumerate() {
             let first = self.schema.variables_of(column).start;
-            let alone = table.with_columns(vec![table.column(&c.name)?.clone()])?;
-            let marginal = self.score_encoded(&self.schema.encode_with(&alone, LENIENT)?)?;
+            let column_table = table.with_columns(vec![table.column(&c.name)?.clone()])?;
+            let marginal = self.score_encoded(&self.schema.encode_with(&column_table, LENIENT)?)?;
             for (row, log) in marginal.iter().enumerate() {
                 let surprise = cells[row * columns.len() + column];
                 let spread = self.log_spread(column, rows.batch().value(row, first));
                 if surprise.is_nan() {
                     continue;
                 }
-                apart[row] += log;
-                anew[row].push(match rows.outside_cell(row, column) {
+                independent[row] += log;
+                redrawn[row].push(match rows.outside_cell(row, column) {
                     Some(OutsideCell::Beyond(_)) => surprise,
                     Some(OutsideCell::Between) | None => {
-                        let usual = (1.0 - ANYWHERE).ln() + surprise + spread + log;
-                        log_sum(&[usual, ANYWHERE.ln() + surprise])
+                        let typical = (1.0 - UNIFORM_SHARE).ln() + surprise + spread + log;
+                        log_sum(&[typical, UNIFORM_SHARE.ln() + surprise])
                     }
                 });
             }
         }
-        let score = |((log, anew), apart): ((&f64, &Vec<f64>), &f64)| {
+        let score = |((log, redrawn), independent): ((&f64, &Vec<f64>), &f64)| {
             if *log == f64::NEG_INFINITY {
                 return f64::INFINITY;
             }
-            if anew.is_empty() {
+            if redrawn.is_empty() {
                 return 0.0;
             }
-            let one = log_sum(anew) - (anew.len() as f64).ln();
-            log_sum(&[one, *apart]) - 2.0_f64.ln()
+            let one = log_sum(redrawn) - (redrawn.len() as f64).ln();
+            log_sum(&[one, *independent]) - 2.0_f64.ln()
         };
-        Ok(logs.iter().zip(&anew).zip(&apart).map(score).collect())
+        Ok(logs.iter().zip(&redrawn).zip(&independent).map(score).collect())
     }
 
-    /// Whether a cell has a value: of its own, or one that was never seen.
+    /// Whether a cell is observed, even if its value was never seen before.
     fn is_known(&self, rows: &Encoded, row: usize, column: usize) -> bool {
         let first = self.schema.variables_of(column).start;
         !rows.batch().is_missing(row, first) || rows.outside_cell(row, column).is_some()
     }
 
-    /// ln of how many values a column has, or of how wide its middle half is; of a missing cell, that it is or is not.
+    /// The log of the number of values of a finite column, or of the interquartile range of a continuous one; for a
+    /// cell that may be missing, of the two options.
     fn log_spread(&self, column: usize, first: f64) -> f64 {
         let coding = self.schema.columns()[column].kind.coding();
         if coding.missing() == Some(first) { 2.0_f64.ln() } else { coding.log_spread() }
     }
 
-    /// The `count` rows with the lowest log density, and that.
+    /// The `count` rows with the lowest log density, and their log densities.
     pub(crate) fn least_likely(
         &self,
         rows: &Encoded,
@@ -256,7 +265,7 @@ impl Model {
             } else {
                 others[range].fill(f64::NAN);
                 let rest = log_sum(&self.log_cases(&self.cases_of_row(&others)?)?);
-                // Of the cell itself: far out its value on [0, 1] is rounded.
+                // Use the cell itself: its encoded value in [0, 1] is rounded far out in the tails.
                 let cell = cells.number(row).map_or(Cell::Text(&text), Cell::Number);
                 let between = outside.map_or(0.0, |_| c.log_between());
                 let slope = if cells.is_missing(row) {
@@ -278,17 +287,17 @@ impl Model {
     }
 }
 
-/// What is usual for the rows of a model.
-struct Usual {
-    /// The negative log densities of some of them, the lowest first.
+/// What the model's own rows look like.
+struct TypicalRows {
+    /// The negative log densities of a sample, in ascending order.
     logs: Vec<f64>,
-    /// The mean of log p(a cell | the others), for every column, in the units of the log densities.
+    /// For every column, the mean of log p(cell | the others).
     cells: Vec<f64>,
 }
 
-impl Usual {
-    fn of(model: &Model) -> Result<Self, ModelError> {
-        let rows = model.sample(USUAL_ROWS, USUAL_SEED)?;
+impl TypicalRows {
+    fn sample(model: &Model) -> Result<Self, ModelError> {
+        let rows = model.sample(TYPICAL_ROWS, TYPICAL_SEED)?;
         let mut logs: Vec<f64> = model.score(&rows)?.into_iter().map(|log| -log).collect();
         logs.sort_by(f64::total_cmp);
         let columns = model.schema.columns().len();
@@ -306,27 +315,28 @@ impl Usual {
         Ok(Self { logs, cells })
     }
 
-    /// The usual log density of the missing cells of a row.
-    fn missing(&self, model: &Model, rows: &Encoded, row: usize) -> f64 {
+    /// The typical log density of the missing cells of a row.
+    fn missing_log_density(&self, model: &Model, rows: &Encoded, row: usize) -> f64 {
         let cells = self.cells.iter().enumerate();
         cells.filter(|(column, _)| !model.is_known(rows, row, *column)).map(|(_, log)| log).sum()
     }
 
-    /// ln ½ / √P of a log density.
+    /// ln(½ / √P) at a log density.
     fn log_evidence(&self, log: f64) -> f64 {
-        -2.0_f64.ln() - 0.5 * self.log_share(-log)
+        -2.0_f64.ln() - 0.5 * self.log_tail(-log)
     }
 
-    /// ln P: of the share of rows with at least this negative log density.
-    fn log_share(&self, value: f64) -> f64 {
-        let (n, tail) = (self.logs.len(), (TAIL * self.logs.len() as f64) as usize);
+    /// ln P: the log of the fraction of rows with at least this negative log density.
+    fn log_tail(&self, value: f64) -> f64 {
+        let (n, tail) = (self.logs.len(), (TAIL_SHARE * self.logs.len() as f64) as usize);
         let first = self.logs[n - tail];
         if value <= first {
             let below = self.logs.partition_point(|log| *log < value);
             return ((n - below) as f64 / n as f64).ln();
         }
-        // As of an exponential distribution, and of a normal one in the end: by a factor of e a nat, or slower.
+        // The tail is exponential, and falls off by at most a factor of e per nat, as that of a normal distribution
+        // does.
         let beyond = self.logs[n - tail..].iter().map(|log| log - first).sum::<f64>();
-        TAIL.ln() - (value - first) / (beyond / tail as f64).max(1.0)
+        TAIL_SHARE.ln() - (value - first) / (beyond / tail as f64).max(1.0)
     }
 }

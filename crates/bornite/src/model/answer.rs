@@ -11,8 +11,8 @@ use crate::linalg::Matrix;
 /// The answer to a [`Question`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Answer {
-    /// What it is: `probability`, `density`, `mean`, `variance`, `standard deviation`, `correlation`, `quantile`, `mode`,
-    /// `entropy`, `differential entropy` or `mutual information`.
+    /// The kind of answer: `probability`, `density`, `mean`, `variance`, `standard deviation`, `correlation`,
+    /// `quantile`, `mode`, `entropy`, `differential entropy` or `mutual information`.
     pub kind: &'static str,
     /// The answer itself.
     pub value: AnswerValue,
@@ -22,13 +22,14 @@ pub struct Answer {
     /// The probability of the most likely value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
-    /// What no value has a larger probability than, where a search ended before it knew that its own is the most likely.
+    /// An upper bound on the probability of any value, if the search ended before it could prove that its own value is
+    /// the most likely.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bound: Option<f64>,
-    /// The standard error of what is a mean over samples; all else is exact up to rounding.
+    /// The standard error of an estimate from samples. Answers without it are exact up to rounding.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<f64>,
-    /// What else to know, a sentence each: which values of the question the model has no place for.
+    /// Notes, one sentence each, about values in the question that are outside the model's domain.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -97,12 +98,12 @@ impl Answer {
     }
 }
 
-/// The rows of a table that an answer is about.
+/// How many rows of a table an answer is based on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Support {
-    /// Rows in which what is given holds.
+    /// The number of rows that satisfy the evidence.
     pub given: usize,
-    /// Those of them in which what is asked for holds, if it is an event.
+    /// The number of those rows that also satisfy the event, if the question asks for one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event: Option<usize>,
 }
@@ -168,7 +169,7 @@ impl Model {
             Question::Quantile { column, level, given } => {
                 let distribution = self.distribution(name(*column), given)?;
                 let values = distribution.quantile_values(*level)?;
-                // Of words there is none.
+                // Fails for text, which has no order.
                 distribution.quantile(*level)?;
                 Ok(Answer::of("quantile", self.answer_number(*column, &values)?))
             }
@@ -186,12 +187,13 @@ impl Model {
         }
     }
 
-    /// The rows of a table that a question is about: in which what is given holds, and what is asked for with it.
+    /// Counts the rows of a table that a question is about: those that satisfy the evidence, and those that also
+    /// satisfy the event.
     ///
-    /// Rows in which that depends on a missing value do not count.
+    /// A row does not count if the outcome depends on a missing value.
     ///
     /// # Errors
-    /// A column of the model is not there, or a cell is of another type.
+    /// The table lacks a column of the model, or a cell has another type.
     pub fn support(&self, question: &Question, table: &Table) -> Result<Support, ModelError> {
         let options = EncodeOptions { unseen: Unseen::Missing, absent: Mismatch::Unknown };
         let rows = self.schema.encode_with(table, options)?;
@@ -224,7 +226,7 @@ impl Model {
         Ok(self.covariance_within(columns, given.cases())?.1)
     }
 
-    /// The most likely value of a column, or values of several.
+    /// The most likely value of one column, or the most likely combination of values of several.
     fn mode(&self, columns: &[usize], given: &Event) -> Result<Answer, ModelError> {
         let variables: Vec<usize> =
             columns.iter().flat_map(|&column| self.schema.variables_of(column)).collect();
@@ -268,7 +270,7 @@ impl Model {
         Ok(Answer { probability, bound, ..Answer::of("mode", value) })
     }
 
-    /// The cell of these values: its text in a column of text, else its number.
+    /// Decodes a cell: text for a text column, a number otherwise.
     fn answer_cell(&self, column: usize, values: &[f64]) -> Result<AnswerValue, ModelError> {
         if self.schema.columns()[column].storage == Storage::Labels {
             let cells = self.schema.decode_column(column, values)?;
@@ -277,7 +279,7 @@ impl Model {
         self.answer_number(column, values)
     }
 
-    /// The number of these values; the text of times and of what has no number.
+    /// Decodes a number; dates, times and values without a number become text.
     fn answer_number(&self, column: usize, values: &[f64]) -> Result<AnswerValue, ModelError> {
         let c = &self.schema.columns()[column];
         let number = c.kind.coding().number(c.storage, values);

@@ -1,36 +1,37 @@
-//! The most likely values of several finite variables, by branch and bound: no values are more likely than the first few of
-//! them, whose marginal is exact.
+//! The most likely values of several finite variables, by branch and bound: the exact marginal of the first few values
+//! bounds the probability of every completion.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use rayon::prelude::*;
 
-use super::event::both;
+use super::event::intersect_evidence;
 use super::posterior::Posterior;
 use super::{Model, ModelError};
 use crate::mixture::log_sum;
 use crate::query::{Evidence, Query};
 
-/// The maximum number of prefixes that a search looks at.
+/// The maximum number of prefixes that a search expands.
 const MAX_PREFIXES: usize = 1 << 13;
-/// Prefixes that are looked at together.
+/// The number of prefixes that are expanded together.
 const TOGETHER: usize = 32;
-/// Rounds in which single values are improved.
+/// The maximum number of rounds that improve one value at a time.
 const ROUNDS: usize = 16;
 
-/// The best values that a search has found.
+/// The best values that a search found.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct MostLikely {
     /// The values of the variables.
     pub(super) values: Vec<f64>,
-    /// Their probability, given the cases.
+    /// Their probability, given that one of the cases holds.
     pub(super) probability: f64,
-    /// What no other values have a larger probability than, where the search ended before it knew that these are the best.
+    /// An upper bound on the probability of any other values, if the search ended before it could prove that these are
+    /// the best.
     pub(super) bound: Option<f64>,
 }
 
-/// The first values, and ln of their probability.
+/// The values of the first variables, and the log of their probability.
 #[derive(Clone, Debug, PartialEq)]
 struct Prefix {
     log: f64,
@@ -40,7 +41,7 @@ struct Prefix {
 impl Eq for Prefix {}
 
 impl Ord for Prefix {
-    /// The most likely is the greatest, and the smallest values among equals.
+    /// A more likely prefix is greater; of equally likely prefixes, the one with smaller values is greater.
     fn cmp(&self, other: &Self) -> Ordering {
         let values = || {
             let pairs = self.values.iter().zip(&other.values);
@@ -58,9 +59,9 @@ impl PartialOrd for Prefix {
 }
 
 impl Model {
-    /// The most likely values of some finite variables, given that one of the cases holds.
+    /// Finds the most likely values of some finite variables, given that one of the cases holds.
     ///
-    /// Cost: one pass up and one down for every prefix that may be that of the best.
+    /// Cost: one pass up and one pass down for every prefix that the best values may have.
     pub(super) fn most_likely(
         &self,
         variables: &[usize],
@@ -95,7 +96,7 @@ impl Model {
     }
 }
 
-/// A search for the values of these variables.
+/// A search for the most likely values of some variables.
 struct Search<'a> {
     model: &'a Model,
     variables: &'a [usize],
@@ -103,15 +104,18 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// The cases in which the variables at these places have these values.
+    /// The cases, restricted to those in which the variables at these positions have these values.
     fn fixed(&self, places: &(impl Iterator<Item = (usize, f64)> + Clone)) -> Vec<Query> {
         let variables = self.model.mixture.variables();
         let fix = |case: &Query| {
             let mut query = case.clone();
             for (place, x) in places.clone() {
                 let v = self.variables[place];
-                let evidence =
-                    both(&variables[v].domain, &query.evidence()[v], &Evidence::Value(x))?;
+                let evidence = intersect_evidence(
+                    &variables[v].domain,
+                    &query.evidence()[v],
+                    &Evidence::Value(x),
+                )?;
                 query.set(variables, v, evidence).ok()?;
             }
             Some(query)
@@ -119,7 +123,7 @@ impl Search<'_> {
         self.cases.iter().filter_map(fix).collect()
     }
 
-    /// The probabilities of a variable's values in these cases.
+    /// The probabilities of a variable's values, given the cases.
     fn posterior(&self, place: usize, cases: &[Query]) -> Result<Vec<(f64, f64)>, ModelError> {
         Ok(match self.model.posterior(self.variables[place], cases)? {
             Posterior::Finite(p) => p.into_iter().enumerate().map(|(x, p)| (x as f64, p)).collect(),
@@ -128,7 +132,7 @@ impl Search<'_> {
         })
     }
 
-    /// The prefixes with one value more.
+    /// Extends a prefix by each value of the next variable.
     fn longer(&self, prefix: &Prefix) -> Result<Vec<Prefix>, ModelError> {
         let place = prefix.values.len();
         let cases = self.fixed(&prefix.values.iter().copied().enumerate());
@@ -140,7 +144,8 @@ impl Search<'_> {
         Ok(next.into_iter().filter(|(_, p)| *p > 0.0).map(longer).collect())
     }
 
-    /// Good values: the best next one of each variable, then the best of each given all others, as long as that helps.
+    /// A good first guess: each variable in turn takes its most likely value, then single values are improved given all
+    /// others.
     fn first(&self) -> Result<Prefix, ModelError> {
         let mut best = Prefix { log: 0.0, values: Vec::new() };
         while best.values.len() < self.variables.len() {

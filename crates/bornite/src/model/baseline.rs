@@ -1,19 +1,20 @@
-//! The model with independent columns, the baseline of every fit.
+//! The model in which all columns are independent, the baseline of every fit.
 
 use std::collections::BTreeMap;
 
 use crate::data::{Encoded, Schema};
 use crate::domain::Domain;
 
-/// Bins of a periodic column.
+/// The number of histogram bins of a periodic column.
 const BINS: usize = 16;
-/// What is added to the count of every value.
+/// The pseudocount of every value.
 const HALF: f64 = 0.5;
 
-/// Frequencies of finite columns, with half a row added to each value; the transform's own density of continuous ones; a
-/// histogram of periodic ones. Digits are counted each after those before it.
+/// A model with independent columns: frequencies of finite columns, with half a row added to each value; the
+/// transform's own density of continuous ones; a histogram of periodic ones. The distribution of a digit depends on the
+/// digits before it.
 pub(super) struct Independent {
-    /// By column, and the codes that come before: the number of rows with each code.
+    /// For each column, and for each prefix of codes in it, the number of rows with each next code.
     counts: Vec<BTreeMap<Vec<usize>, Vec<f64>>>,
 }
 
@@ -29,7 +30,7 @@ impl Independent {
         Self { counts }
     }
 
-    /// In nats per row, and the units of the data.
+    /// The mean log-likelihood, in nats per row and the units of the data.
     pub(super) fn mean_log_likelihood(&self, schema: &Schema, rows: &Encoded) -> f64 {
         let mut sum: f64 = rows.log_jacobian().iter().sum();
         for row in 0..rows.num_rows() {
@@ -47,11 +48,12 @@ impl Independent {
     }
 }
 
-/// Names every known code of a row: its column, the codes of the same column before it, and how many codes there are.
+/// Visits every known code of a row, with its column, the codes that precede it in that column, and the number of
+/// possible codes.
 fn visit(schema: &Schema, row: &[f64], mut each: impl FnMut(usize, &[usize], usize, usize)) {
     for (column, c) in schema.columns().iter().enumerate() {
         let values = &row[schema.variables_of(column)];
-        // A missing cell that is a value is that of the first variable.
+        // If missing is a value, only the first variable of a missing cell is known.
         let known = values.iter().take_while(|x| !x.is_nan()).count();
         if known < values.len() && c.kind.coding().missing() != values.first().copied() {
             continue;

@@ -1,10 +1,10 @@
-//! The fit of a model, set up step by step.
+//! `Fit`, the builder that sets up and runs the fit of a model.
 
 use std::fmt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::fit::Given;
+use super::fit::FitInput;
 use super::{Model, ModelError, ModelOptions, StructureKind};
 use crate::data::{Sample, Schema, Table};
 use crate::learn::{Control, Effort, Progress, Quota, Snapshot, Workers, used_budget};
@@ -51,13 +51,13 @@ impl<'a> Fit<'a> {
         Self::default()
     }
 
-    /// A fit with these settings, for those that have no method here.
+    /// A fit with these options, for settings without a method here.
     pub fn with(options: ModelOptions) -> Self {
         Self { options, ..Self::default() }
     }
 
-    /// Continues from a model with the rows of another table, such as those of a new day. The fit keeps its columns,
-    /// circuit and target, and starts from its weights. Cells outside a column's domain are treated as in
+    /// Continues from a model with the rows of another table, such as those of a new day. The fit keeps the model's
+    /// columns, circuits and target, and starts from its weights. Cells outside a column's domain are treated as in
     /// [`Model::score`](super::Model::score). No circuit gets worse on the validation rows, which are taken from the
     /// new rows.
     ///
@@ -68,7 +68,7 @@ impl<'a> Fit<'a> {
         self
     }
 
-    /// Limits the time that the fit takes. The learning rate decays over it.
+    /// Limits the duration of the fit. The learning rate decays over it.
     ///
     /// This is the only place where the library reads a clock. A fit without a limit is reproducible bit for bit.
     pub fn time(mut self, limit: impl Into<Option<Duration>>) -> Self {
@@ -76,14 +76,14 @@ impl<'a> Fit<'a> {
         self
     }
 
-    /// Chooses the best epoch by this table, instead of by a tenth of the rows. Labels and numbers that the schema does not
-    /// provide for count as missing in it.
+    /// Chooses the best epoch by this table, instead of by a tenth of the rows. Labels and numbers outside the schema's
+    /// domain count as missing in it.
     pub fn validation(mut self, table: impl Into<Option<&'a Table>>) -> Self {
         self.validation = table.into();
         self
     }
 
-    /// Sets what the columns mean, instead of inferring it.
+    /// Sets the meaning of the columns, instead of inferring it.
     pub fn schema(mut self, schema: Schema) -> Self {
         self.options.schema = Some(schema);
         self
@@ -115,7 +115,7 @@ impl<'a> Fit<'a> {
         self
     }
 
-    /// Sets how much is tried: a usable model in seconds, a good one in about a minute, or the best that is found.
+    /// Sets how much to try: a usable model in seconds, a good one in about a minute, or the best that can be found.
     pub fn effort(mut self, effort: Effort) -> Self {
         self.options.effort = effort;
         self
@@ -162,26 +162,28 @@ impl<'a> Fit<'a> {
         self
     }
 
-    /// Rejects a table with rows or columns that cannot be learned, instead of leaving columns out.
+    /// Rejects a table with rows or columns that cannot be learned, instead of dropping those columns.
     pub fn strict(mut self) -> Self {
         self.options.strict = true;
         self
     }
 
-    /// Sets the seed of everything random; 0 by default.
+    /// Sets the random seed; 0 by default.
     pub fn seed(mut self, seed: u64) -> Self {
         self.options.seed = seed;
         self
     }
 
-    /// Limits the fit to a budget of the caller. Computations without steps, such as the initial mixture, check it too.
+    /// Limits the fit to a budget of the caller. Computations without training steps, such as the initial mixture,
+    /// check it too.
     pub fn quota(mut self, quota: Quota) -> Self {
         self.quota = quota;
         self
     }
 
-    /// Learns from rows that others hold: those of the table that a sample is drawn from, in [`run_sample`](Self::run_sample). The model is
-    /// that of one machine, bit for bit, for any number of workers; such a fit has no checkpoints.
+    /// Trains on rows that workers hold: those of the table that a sample was drawn from, in
+    /// [`run_sample`](Self::run_sample). The model is the same as on one machine, bit for bit, for any number of
+    /// workers. Such a fit has no checkpoints.
     pub fn workers(mut self, workers: impl Into<Option<&'a dyn Workers>>) -> Self {
         self.workers = workers.into();
         self
@@ -214,13 +216,15 @@ impl<'a> Fit<'a> {
     /// The likelihood of a row with missing values is the exact marginal likelihood of the values that it has.
     ///
     /// # Errors
-    /// The table has no rows or does not fit a given schema; none of its columns can be learned (see [`Schema::findings`]),
-    /// or, with [`strict`](Self::strict), not all of them; a setting is out of range; the checkpoint is damaged, or of another table or other settings.
+    /// The table has no rows or does not match a given schema; none of its columns can be learned (see
+    /// [`Schema::findings`]), or, with [`strict`](Self::strict), not all of them; a setting is out of range; or the
+    /// checkpoint is damaged, or belongs to another table or other settings.
     pub fn run(self, table: &Table) -> Result<Model, ModelError> {
         self.run_on(table, None)
     }
 
-    /// Fits the model to all rows of the files that a sample was drawn from, in memory that does not grow with them.
+    /// Fits the model to all rows of the files that a sample was drawn from, in an amount of memory that does not grow
+    /// with the files.
     ///
     /// The column types, their dependencies and the initial weights are inferred from the sample, and some of its rows
     /// are held out to choose the best epoch, unless there is a validation table. All other rows of the files are
@@ -244,7 +248,8 @@ impl<'a> Fit<'a> {
     /// ```
     ///
     /// # Errors
-    /// As [`run`](Self::run); a file cannot be read or a row of it does not fit; the temporary file cannot be written; rows have weights.
+    /// As for [`run`](Self::run). Also, a file cannot be read, a row does not match the schema, the temporary file
+    /// cannot be written, or the rows have weights.
     pub fn run_sample(self, sample: &Sample) -> Result<Model, ModelError> {
         self.run_on(sample.table(), Some(sample).filter(|sample| !sample.is_whole()))
     }
@@ -281,15 +286,15 @@ impl<'a> Fit<'a> {
             }
         };
         if let Some(model) = start {
-            options = model.going_on(options, table)?;
+            options = model.options_to_continue(options, table)?;
         }
-        let given = Given { table, sample, workers, validation, start, checkpoint };
+        let input = FitInput { table, sample, workers, validation, start, checkpoint };
         let mut read = |file: &Path, rows, share| {
             if let Some(f) = &mut on_rows {
                 f(file, rows, share);
             }
         };
-        Model::fit_from(&given, &options, &quota, &mut read, &mut step)
+        Model::fit_from(&input, &options, &quota, &mut read, &mut step)
     }
 }
 

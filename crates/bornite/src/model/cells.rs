@@ -1,4 +1,4 @@
-//! The posterior distributions of the cells of many rows: one pass up and one pass down the circuit for all of them.
+//! Posterior statistics of the cells of many rows, with one pass up and one pass down the circuit for all of them.
 
 use rayon::prelude::*;
 
@@ -6,7 +6,7 @@ use super::distribution::{
     ColumnDistribution, ModeSearch, PrefixSearch, finite_mean, finite_quantile, mean_nodes,
     most_likely, numbers_quantile, one_hot,
 };
-use super::event::both;
+use super::event::intersect_evidence;
 use super::posterior::{Density, Posterior};
 use super::{Model, ModelError};
 use crate::basis::Part;
@@ -15,20 +15,20 @@ use crate::domain::Domain;
 use crate::engine::{Batch, CellAnswer, CellDistribution, PiecewiseDensity, Wanted};
 use crate::query::Evidence;
 
-/// What is asked of the distribution of a cell.
+/// A statistic of the distribution of a cell.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Statistic<'a> {
     /// The mean, as one number.
     Mean,
-    /// The values of the column's variables that are the most likely.
+    /// The most likely values of the column's variables.
     Mode,
-    /// The values of the column's variables at these levels, one after another.
+    /// The values of the column's variables at each of these levels, one level after another.
     Quantiles(&'a [f64]),
     /// The probability of every value of the first variable.
     Probabilities,
 }
 
-/// What was asked of the cell of a row and column.
+/// The statistic of one cell.
 #[derive(Clone, Debug)]
 pub(super) struct CellStatistic {
     pub(super) row: usize,
@@ -36,24 +36,25 @@ pub(super) struct CellStatistic {
     pub(super) values: Vec<f64>,
 }
 
-/// What is asked of a column, with what all of its rows share.
-struct ColumnTable<'a> {
+/// The statistic of a column, with values that all of its rows share.
+struct ColumnPlan<'a> {
     statistic: Statistic<'a>,
     /// The numbers of a finite column.
     numbers: Vec<f64>,
-    /// ln F′ at the places where the search for the mode of a density begins.
+    /// ln F′ at the grid points where the search for the mode of a density starts.
     slopes: Vec<f64>,
 }
 
-/// The cells that are asked for, as a row and a column.
+/// A predicate for the cells to compute, by row and column.
 pub(super) type WantedCells<'a> = &'a (dyn Fn(usize, usize) -> bool + Sync);
 
 impl Model {
-    /// The statistics of the wanted cells, in order of rows and then columns, given what is known of the rows and what the
-    /// model is conditioned on. Labels are those of their own: the place for others is left out if there are any.
+    /// Computes the statistics of the wanted cells, ordered by row and column, given the observed cells of each row and
+    /// the model's evidence. The catch-all value for other labels is excluded unless the column has no labels of its
+    /// own.
     ///
     /// # Errors
-    /// The evidence in a row has probability 0, or a column of words is asked for a number.
+    /// The evidence in a row has probability 0, or a numeric statistic is requested of a text column.
     pub(super) fn cell_statistics<'s>(
         &self,
         rows: &Batch,
@@ -63,17 +64,19 @@ impl Model {
         let columns = 0..self.schema.columns().len();
         let is_asked: Vec<bool> =
             columns.clone().map(|c| (0..rows.len()).any(|row| wanted(row, c))).collect();
-        let mut tables = Vec::with_capacity(is_asked.len());
+        let mut plans = Vec::with_capacity(is_asked.len());
         for (column, is_asked) in is_asked.iter().enumerate() {
-            tables
-                .push(is_asked.then(|| self.column_table(column, statistic(column))).transpose()?);
+            plans.push(is_asked.then(|| self.column_plan(column, statistic(column))).transpose()?);
         }
-        let mut found = if let Some(labelled) = self.joined(rows, Some(wanted)) {
-            let (mut found, impossible) = self.batched(&labelled, wanted, &tables)?;
-            if let Some(plain) = self.joined(rows, None).filter(|_| !impossible.is_empty()) {
-                // The evidence may leave nothing but other labels.
+        let mut found = if let Some(labelled) = self.with_model_evidence(rows, Some(wanted)) {
+            let (mut found, impossible) = self.batch_statistics(&labelled, wanted, &plans)?;
+            if let Some(plain) =
+                self.with_model_evidence(rows, None).filter(|_| !impossible.is_empty())
+            {
+                // The evidence may allow only the catch-all value.
                 let again = |n: usize, column| wanted(impossible[n], column);
-                let (more, refused) = self.batched(&plain.select(&impossible), &again, &tables)?;
+                let (more, refused) =
+                    self.batch_statistics(&plain.select(&impossible), &again, &plans)?;
                 if let Some(&n) = refused.first() {
                     return Err(impossible_row(impossible[n]));
                 }
@@ -84,7 +87,7 @@ impl Model {
             }
             found
         } else {
-            let of_row = |row| self.row_statistics(rows, row, wanted, &tables);
+            let of_row = |row| self.row_statistics(rows, row, wanted, &plans);
             let all: Result<Vec<_>, _> = (0..rows.len()).into_par_iter().map(of_row).collect();
             all?.into_iter().flatten().collect()
         };
@@ -92,11 +95,11 @@ impl Model {
         Ok(found)
     }
 
-    fn column_table<'s>(
+    fn column_plan<'s>(
         &self,
         column: usize,
         statistic: Statistic<'s>,
-    ) -> Result<ColumnTable<'s>, ModelError> {
+    ) -> Result<ColumnPlan<'s>, ModelError> {
         let what = match statistic {
             Statistic::Mean => Some("mean"),
             Statistic::Quantiles(_) => Some("quantile"),
@@ -117,7 +120,7 @@ impl Model {
             let search = self.mode_search(column);
             slopes = search.grid().map(|u| search.slope(u)).collect();
         }
-        Ok(ColumnTable { statistic, numbers: numbers.unwrap_or_default(), slopes })
+        Ok(ColumnPlan { statistic, numbers: numbers.unwrap_or_default(), slopes })
     }
 
     fn mode_search(&self, column: usize) -> ModeSearch<'_> {
@@ -126,9 +129,14 @@ impl Model {
         ModeSearch { model: self, column, bounds }
     }
 
-    /// Rows with the model's evidence. If some cells are to be filled, those without a value have one that is
-    /// neither the place for other labels nor that of missing cells. `None` if that is not one case.
-    pub(super) fn joined(&self, rows: &Batch, filled: Option<WantedCells<'_>>) -> Option<Batch> {
+    /// Combines rows with the model's evidence. In columns to be filled, cells without a value are restricted to the
+    /// column's own values: neither the catch-all value nor the value for missing cells. `None` if the model's evidence
+    /// consists of several cases.
+    pub(super) fn with_model_evidence(
+        &self,
+        rows: &Batch,
+        filled: Option<WantedCells<'_>>,
+    ) -> Option<Batch> {
         let [given] = self.given.cases() else { return None };
         let variables = self.mixture.variables();
         let mut joined = rows.clone();
@@ -137,46 +145,51 @@ impl Model {
             if *evidence != Evidence::Unknown {
                 joined.set_column(v, domain, |row| {
                     let own = rows.evidence(row, v);
-                    // An empty set is impossible, as are two things at once.
-                    Some(both(domain, &own, evidence).unwrap_or_else(|| nothing(domain)))
+                    // Contradictory evidence becomes an empty set, which has probability 0.
+                    Some(
+                        intersect_evidence(domain, &own, evidence)
+                            .unwrap_or_else(|| impossible(domain)),
+                    )
                 });
             }
         }
         let Some(is_filled) = filled else { return Some(joined) };
         for (column, c) in self.schema.columns().iter().enumerate() {
             let variable = self.schema.variables_of(column).start;
-            let Some(named) = named(c.kind.coding()) else { continue };
+            let Some(own) = own_values(c.kind.coding()) else { continue };
             let is_optional = c.kind.coding().missing().is_some();
             let domain = &variables[variable].domain;
             let source = joined.clone();
             joined.set_column(variable, domain, |row| {
                 let is_open = source.is_missing(row, variable);
                 (is_open && (!is_optional || is_filled(row, column))).then(|| {
-                    let own = source.evidence(row, variable);
-                    both(domain, &own, &named).unwrap_or_else(|| nothing(domain))
+                    let known = source.evidence(row, variable);
+                    intersect_evidence(domain, &known, &own).unwrap_or_else(|| impossible(domain))
                 })
             });
         }
         Some(joined)
     }
 
-    /// The statistics of cells of rows with one case each, and the rows that are impossible.
-    fn batched(
+    /// Computes statistics of cells under evidence with a single case. Also returns the rows whose evidence has
+    /// probability 0.
+    fn batch_statistics(
         &self,
         rows: &Batch,
         wanted: WantedCells<'_>,
-        tables: &[Option<ColumnTable<'_>>],
+        plans: &[Option<ColumnPlan<'_>>],
     ) -> Result<(Vec<CellStatistic>, Vec<usize>), ModelError> {
         let num_columns = self.schema.columns().len();
         let column_of: Vec<usize> =
             (0..num_columns).flat_map(|c| self.schema.variables_of(c).map(move |_| c)).collect();
         let is_compound = |column: usize| self.schema.variables_of(column).len() > 1;
-        let table = |column: usize| match &tables[column] {
-            Some(table) => table,
-            None => unreachable!("a column that is asked for has a table"),
+        let plan = |column: usize| match &plans[column] {
+            Some(plan) => plan,
+            None => unreachable!("a column that is asked for has a plan"),
         };
-        let is_mean = |column: usize| matches!(table(column).statistic, Statistic::Mean);
-        // Digits one after another are asked for later, all at once now.
+        let is_mean = |column: usize| matches!(plan(column).statistic, Statistic::Mean);
+        // The mean of a compound column is a sum over its variables, so all of them can be computed at once. Quantiles
+        // and modes follow below, one variable after another.
         let cells = |row: usize, variable: usize| {
             let column = column_of[variable];
             wanted(row, column)
@@ -184,7 +197,7 @@ impl Model {
                 && (!is_compound(column) || is_mean(column))
         };
         let functionals =
-            |variable: usize| self.functionals(column_of[variable], table(column_of[variable]));
+            |variable: usize| self.functionals(column_of[variable], plan(column_of[variable]));
         let (answers, logs) = self.mixture.answer_cells(
             rows,
             &Wanted { cells: &cells, functionals: &functionals },
@@ -193,7 +206,7 @@ impl Model {
                 if is_compound(column) {
                     return Ok(vec![self.digit_mean(column, variable, &distribution)]);
                 }
-                self.variable_statistic(column, table(column), distribution)
+                self.variable_statistic(column, plan(column), distribution)
             },
         )?;
         let impossible: Vec<usize> =
@@ -202,7 +215,7 @@ impl Model {
         for CellAnswer { row, variable, answer } in answers {
             let (column, values) = (column_of[variable], answer?);
             match out.last_mut() {
-                // The digits of a mean add up.
+                // Add up the variables' contributions to a mean.
                 Some(CellStatistic { row: r, column: c, values: sum })
                     if is_compound(column) && (*r, *c) == (row, column) =>
                 {
@@ -221,22 +234,22 @@ impl Model {
                 }
             }
         }
-        for column in (0..num_columns).filter(|&c| tables[c].is_some()) {
+        for column in (0..num_columns).filter(|&c| plans[c].is_some()) {
             let range = self.schema.variables_of(column);
             let possible = |row: &usize| wanted(*row, column) && logs[*row] > f64::NEG_INFINITY;
-            // What the model is conditioned on may be the value itself.
+            // The model's evidence may determine the value.
             let is_known =
                 |row: usize| range.clone().all(|variable| !rows.is_missing(row, variable));
             for row in (0..rows.len()).filter(possible).filter(|&row| is_known(row)) {
                 let known: Vec<f64> = range.clone().map(|v| rows.value(row, v)).collect();
-                let values = self.known_statistic(column, table(column), &known)?;
+                let values = self.known_statistic(column, plan(column), &known)?;
                 out.push(CellStatistic { row, column, values });
             }
             if is_compound(column) && !is_mean(column) {
                 let open: Vec<usize> =
                     (0..rows.len()).filter(possible).filter(|&row| !is_known(row)).collect();
                 out.extend(
-                    self.digits(&rows.select(&open), column, table(column))?
+                    self.compound_statistics(&rows.select(&open), column, plan(column))?
                         .into_iter()
                         .zip(&open)
                         .map(|(values, &row)| CellStatistic { row, column, values }),
@@ -246,10 +259,10 @@ impl Model {
         Ok((out, impossible))
     }
 
-    /// The sums of values of a column's density that its statistic is made of.
-    fn functionals(&self, column: usize, table: &ColumnTable<'_>) -> Vec<Vec<(f64, f64)>> {
+    /// The linear functionals of a column's density that its statistic requires.
+    fn functionals(&self, column: usize, plan: &ColumnPlan<'_>) -> Vec<Vec<(f64, f64)>> {
         let search = self.mode_search(column);
-        match table.statistic {
+        match plan.statistic {
             Statistic::Mean => {
                 let (low, high) = search.bounds;
                 let number = |(u, w)| (u, w * self.term(column, u));
@@ -261,29 +274,29 @@ impl Model {
         }
     }
 
-    /// The statistic of a column of one variable.
+    /// The statistic of a column with a single variable.
     fn variable_statistic(
         &self,
         column: usize,
-        table: &ColumnTable<'_>,
+        plan: &ColumnPlan<'_>,
         distribution: CellDistribution<'_>,
     ) -> Result<Vec<f64>, ModelError> {
         Ok(match distribution {
-            CellDistribution::Finite(p) => match table.statistic {
-                Statistic::Mean => vec![finite_mean(&p, &table.numbers)],
+            CellDistribution::Finite(p) => match plan.statistic {
+                Statistic::Mean => vec![finite_mean(&p, &plan.numbers)],
                 Statistic::Mode => vec![most_likely(&p) as f64],
                 Statistic::Quantiles(levels) => {
-                    let p = &p[..table.numbers.len()];
+                    let p = &p[..plan.numbers.len()];
                     levels.iter().map(|&level| numbers_quantile(p, level)).collect()
                 }
                 Statistic::Probabilities => p,
             },
-            CellDistribution::Piecewise(p) => self.piecewise_statistic(column, table, &p),
+            CellDistribution::Piecewise(p) => self.piecewise_statistic(column, plan, &p),
             CellDistribution::Exact(distribution) => {
                 let first = Posterior::Density(Density::of(distribution));
-                of_distribution(
+                distribution_statistic(
                     &ColumnDistribution::of_variable(self, column, first),
-                    table.statistic,
+                    plan.statistic,
                 )?
             }
         })
@@ -292,28 +305,29 @@ impl Model {
     fn piecewise_statistic(
         &self,
         column: usize,
-        table: &ColumnTable<'_>,
+        plan: &ColumnPlan<'_>,
         p: &PiecewiseDensity<'_>,
     ) -> Vec<f64> {
-        match table.statistic {
+        match plan.statistic {
             Statistic::Mean => {
-                // A missing cell has no number.
+                // The value for missing cells has no number.
                 let atoms = p.atoms().filter(|(_, p)| *p > 0.0);
                 let atoms: f64 = atoms.map(|(u, p)| p * self.term(column, u)).sum();
                 vec![atoms + p.functionals()[0]]
             }
             Statistic::Mode => {
-                let pairs = p.functionals().iter().zip(&table.slopes);
-                let worths: Vec<f64> = pairs.map(|(p, slope)| p.max(0.0).ln() + slope).collect();
+                let pairs = p.functionals().iter().zip(&plan.slopes);
+                let log_densities: Vec<f64> =
+                    pairs.map(|(p, slope)| p.max(0.0).ln() + slope).collect();
                 let atoms = p.atoms().filter(|(_, p)| *p > 0.0);
-                vec![self.mode_search(column).run(&worths, atoms, |u| p.density(u))]
+                vec![self.mode_search(column).run(&log_densities, atoms, |u| p.density(u))]
             }
             Statistic::Quantiles(levels) => levels.iter().map(|&l| p.quantile(l)).collect(),
             Statistic::Probabilities => Vec::new(),
         }
     }
 
-    /// What the mean of one digit adds to that of the number.
+    /// The contribution of one digit to the mean of its number.
     fn digit_mean(
         &self,
         column: usize,
@@ -332,15 +346,15 @@ impl Model {
         }
     }
 
-    /// The statistic of a cell whose value is known.
+    /// The statistic of a cell with a known value.
     fn known_statistic(
         &self,
         column: usize,
-        table: &ColumnTable<'_>,
+        plan: &ColumnPlan<'_>,
         known: &[f64],
     ) -> Result<Vec<f64>, ModelError> {
         let c = &self.schema.columns()[column];
-        Ok(match table.statistic {
+        Ok(match plan.statistic {
             Statistic::Mean => {
                 let no_number = || ModelError::NoNumbers { column: c.name.clone(), what: "mean" };
                 vec![c.kind.coding().number(c.storage, known).ok_or_else(no_number)?]
@@ -357,31 +371,31 @@ impl Model {
         })
     }
 
-    /// The quantiles or modes of a column of digits, of all rows, one digit after the other.
-    fn digits(
+    /// Quantiles or modes of a compound column for all rows, one variable after another.
+    fn compound_statistics(
         &self,
         rows: &Batch,
         column: usize,
-        table: &ColumnTable<'_>,
+        plan: &ColumnPlan<'_>,
     ) -> Result<Vec<Vec<f64>>, ModelError> {
         let mut out = vec![Vec::new(); rows.len()];
         if rows.is_empty() {
             return Ok(out);
         }
-        match table.statistic {
+        match plan.statistic {
             Statistic::Quantiles(levels) => {
                 for &level in levels {
-                    let found = self.digits_quantile(rows, column, level)?;
+                    let found = self.compound_quantiles(rows, column, level)?;
                     out.iter_mut().zip(found).for_each(|(out, values)| out.extend(values));
                 }
             }
-            Statistic::Mode => out = self.digits_mode(rows, column)?,
+            Statistic::Mode => out = self.compound_modes(rows, column)?,
             Statistic::Mean | Statistic::Probabilities => {}
         }
         Ok(out)
     }
 
-    fn digits_quantile(
+    fn compound_quantiles(
         &self,
         rows: &Batch,
         column: usize,
@@ -404,7 +418,7 @@ impl Model {
         Ok(out)
     }
 
-    fn digits_mode(&self, rows: &Batch, column: usize) -> Result<Vec<Vec<f64>>, ModelError> {
+    fn compound_modes(&self, rows: &Batch, column: usize) -> Result<Vec<Vec<f64>>, ModelError> {
         let variables = self.schema.variables_of(column);
         let mut out = vec![Vec::new(); rows.len()];
         let mut open: Vec<(usize, PrefixSearch, Vec<f64>)> = (0..rows.len())
@@ -439,7 +453,7 @@ impl Model {
         }
     }
 
-    /// The probabilities of one variable of each row, given the rest of the row.
+    /// The probabilities of the values of one variable per row, given the rest of the row.
     fn digit_probabilities(
         &self,
         rows: &Batch,
@@ -462,23 +476,24 @@ impl Model {
         Ok(out)
     }
 
-    /// The means of all cells, row by row; known cells are their own.
+    /// The means of all cells, row by row. The mean of an observed cell is its value.
     #[cfg(feature = "report")]
     pub(crate) fn means_of_rows(&self, rows: &Batch) -> Result<Vec<f64>, ModelError> {
         let cells = self.cell_statistics(rows, &|_, _| true, |_| Statistic::Mean)?;
         Ok(cells.into_iter().map(|cell| cell.values[0]).collect())
     }
 
-    /// The probability integral transform of every known cell, by column: F(cell) given the other cells of its row. Where values
-    /// have probabilities of their own, the place within the step of F is `spread`. Cells of impossible rows are left out, and
-    /// there are none if the model is conditioned on several cases.
+    /// The probability integral transform F(cell) of every observed cell given the other cells of its row, by column.
+    /// If values have probabilities of their own, `spread` gives the position within the step of F. Cells of impossible
+    /// rows are skipped. `None` if the model is conditioned on several cases.
     #[cfg(feature = "report")]
     pub(crate) fn integral_transforms(
         &self,
         rows: &Batch,
         spread: &(dyn Fn(usize, usize) -> f64 + Sync),
     ) -> Result<Option<Vec<Vec<f64>>>, ModelError> {
-        let ([given], Some(joined)) = (self.given.cases(), self.joined(rows, None)) else {
+        let ([given], Some(joined)) = (self.given.cases(), self.with_model_evidence(rows, None))
+        else {
             return Ok(None);
         };
         let columns = self.schema.columns().len();
@@ -489,21 +504,21 @@ impl Model {
         let of_step = |p: &[f64], x: f64, spread: f64| {
             p[..x as usize].iter().sum::<f64>() + spread * p[x as usize]
         };
-        // That a cell is missing has no place in the order of values.
-        let holes: Vec<Option<f64>> =
+        // The value for missing cells has no position in the order of values.
+        let missing_codes: Vec<Option<f64>> =
             self.schema.columns().iter().map(|c| c.kind.coding().missing()).collect();
         let has_value = |row: usize, v: usize, column: usize| {
-            !rows.is_missing(row, v) && Some(rows.value(row, v)) != holes[column]
+            !rows.is_missing(row, v) && Some(rows.value(row, v)) != missing_codes[column]
         };
         let cells = |row: usize, v: usize| column_of[v].is_some_and(|c| has_value(row, v, c));
         let wanted = Wanted { cells: &cells, functionals: &|_| Vec::new() };
         let (answers, logs) = self.mixture.answer_cells(&joined, &wanted, &|row, v, p| {
             let (x, column) = (rows.value(row, v), column_of[v].unwrap_or(0));
-            // Missing cells come last.
-            let high = holes[column].map_or(f64::INFINITY, f64::next_down);
+            // The value for missing cells comes last.
+            let high = missing_codes[column].map_or(f64::INFINITY, f64::next_down);
             match p {
                 CellDistribution::Finite(p) => {
-                    let p = &p[..holes[column].map_or(p.len(), |missing| missing as usize)];
+                    let p = &p[..missing_codes[column].map_or(p.len(), |missing| missing as usize)];
                     of_step(p, x, spread(row, column)) / p.iter().sum::<f64>()
                 }
                 CellDistribution::Piecewise(p) => p.cdf(x) / p.cdf(high),
@@ -531,14 +546,14 @@ impl Model {
                 others.set_column(v, domain, |_| Some(given.evidence()[v].clone()));
             }
             let first = range.start;
-            // Each digit splits the step that the ones before it left.
+            // Each digit divides the step that the preceding digits leave.
             let mut steps = vec![(0.0, 1.0); known.len()];
             for v in range {
                 let p = self.digit_probabilities(&others, &|_| Some(v))?;
                 for (row, p) in p.iter().enumerate().filter(|(_, p)| !p.is_empty()) {
                     let (low, width) = &mut steps[row];
                     let x = values.value(row, v);
-                    let missing = holes[column].filter(|_| v == first);
+                    let missing = missing_codes[column].filter(|_| v == first);
                     let all = 1.0 - missing.map_or(0.0, |missing| p[missing as usize]);
                     *low += *width * of_step(p, x, 0.0) / all;
                     *width *= p[x as usize] / all;
@@ -556,15 +571,15 @@ impl Model {
         Ok(Some(out))
     }
 
-    /// The statistics of one row whose evidence is of several cases.
+    /// The statistics of one row, if its evidence consists of several cases.
     fn row_statistics(
         &self,
         rows: &Batch,
         row: usize,
         wanted: WantedCells<'_>,
-        tables: &[Option<ColumnTable<'_>>],
+        plans: &[Option<ColumnPlan<'_>>],
     ) -> Result<Vec<CellStatistic>, ModelError> {
-        let asked: Vec<usize> = (0..tables.len()).filter(|&c| wanted(row, c)).collect();
+        let asked: Vec<usize> = (0..plans.len()).filter(|&c| wanted(row, c)).collect();
         if asked.is_empty() {
             return Ok(Vec::new());
         }
@@ -576,18 +591,18 @@ impl Model {
         })?;
         let of = |distribution: ColumnDistribution<'_>| {
             let column = distribution.column();
-            let Some(table) = &tables[column] else {
-                unreachable!("a column that is asked for has a table")
+            let Some(plan) = &plans[column] else {
+                unreachable!("a column that is asked for has a plan")
             };
-            let values = of_distribution(&distribution, table.statistic)?;
+            let values = distribution_statistic(&distribution, plan.statistic)?;
             Ok(CellStatistic { row, column, values })
         };
         found.into_iter().map(of).collect()
     }
 }
 
-/// The statistic of one distribution.
-fn of_distribution(
+/// The statistic of a column's distribution.
+fn distribution_statistic(
     distribution: &ColumnDistribution<'_>,
     statistic: Statistic<'_>,
 ) -> Result<Vec<f64>, ModelError> {
@@ -608,35 +623,35 @@ fn of_distribution(
     }
 }
 
-/// The error of a row that is impossible.
+/// The error for a row whose evidence has probability 0.
 pub(super) fn impossible_row(row: usize) -> ModelError {
     ModelError::ImpossibleRow { row }
 }
 
-/// No value at all.
-fn nothing(domain: &Domain) -> Evidence {
+/// Evidence that no value satisfies.
+fn impossible(domain: &Domain) -> Evidence {
     Evidence::In(match domain.num_values() {
         Some(_) => Part::Values(Vec::new()),
         None => Part::Interval { low: 0.0, high: 0.0 },
     })
 }
 
-/// The number of labels of a column that has a place for others too.
-fn labels_beside_other(coding: &dyn Coding) -> Option<usize> {
+/// The number of labels of a column that also has a catch-all value for other labels.
+fn num_labels_before_other(coding: &dyn Coding) -> Option<usize> {
     coding.other().filter(|&labels| labels > 0)
 }
 
-/// The evidence about a column's first variable where a cell has a value of its own, which is neither the place for other labels,
-/// if there is a label at all, nor that of missing cells; `None` for nothing.
-pub(super) fn named(coding: &dyn Coding) -> Option<Evidence> {
-    match labels_beside_other(coding) {
+/// Restricts a column's first variable to the column's own values: not the catch-all value (unless there is no label),
+/// and not the value for missing cells. `None` if the column has neither.
+pub(super) fn own_values(coding: &dyn Coding) -> Option<Evidence> {
+    match num_labels_before_other(coding) {
         Some(labels) => Some(Evidence::In(Part::Values((0..labels).collect()))),
         None => coding.present(),
     }
 }
 
-/// The number of such values of a finite column, of so many in all.
-pub(super) fn num_named(coding: &dyn Coding, values: usize) -> usize {
+/// How many of a finite column's `values` values are its own.
+pub(super) fn num_own_values(coding: &dyn Coding, values: usize) -> usize {
     let missing = coding.missing().map_or(values, |missing| missing as usize);
-    labels_beside_other(coding).unwrap_or(missing).min(values)
+    num_labels_before_other(coding).unwrap_or(missing).min(values)
 }

@@ -1,6 +1,6 @@
-//! A model in few bytes: its weights as small whole numbers, made orthonormal again when read.
+//! Compact models: weights are stored as small integers and orthonormalized again when read.
 //!
-//! What is read is computed by a fixed order of IEEE 754 operations, so that every reader has the same bits.
+//! Reading uses a fixed order of IEEE 754 operations, so that every reader gets the same bits.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,22 +11,22 @@ use crate::data::Schema;
 use crate::linalg::{Complex64, Matrix};
 use crate::mixture::Mixture;
 
-/// Weights of functions, and of products.
+/// The number of weight distributions: weights over input functions, and weights over products.
 const DISTRIBUTIONS: usize = 2;
-/// The maximum number of entries of all weights of a model that is read.
+/// The maximum number of weight entries of a model that is read.
 const MAX_ENTRIES: usize = 1 << 26;
-/// The entries that any model may have, and how many more for each byte of its coded weights. Honest weights take several
-/// bits each; a coder that has run dry would deal out zeros without end.
+/// The number of entries that any model may have, and how many more each byte of coded weights allows. Genuine weights
+/// take several bits each; an exhausted decoder would produce zeros forever.
 const FREE_ENTRIES: usize = 1 << 12;
 const ENTRIES_PER_BYTE: usize = 1 << 9;
-/// The same of the multiply-adds that make weights orthonormal.
+/// The corresponding limits for the multiply-adds that orthonormalize the weights.
 const FREE_WORK: usize = 1 << 28;
 const WORK_PER_BYTE: usize = 1 << 12;
 
-/// The maximum number of bytes of a model's frame, unpacked.
+/// The maximum number of bytes of a decompressed frame.
 const MAX_FRAME: u64 = 1 << 28;
 
-/// All of a model but its weights.
+/// Everything in a model except its weights.
 #[derive(Debug, Serialize, Deserialize)]
 struct Frame {
     schema: Schema,
@@ -34,26 +34,26 @@ struct Frame {
     functions: usize,
     layers: Vec<CompactLayer>,
     is_complex: bool,
-    /// Weights are whole numbers times 2^−bits.
+    /// Weights are integers times 2^−bits.
     bits: u8,
 }
 
 /// A layer, by the indices of its inputs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum CompactLayer {
-    /// Of a variable.
+    /// An input layer over this variable.
     #[serde(rename = "i")]
     Input(usize),
     #[serde(rename = "h")]
     Hadamard(Vec<usize>),
     #[serde(rename = "k")]
     Kronecker(Vec<usize>),
-    /// Of an input, with this many rows of its weight.
+    /// A sum over this input, with this many rows in its weight.
     #[serde(rename = "s")]
     Sum(usize, usize),
 }
 
-/// A model in few bytes, and the model that a reader of them gets.
+/// A compact model: its bytes, and the model that a reader of them gets.
 #[derive(Debug)]
 pub(super) struct Compact {
     pub(super) bytes: Vec<u8>,
@@ -61,7 +61,8 @@ pub(super) struct Compact {
 }
 
 impl Compact {
-    /// Rounds the weights of a model to multiples of 2^−bits. `None` for a model that was not fitted here, or has several circuits.
+    /// Rounds the weights of a model to multiples of 2^−bits. `None` if the model has several circuits, or a circuit
+    /// that this format cannot represent.
     pub(super) fn new(model: &Model, bits: u8) -> Result<Option<Self>, ModelError> {
         let circuit: &Circuit = model.circuit();
         let is_one = model.mixture.circuits().len() == 1;
@@ -84,11 +85,11 @@ impl Compact {
         let mut bytes = (frame.len() as u64).to_le_bytes().to_vec();
         bytes.extend(frame);
         bytes.extend(Numbers::encode(numbers.iter().map(|(m, x)| (*m, x)), DISTRIBUTIONS));
-        // Weights that round to nearly nothing but zeros are beyond what a reader accepts, and no use either.
+        // Readers reject weights that round to almost nothing but zeros, and such weights are useless anyway.
         Ok(Self::read(&bytes).ok().map(|model| Self { bytes, model }))
     }
 
-    /// The model of these bytes.
+    /// Reads a model.
     pub(super) fn read(bytes: &[u8]) -> Result<Model, ModelError> {
         let length = bytes.first_chunk().map(|&b| u64::from_le_bytes(b)).ok_or_else(damaged)?;
         let (frame, numbers) = usize::try_from(length)
@@ -108,7 +109,7 @@ fn damaged() -> CodecError {
     CodecError::Damaged { what: "its model was altered" }
 }
 
-/// Which distribution the weight over a layer is of.
+/// The distribution that codes a weight, by the layer below it.
 fn kind(circuit: &Circuit, input: LayerId) -> usize {
     usize::from(!matches!(circuit.layer(input), Layer::Input { .. }))
 }
@@ -137,7 +138,7 @@ impl Frame {
         }
         let is_complex = circuit.weights().iter().any(|w| matches!(w, Weight::Complex(_)));
         let frame = Self { schema: model.schema.clone(), functions, layers, is_complex, bits };
-        // Bases that are not those of the schema, and outputs before the last layer, are not for this form.
+        // This format only represents the schema's own bases, and outputs at the end.
         let bases = frame.schema.bases(functions).ok()?;
         let fits = |layer: &Layer| match layer {
             Layer::Input { variable, basis } => **basis == bases[variable.index()],
@@ -147,7 +148,7 @@ impl Frame {
         (is_last && circuit.layers().iter().all(fits)).then_some(frame)
     }
 
-    /// The circuit, from the coded numbers of its weights.
+    /// Builds the circuit from the coded integers of its weights.
     fn circuit(&self, numbers: &[u8]) -> Result<Circuit, ModelError> {
         let shapes = self.shapes(numbers.len())?;
         let parts = 1 + usize::from(self.is_complex);
@@ -189,8 +190,8 @@ impl Frame {
         Ok(builder.build(output)?)
     }
 
-    /// Of every sum its distribution, and the rows and columns of its weight, which must be what this many coded bytes
-    /// can honestly hold.
+    /// The distribution, rows and columns of every sum's weight. Rejects sizes that this many coded bytes cannot
+    /// plausibly hold.
     fn shapes(&self, coded: usize) -> Result<Vec<(usize, usize, usize)>, ModelError> {
         let limit = |free: usize, per_byte| coded.saturating_mul(per_byte).saturating_add(free);
         let max_entries = limit(FREE_ENTRIES, ENTRIES_PER_BYTE).min(MAX_ENTRIES);
@@ -231,10 +232,12 @@ impl Frame {
     }
 }
 
-/// What is left of a unit vector, squared, where [`normalize`] gives it up for certain: half of its own bound.
+/// A bound on the squared norm of a unit vector's remainder below which [`normalize`] would certainly reject it: half
+/// of the bound there.
 const HOPELESS: f64 = 5e-13;
 
-/// Makes rows orthonormal one after another, twice so that rounding does not matter; the output of Frobenius norm 1.
+/// Orthonormalizes the rows one after another, twice to cancel rounding errors. The weight of the output gets Frobenius
+/// norm 1 instead.
 fn normalize(weight: &mut Matrix<Complex64>, is_output: bool) {
     let cols = weight.cols();
     if is_output {
@@ -242,12 +245,13 @@ fn normalize(weight: &mut Matrix<Complex64>, is_output: bool) {
         return divide(weight.data_mut(), norm);
     }
     for i in 0..weight.rows() {
-        // A row that the others make up gives way to the first unit vector that they do not.
+        // Replace a linearly dependent row by the first unit vector that is independent of the rows before it.
         for attempt in 0..=cols {
             let (before, rest) = weight.data_mut().split_at_mut(i * cols);
             let row = &mut rest[..cols];
             if let Some(unit) = attempt.checked_sub(1) {
-                // What is left of a unit vector is known from its entries in the rows before: most need no attempt.
+                // The norm of the remainder follows from the entries of the rows before, so most attempts can be
+                // skipped.
                 let along = before.chunks_exact(cols).map(|other| other[unit].norm_sqr());
                 if 1.0 - along.sum::<f64>() < HOPELESS {
                     continue;
@@ -280,7 +284,7 @@ fn divide(row: &mut [Complex64], by: f64) {
     }
 }
 
-/// Takes from a row its part along another of length 1.
+/// Subtracts the projection of a row onto a unit vector.
 fn subtract(row: &mut [Complex64], other: &[Complex64]) {
     let pairs = row.iter().zip(other);
     let along = pairs.fold(Complex64::ZERO, |sum, (z, o)| sum + z * o.conj());

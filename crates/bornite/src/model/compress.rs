@@ -1,4 +1,4 @@
-//! Lossless compression of tables and of the files that hold them.
+//! Lossless compression of tables, and of files that contain tables.
 
 use std::io::{Read, Write};
 
@@ -9,15 +9,16 @@ use crate::data::{FileForm, Piece, Pieces, Table};
 use crate::learn::{Control, Progress};
 
 impl Model {
-    /// Compresses a table to little more than −log₂ p bits per row. [`decompress`](Self::decompress) restores it: every
-    /// cell bit for bit, missing cells, the original text of cells that were read from a file, and columns that the
-    /// model does not have.
+    /// Compresses a table to little more than −log₂ p bits per row. [`decompress`](Self::decompress) restores all of
+    /// it: every cell bit for bit, missing cells, the original text of cells that were read from a file, and columns
+    /// that the model does not have.
     ///
-    /// Of a mixture, the circuit that makes the table smallest is used. Labels and numbers that the model does not know are escaped. What the model is conditioned on is not used. The bytes
-    /// are the same on every machine, whatever the number of threads.
+    /// If the model is a mixture, the circuit that compresses the table best is used. Labels and numbers outside the
+    /// model's domain are escaped. The model's evidence is ignored. The bytes are the same on every machine, for any
+    /// number of threads.
     ///
     /// # Errors
-    /// A continuous variable that is not on an interval or circle.
+    /// A continuous variable is not on an interval or a circle.
     ///
     /// ```
     /// use bornite::Fit;
@@ -53,25 +54,25 @@ impl Model {
         }
     }
 
-    /// One for each circuit: a table is compressed by the one that makes it smallest, and their digests tell them apart.
+    /// One codec per circuit. A table is compressed with the best one; digests in the stream identify it.
     pub(super) fn table_codecs(&self) -> Result<Vec<TableCodec>, CodecError> {
         self.mixture.circuits().map(|circuit| TableCodec::new(&self.schema, circuit)).collect()
     }
 }
 
-/// How a file is compressed.
+/// How to compress a file.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct CompressOptions {
-    /// The width K of inner layers of a model that is fitted; from the size of the data if it is not given.
+    /// The width K of inner layers of a fitted model. By default, it depends on the size of the data.
     pub width: Option<usize>,
-    /// The most passes over the rows.
+    /// The maximum number of passes over the rows.
     pub epochs: Option<usize>,
-    /// The seed of everything random.
+    /// The random seed.
     pub seed: u64,
-    /// The maximum number of bytes of a segment, 16 KiB to 64 MiB: fewer take less memory, more are compressed better. 8 MiB if it is not
-    /// given.
+    /// The maximum size of a segment in bytes, from 16 KiB to 64 MiB; 8 MiB by default. Smaller segments take less
+    /// memory, larger segments compress better.
     pub segment_bytes: Option<usize>,
-    /// Whether the first line of a CSV file names the columns; found by default.
+    /// Whether the first line of a CSV file contains the column names; detected by default.
     pub header: Option<bool>,
 }
 
@@ -92,48 +93,48 @@ impl CompressOptions {
 /// The result of compressing a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compressed {
-    /// The bytes of its content.
+    /// The number of bytes read.
     pub bytes_in: u64,
-    /// The bytes that were written.
+    /// The number of bytes written.
     pub bytes_out: u64,
-    /// The segments that they are in.
+    /// The number of segments.
     pub segments: usize,
-    /// Those of them that zstd alone has packed.
+    /// The number of segments that are compressed with zstd only.
     pub stored: usize,
-    /// How they were made.
+    /// How the file was compressed.
     pub method: Method,
 }
 
 /// How a file was compressed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Method {
-    /// By the model that was given, which is needed again.
+    /// With the given model, which is required to decompress the file.
     Given,
-    /// By a model that was fitted for it and takes so many of the bytes.
+    /// With a model that was fitted to the file and is part of it.
     Fitted {
-        /// The bytes of the model.
+        /// The size of the model in bytes.
         model_bytes: usize,
         /// The width of its inner layers.
         width: usize,
     },
-    /// By zstd alone, and why.
+    /// With zstd only.
     Stored {
         /// Why no model was used.
         why: String,
     },
 }
 
-/// Compresses the content of a file. CSV, NPY, IDX and uncompressed NPZ files are compressed with a given model or one
-/// fitted for the file; everything else, and data that a model does not make smaller, is compressed with zstd.
-/// [`decompress_file`](super::decompress_file) always restores the same bytes.
+/// Compresses the content of a file. CSV, NPY, IDX and uncompressed NPZ files are compressed with the given model or
+/// one that is fitted to the file. Everything else, and data that a model does not make smaller, is compressed with
+/// zstd. [`decompress_file`](super::decompress_file) always restores the same bytes.
 ///
-/// The content is read, compressed and written in segments of at most 8 MiB of whole rows, so memory is bounded
-/// whatever its length; only an array that is stored by columns is one segment, of at most four times that size. A
-/// model without a given one is fitted to the first segment. A gzip-compressed file must be decompressed first, as
-/// [`open_file`](crate::data::open_file) does. `name` is used in messages.
+/// The content is read, compressed and written in segments of whole rows, of at most 8 MiB by default, so memory is
+/// bounded for content of any length. Only an array that is stored by columns becomes a single segment, of at most four
+/// times that size. Without a given model, one is fitted to the first segment. A gzip-compressed file must be
+/// decompressed first, as [`open_file`](crate::data::open_file) does. `name` is used in messages.
 ///
-/// The result is never longer than the content + 1 % + 1 KiB. `progress` is asked after every step of a fit and can end it;
-/// the same answers give the same bytes, whatever the number of threads.
+/// The result is never longer than the content + 1 % + 1 KiB. `progress` is called after every step of a fit and can
+/// end it. The same sequence of return values gives the same bytes, for any number of threads.
 ///
 /// ```
 /// use bornite::learn::Control;
@@ -149,7 +150,7 @@ pub enum Method {
 /// ```
 ///
 /// # Errors
-/// Options that make no sense, content that cannot be read, and bytes that cannot be written.
+/// An option is out of range, the content cannot be read, or the output cannot be written.
 pub fn compress_file(
     content: impl Read,
     out: impl Write,
@@ -164,21 +165,22 @@ pub fn compress_file(
         coder.use_codecs(model.table_codecs()?);
     }
     let mut first = coder.next()?;
-    let mut own = None;
-    if let (None, Some(Coded { piece, by_zstd, by_model })) = (model, &mut first)
+    let mut embedded = None;
+    if let (None, Some(CodedPiece { piece, by_zstd, by_model })) = (model, &mut first)
         && let Some((table, _)) = &piece.table
         && let Some(fitted) = embedded::fit(table, by_zstd.body.len(), options, progress)?
     {
         coder.use_codecs(fitted.compact.model.table_codecs()?);
         *by_model = self::by_model(&coder.codecs, piece)?;
-        own = Some(fitted);
+        embedded = Some(fitted);
     }
-    let model_bytes = own.as_ref().map_or(0, |own| own.compact.bytes.len());
+    let model_bytes = embedded.as_ref().map_or(0, |e| e.compact.bytes.len());
     let first = first.map(|coded| coded.smaller(model_bytes));
-    if own.take_if(|_| first.as_ref().is_none_or(|s| s.kind == SegmentKind::Stored)).is_some() {
+    if embedded.take_if(|_| first.as_ref().is_none_or(|s| s.kind == SegmentKind::Stored)).is_some()
+    {
         coder.codecs.clear();
     }
-    let mut writer = SegmentWriter::new(out, own.as_ref().map_or(&[], |o| &o.compact.bytes))?;
+    let mut writer = SegmentWriter::new(out, embedded.as_ref().map_or(&[], |e| &e.compact.bytes))?;
     let (mut segments, mut stored, mut next) = (0, 0, first);
     while let Some(segment) = next {
         segments += 1;
@@ -186,31 +188,31 @@ pub fn compress_file(
         writer.push(&segment)?;
         next = coder.next()?.map(|coded| coded.smaller(0));
     }
-    let method = match own {
-        Some(own) => Method::Fitted { model_bytes, width: own.width },
+    let method = match embedded {
+        Some(fitted) => Method::Fitted { model_bytes, width: fitted.width },
         None if stored < segments => Method::Given,
-        None => Method::Stored { why: coder.why() },
+        None => Method::Stored { why: coder.reason() },
     };
     let bytes_out = writer.finish()?;
     Ok(Compressed { bytes_in: coder.bytes_in, bytes_out, segments, stored, method })
 }
 
-/// A piece of a file as a segment, in both ways.
-struct Coded {
+/// A piece of a file, compressed both ways.
+struct CodedPiece {
     piece: Piece,
     by_zstd: Segment,
     by_model: Option<Segment>,
 }
 
-impl Coded {
-    /// What the model makes of it if that, and so many bytes more, is less than what zstd does.
-    fn smaller(self, more: usize) -> Segment {
-        let pays = |s: &Segment| s.body.len() + more < self.by_zstd.body.len();
+impl CodedPiece {
+    /// The segment compressed by the model if it is smaller than zstd's even with `overhead` bytes more.
+    fn smaller(self, overhead: usize) -> Segment {
+        let pays = |s: &Segment| s.body.len() + overhead < self.by_zstd.body.len();
         self.by_model.filter(pays).unwrap_or(self.by_zstd)
     }
 }
 
-/// A file on its way into segments.
+/// Turns the content of a file into segments.
 struct FileCoder<R> {
     pieces: Pieces<R>,
     codecs: Vec<TableCodec>,
@@ -225,17 +227,17 @@ impl<R: Read> FileCoder<R> {
         self.codecs = codecs;
     }
 
-    /// The next piece, coded in both ways at once.
-    fn next(&mut self) -> Result<Option<Coded>, ModelError> {
+    /// The next piece, compressed both ways in parallel.
+    fn next(&mut self) -> Result<Option<CodedPiece>, ModelError> {
         let Some(piece) = self.pieces.next()? else { return Ok(None) };
         let (codecs, before) = (&self.codecs, self.bytes_in);
         let by_zstd = || Segment::stored(&piece.bytes, before);
         let (by_zstd, by_model) = rayon::join(by_zstd, || by_model(codecs, &piece));
         self.bytes_in += by_zstd.content;
-        Ok(Some(Coded { by_model: by_model?, piece, by_zstd }))
+        Ok(Some(CodedPiece { by_model: by_model?, piece, by_zstd }))
     }
 
-    fn why(&self) -> String {
+    fn reason(&self) -> String {
         match self.pieces.problem() {
             Some(problem) => problem.to_string(),
             None => "that is smaller than with a model".to_owned(),
@@ -243,13 +245,13 @@ impl<R: Read> FileCoder<R> {
     }
 }
 
-/// What a model makes of a piece, if there is a model and the piece is a table.
+/// Compresses a piece with a model, if there is one and the piece is a table.
 fn by_model(codecs: &[TableCodec], piece: &Piece) -> Result<Option<Segment>, CodecError> {
     let Some((table, form)) = &piece.table else { return Ok(None) };
     smallest(codecs, table, form, piece.bytes.len() as u64)
 }
 
-/// What the best of the codecs makes of a table, if there are any.
+/// Compresses a table with each of the codecs, and keeps the smallest result.
 fn smallest(
     codecs: &[TableCodec],
     table: &Table,

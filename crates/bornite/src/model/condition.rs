@@ -6,10 +6,10 @@ use super::{Event, Model, ModelError};
 use crate::query::Query;
 
 impl Model {
-    /// The exact conditional model, given evidence in the language of [questions](super::Question): `sex='F', age in
-    /// [30, 40)`.
+    /// Conditions the model exactly on evidence in the language of [questions](super::Question), such as `sex='F', age
+    /// in [30, 40)`.
     ///
-    /// The circuits are unchanged; the evidence is stored with them, and every answer is divided by its probability.
+    /// The circuits are unchanged. The evidence is stored with them, and every answer is divided by its probability.
     /// Columns with a given value remain columns of the model.
     ///
     /// # Errors
@@ -21,8 +21,9 @@ impl Model {
         copy.with_given(texts)
     }
 
-    /// What the model and more evidence say of the circuit's variables, for operations on [`circuit`](Self::circuit) and drawings
-    /// of it. Of evidence with several cases, such as `age < 30 or age > 60`, the first.
+    /// Translates the model's evidence and more evidence into a query on the circuit's variables, for operations on
+    /// [`circuit`](Self::circuit) and for drawing it. If the evidence consists of several cases, such as `age < 30 or
+    /// age > 60`, the query is the first of them.
     ///
     /// # Errors
     /// As for [`condition`](Self::condition).
@@ -32,7 +33,7 @@ impl Model {
         Ok(given.cases().first().cloned().unwrap_or_else(unknown))
     }
 
-    /// The model under one more event.
+    /// Conditions the model on an event.
     pub(super) fn under(&self, event: &Event) -> Result<Self, ModelError> {
         let mut copy = Self::new(self.schema.clone(), Arc::clone(&self.mixture), self.info.clone());
         let given = self.given.and(&self.schema, event)?;
@@ -45,7 +46,7 @@ impl Model {
         Ok(copy)
     }
 
-    /// The model under all of these.
+    /// Conditions the model on several texts, one after another.
     pub(super) fn with_given(mut self, texts: Vec<String>) -> Result<Self, ModelError> {
         let mut given = self.given.clone();
         for text in &texts {

@@ -16,15 +16,17 @@ use crate::query::{Evidence, Query};
 type Moments = (Vec<f64>, Matrix<f64>);
 
 impl Model {
-    /// The means of numeric columns and their covariance matrix, given the model's evidence.
+    /// Computes the means of numeric columns and their covariance matrix, given the model's evidence.
     ///
-    /// Rows in which one of the columns has no number, but the place for other labels or for missing cells, are left out. Of two words the
-    /// first counts 0 and the second 1. Periodic columns are taken from their origin to a period later.
+    /// Rows in which one of the columns has no number, because the cell is missing or has another label, are excluded.
+    /// Of two labels, the first counts as 0 and the second as 1. Periodic columns run from their origin to one period
+    /// later.
     ///
-    /// Cost: one pass up and one down for every box of evidence and circuit, and one path up for every variable of the columns.
+    /// Cost: one pass up and one pass down for every case of the evidence and every circuit, and one path up for every
+    /// variable of the columns.
     ///
     /// # Errors
-    /// A column holds words, or no row has numbers in all of the columns.
+    /// A column contains text, or no row has numbers in all of the columns.
     ///
     /// # Panics
     /// If there is no such column.
@@ -64,7 +66,7 @@ impl Model {
         Ok(mixture(columns.len(), &parts))
     }
 
-    /// Leaves out the places for other labels and for missing cells.
+    /// Excludes the values for other labels and for missing cells.
     fn restrict_to_numbers(&self, column: usize, query: &mut Query) -> Result<(), ModelError> {
         let c = &self.schema.columns()[column];
         let words = || ModelError::NoNumbers { column: c.name.clone(), what: "covariance" };
@@ -91,7 +93,7 @@ impl Model {
         Ok(())
     }
 
-    /// Means and covariances of the columns within one case, by one circuit.
+    /// Means and covariances of the columns within one case, under one circuit.
     fn moments_within(
         &self,
         columns: &[usize],
@@ -121,7 +123,7 @@ impl Model {
     }
 }
 
-/// The number that one of a column's variables adds to it, at the nodes within what is known of the variable.
+/// The contribution of one variable to its column's number, at quadrature nodes within the evidence about the variable.
 fn nodes(
     column: &ColumnSchema,
     place: usize,
@@ -169,7 +171,7 @@ fn nodes(
     }
 }
 
-/// The moments of a mixture from those of its parts.
+/// The moments of a mixture, from those of its components.
 fn mixture(size: usize, parts: &[(f64, Moments)]) -> Moments {
     let mean: Vec<f64> =
         (0..size).map(|i| parts.iter().map(|(p, (m, _))| p * m[i]).sum()).collect();
@@ -186,7 +188,7 @@ mod tests {
     use crate::data::{Cell, Column, InferOptions, KindHint, Table};
     use crate::model::{Event, Fit, Model, ModelOptions};
 
-    /// A column in digits, one of two words, and one of real numbers, all of which depend on each other.
+    /// A column in digits, one with two labels, and one of real numbers, all of them dependent.
     fn model() -> Model {
         let n = 300_i64;
         let age = |i: i64| (i * 37) % 70;
@@ -229,7 +231,7 @@ mod tests {
             assert!((f - e).abs() < 1e-8 * (1.0 + e.abs()), "{found:?}");
         }
         assert_eq!(c[(0, 1)], c[(1, 0)]);
-        // The mean of the real column by the other way to it.
+        // Compute the mean of the real column in another way.
         let (mean, c) = model.covariance(&[2, 0]).unwrap();
         let nothing = Event::parse(model.schema(), "").unwrap();
         let pay = model.distribution("pay", &nothing).unwrap().mean().unwrap();
@@ -241,7 +243,7 @@ mod tests {
     fn covariances_are_those_of_an_enumeration() {
         let model = model();
         check(&model);
-        // Digits make several cases, whose moments mix.
+        // An interval of digits consists of several cases, whose moments are mixed.
         check(&model.condition("age in [13, 57)").unwrap());
         check(&model.condition("pay in [10, 30), owner != 'yes'").unwrap());
     }

@@ -1,4 +1,4 @@
-//! Decompression of files: all of their content in order, or any segment.
+//! Decompression of files, all content in order or single segments.
 
 use std::io::{Read, Seek, Write};
 
@@ -14,7 +14,7 @@ use crate::data::{FileForm, Table};
 /// write to a temporary file that is renamed only then, as [`write_file`](crate::data::write_file) does.
 ///
 /// # Errors
-/// Bytes that are not compressed, are damaged, or need another model; and content that cannot be written.
+/// The bytes are not a compressed file, are damaged, or require another model, or the content cannot be written.
 pub fn decompress_file(
     packed: impl Read,
     mut out: impl Write,
@@ -60,17 +60,17 @@ pub struct FileArchive<'a, R: Read + Seek> {
 }
 
 impl<'a, R: Read + Seek> FileArchive<'a, R> {
-    /// Reads what comes before the segments, and the index at the end.
+    /// Reads the header before the segments, and the index at the end.
     ///
     /// # Errors
-    /// Bytes that are not compressed, or are damaged there.
+    /// The bytes are not a compressed file, or are damaged there.
     pub fn new(packed: R, model: Option<&'a Model>) -> Result<Self, ModelError> {
         let segments = SegmentArchive::new(packed)?;
         let decoder = SegmentDecoder::new(model, segments.model());
         Ok(Self { segments, decoder })
     }
 
-    /// The bytes of the content.
+    /// The size of the content in bytes.
     pub fn num_bytes(&self) -> u64 {
         self.segments.content()
     }
@@ -80,33 +80,33 @@ impl<'a, R: Read + Seek> FileArchive<'a, R> {
         self.segments.starts().len()
     }
 
-    /// Where the content of a segment begins; the end of all if there is no such segment.
+    /// The offset of a segment's content, or the total size if there is no such segment.
     pub fn start(&self, segment: usize) -> u64 {
         self.segments.starts().nth(segment).unwrap_or(self.num_bytes())
     }
 
-    /// The segment that holds this byte of the content.
+    /// The segment that contains this byte of the content.
     pub fn segment_at(&self, byte: u64) -> Option<usize> {
         let before = self.segments.starts().take_while(|&start| start <= byte).count();
         before.checked_sub(1).filter(|_| byte < self.num_bytes())
     }
 
-    /// The content of one segment: whole rows, if it is of a table.
+    /// The content of one segment: whole rows, if the file is a table.
     ///
     /// # Errors
-    /// A segment that is not there, is damaged or needs another model.
+    /// There is no such segment, or it is damaged or requires another model.
     pub fn segment(&mut self, segment: usize) -> Result<Vec<u8>, ModelError> {
         self.decoder.bytes(&self.segments.segment(segment)?)
     }
 }
 
-/// Turns segments into what they stand for.
+/// Decodes segments into tables or bytes.
 #[derive(Debug)]
 pub(super) struct SegmentDecoder<'a> {
     model: Option<&'a Model>,
-    /// The model that the file holds; empty if there is none.
+    /// The bytes of the model that is embedded in the file; empty if there is none.
     own: Vec<u8>,
-    /// Made when a segment needs them.
+    /// Created when a segment first needs them.
     codecs: Vec<TableCodec>,
 }
 
@@ -115,7 +115,7 @@ impl<'a> SegmentDecoder<'a> {
         Self { model, own: own.to_vec(), codecs: Vec::new() }
     }
 
-    /// The table in memory that a segment is.
+    /// Decodes a segment that contains a table in memory.
     pub(super) fn table(&mut self, segment: &Segment) -> Result<Table, ModelError> {
         match segment.kind {
             SegmentKind::Table => match self.decode(segment)? {
@@ -126,7 +126,7 @@ impl<'a> SegmentDecoder<'a> {
         }
     }
 
-    /// The bytes of a file that a segment stands for.
+    /// Decodes a segment of a file.
     fn bytes(&mut self, segment: &Segment) -> Result<Vec<u8>, ModelError> {
         let bytes = match segment.kind {
             SegmentKind::Stored => Some(segment.unpack()?),

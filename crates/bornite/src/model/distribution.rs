@@ -13,35 +13,36 @@ use crate::data::{Cell, ColumnSchema};
 use crate::mixture::log_sum;
 use crate::query::{Evidence, Query};
 
-/// Points of the first search for the mode of a density.
+/// The number of grid points of the initial search for the mode of a density.
 const GRID: usize = 512;
-/// An atom is the mode if it is more likely than one part in so many of the range of u at its most likely place.
+/// An atom is the mode if its probability exceeds that of the most likely interval of u whose length is 1 / `NEAR` of
+/// the range.
 const NEAR: f64 = 64.0;
-/// Steps that then narrow it down.
+/// The number of golden-section steps that refine the mode.
 const NARROWINGS: usize = 60;
-/// The shortest panel of the mean's quadrature is 2 to the power of minus this.
+/// The shortest quadrature panel of a mean has the length 2^−`PANELS`.
 const PANELS: i32 = 30;
-/// Nodes of a panel, next to those that a density of many functions takes.
+/// The number of nodes per panel, before the additional nodes for densities with many functions.
 const PANEL_NODES: usize = 6;
-/// Prefixes of digits that the search for their mode looks at.
+/// The maximum number of digit prefixes that the search for a mode expands before it goes depth-first.
 const MAX_PREFIXES: usize = 4096;
 
-/// The distribution of one column, given the evidence about a row. Where that a cell is missing is a value of the column, it is the
-/// distribution of the cells that are not.
+/// The distribution of one column, given the evidence about a row. If missing is a value of the column, this is the
+/// distribution of the cells that are not missing.
 ///
-/// Probabilities, means of finite columns and quantiles are exact to rounding; the mean of a continuous column is a quadrature
-/// and its mode a search.
+/// Probabilities, quantiles and the means of finite columns are exact up to rounding. The mean of a continuous column
+/// is computed by quadrature, and its mode by a search.
 #[derive(Debug)]
 pub struct ColumnDistribution<'m> {
     model: &'m Model,
     column: usize,
     cases: Arc<[Query]>,
-    /// Of the column's first variable.
+    /// The distribution of the column's first variable.
     first: Posterior,
 }
 
 impl Model {
-    /// The distribution of a column, given evidence about the row and the model's own evidence.
+    /// Computes the distribution of a column, given evidence about the row and the model's own evidence.
     ///
     /// Cost: one pass up the circuit, and one down to the column.
     ///
@@ -69,8 +70,9 @@ impl Model {
         self.distributions_of(columns, self.given.cases().to_vec())
     }
 
-    /// The distributions of columns given that one of the cases holds: one pass up and one pass down for all of them, and for
-    /// each one in which that a cell is missing is a value, since its distribution is that of the others.
+    /// The distributions of columns, given that one of the cases holds. One pass up and one pass down computes all of
+    /// them, plus one of each for every column in which missing is a value, because its distribution is conditioned on
+    /// a present cell.
     pub(crate) fn distributions_of(
         &self,
         columns: &[usize],
@@ -85,7 +87,7 @@ impl Model {
             let (first, cases) = match (&shared, self.schema.present(column)) {
                 (Some(shared), None) => (shared.of(first(column))?, cases.clone()),
                 (_, present) => {
-                    // Of rows in which the column is not missing: other columns may be in these.
+                    // Condition on this column only: other columns may be missing in the same rows.
                     let mut known = Query::unknown(self.schema.num_variables());
                     let variables = self.mixture.variables();
                     known.set(variables, first(column), present.unwrap_or(Evidence::Unknown))?;
@@ -101,7 +103,7 @@ impl Model {
 }
 
 impl<'m> ColumnDistribution<'m> {
-    /// That of a column of one variable.
+    /// The distribution of a column with a single variable.
     pub(super) fn of_variable(model: &'m Model, column: usize, first: Posterior) -> Self {
         Self { model, column, cases: Arc::new([]), first }
     }
@@ -118,7 +120,8 @@ impl ColumnDistribution<'_> {
         &self.first
     }
 
-    /// p(x) of a column of real numbers, in the units of the data, or the probability of the nearest number on a grid; `None` for other columns, and where it has a value.
+    /// The density p(x) of a column of real numbers, in the units of the data, or the probability of the nearest grid
+    /// point. `None` for other columns, and if the evidence determines the value.
     pub fn density(&self, x: f64) -> Option<f64> {
         let Posterior::Density(density) = &self.first else { return None };
         Some(match self.model.schema.encode_nearest(self.column, Cell::Number(x)) {
@@ -127,12 +130,12 @@ impl ColumnDistribution<'_> {
         })
     }
 
-    /// The probability of a number that is not above x.
+    /// The probability P(X ≤ x).
     ///
-    /// Of a periodic column it is taken from its origin to a period later.
+    /// A periodic column starts at its origin.
     ///
     /// # Errors
-    /// The column holds words, in no order.
+    /// The column contains text, which has no order.
     pub fn cdf(&self, x: f64) -> Result<f64, ModelError> {
         let below = |y: Option<f64>| f64::from(u8::from(y.is_some_and(|y| y <= x)));
         if self.is_compound() {
@@ -144,7 +147,7 @@ impl ColumnDistribution<'_> {
                 Ok(d.below(self.schema().kind.coding().end(x).unwrap_or(f64::NAN)))
             }
             Posterior::Finite(p) => {
-                let numbers = self.numbers().ok_or_else(|| self.words("order"))?;
+                let numbers = self.numbers().ok_or_else(|| self.no_numbers("order"))?;
                 let pairs = || p.iter().zip(&numbers);
                 let mass: f64 = pairs().map(|(p, _)| p).sum();
                 Ok(pairs().filter(|(_, y)| **y <= x).map(|(p, _)| p).sum::<f64>() / mass)
@@ -152,7 +155,7 @@ impl ColumnDistribution<'_> {
         }
     }
 
-    /// The probability of the cases in which the number is not above x, over that of all.
+    /// P(X ≤ x) of a compound column, as the probability of the cases with X ≤ x divided by that of all cases.
     fn compound_cdf(&self, x: f64) -> Result<f64, ModelError> {
         let schema = &self.model.schema;
         let known =
@@ -171,17 +174,17 @@ impl ColumnDistribution<'_> {
         &self.model.schema.columns()[self.column]
     }
 
-    /// Whether the column has several variables, whose values in order are the order of its cells.
+    /// Whether the column has several variables, ordered lexicographically like its cells.
     fn is_compound(&self) -> bool {
         self.model.schema.variables_of(self.column).len() > 1
     }
 
-    /// The numbers of a finite column's values; `None` for words. The place for other labels has none.
+    /// The numbers of a finite column's values; `None` for text. The catch-all value for other labels has no number.
     fn numbers(&self) -> Option<Vec<f64>> {
         self.model.finite_numbers(self.column)
     }
 
-    /// The values of a finite column with their probabilities, in order; `None` for continuous columns and digits.
+    /// The values of a finite column in order, with their probabilities; `None` for continuous columns and digits.
     ///
     /// # Errors
     /// Fails only if the model is corrupt.
@@ -204,7 +207,7 @@ impl ColumnDistribution<'_> {
             .map(Some)
     }
 
-    /// The text of the cell that has these values of the column's variables.
+    /// The text of the cell with these values of the column's variables.
     pub(super) fn text(&self, values: &[f64]) -> Result<String, ModelError> {
         let schema = &self.model.schema;
         let mut row = vec![f64::NAN; schema.num_variables()];
@@ -212,39 +215,41 @@ impl ColumnDistribution<'_> {
         Ok(schema.decode(&row)?.columns()[self.column].text(0).into_owned())
     }
 
-    /// The number that these values of the column's variables stand for; `None` for words.
+    /// The number that these values of the column's variables represent; `None` for text.
     pub(super) fn number(&self, values: &[f64]) -> Option<f64> {
         let c = self.schema();
         c.kind.coding().number(c.storage, values)
     }
 
-    /// The mean, of what has a number: the place for other labels is left out. For two words, the probability of the second.
+    /// The mean over values with a number; the catch-all value for other labels is excluded. For two labels, this is
+    /// the probability of the second.
     ///
-    /// Of a periodic column it is taken from its origin to a period later.
+    /// A periodic column starts at its origin.
     ///
     /// # Errors
-    /// The column holds words.
+    /// The column contains text.
     pub fn mean(&self) -> Result<f64, ModelError> {
         if self.is_compound() {
             return self.compound_mean();
         }
         match &self.first {
-            Posterior::Point(x) => self.number(&[*x]).ok_or_else(|| self.words("mean")),
+            Posterior::Point(x) => self.number(&[*x]).ok_or_else(|| self.no_numbers("mean")),
             Posterior::Density(density) => Ok(self.density_mean(density)),
             Posterior::Finite(p) => {
-                let numbers = self.numbers().ok_or_else(|| self.words("mean"))?;
+                let numbers = self.numbers().ok_or_else(|| self.no_numbers("mean"))?;
                 Ok(finite_mean(p, &numbers))
             }
         }
     }
 
-    /// The sum of the means of what each variable adds.
+    /// The sum of the mean contributions of the variables.
     fn compound_mean(&self) -> Result<f64, ModelError> {
         let c = self.schema();
         let coding = c.kind.coding();
         let mut mean = coding.base();
         for (place, variable) in self.model.schema.variables_of(self.column).enumerate() {
-            let term = |x: f64| coding.term(c.storage, place, x).ok_or_else(|| self.words("mean"));
+            let term =
+                |x: f64| coding.term(c.storage, place, x).ok_or_else(|| self.no_numbers("mean"));
             mean += match self.model.posterior(variable, &self.cases)? {
                 Posterior::Point(x) => term(x)?,
                 Posterior::Density(_) => f64::NAN,
@@ -260,11 +265,11 @@ impl ColumnDistribution<'_> {
         Ok(mean)
     }
 
-    fn words(&self, what: &'static str) -> ModelError {
+    fn no_numbers(&self, what: &'static str) -> ModelError {
         ModelError::NoNumbers { column: self.schema().name.clone(), what }
     }
 
-    /// ∫ x(u) p(u) du, in panels that become short towards both ends, where x(u) may be infinite, and the atoms.
+    /// ∫ x(u) p(u) du plus the atoms. Panels become short towards both ends, where x(u) may be infinite.
     fn density_mean(&self, density: &Density) -> f64 {
         let variable = self.model.schema.variables_of(self.column).start;
         let functions = self.model.num_functions(variable);
@@ -281,10 +286,10 @@ impl ColumnDistribution<'_> {
         self.model.term(self.column, u)
     }
 
-    /// The values of the column's variables at the smallest number that at least this share is not above.
+    /// The values of the column's variables at the smallest number x with P(X ≤ x) ≥ level.
     ///
     /// # Errors
-    /// The column holds words, in no order, or the level is not between 0 and 1.
+    /// The column contains text, which has no order, or the level is not between 0 and 1.
     pub(super) fn quantile_values(&self, level: f64) -> Result<Vec<f64>, ModelError> {
         check_level(level)?;
         if self.is_compound() {
@@ -294,25 +299,25 @@ impl ColumnDistribution<'_> {
             Posterior::Point(x) => Ok(vec![*x]),
             Posterior::Density(density) => Ok(vec![density.quantile(level)]),
             Posterior::Finite(p) => {
-                let numbers = self.numbers().ok_or_else(|| self.words("quantile"))?;
+                let numbers = self.numbers().ok_or_else(|| self.no_numbers("quantile"))?;
                 Ok(vec![numbers_quantile(&p[..numbers.len()], level)])
             }
         }
     }
 
-    /// The smallest number x with P(X ≤ x) of at least this level. A whole number above 2⁵³ that is not a float is rounded
-    /// up, so that its [`cdf`](Self::cdf) still reaches the level; a [question](Model::ask) gives it exactly.
+    /// The smallest number x with P(X ≤ x) ≥ level. A whole number above 2⁵³ that is not representable as a float is
+    /// rounded up, so that its [`cdf`](Self::cdf) still reaches the level; a [question](Model::ask) returns it exactly.
     ///
     /// # Errors
-    /// The column holds words, in no order, or the level is not between 0 and 1.
+    /// The column contains text, which has no order, or the level is not between 0 and 1.
     pub fn quantile(&self, level: f64) -> Result<f64, ModelError> {
         let values = self.quantile_values(level)?;
         let c = self.schema();
         let number = c.kind.coding().number_above(c.storage, &values);
-        number.ok_or_else(|| self.words("quantile"))
+        number.ok_or_else(|| self.no_numbers("quantile"))
     }
 
-    /// Variable by variable: each is the quantile of what is left of the level.
+    /// Finds a quantile variable by variable: each variable divides the remaining level.
     fn compound_quantile(&self, level: f64) -> Result<Vec<f64>, ModelError> {
         let (mut cases, mut level) = (self.cases.to_vec(), level);
         let mut values = Vec::new();
@@ -329,7 +334,7 @@ impl ColumnDistribution<'_> {
         Ok(values)
     }
 
-    /// The cases in which a variable has this value.
+    /// Restricts the cases to those in which a variable has this value.
     fn fixed(&self, cases: &[Query], variable: usize, x: f64) -> Result<Vec<Query>, ModelError> {
         let variables = self.model.mixture.variables();
         let mut point = Query::unknown(variables.len());
@@ -337,7 +342,7 @@ impl ColumnDistribution<'_> {
         Ok(cases.iter().filter_map(|b| intersect(variables, b, &point)).collect())
     }
 
-    /// The values of the column's variables that are the most likely, and their probability if there is one.
+    /// The most likely values of the column's variables, and their probability if the column is finite.
     pub(super) fn mode_values(&self) -> Result<(Vec<f64>, Option<f64>), ModelError> {
         if self.is_compound() {
             return self.compound_mode();
@@ -381,35 +386,36 @@ impl ColumnDistribution<'_> {
         }
     }
 
-    /// The u at which the density in the units of the data is the largest, or an atom that is more likely than all u near it.
+    /// The u where the density in the units of the data is largest, or an atom that outweighs the density around any u.
     fn density_mode(&self, density: &Density) -> f64 {
         let search =
             ModeSearch { model: self.model, column: self.column, bounds: density.bounds() };
-        let worths: Vec<f64> = search.grid().map(|u| search.worth(u, density.density(u))).collect();
-        search.run(&worths, density.atoms(), |u| density.density(u))
+        let log_densities: Vec<f64> =
+            search.grid().map(|u| search.log_density(u, density.density(u))).collect();
+        search.run(&log_densities, density.atoms(), |u| density.density(u))
     }
 }
 
-/// The search for the most likely number of a column with a density.
+/// A search for the most likely number of a column with a density.
 pub(super) struct ModeSearch<'m> {
     pub(super) model: &'m Model,
     pub(super) column: usize,
-    /// Where u can lie.
+    /// The range of u.
     pub(super) bounds: (f64, f64),
 }
 
 impl ModeSearch<'_> {
-    fn at(&self, n: f64) -> f64 {
+    fn grid_point(&self, n: f64) -> f64 {
         let (low, high) = self.bounds;
         low + (high - low) * (n + 0.5) / GRID as f64
     }
 
-    /// Where it begins.
+    /// The grid points where the search starts.
     pub(super) fn grid(&self) -> impl Iterator<Item = f64> + '_ {
-        (0..GRID).map(|n| self.at(n as f64))
+        (0..GRID).map(|n| self.grid_point(n as f64))
     }
 
-    /// The slope of the column's transform, as a logarithm.
+    /// ln F′, the log slope of the column's transform at u.
     pub(super) fn slope(&self, u: f64) -> f64 {
         let c = &self.model.schema.columns()[self.column];
         let x = c.kind.coding().number(c.storage, &[u]).unwrap_or(f64::NAN);
@@ -418,25 +424,26 @@ impl ModeSearch<'_> {
     }
 
     /// The log density in the units of the data.
-    pub(super) fn worth(&self, u: f64, density: f64) -> f64 {
+    pub(super) fn log_density(&self, u: f64, density: f64) -> f64 {
         density.ln() + self.slope(u)
     }
 
-    /// The most likely u, or an atom, given what the places of the grid are worth.
+    /// Finds the most likely u, or an atom, given the log densities at the grid points.
     pub(super) fn run(
         &self,
-        worths: &[f64],
+        log_densities: &[f64],
         atoms: impl Iterator<Item = (f64, f64)>,
         density: impl Fn(f64) -> f64,
     ) -> f64 {
-        let best = (0..GRID).fold(0, |b, n| if worths[n] > worths[b] { n } else { b });
+        let best =
+            (0..GRID).fold(0, |b, n| if log_densities[n] > log_densities[b] { n } else { b });
         let (low, high) = self.bounds;
-        let mut a = self.at(best as f64 - 1.0).max(low);
-        let mut b = self.at(best as f64 + 1.0).min(high);
-        let worth = |u: f64| self.worth(u, density(u));
+        let mut a = self.grid_point(best as f64 - 1.0).max(low);
+        let mut b = self.grid_point(best as f64 + 1.0).min(high);
+        let log_density = |u: f64| self.log_density(u, density(u));
         for _ in 0..NARROWINGS {
             let (c, d) = (a + (b - a) * 0.382, a + (b - a) * 0.618);
-            if worth(c) > worth(d) { b = d } else { a = c }
+            if log_density(c) > log_density(d) { b = d } else { a = c }
         }
         let rest = 0.5 * (a + b);
         let better = |a: (f64, f64), b: (f64, f64)| if b.1 > a.1 { b } else { a };
@@ -447,31 +454,32 @@ impl ModeSearch<'_> {
     }
 }
 
-/// The search for the most likely digits. The best prefix comes first: no number is more likely than its first digits.
+/// A best-first search for the most likely digits. It is exact because a number is at most as likely as any of its
+/// prefixes.
 #[derive(Debug)]
 pub(super) struct PrefixSearch {
     len: usize,
     open: Vec<(f64, Vec<f64>)>,
-    /// The prefix that is to be made longer.
+    /// The prefix being extended.
     current: (f64, Vec<f64>),
-    looked_at: usize,
+    num_expanded: usize,
 }
 
 impl PrefixSearch {
-    /// The search for this many digits.
+    /// A search for this many digits.
     pub(super) fn new(len: usize) -> Self {
         let open = vec![(1.0, Vec::new())];
-        Self { len, open, current: (0.0, Vec::new()), looked_at: 0 }
+        Self { len, open, current: (0.0, Vec::new()), num_expanded: 0 }
     }
 
-    /// The prefix of which the next digit's probabilities are wanted, or the digits and their probability in the end.
+    /// The next prefix to extend, or, at the end, the digits and their probability.
     pub(super) fn advance(&mut self) -> Result<Vec<f64>, (Vec<f64>, f64)> {
-        // The depth first once the search takes too long: then only nearly the best.
-        let worth = |(p, prefix): &(f64, Vec<f64>)| {
-            if self.looked_at > MAX_PREFIXES { prefix.len() as f64 + p } else { *p }
+        // Go depth-first if the search takes too long. The result is then only approximately the best.
+        let priority = |(p, prefix): &(f64, Vec<f64>)| {
+            if self.num_expanded > MAX_PREFIXES { prefix.len() as f64 + p } else { *p }
         };
         let best = (0..self.open.len())
-            .fold(0, |b, n| if worth(&self.open[n]) > worth(&self.open[b]) { n } else { b });
+            .fold(0, |b, n| if priority(&self.open[n]) > priority(&self.open[b]) { n } else { b });
         if self.open.is_empty() {
             return Err((vec![f64::NAN; self.len], 0.0));
         }
@@ -479,12 +487,12 @@ impl PrefixSearch {
         if prefix.len() == self.len {
             return Err((prefix, p));
         }
-        self.looked_at += 1;
+        self.num_expanded += 1;
         self.current = (p, prefix.clone());
         Ok(prefix)
     }
 
-    /// Takes the probabilities of the next digit.
+    /// Extends the current prefix, given the probabilities of its next digit.
     pub(super) fn expand(&mut self, digits: &[f64]) {
         let (p, prefix) = &self.current;
         for (digit, q) in digits.iter().enumerate().filter(|(_, q)| **q > 0.0) {
@@ -496,7 +504,7 @@ impl PrefixSearch {
 }
 
 impl Model {
-    /// The numbers of a finite column's values; `None` for words. The place for other labels has none.
+    /// The numbers of a finite column's values; `None` for text. The catch-all value for other labels has no number.
     pub(super) fn finite_numbers(&self, column: usize) -> Option<Vec<f64>> {
         let c = &self.schema.columns()[column];
         let first = self.schema.variables_of(column).start;
@@ -508,13 +516,13 @@ impl Model {
         (!numbers.is_empty()).then_some(numbers)
     }
 
-    /// The number at a place of a column with a density.
+    /// The number at position u of a column with a density.
     pub(super) fn term(&self, column: usize, u: f64) -> f64 {
         let c = &self.schema.columns()[column];
         c.kind.coding().term(c.storage, 0, u).unwrap_or(f64::NAN)
     }
 
-    /// The number of functions of a continuous variable, atoms apart: the most that one of the circuits has.
+    /// The number of input functions of a continuous variable, excluding atoms: the maximum over all circuits.
     pub(super) fn num_functions(&self, variable: usize) -> usize {
         fn smooth(basis: &Basis) -> usize {
             match basis {
@@ -542,7 +550,7 @@ impl Model {
     }
 }
 
-/// Rejects a level that is not from 0 to 1.
+/// Checks that a level is between 0 and 1.
 pub(super) fn check_level(level: f64) -> Result<(), ModelError> {
     if (0.0..=1.0).contains(&level) {
         return Ok(());
@@ -551,30 +559,30 @@ pub(super) fn check_level(level: f64) -> Result<(), ModelError> {
     Err(ModelError::Option { setting: "quantile", value: level, remedy })
 }
 
-/// The mean of values that have numbers; others are left out.
+/// The mean over the values that have numbers.
 pub(super) fn finite_mean(p: &[f64], numbers: &[f64]) -> f64 {
     let mass: f64 = p.iter().zip(numbers).map(|(p, _)| p).sum();
     p.iter().zip(numbers).map(|(p, x)| p * x).sum::<f64>() / mass
 }
 
-/// The first value up to which at least this share of all lies.
+/// The first value whose cumulative share of the total reaches the level.
 pub(super) fn numbers_quantile(p: &[f64], level: f64) -> f64 {
     finite_quantile(p, level * p.iter().sum::<f64>()).0 as f64
 }
 
-/// The first of the most likely values.
+/// The most likely value; the first one in case of a tie.
 pub(super) fn most_likely(p: &[f64]) -> usize {
     (0..p.len()).fold(0, |b, x| if p[x] > p[b] { x } else { b })
 }
 
-/// All probability at one value.
+/// A distribution with all probability on one value.
 pub(super) fn one_hot(x: usize) -> Vec<f64> {
     let mut p = vec![0.0; x + 1];
     p[x] = 1.0;
     p
 }
 
-/// Nodes and weights of the integral of a mean from low to high, for a density of so many functions.
+/// Nodes and weights for the mean between `low` and `high` of a density with this many functions.
 pub(super) fn mean_nodes(
     functions: usize,
     low: f64,
@@ -583,7 +591,7 @@ pub(super) fn mean_nodes(
     panels(functions).iter().map(move |&(v, w)| (low + (high - low) * v, (high - low) * w))
 }
 
-/// The first value with a sum of at least the level, and the level within that value.
+/// The first value whose cumulative probability reaches the level, and the remaining level within that value.
 pub(super) fn finite_quantile(p: &[f64], level: f64) -> (usize, f64) {
     let (mut sum, mut last) = (0.0, (0, 1.0));
     for (x, &q) in p.iter().enumerate().filter(|(_, q)| **q > 0.0) {
@@ -596,13 +604,13 @@ pub(super) fn finite_quantile(p: &[f64], level: f64) -> (usize, f64) {
     last
 }
 
-/// Nodes and weights on [0, 1], dense towards both ends, where numbers may be infinite, and fine enough for the square of a sum of
-/// so many functions.
+/// Quadrature nodes and weights on [0, 1], dense towards both ends, where numbers may be infinite, and fine enough for
+/// the squared sum of this many functions.
 ///
-/// The square of n Legendre functions has n waves in an angle θ with u = (1 − cos θ) / 2, of which the panel from 2⁻ᵏ⁻¹ to 2⁻ᵏ
-/// has about n 2^(−k/2) / 5; a rule of Gauss takes some two nodes for each.
+/// The square of a sum of n Legendre functions has about n oscillations in the angle θ with u = (1 − cos θ) / 2, of
+/// which about n 2^(−k/2) / 5 fall into the panel from 2⁻ᵏ⁻¹ to 2⁻ᵏ. A Gauss rule needs about two nodes for each.
 pub(super) fn panels(functions: usize) -> &'static [(f64, f64)] {
-    // One rule for each power of two, and for most models one in all.
+    // One rule per power of two; most models use a single one.
     static RULES: [OnceLock<Vec<(f64, f64)>>; 16] = [const { OnceLock::new() }; 16];
     let power = (functions.max(64).next_power_of_two().ilog2() as usize).min(RULES.len() - 1);
     RULES[power].get_or_init(|| {

@@ -10,7 +10,7 @@ use crate::query::Query;
 
 /// The answers to a question for rows of tables, each given the evidence about the row.
 ///
-/// Cells of the columns in question are ignored, and missing cells and columns are integrated out.
+/// Cells of the columns in question are ignored; missing cells and columns are integrated out.
 ///
 /// ```
 /// use bornite::Fit;
@@ -33,7 +33,7 @@ use crate::query::Query;
 pub struct RowAnswers<'a> {
     model: &'a Model,
     question: &'a Question,
-    /// The model under what the question says is given, if that is something.
+    /// The model conditioned on the question's evidence, if there is any.
     given: Option<Model>,
 }
 
@@ -41,7 +41,7 @@ impl Model {
     /// Prepares to answer a question for every row of tables.
     ///
     /// # Errors
-    /// The question is about several columns at once, or what it says is given has probability 0.
+    /// The question is about several columns at once, or its evidence has probability 0.
     pub fn for_each_row<'a>(
         &'a self,
         question: &'a Question,
@@ -57,11 +57,11 @@ impl Model {
             | Question::Entropy { .. }
             | Question::Information { .. } => return Err(ModelError::NotForRows),
         };
-        let given = given.filter(|given| !given.is_nothing()).map(|given| self.under(given));
+        let given = given.filter(|given| !given.is_certain()).map(|given| self.under(given));
         Ok(RowAnswers { model: self, question, given: given.transpose()? })
     }
 
-    /// log p(what is known and the row), of every row, without the slopes of the row itself.
+    /// log p(event, row) for every row, without the row's own transform slopes.
     fn log_with(&self, rows: &Encoded, known: &Event) -> Result<Vec<f64>, ModelError> {
         let variables = self.mixture.variables();
         let known = known.and(&self.schema, &self.given)?;
@@ -88,7 +88,7 @@ impl Model {
 }
 
 impl RowAnswers<'_> {
-    /// The answers for the rows of a table: a column that is named after what they are.
+    /// Answers the question for every row of a table. The column is named after the kind of answer.
     ///
     /// # Errors
     /// A cell does not fit its column, or the evidence in a row has probability 0.
@@ -130,7 +130,7 @@ impl RowAnswers<'_> {
         let mut kept: Vec<Column> =
             table.columns().iter().filter(|c| !is_asked(c)).cloned().collect();
         if kept.is_empty() {
-            // A table of what is asked for alone still has its rows.
+            // A table with only the columns in question still has rows.
             kept.push(Column::unknown(table.columns()[0].name(), table.num_rows()));
         }
         let options = EncodeOptions { unseen: Unseen::Score, absent: Mismatch::Unknown };

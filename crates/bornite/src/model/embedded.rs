@@ -1,22 +1,22 @@
-//! A small model for a table that is to be compressed with it.
+//! Small models that are fitted to a table and embedded in its compressed file.
 
 use super::compact::Compact;
 use super::{CompressOptions, Fit, Model, ModelError, ModelOptions};
 use crate::data::{DataError, InferOptions, Schema, Table, WideIntegers};
 use crate::learn::{Control, Progress};
 
-/// Input functions of a continuous variable.
+/// The number of input functions of a continuous variable.
 const FUNCTIONS: usize = 12;
-/// Widths that are tried.
+/// The widths to choose from.
 const WIDTHS: [usize; 9] = [2, 3, 4, 5, 6, 8, 10, 12, 16];
-/// The digits after the binary point that weights may have.
+/// The precisions to choose from, in bits after the binary point of a weight.
 const BITS: [u8; 7] = [4, 5, 6, 7, 8, 9, 11];
-/// Epochs without a better likelihood after which a fit ends.
+/// The number of epochs without improvement after which a fit ends.
 const PATIENCE: usize = 40;
-/// The rows that decide on them.
+/// The number of rows that decide on the precision.
 const SELECTION_ROWS: usize = 4096;
 
-/// A model that was fitted for a table.
+/// A model that was fitted to a table.
 #[derive(Debug)]
 pub(super) struct EmbeddedModel {
     pub(super) compact: Compact,
@@ -24,7 +24,8 @@ pub(super) struct EmbeddedModel {
     pub(super) width: usize,
 }
 
-/// A model of a table. `None` if there is nothing to learn. `stored` is the size of the table by zstd.
+/// Fits a model to a table. `None` if there is nothing to learn. `stored` is the size of the table when compressed with
+/// zstd.
 pub(super) fn fit(
     table: &Table,
     stored: usize,
@@ -42,17 +43,17 @@ pub(super) fn fit(
     let settings = ModelOptions {
         schema: Some(schema),
         width: Some(width),
-        // Every weight is stored for each place where it is used.
+        // A shared weight would be stored once for every place that uses it.
         codebook: Some(0),
         share: Some(0),
-        // Every function is stored.
+        // Every function costs bytes.
         functions: Some(FUNCTIONS),
         epochs: options.epochs,
         seed: options.seed,
-        // The rows to be judged by are those to be coded: what is learned by heart is gained.
+        // Validate on the rows to be compressed: overfitting to them is a gain.
         patience: Some(PATIENCE),
         smoothing: Some(0.0),
-        // Any table can be compressed.
+        // Every table can be compressed.
         as_is: true,
         ..ModelOptions::default()
     };
@@ -61,21 +62,22 @@ pub(super) fn fit(
     let model = match fit.run(table) {
         Ok(model) => model,
         Err(problem @ ModelError::Option { .. }) => return Err(problem),
-        // A table that cannot be learned from can still be stored.
+        // A table that cannot be learned can still be compressed with zstd.
         Err(_) => return Ok(None),
     };
     let compact = smallest(&model, &selection, table.num_rows())?;
     Ok(compact.map(|compact| EmbeddedModel { compact, width }))
 }
 
-/// Rows from all over a table.
+/// Picks rows from all over a table.
 fn selection(table: &Table) -> Table {
     let n = table.num_rows();
     let step = n.div_ceil(SELECTION_ROWS).max(1);
     table.select_rows(&(0..n).step_by(step).collect::<Vec<_>>())
 }
 
-/// The widest circuit whose weights take no more than an eighth of what zstd makes of the file, at a byte each.
+/// The widest circuit whose weights take at most an eighth of the size of the zstd-compressed file, at one byte per
+/// weight.
 fn width(schema: &Schema, stored: usize) -> usize {
     let variables = schema.variables();
     let bytes = |k: usize| -> usize {
@@ -87,14 +89,14 @@ fn width(schema: &Schema, stored: usize) -> usize {
     WIDTHS.into_iter().rev().find(|&k| bytes(k) <= stored / 8).unwrap_or(WIDTHS[0])
 }
 
-/// The weights to so many digits that model and rows together are the smallest.
+/// Chooses the precision of the weights that minimizes the total size of the model and the rows.
 fn smallest(model: &Model, selection: &Table, rows: usize) -> Result<Option<Compact>, ModelError> {
     let mut best: Option<(f64, Compact)> = None;
     for bits in BITS {
         let compact = match Compact::new(model, bits) {
             Ok(Some(compact)) => compact,
             Ok(None) => return Ok(None),
-            // So few digits that nothing is left of a weight.
+            // The precision is so low that a weight is all zeros.
             Err(_) => continue,
         };
         let nats = compact.model.mean_log_likelihood(selection)?;
@@ -106,14 +108,14 @@ fn smallest(model: &Model, selection: &Table, rows: usize) -> Result<Option<Comp
     Ok(best.map(|(_, compact)| compact))
 }
 
-/// The schema with the parameters of its transforms to few digits, since they have to be stored.
+/// Rounds the parameters of the schema's transforms, because they have to be stored.
 fn rounded(schema: &Schema) -> Result<Schema, DataError> {
     let mut columns = schema.columns().to_vec();
     for column in &mut columns {
         if let Some(short) = column.kind.coding().shortened() {
             column.kind = short;
         }
-        // Every cell of the table has a place.
+        // Every cell of this table is inside the domain.
         column.outside = 0.0;
     }
     let short = Schema::new(columns)?;

@@ -12,48 +12,48 @@ use crate::ops::OperationError;
 use crate::query::QueryError;
 use crate::structure::InformationError;
 
-/// The reason that a model cannot be fitted or queried.
+/// The reason why a model cannot be fitted or queried.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
-    /// A table, or a cell or a label of a question, that does not fit the schema.
+    /// A table, or a cell or label in a question, does not match the schema.
     #[error(transparent)]
     Data(#[from] Box<DataError>),
-    /// A question that cannot be read, or rows that do not fit.
+    /// A question cannot be parsed, or rows do not match the variables.
     #[error(transparent)]
     Query(#[from] QueryError),
-    /// A value that is not in its variable's domain.
+    /// A value is outside its variable's domain.
     #[error(transparent)]
     Row(#[from] RowError),
-    /// Input functions that cannot be made.
+    /// A basis is invalid.
     #[error(transparent)]
     Basis(#[from] BasisError),
-    /// Layers that do not make a circuit.
+    /// The layers do not form a circuit.
     #[error(transparent)]
     Circuit(#[from] CircuitError),
-    /// No structure from data.
+    /// No structure can be learned from the data.
     #[error(transparent)]
     Information(#[from] InformationError),
-    /// A circuit that cannot be learned.
+    /// A circuit cannot be learned.
     #[error(transparent)]
     Learn(#[from] LearnError),
-    /// An operation that has no answer.
+    /// An operation has no answer.
     #[error(transparent)]
     Operation(#[from] OperationError),
-    /// A file that cannot be read or written.
+    /// A file cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// More rows than fit into memory.
+    /// The rows do not fit into memory.
     #[error(transparent)]
     TooManyRows(#[from] TooManyRows),
-    /// A model that would take more memory than is allowed.
+    /// A model would take more memory than allowed.
     #[error("{0}")]
     Memory(#[from] OverLimit),
-    /// A table that cannot be compressed, or a stream that cannot be read.
+    /// A table cannot be compressed, or a stream cannot be read.
     #[cfg(feature = "codec")]
     #[error(transparent)]
     Codec(#[from] CodecError),
-    /// A setting that is out of range.
+    /// A setting is out of range.
     #[error("{setting} = {value}: {remedy}")]
     Option {
         /// The setting.
@@ -63,61 +63,61 @@ pub enum ModelError {
         /// What it can be.
         remedy: &'static str,
     },
-    /// A table without rows.
+    /// A table has no rows.
     #[error("{which} has no rows; give a table with at least one")]
     NoRows {
         /// The table.
         which: &'static str,
     },
-    /// Weights of rows that are read in pieces.
+    /// Row weights are given for rows that are read in pieces.
     #[error(
         "row weights are not supported for tables larger than memory; omit the weights, or allow more memory"
     )]
     WeightsInPieces,
-    /// A row that cannot count for what it says.
+    /// A row has an invalid weight.
     #[error("row {}, column '{}': the weight '{}' is not a number of at least 0", row + 1, shown(column), shown(text))]
     Weight {
         /// The row, counted from 0.
         row: usize,
-        /// The column of weights.
+        /// The column with the weights.
         column: String,
         /// The cell.
         text: String,
     },
-    /// Uninformative rows or columns.
+    /// Rows or columns are uninformative.
     #[error("{0}")]
     LittleToLearn(Findings),
-    /// An image structure without images.
+    /// An image structure is requested for a table that does not contain images.
     #[error(
         "the structure 'image' needs a table of images, such as an IDX or NPY file; choose another structure"
     )]
     NotImages,
-    /// A model that a fit cannot continue from as it is asked to.
+    /// A fit cannot continue from a model with these settings.
     #[error("a fit that continues from a model keeps its columns and circuit: {problem}")]
     Start {
-        /// What does not go with that.
+        /// What the settings conflict with.
         problem: String,
     },
-    /// A truncation bound for a conditional model.
+    /// A conditional model cannot be truncated.
     #[error(
         "a conditional model has no truncation bound; truncate the unconditional model instead"
     )]
     Conditioned,
-    /// A plot of pixels of a model without any.
+    /// A plot of pixels is requested for a model without pixels.
     #[error(
         "this is not a model of images, so there are no pixels to show; fit it with an image size"
     )]
     NoPixels,
-    /// A plot of rows without a table.
+    /// A plot of rows is requested without a table.
     #[error("this plot shows rows of a table; give one, preferably of held-out rows")]
     NeedsTable,
-    /// Evidence of probability 0.
+    /// The evidence has probability 0.
     #[error("{what} has probability 0, so there is no conditional distribution; relax it")]
     Impossible {
-        /// What was given.
+        /// The evidence.
         what: String,
     },
-    /// A row whose known cells have probability 0.
+    /// The observed cells of a row have probability 0.
     #[error(
         "the evidence in row {} has probability 0, so there is no conditional distribution; relax it", row + 1
     )]
@@ -125,12 +125,12 @@ pub enum ModelError {
         /// The row, counted from 0.
         row: usize,
     },
-    /// A question that has no answer for each row of a table.
+    /// A question cannot be answered row by row.
     #[error(
         "this cannot be answered row by row; ask for P(…), E[…], median(…), quantile(…, p) or argmax of one column"
     )]
     NotForRows,
-    /// Evidence with too many separate parts.
+    /// The evidence has too many separate parts.
     #[error(
         "the evidence consists of more than {limit} separate cases of values; use fewer intervals of wide integers"
     )]
@@ -138,7 +138,7 @@ pub enum ModelError {
         /// The maximum number of cases.
         limit: usize,
     },
-    /// The probabilities of the values of a column that has too many.
+    /// A column has too many values to list their probabilities.
     #[error(
         "column '{column}' does not have a small set of values with probabilities; ask for quantiles"
     )]
@@ -146,7 +146,7 @@ pub enum ModelError {
         /// The column.
         column: String,
     },
-    /// A question about a column that has one value.
+    /// A question requires a column that is not constant.
     #[error(
         "column '{column}' has no {what}: it has only one value given the evidence; relax the evidence"
     )]
@@ -156,7 +156,7 @@ pub enum ModelError {
         /// What was asked for.
         what: &'static str,
     },
-    /// A numeric question about a column of text.
+    /// A numeric question is about a text column.
     #[error(
         "column '{column}' has no {what}: its labels are not numbers; ask argmax({column}) or P({column}=…)"
     )]
@@ -169,14 +169,14 @@ pub enum ModelError {
 }
 
 impl ModelError {
-    /// Whether a file holds a circuit that is not a model.
+    /// Whether the file contains a circuit that is not a model.
     pub fn is_not_a_model(&self) -> bool {
         matches!(self, ModelError::File(e) if e.is_not_a_model())
     }
 }
 
 impl ModelError {
-    /// The same error with its row numbers shifted by the number of preceding rows.
+    /// Shifts the row numbers in the error by the number of preceding rows.
     #[must_use]
     pub fn after(self, rows: usize) -> Self {
         match self {

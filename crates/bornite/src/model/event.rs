@@ -1,9 +1,9 @@
-//! Evidence about the columns of one row.
+//! Events: evidence about the columns of one row.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use super::unseen::NoPlace;
+use super::unseen::UnseenValues;
 use super::{Model, ModelError};
 use crate::basis::Part;
 use crate::data::{Block, Cell, DataError, Ends, OutsideSet, Parts, Schema};
@@ -12,10 +12,10 @@ use crate::engine::Batch;
 use crate::mixture::log_sum;
 use crate::query::{Evidence, Query};
 
-/// The maximum number of cases that evidence may be made of.
+/// The maximum number of cases in an event.
 const MAX_CASES: usize = 4096;
 
-/// An event: what is known of the columns of one row, as values, sets and intervals, joined by *and*, *or* and *not*.
+/// An event: evidence about the columns of one row, as values, sets and intervals, combined with *and*, *or* and *not*.
 ///
 /// ```
 /// use bornite::data::{CsvOptions, InferOptions, Schema, Table};
@@ -29,62 +29,63 @@ const MAX_CASES: usize = 4096;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// Queries of which one holds, no two of them at once. None at all: impossible.
+    /// Mutually exclusive queries, one of which holds. An event without cases is impossible.
     cases: Vec<Query>,
-    /// For every case, by column, what is meant by the place for what has none of its own. A column that is not there means
-    /// all of it.
-    others: Vec<Others>,
-    /// ln F′ of the columns with a value that have one.
+    /// For every case, by column, the part of the catch-all value that is meant. Columns that are not listed mean all
+    /// of it.
+    outside: Vec<OutsideSets>,
+    /// ln F′ of each continuous column with a value.
     slopes: BTreeMap<usize, f64>,
-    /// What it says that its columns have no place for.
-    no_place: NoPlace,
+    /// Values in the event that are outside the domain of their column.
+    unseen: UnseenValues,
 }
 
-/// Labels or numbers without a place of their own, by column.
-type Others = BTreeMap<usize, OutsideSet>;
+/// Labels or numbers outside the domain, by column.
+type OutsideSets = BTreeMap<usize, OutsideSet>;
 
 /// One case of an event.
-type Case = (Query, Others);
+type Case = (Query, OutsideSets);
 
 impl Event {
-    /// Nothing with this many variables.
-    pub(super) fn nothing(num_variables: usize) -> Self {
-        Self::of_cases(vec![(Query::unknown(num_variables), Others::new())])
+    /// The certain event, which says nothing about any of the variables.
+    pub(super) fn certain(num_variables: usize) -> Self {
+        Self::of_cases(vec![(Query::unknown(num_variables), OutsideSets::new())])
     }
 
     fn of_cases(cases: Vec<Case>) -> Self {
-        let (cases, others) = cases.into_iter().unzip();
-        Self { cases, others, slopes: BTreeMap::new(), no_place: NoPlace::new() }
+        let (cases, outside) = cases.into_iter().unzip();
+        Self { cases, outside, slopes: BTreeMap::new(), unseen: UnseenValues::new() }
     }
 
-    fn pairs(&self) -> impl Iterator<Item = (&Query, &Others)> + Clone {
-        self.cases.iter().zip(&self.others)
+    fn cases_with_outside(&self) -> impl Iterator<Item = (&Query, &OutsideSets)> + Clone {
+        self.cases.iter().zip(&self.outside)
     }
 
-    /// Whether a row of values is in one of the cases.
+    /// Whether a row is compatible with one of the cases.
     #[cfg(test)]
     pub(crate) fn holds(&self, variables: &[Variable], row: &Query) -> bool {
         self.cases.iter().any(|b| intersect(variables, b, row).is_some())
     }
 
-    /// Whether it holds in a row of values; not where that depends on a value that is missing.
+    /// Whether the event holds in a row of values. If that depends on a missing value, it does not.
     pub(super) fn holds_in(&self, variables: &[Variable], row: &[f64]) -> bool {
         let holds = |query: &Query| {
             let known = query.evidence().iter().zip(row).zip(variables);
             known.clone().all(|((evidence, x), variable)| {
                 let value = || Evidence::Value(*x);
                 *evidence == Evidence::Unknown
-                    || !x.is_nan() && both(&variable.domain, evidence, &value()).is_some()
+                    || !x.is_nan()
+                        && intersect_evidence(&variable.domain, evidence, &value()).is_some()
             })
         };
         self.cases.iter().any(holds)
     }
 
-    pub(super) fn is_nothing(&self) -> bool {
+    pub(super) fn is_certain(&self) -> bool {
         matches!(&self.cases[..], [only] if only.evidence().iter().all(|e| *e == Evidence::Unknown))
     }
 
-    /// Whether something is known of a column.
+    /// Whether the event says something about a column.
     pub(super) fn is_about(&self, schema: &Schema, column: usize) -> bool {
         let is_known = |query: &Query| {
             schema.variables_of(column).any(|v| query.evidence()[v] != Evidence::Unknown)
@@ -92,42 +93,42 @@ impl Event {
         self.cases.iter().any(is_known)
     }
 
-    /// Queries of which one holds.
+    /// Mutually exclusive queries, one of which holds.
     pub(super) fn cases(&self) -> &[Query] {
         &self.cases
     }
 
-    /// Σ ln F′ over the columns with a value.
+    /// Σ ln F′ over the continuous columns with a value.
     pub(super) fn log_slope(&self) -> f64 {
         self.slopes.values().sum()
     }
 
-    /// ln F′ by column.
+    /// ln F′ of the continuous columns with a value, by column.
     pub(super) fn slopes(&self) -> &BTreeMap<usize, f64> {
         &self.slopes
     }
 
-    /// What it says that its columns have no place for.
-    pub(super) fn no_place(&self) -> &NoPlace {
-        &self.no_place
+    /// Values in the event that are outside the domain of their column.
+    pub(super) fn unseen(&self) -> &UnseenValues {
+        &self.unseen
     }
 
-    /// The same event, and all that both say that columns have no place for.
-    fn with_no_place_of(mut self, first: &Self, second: &Self) -> Self {
-        self.no_place = first.no_place.union(&second.no_place).cloned().collect();
+    /// Adds the values outside the domain of two events.
+    fn with_unseen_of(mut self, first: &Self, second: &Self) -> Self {
+        self.unseen = first.unseen.union(&second.unseen).cloned().collect();
         self
     }
 
-    /// For every case, ln of the share that its numbers have of all without a place of their own.
+    /// For every case, the log of its share of the probability outside the domains.
     pub(super) fn log_shares(&self, schema: &Schema) -> impl Iterator<Item = f64> {
         let log = |(column, set): (&usize, &OutsideSet)| {
             let c = &schema.columns()[*column];
             c.kind.coding().spread(c.storage).map_or(0.0, |spread| spread.log_share(set))
         };
-        self.others.iter().map(move |others| others.iter().map(log).sum())
+        self.outside.iter().map(move |others| others.iter().map(log).sum())
     }
 
-    /// Whether a continuous column has a value, so the event has a density and not a probability.
+    /// Whether a continuous column has a value, so that the event has a density instead of a probability.
     pub fn is_density(&self) -> bool {
         !self.slopes.is_empty()
     }
@@ -149,10 +150,10 @@ impl Event {
         Ok(known)
     }
 
-    /// That the cell of a column is missing.
+    /// The event that the cell of a column is missing.
     ///
     /// # Errors
-    /// There is no such column, or that a cell is missing is not a value there.
+    /// There is no such column, or missing is not a value in it.
     pub fn missing(schema: &Schema, column: &str) -> Result<Self, ModelError> {
         let index = schema.find(column)?;
         match schema.columns()[index].kind.coding().missing() {
@@ -164,10 +165,10 @@ impl Event {
         }
     }
 
-    /// That the cell of a column is not missing.
+    /// The event that the cell of a column is not missing.
     ///
     /// # Errors
-    /// There is no such column, or that a cell is missing is not a value there.
+    /// There is no such column, or missing is not a value in it.
     pub fn known(schema: &Schema, column: &str) -> Result<Self, ModelError> {
         let index = schema.find(column)?;
         let first = schema.variables_of(index).start;
@@ -186,7 +187,7 @@ impl Event {
         })
     }
 
-    /// That a column has one of these values, of which `parts` are those with a place.
+    /// The event that a column has one of these values; `parts` encodes those inside the domain.
     fn set_of(
         schema: &Schema,
         column: usize,
@@ -196,7 +197,7 @@ impl Event {
         let c = &schema.columns()[column];
         let coding = c.kind.coding();
         let (mut seen, mut labels, mut numbers) = (Vec::new(), BTreeSet::new(), Vec::new());
-        let mut no_place = NoPlace::new();
+        let mut unseen = UnseenValues::new();
         for &cell in cells {
             match schema.encode_value(column, cell) {
                 Ok((values, _)) if coding.other().is_some_and(|n| values[0] == n as f64) => {
@@ -206,8 +207,8 @@ impl Event {
                     }
                 }
                 Ok((values, _)) => seen.push(values),
-                // A number beyond or between all that were seen.
-                Err(_) if c.is_outside(cell) => drop(no_place.insert((column, Some(cell.text())))),
+                // A number beyond the range, or between grid points.
+                Err(_) if c.is_outside(cell) => drop(unseen.insert((column, Some(cell.text())))),
                 Err(problem) => return Err(problem.into()),
             }
         }
@@ -225,13 +226,13 @@ impl Event {
             }
         }
         sets.extend((!labels.is_empty()).then_some(OutsideSet::Labels(labels)));
-        event.push_others(schema, column, sets)?;
-        event.no_place = no_place;
+        event.push_outside(schema, column, sets)?;
+        event.unseen = unseen;
         Ok(event)
     }
 
-    /// Adds cases of a column's place for what has none of its own.
-    fn push_others(
+    /// Adds a case for each set of values outside the domain.
+    fn push_outside(
         &mut self,
         schema: &Schema,
         column: usize,
@@ -243,7 +244,7 @@ impl Event {
             let variable = schema.variables_of(column).start;
             query.set(&schema.variables(), variable, Evidence::Value(other as f64))?;
             self.cases.push(query);
-            self.others.push(Others::from([(column, set)]));
+            self.outside.push(OutsideSets::from([(column, set)]));
         }
         Ok(())
     }
@@ -251,7 +252,7 @@ impl Event {
     /// The event that a column lies between two numbers.
     ///
     /// # Errors
-    /// There is no such column, its values are not numbers, or the ends are not in order.
+    /// There is no such column, it does not contain numbers, or the ends are not in order.
     pub fn interval(
         schema: &Schema,
         column: &str,
@@ -262,7 +263,7 @@ impl Event {
         Self::between(schema, index, Ends::new(low, high))
     }
 
-    /// That a column lies between two numbers, which are given if they are not in order.
+    /// The event that a column lies between two ends. `Err` contains two ends that are not in order.
     pub(super) fn between(
         schema: &Schema,
         column: usize,
@@ -278,10 +279,10 @@ impl Event {
             .map_err(|problem| DataError::Evidence { column: c.name.clone(), problem })?;
         let mut event = Self::from_blocks(schema, schema.placed_parts(column, parts))?;
         let spread = c.kind.coding().spread(c.storage);
-        let others = spread.and_then(|spread| spread.between(&ends));
-        event.push_others(schema, column, others.into_iter().collect())?;
+        let outside = spread.and_then(|spread| spread.between(&ends));
+        event.push_outside(schema, column, outside.into_iter().collect())?;
         if event.cases.is_empty() && c.kind.coding().outside(c.storage).is_some() {
-            event.no_place.insert((column, None));
+            event.unseen.insert((column, None));
         }
         Ok(event)
     }
@@ -294,52 +295,55 @@ impl Event {
             for (variable, evidence) in block {
                 query.set(&variables, variable, evidence)?;
             }
-            cases.push((query, Others::new()));
+            cases.push((query, OutsideSets::new()));
         }
         Ok(Self::of_cases(cases))
     }
 
-    /// Both this and the other.
+    /// The intersection of two events.
     ///
     /// # Errors
-    /// The evidence falls apart into too many cases.
+    /// The result has too many cases.
     pub fn and(&self, schema: &Schema, other: &Self) -> Result<Self, ModelError> {
         check_cases(self.cases.len() * other.cases.len())?;
         let variables = schema.variables();
         let mut cases = Vec::new();
-        for a in self.pairs() {
-            cases.extend(other.pairs().filter_map(|b| intersect_cases(&variables, a, b)));
+        for a in self.cases_with_outside() {
+            cases.extend(
+                other.cases_with_outside().filter_map(|b| intersect_cases(&variables, a, b)),
+            );
         }
         let mut event = Self::of_cases(cases);
         event.slopes = self.slopes.clone();
         event.slopes.extend(&other.slopes);
-        Ok(event.with_no_place_of(self, other))
+        Ok(event.with_unseen_of(self, other))
     }
 
-    /// This or the other, or both.
+    /// The union of two events.
     ///
     /// # Errors
-    /// The evidence falls apart into too many cases, or a continuous column has a single value, which has probability 0.
+    /// The result has too many cases, or a continuous column has a single value, which has probability 0.
     pub fn or(&self, schema: &Schema, other: &Self) -> Result<Self, ModelError> {
         self.check_mass(schema)?;
         other.check_mass(schema)?;
-        let mut cases: Vec<Case> = self.pairs().map(|(q, o)| (q.clone(), o.clone())).collect();
+        let mut cases: Vec<Case> =
+            self.cases_with_outside().map(|(q, o)| (q.clone(), o.clone())).collect();
         cases.extend(other.without(schema, self)?);
         check_cases(cases.len())?;
-        Ok(Self::of_cases(cases).with_no_place_of(self, other))
+        Ok(Self::of_cases(cases).with_unseen_of(self, other))
     }
 
-    /// That this does not hold.
+    /// The complement of the event.
     ///
     /// # Errors
-    /// The evidence falls apart into too many cases, or a continuous column has a single value, which has probability 0.
+    /// The result has too many cases, or a continuous column has a single value, which has probability 0.
     pub fn not(&self, schema: &Schema) -> Result<Self, ModelError> {
         self.check_mass(schema)?;
-        let all = Self::nothing(schema.num_variables());
-        Ok(Self::of_cases(all.without(schema, self)?).with_no_place_of(self, &all))
+        let all = Self::certain(schema.num_variables());
+        Ok(Self::of_cases(all.without(schema, self)?).with_unseen_of(self, &all))
     }
 
-    /// Rejects values of probability 0.
+    /// Rejects single values of continuous columns, which have probability 0.
     fn check_mass(&self, schema: &Schema) -> Result<(), ModelError> {
         let Some((&column, _)) = self.slopes.first_key_value() else { return Ok(()) };
         let problem = "a single value has probability 0, so it cannot be combined with 'or' and 'not'; ask for an interval [a, b)";
@@ -347,11 +351,12 @@ impl Event {
         Err(DataError::Evidence { column, problem }.into())
     }
 
-    /// The cases of what is in this and not in the other.
+    /// The cases of this event without the other.
     fn without(&self, schema: &Schema, other: &Self) -> Result<Vec<Case>, ModelError> {
         let variables = schema.variables();
-        let mut rest: Vec<Case> = self.pairs().map(|(q, o)| (q.clone(), o.clone())).collect();
-        for taken in other.pairs() {
+        let mut rest: Vec<Case> =
+            self.cases_with_outside().map(|(q, o)| (q.clone(), o.clone())).collect();
+        for taken in other.cases_with_outside() {
             let mut left = Vec::new();
             for case in rest {
                 subtract(schema, &variables, case, taken, &mut left);
@@ -375,42 +380,42 @@ fn check_cases(count: usize) -> Result<(), ModelError> {
     Ok(())
 }
 
-/// What both cases say; `None` if that is impossible.
+/// The intersection of two cases; `None` if it is empty.
 fn intersect_cases(
     variables: &[Variable],
-    a: (&Query, &Others),
-    b: (&Query, &Others),
+    a: (&Query, &OutsideSets),
+    b: (&Query, &OutsideSets),
 ) -> Option<Case> {
     let query = intersect(variables, a.0, b.0)?;
-    let mut others = a.1.clone();
+    let mut outside = a.1.clone();
     for (column, set) in b.1 {
-        let both = match others.get(column) {
+        let both = match outside.get(column) {
             Some(own) => own.and(set)?,
             None => set.clone(),
         };
-        others.insert(*column, both);
+        outside.insert(*column, both);
     }
-    Some((query, others))
+    Some((query, outside))
 }
 
-/// Adds the cases of what is in one case and not in the other, no two of which hold at once.
+/// Appends the difference of two cases, as mutually exclusive cases.
 fn subtract(
     schema: &Schema,
     variables: &[Variable],
     case: Case,
-    taken: (&Query, &Others),
+    taken: (&Query, &OutsideSets),
     left: &mut Vec<Case>,
 ) {
     if intersect_cases(variables, (&case.0, &case.1), taken).is_none() {
         left.push(case);
         return;
     }
-    // Variable by variable: what differs there, and is within what was taken before it.
-    let (mut query, mut others) = case;
-    let mut push = |query: &Query, variable: usize, evidence: Evidence, others: &Others| {
+    // Variable by variable: the part that differs there and agrees in all variables before.
+    let (mut query, mut outside) = case;
+    let mut push = |query: &Query, variable: usize, evidence: Evidence, outside: &OutsideSets| {
         let mut query = query.clone();
         if query.set(variables, variable, evidence).is_ok() {
-            left.push((query, others.clone()));
+            left.push((query, outside.clone()));
         }
     };
     for (column, _) in schema.columns().iter().enumerate() {
@@ -421,35 +426,35 @@ fn subtract(
                 continue;
             }
             for piece in complement(domain, evidence) {
-                if let Some(both) = both(domain, &own, &piece) {
-                    push(&query, variable, both, &others);
+                if let Some(both) = intersect_evidence(domain, &own, &piece) {
+                    push(&query, variable, both, &outside);
                 }
             }
             if let Some(set) = taken.1.get(&column) {
-                let before = others.get(&column).cloned();
+                let before = outside.get(&column).cloned();
                 for rest in set.complement() {
                     let rest = match &before {
                         Some(before) => before.and(&rest),
                         None => Some(rest),
                     };
                     if let Some(rest) = rest {
-                        let mut others = others.clone();
-                        others.insert(column, rest);
-                        push(&query, variable, evidence.clone(), &others);
+                        let mut outside = outside.clone();
+                        outside.insert(column, rest);
+                        push(&query, variable, evidence.clone(), &outside);
                     }
                 }
                 let both = before.map_or_else(|| Some(set.clone()), |before| before.and(set));
-                others.extend(both.map(|both| (column, both)));
+                outside.extend(both.map(|both| (column, both)));
             }
-            if let Some(both) = both(domain, &own, evidence) {
-                // It was so in both.
+            if let Some(both) = intersect_evidence(domain, &own, evidence) {
+                // The evidence is valid because it was valid in both cases.
                 let _ = query.set(variables, variable, both);
             }
         }
     }
 }
 
-/// The evidence about a variable of which this does not hold; the parts exclude each other.
+/// The complement of evidence about a variable, as mutually exclusive parts.
 fn complement(domain: &Domain, evidence: &Evidence) -> Vec<Evidence> {
     use Part::{Interval, Values};
     let intervals = |mut points: Vec<(f64, f64)>| {
@@ -487,16 +492,16 @@ fn complement(domain: &Domain, evidence: &Evidence) -> Vec<Evidence> {
     }
 }
 
-/// What both queries say; `None` if that is impossible.
+/// The intersection of two queries; `None` if it is empty.
 pub(super) fn intersect(variables: &[Variable], a: &Query, b: &Query) -> Option<Query> {
     let mut query = a.clone();
     for (n, (x, y)) in a.evidence().iter().zip(b.evidence()).enumerate() {
-        query.set(variables, n, both(&variables[n].domain, x, y)?).ok()?;
+        query.set(variables, n, intersect_evidence(&variables[n].domain, x, y)?).ok()?;
     }
     Some(query)
 }
 
-pub(super) fn both(domain: &Domain, a: &Evidence, b: &Evidence) -> Option<Evidence> {
+pub(super) fn intersect_evidence(domain: &Domain, a: &Evidence, b: &Evidence) -> Option<Evidence> {
     use Evidence::{In, Unknown, Value};
     use Part::{Interval, Values};
     match (a, b) {
@@ -517,7 +522,7 @@ pub(super) fn both(domain: &Domain, a: &Evidence, b: &Evidence) -> Option<Eviden
             let (low, high) = (a.max(*c), b.min(*d));
             (low < high).then_some(In(Interval { low, high }))
         }
-        // Of a variable with atoms: no other is both finite and continuous.
+        // The variable has atoms: no other domain is both finite and continuous.
         (In(Values(atoms)), In(Interval { low, high }))
         | (In(Interval { low, high }), In(Values(atoms))) => {
             let points = domain.atoms();
@@ -529,23 +534,24 @@ pub(super) fn both(domain: &Domain, a: &Evidence, b: &Evidence) -> Option<Eviden
 }
 
 impl Model {
-    /// log p of the event, given the model's evidence: a probability, or a density in the units of the data if a
-    /// continuous column has a value. −∞ if it is impossible.
+    /// The log probability of an event given the model's evidence, or its log density in the units of the data if a
+    /// continuous column has a value. −∞ if the event is impossible.
     ///
-    /// Cost: one batched query for every box that the evidence is made of; one case if there are neither digits nor
+    /// Cost: one batched query with a row per case. There is a single case unless the event involves digits, unions or
     /// intervals around a circle.
     ///
     /// # Errors
-    /// The evidence was created for another schema.
-    pub fn log_probability(&self, known: &Event) -> Result<f64, ModelError> {
-        if self.given.is_nothing() {
-            return Ok(self.log_unconditional(known)?.min_if_mass(known));
+    /// The event was created for another schema.
+    pub fn log_probability(&self, event: &Event) -> Result<f64, ModelError> {
+        if self.given.is_certain() {
+            return Ok(cap(self.log_unconditional(event)?, event));
         }
-        let joint = known.and(&self.schema, &self.given)?;
-        Ok((self.log_unconditional(&joint)? - self.log_given).min_if_mass(known))
+        let joint = event.and(&self.schema, &self.given)?;
+        Ok(cap(self.log_unconditional(&joint)? - self.log_given, event))
     }
 
-    /// log p of each of these, given the model's evidence, in one batch; of sets and intervals alone.
+    /// The log probabilities of several events given the model's evidence, in one batch. The events must not have
+    /// densities.
     pub(crate) fn log_probabilities(&self, events: &[Event]) -> Result<Vec<f64>, ModelError> {
         let (mut cases, mut shares) = (Vec::new(), Vec::new());
         let mut ends = Vec::with_capacity(events.len());
@@ -566,15 +572,15 @@ impl Model {
         Ok(sums.collect())
     }
 
-    /// log p of what is known, in the units of the data, whatever the model is conditioned on.
-    pub(super) fn log_unconditional(&self, known: &Event) -> Result<f64, ModelError> {
-        let logs = self.log_cases(known.cases())?;
-        let shares = known.log_shares(&self.schema);
+    /// The log probability of an event in the units of the data, ignoring the model's evidence.
+    pub(super) fn log_unconditional(&self, event: &Event) -> Result<f64, ModelError> {
+        let logs = self.log_cases(event.cases())?;
+        let shares = event.log_shares(&self.schema);
         let logs: Vec<f64> = logs.iter().zip(shares).map(|(log, share)| log + share).collect();
-        Ok(log_sum(&logs) + known.log_slope())
+        Ok(log_sum(&logs) + event.log_slope())
     }
 
-    /// log p of every box.
+    /// The log probability of each case.
     pub(super) fn log_cases(&self, cases: &[Query]) -> Result<Vec<f64>, ModelError> {
         if cases.is_empty() {
             return Ok(Vec::new());
@@ -584,13 +590,7 @@ impl Model {
     }
 }
 
-/// Rounding must not make a probability larger than 1.
-trait MinIfMass {
-    fn min_if_mass(self, known: &Event) -> f64;
-}
-
-impl MinIfMass for f64 {
-    fn min_if_mass(self, known: &Event) -> f64 {
-        if known.is_density() { self } else { self.min(0.0) }
-    }
+/// Caps the log probability of an event at 0, which rounding may exceed. Densities have no such bound.
+fn cap(log: f64, event: &Event) -> f64 {
+    if event.is_density() { log } else { log.min(0.0) }
 }

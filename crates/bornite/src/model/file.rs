@@ -1,4 +1,5 @@
-//! Model files: the circuit's safetensors file, with the schema and the rest in its metadata. See `docs/FORMAT.md`.
+//! Model files: safetensors files of circuits, with the schema and the rest of the model as metadata. See
+//! `docs/FORMAT.md`.
 
 use std::path::Path;
 
@@ -13,16 +14,17 @@ use crate::memory::{self, OverLimit};
 use crate::mixture::Mixture;
 use crate::ops::log_partition;
 
-/// The version of the text beside the circuits: 5 with numbers on a grid with a step, 4 with columns in which missing is a value, 3 if there are several
-/// circuits, 2 with columns of numbers that have atoms or lie on grids, and 1 otherwise.
+/// The newest version of the metadata: 5 if a column has a grid with a step, 4 if missing is a value in a column, 3 if
+/// there are several circuits, 2 if columns of numbers have atoms or grids, and 1 otherwise.
 const VERSION: u32 = 5;
 
-/// The most multiply-adds of a partition function that is computed only to check a model: a fraction of a second.
+/// The maximum number of multiply-adds of a partition function that is computed only to check a model: a fraction of a
+/// second.
 const MAX_PARTITION_WORK: u128 = 1 << 27;
-/// The largest |log Z| of a model: far above what residuals within rounding add up to, far below any lie that matters.
+/// The largest acceptable |log Z|: far above what rounding adds up to, far below any deviation that matters.
 const MAX_LOG_PARTITION: f64 = 1e-4;
 
-/// What a model file holds beside the circuit.
+/// The metadata of a model file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Stored {
@@ -31,12 +33,12 @@ struct Stored {
     info: Info,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     given: Vec<String>,
-    /// Of several circuits.
+    /// The weights of the circuits, if there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     weights: Vec<f64>,
 }
 
-/// The version alone, which is read first.
+/// The version, which is read before the rest.
 #[derive(Deserialize)]
 struct Version {
     version: u32,
@@ -51,11 +53,11 @@ impl Model {
         Ok(file::save_model(&self.circuits(), self.text()?, path.as_ref())?)
     }
 
-    /// Reads a model from a file, and checks that all of it is there, that its parts belong together and that its circuits are
-    /// orthonormal.
+    /// Reads a model from a file. Checks that the file is complete, that its parts are consistent, and that its
+    /// circuits are orthonormal.
     ///
     /// # Errors
-    /// The file cannot be read, is damaged, or holds no model.
+    /// The file cannot be read, is damaged, or is not a model.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, ModelError> {
         let path = path.as_ref();
         let bytes = file::read_bytes(path).map_err(file::in_file(path))?;
@@ -69,10 +71,10 @@ impl Model {
         })
     }
 
-    /// The bytes of the model's file, the same on every machine.
+    /// The content of the model's file, the same on every machine.
     ///
     /// # Errors
-    /// A circuit with so many layers that the header is too long.
+    /// The circuit has so many layers that the header is too long.
     pub fn to_bytes(&self) -> Result<Vec<u8>, ModelError> {
         Ok(file::model_to_bytes(&self.circuits(), self.text()?)?)
     }
@@ -80,7 +82,7 @@ impl Model {
     /// Reads a model from the bytes of its file.
     ///
     /// # Errors
-    /// They are cut short, damaged, or no model.
+    /// The bytes are truncated, damaged, or not a model.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, ModelError> {
         let (circuits, text) = file::model_from_bytes(bytes)?;
         let Version { version } = serde_json::from_str(&text).map_err(damaged)?;
@@ -137,13 +139,13 @@ impl Model {
     }
 }
 
-/// Checks a circuit from a file of this many bytes, whose engine must not take more than they allow.
+/// Checks a circuit from a file of this size: its engine must not take more memory than the size allows.
 pub(super) fn check(circuit: &Circuit, file_bytes: usize) -> Result<(), ModelError> {
     check_columns(circuit, file_bytes)?;
     check_partition(circuit)
 }
 
-/// Checks the memory of the outputs of all input layers at every value, of which the engine makes tables.
+/// Checks the memory for the tables of all input functions at all values, which the engine builds.
 fn check_columns(circuit: &Circuit, file_bytes: usize) -> Result<(), OverLimit> {
     let entries = circuit.layer_ids().map(|id| {
         let Layer::Input { variable, basis } = circuit.layer(id) else { return 0 };
@@ -160,8 +162,8 @@ fn check_columns(circuit: &Circuit, file_bytes: usize) -> Result<(), OverLimit> 
     memory::check("a table of all values of the variables", bytes, file_bytes as u64)
 }
 
-/// Holds a model of moderate size against its own partition function, which is computed in another way than the residuals
-/// that call it orthonormal. For larger ones that would take longer than all else in reading them.
+/// Compares the partition function of a model of moderate size with 1. This check is independent of the residuals that
+/// show orthonormality; for larger models, it would take longer than reading the file.
 fn check_partition(circuit: &Circuit) -> Result<(), ModelError> {
     let work = circuit.layers().iter().map(|layer| {
         let Layer::Sum { input, weight } = layer else { return 0 };
@@ -173,7 +175,7 @@ fn check_partition(circuit: &Circuit) -> Result<(), ModelError> {
         return Ok(());
     }
     let log_partition = log_partition(circuit)?;
-    // In this order a NaN is an error too.
+    // Written this way, NaN is an error too.
     if log_partition.abs() <= MAX_LOG_PARTITION {
         return Ok(());
     }

@@ -9,7 +9,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::baseline::Independent;
 use super::large::Spilled;
-use super::weights::Weighed;
+use super::weights::WeightedTable;
 use super::{EpochInfo, Info, Model, ModelError, ModelOptions, StructureKind};
 use crate::circuit::{Orthonormal, Skeleton};
 use crate::data::{Encoded, InferOptions, LeftOut, Sample, Schema, Table};
@@ -26,43 +26,45 @@ use crate::structure::{
     mutual_information, root_edges,
 };
 
-/// The most variables whose structure is learned: all pairs are compared.
-const MAX_LEARNED: usize = 4096;
-/// The maximum number of circuits of a model, by effort.
+/// The maximum number of variables for which a tree is learned, since all pairs are compute_information.
+const MAX_LEARNED_VARIABLES: usize = 4096;
+/// The default number of circuits in a model, by effort.
 const BALANCED_CIRCUITS: usize = 2;
 const BEST_CIRCUITS: usize = 4;
-/// The width of circuits that choose between trees.
+/// The width of the circuits that compare trees.
 const TRIAL_WIDTH: usize = 4;
-/// Of the settings for many images those that are taken if no time is given.
-const PLAIN: usize = 2;
-/// Passes over many images at most, where a time is given.
-const MANY_EPOCHS: usize = 200;
-/// The minimum number of passes over many images that a larger circuit is worth.
-const FEWEST_EPOCHS: f64 = 6.0;
-/// The share of a budget after which no teacher is asked.
-const LATEST: f64 = 0.6;
-/// The share of a budget after which trees are not tried.
+/// The index of the default image settings, used without a time limit.
+const DEFAULT_IMAGE_SETTINGS: usize = 2;
+/// The maximum number of passes over images with a time limit.
+const MAX_TIMED_EPOCHS: usize = 200;
+/// The minimum number of passes that must be affordable to choose a larger circuit for images.
+const MIN_IMAGE_EPOCHS: f64 = 6.0;
+/// The fraction of the budget after which no teacher is fitted.
+const LATEST_TEACHER: f64 = 0.6;
+/// The fraction of the budget after which trees are not compute_information.
 const LATEST_TRIAL: f64 = 0.5;
-/// The part of the time that comparing all columns takes at most, and the words of bits that are compared a second: an estimate,
-/// of one thread, so that a fit continues from a checkpoint of another machine.
-const COMPARING: f64 = 0.1;
-const WORDS: f64 = 1e9;
-/// The part of the time that transforms take at most; and the seconds of one of m components, over m²: an estimate.
-const INFERRING: f64 = 0.1;
-const TRANSFORM: f64 = 5e-4;
-/// Multiply-adds of a forward pass, a second and thread, of a fit with all that belongs to it: an estimate.
-const SPEED: f64 = 2.4e9;
+/// The fraction of the time limit for comparing columns, and the number of 64-bit words compute_information per second: an
+/// estimate for one thread, so that a fit can continue from a checkpoint of another machine.
+const INFORMATION_TIME_SHARE: f64 = 0.1;
+const WORDS_PER_SECOND: f64 = 1e9;
+/// The fraction of the time limit for fitting transforms, and the seconds per squared number of components: an
+/// estimate.
+const TRANSFORM_TIME_SHARE: f64 = 0.1;
+const TRANSFORM_SECONDS: f64 = 5e-4;
+/// The multiply-adds of forward passes per second and thread during a fit, including everything else that a step does:
+/// an estimate.
+const MULTIPLY_ADDS_PER_SECOND: f64 = 2.4e9;
 
-/// What a fit is given.
+/// The data of a fit.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Given<'a> {
+pub(super) struct FitInput<'a> {
     pub(super) table: &'a Table,
-    /// Where the table is a sample, and the files that it is from are learned from.
+    /// The sample that the table was taken from, if all rows of its files are used.
     pub(super) sample: Option<&'a Sample>,
-    /// Those that hold its rows, if it is not in files.
+    /// The workers that hold the rows, if they are not read from files.
     pub(super) workers: Option<&'a dyn Workers>,
     pub(super) validation: Option<&'a Table>,
-    /// The model that it continues from.
+    /// The model to continue from.
     pub(super) start: Option<&'a Model>,
     pub(super) checkpoint: Option<&'a [u8]>,
 }
@@ -70,13 +72,13 @@ pub(super) struct Given<'a> {
 impl Model {
     /// Fits a model to the rows of a table: see [`Fit`](super::Fit).
     pub(super) fn fit_from(
-        given: &Given<'_>,
+        given: &FitInput<'_>,
         options: &ModelOptions,
         quota: &Quota,
         on_rows: &mut dyn FnMut(&Path, usize, Option<f64>),
         progress: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control,
     ) -> Result<Self, ModelError> {
-        let &Given { start, checkpoint, .. } = given;
+        let &FitInput { start, checkpoint, .. } = given;
         let data = Data::new(given, options, on_rows)?;
         let Data {
             schema, left_out, split: Split { train, valid, num_rows, num_valid, .. }, ..
@@ -88,49 +90,49 @@ impl Model {
         let defaults = Defaults::of(rows, schema.num_variables())
             .with_holes(train_rows.has_missing())
             .with_effort(options.effort);
-        let fits = Candidates { schema, options, defaults, rows, known: OnceCell::new() };
+        let fits = Candidates { schema, options, defaults, rows, information: OnceCell::new() };
         let circuits = start.map(|model| model.mixture.circuits().map(|c| (**c).clone()).collect());
         let learned = circuits.unwrap_or_default();
         let (starts, mut stopped) = (&mut Starts::within(quota).with_learned(learned), false);
         let [train_slope, valid_slope] = data.slopes();
-        let in_units = |p: &Progress| Progress {
+        let in_data_units = |p: &Progress| Progress {
             train: p.train + train_slope,
             valid: p.valid.map(|valid| valid + valid_slope),
             best: p.best.map(|best| best + valid_slope),
             ..*p
         };
-        let known = match (start, checkpoint) {
-            (Some(model), _) => Some(fits.going_on(model)),
-            (None, Some(bytes)) => fits.of_checkpoint(bytes, train_rows)?,
+        let choice = match (start, checkpoint) {
+            (Some(model), _) => Some(fits.continue_from(model)),
+            (None, Some(bytes)) => fits.from_checkpoint(bytes, train_rows)?,
             (None, None) => None,
         };
-        let Chosen { kind, tree, circuits: mut candidates } = match known {
-            Some(known) => known,
-            None => fits.chosen([train_rows, valid_rows], starts, &mut |p| {
-                let control = progress(&in_units(p), &Snapshot::of_nothing());
+        let Choice { kind, tree, circuits: mut candidates } = match choice {
+            Some(choice) => choice,
+            None => fits.choose([train_rows, valid_rows], starts, &mut |p| {
+                let control = progress(&in_data_units(p), &Snapshot::of_nothing());
                 stopped |= control == Control::Stop;
                 control
             })?,
         };
-        // Who stops a trial wants nothing more of the fit than there is after its first step.
+        // If the caller stops the trial, the fit ends after its first step.
         let progress = &mut |p: &Progress, s: &Snapshot<'_>| {
-            let control = progress(&in_units(p), s);
+            let control = progress(&in_data_units(p), s);
             if stopped { Control::Stop } else { control }
         };
         let rows = Rows { train: train_rows, valid: valid_rows, pieces };
-        let lessons = tree.filter(|_| fits.is_taught(&candidates[0].0));
-        let is_taught = lessons.is_some();
-        if let Some(tree) = lessons {
-            candidates.extend(fits.over(&tree, &fits.lessons())?);
+        let taught_tree = tree.filter(|_| fits.may_use_teacher(&candidates[0].0));
+        let is_taught = taught_tree.is_some();
+        if let Some(tree) = taught_tree {
+            candidates.extend(fits.circuits_over(&tree, &fits.lesson_settings())?);
         }
-        let teach = || fits.lesson(&candidates[0].0, [train_rows, valid_rows], quota);
+        let teach = || fits.teach(&candidates[0].0, [train_rows, valid_rows], quota);
         let teach = is_taught.then_some(&teach as &dyn Fn() -> Option<Lesson>);
-        let beside = |settings: &FitOptions, n: usize| match start {
-            Some(model) => of_model(model, settings, n + 1),
+        let partner = |settings: &FitOptions, n: usize| match start {
+            Some(model) => continued_circuit(model, settings, n + 1),
             None => fits.partner(&kind, train_rows, settings, n),
         };
         let most = start.map_or_else(|| fits.num_circuits(), |m| m.mixture.circuits().len());
-        let partners = Partners { most: most - 1, of: &beside };
+        let partners = Partners { most: most - 1, of: &partner };
         let found =
             search(&candidates, rows, teach, Some(&partners), checkpoint, starts, progress)?;
         let Some(Found { best: BestFit { index, fit, .. }, partners, weights }) = found else {
@@ -157,36 +159,39 @@ impl Model {
     }
 }
 
-/// The rows of a fit as values of variables.
+/// The encoded rows of a fit.
 struct Data<'a> {
     schema: Schema,
     left_out: Vec<LeftOut>,
     split: Split,
-    /// All rows to learn from, where those of the split are a sample.
+    /// All training rows, if those of the split are only a sample.
     spilled: Option<Spilled<'a>>,
 }
 
 impl<'a> Data<'a> {
     fn new(
-        given: &Given<'a>,
+        given: &FitInput<'a>,
         options: &ModelOptions,
         on_rows: &mut dyn FnMut(&Path, usize, Option<f64>),
     ) -> Result<Self, ModelError> {
-        let &Given { table, sample, validation: valid, start, .. } = given;
+        let &FitInput { table, sample, validation: valid, start, .. } = given;
         check(table, valid, options)?;
         if sample.is_some() && options.weights.is_some() {
             return Err(ModelError::WeightsInPieces);
         }
-        let own = Weighed::new(table, options.weights.as_deref())?;
+        let weighted = WeightedTable::new(table, options.weights.as_deref())?;
         let has_weights = |valid: &Table, name: &&str| valid.column(name).is_ok();
-        let held = |valid| {
-            Weighed::new(valid, options.weights.as_deref().filter(|name| has_weights(valid, name)))
+        let weigh_valid = |valid| {
+            WeightedTable::new(
+                valid,
+                options.weights.as_deref().filter(|name| has_weights(valid, name)),
+            )
         };
-        let held = valid.map(held).transpose()?;
-        let table = &*own.table;
+        let valid = valid.map(weigh_valid).transpose()?;
+        let table = &*weighted.table;
         let schema = match &options.schema {
             Some(schema) => schema.clone(),
-            None => Schema::infer(table, &inference(table, options))?,
+            None => Schema::infer(table, &infer_options(table, options))?,
         };
         let (schema, left_out) = match start {
             Some(model) => (schema, model.info.left_out.clone()),
@@ -195,9 +200,9 @@ impl<'a> Data<'a> {
         if let Some(target) = &options.target {
             schema.find(target)?;
         }
-        let split = split(&schema, &own, held.as_ref(), options)?;
+        let split = split(&schema, &weighted, valid.as_ref(), options)?;
         let spill = |sample: &Sample| {
-            let held: Vec<u64> = split.held.iter().map(|&row| sample.places()[row]).collect();
+            let held: Vec<u64> = split.held_out.iter().map(|&row| sample.places()[row]).collect();
             let rows = usize::try_from(sample.num_rows()).unwrap_or(usize::MAX) - held.len();
             let batch = Defaults::of(rows, schema.num_variables()).batch();
             let (at_hand, batch) = (table.num_rows(), options.batch.unwrap_or(batch));
@@ -211,7 +216,8 @@ impl<'a> Data<'a> {
         Ok(Self { schema, left_out, split, spilled })
     }
 
-    /// What the units of the data add to the mean log-likelihoods of the rows to learn from, and of those to choose by.
+    /// The mean log slope of the transforms on the training rows and on the validation rows, which converts
+    /// log-likelihoods to the units of the data.
     fn slopes(&self) -> [f64; 2] {
         let mean = |encoded: &Encoded| {
             encoded.log_jacobian().iter().sum::<f64>() / encoded.num_rows().max(1) as f64
@@ -221,7 +227,7 @@ impl<'a> Data<'a> {
     }
 }
 
-/// Epochs in the units of the data.
+/// The training history in the units of the data.
 fn epochs(history: &[learn::Epoch], [train, valid]: [f64; 2]) -> Vec<EpochInfo> {
     let epoch = |e: &learn::Epoch| EpochInfo {
         train: e.train + train,
@@ -231,8 +237,12 @@ fn epochs(history: &[learn::Epoch], [train, valid]: [f64; 2]) -> Vec<EpochInfo> 
     history.iter().map(epoch).collect()
 }
 
-/// One of the circuits of a model, to continue from.
-fn of_model(model: &Model, settings: &FitOptions, n: usize) -> Option<(Skeleton, FitOptions)> {
+/// The nth circuit of a model, with settings to continue its training.
+fn continued_circuit(
+    model: &Model,
+    settings: &FitOptions,
+    n: usize,
+) -> Option<(Skeleton, FitOptions)> {
     let circuit: &Skeleton = model.mixture.circuits().nth(n)?;
     let squares = circuit.width(circuit.output());
     let seed = settings.seed.wrapping_add(n as u64);
@@ -248,18 +258,18 @@ fn mixture(first: Orthonormal, partners: Vec<Fitted>, weights: &[f64]) -> Mixtur
     }
 }
 
-/// How a schema is inferred in the time that there is: where columns are many, by simpler transforms.
-fn inference(table: &Table, options: &ModelOptions) -> InferOptions {
+/// The options for inferring a schema. With a time limit and many columns, transforms are simpler.
+fn infer_options(table: &Table, options: &ModelOptions) -> InferOptions {
     let mut infer = options.infer.clone();
     if let Some(time) = options.time {
-        let each = INFERRING * time.as_secs_f64() / table.num_columns().max(1) as f64;
-        let most = (each / TRANSFORM).sqrt() as usize;
+        let each = TRANSFORM_TIME_SHARE * time.as_secs_f64() / table.num_columns().max(1) as f64;
+        let most = (each / TRANSFORM_SECONDS).sqrt() as usize;
         infer.warp.max_components = infer.warp.max_components.min(most.max(1));
     }
     infer
 }
 
-/// The schema of the columns that can be learned, and those that were left out.
+/// Drops the columns that cannot be learned, and lists them.
 fn learnable(
     schema: Schema,
     table: &Table,
@@ -326,26 +336,26 @@ fn check(table: &Table, valid: Option<&Table>, options: &ModelOptions) -> Result
     Ok(())
 }
 
-/// The rows to learn from and those to choose by, each as often as its weight says.
+/// Training and validation rows, repeated according to their weights.
 struct Split {
     train: Encoded,
     valid: Encoded,
-    /// How many there are without that.
+    /// The number of rows before they are repeated.
     num_rows: usize,
     num_valid: usize,
-    /// The rows of the table that are held out.
-    held: Vec<usize>,
+    /// The rows of the table that are held out for validation.
+    held_out: Vec<usize>,
 }
 
 fn split(
     schema: &Schema,
-    table: &Weighed<'_>,
-    valid: Option<&Weighed<'_>>,
+    table: &WeightedTable<'_>,
+    valid: Option<&WeightedTable<'_>>,
     options: &ModelOptions,
 ) -> Result<Split, ModelError> {
     let n = table.table.num_rows();
     let rows = schema.encode(&table.table)?;
-    let all = |of: &Weighed<'_>, rows: Encoded| {
+    let all = |of: &WeightedTable<'_>, rows: Encoded| {
         let once: Vec<usize> = (0..rows.num_rows()).collect();
         let often = of.repeated(&once);
         if often == once { rows } else { rows.select(&often) }
@@ -354,14 +364,14 @@ fn split(
         let held = schema.encode(&valid.table)?;
         let num_valid = held.num_rows();
         let (train, valid) = (all(table, rows), all(valid, held));
-        return Ok(Split { train, valid, num_rows: n, num_valid, held: Vec::new() });
+        return Ok(Split { train, valid, num_rows: n, num_valid, held_out: Vec::new() });
     }
     if n == 1 {
         let (train, valid) = (rows.clone(), rows);
-        return Ok(Split { train, valid, num_rows: 1, num_valid: 1, held: Vec::new() });
+        return Ok(Split { train, valid, num_rows: 1, num_valid: 1, held_out: Vec::new() });
     }
     let mut order: Vec<usize> = (0..n).collect();
-    // A stream of its own: other choices of the seed's random numbers do not change the split.
+    // Use a separate stream, so that other random choices with the same seed do not change the split.
     let mut rng = ChaCha8Rng::seed_from_u64(options.seed);
     rng.set_stream(1);
     order.shuffle(&mut rng);
@@ -375,39 +385,39 @@ fn split(
         valid: often(valid),
         num_rows: train.len(),
         num_valid: valid.len(),
-        held: valid.to_vec(),
+        held_out: valid.to_vec(),
     })
 }
 
-/// Circuits to be fitted, and how.
+/// Circuits to fit, with their settings.
 type Circuits = Vec<(Skeleton, FitOptions)>;
 
-/// The circuits to be fitted, the kind of their structure and the tree that they are over, unless it is that of a model.
-struct Chosen {
+/// The circuits to fit, the kind of their structure, and their tree unless it comes from a model.
+struct Choice {
     kind: String,
     tree: Option<RegionTree>,
     circuits: Circuits,
 }
 
-/// What the circuits that are to be fitted are made of.
+/// Constructs the circuits to fit.
 struct Candidates<'a> {
     schema: &'a Schema,
     options: &'a ModelOptions,
     defaults: Defaults,
-    /// The number of rows to learn from.
+    /// The number of training rows.
     rows: usize,
-    /// What the columns tell of each other, once it is found out.
-    known: OnceCell<Option<MutualInformation>>,
+    /// The mutual information of the columns, computed on demand.
+    information: OnceCell<Option<MutualInformation>>,
 }
 
 impl Candidates<'_> {
-    /// The circuits to be fitted, and the kind of their structure: of several that come into question the most promising.
-    fn chosen(
+    /// Chooses the most promising tree, and constructs the circuits to fit over it.
+    fn choose(
         &self,
         [train, valid]: [&Batch; 2],
         starts: &mut Starts,
         progress: &mut dyn FnMut(&Progress) -> Control,
-    ) -> Result<Chosen, ModelError> {
+    ) -> Result<Choice, ModelError> {
         let mut trees = self.trees(train)?;
         if starts.used() > LATEST_TRIAL {
             trees.truncate(1);
@@ -416,38 +426,39 @@ impl Candidates<'_> {
         if trees.len() > 1 {
             let functions = self.options.functions.unwrap_or(self.defaults.first_functions());
             for (_, tree) in &trees {
-                let narrow = FitOptions { widths: None, ..self.of_size(TRIAL_WIDTH, functions) };
-                short.extend(self.over(tree, &[narrow])?);
+                let narrow =
+                    FitOptions { widths: None, ..self.settings_of_size(TRIAL_WIDTH, functions) };
+                short.extend(self.circuits_over(tree, &[narrow])?);
             }
         }
         let best = most_promising(&short, train, valid, starts, progress)?;
         let (kind, tree) = trees.swap_remove(best);
-        let circuits = self.over(&tree, &self.settings(&tree))?;
-        Ok(Chosen { kind: kind.to_string(), tree: Some(tree), circuits })
+        let circuits = self.circuits_over(&tree, &self.settings(&tree))?;
+        Ok(Choice { kind: kind.to_string(), tree: Some(tree), circuits })
     }
 
-    /// The first circuit of a model, to continue from.
-    fn going_on(&self, model: &Model) -> Chosen {
+    /// The first circuit of a model, to continue its training.
+    fn continue_from(&self, model: &Model) -> Choice {
         let info = model.info();
         let options = match self.images().into_iter().next() {
             Some(options) => options,
-            None => self.of_size(info.width.max(1), self.defaults.first_functions()),
+            None => self.settings_of_size(info.width.max(1), self.defaults.first_functions()),
         };
         let options = FitOptions { width: info.width, ..options };
-        let circuits = of_model(model, &options, 0).into_iter().collect();
-        Chosen { kind: info.structure.clone(), tree: None, circuits }
+        let circuits = continued_circuit(model, &options, 0).into_iter().collect();
+        Choice { kind: info.structure.clone(), tree: None, circuits }
     }
 
-    /// The same for a fit that goes on, with nothing tried again: those of the checkpoint, if it has any, or others if it is of
-    /// another fit.
-    fn of_checkpoint(&self, bytes: &[u8], train: &Batch) -> Result<Option<Chosen>, ModelError> {
+    /// The circuits that a checkpoint belongs to, without new trials. If it belongs to none of them, returns the last
+    /// candidates, which the fit then rejects; `None` if the checkpoint was taken before any candidate was trained.
+    fn from_checkpoint(&self, bytes: &[u8], train: &Batch) -> Result<Option<Choice>, ModelError> {
         let mut last = None;
         for (kind, tree) in self.trees(train)? {
             let images = self.images().into_iter().map(|settings| vec![settings]);
             for settings in images.chain([self.settings(&tree)]) {
-                let circuits = self.over(&tree, &settings)?;
+                let circuits = self.circuits_over(&tree, &settings)?;
                 let Some(is_of) = learn::is_of(bytes, &circuits)? else { return Ok(None) };
-                last = Some(Chosen { kind: kind.to_string(), tree: Some(tree.clone()), circuits });
+                last = Some(Choice { kind: kind.to_string(), tree: Some(tree.clone()), circuits });
                 if is_of {
                     return Ok(last);
                 }
@@ -456,36 +467,36 @@ impl Candidates<'_> {
         Ok(last)
     }
 
-    /// Whether a teacher may be worth asking.
-    fn is_taught(&self, first: &Skeleton) -> bool {
+    /// Whether a teacher may help.
+    fn may_use_teacher(&self, first: &Skeleton) -> bool {
         let is_given = self.options.width.is_some() || self.options.widths.is_some();
         let is_quick = self.options.effort == Effort::Fast;
         !is_given && !is_quick && self.schema.image().is_none() && Teacher::is_for(first, self.rows)
     }
 
-    /// The rows of a teacher.
-    fn lesson(&self, first: &Skeleton, rows: [&Batch; 2], quota: &Quota) -> Option<Lesson> {
-        if quota.used() > LATEST {
+    /// Fits a teacher and samples rows from it.
+    fn teach(&self, first: &Skeleton, rows: [&Batch; 2], quota: &Quota) -> Option<Lesson> {
+        if quota.used() > LATEST_TEACHER {
             return None;
         }
         let seed = self.options.seed;
         let (teacher, mut valid) = Teacher::fit(first, rows, seed, quota)?;
-        let [FitOptions { target, emphasis, .. }, _] = self.lessons();
+        let [FitOptions { target, emphasis, .. }, _] = self.lesson_settings();
         if !target.is_empty() {
             valid += emphasis * teacher.mean_of_target(rows[1], &target, valid);
         }
         Some(Lesson { rows: teacher.sample(LESSON_ROWS, seed)?, valid })
     }
 
-    /// The fits to a lesson, and to the rows after it.
-    fn lessons(&self) -> [FitOptions; 2] {
+    /// The settings for training on a lesson, and on the real rows after it.
+    fn lesson_settings(&self) -> [FitOptions; 2] {
         self.defaults.lessons().map(|default| {
             let functions = self.options.functions.unwrap_or(default.functions);
             FitOptions { functions, ..self.options.over(default, self.schema) }
         })
     }
 
-    /// The maximum number of circuits of the model.
+    /// The maximum number of circuits in the model.
     fn num_circuits(&self) -> usize {
         let is_free = self.options.structure == StructureKind::Auto
             && self.options.width.is_none()
@@ -499,8 +510,8 @@ impl Candidates<'_> {
         self.options.circuits.unwrap_or(default)
     }
 
-    /// The nth circuit to be fitted beside one of these settings: over another tree, where trees are learned, and from other
-    /// random numbers.
+    /// The nth additional circuit of the mixture, with settings like those of the first: over another tree, if trees
+    /// are learned, and with other random numbers.
     fn partner(
         &self,
         kind: &str,
@@ -508,11 +519,12 @@ impl Candidates<'_> {
         settings: &FitOptions,
         n: usize,
     ) -> Option<(Skeleton, FitOptions)> {
-        // Every other one is over a tree of the other kind, if there are two.
+        // Alternate between the two kinds of trees, if there are two.
         let is_same = |k: &&StructureKind| (k.to_string() == kind) == (n % 2 == 1);
         let kind = *self.kinds().iter().find(is_same).unwrap_or(&self.kinds()[0]);
         let seed = settings.seed.wrapping_add(1 + n as u64);
-        // The first has the other tree of the rows; the next ones those of rows that are drawn from them.
+        // The first additional circuit uses the other kind of tree for the same rows; the next ones use trees of
+        // bootstrap samples.
         let drawn;
         let information = if n == 0 {
             self.information(train).ok()?
@@ -520,7 +532,7 @@ impl Candidates<'_> {
             let rng = &mut rng(seed);
             let rows: Vec<usize> =
                 (0..train.len()).map(|_| rng.random_range(0..train.len())).collect();
-            drawn = self.compared(&train.select(&rows)).ok()?;
+            drawn = self.compute_information(&train.select(&rows)).ok()?;
             drawn.as_ref()
         };
         let tree = self.tree(kind, information, seed).ok()?;
@@ -537,10 +549,10 @@ impl Candidates<'_> {
     fn kinds(&self) -> &[StructureKind] {
         match &self.options.structure {
             StructureKind::Auto if self.schema.image().is_some() => &[StructureKind::Image],
-            StructureKind::Auto if self.schema.num_variables() > MAX_LEARNED => {
+            StructureKind::Auto if self.schema.num_variables() > MAX_LEARNED_VARIABLES => {
                 &[StructureKind::Balanced]
             }
-            // Over fewer variables all trees are alike.
+            // With so few variables, all trees are equivalent.
             StructureKind::Auto if self.schema.num_variables() < 4 => &[StructureKind::ChowLiu],
             StructureKind::Auto if self.options.effort == Effort::Fast => &[StructureKind::ChowLiu],
             StructureKind::Auto => &[StructureKind::ChowLiu, StructureKind::Linkage],
@@ -548,16 +560,16 @@ impl Candidates<'_> {
         }
     }
 
-    /// What the columns tell of each other in the rows to learn from, which is found out once.
+    /// The mutual information of the columns in the training rows, computed once.
     fn information(&self, train: &Batch) -> Result<Option<&MutualInformation>, ModelError> {
-        if self.known.get().is_none() {
-            let _ = self.known.set(self.compared(train)?);
+        if self.information.get().is_none() {
+            let _ = self.information.set(self.compute_information(train)?);
         }
-        Ok(self.known.get().and_then(Option::as_ref))
+        Ok(self.information.get().and_then(Option::as_ref))
     }
 
-    /// What the columns tell of each other, where a tree is to be made of it.
-    fn compared(&self, rows: &Batch) -> Result<Option<MutualInformation>, ModelError> {
+    /// Computes the mutual information of the columns, if a tree is learned from it.
+    fn compute_information(&self, rows: &Batch) -> Result<Option<MutualInformation>, ModelError> {
         let is_learned = |k: &_| matches!(k, StructureKind::ChowLiu | StructureKind::Linkage);
         if !self.kinds().iter().any(is_learned) {
             return Ok(None);
@@ -565,7 +577,10 @@ impl Candidates<'_> {
         let ordered = self.schema.ordered();
         let how = InformationOptions { ordered, ..InformationOptions::default() };
         let max_rows = self.options.time.map_or(how.max_rows, |time| {
-            how.rows_of_work(self.schema.num_variables(), COMPARING * time.as_secs_f64() * WORDS)
+            how.rows_of_work(
+                self.schema.num_variables(),
+                INFORMATION_TIME_SHARE * time.as_secs_f64() * WORDS_PER_SECOND,
+            )
         });
         let how = InformationOptions { max_rows, ..how };
         Ok(Some(mutual_information(rows, &self.schema.variables(), &how)?))
@@ -598,7 +613,7 @@ impl Candidates<'_> {
         })
     }
 
-    /// The fits to be tried, the narrowest first.
+    /// The settings to try, the narrowest circuit first.
     fn settings(&self, tree: &RegionTree) -> Vec<FitOptions> {
         let mut images = self.images();
         if !images.is_empty() {
@@ -619,29 +634,29 @@ impl Candidates<'_> {
         let sizes = widths.iter().flat_map(|w| functions.iter().map(move |f| (*w, *f)));
         let both = |(width, functions)| {
             let tapered = self.defaults.tapered(width).filter(|_| given.is_none());
-            let tapered = tapered.map(|default| self.with(default, functions));
-            std::iter::once(self.of_size(width, functions)).chain(tapered)
+            let tapered = tapered.map(|default| self.settings_from(default, functions));
+            std::iter::once(self.settings_of_size(width, functions)).chain(tapered)
         };
         sizes.flat_map(both).collect()
     }
 
-    /// Whether the number of functions of some variable is not that of its values.
+    /// Whether some variable is not finite, so that its number of functions is a choice.
     fn has_functions(&self) -> bool {
         let is_finite = |v: &Variable| matches!(v.domain, Domain::Finite(_));
         !self.schema.variables().iter().all(is_finite)
     }
 
-    fn of_size(&self, width: usize, functions: usize) -> FitOptions {
-        FitOptions { width, ..self.with(self.defaults.options(width), functions) }
+    fn settings_of_size(&self, width: usize, functions: usize) -> FitOptions {
+        FitOptions { width, ..self.settings_from(self.defaults.options(width), functions) }
     }
 
-    /// Default settings, for the columns of the table and with what is given instead.
-    fn with(&self, default: FitOptions, functions: usize) -> FitOptions {
+    /// Default settings for the columns of the table, overridden by the given options.
+    fn settings_from(&self, default: FitOptions, functions: usize) -> FitOptions {
         let smoothing = match self.schema.image() {
             Some(_) => self.defaults.image_smoothing(),
             None => self.defaults.table_smoothing(),
         };
-        // Neighboring digits, and parts of dates, are not neighbors.
+        // Digits and parts of dates are not smoothed: neighboring values there need not be neighbors in the column.
         let columns = 0..self.schema.columns().len();
         let is_whole = columns.flat_map(|c| {
             let variables = self.schema.variables_of(c);
@@ -653,7 +668,7 @@ impl Candidates<'_> {
         FitOptions { functions, ..self.options.over(default, self.schema) }
     }
 
-    /// The settings for many images, from the cheapest; none for other tables.
+    /// The settings for large image sets, the cheapest first; empty for other tables.
     fn images(&self) -> Vec<FitOptions> {
         if self.schema.image().is_none() {
             return Vec::new();
@@ -661,8 +676,8 @@ impl Candidates<'_> {
         let mut all = self.defaults.images();
         for settings in &mut all {
             if self.options.time.is_some() {
-                // Steps become shorter as time runs out: there are epochs enough for all of it.
-                settings.epochs = MANY_EPOCHS;
+                // The learning rate decays as time runs out, so the number of epochs must not be the limit.
+                settings.epochs = MAX_TIMED_EPOCHS;
             }
             settings.functions = self.options.functions.unwrap_or(self.defaults.first_functions());
             *settings = self.options.over(std::mem::take(settings), self.schema);
@@ -670,25 +685,30 @@ impl Candidates<'_> {
         all
     }
 
-    /// The place of the dearest settings that there is time for.
+    /// The index of the most expensive settings that the time limit allows.
     fn affordable(&self, tree: &RegionTree, all: &[FitOptions]) -> usize {
         let Some(time) = self.options.time else {
             return match self.options.effort {
                 Effort::Fast => 0,
-                Effort::Balanced => PLAIN.min(all.len() - 1),
+                Effort::Balanced => DEFAULT_IMAGE_SETTINGS.min(all.len() - 1),
                 Effort::Best => all.len() - 1,
             };
         };
-        let work = time.as_secs_f64() * SPEED * rayon::current_num_threads() as f64;
+        let work =
+            time.as_secs_f64() * MULTIPLY_ADDS_PER_SECOND * rayon::current_num_threads() as f64;
         let is_affordable = |settings: &FitOptions| {
             let once = self.structure_over(tree, settings).map(|s| s.multiply_adds() as f64);
-            once.is_ok_and(|once| once * self.rows as f64 * FEWEST_EPOCHS <= work)
+            once.is_ok_and(|once| once * self.rows as f64 * MIN_IMAGE_EPOCHS <= work)
         };
         all.iter().rposition(is_affordable).unwrap_or(0)
     }
 
-    /// A circuit for each of these fits.
-    fn over(&self, tree: &RegionTree, settings: &[FitOptions]) -> Result<Circuits, ModelError> {
+    /// Constructs a circuit for each of these settings.
+    fn circuits_over(
+        &self,
+        tree: &RegionTree,
+        settings: &[FitOptions],
+    ) -> Result<Circuits, ModelError> {
         let mut candidates = Vec::new();
         for settings in settings {
             let skeleton = self.structure_over(tree, settings)?.skeleton()?;
@@ -712,7 +732,7 @@ impl Candidates<'_> {
     }
 }
 
-/// The random numbers of trees.
+/// The random generator for trees.
 fn rng(seed: u64) -> ChaCha8Rng {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(2);

@@ -1,6 +1,6 @@
 //! Imputation of missing cells.
 
-use super::cells::{Statistic, named};
+use super::cells::{Statistic, own_values};
 use super::event::intersect;
 use super::{Model, ModelError};
 use crate::data::{Encoded, Table};
@@ -25,8 +25,8 @@ impl Model {
     /// Imputes the missing cells of a table. Observed cells keep their text, and columns that the model does not have
     /// are unchanged.
     ///
-    /// Cells are never imputed with the value for other labels, if there is any other label. In columns where missing
-    /// is a value, cells are imputed as if they were not missing.
+    /// Cells are not imputed with the catch-all value for other labels, unless the column has no labels. In columns
+    /// where missing is a value, cells are imputed as if they were not missing.
     ///
     /// Cost: one pass up and one pass down the circuit for all rows with missing cells; one more for each digit of a column of
     /// digits.
@@ -70,20 +70,22 @@ impl Model {
 
     fn fill(&self, encoded: &Encoded, how: Imputation) -> Result<Vec<f64>, ModelError> {
         let (batch, width) = (encoded.batch(), encoded.num_variables());
-        let holes: Vec<usize> =
+        let missing_codes: Vec<usize> =
             (0..batch.len()).filter(|&row| batch.first_missing(row).is_some()).collect();
-        let rows = batch.select(&holes);
+        let rows = batch.select(&missing_codes);
         let first = |column: usize| self.schema.variables_of(column).start;
         let wanted = |row: usize, column: usize| rows.is_missing(row, first(column));
         let found = self
             .cell_statistics(&rows, &wanted, |column| self.filling(column, how))
             .map_err(|error| match error {
-                ModelError::ImpossibleRow { row } => ModelError::ImpossibleRow { row: holes[row] },
+                ModelError::ImpossibleRow { row } => {
+                    ModelError::ImpossibleRow { row: missing_codes[row] }
+                }
                 other => other,
             })?;
         let mut values = encoded.to_rows();
         for cell in found {
-            let from = holes[cell.row] * width;
+            let from = missing_codes[cell.row] * width;
             let range = self.schema.variables_of(cell.column);
             let out = &mut values[from + range.start..from + range.end];
             match self.filling(cell.column, how) {
@@ -99,7 +101,7 @@ impl Model {
         Ok(values)
     }
 
-    /// What fills the cells of a column.
+    /// The statistic that fills the cells of a column.
     pub(super) fn filling(&self, column: usize, how: Imputation) -> Statistic<'static> {
         const MEDIAN: Statistic<'static> = Statistic::Quantiles(&[0.5]);
         let c = &self.schema.columns()[column];
@@ -107,7 +109,7 @@ impl Model {
         match how {
             _ if coding.is_words(c.storage) => Statistic::Mode,
             Imputation::Median => MEDIAN,
-            // A mean of parts is not a date.
+            // The mean of the parts of a date is not a date.
             Imputation::Mean if coding.is_time() => MEDIAN,
             Imputation::Mean => Statistic::Mean,
             Imputation::Mode | Imputation::Sample => Statistic::Mode,
@@ -116,13 +118,13 @@ impl Model {
 }
 
 impl Model {
-    /// Whether a column has values beside those of its own: a place for other labels, or for missing cells.
+    /// Whether a column has a catch-all value for other labels, or a value for missing cells.
     pub(super) fn has_other(&self) -> bool {
-        self.schema.columns().iter().any(|c| named(c.kind.coding()).is_some())
+        self.schema.columns().iter().any(|c| own_values(c.kind.coding()).is_some())
     }
 
-    /// The cases of what a row and the model's evidence say together, where unknown cells have labels of their own, and those that
-    /// are to be filled are not missing.
+    /// The cases of a row combined with the model's evidence. Missing cells are restricted to their column's own
+    /// values; cells to be filled are not missing.
     pub(super) fn labelled_cases_of_row(
         &self,
         row: &[f64],
@@ -138,13 +140,13 @@ impl Model {
             let variable = self.schema.variables_of(column).start;
             let is_open = row[variable].is_nan()
                 && (c.kind.coding().missing().is_none() || is_filled(column));
-            if let Some(named) = named(c.kind.coding()).filter(|_| is_open) {
-                labelled.set(variables, variable, named)?;
+            if let Some(own) = own_values(c.kind.coding()).filter(|_| is_open) {
+                labelled.set(variables, variable, own)?;
             }
         }
         let found: Vec<Query> =
             cases.iter().filter_map(|b| intersect(variables, b, &labelled)).collect();
-        // The evidence may leave nothing but others.
+        // The evidence may allow only the catch-all value.
         let possible = log_sum(&self.log_cases(&found)?) > f64::NEG_INFINITY;
         Ok(if possible { found } else { cases })
     }

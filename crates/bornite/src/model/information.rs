@@ -1,23 +1,24 @@
-//! Entropies and mutual information of columns: sums over the values of finite columns, means over exact samples otherwise.
+//! Entropies and mutual information of columns: exact sums over the values of finite columns, means over exact samples
+//! otherwise.
 
-use super::event::{both, intersect};
+use super::event::{intersect, intersect_evidence};
 use super::{Event, Model, ModelError};
 use crate::data::{DataError, EncodeOptions, Mismatch, Table, Unseen};
 use crate::mixture::log_sum;
 use crate::query::{Evidence, Query};
 
-/// The maximum number of queries of a sum.
+/// The maximum number of queries in an exact sum.
 const MAX_QUERIES: usize = 1 << 17;
-/// The rows of a mean.
+/// The number of sampled rows.
 const ROWS: usize = 1 << 13;
-/// The queries that are asked at once.
+/// The number of queries per batch.
 const BATCH: usize = 1 << 13;
 
-/// A number, and its standard error if it is the mean of samples.
+/// A number, and its standard error if it is estimated from samples.
 pub(super) type Estimate = (f64, Option<f64>);
 
 impl Model {
-    /// The entropy of some columns together, in nats.
+    /// The joint entropy of some columns, in nats.
     pub(super) fn entropy(&self, columns: &[usize], given: &Event) -> Result<Estimate, ModelError> {
         self.mean_log(&[(-1.0, columns)], given)
     }
@@ -37,11 +38,11 @@ impl Model {
             return Err(DataError::Evidence { column, problem }.into());
         }
         let (value, error) = self.mean_log(&[(1.0, &all), (-1.0, first), (-1.0, second)], given)?;
-        // A sum of rounded logarithms may fall below 0.
+        // Rounding may give a small negative number.
         Ok((if error.is_none() { value.max(0.0) } else { value }, error))
     }
 
-    /// Whether the columns have a density together.
+    /// Whether the joint distribution of the columns has a density.
     pub(super) fn have_density(&self, columns: &[usize]) -> bool {
         let variables = self.mixture.variables();
         columns.iter().any(|&column| {
@@ -51,20 +52,20 @@ impl Model {
         })
     }
 
-    /// The numbers of values of these columns' variables, if all are finite.
+    /// The variables of these columns with their numbers of values, if all are finite.
     fn finite_values(&self, columns: &[usize]) -> Option<Vec<(usize, usize)>> {
-        // The other variables of a missing cell are unknown.
-        let has_loose = |&column: &usize| {
+        // The remaining variables of a missing cell are not determined.
+        let has_undetermined = |&column: &usize| {
             self.schema.variables_of(column).len() > 1 && self.schema.present(column).is_some()
         };
-        if columns.iter().any(has_loose) {
+        if columns.iter().any(has_undetermined) {
             return None;
         }
         let variables = columns.iter().flat_map(|&column| self.schema.variables_of(column));
         variables.map(|v| Some((v, self.mixture.variables()[v].domain.num_values()?))).collect()
     }
 
-    /// E[Σ c ln p(x)] over groups of columns x with factors c, given what is known.
+    /// E[Σ c ln p(x)] over groups of columns x with factors c, given the evidence.
     fn mean_log(&self, groups: &[(f64, &[usize])], given: &Event) -> Result<Estimate, ModelError> {
         let given = given.and(&self.schema, &self.given)?;
         let total = log_sum(&self.log_cases(given.cases())?);
@@ -87,7 +88,7 @@ impl Model {
         }
     }
 
-    /// Over all values of finite variables.
+    /// [`mean_log`](Self::mean_log), by a sum over all values of finite variables.
     fn sum_of_logs(
         &self,
         groups: &[(f64, &[usize])],
@@ -97,7 +98,7 @@ impl Model {
     ) -> Result<f64, ModelError> {
         let variables = self.mixture.variables();
         let rows: usize = values.iter().map(|(_, count)| count).product();
-        // The value of a variable in a row: the last variable counts fastest.
+        // Rows enumerate the values in mixed radix; the last variable varies fastest.
         let mut stride = rows;
         let mut strides = Vec::with_capacity(values.len());
         for &(v, count) in values {
@@ -114,8 +115,11 @@ impl Model {
                     let mut query = case.clone();
                     let fixed = strides.iter().try_for_each(|&part| {
                         let point = Evidence::Value(value(row, part) as f64);
-                        let evidence =
-                            both(&variables[part.0].domain, &query.evidence()[part.0], &point)?;
+                        let evidence = intersect_evidence(
+                            &variables[part.0].domain,
+                            &query.evidence()[part.0],
+                            &point,
+                        )?;
                         query.set(variables, part.0, evidence).ok()
                     });
                     if fixed.is_some() {
@@ -148,7 +152,7 @@ impl Model {
         Ok(sum)
     }
 
-    /// Over samples.
+    /// [`mean_log`](Self::mean_log), estimated from samples.
     fn mean_of_logs(
         &self,
         groups: &[(f64, &[usize])],
@@ -170,7 +174,7 @@ impl Model {
         Ok((mean, Some((variance / count).sqrt())))
     }
 
-    /// log p of some cells of every row, and one of the cases.
+    /// The log probability of some cells of every row together with the evidence.
     fn log_of_rows(
         &self,
         table: &Table,
@@ -189,8 +193,8 @@ impl Model {
             let end = (start + BATCH).min(table.num_rows());
             for row in start..end {
                 let query = Query::row(variables, &encoded.row(row))?;
-                for both in cases.iter().filter_map(|case| intersect(variables, case, &query)) {
-                    queries.push(both);
+                for query in cases.iter().filter_map(|case| intersect(variables, case, &query)) {
+                    queries.push(query);
                     owners.push(row - start);
                 }
             }

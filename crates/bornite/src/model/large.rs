@@ -1,4 +1,4 @@
-//! The rows of a table that memory does not hold.
+//! Training rows of a table that does not fit into memory.
 
 use std::io;
 use std::path::Path;
@@ -8,7 +8,7 @@ use super::worker::Plan;
 use crate::data::{DataError, Sample, Schema, Table, in_file};
 use crate::learn::{Layout, LearnError, PieceFile, Pieces, Workers, slopes};
 
-/// All rows to learn from, encoded, and the mean of what they add to log p.
+/// All training rows, encoded, and the mean of their log slopes.
 #[derive(Debug)]
 pub(super) struct Spilled<'a> {
     rows: Stored<'a>,
@@ -22,7 +22,7 @@ enum Stored<'a> {
 }
 
 impl<'a> Spilled<'a> {
-    /// Writes the rows of the files that a sample is from to a temporary file.
+    /// Encodes all rows of a sample's files into a temporary file.
     pub(super) fn to_file(
         sample: &Sample,
         schema: &Schema,
@@ -30,7 +30,7 @@ impl<'a> Spilled<'a> {
         on_rows: &mut dyn FnMut(&Path, usize, Option<f64>),
     ) -> Result<Self, ModelError> {
         let mut sums = vec![0.0; layout.len()];
-        let mut file = PieceFile::new(&schema.variables(), layout).map_err(of_disk)?;
+        let mut file = PieceFile::new(&schema.variables(), layout).map_err(disk_error)?;
         let mut all = 0;
         let changed = || {
             let reason = "the files that they are from have changed".to_owned();
@@ -46,7 +46,7 @@ impl<'a> Spilled<'a> {
                 for &row in &own {
                     sums[piece] += rows.log_jacobian()[row];
                 }
-                file.add(piece, &rows.batch().select(&own)).map_err(of_disk)?;
+                file.add(piece, &rows.batch().select(&own)).map_err(disk_error)?;
             }
             Ok(())
         };
@@ -64,7 +64,7 @@ impl<'a> Spilled<'a> {
         Ok(Self { rows: Stored::File(file), slope })
     }
 
-    /// Has workers hold the rows.
+    /// Distributes the rows to workers.
     pub(super) fn to_workers(
         workers: &'a dyn Workers,
         schema: &Schema,
@@ -85,12 +85,12 @@ impl<'a> Spilled<'a> {
     }
 }
 
-/// The mean over all rows, of the sums of pieces.
+/// The mean over all rows, from sums over pieces.
 fn mean(sums: &[f64], layout: &Layout) -> f64 {
     sums.iter().sum::<f64>() / layout.num_rows().max(1) as f64
 }
 
-fn of_disk(source: io::Error) -> ModelError {
+fn disk_error(source: io::Error) -> ModelError {
     let file = std::env::temp_dir().display().to_string();
     DataError::Io { file, action: "write the rows to a temporary file in", source }.into()
 }

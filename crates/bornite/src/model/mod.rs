@@ -66,7 +66,7 @@ mod worker;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-pub use anomaly::{Anomaly, Contribution, Strange};
+pub use anomaly::{Anomaly, AnomalyCriterion, Contribution};
 pub use answer::{Answer, AnswerValue, Support};
 pub use builder::Fit;
 #[cfg(feature = "codec")]
@@ -97,7 +97,7 @@ pub struct Model {
     schema: Schema,
     mixture: Arc<Mixture>,
     info: Info,
-    /// What the model is conditioned on, as texts.
+    /// The evidence, in the order in which it was given.
     given_texts: Vec<String>,
     given: Event,
     /// log p(given), in the units of the data.
@@ -107,50 +107,51 @@ pub struct Model {
 /// How a model was fitted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Info {
-    /// The seed of everything random.
+    /// The random seed.
     pub seed: u64,
-    /// The rows that were learned from.
+    /// The number of training rows.
     pub rows: usize,
-    /// The rows that the best epoch was chosen by.
+    /// The number of validation rows, which determined the best epoch.
     pub valid_rows: usize,
     /// The mean log-likelihood of the validation rows, in nats and the units of the data.
     #[serde(deserialize_with = "number_or_null")]
     pub valid: f64,
-    /// The same of the model in which all columns are independent.
+    /// The mean log-likelihood of the validation rows under a model with independent columns.
     #[serde(deserialize_with = "number_or_null")]
     pub baseline: f64,
     /// The kind of structure.
     pub structure: String,
     /// The width of inner layers.
     pub width: usize,
-    /// One entry an epoch.
+    /// The results of every epoch.
     pub history: Vec<EpochInfo>,
-    /// The model that this one was truncated from, where it was: all but the width is about the fit of that one.
+    /// The original model, if this one was truncated. Everything here except the width then describes the fit of the
+    /// original.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncated: Option<Truncated>,
-    /// The columns of the table that could not be learned.
+    /// The columns of the table that were not learned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
-    /// What was noted of the table, see [`Model::with_note`].
+    /// A note about the table: see [`Model::with_note`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// The column that it was fitted to predict, if there is one. Its epochs then have the values of the objective
-    /// log p(x, y) + λ log p(y | x) instead of log-likelihoods.
+    /// The column that the model was fitted to predict, if any. The epochs then contain the values of the objective log
+    /// p(x, y) + λ log p(y | x) instead of log-likelihoods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
 }
 
-/// The model that a model was truncated from.
+/// The original of a truncated model.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Truncated {
-    /// The width of the model that was fitted.
+    /// The width of the original model.
     pub width: usize,
-    /// The most that the two are apart in Hellinger distance.
+    /// An upper bound on the Hellinger distance to the original model.
     pub bound: f64,
 }
 
 impl Info {
-    /// Of a model whose history was not kept.
+    /// The record of a model whose history was not kept.
     fn unknown() -> Self {
         Self {
             seed: 0,
@@ -172,25 +173,25 @@ impl Info {
 /// The results of an epoch, in nats per row and the units of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EpochInfo {
-    /// The mean log-likelihood of its batches, each before its step.
+    /// The mean log-likelihood of the batches, each evaluated before its step.
     #[serde(deserialize_with = "number_or_null")]
     pub train: f64,
-    /// The mean log-likelihood of the validation rows after it.
+    /// The mean log-likelihood of the validation rows after the epoch.
     #[serde(deserialize_with = "number_or_null")]
     pub valid: f64,
-    /// The largest entry of W Wᴴ − I of any inner weight.
+    /// The largest entry of W Wᴴ − I over all inner weights.
     pub residual: f64,
 }
 
-/// JSON has no infinities: the log of 0 is written as `null`.
+/// Reads a number. JSON has no infinities, so the log of 0 is written as `null`.
 fn number_or_null<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or(f64::NEG_INFINITY))
 }
 
 impl Model {
-    /// The unconditional model of circuits over the variables of a schema.
+    /// An unconditional model.
     fn new(schema: Schema, mixture: impl Into<Arc<Mixture>>, info: Info) -> Self {
-        let given = Event::nothing(schema.num_variables());
+        let given = Event::certain(schema.num_variables());
         let mixture = mixture.into();
         Self { schema, mixture, info, given_texts: Vec::new(), given, log_given: 0.0 }
     }
@@ -205,7 +206,7 @@ impl Model {
         &self.mixture
     }
 
-    /// The circuit, without the model's evidence; of several the one of the greatest weight.
+    /// The circuit, without the model's evidence. If there are several, the one with the largest weight.
     pub fn circuit(&self) -> &Orthonormal {
         match self.mixture.circuits().next() {
             Some(first) => first,
@@ -213,13 +214,13 @@ impl Model {
         }
     }
 
-    /// How the model came about.
+    /// How the model was fitted.
     pub fn info(&self) -> &Info {
         &self.info
     }
 
-    /// The same model with a note in its [`Info`], which its file preserves and nothing interprets, such as the column
-    /// types of the original table.
+    /// Adds a note to the model's [`Info`], such as the column types of the original table. The model's file preserves
+    /// the note, and nothing interprets it.
     #[must_use]
     pub fn with_note(mut self, note: impl Into<Option<String>>) -> Self {
         self.info.note = note.into();

@@ -1,6 +1,6 @@
 //! Columns in which that a cell is missing is a value, held against sums over all values.
 
-use super::{Event, Fit, Imputation, Model, ModelError, ModelOptions, Strange};
+use super::{AnomalyCriterion, Event, Fit, Imputation, Model, ModelError, ModelOptions};
 use crate::data::{Cell, Column, InferOptions, KindHint, Table};
 
 const ROWS: i64 = 600;
@@ -139,7 +139,13 @@ fn scores_are_of_missing_cells_too() {
     assert!(surprises.iter().all(|x| x.is_finite()), "{surprises:?}");
     let anomaly = &model.anomalies(&rows, 1).unwrap()[0];
     assert_eq!(anomaly.contributions.len(), 5);
-    assert!(model.anomaly_scores(&rows, Strange::Either).unwrap().iter().all(|x| x.is_finite()));
+    assert!(
+        model
+            .anomaly_scores(&rows, AnomalyCriterion::Either)
+            .unwrap()
+            .iter()
+            .all(|x| x.is_finite())
+    );
 }
 
 #[test]

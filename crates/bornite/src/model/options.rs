@@ -19,7 +19,7 @@ pub struct ModelOptions {
     /// Rows are used in proportion to their weights, to the nearest quarter of the mean weight. The schema is inferred
     /// from all rows equally.
     pub weights: Option<String>,
-    /// How much to try.
+    /// How much effort to spend.
     pub effort: Effort,
     /// How the columns are split into regions.
     pub structure: StructureKind,
@@ -33,7 +33,7 @@ pub struct ModelOptions {
     pub widths: Option<Widths>,
     /// The size of the codebook that finite columns with the same domain share; 0 for none.
     pub codebook: Option<usize>,
-    /// The maximum number of pixels of regions of images, or else columns of regions, that share weights; 0 for none.
+    /// The maximum size of regions that share weights, in pixels for images and in columns otherwise; 0 for none.
     pub share: Option<usize>,
     /// The number r of squares in the sum.
     pub output_width: Option<usize>,
@@ -43,7 +43,7 @@ pub struct ModelOptions {
     pub epochs: Option<usize>,
     /// The number of rows per step.
     pub batch: Option<usize>,
-    /// The learning rate: the largest step of a parameter.
+    /// The learning rate, which bounds the step of a parameter.
     pub rate: Option<f64>,
     /// Stop after this many epochs without a better validation likelihood.
     pub patience: Option<usize>,
@@ -79,11 +79,11 @@ pub struct ModelOptions {
     pub strict: bool,
     /// The random seed.
     pub seed: u64,
-    /// The device that computes the fit.
+    /// The device that runs the fit.
     pub device: Device,
 }
 
-/// The factor of log p(target | the rest).
+/// The default factor λ of log p(target | the rest).
 const EMPHASIS: f64 = 10.0;
 
 impl Default for ModelOptions {
@@ -125,7 +125,7 @@ impl Default for ModelOptions {
 }
 
 impl ModelOptions {
-    /// Default settings, with what is given instead.
+    /// Overrides default settings with the given options.
     pub(super) fn over(&self, default: FitOptions, schema: &Schema) -> FitOptions {
         let channels = schema.image().map_or(1, |[_, _, channels]| channels);
         let target = self.target.as_deref().and_then(|name| schema.find(name).ok());

@@ -1,4 +1,5 @@
-//! The exact distributions of variables given cases of evidence: one pass up and one pass down for all of them.
+//! Exact distributions of variables given several cases of evidence, with one pass up and one pass down for all of
+//! them.
 
 use crate::basis::Part::Interval;
 use crate::circuit::{Orthonormal, VariableId};
@@ -8,7 +9,7 @@ use crate::query::{Evidence, Query};
 
 use super::{Model, ModelError};
 
-/// Halvings of an interval that a quantile of several cases takes.
+/// The number of bisection steps that find a quantile of a mixture.
 const HALVINGS: usize = 60;
 
 /// The distribution of one variable.
@@ -18,11 +19,11 @@ pub(crate) enum Posterior {
     Finite(Vec<f64>),
     /// A density on [0, 1].
     Density(Density),
-    /// One value.
+    /// A value that the evidence determines.
     Point(f64),
 }
 
-/// A density on [0, 1]: a mixture with a part for each box and circuit.
+/// A density on [0, 1]: a mixture with a component for each case and circuit.
 #[derive(Clone, Debug)]
 pub(crate) struct Density {
     parts: Vec<Part>,
@@ -38,14 +39,14 @@ struct Part {
 
 /// The distributions of some variables given that one of several cases holds.
 pub(crate) struct Posteriors<'m> {
-    /// One for each case and circuit.
+    /// The weight and the environments of each case and circuit.
     cases: Vec<(f64, Environments<&'m Orthonormal>)>,
 }
 
 impl Model {
-    /// The distributions of these variables given that one of the cases holds.
+    /// Computes the distributions of these variables, given that one of the cases holds.
     ///
-    /// Cost: for each box and circuit one pass up, and down the layers above the variables.
+    /// Cost: for each case and circuit, one pass up, and one pass down the layers above the variables.
     pub(crate) fn posteriors(
         &self,
         cases: &[Query],
@@ -76,7 +77,7 @@ impl Model {
 }
 
 impl Posteriors<'_> {
-    /// The distribution of a variable given all that is known, of itself as well.
+    /// The distribution of a variable given all evidence, including evidence about itself.
     pub(crate) fn of(&self, variable: usize) -> Result<Posterior, ModelError> {
         let id = VariableId::new(variable);
         if let [(_, first), others @ ..] = &self.cases[..]
@@ -129,12 +130,12 @@ impl Density {
         self.parts.iter().map(|p| p.weight * p.distribution.density(u)).sum()
     }
 
-    /// The share up to u.
+    /// The probability of values ≤ u.
     pub(crate) fn cdf(&self, u: f64) -> f64 {
         self.parts.iter().map(|p| p.weight * p.distribution.cdf(u)).sum::<f64>().min(1.0)
     }
 
-    /// The share below u, without an atom that is there.
+    /// The probability of values < u, excluding an atom at u.
     pub(crate) fn below(&self, u: f64) -> f64 {
         let part = Interval { low: f64::NEG_INFINITY, high: u };
         let share = |p: &Part| p.weight * p.distribution.probability(&part);
@@ -158,7 +159,7 @@ impl Density {
         atoms.into_iter().filter(|(_, p)| *p > 0.0)
     }
 
-    /// The u below which this share lies, which is from 0 to 1.
+    /// The quantile at a level between 0 and 1.
     pub(super) fn quantile(&self, level: f64) -> f64 {
         if let [only] = &self.parts[..]
             && let Ok(u) = only.distribution.quantile(level)
@@ -177,19 +178,19 @@ impl Density {
         0.5 * (low + high)
     }
 
-    /// Where u can lie.
+    /// The range of u outside of atoms.
     pub(super) fn bounds(&self) -> (f64, f64) {
         let low = self.parts.iter().map(|p| p.low).fold(1.0, f64::min);
         let high = self.parts.iter().map(|p| p.high).fold(0.0, f64::max);
         (low, high)
     }
 
-    /// The parts' bounds.
+    /// The range of each component.
     pub(super) fn pieces(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
         self.parts.iter().map(|p| (p.low, p.high))
     }
 
-    /// p(u) of one part, with its weight.
+    /// The density p(u) of one component, times its weight.
     pub(super) fn piece_density(&self, part: usize, u: f64) -> f64 {
         let part = &self.parts[part];
         part.weight * part.distribution.density(u)

@@ -1,4 +1,4 @@
-//! One column of many rows, given the other cells of each row.
+//! Predictions of one column for many rows, given the other cells of each row.
 
 use super::cells::{CellStatistic, Statistic, impossible_row};
 use super::distribution::check_level;
@@ -8,8 +8,8 @@ use crate::data::{Column, EncodeOptions, Encoded, Mismatch, Table};
 /// The distribution of one column in every row of a table, given the other cells of the row.
 ///
 /// Missing cells are integrated out, unless missing is a value of their column, and so are columns that the table does
-/// not have. The table's own cells of the column are used only by [`log_density`](Self::log_density); everything else
-/// refers to rows in which the column is not missing.
+/// not have. The table's own cells of the predicted column are used only by [`log_density`](Self::log_density). All
+/// other answers assume that the predicted cell is not missing.
 ///
 /// ```
 /// use bornite::Fit;
@@ -34,7 +34,7 @@ pub struct Predictions<'a> {
     model: &'a Model,
     table: &'a Table,
     column: usize,
-    /// Without the column.
+    /// The rows without the predicted column.
     rows: Encoded,
     absent: Vec<String>,
 }
@@ -42,9 +42,9 @@ pub struct Predictions<'a> {
 /// The probabilities of the values of a column, for many rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValueProbabilities {
-    /// The values, as texts.
+    /// The values, as text.
     pub labels: Vec<String>,
-    /// Row after row, one probability for each value.
+    /// The probabilities, row by row, one for each value.
     pub probabilities: Vec<f64>,
 }
 
@@ -76,7 +76,7 @@ impl Model {
         let kept = table.columns().iter().filter(|c| c.name() != name).cloned();
         let mut kept: Vec<Column> = kept.collect();
         if kept.is_empty() {
-            // A table of the column alone still has its rows.
+            // A table with only this column still has rows.
             kept.push(Column::unknown(name.clone(), table.num_rows()));
         }
         let rows = self.schema.encode_with(&table.with_columns(kept)?, LENIENT)?;
@@ -84,7 +84,7 @@ impl Model {
     }
 }
 
-/// Columns may be absent.
+/// Absent columns count as missing, and unseen values are scored.
 pub(super) const LENIENT: EncodeOptions =
     EncodeOptions { unseen: crate::data::Unseen::Score, absent: Mismatch::Unknown };
 
@@ -152,10 +152,10 @@ impl Predictions<'_> {
         Ok(schema.decode_column(self.column, &values)?)
     }
 
-    /// The means.
+    /// The mean of each row.
     ///
     /// # Errors
-    /// The column holds words, or the evidence in a row has probability 0.
+    /// The column contains text, or the evidence in a row has probability 0.
     pub fn mean(&self) -> Result<Vec<f64>, ModelError> {
         let cells = self.statistics(Statistic::Mean)?;
         Ok(cells.into_iter().map(|cell| cell.values[0]).collect())
@@ -164,7 +164,7 @@ impl Predictions<'_> {
     /// The quantiles at these levels, row by row.
     ///
     /// # Errors
-    /// The column holds words, a level is not between 0 and 1, or the evidence in a row has probability 0.
+    /// The column contains text, a level is not between 0 and 1, or the evidence in a row has probability 0.
     pub fn quantiles(&self, levels: &[f64]) -> Result<Vec<f64>, ModelError> {
         levels.iter().try_for_each(|&level| check_level(level))?;
         let schema = &self.model.schema;
@@ -181,11 +181,11 @@ impl Predictions<'_> {
         Ok(out)
     }
 
-    /// The probabilities of the column's values, without those for missing cells and, if there is any label, for other
-    /// labels.
+    /// The probabilities of the column's values, excluding the value for missing cells and, unless the column has no
+    /// labels, the catch-all value for other labels.
     ///
     /// # Errors
-    /// The column does not have finitely many values, or has digits, or the evidence in a row has probability 0.
+    /// The column is continuous or has digits, or the evidence in a row has probability 0.
     pub fn probabilities(&self) -> Result<ValueProbabilities, ModelError> {
         let schema = &self.model.schema;
         let (c, range) = (&schema.columns()[self.column], schema.variables_of(self.column));
@@ -193,21 +193,21 @@ impl Predictions<'_> {
         let Some(count) = domain.num_values().filter(|_| range.len() == 1) else {
             return Err(ModelError::NotFinite { column: c.name.clone() });
         };
-        let count = super::cells::num_named(c.kind.coding(), count);
+        let count = super::cells::num_own_values(c.kind.coding(), count);
         let values: Vec<f64> = (0..count).map(|x| x as f64).collect();
         let texts = schema.decode_column(self.column, &values)?;
         let labels = (0..count).map(|x| texts.text(x).into_owned()).collect();
         let mut probabilities = Vec::with_capacity(self.num_rows() * count);
         for cell in self.statistics(Statistic::Probabilities)? {
             let p = &cell.values[..count];
-            // All of it is elsewhere where the evidence leaves nothing but other labels.
+            // The sum is 0 if the evidence allows only the catch-all value.
             let total: f64 = p.iter().sum();
             probabilities.extend(p.iter().map(|p| if total > 0.0 { p / total } else { *p }));
         }
         Ok(ValueProbabilities { labels, probabilities })
     }
 
-    /// log p(the cell | the others), in the units of the data; 0 if the cell is missing and that is not a value.
+    /// log p(cell | the others), in the units of the data; 0 if the cell is missing, unless missing is a value.
     ///
     /// # Errors
     /// The table does not have the column, a cell does not fit it, or the evidence in a row has probability 0.
@@ -222,12 +222,12 @@ impl Predictions<'_> {
         Ok(all.iter().zip(&others).map(|(all, others)| all - others).collect())
     }
 
-    /// log p(the others).
+    /// log p(the others) for every row.
     pub(super) fn log_others(&self) -> Result<Vec<f64>, ModelError> {
         self.model.score_encoded(&self.rows)
     }
 
-    /// One for each row.
+    /// The statistic of the predicted cell in every row.
     fn statistics(&self, statistic: Statistic<'_>) -> Result<Vec<CellStatistic>, ModelError> {
         let wanted = |_, column: usize| column == self.column;
         self.model.cell_statistics(self.rows.batch(), &wanted, |_| statistic)

@@ -19,109 +19,111 @@ use crate::query::parse::Parser;
 /// | `argmax(city \| …)`, `argmax(city, age \| …)` | the most likely value, or values together |
 /// | `H(city \| …)`, `MI(city; age, pay \| …)` | the entropy or mutual information of columns, in nats |
 ///
-/// Events and evidence: `column = value` (or `==`), `column != value`, `column < number` (or `<=`, `>`, `>=`), `1 < column <= 2`,
-/// `column in [a, b)` with square brackets for ends that belong to it, `column in {a, b}`, `column not in {a, b}`, `column = ?`
-/// for nothing, `column is missing` and `column is not missing` if that is a value, and a Boolean column by itself for its
-/// second label. They are joined by `and`, `or`, `not` and parentheses; a comma means *and* as well, and binds last. Names and
-/// values with spaces or signs in them stand in quotes of either kind; two such quotes within them stand for one.
+/// Events and evidence are: `column = value` (or `==`), `column != value`, `column < number` (or `<=`, `>`, `>=`), `1 <
+/// column <= 2`, `column in [a, b)` with a square bracket for an included end, `column in {a, b}`, `column not in {a,
+/// b}`, `column = ?` for no information, `column is missing` and `column is not missing` if missing is a value, and a
+/// Boolean column by itself for its second label. They are combined with `and`, `or`, `not` and parentheses. A comma
+/// also means *and*, with the lowest precedence. Names and values with spaces or punctuation are quoted with either
+/// kind of quotes; a doubled quote stands for itself.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Question {
     /// P(event | given).
     Probability {
-        /// What may hold.
+        /// The event.
         event: Event,
-        /// What holds.
+        /// The evidence.
         given: Event,
     },
     /// E[column | given].
     Mean {
         /// The column.
         column: usize,
-        /// What holds.
+        /// The evidence.
         given: Event,
     },
     /// The variance of a column.
     Variance {
         /// The column.
         column: usize,
-        /// What holds.
+        /// The evidence.
         given: Event,
     },
     /// The standard deviation of a column.
     Deviation {
         /// The column.
         column: usize,
-        /// What holds.
+        /// The evidence.
         given: Event,
     },
     /// The correlation of two columns.
     Correlation {
         /// The columns.
         columns: [usize; 2],
-        /// What holds.
+        /// The evidence.
         given: Event,
     },
     /// The quantile of a column.
     Quantile {
         /// The column.
         column: usize,
-        /// The share below it.
+        /// The level, between 0 and 1.
         level: f64,
-        /// What holds.
+        /// The evidence.
         given: Event,
     },
     /// The most likely values of columns.
     Mode {
         /// The columns.
         columns: Vec<usize>,
-        /// What holds.
+        /// The evidence.
         given: Event,
     },
     /// The entropy of columns.
     Entropy {
         /// The columns.
         columns: Vec<usize>,
-        /// What holds.
+        /// The evidence.
         given: Event,
     },
     /// The mutual information of two groups of columns.
     Information {
-        /// One group.
+        /// The first group.
         first: Vec<usize>,
-        /// The other.
+        /// The second group.
         second: Vec<usize>,
-        /// What holds.
+        /// The evidence.
         given: Event,
     },
 }
 
 const FORMS: &str = "expected P(…), E[…], std(…), var(…), corr(…, …), median(…), quantile(…, p), argmax(…), H(…) or MI(…; …)";
-/// What ends a word without quotes.
+/// Characters that end an unquoted word.
 const STOPS: &str = "=<>!,|[](){}'\"";
-/// What ends the name of a column in a list.
+/// Characters that end an unquoted column name in a list.
 const LIST_STOPS: &str = "=<>!,|[](){}'\";";
-/// The most parentheses within each other.
+/// The maximum nesting depth of parentheses.
 const MAX_DEPTH: usize = 64;
 
 impl Question {
-    /// Reads a question.
+    /// Parses a question.
     ///
     /// # Errors
-    /// Points at the character that cannot be read, and names the nearest column or label for one that is not there.
+    /// The text cannot be parsed. The error points at the offending character, and suggests the nearest name for an
+    /// unknown column or label.
     pub fn parse(schema: &Schema, text: &str) -> Result<Self, ModelError> {
-        let mut p = Words { p: Parser::new(text), schema, depth: 0 };
+        let mut p = QuestionParser { cursor: Parser::new(text), schema, depth: 0 };
         let start = p.start();
-        let head = p.p.word(STOPS, FORMS)?;
-        let close = if p.p.take('(') {
+        let head = p.cursor.word(STOPS, FORMS)?;
+        let close = if p.cursor.take('(') {
             ')'
-        } else if p.p.take('[') {
+        } else if p.cursor.take('[') {
             ']'
         } else {
-            return Err(p.p.error("expected '(' after the question's name").into());
+            return Err(p.cursor.error("expected '(' after the question's name").into());
         };
         let question = match head.to_lowercase().as_str() {
             "p" => {
-                let event = p.known()?;
+                let event = p.conditions()?;
                 Self::Probability { event, given: p.given()? }
             }
             "e" | "mean" => Self::Mean { column: p.column()?, given: p.given()? },
@@ -129,7 +131,7 @@ impl Question {
             "std" | "sd" => Self::Deviation { column: p.column()?, given: p.given()? },
             "corr" => {
                 let first = p.column()?;
-                p.p.expect(',', "expected ',' and another column, as in corr(x, y)")?;
+                p.cursor.expect(',', "expected ',' and another column, as in corr(x, y)")?;
                 Self::Correlation { columns: [first, p.column()?], given: p.given()? }
             }
             "median" => Self::Quantile { column: p.column()?, level: 0.5, given: p.given()? },
@@ -138,27 +140,27 @@ impl Question {
             "h" | "entropy" => Self::Entropy { columns: p.columns()?, given: p.given()? },
             "mi" => {
                 let first = p.columns()?;
-                p.p.expect(';', "expected ';' between the columns, as in MI(x; y)")?;
+                p.cursor.expect(';', "expected ';' between the columns, as in MI(x; y)")?;
                 Self::Information { first, second: p.columns()?, given: p.given()? }
             }
             _ => {
                 return Err(p
-                    .p
+                    .cursor
                     .error_at(start, format!("{FORMS}, found '{}'", shown(&head)))
                     .into());
             }
         };
-        if !p.p.take(close) {
-            return Err(p.p.error(format!("expected ',', '|' or '{close}'")).into());
+        if !p.cursor.take(close) {
+            return Err(p.cursor.error(format!("expected ',', '|' or '{close}'")).into());
         }
-        p.p.skip_space();
-        if !p.p.is_done() {
-            return Err(p.p.error("the question ends before this; remove the rest").into());
+        p.cursor.skip_space();
+        if !p.cursor.is_done() {
+            return Err(p.cursor.error("the question ends before this; remove the rest").into());
         }
         Ok(question)
     }
 
-    /// What holds.
+    /// The evidence of the question.
     pub(super) fn given(&self) -> &Event {
         match self {
             Self::Probability { given, .. }
@@ -175,50 +177,51 @@ impl Question {
 }
 
 impl Event {
-    /// Reads what is known: the evidence of a [`Question`], after its `|`.
+    /// Parses evidence: what follows the `|` of a [`Question`].
     ///
     /// # Errors
-    /// Points at the character that cannot be read, and names the nearest column or label for one that is not there.
+    /// The text cannot be parsed. The error points at the offending character, and suggests the nearest name for an
+    /// unknown column or label.
     pub fn parse(schema: &Schema, text: &str) -> Result<Self, ModelError> {
-        let mut p = Words { p: Parser::new(text), schema, depth: 0 };
-        p.p.skip_space();
-        if p.p.is_done() {
-            return Ok(Event::nothing(schema.num_variables()));
+        let mut p = QuestionParser { cursor: Parser::new(text), schema, depth: 0 };
+        p.cursor.skip_space();
+        if p.cursor.is_done() {
+            return Ok(Event::certain(schema.num_variables()));
         }
-        let known = p.known()?;
-        p.p.skip_space();
-        if !p.p.is_done() {
-            return Err(p.p.error("expected ',' between pieces of evidence").into());
+        let known = p.conditions()?;
+        p.cursor.skip_space();
+        if !p.cursor.is_done() {
+            return Err(p.cursor.error("expected ',' between pieces of evidence").into());
         }
         Ok(known)
     }
 }
 
-/// A text about columns.
-struct Words<'a> {
-    p: Parser<'a>,
+/// A parser for questions and evidence.
+struct QuestionParser<'a> {
+    cursor: Parser<'a>,
     schema: &'a Schema,
-    /// How many parentheses are open.
+    /// The number of open parentheses.
     depth: usize,
 }
 
-/// A column, or a part of one.
+/// The left side of a condition: a column, or a part of one.
 #[derive(Clone, Debug)]
 enum Subject {
     Column(usize),
     Part(usize, String),
 }
 
-impl Words<'_> {
-    /// Where the next word begins.
+impl QuestionParser<'_> {
+    /// The position of the next word.
     fn start(&mut self) -> usize {
-        self.p.skip_space();
-        self.p.at
+        self.cursor.skip_space();
+        self.cursor.at
     }
 
     fn column(&mut self) -> Result<usize, ModelError> {
         let at = self.start();
-        let name = self.p.word(LIST_STOPS, "expected the name of a column")?;
+        let name = self.cursor.word(LIST_STOPS, "expected the name of a column")?;
         self.find(&name).ok_or_else(|| self.no_column(at, &name))
     }
 
@@ -230,17 +233,17 @@ impl Words<'_> {
         let columns = self.schema.columns().iter();
         let hint = nearest(columns.map(|c| c.name.as_str()), name);
         let hint = did_you_mean(hint.as_deref());
-        self.p.error_at(at, format!("there is no column '{}'{hint}", shown(name))).into()
+        self.cursor.error_at(at, format!("there is no column '{}'{hint}", shown(name))).into()
     }
 
-    /// Columns with commas between them, each of them once.
+    /// Parses distinct columns, separated by commas.
     fn columns(&mut self) -> Result<Vec<usize>, ModelError> {
         let mut columns = vec![self.column()?];
-        while self.p.take(',') {
+        while self.cursor.take(',') {
             let at = self.start();
             let column = self.column()?;
             if columns.contains(&column) {
-                return Err(self.p.error_at(at, "this column is named twice").into());
+                return Err(self.cursor.error_at(at, "this column is named twice").into());
             }
             columns.push(column);
         }
@@ -249,105 +252,105 @@ impl Words<'_> {
 
     fn quantile(&mut self) -> Result<Question, ModelError> {
         let column = self.column()?;
-        self.p.expect(
+        self.cursor.expect(
             ',',
             "expected ',' and a probability between 0 and 1, as in quantile(x, 0.9)",
         )?;
         let at = self.start();
-        let level = self.p.number()?;
+        let level = self.cursor.number()?;
         if !(0.0..=1.0).contains(&level) {
             return Err(self
-                .p
+                .cursor
                 .error_at(at, "the probability of a quantile must be from 0 to 1")
                 .into());
         }
         Ok(Question::Quantile { column, level, given: self.given()? })
     }
 
-    /// What follows a `|`, if there is one.
+    /// Parses the evidence after a `|`, if there is any.
     fn given(&mut self) -> Result<Event, ModelError> {
-        if self.p.take('|') {
-            self.known()
+        if self.cursor.take('|') {
+            self.conditions()
         } else {
-            Ok(Event::nothing(self.schema.num_variables()))
+            Ok(Event::certain(self.schema.num_variables()))
         }
     }
 
-    /// Pieces of evidence with commas between them.
-    fn known(&mut self) -> Result<Event, ModelError> {
-        let mut known = self.either()?;
-        while self.p.take(',') {
-            known = known.and(self.schema, &self.either()?)?;
+    /// Parses conditions separated by commas.
+    fn conditions(&mut self) -> Result<Event, ModelError> {
+        let mut known = self.any_of()?;
+        while self.cursor.take(',') {
+            known = known.and(self.schema, &self.any_of()?)?;
         }
         Ok(known)
     }
 
-    /// Pieces with `or` between them.
-    fn either(&mut self) -> Result<Event, ModelError> {
-        let mut known = self.all()?;
+    /// Parses conditions separated by `or`.
+    fn any_of(&mut self) -> Result<Event, ModelError> {
+        let mut known = self.all_of()?;
         loop {
             let at = self.start();
-            if !self.p.take_word("or", STOPS) {
+            if !self.cursor.take_word("or", STOPS) {
                 return Ok(known);
             }
-            let other = self.all()?;
+            let other = self.all_of()?;
             known = known.or(self.schema, &other).map_err(|e| self.at(at, e))?;
         }
     }
 
-    /// Pieces with `and` between them.
-    fn all(&mut self) -> Result<Event, ModelError> {
-        let mut known = self.single()?;
-        while self.p.take_word("and", STOPS) {
-            known = known.and(self.schema, &self.single()?)?;
+    /// Parses conditions separated by `and`.
+    fn all_of(&mut self) -> Result<Event, ModelError> {
+        let mut known = self.negatable()?;
+        while self.cursor.take_word("and", STOPS) {
+            known = known.and(self.schema, &self.negatable()?)?;
         }
         Ok(known)
     }
 
-    /// A piece, one in parentheses, or the opposite of one.
-    fn single(&mut self) -> Result<Event, ModelError> {
+    /// Parses a single condition, a condition in parentheses, or a negated condition.
+    fn negatable(&mut self) -> Result<Event, ModelError> {
         let at = self.start();
         if self.depth > MAX_DEPTH {
-            return Err(self.p.error("there are too many parentheses here").into());
+            return Err(self.cursor.error("there are too many parentheses here").into());
         }
         self.depth += 1;
         let is_column = self.schema.columns().iter().any(|c| c.name.eq_ignore_ascii_case("not"));
-        let event = if !is_column && self.p.take_word("not", STOPS) {
-            self.single()?.not(self.schema).map_err(|e| self.at(at, e))?
-        } else if self.p.take('(') {
-            let known = self.known()?;
-            self.p.expect(')', "expected ')' to close the parenthesis")?;
+        let event = if !is_column && self.cursor.take_word("not", STOPS) {
+            self.negatable()?.not(self.schema).map_err(|e| self.at(at, e))?
+        } else if self.cursor.take('(') {
+            let known = self.conditions()?;
+            self.cursor.expect(')', "expected ')' to close the parenthesis")?;
             known
         } else {
-            self.piece()?
+            self.condition()?
         };
         self.depth -= 1;
         Ok(event)
     }
 
-    fn piece(&mut self) -> Result<Event, ModelError> {
+    fn condition(&mut self) -> Result<Event, ModelError> {
         let before = self.start();
-        let word = self.p.word(STOPS, "expected the name of a column")?;
+        let word = self.cursor.word(STOPS, "expected the name of a column")?;
         if let Some(subject) = self.subject(&word) {
             return self.relation(&subject);
         }
-        if !matches!(self.p.peek_sign(), Some('<' | '>')) {
+        if !matches!(self.cursor.peek_sign(), Some('<' | '>')) {
             return Err(self.no_column(before, &word));
         }
-        // The other way around, as in 1 < x, or 1 < x < 2.
+        // The number comes first, as in 1 < x or 1 < x < 2.
         let operator = self.operator()?;
         let at = self.start();
-        let name = self.p.word(STOPS, "expected the name of a column")?;
+        let name = self.cursor.word(STOPS, "expected the name of a column")?;
         let Some(subject) = self.subject(&name) else {
-            // Next to a number it is the word before that is misspelled.
+            // In `agee < 3`, the word before the number is the unknown column.
             let is_number = name.parse::<f64>().is_ok();
             let (at, name) = if is_number { (before, word) } else { (at, name) };
             return Err(self.no_column(at, &name));
         };
-        let behind = std::mem::replace(&mut self.p.at, before);
-        let first = self.compare(&subject, operator.turned())?;
-        self.p.at = behind;
-        if !matches!(self.p.peek_sign(), Some('<' | '>')) {
+        let after_name = std::mem::replace(&mut self.cursor.at, before);
+        let first = self.compare(&subject, operator.mirrored())?;
+        self.cursor.at = after_name;
+        if !matches!(self.cursor.peek_sign(), Some('<' | '>')) {
             return Ok(first);
         }
         let operator = self.operator()?;
@@ -361,10 +364,10 @@ impl Words<'_> {
             .or_else(|| self.part_of_column(word).map(|(column, part)| Subject::Part(column, part)))
     }
 
-    /// What follows a column or a part.
+    /// Parses what follows a column or part.
     fn relation(&mut self, subject: &Subject) -> Result<Event, ModelError> {
         let index = match subject {
-            Subject::Part(column, part) => return self.part_piece(*column, part),
+            Subject::Part(column, part) => return self.part_condition(*column, part),
             Subject::Column(index) => *index,
         };
         let name = self.schema.columns()[index].name.clone();
@@ -374,10 +377,13 @@ impl Words<'_> {
             return Event::value(self.schema, &name, Cell::Text(&kind.labels[1]));
         }
         let at = self.start();
-        if self.p.take_word("is", STOPS) {
-            let is_known = self.p.take_word("not", STOPS);
-            if !self.p.take_word("missing", STOPS) {
-                return Err(self.p.error("expected 'missing' or 'not missing' after 'is'").into());
+        if self.cursor.take_word("is", STOPS) {
+            let is_known = self.cursor.take_word("not", STOPS);
+            if !self.cursor.take_word("missing", STOPS) {
+                return Err(self
+                    .cursor
+                    .error("expected 'missing' or 'not missing' after 'is'")
+                    .into());
             }
             let found = if is_known { Event::known } else { Event::missing };
             return found(self.schema, &name).map_err(|e| self.at(at, e));
@@ -385,7 +391,9 @@ impl Words<'_> {
         let operator = self.operator()?;
         let value_at = self.start();
         match operator {
-            Operator::Equal if self.p.take('?') => Ok(Event::nothing(self.schema.num_variables())),
+            Operator::Equal if self.cursor.take('?') => {
+                Ok(Event::certain(self.schema.num_variables()))
+            }
             Operator::Equal | Operator::Unequal => {
                 let cell = self.cell()?;
                 let found = Event::value(self.schema, &name, Cell::Text(&cell));
@@ -399,26 +407,26 @@ impl Words<'_> {
                 };
                 found.map_err(|e| self.at(value_at, e))
             }
-            Operator::In => self.part(&name).map_err(|e| self.at(at, e)),
+            Operator::In => self.membership(&name).map_err(|e| self.at(at, e)),
             Operator::NotIn => {
-                let found = self.part(&name).and_then(|event| event.not(self.schema));
+                let found = self.membership(&name).and_then(|event| event.not(self.schema));
                 found.map_err(|e| self.at(at, e))
             }
             Operator::Below(_) | Operator::Above(_) => self.compare(subject, operator),
         }
     }
 
-    /// Whether a piece ends here: a Boolean column by itself means that it is true.
+    /// Whether the condition ends here. A Boolean column by itself means that it is true.
     fn is_end(&mut self) -> bool {
         let at = self.start();
-        let is_end = matches!(self.p.peek(), None | Some(')' | ']' | ',' | '|'))
-            || self.p.take_word("and", STOPS)
-            || self.p.take_word("or", STOPS);
-        self.p.at = at;
+        let is_end = matches!(self.cursor.peek(), None | Some(')' | ']' | ',' | '|'))
+            || self.cursor.take_word("and", STOPS)
+            || self.cursor.take_word("or", STOPS);
+        self.cursor.at = at;
         is_end
     }
 
-    /// A column or part next to a number that follows.
+    /// Parses the number that a column or part is compared with.
     fn compare(&mut self, subject: &Subject, operator: Operator) -> Result<Event, ModelError> {
         let at = self.start();
         let column = match subject {
@@ -430,7 +438,7 @@ impl Words<'_> {
             Operator::Below(limit) => (Bound::Unbounded, limit.of(end)),
             Operator::Above(limit) => (limit.of(end), Bound::Unbounded),
             Operator::Equal | Operator::Unequal | Operator::In | Operator::NotIn => {
-                return Err(self.p.error_at(at, "expected '<' or '>'").into());
+                return Err(self.cursor.error_at(at, "expected '<' or '>'").into());
             }
         };
         let ends = Ends::exact(low, high);
@@ -445,52 +453,52 @@ impl Words<'_> {
         found.map_err(|e| self.at(at, e))
     }
 
-    /// An error about the data, pointed at the character where it is.
+    /// Adds the position in the text to an error about the data.
     fn at(&self, at: usize, error: ModelError) -> ModelError {
         match error {
-            ModelError::Data(e) => self.p.error_at(at, e.to_string()).into(),
+            ModelError::Data(e) => self.cursor.error_at(at, e.to_string()).into(),
             other => other,
         }
     }
 
     fn operator(&mut self) -> Result<Operator, QueryError> {
         let limit = |p: &mut Parser<'_>| if p.take('=') { Limit::Closed } else { Limit::Open };
-        if self.p.take('=') {
-            // Both = and == are in use.
-            if self.p.peek() == Some('=') {
-                self.p.at += 1;
+        if self.cursor.take('=') {
+            // Accept both = and ==.
+            if self.cursor.peek() == Some('=') {
+                self.cursor.at += 1;
             }
             return Ok(Operator::Equal);
         }
-        if self.p.take('<') {
-            return Ok(Operator::Below(limit(&mut self.p)));
+        if self.cursor.take('<') {
+            return Ok(Operator::Below(limit(&mut self.cursor)));
         }
-        if self.p.take('>') {
-            return Ok(Operator::Above(limit(&mut self.p)));
+        if self.cursor.take('>') {
+            return Ok(Operator::Above(limit(&mut self.cursor)));
         }
-        if self.p.take('!') {
-            self.p.expect('=', "expected '=' after '!'")?;
+        if self.cursor.take('!') {
+            self.cursor.expect('=', "expected '=' after '!'")?;
             return Ok(Operator::Unequal);
         }
-        if self.p.take_word("in", STOPS) {
+        if self.cursor.take_word("in", STOPS) {
             return Ok(Operator::In);
         }
         let at = self.start();
-        if self.p.take_word("not", STOPS) && self.p.take_word("in", STOPS) {
+        if self.cursor.take_word("not", STOPS) && self.cursor.take_word("in", STOPS) {
             return Ok(Operator::NotIn);
         }
         Err(self
-            .p
+            .cursor
             .error_at(at, "expected '=', '!=', '<', '>', 'in', 'not in' or 'is' after the column"))
     }
 
     fn cell(&mut self) -> Result<String, QueryError> {
-        self.p.word(STOPS, "expected a value; quote values with punctuation, as in '>50K'")
+        self.cursor.word(STOPS, "expected a value; quote values with punctuation, as in '>50K'")
     }
 
-    fn part(&mut self, name: &str) -> Result<Event, ModelError> {
+    fn membership(&mut self, name: &str) -> Result<Event, ModelError> {
         let column = self.schema.find(name)?;
-        if self.p.take('{') {
+        if self.cursor.take('{') {
             let mut cells = Vec::new();
             loop {
                 let at = self.start();
@@ -500,10 +508,10 @@ impl Words<'_> {
                     fits.map_err(|e| self.at(at, e.into()))?;
                 }
                 cells.push(cell);
-                if self.p.take('}') {
+                if self.cursor.take('}') {
                     break;
                 }
-                self.p.expect(',', "expected ',' or '}' in the set")?;
+                self.cursor.expect(',', "expected ',' or '}' in the set")?;
             }
             let cells: Vec<Cell<'_>> = cells.iter().map(|c| Cell::Text(c)).collect();
             return Event::set(self.schema, name, &cells);
@@ -512,42 +520,42 @@ impl Words<'_> {
         Event::between(self.schema, column, ends)
     }
 
-    /// An interval; both ends if they are not in order.
+    /// Parses an interval. The inner error contains both ends if they are not in order.
     fn interval(&mut self, column: Option<usize>) -> Result<Result<Ends, (f64, f64)>, ModelError> {
-        let low_open = self.p.take('(');
-        if !low_open && !self.p.take('[') {
-            return Err(self.p.error("expected '{' or an interval such as [a, b)").into());
+        let low_open = self.cursor.take('(');
+        if !low_open && !self.cursor.take('[') {
+            return Err(self.cursor.error("expected '{' or an interval such as [a, b)").into());
         }
         let low = self.end(column)?;
-        self.p.expect(',', "expected ',' between the ends of the interval")?;
+        self.cursor.expect(',', "expected ',' between the ends of the interval")?;
         let high = self.end(column)?;
-        let high_closed = self.p.take(']');
-        if !high_closed && !self.p.take(')') {
-            return Err(self.p.error("expected ')' or ']' at the end of the interval").into());
+        let high_closed = self.cursor.take(']');
+        if !high_closed && !self.cursor.take(')') {
+            return Err(self.cursor.error("expected ')' or ']' at the end of the interval").into());
         }
         let low = if low_open { Limit::Open } else { Limit::Closed }.of(low);
         let high = if high_closed { Limit::Closed } else { Limit::Open }.of(high);
         Ok(Ends::exact(low, high))
     }
 
-    /// One end of an interval of a column: a number, or a date or time.
+    /// Parses one end of an interval: a number, or a date or time.
     fn end(&mut self, column: Option<usize>) -> Result<End, ModelError> {
         let coding = column.map(|column| self.schema.columns()[column].kind.coding());
         let at = self.start();
         let Some(coding) = coding.filter(|coding| coding.is_time()) else {
-            let number = self.p.number()?;
-            // Beyond 2⁵³ only the text says which number it is.
-            let whole = self.p.slice(at, self.p.at).parse().ok();
+            let number = self.cursor.number()?;
+            // Above 2⁵³, only the text identifies the number exactly.
+            let whole = self.cursor.slice(at, self.cursor.at).parse().ok();
             return Ok(End { number, whole });
         };
         let text = self.cell()?;
         let expected =
             || format!("expected a date or time as in the column, found '{}'", shown(&text));
         let number = coding.read_number(&text);
-        number.map(End::from).ok_or_else(|| self.p.error_at(at, expected()).into())
+        number.map(End::from).ok_or_else(|| self.cursor.error_at(at, expected()).into())
     }
 
-    /// A column and the name of one of its parts, as in `pickup.hour`, if that is not a column.
+    /// A column and the name of one of its parts, as in `pickup.hour`, unless that is the name of a column.
     fn part_of_column(&self, word: &str) -> Option<(usize, String)> {
         let columns = self.schema.columns();
         if columns.iter().any(|c| c.name == word) {
@@ -560,14 +568,14 @@ impl Words<'_> {
         is_part.then(|| (column, part.to_owned()))
     }
 
-    /// The values of a part that are within an interval.
+    /// The values of a part within an interval.
     fn part_values_within(&self, column: usize, part: &str, ends: &Ends) -> Option<Vec<String>> {
         let all = self.schema.columns()[column].kind.coding().part_values(part)?;
         let within = all.iter().filter(|x| ends.contains(**x as f64));
         Some(within.map(ToString::to_string).collect())
     }
 
-    /// That a part of a column has one of these values.
+    /// The event that a part of a column has one of these values.
     fn part_event(
         &self,
         column: usize,
@@ -578,13 +586,13 @@ impl Words<'_> {
         let blocks = values.and_then(|v| self.schema.evidence_part(column, part, &v));
         let Some(blocks) = blocks else {
             let message = format!("this is not a value of '{part}'");
-            return Err(self.p.error_at(at, message).into());
+            return Err(self.cursor.error_at(at, message).into());
         };
         Event::from_blocks(self.schema, blocks)
     }
 
-    /// What is known of a part of a column.
-    fn part_piece(&mut self, column: usize, part: &str) -> Result<Event, ModelError> {
+    /// Parses a condition on a part of a column.
+    fn part_condition(&mut self, column: usize, part: &str) -> Result<Event, ModelError> {
         let at = self.start();
         let operator = self.operator()?;
         let values = match operator {
@@ -592,10 +600,10 @@ impl Words<'_> {
                 return self.compare(&Subject::Part(column, part.to_owned()), operator);
             }
             Operator::Equal | Operator::Unequal => Some(vec![self.cell()?]),
-            Operator::In | Operator::NotIn if self.p.take('{') => {
+            Operator::In | Operator::NotIn if self.cursor.take('{') => {
                 let mut cells = vec![self.cell()?];
-                while !self.p.take('}') {
-                    self.p.expect(',', "expected ',' or '}' in the set")?;
+                while !self.cursor.take('}') {
+                    self.cursor.expect(',', "expected ',' or '}' in the set")?;
                     cells.push(self.cell()?);
                 }
                 Some(cells)
@@ -624,8 +632,8 @@ enum Operator {
 }
 
 impl Operator {
-    /// The same from the other side: a < x is x > a.
-    fn turned(self) -> Self {
+    /// Swaps the two sides: a < x is x > a.
+    fn mirrored(self) -> Self {
         match self {
             Operator::Below(limit) => Operator::Above(limit),
             Operator::Above(limit) => Operator::Below(limit),

@@ -1,4 +1,4 @@
-//! New rows.
+//! Sampling of new rows, and of missing cells.
 
 use super::cells::{WantedCells, impossible_row};
 use super::{Event, Model, ModelError};
@@ -8,24 +8,24 @@ use crate::memory;
 use crate::mixture::{Picks, shares};
 use crate::query::{Query, QueryError};
 
-/// Rows that are sampled at once where each has evidence of its own.
+/// The number of rows that are sampled together if each has its own evidence.
 const BATCH: u64 = 4096;
 
 impl Model {
-    /// Exact samples. The same seed gives the same rows.
+    /// Draws exact samples. The same seed gives the same rows.
     ///
     /// # Errors
-    /// More rows than fit into memory.
+    /// The rows do not fit into memory.
     pub fn sample(&self, count: usize, seed: u64) -> Result<Table, ModelError> {
         self.sample_from(0, None, count, seed)
     }
 
-    /// `count` of the [samples](Self::sample) for a seed, beginning with sample `start`, drawn on a device: see
+    /// Draws `count` of the [samples](Self::sample) for a seed, beginning with sample `start`, on a device: see
     /// [`Engine::sample_from_on`](crate::engine::Engine::sample_from_on).
     ///
     /// # Errors
-    /// A device that is not there or too small, variables that are not finite, or a model that is conditioned on something, if the
-    /// device must be used.
+    /// The device must be used but is not available or too small, some variables are not finite, or the model is
+    /// conditional.
     pub fn sample_on(
         &self,
         start: u64,
@@ -33,7 +33,7 @@ impl Model {
         seed: u64,
         device: Device,
     ) -> Result<Table, ModelError> {
-        if !self.given.is_nothing() {
+        if !self.given.is_certain() {
             return match device {
                 Device::Cpu | Device::Auto => self.sample_from(start, None, count, seed),
                 Device::Cuda => {
@@ -47,7 +47,7 @@ impl Model {
         Ok(self.schema.decode(&values)?)
     }
 
-    /// Exact samples, given evidence.
+    /// Draws exact samples, given evidence.
     ///
     /// # Errors
     /// The evidence has probability 0, or was created for another schema.
@@ -60,8 +60,8 @@ impl Model {
         self.sample_from(0, Some(known), count, seed)
     }
 
-    /// `count` of the [samples](Self::sample) for a seed, given optional evidence, beginning with sample `start`. More
-    /// rows than fit into memory can be drawn in pieces, and are the same for pieces of any length.
+    /// Draws `count` of the [samples](Self::sample) for a seed, given optional evidence, beginning with sample `start`.
+    /// Rows that do not fit into memory can be drawn in pieces, and are the same for pieces of any length.
     ///
     /// # Errors
     /// As for [`sample_given`](Self::sample_given).
@@ -74,7 +74,7 @@ impl Model {
     ) -> Result<Table, ModelError> {
         memory::check_rows(count, self.schema.num_variables())?;
         let known = match known {
-            None if self.given.is_nothing() => {
+            None if self.given.is_certain() => {
                 return Ok(self.schema.decode(&self.mixture.sample_from(start, count, seed))?);
             }
             None => self.given.clone(),
@@ -91,7 +91,7 @@ impl Model {
             let query = |row| known.cases()[picks.pick(row, &shares)].clone();
             let queries: Vec<Query> = (done..next).map(query).collect();
             let rows = Batch::from_queries(self.mixture.variables(), &queries)?;
-            // Batches begin with the same streams of one seed, so each gets a seed of its own.
+            // Batches of one seed start with the same random streams, so each batch gets its own seed.
             let seed = seed.wrapping_add(batch.wrapping_mul(0x9e37_79b9_7f4a_7c15));
             values.extend(self.mixture.sample_given_from(done - batch, &rows, seed)?);
             done = next;
@@ -99,15 +99,15 @@ impl Model {
         Ok(self.schema.decode(&values)?)
     }
 
-    /// The cases' parts of the probability of all.
+    /// The share of each case in the probability of all.
     fn shares(&self, cases: &[Query]) -> Result<Vec<f64>, ModelError> {
         shares(&self.log_cases(cases)?)
             .ok_or_else(|| ModelError::Impossible { what: "what is given".to_owned() })
     }
 
-    /// One sample for every row of encoded values, given its known cells and the model's evidence, without the place for
-    /// other labels, and in cells that are to be filled without that of missing ones. The rows are a piece of more, of which
-    /// `start` come before them.
+    /// Samples one completion of every row, given its observed cells and the model's evidence. Sampled cells never have
+    /// the catch-all value for other labels, and cells to be filled are never missing. `start` rows precede these rows
+    /// in their table.
     pub(super) fn complete(
         &self,
         start: u64,
@@ -115,16 +115,16 @@ impl Model {
         seed: u64,
         filled: WantedCells<'_>,
     ) -> Result<Vec<f64>, ModelError> {
-        let Some(mut joined) = self.joined(rows, Some(filled)) else {
+        let Some(mut joined) = self.with_model_evidence(rows, Some(filled)) else {
             return self.complete_cases(start, rows, seed, filled);
         };
         if self.has_other() {
             let logs = self.mixture.log_marginals(&joined)?;
             let is_impossible = |row: usize| logs[row] == f64::NEG_INFINITY;
             if let Some(plain) =
-                self.joined(rows, None).filter(|_| (0..rows.len()).any(is_impossible))
+                self.with_model_evidence(rows, None).filter(|_| (0..rows.len()).any(is_impossible))
             {
-                // The evidence may leave nothing but other labels.
+                // The evidence may allow only the catch-all value.
                 for (v, variable) in self.mixture.variables().iter().enumerate() {
                     joined.set_column(v, &variable.domain, |row| {
                         is_impossible(row).then(|| plain.evidence(row, v))
@@ -135,7 +135,7 @@ impl Model {
         Ok(self.mixture.sample_given_from(start, &joined, seed)?)
     }
 
-    /// The same where the model's evidence is of several cases, row by row.
+    /// [`complete`](Self::complete), row by row, for a model conditioned on several cases.
     fn complete_cases(
         &self,
         start: u64,

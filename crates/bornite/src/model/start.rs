@@ -1,15 +1,15 @@
-//! A model that a fit continues from.
+//! Continuing a fit from a model.
 
 use super::{Model, ModelError, ModelOptions, StructureKind};
 use crate::circuit::Layer;
 use crate::data::Table;
 
 impl Model {
-    /// The options of a fit that continues from this model: its schema, and its target unless there is another.
+    /// The options of a fit that continues from this model: its schema, and its target unless another is given.
     ///
     /// # Errors
-    /// The options ask for other columns or another circuit, or the model is conditioned.
-    pub(super) fn going_on(
+    /// The options require other columns or another circuit, or the model is conditional.
+    pub(super) fn options_to_continue(
         &self,
         options: ModelOptions,
         table: &Table,
@@ -21,7 +21,7 @@ impl Model {
         Ok(ModelOptions { schema: Some(self.schema.clone()), target, ..options })
     }
 
-    /// What of the options the model contradicts.
+    /// The first option that contradicts the model, as text.
     fn contradiction(&self, options: &ModelOptions, table: &Table) -> Option<String> {
         if let [first, ..] = self.given() {
             return Some(format!("it is conditioned on {first}; give the unconditional model"));
@@ -62,7 +62,7 @@ impl Model {
         }
     }
 
-    /// Whether this is the number of input functions of its continuous columns.
+    /// Whether its continuous columns have this number of input functions.
     fn has_functions(&self, functions: usize) -> bool {
         let Ok(bases) = self.schema.bases(functions) else { return false };
         self.circuit().layers().iter().all(|layer| match layer {

@@ -6,8 +6,8 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::{
-    AnswerValue, Event, Fit, Imputation, Model, ModelError, ModelOptions, Question, Strange,
-    StructureKind, Worker,
+    AnomalyCriterion, AnswerValue, Event, Fit, Imputation, Model, ModelError, ModelOptions,
+    Question, StructureKind, Worker,
 };
 use crate::data::{
     Column, CsvOptions, EncodeOptions, InferOptions, KindHint, Mismatch, Other, Sample,
@@ -369,7 +369,7 @@ fn anomaly_scores_are_ratios_of_probabilities() {
     let model = fitted(300);
     let text = "sky,umbrella,degrees,visitors\nrain,yes,,\nsun,yes,,\n,,,\nhail,no,,\n";
     let table = Table::from_csv_bytes(text.as_bytes(), "t.csv", &CsvOptions::default()).unwrap();
-    let found = model.anomaly_scores(&table, Strange::Cells).unwrap();
+    let found = model.anomaly_scores(&table, AnomalyCriterion::Cells).unwrap();
     for (row, sky) in ["rain", "sun"].into_iter().enumerate() {
         let p = |event: &str| number(&model, &format!("P({event})"));
         let (a, b) = (p(&format!("sky='{sky}'")), p("umbrella='yes'"));
@@ -384,15 +384,15 @@ fn anomaly_scores_are_ratios_of_probabilities() {
     assert!(found[3] > found[1], "a sky that was never seen: {found:?}");
     // A row that contradicts what is given.
     let rainy = model.condition("sky='rain'").unwrap();
-    assert_eq!(rainy.anomaly_scores(&table, Strange::Cells).unwrap()[1], f64::INFINITY);
-    assert_eq!(rainy.anomaly_scores(&table, Strange::Either).unwrap()[1], f64::INFINITY);
+    assert_eq!(rainy.anomaly_scores(&table, AnomalyCriterion::Cells).unwrap()[1], f64::INFINITY);
+    assert_eq!(rainy.anomaly_scores(&table, AnomalyCriterion::Either).unwrap()[1], f64::INFINITY);
 }
 
 #[test]
 fn few_rows_of_a_model_are_strange_to_it() {
     let model = fitted(1500);
     let own = model.sample(2000, 7).unwrap();
-    let found = model.anomaly_scores(&own, Strange::Either).unwrap();
+    let found = model.anomaly_scores(&own, AnomalyCriterion::Either).unwrap();
     for s in [1.0, 2.0, 3.0] {
         let above = found.iter().filter(|score| **score > s).count() as f64 / 2000.0;
         assert!(above <= (-s).exp(), "{above} are above {s}");
@@ -400,10 +400,10 @@ fn few_rows_of_a_model_are_strange_to_it() {
     // An umbrella in the sun; degrees that are as unlikely as their sky and umbrella are usual; and a row like others, with missing values.
     let text = "sky,umbrella,degrees,visitors\nsun,yes,24.0,\nsun,no,44.0,\nsun,no,,\n,,,\n";
     let table = Table::from_csv_bytes(text.as_bytes(), "t.csv", &CsvOptions::default()).unwrap();
-    let found = model.anomaly_scores(&table, Strange::Either).unwrap();
+    let found = model.anomaly_scores(&table, AnomalyCriterion::Either).unwrap();
     assert!(found[0] > found[2] + 1.0 && found[1] > found[2] + 1.0, "{found:?}");
     assert!(found[2] < 0.5 && found[3] < 0.5, "{found:?}");
-    let density = model.anomaly_scores(&table, Strange::Density).unwrap();
+    let density = model.anomaly_scores(&table, AnomalyCriterion::Density).unwrap();
     let logs = model.score(&table).unwrap();
     assert!(density.iter().zip(logs).all(|(score, log)| *score == -log));
 }

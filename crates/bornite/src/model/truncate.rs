@@ -1,36 +1,36 @@
-//! Smaller models.
+//! Truncation: smaller models with an error bound.
 
 use super::{Model, ModelError, Truncated};
 use crate::engine::Batch;
 use crate::mixture::TruncatedMixture;
 use crate::ops::Budget;
 
-/// The maximum number of rows that are listed to find a distance.
+/// The maximum number of rows that are enumerated to compute a distance.
 const MAX_LISTED: usize = 1 << 16;
 
-/// A smaller model, with a guarantee.
+/// A truncated model, with a bound on its distance from the original.
 #[derive(Debug)]
 pub struct Truncation {
-    /// The smaller model. Its record is that of the fit of the larger one, but for the width, and says so.
+    /// The smaller model. Its [`Info`](super::Info) describes the fit of the original, except for the width.
     pub model: Model,
-    /// The two distributions are at most this far apart in Hellinger distance √(1 − ∫ √(p q)).
+    /// An upper bound on the Hellinger distance √(1 − ∫ √(p q)) between the two distributions.
     pub bound: f64,
-    /// How far they are, where all rows can be listed.
+    /// The exact distance, if all rows can be enumerated.
     pub distance: Option<f64>,
 }
 
 impl Model {
-    /// Shrinks the circuit of a model, or each of them, within a [`Budget`]. See [`truncate`](crate::ops::truncate()).
+    /// Truncates each circuit of the model within a [`Budget`]. See [`truncate`](crate::ops::truncate()).
     ///
     /// # Errors
-    /// The model is conditioned, the error is not from 0 to 1, or the width is 0.
+    /// The model is conditional, the error is not between 0 and 1, or the width is 0.
     pub fn truncate(&self, budget: Budget<'_>) -> Result<Truncation, ModelError> {
-        if !self.given.is_nothing() {
+        if !self.given.is_certain() {
             return Err(ModelError::Conditioned);
         }
         let TruncatedMixture { mixture, bound: own, width } = self.mixture.truncate(budget)?;
         let mut info = self.info.clone();
-        // Distances add up: of a model that was truncated before, the one that was fitted counts.
+        // Distances add up: if the model was truncated before, the bound is relative to the model that was fitted.
         let fitted = info.truncated.unwrap_or(Truncated { width: info.width, bound: 0.0 });
         let bound = (fitted.bound + own).min(1.0);
         info.truncated = Some(Truncated { bound, ..fitted });
@@ -40,7 +40,8 @@ impl Model {
         Ok(Truncation { model, bound: own, distance })
     }
 
-    /// The Hellinger distance of two models of the same variables, by the sum over all rows; `None` if these are too many.
+    /// The Hellinger distance between two models of the same variables, by enumeration; `None` if there are too many
+    /// rows.
     fn distance(&self, other: &Self) -> Result<Option<f64>, ModelError> {
         let variables = self.mixture.variables();
         let mut sizes = Vec::with_capacity(variables.len());

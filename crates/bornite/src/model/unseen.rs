@@ -1,21 +1,22 @@
-//! What questions say about values that a model has no place for.
+//! Notes about values in questions that are outside a model's domain.
 
 use std::collections::BTreeSet;
 
 use super::{Event, Model, ModelError, Question};
 use crate::names::{short, shown};
 
-/// The most values that a note names.
+/// The maximum number of values that a note lists.
 const NAMED: usize = 3;
 
-/// What an event says about columns that have no place for it, by column: a value as text, or `None` for a range without values.
-pub(super) type NoPlace = BTreeSet<(usize, Option<String>)>;
+/// Values outside the domain of their column: the value as text, or `None` for a range without any values.
+pub(super) type UnseenValues = BTreeSet<(usize, Option<String>)>;
 
 impl Model {
-    /// Says which values of a question the model has no place for, a sentence for each column.
+    /// Lists which values of a question are outside the model's domain, in one sentence per column.
     ///
-    /// Questions, distributions, quantiles, means and samples are over the values that a model has a place for: others have
-    /// probability 0 there. Only [scores](Model::score) give them a share, [`ColumnSchema::outside`](crate::data::ColumnSchema::outside).
+    /// Questions, distributions, quantiles, means and samples are restricted to the model's domain: other values have
+    /// probability 0 there. Only [scores](Model::score) give them a small probability,
+    /// [`ColumnSchema::outside`](crate::data::ColumnSchema::outside).
     ///
     /// ```
     /// use bornite::Fit;
@@ -31,15 +32,15 @@ impl Model {
     /// # Ok::<(), bornite::Error>(())
     /// ```
     pub fn notes(&self, question: &Question) -> Vec<String> {
-        let mut all = question.given().no_place().clone();
+        let mut all = question.given().unseen().clone();
         if let Question::Probability { event, .. } = question {
-            all.extend(event.no_place().iter().cloned());
+            all.extend(event.unseen().iter().cloned());
         }
         let columns: BTreeSet<usize> = all.iter().map(|(column, _)| *column).collect();
         columns.into_iter().map(|column| self.note(&all, column)).collect()
     }
 
-    fn note(&self, all: &NoPlace, column: usize) -> String {
+    fn note(&self, all: &UnseenValues, column: usize) -> String {
         let (what, is_one) = self.unseen_of(all, column);
         let them = if is_one { "it" } else { "them" };
         let outside = self.schema.columns()[column].outside;
@@ -52,8 +53,8 @@ impl Model {
         format!("{what}; questions give {them} probability 0{scores}")
     }
 
-    /// Which values of a column were never seen, and whether that is one.
-    fn unseen_of(&self, all: &NoPlace, column: usize) -> (String, bool) {
+    /// Which values of a column were never seen, as a clause, and whether it is singular.
+    fn unseen_of(&self, all: &UnseenValues, column: usize) -> (String, bool) {
         let name = shown(&self.schema.columns()[column].name);
         let of_column = || all.iter().filter(|(c, _)| *c == column);
         let values: Vec<&String> = of_column().filter_map(|(_, value)| value.as_ref()).collect();
@@ -75,9 +76,9 @@ impl Model {
         (format!("{} and {last} were never seen in {name}", named.join(", ")), false)
     }
 
-    /// The error for evidence of probability 0, which says why where a value was never seen.
+    /// The error for evidence with probability 0. It names the values that were never seen, if there are any.
     pub(super) fn impossible(&self, what: &str, given: &Event) -> ModelError {
-        let all = given.no_place();
+        let all = given.unseen();
         let columns: BTreeSet<usize> = all.iter().map(|(column, _)| *column).collect();
         let reasons: Vec<String> =
             columns.into_iter().map(|column| self.unseen_of(all, column).0).collect();

@@ -1,26 +1,26 @@
-//! Rows that count more or less than others.
+//! Row weights.
 
 use std::borrow::Cow;
 
 use super::ModelError;
 use crate::data::Table;
 
-/// The maximum number of times that there are as many rows as before, once each is there as often as its weight says.
-const MOST: usize = 4;
+/// The maximum factor by which repeating rows may enlarge a table.
+const MAX_GROWTH: usize = 4;
 
-/// A table to learn from, and what its rows count for.
+/// A table with row weights.
 #[derive(Debug)]
-pub(super) struct Weighed<'a> {
-    /// Without the column of weights, and without rows of weight 0.
+pub(super) struct WeightedTable<'a> {
+    /// The table without the column of weights and without rows of weight 0.
     pub(super) table: Cow<'a, Table>,
     weights: Option<Vec<f64>>,
 }
 
-impl<'a> Weighed<'a> {
-    /// A table whose rows count for what a column says, or all alike.
+impl<'a> WeightedTable<'a> {
+    /// Reads the weights from a column. Without a column, all rows have the same weight.
     ///
     /// # Errors
-    /// There is no such column, or no other; a weight is not a number from 0 on; all are 0.
+    /// There is no such column, or no other column; a weight is negative or not a number; or all weights are 0.
     pub(super) fn new(table: &'a Table, column: Option<&str>) -> Result<Self, ModelError> {
         let Some(name) = column else {
             return Ok(Self { table: Cow::Borrowed(table), weights: None });
@@ -40,14 +40,15 @@ impl<'a> Weighed<'a> {
             return Err(ModelError::NoRows { which: "the table, without rows with weight 0," });
         }
         let table = table.without_column(name)?.select_rows(&kept);
-        // Sums of the largest numbers are not finite.
+        // Scale first: the sum of very large weights could overflow.
         let most = weights.iter().copied().fold(0.0, f64::max);
         let weights = kept.iter().map(|&row| weights[row] / most).collect();
         Ok(Self { table: Cow::Owned(table), weights: Some(weights) })
     }
 
-    /// These rows, in order, each as often as its weight says: exactly where the weights are multiples of the least and not
-    /// too large, and as near as can be otherwise, so that no row is off by more than one and neither is a sum of rows that follow each other.
+    /// These rows, in order, each repeated in proportion to its weight. The proportions are exact if the weights are
+    /// small multiples of the smallest one. Otherwise they are rounded such that neither a row nor a run of consecutive
+    /// rows is off by more than one.
     pub(super) fn repeated(&self, rows: &[usize]) -> Vec<usize> {
         let Some(weights) = &self.weights else { return rows.to_vec() };
         let weight = |row: &usize| weights[*row];
@@ -58,10 +59,10 @@ impl<'a> Weighed<'a> {
             (times - times.round()).abs() < 1e-9 * times
         };
         let exactly = (total / least).round();
-        let most = (MOST * rows.len()) as f64;
+        let most = (MAX_GROWTH * rows.len()) as f64;
         let are_multiples = exactly <= most && rows.iter().all(is_multiple);
         let count = if are_multiples { exactly } else { most };
-        // A row is taken for every middle of a unit that lies within its weight.
+        // Systematic sampling: one repetition for every unit midpoint within the weight of a row.
         let (mut taken, mut sum) = (Vec::with_capacity(count as usize), 0.0);
         for row in rows {
             sum += weight(row);
@@ -86,12 +87,12 @@ mod tests {
     #[test]
     fn whole_weights_repeat_rows() {
         let table = table(&[2.0, 0.0, 6.0, 4.0, 2.0]);
-        let weighed = Weighed::new(&table, Some("w")).unwrap();
-        assert_eq!((weighed.table.num_columns(), weighed.table.num_rows()), (1, 4));
-        assert_eq!(weighed.repeated(&[0, 1, 2, 3]), [0, 1, 1, 1, 2, 2, 3]);
-        assert_eq!(weighed.repeated(&[1, 2]), [1, 1, 1, 2, 2]);
-        let alike = Weighed::new(&table, None).unwrap();
-        assert_eq!(alike.repeated(&[3, 1]), [3, 1]);
+        let weighted = WeightedTable::new(&table, Some("w")).unwrap();
+        assert_eq!((weighted.table.num_columns(), weighted.table.num_rows()), (1, 4));
+        assert_eq!(weighted.repeated(&[0, 1, 2, 3]), [0, 1, 1, 1, 2, 2, 3]);
+        assert_eq!(weighted.repeated(&[1, 2]), [1, 1, 1, 2, 2]);
+        let unweighted = WeightedTable::new(&table, None).unwrap();
+        assert_eq!(unweighted.repeated(&[3, 1]), [3, 1]);
     }
 
     #[test]
@@ -99,9 +100,9 @@ mod tests {
         let weights: Vec<f64> =
             (0..500).map(|n| 0.01 + (f64::from(n) * 0.7).sin().powi(4)).collect();
         let table = table(&weights);
-        let weighed = Weighed::new(&table, Some("w")).unwrap();
+        let weighted = WeightedTable::new(&table, Some("w")).unwrap();
         let all: Vec<usize> = (0..500).collect();
-        let taken = weighed.repeated(&all);
+        let taken = weighted.repeated(&all);
         assert_eq!(taken.len(), 4 * 500);
         let unit = weights.iter().sum::<f64>() / 2000.0;
         let mut sum = 0.0;
@@ -111,15 +112,15 @@ mod tests {
             assert!((count(row + 1) - count(row) - w / unit).abs() < 1.0 + 1e-9, "{row}");
             assert!((count(row + 1) - sum).abs() < 0.5 + 1e-6, "{row}");
         }
-        // So large that their sum is not finite.
+        // The sum of these overflows.
         let table = self::table(&[1e308, 1.5e308, 1e308]);
-        assert_eq!(Weighed::new(&table, Some("w")).unwrap().repeated(&[0, 1, 2]).len(), 12);
+        assert_eq!(WeightedTable::new(&table, Some("w")).unwrap().repeated(&[0, 1, 2]).len(), 12);
     }
 
     #[test]
     fn bad_weights_are_refused() {
         let message = |weights: &[f64], name: &str| {
-            Weighed::new(&table(weights), Some(name)).unwrap_err().to_string()
+            WeightedTable::new(&table(weights), Some(name)).unwrap_err().to_string()
         };
         assert!(message(&[1.0, -2.0], "w").contains("row 2, column 'w': the weight '-2'"));
         assert!(message(&[f64::NAN, 2.0], "w").contains("row 1, column 'w'"));

@@ -1,4 +1,4 @@
-//! A process that holds some rows of a table for a fit.
+//! A worker process that holds some rows of a table for a fit.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use super::ModelError;
 use crate::data::{Schema, Table};
 use crate::learn::{Held, Layout, LearnError};
 
-/// What the columns of a table mean, and how its rows are divided.
+/// The schema of a table, and the division of its rows among workers.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Plan {
     pub(super) schema: Schema,
@@ -38,7 +38,8 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// The maximum number of workers that a plan has rows for. The larger the steps of a fit are, the more: one for 64 rows of a step, and 64 in all.
+    /// The maximum number of workers that a plan has rows for: one for every 64 rows of a training step, and at most
+    /// 64.
     ///
     /// # Errors
     /// The bytes are not a plan.
@@ -46,10 +47,10 @@ impl Worker {
         Ok(Plan::read(plan)?.layout.num_shards())
     }
 
-    /// The worker with this number, counted from 0, out of `of` workers, without rows yet.
+    /// Worker `number` of `of`, counted from 0, without any rows yet.
     ///
     /// # Errors
-    /// The bytes are not a plan, or there is no such worker.
+    /// The bytes are not a plan, or `number` is too large.
     pub fn new(plan: &[u8], number: usize, of: usize) -> Result<Self, ModelError> {
         if number >= of {
             let reason = format!("there is no worker {number} among {of}");
@@ -60,20 +61,20 @@ impl Worker {
         Ok(Self { schema, rows })
     }
 
-    /// The columns of the rows that it needs.
+    /// The columns that it needs.
     pub fn columns(&self) -> impl Iterator<Item = &str> {
         self.schema.columns().iter().map(|column| column.name.as_str())
     }
 
-    /// The places in the table of the rows that it still needs.
+    /// The positions in the table of the rows that it still needs.
     pub fn wanted(&self) -> Range<u64> {
         self.rows.wanted()
     }
 
-    /// Adds the first of the rows that it still needs; rows after the last one are ignored.
+    /// Adds the next rows that it needs; any rows after the last one are ignored.
     ///
     /// # Errors
-    /// A row does not fit the schema.
+    /// A row does not match the schema.
     pub fn add(&mut self, table: &Table) -> Result<(), ModelError> {
         let start = usize::try_from(self.wanted().start).unwrap_or(usize::MAX);
         let rows = self.schema.encode(table).map_err(|e| ModelError::from(e).after(start))?;
@@ -81,19 +82,19 @@ impl Worker {
         Ok(())
     }
 
-    /// What [`Workers::hold`](crate::learn::Workers::hold) is to return of this worker.
+    /// What [`Workers::hold`](crate::learn::Workers::hold) must return for this worker.
     ///
     /// # Errors
-    /// It does not have all of its rows yet.
+    /// The worker does not have all of its rows yet.
     pub fn held(&self) -> Result<Vec<u8>, ModelError> {
         self.check()?;
         Ok(self.rows.slopes())
     }
 
-    /// What [`Workers::ask`](crate::learn::Workers::ask) is to return of this worker.
+    /// What [`Workers::ask`](crate::learn::Workers::ask) must return for this worker.
     ///
     /// # Errors
-    /// It does not have all of its rows yet, or the bytes are not those of a fit.
+    /// The worker does not have all of its rows yet, or the bytes do not belong to a fit.
     pub fn answer(&mut self, fit: &[u8], step: &[u8]) -> Result<Vec<u8>, ModelError> {
         self.check()?;
         Ok(self.rows.answer(fit, step)?)
