@@ -1,35 +1,36 @@
-//! The algebra of messages: what a layer sends to the next one, and what it costs.
+//! The algebra of messages: the kinds of messages that layers send, and what they cost.
 //!
-//! A layer sends ∫ ℓ ℓᴴ over its unknown variables. In an orthonormal circuit that is the identity if all of them are
-//! unknown, v vᴴ if all have values, and a matrix otherwise ([`Kind`]). A product of messages of one kind is of that kind,
-//! and any other is a matrix: all that passes, counts and reports do follows from this rule and from what one input costs
-//! at a sum ([`Form::mode`]).
+//! The message of a layer is ∫ ℓ ℓᴴ over its unobserved variables. In an orthonormal circuit, it is
+//! the identity if none of the layer's variables is observed, v vᴴ if all of them have values, and
+//! a matrix otherwise ([`Kind`]). A product of two messages of the same kind has that kind; any
+//! other product is a matrix. Passes, counts and reports all follow from this rule and from the
+//! cost of one input of a sum ([`Form::mode`]).
 
 use std::ops::{Add, AddAssign, Mul};
 
 use serde::Serialize;
 
-/// What the message of a layer is.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// I: all variables are unknown. Nothing is stored.
+    /// The identity matrix: no variable is observed. Nothing is stored.
     Identity = 0,
-    /// v vᴴ: all variables have values. The vector is stored.
+    /// v vᴴ: all variables have values. The vector v is stored.
     Pure = 1,
     /// A Hermitian positive semidefinite matrix.
     Mixed = 2,
 }
 
 impl Kind {
-    /// All kinds, each at its own number.
+    /// All kinds, indexed by their discriminants.
     pub(crate) const ALL: [Self; 3] = [Self::Identity, Self::Pure, Self::Mixed];
 
-    /// The kind of a product of two messages, of a sum over it, and of a sum over either alone.
+    /// The kind of a Kronecker product of two messages, and of a sum over that product.
     pub(crate) fn times(self, other: Self) -> Self {
         if self == other { self } else { Self::Mixed }
     }
 
-    /// How many numbers are stored for a layer of this width.
+    /// The number of entries that are stored for a layer of this width.
     pub(crate) fn numbers(self, width: usize) -> usize {
         match self {
             Self::Identity => 0,
@@ -39,13 +40,14 @@ impl Kind {
     }
 }
 
-/// How a message is stored: as its kind says, or as the diagonal of a matrix that has nothing else.
+/// How a message is stored: as its [`Kind`] implies, or as a diagonal if the matrix is diagonal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(into = "u8")]
 pub(crate) enum Form {
     Identity = 0,
     Pure = 1,
-    /// Of a set of values under indicators, for example, of which there may be very many.
+    /// A diagonal matrix, such as that of a set of values under indicator functions. There may be
+    /// too many of these for a full matrix.
     Diagonal = 2,
     Mixed = 3,
 }
@@ -66,26 +68,26 @@ impl From<Kind> for Form {
     }
 }
 
-/// What a sum does with one input, as a mode of the tensor that is left of its weight.
+/// The cost of one input at a sum, as a mode of the partially contracted weight tensor.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Mode {
-    /// Multiply-adds for each entry of the tensor.
+    /// Multiply-adds per entry of the tensor.
     per_entry: u32,
-    /// Multiply-adds for each entry of the tensor and each output of the input.
+    /// Multiply-adds per entry of the tensor and per unit of the input's width.
     per_output: u32,
-    /// Whether the mode is gone afterwards.
+    /// Whether this input removes the mode from the tensor.
     is_summed_out: bool,
 }
 
 impl Mode {
-    /// For each entry of the tensor, over an input of this width.
+    /// Multiply-adds per entry of the tensor, for an input of this width.
     fn multiply_adds(self, width: usize) -> u128 {
         u128::from(self.per_entry) + u128::from(self.per_output) * width as u128
     }
 }
 
 impl Form {
-    /// The numbers that are stored: the width to this power.
+    /// The exponent e for which widthᵉ entries are stored.
     #[cfg(feature = "report")]
     fn power(self) -> u32 {
         match self {
@@ -99,7 +101,7 @@ impl Form {
         matches!(self, Self::Identity | Self::Diagonal)
     }
 
-    /// That of a Kronecker product.
+    /// The form of a Kronecker product.
     pub(crate) fn kronecker(self, other: Self) -> Self {
         if self == other {
             self
@@ -110,7 +112,7 @@ impl Form {
         }
     }
 
-    /// That of an elementwise product, in which one diagonal leaves nothing off the diagonal.
+    /// The form of an elementwise product. If one factor is diagonal, so is the product.
     pub(crate) fn hadamard(self, other: Self) -> Self {
         if self == other {
             self
@@ -121,7 +123,7 @@ impl Form {
         }
     }
 
-    /// That of a sum over an input; an identity stays one where the weight is semi-unitary.
+    /// The form of a sum over one input. The identity is preserved if the weight is semi-unitary.
     pub(crate) fn sum(self, is_semi_unitary: bool) -> Self {
         match self {
             Self::Identity if is_semi_unitary => Self::Identity,
@@ -130,7 +132,7 @@ impl Form {
         }
     }
 
-    /// What an input of this form takes at a sum.
+    /// What an input of this form costs at a sum.
     fn mode(self) -> Mode {
         let (per_entry, per_output, is_summed_out) = match self {
             Self::Identity => (0, 0, false),
@@ -142,24 +144,26 @@ impl Form {
     }
 }
 
-/// The multiply-adds of a pass over some rows, of complex numbers (8 floating-point operations each) in a complex
-/// circuit and of real ones (2) in a real circuit.
+/// The multiply-adds of a pass over some rows.
 ///
-/// Counted are the products of the message table; not counted are rescaling, copies and the values of input functions.
+/// These are complex multiply-adds (8 floating-point operations each) in a complex circuit and real
+/// ones (2 each) in a real circuit. Only the products of the message table count: rescaling,
+/// copying and evaluating input functions do not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// As the message table has them: every entry of every product.
+    /// All entries of every product, as in the message table.
     pub table: u128,
-    /// With one half of each matrix that is known to be Hermitian left out: what cannot be avoided.
+    /// Only one half of each matrix that is known to be Hermitian: a lower bound.
     pub hermitian: u128,
 }
 
 impl Work {
+    /// The same count with and without symmetry.
     pub(crate) fn full(count: u128) -> Self {
         Self { table: count, hermitian: count }
     }
 
-    /// A K × K Hermitian result whose every entry takes `len` multiply-adds.
+    /// The cost of a K × K Hermitian result with `len` multiply-adds per entry.
     fn hermitian(k: u128, len: u128) -> Self {
         Self { table: k * k * len, hermitian: k * (k + 1) / 2 * len }
     }
@@ -188,10 +192,12 @@ impl Mul<usize> for Work {
     }
 }
 
-/// The work of a sum of this many outputs over the Kronecker product of inputs, of which the forms and widths are given.
+/// The work of a sum with `outputs` outputs over the Kronecker product of inputs with the given
+/// forms and widths.
 ///
-/// Vectors are summed out first, from the last input on, which leaves B; then B is multiplied with the matrices, and the
-/// result with Bᴴ. What identities alone make is known beforehand.
+/// Vectors are summed out first, starting from the last input. This leaves a tensor B, which is
+/// multiplied by the matrices and then by Bᴴ. If all inputs are identities, so is the result, and
+/// there is nothing to compute.
 pub(crate) fn contraction(outputs: usize, inputs: &[(Form, usize)]) -> Work {
     if inputs.iter().all(|(form, _)| *form == Form::Identity) {
         return Work::default();
@@ -211,7 +217,7 @@ pub(crate) fn contraction(outputs: usize, inputs: &[(Form, usize)]) -> Work {
     if left.is_empty() { work } else { work + Work::hermitian(outputs, len / outputs.max(1)) }
 }
 
-/// The work of an elementwise product of inputs of one width.
+/// The work of an elementwise product of inputs that share a width.
 pub(crate) fn hadamard(width: usize, inputs: &[Form]) -> Work {
     let times = inputs.len().saturating_sub(1);
     match inputs.iter().copied().reduce(Form::hadamard) {
@@ -221,7 +227,7 @@ pub(crate) fn hadamard(width: usize, inputs: &[Form]) -> Work {
     }
 }
 
-/// The work of a Kronecker product that no sum contracts, formed in full.
+/// The work of forming a Kronecker product in full, if no sum follows that would contract it.
 pub(crate) fn kronecker(inputs: &[(Form, usize)]) -> Work {
     let Some(form) = inputs.iter().map(|(form, _)| *form).reduce(Form::kronecker) else {
         return Work::default();
@@ -238,17 +244,17 @@ pub(crate) fn kronecker(inputs: &[(Form, usize)]) -> Work {
     work
 }
 
-/// The whole algebra as data, for the script of a report. Forms are their numbers.
+/// The whole algebra as data, for the script of a report. Forms are given by their discriminants.
 #[cfg(feature = "report")]
 #[derive(Debug, Serialize)]
 pub(crate) struct Table {
     kronecker: [[Form; 4]; 4],
     hadamard: [[Form; 4]; 4],
-    /// The form of a sum over an input, where the weight is semi-unitary.
+    /// The form of a sum over one input, with a semi-unitary weight.
     sum: [Form; 4],
-    /// What an input takes at a sum.
+    /// What an input costs at a sum.
     modes: [Mode; 4],
-    /// The power of the width that is stored.
+    /// The exponents of the width: see [`Form::power`].
     powers: [u32; 4],
 }
 

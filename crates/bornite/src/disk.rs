@@ -1,8 +1,9 @@
 //! Writes files completely or not at all.
 //!
-//! Content goes to a temporary file in the same folder, through to the disk, and takes its name at the end. A file that is
-//! replaced keeps its permissions; a new one gets those that the umask leaves. Links are followed, so that what they lead to
-//! is replaced and not they. A device or a pipe is written to directly.
+//! The content is written to a temporary file in the same folder and flushed to disk, and then the
+//! file is renamed. A file that is replaced keeps its permissions; a new one gets those that the
+//! umask allows. Symbolic links are followed: the target is replaced, not the link. Devices and
+//! pipes are written directly.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, Metadata};
@@ -10,13 +11,14 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// How many links may lead from one to the next, as on Linux.
+/// The maximum length of a chain of symbolic links, as on Linux.
 const MAX_LINKS: usize = 40;
 
-/// The temporary files that are there now.
+/// The temporary files that currently exist.
 static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
-/// Writes a file, completely or not at all, with what `content` writes. `failed` makes an error of what the file system refuses.
+/// Writes a file, completely or not at all. `content` writes the content, and `failed` converts an
+/// error of the file system.
 pub(crate) fn write<T, E>(
     path: &Path,
     content: impl FnOnce(&mut dyn Write) -> Result<T, E>,
@@ -40,7 +42,8 @@ pub(crate) fn write<T, E>(
     let result = fill(temporary.file.as_file(), content, &failed)?;
     temporary.file.as_file().sync_all().map_err(&failed)?;
     temporary.persist(&target).map_err(&failed)?;
-    // The new name is on the disk when the folder is. Not every system can say so; the file is whole either way.
+    // Flush the folder too, because it holds the new name. Not every system supports this; the file
+    // is complete either way.
     if let Ok(folder) = File::open(folder_of(&target)) {
         let _unsupported = folder.sync_all();
     }
@@ -58,24 +61,25 @@ fn fill<T, E>(
     Ok(result)
 }
 
-/// Removes the temporary files of all writes that have not ended. For a process that is about to end because of a signal.
+/// Removes the temporary files of all unfinished writes. For a process that is about to exit
+/// because of a signal.
 pub fn remove_unfinished() {
     let unfinished = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
     for path in unfinished.iter() {
-        // It may have taken its name just now.
+        // The file may have been renamed just now.
         let _gone = fs::remove_file(path);
     }
-    // The lock is kept: no other thread gives a file its name any more.
+    // Keep the lock, so that no other thread renames a file any more.
     std::mem::forget(unfinished);
 }
 
-/// A temporary file that is removed unless it takes its name.
+/// A temporary file that is removed unless it is renamed.
 struct Temporary {
     file: tempfile::NamedTempFile,
     listed: Listed,
 }
 
-/// An entry of [`UNFINISHED`] that ends with the file.
+/// An entry of [`UNFINISHED`] that is removed together with its file.
 struct Listed(PathBuf);
 
 impl Drop for Listed {
@@ -84,7 +88,7 @@ impl Drop for Listed {
     }
 }
 
-/// An error without the name of the temporary file, which nobody has heard of.
+/// Removes the name of the temporary file from an error, because the user does not know it.
 fn without_name(error: io::Error) -> io::Error {
     match error.get_ref().and_then(|e| e.source()) {
         Some(source) => io::Error::new(error.kind(), source.to_string()),
@@ -99,7 +103,7 @@ impl Temporary {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            // Nobody else may look into what replaces a private file, not even for a moment.
+            // No one else may read the replacement of a private file, not even briefly.
             let mode = if old.is_some() { 0o600 } else { 0o666 };
             builder.permissions(fs::Permissions::from_mode(mode));
         }
@@ -126,7 +130,7 @@ impl Temporary {
     }
 }
 
-/// The folder that a file is in.
+/// The folder of a file.
 fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -134,7 +138,7 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// What a path leads to when links are followed, whether or not there is something.
+/// The path after following all symbolic links, whether or not anything exists there.
 fn resolve(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
@@ -153,7 +157,7 @@ fn resolve(path: &Path) -> io::Result<PathBuf> {
 mod tests {
     use super::*;
 
-    /// Fails after so many bytes, as a full disk does.
+    /// Fails after `left` bytes, like a full disk.
     struct Failing<'a> {
         out: &'a mut dyn Write,
         left: usize,
@@ -204,7 +208,7 @@ mod tests {
         use std::os::unix::fs::{PermissionsExt, symlink};
         let folder = tempfile::tempdir().unwrap();
         let (real, link) = (folder.path().join("real"), folder.path().join("link"));
-        // A link to nothing, by a name of its own folder.
+        // A dangling link, relative to its own folder.
         symlink("real", &link).unwrap();
         let put = |path: &Path, text: &str| {
             write(path, |out| out.write_all(text.as_bytes()), |e: io::Error| e).unwrap();

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// The set of values of a variable. Every value is an `f64`; those of a finite domain are 0, 1, …, v − 1.
+/// The set of values of a variable. Every value is an `f64`; the values of a finite domain are 0,
+/// 1, …, v − 1.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Domain {
     /// The v values 0, 1, …, v − 1.
@@ -16,28 +17,29 @@ pub enum Domain {
     HalfLine(f64),
     /// The circle [0, period), on which 0 and the period are the same point.
     Circle(f64),
-    /// Points of positive probability next to, or within, a continuous domain; made by [`Domain::with_atoms`].
+    /// Points of positive probability next to, or within, a continuous domain; created by
+    /// [`Domain::with_atoms`].
     ///
-    /// Sets are measured by the number of their atoms plus the length of the rest.
+    /// The measure of a set is the number of its atoms plus the length of the rest.
     Atoms(Arc<WithAtoms>),
 }
 
-/// What a domain with atoms is made of.
+/// The parts of a domain with atoms.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WithAtoms {
-    /// The atoms, in order.
+    /// The atoms, in increasing order.
     pub points: Vec<f64>,
     /// The continuous domain.
     pub rest: Domain,
 }
 
 impl Domain {
-    /// The atoms `points`, in increasing order, and a continuous domain.
+    /// A domain with the atoms `points`, in increasing order, and a continuous domain.
     ///
     /// ```
     /// use bornite::Domain;
     ///
-    /// // Rain: none at all on many days, and any amount on the others.
+    /// // Rain: many days have none at all, and the others any amount.
     /// let rain = Domain::with_atoms(vec![0.0], Domain::HalfLine(0.0));
     /// assert!(rain.is_valid() && rain.contains(0.0) && rain.contains(2.5));
     /// assert_eq!(rain.atom(0.0), Some(0));
@@ -47,7 +49,7 @@ impl Domain {
         Domain::Atoms(Arc::new(WithAtoms { points: points.into(), rest }))
     }
 
-    /// The atoms, in order; none of other domains.
+    /// The atoms, in increasing order; empty for a domain without atoms.
     pub fn atoms(&self) -> &[f64] {
         match self {
             Domain::Atoms(parts) => &parts.points,
@@ -59,7 +61,7 @@ impl Domain {
         }
     }
 
-    /// What there is besides the atoms: the domain itself if it has none.
+    /// The domain without its atoms; the domain itself if it has none.
     pub fn rest(&self) -> &Domain {
         match self {
             Domain::Atoms(parts) => &parts.rest,
@@ -71,7 +73,7 @@ impl Domain {
         }
     }
 
-    /// The number of the atom that `x` is, if it is one.
+    /// The index of the atom at `x`, if there is one.
     pub fn atom(&self, x: f64) -> Option<usize> {
         find(self.atoms(), x)
     }
@@ -88,7 +90,7 @@ impl Domain {
         }
     }
 
-    /// Whether the domain itself makes sense: not empty, bounds finite and in order.
+    /// Whether the domain is well-formed: not empty, with finite bounds in order.
     pub fn is_valid(&self) -> bool {
         match self {
             Domain::Finite(v) => *v >= 1,
@@ -124,7 +126,7 @@ impl Domain {
         }
     }
 
-    /// The smallest and largest value, infinite if there is none.
+    /// The smallest and the largest value, or ±∞ if there is none.
     pub fn bounds(&self) -> (f64, f64) {
         match self {
             Domain::Finite(v) => (0.0, *v as f64 - 1.0),
@@ -140,7 +142,7 @@ impl Domain {
     }
 }
 
-/// The position of `x` among numbers in increasing order; 0 and −0 are the same.
+/// The index of `x` in a sorted list; 0 and −0 are equal.
 pub(crate) fn find(points: &[f64], x: f64) -> Option<usize> {
     let n = points.partition_point(|&p| p < x);
     (points.get(n) == Some(&x)).then_some(n)

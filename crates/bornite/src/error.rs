@@ -1,4 +1,4 @@
-//! The error type that every operation's own error converts into.
+//! The error type that combines those of all modules.
 
 use crate::basis::BasisError;
 use crate::circuit::{CircuitError, NotOrthonormal};
@@ -12,17 +12,17 @@ use crate::model::ModelError;
 use crate::ops::OperationError;
 use crate::query::QueryError;
 
-/// Anything that can go wrong in this library.
+/// Any error of this library.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Input functions that cannot be made.
+    /// Input functions with invalid parameters.
     #[error(transparent)]
     Basis(#[from] BasisError),
-    /// Layers that do not make a circuit.
+    /// Layers that do not form a circuit.
     #[error(transparent)]
     Circuit(#[from] CircuitError),
-    /// Rows that cannot be compressed, or a stream that cannot be read.
+    /// Rows that cannot be compressed, or a compressed stream that cannot be read.
     #[cfg(feature = "codec")]
     #[error(transparent)]
     Codec(#[from] CodecError),
@@ -32,18 +32,18 @@ pub enum Error {
     /// A query that does not fit the variables.
     #[error(transparent)]
     Query(#[from] QueryError),
-    /// An operation that has no answer.
+    /// An operation that has no result.
     #[error(transparent)]
     Operation(#[from] OperationError),
-    /// A model that cannot be made or asked.
+    /// A model that cannot be fitted or queried.
     #[cfg(feature = "tables")]
     #[error(transparent)]
     Model(#[from] Box<ModelError>),
-    /// A table, or what is to be made of one.
+    /// A table that cannot be read, written or used.
     #[cfg(feature = "tables")]
     #[error(transparent)]
     Data(#[from] Box<DataError>),
-    /// A circuit that is not orthonormal if one is needed.
+    /// A circuit that is not orthonormal where an orthonormal one is required.
     #[error(transparent)]
     NotOrthonormal(#[from] Box<NotOrthonormal>),
 }

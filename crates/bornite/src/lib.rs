@@ -1,20 +1,23 @@
-//! Squared orthonormal circuits: densities that are normalized by construction, with exact marginals, conditionals, range
-//! queries and samples.
+//! Squared orthonormal circuits: densities that are normalized by construction, with exact
+//! marginals, conditionals, range queries and samples.
 //!
-//! A *circuit* c is a tree of layers over functions of single variables. The model is p(x) = ‖c(x)‖² / Z. An
-//! *orthonormal* circuit has orthonormal input functions and semi-unitary weights, so Z = 1, and the parts of the tree
-//! that depend only on unobserved variables drop out of every query.
+//! A *circuit* c is a tree of layers over functions of single variables. The model is p(x) =
+//! ‖c(x)‖² / Z. An *orthonormal* circuit has orthonormal input functions and semi-unitary weights,
+//! so Z = 1, and the parts of the tree that depend only on unobserved variables drop out of every
+//! query.
 //!
 //! # The pipeline
 //!
-//! 1. **Variables and functions.** A [`Variable`] has a [`Domain`]; a [`Basis`] is a set of functions on it. See
-//!    [`basis`] for which one to use.
-//! 2. **A circuit.** Build one with [`structure::Structure`] from a region tree, bases and widths, or with
-//!    [`CircuitBuilder`] from layers, or load it with [`mod@file`] from JSON or safetensors. A [`Circuit`] is always valid.
-//! 3. **Orthonormal form.** [`ops::orthonormalize`](ops::orthonormalize()) rewrites it without changing p and returns
-//!    log Z; [`Orthonormal::verify`] accepts a circuit that is already orthonormal. [`learn::fit`](learn::fit()) learns
-//!    weights from rows.
-//! 4. **Queries.** A [`Query`] states the evidence about each variable: a value, nothing, a set or an interval.
+//! 1. **Variables and functions.** A [`Variable`] has a [`Domain`]; a [`Basis`] is a set of
+//!    functions on it. See [`basis`] for which one to use.
+//! 2. **A circuit.** Build one with [`structure::Structure`] from a region tree, bases and widths,
+//!    or with [`CircuitBuilder`] from layers, or load it with [`mod@file`] from JSON or
+//!    safetensors. A [`Circuit`] is always valid.
+//! 3. **Orthonormal form.** [`ops::orthonormalize`](ops::orthonormalize()) rewrites it without
+//!    changing p and returns log Z; [`Orthonormal::verify`] accepts a circuit that is already
+//!    orthonormal. [`learn::fit`](learn::fit()) learns weights from rows.
+//! 4. **Queries.** A [`Query`] states the evidence about each variable: a value, nothing, a set or
+//!    an interval.
 //!
 //! ```
 //! use bornite::{Basis, CircuitBuilder, Domain, Query, linalg::Matrix, ops};
@@ -61,17 +64,19 @@
 //!
 //! # Numbers
 //!
-//! Probabilities are natural logarithms and never underflow. Weights are real or complex; an operation on a circuit
-//! that is real throughout uses real arithmetic. [`engine::Engine`] also runs in single precision. The library does not
-//! print, only [`Fit::time`] reads a clock, the [`memory`] limit is the only global state, and the same input gives the
-//! same bits with any number of threads.
+//! Probabilities are natural logarithms and never underflow. Weights are real or complex; an
+//! operation on a circuit that is real throughout uses real arithmetic. [`engine::Engine`] also
+//! runs in single precision. The library does not print, only [`Fit::time`] reads a clock, the
+//! [`memory`] limit is the only global state, and the same input gives the same bits with any
+//! number of threads.
 //!
-//! The guide, the map from the paper to the code, and the file format are in `docs` in the repository.
+//! The guide, the map from the paper to the code, and the file format are in `docs` in the
+//! repository.
 //!
 //! # Features
 //!
-//! All features are on by default, and all are additive. Without any, the crate contains circuits, queries, the engine,
-//! learning and circuit files, and needs no C compiler.
+//! All features are on by default, and all are additive. Without any, the crate contains circuits,
+//! queries, the engine, learning and circuit files, and needs no C compiler.
 //!
 //! | feature | adds |
 //! |---|---|

@@ -1,9 +1,9 @@
 //! The limit on the memory that a file may request.
 //!
-//! A few bytes can declare gigabytes: a random weight, a zip bomb, a table of a hundred million equal rows. Reading a
-//! file may take memory in proportion to its size, and beyond that up to one limit for the whole process. Readers check
-//! declared sizes against the limit before they allocate, so a hostile file causes an error instead of killing the
-//! process.
+//! A few bytes can declare gigabytes: a random weight, a zip bomb, a table of a hundred million
+//! equal rows. Reading a file may take memory in proportion to its size, plus one limit for the
+//! whole process. Readers check declared sizes against the limit before they allocate, so a hostile
+//! file causes an error instead of killing the process.
 //!
 //! ```
 //! use bornite::memory;
@@ -17,15 +17,16 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The limit unless another is set: 2 GiB.
+/// The default limit: 2 GiB.
 pub const DEFAULT_LIMIT: u64 = 2 << 30;
 
-/// The bytes of memory that each byte of a file may take beyond the limit: more than any honest file needs.
+/// The bytes of memory that each byte of a file may take in addition to the limit. No honest file
+/// needs more.
 const PER_BYTE: u64 = 128;
 
 static LIMIT: AtomicU64 = AtomicU64::new(DEFAULT_LIMIT);
 
-/// The maximum number of bytes that a short file may ask for.
+/// The maximum number of bytes that a short file may request.
 pub fn limit() -> u64 {
     LIMIT.load(Ordering::Relaxed)
 }
@@ -35,12 +36,12 @@ pub fn set_limit(bytes: u64) {
     LIMIT.store(bytes, Ordering::Relaxed);
 }
 
-/// The maximum number of bytes of memory that a file of this length may take.
+/// The maximum number of bytes of memory that a file of this length may request.
 pub(crate) fn allowance(file_bytes: u64) -> u64 {
     limit().saturating_add(file_bytes.saturating_mul(PER_BYTE))
 }
 
-/// Checks that what a file of this length declares may be allocated.
+/// Checks that a file of this length may request this many bytes.
 pub(crate) fn check(what: &'static str, needed: u128, file_bytes: u64) -> Result<(), OverLimit> {
     let allowed = allowance(file_bytes);
     if needed <= u128::from(allowed) {
@@ -49,7 +50,7 @@ pub(crate) fn check(what: &'static str, needed: u128, file_bytes: u64) -> Result
     Err(OverLimit { what, needed: Some(u64::try_from(needed).unwrap_or(u64::MAX)), allowed })
 }
 
-/// The memory that is free now, where the system tells.
+/// The memory that is currently free, if the system reports it.
 #[cfg(target_os = "linux")]
 fn available() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
@@ -62,13 +63,13 @@ fn available() -> Option<u64> {
     None
 }
 
-/// Checks that rows of this many numbers fit into the memory that is free, before they are made: an allocation that fails
-/// would end the process.
+/// Checks that this many rows fit into free memory, before they are allocated: a failed allocation
+/// would abort the process.
 ///
 /// # Errors
-/// They do not.
+/// The rows do not fit.
 pub fn check_rows(rows: usize, columns: usize) -> Result<(), TooManyRows> {
-    // A number takes 8 bytes, and is there twice while it is handed over.
+    // A number takes 8 bytes, and exists twice while it is handed over.
     let needed = rows as u128 * columns.max(1) as u128 * 16;
     let free = available().unwrap_or(u64::MAX).min(isize::MAX.cast_unsigned() as u64);
     if needed <= u128::from(free) { Ok(()) } else { Err(TooManyRows { rows, columns, needed }) }
@@ -78,11 +79,11 @@ pub fn check_rows(rows: usize, columns: usize) -> Result<(), TooManyRows> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{rows} rows of {columns} columns need {} of memory, more than is available; ask for fewer at a time", Bytes(*needed))]
 pub struct TooManyRows {
-    /// The rows that were asked for.
+    /// The number of rows requested.
     pub rows: usize,
-    /// Their columns.
+    /// The number of columns per row.
     pub columns: usize,
-    /// The bytes that they need.
+    /// The number of bytes that they need.
     pub needed: u128,
 }
 
@@ -94,15 +95,15 @@ pub struct TooManyRows {
     Bytes((*allowed).into())
 )]
 pub struct OverLimit {
-    /// What needs it.
+    /// The item that needs it.
     pub what: &'static str,
-    /// How much it needs in bytes, if that is known.
+    /// The number of bytes that it needs, if known.
     pub needed: Option<u64>,
-    /// How much is allowed.
+    /// The number of bytes allowed.
     pub allowed: u64,
 }
 
-/// A number of bytes in words.
+/// A number of bytes, displayed with a unit.
 struct Bytes(u128);
 
 impl fmt::Display for Bytes {

@@ -1,7 +1,8 @@
 //! Mixtures of circuits: p(x) = Σ wₜ ‖cₜ(x)‖², where every circuit cₜ has its own tree.
 //!
-//! A circuit's products split its variables in one way. A mixture combines several ways and stays exact: a marginal is
-//! the weighted mean of the circuits' marginals, and given evidence e, the weight of a circuit becomes wₜ pₜ(e) / p(e).
+//! The products of one circuit split its variables in one way; a mixture combines several. It
+//! remains exact: a marginal is the weighted mean of the circuits' marginals, and given evidence e,
+//! the weight of a circuit becomes wₜ pₜ(e) / p(e).
 
 use std::convert::Infallible;
 use std::iter::zip;
@@ -18,7 +19,7 @@ use crate::engine::{
 use crate::ops::{Budget, OperationError, truncate};
 use crate::query::QueryError;
 
-/// Rows whose distributions by all circuits are kept at once.
+/// The number of rows for which the cell distributions of all circuits are in memory at once.
 const BLOCK: usize = 256;
 
 /// One or more orthonormal circuits over the same variables, with weights.
@@ -46,14 +47,14 @@ const BLOCK: usize = 256;
 /// ```
 #[derive(Debug)]
 pub struct Mixture {
-    /// The heaviest first.
+    /// The circuits, heaviest first.
     members: Vec<Member>,
-    /// Whether all have the same functions of every variable.
-    is_alike: bool,
+    /// Whether all circuits have the same input functions for every variable.
+    shares_functions: bool,
 }
 
-/// Where each of some rows stands among the samples of a seed.
-type Places<'a> = dyn Fn(usize) -> u64 + Sync + 'a;
+/// The position of each row in the sequence of samples for a seed.
+type SampleIndex<'a> = dyn Fn(usize) -> u64 + Sync + 'a;
 
 /// A circuit of a mixture.
 #[derive(Debug)]
@@ -63,7 +64,7 @@ struct Member {
     engine: Engine,
 }
 
-/// The reason that circuits and weights do not form a mixture.
+/// Why circuits and weights do not form a mixture.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MixtureError {
@@ -77,18 +78,18 @@ pub enum MixtureError {
         /// The number of weights.
         weights: usize,
     },
-    /// A weight that is not above 0.
+    /// A weight that is not positive.
     #[error("weight {index} is {weight}: weights must be positive")]
     Weight {
-        /// Which one, from 0.
+        /// The position of the weight, from 0.
         index: usize,
         /// Its value.
         weight: f64,
     },
-    /// A circuit over other variables than the first.
-    #[error("circuit {index} does not have the variables of the first one")]
+    /// A circuit whose variables differ from those of the first circuit.
+    #[error("circuit {index} does not have the same variables as the first circuit")]
     Variables {
-        /// Which one, from 0.
+        /// The position of the circuit, from 0.
         index: usize,
     },
 }
@@ -96,15 +97,16 @@ pub enum MixtureError {
 impl From<Orthonormal> for Mixture {
     fn from(circuit: Orthonormal) -> Self {
         let engine = Engine::new(&circuit);
-        Self { members: vec![Member { circuit, weight: 1.0, engine }], is_alike: true }
+        Self { members: vec![Member { circuit, weight: 1.0, engine }], shares_functions: true }
     }
 }
 
 impl Mixture {
-    /// The mixture of circuits by weights, which are divided by their sum.
+    /// A mixture of circuits. The weights are divided by their sum.
     ///
     /// # Errors
-    /// There are no circuits, they have different variables, or there is not exactly one positive weight per circuit.
+    /// There are no circuits, they have different variables, or there is not exactly one positive
+    /// weight per circuit.
     pub fn new(circuits: Vec<Orthonormal>, weights: &[f64]) -> Result<Self, MixtureError> {
         if circuits.is_empty() || circuits.len() != weights.len() {
             let (circuits, weights) = (circuits.len(), weights.len());
@@ -119,7 +121,8 @@ impl Mixture {
             return Err(MixtureError::Variables { index });
         }
         let total: f64 = weights.iter().sum();
-        // Weights that sum to 1 but for rounding stay unchanged, so that a file keeps every bit.
+        // Weights that already sum to 1, up to rounding, stay unchanged, so saving and loading
+        // preserves every bit.
         let is_one = (total - 1.0).abs() <= f64::EPSILON * weights.len() as f64;
         let total = if is_one { 1.0 } else { total };
         let weights = weights.iter().map(|weight| weight / total);
@@ -127,39 +130,40 @@ impl Mixture {
             .map(|(circuit, weight)| Member { engine: Engine::new(&circuit), circuit, weight })
             .collect();
         members.sort_by(|a, b| b.weight.total_cmp(&a.weight));
-        let is_alike = members.iter().all(|m| has_same_functions(&m.circuit, &members[0].circuit));
-        Ok(Self { members, is_alike })
+        let shares_functions =
+            members.iter().all(|m| has_same_functions(&m.circuit, &members[0].circuit));
+        Ok(Self { members, shares_functions })
     }
 
-    /// The circuits, from the heaviest.
+    /// The circuits, heaviest first.
     pub fn circuits(&self) -> impl ExactSizeIterator<Item = &Orthonormal> {
         self.members.iter().map(|m| &m.circuit)
     }
 
-    /// The weights of the [`circuits`](Self::circuits), whose sum is 1.
+    /// The weights of the [`circuits`](Self::circuits), which sum to 1.
     pub fn weights(&self) -> Vec<f64> {
         self.members.iter().map(|m| m.weight).collect()
     }
 
-    /// The circuits with the logarithms of their weights.
+    /// The circuits, each with the logarithm of its weight.
     pub(crate) fn parts(&self) -> impl Iterator<Item = (f64, &Orthonormal)> {
         self.members.iter().map(|m| (m.weight.ln(), &m.circuit))
     }
 
-    /// The number of all parameters.
+    /// The total number of parameters of all circuits.
     pub fn num_parameters(&self) -> usize {
         self.circuits().map(|circuit| circuit.num_parameters()).sum()
     }
 
-    /// The variables, which all circuits have.
+    /// The variables, which all circuits share.
     pub fn variables(&self) -> &[Variable] {
         self.members[0].circuit.variables()
     }
 
-    /// log p(evidence) of every row, see [`Engine::log_marginals`].
+    /// log p(evidence) of every row: see [`Engine::log_marginals`].
     ///
     /// # Errors
-    /// Rows created for another number of variables.
+    /// The rows were created for a different number of variables.
     pub fn log_marginals(&self, rows: &Batch) -> Result<Vec<f64>, QueryError> {
         self.log_marginals_on(rows, Device::Cpu)
     }
@@ -167,7 +171,8 @@ impl Mixture {
     /// log p(evidence) of every row, on a device: see [`Engine::log_marginals_on`].
     ///
     /// # Errors
-    /// Rows created for another number of variables, or a device that is not there or too small, if it must be used.
+    /// The rows were created for a different number of variables, or the requested device is
+    /// missing or has too little memory.
     pub fn log_marginals_on(&self, rows: &Batch, device: Device) -> Result<Vec<f64>, QueryError> {
         match &self.members[..] {
             [only] => only.engine.log_marginals_on(rows, device),
@@ -175,7 +180,7 @@ impl Mixture {
         }
     }
 
-    /// log wₜ pₜ(evidence) of every row, for every circuit.
+    /// log wₜ pₜ(evidence): for every circuit, one number per row.
     fn log_parts(&self, rows: &Batch, device: Device) -> Result<Vec<Vec<f64>>, QueryError> {
         let of = |m: &Member| {
             let mut logs = m.engine.log_marginals_on(rows, device)?;
@@ -187,13 +192,13 @@ impl Mixture {
         self.members.iter().map(of).collect()
     }
 
-    /// `count` exact samples, row by row. The same seed gives the same samples, and a larger count starts with the same
-    /// ones.
+    /// Draws `count` exact samples, one row after another. The same seed gives the same samples,
+    /// and a larger count starts with the same ones.
     pub fn sample(&self, count: usize, seed: u64) -> Vec<f64> {
         self.sample_from(0, count, seed)
     }
 
-    /// `count` of the [samples](Self::sample) for a seed, beginning with sample `start`.
+    /// Draws `count` of the [samples](Self::sample) for a seed, starting with sample `start`.
     pub fn sample_from(&self, start: u64, count: usize, seed: u64) -> Vec<f64> {
         if let [only] = &self.members[..] {
             return only.engine.sample_from(start, count, seed);
@@ -203,10 +208,12 @@ impl Mixture {
         self.sample_of(&chosen, start, &rows, seed)
     }
 
-    /// [`sample_from`](Self::sample_from), on a device: see [`Engine::sample_from_on`].
+    /// Draws the samples of [`sample_from`](Self::sample_from) on a device: see
+    /// [`Engine::sample_from_on`].
     ///
     /// # Errors
-    /// A device that is not there or too small, or variables that are not finite, if it must be used.
+    /// The requested device is missing, has too little memory, or cannot draw variables that are
+    /// not finite.
     pub fn sample_from_on(
         &self,
         start: u64,
@@ -218,22 +225,23 @@ impl Mixture {
             return only.engine.sample_from_on(start, count, seed, device);
         }
         let chosen = self.chosen(start, count, seed);
-        self.sample_by(&chosen, start, |engine, own, place| {
-            engine.sample_at_on(own.len(), seed, place, device)
+        self.sample_by(&chosen, start, |engine, rows, index| {
+            engine.sample_at_on(rows.len(), seed, index, device)
         })
     }
 
-    /// Which circuit each sample is of.
+    /// The circuit that each sample is drawn from.
     fn chosen(&self, start: u64, count: usize, seed: u64) -> Vec<usize> {
         let (weights, mut picks) = (self.weights(), Picks::of_circuits(seed));
         (start..).take(count).map(|n| picks.pick(n, &weights)).collect()
     }
 
-    /// One exact sample for every row, given the evidence about it. The rows are a piece of a table that is preceded by
-    /// `start` rows.
+    /// Draws one exact sample for every row, given its evidence. The rows are a piece of a table,
+    /// and `start` rows come before them.
     ///
     /// # Errors
-    /// Rows created for another number of variables, or evidence that is impossible.
+    /// The rows were created for a different number of variables, or the evidence of a row is
+    /// impossible.
     pub fn sample_given_from(
         &self,
         start: u64,
@@ -252,10 +260,10 @@ impl Mixture {
         Ok(self.sample_of(&chosen, start, rows, seed))
     }
 
-    /// One sample for every row, which is possible, of the circuit that is chosen for it.
+    /// Draws one sample for every row from the circuit chosen for it. Every row must be possible.
     fn sample_of(&self, chosen: &[usize], start: u64, rows: &Batch, seed: u64) -> Vec<f64> {
-        let draw = |engine: &Engine, own: &[usize], place: &Places<'_>| {
-            Ok::<_, Infallible>(engine.sample_at(&rows.select(own), seed, place))
+        let draw = |engine: &Engine, chosen: &[usize], index: &SampleIndex<'_>| {
+            Ok::<_, Infallible>(engine.sample_at(&rows.select(chosen), seed, index))
         };
         match self.sample_by(chosen, start, draw) {
             Ok(values) => values,
@@ -263,27 +271,29 @@ impl Mixture {
         }
     }
 
-    /// One sample for every row by the engine of the circuit that is chosen for it.
+    /// Draws one sample for every row with `draw`, which is called once for each circuit with the
+    /// rows that it is chosen for.
     fn sample_by<E>(
         &self,
         chosen: &[usize],
         start: u64,
-        draw: impl Fn(&Engine, &[usize], &Places<'_>) -> Result<Vec<f64>, E>,
+        draw: impl Fn(&Engine, &[usize], &SampleIndex<'_>) -> Result<Vec<f64>, E>,
     ) -> Result<Vec<f64>, E> {
         let d = self.variables().len();
         let mut out = vec![0.0; chosen.len() * d];
         for (n, member) in self.members.iter().enumerate() {
-            let own: Vec<usize> = (0..chosen.len()).filter(|&row| chosen[row] == n).collect();
-            let place = |row: usize| start.wrapping_add(own[row] as u64);
-            let values = draw(&member.engine, &own, &place)?;
-            for (&row, values) in zip(&own, values.chunks_exact(d)) {
+            let rows: Vec<usize> = (0..chosen.len()).filter(|&row| chosen[row] == n).collect();
+            let index = |row: usize| start.wrapping_add(rows[row] as u64);
+            let values = draw(&member.engine, &rows, &index)?;
+            for (&row, values) in zip(&rows, values.chunks_exact(d)) {
                 out[row * d..(row + 1) * d].copy_from_slice(values);
             }
         }
         Ok(out)
     }
 
-    /// Calls `answer` for every wanted cell of rows that are possible: see [`Engine::answer_cells`].
+    /// Calls `answer` for every wanted cell of every row that is possible: see
+    /// [`Engine::answer_cells`].
     pub(crate) fn answer_cells<T: Send>(
         &self,
         rows: &Batch,
@@ -294,7 +304,7 @@ impl Mixture {
             return only.engine.answer_cells(rows, wanted, answer);
         }
         let tables: Vec<_> =
-            self.members.iter().map(|m| m.engine.cell_tables(self.is_alike)).collect();
+            self.members.iter().map(|m| m.engine.cell_tables(self.shares_functions)).collect();
         let (mut answers, mut logs) = (Vec::new(), Vec::with_capacity(rows.len()));
         for first in (0..rows.len()).step_by(BLOCK) {
             let block: Vec<usize> = (first..rows.len().min(first + BLOCK)).collect();
@@ -304,42 +314,43 @@ impl Mixture {
             let (mut found, mut parts) = (Vec::new(), Vec::new());
             for (n, (member, tables)) in zip(&self.members, &tables).enumerate() {
                 let keep = |_, _, distribution| distribution;
-                let (own, mut logs) =
+                let (cells, mut logs) =
                     member.engine.answer_cells_by(&block, &wanted, tables, &keep)?;
                 for log in &mut logs {
                     *log += member.weight.ln();
                 }
                 parts.push(logs);
-                found.extend(own.into_iter().map(|cell| (n, cell)));
+                found.extend(cells.into_iter().map(|cell| (n, cell)));
             }
             let shares: Vec<_> = by_row(&parts).map(|logs| shares(&logs)).collect();
             logs.extend(by_row(&parts).map(|logs| log_sum(&logs)));
             found.sort_by_key(|(n, cell)| (cell.row, cell.variable, *n));
-            let mut of_cells: Vec<CellAnswer<Vec<(f64, CellDistribution<'_>)>>> = Vec::new();
+            let mut merged: Vec<CellAnswer<Vec<(f64, CellDistribution<'_>)>>> = Vec::new();
             for (n, CellAnswer { row, variable, answer }) in found {
                 let part = (shares[row].as_ref().map_or(0.0, |shares| shares[n]), answer);
-                match of_cells.last_mut() {
+                match merged.last_mut() {
                     Some(cell) if (cell.row, cell.variable) == (row, variable) => {
                         cell.answer.push(part);
                     }
-                    _ => of_cells.push(CellAnswer { row, variable, answer: vec![part] }),
+                    _ => merged.push(CellAnswer { row, variable, answer: vec![part] }),
                 }
             }
-            let of_cell = |CellAnswer { row, variable, answer: parts }: CellAnswer<_>| {
+            let answer_cell = |CellAnswer { row, variable, answer: parts }: CellAnswer<_>| {
                 let (row, distribution) = (first + row, CellDistribution::mixture(parts)?);
                 Some(CellAnswer { row, variable, answer: answer(row, variable, distribution) })
             };
-            answers.extend(of_cells.into_par_iter().filter_map(of_cell).collect::<Vec<_>>());
+            answers.extend(merged.into_par_iter().filter_map(answer_cell).collect::<Vec<_>>());
         }
         Ok((answers, logs))
     }
 
     /// Shrinks every circuit within a [`Budget`].
     ///
-    /// The squared Hellinger distance of two mixtures is at most the mean of that of their circuits, by the weights.
+    /// The squared Hellinger distance between the two mixtures is at most the weighted mean of the
+    /// squared distances between their circuits.
     ///
     /// # Errors
-    /// The error is not from 0 to 1, or the width is 0.
+    /// The error is not in [0, 1], or the width is 0.
     pub fn truncate(&self, budget: Budget<'_>) -> Result<TruncatedMixture, OperationError> {
         let (mut bounds, mut width, mut members) = (Vec::new(), None, Vec::new());
         for &Member { ref circuit, weight, .. } in &self.members {
@@ -353,23 +364,23 @@ impl Mixture {
             [only] => only,
             _ => zip(&members, &bounds).map(|(m, b)| m.weight * b * b).sum::<f64>().sqrt().min(1.0),
         };
-        let mixture = Self { members, is_alike: self.is_alike };
+        let mixture = Self { members, shares_functions: self.shares_functions };
         Ok(TruncatedMixture { mixture, bound, width })
     }
 }
 
-/// A smaller mixture.
+/// A truncated mixture.
 #[derive(Debug)]
 pub struct TruncatedMixture {
     /// The smaller circuits, with the same weights.
     pub mixture: Mixture,
-    /// The most that the two are apart in Hellinger distance.
+    /// An upper bound on the Hellinger distance to the original mixture.
     pub bound: f64,
-    /// The greatest width of a layer that could be truncated.
+    /// The greatest width that remains among the layers that could be truncated.
     pub width: Option<usize>,
 }
 
-/// Whether two circuits over the same variables have the same functions of each.
+/// Whether two circuits over the same variables have the same input functions.
 fn has_same_functions(a: &Orthonormal, b: &Orthonormal) -> bool {
     let functions = |circuit: &Orthonormal| {
         let mut of = vec![None; circuit.num_variables()];
@@ -383,13 +394,13 @@ fn has_same_functions(a: &Orthonormal, b: &Orthonormal) -> bool {
     functions(a) == functions(b)
 }
 
-/// The numbers of every row, from those of every circuit.
+/// Transposes the logarithms of every circuit into those of every row.
 fn by_row(parts: &[Vec<f64>]) -> impl Iterator<Item = Vec<f64>> {
     let rows = parts.first().map_or(0, Vec::len);
     (0..rows).map(move |row| parts.iter().map(|logs| logs[row]).collect())
 }
 
-/// log Σ exp.
+/// log Σ exp, without overflow.
 pub(crate) fn log_sum(logs: &[f64]) -> f64 {
     let max = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     if max == f64::NEG_INFINITY {
@@ -398,39 +409,39 @@ pub(crate) fn log_sum(logs: &[f64]) -> f64 {
     max + logs.iter().map(|log| (log - max).exp()).sum::<f64>().ln()
 }
 
-/// Logarithms as parts of their sum; `None` if that is 0.
+/// The shares of the summands in a sum, given their logarithms; `None` if the sum is 0.
 pub(crate) fn shares(logs: &[f64]) -> Option<Vec<f64>> {
     let total = log_sum(logs);
     (total > f64::NEG_INFINITY).then(|| logs.iter().map(|log| (log - total).exp()).collect())
 }
 
-/// A choice for every row, which depends on the seed and the row's place alone.
+/// A random choice for every row, which depends only on the seed and the row's position.
 pub(crate) struct Picks(ChaCha8Rng);
 
 impl Picks {
-    /// Of one case of several.
+    /// Chooses one of several cases.
     pub(crate) fn of_cases(seed: u64) -> Self {
         Self::in_stream(seed, u64::MAX)
     }
 
-    /// Of one circuit of several.
+    /// Chooses one of several circuits.
     fn of_circuits(seed: u64) -> Self {
         Self::in_stream(seed, u64::MAX - 1)
     }
 
-    /// Streams at the end are of no row.
+    /// Uses one of the last streams, which no row uses.
     fn in_stream(seed: u64, stream: u64) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(stream);
         Self(rng)
     }
 
-    /// The place of one of these shares, whose sum is 1.
+    /// Picks one of these shares, which sum to 1, and returns its index.
     pub(crate) fn pick(&mut self, row: u64, shares: &[f64]) -> usize {
         if shares.len() == 1 {
             return 0;
         }
-        // A number takes two words.
+        // Each number takes two words.
         self.0.set_word_pos(2 * u128::from(row));
         let (u, mut sum): (f64, f64) = (self.0.random(), 0.0);
         let reached = |share: &f64| {
@@ -518,12 +529,13 @@ mod tests {
         }
     }
 
-    /// The distributions of cells are those of the circuits, each by its weight given the rest of the row.
+    /// The distributions of cells are those of the circuits, each by its weight given the rest of
+    /// the row.
     #[test]
     fn cells_follow_the_weights_given_the_row() {
-        for is_alike in [true, false] {
+        for shares_functions in [true, false] {
             let mut mixture = mixture(true);
-            mixture.is_alike = is_alike;
+            mixture.shares_functions = shares_functions;
             let variables = mixture.variables();
             let queries = queries(variables, 300);
             let rows = Batch::from_queries(variables, &queries).unwrap();
@@ -582,7 +594,10 @@ mod tests {
                 }
                 checked += 1;
             }
-            assert!(checked > 500 && (piecewise > 50) == is_alike, "{checked}, {piecewise}");
+            assert!(
+                checked > 500 && (piecewise > 50) == shares_functions,
+                "{checked}, {piecewise}"
+            );
         }
     }
 

@@ -1,54 +1,56 @@
-//! What messages show: names that were probably meant, and cells that can be printed.
+//! Helpers for messages: suggestions for misspelled names, and text that is safe to print.
 
-/// How far the nearest name may be off to be offered.
-const FARTHEST: usize = 3;
-/// Letters of a name that is compared with others: the time is quadratic in it, and files may have been made to waste it.
-const LONGEST: usize = 256;
-/// Names that one is compared with.
-const MOST: usize = 1 << 14;
+/// The largest edit distance at which a name is suggested.
+const MAX_EDITS: usize = 3;
+/// The longest name that is compared with others. Comparing takes quadratic time, and hostile files
+/// may contain very long names.
+const MAX_NAME_CHARS: usize = 256;
+/// The largest number of names that a name is compared with.
+const MAX_NAMES: usize = 1 << 14;
 
-/// The name nearest to this one, letters' case aside, if one is near: at most three edits, and half of its letters.
+/// The closest name, ignoring case, if it is within three edits and no more than half of its
+/// characters differ.
 pub(crate) fn nearest<'a>(names: impl IntoIterator<Item = &'a str>, name: &str) -> Option<String> {
     let name = name.to_lowercase();
     let length = name.chars().count();
-    if length > LONGEST {
+    if length > MAX_NAME_CHARS {
         return None;
     }
     let distance = |other: &str| {
         let other = other.to_lowercase();
         let others = other.chars().count();
-        let edits = (others.abs_diff(length) <= FARTHEST)
+        let edits = (others.abs_diff(length) <= MAX_EDITS)
             .then(|| strsim::levenshtein(&name, &other))
-            .filter(|edits| *edits <= FARTHEST && 2 * edits <= others.max(length));
+            .filter(|edits| *edits <= MAX_EDITS && 2 * edits <= others.max(length));
         edits.unwrap_or(usize::MAX)
     };
-    let near = names.into_iter().take(MOST).map(|other| (distance(other), other));
+    let near = names.into_iter().take(MAX_NAMES).map(|other| (distance(other), other));
     let (distance, other) = near.min_by_key(|(distance, _)| *distance)?;
     (distance < usize::MAX).then(|| other.to_owned())
 }
 
-/// The end of a message about a name that is not there.
+/// The end of a message about an unknown name.
 pub(crate) fn did_you_mean(hint: Option<&str>) -> String {
     hint.map_or_else(String::new, |h| format!("; did you mean '{}'?", shown(h)))
 }
 
 /// The maximum number of characters of a cell or name in a message.
-const SHOWN: usize = 60;
+const MAX_CELL_CHARS: usize = 60;
 /// The maximum number of characters of a message.
-const MESSAGE: usize = 2000;
+const MAX_MESSAGE_CHARS: usize = 2000;
 
-/// A cell or a name for a message: what does not print is escaped, and what is long is cut.
+/// A cell or name for a message, with nonprinting characters escaped and long text truncated.
 pub(crate) fn shown(text: &str) -> String {
-    escaped(text, SHOWN, is_invisible)
+    escaped(text, MAX_CELL_CHARS, is_invisible)
 }
 
-/// A text of several lines that can be printed: control characters are escaped, since files must not command a terminal, and
-/// what has no end is cut after 2,000 characters.
+/// Escapes control characters, so that text from a file cannot control a terminal, and truncates
+/// the text after 2,000 characters. Newlines and tabs are kept.
 pub fn printable(text: &str) -> String {
-    escaped(text, MESSAGE, |c| is_invisible(c) && c != '\n' && c != '\t')
+    escaped(text, MAX_MESSAGE_CHARS, |c| is_invisible(c) && c != '\n' && c != '\t')
 }
 
-/// A text with some characters escaped, cut after so many.
+/// Escapes some characters of a text, and truncates it after `most` characters.
 fn escaped(text: &str, most: usize, is_escaped: impl Fn(char) -> bool) -> String {
     let mut out = String::with_capacity(text.len().min(most));
     for (n, c) in text.chars().enumerate() {
@@ -64,26 +66,26 @@ fn escaped(text: &str, most: usize, is_escaped: impl Fn(char) -> bool) -> String
     out
 }
 
-/// The line of a text around a character, counted from 1, and a sign below that character.
+/// The text around a character, counted from 1, with a caret below that character.
 pub(crate) fn pointed_at(text: &str, position: usize) -> String {
     let at = position.saturating_sub(1);
-    let start = if at > SHOWN { at - SHOWN / 2 } else { 0 };
+    let start = if at > MAX_CELL_CHARS { at - MAX_CELL_CHARS / 2 } else { 0 };
     let visible = |c| if is_invisible(c) { '\u{fffd}' } else { c };
-    let mut line: String = text.chars().skip(start).take(2 * SHOWN).map(visible).collect();
-    if text.chars().nth(start + 2 * SHOWN).is_some() {
+    let mut line: String = text.chars().skip(start).take(2 * MAX_CELL_CHARS).map(visible).collect();
+    if text.chars().nth(start + 2 * MAX_CELL_CHARS).is_some() {
         line.push('…');
     }
     let (before, start) = if start > 0 { ("…", start - 1) } else { ("", 0) };
     format!("  {before}{line}\n  {}^", " ".repeat(at - start))
 }
 
-/// A number in few characters, as `1e300`.
+/// A number in few characters, such as `1e300`.
 pub(crate) fn short(x: f64) -> String {
     let text = format!("{x:?}");
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
-/// Whether a character does something at a terminal instead of being seen.
+/// Whether a character controls a terminal instead of being visible.
 fn is_invisible(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -96,9 +98,9 @@ mod tests {
     fn messages_stay_short_and_can_be_printed() {
         assert_eq!(shown("Tür, 東京"), "Tür, 東京");
         assert_eq!(shown("a\u{1b}[2J\nb\u{202e}"), "a\\u{1b}[2J\\nb\\u{202e}");
-        assert_eq!(shown(&"é".repeat(5000)).chars().count(), SHOWN + 1);
+        assert_eq!(shown(&"é".repeat(5000)).chars().count(), MAX_CELL_CHARS + 1);
         assert_eq!(printable("a\u{1b}[2Jb\u{202e}c\r\n\t"), "a\\u{1b}[2Jb\\u{202e}c\\r\n\t");
-        assert_eq!(printable(&"x".repeat(5000)).chars().count(), MESSAGE + 1);
+        assert_eq!(printable(&"x".repeat(5000)).chars().count(), MAX_MESSAGE_CHARS + 1);
         assert_eq!(short(1e300), "1e300");
         assert_eq!(short(-3.0), "-3");
         assert_eq!(pointed_at("P(x=\0)", 5), "  P(x=\u{fffd})\n      ^");

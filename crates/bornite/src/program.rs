@@ -1,7 +1,8 @@
-//! A circuit as the passes over it take it: binary steps in post-order, without numbers.
+//! A circuit compiled to binary steps in post-order, without numbers.
 //!
-//! The engine adds packed weights to it, learning adds parameters; counts, partition functions and traversals walk it as it
-//! is. A program knows which steps share a weight, so that each weight is packed, and its gradient summed, once.
+//! The engine adds packed weights to a program and learning adds parameters; counts, partition
+//! functions and traversals need only the program. It records which steps share a weight, so that
+//! each weight is packed, and its gradient summed, only once.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,29 +10,31 @@ use std::sync::Arc;
 use crate::basis::Basis;
 use crate::circuit::{Layer, LayerId, Skeleton};
 
-/// The steps of a circuit in post-order: right before a step comes all that is below it, and the last one is the output.
+/// The steps of a circuit in post-order: each step directly follows its subtree, and the last step
+/// is the output.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     steps: Vec<Step>,
     num_leaves: usize,
-    /// Those of the circuit, and after them the identities above products that have no sum above them.
+    /// The weights of the circuit, followed by identities for the products without a sum above
+    /// them.
     weights: Vec<WeightUse>,
     num_weights: usize,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
-    /// The layer that it computes, or helps to compute.
+    /// The layer that this step computes, or contributes to.
     pub(crate) layer: LayerId,
     pub(crate) width: usize,
-    /// The leaves below, by their places among all leaves.
+    /// The leaves below this step, as positions among all leaves.
     pub(crate) leaves: Range<usize>,
     pub(crate) kind: StepKind,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum StepKind {
-    /// The functions of a variable, or a weight times them.
+    /// The functions of a variable, multiplied by a weight if there is one.
     Leaf { variable: usize, basis: Arc<Basis>, weight: Option<usize> },
     /// W (ℓ₁ ⊗ ℓ₂).
     Kronecker { inputs: [usize; 2], weight: usize },
@@ -42,7 +45,7 @@ pub(crate) enum StepKind {
 }
 
 impl Step {
-    /// The steps whose outputs it takes.
+    /// The steps whose outputs this step takes.
     pub(crate) fn inputs(&self) -> &[usize] {
         match &self.kind {
             StepKind::Leaf { .. } => &[],
@@ -51,7 +54,7 @@ impl Step {
         }
     }
 
-    /// The weight that it multiplies with.
+    /// The weight of this step, if it has one.
     pub(crate) fn weight(&self) -> Option<usize> {
         match &self.kind {
             StepKind::Leaf { weight, .. } => *weight,
@@ -60,12 +63,13 @@ impl Step {
         }
     }
 
-    /// The number of variables below.
+    /// The number of variables below this step.
     pub(crate) fn num_variables(&self) -> usize {
         self.leaves.len()
     }
 
-    /// How many functions below a weight have to be evaluated: none of indicators.
+    /// The number of functions that must be evaluated below a weight; 0 for indicators, which only
+    /// select a column.
     pub(crate) fn functions(&self) -> usize {
         match &self.kind {
             StepKind::Leaf { basis, weight: Some(_), .. } if !is_indicator(basis) => basis.width(),
@@ -77,27 +81,28 @@ impl Step {
     }
 }
 
-/// What a weight is multiplied with.
+/// What a weight is multiplied by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operand {
-    /// Indicators: only one column meets a row.
+    /// Indicators: each row selects one column.
     Indicators,
-    /// One vector.
+    /// A vector.
     Vector,
-    /// A Kronecker product of vectors of these widths.
+    /// The Kronecker product of two vectors with these widths.
     Pair(usize, usize),
 }
 
-/// Where a weight is used.
+/// The steps that use a weight.
 #[derive(Clone, Debug, Default)]
 struct WeightUse {
-    /// The steps that multiply with it.
+    /// The steps that multiply by it.
     steps: Vec<usize>,
-    /// What the first of them multiplies it with; none if nothing uses it.
+    /// The operand of the first of them; `None` if no step uses the weight.
     operand: Option<Operand>,
 }
 
 impl Program {
+    /// Compiles a circuit. Products of more than two inputs become several steps.
     pub(crate) fn new(circuit: &Skeleton) -> Self {
         let num_weights = circuit.weight_shapes().len();
         let weights = vec![WeightUse::default(); num_weights];
@@ -140,7 +145,8 @@ impl Program {
         program.in_post_order()
     }
 
-    /// The same with every subtree together, also those of the pairs that products of many inputs are made of.
+    /// Reorders the steps so that every subtree is contiguous, including those of the pairs that
+    /// products of many inputs are split into.
     fn in_post_order(mut self) -> Self {
         let mut order = Vec::with_capacity(self.steps.len());
         let mut stack = vec![self.root()];
@@ -168,7 +174,7 @@ impl Program {
         self
     }
 
-    /// The first of the steps below one, all of which come right before it.
+    /// The first step of the subtree below `step`. The subtree's steps directly precede `step`.
     pub(crate) fn first_below(&self, mut step: usize) -> usize {
         while let Some(&first) = self.steps[step].inputs().first() {
             step = first;
@@ -180,22 +186,22 @@ impl Program {
         &self.steps
     }
 
-    /// The last step: the circuit's output.
+    /// The last step, which computes the circuit's output.
     pub(crate) fn root(&self) -> usize {
         self.steps.len() - 1
     }
 
-    /// How many weights the circuit has. Weights from there on are identities.
+    /// The number of weights of the circuit. Weights with larger indices are identities.
     pub(crate) fn num_weights(&self) -> usize {
         self.num_weights
     }
 
-    /// The steps that multiply with a weight.
+    /// The steps that multiply by a weight.
     pub(crate) fn users(&self, weight: usize) -> &[usize] {
         &self.weights[weight].steps
     }
 
-    /// What the first user of a weight multiplies it with.
+    /// The operand of the first step that uses a weight.
     pub(crate) fn operand_of(&self, weight: usize) -> Operand {
         self.weights[weight].operand.unwrap_or(Operand::Vector)
     }
@@ -204,7 +210,7 @@ impl Program {
         self.steps[step].width
     }
 
-    /// What a step multiplies its weight with; none if it has none.
+    /// What a step multiplies its weight by; `None` if it has no weight.
     pub(crate) fn operand(&self, step: usize) -> Option<Operand> {
         let step = &self.steps[step];
         step.weight()?;
@@ -218,13 +224,14 @@ impl Program {
         })
     }
 
-    /// Which input of a product is visited first: the one with fewer variables, since its message has to be made again.
+    /// Which input of a product a traversal visits first: the one with fewer variables, because its
+    /// message must be computed again.
     pub(crate) fn first_side(&self, inputs: [usize; 2]) -> usize {
         let [a, b] = inputs.map(|input| self.steps[input].num_variables());
         usize::from(b < a)
     }
 
-    /// The variables in the order of a traversal.
+    /// The variables in the order in which a traversal visits them.
     pub(crate) fn traversal_order(&self) -> Vec<usize> {
         let mut order = Vec::with_capacity(self.num_leaves);
         let mut stack = vec![self.root()];
@@ -269,7 +276,7 @@ impl Program {
         inputs[1..].iter().fold(inputs[0], |left, &right| pair(self, [left, right]))
     }
 
-    /// ℓ₁ ⊗ ℓ₂ ⊗ … with no sum above it: sums with the identity.
+    /// The product ℓ₁ ⊗ ℓ₂ ⊗ … without a sum above it, as sums whose weights are identities.
     fn bare_kronecker(&mut self, layer: LayerId, inputs: &[usize]) -> usize {
         self.fold(inputs, |program, inputs| {
             let width = inputs.map(|i| program.steps[i].width).iter().product();
@@ -296,7 +303,8 @@ fn is_indicator(basis: &Basis) -> bool {
     matches!(basis, Basis::Indicator(_))
 }
 
-/// The layers with every subtree together, left before right, each after its inputs.
+/// The layers in post-order, left before right: every subtree is contiguous, and each layer follows
+/// its inputs.
 fn post_order(circuit: &Skeleton) -> Vec<LayerId> {
     let mut order = Vec::with_capacity(circuit.num_layers());
     let mut stack = vec![circuit.output()];
@@ -314,7 +322,8 @@ mod tests {
     use crate::linalg::Matrix;
     use crate::{CircuitBuilder, Domain};
 
-    /// Three inputs under one codebook, a product of all three, a bare product above: every way that a step comes about.
+    /// Three inputs with a shared weight, their product, and a product without a sum: all ways in
+    /// which a step arises.
     #[test]
     fn steps_come_in_post_order_and_know_their_leaves_and_weights() {
         let mut b = CircuitBuilder::new();
@@ -345,7 +354,7 @@ mod tests {
         assert_eq!(program.traversal_order(), [3, 2, 0, 1]);
         for (index, step) in program.steps().iter().enumerate() {
             assert!(step.inputs().iter().all(|&input| input < index));
-            // 2 n − 1 steps over n leaves, one after another.
+            // 2n − 1 contiguous steps over n leaves.
             assert_eq!(program.first_below(index), index + 2 - 2 * step.num_variables());
         }
     }

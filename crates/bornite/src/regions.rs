@@ -1,10 +1,13 @@
-//! Disjoint regions of a tree that threads work on side by side.
+//! Disjoint regions of a tree that threads process in parallel.
 
-/// Regions to a thread: some are more work than others.
+/// Regions per thread. Several, because some take more work than others.
 pub(crate) const SHARE: usize = 4;
 
-/// The highest nodes of regions of about the same work, in order, given the inputs of each node and the work of all that is at
-/// and below it. None if the tree is too uneven for the threads that there are.
+/// Cuts a tree into regions of about the same work, and returns their topmost nodes in increasing
+/// order.
+///
+/// `inputs` gives the inputs of each node, and `work` the total work at and below it. The result is
+/// empty if there is only one thread, or if the tree is too uneven.
 pub(crate) fn cut<I: IntoIterator<Item = usize>>(
     root: usize,
     work: &[u128],

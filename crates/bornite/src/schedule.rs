@@ -1,8 +1,9 @@
-//! Which rows of a block have which kind of message at which step.
+//! Which rows of a block have which kind of message at each step.
 //!
-//! That is known from the evidence alone, before any arithmetic. Rows that take the same from a step's inputs go through it
-//! side by side, in tiles; rows that have a value everywhere are all pure at every step, in one order. A traversal, which
-//! gives rows values as it goes, plans a step when it comes to it.
+//! This depends only on the evidence, so it is known before any arithmetic. Rows whose inputs have
+//! the same kinds of messages go through a step together, side by side in tiles. Rows in which
+//! every variable has a value are pure at every step and keep their order. A traversal, which
+//! assigns values to rows as it goes, schedules each step when it reaches it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,48 +11,49 @@ use std::sync::Arc;
 use crate::algebra::Kind;
 use crate::program::{Program, Step, StepKind};
 
-/// Rows, at most as many as there are lanes, that go through a step together.
+/// Rows that go through a step together; at most one per lane.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tile<'a> {
     pub(crate) rows: &'a [u32],
-    /// What they take from the two inputs; both are the same at leaves and sums.
+    /// The kinds of messages that they take from the two inputs. Both are the same at leaves and
+    /// sums.
     pub(crate) kinds: [Kind; 2],
-    /// Its number among the tiles of its own kind.
+    /// The position among the tiles of the same kind.
     pub(crate) index: usize,
 }
 
 impl Tile<'_> {
-    /// Whether it holds vectors, or else matrices.
+    /// Whether the tile holds vectors, as opposed to matrices.
     pub(crate) fn is_pure(&self) -> bool {
         self.kinds == [Kind::Pure; 2]
     }
 
-    /// The kind of what it holds.
+    /// The kind of message that the tile holds.
     pub(crate) fn kind(&self) -> Kind {
         if self.is_pure() { Kind::Pure } else { Kind::Mixed }
     }
 }
 
-/// Where the messages of one step lie.
+/// Where the messages of each row lie at one step.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
-    /// For each row its kind, and its place among the lanes of all tiles of that kind.
+    /// For each row, its kind, and its position among the lanes of all tiles of that kind.
     rows: Vec<(Kind, u32)>,
-    /// The kind of all rows, where they take the same and so lie in order.
+    /// The kind of all rows if all take the same kinds of messages, and so are in order.
     uniform: Option<Kind>,
     groups: Vec<Group>,
-    /// The rows of all groups.
+    /// The rows of all groups, one group after another.
     order: Vec<u32>,
-    /// Tiles of vectors, and of matrices.
+    /// The number of tiles of vectors, and of matrices.
     pub(crate) counts: [usize; 2],
     lanes: usize,
 }
 
-/// Rows that take the same from the inputs.
+/// Rows that take the same kinds of messages from the inputs.
 #[derive(Debug)]
 struct Group {
     kinds: [Kind; 2],
-    /// Where they are named.
+    /// The range of these rows in `order`.
     range: Range<usize>,
     first_tile: usize,
 }
@@ -62,17 +64,18 @@ impl Places {
         self.rows.len()
     }
 
+    /// The kind of message of a row.
     pub(crate) fn kind(&self, row: u32) -> Kind {
         self.rows[row as usize].0
     }
 
-    /// The tile and lane of a row.
+    /// The tile and the lane of a row.
     pub(crate) fn place(&self, row: u32) -> (usize, usize) {
         let place = self.rows[row as usize].1 as usize;
         (place / self.lanes, place % self.lanes)
     }
 
-    /// All tiles; identities have none.
+    /// All tiles. Rows with identities are in none of them.
     pub(crate) fn tiles(&self) -> impl Iterator<Item = Tile<'_>> {
         self.groups.iter().flat_map(|group| {
             let chunks = self.order[group.range.clone()].chunks(self.lanes);
@@ -81,13 +84,15 @@ impl Places {
         })
     }
 
-    /// The rows that take the same from the inputs, and the kinds of it; identities are in none.
+    /// The kinds of messages from the inputs, with the rows that take them. Rows with identities
+    /// are in no group.
     #[cfg(feature = "cuda")]
     pub(crate) fn groups(&self) -> impl Iterator<Item = ([Kind; 2], &[u32])> {
         self.groups.iter().map(|group| (group.kinds, &self.order[group.range.clone()]))
     }
 
-    /// The tile in which rows of one kind lie already, in order, if they do.
+    /// The tile that already holds exactly these rows, all of this kind and in this order, if there
+    /// is one.
     pub(crate) fn tile_of(&self, kind: Kind, rows: &[u32]) -> Option<usize> {
         let (_, first) = self.rows[rows[0] as usize];
         let (tile, lane) = (first as usize / self.lanes, first as usize % self.lanes);
@@ -96,17 +101,19 @@ impl Places {
     }
 }
 
-/// Which rows go through a step together.
+/// Which rows may share the tiles of a step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Grouping {
-    /// Those that take messages of the same kinds: the bits of a row do not depend on the others.
+    /// Rows that take the same kinds of messages. Then the bits of a row do not depend on other
+    /// rows.
     ByKind,
-    /// Those too that do if identities are taken as matrices, if they fit into fewer tiles then, or where what nothing is
-    /// known of is no identity. Elementwise products of different kinds are of matrices.
+    /// Rows that take the same kinds of messages if identities are treated as matrices. This is
+    /// done if it saves tiles, or if the circuit is not orthonormal, because then unobserved
+    /// variables do not give identities. Elementwise products of different kinds multiply matrices.
     Shared { orthonormal: bool },
 }
 
-/// Two kinds, as a number; and after them two identities that make a matrix.
+/// The pairs of kinds, numbered, followed by a pair of identities whose product is a matrix.
 const NUM_PAIRS: usize = 10;
 const CLOSED: usize = NUM_PAIRS - 1;
 
@@ -118,13 +125,13 @@ fn kinds_of(pair: usize) -> [Kind; 2] {
     if pair == CLOSED { [Kind::Identity; 2] } else { [pair / 3, pair % 3].map(|n| Kind::ALL[n]) }
 }
 
-/// Finds the places of the rows of a block, step by step.
+/// Assigns the rows of a block to tiles, step by step.
 #[derive(Debug)]
 pub(crate) struct Planner {
     grouping: Grouping,
     lanes: usize,
     len: usize,
-    /// The places of rows that all take the same, by the pair.
+    /// The result if all rows have the same pair, by that pair.
     uniform: [Option<Arc<Places>>; NUM_PAIRS],
     /// The pair of each row.
     pairs: Vec<u8>,
@@ -135,7 +142,7 @@ impl Planner {
         Self { grouping, lanes, len: 0, uniform: Default::default(), pairs: Vec::new() }
     }
 
-    /// Takes up a block of this many rows.
+    /// Starts a block of `len` rows.
     pub(crate) fn begin(&mut self, len: usize) {
         if len != self.len {
             self.uniform = Default::default();
@@ -143,17 +150,17 @@ impl Planner {
         self.len = len;
     }
 
-    /// Rows of one kind.
+    /// The places of rows that all have one kind.
     pub(crate) fn uniform(&mut self, kind: Kind) -> Arc<Places> {
         self.uniform_pair(pair([kind; 2]))
     }
 
-    /// Rows of these kinds.
+    /// The places at a leaf, given the kind of each row.
     pub(crate) fn leaf(&mut self, kind: impl Fn(usize) -> Kind) -> Arc<Places> {
         self.plan(|row| pair([kind(row); 2]))
     }
 
-    /// The message of a step that is not a leaf, from those of its inputs.
+    /// The places of the message of a step that is not a leaf, given those of its inputs.
     pub(crate) fn up<'a>(
         &mut self,
         step: &Step,
@@ -169,8 +176,9 @@ impl Planner {
         })
     }
 
-    /// The environment of an input of a step, from the step's own and the message of the other input, if there is one. Rows that
-    /// are not wanted become identities.
+    /// The places of the environment of one input of a step, given those of the step's environment
+    /// and of the other input's message, if there is one. Rows that are not wanted become
+    /// identities.
     pub(crate) fn down(
         &mut self,
         step: &Step,
@@ -178,7 +186,7 @@ impl Planner {
         other: Option<&Places>,
         wanted: Option<&[bool]>,
     ) -> Arc<Places> {
-        // A weight that is semi-unitary on the way up is not on the way down.
+        // A weight that is semi-unitary on the way up is not semi-unitary on the way down.
         let closes = !matches!(step.kind, StepKind::Hadamard { .. });
         self.join([environment, other.unwrap_or(environment)], wanted, |kinds| {
             if closes && kinds == [Kind::Identity; 2] { CLOSED } else { pair(kinds) }
@@ -229,7 +237,7 @@ impl Planner {
         self.uniform[pair].insert(Arc::new(places)).clone()
     }
 
-    /// The places of rows by their pairs, of which there are so many each.
+    /// The places of the rows in `pairs`, given how many rows have each pair.
     fn places(&self, counts: &[usize; NUM_PAIRS]) -> Places {
         let targets = self.targets(counts);
         let mut places = Places {
@@ -240,7 +248,8 @@ impl Planner {
             counts: [0, 0],
             lanes: self.lanes,
         };
-        // Where the next row of each pair is named: those of a group's own pair come first.
+        // The position in `order` of the next row of each pair. A group's own pair comes before
+        // those that join it.
         let mut next = [0; NUM_PAIRS];
         let mut end = 0;
         for target in 1..NUM_PAIRS {
@@ -273,7 +282,7 @@ impl Planner {
         places
     }
 
-    /// For each pair the one in whose tiles its rows lie.
+    /// For each pair, the pair whose tiles its rows join.
     fn targets(&self, counts: &[usize; NUM_PAIRS]) -> [usize; NUM_PAIRS] {
         use Kind::{Identity, Mixed, Pure};
         let mut targets = std::array::from_fn(|pair| pair);
@@ -297,21 +306,21 @@ impl Planner {
     }
 }
 
-/// The places of all steps.
+/// The places of a block at all steps.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Schedule {
-    /// One for every step, or one for all of them.
+    /// One entry per step, or a single one for all steps.
     places: Vec<Arc<Places>>,
     is_complete: bool,
 }
 
 impl Schedule {
-    /// For rows that have a value everywhere.
+    /// The schedule of rows in which every variable has a value.
     pub(crate) fn complete(planner: &mut Planner) -> Self {
         Self { places: vec![planner.uniform(Kind::Pure)], is_complete: true }
     }
 
-    /// For rows of which `cell` gives the kind of a row's cell of a variable.
+    /// The schedule of rows whose evidence about each variable has the kind `cell(row, variable)`.
     pub(crate) fn new(
         program: &Program,
         planner: &mut Planner,
@@ -329,12 +338,12 @@ impl Schedule {
         Self { places, is_complete: false }
     }
 
-    /// Whether all rows are pure everywhere, in one order.
+    /// Whether every row is pure at every step.
     pub(crate) fn is_complete(&self) -> bool {
         self.is_complete
     }
 
-    /// The places of one step.
+    /// The places at a step.
     pub(crate) fn at(&self, step: usize) -> &Arc<Places> {
         &self.places[if self.is_complete { 0 } else { step }]
     }
@@ -350,7 +359,7 @@ mod tests {
     use crate::structure::{RegionTree, Structure};
     use crate::{Basis, Domain, Variable};
 
-    /// Every row has at every step the kind that the kinds of its cells make, in exactly one lane.
+    /// At every step, each row has the kind that follows from its evidence, and exactly one lane.
     #[test]
     fn every_row_has_one_place_of_its_kind_at_every_step() {
         let leaf = |v| (Variable::new(format!("x{v}"), Domain::Finite(3)), Basis::indicator(3));
@@ -378,7 +387,7 @@ mod tests {
                     }
                 }
                 for row in 0..50 {
-                    // The leaves of a balanced tree stand in the order of its variables.
+                    // The leaves of a balanced tree are in the order of its variables.
                     let expected =
                         step.leaves.clone().map(|v| cell(row, v)).reduce(Kind::times).unwrap();
                     assert_eq!(places.kind(row as u32), expected, "step {index}, row {row}");

@@ -5,7 +5,7 @@ use super::{Circuit, CircuitError, Layer, LayerId, Skeleton, VariableId, Weight,
 use crate::basis::Basis;
 use crate::domain::{Domain, Variable};
 
-/// Collects variables, weights and layers, and checks them all once.
+/// Collects variables, weights and layers, and checks them once at the end.
 ///
 /// ```
 /// use bornite::{Basis, CircuitBuilder, Domain, linalg::Matrix};
@@ -24,17 +24,17 @@ pub struct CircuitBuilder {
     variables: Vec<Variable>,
     layers: Vec<Layer>,
     weight_shapes: Vec<[usize; 2]>,
-    /// None of a skeleton, of which only the shapes are known.
+    /// Empty for a skeleton, which only has the shapes.
     weights: Vec<Weight>,
 }
 
 impl CircuitBuilder {
-    /// A builder without any layer.
+    /// A builder without variables or layers.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A builder with these variables and no layer.
+    /// A builder with these variables and no layers.
     pub fn over(variables: &[Variable]) -> Self {
         Self { variables: variables.to_vec(), ..Self::default() }
     }
@@ -55,18 +55,18 @@ impl CircuitBuilder {
         self.push(Layer::Hadamard { inputs: inputs.into() })
     }
 
-    /// Adds a Kronecker product layer; its first input varies slowest.
+    /// Adds a Kronecker product layer. Its first input varies slowest.
     pub fn kronecker(&mut self, inputs: impl Into<Vec<LayerId>>) -> LayerId {
         self.push(Layer::Kronecker { inputs: inputs.into() })
     }
 
-    /// Adds a sum layer with a weight of its own.
+    /// Adds a sum layer with its own weight.
     pub fn sum(&mut self, input: LayerId, weight: impl Into<Weight>) -> LayerId {
         let weight = self.weight(weight);
         self.shared_sum(input, weight)
     }
 
-    /// Adds a weight, to be shared between sum layers.
+    /// Adds a weight that several sum layers can share.
     pub fn weight(&mut self, weight: impl Into<Weight>) -> WeightId {
         let weight = weight.into();
         let id = self.weight_shape([weight.rows(), weight.cols()]);
@@ -74,18 +74,18 @@ impl CircuitBuilder {
         id
     }
 
-    /// Adds the shape of a weight alone, for a [`skeleton`](Self::skeleton).
+    /// Adds only the shape of a weight, for a [`skeleton`](Self::skeleton).
     pub(crate) fn weight_shape(&mut self, shape: [usize; 2]) -> WeightId {
         self.weight_shapes.push(shape);
         WeightId::new(self.weight_shapes.len() - 1)
     }
 
-    /// The number of rows of a weight that was added.
+    /// The number of rows of a weight that has been added.
     pub(crate) fn weight_rows(&self, id: WeightId) -> usize {
         self.weight_shapes[id.index()][0]
     }
 
-    /// Adds a sum layer with a weight that other layers may use as well.
+    /// Adds a sum layer with a weight that other layers can use as well.
     pub fn shared_sum(&mut self, input: LayerId, weight: WeightId) -> LayerId {
         self.push(Layer::Sum { input, weight })
     }
@@ -96,12 +96,12 @@ impl CircuitBuilder {
         LayerId::new(self.layers.len() - 1)
     }
 
-    /// Checks everything and builds the circuit with this output.
+    /// Checks everything, and builds the circuit with this output.
     ///
-    /// Cost: linear in the layers and weights.
+    /// Cost: linear in the number of layers and weight entries.
     ///
     /// # Errors
-    /// The first problem found, with its layer.
+    /// The first problem found, and the layer where it occurs.
     pub fn build(mut self, output: LayerId) -> Result<Circuit, CircuitError> {
         let skeleton = self.check(output)?;
         let is_real = self.weights.iter().all(|w| matches!(w, Weight::Real(_)))
@@ -112,7 +112,7 @@ impl CircuitBuilder {
         Ok(Circuit { skeleton, weights: self.weights, is_real })
     }
 
-    /// The same without the numbers of weights.
+    /// Builds only the skeleton: the circuit without the entries of its weights.
     pub(crate) fn skeleton(mut self, output: LayerId) -> Result<Skeleton, CircuitError> {
         self.check(output)
     }
@@ -223,7 +223,8 @@ impl CircuitBuilder {
         Ok(rows)
     }
 
-    /// Walks the tree below the output, left to right, and finds each layer's span and consumer.
+    /// Traverses the tree below the output, left to right, and finds the span and consumer of each
+    /// layer.
     fn walk(&self, output: LayerId) -> Result<Tree, CircuitError> {
         let count = self.layers.len();
         let mut tree = Tree {
@@ -267,8 +268,8 @@ impl CircuitBuilder {
         Ok(tree)
     }
 
-    /// The first product layer with two inputs that depend on this variable. There is one: two paths from the output
-    /// end at the variable, and they part at a product.
+    /// The error about the first product layer with two inputs that depend on this variable. There
+    /// is one: two paths from the output lead to the variable, and they diverge at a product.
     fn overlap(&self, variable: VariableId) -> CircuitError {
         let mut depends: Vec<bool> = Vec::with_capacity(self.layers.len());
         for (index, layer) in self.layers.iter().enumerate() {

@@ -1,14 +1,14 @@
 use super::{LayerId, WeightId};
 use crate::basis::BasisError;
 
-/// The reason that layers do not form a valid circuit.
+/// Why layers do not form a valid circuit.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CircuitError {
     /// There are no layers.
     #[error("the circuit has no layers: add at least one input layer")]
     Empty,
-    /// The domain of a variable is empty or its bounds are not finite and in order.
+    /// The domain of a variable is empty, or its bounds are not finite and in order.
     #[error(
         "variable '{variable}': {domain:?} is not a valid domain; give at least one value, or finite bounds in order"
     )]
@@ -18,23 +18,23 @@ pub enum CircuitError {
         /// Its domain.
         domain: crate::Domain,
     },
-    /// Two variables have one name.
+    /// Two variables have the same name.
     #[error("two variables are named '{name}': give each its own name")]
     DuplicateVariable {
         /// The name.
         name: String,
     },
-    /// A layer refers to a variable that is not there.
+    /// A layer refers to a variable that does not exist.
     #[error("layer {layer}: there is no variable {variable}; the circuit has {count}")]
     UnknownVariable {
         /// The layer.
         layer: LayerId,
-        /// The position that it names.
+        /// The position that the layer refers to.
         variable: usize,
         /// The number of variables.
         count: usize,
     },
-    /// The functions of an input layer live on another domain than its variable.
+    /// The functions of an input layer are defined on a different domain than its variable.
     #[error(
         "layer {layer}: its basis is defined on {basis}, but the domain of variable '{variable}' is {domain}"
     )]
@@ -45,10 +45,10 @@ pub enum CircuitError {
         variable: String,
         /// The variable's domain.
         domain: crate::Domain,
-        /// The basis's own domain.
+        /// The domain of the basis.
         basis: crate::Domain,
     },
-    /// The functions of an input layer are invalid.
+    /// The functions of an input layer have invalid parameters.
     #[error("layer {layer}: {source}")]
     Basis {
         /// The layer.
@@ -56,14 +56,14 @@ pub enum CircuitError {
         /// The underlying error.
         source: BasisError,
     },
-    /// A layer refers to a layer that does not come before it.
+    /// A layer refers to an input that does not come before it.
     #[error(
         "layer {layer}: its input {input} is not an earlier layer; list layers after their inputs"
     )]
     UnknownInput {
         /// The layer.
         layer: LayerId,
-        /// The input that it names.
+        /// The position that the layer refers to.
         input: usize,
     },
     /// A product layer has fewer than two inputs.
@@ -71,7 +71,7 @@ pub enum CircuitError {
     TooFewInputs {
         /// The layer.
         layer: LayerId,
-        /// The number of its inputs.
+        /// The number of inputs.
         found: usize,
     },
     /// The inputs of a product layer share a variable: the circuit is not decomposable.
@@ -96,18 +96,18 @@ pub enum CircuitError {
         input: LayerId,
         /// The width of the first input.
         expected: usize,
-        /// The width of the one that differs.
+        /// The width of the input that differs.
         found: usize,
     },
-    /// A sum layer refers to a weight that is not there.
+    /// A sum layer refers to a weight that does not exist.
     #[error("layer {layer}: there is no weight {weight}")]
     UnknownWeight {
         /// The layer.
         layer: LayerId,
-        /// The weight that it names.
+        /// The weight that the layer refers to.
         weight: WeightId,
     },
-    /// The weight of a sum layer does not fit its input.
+    /// The weight of a sum layer does not match its input.
     #[error(
         "layer {layer}: its weight is {rows}x{cols}, but its input {input} has width {expected}; \
              the weight needs {expected} columns"
@@ -124,7 +124,7 @@ pub enum CircuitError {
         /// The width of the input.
         expected: usize,
     },
-    /// A weight holds NaN or infinity.
+    /// A weight contains NaN or infinity.
     #[error("layer {layer}: its weight is not finite at row {row}, column {col}")]
     NotFinite {
         /// A layer that uses the weight.
@@ -134,13 +134,13 @@ pub enum CircuitError {
         /// The column.
         col: usize,
     },
-    /// A layer would have no output.
+    /// A layer has width 0.
     #[error("layer {layer}: it has width 0; every layer needs at least one function")]
     ZeroWidth {
         /// The layer.
         layer: LayerId,
     },
-    /// The width of a layer, or the storage that it would take, is beyond what can be addressed.
+    /// The width of a layer, or the memory that it needs, is too large to address.
     #[error("layer {layer}: it is too large ({what}); use smaller widths")]
     TooLarge {
         /// The layer.
@@ -148,10 +148,10 @@ pub enum CircuitError {
         /// What is too large.
         what: &'static str,
     },
-    /// The output is not a layer.
+    /// The output is not an existing layer.
     #[error("the output {output} is not a layer; the circuit has {count}")]
     UnknownOutput {
-        /// The position named as output.
+        /// The position given as the output.
         output: usize,
         /// The number of layers.
         count: usize,
@@ -162,13 +162,13 @@ pub enum CircuitError {
         /// The layer.
         layer: LayerId,
     },
-    /// No input layer has this variable.
+    /// No input layer uses a variable.
     #[error("no layer uses variable '{variable}'; give it an input layer or remove it")]
     UnusedVariable {
         /// The variable.
         variable: String,
     },
-    /// No sum layer has this weight.
+    /// No sum layer uses a weight.
     #[error("no layer uses weight {weight}; give it a sum layer or remove it")]
     UnusedWeight {
         /// The weight.

@@ -1,7 +1,8 @@
 //! Tensorized circuits: layers, scopes, widths and sizes.
 //!
-//! A [`CircuitBuilder`] builds a [`Circuit`], which is always valid: smooth, structured-decomposable, topologically
-//! ordered, with finite weights of the right shapes. Nothing checks it again.
+//! A [`CircuitBuilder`] builds a [`Circuit`], which is always valid: smooth,
+//! structured-decomposable and topologically ordered, with finite weights of matching shapes.
+//! Nothing downstream checks it again.
 
 mod builder;
 mod error;
@@ -38,15 +39,15 @@ pub struct WeightId(pub(crate) u32);
 macro_rules! impl_id {
     ($($id:ident),*) => {$(
         impl $id {
-            /// The id of position `index`.
+            /// The id of the item at position `index`.
             ///
             /// # Panics
-            /// If `index` does not fit 32 bits.
+            /// If `index` does not fit into 32 bits.
             pub fn new(index: usize) -> Self {
                 Self(u32::try_from(index).expect("fewer than 2³² items in a circuit"))
             }
 
-            /// The position as a number.
+            /// The position.
             pub fn index(self) -> usize {
                 self.0 as usize
             }
@@ -73,7 +74,7 @@ pub enum Layer {
         /// The functions.
         basis: Arc<Basis>,
     },
-    /// The elementwise product of N ≥ 2 inputs of one width.
+    /// The elementwise product of N ≥ 2 inputs with the same width.
     Hadamard {
         /// The inputs.
         inputs: Vec<LayerId>,
@@ -83,7 +84,7 @@ pub enum Layer {
         /// The inputs.
         inputs: Vec<LayerId>,
     },
-    /// The product W ℓ of a weight matrix with one input.
+    /// The product W ℓ of a weight matrix and one input.
     Sum {
         /// The input.
         input: LayerId,
@@ -93,7 +94,7 @@ pub enum Layer {
 }
 
 impl Layer {
-    /// The layers that this one receives.
+    /// The layers that this layer takes as inputs.
     pub fn inputs(&self) -> &[LayerId] {
         match self {
             Layer::Input { .. } => &[],
@@ -102,7 +103,7 @@ impl Layer {
         }
     }
 
-    /// The name of the kind, as in the paper: `input`, `hadamard`, `kronecker` or `sum`.
+    /// The name of the layer's kind, as in the paper: `input`, `hadamard`, `kronecker` or `sum`.
     pub fn kind(&self) -> &'static str {
         match self {
             Layer::Input { .. } => "input",
@@ -113,7 +114,7 @@ impl Layer {
     }
 }
 
-/// The weight matrix of sum layers.
+/// The weight matrix of one or more sum layers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Weight {
     /// A real matrix.
@@ -139,7 +140,7 @@ impl Weight {
         }
     }
 
-    /// The matrix in the number type of an algorithm, borrowed if it already is.
+    /// The matrix in the number type of an algorithm; borrowed if it already has that type.
     pub fn to_matrix<T: Scalar>(&self) -> Cow<'_, Matrix<T>> {
         match self {
             Weight::Real(m) => T::matrix_from_real(m),
@@ -162,6 +163,7 @@ impl Weight {
         }
     }
 
+    /// The row and column of the first entry that is NaN or infinite.
     fn first_not_finite(&self) -> Option<(usize, usize)> {
         let cols = self.cols().max(1);
         let position = match self {
@@ -186,8 +188,8 @@ impl From<Matrix<Complex64>> for Weight {
     }
 }
 
-/// A tensorized circuit c(X) ∈ ℂʳ whose square encodes the distribution p(x) = ‖c(x)‖² / Z: a [`Skeleton`] and the numbers of
-/// its weights.
+/// A tensorized circuit c(X) ∈ ℂʳ whose square encodes the distribution p(x) = ‖c(x)‖² / Z: a
+/// [`Skeleton`] with the entries of its weights.
 ///
 /// Paper: `defn:tensorized-circuit`, `defn:smoothness-decomposability`.
 #[derive(Clone, Debug, PartialEq)]

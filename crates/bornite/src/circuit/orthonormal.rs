@@ -7,17 +7,18 @@ use crate::tolerance;
 
 /// A circuit that has been proven orthonormal, so its square is a normalized distribution: Z = 1.
 ///
-/// Created by [`orthonormalize`](crate::ops::orthonormalize) or [`Orthonormal::verify`].
+/// Created by [`orthonormalize`](crate::ops::orthonormalize) and [`Orthonormal::verify`].
 ///
-/// Paper: `defn:orthonormal-circuit`, with an output of width r ≥ 1 whose weight has unit Frobenius norm.
+/// Paper: `defn:orthonormal-circuit`, with an output of width r ≥ 1 whose weight has unit Frobenius
+/// norm.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Orthonormal(Circuit);
 
 impl Orthonormal {
-    /// Takes a circuit that is orthonormal already.
+    /// Accepts a circuit that is already orthonormal.
     ///
     /// # Errors
-    /// Otherwise, the circuit is returned with a report of its worst layer.
+    /// The circuit is not orthonormal. The error returns it, with a report of its worst layer.
     pub fn verify(circuit: Circuit) -> Result<Self, Box<NotOrthonormal>> {
         let report = check_orthonormality(&circuit);
         if report.holds() {
@@ -27,11 +28,12 @@ impl Orthonormal {
         }
     }
 
-    /// The circuit itself.
+    /// The underlying circuit.
     pub fn into_circuit(self) -> Circuit {
         self.0
     }
 
+    /// Wraps a circuit that is orthonormal by construction. Only debug builds check it.
     pub(crate) fn new_unchecked(circuit: Circuit) -> Self {
         debug_assert!(
             check_orthonormality(&circuit).holds(),
@@ -55,12 +57,13 @@ impl Deref for Orthonormal {
 pub struct Orthonormality {
     /// The layer with the largest residual.
     pub worst: LayerId,
-    /// The largest entry of |∫ f fᴴ − I| at inputs, of |W Wᴴ − I| at inner sums, and |‖W‖² − 1| at the output.
+    /// The largest entry of |∫ f fᴴ − I| at an input and of |W Wᴴ − I| at an inner sum; |‖W‖² − 1|
+    /// at the output.
     pub residual: f64,
 }
 
 impl Orthonormality {
-    /// Whether the residual is within rounding.
+    /// Whether the residual is within the tolerance for rounding.
     pub fn holds(&self) -> bool {
         self.residual <= tolerance::ORTHONORMALITY
     }
@@ -73,11 +76,11 @@ impl Orthonormality {
 pub struct NotOrthonormal {
     /// The circuit, unchanged.
     pub circuit: Circuit,
-    /// Its worst layer.
+    /// The report of its worst layer.
     pub report: Orthonormality,
 }
 
-/// Measures every layer's distance from orthonormality and reports the worst.
+/// Measures how far every layer is from orthonormal, and reports the worst.
 ///
 /// Cost: one W Wᴴ per sum layer, K² ∏ Kᵢ.
 pub fn check_orthonormality(circuit: &Circuit) -> Orthonormality {
@@ -89,7 +92,7 @@ fn check<T: Scalar>(circuit: &Circuit) -> Orthonormality {
     for id in circuit.layer_ids() {
         let is_output = id == circuit.output();
         let residual = match circuit.layer(id) {
-            // The products of a squared circuit are not orthonormal, and have no Gram matrix here.
+            // The products f f* are not orthonormal, and their Gram matrix is not defined here.
             Layer::Input { basis, .. } if matches!(**basis, Basis::Squared(_)) => f64::INFINITY,
             Layer::Input { basis, .. } if !basis.is_orthonormal() => {
                 let gram = basis.gram::<T>();
@@ -106,7 +109,7 @@ fn check<T: Scalar>(circuit: &Circuit) -> Orthonormality {
             }
             Layer::Input { .. } | Layer::Hadamard { .. } | Layer::Kronecker { .. } => 0.0,
         };
-        // Without a weight of its own an output of width r has Z = r.
+        // An output of width r without a weight has Z = r.
         let residual = match circuit.layer(id) {
             Layer::Input { .. } | Layer::Hadamard { .. } | Layer::Kronecker { .. } if is_output => {
                 largest([residual, circuit.width(id) as f64 - 1.0])
@@ -116,7 +119,7 @@ fn check<T: Scalar>(circuit: &Circuit) -> Orthonormality {
             | Layer::Kronecker { .. }
             | Layer::Sum { .. } => residual,
         };
-        // The first NaN is the worst there is.
+        // A NaN counts as larger than any number.
         if residual > report.residual || (residual.is_nan() && !report.residual.is_nan()) {
             report = Orthonormality { worst: id, residual };
         }

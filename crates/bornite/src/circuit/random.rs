@@ -11,9 +11,9 @@ pub enum Weights {
     Gaussian,
     /// Independent real Gaussian entries of variance 1 / columns.
     RealGaussian,
-    /// Complex semi-unitary matrices, uniform by Haar's measure.
+    /// Complex semi-unitary matrices, uniform with respect to the Haar measure.
     Haar,
-    /// Real semi-orthogonal matrices, uniform by Haar's measure.
+    /// Real semi-orthogonal matrices, uniform with respect to the Haar measure.
     RealHaar,
 }
 
@@ -29,7 +29,8 @@ impl Weights {
     }
 }
 
-/// Draws a weight. A Haar weight needs `rows ≤ cols`; with more rows its columns are orthonormal instead.
+/// Draws a weight. A Haar weight needs `rows ≤ cols`; with more rows, its columns are orthonormal
+/// instead.
 pub fn random_weight(rows: usize, cols: usize, weights: Weights, rng: &mut impl Rng) -> Weight {
     let scale = (cols.max(1) as f64).sqrt().recip();
     match weights {
@@ -51,14 +52,14 @@ fn complex_gaussian(rows: usize, cols: usize, rng: &mut impl Rng) -> Matrix<Comp
     Matrix::from_fn(rows, cols, |_, _| gaussian(rng))
 }
 
-/// Two independent standard normal numbers, by Box and Muller.
+/// Two independent standard normal numbers, as one complex number, by the Box–Muller transform.
 pub(crate) fn gaussian(rng: &mut impl Rng) -> Complex64 {
     let (u, v): (f64, f64) = (rng.random(), rng.random());
     let radius = (-2.0 * (1.0 - u).ln()).sqrt();
     Complex64::from_polar(radius, std::f64::consts::TAU * v)
 }
 
-/// V = L Q of a Gaussian V. The factorization's own signs are not uniform; those of L's triangle are moved into Q.
+/// A Haar-distributed matrix, as the polar factor of a Gaussian matrix V.
 fn haar<T: Scalar>(
     rows: usize,
     cols: usize,
@@ -69,7 +70,9 @@ fn haar<T: Scalar>(
         return Matrix::zeros(rows, cols);
     }
     let v = draw(short, long);
-    // (V Vᴴ)^(−1/2) V is the unitary polar factor, which is uniform as V is invariant under rotations of its columns.
+    // The unitary polar factor (V Vᴴ)^(−1/2) V is uniform, because the distribution of V is
+    // invariant under rotations of its columns. The Q of V = L Q is not, because of the signs that
+    // the factorization chooses.
     let f = row_orthonormalize(&v);
     let polar = polar_factor(&f.l).times(&f.q);
     if rows <= cols { polar } else { polar.adjoint() }
@@ -84,7 +87,7 @@ fn polar_factor<T: Scalar>(a: &Matrix<T>) -> Matrix<T> {
         eigen.vectors[(i, j)].scale_by(eigen.values[j].max(f64::MIN_POSITIVE).sqrt().recip())
     });
     let u = left.times(&eigen.vectors.adjoint()).times(a);
-    // One Newton step U ← U (3 I − Uᴴ U) / 2 polishes the rounding of the small eigenvalues.
+    // One Newton step, U ← U (3 I − Uᴴ U) / 2, reduces the rounding error of the small eigenvalues.
     let correction = u.times_adjoint(&u).scaled(-0.5);
     let three_halves = Matrix::from_fn(n, n, |i, j| {
         correction[(i, j)] + if i == j { T::from_real(1.5) } else { T::ZERO }

@@ -1,14 +1,16 @@
-//! A circuit without the numbers of its weights.
+//! A circuit without the entries of its weights.
 
 use super::{Circuit, CircuitBuilder, CircuitError, Layer, LayerId, VariableId, Weight};
 use crate::domain::Variable;
 
-/// The variables and layers of a circuit, and the shapes of its weights: everything but their numbers.
+/// The variables and layers of a circuit, and the shapes of its weights, but not their entries.
 ///
-/// Decomposability makes the layers a tree below the output; each layer's scope is a contiguous piece of one order of
-/// the variables, so all scopes together take no more memory than the variables.
+/// Because the circuit is decomposable, the layers form a tree below the output. The scope of each
+/// layer is a contiguous range of one order of the variables, so all scopes together take no more
+/// memory than the variables.
 ///
-/// Made by [`Structure::skeleton`](crate::structure::Structure::skeleton), or part of a [`Circuit`]; [learning](crate::learn) takes one.
+/// Created by [`Structure::skeleton`](crate::structure::Structure::skeleton), or as part of a
+/// [`Circuit`]. [Learning](crate::learn) starts from one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Skeleton {
     pub(super) variables: Vec<Variable>,
@@ -16,11 +18,11 @@ pub struct Skeleton {
     pub(super) weight_shapes: Vec<[usize; 2]>,
     pub(super) output: LayerId,
     pub(super) widths: Vec<usize>,
-    /// The variables in the order in which the tree's input layers stand, left to right.
+    /// The variables in the order of the tree's input layers, left to right.
     pub(super) order: Vec<VariableId>,
-    /// For each layer, where its scope begins and ends in `order`.
+    /// For each layer, the start and end of its scope in `order`.
     pub(super) spans: Vec<(u32, u32)>,
-    /// For each layer, the one layer that receives it; itself for the output.
+    /// For each layer, the layer that takes it as an input; the output refers to itself.
     pub(super) consumers: Vec<LayerId>,
 }
 
@@ -35,7 +37,7 @@ impl Skeleton {
         &self.variables[id.index()]
     }
 
-    /// The variable with this name.
+    /// The variable with this name, if there is one.
     pub fn find_variable(&self, name: &str) -> Option<VariableId> {
         self.variables.iter().position(|v| v.name == name).map(VariableId::new)
     }
@@ -45,12 +47,12 @@ impl Skeleton {
         self.variables.len()
     }
 
-    /// The variables in the order in which the tree's input layers stand, left to right.
+    /// The variables in the order of the tree's input layers, left to right.
     pub fn variable_order(&self) -> &[VariableId] {
         &self.order
     }
 
-    /// All layers, inputs before those that receive them.
+    /// All layers, each after its inputs.
     pub fn layers(&self) -> &[Layer] {
         &self.layers
     }
@@ -60,7 +62,7 @@ impl Skeleton {
         &self.layers[id.index()]
     }
 
-    /// The ids of all layers, inputs before those that receive them.
+    /// The ids of all layers, each after its inputs.
     pub fn layer_ids(&self) -> impl DoubleEndedIterator<Item = LayerId> + use<> {
         (0..self.layers.len()).map(LayerId::new)
     }
@@ -75,21 +77,21 @@ impl Skeleton {
         self.output
     }
 
-    /// The layer that receives this one; `None` for the output.
+    /// The layer that takes this one as an input; `None` for the output.
     pub fn consumer(&self, id: LayerId) -> Option<LayerId> {
         let consumer = self.consumers[id.index()];
         (consumer != id).then_some(consumer)
     }
 
-    /// The number of rows and columns of every weight.
+    /// The numbers of rows and columns of every weight.
     pub fn weight_shapes(&self) -> &[[usize; 2]] {
         &self.weight_shapes
     }
 
-    /// The circuit of these variables and layers with these weights, one for each.
+    /// Builds a circuit with these variables and layers, given one matrix for each weight.
     ///
     /// # Errors
-    /// A weight that is missing, not finite, or of another shape than its layers need.
+    /// A weight is missing, is not finite, or has the wrong shape.
     pub fn with_weights(
         &self,
         weights: impl IntoIterator<Item = Weight>,
@@ -110,7 +112,7 @@ impl Skeleton {
         &self.order[start..end]
     }
 
-    /// Where a layer's scope begins and ends in [`variable_order`](Self::variable_order).
+    /// The start and end of a layer's scope in [`variable_order`](Self::variable_order).
     pub fn span(&self, id: LayerId) -> (usize, usize) {
         let (start, end) = self.spans[id.index()];
         (start as usize, end as usize)
@@ -121,8 +123,8 @@ impl Skeleton {
         self.widths[id.index()]
     }
 
-    /// The size of a layer, which is the number of multiplications that evaluate it: K for an input layer, N K for a
-    /// Hadamard layer, N ∏ Kᵢ for a Kronecker layer, K₁ K₂ for a sum.
+    /// The size of a layer: the number of multiplications that evaluate it. This is K for an input
+    /// layer, N K for a Hadamard layer, N ∏ Kᵢ for a Kronecker layer and K₁ K₂ for a sum.
     pub fn size(&self, id: LayerId) -> u128 {
         let width = self.width(id) as u128;
         match self.layer(id) {
@@ -134,7 +136,7 @@ impl Skeleton {
         }
     }
 
-    /// The size of the layer that [`square`](crate::ops::square) makes of this one.
+    /// The size of the corresponding layer of the [squared](crate::ops::square) circuit.
     pub fn squared_size(&self, id: LayerId) -> u128 {
         let width = self.width(id) as u128;
         match self.layer(id) {
@@ -156,8 +158,8 @@ impl Skeleton {
         self.weight_shapes.iter().map(|[rows, cols]| rows * cols).sum()
     }
 
-    /// The inputs that a sum layer contracts its weight with: those of the Kronecker layer below it, or the one layer
-    /// below it if that is of another kind.
+    /// The layers that a sum contracts its weight with: the inputs of the Kronecker layer below it,
+    /// or its own input if that is another kind of layer.
     pub(crate) fn sum_factors<'a>(&'a self, input: &'a LayerId) -> &'a [LayerId] {
         match self.layer(*input) {
             Layer::Kronecker { inputs } => inputs,
@@ -167,7 +169,8 @@ impl Skeleton {
         }
     }
 
-    /// Whether this is a Kronecker layer that a sum contracts directly, so that its own output is never formed.
+    /// Whether this is a Kronecker layer that a sum contracts directly, so that its output is never
+    /// formed.
     pub(crate) fn is_fused(&self, id: LayerId) -> bool {
         matches!(self.layer(id), Layer::Kronecker { .. })
             && self.consumer(id).is_some_and(|c| matches!(self.layer(c), Layer::Sum { .. }))

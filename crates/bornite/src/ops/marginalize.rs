@@ -11,51 +11,54 @@ use crate::circuit::{Circuit, Layer, LayerId, Orthonormal};
 use crate::linalg::{Complex64, Matrix, Scalar};
 use crate::query::{Dependence, Evidence, Query, QueryError};
 
-/// The answer to a query, with what it took.
+/// The answer to a query, with what it cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Marginal {
     /// log p(evidence); −∞ if it is impossible.
     pub log_marginal: f64,
-    /// How many layers are of each dependence.
+    /// The number of layers of each dependence.
     pub layers: LayerCounts,
-    /// How many multiply-adds it took, next to what other ways would take.
+    /// The number of multiply-adds, compared with other methods.
     pub multiply_adds: MultiplyAdds,
 }
 
 /// The numbers of layers in φ_Y, φ_Z and φ_YZ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct LayerCounts {
-    /// |φ_Y|: layers that depend on variables with a value alone.
+    /// |φ_Y|: layers whose variables all have values.
     pub kept: usize,
-    /// |φ_Z|: layers that depend on unknown variables alone, which are skipped.
+    /// |φ_Z|: layers whose variables are all unobserved, which are skipped.
     pub marginalized: usize,
-    /// |φ_YZ|: layers that depend on both.
+    /// |φ_YZ|: all other layers.
     pub mixed: usize,
 }
 
-/// Multiply-adds of three ways to one answer.
+/// The multiply-adds of three methods with the same answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MultiplyAdds {
-    /// What [`marginalize`] did.
+    /// By [`marginalize`].
     pub ours: u128,
-    /// What the paper's Algorithm 2 does: Σ size(ℓ) over φ_Y plus Σ size(ℓ²) over φ_YZ, at most |φ_Y| S + |φ_YZ| S².
+    /// By the paper's Algorithm 2: Σ size(ℓ) over φ_Y plus Σ size(ℓ²) over φ_YZ, at most |φ_Y| S + |φ_YZ|
+    /// S².
     pub paper_bound: u128,
-    /// What squaring the whole circuit does: Σ size(ℓ²) over all layers, at most L S².
+    /// By squaring the whole circuit: Σ size(ℓ²) over all layers, at most L S².
     pub squaring: u128,
 }
 
-/// Computes log p(evidence) = log ∫ ‖c(y, z)‖² dz, exactly, for values, unknowns, sets and intervals.
+/// Computes log p(evidence) = log ∫ ‖c(y, z)‖² dz exactly, for values, missing values, sets and
+/// intervals.
 ///
-/// Every layer sends one message to the next: nothing if all its variables are unobserved, its vector if all have
-/// values, and a K × K matrix otherwise. If all variables have values, this is log ‖c(x)‖²; without evidence, it is 0.
+/// Every layer sends one message to the next: nothing if none of its variables is observed, a
+/// vector if all have values, and a K × K matrix otherwise. If all variables have values, the
+/// result is log ‖c(x)‖²; without evidence, it is 0.
 ///
 /// Requires: an orthonormal circuit.
 ///
-/// Cost: at a sum over a Kronecker product of widths K, K³ multiply-adds in φ_Y, nothing in φ_Z, and 2 K³ to 3 K⁴ in
-/// φ_YZ, where squaring takes K⁶.
+/// Cost: at a sum over a Kronecker product with widths K, K³ multiply-adds in φ_Y, none in φ_Z, and
+/// 2 K³ to 3 K⁴ in φ_YZ, where squaring takes K⁶.
 ///
 /// # Errors
-/// The query was created for other variables, or needs a matrix that is too large.
+/// The query was created for different variables, or it needs a matrix that is too large.
 ///
 /// Paper: `alg:marginalization`, `thm:marginalization-complexity`.
 pub fn marginalize(circuit: &Orthonormal, query: &Query) -> Result<Marginal, QueryError> {
@@ -86,17 +89,17 @@ pub fn marginalize(circuit: &Orthonormal, query: &Query) -> Result<Marginal, Que
     })
 }
 
-/// Only the log marginal.
+/// Computes only the log marginal: see [`marginalize`].
 ///
 /// # Errors
-/// The query was created for other variables, or needs a matrix that is too large.
+/// The query was created for different variables, or it needs a matrix that is too large.
 pub fn log_marginal(circuit: &Orthonormal, query: &Query) -> Result<f64, QueryError> {
     let forms = check_query(circuit, query)?;
     Ok(checked_log_marginal(circuit, query, &forms))
 }
 
-/// Checks that a query fits a circuit, which is orthonormal or has a value for every variable, and that the answer takes
-/// no matrix that is too large. Gives the forms of the messages.
+/// Checks that a query matches a circuit and needs no matrix that is too large, and returns the
+/// forms of all messages. The circuit must be orthonormal, or every variable must have a value.
 pub(super) fn check_query(circuit: &Circuit, query: &Query) -> Result<Vec<Form>, QueryError> {
     query.check(circuit.variables())?;
     let forms = forms(circuit, query, true);
@@ -108,6 +111,7 @@ pub(super) fn check_query(circuit: &Circuit, query: &Query) -> Result<Vec<Form>,
     }
 }
 
+/// The log marginal of a query that has been checked, given the forms of all messages.
 fn checked_log_marginal(circuit: &Orthonormal, query: &Query, forms: &[Form]) -> f64 {
     let width = circuit.width(circuit.output());
     if circuit.is_real() {
@@ -117,7 +121,7 @@ fn checked_log_marginal(circuit: &Orthonormal, query: &Query, forms: &[Form]) ->
     }
 }
 
-/// The trace at the output; an orthonormal circuit that depends on nothing known has Z = 1, whatever its width.
+/// The log of the trace at the output. If no variable is observed, Z = 1 for any output width.
 fn finish<T: Scalar>(message: &Message<T>, width: usize) -> f64 {
     match message {
         Message::Identity => 0.0,
@@ -125,12 +129,12 @@ fn finish<T: Scalar>(message: &Message<T>, width: usize) -> f64 {
     }
 }
 
-/// How each layer depends on the query: in φ_Y, φ_Z or φ_YZ.
+/// How each layer depends on the query: whether it belongs to φ_Y, φ_Z or φ_YZ.
 ///
-/// Cost: linear in the layers and variables.
+/// Cost: linear in the number of layers and variables.
 ///
 /// # Panics
-/// If the query has another number of variables; see [`Query::check`].
+/// If the query has a different number of variables; see [`Query::check`].
 pub fn dependences(circuit: &Circuit, query: &Query) -> Vec<Dependence> {
     let mut kinds: Vec<Kind> = Vec::with_capacity(circuit.num_layers());
     for layer in circuit.layers() {
@@ -146,14 +150,14 @@ pub fn dependences(circuit: &Circuit, query: &Query) -> Vec<Dependence> {
     kinds.into_iter().map(Dependence::from).collect()
 }
 
-/// The upward pass: the message of the output layer, given the [`forms`] of all.
+/// The upward pass: computes the message of the output layer, given the [`forms`] of all messages.
 pub(super) fn upward<T: Scalar>(circuit: &Circuit, query: &Query, forms: &[Form]) -> Message<T> {
-    // Other layers send the identity, or have no message of their own.
+    // Layers that send the identity, and fused layers, have nothing to compute.
     let is_made = |id: LayerId| !circuit.is_fused(id) && forms[id.index()] != Form::Identity;
     let climb = |layers: &[LayerId], messages: &mut Messages<T>| {
         for &id in layers.iter().filter(|&&id| is_made(id)) {
             let message = layer_message(circuit, query, id, messages);
-            // A message lives from its layer to the one layer that receives it.
+            // A message is kept from its layer to the only layer that takes it.
             for input in received(circuit, id) {
                 messages.remove(input);
             }
@@ -172,11 +176,14 @@ pub(super) fn upward<T: Scalar>(circuit: &Circuit, query: &Query, forms: &[Form]
     messages.remove(&circuit.output()).unwrap_or(Message::Identity)
 }
 
-/// The messages that are made and not yet received; a layer without one sends the identity.
+/// The messages that have been computed and not yet used. A layer without an entry sends the
+/// identity.
 type Messages<T> = BTreeMap<LayerId, Message<T>>;
 
-/// How the message of every layer is stored. With `orthonormal` a layer over unknown variables alone sends nothing; without,
-/// its integral, for any circuit.
+/// How the message of every layer is stored.
+///
+/// If the circuit is `orthonormal`, a layer without observed variables sends the identity;
+/// otherwise, it sends its integral.
 pub(super) fn forms(circuit: &Circuit, query: &Query, orthonormal: bool) -> Vec<Form> {
     let mut forms: Vec<Form> = Vec::with_capacity(circuit.num_layers());
     for layer in circuit.layers() {
@@ -194,7 +201,7 @@ pub(super) fn forms(circuit: &Circuit, query: &Query, orthonormal: bool) -> Vec<
     forms
 }
 
-/// How many multiply-adds the upward pass takes.
+/// The number of multiply-adds of the upward pass.
 pub(super) fn multiply_adds(circuit: &Circuit, forms: &[Form]) -> u128 {
     let work = |id: LayerId| {
         let factors: Vec<(Form, usize)> =
@@ -213,10 +220,10 @@ pub(super) fn multiply_adds(circuit: &Circuit, forms: &[Form]) -> u128 {
     circuit.layer_ids().map(work).fold(Work::default(), |sum, work| sum + work).table
 }
 
-/// Checks that no message of the upward pass is too large to be formed, as those of wide Kronecker products that no
-/// sum contracts are.
+/// Checks that no message of the upward pass is too large. The messages of wide Kronecker products
+/// without a sum above them may be.
 ///
-/// Cost: linear in the layers.
+/// Cost: linear in the number of layers.
 pub(super) fn check_messages(circuit: &Circuit, forms: &[Form]) -> Result<(), OperationError> {
     for (id, form) in circuit.layer_ids().zip(forms) {
         let width = circuit.width(id);
@@ -230,6 +237,7 @@ pub(super) fn check_messages(circuit: &Circuit, forms: &[Form]) -> Result<(), Op
     Ok(())
 }
 
+/// How the message of an input layer is stored.
 fn input_form(basis: &Basis, evidence: &Evidence) -> Form {
     match (basis, evidence) {
         (Basis::Squared(_), _) => Form::Pure,
@@ -239,7 +247,8 @@ fn input_form(basis: &Basis, evidence: &Evidence) -> Form {
     }
 }
 
-/// The layers whose messages a layer's own is made of: those below a fused Kronecker layer for the sum above it.
+/// The layers whose messages a layer takes. A sum above a fused Kronecker layer takes those of the
+/// Kronecker layer's inputs.
 pub(super) fn received(circuit: &Circuit, id: LayerId) -> &[LayerId] {
     match circuit.layer(id) {
         Layer::Sum { input, .. } => circuit.sum_factors(input),
@@ -247,6 +256,7 @@ pub(super) fn received(circuit: &Circuit, id: LayerId) -> &[LayerId] {
     }
 }
 
+/// The message of a layer, given the messages of the layers below.
 fn layer_message<T: Scalar>(
     circuit: &Circuit,
     query: &Query,
@@ -270,8 +280,9 @@ fn layer_message<T: Scalar>(
     }
 }
 
+/// The message of an input layer.
 pub(super) fn input_message<T: Scalar>(basis: &Basis, evidence: &Evidence) -> Message<T> {
-    // A squared circuit is integrated as it stands: ∫ f ⊗ f* over the unknown.
+    // A squared circuit is integrated directly: ∫ f ⊗ f* over the unobserved values.
     if let Basis::Squared(base) = basis {
         let gram = match evidence {
             Evidence::Value(x) => {

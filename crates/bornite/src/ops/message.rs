@@ -1,4 +1,4 @@
-//! What a layer tells the next one: ∫ ℓ ℓᴴ over its marginalized variables, in its smallest form.
+//! Messages: ∫ ℓ ℓᴴ over the unobserved variables of a layer, each in its smallest form.
 
 use std::borrow::Cow;
 
@@ -6,16 +6,17 @@ use super::scaled::{Scaled, align, is_safe, product, rescale, rescale_if_extreme
 use crate::algebra::Form;
 use crate::linalg::{Matrix, Scalar, product_of_rows, product_with_adjoint};
 
-/// ∫ ℓ ℓᴴ over the marginalized variables in a layer's scope.
+/// ∫ ℓ ℓᴴ over the unobserved variables in a layer's scope.
 ///
 /// Paper: `alg:marginalization`, `out[ℓ]` and `mar[ℓ]`.
 #[derive(Clone, Debug)]
 pub(crate) enum Message<T> {
-    /// I: the layer is orthonormal and all its variables are marginalized.
+    /// The identity: the layer is orthonormal and none of its variables is observed.
     Identity,
-    /// v vᴴ: no variable is marginalized, and v = ℓ(y).
+    /// v vᴴ: all variables have values, and v = ℓ(y).
     Pure(Scaled<Vec<T>>),
-    /// A diagonal matrix: a set of values under indicators, of which there may be very many.
+    /// A diagonal matrix, such as that of a set of values under indicator functions. There may be
+    /// too many of these for a full matrix.
     Diagonal(Scaled<Vec<f64>>),
     /// A Hermitian positive semidefinite matrix.
     Mixed(Scaled<Matrix<T>>),
@@ -49,7 +50,7 @@ impl<T: Scalar> Message<T> {
         }
     }
 
-    /// Entry (i, i) of what it stands for, without the exponent.
+    /// Entry (i, i) of the matrix, without the exponent.
     fn diagonal_entry(&self, i: usize) -> f64 {
         match self {
             Message::Identity => 1.0,
@@ -59,7 +60,7 @@ impl<T: Scalar> Message<T> {
         }
     }
 
-    /// The exponent of the matrix that it stands for.
+    /// The exponent of the matrix.
     fn exponent(&self) -> i64 {
         match self {
             Message::Identity => 0,
@@ -69,7 +70,7 @@ impl<T: Scalar> Message<T> {
         }
     }
 
-    /// As a matrix of this width.
+    /// The message as a full matrix of this width.
     pub(crate) fn to_matrix(&self, width: usize) -> Scaled<Matrix<T>> {
         match self {
             Message::Identity => Scaled { value: Matrix::identity(width), exponent: 0 },
@@ -85,22 +86,23 @@ impl<T: Scalar> Message<T> {
         }
     }
 
-    /// log of the trace of what the message stands for; −∞ for zero.
+    /// The logarithm of the trace of the matrix; −∞ if the trace is 0.
     pub(crate) fn log_trace(&self, width: usize) -> f64 {
         self.trace(width).log()
     }
 
-    /// The trace of what the message stands for, of either sign.
+    /// The trace of the matrix, which may have either sign.
     pub(crate) fn trace(&self, width: usize) -> Scaled<f64> {
         let value = (0..width).map(|i| self.diagonal_entry(i)).sum();
         Scaled { value, exponent: self.exponent() }
     }
 }
 
-/// The message of a sum layer W over the Kronecker product of its factors: Σ over all modes, one mode at a time.
+/// The message of a sum layer W over the Kronecker product of its factors, contracted one mode at a
+/// time.
 ///
-/// Modes with a pure message are contracted first, which leaves B; then the result is (B ×ₙ Mₙ) Bᴴ over the mixed
-/// modes n. Nothing larger than W is formed.
+/// Modes with pure messages are contracted first, which leaves a tensor B. The result is (B ×ₙ Mₙ)
+/// Bᴴ over the mixed modes n. Nothing larger than W is formed.
 pub(crate) fn contract<T: Scalar>(w: &Matrix<T>, factors: &[(&Message<T>, usize)]) -> Message<T> {
     match halves(w, factors) {
         Halves::Vector(v) => Message::pure(v.value, v.exponent),
@@ -111,7 +113,7 @@ pub(crate) fn contract<T: Scalar>(w: &Matrix<T>, factors: &[(&Message<T>, usize)
     }
 }
 
-/// The diagonal alone of what [`contract`] gives: for a W of very many rows.
+/// Only the diagonal of what [`contract`] returns, for a W with very many rows.
 pub(crate) fn contract_diagonal<T: Scalar>(
     w: &Matrix<T>,
     factors: &[(&Message<T>, usize)],
@@ -132,7 +134,8 @@ pub(crate) fn contract_diagonal<T: Scalar>(
     Scaled { value, exponent }
 }
 
-/// What a contraction leaves to multiply: a vector v for v vᴴ, or T and B for T Bᴴ, row by row; without a T it is B.
+/// What a contraction leaves to multiply: a vector v for v vᴴ, or matrices T and B, row by row, for
+/// T Bᴴ. Without a T, the result is B Bᴴ.
 enum Halves<'w, T: Scalar> {
     Vector(Scaled<Vec<T>>),
     Matrices { t: Option<Vec<T>>, b: Cow<'w, [T]>, exponent: i64 },
@@ -144,7 +147,7 @@ fn halves<'w, T: Scalar>(w: &'w Matrix<T>, factors: &[(&Message<T>, usize)]) -> 
     let mut dims: Vec<usize> =
         std::iter::once(w.rows()).chain(factors.iter().map(|f| f.1)).collect();
     let mut mixed = Vec::new();
-    // From the last mode on, so that the positions of the modes still to come stay.
+    // In reverse, so that the positions of the remaining modes do not change.
     for (n, (message, _)) in factors.iter().enumerate().rev() {
         match message {
             Message::Identity => {}
@@ -225,8 +228,8 @@ pub(crate) fn multiply_mode<T: Scalar>(
     if after == 1 { product_of_rows(b, before, m) } else { m.transposed_times_each(b, after) }
 }
 
-/// The message of a Hadamard product. Every entry has an exponent of its own on the way, since those that are small in
-/// one factor may be large in the next.
+/// The message of a Hadamard product. Every entry has its own exponent in the meantime, because
+/// entries that are small in one factor may be large in the next.
 pub(crate) fn hadamard<T: Scalar>(factors: &[&Message<T>], width: usize) -> Message<T> {
     let form = factors.iter().map(|f| f.form()).reduce(Form::hadamard);
     let exponents: i64 = factors.iter().map(|f| f.exponent()).sum();
@@ -252,7 +255,7 @@ pub(crate) fn hadamard<T: Scalar>(factors: &[&Message<T>], width: usize) -> Mess
     }
 }
 
-/// The message of a Kronecker product that no sum contracts, formed in full.
+/// The message of a Kronecker product without a sum above it, formed in full.
 pub(crate) fn kronecker<T: Scalar>(factors: &[(&Message<T>, usize)]) -> Message<T> {
     let form = factors.iter().map(|f| f.0.form()).reduce(Form::kronecker);
     let mut exponent = 0;
@@ -299,7 +302,7 @@ pub(crate) fn kronecker_matrix<T: Scalar>(a: &Matrix<T>, b: &Matrix<T>) -> Matri
     })
 }
 
-/// The vectors of messages that are all pure.
+/// The vectors of messages, all of which must be pure.
 fn pure_values<'a, T: 'a>(
     messages: impl Iterator<Item = &'a Message<T>>,
 ) -> Vec<&'a Scaled<Vec<T>>> {

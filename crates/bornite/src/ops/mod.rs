@@ -1,10 +1,11 @@
 //! The operations on circuits, one algorithm per file.
 //!
-//! [`orthonormalize`] a circuit once, then [`marginalize`] for every query. [`evaluate`] and [`log_partition`] work on
-//! any circuit. [`Environments`] give all marginals, means and covariances of an orthonormal circuit at once, with or
-//! without evidence, and cheap marginals of a few variables. [`expectation`] averages products of functions, [`overlap`]
-//! compares two circuits, and [`truncate`] shrinks one. [`square`] is the literal construction of the paper's appendix,
-//! a baseline for comparisons and tests.
+//! [`orthonormalize`] a circuit once, then [`marginalize`] for every query. [`evaluate`] and
+//! [`log_partition`] work on any circuit. [`Environments`] give all marginals, means and
+//! covariances of an orthonormal circuit at once, with or without evidence, and cheap marginals of
+//! a few variables. [`expectation`] averages products of functions, [`overlap`] compares two
+//! circuits, and [`truncate`] shrinks one. [`square`] is the literal construction of the paper's
+//! appendix: a baseline for comparisons and tests.
 
 mod covariance;
 mod environment;
@@ -40,10 +41,10 @@ pub use univariate::Univariate;
 use crate::circuit::LayerId;
 use crate::query::QueryError;
 
-/// The maximum number of entries that one matrix made by an operation may have: 2 GiB of complex numbers.
+/// The maximum number of entries of a matrix that an operation forms: 2 GiB of complex numbers.
 pub(crate) const MAX_ENTRIES: u128 = 1 << 27;
 
-/// Whether a matrix or tensor of these dimensions may be formed.
+/// Checks that a matrix or tensor with these dimensions may be formed.
 fn check_entries<const N: usize>(layer: LayerId, dims: [usize; N]) -> Result<(), OperationError> {
     let entries = dims.iter().fold(1_u128, |product, &n| product.saturating_mul(n as u128));
     if entries <= MAX_ENTRIES {
@@ -52,11 +53,11 @@ fn check_entries<const N: usize>(layer: LayerId, dims: [usize; N]) -> Result<(),
     Err(OperationError::TooLarge { layer, entries, limit: MAX_ENTRIES, remedy: "" })
 }
 
-/// Why an operation has no answer.
+/// Why an operation has no result.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OperationError {
-    /// A query that does not fit the circuit.
+    /// A query that does not match the circuit.
     #[error(transparent)]
     Query(#[from] QueryError),
     /// The circuit is zero everywhere and encodes no distribution.
@@ -67,22 +68,22 @@ pub enum OperationError {
         /// A layer that is zero.
         layer: LayerId,
     },
-    /// A matrix on the way would not fit in memory.
+    /// An intermediate matrix is too large.
     #[error(
-        "layer {layer}: it would take a matrix of {entries} entries, more than the {limit} allowed; \
+        "layer {layer}: this needs a matrix of {entries} entries, more than the limit of {limit}; \
              use smaller widths{remedy}"
     )]
     TooLarge {
         /// The layer.
         layer: LayerId,
-        /// How many entries the matrix would have.
+        /// The number of entries that the matrix would have.
         entries: u128,
-        /// The most that is allowed.
+        /// The maximum number of entries.
         limit: u128,
-        /// What else can be done.
+        /// Another remedy, as the end of the sentence.
         remedy: &'static str,
     },
-    /// An operation that needs ∫ f fᴴ met functions that are themselves squares.
+    /// An operation that needs ∫ f fᴴ was given functions that are already squares.
     #[error(
         "layer {layer}: its functions are products f f*, whose own Gram matrix is not defined here; \
              this circuit is already a square, so integrate it instead of squaring it again"
@@ -105,10 +106,10 @@ pub enum OperationError {
     /// A level that is not a probability.
     #[error("{level} is not a probability; give a number from 0 to 1")]
     Level {
-        /// What was given.
+        /// The level.
         level: f64,
     },
-    /// A table of values of a continuous variable.
+    /// A request for all values of a variable that is not finite.
     #[error(
         "variable '{variable}' is not finite, so there is no table of its values; ask for parts of its domain"
     )]
@@ -122,7 +123,7 @@ pub enum OperationError {
         /// The variable.
         variable: String,
     },
-    /// A power of a continuous variable whose integrals are not known.
+    /// A power of a continuous variable for which no integrals are known.
     #[error("variable '{variable}': there is no moment of power {power}; give 0, 1 or 2")]
     FactorPower {
         /// The variable.
@@ -139,9 +140,9 @@ pub enum OperationError {
         rows: usize,
         /// The columns of the factor.
         cols: usize,
-        /// The rows that it needs.
+        /// The number of rows that it needs.
         expected: usize,
-        /// The columns that it needs.
+        /// The number of columns that it needs.
         expected_cols: usize,
     },
     /// A matrix that is not Hermitian, or a function with a value that is not finite.
@@ -160,10 +161,10 @@ pub enum OperationError {
         /// The variable.
         variable: String,
     },
-    /// Two circuits over different variables.
-    #[error("the two circuits have different variables: number {variable} differs")]
+    /// Two circuits with different variables.
+    #[error("the two circuits have different variables: variable {variable} differs")]
     VariablesDiffer {
-        /// The first variable that differs, by position.
+        /// The position of the first variable that differs.
         variable: usize,
     },
     /// Two circuits with different region trees or input functions.
@@ -177,7 +178,7 @@ pub enum OperationError {
         /// The layer of the second circuit.
         other: LayerId,
     },
-    /// A budget out of range.
+    /// A budget that is out of range.
     #[error("the budget must be an error in [0, 1] or a width of at least 1")]
     InvalidBudget,
 }

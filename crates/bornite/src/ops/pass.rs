@@ -1,4 +1,5 @@
-//! One step up and one step down the tree: what environments, expectations and covariances are made of.
+//! One step up and one step down the tree, the building blocks of environments, expectations and
+//! covariances.
 
 use super::marginalize::received;
 use super::message::{Message, contract, contract_diagonal, hadamard, kronecker};
@@ -7,12 +8,13 @@ use crate::basis::Basis;
 use crate::circuit::{Circuit, Layer, LayerId, Orthonormal, VariableId};
 use crate::linalg::{Matrix, Scalar};
 
-/// The Hermitian E of a layer with p(evidence) = Σ E[k, k′] M[k, k′], M being the layer's message.
+/// The environment of a layer: the Hermitian E with p(evidence) = Σ E[k, k′] M[k, k′], where M is
+/// the layer's message.
 #[derive(Clone, Debug)]
 pub(super) enum Environment<T> {
-    /// All of it.
+    /// The whole matrix.
     Full(Message<T>),
-    /// Its diagonal, which is all that a layer of indicators needs.
+    /// Only the diagonal, which is all that a layer of indicator functions needs.
     Diagonal(Scaled<Vec<f64>>),
 }
 
@@ -45,12 +47,12 @@ impl<T: Scalar> Environment<T> {
     pub(super) fn full(&self) -> &Message<T> {
         match self {
             Environment::Full(e) => e,
-            Environment::Diagonal(_) => unreachable!("only inputs have a diagonal alone"),
+            Environment::Diagonal(_) => unreachable!("only inputs have only a diagonal"),
         }
     }
 }
 
-/// Σ E[k, k′] M[k, k′]; symmetric in the two.
+/// Σ E[k, k′] M[k, k′], which is symmetric in the two.
 pub(super) fn close<T: Scalar>(e: &Message<T>, m: &Message<T>, width: usize) -> Scaled<f64> {
     match (e, m) {
         (Message::Identity, other) | (other, Message::Identity) => other.trace(width),
@@ -75,13 +77,14 @@ pub(super) fn close<T: Scalar>(e: &Message<T>, m: &Message<T>, width: usize) -> 
     }
 }
 
-/// The layer that receives this one's message: its consumer, or the sum above a fused Kronecker layer.
+/// The layer that takes this layer's message: its consumer, or the sum above a fused Kronecker
+/// layer.
 pub(super) fn receiver(circuit: &Circuit, id: LayerId) -> Option<LayerId> {
     let consumer = circuit.consumer(id)?;
     if circuit.is_fused(consumer) { circuit.consumer(consumer) } else { Some(consumer) }
 }
 
-/// The input layer of every variable.
+/// The input layer of each variable.
 pub(super) fn input_layers(circuit: &Circuit) -> Vec<LayerId> {
     let mut inputs = vec![circuit.output(); circuit.num_variables()];
     for id in circuit.layer_ids() {
@@ -102,7 +105,7 @@ pub(super) fn basis_of(circuit: &Circuit, id: LayerId) -> &std::sync::Arc<Basis>
     }
 }
 
-/// The messages of all layers of an orthonormal circuit, kept; `None` for fused Kronecker layers.
+/// The messages of all layers of an orthonormal circuit; `None` for fused Kronecker layers.
 pub(super) fn upward_kept<T: Scalar>(
     circuit: &Orthonormal,
     mut input: impl FnMut(VariableId, &Basis) -> Message<T>,
@@ -121,7 +124,8 @@ pub(super) fn upward_kept<T: Scalar>(
     messages
 }
 
-/// The message of the output layer of an orthonormal circuit; every other is dropped once it has been received.
+/// The message of the output layer of an orthonormal circuit. All other messages are dropped as
+/// soon as they have been used.
 pub(super) fn upward_with<T: Scalar>(
     circuit: &Orthonormal,
     mut input: impl FnMut(VariableId, &Basis) -> Message<T>,
@@ -143,7 +147,7 @@ pub(super) fn upward_with<T: Scalar>(
     kept(&messages, circuit.output()).clone()
 }
 
-/// A message that must be there.
+/// A message that must exist.
 pub(super) fn kept<T>(messages: &[Option<Message<T>>], id: LayerId) -> &Message<T> {
     match &messages[id.index()] {
         Some(message) => message,
@@ -151,9 +155,9 @@ pub(super) fn kept<T>(messages: &[Option<Message<T>>], id: LayerId) -> &Message<
     }
 }
 
-/// The message of a layer that is no input, from those that it receives.
+/// The message of a layer that is not an input, given the messages that it takes.
 ///
-/// An inner layer of an orthonormal circuit that receives nothing but identities passes the identity on.
+/// An inner layer of an orthonormal circuit that takes only identities passes the identity on.
 pub(super) fn combine<'a, T: Scalar>(
     circuit: &Orthonormal,
     id: LayerId,
@@ -176,7 +180,7 @@ pub(super) fn combine<'a, T: Scalar>(
     }
 }
 
-/// The environment of the output: I, as the vector 1 if there is one square only.
+/// The environment of the output: I, stored as the vector 1 if the output has width 1.
 pub(super) fn output_environment<T: Scalar>(circuit: &Circuit) -> Environment<T> {
     Environment::Full(match circuit.width(circuit.output()) {
         1 => Message::pure(vec![T::ONE], 0),
@@ -184,8 +188,9 @@ pub(super) fn output_environment<T: Scalar>(circuit: &Circuit) -> Environment<T>
     })
 }
 
-/// The environment of the layer at position `target` of those that `id` receives, from that of `id` itself and the
-/// messages of the others: the same contraction as upward, with the modes of the weight in another order.
+/// The environment of the layer at position `target` among those that `id` takes messages from,
+/// given the environment of `id` and the messages of the others. This is the same contraction as on
+/// the way up, with the modes of the weight in a different order.
 pub(super) fn descend<'a, T: Scalar>(
     circuit: &Circuit,
     id: LayerId,
@@ -220,7 +225,7 @@ pub(super) fn descend<'a, T: Scalar>(
     }
 }
 
-/// W[k; …, i, …] as a matrix with the rows i of one mode and the columns (k, the other modes).
+/// W[k; …, i, …] as a matrix with one row for each i of a mode, and columns (k, other modes).
 pub(super) fn mode_first<T: Scalar>(w: &Matrix<T>, widths: &[usize], mode: usize) -> Matrix<T> {
     let (n, after): (usize, usize) = (widths[mode], widths[mode + 1..].iter().product());
     let slabs = w.data().len() / (n * after);
@@ -234,7 +239,7 @@ pub(super) fn mode_first<T: Scalar>(w: &Matrix<T>, widths: &[usize], mode: usize
     Matrix::new(n, slabs * after, out)
 }
 
-/// The environment of one factor of a Kronecker product that no sum contracts.
+/// The environment of one factor of a Kronecker product without a sum above it.
 fn partial_trace<T: Scalar>(
     environment: &Message<T>,
     widths: &[usize],
@@ -251,7 +256,7 @@ fn partial_trace<T: Scalar>(
     }
     let mut e = environment.to_matrix(widths.iter().product());
     let mut dims = widths.to_vec();
-    // From the last mode on, so that the positions of the modes still to come stay.
+    // In reverse, so that the positions of the remaining modes do not change.
     for (n, other) in rest().zip(others).collect::<Vec<_>>().into_iter().rev() {
         let m = other.to_matrix(widths[n]);
         e.value = trace_mode(&e.value, &dims, n, &m.value);

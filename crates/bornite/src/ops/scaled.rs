@@ -1,4 +1,4 @@
-//! Numbers times a power of two, which neither underflow nor overflow.
+//! Numbers times a power of two, which can neither underflow nor overflow.
 
 use crate::linalg::Scalar;
 
@@ -10,24 +10,25 @@ pub(crate) struct Scaled<V> {
 }
 
 impl Scaled<f64> {
-    /// This number over another, of which only the ratio must be in the range of `f64`.
+    /// Divides this number by another. Only the ratio must be in the range of `f64`.
     pub(crate) fn over(&self, other: &Self) -> f64 {
         ldexp(self.value / other.value, self.exponent - other.exponent)
     }
 
-    /// log of the number; −∞ if it is not positive.
+    /// The logarithm of the number; −∞ if it is not positive.
     pub(crate) fn log(&self) -> f64 {
         self.value.max(0.0).ln() + self.exponent as f64 * std::f64::consts::LN_2
     }
 }
 
-/// Sums of products of two numbers this large, or as small as the inverse, are within range. Not smaller, so that graded
-/// numbers keep the range that `f64` has for them.
+/// Sums of products of two numbers between 2⁻⁴⁸⁰ and 2⁴⁸⁰ stay in range. The limit is not smaller,
+/// so that numbers of very different sizes keep the range that `f64` has for them.
 const SAFE: i64 = 480;
 
-/// Brings the largest part to [1, 2) by a power of two, exactly, and returns the exponent taken out. Zero stays zero.
+/// Scales the largest part to [1, 2) by a power of two, which is exact, and returns the exponent
+/// that was removed. Zeros are unchanged.
 ///
-/// Entries below 2⁻¹⁰²² of the largest are lost: one exponent serves all.
+/// Entries below 2⁻¹⁰²² times the largest are lost, because all entries share one exponent.
 pub(crate) fn rescale<T: Scalar>(values: &mut [T]) -> i64 {
     let max = max_part(values);
     if max == 0.0 {
@@ -40,18 +41,18 @@ pub(crate) fn rescale<T: Scalar>(values: &mut [T]) -> i64 {
     exponent
 }
 
-/// Rescales where the largest part is not safe to multiply as it is: 2^±480 and beyond.
+/// Rescales if the largest part is not safe to multiply: 2^±480 and beyond.
 pub(crate) fn rescale_if_extreme<T: Scalar>(values: &mut [T]) -> i64 {
     if is_safe(values) { 0 } else { rescale(values) }
 }
 
-/// Whether all parts are zero, or the largest is safe to multiply as it is.
+/// Whether the largest part is zero or safe to multiply without rescaling.
 pub(crate) fn is_safe<T: Scalar>(values: &[T]) -> bool {
     let max = max_part(values);
     max == 0.0 || (exp2(-SAFE)..=exp2(SAFE)).contains(&max)
 }
 
-/// The product of any number of numbers.
+/// The product of any number of factors.
 pub(crate) fn product<T: Scalar>(factors: impl IntoIterator<Item = T>) -> Scaled<T> {
     let mut product = Scaled { value: T::ONE, exponent: 0 };
     for mut x in factors {
@@ -62,7 +63,7 @@ pub(crate) fn product<T: Scalar>(factors: impl IntoIterator<Item = T>) -> Scaled
     product
 }
 
-/// Numbers with an exponent each as numbers with one exponent for all.
+/// Converts numbers that have one exponent each to numbers that share one exponent.
 pub(crate) fn align<T: Scalar>(values: Vec<Scaled<T>>) -> Scaled<Vec<T>> {
     let size = |x: &Scaled<T>| match x.value.max_part() {
         0.0 => None,
@@ -81,7 +82,7 @@ fn ilogb(x: f64) -> i64 {
 
 /// x · 2^e.
 pub(crate) fn ldexp<T: Scalar>(x: T, e: i64) -> T {
-    // In steps, since 2^e may be out of range where the product is not.
+    // In steps, because 2^e may be out of range even if the product is not.
     let e = e.clamp(-4000, 4000);
     let step = |k: i64| exp2((e + k).div_euclid(4));
     (0..4).fold(x, |x, k| x.scale_by(step(k)))
@@ -93,7 +94,8 @@ fn exp2(e: i64) -> f64 {
 }
 
 fn max_part<T: Scalar>(values: &[T]) -> f64 {
-    // Several maxima side by side: one alone waits for each comparison before the next.
+    // Track several maxima at once: a single one would make each comparison wait for the previous
+    // one.
     let mut max = [0.0_f64; 8];
     let mut chunks = T::parts(values).chunks_exact(max.len());
     for chunk in &mut chunks {
