@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use crate::circuit::{Layer, Orthonormal};
 use crate::domain::Variable;
 use crate::engine::{
-    Batch, CellAnswer, CellAnswers, CellDistribution, Device, Engine, SampleError, Wanted,
+    Batch, CellAnswer, CellAnswers, CellDistribution, CellRequest, Device, Engine, SampleError,
 };
 use crate::ops::{Budget, OperationError, truncate};
 use crate::query::QueryError;
@@ -297,7 +297,7 @@ impl Mixture {
     pub(crate) fn answer_cells<T: Send>(
         &self,
         rows: &Batch,
-        wanted: &Wanted<'_>,
+        wanted: &CellRequest<'_>,
         answer: &(dyn Fn(usize, usize, CellDistribution<'_>) -> T + Sync),
     ) -> Result<CellAnswers<T>, QueryError> {
         if let [only] = &self.members[..] {
@@ -310,7 +310,7 @@ impl Mixture {
             let block: Vec<usize> = (first..rows.len().min(first + BLOCK)).collect();
             let block = rows.select(&block);
             let cells = |row: usize, variable: usize| (wanted.cells)(first + row, variable);
-            let wanted = Wanted { cells: &cells, functionals: wanted.functionals };
+            let wanted = CellRequest { cells: &cells, functionals: wanted.functionals };
             let (mut found, mut parts) = (Vec::new(), Vec::new());
             for (n, (member, tables)) in zip(&self.members, &tables).enumerate() {
                 let keep = |_, _, distribution| distribution;
@@ -461,7 +461,7 @@ mod tests {
     use super::{Mixture, MixtureError};
     use crate::basis::Part;
     use crate::circuit::{Orthonormal, VariableId, Weights};
-    use crate::engine::{Batch, CellDistribution, SampleError, Wanted};
+    use crate::engine::{Batch, CellDistribution, CellRequest, SampleError};
     use crate::ops::{self, Budget, Environments};
     use crate::query::{Evidence, Query};
     use crate::structure::{RegionTree, Structure};
@@ -540,7 +540,7 @@ mod tests {
             let queries = queries(variables, 300);
             let rows = Batch::from_queries(variables, &queries).unwrap();
             let middle = |_: usize| vec![vec![(0.25, 1.0), (0.5, 2.0)]];
-            let wanted = Wanted { cells: &|_, _| true, functionals: &middle };
+            let wanted = CellRequest { cells: &|_, _| true, functionals: &middle };
             let numbers = |_, _, p: CellDistribution<'_>| match p {
                 CellDistribution::Finite(p) => (p, None),
                 CellDistribution::Piecewise(p) => {

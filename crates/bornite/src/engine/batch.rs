@@ -1,4 +1,4 @@
-//! A batch of rows, column by column: the evidence about every variable.
+//! A batch of rows, column by column, with the evidence about every variable.
 
 mod bytes;
 
@@ -12,13 +12,13 @@ use crate::basis::Part;
 use crate::domain::{Domain, Variable};
 use crate::query::{Evidence, Query, QueryError};
 
-/// Rows that are turned into columns at once.
+/// The number of rows that are transposed at once.
 const TRANSPOSED_ROWS: usize = 64;
 
-/// The evidence about every cell of a table: a value, nothing, or that it lies in a set or interval.
+/// The evidence about every cell of a table: a value, nothing, a set or an interval.
 ///
-/// The values of a variable lie side by side. Those of a finite variable are codes of one, two or four bytes, so that a byte
-/// of an image stays a byte; all others are `f64`.
+/// The values of a variable are contiguous. Those of a finite variable are codes of one, two or
+/// four bytes, so a byte of an image stays a byte; all others are `f64`.
 ///
 /// ```
 /// use bornite::{Domain, Variable, engine::Batch};
@@ -35,12 +35,13 @@ pub struct Batch {
     len: usize,
 }
 
-/// The values of one variable, and the parts of its domain that cells without a value are known to lie in.
+/// The values of one variable, and the parts of its domain that cells without a value are
+/// restricted to.
 #[derive(Clone, Debug)]
 pub(crate) struct BatchColumn {
     values: Values,
     num_missing: usize,
-    /// By row, in order.
+    /// Sorted by row.
     parts: Vec<(usize, Part)>,
 }
 
@@ -49,25 +50,25 @@ enum Values {
     U8(Codes<u8>),
     U16(Codes<u16>),
     U32(Codes<u32>),
-    /// NaN if there is none.
+    /// NaN if the value is missing.
     Real(Vec<f64>),
-    /// So many missing values.
+    /// This many missing values.
     Missing(usize),
 }
 
 /// Values of a finite variable.
 #[derive(Clone, Debug)]
 struct Codes<T> {
-    /// 0 if the value is missing. Shared with the table that they come from where its bytes are codes already.
+    /// 0 if the value is missing. Shared with the table if its bytes are already codes.
     codes: Arc<Vec<T>>,
-    /// One bit for each row up to the last one without a value.
+    /// One bit for each row, up to the last one without a value.
     missing: Vec<u64>,
 }
 
-/// A cell that does not fit its variable.
+/// A cell that does not match its variable.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RowError {
-    /// A value outside its domain.
+    /// A value outside the domain of its variable.
     #[error("row {row}: {source}")]
     Cell {
         /// The row, counted from 0.
@@ -75,7 +76,7 @@ pub enum RowError {
         /// The underlying error.
         source: QueryError,
     },
-    /// Values that do not make whole rows.
+    /// A number of values that does not divide into rows.
     #[error("{found} values do not divide into rows of {columns} variables")]
     Shape {
         /// The number of values.
@@ -123,7 +124,7 @@ where
 }
 
 impl BatchColumn {
-    /// No rows of a variable of this domain, with room for `capacity`.
+    /// An empty column for a variable with this domain, with room for `capacity` rows.
     pub(crate) fn with_capacity(domain: &Domain, capacity: usize) -> Self {
         let values = match domain.num_values() {
             Some(0..=0x100) => Values::U8(Codes::with_capacity(capacity)),
@@ -134,18 +135,18 @@ impl BatchColumn {
         Self { values, num_missing: 0, parts: Vec::new() }
     }
 
-    /// The codes of a variable of at most 256 values, none of them missing.
+    /// The codes of a variable with at most 256 values, none of which is missing.
     pub(crate) fn of_bytes(codes: Arc<Vec<u8>>) -> Self {
         let values = Values::U8(Codes { codes, missing: Vec::new() });
         Self { values, num_missing: 0, parts: Vec::new() }
     }
 
-    /// So many missing values.
+    /// A column of `len` missing values.
     pub(crate) fn missing(len: usize) -> Self {
         Self { values: Values::Missing(len), num_missing: len, parts: Vec::new() }
     }
 
-    /// Adds a value of the domain, or NaN.
+    /// Appends a value of the domain, or NaN for a missing value.
     pub(crate) fn push(&mut self, x: f64) {
         self.num_missing += usize::from(x.is_nan());
         let code = (!x.is_nan()).then_some(x as usize);
@@ -237,7 +238,8 @@ impl BatchColumn {
     }
 }
 
-/// Checks that row-major values are whole rows of values of their domains, or NaN.
+/// Checks that row-major values form complete rows, and that each is NaN or in its variable's
+/// domain.
 pub(crate) fn check_rows(variables: &[Variable], values: &[f64]) -> Result<(), RowError> {
     let columns = variables.len();
     if columns == 0 || !values.len().is_multiple_of(columns) {
@@ -256,16 +258,17 @@ pub(crate) fn check_rows(variables: &[Variable], values: &[f64]) -> Result<(), R
 }
 
 impl Batch {
-    /// The rows with these values, row by row; NaN is a missing value.
+    /// A batch with these values, row by row. NaN is a missing value.
     ///
     /// # Errors
-    /// A value that is not in its variable's domain, by row and name.
+    /// A value is not in its variable's domain, or the values do not divide into rows.
     pub fn from_rows(variables: &[Variable], values: &[f64]) -> Result<Self, RowError> {
         check_rows(variables, values)?;
         let (d, len) = (variables.len(), values.len() / variables.len());
         let empty = |variable: &Variable| BatchColumn::with_capacity(&variable.domain, len);
         let mut columns: Vec<BatchColumn> = variables.iter().map(empty).collect();
-        // A few rows at a time stay in the cache while they are read column by column.
+        // A few rows at a time, so that they stay in the cache while they are read column by
+        // column.
         for rows in values.chunks(TRANSPOSED_ROWS * d) {
             for (n, column) in columns.iter_mut().enumerate() {
                 rows.iter().skip(n).step_by(d).for_each(|&x| column.push(x));
@@ -274,10 +277,10 @@ impl Batch {
         Ok(Self { columns, len })
     }
 
-    /// One row per query.
+    /// A batch with one row per query.
     ///
     /// # Errors
-    /// A query that was created for other variables.
+    /// A query was created for different variables.
     pub fn from_queries(variables: &[Variable], queries: &[Query]) -> Result<Self, RowError> {
         for (row, query) in queries.iter().enumerate() {
             query.check(variables).map_err(|source| RowError::Cell { row, source })?;
@@ -301,22 +304,23 @@ impl Batch {
         Self { columns: vec![BatchColumn::missing(count); num_variables], len: count }
     }
 
-    /// The batch of these columns, all of them with `len` values.
+    /// A batch with these columns, each with `len` values.
     pub(crate) fn from_columns(columns: Vec<BatchColumn>, len: usize) -> Self {
         debug_assert!(columns.iter().all(|column| column.len() == len));
         Self { columns, len }
     }
 
-    /// The batch of these rows, in this order.
+    /// The given rows, in this order.
     ///
     /// # Panics
-    /// If a row is not there.
+    /// If a row does not exist.
     #[must_use]
     pub fn select(&self, rows: &[usize]) -> Self {
         Self { columns: self.columns.par_iter().map(|c| c.select(rows)).collect(), len: rows.len() }
     }
 
-    /// Replaces the evidence about a variable, of this domain, in the rows for which `evidence` says something.
+    /// Replaces the evidence about a variable with this domain in the rows for which `evidence`
+    /// returns any.
     pub(crate) fn set_column(
         &mut self,
         variable: usize,
@@ -337,7 +341,7 @@ impl Batch {
         self.columns[variable] = column;
     }
 
-    /// The same rows, with nothing known of these variables.
+    /// A copy of the rows without any evidence about these variables.
     pub(crate) fn without(&self, variables: &[usize]) -> Self {
         let mut rest = self.clone();
         for &variable in variables {
@@ -346,7 +350,7 @@ impl Batch {
         rest
     }
 
-    /// What is known of a cell.
+    /// The evidence about a cell.
     pub(crate) fn evidence(&self, row: usize, variable: usize) -> Evidence {
         match self.part(row, variable) {
             Some(part) => Evidence::In(part.clone()),
@@ -355,8 +359,8 @@ impl Batch {
         }
     }
 
-    /// The batch of these rows with their values at other places: variable v of the nth row has the value of variable `from(n, v)`, which must
-    /// be of the same domain.
+    /// The given rows with their values moved between variables: variable v of the nth row gets the
+    /// value of variable `from(n, v)`, which must have the same domain.
     pub(crate) fn moved(
         &self,
         rows: &[usize],
@@ -391,20 +395,20 @@ impl Batch {
     /// The value of a cell; NaN if it is missing.
     ///
     /// # Panics
-    /// If there is no such cell.
+    /// If the cell does not exist.
     pub fn value(&self, row: usize, variable: usize) -> f64 {
         self.columns[variable].get(row)
     }
 
-    /// The values of one row; NaN if they are missing.
+    /// The values of one row; NaN for missing values.
     ///
     /// # Panics
-    /// If there is no such row.
+    /// If the row does not exist.
     pub fn row(&self, row: usize) -> Vec<f64> {
         self.columns.iter().map(|column| column.get(row)).collect()
     }
 
-    /// The values of all cells, row by row; NaN if they are missing.
+    /// The values of all cells, row by row; NaN for missing values.
     pub fn to_rows(&self) -> Vec<f64> {
         (0..self.len).flat_map(|row| self.columns.iter().map(move |c| c.get(row))).collect()
     }
@@ -414,7 +418,7 @@ impl Batch {
         self.columns.iter().map(|column| column.num_missing).sum()
     }
 
-    /// Whether there is a cell without a value.
+    /// Whether any cell has no value.
     pub(crate) fn has_missing(&self) -> bool {
         self.num_missing() > 0
     }
@@ -424,12 +428,12 @@ impl Batch {
         self.columns[variable].is_missing(row)
     }
 
-    /// The first variable without a value in a row.
+    /// The first variable of a row that has no value.
     pub(crate) fn first_missing(&self, row: usize) -> Option<usize> {
         self.columns.iter().position(|column| column.is_missing(row))
     }
 
-    /// What a cell makes of the message of its variable's functions.
+    /// The kind of message that a cell gives.
     pub(crate) fn kind(&self, row: usize, variable: usize) -> Kind {
         if !self.is_missing(row, variable) {
             Kind::Pure
@@ -440,22 +444,22 @@ impl Batch {
         }
     }
 
-    /// The part of its domain that a cell without a value is known to lie in.
+    /// The part of the domain that a cell without a value is restricted to.
     pub(crate) fn part(&self, row: usize, variable: usize) -> Option<&Part> {
         self.columns[variable].part(row)
     }
 
-    /// Writes the values of a variable in these rows; NaN if they are missing.
+    /// Writes the values of a variable in a range of rows; NaN for missing values.
     pub(crate) fn read(&self, variable: usize, rows: Range<usize>, out: &mut [f64]) {
         self.columns[variable].read(rows, out);
     }
 
-    /// Writes the values of a variable in these rows, which may be in any order; NaN if they are missing.
+    /// Writes the values of a variable in the given rows, in any order; NaN for missing values.
     pub(crate) fn gather(&self, variable: usize, rows: &[usize], out: &mut [f64]) {
         self.columns[variable].read(rows.iter().copied(), out);
     }
 
-    /// The known values of a variable, from the first row on.
+    /// The values of a variable that are not missing, in the order of the rows.
     pub(crate) fn known(&self, variable: usize) -> impl Iterator<Item = f64> + '_ {
         let column = &self.columns[variable];
         (0..self.len).map(|row| column.get(row)).filter(|x| !x.is_nan())

@@ -13,8 +13,8 @@ pub(crate) struct Columns<F> {
     range: Range<usize>,
 }
 
-/// Columns are most of the memory of a circuit of wide domains, and are read at random: on pages of 2 MiB, where the
-/// system has them, that is faster by the time it takes to look up small ones.
+/// Columns are most of the memory of a circuit with large domains, and are read in random order.
+/// Pages of 2 MiB, if the system has them, save the time of looking up small pages.
 #[derive(Debug)]
 enum Memory<F> {
     Buffer(Buffer<F>),
@@ -22,17 +22,17 @@ enum Memory<F> {
     Pages(memmap2::MmapMut),
 }
 
-/// Bytes from which on large pages are asked for.
+/// The least number of bytes for which large pages are requested.
 #[cfg(target_os = "linux")]
-const LARGE: usize = 1 << 22;
+const MIN_LARGE_BYTES: usize = 1 << 22;
 
 impl<F: Real> Memory<F> {
     fn zeros(len: usize) -> Self {
         #[cfg(target_os = "linux")]
-        if len * size_of::<F>() >= LARGE
+        if len * size_of::<F>() >= MIN_LARGE_BYTES
             && let Ok(pages) = memmap2::MmapMut::map_anon(len * size_of::<F>())
         {
-            // Small pages do as well if there are no others.
+            // Small pages work too, if there are no large ones.
             let _ = pages.advise(memmap2::Advice::HugePage);
             return Self::Pages(pages);
         }
@@ -57,7 +57,7 @@ impl<F: Real> Memory<F> {
 }
 
 impl<F: Real> Columns<F> {
-    /// Those of one layer.
+    /// The columns of one layer.
     pub(crate) fn new(numbers: &[F]) -> Self {
         let mut memory = Memory::zeros(numbers.len());
         memory.as_mut_slice().copy_from_slice(numbers);
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn columns_are_the_same_in_one_piece() {
-        // Few, and so many that pages are asked for.
+        // A small size, and one for which large pages are requested.
         for len in [3, 300_000] {
             let numbers =
                 |seed: usize| -> Vec<f64> { (seed..seed + len).map(|x| x as f64).collect() };

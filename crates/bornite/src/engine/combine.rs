@@ -1,4 +1,4 @@
-//! One step on a block of rows: messages in, message out, whatever each row's kinds are.
+//! One step on a block of rows: combines messages of any kinds into one.
 
 use std::sync::Arc;
 
@@ -11,18 +11,18 @@ use super::workspace::Workspace;
 use crate::algebra::Kind;
 use crate::schedule::Places;
 
-/// The weights of one contraction, by what the rows need.
+/// A weight, and which of its contractions to use.
 pub(crate) struct Contraction<'a, F> {
     pub(crate) weight: &'a NodeWeight<F>,
     pub(crate) direction: Direction,
 }
 
-/// Which of a node's three contractions.
+/// Which of the three contractions of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
-    /// To the output, from the left and right inputs.
+    /// The message of the step, from those of its inputs.
     Up,
-    /// To the environment of an input, from the node's own environment and the other input.
+    /// The environment of an input, from the step's environment and the message of the other input.
     Down(usize),
 }
 
@@ -42,8 +42,9 @@ impl<'a, F: Real> Contraction<'a, F> {
     }
 }
 
-/// One message of two, in these places: `make` gets the kinds, the two tiles, two pieces of scratch memory and the tile to
-/// fill. Where there is no second message, it is one function that is one.
+/// Combines two messages into one, with its rows in these places. `make` gets the kinds, two input
+/// tiles, two pieces of scratch memory and the tile to fill. If there is no second message, a
+/// message of width 1 with the value 1 takes its place.
 fn join<F: Real, const C: bool>(
     kernels: &Kernels<F, C>,
     places: &Arc<Places>,
@@ -72,7 +73,7 @@ fn join<F: Real, const C: bool>(
     out
 }
 
-/// The message Σ W (a ⊗ b) of a contraction; W a without b.
+/// The message W (a ⊗ b) of a contraction; W a if there is no b.
 pub(crate) fn contract<F: Real, const C: bool>(
     kernels: &Kernels<F, C>,
     by: &Contraction<'_, F>,
@@ -94,10 +95,11 @@ pub(crate) fn contract<F: Real, const C: bool>(
     })
 }
 
-/// The message of a tile of rows that take the same two kinds from the inputs of a contraction with W: which product of the
-/// kernels each entry of the message table is.
+/// The message of a tile of rows that take the same two kinds of messages. This maps each entry of
+/// the message table to a product of the kernels.
 ///
-/// W is packed for vectors in `pure`, and for all messages in what `mixed` gives. Identities have no tile.
+/// `pure` is W packed for vectors; `mixed` returns W packed for all messages. Identities have empty
+/// tiles.
 pub(crate) fn contract_tile<'a, F: Real, const C: bool>(
     kernels: &Kernels<F, C>,
     pure: &PackedWeight<F>,
@@ -108,13 +110,13 @@ pub(crate) fn contract_tile<'a, F: Real, const C: bool>(
     out: &mut [F],
 ) {
     let [k, k1, k2] = pure.shape();
-    // A vector leaves a matrix B with this many columns, and the result is B M Bᴴ.
+    // A vector leaves a matrix B with this many columns. The result is B M Bᴴ.
     let (len, m) = match kinds {
         (Kind::Pure, Kind::Pure) => return kernels.kron_sum(pure, a, b, out),
         (Kind::Mixed, Kind::Identity) => return kernels.mixed_identity(mixed(), a, scratch, out),
         (Kind::Identity, Kind::Mixed) => return kernels.identity_mixed(mixed(), b, scratch, out),
         (Kind::Mixed, Kind::Mixed) => return kernels.mixed_mixed(mixed(), [a, b], scratch, out),
-        (Kind::Identity, Kind::Identity) => unreachable!("what identities make is known"),
+        (Kind::Identity, Kind::Identity) => unreachable!("the result is known in advance"),
         (Kind::Pure, other) => (k2, (other == Kind::Mixed).then_some(b)),
         (other, Kind::Pure) => (k1, (other == Kind::Mixed).then_some(a)),
     };
@@ -130,7 +132,7 @@ pub(crate) fn contract_tile<'a, F: Real, const C: bool>(
     }
 }
 
-/// The same numbers in every lane.
+/// Writes the same numbers into every lane.
 fn broadcast<F: Real>(numbers: &[F], tile: &mut [F]) {
     for (lanes, &x) in tile.chunks_exact_mut(F::LANES).zip(numbers) {
         lanes.fill(x);
@@ -154,11 +156,11 @@ pub(crate) fn hadamard<F: Real, const C: bool>(
         (Kind::Identity, Kind::Pure) => kernels.hadamard_pure_identity(tb, tile),
         (Kind::Mixed, Kind::Identity) => kernels.hadamard_mixed_identity(k, ta, tile),
         (Kind::Identity, Kind::Mixed) => kernels.hadamard_mixed_identity(k, tb, tile),
-        (Kind::Identity, Kind::Identity) => unreachable!("it stays"),
+        (Kind::Identity, Kind::Identity) => unreachable!("the product is an identity too"),
     })
 }
 
-/// The Hermitian matrix `value(i, j)`, i ≤ j or not, of one row in one lane of a tile.
+/// Writes the numbers of one row into a lane of a tile.
 pub(crate) fn set_lane<F: Real>(
     complex: bool,
     tile: &mut [F],

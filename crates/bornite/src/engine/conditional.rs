@@ -1,4 +1,4 @@
-//! What the traversal is for: all prefix conditionals of given rows, and exact samples.
+//! The uses of a traversal: all prefix conditionals of given rows, and exact samples.
 
 use std::sync::OnceLock;
 
@@ -11,7 +11,7 @@ use super::lanes::{Real, get};
 use super::message::Message;
 use super::pieces::{Pieces, RowPart};
 use super::plan::{Leaf, Plan, leaf_values};
-use super::traverse::{At, Visit};
+use super::traverse::{LeafVisit, Visit};
 use super::upward::block_len;
 use super::workspace::Workspace;
 use crate::algebra::Kind;
@@ -20,9 +20,9 @@ use crate::linalg::{Complex64, Matrix};
 use crate::ops::Univariate;
 
 impl<F: Real, const C: bool> Plan<F, C> {
-    /// log p(xᵢ | the variables visited before i), row after row, in the order of the variables.
+    /// log p(xᵢ | the variables visited before i), row by row, in the order of the variables.
     ///
-    /// Requires complete rows.
+    /// Requires: complete rows.
     pub(crate) fn log_conditionals(&self, rows: &Batch) -> Vec<f64> {
         let d = rows.num_variables();
         let mut out = vec![0.0; rows.len() * d];
@@ -38,14 +38,14 @@ impl<F: Real, const C: bool> Plan<F, C> {
         out
     }
 
-    /// One sample per row of the evidence, given that evidence; known cells keep their values.
+    /// Draws one sample per row, given its evidence. Known values are kept.
     ///
-    /// The sample of a row depends on the seed and the row's `place` alone.
+    /// The sample of a row depends only on the seed and the row's `index`.
     pub(crate) fn sample(
         &self,
         evidence: &Batch,
         seed: u64,
-        place: &(dyn Fn(usize) -> u64 + Sync),
+        index: &(dyn Fn(usize) -> u64 + Sync),
     ) -> Vec<f64> {
         let d = evidence.num_variables();
         let mut out = vec![0.0; evidence.len() * d];
@@ -56,7 +56,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
             Workspace::default,
             |ws, (n, out)| {
                 let (first, count) = (n * block, out.len() / d);
-                let rng = |row: usize| row_rng(seed, place(row));
+                let rng = |row: usize| row_rng(seed, index(row));
                 let rngs = (first..first + count).map(rng).collect();
                 let known = (first..first + count).any(|row| {
                     (0..d).any(|v| !evidence.is_missing(row, v) || evidence.part(row, v).is_some())
@@ -69,14 +69,14 @@ impl<F: Real, const C: bool> Plan<F, C> {
     }
 }
 
-/// The random numbers of one row: a stream of its own.
-pub(super) fn row_rng(seed: u64, row: u64) -> ChaCha8Rng {
+/// The random numbers of one row: a separate stream for each row.
+pub(super) fn row_rng(seed: u64, index: u64) -> ChaCha8Rng {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    rng.set_stream(row);
+    rng.set_stream(index);
     rng
 }
 
-/// log p of the values of complete rows, from row `first` on.
+/// Computes log p of the values of complete rows, starting with row `first`.
 pub(super) struct Score<'a> {
     rows: &'a Batch,
     first: usize,
@@ -86,7 +86,7 @@ pub(super) struct Score<'a> {
 impl Score<'_> {
     pub(super) fn visit<F: Real, const C: bool>(
         &mut self,
-        &At { leaf, variable, .. }: &At<'_, F, C>,
+        &LeafVisit { leaf, variable, .. }: &LeafVisit<'_, F, C>,
         environment: &Message<F>,
         values: &mut [f64],
     ) {
@@ -100,7 +100,7 @@ impl Score<'_> {
     }
 }
 
-/// Σ E[k,l] fₖ fₗ* and its integral over the domain, of one row.
+/// Σ E[k,l] fₖ fₗ* and its integral over the domain, for one row.
 fn density_and_total<F: Real, const C: bool>(
     leaf: &Leaf<F>,
     environment: &Message<F>,
@@ -112,7 +112,8 @@ fn density_and_total<F: Real, const C: bool>(
     let width = f.len();
     let norm: f64 = f.iter().map(Complex64::norm_sqr).sum();
     match environment.kind(row) {
-        // Only the output's environment is an identity, where the leaf's weight has unit norm.
+        // Only the environment of the output is an identity, and there the weight of the leaf has
+        // unit norm.
         Kind::Identity => (norm, leaf.weight.as_ref().map_or(width as f64, Matrix::norm2)),
         Kind::Pure => {
             let amplitude: Complex64 = (0..width).map(|k| number(k) * f[k]).sum();
@@ -137,9 +138,9 @@ fn density_and_total<F: Real, const C: bool>(
     }
 }
 
-/// Samples given the evidence of rows, from row `first` on.
+/// Draws samples given the evidence of rows, starting with row `first`.
 pub(super) struct Draw<'a, F> {
-    /// By variable, made when they are first needed.
+    /// The pieces of each variable, computed when first needed.
     tables: &'a [OnceLock<Option<Pieces<F>>>],
     evidence: &'a Batch,
     first: usize,
@@ -150,13 +151,14 @@ pub(super) struct Draw<'a, F> {
 impl<F: Real> Draw<'_, F> {
     pub(super) fn visit<const C: bool>(
         &mut self,
-        &At { kernels, leaf, variable }: &At<'_, F, C>,
+        &LeafVisit { kernels, leaf, variable }: &LeafVisit<'_, F, C>,
         environment: &Message<F>,
         values: &mut [f64],
         ws: &mut Workspace<F>,
     ) {
         let d = self.evidence.num_variables();
-        // Every row draws at every variable, so that what one row knows does not move another's numbers.
+        // Every row draws at every variable, so that the evidence does not shift a row's random
+        // numbers.
         let draws: Vec<f64> = self.rngs.iter_mut().map(rand::RngExt::random).collect();
         let mut unknown: Vec<u32> = Vec::with_capacity(values.len());
         for (row, value) in values.iter_mut().enumerate() {
@@ -198,7 +200,7 @@ impl<F: Real> Draw<'_, F> {
     }
 }
 
-/// The value at which the cumulative probability passes `u` of its total.
+/// The first value at which the cumulative probability exceeds `u` times the total.
 fn draw_finite(p: &[f64], part: Option<&Part>, u: f64) -> usize {
     let candidates: Vec<usize> = match part {
         Some(Part::Values(values)) => values.clone(),
@@ -221,7 +223,7 @@ fn draw_finite(p: &[f64], part: Option<&Part>, u: f64) -> usize {
 }
 
 impl<F: Real> Leaf<F> {
-    /// The distribution of the variable, of continuous domain, under the environment of one row.
+    /// The distribution of a continuous variable, given the environment of one row.
     pub(super) fn distribution<const C: bool>(
         &self,
         environment: &Message<F>,

@@ -1,4 +1,4 @@
-//! How many multiply-adds a pass takes: the floor that its time is compared with.
+//! The number of multiply-adds of a pass: the lower bound that its time is compared with.
 
 use super::plan::Plan;
 use super::{AnyPlan, Batch, Engine, Real};
@@ -7,10 +7,11 @@ use crate::program::StepKind;
 use crate::schedule::{Grouping, Planner, Schedule};
 
 impl<F: Real> Engine<F> {
-    /// The multiply-adds of [`log_marginals`](Self::log_marginals) on these rows, by the kinds of their messages.
+    /// Counts the multiply-adds of [`log_marginals`](Self::log_marginals) on these rows, by the
+    /// kinds of their messages.
     ///
     /// # Panics
-    /// If the rows were created for another number of variables.
+    /// If the rows were created for a different number of variables.
     pub fn marginal_work(&self, rows: &Batch) -> Work {
         assert_eq!(rows.num_variables(), self.variables().len(), "variables of the rows");
         match &self.plan {
@@ -19,7 +20,7 @@ impl<F: Real> Engine<F> {
         }
     }
 
-    /// The multiply-adds of [`log_conditionals`](Self::log_conditionals) for one row.
+    /// Counts the multiply-adds of [`log_conditionals`](Self::log_conditionals) for one row.
     pub fn prefix_work(&self) -> Work {
         match &self.plan {
             AnyPlan::Real(plan) => plan.traversal_work(Visit::Score),
@@ -27,8 +28,8 @@ impl<F: Real> Engine<F> {
         }
     }
 
-    /// The multiply-adds of coding one complete row: those of [`prefix_work`](Self::prefix_work), with the
-    /// probabilities of all values at every variable.
+    /// Counts the multiply-adds of coding one complete row: those of
+    /// [`prefix_work`](Self::prefix_work), with the probabilities of all values at every variable.
     pub fn coding_work(&self) -> Work {
         match &self.plan {
             AnyPlan::Real(plan) => plan.traversal_work(Visit::Code),
@@ -36,8 +37,8 @@ impl<F: Real> Engine<F> {
         }
     }
 
-    /// The multiply-adds of one sample without evidence: at every variable of a finite domain the probabilities of all its
-    /// values, and on the way there the products of vectors that make the next environment a vector again.
+    /// Counts the multiply-adds of one sample without evidence: the probabilities of all values at
+    /// every finite variable, and the products of vectors that keep the environments vectors.
     pub fn sample_work(&self) -> Work {
         match &self.plan {
             AnyPlan::Real(plan) => plan.traversal_work(Visit::Draw),
@@ -46,28 +47,28 @@ impl<F: Real> Engine<F> {
     }
 }
 
-/// What the traversal is for.
+/// What the traversal computes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Visit {
     /// The density of one value at each leaf.
     Score,
     /// The densities of all values.
     Code,
-    /// The same, with vectors for environments.
+    /// The densities of all values, with vectors as environments.
     Draw,
 }
 
-/// W (a ⊗ b), W of k × k₁ × k₂.
+/// The kind and work of W (a ⊗ b), where W is k × k₁ × k₂.
 fn product([k, k1, k2]: [usize; 3], a: Kind, b: Kind) -> (Kind, Work) {
     (a.times(b), contraction(k, &[(a.into(), k1), (b.into(), k2)]))
 }
 
-/// a ⊙ b.
+/// The kind and work of a ⊙ b.
 fn elementwise(k: usize, a: Kind, b: Kind) -> (Kind, Work) {
     (a.times(b), hadamard(k, &[a, b].map(Form::from)))
 }
 
-/// W a, W of k × k₁.
+/// The work of W a, where W is k × k₁.
 fn sum(k: usize, k1: usize, a: Kind) -> Work {
     contraction(k, &[(a.into(), k1)])
 }
@@ -105,8 +106,9 @@ impl<F: Real, const C: bool> Plan<F, C> {
         work
     }
 
-    /// One row of [`traverse`](Self::traverse) without evidence: the first input's environment against an identity, the
-    /// second's against the first's vector, and the way back up where another input waits for it.
+    /// The work of [`traverse`](Self::traverse) for one row without evidence: the environment of
+    /// the first input with an identity, that of the second input with the vector of the first, and
+    /// the way back up if another input needs the message.
     fn traversal_work(&self, visit: Visit) -> Work {
         let mut work = Work::default();
         // An environment that is drawn from its matrix is a vector.
@@ -124,14 +126,15 @@ impl<F: Real, const C: bool> Plan<F, C> {
                     let leaf = self.leaf(step.leaves.start);
                     let values = leaf.basis.natural_domain().num_values();
                     let times = if visit == Visit::Score { 1 } else { values.unwrap_or(1) };
-                    work += at_leaf(step.width, environment, C) * times;
+                    work += density_work(step.width, environment, C) * times;
                     if needed && leaf.packed.is_some() {
                         work += Work::full((step.width * leaf.basis.width()) as u128);
                     }
                 }
                 StepKind::Sum { input, .. } => {
                     let k1 = self.width(*input);
-                    // Down by a weight that is not semi-unitary in this direction: an identity does not stay one.
+                    // On the way down, the weight is not semi-unitary, so an identity does not
+                    // remain one.
                     let below =
                         if environment == Kind::Identity { Kind::Mixed } else { environment };
                     work += sum(k1, step.width, environment);
@@ -172,12 +175,12 @@ impl<F: Real, const C: bool> Plan<F, C> {
     }
 }
 
-/// The density of one value.
-fn at_leaf(k: usize, environment: Kind, complex: bool) -> Work {
+/// The work of the density of one value.
+fn density_work(k: usize, environment: Kind, complex: bool) -> Work {
     match environment {
         Kind::Identity | Kind::Pure => Work::full(k as u128),
-        // Σ E[k,l] fₖ fₗ* of a Hermitian E is real, so that a pair of entries takes a quarter of two complex multiply-adds
-        // once fₖ fₗ* is known.
+        // For a Hermitian E, Σ E[k,l] fₖ fₗ* is real. So a pair of entries takes a quarter of two
+        // complex multiply-adds, once fₖ fₗ* is known.
         Kind::Mixed => {
             let (k, half) = (k as u128, (k * (k + 1) / 2) as u128);
             let hermitian = if complex { half.div_ceil(2) } else { half };
@@ -214,7 +217,7 @@ mod tests {
             let single = ops::marginalize(&circuit, &query).unwrap().multiply_adds.ours;
             let rows = Batch::from_queries(circuit.variables(), &[query]).unwrap();
             let Work { table, hermitian } = engine.marginal_work(&rows);
-            // The single-row pass counts the functions of its inputs too.
+            // The single-row pass also counts the functions of its inputs.
             assert_eq!(single, table + 3 * (8 - unknown.len() as u128), "{unknown:?}");
             assert!(hermitian <= table && 2 * hermitian >= table);
         }
@@ -223,8 +226,9 @@ mod tests {
     #[test]
     fn a_traversal_is_quadratic_in_the_width_on_a_linear_tree() {
         let engine = Engine::new(&circuit(RegionTree::linear(3)));
-        // Outputs [1; 3, 3] then [3; 3, 3]. The leaf comes first: down 3·1·3 + 9·3, across 3·1·3 + 3·1; then down
-        // 3·3·3 + 9·3, across 3·3·3 + 3·3. Two leaves have matrices (9 + 3), the last a vector (3).
+        // Weights [1; 3, 3], then [3; 3, 3]. The leaf is visited first. Down 3·1·3 + 9·3, across
+        // 3·1·3 + 3·1; then down 3·3·3 + 9·3, across 3·3·3 + 3·3. Two leaves have matrices (9 + 3),
+        // the last one a vector (3).
         let expected = (9 + 27 + 12) + (27 + 27 + 36) + 12 + 12 + 3;
         assert_eq!(engine.prefix_work().table, expected);
         assert_eq!(engine.coding_work().table, expected + 2 * (12 + 12 + 3));
@@ -236,12 +240,14 @@ mod tests {
     fn a_traversal_of_an_inner_node_takes_two_fourth_powers_and_four_cubes() {
         let engine = Engine::new(&circuit(RegionTree::balanced(8)));
         let other = Engine::new(&circuit(RegionTree::balanced(16)));
-        // The left half of the larger tree is the smaller one with a matrix for an environment, at every node.
+        // The left half of the larger tree is like the smaller tree, with a matrix as the
+        // environment of every node.
         let (k, nodes, leaves) = (3_u128, 7, 8);
         let inner = nodes * (2 * k.pow(4) + 4 * k.pow(3) + k * k) + leaves * (k * k + k);
         let root = k * k + k.pow(3) + k * k + k;
         let right = other.prefix_work().table - inner - root;
-        // The right half has a vector: as the smaller tree, but that its output has three rows in place of one.
+        // The right half has a vector. It is like the smaller tree, except that its output has
+        // three rows instead of one.
         let top = |k0: u128| (k0 * k * k + k.pow(3)) + k0 * k * k + k0 * k;
         assert_eq!(right, engine.prefix_work().table - top(1) + top(k));
     }
@@ -252,8 +258,9 @@ mod tests {
             let engine = Engine::new(&circuit(RegionTree::balanced(d)));
             engine.sample_work().table
         });
-        // The left half of the larger tree is the smaller one, whose messages are all needed on the way up, and whose root has
-        // three outputs; the right half is the same, and only its last messages are not needed. Widths and values are 3.
+        // The left half of the larger tree is like the smaller tree, except that all of its
+        // messages are needed on the way up and its root has three outputs. In the right half, only
+        // the last messages are not needed. All widths and numbers of values are 3.
         let (k, leaves) = (3_u128, 8);
         let node = 2 * (k.pow(3) + k * k) + 2 * k.pow(3);
         let left = 7 * node + leaves * k * k;

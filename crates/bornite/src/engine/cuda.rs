@@ -1,4 +1,4 @@
-//! The upward pass on an NVIDIA GPU: the same program and schedule, on larger blocks of rows.
+//! The upward pass on an NVIDIA GPU: the same program and schedule, with larger blocks of rows.
 
 use std::borrow::Cow;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -22,18 +22,18 @@ pub(crate) fn device() -> Result<&'static Device, CudaError> {
     DEVICE.get_or_init(Device::open).as_ref().map_err(Clone::clone)
 }
 
-/// A circuit on the device, once there has been a question for it.
+/// A circuit on the device, once the first query has copied it there.
 pub(super) type OnDevice = Mutex<Option<Evaluator>>;
 
 impl<F: Real, const C: bool> Plan<F, C> {
-    /// log p(evidence) of every row; −∞ if it is impossible.
+    /// Computes log p(evidence) of every row; −∞ if it is impossible.
     pub(super) fn log_marginals_on(
         &self,
         rows: &Batch,
         evaluator: &OnDevice,
     ) -> Result<Vec<f64>, CudaError> {
         let mut evaluator = evaluator.lock().unwrap_or_else(PoisonError::into_inner);
-        let evaluator = self.made(&mut evaluator)?;
+        let evaluator = self.get_or_upload(&mut evaluator)?;
         let is_complete = !rows.has_missing();
         let most = evaluator.rows_at_once(is_complete)?;
         let mut planner = Planner::new(Grouping::ByKind, 1);
@@ -56,16 +56,17 @@ impl<F: Real, const C: bool> Plan<F, C> {
         Ok(out)
     }
 
-    /// Samples given nothing, which stand at these places among those of a seed.
+    /// Draws samples without evidence. `index` is the position of a row in the sequence of samples
+    /// for the seed.
     pub(super) fn sample_on(
         &self,
         count: usize,
         seed: u64,
-        place: &(dyn Fn(usize) -> u64 + Sync),
+        index: &(dyn Fn(usize) -> u64 + Sync),
         evaluator: &OnDevice,
     ) -> Result<Vec<f64>, CudaError> {
         let mut evaluator = evaluator.lock().unwrap_or_else(PoisonError::into_inner);
-        let evaluator = self.made(&mut evaluator)?;
+        let evaluator = self.get_or_upload(&mut evaluator)?;
         let most = evaluator.samples_at_once()?;
         let d = self.program.traversal_order().len();
         let mut out = Vec::with_capacity(count * d);
@@ -73,7 +74,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
             let len = most.min(count - first);
             let mut draws = vec![0.0; len * d];
             for row in 0..len {
-                let mut rng = row_rng(seed, place(first + row));
+                let mut rng = row_rng(seed, index(first + row));
                 draws.iter_mut().skip(row).step_by(len).for_each(|u| *u = rng.random());
             }
             out.extend(evaluator.sample(len, &draws)?.into_iter().map(f64::from));
@@ -81,15 +82,18 @@ impl<F: Real, const C: bool> Plan<F, C> {
         Ok(out)
     }
 
-    /// The circuit on the device, made once.
-    fn made<'a>(&self, known: &'a mut Option<Evaluator>) -> Result<&'a mut Evaluator, CudaError> {
+    /// The circuit on the device, copied there by the first call.
+    fn get_or_upload<'a>(
+        &self,
+        known: &'a mut Option<Evaluator>,
+    ) -> Result<&'a mut Evaluator, CudaError> {
         Ok(match known {
             Some(evaluator) => evaluator,
             none => none.insert(self.evaluator(device()?)?),
         })
     }
 
-    /// The circuit on a device. A leaf of functions under a weight is two steps there.
+    /// Copies the circuit to a device. A leaf of functions with a weight becomes two steps there.
     fn evaluator(&self, device: &Device) -> Result<Evaluator, CudaError> {
         let mut weights = Vec::new();
         let leaves: Vec<Option<usize>> = self
@@ -136,7 +140,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
         Evaluator::new(device, C, size_of::<F>() == size_of::<f64>(), steps, &weights)
     }
 
-    /// What a step of the program sends for a block of rows, of which so many come before it.
+    /// What a step of the program sends for a block of rows that starts at row `first`.
     fn sends<'a>(
         &self,
         step: usize,
@@ -157,11 +161,11 @@ impl<F: Real, const C: bool> Plan<F, C> {
         };
         let leaf = self.leaf(step.leaves.start);
         let (mut cells, mut grams) = (Cells::None, Vec::new());
-        for (kinds, own) in places.groups() {
+        for (kinds, group) in places.groups() {
             if kinds == [Kind::Pure; 2] {
                 let mut all = vec![0.0; places.len()];
                 rows.read(variable, first..first + places.len(), &mut all);
-                let values = own.iter().map(|&row| all[row as usize]);
+                let values = group.iter().map(|&row| all[row as usize]);
                 cells = if leaf.columns.is_some() {
                     Cells::Codes(values.map(|x| x as u32).collect())
                 } else {
@@ -173,7 +177,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
                     })
                 };
             } else {
-                grams = leaf.grams::<C>(own, |row| rows.part(first + row as usize, variable));
+                grams = leaf.grams::<C>(group, |row| rows.part(first + row as usize, variable));
             }
         }
         let sum = Sends { groups: groups.clone(), ..Sends::default() };
@@ -186,13 +190,13 @@ fn parts<T: Scalar>(m: &Matrix<T>) -> Vec<f64> {
     T::parts(m.data()).to_vec()
 }
 
-/// The parts of a complex matrix; only the real ones if there are no others.
+/// The parts of a complex matrix; only the real parts if the circuit is real.
 fn parts_of<const C: bool>(m: &Matrix<Complex64>) -> Vec<f64> {
     if C { parts(m) } else { m.data().iter().map(|z| z.re).collect() }
 }
 
 impl<F: Real> Leaf<F> {
-    /// The outputs at every value as the columns of a weight, or the weight of its functions.
+    /// The outputs at every value as the columns of a weight, or the weight of the functions.
     fn dense<const C: bool>(&self) -> Option<Dense<'static>> {
         let weight = match (&self.columns, &self.weight) {
             (Some(_), _) => self.column_matrix::<C>().transpose(),
@@ -202,8 +206,8 @@ impl<F: Real> Leaf<F> {
         Some(Dense { shape, parts: Cow::Owned(parts_of::<C>(&weight)) })
     }
 
-    /// The matrices of rows that are known to lie in a part of the domain: of the outputs at values, or of the functions below
-    /// the weight.
+    /// The matrices of rows that are restricted to a part of the domain: those of the outputs for a
+    /// finite domain, otherwise those of the functions below the weight.
     fn grams<'a, const C: bool>(
         &self,
         rows: &[u32],
@@ -212,8 +216,8 @@ impl<F: Real> Leaf<F> {
         let mut grams: Vec<f64> = Vec::new();
         let mut last = None;
         for &row in rows {
-            let Some(part) = part(row) else { unreachable!("what is known of a cell has a part") };
-            // Rows often share a part with the one before.
+            let Some(part) = part(row) else { unreachable!("a mixed cell has a part") };
+            // Consecutive rows often share a part.
             if let Some((same, len)) = last
                 && same == part
             {

@@ -1,4 +1,4 @@
-//! The device that computes queries: the CPU, or an NVIDIA GPU (see [`bornite_cuda`]).
+//! The device that computes queries: the CPU or an NVIDIA GPU (see [`bornite_cuda`]).
 
 #[cfg(feature = "cuda")]
 use super::AnyPlan;
@@ -8,22 +8,24 @@ use crate::query::QueryError;
 /// The device that computes a query.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Device {
-    /// On the CPU: the same bits on every machine.
+    /// The CPU. It gives the same bits on every machine.
     #[default]
     Cpu,
-    /// On an NVIDIA GPU, with the crate's feature `cuda`: the same bits on the same device. In double precision, log densities are
-    /// those of the CPU within 10⁻⁹ of their size or 10⁻⁹, whichever is more; in single precision within about 10⁻³.
+    /// An NVIDIA GPU, which requires the feature `cuda`. It gives the same bits on the same kind of
+    /// device. In double precision, log densities agree with those of the CPU to 10⁻⁹, absolute or
+    /// relative, whichever is larger; in single precision, to about 10⁻³.
     Cuda,
-    /// On a GPU if there is one that has room for the circuit, and on the CPU otherwise.
+    /// A GPU if one is available and has enough memory for the circuit, otherwise the CPU.
     Auto,
 }
 
 impl<F: Real> Engine<F> {
-    /// [`log_marginals`](Self::log_marginals) on a device. The circuit is copied to the device with the first rows, and
-    /// stays there as long as the engine.
+    /// Computes [`log_marginals`](Self::log_marginals) on a device. The first call copies the
+    /// circuit to the device, where it stays as long as the engine exists.
     ///
     /// # Errors
-    /// Rows created for another number of variables, or a device that is not there or too small, if it must be used.
+    /// The rows were created for a different number of variables, or the requested device is
+    /// missing or has too little memory.
     pub fn log_marginals_on(&self, rows: &Batch, device: Device) -> Result<Vec<f64>, QueryError> {
         match device {
             Device::Cpu => self.log_marginals(rows),
@@ -35,11 +37,13 @@ impl<F: Real> Engine<F> {
         }
     }
 
-    /// [`sample_from`](Self::sample_from) on a device, for circuits with finite variables. The same seed
-    /// always gives the same samples on one kind of device, and different samples of the same distribution on another.
+    /// Draws the samples of [`sample_from`](Self::sample_from) on a device, for circuits with
+    /// finite variables. The same seed always gives the same samples on one kind of device, and
+    /// different samples of the same distribution on another.
     ///
     /// # Errors
-    /// A device that is not there or too small, or variables that are not finite, if it must be used.
+    /// The requested device is missing, has too little memory, or cannot draw variables that are
+    /// not finite.
     pub fn sample_from_on(
         &self,
         start: u64,
@@ -50,23 +54,24 @@ impl<F: Real> Engine<F> {
         self.sample_at_on(count, seed, &|row| start.wrapping_add(row as u64), device)
     }
 
-    /// The samples that stand at these places among those of a seed.
+    /// Draws one sample per row without evidence. `index` is the position of a row in the sequence
+    /// of samples for the seed.
     pub(crate) fn sample_at_on(
         &self,
         count: usize,
         seed: u64,
-        place: &(dyn Fn(usize) -> u64 + Sync),
+        index: &(dyn Fn(usize) -> u64 + Sync),
         device: Device,
     ) -> Result<Vec<f64>, QueryError> {
-        let on_processor = || {
+        let on_cpu = || {
             let rows = Batch::unknown(self.variables.len(), count);
-            Ok(self.sample_at(&rows, seed, place))
+            Ok(self.sample_at(&rows, seed, index))
         };
         match device {
-            Device::Cpu => on_processor(),
-            Device::Cuda => self.sample_on_cuda(count, seed, place),
-            Device::Auto => match self.sample_on_cuda(count, seed, place) {
-                Err(QueryError::Device { .. }) => on_processor(),
+            Device::Cpu => on_cpu(),
+            Device::Cuda => self.sample_on_cuda(count, seed, index),
+            Device::Auto => match self.sample_on_cuda(count, seed, index) {
+                Err(QueryError::Device { .. }) => on_cpu(),
                 other => other,
             },
         }
@@ -77,11 +82,11 @@ impl<F: Real> Engine<F> {
         &self,
         count: usize,
         seed: u64,
-        place: &(dyn Fn(usize) -> u64 + Sync),
+        index: &(dyn Fn(usize) -> u64 + Sync),
     ) -> Result<Vec<f64>, QueryError> {
         let values = match &self.plan {
-            AnyPlan::Real(plan) => plan.sample_on(count, seed, place, &self.evaluator),
-            AnyPlan::Complex(plan) => plan.sample_on(count, seed, place, &self.evaluator),
+            AnyPlan::Real(plan) => plan.sample_on(count, seed, index, &self.evaluator),
+            AnyPlan::Complex(plan) => plan.sample_on(count, seed, index, &self.evaluator),
         };
         values.map_err(|error| QueryError::Device { reason: error.to_string() })
     }

@@ -1,4 +1,4 @@
-//! What log densities are, wherever they are computed.
+//! The contract of log densities and samples on every device.
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -11,8 +11,8 @@ use crate::query::{Evidence, Query, QueryError};
 use crate::structure::{Product, RegionTree, Structure};
 use crate::{Basis, Domain, Variable};
 
-/// Products of both kinds and of many inputs, real and complex weights, weights of their own, shared ones and a codebook, finite and
-/// continuous variables, and widths around those of tiles.
+/// Products of both kinds and with many inputs, real and complex weights, separate and shared
+/// weights and a codebook, finite and continuous variables, and widths around those of tiles.
 fn cases() -> Vec<(String, Orthonormal)> {
     let rng = &mut ChaCha8Rng::seed_from_u64(5);
     let finite =
@@ -31,8 +31,8 @@ fn cases() -> Vec<(String, Orthonormal)> {
     cases
 }
 
-/// Rows that are complete, of which half is missing, or scattered cells, or everything; with sets and intervals; and with
-/// evidence that is impossible.
+/// Rows that are complete, and rows with half of the values missing, with scattered missing values,
+/// and with none; with sets and intervals; and with impossible evidence.
 fn rows(circuit: &Orthonormal, rng: &mut ChaCha8Rng) -> Vec<Query> {
     let d = circuit.num_variables();
     let mut all = queries(circuit, 40, [0.0, 0.0], rng);
@@ -70,18 +70,19 @@ fn contract(device: Device) {
                 );
             };
             within(logs[row], 1e-9);
-            // A matrix has half the digits of the vectors that it is made of: those of very unlikely rows run out.
+            // A matrix has half the digits of the vectors that it is made of, which is not enough
+            // for very unlikely rows.
             if expected > -25.0 {
                 within(roughly[row], 1e-2);
             }
         }
 
-        // The same bits again.
+        // Again, for the same bits.
         let again = double.log_marginals_on(&batch, device).unwrap();
         let bits = |logs: &[f64]| logs.iter().map(|l| l.to_bits()).collect::<Vec<_>>();
         assert_eq!(bits(&logs), bits(&again), "{name}");
 
-        // Complete rows alone, and no rows.
+        // Only complete rows, and no rows.
         let complete = batch.select(&(0..40).collect::<Vec<_>>());
         let alone = double.log_marginals_on(&complete, device).unwrap();
         for (a, b) in alone.iter().zip(&logs) {
@@ -93,8 +94,8 @@ fn contract(device: Device) {
     }
 }
 
-/// Samples follow the circuit's distribution, and are reproducible whatever the number of outputs and the pieces they are
-/// drawn in.
+/// Samples follow the circuit's distribution. They are the same in any pieces, and for any number
+/// of samples.
 fn contract_of_samples(device: Device) {
     let rng = &mut ChaCha8Rng::seed_from_u64(6);
     let finite =
@@ -154,7 +155,7 @@ fn the_device_keeps_the_contract() {
     assert!(error.to_string().contains("finite variables"), "{error}");
 }
 
-/// Without a device, one is asked for in vain and done without.
+/// Without a device, `Cuda` is an error and `Auto` uses the CPU.
 #[test]
 fn a_device_is_used_where_there_is_one() {
     #[cfg(feature = "cuda")]

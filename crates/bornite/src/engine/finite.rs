@@ -1,19 +1,19 @@
-//! The traversal of circuits whose variables are all finite: at every variable each row's exact conditional, as
-//! running sums over the values, from which a caller chooses the row's value.
+//! The traversal of circuits with only finite variables. At every variable, a caller chooses each
+//! row's value from its exact conditional, given as running sums over the values.
 
 use super::Engine;
 use super::lanes::Real;
 use super::message::Message;
-use super::traverse::{At, Visit};
+use super::traverse::{LeafVisit, Visit};
 use super::workspace::Workspace;
 
-/// What chooses the values.
+/// Chooses the values of rows.
 pub(crate) trait Choose {
-    /// Whether a row's value of a variable is to be chosen at all, or stays unknown.
+    /// Whether the value of a row's variable is to be chosen; otherwise, it stays unknown.
     fn wants(&self, variable: usize, row: usize) -> bool;
 
-    /// The value of one row, in order of the rows within a variable. `None` leaves it unknown: the variables that
-    /// come later are not conditioned on it.
+    /// Chooses the value of one row. Within a variable, rows come in order. `None` leaves the value
+    /// unknown: later variables are not conditioned on it.
     fn choose(
         &mut self,
         variable: usize,
@@ -24,10 +24,11 @@ pub(crate) trait Choose {
 
 /// The running sums p(0), p(0) + p(1), … of one row's unnormalized conditional.
 ///
-/// The bits are those of a fixed order of operations, whatever the machine and the rows around.
+/// They come from a fixed order of operations, so their bits do not depend on the machine or on
+/// other rows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cumulative<'a> {
-    /// From the sum up to and including the first value on.
+    /// Entry x is the sum up to and including value x.
     sums: &'a [f64],
 }
 
@@ -48,7 +49,7 @@ impl<'a> Cumulative<'a> {
     }
 }
 
-/// The memory of a traversal, kept from one to the next.
+/// The memory of a traversal, which can be reused by the next.
 #[derive(Debug, Default)]
 pub(crate) struct Traversal {
     workspace: Workspace<f64>,
@@ -58,7 +59,7 @@ pub(crate) struct Traversal {
 impl Engine<f64> {
     /// Visits all variables of `count` rows.
     ///
-    /// Requires finite variables.
+    /// Requires: all variables are finite.
     pub(crate) fn choose(&self, count: usize, choice: &mut impl Choose, memory: &mut Traversal) {
         let Traversal { workspace, sums } = memory;
         let visit = &mut Visit::Code(Code { choice, sums });
@@ -69,7 +70,7 @@ impl Engine<f64> {
     }
 }
 
-/// Values that a coder chooses from their exact conditionals.
+/// Lets a coder choose the values, given their exact conditionals.
 pub(super) struct Code<'a> {
     choice: &'a mut dyn Choose,
     sums: &'a mut Vec<f64>,
@@ -78,7 +79,7 @@ pub(super) struct Code<'a> {
 impl Code<'_> {
     pub(super) fn visit<F: Real, const C: bool>(
         &mut self,
-        &At { kernels, leaf, variable }: &At<'_, F, C>,
+        &LeafVisit { kernels, leaf, variable }: &LeafVisit<'_, F, C>,
         environment: &Message<F>,
         values: &mut [f64],
         ws: &mut Workspace<F>,

@@ -1,4 +1,5 @@
-//! Input layers on a block of rows: the messages that they send, and what an environment says of their variable.
+//! Input layers on a block of rows: the messages that they send, and the distributions of their
+//! variables given an environment.
 
 use std::sync::Arc;
 
@@ -20,8 +21,8 @@ impl<F: Real> Leaf<F> {
         self.weight.as_ref().map_or_else(|| self.basis.width(), Matrix::rows)
     }
 
-    /// The message of rows, in these places, with these values, and the parts of the domain that those without one are known to
-    /// lie in.
+    /// The message of rows in these places, given their values, or the parts of the domain that
+    /// rows without a value are restricted to.
     pub(crate) fn message<'a, const C: bool>(
         &self,
         kernels: &Kernels<F, C>,
@@ -32,7 +33,7 @@ impl<F: Real> Leaf<F> {
     ) -> Message<F> {
         let mut out = ws.take(C, self.width(), places);
         self.read_columns::<C>(places.counts[0] * F::LANES);
-        // Rows often share a part with the one before.
+        // Consecutive rows often share a part.
         let mut last = None;
         for tile in places.tiles() {
             let to = out.tile_mut(C, &tile);
@@ -50,7 +51,7 @@ impl<F: Real> Leaf<F> {
         out
     }
 
-    /// The matrices of rows that are known to lie in a part of the domain.
+    /// Writes the matrices of rows that are restricted to a part of the domain.
     fn set_parts<'a, const C: bool>(
         &self,
         rows: &[u32],
@@ -70,10 +71,10 @@ impl<F: Real> Leaf<F> {
         }
     }
 
-    /// Reads the columns of all values once, one line of the cache after another, where many of them are wanted next.
+    /// Reads all columns once, in order, if many of them are about to be used.
     ///
-    /// Those of all variables are more than the caches hold, and are wanted at random, which is slow; in order they are
-    /// fetched ahead.
+    /// The columns of all variables exceed the caches, and reading them in random order is slow.
+    /// Reading them in order lets the hardware prefetch them.
     fn read_columns<const C: bool>(&self, wanted: usize) {
         const LINE: usize = 64;
         let Some(columns) = &self.columns else { return };
@@ -84,7 +85,7 @@ impl<F: Real> Leaf<F> {
         }
     }
 
-    /// The vectors of at most as many rows as there are lanes, at their values.
+    /// Writes the vectors of at most one row per lane, given their values.
     fn set_values<const C: bool>(
         &self,
         kernels: &Kernels<F, C>,
@@ -95,7 +96,8 @@ impl<F: Real> Leaf<F> {
     ) {
         let value = |row: u32| values[row as usize];
         if let Some(columns) = &self.columns {
-            // Lanes without a row repeat the first one's column: no lane reads another.
+            // Lanes without a row repeat the column of the first row. Lanes do not affect each
+            // other.
             let mut at = [value(rows[0]) as usize; MAX_LANES];
             at.iter_mut().zip(rows).for_each(|(at, &row)| *at = value(row) as usize);
             return kernels.gather(columns, &at[..F::LANES], tile);
@@ -127,9 +129,10 @@ impl<F: Real> Leaf<F> {
         w.times(&gram).times_adjoint(w).hermitian_part()
     }
 
-    /// The environment of one row as a matrix E: the density of the variable at x is Σ E[k,l] ℓₖ(x) ℓₗ(x)*.
+    /// The environment of one row as a matrix E: the density of the variable at x is Σ E[k,l] fₖ(x)
+    /// fₗ(x)*.
     ///
-    /// With a weight it is that of the functions below it, Wᵀ E W*.
+    /// The functions f are those of the basis, so with a weight W this is Wᵀ E W*.
     pub(crate) fn row_environment<const C: bool>(
         &self,
         environment: &Message<F>,
@@ -149,8 +152,9 @@ impl<F: Real> Leaf<F> {
         }
     }
 
-    /// The environment of one row at the functions of atoms and a rest: its diagonal at the first `atoms` functions, and the
-    /// block of the others. What is between them has no weight anywhere.
+    /// The environment of one row for a domain with atoms: its diagonal for the first `atoms`
+    /// functions, and its block for the other functions. Products of a function of an atom and
+    /// another function are zero everywhere.
     pub(crate) fn row_blocks<const C: bool>(
         &self,
         environment: &Message<F>,
@@ -181,7 +185,7 @@ impl<F: Real> Leaf<F> {
             let block = Matrix::from_fn(rest, rest, |i, j| e[(atoms + i, atoms + j)]);
             return ((0..atoms).map(|n| e[(n, n)].re).collect(), block);
         };
-        // Wᵀ E, of which each row meets its own column of W*.
+        // Wᵀ E. Row i of it, times column j of W*, is entry (i, j).
         let half = w.transpose().times(&e);
         let entry = |i: usize, j: usize| -> Complex64 {
             half.row(i).iter().enumerate().map(|(k, z)| z * w[(k, j)].conj()).sum()
@@ -193,8 +197,8 @@ impl<F: Real> Leaf<F> {
         )
     }
 
-    /// p(x) ∝ Σ E[k,l] ℓₖ(x) ℓₗ(x)* of every value x of a finite domain, for each of the rows: calls `each` with the row
-    /// and its probabilities, which need not sum to 1.
+    /// Calls `each` with every row and its unnormalized probabilities p(x) ∝ Σ E[k,l] ℓₖ(x) ℓₗ(x)*
+    /// of all values x of a finite domain.
     pub(crate) fn probabilities<const C: bool>(
         &self,
         kernels: &Kernels<F, C>,
@@ -254,7 +258,7 @@ impl<F: Real> Leaf<F> {
         }
     }
 
-    /// The outputs at every value as the rows of a weight.
+    /// The outputs at every value, as the rows of a weight.
     fn amplitude_weight<const C: bool>(&self) -> &PackedWeight<F> {
         self.amplitudes.get_or_init(|| {
             let w = self.column_matrix::<C>();
@@ -266,9 +270,11 @@ impl<F: Real> Leaf<F> {
         })
     }
 
-    /// For every value the real coefficients of Σ E[k,l] ℓₖ ℓₗ* in the upper triangle of E, as a weight.
+    /// For every value, the real coefficients of Σ E[k,l] ℓₖ ℓₗ* with respect to the upper triangle
+    /// of E, as a weight.
     ///
-    /// It is made anew for each block of rows: kept for all leaves, it would outweigh the circuit.
+    /// This is computed again for every block of rows: stored for all leaves, it would take more
+    /// memory than the circuit.
     fn quadratic_forms<const C: bool>(&self) -> PackedWeight<F> {
         let w = self.column_matrix::<C>();
         let (count, width) = (w.rows(), w.cols());
@@ -280,7 +286,7 @@ impl<F: Real> Leaf<F> {
         PackedWeight::plain(dense(&Matrix::new(count, numbers, forms)), Uses::PURE)
     }
 
-    /// The outputs at every value, one value a row.
+    /// The outputs at every value, one row per value.
     pub(super) fn column_matrix<const C: bool>(&self) -> Matrix<Complex64> {
         let Some(columns) = &self.columns else { unreachable!("a finite domain has columns") };
         let width = self.width();
@@ -293,7 +299,7 @@ impl<F: Real> Leaf<F> {
     }
 }
 
-/// Adds the real coefficients of w Σ E[k,l] ℓₖ ℓₗ* in the upper triangle of E.
+/// Adds the real coefficients of w Σ E[k,l] ℓₖ ℓₗ* with respect to the upper triangle of E.
 pub(super) fn add_form(form: &mut [f64], complex: bool, w: f64, l: &[Complex64]) {
     let mut form = form.iter_mut();
     let mut add = |x: f64| {
@@ -313,12 +319,13 @@ pub(super) fn add_form(form: &mut [f64], complex: bool, w: f64, l: &[Complex64])
     }
 }
 
-/// How many real numbers the upper triangle of a Hermitian matrix holds.
+/// The number of reals in the upper triangle of a Hermitian matrix.
 pub(super) fn triangle_numbers(width: usize, complex: bool) -> usize {
     if complex { width * width } else { width * (width + 1) / 2 }
 }
 
-/// The upper triangle of a Hermitian matrix, the real diagonal first in each row, as a real tile.
+/// Writes the upper triangle of a Hermitian matrix as a real tile. Each row starts with its real
+/// diagonal entry.
 pub(super) fn upper_triangle<F: Real, const C: bool>(width: usize, e: &[F], out: &mut [F]) {
     let mut targets = out.chunks_exact_mut(F::LANES);
     let step = planes(C) * F::LANES;

@@ -1,4 +1,5 @@
-//! Messages of a block of rows: each row's is Identity, Pure or Mixed, and rows of one kind lie together in tiles.
+//! The messages of a block of rows. Each row's message is Identity, Pure or Mixed, and rows of one
+//! kind lie together in tiles.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use crate::schedule::{Places, Tile};
 pub(crate) struct Message<F> {
     pub(crate) width: usize,
     places: Arc<Places>,
-    /// Tiles of vectors, and of matrices.
+    /// Tiles of vectors, and tiles of matrices.
     values: [Buffer<F>; 2],
 }
 
@@ -25,7 +26,7 @@ impl<F: Real> Default for Message<F> {
 }
 
 impl<F: Real> Message<F> {
-    /// Takes up the rows that have these places. The numbers may be anything.
+    /// Reuses the memory for rows in these places. The numbers are unspecified.
     pub(super) fn reset(&mut self, complex: bool, width: usize, places: &Arc<Places>) {
         (self.width, self.places) = (width, places.clone());
         for (n, kind) in [Kind::Pure, Kind::Mixed].into_iter().enumerate() {
@@ -46,25 +47,26 @@ impl<F: Real> Message<F> {
         self.places.kind(row as u32)
     }
 
-    /// Reals that the message has room for.
+    /// The number of reals that the message has allocated.
     pub(super) fn room(&self) -> usize {
         self.values.iter().map(|values| values.len()).sum()
     }
 
-    /// The numbers of one of its tiles.
+    /// The numbers of one of the tiles.
     pub(crate) fn tile_mut(&mut self, complex: bool, tile: &Tile<'_>) -> &mut [F] {
         let len = tile_len::<F>(complex, tile.kind().numbers(self.width));
         let values = &mut self.values[usize::from(!tile.is_pure())];
         &mut values[tile.index * len..(tile.index + 1) * len]
     }
 
-    /// The numbers and where they lie.
+    /// The numbers, and where they lie.
     pub(crate) fn sent(&self) -> Sent<'_, F> {
         Sent { width: self.width, places: &self.places, values: &self.values }
     }
 
-    /// The rows of one kind, as one tile: where they lie in one already, in order, that is it; else they are copied
-    /// into `scratch`, and lanes without a row are zero.
+    /// The messages of rows of one kind as one tile. If the rows already lie in one tile in this
+    /// order, it is returned; otherwise, they are copied to `scratch`, and lanes without a row are
+    /// zero.
     pub(crate) fn tile<'a>(
         &'a self,
         complex: bool,
@@ -79,24 +81,24 @@ impl<F: Real> Message<F> {
         }
     }
 
-    /// The tile and lane in which a row lies.
+    /// The tile and the lane of a row.
     pub(crate) fn place(&self, complex: bool, row: usize) -> (&[F], usize) {
         let (tile, lane) = self.places.place(row as u32);
         (self.sent().tile(complex, self.kind(row), tile), lane)
     }
 }
 
-/// What a step sends: the numbers of its messages, and where they lie.
+/// The messages that a step sends: their numbers, and where they lie.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent<'a, F: Real> {
     pub(crate) width: usize,
     pub(crate) places: &'a Places,
-    /// Tiles of vectors, and of matrices.
+    /// Tiles of vectors, and tiles of matrices.
     pub(crate) values: &'a [Buffer<F>; 2],
 }
 
 impl<'a, F: Real> Sent<'a, F> {
-    /// One of the tiles of a kind; nothing is sent of identities.
+    /// A tile of one kind; empty for identities.
     pub(crate) fn tile(&self, complex: bool, kind: Kind, tile: usize) -> &'a [F] {
         let values = match kind {
             Kind::Identity => return &[],
@@ -107,14 +109,15 @@ impl<'a, F: Real> Sent<'a, F> {
         &values[tile * len..(tile + 1) * len]
     }
 
-    /// The tile in which rows of one kind lie already, in order, if they do.
+    /// The tile that already holds exactly these rows, all of this kind and in this order, if there
+    /// is one.
     pub(crate) fn in_place(&self, complex: bool, kind: Kind, rows: &[u32]) -> Option<&'a [F]> {
         let tile = if kind == Kind::Identity { 0 } else { self.places.tile_of(kind, rows)? };
         Some(self.tile(complex, kind, tile))
     }
 
-    /// Copies those of the rows that are of one kind into a tile; lanes without a row are zero. Gives the tile, and how many
-    /// rows they are.
+    /// Copies the messages of those rows that have this kind into a tile, with zeros in all other
+    /// lanes. Returns the tile and the number of rows copied.
     pub(crate) fn copy<'b>(
         &self,
         complex: bool,
@@ -128,7 +131,7 @@ impl<'a, F: Real> Sent<'a, F> {
         if rows.len() < F::LANES {
             out.fill(F::ZERO);
         }
-        // The lanes of rows of this kind, and where they begin in the values.
+        // The lanes of rows of this kind, and the positions of their first numbers in `values`.
         let (mut lanes, mut count) = ([(0, 0); MAX_LANES], 0);
         for (lane, &row) in rows.iter().enumerate() {
             if self.places.kind(row) == kind {
@@ -146,7 +149,8 @@ impl<'a, F: Real> Sent<'a, F> {
     }
 }
 
-/// Brings a fresh tile into range and adds the exponents to those of its rows: twice for a vector, since p is quadratic in it.
+/// Rescales a new tile if its numbers are extreme, and adds the exponents to those of its rows. The
+/// exponent of a vector counts twice, because p is quadratic in it.
 pub(crate) fn rescale_tile<F: Real, const C: bool>(
     kernels: &Kernels<F, C>,
     kind: Kind,

@@ -1,10 +1,10 @@
-//! The batched engine: rows of a batch in SIMD lanes.
+//! The batched engine: answers queries for many rows at once.
 //!
-//! [`Engine`] answers queries for many rows at once, each with its own missing cells, sets and intervals.
+//! [`Engine`] takes a [`Batch`] of rows, each with its own missing values, sets and intervals.
 //!
-//! The loops are in a separate crate, `bornite-kernels`: rows lie side by side in SIMD lanes, and all arithmetic is a
-//! fixed order of fused multiply-adds per lane. The bits of a row therefore do not depend on its neighbors, the batch
-//! size or the instruction set ([`SimdLevel`]).
+//! The inner loops are in a separate crate, `bornite-kernels`: rows lie side by side in SIMD lanes,
+//! and all arithmetic is a fixed order of fused multiply-adds per lane. Therefore, the bits of a
+//! row do not depend on its neighbors, the batch size or the instruction set ([`SimdLevel`]).
 
 mod batch;
 mod columns;
@@ -44,7 +44,9 @@ pub use device::Device;
 pub(crate) use finite::{Choose, Cumulative, Traversal};
 pub(crate) use message::Sent;
 pub use posterior::Posteriors;
-pub(crate) use posterior::{CellAnswer, CellAnswers, CellDistribution, PiecewiseDensity, Wanted};
+pub(crate) use posterior::{
+    CellAnswer, CellAnswers, CellDistribution, CellRequest, PiecewiseDensity,
+};
 
 use crate::circuit::{Circuit, Orthonormal, VariableId};
 use crate::domain::Variable;
@@ -52,14 +54,15 @@ use crate::linalg::{Matrix, Scalar};
 use crate::query::QueryError;
 use plan::Plan;
 
-/// A matrix as the kernels pack it.
+/// A matrix in the form that the kernels pack.
 pub(crate) fn dense<T: Scalar>(m: &Matrix<T>) -> Dense<'_> {
     Dense::new([m.rows(), m.cols()], T::IS_COMPLEX, T::parts(m.data()))
 }
 
 /// An orthonormal circuit, packed for batches of queries.
 ///
-/// Results are the same bit for bit whatever the number of threads, the rows around a row and the SIMD level.
+/// The results are the same bit for bit for any number of threads, any SIMD level, and whatever
+/// other rows are in the batch.
 ///
 /// ```
 /// use bornite::engine::{Batch, Engine};
@@ -92,7 +95,7 @@ enum AnyPlan<F: Real> {
     Complex(Plan<F, true>),
 }
 
-/// The same call on a real or a complex plan.
+/// Evaluates an expression for a real or a complex plan.
 macro_rules! with_plan {
     ($engine:expr, $plan:ident => $body:expr) => {
         match &$engine.plan {
@@ -110,19 +113,20 @@ impl Engine {
 }
 
 impl Engine<f32> {
-    /// Packs a circuit in single precision: half the memory and twice the lanes, for about six digits.
+    /// Packs a circuit in single precision: half the memory and twice the lanes, with about six
+    /// digits.
     pub fn single(circuit: &Orthonormal) -> Self {
         Self::with_level(circuit, SimdLevel::Best)
     }
 }
 
 impl<F: Real> Engine<F> {
-    /// Packs a circuit, for no higher instruction set than `level`.
+    /// Packs a circuit for an instruction set no higher than `level`.
     pub fn with_level(circuit: &Orthonormal, level: SimdLevel) -> Self {
         Self::of_circuit(circuit, level)
     }
 
-    /// Packs a circuit whose input functions and weights are taken to be orthonormal.
+    /// Packs a circuit, assuming that its input functions and weights are orthonormal.
     pub(crate) fn of_circuit(circuit: &Circuit, level: SimdLevel) -> Self {
         let plan = if circuit.is_real() {
             AnyPlan::Real(Plan::new(circuit, level))
@@ -142,32 +146,36 @@ impl<F: Real> Engine<F> {
         &self.variables
     }
 
-    /// log p(evidence) of every row: the exact log marginal of the evidence about it; −∞ if that is impossible.
+    /// Computes log p(evidence) of every row, the exact log marginal of its evidence; −∞ if that is
+    /// impossible.
     ///
-    /// Cost: rows are grouped by kind at every layer, so each row pays only for its own messages (see
-    /// [`marginalize`](crate::ops::marginalize())); rows in which the same cells are unknown share everything.
+    /// Cost: rows are grouped by the kind of their messages at every layer, so each row pays only
+    /// for its own messages (see [`marginalize`](crate::ops::marginalize())). Rows with the same
+    /// missing values share all groups.
     ///
     /// # Errors
-    /// Rows created for another number of variables.
+    /// The rows were created for a different number of variables.
     pub fn log_marginals(&self, rows: &Batch) -> Result<Vec<f64>, QueryError> {
         self.check(rows)?;
         Ok(with_plan!(self, plan => plan.log_marginals(rows)))
     }
 
-    /// The order in which [`log_conditionals`](Self::log_conditionals) and the samplers visit the variables.
+    /// The order in which [`log_conditionals`](Self::log_conditionals) and the samplers visit the
+    /// variables.
     pub fn traversal_order(&self) -> Vec<VariableId> {
         let order = with_plan!(self, plan => plan.program.traversal_order());
         order.into_iter().map(VariableId::new).collect()
     }
 
-    /// log p(xᵢ | the variables before i in the traversal order), of every variable of every row, in one traversal:
-    /// the result is row by row, each in the order of the variables, and each row's sum is its log density.
+    /// Computes log p(xᵢ | the variables before i in the traversal order) for every variable of
+    /// every row, in one traversal. The result is row by row, with each row in the order of the
+    /// variables; the sum of a row is its log density.
     ///
-    /// Cost: at a sum over a Kronecker product of widths K, 2 K⁴ + 4 K³ multiply-adds per row; K² per variable on a linear
-    /// tree.
+    /// Cost: at a sum over a Kronecker product with widths K, 2 K⁴ + 4 K³ multiply-adds per row; on
+    /// a linear tree, K² per variable.
     ///
     /// # Errors
-    /// Rows with unknown cells, or made for another number of variables.
+    /// A row has missing values, or the rows were created for a different number of variables.
     pub fn log_conditionals(&self, rows: &Batch) -> Result<Vec<f64>, QueryError> {
         self.check(rows)?;
         for row in 0..rows.len() {
@@ -179,33 +187,37 @@ impl<F: Real> Engine<F> {
         Ok(with_plan!(self, plan => plan.log_conditionals(rows)))
     }
 
-    /// `count` exact samples, row by row. The same seed gives the same samples, and a larger count starts with the same
-    /// ones.
+    /// Draws `count` exact samples, one row after another. The same seed gives the same samples,
+    /// and a larger count starts with the same ones.
     ///
-    /// Cost: 4 K³ multiply-adds per row at a sum over a Kronecker product of widths K; K² per variable on a linear tree.
+    /// Cost: at a sum over a Kronecker product with widths K, 4 K³ multiply-adds per row; on a
+    /// linear tree, K² per variable.
     pub fn sample(&self, count: usize, seed: u64) -> Vec<f64> {
         self.sample_from(0, count, seed)
     }
 
-    /// `count` of the [samples](Self::sample) for a seed, beginning with sample `start`, so samples can be drawn in
-    /// pieces.
+    /// Draws `count` of the [samples](Self::sample) for a seed, starting with sample `start`, so
+    /// that samples can be drawn in pieces.
     pub fn sample_from(&self, start: u64, count: usize, seed: u64) -> Vec<f64> {
         let rows = Batch::unknown(self.variables.len(), count);
         self.sample_at(&rows, seed, &|row| start.wrapping_add(row as u64))
     }
 
-    /// One exact sample for every row, given the evidence about it: values are kept, sets and intervals respected.
+    /// Draws one exact sample for every row, given its evidence: values are kept, and sets and
+    /// intervals are respected.
     ///
     /// # Errors
-    /// Rows created for another number of variables, or evidence that is impossible.
+    /// The rows were created for a different number of variables, or the evidence of a row is
+    /// impossible.
     pub fn sample_given(&self, rows: &Batch, seed: u64) -> Result<Vec<f64>, SampleError> {
         self.sample_given_from(0, rows, seed)
     }
 
-    /// The [samples](Self::sample_given) for a piece of the rows that is preceded by `start` rows.
+    /// Draws the [samples](Self::sample_given) for a piece of a table. `start` rows come before the
+    /// piece.
     ///
     /// # Errors
-    /// As for [`sample_given`](Self::sample_given).
+    /// The same as for [`sample_given`](Self::sample_given).
     pub fn sample_given_from(
         &self,
         start: u64,
@@ -219,14 +231,15 @@ impl<F: Real> Engine<F> {
         Ok(self.sample_at(rows, seed, &|row| start.wrapping_add(row as u64)))
     }
 
-    /// The samples of rows that are possible and stand at these places among those of a seed.
+    /// Draws one sample for every row, given its evidence, which must be possible. `index` is the
+    /// position of a row in the sequence of samples for the seed.
     pub(crate) fn sample_at(
         &self,
         rows: &Batch,
         seed: u64,
-        place: &(dyn Fn(usize) -> u64 + Sync),
+        index: &(dyn Fn(usize) -> u64 + Sync),
     ) -> Vec<f64> {
-        with_plan!(self, plan => plan.sample(rows, seed, place))
+        with_plan!(self, plan => plan.sample(rows, seed, index))
     }
 
     fn check(&self, rows: &Batch) -> Result<(), QueryError> {
@@ -235,14 +248,14 @@ impl<F: Real> Engine<F> {
     }
 }
 
-/// The reason that there is no sample.
+/// Why there is no sample.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SampleError {
-    /// The rows do not fit the circuit.
+    /// The rows do not match the circuit.
     #[error(transparent)]
     Query(#[from] QueryError),
-    /// What a row is said to know has probability 0.
+    /// The evidence of a row has probability 0.
     #[error("row {row}: its evidence has probability 0, so there is nothing to sample; relax it")]
     Impossible {
         /// The row, counted from 0.

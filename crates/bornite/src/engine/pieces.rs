@@ -1,8 +1,10 @@
-//! The domain of a continuous variable in pieces, atoms and panels, over which all rows share one table of integrals.
+//! The domain of a continuous variable, divided into atoms and panels, with one table of integrals
+//! for all rows.
 //!
-//! The probability of a piece is a quadratic form in the functions of the variable, the same for every row: those of a tile of
-//! rows are one product of a weight and the rows' environments. Within a panel the density is a polynomial, up to rounding,
-//! through its values at a few nodes.
+//! The probability of a piece is a quadratic form in the functions of the variable, which is the
+//! same for every row. So the probabilities of a tile of rows are one product of a weight and the
+//! rows' environments. Within a panel, the density is a polynomial, up to rounding, determined by
+//! its values at a few nodes.
 
 use std::f64::consts::PI;
 use std::sync::OnceLock;
@@ -18,41 +20,42 @@ use crate::basis::quadrature::gauss_legendre;
 use crate::basis::{Basis, Part};
 use crate::linalg::{Complex64, Matrix};
 
-/// Nodes of a panel: so many that the interpolation of the density is exact to rounding on the panels of [`edges`].
+/// The number of nodes per panel. It makes the interpolation of the density exact up to rounding on
+/// the panels of [`edges`].
 const NODES: usize = 20;
 /// The highest degree of splines whose squares the nodes determine.
 const MAX_DEGREE: usize = (NODES - 1) / 2;
-/// Steps that the inverse within a panel may take.
+/// The maximum number of steps to invert the integral within a panel.
 const MAX_STEPS: usize = 100;
-/// How near the inverse within a panel comes, in parts of all probability.
+/// The error of that inverse, relative to the total probability.
 const TOLERANCE: f64 = 1e-15;
 
-/// What is known of the variable in a row.
+/// The evidence about the variable in a row.
 pub(crate) type RowPart<'a> = &'a dyn Fn(u32) -> Option<&'a Part>;
 
 /// A sum of values of the density, Σ wᵢ p(xᵢ), as pairs (xᵢ, wᵢ).
 pub(crate) type Functional = Vec<(f64, f64)>;
 
-/// The pieces of one variable, and the forms of their probabilities.
+/// The pieces of one variable, and the quadratic forms of their probabilities.
 #[derive(Debug)]
 pub(super) struct Pieces<F> {
-    /// In order.
-    all: Vec<Piece>,
-    /// ℓ at the nodes of the panels, panel by panel.
+    /// The pieces, in order.
+    pieces: Vec<Piece>,
+    /// The outputs ℓ at the nodes of the panels, panel by panel.
     values: Vec<f64>,
-    /// Of the pieces, then of the functionals.
+    /// The forms of the pieces, followed by those of the functionals.
     forms: PackedWeight<F>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Piece {
     Atom(f64),
-    /// From low to high, with its place among the panels.
+    /// An interval, and its position among the panels.
     Panel(f64, f64, usize),
 }
 
 impl Piece {
-    /// Where it begins.
+    /// The lower end.
     fn low(self) -> f64 {
         match self {
             Piece::Atom(x) | Piece::Panel(x, ..) => x,
@@ -60,14 +63,14 @@ impl Piece {
     }
 }
 
-/// Where panels end on which [`NODES`] nodes determine the square of every function; `None` for domains without end, and
-/// functions that are not smooth enough.
+/// The ends of panels on which [`NODES`] nodes determine the square of every function; `None` for
+/// an unbounded domain, and for functions that are not smooth enough.
 fn edges(basis: &Basis) -> Option<Vec<f64>> {
     let (low, high) = basis.natural_domain().rest().bounds();
     let at = |share: f64| low + (high - low) * share;
     let n = basis.width();
     match basis {
-        // Polynomials of degree 2 n change about as fast as cos 2nθ, x = cos θ.
+        // Polynomials of degree 2n vary about as fast as cos 2nθ, with x = cos θ.
         Basis::Legendre(_) => {
             Some((0..=n).map(|k| at(0.5 - 0.5 * libm::cos(PI * k as f64 / n as f64))).collect())
         }
@@ -90,7 +93,7 @@ fn edges(basis: &Basis) -> Option<Vec<f64>> {
     }
 }
 
-/// ℓ at a point that is not an atom.
+/// ℓ(x), if x is not an atom.
 fn rest_values(basis: &Basis, weight: Option<&Matrix<Complex64>>, x: f64) -> Vec<Complex64> {
     let mut f = vec![Complex64::ZERO; basis.width()];
     if let Basis::Atoms(b) = basis {
@@ -102,7 +105,8 @@ fn rest_values(basis: &Basis, weight: Option<&Matrix<Complex64>>, x: f64) -> Vec
 }
 
 impl<F: Real> Pieces<F> {
-    /// The pieces of a leaf, and these sums of values of its density; `None` if [`edges`] gives none.
+    /// The pieces of a leaf, with these functionals of its density; `None` if [`edges`] returns
+    /// `None`.
     pub(super) fn new<const C: bool>(leaf: &Leaf<F>, functionals: &[Functional]) -> Option<Self> {
         let mut cuts = edges(&leaf.basis)?;
         let (low, high) = (cuts[0], cuts[cuts.len() - 1]);
@@ -113,7 +117,7 @@ impl<F: Real> Pieces<F> {
         cuts.dedup();
         let panels = cuts.windows(2).enumerate().map(|(n, c)| Piece::Panel(c[0], c[1], n));
         let mut pieces: Vec<Piece> = atoms.iter().map(|&x| Piece::Atom(x)).chain(panels).collect();
-        // An atom before the panel that begins at it.
+        // An atom comes before the panel that starts at it.
         pieces.sort_by(|a, b| a.low().total_cmp(&b.low()));
         let weight = leaf.weight.as_ref();
         let numbers = triangle_numbers(leaf.width(), C);
@@ -146,11 +150,11 @@ impl<F: Real> Pieces<F> {
         }
         let forms = Matrix::new(pieces.len() + functionals.len(), numbers, forms);
         let forms = PackedWeight::plain(dense(&forms), Uses::PURE);
-        Some(Self { all: pieces, values, forms })
+        Some(Self { pieces, values, forms })
     }
 
-    /// Calls `each` with the distributions of rows, a tile at a time. What is known of the variable there, if anything, must not
-    /// leave out more than atoms.
+    /// Calls `each` with the distribution of every row. Evidence about the variable must not
+    /// exclude anything but atoms.
     pub(super) fn distributions<'a, const C: bool>(
         &'a self,
         kernels: &Kernels<F, C>,
@@ -190,7 +194,7 @@ impl<F: Real> Pieces<F> {
         }
     }
 
-    /// The distribution of a row with this environment, of which the forms are given.
+    /// The distribution of a row, given its environment and the values of all forms.
     fn posterior<'a>(
         &'a self,
         leaf: &'a Leaf<F>,
@@ -199,8 +203,8 @@ impl<F: Real> Pieces<F> {
         part: Option<&Part>,
     ) -> Option<PiecewiseDensity<'a>> {
         let mut masses = forms;
-        let mut functionals = masses.split_off(self.all.len());
-        for (mass, piece) in masses.iter_mut().zip(&self.all) {
+        let mut functionals = masses.split_off(self.pieces.len());
+        for (mass, piece) in masses.iter_mut().zip(&self.pieces) {
             let is_left_out = match (piece, part) {
                 (Piece::Atom(x), Some(Part::Interval { low, high })) => !(*low..*high).contains(x),
                 (Piece::Atom(_), Some(Part::Values(_)) | None) | (Piece::Panel(..), _) => false,
@@ -216,14 +220,15 @@ impl<F: Real> Pieces<F> {
         }
         let (basis, weight) = (&*leaf.basis, leaf.weight.as_ref());
         let term = Term { scale: 1.0, values: &self.values, basis, weight, environment };
-        Some(PiecewiseDensity { pieces: &self.all, terms: vec![term], masses, functionals, total })
+        let pieces = &self.pieces;
+        Some(PiecewiseDensity { pieces, terms: vec![term], masses, functionals, total })
     }
 }
 
-/// The environment of one row, as real numbers, or as pairs of them in a complex circuit.
+/// The environment of one row as reals, which are interleaved pairs in a complex circuit.
 #[derive(Clone, Debug)]
 enum RowEnvironment {
-    /// v, of E = v vᴴ.
+    /// v with E = v vᴴ.
     Vector(Vec<f64>, bool),
     /// E, row by row.
     Matrix(Vec<f64>, bool),
@@ -270,18 +275,18 @@ impl RowEnvironment {
     }
 }
 
-/// The distribution of a continuous variable of one row, by pieces whose integrals all rows share.
+/// The distribution of a continuous variable in one row, over pieces that all rows share.
 #[derive(Debug)]
 pub(crate) struct PiecewiseDensity<'a> {
     pieces: &'a [Piece],
-    /// The density is the sum of these, over the total.
+    /// The density is the sum of these terms, divided by the total.
     terms: Vec<Term<'a>>,
     masses: Vec<f64>,
     functionals: Vec<f64>,
     total: f64,
 }
 
-/// What one circuit says of the variable.
+/// The contribution of one circuit.
 #[derive(Debug)]
 struct Term<'a> {
     scale: f64,
@@ -292,7 +297,7 @@ struct Term<'a> {
 }
 
 impl Term<'_> {
-    /// At a point that is not an atom.
+    /// The density at a point that is not an atom.
     fn density(&self, x: f64) -> f64 {
         let mut l = Vec::new();
         for z in rest_values(self.basis, self.weight, x) {
@@ -314,7 +319,7 @@ impl Term<'_> {
 }
 
 impl PiecewiseDensity<'_> {
-    /// The mixture of densities over the same pieces, whose weights sum to 1.
+    /// The mixture of densities over the same pieces, with weights that sum to 1.
     pub(super) fn mixture(parts: Vec<(f64, Self)>) -> Option<Self> {
         let mut parts = parts.into_iter();
         let (share, mut sum) = parts.next()?;
@@ -329,7 +334,8 @@ impl PiecewiseDensity<'_> {
         Some(sum)
     }
 
-    /// Multiplies all of it, of which the total becomes 1 once weights have summed to that.
+    /// Normalizes the distribution and multiplies it by a weight. The total counts as 1, because
+    /// the weights of a mixture sum to 1.
     fn scale(&mut self, share: f64) {
         self.terms.iter_mut().for_each(|term| term.scale *= share / self.total);
         self.masses.iter_mut().for_each(|mass| *mass *= share / self.total);
@@ -337,12 +343,12 @@ impl PiecewiseDensity<'_> {
         self.total = 1.0;
     }
 
-    /// The sums Σ wᵢ p(xᵢ) that were asked for.
+    /// The sums Σ wᵢ p(xᵢ) that were requested.
     pub(crate) fn functionals(&self) -> &[f64] {
         &self.functionals
     }
 
-    /// The atoms and their probabilities, in order.
+    /// The atoms with their probabilities, in increasing order.
     pub(crate) fn atoms(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
         let pairs = self.pieces.iter().zip(&self.masses);
         pairs.filter_map(|(piece, mass)| match piece {
@@ -351,12 +357,12 @@ impl PiecewiseDensity<'_> {
         })
     }
 
-    /// The density of all but atoms.
+    /// The density of everything but the atoms.
     pub(crate) fn density(&self, x: f64) -> f64 {
         self.terms.iter().map(|term| term.density(x)).sum::<f64>().max(0.0) / self.total
     }
 
-    /// The probability of all up to and including x.
+    /// The probability of all values up to and including x.
     pub(crate) fn cdf(&self, x: f64) -> f64 {
         let mut sum = 0.0;
         for (piece, mass) in self.pieces.iter().zip(&self.masses) {
@@ -376,7 +382,8 @@ impl PiecewiseDensity<'_> {
         (sum / self.total).min(1.0)
     }
 
-    /// The x below which this share lies, which is from 0 to 1, or the atom at which it is passed.
+    /// The inverse of the cdf for a level in [0, 1]: the x with this cdf, or the atom at which the
+    /// cdf passes the level.
     pub(crate) fn quantile(&self, level: f64) -> f64 {
         let possible = || self.pieces.iter().zip(&self.masses).filter(|(_, mass)| **mass > 0.0);
         let (target, mut below) = (level * self.total, 0.0);
@@ -387,7 +394,9 @@ impl PiecewiseDensity<'_> {
             if level < 1.0 && below + mass >= target {
                 return match *piece {
                     Piece::Atom(x) => x,
-                    Piece::Panel(low, high, n) => self.place_in_panel(low, high, n, target - below),
+                    Piece::Panel(low, high, n) => {
+                        self.quantile_in_panel(low, high, n, target - below)
+                    }
                 };
             }
             below += mass;
@@ -397,7 +406,8 @@ impl PiecewiseDensity<'_> {
         })
     }
 
-    /// A value drawn by a number from 0 to 1: the atoms first, then the rest, in which no atom is drawn.
+    /// Maps a uniform number in [0, 1] to a sample. The atoms come first, then the rest, from which
+    /// no atom is drawn.
     pub(super) fn draw(&self, u: f64) -> f64 {
         let (mut rest, mut last) = (u, None);
         for (x, p) in self.atoms().filter(|(_, p)| *p > 0.0) {
@@ -419,19 +429,19 @@ impl PiecewiseDensity<'_> {
             }
         }
         let Some((low, high, n, target)) = found else { return last.unwrap_or(f64::NAN) };
-        let x = self.place_in_panel(low, high, n, target);
+        let x = self.quantile_in_panel(low, high, n, target);
         let is_atom = |x: f64| self.atoms().any(|(atom, _)| atom == x);
         if is_atom(x) { x.next_up().min(high) } else { x }
     }
 
-    /// Where a panel has this much of its mass below.
-    fn place_in_panel(&self, low: f64, high: f64, n: usize, target: f64) -> f64 {
+    /// The point of a panel below which the panel has this mass.
+    fn quantile_in_panel(&self, low: f64, high: f64, n: usize, target: f64) -> f64 {
         let half = 0.5 * (high - low);
         let t = self.panel(n).inverse(target / half, TOLERANCE * self.total / half);
         (0.5 * (low + high) + half * t).clamp(low, high)
     }
 
-    /// The density on a panel, over [−1, 1].
+    /// The density on a panel, mapped to [−1, 1].
     fn panel(&self, n: usize) -> Panel {
         let mut at = [0.0; NODES];
         self.terms.iter().for_each(|term| term.add_panel(n, &mut at));
@@ -464,7 +474,7 @@ impl Panel {
         (integral, value)
     }
 
-    /// The t at which the integral is this, within the tolerance.
+    /// The t at which the integral has this value, within the tolerance.
     fn inverse(&self, integral: f64, tolerance: f64) -> f64 {
         let (mut low, mut high, mut last) = (-1.0, 1.0, f64::INFINITY);
         let mut t = 0.0;
@@ -483,7 +493,8 @@ impl Panel {
             if middle <= low || middle >= high {
                 break;
             }
-            // Newton's step while it stays inside and the error falls fast, half of the interval otherwise.
+            // A Newton step as long as it stays inside and the error falls quickly; otherwise,
+            // bisection.
             let falls = 2.0 * excess.abs() < last;
             last = excess.abs();
             t = if falls && newton > low && newton < high { newton } else { middle };
@@ -492,7 +503,8 @@ impl Panel {
     }
 }
 
-/// The nodes and weights of a panel on [−1, 1], and what makes a series of the values there.
+/// The nodes and weights of a panel on [−1, 1], and the matrix from values at the nodes to a
+/// Legendre series.
 struct Rule {
     nodes: Vec<(f64, f64)>,
     transform: Vec<[f64; NODES]>,
@@ -515,7 +527,7 @@ fn rule() -> &'static Rule {
     })
 }
 
-/// The environment of one lane of a tile.
+/// The environment in one lane of a tile.
 fn row_environment<F: Real, const C: bool>(
     kind: Kind,
     width: usize,
@@ -542,7 +554,7 @@ fn row_environment<F: Real, const C: bool>(
     }
 }
 
-/// The upper triangle of the identity, in every lane.
+/// Writes the upper triangle of the identity into every lane.
 fn identity_triangle<F: Real, const C: bool>(width: usize, out: &mut [F]) {
     debug_assert_eq!(out.len(), tile_len::<F>(false, triangle_numbers(width, C)));
     out.fill(F::ZERO);
@@ -553,7 +565,7 @@ fn identity_triangle<F: Real, const C: bool>(width: usize, out: &mut [F]) {
     }
 }
 
-/// The upper triangle of v vᴴ, the real diagonal first in each row, as a real tile.
+/// Writes the upper triangle of v vᴴ as a real tile. Each row starts with its real diagonal entry.
 fn pure_triangle<F: Real, const C: bool>(width: usize, v: &[F], out: &mut [F]) {
     let part =
         |n: usize, plane: usize, lane: usize| v[(n * planes(C) + plane) * F::LANES + lane].to_f64();

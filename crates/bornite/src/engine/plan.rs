@@ -1,4 +1,4 @@
-//! A program with numbers: its weights packed for the kernels.
+//! A program together with its weights, packed for the kernels.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,43 +11,46 @@ use crate::circuit::Circuit;
 use crate::linalg::{Complex64, Matrix, Scalar};
 use crate::program::{Program, StepKind};
 
-/// A program and its packed weights; what steps share is packed once.
+/// A program and its packed weights. Weights that several steps share are packed once.
 #[derive(Debug)]
 pub(crate) struct Plan<F: Real, const C: bool> {
     pub(crate) program: Program,
     pub(crate) kernels: Kernels<F, C>,
     weights: Vec<NodeWeight<F>>,
-    /// For each step which of the weights is its own; of leaves and Hadamard products none.
+    /// For each step, the index of its weight in `weights`; `None` for leaves and Hadamard
+    /// products.
     weight_of: Vec<Option<usize>>,
     leaves: Vec<Leaf<F>>,
-    /// For each leaf, by its place, which of the leaves it is.
+    /// For each leaf of the program, its index in `leaves`.
     leaf_of: Vec<usize>,
-    /// The memory of upward passes.
+    /// Reusable memory for upward passes.
     pub(crate) pool: Pool<F>,
 }
 
-/// The functions of one variable, times a weight where a sum stands right above them.
+/// The functions of one variable, multiplied by a weight if a sum is directly above them.
 #[derive(Debug)]
 pub(crate) struct Leaf<F> {
     pub(crate) basis: Arc<Basis>,
-    /// K × (number of functions), in full precision.
+    /// K × (number of functions), in double precision.
     pub(crate) weight: Option<Matrix<Complex64>>,
     pub(crate) packed: Option<PackedWeight<F>>,
-    /// For a finite domain.
+    /// The outputs at every value, for a finite domain.
     pub(crate) columns: Option<Columns<F>>,
-    /// The same as a weight, made when samples are first drawn.
+    /// The same outputs as a weight, packed when the first samples are drawn.
     pub(crate) amplitudes: OnceLock<PackedWeight<F>>,
-    /// Whether a column may be so large or small that products of two are out of range.
+    /// Whether a column may be so large or small that a product of two is out of range.
     pub(crate) needs_rescale: bool,
-    /// Whether this is the whole circuit, whose weight is of unit norm and not semi-unitary.
+    /// Whether this leaf is the whole circuit. Then its weight has unit norm and is not
+    /// semi-unitary.
     pub(crate) is_output: bool,
 }
 
-/// A weight W, packed for the upward pass at once and for the others when they first need it.
+/// A weight W. It is packed for the upward pass at once, and for other uses when they first need
+/// it.
 #[derive(Debug)]
 pub(crate) struct NodeWeight<F> {
     source: PlainWeight,
-    /// [K₁, K₂] of a Kronecker product; [K₁, 1] of a single input.
+    /// [K₁, K₂] for a Kronecker product; [K₁, 1] for a single input.
     shape: [usize; 2],
     pure: PackedWeight<F>,
     mixed: OnceLock<PackedWeight<F>>,
@@ -71,7 +74,7 @@ impl<F: Real> NodeWeight<F> {
         Self { source, shape, pure, mixed: OnceLock::new(), down: empty(), down_gram }
     }
 
-    /// Its rows and columns, and its numbers as real parts.
+    /// The numbers of rows and columns, and the entries as real parts.
     #[cfg(feature = "cuda")]
     pub(crate) fn plain(&self) -> ([usize; 2], &[f64]) {
         match &self.source {
@@ -80,24 +83,26 @@ impl<F: Real> NodeWeight<F> {
         }
     }
 
-    /// W[k, i, j], for pure messages.
+    /// W[k, i, j], packed for pure messages.
     pub(crate) fn pure(&self) -> &PackedWeight<F> {
         &self.pure
     }
 
-    /// W[k, i, j], for all messages.
+    /// W[k, i, j], packed for all messages.
     pub(crate) fn mixed(&self) -> &PackedWeight<F> {
         self.mixed.get_or_init(|| self.source.pack(self.shape, [0, 1, 2], Uses::QUERY))
     }
 
-    /// The weight of the environment of input `side`: W[i; k, j] for the left, W[j; k, i] for the right, where k is
-    /// the environment's own index and the last that of the other input.
+    /// The weight for the environment of input `side`: W[i; k, j] for the left input and W[j; k, i]
+    /// for the right. The index k belongs to the step's environment, and the last index to the
+    /// other input.
     pub(crate) fn down(&self, side: usize) -> &PackedWeight<F> {
         let order = if side == 0 { [1, 0, 2] } else { [2, 0, 1] };
         self.down[side].get_or_init(|| self.source.pack(self.shape, order, Uses::QUERY))
     }
 
-    /// Σ over the other two indices of `down(side)` with itself: what two identities make. K × K numbers, planar.
+    /// The environment of input `side` if both messages are identities: `down(side)` times its
+    /// adjoint, as K × K numbers.
     pub(crate) fn down_gram(&self, side: usize) -> &[F] {
         self.down_gram[side].get_or_init(|| {
             let order = if side == 0 { [1, 0, 2] } else { [2, 0, 1] };
@@ -109,7 +114,7 @@ impl<F: Real> NodeWeight<F> {
     }
 }
 
-/// M Mᴴ in a fixed order of operations, so that its bits depend on no CPU.
+/// M Mᴴ in a fixed order of operations, so that its bits do not depend on the CPU.
 fn gram<T: Scalar, F: Real>(m: &Matrix<T>) -> Vec<F> {
     let dot = |i: usize, j: usize| {
         let pairs = m.row(i).iter().zip(m.row(j));
@@ -119,6 +124,7 @@ fn gram<T: Scalar, F: Real>(m: &Matrix<T>) -> Vec<F> {
     numbers(gram.hermitian_part().data(), T::IS_COMPLEX)
 }
 
+/// The numbers in the precision of the engine, with real and imaginary parts interleaved.
 fn numbers<T: Scalar, F: Real>(values: &[T], complex: bool) -> Vec<F> {
     let mut out = Vec::with_capacity(values.len() * planes(complex));
     for x in values {
@@ -131,7 +137,7 @@ fn numbers<T: Scalar, F: Real>(values: &[T], complex: bool) -> Vec<F> {
     out
 }
 
-/// The tensor W[k, i, j] with its modes in another order, the first as rows.
+/// The tensor W[k, i, j] with its modes in another order, the first of which becomes the rows.
 fn permuted<T: Scalar>(w: &Matrix<T>, [k1, k2]: [usize; 2], order: [usize; 3]) -> Matrix<T> {
     let dims = [w.rows(), k1, k2];
     let shape = order.map(|mode| dims[mode]);
@@ -189,7 +195,8 @@ impl<F: Real, const C: bool> Plan<F, C> {
         plan
     }
 
-    /// Packs every weight once for each shape in which it is used, and every leaf's once for each basis.
+    /// Packs every weight once for each shape in which it is used, and every leaf once for each
+    /// pair of weight and basis.
     fn pack(&mut self, circuit: &Circuit) {
         let circuit = circuit.weights();
         let mut weights: Vec<Vec<([usize; 2], usize)>> = vec![Vec::new(); circuit.len()];
@@ -218,20 +225,20 @@ impl<F: Real, const C: bool> Plan<F, C> {
                 }
                 StepKind::Sum { input, weight } => Some((*weight, [self.program.width(*input), 1])),
             };
-            let own = shape.map(|(weight, shape)| {
+            let index = shape.map(|(weight, shape)| {
                 let packed = weights.get(weight).into_iter().flatten();
                 let known = packed.copied().find(|(packed, _)| *packed == shape);
                 known.map_or(self.weights.len(), |(_, index)| index)
             });
             if let Some((weight, shape)) = shape
-                && own == Some(self.weights.len())
+                && index == Some(self.weights.len())
             {
                 if let Some(packed) = weights.get_mut(weight) {
                     packed.push((shape, self.weights.len()));
                 }
                 self.weights.push(NodeWeight::new(matrix(weight), shape, C));
             }
-            self.weight_of.push(own);
+            self.weight_of.push(index);
         }
     }
 
@@ -243,33 +250,33 @@ impl<F: Real, const C: bool> Plan<F, C> {
         }
     }
 
-    /// All weights of sums and Kronecker products.
+    /// The weights of all sums and Kronecker products.
     #[cfg(feature = "cuda")]
     pub(crate) fn weights(&self) -> &[NodeWeight<F>] {
         &self.weights
     }
 
-    /// Which of them is a step's.
+    /// The index in [`weights`](Self::weights) of the weight of a step.
     #[cfg(feature = "cuda")]
     pub(crate) fn weight_index(&self, step: usize) -> Option<usize> {
         self.weight_of[step]
     }
 
-    /// All leaves that differ.
+    /// All distinct leaves.
     #[cfg(feature = "cuda")]
     pub(crate) fn leaves(&self) -> &[Leaf<F>] {
         &self.leaves
     }
 
-    /// Which of them is at a place.
+    /// The index in [`leaves`](Self::leaves) of a leaf of the program.
     #[cfg(feature = "cuda")]
-    pub(crate) fn leaf_index(&self, place: usize) -> usize {
-        self.leaf_of[place]
+    pub(crate) fn leaf_index(&self, leaf: usize) -> usize {
+        self.leaf_of[leaf]
     }
 
-    /// A leaf, by its place among them.
-    pub(crate) fn leaf(&self, place: usize) -> &Leaf<F> {
-        &self.leaves[self.leaf_of[place]]
+    /// A leaf, given its position among the leaves of the program.
+    pub(crate) fn leaf(&self, leaf: usize) -> &Leaf<F> {
+        &self.leaves[self.leaf_of[leaf]]
     }
 }
 
@@ -309,7 +316,8 @@ pub(crate) fn leaf_values(
     x: f64,
 ) -> Vec<Complex64> {
     if let (Some(w), Basis::Indicator(_)) = (weight, basis) {
-        // A column of the weight: a product of mostly zeros would take time quadratic in the values of a domain.
+        // Read a column of the weight. A product with a vector of mostly zeros would take time
+        // quadratic in the size of the domain.
         return (0..w.rows()).map(|k| w[(k, x as usize)]).collect();
     }
     let mut f = vec![Complex64::ZERO; basis.width()];

@@ -1,4 +1,5 @@
-//! The distributions of many cells of many rows: one pass up that keeps its messages, and one pass down.
+//! The distributions of many cells of many rows: one pass up, which stores its messages, and one
+//! pass down.
 
 use std::sync::OnceLock;
 
@@ -21,33 +22,34 @@ use crate::query::QueryError;
 
 pub(crate) use super::pieces::PiecewiseDensity;
 
-/// Bytes of messages that a block of rows may keep, unless it has few rows.
+/// The maximum number of bytes of messages per block, unless the block has [`MIN_BLOCK`] rows.
 const BLOCK_BYTES: usize = 1 << 26;
-/// Rows that a block has in any case.
+/// The minimum number of rows in a block, whatever its memory.
 const MIN_BLOCK: usize = 32;
 
-/// Which cells a caller wants to know about, and what of them.
-pub(crate) struct Wanted<'a> {
-    /// Whether the cell of a row and variable is wanted.
+/// The cells that a caller asks about, and the functionals of their densities.
+pub(crate) struct CellRequest<'a> {
+    /// Whether the cell of a row and variable is requested.
     pub(crate) cells: &'a (dyn Fn(usize, usize) -> bool + Sync),
-    /// Sums of values of a continuous variable's density, for [`PiecewiseDensity::functionals`].
+    /// For a continuous variable, the sums of values of its density to compute: see
+    /// [`PiecewiseDensity::functionals`].
     pub(crate) functionals: &'a (dyn Fn(usize) -> Vec<Functional> + Sync),
 }
 
-/// The distribution of one cell given the evidence about its row.
+/// The distribution of one cell, given the evidence of its row.
 #[derive(Debug)]
 pub(crate) enum CellDistribution<'a> {
-    /// The probability of every value; their sum is 1.
+    /// The probability of every value, which sum to 1.
     Finite(Vec<f64>),
-    /// A continuous one of which nothing else is known.
+    /// The density of a continuous variable without further evidence about the cell.
     Piecewise(PiecewiseDensity<'a>),
-    /// Any other continuous one: a mixture, by weights whose sum is 1.
+    /// Any other continuous distribution, as a mixture whose weights sum to 1.
     Exact(Vec<(f64, Univariate)>),
 }
 
 impl CellDistribution<'_> {
-    /// The mixture of the distributions of one cell by several circuits, with weights whose sum is 1; `None` of none, and of
-    /// distributions that are not alike.
+    /// Mixes the distributions of one cell by several circuits, with weights that sum to 1; `None`
+    /// if there are none, or if they have different forms.
     pub(crate) fn mixture(parts: Vec<(f64, Self)>) -> Option<Self> {
         let (mut finite, mut piecewise, mut exact) = (Vec::new(), Vec::new(), Vec::new());
         let count = parts.len();
@@ -58,7 +60,9 @@ impl CellDistribution<'_> {
                     finite.iter_mut().zip(p).for_each(|(sum, p)| *sum += share * p);
                 }
                 Self::Piecewise(p) => piecewise.push((share, p)),
-                Self::Exact(p) => exact.extend(p.into_iter().map(|(own, p)| (share * own, p))),
+                Self::Exact(p) => {
+                    exact.extend(p.into_iter().map(|(weight, p)| (share * weight, p)));
+                }
             }
         }
         if !finite.is_empty() {
@@ -75,7 +79,7 @@ impl CellDistribution<'_> {
 #[derive(Debug)]
 pub(crate) struct CellTables<F>(Vec<OnceLock<Option<Pieces<F>>>>);
 
-/// What was found out about one cell.
+/// The answer about one cell.
 #[derive(Clone, Debug)]
 pub(crate) struct CellAnswer<T> {
     pub(crate) row: usize,
@@ -83,15 +87,15 @@ pub(crate) struct CellAnswer<T> {
     pub(crate) answer: T,
 }
 
-/// The answers by row and then variable, and log p(evidence) of every row.
+/// The answers, sorted by row and then variable, and log p(evidence) of every row.
 pub(crate) type CellAnswers<T> = (Vec<CellAnswer<T>>, Vec<f64>);
 
-/// What is done with the distribution of a row's variable.
+/// The function that turns the distribution of a cell, given by row and variable, into an answer.
 type Answer<'a, 't, T> = &'a (dyn Fn(usize, usize, CellDistribution<'t>) -> T + Sync);
 
 /// The distributions of some variables for every row of a batch.
 ///
-/// Made by [`Engine::posteriors`].
+/// Created by [`Engine::posteriors`].
 #[derive(Clone, Debug)]
 pub struct Posteriors {
     num_variables: usize,
@@ -100,19 +104,19 @@ pub struct Posteriors {
 }
 
 impl Posteriors {
-    /// log p of the evidence about a row; −∞ if that is impossible.
+    /// log p of the evidence of a row; −∞ if it is impossible.
     ///
     /// # Panics
-    /// If there is no such row.
+    /// If the row does not exist.
     pub fn log_evidence(&self, row: usize) -> f64 {
         self.log_evidence[row]
     }
 
-    /// The distribution of the nth of the variables, given what is known of the *other* variables of the row; `None` if that
-    /// is impossible.
+    /// The distribution of the nth requested variable, given the evidence about the *other*
+    /// variables of the row; `None` if that evidence is impossible.
     ///
     /// # Panics
-    /// If there is no such row or variable.
+    /// If the row or the variable does not exist.
     pub fn marginal(&self, row: usize, n: usize) -> Option<&Univariate> {
         assert!(n < self.num_variables, "variable {n} of {}", self.num_variables);
         self.marginals[row * self.num_variables + n].as_ref()
@@ -120,17 +124,17 @@ impl Posteriors {
 }
 
 impl<F: Real> Engine<F> {
-    /// The posterior marginals of these variables for every row: what
-    /// [`Environments::marginal`](crate::ops::Environments::marginal) gives for one.
+    /// Computes the posterior marginals of these variables for every row. For one row, this is the
+    /// same as [`Environments::marginal`](crate::ops::Environments::marginal).
     ///
-    /// A variable's distribution is conditioned on the evidence about the others, but not on the evidence about itself;
-    /// [`Univariate::within`] adds that.
+    /// The distribution of a variable is conditioned on the evidence about the others, but not on
+    /// the evidence about itself; [`Univariate::within`] adds that.
     ///
-    /// Cost: one pass up and one pass down the circuit, on the way to the variables only. Memory: a matrix for each cell of a
-    /// continuous variable.
+    /// Cost: one pass up the circuit, and one pass down along the paths to the variables. Memory:
+    /// one matrix for each cell of a continuous variable.
     ///
     /// # Errors
-    /// Rows created for another number of variables, or a variable that is not there.
+    /// The rows were created for a different number of variables, or a variable does not exist.
     pub fn posteriors(
         &self,
         rows: &Batch,
@@ -156,28 +160,30 @@ impl<F: Real> Engine<F> {
         Ok(Posteriors { num_variables: variables.len(), log_evidence, marginals })
     }
 
-    /// Calls `answer` for every wanted cell of rows that are possible. A cell's distribution is given the evidence about the
-    /// others and, if it has no value, of itself.
+    /// Calls `answer` for every requested cell of every row that is possible. The distribution of a
+    /// cell is given the evidence about the other cells and, if the cell has no value, about
+    /// itself.
     pub(crate) fn answer_cells<T: Send>(
         &self,
         rows: &Batch,
-        wanted: &Wanted<'_>,
+        wanted: &CellRequest<'_>,
         answer: &(dyn Fn(usize, usize, CellDistribution<'_>) -> T + Sync),
     ) -> Result<CellAnswers<T>, QueryError> {
         self.answer_cells_by(rows, wanted, &self.cell_tables(true), answer)
     }
 
-    /// Tables to be filled, or none if all distributions are to be exact ones.
+    /// Empty tables. Without `is_piecewise`, all distributions will be exact ones.
     pub(crate) fn cell_tables(&self, is_piecewise: bool) -> CellTables<F> {
         let count = if is_piecewise { self.variables().len() } else { 0 };
         CellTables((0..count).map(|_| OnceLock::new()).collect())
     }
 
-    /// The same with tables that several calls, for the same [`Wanted::functionals`], may share.
+    /// Like [`answer_cells`](Self::answer_cells), with tables that calls with the same
+    /// [`CellRequest::functionals`] can share.
     pub(crate) fn answer_cells_by<'t, T: Send>(
         &'t self,
         rows: &Batch,
-        wanted: &Wanted<'_>,
+        wanted: &CellRequest<'_>,
         tables: &'t CellTables<F>,
         answer: Answer<'_, 't, T>,
     ) -> Result<CellAnswers<T>, QueryError> {
@@ -189,12 +195,13 @@ impl<F: Real> Engine<F> {
     }
 }
 
-/// What becomes of the leaf of a variable.
-type Visit<'a, 't, T, F> =
-    dyn Fn(&At<'t, F>, &Message<F>, &[u32], &mut Workspace<F>, &mut Vec<CellAnswer<T>>) + Sync + 'a;
+/// What to do at the leaf of a variable.
+type Visit<'a, 't, T, F> = dyn Fn(&LeafVisit<'t, F>, &Message<F>, &[u32], &mut Workspace<F>, &mut Vec<CellAnswer<T>>)
+    + Sync
+    + 'a;
 
-/// The leaf that is visited, and the first row of the block.
-struct At<'a, F> {
+/// The leaf that is visited, its position among all leaves, and the first row of the block.
+struct LeafVisit<'a, F> {
     leaf: &'a Leaf<F>,
     place: usize,
     variable: usize,
@@ -202,7 +209,7 @@ struct At<'a, F> {
 }
 
 impl<F: Real, const C: bool> Plan<F, C> {
-    /// The distributions of cells as such.
+    /// The distributions of cells.
     fn marginals(
         &self,
         rows: &Batch,
@@ -232,7 +239,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
     fn answer_cells<'t, T: Send>(
         &'t self,
         rows: &Batch,
-        wanted: &Wanted<'_>,
+        wanted: &CellRequest<'_>,
         tables: &'t CellTables<F>,
         answer: Answer<'_, 't, T>,
     ) -> CellAnswers<T> {
@@ -253,7 +260,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
             }
             let new = || Pieces::new::<C>(at.leaf, &(wanted.functionals)(at.variable));
             let table = tables.0.get(at.place).and_then(|table| table.get_or_init(new).as_ref());
-            // What is known may leave out atoms alone.
+            // The evidence about a cell may exclude atoms and nothing else.
             let domain = at.leaf.basis.natural_domain();
             let is_whole = |row: u32| part(row).is_none_or(|p| p.covers_rest(&domain));
             let (piecewise, exact): (Vec<u32>, Vec<u32>) =
@@ -281,7 +288,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
         })
     }
 
-    /// Visits the wanted cells of all rows; threads share blocks of rows.
+    /// Visits the requested cells of all rows. Threads share blocks of rows.
     fn visit_cells<'t, T: Send>(
         &'t self,
         rows: &Batch,
@@ -308,7 +315,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
         (answers, logs)
     }
 
-    /// Rows to a block whose messages are all kept.
+    /// The number of rows in a block all of whose messages are stored.
     fn kept_block_len(&self, rows: usize) -> usize {
         let numbers = |width: usize| Kind::Mixed.numbers(width) * planes(C);
         let kept: usize = self.program.steps().iter().map(|step| numbers(step.width)).sum();
@@ -328,9 +335,9 @@ impl<F: Real, const C: bool> Plan<F, C> {
         let mut messages = self.evidence_messages(Some(rows), (first, count), ws);
         let mut logs = vec![0.0; count];
         if let Some(Some(root)) = messages.get(self.program.root()) {
-            Self::close(root, &mut logs, &ws.log2);
+            Self::log_traces(root, &mut logs, &ws.log2);
         }
-        // Which rows want something below each step.
+        // For each step, the rows with a requested cell below it.
         let mut wanted: Vec<Vec<bool>> = Vec::with_capacity(steps.len());
         for step in steps {
             let below = match &step.kind {
@@ -349,7 +356,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
         }
         let mut answers = Vec::new();
         let mut environments: Vec<Option<Message<F>>> = steps.iter().map(|_| None).collect();
-        environments[self.program.root()] = Some(self.outermost(ws));
+        environments[self.program.root()] = Some(self.output_environment(ws));
         for (index, step) in steps.iter().enumerate().rev() {
             let Some(environment) = environments[index].take() else { continue };
             match &step.kind {
@@ -358,7 +365,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
                     let leaf = self.leaf(place);
                     let chosen: Vec<u32> =
                         (0..count as u32).filter(|&row| wanted[index][row as usize]).collect();
-                    let at = At { leaf, place, variable: *variable, first };
+                    let at = LeafVisit { leaf, place, variable: *variable, first };
                     visit(&at, &environment, &chosen, ws, &mut answers);
                 }
                 StepKind::Sum { input, .. } if wanted[*input].contains(&true) => {
@@ -393,7 +400,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
     }
 }
 
-/// Weights as probabilities of the values in a part; `None` if that is impossible.
+/// Normalizes weights to probabilities of the values in a part; `None` if all of them are 0.
 fn normalized(weights: &[f64], part: Option<&Part>) -> Option<Vec<f64>> {
     let mut p = match part {
         None => weights.to_vec(),

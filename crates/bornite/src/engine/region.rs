@@ -1,4 +1,5 @@
-//! Disjoint regions of a circuit that threads work on side by side, if there are too few rows to share.
+//! Disjoint regions of a circuit that threads process in parallel if there are too few rows to
+//! share.
 
 use std::ops::Range;
 
@@ -8,11 +9,12 @@ use super::upward::BLOCK;
 use crate::program::Step;
 use crate::regions::cut;
 
-/// Multiply-adds that are worth a thread.
+/// The least number of multiply-adds that is worth a thread.
 const GRAIN: usize = 1 << 17;
 
 impl<F: Real, const C: bool> Plan<F, C> {
-    /// The steps of each region, in order, for this many rows; none if threads do better to share the rows.
+    /// The ranges of steps of all regions, in order, for this many rows. Empty if threads should
+    /// share the rows instead.
     pub(super) fn regions(&self, rows: usize) -> Vec<Range<usize>> {
         let threads = rayon::current_num_threads();
         if threads < 2 || rows >= threads * BLOCK || self.multiply_adds(rows) < threads * GRAIN {
@@ -24,7 +26,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
         tops.into_iter().map(|step| self.program.first_below(step)..step + 1).collect()
     }
 
-    /// Roughly those of complete rows, in whole tiles.
+    /// The approximate number of multiply-adds for complete rows, in whole tiles.
     fn multiply_adds(&self, rows: usize) -> usize {
         let products =
             |step: &Step| step.inputs().iter().fold(step.width, |n, &i| n * self.program.width(i));
@@ -53,7 +55,7 @@ mod tests {
         Orthonormal::verify(structure.build(Weights::Haar, rng).unwrap()).unwrap()
     }
 
-    /// Groups of three and four in a row of pairs.
+    /// Groups of four, three of which form a group of their own, in a tree of pairs.
     fn n_ary() -> RegionTree {
         let group = |first: usize, len: usize| {
             let list: Vec<String> = (first..first + len).map(|v| v.to_string()).collect();

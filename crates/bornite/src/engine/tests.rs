@@ -1,9 +1,9 @@
-//! Posteriors of many rows against the environments of single ones.
+//! Posteriors of many rows, compared with the environments of single rows.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::{Batch, CellDistribution, Engine, SimdLevel, Wanted};
+use super::{Batch, CellDistribution, CellRequest, Engine, SimdLevel};
 use crate::basis::{FourierForm, Part};
 use crate::circuit::{Orthonormal, VariableId, Weights};
 use crate::ops::{Environments, Univariate, orthonormalize};
@@ -12,7 +12,7 @@ use crate::{Basis, Domain, Evidence, Query, Variable};
 
 const KINDS: usize = 9;
 
-/// Every family that tables are made of, and those that have no pieces.
+/// A variable for every family of functions that tables use, and for those without pieces.
 fn leaf(v: usize) -> (Variable, Basis) {
     let points = vec![-0.5, 0.0, 0.3, 0.300_001, 1.0];
     let basis = match v % KINDS {
@@ -101,7 +101,8 @@ pub(super) fn circuits() -> Vec<(String, Orthonormal)> {
     all
 }
 
-/// What the distribution says, as numbers: probabilities, or quantiles, values of the distribution function and sums.
+/// The distribution as numbers: probabilities; or quantiles, values of the distribution function,
+/// and functionals.
 fn numbers(distribution: &CellDistribution<'_>) -> Vec<f64> {
     const LEVELS: [f64; 6] = [0.0, 1e-3, 0.31, 0.5, 0.97, 1.0];
     match distribution {
@@ -124,11 +125,11 @@ fn functionals(_: usize) -> Vec<Vec<(f64, f64)>> {
     vec![vec![(0.25, 1.0)], vec![(0.25, -0.5), (0.75, 2.0)]]
 }
 
-/// Row, variable and numbers of cells, and log p of rows.
+/// Row, variable and numbers of each cell, and log p of each row.
 type Answers = (Vec<(usize, usize, Vec<f64>)>, Vec<f64>);
 
 fn answers(engine: &Engine, rows: &Batch) -> Answers {
-    let wanted = Wanted {
+    let wanted = CellRequest {
         cells: &|row, v| rows.is_missing(row, v) || row % 3 == 0,
         functionals: &functionals,
     };
@@ -159,7 +160,7 @@ fn check(distribution: &CellDistribution<'_>, expected: &Univariate, name: &str)
             }
             for level in [0.0, 1e-6, 0.1, 0.5, 0.77, 0.999, 1.0] {
                 let x = p.quantile(level);
-                // The place may be far off where the density is small, but not the probability.
+                // The point may be far off where the density is small, but not its probability.
                 if level > 0.0 && level < 1.0 {
                     assert!(expected.cdf(x) >= level - 1e-9, "{name}: {x} for level {level}");
                     let before =
@@ -205,7 +206,7 @@ fn many_posteriors_equal_the_environments_of_single_rows() {
                     }
                 }
             }
-            let wanted = Wanted { cells: &|_, _| true, functionals: &functionals };
+            let wanted = CellRequest { cells: &|_, _| true, functionals: &functionals };
             let shapes = engine.answer_cells(&rows, &wanted, &|row, v, distribution| {
                 let environments = Environments::given(&c, &queries[row]).unwrap();
                 let marginal = environments.marginal(VariableId::new(v));
@@ -246,7 +247,7 @@ fn bits_of_posteriors_depend_neither_on_neighbors_nor_on_threads() {
         let scalar = Engine::with_level(&c, SimdLevel::Scalar);
         assert!(bits(answers(&scalar, &rows)) == all, "{name}: without SIMD");
         for row in [0, 7, 33] {
-            // Row 0 of a batch asks for all cells, as every third does.
+            // Row 0 of a batch requests all cells, like every third row.
             let alone = bits(answers(&engine, &rows.select(&[row])));
             for (_, v, x) in &alone.0 {
                 let same = all.0.iter().find(|cell| cell.0 == row && cell.1 == *v);

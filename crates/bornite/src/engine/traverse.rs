@@ -1,9 +1,10 @@
-//! One traversal of the tree that visits every variable in turn, with its exact conditional given those before it.
+//! A traversal of the tree that visits one variable after another, with its exact conditional given
+//! those before it.
 //!
-//! Going down, each step carries its *environment*: the message of everything outside it, in which the variables
-//! already visited have their values, and those to come their evidence. A node's environment and the message of one
-//! input make the environment of the other by the same contraction as the upward pass, with the weight's indices
-//! permuted.
+//! On the way down, each step has its *environment*: the message of everything outside it, in which
+//! variables already visited have their values, and later ones their evidence. The environment of a
+//! step and the message of one input give the environment of the other input. This is the same
+//! contraction as in the upward pass, with the indices of the weight permuted.
 
 use super::Kernels;
 use super::batch::Batch;
@@ -18,19 +19,21 @@ use super::workspace::Workspace;
 use crate::algebra::Kind;
 use crate::program::StepKind;
 
-/// What a traversal is for. At every variable it gives each row a value from the variable's environment; a row that is
-/// left at NaN has none, and what comes after it is not conditioned on this variable.
+/// What a traversal does at each variable. It assigns a value to every row, given the variable's
+/// environment. If it leaves NaN, the row has no value, and later variables are not conditioned on
+/// this one.
 pub(crate) enum Visit<'a, F> {
-    /// log p of given values.
+    /// Computes log p of given values.
     Score(Score<'a>),
-    /// Values at random.
+    /// Draws random values.
     Draw(Draw<'a, F>),
-    /// Values from a coder, or for it.
+    /// Lets a coder choose the values.
     Code(Code<'a>),
 }
 
 impl<F: Real> Visit<'_, F> {
-    /// The environment of a step whose variables have this evidence, in the simplest form that serves the visit.
+    /// The environment of a step in the simplest form that serves the visit, given the evidence
+    /// about the variables below it.
     fn simplify<const C: bool>(
         &mut self,
         environment: Message<F>,
@@ -38,35 +41,40 @@ impl<F: Real> Visit<'_, F> {
         ws: &mut Workspace<F>,
     ) -> Message<F> {
         match self {
-            // The conditionals themselves are wanted.
+            // These need the conditionals themselves.
             Visit::Score(_) | Visit::Code(_) => environment,
             Visit::Draw(draw) => unravel::<F, C>(environment, evidence, &mut draw.rngs, ws),
         }
     }
 }
 
-/// The leaf that is visited.
-pub(super) struct At<'a, F, const C: bool> {
+/// The leaf that a traversal visits.
+pub(super) struct LeafVisit<'a, F, const C: bool> {
     pub(super) kernels: &'a Kernels<F, C>,
     pub(super) leaf: &'a Leaf<F>,
     pub(super) variable: usize,
 }
 
+/// What remains to be done at a step.
 enum Task {
+    /// Go down to the first input, or visit a leaf.
     Enter(usize),
+    /// Go down to the second input of a product, once the first has its message.
     Second(usize),
+    /// Compute the message from those of the inputs.
     Leave(usize),
 }
 
 struct State<F> {
     environments: Vec<Option<Message<F>>>,
-    /// Of a step that has been visited: its value's message. Before that: the message of its evidence.
+    /// The message of a step's values once it has been visited; before that, the message of its
+    /// evidence.
     messages: Vec<Option<Message<F>>>,
 }
 
 impl<F: Real, const C: bool> Plan<F, C> {
-    /// Visits the variables of the rows `first`, `first + 1`, … in turn. What is known of them beforehand conditions
-    /// every one.
+    /// Visits the variables of `count` rows one after another, starting with row `first`. All of
+    /// them are conditioned on the evidence.
     pub(crate) fn traverse(
         &self,
         evidence: Option<&Batch>,
@@ -78,7 +86,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
             environments: (0..self.program.steps().len()).map(|_| None).collect(),
             messages: self.evidence_messages(evidence, (first, count), ws),
         };
-        state.environments[self.program.root()] = Some(self.outermost(ws));
+        state.environments[self.program.root()] = Some(self.output_environment(ws));
         let unknown = ws.planner.uniform(Kind::Identity);
         let mut tasks = vec![(Task::Enter(self.program.root()), false)];
         while let Some((task, needed)) = tasks.pop() {
@@ -90,7 +98,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
                     let places = ws.planner.up(&self.program.steps()[step], |n| {
                         messages[n].as_ref().map_or(&unknown, |message| message.places())
                     });
-                    let message = self.joined(step, &places, |n| &messages[n], ws);
+                    let message = self.inner_message(step, &places, |n| &messages[n], ws);
                     replace(&mut state.messages[step], message, ws);
                     for &input in self.program.steps()[step].inputs() {
                         release(&mut state.messages[input], ws);
@@ -103,7 +111,8 @@ impl<F: Real, const C: bool> Plan<F, C> {
         }
     }
 
-    /// The upward messages of the evidence, all kept; without evidence there are none, which stands for identities.
+    /// The upward messages of all steps, given the evidence. Without evidence, there are none,
+    /// which stands for identities.
     pub(super) fn evidence_messages(
         &self,
         evidence: Option<&Batch>,
@@ -123,8 +132,9 @@ impl<F: Real, const C: bool> Plan<F, C> {
         messages
     }
 
-    /// The environment of the output: one number for a single square, the identity for a sum of squares.
-    pub(super) fn outermost(&self, ws: &mut Workspace<F>) -> Message<F> {
+    /// The environment of the output: the number 1 for one square, the identity for a sum of
+    /// squares.
+    pub(super) fn output_environment(&self, ws: &mut Workspace<F>) -> Message<F> {
         let width = self.program.width(self.program.root());
         let places = ws.planner.uniform(if width > 1 { Kind::Identity } else { Kind::Pure });
         let mut message = ws.take(C, width, &places);
@@ -152,7 +162,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
                     unreachable!("a step is entered with its environment")
                 };
                 let mut values = vec![f64::NAN; environment.len()];
-                let at = At { kernels: &self.kernels, leaf, variable: *variable };
+                let at = LeafVisit { kernels: &self.kernels, leaf, variable: *variable };
                 match visit {
                     Visit::Score(score) => score.visit(&at, &environment, &mut values),
                     Visit::Draw(draw) => draw.visit(&at, &environment, &mut values, ws),
@@ -188,7 +198,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
         }
     }
 
-    /// The message of the values of a visit; a row without one stays unknown.
+    /// The message of the values that a visit assigned. A row without a value sends the identity.
     fn value_message(&self, leaf: &Leaf<F>, values: &[f64], ws: &mut Workspace<F>) -> Message<F> {
         let kind = |row: usize| if values[row].is_nan() { Kind::Identity } else { Kind::Pure };
         let places = ws.planner.leaf(kind);
@@ -211,13 +221,14 @@ impl<F: Real, const C: bool> Plan<F, C> {
         let first = self.program.first_side(*inputs);
         self.descend(step, *inputs, 1 - first, state, visit, ws);
         release(&mut state.environments[step], ws);
-        // Nobody asks for the step's own message, so nobody for its first input's either.
+        // If no one needs the message of this step, no one needs that of its first input any more.
         if !needed {
             release(&mut state.messages[inputs[first]], ws);
         }
     }
 
-    /// Makes the environment of one input from the step's own and the other input's message.
+    /// Computes the environment of one input, given the step's environment and the message of the
+    /// other input.
     fn descend(
         &self,
         step: usize,
@@ -245,8 +256,8 @@ impl<F: Real, const C: bool> Plan<F, C> {
 }
 
 impl<F: Real, const C: bool> Plan<F, C> {
-    /// The environment of one input of a step, from the step's own and the message of the other input, if there is one; of all
-    /// rows, or of those that are wanted.
+    /// The environment of one input of a step, given the step's environment and the message of the
+    /// other input, if there is one; for all rows, or only for the wanted ones.
     pub(super) fn environment_of(
         &self,
         step: usize,

@@ -1,12 +1,14 @@
-//! Environments of samples: matrices become vectors that are drawn from them.
+//! Environments of samples: matrices are replaced by vectors drawn from them.
 //!
-//! An environment E = Σⱼ vⱼ vⱼᴴ is a mixture. The variables below it have the density Σⱼ |vⱼᵀ ℓ|², so drawing a term j by its
-//! share ∫ |vⱼᵀ ℓ|² and then the variables from vⱼ is the same as drawing them from E. Later variables are conditioned on the
-//! values that were drawn, not on j. So a sample never carries a matrix down the tree: a sum over a Kronecker product of widths
-//! K takes 4 K³ multiply-adds, where prefix conditionals take 2 K⁴ + 4 K³.
+//! An environment E = Σⱼ vⱼ vⱼᴴ is a mixture. The variables below it have the density Σⱼ |vⱼᵀ ℓ|²,
+//! so drawing a term j with probability proportional to ∫ |vⱼᵀ ℓ|², and then the variables from vⱼ,
+//! is the same as drawing them from E. Later variables are conditioned on the values drawn, not on
+//! j. So a sample never carries a matrix down the tree: a sum over a Kronecker product with widths
+//! K takes 4 K³ multiply-adds, compared with 2 K⁴ + 4 K³ for prefix conditionals.
 //!
-//! The terms are the columns of a pivoted Cholesky factor of E, computed one after another until one is drawn. Pivots come in
-//! the order of the largest diagonal entries that are left, so the first few columns usually hold nearly all of E.
+//! The terms are the columns of a pivoted Cholesky factor of E, computed one at a time until one is
+//! drawn. The pivot is always the largest remaining diagonal entry, so the first few columns
+//! usually account for nearly all of E.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -18,10 +20,11 @@ use super::workspace::Workspace;
 use crate::algebra::Kind;
 use crate::linalg::Complex64;
 
-/// A pivot that is this small a part of its entry is left by rounding.
+/// A pivot that is smaller than this, relative to its original entry, is a rounding error.
 const ROUNDING: f64 = 1e-14;
 
-/// Replaces matrices by vectors drawn from them, given the evidence of the variables below; no evidence is an identity.
+/// Replaces matrices by vectors drawn from them, given the evidence about the variables below.
+/// `None` means no evidence.
 pub(super) fn unravel<F: Real, const C: bool>(
     environment: Message<F>,
     evidence: Option<&Message<F>>,
@@ -60,7 +63,7 @@ pub(super) fn unravel<F: Real, const C: bool>(
     out
 }
 
-/// What is known of the variables below, of one row: M = ∫ ℓ ℓᴴ over what is possible.
+/// The evidence of one row about the variables below: M = ∫ ℓ ℓᴴ over everything that is possible.
 enum Below {
     /// M = I.
     Unknown,
@@ -95,7 +98,7 @@ impl Below {
         }
     }
 
-    /// The shares of all terms of a matrix together: Σ E[k,l] M[k,l].
+    /// The sum of the shares of all terms: Σ E[k,l] M[k,l].
     fn total(&self, width: usize, entry: impl Fn(usize, usize) -> Complex64) -> f64 {
         let sum = |m: &dyn Fn(usize, usize) -> Complex64| {
             let row = |k: usize| (0..width).map(|l| (entry(k, l) * m(k, l)).re).sum::<f64>();
@@ -113,17 +116,17 @@ fn dot(a: &[Complex64], b: &[Complex64]) -> Complex64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// The columns of a pivoted Cholesky factor, in memory that is used again.
+/// The columns of a pivoted Cholesky factor, in reused memory.
 #[derive(Debug, Default)]
 struct Terms {
-    /// Column after column.
+    /// One column after another.
     columns: Vec<Complex64>,
-    /// What the columns leave of the diagonal; nothing at a pivot.
+    /// The diagonal minus the contribution of the columns; −∞ at a pivot.
     diagonal: Vec<f64>,
 }
 
 impl Terms {
-    /// One of the terms vⱼ of E = Σ vⱼ vⱼᴴ, drawn by its share.
+    /// Draws one of the terms vⱼ of E = Σ vⱼ vⱼᴴ, with probability proportional to its share.
     fn draw(
         &mut self,
         width: usize,
@@ -152,7 +155,7 @@ impl Terms {
         &self.columns[drawn * width..][..width]
     }
 
-    /// Adds the column of the largest pivot; false if nothing is left but rounding.
+    /// Adds the column of the largest pivot. Returns false if only rounding errors are left.
     fn add_column(&mut self, width: usize, entry: &impl Fn(usize, usize) -> Complex64) -> bool {
         let start = self.columns.len();
         let d = &self.diagonal;

@@ -15,13 +15,14 @@ use crate::algebra::Kind;
 use crate::program::StepKind;
 use crate::schedule::{Places, Schedule};
 
-/// The maximum number of rows that are worked on together.
+/// The maximum number of rows in a block.
 pub(super) const BLOCK: usize = 256;
 
-/// The steps of a region, its message, and log₂ of what has been divided out of each row's p there.
+/// The steps of a region, its message, and log₂ of the factor that has been divided out of each
+/// row's p.
 type RegionMessage<F> = (Range<usize>, Message<F>, Vec<i64>);
 
-/// Rows of a batch that are worked on together.
+/// Rows of a batch that are processed together.
 #[derive(Debug)]
 pub(super) struct Block<'a> {
     rows: &'a Batch,
@@ -31,9 +32,10 @@ pub(super) struct Block<'a> {
 }
 
 impl<F: Real, const C: bool> Plan<F, C> {
-    /// log p(evidence) of every row; −∞ if it is impossible.
+    /// Computes log p(evidence) of every row; −∞ if it is impossible.
     ///
-    /// Threads share the rows, or, where these are few, the regions of the circuit. A row's bits depend on neither.
+    /// Threads share the rows or, if there are few, the regions of the circuit. The bits of a row
+    /// depend on neither.
     pub(crate) fn log_marginals(&self, rows: &Batch) -> Vec<f64> {
         let mut out = vec![0.0; rows.len()];
         let regions = self.regions(rows.len());
@@ -46,7 +48,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
                 |ws, (n, out)| {
                     let block = self.block(rows, (n * len, out.len()), ws);
                     let root = self.climb(all.clone(), Vec::new(), &block, ws);
-                    Self::close(&root, out, &ws.log2);
+                    Self::log_traces(&root, out, &ws.log2);
                     ws.give(root);
                 },
             );
@@ -54,7 +56,8 @@ impl<F: Real, const C: bool> Plan<F, C> {
             let mut ws = self.pool.lend();
             for (n, out) in out.chunks_mut(BLOCK).enumerate() {
                 let block = self.block(rows, (n * BLOCK, out.len()), &mut ws);
-                // A region's message stays with the output's workspace: its memory comes from there.
+                // The messages of regions are returned to the workspace of the output, so their
+                // memory comes from there too.
                 let memory: Vec<_> = regions.iter().map(|_| ws.spare()).collect();
                 let parts = regions.par_iter().zip(memory).map_init(
                     || self.pool.lend(),
@@ -66,14 +69,14 @@ impl<F: Real, const C: bool> Plan<F, C> {
                 );
                 let parts = parts.collect();
                 let root = self.climb(all.clone(), parts, &block, &mut ws);
-                Self::close(&root, out, &ws.log2);
+                Self::log_traces(&root, out, &ws.log2);
                 ws.give(root);
             }
         }
         out
     }
 
-    /// Schedules so many rows from the first on.
+    /// Schedules `len` rows, starting with row `first`.
     pub(super) fn block<'a>(
         &self,
         rows: &'a Batch,
@@ -90,7 +93,8 @@ impl<F: Real, const C: bool> Plan<F, C> {
         Block { rows, first, len, schedule }
     }
 
-    /// The message of the last of these steps, which must be all those below it. Of `parts` the messages are there already.
+    /// Computes the message of the last of these steps, which must include everything below it.
+    /// `parts` contains the messages of regions that have already been computed.
     fn climb(
         &self,
         steps: Range<usize>,
@@ -124,7 +128,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
         }
     }
 
-    /// The message of one step, from those of its inputs.
+    /// Computes the message of a step, given those of its inputs.
     pub(super) fn step_message<'a>(
         &self,
         index: usize,
@@ -138,7 +142,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
         let step = &self.program.steps()[index];
         let places = block.schedule.at(index);
         let StepKind::Leaf { variable, .. } = step.kind else {
-            return self.joined(index, places, messages, ws);
+            return self.inner_message(index, places, messages, ws);
         };
         let Block { rows, first, len, .. } = *block;
         let mut cells = std::mem::take(&mut ws.cells);
@@ -150,8 +154,8 @@ impl<F: Real, const C: bool> Plan<F, C> {
         message
     }
 
-    /// The message of a step that is not a leaf, in these places.
-    pub(super) fn joined<'a>(
+    /// Computes the message of a step that is not a leaf, with its rows in these places.
+    pub(super) fn inner_message<'a>(
         &self,
         index: usize,
         places: &Arc<Places>,
@@ -180,8 +184,8 @@ impl<F: Real, const C: bool> Plan<F, C> {
         }
     }
 
-    /// log of the trace of each row's message at the output.
-    pub(super) fn close(root: &Message<F>, out: &mut [f64], log2: &[i64]) {
+    /// The logarithm of the trace of each row's message at the output.
+    pub(super) fn log_traces(root: &Message<F>, out: &mut [f64], log2: &[i64]) {
         for row in 0..root.len() {
             let (tile, lane) = root.place(C, row);
             let width = root.width;
@@ -196,7 +200,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
     }
 }
 
-/// Rows to a block: so many that all threads have work, and whole tiles.
+/// The number of rows in a block: few enough that all threads have work, in whole tiles.
 pub(crate) fn block_len<F: Real>(rows: usize) -> usize {
     let share = rows.div_ceil(rayon::current_num_threads().max(1));
     share.next_multiple_of(F::LANES).clamp(F::LANES, BLOCK)

@@ -12,7 +12,7 @@ use super::{Model, ModelError};
 use crate::basis::Part;
 use crate::data::Coding;
 use crate::domain::Domain;
-use crate::engine::{Batch, CellAnswer, CellDistribution, PiecewiseDensity, Wanted};
+use crate::engine::{Batch, CellAnswer, CellDistribution, CellRequest, PiecewiseDensity};
 use crate::query::Evidence;
 
 /// A statistic of the distribution of a cell.
@@ -200,7 +200,7 @@ impl Model {
             |variable: usize| self.functionals(column_of[variable], plan(column_of[variable]));
         let (answers, logs) = self.mixture.answer_cells(
             rows,
-            &Wanted { cells: &cells, functionals: &functionals },
+            &CellRequest { cells: &cells, functionals: &functionals },
             &|_, variable, distribution| {
                 let column = column_of[variable];
                 if is_compound(column) {
@@ -460,7 +460,7 @@ impl Model {
         variable: &(dyn Fn(usize) -> Option<usize> + Sync),
     ) -> Result<Vec<Vec<f64>>, ModelError> {
         let cells = |row: usize, v: usize| variable(row) == Some(v) && rows.is_missing(row, v);
-        let wanted = Wanted { cells: &cells, functionals: &|_| Vec::new() };
+        let wanted = CellRequest { cells: &cells, functionals: &|_| Vec::new() };
         let (answers, _) = self.mixture.answer_cells(rows, &wanted, &|_, _, p| match p {
             CellDistribution::Finite(p) => p,
             CellDistribution::Piecewise(_) | CellDistribution::Exact(_) => Vec::new(),
@@ -511,7 +511,7 @@ impl Model {
             !rows.is_missing(row, v) && Some(rows.value(row, v)) != missing_codes[column]
         };
         let cells = |row: usize, v: usize| column_of[v].is_some_and(|c| has_value(row, v, c));
-        let wanted = Wanted { cells: &cells, functionals: &|_| Vec::new() };
+        let wanted = CellRequest { cells: &cells, functionals: &|_| Vec::new() };
         let (answers, logs) = self.mixture.answer_cells(&joined, &wanted, &|row, v, p| {
             let (x, column) = (rows.value(row, v), column_of[v].unwrap_or(0));
             // The value for missing cells comes last.

@@ -1,4 +1,4 @@
-//! Means, covariances and joint tables of pairs, from the environments.
+//! Means, covariances and joint tables of pairs, computed from the environments.
 
 use std::ops::Deref;
 
@@ -15,27 +15,29 @@ use crate::linalg::{Matrix, Scalar};
 use crate::query::Evidence;
 
 impl<C: Deref<Target = Orthonormal>> Environments<C> {
-    /// The mean μ = ∫ x p(x | evidence) dx of one variable, with all that is known of it as well: a known value is its
-    /// own mean.
+    /// The mean μ = ∫ x p(x | evidence) dx of a variable, including the evidence about the variable
+    /// itself. If it has a value, the mean is that value.
     ///
     /// Cost: K², or the number of values.
     pub fn mean(&self, variable: VariableId) -> f64 {
         with_pass!(self.passes(), pass => self.moment(pass, variable, 0.0, 1))
     }
 
-    /// The variance ∫ (x − μ)² p(x | evidence) dx of one variable; 0 if its value is known.
+    /// The variance ∫ (x − μ)² p(x | evidence) dx of a variable; 0 if it has a value.
     ///
     /// Cost: K², or the number of values.
     pub fn variance(&self, variable: VariableId) -> f64 {
         with_pass!(self.passes(), pass => self.spread(pass, variable))
     }
 
-    /// The covariance ∫ (x − μ) (y − ν) p(x, y | evidence) dx dy of two variables of means μ and ν; the variance where
-    /// they are one.
+    /// The covariance ∫ (x − μ) (y − ν) p(x, y | evidence) dx dy of two variables with means μ and
+    /// ν; the variance if both are the same variable.
     ///
-    /// The message ∫ (x − μ) f fᴴ of the first goes up to the lowest layer over both, and down to the second.
+    /// The message ∫ (x − μ) f fᴴ of the first variable goes up to the lowest layer above both, and
+    /// from there down to the second.
     ///
-    /// Cost: at most 3 K⁴ multiply-adds at each sum over a Kronecker product on the path between the two.
+    /// Cost: at most 3 K⁴ multiply-adds at each sum over a Kronecker product on the path between
+    /// the two.
     pub fn covariance(&self, a: VariableId, b: VariableId) -> f64 {
         if a == b {
             return self.variance(a);
@@ -51,12 +53,13 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
         })
     }
 
-    /// The covariances of all pairs of variables given the evidence, d × d.
+    /// The d × d matrix of covariances of all variables, given the evidence.
     ///
-    /// Every variable's message goes up through all layers above it; where two meet they give an entry.
+    /// The message of every variable goes up through all layers above it. Where two of them meet,
+    /// they give an entry.
     ///
-    /// Cost: at most 6 K⁴ multiply-adds for each variable and each sum over a Kronecker product above it, and K² for
-    /// each pair.
+    /// Cost: at most 6 K⁴ multiply-adds per variable and per sum over a Kronecker product above it,
+    /// and K² per pair.
     pub fn covariance_matrix(&self) -> Matrix<f64> {
         with_pass!(self.passes(), pass => self.all_covariances(
             pass,
@@ -65,10 +68,10 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
         ))
     }
 
-    /// The joint distribution of two variables of finite domains given the evidence about the *others*: entry
-    /// (x, y) is p(a = x, b = y). On the diagonal where the two are one.
+    /// The joint distribution of two finite variables, given the evidence about the *others*: entry
+    /// (x, y) is p(a = x, b = y). If both are the same variable, the matrix is diagonal.
     ///
-    /// Cost: as [`covariance`](Self::covariance), for every value of the one with fewer.
+    /// Cost: that of [`covariance`](Self::covariance), times the smaller number of values.
     ///
     /// # Errors
     /// A variable is not finite.
@@ -114,7 +117,7 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
         }
     }
 
-    /// ∫ (x − μ) f fᴴ over what is known of the variable; `None` if that is its value.
+    /// ∫ (x − μ) f fᴴ over the evidence about a variable; `None` if it has a value.
     fn deviation<T: Scalar>(&self, pass: &Pass<T>, v: VariableId) -> Option<Message<T>> {
         let evidence = self.evidence_of(v);
         let mean = self.moment(pass, v, 0.0, 1);
@@ -122,7 +125,8 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
         (!matches!(evidence, Evidence::Value(_))).then(|| centered(basis, evidence, mean, 1))
     }
 
-    /// The environment of one input layer with another message at another input layer.
+    /// The environment of the input layer `to`, if the input layer `from` sends this message
+    /// instead of its own.
     fn across<T: Scalar>(
         &self,
         pass: &Pass<T>,
@@ -132,7 +136,7 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
     ) -> Environment<T> {
         let circuit = self.circuit();
         let top = lowest_over(circuit, &[from, to]).unwrap_or(circuit.output());
-        // The layers from the top's input down to `to`, last first.
+        // The layers from below `top` down to `to`, in reverse.
         let mut down = Vec::new();
         let mut id = to;
         while id != top {
@@ -187,8 +191,8 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
         table.scaled(total.recip())
     }
 
-    /// The covariances of functions of single variables, by their deviations ∫ (g − mean) f fᴴ, `None` for constants, and
-    /// their variances.
+    /// The covariances of functions g of single variables, given their deviations ∫ (g − mean) f
+    /// fᴴ, which are `None` for constants, and their variances.
     pub(super) fn all_covariances<T: Scalar>(
         &self,
         pass: &Pass<T>,
@@ -198,7 +202,7 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
         let circuit = self.circuit();
         let d = circuit.num_variables();
         let mut covariances = Matrix::zeros(d, d);
-        // For every layer, the messages of its variables' deviations.
+        // For every layer, the messages of the deviations of the variables below it.
         let mut carried: Vec<Vec<(VariableId, Message<T>)>> =
             vec![Vec::new(); circuit.num_layers()];
         for id in circuit.layer_ids().filter(|&id| !circuit.is_fused(id)) {

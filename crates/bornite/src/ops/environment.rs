@@ -14,7 +14,7 @@ use crate::circuit::{Circuit, Layer, LayerId, Orthonormal, VariableId};
 use crate::linalg::{Complex64, Matrix, Scalar, eigh};
 use crate::query::{Evidence, Query, QueryError};
 
-/// The environments of all layers: the information of the rest of the circuit about each of them.
+/// The environments of all layers: what the rest of the circuit says about each of them.
 ///
 /// Let M = ∫ ℓ ℓᴴ be the message of a layer. Its environment is the Hermitian E with
 ///
@@ -22,12 +22,13 @@ use crate::query::{Evidence, Query, QueryError};
 /// p(\text{evidence}) = \sum_{k,k'} E_{kk'} M_{kk'} ,
 /// ```
 ///
-/// the identity at the output, and W[k; i, j] E[k, k′] W*[k′; i′, j′] M_right[j, j′], summed over k, k′, j and j′, at the left
-/// input of a sum over a Kronecker product. One pass up and one pass down give all of them, and with them the
-/// marginals, means and variances of all variables at once, given the evidence or given nothing.
+/// which is the identity at the output. At the left input of a sum over a Kronecker product, it is
+/// the sum of W[k; i, j] E[k, k′] W*[k′; i′, j′] M_right[j, j′] over k, k′, j and j′. One pass up
+/// and one pass down compute all environments, which give the marginals, means and variances of all
+/// variables at once, with or without evidence.
 ///
-/// The circuit is borrowed or shared: `C` is `&Orthonormal`, `Arc<Orthonormal>` or a box, so that a model can keep its
-/// environments next to its circuit.
+/// The circuit is borrowed or shared: `C` is `&Orthonormal`, `Arc<Orthonormal>` or a box, so a
+/// model can store its environments next to its circuit.
 ///
 /// ```
 /// use bornite::{Basis, CircuitBuilder, Domain, Orthonormal, Query, VariableId};
@@ -60,14 +61,16 @@ pub struct Environments<C> {
     passes: Passes,
 }
 
-/// The answer to a query that stops at the lowest layer over all variables that it knows something of.
+/// The answer to a query, computed only up to the lowest layer whose scope contains all observed
+/// variables.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RegionMarginal {
-    /// log p(query | evidence of the environments); −∞ if it is impossible.
+    /// log p(query | evidence of the environments); −∞ if the query is impossible.
     pub log_marginal: f64,
-    /// The layer whose environment ended the pass upward: the lowest one over all known variables.
+    /// The layer whose environment ended the upward pass: the lowest one above all observed
+    /// variables.
     pub closed_at: LayerId,
-    /// How many layers sent a message.
+    /// The number of layers that sent a message.
     pub layers_touched: usize,
 }
 
@@ -77,7 +80,7 @@ pub(super) enum Passes {
     Complex(Pass<Complex64>),
 }
 
-/// The same expression for both number types.
+/// Evaluates an expression for either number type.
 macro_rules! with_pass {
     ($passes:expr, $pass:ident => $body:expr) => {
         match $passes {
@@ -91,7 +94,7 @@ pub(super) use with_pass;
 /// The messages and environments of one query.
 #[derive(Clone, Debug)]
 pub(super) struct Pass<T> {
-    /// Empty if nothing is known: all are the identity then.
+    /// Empty if there is no evidence, because then all messages are identities.
     messages: Vec<Option<Message<T>>>,
     /// `None` for fused Kronecker layers.
     environments: Vec<Option<Environment<T>>>,
@@ -99,10 +102,10 @@ pub(super) struct Pass<T> {
 }
 
 impl<T: Scalar> Pass<T> {
-    /// The environments of all layers, or of those alone that are `wanted`.
+    /// Computes the environments of all layers, or only of the `wanted` ones.
     pub(super) fn new(circuit: &Orthonormal, query: &Query, wanted: Option<&[bool]>) -> Self {
-        let nothing = query.evidence().iter().all(|e| matches!(e, Evidence::Unknown));
-        let messages = if nothing {
+        let has_no_evidence = query.evidence().iter().all(|e| matches!(e, Evidence::Unknown));
+        let messages = if has_no_evidence {
             Vec::new()
         } else {
             upward_kept(circuit, |v, basis| input_message(basis, &query.evidence()[v.index()]))
@@ -137,7 +140,7 @@ impl<T: Scalar> Pass<T> {
         match &self.environments[id.index()] {
             Some(environment) => environment,
             None => {
-                unreachable!("a fused layer has none, and the others' come before their inputs'")
+                unreachable!("only fused layers have no environment, and inputs come last")
             }
         }
     }
@@ -149,21 +152,23 @@ impl<T: Scalar> Pass<T> {
 }
 
 impl<C: Deref<Target = Orthonormal>> Environments<C> {
-    /// Computes the environments of all layers without evidence: their reduced densities.
+    /// Computes the environments of all layers without evidence, which are their reduced densities.
     ///
-    /// Cost: at a sum over a Kronecker product of widths K, 2 K⁴ multiply-adds for each input. Memory: K² a layer.
+    /// Cost: at a sum over a Kronecker product with widths K, 2 K⁴ multiply-adds per input. Memory:
+    /// K² per layer.
     pub fn new(circuit: C) -> Self {
         let query = Query::unknown(circuit.num_variables());
         Self::run(circuit, query, None)
     }
 
-    /// Computes the environments of all layers under evidence, for all posterior marginals at once.
+    /// Computes the environments of all layers given evidence, for all posterior marginals at once.
     ///
-    /// Cost: as [`marginalize`](super::marginalize()), and on the way down at most 3 K⁴ multiply-adds for each input of
-    /// a sum over a Kronecker product. Memory: 2 K² per layer.
+    /// Cost: that of [`marginalize`](super::marginalize()), plus at most 3 K⁴ multiply-adds per
+    /// input of a sum over a Kronecker product on the way down. Memory: 2 K² per layer.
     ///
     /// # Errors
-    /// The query was created for other variables or needs a matrix that is too large, or its evidence has probability 0.
+    /// The query was created for different variables, it needs a matrix that is too large, or its
+    /// evidence has probability 0.
     pub fn given(circuit: C, query: &Query) -> Result<Self, OperationError> {
         check_query(&circuit, query)?;
         let environments = Self::run(circuit, query.clone(), None);
@@ -174,8 +179,8 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
         }
     }
 
-    /// The environments on the way down to these variables alone: nothing may be asked of the others. `None` if the
-    /// evidence has probability 0.
+    /// Computes only the environments on the paths down to these variables; other variables must
+    /// not be queried. Returns `None` if the evidence has probability 0.
     pub(crate) fn toward(
         circuit: C,
         query: &Query,
@@ -219,7 +224,7 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
         &self.query
     }
 
-    /// log p(evidence); 0 if nothing is known.
+    /// log p(evidence); 0 without evidence.
     pub fn log_evidence(&self) -> f64 {
         with_pass!(&self.passes, pass => pass.evidence.log())
     }
@@ -232,14 +237,16 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
         self.inputs[variable.index()]
     }
 
-    /// The reduced density ρ = E / tr E of a layer, K × K, Hermitian, positive semidefinite and of trace 1.
+    /// The reduced density ρ = E / tr E of a layer: K × K, Hermitian, positive semidefinite, with
+    /// trace 1.
     ///
-    /// It is the state of the layer given what is known of the variables *outside* its scope: a function
-    /// g = Σ aₖ ℓₖ of the scope, normalized, is met with probability aᴴ ρ a. Unconditional, it decides what
-    /// [`truncate`](super::truncate()) may leave out. At an output of width r > 1, whose rows are not orthonormal, it is
-    /// W Wᴴ, the weights and overlaps of the r squares.
+    /// It is the state of the layer given the evidence about the variables *outside* its scope: a
+    /// normalized function g = Σ aₖ ℓₖ of the scope has probability aᴴ ρ a. Without evidence, it
+    /// determines what [`truncate`](super::truncate()) can drop. At an output of width r > 1, whose
+    /// rows are not orthonormal, it is W Wᴴ: the weights and overlaps of the r squares.
     ///
-    /// Cost: K²; at a product below a sum, or at indicators, K² of their own width.
+    /// Cost: K² if the environment is stored. For a product below a sum, or for indicators, it is
+    /// computed now.
     ///
     /// # Errors
     /// The matrix would be too large.
@@ -249,17 +256,20 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
         })
     }
 
-    /// The entanglement spectrum of a layer: the eigenvalues of its reduced density, largest first, of sum 1.
+    /// The entanglement spectrum of a layer: the eigenvalues of its reduced density, largest first,
+    /// which sum to 1.
     ///
-    /// A single nonzero value means that the layer's variables are independent of all others; K equal values mean that
-    /// its width is fully used. A product below a sum has the spectrum of the sum, and zeros.
+    /// A single nonzero value means that the layer's variables are independent of all others. K
+    /// equal values mean that the width is fully used. A product below a sum has the spectrum of
+    /// the sum, padded with zeros.
     ///
     /// Cost: the eigenvalues of a K × K matrix.
     ///
     /// # Errors
     /// The matrix would be too large.
     pub fn spectrum(&self, id: LayerId) -> Result<Vec<f64>, OperationError> {
-        // W Wᴴ = I: the sum's E and the product's Wᵀ E W* have the same nonzero eigenvalues.
+        // Because W Wᴴ = I, the sum's E and the product's Wᵀ E W* have the same nonzero
+        // eigenvalues.
         let source = match self.circuit.consumer(id) {
             Some(sum) if self.circuit.is_fused(id) => sum,
             _ => id,
@@ -273,11 +283,12 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
 
     /// The distribution of one variable given the evidence about the *others*.
     ///
-    /// For an unobserved variable, this is its posterior marginal. For an observed variable, it is the prediction from
-    /// the others and shows how surprising the value is; [`Univariate::within`] adds the evidence about it if that is a
-    /// set or interval.
+    /// For an unobserved variable, this is its posterior marginal. For an observed variable, it is
+    /// the prediction from the others and shows how surprising the value is; if the evidence is a
+    /// set or interval, [`Univariate::within`] adds it.
     ///
-    /// Cost: K² for K input functions, the number of values for indicators: nothing is computed again.
+    /// Cost: K² for K input functions, or the number of values for indicators. Nothing is
+    /// recomputed.
     pub fn marginal(&self, variable: VariableId) -> Univariate {
         let id = self.input_of(variable);
         let basis = basis_of(&self.circuit, id);
@@ -297,19 +308,21 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
     /// See [`marginalize`](Self::marginalize).
     ///
     /// # Errors
-    /// The query was created for other variables, or concerns a variable that is already part of the evidence.
+    /// The query was created for different variables, or concerns a variable that is already part
+    /// of the evidence.
     pub fn log_marginal(&self, query: &Query) -> Result<f64, OperationError> {
         Ok(self.marginalize(query)?.log_marginal)
     }
 
-    /// Computes log p(query | evidence) from the known variables up to the lowest layer over all of them, and ends
-    /// there with the layer's environment: Σ E[k, k′] M[k, k′].
+    /// Computes log p(query | evidence), going up only to the lowest layer above all observed
+    /// variables, where Σ E[k, k′] M[k, k′] with the layer's environment completes the answer.
     ///
-    /// Cost: that of [`marginalize`](super::marginalize()) for the layers between the known variables and the layer
-    /// over them, plus K²; the output is not reached unless it is that layer.
+    /// Cost: that of [`marginalize`](super::marginalize()) for the layers between the observed
+    /// variables and that layer, plus K². The output is reached only if it is that layer.
     ///
     /// # Errors
-    /// The query was created for other variables, or concerns a variable that is already part of the evidence.
+    /// The query was created for different variables, or concerns a variable that is already part
+    /// of the evidence.
     pub fn marginalize(&self, query: &Query) -> Result<RegionMarginal, OperationError> {
         check_query(&self.circuit, query)?;
         let mut known = Vec::new();
@@ -363,14 +376,14 @@ impl<C: Deref<Target = Orthonormal>> Environments<C> {
         }
         let closed = match fresh.get(&top) {
             Some(Some(m)) => pass.environment(top).close(m, circuit.width(top)),
-            _ => unreachable!("every path ends at the layer over all known variables"),
+            _ => unreachable!("every path ends at the layer above all observed variables"),
         };
         let log_marginal = closed.log() - pass.evidence.log();
         RegionMarginal { log_marginal, closed_at: top, layers_touched: fresh.len() }
     }
 }
 
-/// The lowest layer whose scope holds those of all these layers and that has an environment.
+/// The lowest layer with an environment whose scope contains the scopes of all these layers.
 pub(super) fn lowest_over(circuit: &Circuit, layers: &[LayerId]) -> Option<LayerId> {
     let spans = || layers.iter().map(|&id| circuit.span(id));
     let (first, last) = (spans().map(|s| s.0).min()?, spans().map(|s| s.1).max()?);
@@ -381,7 +394,7 @@ pub(super) fn lowest_over(circuit: &Circuit, layers: &[LayerId]) -> Option<Layer
     Some(id)
 }
 
-/// ρ of one layer, computed now where the pass did not.
+/// The reduced density ρ of a layer, computed now if the pass did not store its environment.
 pub(super) fn density<T: Scalar>(
     circuit: &Circuit,
     pass: &Pass<T>,
@@ -408,7 +421,7 @@ pub(super) fn density<T: Scalar>(
     Ok(normalized(&full))
 }
 
-/// The environment of a fused Kronecker layer, or of indicators, in full.
+/// The full environment of a fused Kronecker layer, or of indicators.
 fn on_demand<T: Scalar>(circuit: &Circuit, pass: &Pass<T>, id: LayerId) -> Message<T> {
     let Some(sum) = receiver(circuit, id) else { unreachable!("the output is never fused") };
     let Layer::Sum { input, weight } = circuit.layer(sum) else {
@@ -433,7 +446,7 @@ fn normalized<T: Scalar>(m: &Matrix<T>) -> Matrix<T> {
     m.scaled(trace.recip())
 }
 
-/// The eigenvalues of a positive semidefinite matrix, largest first, none below 0.
+/// The eigenvalues of a positive semidefinite matrix, largest first, with negative ones set to 0.
 fn eigenvalues<T: Scalar>(m: &Matrix<T>) -> Vec<f64> {
     match eigh(m) {
         Some(eigen) => eigen.values.into_iter().map(|x| x.max(0.0)).collect(),

@@ -5,17 +5,17 @@ use crate::domain::Variable;
 use crate::linalg::{Complex64, Scalar};
 use crate::query::{Evidence, Query, QueryError};
 
-/// c(x) ∈ ℂʳ as `values` · 2^`exponent`, which neither underflows nor overflows.
+/// c(x) ∈ ℂʳ as `values` · 2^`exponent`, which can neither underflow nor overflow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Amplitude {
-    /// The r entries, the largest part between 1 and 2; all zero where c(x) = 0.
+    /// The r entries, scaled so that the largest part is between 1 and 2; all zero if c(x) = 0.
     pub values: Vec<Complex64>,
-    /// The power of two that they are to be multiplied with.
+    /// The exponent of the power of two to multiply by.
     pub exponent: i64,
 }
 
 impl Amplitude {
-    /// c(x) itself; entries beyond the range of `f64` become 0 or infinite.
+    /// c(x) itself. Entries beyond the range of `f64` become 0 or infinite.
     pub fn to_values(&self) -> Vec<Complex64> {
         // In four steps, since 2^exponent may be out of range where the product is not.
         let step = |k: i64| ((self.exponent.clamp(-4000, 4000) + k).div_euclid(4)) as i32;
@@ -46,12 +46,13 @@ impl Amplitude {
 /// ```
 ///
 /// # Errors
-/// A value that is not in its variable's domain, a wrong number of values, or a layer too wide to be formed.
+/// A value is not in its variable's domain, the number of values is wrong, or a layer is too wide
+/// to be formed.
 ///
 /// Paper: `defn:tensorized-circuit`.
 pub fn evaluate(circuit: &Circuit, x: &[f64]) -> Result<Amplitude, QueryError> {
     let query = Query::row(circuit.variables(), x)?;
-    // A NaN is an unknown value to a query; here it is none.
+    // In a query, NaN means an unknown value. Here, every value must be known.
     if let Some(index) = query.evidence().iter().position(|e| matches!(e, Evidence::Unknown)) {
         let Variable { name, domain } = circuit.variables()[index].clone();
         return Err(QueryError::OutOfDomain { variable: name, value: f64::NAN, domain });

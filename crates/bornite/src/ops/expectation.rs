@@ -9,36 +9,38 @@ use crate::domain::Variable;
 use crate::linalg::{Complex64, Matrix, Scalar};
 use crate::query::{Evidence, Query};
 
-/// How far the two halves of a matrix may be apart to be called Hermitian, relative to its largest entry.
+/// The largest difference between the two halves of a Hermitian matrix, relative to its largest
+/// entry.
 const HERMITIAN: f64 = 1e-12;
 
-/// A function g of one variable, as a factor of what is averaged.
+/// A function g of one variable, as a factor of the product that is averaged.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Factor {
-    /// 1 in a part of the domain and 0 outside.
+    /// 1 within a part of the domain, and 0 outside.
     Indicator(Part),
-    /// xᵖ: any power on a finite domain, 0, 1 or 2 elsewhere.
+    /// xᵖ: any power on a finite domain; 0, 1 or 2 elsewhere.
     Power(u32),
-    /// The function, or any Hermitian operator, with this matrix ∫ g f fᴴ over the input functions f of the variable.
+    /// A function, or any Hermitian operator, given as the matrix ∫ g f fᴴ over the input functions
+    /// f of the variable.
     Matrix(Matrix<Complex64>),
-    /// The value of the function at 0, 1, …, v − 1, for a finite domain.
+    /// A function on a finite domain, given by its values at 0, 1, …, v − 1.
     Values(Vec<f64>),
 }
 
-/// Computes the mean of ∏ gᵢ(xᵢ) given evidence, for functions of single variables, exactly.
+/// Computes the mean of ∏ gᵢ(xᵢ) given evidence, exactly, for functions gᵢ of single variables.
 ///
 /// ```math
 /// \mathbb{E}\Big[\prod_i g_i(x_i) \,\Big|\, \text{evidence}\Big]
 ///   = \frac{\int_{\text{evidence}} \prod_i g_i(x_i) \, \|c(x)\|^2 \, dx}{\int_{\text{evidence}} \|c(x)\|^2 \, dx}
 /// ```
 ///
-/// The factors take the place of the input messages of their variables: ∫ g f fᴴ, over what is known of the variable.
-/// These may have eigenvalues of either sign, and so may the answer.
+/// A factor replaces the input message of its variable by ∫ g f fᴴ over the evidence about the
+/// variable. This matrix may have eigenvalues of either sign, and the result may be negative.
 ///
-/// Requires: an orthonormal circuit; at most one factor for a variable.
+/// Requires: an orthonormal circuit, and at most one factor per variable.
 ///
-/// Cost: two passes of [`marginalize`](super::marginalize()), the first with the factors' variables known to lie in a
-/// part.
+/// Cost: two passes of [`marginalize`](super::marginalize()), the first of which counts the
+/// variables with factors as restricted to a part of their domains.
 ///
 /// ```
 /// use bornite::{Basis, CircuitBuilder, Domain, Orthonormal, Query};
@@ -59,7 +61,8 @@ pub enum Factor {
 /// ```
 ///
 /// # Errors
-/// The query was created for other variables or its evidence has probability 0; a factor does not fit its variable.
+/// The query was created for different variables, its evidence has probability 0, or a factor does
+/// not match its variable.
 pub fn expectation(
     circuit: &Orthonormal,
     factors: &[(VariableId, Factor)],
@@ -73,7 +76,7 @@ pub fn expectation(
             let variable = variable.name.clone();
             return Err(OperationError::RepeatedFactor { variable });
         }
-        check_known(variable, factor, &query.evidence()[v.index()])?;
+        check_factor(variable, factor, &query.evidence()[v.index()])?;
     }
     let is_real = |f: &Factor| match f {
         Factor::Matrix(m) => m.data().iter().all(|z| z.im == 0.0),
@@ -86,8 +89,8 @@ pub fn expectation(
     }
 }
 
-/// What can be checked without the input functions.
-fn check_known(
+/// Checks a factor as far as possible without the input functions.
+fn check_factor(
     variable: &Variable,
     factor: &Factor,
     evidence: &Evidence,
@@ -138,7 +141,7 @@ fn run<T: Scalar>(
     if below.value <= 0.0 {
         return Err(OperationError::ImpossibleEvidence);
     }
-    // Known values make a factor a number, which may be negative.
+    // If the variable has a value, its factor is a number, which may be negative.
     let mut number = 1.0;
     let mut failure = None;
     let above = upward_with::<T>(circuit, |v, basis| {
@@ -176,7 +179,7 @@ fn value(factor: &Factor, x: f64) -> f64 {
     }
 }
 
-/// ∫ g f fᴴ over what is known of the variable.
+/// ∫ g f fᴴ over the evidence about the variable.
 fn factor_message<T: Scalar>(
     variable: &Variable,
     basis: &Basis,
@@ -201,7 +204,7 @@ fn factor_message<T: Scalar>(
     }
     let (power, part) = match (factor, part) {
         (Factor::Indicator(Part::Interval { low, high }), Part::Interval { low: a, high: b }) => {
-            // Not `f64::max`, which would hide a NaN.
+            // Not `f64::max`, which would drop a NaN.
             let low = if low < a { *a } else { *low };
             let high = if high > b { *b } else { *high };
             (0, Part::Interval { low, high })

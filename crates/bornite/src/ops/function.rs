@@ -8,9 +8,10 @@ use crate::circuit::{Orthonormal, VariableId};
 use crate::linalg::{Matrix, Scalar};
 use crate::query::Evidence;
 
-/// One node of a rule for the integrals of a function g of one variable: ∫ g(x) q(x) dx = Σ weight · value · q(x).
+/// A node of a quadrature rule for a function g of one variable: ∫ g(x) q(x) dx = Σ weight · value
+/// · q(x).
 ///
-/// Of a finite variable the nodes are its values, with weight 1.
+/// For a finite variable, the nodes are its values, with weight 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FunctionNode {
     /// A value of the variable.
@@ -22,12 +23,16 @@ pub struct FunctionNode {
 }
 
 impl<C: Deref<Target = Orthonormal>> Environments<C> {
-    /// The means and the covariances of functions of single variables given the evidence: one function for every
-    /// variable, by nodes that lie in the evidence about it. A variable without nodes is left out: its entries are 0.
+    /// Computes the means and covariances of functions of single variables, given the evidence.
     ///
-    /// Exact to rounding where the rules are exact for the function times squares of the input functions.
+    /// There is one function per variable, given by its nodes, which must lie within the evidence.
+    /// A variable without nodes is left out: its entries are 0.
     ///
-    /// Cost: K² for each node, and that of [`covariance_matrix`](Self::covariance_matrix) for the variables with nodes.
+    /// The result is exact up to rounding if the rules are exact for the function times products of
+    /// two input functions.
+    ///
+    /// Cost: K² per node, plus the cost of [`covariance_matrix`](Self::covariance_matrix) for the
+    /// variables with nodes.
     ///
     /// ```
     /// use bornite::{Basis, CircuitBuilder, Domain, Orthonormal, linalg::Matrix};
@@ -112,7 +117,7 @@ fn integral<T: Scalar>(
     for node in nodes {
         basis.evaluate(node.x, &mut f);
         let factor = node.weight * g(node.value);
-        // Between atoms their functions are 0, and at one of them all others are.
+        // The functions of atoms are 0 everywhere else, and all other functions are 0 at an atom.
         let there: Vec<usize> = (0..width).filter(|&i| f[i] != T::ZERO).collect();
         for &i in &there {
             let row = f[i].scale_by(factor);

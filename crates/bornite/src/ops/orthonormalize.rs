@@ -16,15 +16,18 @@ pub struct Orthonormalized {
 
 /// Makes a circuit orthonormal: c′(x) = Z^(−½) c(x) for all x.
 ///
-/// Every layer becomes R ℓ′ with ℓ′ orthonormal, from the inputs up; R moves into the next sum's weight, whose
-/// factorization V = L Q leaves the semi-unitary Q and passes L on. A layer with more outputs than independent
-/// functions shrinks. A Hadamard layer becomes a Kronecker layer unless its inputs need no R. Input functions that are
-/// not orthonormal are replaced through their Gram matrix. Layers that are orthonormal already are left unchanged.
+/// From the inputs up, every layer becomes R ℓ′ with ℓ′ orthonormal. R is multiplied into the
+/// weight of the next sum, whose factorization V = L Q leaves the semi-unitary Q and passes L on. A
+/// layer with more outputs than independent functions shrinks. A Hadamard layer becomes a Kronecker
+/// layer unless none of its inputs has an R. Input functions that are not orthonormal are replaced
+/// by means of their Gram matrix. Layers that are already orthonormal stay unchanged.
 ///
-/// Cost: at a sum over a Kronecker product of widths K, 2 K⁴ multiply-adds for V and a QR of a K² × K matrix.
+/// Cost: at a sum over a Kronecker product with widths K, 2 K⁴ multiply-adds for V and the QR of a
+/// K² × K matrix.
 ///
 /// # Errors
-/// The circuit is zero everywhere or itself a square, or an intermediate matrix would be too large.
+/// The circuit is zero everywhere, it is already a square, or an intermediate matrix would be too
+/// large.
 ///
 /// Paper: `alg:orthonormalization`, `thm:orthogonalization-algorithm`; deviations in docs/PAPER.md.
 pub fn orthonormalize(circuit: &Circuit) -> Result<Orthonormalized, OperationError> {
@@ -32,7 +35,7 @@ pub fn orthonormalize(circuit: &Circuit) -> Result<Orthonormalized, OperationErr
     if circuit.is_real() { run::<f64>(circuit) } else { run::<Complex64>(circuit) }
 }
 
-/// The face-splitting product A • B: row i is aᵢ ⊗ bᵢ.
+/// The face-splitting product A • B, whose row i is aᵢ ⊗ bᵢ.
 ///
 /// Paper: `defn:face-splitting-product`.
 ///
@@ -44,7 +47,7 @@ pub fn face_splitting<T: Scalar>(a: &Matrix<T>, b: &Matrix<T>) -> Matrix<T> {
     Matrix::from_fn(a.rows(), a.cols() * cols, |i, j| a[(i, j / cols)] * b[(i, j % cols)])
 }
 
-/// ℓ = (⊗ Rₙ) ℓ′ · 2^exponent. `None` stands for an identity of this width.
+/// A layer ℓ = (⊗ Rₙ) ℓ′ · 2^exponent, where `None` stands for an identity of the given width.
 pub(super) struct Carried<T> {
     pub(super) layer: LayerId,
     pub(super) factors: Vec<(Option<Matrix<T>>, usize)>,
@@ -66,7 +69,7 @@ impl<T: Scalar> Carried<T> {
         self.factors.iter().map(|(_, width)| width).product()
     }
 
-    /// R in one piece, with the exponent.
+    /// R as one matrix, with the exponent.
     pub(super) fn to_matrix(&self) -> Scaled<Matrix<T>> {
         let mut product = Scaled { value: Matrix::identity(1), exponent: self.exponent };
         for (r, width) in &self.factors {
@@ -79,7 +82,7 @@ impl<T: Scalar> Carried<T> {
         product
     }
 
-    /// W R, one factor at a time, with the exponent.
+    /// W R, multiplied one factor at a time, with the exponent.
     pub(super) fn apply_to(&self, w: &Matrix<T>) -> Scaled<Matrix<T>> {
         let mut dims = vec![w.rows()];
         dims.extend(self.factors.iter().map(|(r, width)| r.as_ref().map_or(*width, Matrix::rows)));
@@ -150,8 +153,8 @@ pub(super) fn kronecker<T: Scalar>(
     Carried { layer: builder.kronecker(layers), factors, exponent }
 }
 
-/// (R₁ ℓ₁′) ⊙ (R₂ ℓ₂′) = (R₁ • R₂)(ℓ₁′ ⊗ ℓ₂′), two inputs at a time: between them a sum layer brings the width back
-/// to that of the product.
+/// (R₁ ℓ₁′) ⊙ (R₂ ℓ₂′) = (R₁ • R₂)(ℓ₁′ ⊗ ℓ₂′), two inputs at a time. In between, a sum layer
+/// restores the width of the product.
 pub(super) fn hadamard<T: Scalar>(
     builder: &mut CircuitBuilder,
     id: LayerId,
@@ -189,7 +192,7 @@ pub(super) fn hadamard<T: Scalar>(
     Ok(product)
 }
 
-/// V = W R₁ = L Q: the new layer has weight Q and passes L on. An error where V is zero.
+/// V = W R₁ = L Q: the new layer has weight Q and passes L on. Fails if V is zero.
 fn sum<T: Scalar>(
     builder: &mut CircuitBuilder,
     id: LayerId,
@@ -212,15 +215,15 @@ fn sum<T: Scalar>(
     Ok(Carried { layer, factors: vec![(Some(factor.l), width)], exponent: v.exponent })
 }
 
-/// Whether a factorization would change W by no more than rounding.
+/// Whether a factorization would change W only by rounding.
 fn is_semi_unitary<T: Scalar>(w: &Matrix<T>) -> bool {
     let first: f64 = w.row(0).iter().map(|x| x.abs2()).sum();
     let tolerance = 4.0 * f64::EPSILON * w.cols() as f64;
-    // The first row alone tells most matrices that are not.
+    // The first row is enough to rule out most matrices.
     (first - 1.0).abs() <= tolerance && w.semi_unitary_residual() <= tolerance
 }
 
-/// The output keeps its width: its weight is V / ‖V‖, and Z = ‖V‖².
+/// Adds the output, which keeps its width: its weight is V / ‖V‖, and Z = ‖V‖².
 pub(super) fn finish<T: Scalar>(
     circuit: &Circuit,
     mut builder: CircuitBuilder,

@@ -4,22 +4,24 @@ use super::scaled::{Scaled, rescale};
 use crate::circuit::{Circuit, Layer, LayerId, Orthonormal};
 use crate::linalg::{Complex64, Matrix, Scalar, row_svd};
 
-/// ∫ c₁* c₂ᵀ of two orthonormal circuits: an r₁ × r₂ matrix, one number if both outputs have width 1.
+/// The overlap ∫ c₁* c₂ᵀ of two orthonormal circuits: an r₁ × r₂ matrix, or one number if both
+/// outputs have width 1.
 ///
 /// ```math
 /// X_{kl} = \int c_{1,k}^*(x) \, c_{2,l}(x) \, dx
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Overlap {
-    /// X · 2^(−exponent), its largest part between 1 and 2.
+    /// X · 2^(−exponent), scaled so that the largest part is between 1 and 2.
     cross: Matrix<Complex64>,
     exponent: i64,
 }
 
 impl Overlap {
-    /// ⟨c₁|c₂⟩ = ∫ c₁ᴴ c₂ = tr X if both outputs have one width; `None` if they differ.
+    /// ⟨c₁|c₂⟩ = ∫ c₁ᴴ c₂ = tr X if both outputs have the same width, otherwise `None`.
     ///
-    /// It depends on the order and phases of the squares at the output; [`magnitude`](Self::magnitude) does not.
+    /// This depends on the order and the phases of the squares at the output;
+    /// [`magnitude`](Self::magnitude) does not.
     pub fn inner_product(&self) -> Option<Complex64> {
         let r = self.cross.rows();
         if r != self.cross.cols() {
@@ -31,49 +33,53 @@ impl Overlap {
         Some((0..4).fold(sum, |z, k| z * 2_f64.powi(step(k))))
     }
 
-    /// ‖X‖, the sum of the singular values of X, from 0 to 1: |⟨c₁|c₂⟩| if both outputs have width 1.
+    /// ‖X‖, the sum of the singular values of X, in [0, 1]: |⟨c₁|c₂⟩| if both outputs have width 1.
     ///
-    /// For wider outputs it is the largest |∫ c₁ᴴ U c₂| over all unitary U, which change neither distribution: 1 if
-    /// and only if the circuits are the same up to such a U.
+    /// For wider outputs, it is the largest |∫ c₁ᴴ U c₂| over all unitary U, which change neither
+    /// distribution. It is 1 if and only if the circuits are equal up to such a U.
     pub fn magnitude(&self) -> f64 {
         self.log_magnitude().exp()
     }
 
-    /// The logarithm of [`magnitude`](Self::magnitude), far below the range of `f64` too; −∞ for 0.
+    /// The logarithm of [`magnitude`](Self::magnitude), which may be far below the range of `f64`;
+    /// −∞ for 0.
     pub fn log_magnitude(&self) -> f64 {
         let Some(svd) = row_svd(&self.cross) else { unreachable!("the matrix is finite") };
         let sum: f64 = svd.values.iter().sum();
         (sum.ln() + self.exponent as f64 * std::f64::consts::LN_2).min(0.0)
     }
 
-    /// The fidelity ‖X‖² of the two states, from 0 to 1: |⟨c₁|c₂⟩|² if both outputs have width 1.
+    /// The fidelity ‖X‖² of the two states, in [0, 1]: |⟨c₁|c₂⟩|² if both outputs have width 1.
     pub fn fidelity(&self) -> f64 {
         (2.0 * self.log_magnitude()).exp()
     }
 
-    /// The distance √(1 − ‖X‖) between the two *amplitudes*, an upper bound on the Hellinger distance between the
-    /// distributions.
+    /// The distance √(1 − ‖X‖) between the two *amplitudes*, which is an upper bound on the
+    /// Hellinger distance between the distributions.
     ///
-    /// The Hellinger distance is √(1 − B) with Bhattacharyya's coefficient B = ∫ √(p₁ p₂) = ∫ ‖c₁‖ ‖c₂‖, and
-    /// ‖X‖ = |∫ c₁ᴴ U c₂| ≤ B. So ‖X‖ bounds B from below and this bounds the Hellinger distance from above. The two
-    /// are equal where the phases of c₁ and c₂ agree everywhere; circuits of other phases can be far apart here and
-    /// have the same distribution. There is no exact Hellinger distance without enumeration: |c| is not a circuit.
+    /// The Hellinger distance is √(1 − B) with the Bhattacharyya coefficient B = ∫ √(p₁ p₂) = ∫
+    /// ‖c₁‖ ‖c₂‖, and ‖X‖ = |∫ c₁ᴴ U c₂| ≤ B. The two distances are equal if the phases of c₁ and
+    /// c₂ agree everywhere. If they do not, circuits can be far apart here and still have the same
+    /// distribution. The exact Hellinger distance requires enumeration, because |c| is not a
+    /// circuit.
     ///
-    /// Below about 10⁻⁸ it is rounding.
+    /// Values below about 10⁻⁸ are rounding errors.
     pub fn amplitude_distance(&self) -> f64 {
         (-self.log_magnitude().exp_m1()).max(0.0).sqrt()
     }
 }
 
-/// Integrates c₁* against c₂ over all variables: their overlap, fidelity and distance.
+/// Integrates c₁* against c₂ over all variables, for the overlap, fidelity and distance of the two
+/// circuits.
 ///
-/// Both trees are walked together from the outputs down. Sum layers in only one of the two, Hadamard layers matched with
-/// Kronecker layers, and different widths are fine: only the splits of the variables and the input functions must agree.
+/// Both trees are traversed together from the outputs down. Sum layers that only one circuit has,
+/// Hadamard layers opposite Kronecker layers, and different widths are fine. Only the splits of the
+/// variables and the input functions must agree.
 ///
-/// Requires: two orthonormal circuits over the same variables, with the same region tree, its parts in the same order,
-/// and the same input functions.
+/// Requires: two orthonormal circuits over the same variables, with the same region tree, its parts
+/// in the same order, and the same input functions.
 ///
-/// Cost: 2 K⁴ multiply-adds at a pair of sums over Kronecker products of widths K.
+/// Cost: 2 K⁴ multiply-adds at a pair of sums over Kronecker products with widths K.
 ///
 /// ```
 /// use bornite::{Basis, CircuitBuilder, Domain, Orthonormal, linalg::Matrix, ops::overlap};
@@ -93,7 +99,8 @@ impl Overlap {
 /// ```
 ///
 /// # Errors
-/// The variables, the region trees or the input functions differ; the layers that do not match are named.
+/// The variables, the region trees or the input functions differ. The error names the layers that
+/// do not match.
 pub fn overlap(first: &Orthonormal, second: &Orthonormal) -> Result<Overlap, OperationError> {
     let (a, b) = (first.variables(), second.variables());
     let differs = (0..a.len().max(b.len())).find(|&v| a.get(v) != b.get(v));
@@ -108,17 +115,17 @@ pub fn overlap(first: &Orthonormal, second: &Orthonormal) -> Result<Overlap, Ope
     })
 }
 
-/// Two layers over the same variables, and where the pairs below them stand.
+/// Two layers over the same variables, and the positions of the pairs below them.
 struct Pair {
     first: LayerId,
     second: LayerId,
     below: Vec<usize>,
 }
 
-/// The pairs of layers to integrate, each before those below it.
 /// A product of two matrices.
 type Pairing<'a, T> = &'a dyn Fn(&Matrix<T>, &Matrix<T>) -> Matrix<T>;
 
+/// The pairs of layers to integrate, each before those below it.
 fn pair_up(first: &Circuit, second: &Circuit) -> Result<Vec<Pair>, OperationError> {
     let pair = |first, second| Pair { first, second, below: Vec::new() };
     let mut pairs = vec![pair(first.output(), second.output())];
@@ -188,7 +195,7 @@ fn integrate<T: Scalar>(
         let exponent = below.iter().map(|c| c.exponent).sum();
         Carried { layer, factors: vec![(None, first.width(layer))], exponent }
     };
-    // The factors of the pairs below, two at a time.
+    // Multiplies the matrices of the pairs below, two at a time.
     let reduce = |turn: &dyn Fn(&Matrix<T>) -> Matrix<T>, product: Pairing<'_, T>| {
         let matrices = below.iter().map(Carried::to_matrix);
         let turned = matrices.map(|x| Scaled { value: turn(&x.value), exponent: x.exponent });

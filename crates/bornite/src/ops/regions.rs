@@ -1,23 +1,24 @@
-//! Disjoint regions of a circuit that threads work on side by side.
+//! Disjoint regions of a circuit that threads process in parallel.
 
 use super::marginalize::received;
 use crate::circuit::{Circuit, LayerId};
 use crate::regions::cut;
 
-/// Work that is worth a thread, in the sizes of layers; a message of matrices takes more than its layer has.
+/// The least work that is worth a thread, as a sum of layer sizes. This understates the work of
+/// matrix messages.
 const GRAIN: u128 = 1 << 14;
 
-/// The layers of a circuit, in order, shared out.
+/// The layers of a circuit, in order, divided into regions.
 #[derive(Debug)]
 pub(super) struct Regions {
-    /// The layers of each region, which receive nothing from outside it.
+    /// The layers of each region, which take no messages from outside it.
     pub(super) regions: Vec<Vec<LayerId>>,
-    /// The layers of no region, which come last.
+    /// The layers outside all regions, which are processed last.
     pub(super) above: Vec<LayerId>,
 }
 
-/// Cuts a circuit into regions of about the same work, given that of one layer; all layers are above if there is
-/// too little of it, or the circuit is too uneven.
+/// Cuts a circuit into regions of about the same work, given the work of each layer. There are no
+/// regions if there is too little work, or if the circuit is too uneven.
 pub(super) fn regions(circuit: &Circuit, work: impl Fn(LayerId) -> u128) -> Regions {
     let tops = tops(circuit, work);
     let mut region_of: Vec<Option<usize>> = vec![None; circuit.num_layers()];
@@ -41,7 +42,7 @@ pub(super) fn regions(circuit: &Circuit, work: impl Fn(LayerId) -> u128) -> Regi
     shares
 }
 
-/// The highest layer of each region.
+/// The topmost layer of each region.
 fn tops(circuit: &Circuit, work: impl Fn(LayerId) -> u128) -> Vec<LayerId> {
     let mut total = vec![0_u128; circuit.num_layers()];
     for id in circuit.layer_ids() {

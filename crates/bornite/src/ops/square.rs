@@ -8,9 +8,11 @@ use crate::circuit::{Circuit, CircuitBuilder, Layer, LayerId, Weight};
 use crate::linalg::{Complex64, Matrix, Scalar};
 use crate::query::{Query, QueryError};
 
-/// The circuit c² of width-K² layers that computes ‖c(x)‖² = Σᵢ |cᵢ(x)|² as its one output.
+/// The squared circuit c², with layers of width K², which computes ‖c(x)‖² = Σᵢ |cᵢ(x)|² as its
+/// only output.
 ///
-/// Weights whose squares would leave the range of `f64` are squared without their powers of two, which are kept apart.
+/// If the square of a weight would be out of the range of `f64`, its power of two is stored
+/// separately.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Squared {
     circuit: Circuit,
@@ -19,8 +21,8 @@ pub struct Squared {
 
 /// Squares a circuit literally: every layer ℓ becomes one that computes ℓ ⊗ ℓ*.
 ///
-/// The permutation that puts ℓ₁² ⊗ ℓ₂² into the order of ℓ² is folded into the next sum's weight; where no sum
-/// follows it is a sum layer of its own.
+/// The permutation that reorders ℓ₁² ⊗ ℓ₂² to match ℓ² is folded into the weight of the next sum.
+/// If no sum follows, it becomes a sum layer of its own.
 ///
 /// Cost and memory: the squares of the layers' sizes, O(L S²). This is the baseline that
 /// [`marginalize`](super::marginalize()) is compared with.
@@ -36,17 +38,18 @@ pub fn square(circuit: &Circuit) -> Result<Squared, OperationError> {
 }
 
 impl Squared {
-    /// The circuit c², less 2^[`exponent`](Self::exponent).
+    /// The circuit c², without the factor 2^[`exponent`](Self::exponent).
     pub fn circuit(&self) -> &Circuit {
         &self.circuit
     }
 
-    /// The power of two that the circuit's output is to be multiplied with; 0 unless weights are beyond 2^±480.
+    /// The exponent of the power of two to multiply the circuit's output by; 0 unless a weight is
+    /// beyond 2^±480.
     pub fn exponent(&self) -> i64 {
         self.exponent
     }
 
-    /// The circuit c², less 2^[`exponent`](Self::exponent).
+    /// The circuit c², without the factor 2^[`exponent`](Self::exponent).
     pub fn into_circuit(self) -> Circuit {
         self.circuit
     }
@@ -58,13 +61,13 @@ impl Squared {
         self.integrate(&Query::unknown(self.circuit.num_variables()))
     }
 
-    /// log ∫ ‖c(y, z)‖² dz, by integrating the input layers of unknown variables. Subtract
-    /// [`log_partition`](Self::log_partition) for the log marginal.
+    /// log ∫ ‖c(y, z)‖² dz, by integrating the input layers of unobserved variables. Subtract
+    /// [`log_partition`](Self::log_partition) to get the log marginal.
     ///
-    /// Cost: O(L S²), whatever is marginalized.
+    /// Cost: O(L S²) for every query.
     ///
     /// # Errors
-    /// The query is for other variables.
+    /// The query was created for different variables.
     pub fn log_unnormalized_marginal(&self, query: &Query) -> Result<f64, QueryError> {
         query.check(self.circuit.variables())?;
         Ok(self.integrate(query))
@@ -90,6 +93,7 @@ fn first_entry<T: Scalar>(message: &Message<T>) -> (f64, i64) {
     }
 }
 
+/// Checks that the weights of c² are not too large in total.
 fn check_sizes(circuit: &Circuit) -> Result<(), OperationError> {
     let too_large = |layer, entries| OperationError::TooLarge {
         layer,
@@ -141,7 +145,8 @@ fn run<T: Scalar>(circuit: &Circuit) -> Squared {
             }
             Layer::Sum { input, weight } => {
                 let mut w = circuit.weight(*weight).to_matrix::<T>().into_owned();
-                // Every layer is reached once from the output, so its factor is one of c's.
+                // The output depends on every layer exactly once, so the factor of this weight is
+                // also a factor of c.
                 exponent += 2 * rescale_if_extreme(w.data_mut());
                 let mut ww = kronecker_matrix(&w, &w.map(T::conjugate));
                 if let Layer::Kronecker { inputs: factors } = circuit.layer(*input) {
@@ -165,7 +170,8 @@ fn run<T: Scalar>(circuit: &Circuit) -> Squared {
     }
 }
 
-/// For each position of ℓ₁² ⊗ ℓ₂² ⊗ …, its position in (ℓ₁ ⊗ ℓ₂ ⊗ …) ⊗ (ℓ₁ ⊗ ℓ₂ ⊗ …)*: the paper's P.
+/// For each position of ℓ₁² ⊗ ℓ₂² ⊗ …, its position in (ℓ₁ ⊗ ℓ₂ ⊗ …) ⊗ (ℓ₁ ⊗ ℓ₂ ⊗ …)*: the paper's
+/// P.
 fn permutation(circuit: &Circuit, factors: &[LayerId]) -> Vec<usize> {
     let widths: Vec<usize> = factors.iter().map(|&f| circuit.width(f)).collect();
     let width: usize = widths.iter().product();

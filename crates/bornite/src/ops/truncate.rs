@@ -8,10 +8,10 @@ use crate::circuit::{Circuit, CircuitBuilder, Layer, LayerId, Orthonormal, Weigh
 use crate::linalg::{Complex64, Matrix, Scalar, eigh, row_orthonormalize};
 use crate::query::Query;
 
-/// How much of a circuit may be dropped.
+/// How much of a circuit can be dropped.
 #[derive(Clone, Copy)]
 pub enum Budget<'a> {
-    /// Keep the Hellinger distance between the two distributions at or below this number, from 0 to 1.
+    /// Keep the Hellinger distance between the two distributions at or below this number in [0, 1].
     Error(f64),
     /// Limit all layers to this width.
     Width(usize),
@@ -29,20 +29,20 @@ impl fmt::Debug for Budget<'_> {
     }
 }
 
-/// A smaller circuit, with a guarantee.
+/// A truncated circuit, with a bound on the error.
 #[derive(Clone, Debug)]
 pub struct Truncated {
-    /// The smaller circuit, orthonormal again.
+    /// The truncated circuit, which is orthonormal again.
     pub circuit: Orthonormal,
-    /// The two distributions are at most this far apart in Hellinger distance √(1 − ∫ √(p q)).
+    /// An upper bound on the Hellinger distance √(1 − ∫ √(p q)) between the two distributions.
     pub bound: f64,
-    /// The sum of the discarded eigenvalues, which bounds ‖c − ĉ‖² before ĉ was normalized.
+    /// The sum of the discarded eigenvalues, which bounds ‖c − ĉ‖² before ĉ is normalized.
     pub loss: f64,
     /// The layers that could be truncated, by their ids in the original circuit.
     pub widths: Vec<WidthChange>,
 }
 
-/// The change of the width of one layer.
+/// The change in the width of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WidthChange {
     /// The layer of the original circuit.
@@ -53,29 +53,30 @@ pub struct WidthChange {
     pub after: usize,
 }
 
-/// Shrinks a circuit by projecting its layers onto the leading eigenvectors of their reduced densities: the rounding of
-/// tensor trains, for any tree.
+/// Shrinks a circuit by projecting its layers onto the leading eigenvectors of their reduced
+/// densities: tensor-train rounding, for any tree.
 ///
-/// With V the kept eigenvectors of ρ, ℓ becomes V* Vᵀ ℓ. As ℓ is orthonormal, that is an orthogonal projection of c
-/// which loses the discarded eigenvalues of its squared norm. A product of projections loses at most the sum of what
-/// each loses alone, so
+/// Let V be the eigenvectors of ρ that are kept. Then ℓ becomes V* Vᵀ ℓ. Because ℓ is orthonormal,
+/// this is an orthogonal projection of c, and c loses the discarded eigenvalues of its squared
+/// norm. A product of projections loses at most the sum of their individual losses, so
 ///
 /// ```math
 /// \|c - \hat c\|^2 \le \delta^2 = \sum_{\text{layers}} \sum_{\text{discarded}} \lambda ,
 /// \qquad H^2 \le 1 - \frac{1 + n^2 - \delta^2}{2 n} \le 1 - \sqrt{1 - \delta^2} ,
 /// ```
 ///
-/// with n = ‖ĉ‖, which is known, and H the Hellinger distance of the distributions of c and ĉ / n. An error is spent on
-/// the smallest eigenvalues of all layers first.
+/// where n = ‖ĉ‖ is known, and H is the Hellinger distance between the distributions of c and ĉ /
+/// n. An error budget is spent on the smallest eigenvalues of all layers first.
 ///
-/// Inner sums, and input functions that a product receives directly, are projected. Under a Hadamard product ρ is
-/// diagonal, so the product itself drops coordinates, in all its inputs at once; the layers further below it keep their
-/// widths, as they could not be orthonormal otherwise without the product becoming a Kronecker product.
+/// Inner sums are projected, and input functions that feed a Kronecker product. Under a Hadamard
+/// product, ρ is diagonal, so the product itself drops coordinates, in all its inputs at once. The
+/// layers further below keep their widths: if they were projected, they could only be orthonormal
+/// again if the product became a Kronecker product.
 ///
 /// Requires: an orthonormal circuit.
 ///
-/// Cost: that of the [`Environments`](super::Environments), the eigenvalues of a K × K matrix per layer, and
-/// [`orthonormalize`](super::orthonormalize()).
+/// Cost: that of [`Environments`](super::Environments), the eigenvalues of a K × K matrix per
+/// layer, and [`orthonormalize`](super::orthonormalize()).
 ///
 /// ```
 /// use bornite::{Basis, Domain, Variable, circuit::Weights, structure::{RegionTree, Structure}};
@@ -93,7 +94,7 @@ pub struct WidthChange {
 /// ```
 ///
 /// # Errors
-/// The error is not from 0 to 1, or a width is 0.
+/// The error is not in [0, 1], or a width is 0.
 pub fn truncate(circuit: &Orthonormal, budget: Budget<'_>) -> Result<Truncated, OperationError> {
     match budget {
         Budget::Error(error) if !(0.0..=1.0).contains(&error) => {
@@ -117,7 +118,7 @@ struct Candidate<T> {
 enum Directions<T> {
     /// The eigenvectors, one per column.
     Vectors(Matrix<T>),
-    /// Coordinates of a Hadamard product, in the order of the eigenvalues.
+    /// The coordinates of a Hadamard product, in the order of the eigenvalues.
     Coordinates(Vec<usize>),
 }
 
@@ -126,11 +127,12 @@ impl<T: Scalar> Candidate<T> {
         self.kept < self.values.len()
     }
 
-    /// The eigenvalues are known to rounding only; a cut is charged for it.
+    /// The rounding error of the eigenvalues, which is charged once to every layer that is cut.
     fn rounding(&self) -> f64 {
         f64::EPSILON * self.values.len() as f64
     }
 
+    /// The eigenvalues that are discarded, plus the rounding error.
     fn loss(&self) -> f64 {
         if self.is_cut() {
             self.values[self.kept..].iter().sum::<f64>() + self.rounding()
@@ -139,7 +141,7 @@ impl<T: Scalar> Candidate<T> {
         }
     }
 
-    /// The kept eigenvectors V as columns, if the candidate is not a Hadamard product.
+    /// The eigenvectors V that are kept, as columns; `None` for a Hadamard product.
     fn vectors(&self) -> Option<Matrix<T>> {
         match &self.directions {
             Directions::Vectors(v) => Some(Matrix::from_fn(v.rows(), self.kept, |i, j| v[(i, j)])),
@@ -147,7 +149,8 @@ impl<T: Scalar> Candidate<T> {
         }
     }
 
-    /// The kept coordinates, ascending, if the candidate is a Hadamard product.
+    /// The coordinates that are kept, in ascending order; `None` unless the candidate is a Hadamard
+    /// product.
     fn coordinates(&self) -> Option<Vec<usize>> {
         match &self.directions {
             Directions::Vectors(_) => None,
@@ -193,11 +196,11 @@ fn run<T: Scalar>(circuit: &Orthonormal, budget: Budget<'_>) -> Result<Truncated
     let rebuilt = rebuild(circuit, &candidates)?;
     let n = (0.5 * rebuilt.log_norm2).exp();
     let bound = ((loss - (1.0 - n).powi(2)) / (2.0 * n)).clamp(0.0, 1.0).sqrt();
-    let widths = changes(&|c| rebuilt.circuit.width(rebuilt.places[c.layer.index()]));
+    let widths = changes(&|c| rebuilt.circuit.width(rebuilt.new_ids[c.layer.index()]));
     Ok(Truncated { circuit: rebuilt.circuit, bound, loss, widths })
 }
 
-/// All layers that can be projected, with all their directions kept.
+/// All layers that can be projected, with all of their directions still kept.
 fn candidates<T: Scalar>(circuit: &Orthonormal) -> Vec<Candidate<T>> {
     let pass = Pass::<T>::new(circuit, &Query::unknown(circuit.num_variables()), None);
     let below = below_hadamard(circuit);
@@ -215,7 +218,7 @@ fn candidates<T: Scalar>(circuit: &Orthonormal) -> Vec<Candidate<T>> {
             }
             Layer::Kronecker { .. } => false,
         };
-        // A layer whose ρ is too large to form keeps its width.
+        // A layer whose ρ would be too large keeps its width.
         if !projects || circuit.width(layer) == 1 {
             continue;
         }
@@ -237,7 +240,7 @@ fn candidates<T: Scalar>(circuit: &Orthonormal) -> Vec<Candidate<T>> {
     candidates
 }
 
-/// For each layer whether it is, at any depth, below a Hadamard product.
+/// For each layer, whether it is below a Hadamard product, at any depth.
 fn below_hadamard(circuit: &Circuit) -> Vec<bool> {
     let mut below = vec![false; circuit.num_layers()];
     for id in circuit.layer_ids().rev() {
@@ -249,13 +252,15 @@ fn below_hadamard(circuit: &Circuit) -> Vec<bool> {
     below
 }
 
-/// Discards the smallest eigenvalues of all layers, up to a sum of δ²; every layer keeps its largest.
+/// Discards the smallest eigenvalues of all layers, as long as their sum is within the budget δ².
+/// Every layer keeps at least its largest one.
 fn spend<T: Scalar>(candidates: &mut [Candidate<T>], budget: f64) {
     let mut all: Vec<(f64, usize, usize)> = Vec::new();
     for (n, c) in candidates.iter().enumerate() {
         all.extend(c.values.iter().enumerate().skip(1).map(|(k, &value)| (value, n, k)));
     }
-    // The smallest first; of equal ones of a layer the last, so that those kept are its leading ones.
+    // Smallest first. Among equal eigenvalues of a layer, the last comes first, so that a layer
+    // keeps its leading ones.
     all.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)).then(b.2.cmp(&a.2)));
     let mut spent = 0.0;
     for (value, n, k) in all {
@@ -271,11 +276,11 @@ fn spend<T: Scalar>(candidates: &mut [Candidate<T>], budget: f64) {
 struct Rebuilt {
     circuit: Orthonormal,
     log_norm2: f64,
-    /// Where each layer of the old circuit is in the new one.
-    places: Vec<LayerId>,
+    /// The id in the new circuit of each layer of the old one.
+    new_ids: Vec<LayerId>,
 }
 
-/// The circuit with every cut layer ℓ replaced by V* Vᵀ ℓ, made orthonormal on the way up.
+/// Replaces every layer ℓ that is cut by V* Vᵀ ℓ, and makes the circuit orthonormal on the way up.
 fn rebuild<T: Scalar>(
     circuit: &Orthonormal,
     candidates: &[Candidate<T>],
@@ -285,7 +290,7 @@ fn rebuild<T: Scalar>(
         cuts[c.layer.index()] = Some(c);
     }
     let mut builder = CircuitBuilder::over(circuit.variables());
-    let mut places = vec![LayerId::new(0); circuit.num_layers()];
+    let mut new_ids = vec![LayerId::new(0); circuit.num_layers()];
     let mut carried: Vec<Option<Carried<T>>> = Vec::with_capacity(circuit.num_layers());
     for id in circuit.layer_ids() {
         if id == circuit.output() && matches!(circuit.layer(id), Layer::Sum { .. }) {
@@ -323,14 +328,14 @@ fn rebuild<T: Scalar>(
                     .ok_or(OperationError::ZeroCircuit { layer: id })?
             }
         };
-        places[id.index()] = made.layer;
+        new_ids[id.index()] = made.layer;
         carried.push(Some(made));
     }
     let done = finish(circuit, builder, carried)?;
-    Ok(Rebuilt { circuit: done.circuit, log_norm2: done.log_partition, places })
+    Ok(Rebuilt { circuit: done.circuit, log_norm2: done.log_partition, new_ids })
 }
 
-/// The 0/1 matrix whose rows pick these coordinates out of k.
+/// The 0/1 matrix whose rows select these coordinates out of k.
 fn selection<T: Scalar>(kept: &[usize], k: usize) -> Matrix<T> {
     Matrix::from_fn(kept.len(), k, |i, j| if kept[i] == j { T::ONE } else { T::ZERO })
 }
@@ -355,7 +360,8 @@ fn project_input<T: Scalar>(
     Carried { layer, factors: vec![(None, width)], exponent: 0 }
 }
 
-/// Vᵀ W R₁ = L Q: the new layer has weight Q and passes V* L on. `None` if that is zero.
+/// Vᵀ W R₁ = L Q: the new layer has weight Q and passes V* L on. Returns `None` if the product is
+/// zero.
 fn project_sum<T: Scalar>(
     builder: &mut CircuitBuilder,
     w: &Matrix<T>,
@@ -367,7 +373,7 @@ fn project_sum<T: Scalar>(
     if let Some(v) = &vectors {
         product = v.transpose().times(&product);
     }
-    // Vᵀ W is semi-unitary already.
+    // Then Vᵀ W is already semi-unitary.
     let (q, l) = if input.is_identity() {
         (product, None)
     } else {

@@ -8,20 +8,21 @@ use crate::basis::{Atoms, Basis, Part};
 use crate::domain::Domain;
 use crate::linalg::{Complex64, Matrix, Scalar};
 
-/// How near a quantile's probability is to the one asked for, short of rounding.
+/// The error of a quantile's probability, apart from rounding.
 const QUANTILE_TOLERANCE: f64 = 1e-14;
 
-/// Halvings and Newton steps that a quantile may take.
+/// The maximum number of bisection and Newton steps of a quantile.
 const MAX_STEPS: usize = 400;
 
-/// The distribution of one variable: a table of probabilities on a finite domain, and elsewhere a density
+/// The distribution of one variable: a table of probabilities on a finite domain, otherwise a
+/// density
 ///
 /// ```math
 /// p(x) = \sum_{k,k'} E_{kk'} f_k(x) f_{k'}^*(x)
 /// ```
 ///
-/// given by orthonormal functions f and a Hermitian matrix E of trace 1. All integrals of it are exact. A domain with atoms
-/// has both: probabilities of the atoms, and a density of the rest.
+/// with orthonormal functions f and a Hermitian matrix E of trace 1. All of its integrals are
+/// exact. A domain with atoms has both: probabilities of the atoms, and a density of the rest.
 ///
 /// Created by [`Environments::marginal`](super::Environments::marginal).
 ///
@@ -46,23 +47,23 @@ const MAX_STEPS: usize = 400;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Univariate {
     domain: Domain,
-    kind: Shape,
+    shape: Shape,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 enum Shape {
-    /// The probability of every value; their sum is 1.
+    /// The probability of every value, which sum to 1.
     Finite(Vec<f64>),
     Continuous(Continuous),
-    Atoms(Mixture),
+    Atoms(AtomsAndDensity),
 }
 
 /// Atoms next to a density.
 #[derive(Clone, Debug, PartialEq)]
-struct Mixture {
-    /// Points in order with their probabilities.
+struct AtomsAndDensity {
+    /// The points in increasing order, with their probabilities.
     atoms: Vec<(f64, f64)>,
-    /// The density of the rest, by itself, if it is possible at all, and its probability.
+    /// The probability of the rest, and its normalized density; `None` if the rest is impossible.
     rest: Option<(f64, Continuous)>,
 }
 
@@ -70,7 +71,8 @@ struct Mixture {
 struct Continuous {
     basis: Arc<Basis>,
     matrix: Matrix<Complex64>,
-    /// Where the variable is known to lie, and how likely that was.
+    /// The interval that the variable is restricted to, and its probability without the
+    /// restriction.
     low: f64,
     high: f64,
     mass: f64,
@@ -83,8 +85,8 @@ impl Univariate {
         environment: &Environment<T>,
     ) -> Self {
         if domain.num_values().is_some() {
-            let kind = Shape::Finite(probabilities(value_weights(basis, environment).value));
-            return Self { domain, kind };
+            let shape = Shape::Finite(probabilities(value_weights(basis, environment).value));
+            return Self { domain, shape };
         }
         let e = environment.full().to_matrix(basis.width()).value.map(Scalar::to_complex);
         let Basis::Atoms(b) = &**basis else { return Self::continuous(domain, basis, &e) };
@@ -97,16 +99,17 @@ impl Univariate {
 
     /// The distribution of a finite variable whose values have these weights.
     pub(crate) fn finite(domain: Domain, weights: Vec<f64>) -> Self {
-        Self { domain, kind: Shape::Finite(probabilities(weights)) }
+        Self { domain, shape: Shape::Finite(probabilities(weights)) }
     }
 
     /// The density ∝ Σ E[k, k′] fₖ(x) fₖ′(x)* of a continuous variable.
     pub(crate) fn continuous(domain: Domain, basis: &Arc<Basis>, e: &Matrix<Complex64>) -> Self {
-        let kind = Shape::Continuous(Continuous::new(&domain, basis, e, trace(e)));
-        Self { domain, kind }
+        let shape = Shape::Continuous(Continuous::new(&domain, basis, e, trace(e)));
+        Self { domain, shape }
     }
 
-    /// The distribution of atoms with these weights and of a density ∝ Σ E[k, k′] fₖ(x) fₖ′(x)* of the rest.
+    /// The distribution of atoms with these weights and a density ∝ Σ E[k, k′] fₖ(x) fₖ′(x)* of the
+    /// rest.
     pub(crate) fn with_atoms(
         domain: Domain,
         basis: &Atoms,
@@ -119,7 +122,7 @@ impl Univariate {
         let atoms = atoms.collect();
         let continuous = || Continuous::new(domain.rest(), basis.rest(), e, rest);
         let rest = (rest > 0.0).then(|| (rest / total, continuous()));
-        Self { kind: Shape::Atoms(Mixture { atoms, rest }), domain }
+        Self { shape: Shape::Atoms(AtomsAndDensity { atoms, rest }), domain }
     }
 
     /// The domain of the variable.
@@ -129,24 +132,25 @@ impl Univariate {
 
     /// The bounds of the variable given its evidence; infinite on the real line without evidence.
     pub fn support(&self) -> (f64, f64) {
-        match &self.kind {
+        match &self.shape {
             Shape::Finite(p) => (0.0, p.len().saturating_sub(1) as f64),
             Shape::Continuous(c) => (c.low, c.high),
             Shape::Atoms(m) => m.support(),
         }
     }
 
-    /// The same of all but atoms; `None` if the rest is impossible.
+    /// The bounds of everything but the atoms; `None` if the rest is impossible.
     pub(crate) fn rest_support(&self) -> Option<(f64, f64)> {
-        match &self.kind {
+        match &self.shape {
             Shape::Finite(_) | Shape::Continuous(_) => Some(self.support()),
             Shape::Atoms(m) => m.rest.as_ref().map(|(_, c)| (c.low, c.high)),
         }
     }
 
-    /// p(x): the probability of a value of a finite domain or of an atom, the density elsewhere; 0 outside the domain.
+    /// p(x): the probability of a value of a finite domain or of an atom, otherwise the density; 0
+    /// outside the domain.
     pub fn density(&self, x: f64) -> f64 {
-        match &self.kind {
+        match &self.shape {
             _ if !self.domain.contains(x) => 0.0,
             Shape::Finite(p) => p[x as usize],
             Shape::Continuous(c) => c.density(x),
@@ -154,11 +158,12 @@ impl Univariate {
         }
     }
 
-    /// The probability of a part of the domain, of an interval with its lower end and without its upper one, as in queries.
+    /// The probability of a part of the domain. As in queries, an interval includes its lower end
+    /// and excludes its upper end.
     ///
     /// Cost: K² for K functions and the integral of the basis.
     pub fn probability(&self, part: &Part) -> f64 {
-        match &self.kind {
+        match &self.shape {
             Shape::Finite(p) => {
                 let sum: f64 = part.values(p.len()).into_iter().map(|x| p[x]).sum();
                 sum.min(1.0)
@@ -173,7 +178,7 @@ impl Univariate {
 
     /// The probability of all values up to and including x.
     pub fn cdf(&self, x: f64) -> f64 {
-        let high = match &self.kind {
+        let high = match &self.shape {
             Shape::Finite(_) => x.floor() + 1.0,
             Shape::Continuous(_) => x,
             Shape::Atoms(_) => x.next_up(),
@@ -181,11 +186,13 @@ impl Univariate {
         self.probability(&Part::Interval { low: f64::NEG_INFINITY, high })
     }
 
-    /// The inverse of the distribution function: on a finite domain the smallest value whose [`cdf`](Self::cdf) is at
-    /// least p, elsewhere the x with cdf(x) = p to 10⁻¹² in probability, or the atom at which it passes p. 0 and 1 are the
-    /// ends of where the variable can lie, infinite on the real line.
+    /// The inverse of the distribution function.
     ///
-    /// Cost: a few integrals of the basis, at most some hundred where the density is 0.
+    /// On a finite domain, this is the smallest value whose [`cdf`](Self::cdf) is at least p.
+    /// Otherwise, it is the x with cdf(x) = p, up to 10⁻¹² in probability, or the atom at which the
+    /// cdf passes p. For 0 and 1, it is the end of the support, which may be infinite.
+    ///
+    /// Cost: a few integrals of the basis; up to a few hundred where the density is 0.
     ///
     /// # Errors
     /// p is not between 0 and 1.
@@ -193,23 +200,24 @@ impl Univariate {
         if !(0.0..=1.0).contains(&p) {
             return Err(OperationError::Level { level: p });
         }
-        Ok(match &self.kind {
+        Ok(match &self.shape {
             Shape::Finite(probabilities) => finite_quantile(probabilities, p),
             Shape::Continuous(c) => c.quantile(p),
             Shape::Atoms(m) => m.quantile(p),
         })
     }
 
-    /// A value drawn by a number from 0 to 1: the quantile if there are no atoms, and cheaper if there are.
+    /// Maps a uniform number in [0, 1] to a sample. Without atoms this is the quantile; with atoms
+    /// it is cheaper.
     pub(crate) fn draw(&self, u: f64) -> f64 {
-        match &self.kind {
+        match &self.shape {
             Shape::Finite(p) => finite_quantile(p, u),
             Shape::Continuous(c) => c.quantile(u),
             Shape::Atoms(m) => m.draw(u),
         }
     }
 
-    /// The central interval of this probability: what is below it is as likely as what is above.
+    /// The central interval with this probability: both tails are equally likely.
     ///
     /// # Errors
     /// The level is not between 0 and 1.
@@ -224,7 +232,7 @@ impl Univariate {
     ///
     /// Cost: K², or the number of values.
     pub fn mean(&self) -> f64 {
-        match &self.kind {
+        match &self.shape {
             Shape::Finite(p) => p.iter().enumerate().map(|(x, p)| x as f64 * p).sum(),
             Shape::Continuous(c) => c.moment(0.0, 1),
             Shape::Atoms(m) => m.moment(0.0, 1),
@@ -236,7 +244,7 @@ impl Univariate {
     /// Cost: K², or the number of values.
     pub fn variance(&self) -> f64 {
         let mean = self.mean();
-        match &self.kind {
+        match &self.shape {
             Shape::Finite(p) => {
                 p.iter().enumerate().map(|(x, p)| (x as f64 - mean).powi(2) * p).sum()
             }
@@ -245,45 +253,46 @@ impl Univariate {
         }
     }
 
-    /// The most likely value of a finite domain, the smallest if there are several; `None` elsewhere.
+    /// The most likely value of a finite domain, the smallest one in case of a tie; `None` for
+    /// other domains.
     pub fn mode(&self) -> Option<f64> {
         let p = self.probabilities()?;
         let best = (0..p.len()).fold(0, |best, x| if p[x] > p[best] { x } else { best });
         Some(best as f64)
     }
 
-    /// The probabilities of the values 0, 1, … of a finite domain; `None` elsewhere.
+    /// The probabilities of the values 0, 1, … of a finite domain; `None` for other domains.
     pub fn probabilities(&self) -> Option<&[f64]> {
-        match &self.kind {
+        match &self.shape {
             Shape::Finite(p) => Some(p),
             Shape::Continuous(_) | Shape::Atoms(_) => None,
         }
     }
 
-    /// The atoms and their probabilities; none if the domain has none.
+    /// The atoms with their probabilities; empty if the domain has none.
     pub fn atoms(&self) -> &[(f64, f64)] {
-        match &self.kind {
+        match &self.shape {
             Shape::Finite(_) | Shape::Continuous(_) => &[],
             Shape::Atoms(m) => &m.atoms,
         }
     }
 
-    /// The functions and the matrix E of a density, of that of the rest if there are atoms; `None` on a finite domain,
-    /// and where the rest is impossible.
+    /// The functions and the matrix E of the density, or of the density of the rest if there are
+    /// atoms; `None` on a finite domain, and if the rest is impossible.
     pub fn matrix(&self) -> Option<(&Basis, &Matrix<Complex64>)> {
-        match &self.kind {
+        match &self.shape {
             Shape::Finite(_) => None,
             Shape::Continuous(c) => Some((&*c.basis, &c.matrix)),
             Shape::Atoms(m) => m.rest.as_ref().map(|(_, c)| (&*c.basis, &c.matrix)),
         }
     }
 
-    /// The distribution of the variable if it is known to lie in a part of its domain.
+    /// The distribution of the variable restricted to a part of its domain.
     ///
     /// # Errors
     /// The part has probability 0.
     pub fn within(&self, part: &Part) -> Result<Self, OperationError> {
-        let kind = match &self.kind {
+        let shape = match &self.shape {
             Shape::Finite(p) => {
                 let mut kept = vec![0.0; p.len()];
                 for x in part.values(p.len()) {
@@ -305,7 +314,7 @@ impl Univariate {
                 Shape::Atoms(kept.ok_or(OperationError::ImpossibleEvidence)?)
             }
         };
-        Ok(Self { domain: self.domain.clone(), kind })
+        Ok(Self { domain: self.domain.clone(), shape })
     }
 }
 
@@ -314,7 +323,7 @@ fn trace(e: &Matrix<Complex64>) -> f64 {
     (0..e.rows()).map(|k| e[(k, k)].re).sum()
 }
 
-impl Mixture {
+impl AtomsAndDensity {
     fn support(&self) -> (f64, f64) {
         let rest = self.rest.as_ref().map(|(_, c)| (c.low, c.high));
         let atoms = self.atoms.iter().filter(|(_, p)| *p > 0.0).map(|&(x, _)| (x, x));
@@ -330,7 +339,7 @@ impl Mixture {
         }
     }
 
-    /// The probability of the rest below x.
+    /// The probability of the part of the rest below x.
     fn rest_below(&self, x: f64) -> f64 {
         self.rest.as_ref().map_or(0.0, |(share, c)| share * c.between(c.low, x))
     }
@@ -359,7 +368,7 @@ impl Mixture {
         if p == 1.0 {
             return last;
         }
-        // The first atom up to which, with all that is below it, the probability reaches p.
+        // The first atom at which the probability of everything up to it reaches p.
         let mut sums = vec![0.0];
         for (_, mass) in &self.atoms {
             sums.push(sums[sums.len() - 1] + mass);
@@ -378,7 +387,7 @@ impl Mixture {
             (_, Some(&(x, mass))) if mass > 0.0 && reached(from) < p => x,
             (Some((share, c)), next) => {
                 let x = c.quantile(((p - sums[from]) / share).clamp(0.0, 1.0));
-                // Rounding must not carry it past its neighbors.
+                // Rounding must not move the result past the neighboring atoms.
                 let before = from.checked_sub(1).map_or(first, |n| self.atoms[n].0);
                 x.clamp(before.max(c.low).min(c.high), next.map_or(last, |a| a.0).max(before))
             }
@@ -387,7 +396,8 @@ impl Mixture {
         }
     }
 
-    /// The atoms first, then the rest: no order, but no search either.
+    /// Tries the atoms first, then the rest. The result does not increase with u, but this needs no
+    /// search.
     fn draw(&self, u: f64) -> f64 {
         let mut rest = u;
         let mut last = None;
@@ -401,7 +411,7 @@ impl Mixture {
         match (&self.rest, last) {
             (Some((share, c)), _) => {
                 let x = c.quantile((rest / share).clamp(0.0, 1.0));
-                // An atom is never drawn from the rest.
+                // A draw from the rest must not be an atom.
                 if self.atoms.iter().any(|(a, _)| *a == x) { x.next_up().min(c.high) } else { x }
             }
             (None, last) => last.unwrap_or(f64::NAN),
@@ -427,7 +437,7 @@ impl Mixture {
     }
 }
 
-/// Whether an atom lies in a part.
+/// Whether an atom is in a part of the domain.
 fn is_within(domain: &Domain, part: &Part, x: f64) -> bool {
     match part {
         Part::Values(values) => domain.atom(x).is_some_and(|n| values.contains(&n)),
@@ -450,7 +460,7 @@ pub(super) fn value_weights<T: Scalar>(
         let mut f = vec![T::ZERO; width];
         basis.evaluate(x as f64, &mut f);
         let weight = close(e, &Message::Pure(Scaled { value: f, exponent: 0 }), width);
-        // That of the environment, whatever the value.
+        // The exponent of the environment, which is the same for every value.
         exponent = weight.exponent;
         weight.value.max(0.0)
     };
@@ -458,13 +468,13 @@ pub(super) fn value_weights<T: Scalar>(
     Scaled { value, exponent }
 }
 
-/// Weights as probabilities: none below 0, of sum 1.
+/// Normalizes weights to probabilities. Negative weights count as 0.
 fn probabilities(weights: Vec<f64>) -> Vec<f64> {
     let total: f64 = weights.iter().map(|w| w.max(0.0)).sum();
     weights.into_iter().map(|w| w.max(0.0) / total).collect()
 }
 
-/// The smallest value with p(0) + … + p(x) ≥ level that is possible at all.
+/// The smallest possible value x with p(0) + … + p(x) ≥ level.
 fn finite_quantile(p: &[f64], level: f64) -> f64 {
     let (mut sum, mut last) = (0.0, 0);
     for (x, &q) in p.iter().enumerate().filter(|(_, q)| **q > 0.0) {
@@ -478,13 +488,13 @@ fn finite_quantile(p: &[f64], level: f64) -> f64 {
 }
 
 impl Continuous {
-    /// The density ∝ Σ E[k, k′] fₖ(x) fₖ′(x)* where E has this trace.
+    /// The density ∝ Σ E[k, k′] fₖ(x) fₖ′(x)*, for an E with this trace.
     fn new(domain: &Domain, basis: &Arc<Basis>, e: &Matrix<Complex64>, trace: f64) -> Self {
         let (low, high) = domain.bounds();
         Self { basis: basis.clone(), matrix: e.scaled(trace.recip()), low, high, mass: 1.0 }
     }
 
-    /// The same where the variable is known to lie between two numbers; `None` if that is impossible.
+    /// The density restricted to an interval; `None` if the interval is impossible.
     fn within(&self, low: f64, high: f64) -> Option<Self> {
         let (low, high) = (low.max(self.low), high.min(self.high));
         let mass = self.raw_between(low, high);
@@ -507,7 +517,7 @@ impl Continuous {
         self.matrix.data().iter().zip(m.data()).map(|(a, b)| (a * b).re).sum()
     }
 
-    /// The probability from low to high, were nothing known of the variable.
+    /// The probability of an interval without the restriction.
     fn raw_between(&self, low: f64, high: f64) -> f64 {
         if low < high {
             self.close(&self.basis.gram_over(&Part::Interval { low, high }))
@@ -555,7 +565,8 @@ impl Continuous {
             if middle <= low || middle >= high {
                 break;
             }
-            // Newton's step while it stays inside and the error falls fast, half of the interval otherwise.
+            // A Newton step as long as it stays inside and the error falls quickly; otherwise,
+            // bisection.
             let falls = 2.0 * excess.abs() < last;
             last = excess.abs();
             x = if falls && newton > low && newton < high { newton } else { middle };
@@ -565,7 +576,8 @@ impl Continuous {
 
     /// Finite numbers with cdf(low) ≤ p ≤ cdf(high).
     ///
-    /// By Cantelli's inequality a quantile is at most σ √(p / (1 − p)) above the mean and σ √((1 − p) / p) below.
+    /// By Cantelli's inequality, a quantile is at most σ √(p / (1 − p)) above the mean and σ √((1 −
+    /// p) / p) below it.
     fn bracket(&self, p: f64) -> (f64, f64) {
         if self.low.is_finite() && self.high.is_finite() {
             return (self.low, self.high);
@@ -574,7 +586,7 @@ impl Continuous {
         let deviation = self.moment(mean, 2).max(0.0).sqrt() + f64::EPSILON * mean.abs();
         let mut below = deviation * ((1.0 - p) / p).sqrt();
         let mut above = deviation * (p / (1.0 - p)).sqrt();
-        // The bounds hold but for rounding.
+        // The bounds hold only up to rounding.
         for _ in 0..64 {
             if mean - below <= self.low || self.between(self.low, mean - below) <= p {
                 break;

@@ -1,4 +1,4 @@
-//! Rows as bytes, column by column, for a temporary file of this machine: codes stay codes.
+//! Rows as bytes, column by column, for temporary files on this machine. Codes stay codes.
 
 use std::sync::Arc;
 
@@ -8,13 +8,14 @@ use super::{Batch, BatchColumn, Codes, Values};
 use crate::domain::Domain;
 
 impl Batch {
-    /// No rows of variables of these domains, to be added to.
+    /// A batch without rows, for variables with these domains.
     pub(crate) fn empty<'a>(domains: impl IntoIterator<Item = &'a Domain>) -> Self {
         let empty = |domain| BatchColumn::with_capacity(domain, 0);
         Self { columns: domains.into_iter().map(empty).collect(), len: 0 }
     }
 
-    /// Adds the bytes of these rows, whose cells have values or are unknown.
+    /// Appends the bytes of all rows. Their cells must have values or be missing, without sets and
+    /// intervals.
     pub(crate) fn write_bytes(&self, out: &mut Vec<u8>) {
         for column in &self.columns {
             debug_assert!(column.parts.is_empty(), "sets and intervals are evidence, not rows");
@@ -28,8 +29,8 @@ impl Batch {
         }
     }
 
-    /// Adds so many rows that [`write_bytes`](Self::write_bytes) wrote, of a batch of the same domains. `None` if they are
-    /// not all there.
+    /// Appends rows that [`write_bytes`](Self::write_bytes) wrote, from a batch with the same
+    /// domains. Returns `None` if there are too few or too many bytes.
     pub(crate) fn add_bytes(&mut self, rows: usize, mut bytes: &[u8]) -> Option<()> {
         for column in &mut self.columns {
             column.num_missing += match &mut column.values {
@@ -53,14 +54,14 @@ impl Batch {
 }
 
 impl<T: Pod> Codes<T> {
-    /// The codes, and the words of bits of those that are missing after their number.
+    /// Writes the codes, followed by the number of words of the missing bits and these words.
     fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(bytemuck::cast_slice(&self.codes));
         out.extend_from_slice(bytemuck::bytes_of(&(self.missing.len() as u64)));
         out.extend_from_slice(bytemuck::cast_slice(&self.missing));
     }
 
-    /// Adds what was written so, and returns how many are missing.
+    /// Appends codes that `write` wrote, and returns the number of missing ones.
     fn add(&mut self, rows: usize, bytes: &mut &[u8]) -> Option<usize> {
         let start = self.codes.len();
         Arc::make_mut(&mut self.codes).extend(numbers::<T>(rows, bytes)?);
@@ -78,11 +79,11 @@ impl<T: Pod> Codes<T> {
     }
 }
 
-/// Takes so many numbers off the front.
+/// Takes `count` numbers from the front.
 fn numbers<'a, T: Pod>(count: usize, bytes: &mut &'a [u8]) -> Option<impl Iterator<Item = T> + 'a> {
-    let (own, rest) = bytes.split_at_checked(count.checked_mul(size_of::<T>())?)?;
+    let (taken, rest) = bytes.split_at_checked(count.checked_mul(size_of::<T>())?)?;
     *bytes = rest;
-    Some(own.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned))
+    Some(taken.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned))
 }
 
 #[cfg(test)]
@@ -110,7 +111,7 @@ mod tests {
                 let mut bytes = Vec::new();
                 whole.select(&rows).write_bytes(&mut bytes);
                 back.add_bytes(rows.len(), &bytes).unwrap();
-                // Bytes that are cut off, or too many, are told.
+                // Too few and too many bytes are rejected.
                 assert!(Batch::empty(&domains).add_bytes(rows.len(), &bytes[1..]).is_none());
                 bytes.push(0);
                 assert!(Batch::empty(&domains).add_bytes(rows.len(), &bytes).is_none());
