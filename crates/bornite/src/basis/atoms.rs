@@ -8,9 +8,9 @@ use crate::linalg::{Complex64, Matrix, Scalar};
 
 /// The indicators of some points, the atoms, followed by the functions of a continuous rest.
 ///
-/// With sets measured by the number of their atoms plus the length of the rest, the indicators are orthonormal, and
-/// orthogonal to all functions of the rest, which are 0 at the atoms. Every Gram matrix falls apart into a diagonal of zeros
-/// and ones and that of the rest.
+/// The measure of a set is the number of its atoms plus the length of the rest. With respect to it,
+/// the indicators are orthonormal, and orthogonal to all functions of the rest, which are 0 at the
+/// atoms. Every Gram matrix consists of a diagonal of zeros and ones and the block of the rest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Atoms {
     /// The natural domain.
@@ -50,7 +50,7 @@ impl Atoms {
         self.points().len() + self.rest.width()
     }
 
-    /// The atoms, in order.
+    /// The atoms, in increasing order.
     pub fn points(&self) -> &[f64] {
         self.domain.atoms()
     }
@@ -80,7 +80,7 @@ impl Atoms {
         }
     }
 
-    /// Whether each atom lies in a part.
+    /// Whether each atom is in a part.
     pub(super) fn within<'a>(&'a self, part: &'a Part) -> impl Iterator<Item = bool> + 'a {
         self.points().iter().enumerate().map(|(n, &x)| match part {
             Part::Values(values) => values.binary_search(&n).is_ok(),
@@ -115,14 +115,14 @@ impl Atoms {
         Some(self.blocks(self.points().iter().zip(self.within(part)).map(at), &rest))
     }
 
-    /// (f′, L) with f = L f′: only the rest changes.
+    /// (f′, L) with f = L f′. Only the rest changes.
     pub(super) fn orthonormalized(&self) -> (Self, Matrix<Complex64>) {
         let (rest, l) = self.rest.orthonormalized();
         let l = self.blocks(self.points().iter().map(|_| 1.0), &l);
         (Self { domain: self.domain.clone(), rest: Arc::new(rest) }, l)
     }
 
-    /// The matrix of a diagonal for the atoms and a block for the rest.
+    /// A matrix with a diagonal for the atoms and a block for the rest.
     fn blocks<T: Scalar>(&self, atoms: impl Iterator<Item = f64>, rest: &Matrix<T>) -> Matrix<T> {
         let m = self.points().len();
         let mut out = Matrix::zeros(m + rest.rows(), m + rest.cols());

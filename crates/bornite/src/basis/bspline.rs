@@ -5,19 +5,19 @@ use super::sturm::symmetric;
 use crate::Domain;
 use crate::linalg::{Matrix, Scalar};
 
-/// The B-splines of one degree on a knot vector. Not orthonormal.
+/// The B-splines of one degree on a knot vector. They are not orthonormal.
 ///
-/// The domain reaches from the first knot to the last. There the functions sum to 1 only where the end knots are repeated
-/// degree + 1 times.
+/// The domain extends from the first knot to the last. The functions sum to 1 everywhere only if
+/// the end knots are repeated degree + 1 times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BSpline {
     degree: usize,
     knots: Vec<f64>,
-    /// Nodes and weights on [−1, 1], exact for two functions times x².
+    /// Nodes and weights on [−1, 1] that are exact for products of two functions times x².
     rule: Vec<(f64, f64)>,
 }
 
-/// The degree + 1 functions that may differ from zero in one span, the last of them of index `last`.
+/// The degree + 1 functions that may be nonzero in one span, the last of which has index `last`.
 struct Local {
     values: [f64; MAX_DEGREE + 1],
     last: usize,
@@ -71,9 +71,11 @@ impl BSpline {
         self.knots[self.knots.len() - 1]
     }
 
-    /// The Cox–de Boor recurrence in the span that holds x; the last span holds its right end too.
+    /// Evaluates the Cox–de Boor recurrence in the span that contains x. The last span includes its
+    /// right end.
     ///
-    /// Functions that would reach past the knots see the end knots repeated; they do not enter those that are in the basis.
+    /// For functions that would extend past the knots, the end knots are repeated. They do not
+    /// affect the functions of the basis.
     fn local(&self, x: f64) -> Local {
         let last = self.last_knot();
         let end = if x < last {
@@ -99,7 +101,7 @@ impl BSpline {
         Local { values, last: span }
     }
 
-    /// Calls `put(i, value)` for the functions of the basis that may differ from zero at x.
+    /// Calls `put(i, value)` for the functions of the basis that may be nonzero at x.
     fn each_local(&self, local: &Local, mut put: impl FnMut(usize, f64)) {
         for r in 0..=self.degree {
             if let Some(i) = (local.last + r).checked_sub(self.degree)
@@ -173,7 +175,7 @@ mod tests {
         assert_eq!(at(1.0), [0.0, 1.0, 0.0]);
         assert_eq!(at(2.0), [0.0, 0.5, 0.5]);
         assert_eq!(at(3.0), [0.0, 0.0, 1.0]);
-        // One parabola on the knots 0 1 2 3, without repeated ends: 3/4 in the middle.
+        // One parabola on the knots 0, 1, 2, 3, without repeated ends: 3/4 in the middle.
         let parabola = BSpline::new(2, vec![0.0, 1.0, 2.0, 3.0]).unwrap();
         let mut out = [0.0];
         for (x, y) in [(0.0, 0.0), (0.5, 0.125), (1.5, 0.75), (2.5, 0.125), (3.0, 0.0)] {

@@ -1,37 +1,39 @@
 use thiserror::Error;
 
-/// The largest number of functions of a basis other than [`Indicator`](super::Indicator).
+/// The maximum number of functions of a basis other than [`Indicator`](super::Indicator).
 pub const MAX_FUNCTIONS: usize = 4096;
 
-/// The largest degree of a B-spline.
+/// The maximum degree of a B-spline.
 pub const MAX_DEGREE: usize = 32;
 
-/// Locations, bounds and table entries are at most this large and lengths at least its inverse, so that no square of
-/// one overflows.
+/// The maximum size of locations, bounds and table entries. Lengths are at least its inverse. So no
+/// square of them overflows.
 pub const MAX_MAGNITUDE: f64 = 1e150;
 
-/// How far T G Tᴴ may be from the identity in a [`Transformed`](super::Transformed) basis.
+/// The maximum distance between T G Tᴴ and the identity in a [`Transformed`](super::Transformed)
+/// basis.
 pub const TRANSFORM_TOLERANCE: f64 = 1e-8;
 
-/// The reason that a basis cannot be created from its parameters.
+/// Why a basis cannot be created from its parameters.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum BasisError {
     /// The basis would have no functions.
     #[error("a {family} basis with 0 functions: ask for at least 1")]
     NoFunctions {
-        /// The family asked for.
+        /// The requested family.
         family: &'static str,
     },
     /// The basis would have more functions than [`MAX_FUNCTIONS`].
     #[error("a {family} basis with {found} functions: ask for at most {MAX_FUNCTIONS}")]
     TooManyFunctions {
-        /// The family asked for.
+        /// The requested family.
         family: &'static str,
-        /// The number asked for.
+        /// The requested number.
         found: usize,
     },
-    /// The bounds of an interval are not finite, not in order, too large or too near to each other.
+    /// The bounds of an interval are not finite, not in order, too large, or too close to each
+    /// other.
     #[error(
         "bounds low = {low} and high = {high}: give numbers of at most 1e150 with high - low of at least 1e-150"
     )]
@@ -41,7 +43,7 @@ pub enum BasisError {
         /// The upper bound.
         high: f64,
     },
-    /// A location (or the end of a half-line) is not finite or too large.
+    /// A location, or the end of a half-line, is not finite or too large.
     #[error("location {value}: give a number between -1e150 and 1e150")]
     Location {
         /// The location.
@@ -53,7 +55,7 @@ pub enum BasisError {
         /// The scale.
         value: f64,
     },
-    /// A Gaussian is so narrow that the numbers near its location do not resolve it.
+    /// A Gaussian is too narrow to be resolved by the floating-point numbers near its location.
     #[error(
         "Gaussian component {component} with location {location} has scale {scale}: give a scale of at least 1e-12 times the location, or shift the variable"
     )]
@@ -75,7 +77,7 @@ pub enum BasisError {
     TableEntry {
         /// The index of the function.
         function: usize,
-        /// At which value.
+        /// The value at which it occurs.
         value: usize,
         /// The real part.
         re: f64,
@@ -88,7 +90,7 @@ pub enum BasisError {
     /// The degree of a B-spline is larger than [`MAX_DEGREE`].
     #[error("B-spline degree {found}: give at most {MAX_DEGREE}")]
     Degree {
-        /// The degree asked for.
+        /// The requested degree.
         found: usize,
     },
     /// There are too few knots for even one B-spline.
@@ -98,7 +100,7 @@ pub enum BasisError {
         found: usize,
         /// The degree.
         degree: usize,
-        /// The smallest number that makes a function.
+        /// The minimum number of knots for one function.
         needed: usize,
     },
     /// A knot is not finite or too large.
@@ -109,7 +111,7 @@ pub enum BasisError {
         /// Its value.
         value: f64,
     },
-    /// The knots decrease somewhere.
+    /// The knots are not in nondecreasing order.
     #[error("knot {index} is {right}, below the previous knot, {left}: sort the knots")]
     KnotsDecrease {
         /// The index of the knot.
@@ -141,13 +143,13 @@ pub enum BasisError {
         /// Its value.
         right: f64,
     },
-    /// Atoms next to functions of a finite domain, or to other atoms.
+    /// Atoms combined with functions of a finite domain, or with other atoms.
     #[error("atoms added to a {family} basis: give functions of a continuous domain")]
     AtomsRest {
         /// The family of the rest.
         family: &'static str,
     },
-    /// The base of a transformed basis is finite or itself transformed.
+    /// The base of a transformed basis is finite or already transformed.
     #[error(
         "a transform of a {family} basis: give a table of its values, or the product of the two transforms"
     )]
@@ -194,7 +196,7 @@ pub(super) fn check_functions(family: &'static str, found: usize) -> Result<(), 
     }
 }
 
-/// Accepts the bounds of an interval whose length and squares are ordinary numbers.
+/// Accepts the bounds of an interval if neither they nor its length are extreme.
 pub(super) fn check_bounds(low: f64, high: f64) -> Result<(), BasisError> {
     let sizes = low.abs() <= MAX_MAGNITUDE && high.abs() <= MAX_MAGNITUDE;
     if sizes && high - low >= 1.0 / MAX_MAGNITUDE {
@@ -204,12 +206,12 @@ pub(super) fn check_bounds(low: f64, high: f64) -> Result<(), BasisError> {
     }
 }
 
-/// Accepts a location of ordinary size.
+/// Accepts a location that is not extreme.
 pub(super) fn check_location(value: f64) -> Result<(), BasisError> {
     if value.abs() <= MAX_MAGNITUDE { Ok(()) } else { Err(BasisError::Location { value }) }
 }
 
-/// Accepts a positive scale of ordinary size.
+/// Accepts a positive scale that is not extreme.
 pub(super) fn check_scale(value: f64) -> Result<(), BasisError> {
     if (1.0 / MAX_MAGNITUDE..=MAX_MAGNITUDE).contains(&value) {
         Ok(())

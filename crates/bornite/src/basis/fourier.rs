@@ -17,7 +17,8 @@ pub enum FourierForm {
     Complex,
 }
 
-/// The Fourier functions on [a, b], or on a circle where a = 0, with θ = (x − a) / P and the period P = b − a.
+/// The Fourier functions on [a, b], or on a circle if a = 0, with period P = b − a and θ = (x − a)
+/// / P.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fourier {
     functions: usize,
@@ -92,7 +93,8 @@ impl Fourier {
         }
     }
 
-    /// The phase of e^(2πimθ) is at the middle of the interval, its length is a sinc: no difference of two ends.
+    /// ∫ f fᴴ over a part. The phase of ∫ e^(2πimθ) is that of the middle of the interval, and its
+    /// modulus is a sinc, so no difference between two ends cancels.
     pub(super) fn gram_over<T: Scalar>(&self, part: &Part) -> Matrix<T> {
         part.integrate(&self.interval(), self.functions, |low, high| {
             let length = (high - low) / self.period();
@@ -102,7 +104,7 @@ impl Fourier {
                     return Complex64::new(length, 0.0);
                 }
                 let (sin, cos) = turn(m, middle);
-                // sin(πmℓ) from the reduced half turn.
+                // sin(πmℓ), from a reduced half turn.
                 let sinc = turn(m, 0.5 * length).0 / (PI * m as f64);
                 Complex64::new(sinc * cos, sinc * sin)
             })
@@ -149,7 +151,7 @@ fn frequency(i: usize) -> isize {
     if i % 2 == 1 { k } else { -k }
 }
 
-/// ∫ w fᵢ fⱼ of the real form, j ≤ i, by the product formulas of cosine and sine.
+/// ∫ w fᵢ fⱼ of the real form for j ≤ i, by the product formulas of cosine and sine.
 fn real_entry(c: &[Complex64], i: usize, j: usize) -> f64 {
     let (m, n) = (i.div_ceil(2), j.div_ceil(2));
     let (sum, difference) = (c[if j == 0 { m } else { m + n }], c[m - n]);
@@ -164,10 +166,10 @@ fn real_entry(c: &[Complex64], i: usize, j: usize) -> f64 {
     }
 }
 
-/// (sin, cos) of 2π k θ, with whole turns taken off first.
+/// (sin, cos) of 2π k θ, after whole turns have been removed.
 fn turn(k: usize, turns: f64) -> (f64, f64) {
     let product = k as f64 * turns;
-    // Not the system's, so that the bits are the same on every machine.
+    // Not the system's function, so that the bits are the same on every machine.
     libm::sincos(TAU * (product - product.round()))
 }
 

@@ -7,13 +7,14 @@ use super::sturm::symmetric;
 use crate::Domain;
 use crate::linalg::{Matrix, Scalar};
 
-/// A density is left out of a quadrature this many σ from its location, where it is below e^(−40) of its peak.
+/// The distance, in units of σ, beyond which a quadrature ignores a density. It is below e^(−40) of
+/// its peak there.
 const REACH: f64 = 9.0;
 
-/// The narrowest σ that a location resolves, relative to it.
+/// The smallest σ that can be resolved at a location, relative to that location.
 const RESOLUTION: f64 = 1e-12;
 
-/// Normal densities N(x; μ, σ) on ℝ. Not orthonormal.
+/// Normal densities N(x; μ, σ) on ℝ. They are not orthonormal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gaussian {
     components: Vec<(f64, f64)>,
@@ -93,9 +94,10 @@ impl Gaussian {
         })
     }
 
-    /// Nodes and weights that integrate every fᵢ fⱼ x^p, p ≤ 2, from low to high to rounding.
+    /// Nodes and weights that integrate every fᵢ fⱼ x^p, p ≤ 2, from low to high, up to rounding.
     ///
-    /// Halves panels until each is at most 2σ of every density that is not negligible in it; 16 nodes are then exact.
+    /// Panels are halved until each is at most 2σ long for every density that is not negligible in
+    /// it. Then 16 nodes are exact.
     pub(super) fn nodes_over(&self, low: f64, high: f64) -> Vec<(f64, f64)> {
         let reach = |&(m, s): &(f64, f64)| (m - REACH * s, m + REACH * s);
         let first = self.components.iter().map(|c| reach(c).0).fold(f64::INFINITY, f64::min);

@@ -52,7 +52,8 @@ impl Hermite {
         part.integrate(&Domain::Real, k, |low, high| {
             let (low, high) = (low - self.location, high - self.location);
             let (low, high) = (low / self.scale, high / self.scale);
-            // Inside the turning point √(2K + 1) the phase turns by that much a unit, outside the decay rate is |t|.
+            // Inside the turning point √(2K + 1), the phase changes at that rate; outside, the
+            // decay rate is |t|.
             let rate = (2.0 * k as f64 + 1.0).sqrt().max(low.abs()).max(high.abs());
             if (high - low) * rate <= 4.0 {
                 return gram_of_short(k, low, high, |t, u| each_function(t, k, |n, h| u[n] = h));
@@ -70,8 +71,9 @@ impl Hermite {
 
 /// Calls `put(n, hₙ(t))` for n = 0 … count − 1.
 ///
-/// By hₙ₊₁ = √(2/(n+1)) t hₙ − √(n/(n+1)) hₙ₋₁, stable upwards everywhere, on mantissas with a common power of two:
-/// e^(−t²/2) may be far below the range of `f64` where a high order is not.
+/// Uses hₙ₊₁ = √(2/(n+1)) t hₙ − √(n/(n+1)) hₙ₋₁, which is stable upward everywhere. The mantissas
+/// share a power of two, because e^(−t²/2) may be far below the range of `f64` where a function of
+/// high order is not.
 fn each_function(t: f64, count: usize, mut put: impl FnMut(usize, f64)) {
     let square = t * t;
     if square.is_nan() || square > MAX_EXPONENT {
@@ -101,7 +103,7 @@ fn end(t: f64, count: usize) -> End {
     end
 }
 
-/// ∫ hₙ² from ∫ h₀², by ∫ hₙ² = ∫ hₙ₋₁² − [hₙ₋₁ hₙ] / √(2n).
+/// ∫ hₙ² from ∫ h₀², using ∫ hₙ² = ∫ hₙ₋₁² − [hₙ₋₁ hₙ] / √(2n).
 fn squares(low: &End, high: &End, first: f64) -> Vec<f64> {
     let mut squares = vec![first; low.value.len()];
     for n in 1..squares.len() {
@@ -121,7 +123,7 @@ mod tests {
         last
     }
 
-    /// Reference values by 60-digit arithmetic.
+    /// Reference values are from 60-digit arithmetic.
     #[test]
     fn values_match_the_reference() {
         for (n, t, expected, tolerance) in [

@@ -47,7 +47,8 @@ impl Laguerre {
         let k = self.functions;
         part.integrate(&Domain::HalfLine(self.start), k, |low, high| {
             let (low, high) = ((low - self.start) / self.scale, (high - self.start) / self.scale);
-            // uₙ is like J₀(2 √(n t)) inside the turning point and decays like e^(−t/2) outside.
+            // uₙ behaves like J₀(2 √(n t)) inside the turning point, and decays like e^(−t/2)
+            // outside.
             let phase = 4.0 * (k as f64).sqrt() * (high.sqrt() - low.sqrt());
             if phase <= 8.0 && high - low <= 8.0 {
                 return gram_of_short(k, low, high, |t, out| {
@@ -68,8 +69,9 @@ impl Laguerre {
 
 /// Calls `put(n, uₙ, dₙ)` for n = 0 … count − 1, where uₙ = e^(−t/2) Lₙ(t) and dₙ = n (uₙ − uₙ₋₁).
 ///
-/// By dₙ₊₁ = dₙ − t uₙ and uₙ₊₁ = uₙ + dₙ₊₁ / (n + 1): the three-term recurrence without its cancellation near t = 0, on
-/// mantissas with a common power of two, since e^(−t/2) may be below the range of `f64` where a high order is not.
+/// Uses dₙ₊₁ = dₙ − t uₙ and uₙ₊₁ = uₙ + dₙ₊₁ / (n + 1), which is the three-term recurrence without
+/// its cancellation near t = 0. The mantissas share a power of two, because e^(−t/2) may be below
+/// the range of `f64` where a function of high order is not.
 fn each_function(t: f64, count: usize, mut put: impl FnMut(usize, f64, f64)) {
     let t = if t < 0.0 { 0.0 } else { t };
     if t.is_nan() || t > MAX_EXPONENT {
@@ -97,7 +99,7 @@ fn end(t: f64, count: usize) -> End {
     end
 }
 
-/// ∫ uₙ² from ∫ u₀², by ∫ uₙ² = ∫ uₙ₋₁² − [(uₙ − uₙ₋₁)²].
+/// ∫ uₙ² from ∫ u₀², using ∫ uₙ² = ∫ uₙ₋₁² − [(uₙ − uₙ₋₁)²].
 fn squares(low: &End, high: &End, first: f64) -> Vec<f64> {
     let mut squares = vec![first; low.value.len()];
     for n in 1..squares.len() {
@@ -117,7 +119,7 @@ mod tests {
         last
     }
 
-    /// Reference values by 60-digit arithmetic.
+    /// Reference values are from 60-digit arithmetic.
     #[test]
     fn values_match_the_reference() {
         for (n, t, expected, tolerance) in [

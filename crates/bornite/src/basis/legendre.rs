@@ -4,7 +4,8 @@ use super::sturm::{End, gram_between, gram_of_short, jacobi_moments};
 use crate::Domain;
 use crate::linalg::{Matrix, Scalar};
 
-/// The Legendre polynomials on [a, b], orthonormal: √((2n + 1) / (b − a)) Pₙ(t) at t = (2x − a − b) / (b − a).
+/// The orthonormal Legendre polynomials on [a, b]: √((2n + 1) / (b − a)) Pₙ(t) at t = (2x − a − b)
+/// / (b − a).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Legendre {
     functions: usize,
@@ -44,7 +45,7 @@ impl Legendre {
         let k = self.functions;
         part.integrate(&Domain::Interval(self.low, self.high), k, |low, high| {
             let (low, high) = (self.to_unit(low), self.to_unit(high));
-            // The phase of Pₙ(cos θ) turns by n + 1/2 a radian of θ.
+            // The phase of Pₙ(cos θ) changes by n + 1/2 per radian of θ.
             if (low.acos() - high.acos()) * k as f64 <= 4.0 {
                 return gram_of_short(k, low, high, |t, out| {
                     each_function(t, k, |n, u, _| out[n] = u);
@@ -71,11 +72,12 @@ impl Legendre {
     }
 }
 
-/// Calls `put(n, uₙ, eₙ)` for n = 0 … count − 1, where uₙ = √(n + 1/2) Pₙ(t) is orthonormal on [−1, 1] and
-/// eₙ = (1 − t²) uₙ′ = n √(n + 1/2) (Pₙ₋₁ − t Pₙ).
+/// Calls `put(n, uₙ, eₙ)` for n = 0 … count − 1, where uₙ = √(n + 1/2) Pₙ(t) is orthonormal on [−1,
+/// 1] and eₙ = (1 − t²) uₙ′ = n √(n + 1/2) (Pₙ₋₁ − t Pₙ).
 ///
-/// For t ≥ 0 by Dₙ₊₁ = Dₙ − (2n + 1) (1 − t) Pₙ and Pₙ₊₁ = Pₙ + Dₙ₊₁ / (n + 1), where Dₙ = n (Pₙ − Pₙ₋₁): the three-term
-/// recurrence without its cancellation near t = 1. For t < 0 by symmetry.
+/// For t ≥ 0, uses Dₙ₊₁ = Dₙ − (2n + 1) (1 − t) Pₙ and Pₙ₊₁ = Pₙ + Dₙ₊₁ / (n + 1), where Dₙ = n (Pₙ
+/// − Pₙ₋₁). This is the three-term recurrence without its cancellation near t = 1. For t < 0, uses
+/// symmetry.
 fn each_function(t: f64, count: usize, mut put: impl FnMut(usize, f64, f64)) {
     let rest = 1.0 - t.abs();
     let (mut p, mut d) = (1.0, 0.0);
@@ -102,7 +104,7 @@ fn end(t: f64, count: usize) -> End {
     end
 }
 
-/// ∫ uₙ² from ∫ u₀², by 2 ∫ uₙ² = 2 ∫ uₙ₋₁² + [t Pₙ² + t Pₙ₋₁² − 2 Pₙ Pₙ₋₁].
+/// ∫ uₙ² from ∫ u₀², using 2 ∫ uₙ² = 2 ∫ uₙ₋₁² + [t Pₙ² + t Pₙ₋₁² − 2 Pₙ Pₙ₋₁].
 fn squares(low: (&End, f64), high: (&End, f64)) -> Vec<f64> {
     let mut squares = vec![0.5 * (high.1 - low.1); low.0.value.len()];
     for n in 1..squares.len() {
@@ -120,7 +122,7 @@ fn squares(low: (&End, f64), high: (&End, f64)) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    /// Reference values by 60-digit arithmetic.
+    /// Reference values are from 60-digit arithmetic.
     #[test]
     fn values_match_the_reference() {
         for (n, t, expected, tolerance) in [

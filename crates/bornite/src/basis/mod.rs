@@ -11,9 +11,10 @@
 //! | any number | [`Basis::hermite`]; [`Basis::gaussian`] for clusters of different widths |
 //! | a number that often has one value, such as 0 | [`Basis::with_atoms`], over the functions of the rest |
 //!
-//! Indicator, Fourier, Legendre, Laguerre and Hermite are orthonormal, ∫ fᵢ fⱼ* dx = δᵢⱼ. [`Basis::orthonormalized`]
-//! orthonormalizes the others. Integrals over parts of a domain are closed forms or exact Gauss quadratures: for up to
-//! 64 functions, every entry is within 10⁻¹² of the true value, and every matrix is exactly Hermitian.
+//! Indicator, Fourier, Legendre, Laguerre and Hermite functions are orthonormal: ∫ fᵢ fⱼ* dx = δᵢⱼ.
+//! [`Basis::orthonormalized`] orthonormalizes the others. Integrals over parts of a domain are
+//! closed forms or exact Gauss quadratures: for up to 64 functions, every entry is within 10⁻¹² of
+//! the true value, and every matrix is exactly Hermitian.
 
 mod atoms;
 mod bspline;
@@ -69,7 +70,7 @@ pub use transformed::Transformed;
 /// assert!(f[1].abs() < 1e-15);
 /// assert!((f[2] + 0.5 * 2.5f64.sqrt()).abs() < 1e-15);
 ///
-/// // Every |fₙ|² is symmetric: half of it lies in half of the domain.
+/// // Every |fₙ|² is symmetric: half of its integral is over half of the domain.
 /// let half = basis.gram_over::<f64>(&Part::Interval { low: 0.0, high: 1.0 });
 /// assert!((0..3).all(|n| (half[(n, n)] - 0.5).abs() < 1e-14));
 /// # Ok::<(), bornite::basis::BasisError>(())
@@ -86,7 +87,7 @@ pub enum Basis {
     Laguerre(Laguerre),
     /// Hermite functions on the real line.
     Hermite(Hermite),
-    /// Any functions of a finite domain.
+    /// Arbitrary functions on a finite domain.
     Table(Table),
     /// Normal densities on the real line.
     Gaussian(Gaussian),
@@ -94,13 +95,14 @@ pub enum Basis {
     BSpline(BSpline),
     /// Orthonormal combinations of the functions of another basis.
     Transformed(Transformed),
-    /// The products fᵢ fⱼ* of the functions of another basis: the inputs of a squared circuit.
+    /// The products fᵢ fⱼ* of the functions of another basis, which are the inputs of a squared
+    /// circuit.
     Squared(Squared),
     /// The indicators of atoms, and the functions of a continuous rest.
     Atoms(Atoms),
 }
 
-/// The same expression for the basis of every family.
+/// Evaluates an expression for the basis of every family.
 macro_rules! each {
     ($basis:expr, $b:ident => $body:expr) => {
         match $basis {
@@ -120,15 +122,17 @@ macro_rules! each {
 }
 
 impl Basis {
-    /// The indicators fₖ(x) = δₓₖ of the values 0 … v − 1. With no values no valid domain accepts it.
+    /// The indicators fₖ(x) = δₓₖ of the values 0 … v − 1. Without values, no valid domain accepts
+    /// the basis.
     pub fn indicator(values: usize) -> Self {
         Basis::Indicator(Indicator::new(values))
     }
 
-    /// The Fourier functions of period b − a, on the interval [a, b] or, where a = 0, on the circle of that period.
+    /// The Fourier functions with period b − a, on the interval [a, b] or, if a = 0, on the circle
+    /// with that period.
     ///
     /// # Errors
-    /// If there are no or too many functions, or the bounds are not finite and in order.
+    /// There are no functions or too many, or the bounds are not finite and in order.
     pub fn fourier(
         functions: usize,
         a: f64,
@@ -141,67 +145,77 @@ impl Basis {
     /// The orthonormal Legendre polynomials on [a, b].
     ///
     /// # Errors
-    /// If there are no or too many functions, or the bounds are not finite and in order.
+    /// There are no functions or too many, or the bounds are not finite and in order.
     pub fn legendre(functions: usize, a: f64, b: f64) -> Result<Self, BasisError> {
         Legendre::new(functions, a, b).map(Basis::Legendre)
     }
 
-    /// The Laguerre functions e^(−t/2) Lₙ(t) / √scale, t = (x − a) / scale, on [a, ∞).
+    /// The Laguerre functions e^(−t/2) Lₙ(t) / √scale with t = (x − a) / scale, on [a, ∞).
     ///
     /// # Errors
-    /// If there are no or too many functions, `a` is not finite or the scale not positive.
+    /// There are no functions or too many, `a` is not finite, or the scale is not positive.
     pub fn laguerre(functions: usize, a: f64, scale: f64) -> Result<Self, BasisError> {
         Laguerre::new(functions, a, scale).map(Basis::Laguerre)
     }
 
-    /// The Hermite functions hₙ(t) / √scale, t = (x − location) / scale, on ℝ; h₀(t) = π^(−1/4) e^(−t²/2).
+    /// The Hermite functions hₙ(t) / √scale with t = (x − location) / scale, on ℝ, where h₀(t) =
+    /// π^(−1/4) e^(−t²/2).
     ///
     /// # Errors
-    /// If there are no or too many functions, the location is not finite or the scale not positive.
+    /// There are no functions or too many, the location is not finite, or the scale is not
+    /// positive.
     pub fn hermite(functions: usize, location: f64, scale: f64) -> Result<Self, BasisError> {
         Hermite::new(functions, location, scale).map(Basis::Hermite)
     }
 
-    /// The K functions of a finite domain of v values whose value at x is column x of a K×v matrix.
+    /// K functions on a finite domain with v values. Their values at x are column x of a K×v
+    /// matrix.
     ///
     /// # Errors
-    /// If the matrix is empty, zero, has too many rows, or an entry that is not finite.
+    /// The matrix is empty or zero, it has too many rows, or an entry is not finite.
     pub fn table(values: Matrix<Complex64>) -> Result<Self, BasisError> {
         Table::new(values).map(Basis::Table)
     }
 
-    /// The normal densities of these (location, scale) pairs.
+    /// The normal densities with these (location, scale) pairs.
     ///
     /// # Errors
-    /// If there are no or too many of them, or one is not finite, not positive in scale, or too narrow for its location.
+    /// There are none or too many, one is not finite, a scale is not positive, or a scale is too
+    /// small for its location.
     pub fn gaussian(components: Vec<(f64, f64)>) -> Result<Self, BasisError> {
         Gaussian::new(components).map(Basis::Gaussian)
     }
 
-    /// The B-splines of one degree on non-decreasing knots: one function for every degree + 2 consecutive knots.
+    /// The B-splines of one degree on nondecreasing knots: one function for every degree + 2
+    /// consecutive knots.
     ///
     /// # Errors
-    /// If there are too few knots, they are not finite or not in order, or so often repeated that a function is zero.
+    /// There are too few knots, they are not finite or not in order, or one is repeated so often
+    /// that a function is zero.
     pub fn bspline(degree: usize, knots: Vec<f64>) -> Result<Self, BasisError> {
         BSpline::new(degree, knots).map(Basis::BSpline)
     }
 
-    /// The functions T f of a base f, verified to be orthonormal: T G Tᴴ = I to 10⁻⁸.
+    /// The functions T f of a base f, which must be orthonormal: T G Tᴴ = I up to 10⁻⁸.
     ///
     /// # Errors
-    /// If the shape does not fit, the result is not orthonormal, or the base is finite (make a table) or transformed.
+    /// The shape does not match, the result is not orthonormal, or the base is finite (use a table)
+    /// or already transformed.
     pub fn transformed(base: Basis, transform: Matrix<Complex64>) -> Result<Self, BasisError> {
         Transformed::new(base, transform).map(Basis::Transformed)
     }
 
-    /// The K² products fᵢ fⱼ* of the functions of a base, which [`square`](crate::ops::square) uses for its inputs.
+    /// The K² products fᵢ fⱼ* of the functions of a base, which [`square`](crate::ops::square) uses
+    /// as inputs.
     ///
-    /// They are integrated, never squared again: [`gram`](Basis::gram) and [`gram_over`](Basis::gram_over) panic.
+    /// They can be integrated but not squared again: [`gram`](Basis::gram) and
+    /// [`gram_over`](Basis::gram_over) panic.
     pub fn squared(base: impl Into<Arc<Basis>>) -> Self {
         Basis::Squared(Squared::new(base.into()))
     }
 
-    /// The indicators of the atoms `points`, in increasing order, and the functions of a continuous rest.
+    /// Adds the indicators of the atoms `points`, in increasing order, to the functions of a
+    /// continuous domain.
     ///
     /// ```
     /// use bornite::{Basis, Domain, basis::Part};
@@ -209,14 +223,15 @@ impl Basis {
     /// let basis = Basis::laguerre(4, 0.0, 1.0)?.with_atoms(vec![0.0])?;
     /// assert!(basis.is_orthonormal());
     /// assert!(basis.accepts(&Domain::with_atoms(vec![0.0], Domain::HalfLine(0.0))));
-    /// // The point 0 has the measure 1 of an atom.
+    /// // As an atom, the point 0 has measure 1.
     /// let zero = basis.gram_over::<f64>(&Part::Interval { low: 0.0, high: f64::MIN_POSITIVE });
     /// assert_eq!(zero[(0, 0)], 1.0);
     /// # Ok::<(), bornite::basis::BasisError>(())
     /// ```
     ///
     /// # Errors
-    /// If the points are none, too many, not finite or not in order, or this basis is not of a continuous domain.
+    /// There are no points or too many, they are not finite or not in order, or this basis is not
+    /// continuous.
     pub fn with_atoms(self, points: impl Into<Vec<f64>>) -> Result<Self, BasisError> {
         Atoms::new(points.into(), self).map(Basis::Atoms)
     }
@@ -226,7 +241,8 @@ impl Basis {
         each!(self, b => b.width())
     }
 
-    /// Whether this basis is defined on the domain. Bounds and numbers of values must agree exactly.
+    /// Whether this basis is defined on the domain. Bounds and numbers of values must be exactly
+    /// equal.
     pub fn accepts(&self, domain: &Domain) -> bool {
         match self {
             Basis::Fourier(b) if b.interval() == *domain => true,
@@ -277,7 +293,7 @@ impl Basis {
         }
     }
 
-    /// Whether ∫ fᵢ fⱼ* = δᵢⱼ: by family, for a table to 10⁻¹².
+    /// Whether ∫ fᵢ fⱼ* = δᵢⱼ. This depends on the family; for a table, it holds up to 10⁻¹².
     pub fn is_orthonormal(&self) -> bool {
         match self {
             Basis::Table(b) => b.is_orthonormal(),
@@ -292,8 +308,9 @@ impl Basis {
         }
     }
 
-    /// How fast each function changes: n (n + 1) of the Legendre polynomial of degree n, the square of the number of waves of
-    /// Fourier functions, n of the n-th Laguerre and Hermite function. 0 of all others.
+    /// How fast each function varies: n (n + 1) for the Legendre polynomial of degree n, the square
+    /// of the frequency for Fourier functions, n for the nth Laguerre or Hermite function, and 0
+    /// for all others.
     pub(crate) fn roughness(&self) -> Vec<f64> {
         let by = |f: fn(f64) -> f64| (0..self.width()).map(|n| f(n as f64)).collect();
         match self {
@@ -313,18 +330,19 @@ impl Basis {
         }
     }
 
-    /// Writes f(x) to `out`. With `T = f64` the imaginary parts of a basis that is not real are dropped.
+    /// Writes f(x) to `out`. With `T = f64`, the imaginary parts of a complex basis are dropped.
     ///
-    /// Requires x in the domain; no other number makes it panic.
+    /// Requires: x is in the domain. Other numbers do not cause a panic.
     ///
     /// # Panics
-    /// If `out` is not K long.
+    /// If the length of `out` is not K.
     pub fn evaluate<T: Scalar>(&self, x: f64, out: &mut [T]) {
         assert_eq!(out.len(), self.width(), "one place per function");
         each!(self, b => b.evaluate(x, out));
     }
 
-    /// f(x) for many x, one per row. Each row is bit for bit what [`Basis::evaluate`] gives.
+    /// f(x) for many x, one per row. Each row has the same bits as the result of
+    /// [`Basis::evaluate`].
     pub fn evaluate_batch<T: Scalar>(&self, xs: &[f64]) -> Matrix<T> {
         let mut out = Matrix::zeros(xs.len(), self.width());
         for (n, &x) in xs.iter().enumerate() {
@@ -333,7 +351,8 @@ impl Basis {
         out
     }
 
-    /// ∫ f fᴴ over the domain, with entry (i, j) = ∫ fᵢ fⱼ*: the identity where the basis is orthonormal.
+    /// ∫ f fᴴ over the domain, with entry (i, j) = ∫ fᵢ fⱼ*; the identity if the basis is
+    /// orthonormal.
     pub fn gram<T: Scalar>(&self) -> Matrix<T> {
         match self {
             Basis::Table(b) => b.gram(),
@@ -350,9 +369,9 @@ impl Basis {
         }
     }
 
-    /// ∫ f fᴴ over a part of the domain; the part is clipped to the domain.
+    /// ∫ f fᴴ over a part of the domain. The part is clipped to the domain.
     ///
-    /// Cost: K²; for [`Transformed`] Gaussians and B-splines a K² product for each node of a quadrature.
+    /// Cost: K²; for [`Transformed`] Gaussians and B-splines, K² per node of a quadrature.
     pub fn gram_over<T: Scalar>(&self, part: &Part) -> Matrix<T> {
         if part.covers(&self.natural_domain()) {
             return self.gram();
@@ -360,7 +379,8 @@ impl Basis {
         each!(self, b => b.gram_over(part))
     }
 
-    /// The diagonal of ∫ f fᴴ over a part where that matrix is diagonal whatever the part: for [`Indicator`] only.
+    /// The diagonal of ∫ f fᴴ over a part, if that matrix is diagonal for every part: only for
+    /// [`Indicator`].
     pub fn gram_diagonal_over(&self, part: &Part) -> Option<Vec<f64>> {
         match self {
             Basis::Indicator(b) => Some(b.diagonal_over(part)),
@@ -377,18 +397,20 @@ impl Basis {
         }
     }
 
-    /// ∫ xᵖ f fᴴ over the domain for p = 0, 1, 2. `None` for higher p, and for more than [`MAX_FUNCTIONS`] indicators.
+    /// ∫ xᵖ f fᴴ over the domain for p = 0, 1, 2; `None` for higher p, and for more than
+    /// [`MAX_FUNCTIONS`] indicators.
     pub fn moments<T: Scalar>(&self, power: u32) -> Option<Matrix<T>> {
         each!(self, b => b.moments(power))
     }
 
-    /// (f′, L) with f = L f′ and f′ orthonormal.
+    /// Computes (f′, L) with f = L f′ and f′ orthonormal.
     ///
-    /// f′ may have fewer functions than f. An orthonormal basis is returned unchanged with the identity, which is very
-    /// large for many indicators, so check [`Basis::is_orthonormal`] first. Tables are factored directly, the others
-    /// through weighted values at quadrature nodes. f = L f′ and the orthonormality therefore hold to κ ε, where κ is
-    /// the *square root* of the condition number of the Gram matrix. Functions within 10⁻⁷ of the span of the others
-    /// are dropped.
+    /// f′ may have fewer functions than f. An orthonormal basis is returned unchanged, with the
+    /// identity. For many indicators, that matrix is very large, so check [`Basis::is_orthonormal`]
+    /// first. Tables are factored directly, all other families through weighted values at
+    /// quadrature nodes. Therefore, f = L f′ and the orthonormality hold up to κ ε, where κ is the *square
+    /// root* of the condition number of the Gram matrix. Functions within 10⁻⁷ of the span of the
+    /// others are dropped.
     pub fn orthonormalized(&self) -> (Basis, Matrix<Complex64>) {
         if self.is_orthonormal() {
             return (self.clone(), Matrix::identity(self.width()));
@@ -407,7 +429,8 @@ impl Basis {
         (Basis::Transformed(transformed), l)
     }
 
-    /// Nodes and weights that integrate products of two functions and x², for the families that are not orthonormal.
+    /// Nodes and weights that integrate products of two functions times x², for the families that
+    /// are not orthonormal.
     fn nodes_over(&self, low: f64, high: f64) -> Option<Vec<(f64, f64)>> {
         match self {
             Basis::Gaussian(b) => Some(b.nodes_over(low, high)),

@@ -5,20 +5,22 @@ use super::part::Part;
 use super::quadrature::GAUSS_16;
 use crate::linalg::{Matrix, Scalar, largest};
 
-/// A quadrature has converged when it gives the known ∫ f fᴴ to this.
+/// A quadrature has converged when it reproduces the known ∫ f fᴴ to this accuracy.
 const CONVERGED: f64 = 1e-13;
 
-/// No more panels than this.
+/// The maximum number of panels.
 const MAX_PANELS: usize = 1 << 14;
 
 impl Basis {
-    /// ∫ (x − center)ᵖ f fᴴ over a part of the domain for p = 0, 1, 2; the part is clipped to the domain. `None` for
-    /// higher p, and for more than [`MAX_FUNCTIONS`](super::MAX_FUNCTIONS) indicators.
+    /// ∫ (x − center)ᵖ f fᴴ over a part of the domain for p = 0, 1, 2. The part is clipped to the
+    /// domain. `None` for higher p, and for more than [`MAX_FUNCTIONS`](super::MAX_FUNCTIONS)
+    /// indicators.
     ///
-    /// Nothing cancels where the functions live far from 0 and near the center. Where there is no closed form the
-    /// panels of a Gauss rule are halved until it gives the ∫ f fᴴ of [`Basis::gram_over`], which is known, to 10⁻¹³.
+    /// Nothing cancels if the functions are far from 0 and near the center. Without a closed form,
+    /// the panels of a Gauss rule are halved until the rule reproduces the known ∫ f fᴴ of
+    /// [`Basis::gram_over`] up to 10⁻¹³.
     ///
-    /// Cost: K²; if there is no closed form about K³.
+    /// Cost: K²; about K³ without a closed form.
     ///
     /// ```
     /// use bornite::basis::{Basis, Part};
@@ -83,7 +85,7 @@ impl Basis {
         }
     }
 
-    /// The functions f(x − shift) of the families with a closed form for their moments.
+    /// The functions f(x − shift), for families with a closed form of their moments.
     fn shifted(&self, shift: f64) -> Option<Basis> {
         match self {
             Basis::Hermite(b) => Basis::hermite(b.width(), b.location() + shift, b.scale()),
@@ -107,7 +109,7 @@ impl Basis {
         .ok()
     }
 
-    /// Σ w(x) f fᴴ over nodes x with weights of their own.
+    /// Σ w(x) f fᴴ over nodes x, each of which also has a quadrature weight.
     fn sum_over<T: Scalar>(&self, nodes: &[(f64, f64)], weight: impl Fn(f64) -> f64) -> Matrix<T> {
         let k = self.width();
         if nodes.is_empty() {
@@ -121,7 +123,7 @@ impl Basis {
         weighted.times_adjoint(&plain).hermitian_part()
     }
 
-    /// ∫ w f fᴴ of smooth functions by a Gauss rule on ever more panels.
+    /// ∫ w f fᴴ of smooth functions, by a Gauss rule on more and more panels.
     fn integrate_smooth<T: Scalar>(
         &self,
         low: f64,
@@ -143,7 +145,7 @@ impl Basis {
         }
     }
 
-    /// Finite bounds in place of infinite ones, beyond which ∫ f fᴴ has nothing left.
+    /// Replaces infinite bounds by finite ones beyond which ∫ f fᴴ vanishes.
     fn effective<T: Scalar>(&self, low: f64, high: f64, truth: &Matrix<T>) -> (f64, f64) {
         let k = self.width();
         let diagonal = |m: &Matrix<T>, i: usize| m[(i, i)].to_complex().re;
@@ -169,7 +171,7 @@ impl Basis {
     }
 }
 
-/// The nodes and weights of the rule of 16 nodes on each of n panels.
+/// The nodes and weights of the rule with 16 nodes on each of n panels.
 fn composite(low: f64, high: f64, panels: usize) -> Vec<(f64, f64)> {
     let step = (high - low) / panels as f64;
     let mut nodes = Vec::with_capacity(16 * panels);

@@ -1,12 +1,12 @@
 use crate::Domain;
 use crate::linalg::{Matrix, Scalar};
 
-/// A part of a domain in which evidence places a variable.
+/// A part of a domain that evidence restricts a variable to.
 ///
 /// ```
 /// use bornite::basis::{Basis, Part};
 ///
-/// // A quarter of the period holds a quarter of |f₀|² = 1 / period.
+/// // A quarter of the period contains a quarter of |f₀|² = 1 / period.
 /// let basis = Basis::fourier(3, 0.0, 8.0, bornite::basis::FourierForm::Real)?;
 /// let part = Part::Interval { low: f64::NEG_INFINITY, high: 2.0 };
 /// assert_eq!(basis.gram_over::<f64>(&part)[(0, 0)], 0.25);
@@ -14,11 +14,13 @@ use crate::linalg::{Matrix, Scalar};
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Part {
-    /// These values of a finite domain, or these atoms by number, sorted and each once.
+    /// Values of a finite domain, or indices of atoms, sorted and without duplicates.
     Values(Vec<usize>),
-    /// The numbers of the domain with `low` ≤ x < `high`; the bounds may be infinite. Nothing where `low ≥ high` or a bound is
-    /// NaN. On a continuous domain the ends have no weight, but atoms do: an interval without its lower end begins at the
-    /// next number after it, and one with its upper end ends there.
+    /// The numbers x of the domain with `low` ≤ x < `high`. The bounds may be infinite. The part is
+    /// empty if `low ≥ high` or a bound is NaN.
+    ///
+    /// On a continuous domain, the ends do not matter, but atoms do. To exclude the lower end,
+    /// start at the next `f64` after it; to include the upper end, end there.
     Interval {
         /// The lower bound.
         low: f64,
@@ -32,13 +34,13 @@ impl Part {
     pub(crate) fn clip(&self, domain: &Domain) -> Option<(f64, f64)> {
         let Part::Interval { low, high } = *self else { return None };
         let (first, last) = domain.bounds();
-        // Not `f64::max`, which would hide a NaN.
+        // Not `f64::max`, which would drop a NaN.
         let low = if low < first { first } else { low };
         let high = if high > last { last } else { high };
         (low < high).then_some((low, high))
     }
 
-    /// Whether every value of this continuous domain lies in the part.
+    /// Whether the part contains every value of this continuous domain.
     pub(crate) fn covers(&self, domain: &Domain) -> bool {
         let Part::Interval { low, high } = self else { return false };
         domain.num_values().is_none()
@@ -46,13 +48,13 @@ impl Part {
             && domain.atoms().iter().all(|x| (*low..*high).contains(x))
     }
 
-    /// Whether every value of this continuous domain lies in the part, but for atoms.
+    /// Whether the part contains every value of this continuous domain, except possibly atoms.
     pub(crate) fn covers_rest(&self, domain: &Domain) -> bool {
         let rest = domain.rest();
         rest.num_values().is_none() && self.clip(rest) == Some(rest.bounds())
     }
 
-    /// The values 0 … v − 1 of a finite domain that lie in this part.
+    /// The values 0 … v − 1 of a finite domain that are in this part.
     pub(crate) fn values(&self, num_values: usize) -> Vec<usize> {
         match self {
             Part::Values(values) => values.iter().copied().filter(|&x| x < num_values).collect(),
@@ -62,7 +64,7 @@ impl Part {
         }
     }
 
-    /// `integral(low, high)` of the clipped bounds, zero for a part without length.
+    /// `integral(low, high)` over the clipped bounds; zero for an empty part.
     pub(super) fn integrate<T: Scalar>(
         &self,
         domain: &Domain,

@@ -2,7 +2,7 @@
 
 use std::f64::consts::PI;
 
-/// The positive nodes and the weights of the rule of 16 nodes on [−1, 1], which is symmetric.
+/// The positive nodes and the weights of the symmetric rule with 16 nodes on [−1, 1].
 pub(super) const GAUSS_16: [(f64, f64); 8] = [
     (0.989_400_934_991_649_9, 0.027_152_459_411_754_096),
     (0.944_575_023_073_232_6, 0.062_253_523_938_647_894),
@@ -14,15 +14,18 @@ pub(super) const GAUSS_16: [(f64, f64); 8] = [
     (0.095_012_509_837_637_44, 0.189_450_610_455_068_5),
 ];
 
-/// The nodes and weights of the rule of n nodes on [−1, 1], exact for polynomials of degree 2n − 1.
+/// The nodes and weights of the rule with n nodes on [−1, 1], which is exact for polynomials up to
+/// degree 2n − 1.
 ///
-/// By Newton's method on Pₙ; accurate to a few ε for n ≤ 64. The bits are the same on every machine.
+/// Computed by Newton's method on Pₙ, and accurate to a few ε for n ≤ 64. The bits are the same on
+/// every machine.
 pub(crate) fn gauss_legendre(n: usize) -> Vec<(f64, f64)> {
     let mut rule = vec![(0.0, 0.0); n];
     for i in 0..n.div_ceil(2) {
         let mut x = libm::cos(PI * (i as f64 + 0.75) / (n as f64 + 0.5));
         let mut slope = 1.0;
-        // Quadratic convergence from a guess good to 1 % of the spacing: 5 steps are more than enough.
+        // The first guess is good to 1 % of the spacing and convergence is quadratic, so 5 steps
+        // are enough.
         for _ in 0..6 {
             let (mut last, mut p) = (0.0, 1.0);
             for k in 0..n {
@@ -42,7 +45,8 @@ pub(crate) fn gauss_legendre(n: usize) -> Vec<(f64, f64)> {
     rule
 }
 
-/// ∫ e^(−t²) / √π from a to b: half the difference of two error functions, without cancellation.
+/// ∫ e^(−t²) / √π from a to b. This is half the difference of two error functions, computed without
+/// cancellation.
 pub(super) fn gaussian_mass(a: f64, b: f64) -> f64 {
     if a >= b {
         return 0.0;
@@ -87,7 +91,7 @@ mod tests {
 
     #[test]
     fn gaussian_mass_keeps_digits_in_tails_and_short_intervals() {
-        // erfc(5) / 2 and the density at 3 times a short length.
+        // erfc(5) / 2, and the density at 3 times a short length.
         let tail = 7.687_298_972_140_174e-13;
         assert!((gaussian_mass(5.0, f64::INFINITY) / tail - 1.0).abs() < 1e-13);
         assert!((gaussian_mass(f64::NEG_INFINITY, -5.0) / tail - 1.0).abs() < 1e-13);

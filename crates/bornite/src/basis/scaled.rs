@@ -1,19 +1,21 @@
-//! Numbers with a wide exponent: e^y far below the smallest `f64`, times polynomials that bring it back.
+//! Numbers with a wide exponent range: e^y far below the smallest `f64`, times polynomials that
+//! bring it back into range.
 
 use std::f64::consts::LN_2;
 
-/// ln 2 in two parts; whole multiples of the first up to 2²¹ are exact.
+/// ln 2 in two parts. Whole multiples of the first part up to 2²¹ are exact.
 const LN_2_HIGH: f64 = 6.931_471_803_691_238e-1;
 const LN_2_LOW: f64 = 1.908_214_929_270_587_7e-10;
 
-/// Above this |y| no polynomial of degree 4096 brings e^y back into range.
+/// For |y| above this, no polynomial of degree 4096 brings e^y back into range.
 pub(super) const MAX_EXPONENT: f64 = 1e6;
 
-/// Polynomial values above this are brought down by it.
+/// Values above this are divided by it.
 const LARGE: f64 = 3.273_390_607_896_142e150;
 const LARGE_BITS: i32 = 500;
 
-/// e^(y + tail) = `mantissa` · 2^`exponent`, for −10⁶ ≤ y ≤ 0 and a tiny tail, to a few ε relative.
+/// e^(y + tail) = `mantissa` · 2^`exponent`, for −10⁶ ≤ y ≤ 0 and a tiny tail, with a relative
+/// error of a few ε.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScaledExp {
     pub(super) mantissa: f64,
@@ -28,7 +30,7 @@ impl ScaledExp {
     }
 }
 
-/// Two numbers of a recurrence with a common power of two.
+/// Two numbers of a recurrence that share a power of two.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScaledPair {
     pub(super) first: f64,
@@ -37,7 +39,7 @@ pub(super) struct ScaledPair {
 }
 
 impl ScaledPair {
-    /// Brings the pair down where one of the two has become large. Exact.
+    /// Scales the pair down if one of the two is large. This is exact.
     pub(super) fn rescale(&mut self) {
         if self.first.abs().max(self.second.abs()) > LARGE {
             self.first /= LARGE;
@@ -46,7 +48,7 @@ impl ScaledPair {
         }
     }
 
-    /// Both numbers, zero if they are below the range of `f64`.
+    /// Both numbers; zero if they are below the range of `f64`.
     pub(super) fn get(&self) -> (f64, f64) {
         (libm::ldexp(self.first, self.exponent), libm::ldexp(self.second, self.exponent))
     }
@@ -64,7 +66,7 @@ mod tests {
             let back = libm::ldexp(e.mantissa, e.exponent);
             assert!((back - f64::exp(y)).abs() <= 4.0 * f64::EPSILON * f64::exp(y), "{y}");
         }
-        // Far below the range of `f64`, against 40-digit arithmetic.
+        // Far below the range of `f64`, compared with 40-digit arithmetic.
         for (y, exponent, mantissa) in [
             (-4096.0, -5909, 0.824_226_365_585_923_1),
             (-MAX_EXPONENT, -1_442_695, 0.972_055_799_086_464_3),

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::{Basis, Part};
 use crate::linalg::{Matrix, Scalar};
 
-/// The K² functions fᵢ fⱼ* of K functions f; the first index varies slowest.
+/// The K² functions fᵢ fⱼ* of K functions f. The first index varies slowest.
 ///
 /// Paper: `alg:tensorized-square`, input layers.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,8 +1,10 @@
-//! Integrals of eigenfunctions of a Sturm–Liouville problem over an interval, from their values at its two ends.
+//! Integrals of eigenfunctions of a Sturm–Liouville problem over an interval, computed from their
+//! values at its ends.
 //!
-//! Where (p uᵢ′)′ + (λᵢ w − q) uᵢ = 0, the product of two eigenfunctions integrates to
-//! ∫ w uᵢ uⱼ = [p (uᵢ uⱼ′ − uᵢ′ uⱼ)] / (λᵢ − λⱼ). For the three classical families any multiple of uₙ may be added to
-//! the flux p uₙ′ as long as it is the same for all n, and that leaves fluxes eₙ without derivatives.
+//! If (p uᵢ′)′ + (λᵢ w − q) uᵢ = 0, then the product of two eigenfunctions has the integral ∫ w uᵢ
+//! uⱼ = [p (uᵢ uⱼ′ − uᵢ′ uⱼ)] / (λᵢ − λⱼ). A multiple of uₙ may be added to the flux p uₙ′ if the
+//! factor is the same for all n. For the three classical families, this gives fluxes eₙ without
+//! derivatives.
 
 use super::quadrature::GAUSS_16;
 use crate::linalg::{Matrix, Scalar};
@@ -34,9 +36,10 @@ pub(super) fn symmetric<T: Scalar>(width: usize, f: impl Fn(usize, usize) -> f64
     out
 }
 
-/// ∫ uᵢ uⱼ between two ends, with the integrals of the squares given; these are kept from being negative.
+/// ∫ uᵢ uⱼ between two ends, given the integrals of the squares. Negative squares, which come from
+/// rounding, count as 0.
 ///
-/// Cost: K² operations, whatever the interval. Absolute error: a few K ε.
+/// Cost: K² operations for any interval. Absolute error: a few K ε.
 pub(super) fn gram_between<T: Scalar>(
     low: &End,
     high: &End,
@@ -54,11 +57,12 @@ pub(super) fn gram_between<T: Scalar>(
     })
 }
 
-/// ∫ u uᵀ over an interval so short that 16 Gauss–Legendre nodes are exact to rounding: the phase of uᵢ uⱼ turns, or
-/// its logarithm changes, by at most 8 (remainder: 4³² / 32! ≈ 10⁻¹⁶ of the largest value times the length).
+/// ∫ u uᵀ over an interval so short that 16 Gauss–Legendre nodes are exact up to rounding: the
+/// phase of uᵢ uⱼ, or its logarithm, changes by at most 8 (remainder: 4³² / 32! ≈ 10⁻¹⁶ of the
+/// largest value times the length).
 ///
-/// Here the difference of two ends would lose its leading digits; the sum of squares keeps them and is positive
-/// semidefinite.
+/// Here, the difference between two ends would lose its leading digits. The sum of squares keeps
+/// them and is positive semidefinite.
 pub(super) fn gram_of_short<T: Scalar>(
     width: usize,
     low: f64,
@@ -80,7 +84,8 @@ pub(super) fn gram_of_short<T: Scalar>(
     symmetric(width, |i, j| sum[(i, j)])
 }
 
-/// ∫ xᵖ f fᵀ for p = 0, 1, 2 of orthonormal functions with x fₙ = oₙ fₙ₊₁ + dₙ fₙ + oₙ₋₁ fₙ₋₁; `None` for other p.
+/// ∫ xᵖ f fᵀ for p = 0, 1, 2 of orthonormal functions with x fₙ = oₙ fₙ₊₁ + dₙ fₙ + oₙ₋₁ fₙ₋₁;
+/// `None` for other p.
 pub(super) fn jacobi_moments<T: Scalar>(
     width: usize,
     power: u32,
@@ -95,7 +100,7 @@ pub(super) fn jacobi_moments<T: Scalar>(
             1 => o(j),
             _ => 0.0,
         })),
-        // The square of the infinite matrix: the functions past the last take part.
+        // This is the square of the infinite matrix, so functions beyond the last one contribute.
         2 => Some(symmetric(width, |i, j| match i - j {
             0 => {
                 let below = if i == 0 { 0.0 } else { square(o(i - 1)) };

@@ -4,10 +4,10 @@ use super::error::{BasisError, MAX_MAGNITUDE, check_functions};
 use super::part::Part;
 use crate::linalg::{Matrix, Scalar, row_orthonormalize};
 
-/// How far the rows of a table may be from orthonormal to be called so.
+/// The maximum distance from orthonormal at which the rows of a table count as orthonormal.
 const ORTHONORMAL_TOLERANCE: f64 = 1e-12;
 
-/// Any K functions of a finite domain: function i at value x is entry (i, x) of a K×v matrix.
+/// K arbitrary functions on a finite domain: function i at value x is entry (i, x) of a K×v matrix.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     values: Matrix<Complex64>,
@@ -92,7 +92,7 @@ impl Table {
         (power <= 2).then(|| self.weighted(&all, |x| (x as f64).powi(power.cast_signed())))
     }
 
-    /// (f′, L) with f = L f′, by a factorization of the table itself: no digits are lost to its Gram matrix.
+    /// (f′, L) with f = L f′, by factoring the table itself. Its Gram matrix would lose digits.
     pub(super) fn orthonormalized(&self) -> (Self, Matrix<Complex64>) {
         let (l, q) = if self.is_real {
             let factor = row_orthonormalize(&self.values.map(|z| z.re));

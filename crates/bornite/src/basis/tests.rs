@@ -1,20 +1,21 @@
-//! Laws that hold for every family, against a composite quadrature that knows nothing of the closed forms.
+//! Laws that hold for every family, checked against a composite quadrature that does not use the
+//! closed forms.
 
 use num_complex::Complex64;
 
 use super::quadrature::gauss_legendre;
 use super::*;
 
-/// What is promised for up to 64 functions.
+/// The accuracy promised for up to 64 functions.
 const TOLERANCE: f64 = 1e-12;
 
-/// A basis and the interval outside of which its functions vanish to rounding.
+/// A basis, and an interval outside which its functions vanish up to rounding.
 struct Case {
     name: &'static str,
     basis: Basis,
     low: f64,
     high: f64,
-    /// Where the functions are not smooth.
+    /// The points where the functions are not smooth.
     breaks: Vec<f64>,
     atoms: Vec<f64>,
 }
@@ -77,7 +78,7 @@ fn all(k: usize) -> Vec<Case> {
     orthonormal(k).into_iter().chain(others()).collect()
 }
 
-/// ∫ xᵖ f fᴴ from low to high by 20 nodes in each of a few hundred panels.
+/// ∫ xᵖ f fᴴ from low to high, with 20 nodes in each of a few hundred panels.
 fn by_quadrature(case: &Case, low: f64, high: f64, power: i32) -> Matrix<Complex64> {
     let inside = case.atoms.iter().copied().filter(|x| (low..high).contains(x));
     let inside: Vec<f64> = inside.collect();
@@ -107,7 +108,7 @@ fn by_quadrature(case: &Case, low: f64, high: f64, power: i32) -> Matrix<Complex
 
 fn distance(a: &Matrix<Complex64>, b: &Matrix<Complex64>) -> f64 {
     assert_eq!((a.rows(), a.cols()), (b.rows(), b.cols()));
-    // A NaN anywhere is the distance.
+    // The distance is NaN if any entry is.
     let parts = a.data().iter().zip(b.data()).map(|(x, y)| (x - y).norm());
     parts.fold(0.0, |max, d| if d <= max { max } else { d })
 }
@@ -121,7 +122,7 @@ fn noise(seed: u64) -> impl FnMut() -> f64 {
     }
 }
 
-/// Intervals short and long, at the ends of the domain, and with infinite ends.
+/// Short and long intervals, at the ends of the domain, and with infinite ends.
 fn intervals(case: &Case) -> Vec<(f64, f64)> {
     let mut next = noise(17);
     let mut point = || case.low + (case.high - case.low) * next();
@@ -201,7 +202,7 @@ fn short_intervals_keep_their_digits() {
     }
 }
 
-/// The change from quadrature to closed forms happens somewhere among these lengths.
+/// These lengths include the one at which closed forms replace quadrature.
 #[test]
 fn integrals_of_every_length_match_quadrature() {
     for case in [3, 24].into_iter().flat_map(orthonormal) {
@@ -265,7 +266,8 @@ fn moments_match_quadrature() {
     }
 }
 
-/// Checks T G Tᴴ = I by quadrature, f = L f′ at points, and that a file with the transform would load.
+/// Checks T G Tᴴ = I by quadrature, f = L f′ at points, and that a file with the transform would
+/// load.
 fn check_orthonormalized(basis: &Basis, points: &[f64], tolerance: f64) -> usize {
     let (white, l) = basis.orthonormalized();
     assert!(white.is_orthonormal() && white.is_real());
@@ -275,7 +277,7 @@ fn check_orthonormalized(basis: &Basis, points: &[f64], tolerance: f64) -> usize
     let points: Vec<f64> = points.iter().copied().chain(nodes.iter().map(|n| n.0)).collect();
     let f = basis.evaluate_batch::<Complex64>(&points);
     let back = white.evaluate_batch::<Complex64>(&points).times(&l.transpose());
-    // Of every function relative to its peak.
+    // The error of every function is relative to its peak.
     let mut error: f64 = 0.0;
     for i in 0..basis.width() {
         let column = || (0..points.len()).map(|n| (f[(n, i)], back[(n, i)]));
@@ -305,7 +307,7 @@ fn gaussians_and_splines_become_orthonormal() {
     assert_eq!(check_orthonormalized(&spread(2.0).unwrap(), &points, 1e-13), 20);
     assert_eq!(check_orthonormalized(&spread(1.0).unwrap(), &points, 1e-12), 20);
     assert_eq!(check_orthonormalized(&spread(0.7).unwrap(), &points, 1e-10), 20);
-    // Numerically dependent: fewer functions, and f is still restored.
+    // Numerically dependent functions: f′ has fewer functions, and f is still reproduced.
     assert!(check_orthonormalized(&spread(0.3).unwrap(), &points, 1e-6) < 20);
     let twins = Basis::gaussian(vec![(0.0, 1.0), (0.0, 1.0), (1.0, 2.0)]).unwrap();
     assert_eq!(check_orthonormalized(&twins, &points, 1e-13), 2);
@@ -377,7 +379,7 @@ fn extreme_values_stay_finite() {
     }
     let hermite = Basis::hermite(64, 0.0, 1.0).unwrap();
     let high = hermite.evaluate_batch::<f64>(&[40.0]);
-    // e^(−800) underflows, h₆₃(40) does not.
+    // e^(−800) underflows, but h₆₃(40) does not.
     assert!(high[(0, 0)] == 0.0 && high[(0, 63)] > 8e-282);
     let mass = hermite.gram_over::<f64>(&Part::Interval { low: -1e6, high: 1e6 });
     assert!(mass.semi_unitary_residual() < 1e-13);

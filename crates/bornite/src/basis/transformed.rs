@@ -5,15 +5,17 @@ use super::error::{BasisError, TRANSFORM_TOLERANCE};
 use super::part::Part;
 use crate::linalg::{Matrix, Scalar, largest, row_orthonormalize};
 
-/// A function nearer than this, relative to its norm, to the span of those taken before it is left out of f′.
+/// A function is dropped from f′ if its distance to the span of earlier functions is below this,
+/// relative to its norm.
 ///
-/// It bounds the error of f = L f′ for such a function; its inverse times ε bounds that of the orthonormality of f′.
+/// This bounds the error of f = L f′ for such a function. ε divided by it bounds the error of the
+/// orthonormality of f′.
 const DROP: f64 = 1e-7;
 
-/// How many nodes of a quadrature are taken together.
+/// The number of quadrature nodes that are processed together.
 const CHUNK: usize = 512;
 
-/// Orthonormal functions f′ = T f made from those of another basis.
+/// Orthonormal functions f′ = T f, which are combinations of those of another basis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transformed {
     base: Box<Basis>,
@@ -38,7 +40,7 @@ impl Transformed {
         }
         let made = Self { base: Box::new(base), transform };
         let residual = made.residual();
-        // NaN, from entries that overflow, is refused too.
+        // This also rejects NaN, which comes from entries that overflow.
         if residual <= TRANSFORM_TOLERANCE {
             Ok(made)
         } else {
@@ -51,7 +53,7 @@ impl Transformed {
         self.transform.rows()
     }
 
-    /// The basis that the functions are made from.
+    /// The basis that is transformed.
     pub fn base(&self) -> &Basis {
         &self.base
     }
@@ -104,9 +106,11 @@ impl Transformed {
         t.times(m).times_adjoint(&t).hermitian_part()
     }
 
-    /// ∫ w f′ f′ᴴ as a sum over the nodes of the base, or `None` if the base, being orthonormal, has none.
+    /// ∫ w f′ f′ᴴ as a sum over the nodes of the base; `None` if the base is orthonormal and so has
+    /// no nodes.
     ///
-    /// T G Tᴴ from the Gram matrix would lose the digits of κ(T)², the sum loses those of κ(T).
+    /// T G Tᴴ, computed from the Gram matrix, would lose as many digits as κ(T)² has. This sum
+    /// loses those of κ(T).
     pub(super) fn weighted<T: Scalar>(
         &self,
         low: f64,
@@ -135,10 +139,11 @@ impl Transformed {
     }
 }
 
-/// (f′, L) with f = L f′ for the real functions of a base with quadrature nodes.
+/// (f′, L) with f = L f′, for the real functions of a base with quadrature nodes.
 ///
-/// The functions at the nodes, times the roots of the weights, are a matrix V with V Vᵀ = G. Its factorization V = L Q,
-/// chunk after chunk, gives the Cholesky factor of G with the digits that G itself no longer has.
+/// The functions at the nodes, times the roots of the weights, form a matrix V with V Vᵀ = G. Its
+/// factorization V = L Q, one chunk after another, gives the Cholesky factor of G with digits that
+/// G itself no longer has.
 pub(super) fn orthonormalize(
     base: &Basis,
     nodes: &[(f64, f64)],
@@ -161,9 +166,9 @@ pub(super) fn orthonormalize(
     (Transformed { base: Box::new(base.clone()), transform }, l)
 }
 
-/// T with T L = I on the leading columns of L, whose rows in some order are lower trapezoidal: the order of the pivots.
+/// T with T L = I on the leading columns of L. In pivot order, the rows of L are lower trapezoidal.
 ///
-/// Stops at the first column whose pivot is below [`DROP`] of the norm of its row.
+/// Stops at the first column whose pivot is below [`DROP`] times the norm of its row.
 fn left_inverse(l: &Matrix<f64>) -> Matrix<f64> {
     let (k, rank) = (l.rows(), l.cols());
     let last_nonzero = |i: usize| l.row(i).iter().rposition(|&x| x != 0.0);

@@ -2,19 +2,19 @@ use faer::Side;
 
 use super::{Matrix, Scalar, largest};
 
-/// V = L Q with orthonormal rows in Q: Q Qᴴ = I.
+/// The factorization V = L Q, where the rows of Q are orthonormal: Q Qᴴ = I.
 #[derive(Clone, Debug)]
 pub struct RowFactor<T> {
-    /// L, of as many columns as V has numerical rank.
+    /// L, with as many columns as the numerical rank of V.
     pub l: Matrix<T>,
     /// Q.
     pub q: Matrix<T>,
 }
 
-/// Factors V = L Q with Q Qᴴ = I, dropping the directions that V does not have.
+/// Factors V = L Q with Q Qᴴ = I, dropping directions beyond the numerical rank of V.
 ///
-/// The rows are first brought to like norms by powers of two, so that a row of 10⁻²⁰⁰ next to one of 1 keeps its
-/// digits. Q is empty for V = 0.
+/// The rows are first scaled to similar norms by powers of two, so that a row of size 10⁻²⁰⁰ next
+/// to one of size 1 keeps its digits. Q is empty if V = 0.
 ///
 /// Cost: a pivoted Householder QR of Vᴴ.
 pub fn row_orthonormalize<T: Scalar>(v: &Matrix<T>) -> RowFactor<T> {
@@ -48,7 +48,7 @@ pub fn row_orthonormalize<T: Scalar>(v: &Matrix<T>) -> RowFactor<T> {
     RowFactor { l, q }
 }
 
-/// The power of two at or just below x, within the normal range; 1 for zero.
+/// The largest power of two at most x, clamped to the normal range; 1 if x is 0.
 pub(crate) fn power_of_two_near(x: f64) -> f64 {
     if x == 0.0 {
         return 1.0;
@@ -63,7 +63,7 @@ pub fn cholesky<T: Scalar>(g: &Matrix<T>) -> Option<Matrix<T>> {
     Some(Matrix::from_faer(llt.L()))
 }
 
-/// Eigenvalues, largest first, with their eigenvectors as the *columns* of `vectors`.
+/// The eigenvalues, largest first, and the eigenvectors as the *columns* of `vectors`.
 #[derive(Clone, Debug)]
 pub struct Eigen<T> {
     /// The eigenvalues, largest first.
@@ -72,9 +72,9 @@ pub struct Eigen<T> {
     pub vectors: Matrix<T>,
 }
 
-/// The eigenvalues and eigenvectors of a Hermitian matrix, largest eigenvalue first.
+/// Computes the eigenvalues and eigenvectors of a Hermitian matrix, largest eigenvalue first.
 ///
-/// Returns `None` if the iteration does not converge (a NaN in the input).
+/// Returns `None` if the iteration does not converge, which means that the matrix contains a NaN.
 pub fn eigh<T: Scalar>(m: &Matrix<T>) -> Option<Eigen<T>> {
     let n = m.rows();
     let eigen = m.as_ref().self_adjoint_eigen(Side::Lower).ok()?;
@@ -83,9 +83,9 @@ pub fn eigh<T: Scalar>(m: &Matrix<T>) -> Option<Eigen<T>> {
     Some(Eigen { values, vectors: Matrix::from_fn(n, n, |i, j| u[(i, n - 1 - j)]) })
 }
 
-/// Singular values of M, largest first, with the left singular vectors as columns.
+/// Computes the singular values of M, largest first, with the left singular vectors as columns.
 ///
-/// Returns `None` if the iteration does not converge (a NaN in the input).
+/// Returns `None` if the iteration does not converge, which means that the matrix contains a NaN.
 pub fn row_svd<T: Scalar>(m: &Matrix<T>) -> Option<Eigen<T>> {
     let svd = m.as_ref().thin_svd().ok()?;
     let s = svd.S().column_vector();
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn large_products_match_the_definition() {
-        // The product kernels of old back ends went wrong only at larger sizes.
+        // Products of older back ends were wrong only for larger sizes.
         let (a, b) = (random(130, 257, 4), random(257, 67, 5));
         let c = a.times(&b);
         for (i, j) in [(0, 0), (129, 66), (64, 33), (127, 1)] {

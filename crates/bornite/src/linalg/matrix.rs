@@ -5,7 +5,7 @@ use faer::{Accum, MatMut, MatRef, Par};
 
 use super::{Scalar, largest};
 
-/// A dense matrix, row by row.
+/// A dense matrix in row-major order.
 ///
 /// ```
 /// use bornite::linalg::Matrix;
@@ -22,22 +22,22 @@ pub struct Matrix<T> {
 }
 
 impl<T: Copy> Matrix<T> {
-    /// The matrix whose entries, row by row, are `data`.
+    /// A matrix with these entries, row by row.
     ///
     /// # Panics
-    /// If `data` does not hold `rows * cols` entries.
+    /// If `data` does not contain `rows * cols` entries.
     pub fn new(rows: usize, cols: usize, data: Vec<T>) -> Self {
         assert_eq!(Some(data.len()), rows.checked_mul(cols), "a {rows}x{cols} matrix");
         Self { rows, cols, data }
     }
 
-    /// The matrix with entry `f(i, j)` at row i and column j.
+    /// A matrix with entry `f(i, j)` in row i and column j.
     pub fn from_fn(rows: usize, cols: usize, mut f: impl FnMut(usize, usize) -> T) -> Self {
         let data = (0..rows * cols).map(|n| f(n / cols.max(1), n % cols.max(1))).collect();
         Self { rows, cols, data }
     }
 
-    /// The matrix with these rows.
+    /// A matrix with these rows.
     pub fn from_rows<const N: usize>(rows: &[[T; N]]) -> Self {
         Self { rows: rows.len(), cols: N, data: rows.concat() }
     }
@@ -57,7 +57,7 @@ impl<T: Copy> Matrix<T> {
         &self.data
     }
 
-    /// The entries, row by row, to be changed.
+    /// The entries, row by row, mutable.
     pub fn data_mut(&mut self) -> &mut [T] {
         &mut self.data
     }
@@ -67,12 +67,12 @@ impl<T: Copy> Matrix<T> {
         &self.data[i * self.cols..(i + 1) * self.cols]
     }
 
-    /// Row `i`, to be changed.
+    /// Row `i`, mutable.
     pub fn row_mut(&mut self, i: usize) -> &mut [T] {
         &mut self.data[i * self.cols..(i + 1) * self.cols]
     }
 
-    /// The same entries as a matrix of another shape.
+    /// The same entries, as a matrix of another shape.
     ///
     /// # Panics
     /// If the number of entries differs.
@@ -81,7 +81,7 @@ impl<T: Copy> Matrix<T> {
         Self::new(rows, cols, self.data)
     }
 
-    /// The matrix of `f` of every entry.
+    /// Applies `f` to every entry.
     pub fn map<U>(&self, f: impl FnMut(T) -> U) -> Matrix<U> {
         Matrix {
             rows: self.rows,
@@ -98,12 +98,12 @@ impl<T: Copy> Matrix<T> {
 }
 
 impl<T: Scalar> Matrix<T> {
-    /// The matrix of zeros.
+    /// A matrix of zeros.
     pub fn zeros(rows: usize, cols: usize) -> Self {
         Self { rows, cols, data: vec![T::ZERO; rows * cols] }
     }
 
-    /// The identity.
+    /// The identity matrix.
     pub fn identity(n: usize) -> Self {
         Self::from_fn(n, n, |i, j| if i == j { T::ONE } else { T::ZERO })
     }
@@ -143,10 +143,11 @@ impl<T: Scalar> Matrix<T> {
         out
     }
 
-    /// Aᵀ Bₙ of every matrix Bₙ of `cols` columns, whose entries lie one matrix after another, as do the products'.
+    /// Aᵀ Bₙ for every matrix Bₙ with `cols` columns. Both the matrices Bₙ and the products are
+    /// stored one after another.
     ///
     /// # Panics
-    /// If the entries are not those of whole matrices with as many rows as A.
+    /// If `b` is not a whole number of matrices with as many rows as A.
     pub(crate) fn transposed_times_each(&self, b: &[T], cols: usize) -> Vec<T> {
         let (rows, size) = (self.cols, self.rows * cols);
         assert!(size > 0 && b.len().is_multiple_of(size), "whole matrices of {cols} columns");
@@ -163,7 +164,7 @@ impl<T: Scalar> Matrix<T> {
     /// Subtracts the product A B.
     ///
     /// # Panics
-    /// If the shapes do not fit.
+    /// If the shapes do not match.
     pub fn subtract_product(&mut self, a: &Self, b: &Self) {
         assert_eq!((self.rows, a.cols, self.cols), (a.rows, b.rows, b.cols), "shapes of a product");
         if !self.data.is_empty() && a.cols > 0 {
@@ -171,10 +172,11 @@ impl<T: Scalar> Matrix<T> {
         }
     }
 
-    /// Adds Σ Aₙᵀ Bₙ, where `data` of A and B are as many matrices of this many rows, one after another.
+    /// Adds Σ Aₙᵀ Bₙ, where `a` and `b` contain the same number of matrices with `rows` rows, one
+    /// after another.
     ///
     /// # Panics
-    /// If the numbers of entries do not fit.
+    /// If the numbers of entries do not match.
     pub(crate) fn add_transposed_products(&mut self, a: &[T], b: &[T], rows: usize) {
         let (m, n) = (self.rows, self.cols);
         for (a, b) in a.chunks_exact(rows * m).zip(b.chunks_exact(rows * n)) {
@@ -184,10 +186,11 @@ impl<T: Scalar> Matrix<T> {
         }
     }
 
-    /// Adds Σ Aₙ Bₙᴴ, where `data` of A and B are as many matrices with this many columns, one after another.
+    /// Adds Σ Aₙ Bₙᴴ, where `a` and `b` contain the same number of matrices with `cols` columns,
+    /// one after another.
     ///
     /// # Panics
-    /// If the numbers of entries do not fit.
+    /// If the numbers of entries do not match.
     pub(crate) fn add_adjoint_products(&mut self, a: &[T], b: &[T], cols: usize) {
         let (m, n) = (self.rows, self.cols);
         for (a, b) in a.chunks_exact(m * cols).zip(b.chunks_exact(n * cols)) {
@@ -253,10 +256,10 @@ impl<T: Scalar> Matrix<T> {
     }
 }
 
-/// A Bᴴ of two matrices of `rows` rows, given by their entries.
+/// A Bᴴ of two matrices with `rows` rows, given by their entries.
 ///
 /// # Panics
-/// If the numbers of entries differ or are not those of whole rows.
+/// If the numbers of entries differ or do not divide into rows.
 pub(crate) fn product_with_adjoint<T: Scalar>(a: &[T], b: &[T], rows: usize) -> Matrix<T> {
     let cols = a.len() / rows.max(1);
     let mut out = Matrix::zeros(rows, rows);
@@ -267,7 +270,7 @@ pub(crate) fn product_with_adjoint<T: Scalar>(a: &[T], b: &[T], rows: usize) -> 
     out
 }
 
-/// A B, row by row, of a matrix of `rows` rows that is given by its entries.
+/// The entries of A B, row by row, where A has `rows` rows and is given by its entries.
 ///
 /// # Panics
 /// If the inner dimensions differ.

@@ -1,7 +1,7 @@
 //! Dense matrices and the factorizations that the algorithms need.
 //!
-//! This module is the only user of the linear-algebra crate (faer). Everything here is sequential and
-//! deterministic; parallelism lives above, over rows and regions.
+//! This module is the only user of the linear-algebra crate (faer). Everything here is sequential
+//! and deterministic; parallelism is left to the callers, over rows and regions.
 
 mod factor;
 mod matrix;
@@ -13,9 +13,10 @@ pub(crate) use matrix::{product_of_rows, product_with_adjoint};
 pub use num_complex::{Complex32, Complex64};
 pub use scalar::Scalar;
 
-/// The largest of some non-negative numbers, 0 if there are none, and NaN if any of them is NaN.
+/// The largest of some non-negative numbers; 0 if there are none, and NaN if any is NaN.
 ///
-/// Every check of a residual goes through this: `f64::max` ignores NaN, so a fold with it calls a broken matrix perfect.
+/// Every check of a residual uses this function. `f64::max` ignores NaN, so with it a broken matrix
+/// would pass.
 pub(crate) fn largest(numbers: impl IntoIterator<Item = f64>) -> f64 {
     numbers.into_iter().fold(0.0, |max: f64, x| if max.is_nan() || x <= max { max } else { x })
 }
@@ -37,7 +38,8 @@ mod tests {
 
     #[test]
     fn entries_that_overflow_are_not_orthonormal() {
-        // Products of infinities are NaN: 84 of 3,036 single-number edits of a model once passed because of them.
+        // Products of infinities are NaN. Because of them, 84 of 3,036 single-number edits of a
+        // model once passed.
         for x in [1e300, f64::INFINITY, f64::NAN] {
             let mut m = Matrix::<Complex64>::identity(2);
             m[(0, 0)] = Complex64::new(0.0, x);

@@ -6,9 +6,9 @@ use num_complex::Complex64;
 
 use super::Matrix;
 
-/// The number type of an algorithm: `f64` for real circuits, `Complex64` for the others.
+/// The number type of an algorithm: `f64` for real circuits, `Complex64` for all others.
 ///
-/// Operations choose it once, at their entry, and are generic below.
+/// Operations choose it once, on entry, and are generic below.
 pub trait Scalar:
     faer::traits::ComplexField
     + Copy
@@ -34,9 +34,9 @@ pub trait Scalar:
 
     /// The number with this real part and no imaginary part.
     fn from_real(x: f64) -> Self;
-    /// The number itself, less its imaginary part where the type has none.
+    /// Converts a complex number. A real type drops the imaginary part.
     fn from_complex(z: Complex64) -> Self;
-    /// The same number as a complex one.
+    /// Converts to a complex number.
     fn to_complex(self) -> Complex64;
     /// The complex conjugate.
     #[must_use]
@@ -46,15 +46,15 @@ pub trait Scalar:
     /// The product with a real number.
     #[must_use]
     fn scale_by(self, factor: f64) -> Self;
-    /// The larger of |re| and |im|: a cheap bound of the modulus, within √2.
+    /// The larger of |re| and |im|, which is the modulus up to a factor of √2.
     fn max_part(self) -> f64;
-    /// The numbers as a list of real parts, each followed by its imaginary part where the type has one.
+    /// The numbers as real parts, each followed by its imaginary part if the type has one.
     fn parts(numbers: &[Self]) -> &[f64];
-    /// The same, to be changed.
+    /// The parts of the numbers, mutable: see [`parts`](Self::parts).
     fn parts_mut(numbers: &mut [Self]) -> &mut [f64];
-    /// A complex matrix in this type, borrowed if it already is.
+    /// Converts a complex matrix; borrowed if it already has this type.
     fn matrix_from_complex(m: &Matrix<Complex64>) -> Cow<'_, Matrix<Self>>;
-    /// A real matrix in this type, borrowed if it already is.
+    /// Converts a real matrix; borrowed if it already has this type.
     fn matrix_from_real(m: &Matrix<f64>) -> Cow<'_, Matrix<Self>>;
 }
 
@@ -122,7 +122,7 @@ impl Scalar for Complex64 {
         Complex64::new(self.re * factor, self.im * factor)
     }
     fn max_part(self) -> f64 {
-        // `f64::max` would drop a NaN on either side.
+        // `f64::max` would drop a NaN.
         let (re, im) = (self.re.abs(), self.im.abs());
         if re > im || re.is_nan() { re } else { im }
     }

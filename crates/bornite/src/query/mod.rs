@@ -14,14 +14,14 @@ pub enum Evidence {
     /// Nothing: the variable is marginalized.
     #[default]
     Unknown,
-    /// Its value.
+    /// The variable has this value.
     Value(f64),
-    /// That it lies in a part of its domain.
+    /// The variable lies in a part of its domain.
     In(Part),
 }
 
 impl Evidence {
-    /// The kind of the message of its variable's functions.
+    /// The kind of message that this evidence gives for the functions of its variable.
     pub(crate) fn kind(&self) -> Kind {
         match self {
             Self::Unknown => Kind::Identity,
@@ -31,14 +31,14 @@ impl Evidence {
     }
 }
 
-/// How a layer depends on a query's variables: the sets φ_Y, φ_Z and φ_YZ of the paper.
+/// How a layer depends on the variables of a query: the sets φ_Y, φ_Z and φ_YZ of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dependence {
-    /// Only on variables with a value: φ_Y.
+    /// Only on variables with values: φ_Y.
     Kept,
     /// Only on unobserved variables: φ_Z.
     Marginalized,
-    /// On both, or on a variable known to lie in a set or interval: φ_YZ.
+    /// On both, or on a variable restricted to a set or interval: φ_YZ.
     Mixed,
 }
 
@@ -68,15 +68,15 @@ pub struct Query {
 }
 
 impl Query {
-    /// The query that knows nothing of any variable.
+    /// A query without any evidence.
     pub fn unknown(num_variables: usize) -> Self {
         Self { evidence: vec![Evidence::Unknown; num_variables] }
     }
 
-    /// The query with these values of all variables; NaN means unobserved.
+    /// A query with a value for every variable. NaN means unobserved.
     ///
     /// # Errors
-    /// A value that is not in its domain, or a wrong number of values.
+    /// A value is not in its variable's domain, or the number of values is wrong.
     pub fn row(variables: &[Variable], values: &[f64]) -> Result<Self, QueryError> {
         check_count(variables, values.len())?;
         let mut query = Self::unknown(variables.len());
@@ -88,19 +88,20 @@ impl Query {
         Ok(query)
     }
 
-    /// Reads a query such as `x0=1, x1=?, x2 in [0.5, 2), x3 in {0, 2}`. Variables that are not named are unknown.
+    /// Parses a query such as `x0=1, x1=?, x2 in [0.5, 2), x3 in {0, 2}`. Variables that are not
+    /// mentioned are unknown.
     ///
     /// # Errors
-    /// The text cannot be parsed; the error points to the character and suggests the nearest name for an unknown
-    /// variable.
+    /// The text is not a query. The error points to the character, and suggests the closest name
+    /// for an unknown variable.
     pub fn parse(variables: &[Variable], text: &str) -> Result<Self, QueryError> {
         parse::parse(variables, text)
     }
 
-    /// The query with one more value known.
+    /// Adds the value of a variable.
     ///
     /// # Errors
-    /// The variable is not there, or the value is not in its domain.
+    /// The variable does not exist, or the value is not in its domain.
     pub fn with_value(
         mut self,
         variables: &[Variable],
@@ -111,11 +112,11 @@ impl Query {
         Ok(self)
     }
 
-    /// The query with one more variable known to lie in [low, high). An atom at `high` is not included; use the next
-    /// number, `high.next_up()`, to include it.
+    /// Restricts a variable to [low, high). An atom at `high` is not included; pass
+    /// `high.next_up()` to include it.
     ///
     /// # Errors
-    /// The variable is not there, or `low > high`.
+    /// The variable does not exist, or `low > high`.
     pub fn with_interval(
         mut self,
         variables: &[Variable],
@@ -128,10 +129,10 @@ impl Query {
         Ok(self)
     }
 
-    /// The query with one more variable known to be one of these values, or of these atoms by number.
+    /// Restricts a variable to a set of values, or of atoms given by their indices.
     ///
     /// # Errors
-    /// The variable is not there, or a value is not in its domain.
+    /// The variable does not exist, or a value is not in its domain.
     pub fn with_values(
         mut self,
         variables: &[Variable],
@@ -143,12 +144,13 @@ impl Query {
         Ok(self)
     }
 
-    /// Sets the evidence about one variable, by position.
+    /// Sets the evidence about the variable at a position.
     ///
-    /// On a finite domain an interval [low, high) means the values in it; the whole domain means unknown.
+    /// On a finite domain, an interval [low, high) means the values that it contains. A part that
+    /// covers the whole domain means unknown.
     ///
     /// # Errors
-    /// The evidence does not fit the variable's domain.
+    /// The evidence does not match the variable's domain.
     pub fn set(
         &mut self,
         variables: &[Variable],
@@ -169,10 +171,10 @@ impl Query {
         &self.evidence
     }
 
-    /// Whether this query fits a circuit with these variables.
+    /// Checks that this query matches a circuit with these variables.
     ///
     /// # Errors
-    /// It was created for other variables.
+    /// The query was created for different variables.
     pub fn check(&self, variables: &[Variable]) -> Result<(), QueryError> {
         check_count(variables, self.evidence.len())?;
         for (variable, evidence) in variables.iter().zip(&self.evidence) {
@@ -209,6 +211,8 @@ fn find(variables: &[Variable], name: &str) -> Result<usize, QueryError> {
     })
 }
 
+/// Checks evidence against a domain and simplifies it: intervals of finite domains become sets,
+/// sets of one value become values, and parts that cover the domain become unknown.
 fn normalize(variable: &Variable, evidence: Evidence) -> Result<Evidence, QueryError> {
     let Variable { name, domain } = variable;
     let outside = |value: f64| {
@@ -261,28 +265,28 @@ fn normalize(variable: &Variable, evidence: Evidence) -> Result<Evidence, QueryE
     }
 }
 
-/// Why a query has no meaning for the variables that it asks about.
+/// Why a query does not make sense for its variables.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QueryError {
-    /// A value that its variable cannot take.
+    /// A value outside the domain of its variable.
     #[error("variable '{variable}' cannot be {value}: its values are {domain}")]
     OutOfDomain {
         /// The variable.
         variable: String,
         /// The value.
         value: f64,
-        /// Its domain.
+        /// The variable's domain.
         domain: Domain,
     },
-    /// An interval whose ends are not in order.
+    /// An interval whose ends are not in increasing order.
     #[error(
         "variable '{variable}': the interval from {low} to {high} is not in order; give the smaller end first"
     )]
     Interval {
         /// The variable.
         variable: String,
-        /// The first end.
+        /// The end given first.
         low: f64,
         /// The second end.
         high: f64,
@@ -297,9 +301,9 @@ pub enum QueryError {
         /// Its domain.
         domain: Domain,
     },
-    /// A number of an atom that is not there.
+    /// The index of an atom that does not exist.
     #[error(
-        "variable '{variable}': a set holds atoms of its domain, {domain}; ask for an interval [a, b)"
+        "variable '{variable}': a set can only contain atoms, and the domain is {domain}; ask for an interval [a, b)"
     )]
     Atom {
         /// The variable.
@@ -307,15 +311,15 @@ pub enum QueryError {
         /// Its domain.
         domain: Domain,
     },
-    /// A variable that is not there.
+    /// A variable that does not exist.
     #[error("there is no variable '{}'{}", shown(name), did_you_mean(hint.as_deref()))]
     UnknownVariable {
         /// The name.
         name: String,
-        /// The nearest name that is there.
+        /// The closest existing name, if there is one.
         hint: Option<String>,
     },
-    /// A wrong number of values.
+    /// The wrong number of values.
     #[error("expected {expected} values, one per variable, and found {found}")]
     Count {
         /// The number of variables.
@@ -323,29 +327,31 @@ pub enum QueryError {
         /// The number of values given.
         found: usize,
     },
-    /// A query made for other variables.
-    #[error("the query does not fit variable '{variable}': it was made for another circuit")]
+    /// A query that was created for different variables.
+    #[error(
+        "the query does not match variable '{variable}': it was created for a different circuit"
+    )]
     OtherVariables {
-        /// The first variable that it does not fit.
+        /// The first variable that does not match.
         variable: String,
     },
-    /// A matrix on the way to the answer would not fit in memory.
+    /// An intermediate matrix is too large.
     #[error(
-        "layer {layer}: the query would take a matrix of {entries} entries, more than the {limit} allowed; \
+        "layer {layer}: the query needs a matrix of {entries} entries, more than the limit of {limit}; \
              use smaller widths"
     )]
     TooLarge {
         /// The layer.
         layer: LayerId,
-        /// How many entries the matrix would have.
+        /// The number of entries that the matrix would have.
         entries: u128,
-        /// The most that is allowed.
+        /// The maximum number of entries.
         limit: u128,
     },
-    /// A device that is not there, or has no room for the circuit.
+    /// A device that is missing or has too little memory for the circuit.
     #[error("the query cannot use a CUDA device: {reason}")]
     Device {
-        /// Why not.
+        /// The reason.
         reason: String,
     },
     /// Text that is not a query.

@@ -1,4 +1,5 @@
-//! The query language: `name=value`, `name=?`, `name in [a, b)`, `name in {a, b}`, joined by commas.
+//! The query language: `name=value`, `name=?`, `name in [a, b)`, `name in {a, b}`, separated by
+//! commas.
 
 use super::{Evidence, Query, QueryError};
 use crate::basis::Part;
@@ -40,7 +41,7 @@ pub(super) fn parse(variables: &[Variable], text: &str) -> Result<Query, QueryEr
     Ok(query)
 }
 
-/// A text and how far it is read.
+/// A text, and the position up to which it has been parsed.
 pub(crate) struct Parser<'a> {
     text: &'a str,
     chars: Vec<char>,
@@ -85,13 +86,13 @@ impl<'a> Parser<'a> {
         found
     }
 
-    /// The next character that is no space, if any.
+    /// The next character that is not white space, if there is one.
     pub(crate) fn peek_sign(&mut self) -> Option<char> {
         self.skip_space();
         self.peek()
     }
 
-    /// Takes a whole word, in letters of either case.
+    /// Takes a whole word, ignoring case.
     pub(crate) fn take_word(&mut self, word: &str, stops: &str) -> bool {
         self.skip_space();
         let rest = &self.chars[self.at..];
@@ -104,7 +105,7 @@ impl<'a> Parser<'a> {
         found
     }
 
-    /// The text between two places.
+    /// The text between two positions.
     pub(crate) fn slice(&self, from: usize, to: usize) -> String {
         self.chars[from..to].iter().collect()
     }
@@ -113,13 +114,13 @@ impl<'a> Parser<'a> {
         if self.take(c) { Ok(()) } else { Err(self.error(message)) }
     }
 
-    /// A word of characters that mean nothing else, or anything in quotes.
+    /// A word without special characters, or any text in quotes.
     fn name(&mut self) -> Result<String, QueryError> {
         self.word("=,[](){}'\"", "expected the name of a variable")
     }
 
-    /// A word of characters that are no space and not among `stops`, or anything in quotes. Two quotes within quotes of
-    /// their kind stand for one.
+    /// A word without white space and `stops`, or any text in quotes. A doubled quote inside quotes
+    /// stands for one.
     pub(crate) fn word(&mut self, stops: &str, expected: &str) -> Result<String, QueryError> {
         self.skip_space();
         if let Some(quote @ ('\'' | '"')) = self.peek() {
@@ -174,14 +175,14 @@ impl<'a> Parser<'a> {
             if !variable.domain.atoms().is_empty() {
                 let Some(n) = variable.domain.atom(x) else {
                     let message = format!(
-                        "a set holds atoms, and {x} is none: its values are {}",
+                        "a set can only contain atoms, and {x} is not one: the values are {}",
                         variable.domain
                     );
                     return Err(self.error_at(start, message));
                 };
                 values.push(n);
             } else if x < 0.0 || x.fract() != 0.0 || x > 1e15 {
-                return Err(self.error_at(start, "a set holds whole numbers from 0 on"));
+                return Err(self.error_at(start, "a set can only contain whole numbers from 0"));
             } else {
                 values.push(x as usize);
             }
@@ -192,8 +193,9 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// An interval; a bracket that includes or excludes an end is moved to the next whole number on a finite domain, and to the
-    /// next number at all on one with atoms.
+    /// An interval. A finite domain or atoms make the kind of a bracket matter. There, an open
+    /// lower end or a closed upper end moves up to the next whole number of a finite domain, or to
+    /// the next `f64`.
     fn interval(&mut self, variable: &Variable) -> Result<Evidence, QueryError> {
         let low_open = self.take('(');
         if !low_open && !self.take('[') {

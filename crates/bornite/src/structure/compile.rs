@@ -22,13 +22,14 @@ pub enum Product {
     Hadamard,
 }
 
-/// A region tree with input functions, widths and product kinds: everything about a circuit except its weights.
+/// A region tree with input functions, widths and product kinds: everything about a circuit except
+/// its weights.
 ///
-/// Every region gets a product and a sum of at most `width` outputs. Widths are capped as the paper's conditions
-/// require: a sum has no more outputs than inputs, and the inputs of a Hadamard product have the same width. A
-/// variable's input functions get a sum of their own unless a Kronecker product with no more functions than the width
-/// makes it redundant. Every sum has a weight of its own, unless weights are [shared](Self::share) or values have a
-/// [codebook](Self::codebook).
+/// Every region gets a product and a sum with at most `width` outputs. Widths are capped as the
+/// paper's conditions require: a sum has no more outputs than inputs, and the inputs of a Hadamard
+/// product have the same width. The input functions of a variable get their own sum, unless they
+/// feed a Kronecker product and there are no more of them than the width. Every sum has its own
+/// weight, unless weights are [shared](Self::share) or values have a [codebook](Self::codebook).
 ///
 /// ```
 /// use bornite::{Basis, Domain, Variable, circuit::Weights, structure::{RegionTree, Structure}};
@@ -46,7 +47,7 @@ pub struct Structure {
     tree: RegionTree,
     variables: Vec<Variable>,
     bases: Vec<Arc<Basis>>,
-    /// The largest width of each region.
+    /// The maximum width of each region.
     widths: Vec<usize>,
     output_width: usize,
     products: Vec<Product>,
@@ -55,7 +56,8 @@ pub struct Structure {
 }
 
 impl Structure {
-    /// The structure over a tree, with the variable and input functions that `leaf` gives for each position.
+    /// A structure over a tree. `leaf` returns the variable and the input functions for each
+    /// position.
     pub fn new<B: Into<Arc<Basis>>>(
         tree: RegionTree,
         leaf: impl FnMut(usize) -> (Variable, B),
@@ -68,52 +70,53 @@ impl Structure {
         Self { tree, variables, bases, widths, output_width, products, codebook, share }
     }
 
-    /// Sets the largest width K of inner sums; 8 by default.
+    /// Sets the maximum width K of inner sums; 8 by default.
     #[must_use]
     pub fn width(mut self, width: usize) -> Self {
         self.widths.fill(width);
         self
     }
 
-    /// Sets the largest width of each region's sum by the number of its variables.
+    /// Sets the maximum width of each region's sum, given the number of its variables.
     #[must_use]
     pub fn widths(mut self, mut choose: impl FnMut(usize) -> usize) -> Self {
         self.widths = self.tree.sizes().into_iter().map(&mut choose).collect();
         self
     }
 
-    /// Sets the width r of the output: the number of squares that are summed; 1 by default.
+    /// Sets the width r of the output, which is the number of squares that are summed; 1 by
+    /// default.
     #[must_use]
     pub fn output_width(mut self, r: usize) -> Self {
         self.output_width = r;
         self
     }
 
-    /// Makes all products of one kind; Kronecker by default.
+    /// Sets the kind of all products; Kronecker by default.
     #[must_use]
     pub fn product(mut self, product: Product) -> Self {
         self.products.fill(product);
         self
     }
 
-    /// Chooses the kind of each region's product, by the region's position in the tree.
+    /// Sets the kind of each region's product, given the region's position in the tree.
     #[must_use]
     pub fn products(mut self, choose: impl FnMut(usize) -> Product) -> Self {
         self.products = (0..self.products.len()).map(choose).collect();
         self
     }
 
-    /// Puts a codebook below the weight of each variable with more values than this: a sum with this many outputs,
-    /// whose weight is shared by all variables with the same domain. What is learned about a value at one pixel then
-    /// applies to all.
+    /// Adds a codebook below the weight of each variable with more than `size` values: a sum with
+    /// `size` outputs, whose weight is shared by all variables with the same domain. What is
+    /// learned about a value at one pixel then applies to all pixels.
     #[must_use]
     pub fn codebook(mut self, size: Option<usize>) -> Self {
         self.codebook = size;
         self
     }
 
-    /// Lets regions of the [same kind](RegionTree::kinds) share a weight if they have at most this many variables.
-    /// Single variables share a weight if they have the same finite domain.
+    /// Lets regions of the [same kind](RegionTree::kinds) share a weight if they have at most
+    /// `most` variables. Single variables share a weight if they have the same finite domain.
     #[must_use]
     pub fn share(mut self, most: usize) -> Self {
         self.share = most;
@@ -125,15 +128,16 @@ impl Structure {
         &self.tree
     }
 
-    /// The number of weight entries of the circuit: what [`build`](Self::build) will draw.
+    /// The number of weight entries of the circuit, which is what [`build`](Self::build) draws.
     pub fn num_parameters(&self) -> u128 {
         let mut seen = BTreeSet::new();
         let sums = self.sums().into_iter().flatten();
-        let own = sums.filter(|s| s.tie.as_ref().is_none_or(|tie| seen.insert(tie.clone())));
-        own.fold(0, |all, s| all.saturating_add(s.rows as u128 * s.cols as u128))
+        let distinct = sums.filter(|s| s.tie.as_ref().is_none_or(|tie| seen.insert(tie.clone())));
+        distinct.fold(0, |all, s| all.saturating_add(s.rows as u128 * s.cols as u128))
     }
 
-    /// The multiply-adds of a value of the circuit: the entries of the weights of all sums over products, shared ones counted each time.
+    /// The multiply-adds of one evaluation of the circuit: the weight entries of all sums over
+    /// products. A shared weight counts every time.
     pub fn multiply_adds(&self) -> u128 {
         let regions = self.tree.regions().iter().zip(self.sums());
         let products = regions.filter(|(r, _)| matches!(r, Region::Split(_)));
@@ -141,10 +145,12 @@ impl Structure {
         sums.fold(0, |all, s| all.saturating_add(s.rows as u128 * s.cols as u128))
     }
 
-    /// Makes the circuit with random weights. With semi-unitary weights over orthonormal functions it is orthonormal.
+    /// Builds the circuit with random weights. With semi-unitary weights and orthonormal functions,
+    /// it is orthonormal.
     ///
     /// # Errors
-    /// A width of 0, a weight beyond what an operation allows, or functions that do not live on their variable's domain.
+    /// A width is 0, a weight is too large, or functions are not defined on their variable's
+    /// domain.
     pub fn build(&self, weights: Weights, rng: &mut impl Rng) -> Result<Circuit, CircuitError> {
         let skeleton = self.skeleton()?;
         let output = match skeleton.layer(skeleton.output()) {
@@ -156,7 +162,7 @@ impl Structure {
             .map(|(n, &[rows, cols])| {
                 let weight = random_weight(rows, cols, weights, rng);
                 if output == Some(n) && weights.is_semi_unitary() {
-                    // The output's weight has unit norm, not orthonormal rows.
+                    // The output's weight has unit norm instead of orthonormal rows.
                     weight.scaled((rows.min(cols) as f64).sqrt().recip())
                 } else {
                     weight
@@ -166,10 +172,10 @@ impl Structure {
         skeleton.with_weights(drawn)
     }
 
-    /// The circuit without weights: what learning needs.
+    /// Builds the circuit without the entries of its weights, as the starting point of learning.
     ///
     /// # Errors
-    /// As for [`build`](Self::build).
+    /// The same as for [`build`](Self::build).
     pub fn skeleton(&self) -> Result<Skeleton, CircuitError> {
         let mut b = CircuitBuilder::new();
         let ids: Vec<_> =
@@ -205,7 +211,7 @@ impl Structure {
         b.skeleton(layers[last])
     }
 
-    /// The sums of each region, from its functions or its product up.
+    /// The sums of each region, starting above its functions or its product.
     fn sums(&self) -> Vec<Vec<Sum>> {
         let widths = self.widths_of_sums();
         let (sizes, kinds) = (self.tree.sizes(), self.tree.kinds());
@@ -216,20 +222,20 @@ impl Structure {
             let rows = if index == last { self.output_width } else { outputs };
             let is_shared = index != last && sizes[index] <= self.share;
             let mut cols = inputs;
-            let mut own = Vec::new();
+            let mut of_region = Vec::new();
             let tie = match region {
                 Region::Variable(v) => {
                     if is_bare && index != last {
-                        sums.push(own);
+                        sums.push(of_region);
                         continue;
                     }
                     let is_finite = matches!(*self.bases[*v], Basis::Indicator(_));
                     if let Some(size) = self.codebook.filter(|&m| is_finite && m < inputs) {
                         let tie = Some(Tie::Codebook(inputs));
-                        own.push(Sum { rows: size, cols, tie });
+                        of_region.push(Sum { rows: size, cols, tie });
                         cols = size;
                         if rows == size && index != last {
-                            sums.push(own);
+                            sums.push(of_region);
                             continue;
                         }
                     }
@@ -240,13 +246,14 @@ impl Structure {
                     Tie::Kind(kinds[index], std::iter::once(rows).chain(below).collect())
                 }),
             };
-            own.push(Sum { rows, cols, tie });
-            sums.push(own);
+            of_region.push(Sum { rows, cols, tie });
+            sums.push(of_region);
         }
         sums
     }
 
-    /// The widths of every region: bottom up what each can have, top down what its Hadamard consumer lets it have.
+    /// The widths of every region: from the bottom up, what each can have; from the top down, what
+    /// a Hadamard product above it allows.
     fn widths_of_sums(&self) -> Vec<Widths> {
         let regions = self.tree.regions();
         let mut widths: Vec<Widths> = Vec::with_capacity(regions.len());
@@ -278,6 +285,7 @@ impl Structure {
         widths
     }
 
+    /// The width of a region's product, given the widths of its parts.
     fn combine(&self, index: usize, parts: impl Iterator<Item = usize>) -> usize {
         match self.products[index] {
             Product::Kronecker => parts.fold(1, usize::saturating_mul),
@@ -286,28 +294,28 @@ impl Structure {
     }
 }
 
-/// A sum layer, by the shape of its weight.
+/// A sum layer, given by the shape of its weight.
 struct Sum {
     rows: usize,
     cols: usize,
-    /// Which others have the same weight.
+    /// The sums that share this weight; `None` if it belongs to this sum only.
     tie: Option<Tie>,
 }
 
-/// What the sums that share a weight have in common.
+/// What sums that share a weight have in common.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Tie {
     /// The number of values of their variables.
     Codebook(usize),
-    /// The kind of their regions, and the widths above and below.
+    /// The kind of their regions, and the widths above and below them.
     Kind(usize, Vec<usize>),
 }
 
-/// The widths of a region's sum layer: of what it receives and of what it gives.
+/// The widths of the input and the output of a region's sum layer.
 struct Widths {
     inputs: usize,
     outputs: usize,
-    /// Whether a variable's functions need no sum layer.
+    /// Whether the functions of a variable need no sum layer.
     is_bare: bool,
 }
 
@@ -334,7 +342,7 @@ mod tests {
         for (structure, weights) in [
             (images(5), 31),
             (images(5).share(1), 16),
-            // One weight for pixels, one for 1 × 2 and one for 2 × 2 pixels, and 3 above.
+            // One weight each for pixels, 1 × 2 and 2 × 2 pixels, and 3 above.
             (images(5).share(4), 6),
             (images(5).share(16), 5),
             (images(5).codebook(Some(4)), 32),
@@ -366,7 +374,8 @@ mod tests {
         let circuit = structure.build(Weights::Haar, rng).unwrap();
         let mut widths: Vec<usize> = circuit.weights().iter().map(Weight::rows).collect();
         widths.sort_unstable();
-        // 16 pixels and 8 pairs of width 2, 2 × 2 pixels of width 4, which is all that two pairs have, then 6; one output.
+        // 16 pixels and 8 pairs have width 2; 2 × 2 pixels have width 4, the most that two pairs
+        // allow; larger regions have width 6; one output.
         assert_eq!(widths, [vec![1], vec![2; 24], vec![4; 4], vec![6; 2]].concat());
     }
 }

@@ -1,8 +1,9 @@
-//! Structures: how the variables are split into regions, and circuits over them.
+//! Structures: how variables are split into regions, and circuits over these regions.
 //!
-//! Which one? [`RegionTree::aligned_image`] for pixels, [`RegionTree::linear`] for sequences (a matrix product state),
-//! [`RegionTree::balanced`] for variables in a meaningful order, [`RegionTree::random`] for others. With data,
-//! [`average_linkage`] of the [`mutual_information`] of columns.
+//! Which tree should I use? [`RegionTree::aligned_image`] for pixels, [`RegionTree::linear`] for
+//! sequences (a matrix product state), [`RegionTree::balanced`] for variables in a meaningful
+//! order, and [`RegionTree::random`] for others. With data, use [`average_linkage`] of the
+//! [`mutual_information`] between columns.
 
 mod compile;
 mod learn;

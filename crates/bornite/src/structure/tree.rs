@@ -4,18 +4,18 @@ use std::fmt;
 use rand::Rng;
 use rand::seq::SliceRandom;
 
-/// One region of variables.
+/// A region: a set of variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Region {
-    /// A single variable, by its position.
+    /// A single variable, given by its position.
     Variable(usize),
     /// The union of two or more earlier regions.
     Split(Vec<usize>),
 }
 
-/// A tree of regions: how the set of all variables is split, again and again, down to single variables.
+/// A tree of regions: how the set of all variables is split repeatedly, down to single variables.
 ///
-/// Regions are listed inputs first; the last one holds all variables.
+/// Each region comes after its parts, and the last one contains all variables.
 ///
 /// ```
 /// use bornite::structure::RegionTree;
@@ -31,14 +31,14 @@ pub struct RegionTree {
     num_variables: usize,
 }
 
-/// The reason that a nested list is not a region tree.
+/// Why a nested list is not a region tree.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TreeError {
     /// There are no variables.
     #[error("a region tree needs at least one variable")]
     Empty,
-    /// A list that holds fewer than two parts.
+    /// A split with fewer than two parts.
     #[error("region {region} is split into {parts} part; a split needs at least 2")]
     TooFewParts {
         /// The region.
@@ -46,9 +46,9 @@ pub enum TreeError {
         /// The number of its parts.
         parts: usize,
     },
-    /// A part that is not an earlier region, or is in two splits, or in none.
+    /// A part that is not an earlier region, or is already part of another split.
     #[error(
-        "region {region} refers to {part}, which is not an earlier region with no other split above it"
+        "region {region} refers to {part}, which is not an earlier region or is already part of another split"
     )]
     Part {
         /// The region.
@@ -56,20 +56,20 @@ pub enum TreeError {
         /// The part.
         part: usize,
     },
-    /// A region that is in no split and is not the last.
+    /// A region that is not part of any split and is not the last.
     #[error("region {region} is not part of any split; only the last region may be the root")]
     Unused {
         /// The region.
         region: usize,
     },
-    /// A variable that is missing, or there twice.
+    /// A variable that is missing or occurs more than once.
     #[error(
         "variable {variable} is in the tree {times} times; each of 0 to {last} must occur once"
     )]
     Variable {
         /// The variable.
         variable: usize,
-        /// How often it is there.
+        /// The number of times it occurs.
         times: usize,
         /// The last variable.
         last: usize,
@@ -85,10 +85,10 @@ pub enum TreeError {
 }
 
 impl RegionTree {
-    /// The tree with these regions, inputs first, the whole last.
+    /// A tree with these regions, each after its parts, and the whole set last.
     ///
     /// # Errors
-    /// They do not form a tree over the variables 0, 1, …, d − 1.
+    /// The regions do not form a tree over the variables 0, 1, …, d − 1.
     pub fn new(regions: Vec<Region>) -> Result<Self, TreeError> {
         let num_variables = regions.iter().filter(|r| matches!(r, Region::Variable(_))).count();
         if num_variables == 0 {
@@ -127,7 +127,7 @@ impl RegionTree {
         Ok(Self { regions, num_variables })
     }
 
-    /// One variable after the other: the tree of a matrix product state.
+    /// Adds one variable after another: the tree of a matrix product state.
     ///
     /// # Panics
     /// If there are no variables.
@@ -141,7 +141,7 @@ impl RegionTree {
         b.finish(num_variables)
     }
 
-    /// Recursive halves, in the order of the variables.
+    /// Splits the variables into halves recursively, in their order.
     ///
     /// # Panics
     /// If there are no variables.
@@ -149,7 +149,7 @@ impl RegionTree {
         Self::halved(&(0..num_variables).collect::<Vec<_>>())
     }
 
-    /// Recursive halves of a random order of the variables.
+    /// Splits the variables into halves recursively, in random order.
     ///
     /// # Panics
     /// If there are no variables.
@@ -174,7 +174,8 @@ impl RegionTree {
         b.finish(order.len())
     }
 
-    /// Left and right halves, then upper and lower halves, alternating down to pixels and their channels.
+    /// Splits an image into left and right halves, then into upper and lower halves, alternating
+    /// down to pixels and their channels.
     ///
     /// Variable (y · width + x) · channels + c is channel c of the pixel in row y and column x.
     ///
@@ -188,11 +189,13 @@ impl RegionTree {
         b.finish(height * width * channels)
     }
 
-    /// Alternating upper and lower, then left and right halves of the smallest square around the image whose side is a
-    /// power of two. The image lies in the middle of the square, and halves without pixels are omitted.
+    /// Splits the smallest square around the image whose side is a power of two, alternating upper
+    /// and lower with left and right halves. The image is in the middle of the square, and halves
+    /// without pixels are omitted.
     ///
-    /// All regions of the same size are cut in the same way, except at the edge of the image, so they can [share
-    /// weights](super::Structure::share). Variables are in the order of [`image`](Self::image).
+    /// All regions of the same size are split in the same way, except at the edge of the image, so
+    /// they can [share weights](super::Structure::share). Variables are in the order of
+    /// [`image`](Self::image).
     ///
     /// # Panics
     /// If there are no pixels or no channels.
@@ -210,10 +213,10 @@ impl RegionTree {
         b.finish(height * width * channels)
     }
 
-    /// Reads a nested list of variable positions such as `[[0, 1], [2, 3]]`.
+    /// Parses a nested list of variable positions, such as `[[0, 1], [2, 3]]`.
     ///
     /// # Errors
-    /// Text that is not a nested list, or one that is not a tree.
+    /// The text is not a nested list, or the list is not a tree.
     pub fn parse(text: &str) -> Result<Self, TreeError> {
         let mut b = TreeBuilder::default();
         let mut open: Vec<Vec<usize>> = Vec::new();
@@ -271,7 +274,7 @@ impl RegionTree {
         Self::new(b.regions)
     }
 
-    /// The regions, inputs first, the whole last.
+    /// The regions, each after its parts, and the whole set last.
     pub fn regions(&self) -> &[Region] {
         &self.regions
     }
@@ -293,9 +296,10 @@ impl RegionTree {
         sizes
     }
 
-    /// The kind of each region, by a number: two are of one kind if one is the other moved along the variables, cut in the same way.
+    /// A number for the kind of each region. Two regions have the same kind if one is the other
+    /// shifted along the variables, with the same splits.
     pub fn kinds(&self) -> Vec<usize> {
-        // Of each region its kind and its first variable.
+        // The kind and the first variable of each region.
         let mut kinds: Vec<(usize, usize)> = Vec::with_capacity(self.regions.len());
         let mut known: BTreeMap<Vec<(usize, isize)>, usize> = BTreeMap::new();
         for region in &self.regions {
@@ -315,7 +319,7 @@ impl RegionTree {
 }
 
 impl fmt::Display for RegionTree {
-    /// As a nested list.
+    /// Writes the tree as a nested list.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         enum Step {
             Open(usize),
@@ -414,7 +418,8 @@ struct Aligned {
 }
 
 impl Aligned {
-    /// The region of a rectangle of the square, by its upper left corner and its sides; `None` if it has no pixel.
+    /// The region of a rectangle of the square, given its upper left corner and its sides; `None`
+    /// if it contains no pixels.
     fn cut(
         &self,
         b: &mut TreeBuilder,
@@ -491,7 +496,7 @@ mod tests {
             assert_eq!(kinds.len(), 1, "{size}");
         }
         assert_eq!(sizes.last(), Some(&784));
-        // The same variables cut in another way are of another kind.
+        // The same variables with other splits have another kind.
         let kinds = RegionTree::parse("[[[0, 1], 2], [3, [4, 5]]]").unwrap().kinds();
         assert_ne!(kinds[4], kinds[9]);
         assert_eq!(kinds[2], kinds[8]);

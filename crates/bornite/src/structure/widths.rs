@@ -3,8 +3,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Widths by the number of a region's variables, as in `1:12,2:16,32:24`: 12 for single variables, 16 for regions of 2 to 31
-/// variables and 24 for larger ones.
+/// Widths by the number of variables of a region. For example, `1:12,2:16,32:24` means 12 for
+/// single variables, 16 for regions of 2 to 31 variables, and 24 for larger ones.
 ///
 /// ```
 /// use bornite::structure::Widths;
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Widths(Vec<(usize, usize)>);
 
-/// Why a text is no list of widths.
+/// Why a text is not a list of widths.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{text}' is not a width; give a whole number of at least 1, such as 16, or widths by region size such as 1:12,2:16,32:24, with sizes increasing from 1"
@@ -33,7 +33,7 @@ impl Widths {
         reached.last().map_or(1, |(_, width)| *width)
     }
 
-    /// The width of all regions, if it is one.
+    /// The width of all regions, if all have the same.
     pub fn uniform(&self) -> Option<usize> {
         let first = self.0.first()?.1;
         self.0.iter().all(|(_, width)| *width == first).then_some(first)
@@ -52,7 +52,7 @@ impl From<usize> for Widths {
 }
 
 impl From<&[(usize, usize)]> for Widths {
-    /// Sizes, rising from 1, and widths from there on.
+    /// Pairs of a region size and the width from that size on, with sizes increasing from 1.
     fn from(steps: &[(usize, usize)]) -> Self {
         Self(steps.to_vec())
     }

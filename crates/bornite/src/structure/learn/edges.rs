@@ -1,4 +1,4 @@
-//! The best tree of pairs, and a region tree of it.
+//! The best tree of pairs, and the region tree that follows from it.
 
 use super::MutualInformation;
 use crate::structure::RegionTree;
@@ -11,7 +11,7 @@ pub struct Edge {
     pub parent: usize,
     /// The other end.
     pub child: usize,
-    /// The information that the two have of each other, in nats.
+    /// The mutual information of the two variables, in nats.
     pub information: f64,
 }
 
@@ -21,10 +21,11 @@ impl Edge {
     }
 }
 
-/// The spanning tree of the largest total information: Chow and Liu's, by Prim's algorithm from variable 0.
+/// The Chow–Liu tree, which is the spanning tree with the largest total information, by Prim's
+/// algorithm starting at variable 0.
 ///
-/// Every variable but 0 is the child of one edge, and the parent is 0 or the child of an earlier one. Of equal edges the one to
-/// the variable with the smallest position is taken.
+/// Every variable except 0 is the child of one edge, and each parent is 0 or the child of an
+/// earlier edge. Ties go to the variable with the smallest position.
 ///
 /// Cost: d².
 pub fn chow_liu_tree(information: &MutualInformation) -> Vec<Edge> {
@@ -53,17 +54,17 @@ pub fn chow_liu_tree(information: &MutualInformation) -> Vec<Edge> {
     edges
 }
 
-/// The region tree of a rooted tree of variables: each variable is joined with the parts below its children, one by
-/// one.
+/// Builds the region tree of a tree of variables: each variable is joined with the parts below its
+/// children, one at a time.
 ///
-/// The root is the variable that leaves the smallest parts. A region then communicates with the rest through the value
-/// of one variable, so the density of the Chow–Liu tree needs a circuit no wider than the number of values of a
-/// variable. Parts with the most information come first.
+/// The root is the variable that leaves the smallest parts. Then a region communicates with the
+/// rest through the value of one variable, so the density of the Chow–Liu tree needs a circuit no
+/// wider than the number of values of a variable. Parts with the most information come first.
 ///
 /// Cost: d.
 ///
 /// # Panics
-/// If there are no variables, or the edges are not those of a tree over all of them.
+/// If there are no variables, or the edges do not form a tree over all of them.
 pub fn root_edges(num_variables: usize, edges: &[Edge]) -> RegionTree {
     assert_eq!(edges.len() + 1, num_variables, "a tree has one edge less than variables");
     let mut neighbors: Vec<Vec<usize>> = vec![Vec::new(); num_variables];
@@ -88,7 +89,7 @@ pub fn root_edges(num_variables: usize, edges: &[Edge]) -> RegionTree {
     builder.finish(num_variables)
 }
 
-/// The variable without which the largest part is smallest; of several the first.
+/// The variable whose removal leaves the smallest largest part; the first one in case of a tie.
 fn middle(edges: &[Edge], neighbors: &[Vec<usize>]) -> usize {
     let total = neighbors.len();
     let (mut sizes, mut largest) = (vec![1; total], vec![0; total]);
@@ -103,7 +104,8 @@ fn middle(edges: &[Edge], neighbors: &[Vec<usize>]) -> usize {
     (0..total).min_by_key(|&v| largest[v]).unwrap_or_default()
 }
 
-/// The variables from `start` on, each before those below it and with the edge to the one above.
+/// The variables, starting at `start`, each before those below it and with the edge to the one
+/// above.
 fn order(edges: &[Edge], neighbors: &[Vec<usize>], start: usize) -> Vec<(usize, Option<usize>)> {
     let mut order = vec![(start, None)];
     let mut at = 0;

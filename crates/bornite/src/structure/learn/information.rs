@@ -1,4 +1,4 @@
-//! Mutual information of all pairs of variables, by counting bits.
+//! The mutual information of all pairs of variables, by counting bits.
 
 use pulp::Arch;
 use rayon::prelude::*;
@@ -6,26 +6,28 @@ use rayon::prelude::*;
 use crate::domain::{Domain, Variable};
 use crate::engine::Batch;
 
-/// The variables of one task: their bits stay in the cache.
+/// The number of variables per side of a tile, whose bits fit into the cache.
 const TILE: usize = 32;
-/// Values in a cell of two variables' bins that quantiles aim at, were the two independent.
-const ROWS_A_CELL: f64 = 5.0;
+/// The number of rows per cell of two variables' bins that the quantiles aim at, if the variables
+/// are independent.
+const ROWS_PER_CELL: f64 = 5.0;
 const MISSING: u16 = u16::MAX;
-/// Fewer rows than this tell too little, however short the time.
-const LEAST_ROWS: usize = 256;
+/// The minimum number of rows to sample, however little work is allowed.
+const MIN_ROWS: usize = 256;
 
-/// How mutual information is estimated.
+/// How to estimate mutual information.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InformationOptions {
     /// The maximum number of bins of a variable. Fewer are used if there are few rows.
     pub max_bins: usize,
-    /// The number of rows added to the counts of a pair, spread evenly over its cells: 1/4 per cell for two binary
-    /// variables.
+    /// The number of rows added to the counts of a pair, spread evenly over its cells: 1/4 per cell
+    /// for two binary variables.
     pub smoothing: f64,
-    /// The maximum number of rows to use; a larger table is sampled at even distances.
+    /// The maximum number of rows to use. A larger table is sampled at even intervals.
     pub max_rows: usize,
-    /// Whether the order of each variable's values means something; empty if it does for all. Matters for finite
-    /// variables with more values than bins: ordered values are merged with their neighbors, others if they are rare.
+    /// Whether the values of each variable are ordered; empty if all are. This matters for finite
+    /// variables with more values than bins: ordered values are merged with their neighbors, other
+    /// values if they are rare.
     pub ordered: Vec<bool>,
 }
 
@@ -36,7 +38,8 @@ impl Default for InformationOptions {
 }
 
 impl InformationOptions {
-    /// The maximum number of rows, up to `max_rows`, for which so many variables are compared by reading so many words.
+    /// The largest number of rows, at most `max_rows`, for which comparing `variables` variables
+    /// reads at most `words` words.
     pub(crate) fn rows_of_work(&self, variables: usize, words: f64) -> usize {
         let pairs = 0.5 * (variables as f64).powi(2);
         let work = |rows: usize| {
@@ -44,21 +47,21 @@ impl InformationOptions {
             pairs * bins * bins * (rows as f64 / 64.0)
         };
         let mut rows = self.max_rows;
-        while rows > LEAST_ROWS && work(rows) > words {
-            rows = (rows * 3 / 4).max(LEAST_ROWS);
+        while rows > MIN_ROWS && work(rows) > words {
+            rows = (rows * 3 / 4).max(MIN_ROWS);
         }
         rows
     }
 }
 
-/// The reason that there is no estimate.
+/// Why there is no estimate.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InformationError {
     /// No variables.
     #[error("there are no variables to compare")]
     NoVariables,
-    /// A batch of other variables.
+    /// A batch with a different number of variables.
     #[error("the batch has {found} variables, not {expected}")]
     Variables {
         /// The number of variables.
@@ -68,7 +71,8 @@ pub enum InformationError {
     },
 }
 
-/// The mutual information of all pairs of d variables in nats: a symmetric matrix, with entropies on its diagonal.
+/// The mutual information of all pairs of d variables, in nats: a symmetric matrix with the
+/// entropies on its diagonal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MutualInformation {
     size: usize,
@@ -76,7 +80,8 @@ pub struct MutualInformation {
 }
 
 impl MutualInformation {
-    /// The matrix with these entries for i < j, in the order (0, 1), (0, 2), …, and a diagonal of zeros.
+    /// A matrix with these entries for i < j, called in the order (0, 1), (0, 2), …, and zeros on
+    /// the diagonal.
     pub fn from_fn(size: usize, mut entry: impl FnMut(usize, usize) -> f64) -> Self {
         let mut this = Self { size, values: vec![0.0; size * size] };
         for i in 0..size {
@@ -92,12 +97,12 @@ impl MutualInformation {
         self.size
     }
 
-    /// The information that variables i and j have of each other.
+    /// The mutual information of variables i and j.
     pub fn get(&self, i: usize, j: usize) -> f64 {
         self.values[i * self.size + j]
     }
 
-    /// The information of variable i and every other.
+    /// The mutual information of variable i and every variable.
     pub fn row(&self, i: usize) -> &[f64] {
         &self.values[i * self.size..(i + 1) * self.size]
     }
@@ -110,10 +115,11 @@ impl MutualInformation {
 
 /// Estimates the mutual information Σ p(x, y) ln (p(x, y) / p(x) p(y)) of all pairs of variables.
 ///
-/// A pair is counted over the rows in which neither value is missing. Finite variables are used unchanged where their
-/// values are few, all others by quantiles: √(n / 5) of them and at most `max_bins`.
+/// A pair is counted over the rows in which neither value is missing. Finite variables with few
+/// values are used unchanged, all others by quantiles: √(n / 5) of them, but at most `max_bins`.
 ///
-/// Cost: d² / 2 pairs × bins² × n / 64 words, on all cores. The result does not depend on their number.
+/// Cost: d² / 2 pairs × bins² × n / 64 words, on all cores. The result does not depend on the
+/// number of cores.
 ///
 /// ```
 /// use bornite::engine::Batch;
@@ -128,7 +134,7 @@ impl MutualInformation {
 /// ```
 ///
 /// # Errors
-/// There are no variables, or the batch has other variables.
+/// There are no variables, or the batch has a different number of variables.
 pub fn mutual_information(
     rows: &Batch,
     variables: &[Variable],
@@ -159,10 +165,11 @@ pub fn mutual_information(
     Ok(information)
 }
 
-/// A variable in bins, as bits: one plane of them for every bin but the last, then one for the known rows.
+/// A binned variable as bits: one plane for every bin but the last, then one for the rows with a
+/// value.
 struct Column {
     planes: Vec<Vec<u64>>,
-    /// The number of bits of each plane.
+    /// The number of bits in each plane.
     counts: Vec<u64>,
     is_complete: bool,
 }
@@ -170,7 +177,7 @@ struct Column {
 impl Column {
     fn new(rows: &Batch, variable: &Variable, j: usize, options: &InformationOptions) -> Self {
         let taken = rows.len().min(options.max_rows.max(1));
-        // Even distances, also if they are no whole numbers.
+        // Even distances, even if they are not whole numbers.
         let row = |n: usize| (n as u128 * rows.len() as u128 / taken as u128) as usize;
         let column: Vec<f64> = (0..taken).map(|n| rows.value(row(n), j)).collect();
         let is_ordered = options.ordered.get(j).copied().unwrap_or(true);
@@ -199,10 +206,10 @@ impl Column {
     }
 }
 
-/// The maximum number of bins of a variable with this many values.
+/// The maximum number of bins for a variable with this many values.
 fn num_bins(values: usize, max_bins: usize) -> usize {
     let largest = max_bins.clamp(2, usize::from(MISSING));
-    ((values as f64 / ROWS_A_CELL).sqrt() as usize).clamp(2, largest)
+    ((values as f64 / ROWS_PER_CELL).sqrt() as usize).clamp(2, largest)
 }
 
 /// The bin of every value, and the number of bins.
@@ -225,7 +232,7 @@ fn discretize(
     }
     let runs: Vec<&[f64]> = sorted.chunk_by(|a, b| a == b).collect();
     if ordered || domain.num_values().is_none() {
-        // A run belongs to the quantile of its middle; quantiles that get none are left out.
+        // A run of equal values belongs to the quantile of its middle. Empty quantiles are dropped.
         let mut starts = Vec::new();
         let (mut seen, mut last) = (0.0, usize::MAX);
         for run in &runs {
@@ -247,7 +254,7 @@ fn discretize(
     (code(&bin), (kept.len() + 1).min(runs.len()).max(1))
 }
 
-/// All pairs of one tile of variables with another.
+/// All pairs of variables of two tiles.
 #[expect(clippy::inline_always, reason = "to be compiled for the features that are dispatched to")]
 #[inline(always)]
 fn tile(columns: &[Column], a: usize, b: usize, smoothing: f64) -> Vec<(usize, usize, f64)> {
@@ -268,7 +275,7 @@ fn tile(columns: &[Column], a: usize, b: usize, smoothing: f64) -> Vec<(usize, u
     entries
 }
 
-/// The number of rows in each cell of two variables' bins, row-major.
+/// The number of rows in each cell of two variables' bins, in row-major order.
 #[expect(clippy::inline_always, reason = "to be compiled for the features that are dispatched to")]
 #[inline(always)]
 fn joint_counts(x: &Column, y: &Column, counts: &mut Vec<f64>) {
@@ -277,7 +284,7 @@ fn joint_counts(x: &Column, y: &Column, counts: &mut Vec<f64>) {
     counts.resize(rows * cols, 0.0);
     for i in 0..rows {
         for j in 0..cols {
-            // Where the last plane has all rows, the answer is known.
+            // If the last plane has all rows, the count is known.
             let count = if j + 1 == cols && y.is_complete {
                 x.counts[i]
             } else if i + 1 == rows && x.is_complete {
@@ -288,7 +295,7 @@ fn joint_counts(x: &Column, y: &Column, counts: &mut Vec<f64>) {
             counts[i * cols + j] = count as f64;
         }
     }
-    // The last plane holds all known rows: take the other bins away.
+    // The last plane has all rows with a value, so subtract the other bins.
     for i in 0..rows {
         let others: f64 = counts[i * cols..(i + 1) * cols - 1].iter().sum();
         counts[(i + 1) * cols - 1] -= others;
@@ -305,7 +312,7 @@ fn common_bits(x: &[u64], y: &[u64]) -> u64 {
     x.iter().zip(y).map(|(a, b)| u64::from((a & b).count_ones())).sum()
 }
 
-/// The information of counts, which are smoothed in place.
+/// The mutual information of counts, which are smoothed in place.
 fn information(counts: &mut [f64], cols: usize, smoothing: f64) -> f64 {
     let more = smoothing / counts.len() as f64;
     let total: f64 = counts.iter().sum::<f64>() + smoothing;
@@ -328,7 +335,7 @@ fn information(counts: &mut [f64], cols: usize, smoothing: f64) -> f64 {
             sum += p * (p / (row_sum * q)).ln();
         }
     }
-    // Never below 0 but by rounding.
+    // Only rounding makes it negative.
     sum.max(0.0)
 }
 

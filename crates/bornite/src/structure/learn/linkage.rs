@@ -4,12 +4,12 @@ use super::MutualInformation;
 use crate::structure::RegionTree;
 use crate::structure::tree::TreeBuilder;
 
-/// The region tree that repeatedly joins the two regions with the highest average mutual information over all pairs of
-/// their variables.
+/// Builds a region tree by repeatedly joining the two regions with the highest average mutual
+/// information over all pairs of their variables.
 ///
-/// It uses nearest-neighbor chains, which give the same tree as searching for the best pair in every round. Ties go to
-/// the smaller region, then to the one with the smallest variable; of two parts, the one with the smallest variable
-/// comes first.
+/// Nearest-neighbor chains give the same tree as searching for the best pair in every round. Ties
+/// go to the smaller region, then to the one with the smallest variable. Of two parts, the one with
+/// the smallest variable comes first.
 ///
 /// Cost: d² time and memory.
 ///
@@ -37,10 +37,10 @@ pub fn average_linkage(information: &MutualInformation) -> RegionTree {
     builder.finish(size)
 }
 
-/// Clusters, each known by its smallest variable.
+/// Clusters, each identified by its smallest variable.
 struct Clusters {
     size: usize,
-    /// The average information between every two clusters.
+    /// The average information between any two clusters.
     values: Vec<f64>,
     /// The number of variables; 0 if the cluster is part of another.
     counts: Vec<usize>,
@@ -48,18 +48,19 @@ struct Clusters {
 }
 
 impl Clusters {
-    /// Two clusters that are each other's nearest: follows nearest neighbors from the end of the chain until it turns back.
+    /// Two clusters that are each other's nearest. Follows nearest neighbors from the end of the
+    /// chain until the chain turns back.
     fn next_pair(&self, chain: &mut Vec<usize>) -> (usize, usize) {
         loop {
             let Some(&last) = chain.last() else {
-                // From a smallest one, so that equal information gives a balanced tree.
+                // Start with one of the smallest, so that equal information gives a balanced tree.
                 let left = (0..self.size).filter(|&c| self.counts[c] > 0);
                 chain.extend(left.min_by_key(|&c| self.counts[c]));
                 continue;
             };
             let before = chain.len().checked_sub(2).map(|n| chain[n]);
             let nearest = self.nearest(last, before);
-            // It is the one before; only rounding of averages makes it one still earlier.
+            // It is the previous one. Only rounding of averages can make it an even earlier one.
             match chain.iter().position(|&c| c == nearest) {
                 Some(at) => {
                     chain.truncate(at);
@@ -70,7 +71,7 @@ impl Clusters {
         }
     }
 
-    /// The nearest other cluster; of equally near ones `preferred`, so that the chain ends.
+    /// The nearest other cluster. Ties go to `preferred`, so that the chain ends.
     fn nearest(&self, cluster: usize, preferred: Option<usize>) -> usize {
         let row = &self.values[cluster * self.size..(cluster + 1) * self.size];
         let mut best = preferred;
@@ -89,7 +90,7 @@ impl Clusters {
         best.expect("two clusters are left")
     }
 
-    /// Makes b a part of a.
+    /// Merges b into a.
     fn join(&mut self, a: usize, b: usize, builder: &mut TreeBuilder) {
         let (n, m) = (self.counts[a] as f64, self.counts[b] as f64);
         for c in (0..self.size).filter(|&c| c != a && c != b && self.counts[c] > 0) {

@@ -1,7 +1,8 @@
-//! Structures from data: the mutual information of variables, and region trees built from it.
+//! Structures from data: the mutual information of variables, and region trees based on it.
 //!
-//! [`mutual_information`] of all pairs, then [`average_linkage`] for a region tree, or [`chow_liu_tree`] for the edges of the
-//! best tree-shaped model and [`root_edges`] for a region tree of it.
+//! Compute the [`mutual_information`] of all pairs, then use [`average_linkage`] for a region tree;
+//! or [`chow_liu_tree`] for the edges of the best tree-shaped model, and [`root_edges`] to turn
+//! them into a region tree.
 
 mod edges;
 mod information;

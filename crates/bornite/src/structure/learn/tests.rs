@@ -9,7 +9,7 @@ fn variables(domains: &[Domain]) -> Vec<Variable> {
     domains.iter().enumerate().map(|(n, d)| Variable::new(format!("x{n}"), d.clone())).collect()
 }
 
-/// Rows of related variables of all kinds, with missing values.
+/// Rows of dependent variables of all kinds, with missing values.
 fn rows(domains: &[Domain], rows: usize, holes: f64, seed: u64) -> Vec<f64> {
     let rng = &mut ChaCha8Rng::seed_from_u64(seed);
     let mut values = Vec::new();
@@ -27,7 +27,7 @@ fn rows(domains: &[Domain], rows: usize, holes: f64, seed: u64) -> Vec<f64> {
     values
 }
 
-/// By definition: a table of counts over the rows that know both.
+/// By definition, from a table of counts over the rows that have both values.
 fn brute_force(values: &[f64], width: usize, i: usize, j: usize, bins: (usize, usize)) -> f64 {
     let mut counts = vec![vec![1.0 / (bins.0 * bins.1) as f64; bins.1]; bins.0];
     for row in values.chunks_exact(width).filter(|r| !r[i].is_nan() && !r[j].is_nan()) {
@@ -62,7 +62,7 @@ fn information_is_that_of_counts() {
         let found = information(&values, &domains, &InformationOptions::default());
         for i in 0..6 {
             for j in (0..6).filter(|&j| j != i) {
-                // Five values fit only if there are rows enough for five bins.
+                // Five values are kept only if there are enough rows for five bins.
                 if holes == 0.9 && (sizes[i] > 2 || sizes[j] > 2)
                     || count == 64 && sizes[i].max(sizes[j]) > 3
                 {
@@ -98,19 +98,20 @@ fn continuous_variables_are_compared_by_quantiles() {
     let mut values = Vec::new();
     for _ in 0..5000 {
         let (x, y): (f64, f64) = (rng.random(), rng.random());
-        // The third is the first, the second is on its own; a bend changes no quantile.
+        // The third variable equals the first, the second is independent. A monotone map does not
+        // change quantiles.
         values.extend([x * x, y, (x * 1000.0).floor()]);
     }
     let options = InformationOptions::default();
     let found = information(&values, &domains, &options);
     assert!(found.get(0, 1) < 0.05 && found.get(1, 2) < 0.05);
-    // Up to cells that the rounding to 1000 values shifts.
+    // Up to cells that are shifted by rounding to 1000 values.
     assert!(found.get(0, 2) > 0.95 * 16f64.ln(), "{}", found.get(0, 2));
     assert!((found.get(0, 0) - 16f64.ln()).abs() < 1e-3);
     let few = InformationOptions { max_rows: 500, ..options.clone() };
     assert!(information(&values, &domains, &few).get(0, 2) > 2.0);
     let unordered = InformationOptions { ordered: vec![true, true, false], ..options };
-    // Fifteen labels of a thousand say little.
+    // Fifteen out of a thousand labels say little.
     assert!(information(&values, &domains, &unordered).get(0, 2) < 0.2);
 }
 
@@ -145,7 +146,8 @@ fn random_information(size: usize, seed: u64) -> MutualInformation {
     MutualInformation::from_fn(size, |_, _| rng.random())
 }
 
-/// Joins the best pair of all, again and again, with averages taken anew from all pairs of variables.
+/// Joins the best of all pairs repeatedly, computing averages from all pairs of variables each
+/// time.
 fn naive_linkage(information: &MutualInformation) -> String {
     let mut clusters: Vec<(Vec<usize>, String)> =
         (0..information.size()).map(|v| (vec![v], v.to_string())).collect();
@@ -187,14 +189,14 @@ fn equal_information_gives_a_balanced_tree() {
     assert_eq!(tree.to_string(), "[[[0, 1], [2, 3]], [[4, 5], [6, 7]]]");
 }
 
-/// The sum of information of a tree's edges.
+/// The total information of a tree's edges.
 fn total(edges: &[Edge]) -> f64 {
     edges.iter().map(|e| e.information).sum()
 }
 
 #[test]
 fn the_best_tree_of_pairs_is_found() {
-    // All trees over 6 variables, by their Prüfer sequences.
+    // All trees over 6 variables, given by their Prüfer sequences.
     let information = random_information(6, 7);
     let mut best = f64::NEG_INFINITY;
     for code in 0..6_usize.pow(4) {
@@ -231,7 +233,7 @@ fn a_rooted_tree_speaks_of_one_variable_at_a_time() {
     let edges = chow_liu_tree(&information);
     let tree = root_edges(200, &edges);
     assert!(RegionTree::new(tree.regions().to_vec()).is_ok());
-    // A connected part of a tree has one edge less than variables.
+    // A connected part of a tree has one edge fewer than variables.
     let mut members: Vec<Vec<usize>> = Vec::new();
     for region in tree.regions() {
         members.push(match region {
@@ -252,7 +254,7 @@ fn a_rooted_tree_speaks_of_one_variable_at_a_time() {
         ends.dedup();
         assert!(ends.windows(2).all(|w| w[0] == w[1]), "{set:?}: {ends:?}");
     }
-    // The rays of a star follow one another.
+    // The rays of a star come one after another.
     let star = |i: usize, _: usize| if i == 0 { 1.0 } else { 0.0 };
     let edges = chow_liu_tree(&MutualInformation::from_fn(3000, star));
     assert_eq!(root_edges(3000, &edges).num_variables(), 3000);
