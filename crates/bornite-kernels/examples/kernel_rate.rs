@@ -1,4 +1,5 @@
-//! How near the kernels come to the peak of one core: `cargo run --release --example kernel_rate`.
+//! How close the kernels come to the peak rate of one core: `cargo run --release --example
+//! kernel_rate`.
 //!
 //! Arguments, all optional: SIMD levels (`avx2`, `avx512`) and number types (`f32`, `f64`).
 
@@ -12,7 +13,7 @@ use bornite_kernels::{
     Buffer, Dense, Kernels, PackedWeight, Real, Simd, SimdLevel, Uses, WeightGradient, peak,
 };
 
-/// Seconds per call, the best of many short runs.
+/// Seconds per call: the best of many short runs.
 fn time(mut f: impl FnMut()) -> f64 {
     let mut calls = 1;
     let mut run = |calls: u32| {
@@ -36,7 +37,7 @@ fn peak_rate<F: Real>(simd: Simd) -> f64 {
     operations as f64 / seconds
 }
 
-/// Prints the rate of every kernel at width `k`, as a share of the peak.
+/// Prints the rate of every kernel at width `k`, as a percentage of the peak.
 fn rates<F: Real, const C: bool>(simd: Simd, k: usize) {
     let kernels = Kernels::<F, C>::new(simd);
     let parts: Vec<f64> = (0..k * k * k * planes(C)).map(|n| (n % 7) as f64 - 3.0).collect();

@@ -4,12 +4,12 @@ use std::ops::{Deref, DerefMut};
 
 use crate::lanes::Real;
 
-/// Bytes in a cache line: a plane of a tile fills exactly one.
+/// The number of bytes in a cache line, which one plane of a tile fills exactly.
 const LINE: usize = 64;
 
-/// Reals that begin at a cache line, so that no plane of a tile lies across two.
+/// Reals that start at a cache line, so that no plane of a tile spans two lines.
 ///
-/// Kernels take any slice; those in such a buffer are faster by up to a fifth.
+/// Kernels accept any slice, but are up to a fifth faster on such a buffer.
 #[derive(Debug)]
 pub struct Buffer<F> {
     data: Vec<F>,
@@ -21,12 +21,12 @@ impl<F: Real> Buffer<F> {
     /// `len` zeros.
     pub fn zeros(len: usize) -> Self {
         let data = vec![F::ZERO; len + LINE / size_of::<F>()];
-        // Where no alignment can be promised the start is still in range.
+        // If the alignment is impossible, the start is still in range.
         let start = data.as_ptr().align_offset(LINE).min(LINE / size_of::<F>());
         Self { data, start, len }
     }
 
-    /// Makes room for `len` reals if there is less; what was there stays.
+    /// Grows to `len` reals if there are fewer. Existing numbers are kept.
     pub fn grow(&mut self, len: usize) {
         if self.len < len {
             let mut larger = Self::zeros(len);

@@ -5,12 +5,12 @@ use crate::lanes::{Real, planes};
 
 /// The sum over rows of the gradient with respect to a weight of shape K×K₁×K₂.
 ///
-/// The last index lies in the SIMD lanes and each entry is one chain of additions in the order of the
-/// rows, however they are cut into calls.
+/// The last index is in the SIMD lanes. Each entry is one chain of additions in the order of the
+/// rows, whatever rows each call contains.
 #[derive(Clone, Debug)]
 pub struct WeightGradient<F: Real> {
     shape: [usize; 3],
-    /// Entries of one row of `data`.
+    /// The number of entries in one row of `data`.
     pub(crate) cols: usize,
     complex: bool,
     /// `[K·K₁][planes][padded K₂]`; for a plain weight `[K][planes][padded K₁]`.
@@ -35,7 +35,7 @@ impl<F: Real> WeightGradient<F> {
         self.data.fill(F::ZERO);
     }
 
-    /// The shape of the weight: `[K, K₁, K₂]`, where K₂ is 1 for a plain one.
+    /// The shape of the weight: `[K, K₁, K₂]`, where K₂ is 1 for a plain weight.
     pub fn shape(&self) -> [usize; 3] {
         self.shape
     }
@@ -45,11 +45,11 @@ impl<F: Real> WeightGradient<F> {
         self.complex
     }
 
-    /// Adds the gradient to a matrix of K rows and K₁·K₂ columns, row by row, each number's real part followed by its
-    /// imaginary part where the weight is complex.
+    /// Adds the gradient to a matrix with K rows and K₁·K₂ columns, row by row. If the weight is
+    /// complex, each real part is followed by its imaginary part.
     ///
     /// # Panics
-    /// If the matrix has another size.
+    /// If the matrix has a different size.
     pub fn add_to(&self, parts: &mut [f64]) {
         let [k, k1, k2] = self.shape;
         let planes = planes(self.complex);

@@ -1,9 +1,9 @@
 //! Tiles: the layout of activations.
 //!
 //! A tile holds one message of [`Real::LANES`] rows of a batch. A vector of K numbers is
-//! `[K][planes][LANES]` reals, where a real circuit has one plane and a complex circuit two (all real
-//! parts of a number, then all its imaginary parts). A K×J matrix is K·J such numbers, row by row:
-//! entry (i, j) is number i·J + j.
+//! `[K][planes][LANES]` reals, where a real circuit has one plane and a complex circuit two (all
+//! real parts of a number, then all its imaginary parts). A K×J matrix is K·J such numbers, row by
+//! row: entry (i, j) is number i·J + j.
 
 use std::fmt::Debug;
 
@@ -14,7 +14,7 @@ use crate::kernels::entry::Entries;
 use crate::transpose::{F32, F64};
 use crate::vector::Registers;
 
-/// The real numbers that lanes are made of: `f32` or `f64`.
+/// The type of the real numbers in the lanes: `f32` or `f64`.
 pub trait Real:
     Copy
     + Debug
@@ -29,7 +29,7 @@ pub trait Real:
     + Pod
     + 'static
 {
-    /// Rows in a tile: 8 or 16, the same on every machine.
+    /// The number of rows in a tile: 8 or 16, the same on every machine.
     const LANES: usize;
     /// Zero.
     const ZERO: Self;
@@ -43,14 +43,14 @@ pub trait Real:
     fn from_f64(x: f64) -> Self;
     /// The same number.
     fn to_f64(self) -> f64;
-    /// For finite `self` > 0 the exponent e and power of two p = 2⁻ᵉ such that self · p is in [1, 2);
-    /// (0, 1) for zero.
+    /// For a finite `self` > 0, the exponent e and the power of two p = 2⁻ᵉ such that self · p is
+    /// in [1, 2); (0, 1) for zero.
     ///
-    /// Subnormal numbers count as the smallest normal one, and the power stops where it would leave
-    /// the normal range: such numbers are brought towards [1, 2) but not into it.
+    /// Subnormal numbers count as the smallest normal one, and the power is clamped to the normal
+    /// range. So such numbers are scaled toward [1, 2), but not into it.
     fn exponent(self) -> (i32, Self);
-    /// Whether a number that is not negative is zero or within 2^±30, so that products of a few keep their digits in any
-    /// precision.
+    /// Whether a non-negative number is zero or between 2⁻³⁰ and 2³⁰, so that products of a few
+    /// such numbers keep their digits in either precision.
     #[inline(always)]
     fn is_moderate(self) -> bool {
         self == Self::ZERO
@@ -80,7 +80,7 @@ impl Real for f64 {
     }
     #[inline(always)]
     fn exponent(self) -> (i32, Self) {
-        // A zero takes the exponent of one. The clamp keeps 2⁻ᵉ normal.
+        // Zero gets the exponent of one. The clamp keeps 2⁻ᵉ normal.
         let biased =
             if self == 0.0 { 1023 } else { ((self.to_bits() >> 52) & 0x7ff).clamp(1, 2045) };
         (biased as i32 - 1023, f64::from_bits((2046 - biased) << 52))
@@ -111,10 +111,10 @@ impl Real for f32 {
     }
 }
 
-/// Room for the lanes of one plane of any type.
+/// The largest number of lanes of any type.
 pub const MAX_LANES: usize = F32;
 
-/// The number of planes: 2 where numbers are complex, else 1.
+/// The number of planes: 2 for complex numbers, otherwise 1.
 pub const fn planes(complex: bool) -> usize {
     if complex { 2 } else { 1 }
 }
@@ -124,7 +124,7 @@ pub const fn tile_len<F: Real>(complex: bool, numbers: usize) -> usize {
     numbers * planes(complex) * F::LANES
 }
 
-/// Sets number `n` of row `lane` of a tile; the imaginary part is dropped in a real tile.
+/// Sets number `n` of row `lane` of a tile. A real tile drops the imaginary part.
 ///
 /// # Panics
 /// If the tile has no such number or lane.

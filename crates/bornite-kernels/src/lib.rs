@@ -1,12 +1,14 @@
-//! The hot loops of [bornite](https://docs.rs/bornite): products of weights with the rows of a batch, in SIMD lanes.
+//! The hot loops of [bornite](https://docs.rs/bornite): products of weights with the rows of a
+//! batch, in SIMD lanes.
 //!
-//! This crate is an implementation detail of `bornite` and follows its version. It exists so that the loops are compiled
-//! once, for both precisions, real and complex, and every instruction set, instead of again in every program and test.
+//! This crate is an implementation detail of `bornite` and follows its version. It exists so that
+//! the loops are compiled once for both precisions, real and complex, and every instruction set,
+//! instead of again in every program and test.
 //!
-//! Activations lie in *tiles* ([`lanes`]): the same number of a few rows side by side, real and imaginary parts apart.
-//! Weights are packed once ([`PackedWeight`]) and broadcast over the lanes. All arithmetic is a fixed order of fused
-//! multiply-adds per lane ([`Kernels`]), so that the bits of a row depend neither on its neighbors nor on the SIMD level
-//! ([`Simd`]).
+//! Activations are stored in *tiles* ([`lanes`]): the same number of a few rows side by side, with
+//! separate real and imaginary parts. Weights are packed once ([`PackedWeight`]) and broadcast over
+//! the lanes. All arithmetic is a fixed order of fused multiply-adds per lane ([`Kernels`]), so the
+//! bits of a row depend neither on its neighbors nor on the SIMD level ([`Simd`]).
 
 #![expect(
     clippy::inline_always,

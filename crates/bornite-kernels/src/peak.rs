@@ -1,16 +1,16 @@
-//! A pure loop of fused multiply-adds: the ceiling that kernels are compared with.
+//! A loop of nothing but fused multiply-adds: the upper limit that kernels are compared with.
 
 use crate::kernels::entry::Entries;
 use crate::vector::Vectors;
 use crate::{Real, Simd};
 
-/// Independent chains: enough to hide the latency of a multiply-add.
+/// The number of independent chains, enough to hide the latency of a multiply-add.
 const CHAINS: usize = 10;
 
-/// Does `rounds` rounds of fused multiply-adds in registers and returns how many it did (each is two
-/// floating-point operations) and a number that depends on all of them.
+/// Runs `rounds` rounds of fused multiply-adds in registers. Returns how many it ran, each of which
+/// is two floating-point operations, and a number that depends on all of them.
 ///
-/// Time the call to learn the peak rate of one core.
+/// Time the call to measure the peak rate of one core.
 pub fn fused_multiply_adds<F: Real>(simd: Simd, rounds: u64) -> (u64, f64) {
     <F as Entries<false>>::chains(simd, rounds)
 }

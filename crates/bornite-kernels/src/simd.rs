@@ -1,22 +1,22 @@
-//! Choice of the instruction set at run time.
+//! Selection of the instruction set at run time.
 
 /// The highest instruction set that a plan may use.
 ///
 /// The bits of a result are the same at every level; only the time differs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SimdLevel {
-    /// What the compiler assumes of every machine of this architecture.
+    /// What the compiler assumes for every machine of this architecture.
     Scalar,
-    /// AVX2 and FMA, where the machine has them.
+    /// AVX2 and FMA, if the machine has them.
     Avx2,
-    /// AVX-512, where the machine has it.
+    /// AVX-512, if the machine has it.
     Avx512,
-    /// The best that the machine has.
+    /// The best instruction set of the machine.
     #[default]
     Best,
 }
 
-/// An instruction set that this machine has: the way into the hot loops.
+/// An instruction set of this machine, which the hot loops are called with.
 #[derive(Clone, Copy, Debug)]
 pub struct Simd(pub(crate) Set);
 
@@ -35,7 +35,7 @@ impl Simd {
         Self(detect(level))
     }
 
-    /// Calls a closure, compiled for the instruction set as far as it is inlined.
+    /// Calls a closure. The parts that are inlined are compiled for the instruction set.
     #[inline(always)]
     pub fn run<R>(self, f: impl FnOnce() -> R) -> R {
         match self.0 {
@@ -47,7 +47,7 @@ impl Simd {
         }
     }
 
-    /// The level in use: never [`SimdLevel::Best`].
+    /// The level in use, which is never [`SimdLevel::Best`].
     pub fn level(self) -> SimdLevel {
         match self.0 {
             Set::Baseline => SimdLevel::Scalar,
@@ -85,13 +85,14 @@ fn detect(_: SimdLevel) -> Set {
     Set::Baseline
 }
 
-/// A closure that consumes this can be called once only, so that the compiler makes no separate
-/// function for calling it by value, which may fail to be inlined into code with more features.
+/// A closure that consumes this value can only be called once. So the compiler does not generate a
+/// separate function that calls it by value, which might not be inlined into code with more
+/// features.
 #[derive(Debug)]
 pub(crate) struct Once;
 
-/// Calls `f::<token, F, C>(token, args…)`, compiled for the instruction set of a [`Simd`] as far as it
-/// is inlined.
+/// Calls `f::<token, F, C>(token, args…)`. The parts that are inlined are compiled for the
+/// instruction set of a [`Simd`].
 macro_rules! dispatch {
     ($simd:expr, $f:path, [$($generic:tt)*], $($arg:expr),* $(,)?) => {{
         use $crate::simd::{Once, Set};

@@ -1,10 +1,10 @@
-//! Transposes of square blocks of reals: as many rows as lanes in, as many lanes as rows out.
+//! Transposes of square blocks: as many rows of reals as a tile has lanes.
 
 use pulp::Scalar;
 
-/// The lanes of a tile of `f64`.
+/// The number of lanes of a tile of `f64`.
 pub(crate) const F64: usize = 8;
-/// The lanes of a tile of `f32`.
+/// The number of lanes of a tile of `f32`.
 pub(crate) const F32: usize = 16;
 
 /// `to[n][lane] = from[lane][n]`.
@@ -33,7 +33,7 @@ impl Transpose for Scalar {}
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
 impl Transpose for pulp::x86::V3 {}
 
-/// Written out: a closure that an array's `map` calls is not compiled for the instruction set.
+/// Without `map` on arrays, because its closures are not compiled for the instruction set.
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
 mod avx512 {
     #[cfg(target_arch = "x86")]
@@ -78,14 +78,14 @@ mod avx512 {
         }
     }
 
-    /// Two rows side by side: their even columns, and their odd ones.
+    /// Interleaves two rows: their even columns, and their odd columns.
     #[inline(always)]
     fn pairs(set: V4, a: &[f64; F64], b: &[f64; F64]) -> [__m512d; 2] {
         let (a, b): (__m512d, __m512d) = (pulp::cast(*a), pulp::cast(*b));
         [set.avx512f._mm512_unpacklo_pd(a, b), set.avx512f._mm512_unpackhi_pd(a, b)]
     }
 
-    /// Four rows side by side: column n of each quarter of them, for each n.
+    /// Interleaves four rows: for each n, column n of each quarter of the rows.
     #[inline(always)]
     fn fours(set: V4, [a, b, c, d]: [&[f32; F32]; 4]) -> [__m512d; 4] {
         let avx = set.avx512f;
@@ -103,7 +103,7 @@ mod avx512 {
         ]
     }
 
-    /// The transpose of four by four quarters of a register.
+    /// Transposes the 4 × 4 matrix of the quarters of four registers.
     #[inline(always)]
     fn quarters(set: V4, [a, b, c, d]: [__m512d; 4]) -> [__m512d; 4] {
         const LOW: i32 = 0b01_00_01_00;

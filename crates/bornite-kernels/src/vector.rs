@@ -1,15 +1,16 @@
 //! Registers, the abstraction that the inner loops are written in.
 //!
-//! A token stands for an instruction set and a number of lanes. [`One`] handles one register at a time,
-//! [`Pair`] two: with sixteen registers of half a tile the best block of weights times a tile is two rows
-//! by a whole tile, and the best block of tiles times tiles is two by two of half a tile.
+//! A token stands for an instruction set and a number of lanes. [`One`] uses one register at a
+//! time, [`Pair`] two. With sixteen registers of half a tile, the best block for weights times a
+//! tile is two rows by a whole tile, and the best block for tiles times tiles is two by two of half
+//! a tile.
 
 use pulp::{Scalar, Simd};
 
 use crate::lanes::Real;
 use crate::transpose::{F32, F64, Transpose};
 
-/// Operations on [`Vectors::width`] neighboring lanes. Every one rounds once per lane.
+/// Operations on [`Vectors::width`] neighboring lanes. Each of them rounds once per lane.
 pub(crate) trait Vectors<F: Real>: Copy {
     /// `width` reals.
     type V: Copy;
@@ -18,9 +19,10 @@ pub(crate) trait Vectors<F: Real>: Copy {
     /// The token for at most half a tile.
     type Half: Vectors<F>;
 
-    /// Lanes handled at a time: a divisor of [`Real::LANES`].
+    /// The number of lanes processed at a time, which divides [`Real::LANES`].
     fn width(self) -> usize;
-    /// Whether a block of four rows by `width` lanes fits the registers, or else two.
+    /// Whether a block of four rows by `width` lanes fits into the registers; otherwise, blocks
+    /// have two rows.
     fn four_rows(self) -> bool;
     fn single(self) -> Self::Single;
     fn half(self) -> Self::Half;
@@ -42,9 +44,9 @@ pub(crate) trait Vectors<F: Real>: Copy {
         F: 'a;
 }
 
-/// Where to find registers of at most half a tile.
+/// An instruction set, and the one to use for at most half a tile.
 pub trait Halve: Simd + Transpose {
-    /// The smaller instruction set, or the same.
+    /// The smaller instruction set, or the same one.
     type Half: Halve;
     fn halve(self) -> Self::Half;
 }
@@ -75,7 +77,7 @@ impl Halve for pulp::x86::V4 {
     }
 }
 
-/// The registers of an instruction set that hold this type of real.
+/// The registers of an instruction set for this type of real number.
 pub trait Registers: Sized {
     /// One register.
     type Reg<S: Halve>: Copy;

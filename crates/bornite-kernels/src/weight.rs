@@ -2,10 +2,10 @@
 
 use crate::lanes::{Real, planes};
 
-/// Rows of a full panel.
+/// The number of rows of a full panel.
 pub(crate) const PANEL: usize = 4;
 
-/// A matrix as it is given: row by row, each number's real part followed by its imaginary part if it is complex.
+/// A dense matrix, row by row. If it is complex, each real part is followed by its imaginary part.
 #[derive(Clone, Copy, Debug)]
 pub struct Dense<'a> {
     rows: usize,
@@ -18,14 +18,14 @@ impl<'a> Dense<'a> {
     /// A view of these numbers.
     ///
     /// # Panics
-    /// If there are not `rows` × `cols` of them.
+    /// If there are not `rows` × `cols` numbers.
     pub fn new([rows, cols]: [usize; 2], is_complex: bool, parts: &'a [f64]) -> Self {
         assert_eq!(parts.len(), rows * cols * planes(is_complex), "parts of {rows} x {cols}");
         Self { rows, cols, is_complex, parts }
     }
 }
 
-/// A batch of matrices of `rows` × `cols`, cut into panels of [`PANEL`] rows; a panel of r rows is
+/// A batch of `rows` × `cols` matrices, divided into panels of [`PANEL`] rows. A panel of r rows is
 /// `[cols][planes][r]`.
 #[derive(Clone, Debug, Default)]
 pub struct Panels<F> {
@@ -36,7 +36,8 @@ pub struct Panels<F> {
 }
 
 impl<F: Real> Panels<F> {
-    /// Packs the numbers of `w` that `entry` names: of matrix b, row m and column n.
+    /// Packs the entries of `w` that `entry` selects, given the matrix b, the row m and the column
+    /// n.
     fn new(
         w: Dense<'_>,
         [batch, rows, cols]: [usize; 3],
@@ -59,7 +60,7 @@ impl<F: Real> Panels<F> {
         Self { rows, cols, stride, data }
     }
 
-    /// Whether this order was asked for.
+    /// Whether the weight was packed in this order.
     pub(crate) fn is_packed(&self) -> bool {
         !self.data.is_empty()
     }
@@ -71,17 +72,18 @@ impl<F: Real> Panels<F> {
     }
 }
 
-/// What a packed weight is for besides evaluation; each use costs copies of the weight.
+/// What a packed weight is used for besides evaluation. Each use needs more copies of the weight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Uses {
-    /// Mixed messages, and pure messages on the right against an identity: two copies more.
+    /// Mixed messages, and pure messages on the right with an identity on the left: two more
+    /// copies.
     pub query: bool,
-    /// The reverse pass: one copy more.
+    /// The reverse pass: one more copy.
     pub reverse: bool,
 }
 
 impl Uses {
-    /// Only pure messages, and those on the left against an identity.
+    /// Only pure messages, and pure messages on the left with an identity on the right.
     pub const PURE: Self = Self { query: false, reverse: false };
     /// Pure messages and the reverse pass.
     pub const LEARN: Self = Self { query: false, reverse: true };
@@ -93,7 +95,7 @@ impl Uses {
 
 /// The weight W of a sum layer, packed for the kernels.
 ///
-/// Over a Kronecker product W is K×K₁×K₂; over anything else it is K×K₁ and K₂ = 1.
+/// Over a Kronecker product, W is K×K₁×K₂; over anything else, it is K×K₁, and K₂ = 1.
 #[derive(Clone, Debug)]
 pub struct PackedWeight<F> {
     shape: [usize; 3],
@@ -109,8 +111,8 @@ pub struct PackedWeight<F> {
 }
 
 impl<F: Real> PackedWeight<F> {
-    /// Packs the weight of a sum over a Kronecker product of widths `k1` and `k2`: entry (i, j) of row
-    /// k is at column i·k2 + j.
+    /// Packs the weight of a sum over a Kronecker product with widths `k1` and `k2`: entry (i, j)
+    /// of row k is in column i·k2 + j.
     ///
     /// # Panics
     /// If the matrix does not have `k1 * k2` columns.
@@ -130,8 +132,8 @@ impl<F: Real> PackedWeight<F> {
         }
     }
 
-    /// Packs the weight of a sum over one input, or over a Hadamard product. Queries need no more
-    /// than evaluation does.
+    /// Packs the weight of a sum over one input or over a Hadamard product. Queries need no more
+    /// copies than evaluation.
     pub fn plain(w: Dense<'_>, uses: Uses) -> Self {
         let (k, cols) = (w.rows, w.cols);
         let forward = Panels::new(w, [1, k, cols], |_, k, i| k * cols + i);

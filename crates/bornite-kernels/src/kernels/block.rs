@@ -1,16 +1,16 @@
 //! The two inner loops: weights times a tile, and tiles times tiles.
 //!
-//! Each keeps a block of accumulators in registers. How the outputs are cut into blocks depends on the
-//! instruction set; the order of operations behind one output does not.
+//! Each keeps a block of accumulators in registers. The instruction set determines how the outputs
+//! are divided into blocks, but not the order of operations for an output.
 
 use crate::lanes::{Real, planes};
 use crate::vector::Vectors;
 use crate::weight::{PANEL, Panels};
 
-/// A complex number in each lane; the second half is unused in real circuits.
+/// A complex number in each lane. Real circuits do not use the second half.
 pub(crate) type Num<V> = (V, V);
 
-/// The lanes from `at` on of number `n` of a tile.
+/// Loads number `n` of a tile, starting with lane `at`.
 #[inline(always)]
 pub(crate) fn load<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
@@ -23,7 +23,7 @@ pub(crate) fn load<T: Vectors<F>, F: Real, const C: bool>(
     (re, if C { t.load(&x[F::LANES + at..]) } else { re })
 }
 
-/// Sets the lanes from `at` on of number `n` of a tile.
+/// Stores number `n` of a tile, starting with lane `at`.
 #[inline(always)]
 pub(crate) fn store<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
@@ -81,7 +81,7 @@ pub(crate) fn zero<T: Vectors<F>, F: Real>(t: T) -> Num<T::V> {
     (t.splat(F::ZERO), t.splat(F::ZERO))
 }
 
-/// acc[m] += w[m] x, where w[m] is the same number in all lanes, conjugated for `CONJ`.
+/// acc[m] += w[m] x, where w[m] is the same in all lanes; it is conjugated if `CONJ`.
 #[inline(always)]
 pub(crate) fn broadcast_mul_add<
     T: Vectors<F>,
@@ -113,8 +113,8 @@ pub(crate) fn broadcast_mul_add<
     }
 }
 
-/// Part of a batch of packed matrices: the columns from `first_col` on of the rows before `rows` of
-/// matrix `batch`.
+/// A part of a batch of packed matrices: of matrix `batch`, the rows before `rows` and the columns
+/// from `first_col` on.
 #[derive(Clone, Copy, Debug)]
 pub struct Part<'a, F> {
     pub(crate) panels: &'a Panels<F>,
@@ -131,8 +131,8 @@ impl<'a, F: Real> Part<'a, F> {
     }
 }
 
-/// A matrix times the vector tile `x`: calls `emit(m, Σₙ w[m,n] x[n])` for the rows m of the part, in
-/// order, with the lanes from `at` on; w is conjugated for `CONJ`.
+/// A matrix times the vector tile `x`: calls `emit(m, Σₙ w[m,n] x[n])` for the rows m of the part,
+/// in order, starting with lane `at`; w is conjugated if `CONJ`.
 #[inline(always)]
 pub(crate) fn matrix_times<T: Vectors<F>, F: Real, const C: bool, const CONJ: bool>(
     t: T,
@@ -171,8 +171,8 @@ pub(crate) fn matrix_times<T: Vectors<F>, F: Real, const C: bool, const CONJ: bo
     }
 }
 
-/// `M` rows from row `OFF` on of a panel of `R` rows, times a vector tile; the panel begins at row
-/// `first`, and rows from `end` on are not emitted.
+/// Multiplies `M` rows, starting with row `OFF`, of a panel of `R` rows by a vector tile. The panel
+/// starts at row `first`, and rows from `end` on are not emitted.
 #[inline(always)]
 fn panel_rows<
     T: Vectors<F>,
@@ -207,8 +207,8 @@ fn panel_rows<
     }
 }
 
-/// Inner products of rows of two matrix tiles: calls `emit(i, j, at, Σₙ x[i,n] conj(y[j,n]))` for
-/// i < `rows` and j < `cols`, or with `HALF` for j ≤ i only; each row has `len` numbers.
+/// Inner products of the rows of two matrix tiles: calls `emit(i, j, at, Σₙ x[i,n] conj(y[j,n]))`
+/// for i < `rows` and j < `cols`, or only for j ≤ i if `HALF`. Each row has `len` numbers.
 #[inline(always)]
 pub(crate) fn inner_products<T: Vectors<F>, F: Real, const C: bool, const HALF: bool>(
     t: T,
@@ -237,7 +237,7 @@ pub(crate) fn inner_products<T: Vectors<F>, F: Real, const C: bool, const HALF: 
     }
 }
 
-/// The four inner products of two rows by two rows.
+/// The four inner products of two rows with two rows.
 #[inline(always)]
 fn inner_block<T: Vectors<F>, F: Real, const C: bool>(
     t: T,

@@ -1,6 +1,6 @@
-//! The entry points: every loop as a plain function of its own for each type of number.
+//! The entry points: a separate plain function for every loop and every type of number.
 //!
-//! They are not generic and never inlined, so that their code is in this crate and nowhere else.
+//! They are neither generic nor inlined, so that their code is only in this crate.
 
 use super::block::Part;
 use super::{gather, mixed, mixed_reverse, pure, reverse, scale};
@@ -11,7 +11,7 @@ use crate::weight::{PackedWeight, Panels};
 /// Declares the trait, and implements it for both precisions, real (`false`) and complex (`true`).
 macro_rules! entries {
     (@trait $(fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)? = $body:path;)*) => {
-        /// The loops of one type of number; `C` tells whether it is complex.
+        /// The loops for one type of number; `C` is whether it is complex.
         pub trait Entries<const C: bool>: Sized {
             $(
                 #[doc(hidden)]
@@ -131,7 +131,7 @@ entries! {
     fn chains(rounds: u64) -> (u64, f64) = peak::chains;
 }
 
-/// Calls an entry point, real or complex as the const `C` in scope says.
+/// Calls an entry point, real or complex depending on the constant `C` in scope.
 macro_rules! enter {
     ($simd:expr, $name:ident, $($arg:expr),* $(,)?) => {{
         use $crate::kernels::entry::Entries;

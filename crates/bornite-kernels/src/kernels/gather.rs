@@ -1,9 +1,9 @@
-//! Columns of a table side by side in the lanes of a tile.
+//! Copies columns of a table into the lanes of a tile.
 
 use crate::lanes::Real;
 use crate::vector::Vectors;
 
-/// tile[n][lane] = columns[at[lane]][n], where the columns lie one after another.
+/// tile[n][lane] = columns[at[lane]][n], where the columns are stored one after another.
 #[inline(always)]
 pub(crate) fn gather<T: Vectors<F>, F: Real, const C: bool>(
     t: T,

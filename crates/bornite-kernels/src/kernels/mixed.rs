@@ -1,8 +1,8 @@
-//! Kernels of mixed messages: Hermitian matrices out.
+//! Kernels for mixed messages: Hermitian matrices out.
 //!
-//! Of every result the half on and below the diagonal is computed and the other half mirrored, so that
-//! it is exactly Hermitian. The inputs are taken to be so: M[i,i'] is read as conj(M[i',i]), which makes
-//! all inner loops run along rows.
+//! Only the half on and below the diagonal of a result is computed. The other half is mirrored, so
+//! that the result is exactly Hermitian. The inputs must be Hermitian too: M[i,i'] is read as
+//! conj(M[i',i]), so that all inner loops run along rows.
 
 use super::block::{
     Num, Part, conj, inner_products, load, matrix_times, mul_add, mul_conj_add, store, zero,
@@ -11,10 +11,10 @@ use crate::lanes::{Real, planes};
 use crate::vector::Vectors;
 use crate::weight::{PackedWeight, Panels};
 
-/// Numbers of a temporary that stays in the first-level cache.
+/// The maximum number of numbers of a temporary that should stay in the first-level cache.
 const CHUNK: usize = 128;
 
-/// The rows i' of the temporaries W ×₁ M₁ (K₁×K₂) that are handled at a time.
+/// The number of rows i' of the temporaries W ×₁ M₁ (K₁×K₂) that are processed at a time.
 pub(crate) fn chunk_rows(k1: usize, k2: usize) -> usize {
     let rows = CHUNK / k2.max(1);
     (rows & !1).clamp(2, k1.max(2))
@@ -35,7 +35,7 @@ pub(crate) fn mirror<T: Vectors<F>, F: Real, const C: bool>(t: T, k: usize, out:
     }
 }
 
-/// out = B Bᴴ with B of k × `len`.
+/// out = B Bᴴ, where B is k × `len`.
 #[inline(always)]
 pub(crate) fn outer_self<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
@@ -46,7 +46,7 @@ pub(crate) fn outer_self<T: Vectors<F>, F: Real, const C: bool>(
     half_product::<T, F, C>(t, [k, len], b, b, out);
 }
 
-/// out = X Yᴴ, known to be Hermitian, with X and Y of k × `len`.
+/// out = X Yᴴ, which must be Hermitian, where X and Y are k × `len`.
 #[inline(always)]
 fn half_product<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
@@ -67,7 +67,7 @@ fn half_product<T: Vectors<F>, F: Real, const C: bool>(
     mirror::<T, F, C>(t, k, out);
 }
 
-/// out = B M Bᴴ with B of k × `len`; `scratch` holds k × `len` numbers.
+/// out = B M Bᴴ, where B is k × `len`; `scratch` has k × `len` numbers.
 #[inline(always)]
 pub(crate) fn sandwich<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
@@ -88,7 +88,7 @@ pub(crate) fn sandwich<T: Vectors<F>, F: Real, const C: bool>(
     half_product::<T, F, C>(t, [k, len], scratch, b, out);
 }
 
-/// out[row, k'] (+)= Σₙ u[n] conj(w[k', first_col + n]) for k' ≤ row; adds where `first_col` > 0.
+/// out[row, k'] (+)= Σₙ u[n] conj(w[k', first_col + n]) for k' ≤ row; adds if `first_col` > 0.
 #[inline(always)]
 fn half_row<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
@@ -115,7 +115,7 @@ fn half_row<T: Vectors<F>, F: Real, const C: bool>(
     }
 }
 
-/// The number `n` of a tile, plus z.
+/// Number `n` of a tile, plus z.
 #[inline(always)]
 fn sum_of<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
@@ -152,7 +152,8 @@ fn weight_times_hermitian<T: Vectors<F>, F: Real, const C: bool>(
     }
 }
 
-/// out[k,k'] = Σ w[k,i,j] M₁[i,i'] M₂[j,j'] conj(w[k',i',j']); no M₂ stands for the identity.
+/// out[k,k'] = Σ w[k,i,j] M₁[i,i'] M₂[j,j'] conj(w[k',i',j']). If there is no M₂, it is the
+/// identity.
 #[inline(always)]
 pub(crate) fn mixed_left<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
@@ -200,7 +201,7 @@ pub(crate) fn mixed_left<T: Vectors<F>, F: Real, const C: bool>(
     mirror::<T, F, C>(t, k, out);
 }
 
-/// out[k,k'] = Σ w[k,i,j] M₂[j,j'] conj(w[k',i,j']); `scratch` holds K₁ × K₂ numbers.
+/// out[k,k'] = Σ w[k,i,j] M₂[j,j'] conj(w[k',i,j']); `scratch` has K₁ × K₂ numbers.
 #[inline(always)]
 pub(crate) fn mixed_right<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
@@ -224,7 +225,7 @@ pub(crate) fn mixed_right<T: Vectors<F>, F: Real, const C: bool>(
     mirror::<T, F, C>(t, k, out);
 }
 
-/// out = W M Wᴴ with W of K × K₁; `scratch` holds K × K₁ numbers.
+/// out = W M Wᴴ, where W is K × K₁; `scratch` has K × K₁ numbers.
 #[inline(always)]
 pub(crate) fn congruence<T: Vectors<F>, F: Real, const C: bool>(
     t: T,

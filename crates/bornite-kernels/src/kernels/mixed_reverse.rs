@@ -1,8 +1,8 @@
-//! The reverse of the kernels of mixed messages.
+//! The reverse of the kernels for mixed messages.
 //!
-//! With a matrix M comes back its environment E, dℓ = ½ Σ E[k,k'] dM[k,k'] for a real loss ℓ: Hermitian, and of
-//! M = v vᴴ it gives the gradient E* v by v. Where M = B N Bᴴ the gradient by B is E* B N, and the environment of N is
-//! Bᵀ E B*.
+//! The reverse pass gives each matrix M its environment E, which is defined by dℓ = ½ Σ E[k,k']
+//! dM[k,k'] for a real loss ℓ. It is Hermitian. If M = v vᴴ, the gradient with respect to v is E*
+//! v. If M = B N Bᴴ, the gradient with respect to B is E* B N, and the environment of N is Bᵀ E B*.
 
 use super::Kernels;
 use super::block::{Part, conj, inner_products, matrix_times, store};
@@ -15,13 +15,14 @@ use crate::vector::Vectors;
 use crate::weight::{PackedWeight, Panels};
 
 impl<F: Real, const C: bool> Kernels<F, C> {
-    /// The scratch that [`block_reverse`](Self::block_reverse) needs for B of k × `len`.
+    /// The scratch for [`block_reverse`](Self::block_reverse) with a B of k × `len`.
     pub fn block_reverse_scratch([k, len]: [usize; 2]) -> usize {
         3 * k * len
     }
 
-    /// The reverse of [`outer_self`](Self::outer_self), or with M of [`sandwich`](Self::sandwich): from the environment of
-    /// B M Bᴴ the gradient by B of k × `len`, and the environment of M if it is asked for.
+    /// The reverse of [`outer_self`](Self::outer_self) or, with an M, of
+    /// [`sandwich`](Self::sandwich). Given the environment of B M Bᴴ, computes the gradient with
+    /// respect to B, which is k × `len`, and the environment of M if requested.
     pub fn block_reverse(
         &self,
         [k, len]: [usize; 2],
@@ -37,22 +38,24 @@ impl<F: Real, const C: bool> Kernels<F, C> {
         enter!(self.simd, block_reverse, [k, len], [e, b], m, scratch, gb, em);
     }
 
-    /// The reverse of [`kron_left`](Self::kron_left) to its input: `ga[i] += Σₖⱼ conj(W[k,i,j]) g[k,j]`.
+    /// The reverse of [`kron_left`](Self::kron_left) for its input: `ga[i] += Σₖⱼ conj(W[k,i,j])
+    /// g[k,j]`.
     pub fn kron_left_reverse(&self, w: &PackedWeight<F>, g: &[F], ga: &mut [F]) {
         let [k, k1, k2] = Self::shape(w, &w.right);
         Self::check([(g.len(), k * k2), (ga.len(), k1)]);
         enter!(self.simd, batch_input, &w.right, g, ga);
     }
 
-    /// The reverse of [`kron_right`](Self::kron_right) to its input: `gb[j] += Σₖᵢ conj(W[k,i,j]) g[k,i]`.
+    /// The reverse of [`kron_right`](Self::kron_right) for its input: `gb[j] += Σₖᵢ conj(W[k,i,j])
+    /// g[k,i]`.
     pub fn kron_right_reverse(&self, w: &PackedWeight<F>, g: &[F], gb: &mut [F]) {
         let [k, k1, k2] = Self::shape(w, &w.left);
         Self::check([(g.len(), k * k1), (gb.len(), k2)]);
         enter!(self.simd, batch_input, &w.left, g, gb);
     }
 
-    /// `grad[k,i,j] += Σ g[k,i] conj(b[j])` over all rows of a tile. For [`kron_left`](Self::kron_left) give a gradient
-    /// with its last two indices exchanged.
+    /// `grad[k,i,j] += Σ g[k,i] conj(b[j])` over all rows of a tile. For
+    /// [`kron_left`](Self::kron_left), pass a gradient whose last two indices are swapped.
     pub fn kron_right_gradient(
         &self,
         g: &[F],
@@ -68,13 +71,14 @@ impl<F: Real, const C: bool> Kernels<F, C> {
         enter!(self.simd, sum_weight, [k * k1, k2], [g, b], scratch, grad);
     }
 
-    /// The scratch that [`mixed_reverse`](Self::mixed_reverse) needs for a weight of shape `[K, K₁, K₂]`.
+    /// The scratch for [`mixed_reverse`](Self::mixed_reverse) with a weight of shape `[K, K₁, K₂]`.
     pub fn mixed_reverse_scratch([_, k1, k2]: [usize; 3]) -> usize {
         4 * k1 * k2 + k2 * padded::<F>(k2)
     }
 
-    /// The reverse of [`mixed_mixed`](Self::mixed_mixed), where no matrix stands for the identity: from the environment
-    /// E of W (M₁ ⊗ M₂) Wᴴ those of M₁ and M₂ if they are asked for, and `grad += Σ E* W (M₁ ⊗ M₂)` over all rows.
+    /// The reverse of [`mixed_mixed`](Self::mixed_mixed), where `None` stands for the identity.
+    /// Given the environment E of W (M₁ ⊗ M₂) Wᴴ, computes those of M₁ and M₂ if requested, and
+    /// `grad += Σ E* W (M₁ ⊗ M₂)` over all rows.
     pub fn mixed_reverse(
         &self,
         w: &PackedWeight<F>,
@@ -98,13 +102,13 @@ impl<F: Real, const C: bool> Kernels<F, C> {
         enter!(self.simd, mixed_reverse, w, e, m, to, scratch, grad);
     }
 
-    /// The scratch that [`congruence_reverse`](Self::congruence_reverse) needs for a weight K × K₁.
+    /// The scratch for [`congruence_reverse`](Self::congruence_reverse) with a K × K₁ weight.
     pub fn congruence_reverse_scratch([k, k1, _]: [usize; 3]) -> usize {
         k * k1 + k1 * padded::<F>(k1)
     }
 
-    /// The reverse of [`congruence`](Self::congruence): from the environment E of W M Wᴴ that of M if it is asked for,
-    /// and `grad += Σ E* W M` over all rows.
+    /// The reverse of [`congruence`](Self::congruence). Given the environment E of W M Wᴴ, computes
+    /// that of M if requested, and `grad += Σ E* W M` over all rows.
     pub fn congruence_reverse(
         &self,
         w: &PackedWeight<F>,
@@ -215,8 +219,9 @@ fn add_half<T: Vectors<F>, F: Real, const C: bool>(
     }
 }
 
-/// For each k: H[i,j] = Σₗ conj(e[k,l]) w[l,i,j], U[j,i'] = Σᵢ H[i,j] M₁[i,i'] and V[i,j'] = Σⱼ H[i,j] M₂[j,j'].
-/// Then grad[k,i',j'] += Σⱼ U[j,i'] M₂[j,j'], e₁[i',i] += Σⱼ conj(w[k,i,j]) V[i',j] and e₂[j',j] += Σᵢ conj(w[k,i,j]) U[j',i].
+/// For each k: H[i,j] = Σₗ conj(e[k,l]) w[l,i,j], U[j,i'] = Σᵢ H[i,j] M₁[i,i'] and V[i,j'] = Σⱼ
+/// H[i,j] M₂[j,j']. Then grad[k,i',j'] += Σⱼ U[j,i'] M₂[j,j'], e₁[i',i] += Σⱼ conj(w[k,i,j])
+/// V[i',j] and e₂[j',j] += Σᵢ conj(w[k,i,j]) U[j',i].
 #[inline(always)]
 pub(crate) fn mixed_reverse<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
@@ -315,7 +320,8 @@ fn environment_times_weight<T: Vectors<F>, F: Real, const C: bool>(
     }
 }
 
-/// H[k,i] = Σₗ conj(e[k,l]) w[l,i]; then grad[k,i'] += Σᵢ H[k,i] M[i,i'] and to[i',i] = Σₖ conj(w[k,i]) H[k,i'].
+/// H[k,i] = Σₗ conj(e[k,l]) w[l,i]; then grad[k,i'] += Σᵢ H[k,i] M[i,i'] and to[i',i] = Σₖ
+/// conj(w[k,i]) H[k,i'].
 #[inline(always)]
 pub(crate) fn congruence_reverse<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
@@ -348,7 +354,7 @@ pub(crate) fn congruence_reverse<T: Vectors<F>, F: Real, const C: bool>(
     }
 }
 
-/// What [`transpose`] makes of an identity in every lane.
+/// What [`transpose`] returns for an identity in every lane.
 #[inline(always)]
 fn identities<F: Real, const C: bool>(len: usize, out: &mut [F]) -> &[F] {
     let stride = padded::<F>(len);

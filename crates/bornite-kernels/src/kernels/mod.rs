@@ -1,11 +1,11 @@
-//! The kernels: every hot loop.
+//! The kernels: all hot loops.
 //!
-//! All of them work on one tile (see [`lanes`](crate::lanes)), except those for weight gradients, which
-//! take any number of tiles one after another. Scratch memory comes from the caller; its length is the
-//! number of *numbers* given in the text, in the sense of [`tile_len`].
+//! Each of them works on one tile (see [`lanes`](crate::lanes)), except those for weight gradients,
+//! which take any number of consecutive tiles. The caller provides scratch memory; the
+//! documentation gives its length in *numbers*, in the sense of [`tile_len`].
 //!
-//! Within a lane each output is a fixed order of fused multiply-adds, the same at every
-//! [`SimdLevel`](crate::SimdLevel); no lane reads another.
+//! Within a lane, each output is a fixed order of fused multiply-adds, the same at every
+//! [`SimdLevel`](crate::SimdLevel). Lanes do not affect each other.
 
 mod block;
 pub(crate) mod entry;
@@ -28,9 +28,9 @@ use crate::{PackedWeight, Simd};
 
 /// The kernels for real (`C` = false) or complex circuits, at one SIMD level.
 ///
-/// In the formulas W is the weight, a and b are vectors, M₁ and M₂ Hermitian matrices. Every method
-/// panics if a tile is not as long as the weight's shape says, or if the weight is not packed for the
-/// use (see [`Uses`](crate::Uses)).
+/// In the formulas, W is the weight, a and b are vectors, and M₁ and M₂ are Hermitian matrices.
+/// Every method panics if the length of a tile does not match the shape of the weight, or if the
+/// weight is not packed for this use (see [`Uses`](crate::Uses)).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Kernels<F, const C: bool> {
     simd: Simd,
@@ -48,7 +48,8 @@ impl<F: Real, const C: bool> Kernels<F, C> {
         self.simd
     }
 
-    /// `out[n] = columns[at][n]`, with an `at` of each lane's own; the columns lie one after another.
+    /// `out[n] = columns[at][n]`, with a separate `at` for each lane. The columns are stored one
+    /// after another.
     pub fn gather(&self, columns: &[F], at: &[usize], out: &mut [F]) {
         assert_eq!(at.len(), F::LANES, "one column per lane");
         Self::check([(out.len(), out.len() / tile_len::<F>(C, 1))]);
@@ -76,27 +77,27 @@ impl<F: Real, const C: bool> Kernels<F, C> {
         enter!(self.simd, hadamard, a, b, out);
     }
 
-    /// `out[k,j] = Σᵢ W[k,i,j] a[i]`, a K×K₂ matrix: Pure against whatever is on the right.
+    /// `out[k,j] = Σᵢ W[k,i,j] a[i]`, a K×K₂ matrix: Pure on the left, anything on the right.
     pub fn kron_left(&self, w: &PackedWeight<F>, a: &[F], out: &mut [F]) {
         let [k, k1, k2] = Self::shape(w, &w.left);
         Self::check([(a.len(), k1), (out.len(), k * k2)]);
         enter!(self.simd, contract, &w.left, a, out);
     }
 
-    /// `out[k,i] = Σⱼ W[k,i,j] b[j]`, a K×K₁ matrix: Pure against whatever is on the left.
+    /// `out[k,i] = Σⱼ W[k,i,j] b[j]`, a K×K₁ matrix: anything on the left, Pure on the right.
     pub fn kron_right(&self, w: &PackedWeight<F>, b: &[F], out: &mut [F]) {
         let [k, k1, k2] = Self::shape(w, &w.right);
         Self::check([(b.len(), k2), (out.len(), k * k1)]);
         enter!(self.simd, contract, &w.right, b, out);
     }
 
-    /// out = B Bᴴ with B of k × `len`.
+    /// out = B Bᴴ, where B is k × `len`.
     pub fn outer_self(&self, [k, len]: [usize; 2], b: &[F], out: &mut [F]) {
         Self::check([(b.len(), k * len), (out.len(), k * k)]);
         enter!(self.simd, outer_self, [k, len], b, out);
     }
 
-    /// out = B M Bᴴ with B of k × `len`; scratch: k · `len`.
+    /// out = B M Bᴴ, where B is k × `len`; scratch: k · `len`.
     pub fn sandwich(
         &self,
         [k, len]: [usize; 2],
@@ -109,9 +110,9 @@ impl<F: Real, const C: bool> Kernels<F, C> {
         enter!(self.simd, sandwich, [k, len], [b, m], scratch, out);
     }
 
-    /// The scratch that [`mixed_identity`](Self::mixed_identity),
-    /// [`identity_mixed`](Self::identity_mixed) and [`mixed_mixed`](Self::mixed_mixed) need for a weight
-    /// of shape `[K, K₁, K₂]`.
+    /// The scratch for [`mixed_identity`](Self::mixed_identity),
+    /// [`identity_mixed`](Self::identity_mixed) and [`mixed_mixed`](Self::mixed_mixed) with a
+    /// weight of shape `[K, K₁, K₂]`.
     pub fn mixed_scratch([_, k1, k2]: [usize; 3]) -> usize {
         (k1 * k2).max(2 * mixed::chunk_rows(k1, k2) * k2)
     }
@@ -177,15 +178,18 @@ impl<F: Real, const C: bool> Kernels<F, C> {
         enter!(self.simd, hadamard_identity, k, m, false, out);
     }
 
-    /// Multiplies each row by the power of two that brings its largest |re| or |im| to [1, 2), and adds
-    /// the exponent taken out to `log2_scale`, one per lane. Rows of zeros are left unchanged.
+    /// Multiplies each row by the power of two that scales its largest |re| or |im| to [1, 2), and
+    /// adds the exponent that was removed to `log2_scale`, one per lane. Rows of zeros are
+    /// unchanged.
     ///
-    /// Numbers must be finite. A row whose largest part is subnormal comes closer to [1, 2) only.
+    /// Numbers must be finite. If the largest part of a row is subnormal, the row is only scaled
+    /// toward [1, 2).
     pub fn rescale(&self, tile: &mut [F], log2_scale: &mut [i64]) {
         self.rescale_some(tile, log2_scale, false);
     }
 
-    /// Like [`rescale`](Self::rescale), but only of the rows whose largest part is beyond 2^±30. Returns whether there was one.
+    /// Rescales only those rows whose largest part is beyond 2^±30: see [`rescale`](Self::rescale).
+    /// Returns whether there were any.
     pub fn rescale_extreme(&self, tile: &mut [F], log2_scale: &mut [i64]) -> bool {
         self.rescale_some(tile, log2_scale, true)
     }
@@ -196,7 +200,7 @@ impl<F: Real, const C: bool> Kernels<F, C> {
         enter!(self.simd, rescale, tile, log2_scale, leave_moderate)
     }
 
-    /// Multiplies each row by its factor, one per lane.
+    /// Multiplies each row by its own factor, one per lane.
     pub fn scale(&self, tile: &mut [F], factors: &[F]) {
         Self::check([(tile.len(), tile.len() / tile_len::<F>(C, 1))]);
         assert_eq!(factors.len(), F::LANES, "one factor per lane");
@@ -210,7 +214,7 @@ impl<F: Real, const C: bool> Kernels<F, C> {
         enter!(self.simd, norm2, v, out);
     }
 
-    /// The reverse of [`sum`](Self::sum) to its input: `ga[i] += Σₖ conj(W[k,i]) g[k]`.
+    /// The reverse of [`sum`](Self::sum) for its input: `ga[i] += Σₖ conj(W[k,i]) g[k]`.
     ///
     /// Gradients of a real loss ℓ are ∂ℓ/∂re + i ∂ℓ/∂im.
     pub fn sum_reverse(&self, w: &PackedWeight<F>, g: &[F], ga: &mut [F]) {
@@ -220,8 +224,8 @@ impl<F: Real, const C: bool> Kernels<F, C> {
         enter!(self.simd, sum_input, all, g, ga);
     }
 
-    /// The reverse of [`kron_sum`](Self::kron_sum) to its inputs:
-    /// `ga[i] += Σₖⱼ conj(W[k,i,j] b[j]) g[k]` and `gb[j] += Σₖᵢ conj(W[k,i,j] a[i]) g[k]`.
+    /// The reverse of [`kron_sum`](Self::kron_sum) for its inputs: `ga[i] += Σₖⱼ conj(W[k,i,j]
+    /// b[j]) g[k]` and `gb[j] += Σₖᵢ conj(W[k,i,j] a[i]) g[k]`.
     pub fn kron_sum_reverse(
         &self,
         w: &PackedWeight<F>,
@@ -234,22 +238,22 @@ impl<F: Real, const C: bool> Kernels<F, C> {
         enter!(self.simd, kron_inputs, &w.reverse, g, [a, b], [ga, gb]);
     }
 
-    /// The reverse of [`hadamard`](Self::hadamard) to one input: `ga[n] += g[n] conj(b[n])`.
+    /// The reverse of [`hadamard`](Self::hadamard) for one input: `ga[n] += g[n] conj(b[n])`.
     pub fn hadamard_reverse(&self, g: &[F], b: &[F], ga: &mut [F]) {
         let n = ga.len() / tile_len::<F>(C, 1);
         Self::check([(g.len(), n), (b.len(), n), (ga.len(), n)]);
         enter!(self.simd, hadamard_input, g, b, ga);
     }
 
-    /// The scratch that the weight gradients need for a weight of shape `[K, K₁, K₂]`.
+    /// The scratch for the weight gradients of a weight of shape `[K, K₁, K₂]`.
     pub fn gradient_scratch([_, k1, k2]: [usize; 3]) -> usize {
         reverse::TILES * (padded::<F>(k1) + padded::<F>(k2))
     }
 
-    /// `grad[k,i] += Σ g[k] conj(a[i])` over all rows of any number of tiles, one after another in `g`
-    /// and `a`.
+    /// `grad[k,i] += Σ g[k] conj(a[i])` over all rows of any number of tiles, which are stored one
+    /// after another in `g` and `a`.
     ///
-    /// Lanes that hold no row must hold zeros in `g` and finite numbers elsewhere.
+    /// Lanes without a row must contain zeros in `g` and finite numbers elsewhere.
     pub fn sum_gradient(&self, g: &[F], a: &[F], scratch: &mut [F], grad: &mut WeightGradient<F>) {
         let [k, k1, k2] = grad.shape();
         assert!(k2 == 1 && grad.cols == k1, "the gradient of a plain weight");
@@ -260,11 +264,11 @@ impl<F: Real, const C: bool> Kernels<F, C> {
         enter!(self.simd, sum_weight, [k, k1], [g, a], scratch, grad);
     }
 
-    /// `grad[k,i,j] += Σ g[k] conj(a[i] b[j])` over all rows of any number of tiles, one after another in
-    /// `g`, `a` and `b`.
+    /// `grad[k,i,j] += Σ g[k] conj(a[i] b[j])` over all rows of any number of tiles, which are
+    /// stored one after another in `g`, `a` and `b`.
     ///
-    /// Lanes that hold no row must hold zeros in `g` and finite numbers elsewhere. The more tiles (up to
-    /// four), the faster per tile.
+    /// Lanes without a row must contain zeros in `g` and finite numbers elsewhere. Up to four
+    /// tiles, more tiles take less time per tile.
     pub fn kron_sum_gradient(
         &self,
         g: &[F],
@@ -289,7 +293,7 @@ impl<F: Real, const C: bool> Kernels<F, C> {
         w.shape()
     }
 
-    /// Tiles must hold as many numbers as they should.
+    /// Checks that tiles contain the expected numbers.
     fn check<const N: usize>(tiles: [(usize, usize); N]) {
         for (len, numbers) in tiles {
             assert_eq!(len, tile_len::<F>(C, numbers), "length of a tile of {numbers} numbers");

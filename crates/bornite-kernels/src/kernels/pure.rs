@@ -1,11 +1,11 @@
-//! Kernels of pure messages: vectors in, vectors or matrices out.
+//! Kernels for pure messages: vectors in, vectors or matrices out.
 
 use super::block::{Part, load, matrix_times, mul_add, store, zero};
 use crate::lanes::{Real, planes};
 use crate::vector::Vectors;
 use crate::weight::Panels;
 
-/// out[k] = Σⱼ (Σᵢ w[k,i,j] a[i]) b[j]: the Kronecker product is never formed.
+/// out[k] = Σⱼ (Σᵢ w[k,i,j] a[i]) b[j]. The Kronecker product is never formed.
 #[inline(always)]
 pub(crate) fn kron_sum<T: Vectors<F>, F: Real, const C: bool>(
     t: T,

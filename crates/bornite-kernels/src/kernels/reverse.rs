@@ -6,8 +6,8 @@ use crate::lanes::{Real, planes};
 use crate::vector::Vectors;
 use crate::weight::Panels;
 
-/// Tiles whose rows are added to a weight gradient at a time: their transposes stay in the first-level
-/// cache.
+/// The number of tiles that are added to a weight gradient at a time, so that their transposes stay
+/// in the first-level cache.
 pub(crate) const TILES: usize = 4;
 
 /// ga[n] += g[n] conj(b[n]).
@@ -27,7 +27,8 @@ pub(crate) fn hadamard_input<T: Vectors<F>, F: Real, const C: bool>(
     }
 }
 
-/// ga[i] += Σⱼ h[i,j] conj(b[j]) and gb[j] += Σᵢ h[i,j] conj(a[i]), where h[i,j] = Σₖ conj(w[k,i,j]) g[k].
+/// ga[i] += Σⱼ h[i,j] conj(b[j]) and gb[j] += Σᵢ h[i,j] conj(a[i]), where h[i,j] = Σₖ
+/// conj(w[k,i,j]) g[k].
 #[inline(always)]
 pub(crate) fn kron_inputs<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
@@ -132,7 +133,7 @@ pub(crate) fn sum_weight<T: Vectors<F>, F: Real, const C: bool>(
     }
 }
 
-/// Tiles of `len` numbers as `[rows][planes][padded len]`, conjugated for `CONJ`.
+/// Transposes tiles of `len` numbers to `[rows][planes][padded len]`; conjugated if `CONJ`.
 #[inline(always)]
 pub(crate) fn transpose<'a, F: Real, const C: bool, const CONJ: bool>(
     len: usize,
@@ -160,8 +161,8 @@ pub(crate) fn transpose<'a, F: Real, const C: bool, const CONJ: bool>(
     out
 }
 
-/// out[m, n] += Σ x[m] y[n] over rows, where x is tiles of numbers m, y the transpose of tiles of
-/// numbers n, and out is `[rows][planes][padded cols]`.
+/// out[m, n] += Σ x[m] y[n] over rows, where x contains tiles of numbers m, y is the transpose of
+/// tiles of numbers n, and out is `[rows][planes][padded cols]`.
 #[inline(always)]
 pub(crate) fn accumulate<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
@@ -187,7 +188,7 @@ pub(crate) fn accumulate<T: Vectors<F>, F: Real, const C: bool>(
     }
 }
 
-/// [`accumulate`] for the lanes from `at` on.
+/// [`accumulate`] for the lanes starting at `at`.
 #[inline(always)]
 fn accumulate_lanes<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
@@ -212,7 +213,7 @@ fn accumulate_lanes<T: Vectors<F>, F: Real, const C: bool>(
     }
 }
 
-/// [`accumulate_lanes`] for `M` numbers from number `first` on.
+/// [`accumulate_lanes`] for `M` numbers, starting with number `first`.
 #[inline(always)]
 fn accumulate_block<T: Vectors<F>, F: Real, const C: bool, const M: usize>(
     t: T,

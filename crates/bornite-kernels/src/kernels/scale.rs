@@ -1,11 +1,11 @@
-//! Kernels over all numbers of a message: its scale and norm.
+//! Kernels over all numbers of a message: scale and norm.
 
 use super::block::{load, mul_conj_add, zero};
 use crate::lanes::{MAX_LANES, Real, planes};
 use crate::vector::Vectors;
 
-/// Multiplies each lane, or only those whose largest part is not moderate, by a power of two that brings it to [1, 2) and
-/// adds its exponent to `log2_scale`. Whether there was one.
+/// Multiplies each lane, or only those whose largest part is not moderate, by a power of two that
+/// scales it to [1, 2), and adds the exponent to `log2_scale`. Returns whether any lane was scaled.
 #[inline(always)]
 pub(crate) fn rescale<T: Vectors<F>, F: Real, const C: bool>(
     t: T,
@@ -37,7 +37,7 @@ pub(crate) fn rescale<T: Vectors<F>, F: Real, const C: bool>(
     true
 }
 
-/// Multiplies each lane by its factor.
+/// Multiplies each lane by its own factor.
 #[inline(always)]
 pub(crate) fn scale<T: Vectors<F>, F: Real, const C: bool>(t: T, tile: &mut [F], factors: &[F]) {
     for at in (0..F::LANES).step_by(t.width()) {

@@ -1,4 +1,4 @@
-//! Matrices of complex numbers, as simple as can be: what the kernels are held against.
+//! Simple matrices of complex numbers: the reference that the kernels are compared with.
 
 use std::ops::{Index, IndexMut};
 
@@ -26,14 +26,14 @@ impl Matrix {
         Self::new(rows, cols, data)
     }
 
-    /// From real parts, each followed by its imaginary part where there are any.
+    /// From real parts, each followed by its imaginary part if there are any.
     pub(crate) fn from_parts([rows, cols]: [usize; 2], is_complex: bool, parts: &[f64]) -> Self {
         let number = |p: &[f64]| Complex64::new(p[0], p.get(1).copied().unwrap_or(0.0));
         let planes = if is_complex { 2 } else { 1 };
         Self::new(rows, cols, parts.chunks_exact(planes).map(number).collect())
     }
 
-    /// The numbers as they are packed.
+    /// The numbers in the form that is packed.
     pub(crate) fn with_parts<R>(&self, is_complex: bool, f: impl FnOnce(Dense<'_>) -> R) -> R {
         let parts: Vec<f64> = self
             .data

@@ -1,4 +1,4 @@
-//! Every kernel against a plain reference, and at every SIMD level against the others.
+//! Every kernel compared with a plain reference, and all SIMD levels with each other.
 
 use bornite_kernels::lanes::{get, planes, set, tile_len};
 use bornite_kernels::{
@@ -24,10 +24,10 @@ const SHAPES: [[usize; 3]; 12] = [
 
 pub(crate) const LEVELS: [SimdLevel; 3] = [SimdLevel::Scalar, SimdLevel::Avx2, SimdLevel::Avx512];
 
-/// Tiles for the weight gradients: more than one group of them.
+/// The number of tiles for the weight gradients: more than one group.
 const TILES: usize = 5;
 
-/// Numbers in [−1, 1) that need no more than the 24 bits of an `f32`.
+/// Numbers in [−1, 1) that fit into the 24 bits of an `f32`.
 pub(crate) struct Numbers(pub(crate) u64);
 
 impl Numbers {
@@ -110,7 +110,7 @@ impl<F: Real> World<F> {
 
 type Outputs<F> = Vec<(&'static str, Vec<F>)>;
 
-/// The outputs of all kernels, scratch memory full of old numbers.
+/// The outputs of all kernels. The scratch memory contains old numbers.
 fn outputs<F: Real, const C: bool>(level: SimdLevel, world: &World<F>) -> Outputs<F> {
     let [k, k1, k2] = world.shape;
     let kernels = Kernels::<F, C>::new(Simd::new(level));
@@ -149,7 +149,7 @@ fn outputs<F: Real, const C: bool>(level: SimdLevel, world: &World<F>) -> Output
     all
 }
 
-/// What [`outputs`] should be: number `n` of row `lane` of each.
+/// The expected [`outputs`]: number `n` of row `lane` of each.
 fn expected<F: Real, const C: bool>(world: &World<F>, lane: usize) -> Vec<Vec<C64>> {
     let [k, k1, k2] = world.shape;
     let vector = |tile: &[F], len| (0..len).map(|n| get(C, tile, n, lane)).collect::<Vec<_>>();
@@ -195,7 +195,7 @@ fn expected<F: Real, const C: bool>(world: &World<F>, lane: usize) -> Vec<Vec<C6
     ]
 }
 
-/// Rounding of sums of up to `terms` products of numbers of modulus below two.
+/// The rounding error of sums of up to `terms` products of numbers with a modulus below two.
 pub(crate) fn tolerance<F: Real>(terms: usize) -> f64 {
     let epsilon = if F::LANES == 8 { f64::EPSILON } else { f64::from(f32::EPSILON) };
     64.0 * epsilon * (terms + 8) as f64
@@ -379,7 +379,7 @@ fn check_scale<F: Real, const C: bool>(exponents: &[i32]) {
                     (1.0..2.0).contains(&max)
                 });
                 for n in 0..planes {
-                    // In two steps, since the factor alone may be out of range.
+                    // In two steps, because the factor itself may be out of range.
                     let half = added as i32 / 2;
                     let back = of(&scaled, n) * 2f64.powi(half) * 2f64.powi(added as i32 - half);
                     assert_eq!(back, of(&before, n), "{level:?} K={k} lane {lane}");
@@ -389,7 +389,7 @@ fn check_scale<F: Real, const C: bool>(exponents: &[i32]) {
     }
 }
 
-/// Columns of every length about that of a square, in tiles.
+/// Columns of every length around that of a square, in tiles.
 fn check_gather<F: Real, const C: bool>() {
     for level in LEVELS {
         let kernels = Kernels::<F, C>::new(Simd::new(level));

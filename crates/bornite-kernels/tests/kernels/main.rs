@@ -1,4 +1,4 @@
-//! The kernels against plain references.
+//! The kernels, compared with plain references.
 
 mod buffer;
 mod dense;

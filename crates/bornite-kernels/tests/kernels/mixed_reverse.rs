@@ -1,4 +1,5 @@
-//! The reverse of mixed messages against what it is by definition, and at every SIMD level against the others.
+//! The reverse of mixed messages, compared with its definition, and all SIMD levels with each
+//! other.
 
 use bornite_kernels::lanes::{get, tile_len};
 use bornite_kernels::{
@@ -10,7 +11,7 @@ use crate::forward::{LEVELS, Numbers, tolerance};
 
 const SHAPES: [[usize; 3]; 6] = [[1, 1, 1], [2, 3, 4], [5, 3, 2], [8, 8, 8], [3, 17, 5], [4, 2, 9]];
 
-/// A weight over a Kronecker product, one over one input, and tiles for both.
+/// A weight over a Kronecker product, one over a single input, and tiles for both.
 struct World<F> {
     shape: [usize; 3],
     w: Matrix,
@@ -35,7 +36,8 @@ impl<F: Real> World<F> {
     }
 }
 
-/// What the kernels make: tiles, and gradients by weights. Scratch memory is full of old numbers.
+/// The results of the kernels: tiles, and gradients with respect to weights. The scratch memory
+/// contains old numbers.
 type Found<F> = (Vec<Vec<F>>, Vec<Matrix>);
 
 /// Which of M₁ and M₂ are not the identity.
@@ -89,7 +91,7 @@ fn found<F: Real, const C: bool>(level: SimdLevel, world: &World<F>) -> Found<F>
     (tiles, gradients)
 }
 
-/// What [`found`] should be for one row.
+/// The expected results of [`found`] for one row.
 fn expected<F: Real, const C: bool>(world: &World<F>, lane: usize) -> (Vec<Matrix>, Vec<Matrix>) {
     let [k, k1, k2] = world.shape;
     let matrix = |tile: &[F], rows: usize, cols: usize| {
