@@ -1,4 +1,4 @@
-//! Seconds an epoch and the share of the device's peak, for circuits over images of 28 × 28 bytes.
+//! Seconds per epoch and the share of the device's peak, for circuits over images of 28 × 28 bytes.
 #![allow(clippy::print_stdout, reason = "its output")]
 
 use std::time::Instant;
@@ -8,7 +8,7 @@ use bornite_cuda::{CudaError, Device, Learner, Part, Plan, Settings, Step, Table
 const SIDE: usize = 28;
 const ROWS: usize = 55_000;
 
-/// Widths by the size of regions, from "1:32,2:48,4:64".
+/// Widths by the size of regions, such as "1:32,2:48,4:64".
 fn width(widths: &str, size: usize) -> usize {
     let pairs = widths.split(',').filter_map(|pair| pair.split_once(':'));
     let numbers =
@@ -43,7 +43,8 @@ impl Builder<'_> {
         weight
     }
 
-    /// The region of these rows and columns of a square of 32, halved, rows first, without what is outside of the image.
+    /// The region of these rows and columns of a square of side 32, split into halves, rows first,
+    /// without pixels outside the image.
     fn region(&mut self, [top, left, height, across]: [usize; 4]) -> Option<(usize, usize)> {
         let inside = |from: usize, len: usize| (from.max(2)..(from + len).min(2 + SIDE)).len();
         let size = inside(top, height) * inside(left, across);
@@ -130,7 +131,8 @@ fn time(
         last = learner.step(&rows, &[], update)?;
     }
     let seconds = begin.elapsed().as_secs_f64() / f64::from(steps);
-    // Eight operations to a complex multiply-add, three of which are needed for a forward and a reverse one.
+    // A complex multiply-add takes eight operations, and a forward and reverse pass needs three of
+    // them.
     let flops = 24.0 * macs as f64 * batch as f64 / seconds;
     println!(
         "{name:10} {} {:6.1} Mmac/row {:7.3} ms/step {:6.3} s/epoch {:6.1} TFLOP/s {:5.1} % of FP32 peak, log p {last:.1}, residual {:.0e}",
@@ -145,7 +147,7 @@ fn time(
     Ok(())
 }
 
-/// Times all circuits, or those that an argument names.
+/// Times all circuits, or those named by an argument.
 fn main() -> Result<(), CudaError> {
     let device = Device::open()?;
     let only = std::env::args().nth(1);

@@ -1,42 +1,42 @@
-//! Places messages in one piece of memory, before anything is computed.
+//! Assigns memory to messages before anything is computed.
 
 use std::collections::BTreeMap;
 
-/// Places of a piece of memory that are in use.
+/// The parts of a piece of memory that are in use.
 #[derive(Debug, Default)]
 pub(crate) struct Arena {
-    /// The lengths of what is in use, by where it begins.
+    /// The length of each part in use, by its start.
     used: BTreeMap<usize, usize>,
-    /// The most that has been in use.
+    /// The largest end of a part so far.
     most: usize,
 }
 
 impl Arena {
-    /// A place for this many numbers: the first one that is free.
+    /// The first free place for `len` numbers.
     pub(crate) fn take(&mut self, len: usize) -> usize {
         if len == 0 {
             return 0;
         }
         let mut at = 0;
-        for (&start, &own) in &self.used {
+        for (&start, &used) in &self.used {
             if start - at >= len {
                 break;
             }
-            at = start + own;
+            at = start + used;
         }
         self.used.insert(at, len);
         self.most = self.most.max(at + len);
         at
     }
 
-    /// Gives a place of this many numbers back.
+    /// Frees a place of `len` numbers.
     pub(crate) fn give(&mut self, at: usize, len: usize) {
         if len > 0 {
             self.used.remove(&at);
         }
     }
 
-    /// How much memory all of it takes.
+    /// The amount of memory that all of it needs.
     pub(crate) fn most(&self) -> usize {
         self.most
     }
@@ -62,12 +62,12 @@ mod tests {
             }
             for (n, a) in used.iter().enumerate() {
                 assert!(a.0 + a.1 <= arena.most());
-                let apart =
+                let is_disjoint =
                     |b: &(usize, usize)| a.1 * b.1 == 0 || a.0 + a.1 <= b.0 || b.0 + b.1 <= a.0;
-                assert!(used[n + 1..].iter().all(apart), "round {round}: {used:?}");
+                assert!(used[n + 1..].iter().all(is_disjoint), "round {round}: {used:?}");
             }
         }
-        // What is given back is used again.
+        // Freed memory is used again.
         for (at, len) in used {
             arena.give(at, len);
         }

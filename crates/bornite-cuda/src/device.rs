@@ -7,7 +7,7 @@ use cudarc::nvrtc::{CompileOptions, compile_ptx_with_opts};
 
 use crate::error::CudaError;
 
-/// What is compiled: the kernels of learning or of queries, and which of their variants.
+/// The kernels to compile: those of learning or of queries, in one of their variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Learning { complex: bool, tf32: bool },
@@ -33,7 +33,7 @@ impl Source {
     }
 }
 
-/// What has been compiled.
+/// The kernels that have been compiled.
 type Modules = Vec<(Source, Arc<CudaModule>)>;
 
 /// The first CUDA device of this machine.
@@ -52,10 +52,10 @@ impl fmt::Debug for Device {
 }
 
 impl Device {
-    /// Opens it.
+    /// Opens the device.
     ///
     /// # Errors
-    /// There is no driver, compiler or device, or it is too old.
+    /// The driver, the compiler or a device is missing, or the device is too old.
     pub fn open() -> Result<Self, CudaError> {
         #[expect(unsafe_code, reason = "asks whether libraries can be loaded")]
         // SAFETY: NVIDIA's libraries have no preconditions for being loaded.
@@ -82,7 +82,8 @@ impl Device {
             unsafe_code,
             reason = "every learner and evaluator has a stream, whose order is the order of its calls"
         )]
-        // SAFETY: a buffer is used in the stream of the one that owns it, so that none is used by two at a time.
+        // SAFETY: a buffer is used in the stream of the one that owns it, so that none is used by
+        // two at a time.
         unsafe {
             context.disable_event_tracking();
         }
@@ -94,10 +95,10 @@ impl Device {
         &self.name
     }
 
-    /// Single-precision operations a second at the most, from its clock.
+    /// The maximum number of single-precision operations per second, computed from the clock rate.
     ///
     /// # Errors
-    /// The driver fails.
+    /// The driver reports an error.
     pub fn peak(&self) -> Result<f64, CudaError> {
         let clock = self.context.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?;
         let units =
@@ -106,18 +107,18 @@ impl Device {
         Ok(f64::from(clock) * 1e3 * f64::from(units) * lanes * 2.0)
     }
 
-    /// How many blocks of 64 threads, at 128 registers each, run at a time.
+    /// The number of blocks of 64 threads, with 128 registers each, that run at a time.
     pub(crate) fn slots(&self) -> Result<usize, CudaError> {
         let units = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
         Ok(self.context.attribute(units)? as usize * 8)
     }
 
-    /// A stream of its own for whoever asks: what one records or waits for, another does not notice.
+    /// A new stream. What happens in one stream does not affect the others.
     pub(crate) fn stream(&self) -> Result<Arc<CudaStream>, CudaError> {
         Ok(self.context.new_stream()?)
     }
 
-    /// Bytes of its memory that are free.
+    /// The number of bytes of device memory that are free.
     pub(crate) fn free_memory(&self) -> Result<usize, CudaError> {
         Ok(self.context.mem_get_info()?.0)
     }

@@ -5,33 +5,33 @@ use cudarc::nvrtc::CompileError;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CudaError {
-    /// There is no driver.
+    /// The driver is missing.
     #[error("the driver library libcuda was not found")]
     NoDriver,
-    /// There is a driver and no device that works.
+    /// There is a driver, but no device that works.
     #[error("{0}")]
     NoDevice(String),
-    /// The run-time compiler is not there.
+    /// The run-time compiler is missing.
     #[error(
         "the compiler library libnvrtc was not found: install the CUDA toolkit, or add its libraries to the library path"
     )]
     NoCompiler,
-    /// A device that lacks what the kernels need.
+    /// A device without the features that the kernels need.
     #[error("{name} has compute capability {major}.{minor}; at least 8.0 is needed")]
     TooOld {
         /// The device.
         name: String,
-        /// Its capability.
+        /// The major version of its compute capability.
         major: i32,
-        /// The part after the point.
+        /// The minor version.
         minor: i32,
     },
-    /// A layer too wide for the kernels.
+    /// A layer that is too wide for the kernels.
     #[error("a layer has width {width}, but it supports widths up to {most}")]
     TooWide {
-        /// Its width.
+        /// The width of the layer.
         width: usize,
-        /// The widest.
+        /// The maximum width.
         most: usize,
     },
     /// The kernels do not compile.
@@ -40,18 +40,18 @@ pub enum CudaError {
     /// The driver reports an error.
     #[error("its driver reports: {0}")]
     Driver(String),
-    /// Samples of variables that are not finite.
+    /// A request for samples of variables that are not finite.
     #[error("it supports only samples of finite variables")]
     Continuous,
-    /// A row that its memory does not hold.
+    /// A row that does not fit into device memory.
     #[error("a row takes {needed} bytes, but only {free} bytes of its memory are free")]
     Memory {
-        /// What a row takes.
+        /// The number of bytes that a row takes.
         needed: usize,
-        /// What is there.
+        /// The number of bytes that are free.
         free: usize,
     },
-    /// Numbers of another fit, or more rows than a batch has.
+    /// Numbers that do not match the weights, or more rows than a batch allows.
     #[error("the numbers do not match the weights, or the rows do not match the batch")]
     Shape,
 }

@@ -15,28 +15,28 @@ use crate::samples::Samples;
 use crate::script::{Block, Kind, Op, Script, Shape};
 use crate::tasks::Product;
 
-/// The maximum number of numbers of a tensor between two products, where the memory has room for it.
+/// The maximum number of numbers of a tensor between two products, if there is enough memory.
 const TENSOR: usize = 1 << 26;
-/// The maximum number of rows that are worked on together.
+/// The maximum number of rows that are processed together.
 const ROWS: usize = 1 << 14;
 /// The maximum number of entries of a weight.
 const ENTRIES: usize = 1 << 28;
-/// The tiles of products and the threads of each.
+/// The sizes of the tiles of products, and the number of threads of each.
 const TILES: [(usize, usize, u32); 5] =
     [(64, 64, 256), (64, 32, 128), (64, 16, 128), (32, 32, 64), (16, 16, 64)];
 
 /// A weight with its numbers.
 #[derive(Clone, Debug)]
 pub struct Dense<'a> {
-    /// Rows and columns.
+    /// The numbers of rows and columns.
     pub shape: [usize; 2],
-    /// The real parts of its numbers, row by row.
+    /// The real parts of the entries, row by row.
     pub parts: Cow<'a, [f64]>,
 }
 
-/// A circuit on a device, for log densities of rows of which anything is known.
+/// A circuit on a device, for the log densities of rows with any evidence.
 ///
-/// The circuit is orthonormal: what nothing is known of is an identity.
+/// The circuit must be orthonormal: steps without observed variables send the identity.
 pub struct Evaluator {
     stream: Arc<CudaStream>,
     product: [CudaFunction; 5],
@@ -49,10 +49,11 @@ pub struct Evaluator {
     shape: Shape,
     double: bool,
     weights: CudaSlice<u8>,
-    /// Of every step where its weight is with its modes in other orders, once there have been samples.
+    /// For every step, the positions of the copies of its weight with permuted modes; set by the
+    /// first samples.
     down: Option<Vec<[usize; 2]>>,
     memory: CudaSlice<u8>,
-    /// Numbers of the device's memory that may be used.
+    /// The amount of device memory that may be used, in numbers.
     room: usize,
 }
 
@@ -63,11 +64,13 @@ impl fmt::Debug for Evaluator {
 }
 
 impl Evaluator {
-    /// A circuit of these steps and weights, in single or double precision. The variables of steps are not looked at: the
-    /// values come with the rows.
+    /// Copies a circuit with these steps and weights to a device, in single or double precision.
+    /// The variables of steps do not matter for log densities, because the values come with the
+    /// rows.
     ///
     /// # Errors
-    /// A weight is too large or does not have the numbers of its shape, or the device fails: its memory may be too small.
+    /// A weight is too large or does not match its shape, or the device reports an error, for
+    /// example because it has too little memory.
     pub fn new(
         device: &Device,
         complex: bool,
@@ -132,18 +135,18 @@ impl Evaluator {
         })
     }
 
-    /// How many rows can be worked on together, complete ones or others.
+    /// The number of rows that can be processed together, if all of them are complete or not.
     ///
     /// # Errors
-    /// The device's memory is too small for one.
+    /// The device has too little memory for one row.
     pub fn rows_at_once(&self, complete: bool) -> Result<usize, CudaError> {
         let kind = if complete { Kind::Pure } else { Kind::Mixed };
         self.fitting(self.shape.numbers_of_a_row(kind).max(1))
     }
 
-    /// How many rows of this many numbers fit into memory.
+    /// The number of rows that fit into memory, given the numbers per row.
     fn fitting(&self, row: usize) -> Result<usize, CudaError> {
-        // Half of the room is for tensors.
+        // Half of the memory is for tensors.
         match self.room / 2 / row {
             0 => {
                 let bytes = bytes_of(self.shape.complex, self.double);
@@ -153,10 +156,10 @@ impl Evaluator {
         }
     }
 
-    /// log p(evidence) of every row of a block; −∞ if it is impossible.
+    /// Computes log p(evidence) of every row of a block; −∞ if it is impossible.
     ///
     /// # Errors
-    /// The block does not fit the circuit, or the device fails.
+    /// The block does not match the circuit, or the device reports an error.
     pub fn log_densities(&mut self, block: &Block<'_>) -> Result<Vec<f64>, CudaError> {
         if block.len == 0 {
             return Ok(Vec::new());
@@ -170,11 +173,13 @@ impl Evaluator {
         Ok(logs)
     }
 
-    /// One sample of every row, given nothing: of each row a code of every leaf, in the order of the leaves' variables. At every leaf, in
-    /// the order of a traversal, each row has a number from 0 to 1 for it: all numbers of the first leaf come first.
+    /// Draws one sample for every row without evidence: for each row, a code for every leaf, in the
+    /// order of the leaves' variables. `draws` contains a number in [0, 1) for every row at every
+    /// leaf, in the order in which leaves are visited; all numbers of the first leaf come first.
     ///
     /// # Errors
-    /// There are leaves without codes, or not as many numbers, or the device fails.
+    /// There are leaves without codes, `draws` has the wrong length, or the device reports an
+    /// error.
     pub fn sample(&mut self, rows: usize, draws: &[f64]) -> Result<Vec<u32>, CudaError> {
         let leaves = self.shape.leaves()?;
         if draws.len() != rows * leaves.len() {
@@ -200,10 +205,11 @@ impl Evaluator {
         Ok(out)
     }
 
-    /// How many samples can be drawn together.
+    /// The number of samples that can be drawn together.
     ///
     /// # Errors
-    /// There are leaves without codes, or the device fails or its memory is too small for one.
+    /// There are leaves without codes, or the device reports an error or has too little memory for
+    /// one sample.
     pub fn samples_at_once(&mut self) -> Result<usize, CudaError> {
         self.shape.leaves()?;
         self.prepare_samples()?;
@@ -212,7 +218,7 @@ impl Evaluator {
         self.fitting(row)
     }
 
-    /// Weights with their modes in other orders.
+    /// Makes copies of the weights with permuted modes.
     fn prepare_samples(&mut self) -> Result<(), CudaError> {
         if self.down.is_some() {
             return Ok(());
@@ -234,8 +240,8 @@ impl Evaluator {
         Ok(())
     }
 
-    /// Carries a script out. The last argument has log densities in the end, or numbers for samples at first. Gives the
-    /// lists back, in which there are samples.
+    /// Runs a script. `numbers` receives log densities, or contains random numbers for samples.
+    /// Returns the lists, which include the codes of samples.
     fn run(
         &mut self,
         script: &Script<'_>,
@@ -244,7 +250,7 @@ impl Evaluator {
     ) -> Result<CudaSlice<u32>, CudaError> {
         let (stream, bytes) = (self.stream.clone(), bytes_of(self.shape.complex, self.double));
         if script.memory * bytes > self.memory.len() {
-            // The old one first.
+            // Free the old memory first.
             self.memory = stream.alloc_zeros::<u8>(bytes)?;
             self.memory = stream.alloc_zeros::<u8>(script.memory * bytes)?;
         }
@@ -252,11 +258,11 @@ impl Evaluator {
         let log2 = stream.alloc_zeros::<i32>(rows)?;
         for op in &script.ops {
             match op {
-                Op::Upload { at, numbers: own } => {
-                    let own = bytes_in(own, self.double);
+                Op::Upload { at, numbers } => {
+                    let source = bytes_in(numbers, self.double);
                     let at = at * bytes;
-                    let mut to = self.memory.slice_mut(at..at + own.len());
-                    stream.memcpy_htod(&*own, &mut to)?;
+                    let mut to = self.memory.slice_mut(at..at + source.len());
+                    stream.memcpy_htod(&*source, &mut to)?;
                 }
                 Op::Codes(task) => {
                     let grid = (tiles((task.count * task.width) as usize, 256), 1, 1);
@@ -328,12 +334,12 @@ fn parts_of(complex: bool) -> usize {
     if complex { 2 } else { 1 }
 }
 
-/// The bytes of a number.
+/// The number of bytes of a number.
 fn bytes_of(complex: bool, double: bool) -> usize {
     parts_of(complex) * if double { 8 } else { 4 }
 }
 
-/// Real parts as the device has them.
+/// Real parts in the precision of the device.
 fn bytes_in(numbers: &[f64], double: bool) -> Cow<'_, [u8]> {
     if double {
         return Cow::Borrowed(bytemuck::cast_slice(numbers));

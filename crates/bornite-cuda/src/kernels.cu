@@ -1,8 +1,9 @@
-// The kernels of a training step, compiled when a fit starts: with COMPLEX 0 or 1 for the numbers, and TF32 0 or 1 for
-// factors of fewer bits where rows are multiplied.
+// The kernels of a training step, compiled when a fit starts. COMPLEX is 0 or 1 for the type of
+// numbers, and TF32 is 0 or 1 for factors with fewer bits in products over rows.
 //
-// Numbers of rows lie in the order [step][component][row]: `stride` rows, of which the first `count` are those of the batch.
-// Every sum has a fixed order. The only atomics add integers.
+// The numbers of rows are in the order [step][component][row]. There are `stride` rows, of which
+// the first `count` belong to the batch. Every sum has a fixed order. The only atomics add
+// integers.
 
 #if COMPLEX
 struct __align__(8) num {
@@ -33,27 +34,29 @@ __device__ __forceinline__ float imaginary(num) { return 0.f; }
 #endif
 __device__ __forceinline__ num subtract(num a, num b) { return add(a, scale(b, -1.f)); }
 
-// What changes from step to step.
+// What changes between steps.
 struct Step {
     float rate, epsilon, keep, row_weight, clip;
     int count, momentum;
 };
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Tiles of products: C[m][n] = sum over q of A[m][q] B[q][n], TM x 64 numbers to a block of 4 TM threads, 16 each, and 16
-// places of the sum at a time. With FEW_BITS the factors are rounded to 11 bits, for the matrix units.
+// Tiles of products: C[m][n] = sum over q of A[m][q] B[q][n], TM x 64 numbers to a block of 4 TM
+// threads, 16 each, and 16 places of the sum at a time. With FEW_BITS the factors are rounded to 11
+// bits, for the matrix units.
 
 #define TN 64
 #define CHUNK 16
-// Chunks on their way.
+// The number of chunks in flight.
 #define STAGES 4
 
-// Where A[m][q] lies. Rows of A are contiguous for the matrix units, columns are for vectors of threads.
+// The position of A[m][q]. The matrix units need contiguous rows of A, vectors of threads need
+// contiguous columns.
 template <int TM, bool FEW_BITS>
 struct Layout {
     static const int A = FEW_BITS ? TM * (CHUNK + 4) : CHUNK * (TM + 4);
     __device__ __forceinline__ static int a(int m, int q) { return FEW_BITS ? m * (CHUNK + 4) + q : q * (TM + 4) + m; }
-    // Fragments of a warp: 32 x 16 numbers, or 16 x 32 where there are only 16 rows.
+    // The fragments of a warp: 32 x 16 numbers, or 16 x 32 if there are only 16 rows.
     static const int FM = TM >= 32 ? 2 : 1, FN = TM >= 32 ? 2 : 4;
     // The columns of a thread.
     static const int SLOTS = FEW_BITS ? 2 * FN : 4;
@@ -69,7 +72,7 @@ struct Layout {
         return (TM >= 32 ? warp % 4 * 16 : warp * 32) + slot / 2 * 8 + lane % 4 * 2 + slot % 2;
     }
 };
-// Where B[q][n] lies, by rows or, as the other factor, by columns.
+// The position of B[q][n], by rows or, as the other factor, by columns.
 template <bool BY_COLUMNS>
 __device__ __forceinline__ int b_at(int q, int n) {
     return BY_COLUMNS ? n * (CHUNK + 4) + q : q * (TN + 4) + n;
@@ -102,7 +105,7 @@ __device__ __forceinline__ void two(const num* from, num* to) {
 #endif
 }
 
-// Copies a number to shared memory, or zeros it, without waiting.
+// Copies a number to shared memory asynchronously, or writes zero.
 __device__ __forceinline__ void copy(num* to, const num* from, bool is_in) {
     unsigned at = (unsigned)__cvta_generic_to_shared(to);
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(at), "l"(from), "n"((int)sizeof(num)),
@@ -114,7 +117,7 @@ __device__ __forceinline__ void wait() {
     asm volatile("cp.async.wait_group %0;" ::"n"(N));
 }
 
-// Adds the product of one chunk; with A conjugated where that is asked for.
+// Adds the product of one chunk, with A conjugated if requested.
 template <int TM, bool FEW_BITS, bool BY_COLUMNS, bool CONJUGATE>
 __device__ __forceinline__ void multiply(const num* a, const num* b, float* re, float* im) {
     typedef Layout<TM, FEW_BITS> L;
@@ -123,7 +126,7 @@ __device__ __forceinline__ void multiply(const num* a, const num* b, float* re, 
         int m0 = TM >= 32 ? warp / 4 * 32 : 0, n0 = TM >= 32 ? warp % 4 * 16 : warp * 32;
 #pragma unroll
         for (int q = 0; q < CHUNK; q += 8) {
-            // With the sign that makes the product of the last two complex.
+            // The sign makes the product of the last two complex.
             float are[L::FM][4], aim[L::FM][4], bre[L::FN][2], bim[L::FN][2], minus[L::FN][2];
 #pragma unroll
             for (int f = 0; f < L::FM; f++)
@@ -182,16 +185,17 @@ __device__ __forceinline__ void multiply(const num* a, const num* b, float* re, 
     }
 }
 
-// out[m][n] = sum of W[m][p][q] x[p][n] y[q][n]; without x where its place is negative. For each p the sum over q, with y in
-// shared memory all the time, is multiplied with x.
+// out[m][n] = sum of W[m][p][q] x[p][n] y[q][n], or without x if its position is negative. For each
+// p, the sum over q is multiplied by x. All of y stays in shared memory.
 struct Contraction {
     long long w, x, y, out;
     int sm, sp, sq, m, p, q, stride, n;
 };
 
-// One task and one share of its sum to a z. IS_REVERSE conjugates the weight, and y where there is an x; what takes no x is
-// then in the buffer of x. Where IS_DIFFERENCE, the sum is subtracted from what the buffer of x has at the same place.
-// With FEW_BITS, the weight is rounded already, but for the small matrices of differences.
+// Each z is one task and one share of its sum. IS_REVERSE conjugates the weight, and y if there is
+// an x; without an x, the vectors are in the buffer of x. IS_DIFFERENCE subtracts the sum from the
+// buffer of x at the same position. With FEW_BITS, the weight is already rounded, except for the
+// small matrices of differences.
 template <int TM, bool FEW_BITS, bool IS_REVERSE, bool IS_DIFFERENCE>
 __device__ __forceinline__ void contract(const Contraction* tasks, int splits, long long split_stride, const num* w,
                                          const num* x, const num* y, num* out) {
@@ -274,9 +278,9 @@ __device__ __forceinline__ void contract(const Contraction* tasks, int splits, l
     }
 }
 
-// What W (a x b) sends down, from the gradient e by it: for each i, D[j][n] = sum over k of conj(W[k][i][j]) e[k][n], and
-//   to_a[i][n] = sum over j of D[j][n] conj(b[j][n]),  to_b[j][n] = sum over i of D[j][n] conj(a[i][n]).
-// All j are in one tile.
+// What W (a x b) sends down, from the gradient e by it: for each i, D[j][n] = sum over k of
+// conj(W[k][i][j]) e[k][n], and to_a[i][n] = sum over j of D[j][n] conj(b[j][n]), to_b[j][n] = sum
+// over i of D[j][n] conj(a[i][n]). All j are in one tile.
 struct Descent {
     long long w, e, a, b, to_a, to_b;
     int k, k1, k2, stride;
@@ -286,7 +290,7 @@ template <int TM, bool FEW_BITS>
 __device__ __forceinline__ void descend(const Descent* tasks, int splits, long long split_stride, const num* w,
                                         const num* e, const num* v, num* out) {
     typedef Layout<TM, FEW_BITS> L;
-    // Groups of warps that have the same columns.
+    // The groups of warps with the same columns.
     const int GROUPS = FEW_BITS ? (TM >= 32 ? TM / 32 : 1) : TM / 8;
     extern __shared__ __align__(16) unsigned char memory[];
     Descent t = tasks[blockIdx.z / splits];
@@ -319,7 +323,7 @@ __device__ __forceinline__ void descend(const Descent* tasks, int splits, long l
         }
         if (++c == chunks) c = 0, p++;
     };
-    // The sum of the parts of to_a[i].
+    // Sums the parts of to_a[i].
     auto finish = [&](int i) {
         if (tid >= TN) return;
         const num* from = parts + (i & 1) * GROUPS * TN + tid;
@@ -381,14 +385,14 @@ __device__ __forceinline__ void descend(const Descent* tasks, int splits, long l
     }
 }
 
-// Products of two factors whose rows lie in the order of the sum: the chunks that `operands` give.
+// Products of two factors whose rows are in the order of the sum, given in chunks by `operands`.
 template <int TM, bool FEW_BITS, class Operands>
 __device__ __forceinline__ void outer(const Operands& operands, int total, float* re, float* im) {
     typedef Layout<TM, FEW_BITS> L;
     __shared__ __align__(16) num a_tile[2][L::A], b_tile[2][B_SIZE];
     const int B = TN / (TM / 4);
     int q = threadIdx.x % CHUNK, row = threadIdx.x / CHUNK;
-    // Two factors of B until they are needed, where there is room for them.
+    // Holds two factors of B until they are needed, if there is room for them.
     const bool IS_LATE = TM >= 32;
     num a[4], b[B], x[IS_LATE ? B : 1];
 #pragma unroll
@@ -420,7 +424,8 @@ __device__ __forceinline__ void outer(const Operands& operands, int total, float
     }
 }
 
-// The gradient by a weight: out[m][i, j] = sum over users and rows of e[m] conj(a[i] b[j]).
+// The gradient with respect to a weight: out[m][i, j] = sum over users and rows of e[m] conj(a[i]
+// b[j]).
 struct WeightTask {
     long long out;
     int first, last, k, k1, k2, unused;
@@ -514,7 +519,7 @@ __device__ __forceinline__ void wide_gram(const Gram* tasks, const num* x, const
     }
 }
 
-// The same of at most 16 or 32 rows: the columns of a tile are 64 / TM parts of the sum.
+// X Y^H for at most 16 or 32 rows: the columns of a tile are 64 / TM parts of the sum.
 template <int TM>
 __device__ __forceinline__ void narrow_gram(const Gram* tasks, const num* x, const num* y, num* out) {
     typedef Layout<TM, false> L;
@@ -546,7 +551,7 @@ __device__ __forceinline__ void narrow_gram(const Gram* tasks, const num* x, con
         }
         __syncthreads();
         if (c + 1 < total) load(c + 1);
-        // The first two columns of a thread are of one part, and the others of another.
+        // The first two columns of a thread belong to one part, the others to another.
         int first = TM == 32 ? 0 : q / 8, second = TM == 32 ? 1 : 2 + q / 8;
 #pragma unroll
         for (int s = 0; s < CHUNK; s++) {
@@ -630,7 +635,7 @@ PRODUCTS(64)
 // ---------------------------------------------------------------------------------------------------------------------
 // Leaves.
 
-// codes[variable][row] of the rows of a batch, each from the variable that its shift takes it from.
+// codes[variable][row] for the rows of a batch, each from the variable that its shift selects.
 extern "C" __global__ void gather(const unsigned char* table, int bytes, long long len, const int* rows,
                                   const int* places, const int* sources, int variables, int stride, int* codes) {
     int row = blockIdx.x * blockDim.x + threadIdx.x, v = blockIdx.y;
@@ -663,7 +668,8 @@ extern "C" __global__ void functions(const Leaf* tasks, const num* table, const 
         out[(long long)(t.out + k) * stride + row] = table[(t.from + k) * len + rows[row]];
 }
 
-// The gradient by weights over indicators: 32 components and 256 columns to a warp, rows in order.
+// The gradient with respect to weights over indicators: 32 components and 256 columns per warp,
+// with rows in order.
 extern "C" __global__ void columns(const WeightTask* tasks, const User* users, const num* e, const int* codes,
                                    const Step* step, int stride, num* out) {
     extern __shared__ __align__(16) unsigned char memory[];
@@ -697,11 +703,12 @@ extern "C" __global__ void columns(const WeightTask* tasks, const User* users, c
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
-// From step to step.
+// Between steps.
 
-// Products of Hadamard.
+// Hadamard products.
 struct Pair {
-    // Places of both inputs and of the product among all vectors, and of the product before it is settled.
+    // The positions of both inputs and of the product among all vectors, and of the product before
+    // it is settled.
     int a, b, own, out, width, index_a, index_b;
 };
 extern "C" __global__ void hadamard(const Pair* tasks, const num* v, int stride, num* out) {
@@ -725,8 +732,8 @@ extern "C" __global__ void hadamard_reverse(const Pair* tasks, const num* v, con
     }
 }
 
-// Sums the shares of vectors. On the way up they are multiplied by powers of two so that their largest part is between 1
-// and 2; on the way down by the same powers.
+// Settling sums the shares of vectors. On the way up, it then multiplies them by powers of two so
+// that their largest part is between 1 and 2; on the way down, by the same powers.
 struct Settle {
     long long from;
     int to, width, index, unused;
@@ -774,13 +781,13 @@ extern "C" __global__ void settle_reverse(const Settle* tasks, const num* from, 
     }
 }
 
-// Before the first step.
+// Runs before the first step.
 extern "C" __global__ void begin(int stride, int* log2) {
     int row = blockIdx.x * 32 + threadIdx.x;
     if (row < stride) log2[row] = 0;
 }
 
-// log p of every row, and the gradient of row_weight sum log p at the output.
+// log p of every row, and the gradient of row_weight sum log p with respect to the output.
 extern "C" __global__ void close(const num* v, const float* factors, const int* log2, const Step* step, int at,
                                  int index, int width, int stride, num* e, double* logs) {
     int row = blockIdx.x * 32 + threadIdx.x;
@@ -797,7 +804,7 @@ extern "C" __global__ void close(const num* v, const float* factors, const int* 
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Weights. Each lies at a multiple of 1024 numbers.
+// Weights. Each starts at a multiple of 1024 numbers.
 
 struct Sum {
     long long to, from, len;
@@ -836,7 +843,7 @@ extern "C" __global__ void penalize(const Weight* weights, const int* which, con
     }
 }
 
-// G W^H to the matrix that is multiplied with W and subtracted from G.
+// Turns G W^H into the matrix that is multiplied by W and subtracted from G.
 extern "C" __global__ void symmetrize(const Gram* tasks, int is_stiefel, num* m) {
     Gram t = tasks[blockIdx.x];
     num* a = m + t.out;
@@ -851,7 +858,7 @@ extern "C" __global__ void symmetrize(const Gram* tasks, int is_stiefel, num* m)
     }
 }
 
-// I - L^-1 of the Cholesky factor L, in place.
+// I - L^-1 for the Cholesky factor L, in place.
 extern "C" __global__ void cholesky(const Gram* tasks, num* m) {
     extern __shared__ __align__(16) unsigned char memory[];
     num* a = (num*)memory;
@@ -872,9 +879,9 @@ extern "C" __global__ void cholesky(const Gram* tasks, num* m) {
         }
         __syncthreads();
     }
-    // One column of the inverse to a thread.
+    // One column of the inverse per thread.
     for (int c = tid; c < k; c += threads) {
-        // Minus the inverse, and at the end I.
+        // Minus the inverse; the identity is added at the end.
         for (int i = 0; i < c; i++) own[i * k + c] = zero();
         for (int i = c; i < k; i++) {
             num sum = i == c ? number(-1.f, 0.f) : zero();
@@ -899,7 +906,7 @@ __device__ double total(double x) {
     return sum;
 }
 
-// A weight of the output has norm 1: the part of its gradient along it is taken away.
+// The weight of the output has norm 1, so the part of its gradient along the weight is removed.
 extern "C" __global__ void output_gradient(Weight t, const num* w, num* g) {
     double dot = 0.0;
     int n = t.k * t.columns;
@@ -918,7 +925,7 @@ extern "C" __global__ void output_weight(Weight t, const num* v, num* w) {
     for (int i = threadIdx.x; i < n; i += 256) w[t.at + i] = scale(v[t.at + i], by);
 }
 
-// The squared norm of all gradients, and what they are multiplied with.
+// The squared norm of all gradients, and the factor that clips them.
 extern "C" __global__ void norms(const num* g, double* parts) {
     double sum = 0.0;
     for (int i = 0; i < 4; i++) sum += norm2(g[blockIdx.x * 1024ll + i * 256 + threadIdx.x]);
@@ -932,7 +939,7 @@ extern "C" __global__ void clip(const double* parts, int count, const Step* step
     if (threadIdx.x == 0) *by = step->clip > 0.f && norm > step->clip ? step->clip / norm : 1.0;
 }
 
-// Adam or momentum: V = W and a step, in the place of the gradient.
+// Adam or momentum: replaces the gradient by V = W + step.
 extern "C" __global__ void advance(const Weight* weights, const int* owners, const Step* step, const float* by,
                                    const float* w, float* mean, float* square, float* g) {
     const int PARTS = sizeof(num) / 4;
@@ -966,7 +973,7 @@ extern "C" __global__ void average(const Step* step, const float* w, float* mean
         if (TF32) rounded_w[at] = rounded(w[at]);
     }
 }
-// Weights as the matrix units take them.
+// The weights in the form that the matrix units use.
 extern "C" __global__ void round_weights(const float* w, float* rounded_w) {
     const int PARTS = sizeof(num) / 4;
     for (int i = threadIdx.x; i < 1024 * PARTS; i += 256) {

@@ -1,4 +1,4 @@
-//! The kernels, and how their tiles fit the device.
+//! The kernels of learning, and the shared memory of their tiles.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use cudarc::driver::{CudaFunction, CudaModule};
 
 use crate::error::CudaError;
 
-/// The widest layer: its Gram matrix is factorized in the memory of one multiprocessor.
+/// The maximum width of a layer: its Gram matrix is factored in the memory of one multiprocessor.
 pub(crate) const WIDEST: usize = 128;
-/// Chunks of a weight in shared memory.
+/// The number of chunks of a weight that are in shared memory at a time.
 pub(crate) const STAGES: usize = 4;
-/// Rows to a tile of a product.
+/// The number of rows in a tile of a product.
 pub(crate) const ROWS: usize = 64;
 
 pub(crate) struct Kernels {
@@ -112,7 +112,7 @@ impl Kernels {
     }
 }
 
-/// Which of the tiles of 16, 32 and 64 rows fits.
+/// The smallest class of tiles, of 16, 32 or 64 rows, that fits a width.
 pub(crate) fn class_of(width: usize) -> usize {
     match width {
         0..=16 => 0,
@@ -129,13 +129,14 @@ pub(crate) fn tiles(n: usize, size: usize) -> u32 {
     n.div_ceil(size) as u32
 }
 
-/// The shared memory of a contraction over so many components: chunks of the weight, and a tile of the vectors.
+/// The shared memory of a contraction over this many components: chunks of the weight, and a tile
+/// of the vectors.
 pub(crate) fn contraction_memory(class: usize, components: usize, parts: usize) -> u32 {
     let chunks = STAGES * (tile(class) * 20).max(16 * (tile(class) + 4));
     ((chunks + components.next_multiple_of(16) * (ROWS + 4)) * 4 * parts) as u32
 }
 
-/// The shared memory of a descent: fewer chunks, tiles of both vectors, and parts of sums.
+/// The shared memory of a descent: fewer chunks, tiles of both vectors, and partial sums.
 pub(crate) fn descent_memory(class: usize, components: usize, parts: usize) -> u32 {
     let rows = tile(class);
     let chunks = (STAGES - 1) * (rows * 20).max(16 * (rows + 4));

@@ -1,4 +1,4 @@
-//! The memory layout, and the tasks of a pass over the tree.
+//! The memory layout of learning, and the tasks of a pass over the tree.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use crate::kernels::{ROWS, class_of, tile, tiles};
 use crate::plan::{Plan, Step};
 use crate::tasks::{Contraction, Descent, Settle};
 
-/// The widest second input whose whole width is in one tile.
+/// The maximum width of a second input that fits into one tile.
 const WIDEST_TILE: usize = 64;
-/// The maximum number of shares of one sum.
+/// The maximum number of shares that a sum is split into.
 const SPLITS: usize = 16;
 
 /// A list of tasks on the device.
@@ -32,7 +32,7 @@ impl<T: DeviceRepr + Default + Clone> Tasks<T> {
     }
 }
 
-/// Contractions of one class of widths whose inputs are there, and where their vectors go.
+/// Contractions of one class of widths whose inputs are ready, and where their vectors go.
 pub(crate) struct Group {
     pub(crate) class: usize,
     pub(crate) tasks: Tasks<Contraction>,
@@ -50,20 +50,21 @@ pub(crate) struct Descents {
     pub(crate) tasks: Tasks<Descent>,
     pub(crate) splits: i32,
     pub(crate) split_stride: i64,
-    /// To first inputs, whole, and to second ones, in shares.
+    /// The vectors for first inputs, which are complete, and for second inputs, which are split
+    /// into shares.
     pub(crate) settles: [Tasks<Settle>; 2],
     pub(crate) components: usize,
 }
 
-/// Where everything lies while tasks are listed.
+/// The positions of everything, while tasks are listed.
 pub(crate) struct Layout<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) widths: Vec<usize>,
-    /// Of every step the place of its first component.
+    /// The position of the first component of every step.
     pub(crate) offsets: Vec<usize>,
     pub(crate) stride: usize,
     pub(crate) places: Vec<(usize, usize)>,
-    /// How many of the narrowest blocks run at a time.
+    /// The number of blocks of the narrowest class that run at a time.
     pub(crate) slots: usize,
 }
 
@@ -72,7 +73,7 @@ impl Layout<'_> {
         (component * self.stride) as i64
     }
 
-    /// K, K₁ and K₂ of a step with a weight; K₁ is 1 of a sum.
+    /// K, K₁ and K₂ of a step with a weight. For a sum, K₁ is 1.
     pub(crate) fn shape(&self, step: usize) -> [usize; 3] {
         let k = self.widths[step];
         match self.plan.steps[step] {
@@ -110,7 +111,7 @@ impl Layout<'_> {
         })
     }
 
-    /// What a step without a descent sends down to its inputs, each with the input.
+    /// What a step without a descent sends down to its inputs, with the input of each task.
     pub(crate) fn reverse(&self, step: usize) -> Vec<(usize, Contraction)> {
         if matches!(self.plan.steps[step], Step::Kronecker { .. })
             && self.shape(step)[2] <= WIDEST_TILE
@@ -137,13 +138,14 @@ impl Layout<'_> {
             }
             _ => Vec::new(),
         };
-        // Functions have no weights below them.
+        // Functions have no weights below them, so nothing is sent to them.
         sent.into_iter()
             .filter(|(n, _)| !matches!(self.plan.steps[*n], Step::Functions { .. }))
             .collect()
     }
 
-    /// Groups of contractions whose results go to steps, and the scratch memory that they need.
+    /// Groups the contractions whose results go to steps, and grows the scratch memory that they
+    /// need.
     pub(crate) fn groups(
         &self,
         stream: &Arc<CudaStream>,
@@ -184,7 +186,7 @@ impl Layout<'_> {
         Ok(groups)
     }
 
-    /// What products over narrow second inputs send down.
+    /// What products with narrow second inputs send down.
     pub(crate) fn descents(
         &self,
         stream: &Arc<CudaStream>,
@@ -227,7 +229,7 @@ impl Layout<'_> {
             if list.is_empty() {
                 continue;
             }
-            // Shares of what goes to second inputs come after what goes to first ones.
+            // The shares for second inputs come after the vectors for first inputs.
             let begin = place;
             let mut tasks = Vec::new();
             for (task, b) in list {
@@ -257,7 +259,8 @@ impl Layout<'_> {
     }
 }
 
-/// The shares of a sum that keep a device busy to the end: so many blocks, of which so many run at a time.
+/// The number of shares of a sum that keeps the device busy to the end, given the number of blocks
+/// and the number that run at a time.
 fn splits(blocks: usize, slots: usize, most: usize) -> usize {
     let rounds = |s: usize| (blocks * s).div_ceil(slots) as f64 / s as f64;
     let most = most.clamp(1, SPLITS);

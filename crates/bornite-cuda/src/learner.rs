@@ -19,38 +19,38 @@ use crate::tasks::{
     Contraction, Gram, Leaf, Pair, Settle, StepTask, Sum, User, WeightInfo, WeightTask,
 };
 
-/// Weights begin at multiples of this many numbers.
+/// Weights start at multiples of this many numbers.
 const ALIGNMENT: usize = 1024;
-/// The blocks over which the sum by a weight's users is spread.
+/// The number of blocks over which the sum over a weight's users is spread.
 const BLOCKS: usize = 1024;
-/// Fewer tasks than this go along with wider ones.
+/// A class with fewer tasks than this is merged with the next wider one.
 const FEW: usize = 8;
 
-/// One step of all weights.
+/// An update of all weights.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Update {
-    /// Its length, for Adam with the corrections of both moments.
+    /// The step length, which includes the bias corrections of Adam's moments.
     pub rate: f32,
-    /// What is added to the root of Adam's second moment.
+    /// The number that is added to the root of Adam's second moment.
     pub epsilon: f32,
     /// The share of the averages that is kept.
     pub keep: f32,
 }
 
-/// The numbers of weights.
+/// One of the buffers with numbers for every weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Themselves.
+    /// The weights.
     Weight,
-    /// The first moments of their gradients.
+    /// The first moments of the gradients.
     Mean,
-    /// The second moments.
+    /// The second moments of the gradients.
     Square,
-    /// Their averages.
+    /// The averages of the weights.
     Average,
 }
 
-/// One level of the tree.
+/// The tasks of one level of the tree.
 struct Level {
     descents: Vec<Descents>,
     forward: Vec<Group>,
@@ -59,10 +59,10 @@ struct Level {
     hadamard_settles: Tasks<Settle>,
 }
 
-/// Of a grid of blocks, or a block of threads.
+/// The dimensions of a grid of blocks, or of a block of threads.
 type Dimensions = (u32, u32, u32);
 
-/// Sums over the users of weights, or products of weights, of one class of widths.
+/// Sums over the users of weights, or products of weights, for one class of widths.
 struct Launch<T> {
     class: usize,
     tasks: Tasks<T>,
@@ -70,7 +70,7 @@ struct Launch<T> {
 }
 
 impl<T> Launch<T> {
-    /// A block for each tile of each task, and its threads.
+    /// The grid, with a block for each tile of each task, and the block.
     fn shape(&self) -> (Dimensions, Dimensions) {
         let grid = (self.tiles[0], self.tiles[1], self.tasks.len as u32);
         (grid, (4 * tile(self.class) as u32, 1, 1))
@@ -89,13 +89,13 @@ pub struct Learner {
     stream: Arc<CudaStream>,
     kernels: Kernels,
     settings: Settings,
-    /// Real parts to a number.
+    /// The number of real parts of a number.
     parts: usize,
-    /// Rows of the buffers.
+    /// The number of rows that the buffers have room for.
     stride: usize,
     variables: usize,
     root: (usize, usize, usize),
-    /// Of every weight its place and length in numbers.
+    /// The position and length of every weight, in numbers.
     places: Vec<(usize, usize)>,
     total: usize,
 
@@ -119,7 +119,7 @@ pub struct Learner {
     means: CudaSlice<f32>,
     squares: CudaSlice<f32>,
     averages: CudaSlice<f32>,
-    /// Weights with factors of fewer bits, where those are asked for.
+    /// The weights with factors of fewer bits, if the settings ask for them.
     rounded: CudaSlice<f32>,
     small: CudaSlice<f32>,
     norm_parts: CudaSlice<f64>,
@@ -152,10 +152,11 @@ impl fmt::Debug for Learner {
 }
 
 impl Learner {
-    /// A fit from weights of zero: set them with [`write`](Self::write).
+    /// Starts a fit with weights of zero. Set them with [`write`](Self::write).
     ///
     /// # Errors
-    /// A layer is too wide, or the device fails: its memory may be too small.
+    /// A layer is too wide, or the device reports an error, for example because it has too little
+    /// memory.
     #[expect(clippy::too_many_lines, reason = "one list of everything that is on the device")]
     pub fn new(
         device: &Device,
@@ -190,7 +191,7 @@ impl Learner {
         let Layout { widths, offsets, .. } = &layout;
         let mut scratch = 0;
 
-        // Leaves.
+        // The leaves.
         let (mut leaves, mut functions, mut settles) = (Vec::new(), Vec::new(), Vec::new());
         let (mut place, mut rank) = (0, 0);
         for (index, step) in plan.steps.iter().enumerate() {
@@ -202,7 +203,7 @@ impl Learner {
                     leaves.push(Leaf { from, columns, variable: variable as i32, width, out });
                 }
                 Step::Functions { .. } => {
-                    // In units of rows of the table: those differ between training and validation.
+                    // In units of rows of the table, which differ between training and validation.
                     functions.push(Leaf { from: rank, columns: 0, variable: 0, width, out });
                     rank += i64::from(width);
                 }
@@ -213,7 +214,7 @@ impl Learner {
         }
         scratch = scratch.max(place * stride);
 
-        // Levels.
+        // The levels of the tree.
         let mut depths = vec![0_usize; plan.steps.len()];
         for (index, step) in plan.steps.iter().enumerate() {
             depths[index] = step.inputs().iter().map(|&i| depths[i] + 1).max().unwrap_or(0);
@@ -250,7 +251,7 @@ impl Learner {
             });
         }
 
-        // Weights: the sums over their users, in shares if there are many.
+        // The weights: the sums over their users, split into shares if there are many.
         let mut users_of = vec![Vec::new(); plan.weights.len()];
         for (index, step) in plan.steps.iter().enumerate() {
             if let Some(weight) = step.weight() {
@@ -267,14 +268,14 @@ impl Learner {
             let [k, k1, k2] = layout.shape(first);
             let is_code = matches!(plan.steps[first], Step::Codes { .. });
             let class = class_of(k);
-            let own = if is_code {
+            let grid = if is_code {
                 [tiles(k, 32), tiles(k2, 256)]
             } else {
                 [tiles(k1 * k2, ROWS), tiles(k, tile(class))]
             };
             let to = if is_code { &mut column_tiles } else { &mut product_tiles[class] };
-            *to = [to[0].max(own[0]), to[1].max(own[1])];
-            let most = BLOCKS.div_ceil((own[0] * own[1]) as usize);
+            *to = [to[0].max(grid[0]), to[1].max(grid[1])];
+            let most = BLOCKS.div_ceil((grid[0] * grid[1]) as usize);
             let chunk = steps.len().div_ceil(most);
             let count = steps.len().div_ceil(chunk);
             for (share, steps) in steps.chunks(chunk).enumerate() {
@@ -294,7 +295,7 @@ impl Learner {
                         Step::Functions { .. } | Step::Hadamard { .. } => continue,
                     });
                 }
-                // Shares follow the weights in one buffer.
+                // The shares follow the weights in one buffer.
                 let out = if count == 1 { at } else { total + shares + share * len } as i64;
                 let (first, last) = (begin, users.len() as i32);
                 let task = WeightTask {
@@ -322,8 +323,8 @@ impl Learner {
             if products[class].len() < FEW && !products[class + 1].is_empty() {
                 let few = std::mem::take(&mut products[class]);
                 products[class + 1].extend(few);
-                let [own, wider] = [product_tiles[class], product_tiles[class + 1]];
-                product_tiles[class + 1] = [wider[0].max(own[0]), wider[1]];
+                let [narrower, wider] = [product_tiles[class], product_tiles[class + 1]];
+                product_tiles[class + 1] = [wider[0].max(narrower[0]), wider[1]];
             }
         }
         let mut weight_tasks = Vec::new();
@@ -335,7 +336,7 @@ impl Learner {
             });
         }
 
-        // Their normalization and steps.
+        // The normalization and the updates of the weights.
         let (mut infos, mut owners, mut outputs) = (Vec::new(), Vec::new(), Vec::new());
         let (mut roughness, mut penalized, mut small) = (Vec::new(), Vec::new(), 0);
         let mut grams: [Vec<Gram>; 3] = Default::default();
@@ -482,11 +483,12 @@ impl Learner {
         Ok(learner)
     }
 
-    /// Takes one step up the gradient of the mean log-likelihood of training rows, each moved to one of the places that the
-    /// settings name, the first if there are none. Returns that mean before the step.
+    /// Takes one step along the gradient of the mean log-likelihood of training rows, and returns
+    /// that mean before the step. Each row is moved by one of the shifts in the settings, by
+    /// default the first.
     ///
     /// # Errors
-    /// The device fails.
+    /// There are too many rows, or the device reports an error.
     pub fn step(&mut self, rows: &[u32], places: &[u32], update: Update) -> Result<f64, CudaError> {
         if rows.len() > self.stride || places.len() > self.stride {
             return Err(CudaError::Shape);
@@ -508,10 +510,11 @@ impl Learner {
         Ok(logs[..rows.len()].iter().sum::<f64>() / rows.len().max(1) as f64)
     }
 
-    /// The mean log-likelihood of the validation rows under the averaged weights, normalized.
+    /// The mean log-likelihood of the validation rows with the averaged weights, after
+    /// normalization.
     ///
     /// # Errors
-    /// The device fails.
+    /// The device reports an error.
     pub fn score(&mut self) -> Result<f64, CudaError> {
         self.normalize(&self.averages, &self.gradients)?;
         let len = self.valid.len as u32;
@@ -527,10 +530,10 @@ impl Learner {
         Ok(sum / f64::from(len.max(1)))
     }
 
-    /// The largest entry of W Wᴴ − I of any weight but the output's.
+    /// The largest entry of W Wᴴ − I of any weight except the output's.
     ///
     /// # Errors
-    /// The device fails.
+    /// The device reports an error.
     pub fn residual(&mut self) -> Result<f64, CudaError> {
         self.gram(&self.kernels.gram, &self.weights, &self.weights)?;
         let mut most = 0.0_f64;
@@ -550,10 +553,10 @@ impl Learner {
         Ok(most)
     }
 
-    /// Numbers of every weight, as real parts.
+    /// Reads one of the buffers, as real parts for every weight.
     ///
     /// # Errors
-    /// The device fails.
+    /// The device reports an error.
     pub fn read(&self, part: Part) -> Result<Vec<Vec<f32>>, CudaError> {
         let all = self.stream.clone_dtoh(self.buffer(part))?;
         self.stream.synchronize()?;
@@ -563,10 +566,10 @@ impl Learner {
         Ok(self.places.iter().map(of).collect())
     }
 
-    /// Sets them.
+    /// Writes one of the buffers.
     ///
     /// # Errors
-    /// The numbers do not fit, or the device fails.
+    /// The numbers do not match the weights, or the device reports an error.
     pub fn write(&mut self, part: Part, numbers: &[&[f32]]) -> Result<(), CudaError> {
         let parts = self.parts;
         let fits = |(n, &(_, len)): (&&[f32], &(usize, usize))| n.len() == len * parts;
@@ -605,7 +608,7 @@ impl Learner {
         }
     }
 
-    /// Which rows are next, and how far the step goes.
+    /// Uploads the rows of the next step, and its parameters.
     fn load(&mut self, rows: &[u32], places: &[u32], update: Update) -> Result<(), CudaError> {
         let padded = |list: &[u32]| -> Vec<i32> {
             let mut list: Vec<i32> = list.iter().map(|&n| n as i32).collect();
@@ -629,12 +632,12 @@ impl Learner {
         Ok(())
     }
 
-    /// The weights as the passes over rows take them.
+    /// The weights in the form that passes over rows use.
     fn factors_of_weights(&self) -> &CudaSlice<f32> {
         if self.settings.tf32 { &self.rounded } else { &self.weights }
     }
 
-    /// Everything that a step does, in order.
+    /// Enqueues everything that a step does, in order.
     fn enqueue(&mut self) -> Result<(), CudaError> {
         self.forward(&self.kernels.forward, &self.train, self.factors_of_weights())?;
         self.reverse()?;
@@ -642,7 +645,7 @@ impl Learner {
         self.update()
     }
 
-    /// log p of the rows.
+    /// Computes log p of the rows.
     fn forward(
         &self,
         contract: &[CudaFunction; 3],
@@ -744,7 +747,7 @@ impl Learner {
         Ok(())
     }
 
-    /// Environments, from the output to the leaves.
+    /// Computes the environments, from the output down to the leaves.
     fn reverse(&self) -> Result<(), CudaError> {
         let (stream, kernels, stride) = (&self.stream, &self.kernels, self.stride as i32);
         let weights = self.factors_of_weights();
@@ -778,7 +781,7 @@ impl Learner {
         Ok(())
     }
 
-    /// Gradients by all weights.
+    /// Computes the gradients with respect to all weights.
     fn gradient(&self) -> Result<(), CudaError> {
         let (stream, kernels, stride) = (&self.stream, &self.kernels, self.stride as i32);
         for class in &self.weight_tasks {
@@ -813,7 +816,8 @@ impl Learner {
         Ok(())
     }
 
-    /// Gradients by free parameters, a step, and weights that are normalized again.
+    /// Computes the gradients with respect to the free parameters, takes a step, and normalizes the
+    /// weights again.
     fn update(&self) -> Result<(), CudaError> {
         let (stream, kernels) = (&self.stream, &self.kernels);
         let chunks = (self.total / ALIGNMENT) as u32;
@@ -875,7 +879,7 @@ impl Learner {
         Ok(())
     }
 
-    /// A − S B of every weight, with its square matrix S.
+    /// A − S B for every weight, with its square matrix S.
     fn subtract(
         &self,
         kernels: &[CudaFunction; 3],
@@ -896,7 +900,7 @@ impl Learner {
         Ok(())
     }
 
-    /// L⁻¹ V with L Lᴴ = V Vᴴ, and V / ‖V‖ of outputs.
+    /// L⁻¹ V with L Lᴴ = V Vᴴ; V / ‖V‖ for outputs.
     fn normalize(&self, from: &CudaSlice<f32>, to: &CudaSlice<f32>) -> Result<(), CudaError> {
         self.gram(&self.kernels.gram, from, from)?;
         let memory = (self.widest * self.widest * 4 * self.parts) as u32;

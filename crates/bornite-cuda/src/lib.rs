@@ -1,8 +1,10 @@
-//! Circuits on an NVIDIA GPU: learning from complete rows ([`Learner`]), with forward, reverse, the normalization of weights and
-//! Adam all on the device; log densities of rows with any evidence, and samples ([`Evaluator`]).
+//! Circuits on an NVIDIA GPU: learning from complete rows ([`Learner`]), with the forward and
+//! reverse passes, the normalization of weights and Adam all on the device; and log densities of
+//! rows with any evidence, and samples ([`Evaluator`]).
 //!
-//! The driver is loaded when a [`Device`] is opened, and kernels are compiled when they are first needed: without CUDA this
-//! crate builds and runs, and [`Device::open`] says what is missing. The same calls give the same bits on the same device.
+//! The driver is loaded when a [`Device`] is opened, and kernels are compiled when they are first
+//! needed. So this crate builds and runs without CUDA, and [`Device::open`] reports what is
+//! missing. The same calls give the same bits on the same device.
 
 mod arena;
 mod device;
@@ -24,4 +26,4 @@ pub use error::CudaError;
 pub use evaluator::{Dense, Evaluator};
 pub use learner::{Learner, Part, Update};
 pub use plan::{Plan, Settings, Step, Table, Weight};
-pub use script::{Block, Cells, Group, Kind, Sends};
+pub use script::{Block, Cells, Group, Kind, StepRows};

@@ -1,29 +1,29 @@
-//! The plan of a fit: a circuit as steps over weights, without numbers.
+//! The plan of a fit: a circuit as steps and weights, without numbers.
 
-/// A circuit: every step comes after its inputs, and the last one is the output.
+/// A circuit. Every step comes after its inputs, and the last one is the output.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Whether weights are complex. Numbers are then pairs of real parts.
+    /// Whether the weights are complex. Numbers are then pairs of real parts.
     pub complex: bool,
     /// The steps.
     pub steps: Vec<Step>,
-    /// The weights that they multiply with.
+    /// The weights of the steps.
     pub weights: Vec<Weight>,
 }
 
-/// One vector for every row.
+/// A step, which computes one vector for every row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The column of a weight that the code of a variable names.
+    /// The column of a weight that the code of a variable selects.
     Codes {
         /// The variable.
         variable: usize,
         /// The weight.
         weight: usize,
     },
-    /// Numbers from the table, as many as this.
+    /// Numbers from the table.
     Functions {
-        /// How many.
+        /// The number of functions.
         width: usize,
     },
     /// W (a ⊗ b).
@@ -50,48 +50,49 @@ pub enum Step {
 /// A weight, and how it is learned.
 #[derive(Clone, Debug)]
 pub struct Weight {
-    /// Rows.
+    /// The number of rows.
     pub rows: usize,
-    /// Columns.
+    /// The number of columns.
     pub columns: usize,
-    /// Of unit norm, where others are semi-unitary.
+    /// Whether the weight has unit norm, as that of the output does. All others are semi-unitary.
     pub is_output: bool,
-    /// What the rate of a step is multiplied with.
+    /// A factor for the learning rate.
     pub rate: f32,
-    /// How strongly neighboring columns are drawn together.
+    /// The strength of the penalty on differences between neighboring columns.
     pub smoothing: f32,
-    /// How strongly each column is drawn to zero; empty for none.
+    /// The strength of the penalty on each column; empty for none.
     pub roughness: Vec<f32>,
 }
 
-/// How steps are taken.
+/// The settings of the optimizer.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The maximum number of rows of a step.
+    /// The maximum number of rows in a step.
     pub batch: usize,
-    /// Tangent steps, instead of a derivative through the Cholesky factor.
+    /// Whether to take tangent steps, instead of differentiating the Cholesky factor.
     pub is_stiefel: bool,
-    /// Momentum instead of Adam.
+    /// Whether to use momentum instead of Adam.
     pub momentum: bool,
-    /// The largest norm of a gradient.
+    /// The maximum norm of a gradient, if it is clipped.
     pub clip: Option<f32>,
-    /// Products of factors of 11 bits, with sums in single precision.
+    /// Whether products round their factors to 11 bits. Sums are in single precision.
     pub tf32: bool,
-    /// For every place that rows can be moved to, the variable from which each variable takes its value. Rows without a place
-    /// have the first.
+    /// For every shift of the rows, the variable that each variable takes its value from. Rows
+    /// without a shift use the first one.
     pub sources: Vec<Vec<u32>>,
 }
 
-/// Rows: codes of variables and values of functions.
+/// Rows: the codes of variables and the values of functions.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    /// How many rows.
+    /// The number of rows.
     pub len: usize,
-    /// The bytes of a code: 1, 2 or 4.
+    /// The number of bytes of a code: 1, 2 or 4.
     pub bytes: usize,
-    /// Codes, variable after variable.
+    /// The codes, one variable after another.
     pub codes: Vec<u8>,
-    /// Real parts of the numbers of [`Step::Functions`], step after step and function after function, row by row.
+    /// The real parts of the numbers of [`Step::Functions`], one step and one function after
+    /// another, row by row.
     pub functions: Vec<f32>,
 }
 
@@ -102,7 +103,7 @@ impl Plan {
     }
 }
 
-/// The width of every step, from the rows of weights.
+/// The width of every step, given the number of rows of each weight.
 pub(crate) fn widths(steps: &[Step], rows: impl Fn(usize) -> usize) -> Vec<usize> {
     let mut widths = Vec::with_capacity(steps.len());
     for step in steps {

@@ -1,8 +1,9 @@
-// The kernels of queries, compiled when an evaluator is made: with DOUBLE 0 or 1 for the precision and COMPLEX 0 or 1 for the
-// numbers.
+// The kernels of queries, compiled when an evaluator is created. DOUBLE is 0 or 1 for the
+// precision, and COMPLEX is 0 or 1 for the type of numbers.
 //
-// The messages of rows lie one after another: K numbers of a vector, K * K of a matrix. A step takes those of its rows by
-// lists of their places. Every sum has a fixed order, and there are no atomics.
+// The messages of rows are stored one after another: K numbers for a vector, K * K for a matrix. A
+// step finds those of its rows through lists of their positions. Every sum has a fixed order, and
+// there are no atomics.
 
 #if DOUBLE
 typedef double real;
@@ -54,19 +55,21 @@ __device__ __forceinline__ double norm2(num a) { return (double)a.x * a.x; }
 // Products: C[m][n] = sum over q of A[m][q] B[q][n], or of A[m][q] conj(B[q][n]), many at once.
 
 struct Product {
-    // Where they begin, and the second vectors of a Kronecker product.
+    // The positions of A, B and C, and of the second vectors of a Kronecker product.
     long long a, b, c, second;
-    // The steps from one row, column, product and inner product to the next.
+    // The distances from one row, column, product and inner product to the next.
     int am, aq, a1, a2, bq, bn, b1, b2, cm, c1, c2;
     int m, n, q, inner;
-    // Lists of the places of the rows of A and of second vectors, and of the matrices A and B of each product; or -1.
+    // The lists of the positions of the rows of A, of second vectors, and of the matrices A and B
+    // of each product; or -1.
     int a_rows, second_rows, a_each, b_each;
-    // A[m][q] is a[m][q / width] second[m][q % width], where there is a width.
+    // If width > 0, A[m][q] is a[m][q / width] second[m][q % width].
     int width;
     int a_is_weight, b_is_weight, conjugates;
 };
 
-// Places of the sum that are in shared memory at a time, of which the next ones are on their way.
+// The number of terms of the sum that are in shared memory at a time, while the next ones are being
+// copied.
 #define CHUNK 8
 
 __device__ __forceinline__ void copy(num* to, const num* from, bool is_in) {
@@ -75,7 +78,8 @@ __device__ __forceinline__ void copy(num* to, const num* from, bool is_in) {
                  "r"(is_in ? (int)sizeof(num) : 0));
 }
 
-// TM x TN numbers to a block, RM x RN to a thread: those of neighboring threads are neighbors.
+// Each block computes TM x TN numbers, each thread RM x RN. Neighboring threads have neighboring
+// numbers.
 template <int TM, int TN, int RM, int RN>
 __device__ __forceinline__ void product(const Product& t, const int* index, const num* weights, num* memory) {
     const int ACROSS = TN / RN, DOWN = TM / RM, THREADS = ACROSS * DOWN;
@@ -178,9 +182,9 @@ PRODUCT(32, 32, 4, 4)
 PRODUCT(16, 16, 2, 2)
 
 // ---------------------------------------------------------------------------------------------------------------------
-// From step to step.
+// Between steps.
 
-// The columns of a weight that codes name.
+// The columns of a weight that codes select.
 struct Codes {
     long long w, out;
     int at, columns, width, count;
@@ -192,7 +196,7 @@ extern "C" __global__ void codes(Codes t, const int* index, const num* weights, 
     memory[t.out + e] = weights[t.w + (long long)k * t.columns + index[t.at + row]];
 }
 
-// Products of Hadamard, of messages of these kinds: an identity 0, a vector 1, a matrix 2.
+// Hadamard products of messages of these kinds: 0 is an identity, 1 a vector, 2 a matrix.
 struct Elementwise {
     long long a, b, out;
     int a_slots, b_slots, a_kind, b_kind, width, count;
@@ -217,7 +221,8 @@ extern "C" __global__ void hadamard(Elementwise t, const int* index, num* memory
         mul(entry(memory + t.a, t.a_kind, a, t.width, i, j), entry(memory + t.b, t.b_kind, b, t.width, i, j));
 }
 
-// A weight W[k][i][j] with its modes in another order: to[i][k][j], or on the other side to[j][k][i].
+// A weight W[k][i][j] with its modes in another order: to[i][k][j], or to[j][k][i] for the other
+// side.
 struct Permute {
     long long from, to;
     int k, k1, k2, side;
@@ -229,9 +234,10 @@ extern "C" __global__ void permute(Permute t, num* weights) {
     weights[t.to + (t.side == 0 ? (i * t.k + k) * t.k2 + j : (j * t.k + k) * t.k1 + i)] = weights[t.from + e];
 }
 
-// Values of a leaf at random, one for each row: at the places from `at` on. The probability of x is a sum over E[k][l] f_k(x)
-// conj(f_l(x)) of the row's environment E: an identity, 0; a vector, 1, times the columns of the table; or a matrix, 2, times
-// their conjugates. One warp to a row.
+// Draws the value of a leaf for each row, and stores it from `at` on. The probability of x is the
+// sum over E[k][l] f_k(x) conj(f_l(x)), where the row's environment E is an identity (0), a vector
+// (1), already multiplied by the columns of the table, or a matrix (2), already multiplied by their
+// conjugates. One warp per row.
 struct Draw {
     long long from, table, p;
     int at, draws, count, width, values, kind;
@@ -269,13 +275,13 @@ extern "C" __global__ void draw(Draw t, int* index, const double* draws, const n
     index[t.at + row] = found;
 }
 
-// Messages of rows.
+// The messages of rows.
 struct Messages {
     long long at;
     int rows, count, width, is_pure;
 };
-// Multiplies them with powers of two so that their largest part is between 1 and 2; and a matrix is Hermitian. One warp to a
-// message.
+// Settling multiplies messages by powers of two so that their largest part is between 1 and 2, and
+// makes matrices exactly Hermitian. One warp per message.
 extern "C" __global__ void settle(Messages t, const int* index, num* memory, int* log2) {
     int row = blockIdx.x * 4 + threadIdx.y, lane = threadIdx.x;
     if (row >= t.count) return;
@@ -301,7 +307,7 @@ extern "C" __global__ void settle(Messages t, const int* index, num* memory, int
     if (lane == 0) log2[index[t.rows + row]] += (t.is_pure ? 2 : 1) * exponent;
 }
 
-// log p of rows, from their messages at the output.
+// log p of rows, given their messages at the output.
 extern "C" __global__ void close(Messages t, const int* index, const num* memory, const int* log2, double* logs) {
     int row = blockIdx.x * 256 + threadIdx.x;
     if (row >= t.count) return;

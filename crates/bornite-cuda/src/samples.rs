@@ -1,6 +1,7 @@
-//! Sampling: one traversal of the tree that visits every leaf in turn and draws its value given those before it.
+//! Sampling: a traversal of the tree that visits one leaf after another and draws its value given
+//! those before it.
 //!
-//! Nothing is known of the rows at first, so that all of them have messages of the same kinds.
+//! There is no evidence, so the messages of all rows have the same kinds.
 
 use std::borrow::Cow;
 
@@ -9,16 +10,17 @@ use crate::plan::Step;
 use crate::script::{Input, Kind, Op, Script, Shape, Writer, plain};
 use crate::tasks::{Codes, Draw, Elementwise, Messages, Permute, Product};
 
-/// The kernels of samples.
+/// The script of samples.
 pub(crate) struct Samples<'a> {
     pub(crate) script: Script<'a>,
     /// The variables, in the order in which they are visited.
     pub(crate) variables: Vec<usize>,
-    /// Where the codes of the first one are among the lists. Those of the others follow.
+    /// The position of the codes of the first variable in the script's lists. Those of the others
+    /// follow.
     pub(crate) codes: usize,
 }
 
-/// The messages or environments of all rows.
+/// The messages or environments of all rows, in order.
 #[derive(Clone, Copy)]
 struct Message {
     kind: Kind,
@@ -26,27 +28,32 @@ struct Message {
     at: usize,
 }
 
+/// What remains to be done at a step.
 enum Task {
+    /// Go down to the first input, or visit a leaf.
     Enter(usize),
+    /// Go down to the second input of a product, once the first has its message.
     Second(usize),
+    /// Compute the message from those of the inputs.
     Leave(usize),
 }
 
 struct Traversal<'a, 's> {
     writer: Writer<'a, 's>,
-    /// Of every step where its weight is with its modes in other orders.
+    /// For every step, the positions of the copies of its weight with permuted modes.
     down: &'s [[usize; 2]],
     /// The number of leaves below every step.
     leaves: Vec<usize>,
     environments: Vec<Option<Message>>,
-    /// Of what has been visited.
+    /// The messages of steps that have been visited.
     messages: Vec<Option<Message>>,
     variables: Vec<usize>,
     codes: usize,
 }
 
 impl Shape {
-    /// The variables of all leaves, which have codes and are a permutation.
+    /// The variables of all leaves. Every leaf must have codes, and the variables must be a
+    /// permutation.
     pub(crate) fn leaves(&self) -> Result<Vec<usize>, CudaError> {
         let mut variables = Vec::new();
         for step in &self.steps {
@@ -66,8 +73,8 @@ impl Shape {
         Ok(variables)
     }
 
-    /// Copies of weights with their modes in other orders, after all weights: how they are made, and where they are, for every
-    /// step, and how many numbers all weights are then.
+    /// The copies of weights with permuted modes, which are stored after all weights. Returns how
+    /// to make them, their positions for every step, and the total length of all weights.
     pub(crate) fn permuted(&self) -> (Vec<Permute>, Vec<[usize; 2]>, usize) {
         let mut total = self.weights.iter().map(|[at, rows, columns]| at + rows * columns).max();
         let total = total.get_or_insert(0);
@@ -82,8 +89,8 @@ impl Shape {
                 }
             };
             let [from, k, _] = self.weights[weight];
-            let mut own = [0; 2];
-            for (side, place) in own.iter_mut().enumerate().take(sides) {
+            let mut copies = [0; 2];
+            for (side, place) in copies.iter_mut().enumerate().take(sides) {
                 let [from, k, k1, k2] = [from, k, k1, k2].map(|n| n as i64);
                 let task = Permute {
                     from,
@@ -106,14 +113,14 @@ impl Shape {
                     task.to as usize
                 };
             }
-            places.push(own);
+            places.push(copies);
         }
         (tasks, places, *total)
     }
 }
 
 impl Samples<'_> {
-    /// The kernels of this many samples of a circuit whose leaves all have codes.
+    /// Writes the script of this many samples of a circuit. All of its leaves must have codes.
     pub(crate) fn new(shape: &Shape, down: &[[usize; 2]], rows: usize, scratch: usize) -> Self {
         let mut leaves: Vec<usize> = Vec::with_capacity(shape.steps.len());
         for step in &shape.steps {
@@ -138,16 +145,16 @@ impl Samples<'_> {
 
 impl Traversal<'_, '_> {
     fn run(&mut self, root: usize) {
-        // One number for a single square, the identity for a sum of squares.
+        // The number 1 for one square, the identity for a sum of squares.
         let width = self.writer.shape.widths[root];
         let environment = if width > 1 {
             Message { kind: Kind::Identity, width, at: 0 }
         } else {
-            let own = self.take(Kind::Pure, width);
+            let out = self.take(Kind::Pure, width);
             let one: &[f64] = if self.writer.shape.complex { &[1.0, 0.0] } else { &[1.0] };
             let numbers = Cow::Owned(one.repeat(self.writer.len));
-            self.writer.script.ops.push(Op::Upload { at: own.at, numbers });
-            own
+            self.writer.script.ops.push(Op::Upload { at: out.at, numbers });
+            out
         };
         self.environments[root] = Some(environment);
         let mut tasks = vec![(Task::Enter(root), false)];
@@ -232,22 +239,22 @@ impl Traversal<'_, '_> {
         let first = self.first_side(inputs);
         self.environments[inputs[1 - first]] = Some(self.below(step, 1 - first, environment));
         self.give(Some(environment));
-        // Nobody asks for the step's own message, so nobody for its first input's either.
+        // If no one needs the message of this step, no one needs that of its first input any more.
         if !needed {
             let message = self.messages[inputs[first]].take();
             self.give(message);
         }
     }
 
-    /// The vectors of a step whose leaves have all been visited.
+    /// Computes the vectors of a step whose leaves have all been visited.
     fn leave(&mut self, step: usize) {
-        let own = self.take(Kind::Pure, self.writer.shape.widths[step]);
+        let out = self.take(Kind::Pure, self.writer.shape.widths[step]);
         let shape = self.writer.shape;
         let input = |n: usize| match self.messages[n] {
             Some(message) => message,
             None => unreachable!("what is below has been visited"),
         };
-        let to = (own.at, self.writer.len);
+        let to = (out.at, self.writer.len);
         match shape.steps[step] {
             Step::Kronecker { inputs, weight } => {
                 let [a, b] = inputs.map(input);
@@ -256,7 +263,7 @@ impl Traversal<'_, '_> {
             }
             Step::Hadamard { inputs } => {
                 let pair = inputs.map(input);
-                self.hadamard(pair, own);
+                self.hadamard(pair, out);
             }
             Step::Sum { input: n, weight } => {
                 let (a, [w, k, _]) = (input(n), shape.weights[weight]);
@@ -264,15 +271,15 @@ impl Traversal<'_, '_> {
             }
             Step::Codes { .. } | Step::Functions { .. } => unreachable!("a leaf has no inputs"),
         }
-        self.settle(own);
+        self.settle(out);
         for &input in shape.steps[step].inputs() {
             let message = self.messages[input].take();
             self.give(message);
         }
-        self.messages[step] = Some(own);
+        self.messages[step] = Some(out);
     }
 
-    /// The environment of one input of a step.
+    /// Computes the environment of one input of a step.
     fn below(&mut self, step: usize, side: usize, environment: Message) -> Message {
         let (shape, count) = (self.writer.shape, self.writer.len);
         let (w, k) = (self.down[step][side], environment.width);
@@ -284,16 +291,17 @@ impl Traversal<'_, '_> {
         });
         let kind = other.map_or(environment.kind, |other| environment.kind.times(other.kind));
         if let (Step::Hadamard { .. }, Some(other)) = (shape.steps[step], other) {
-            let own = self.take(kind, width);
+            let out = self.take(kind, width);
             if kind != Kind::Identity {
-                self.hadamard([environment, other], own);
-                self.settle(own);
+                self.hadamard([environment, other], out);
+                self.settle(out);
             }
-            return own;
+            return out;
         }
         if kind == Kind::Identity {
-            // A weight that is semi-unitary on the way up is not on the way down: W Wᴴ.
-            let own = self.take(Kind::Mixed, width);
+            // A weight that is semi-unitary on the way up is not semi-unitary on the way down:
+            // compute W Wᴴ.
+            let out = self.take(Kind::Mixed, width);
             let len = k * other.map_or(1, |other| other.width);
             let product = Product {
                 a: w as i64,
@@ -301,17 +309,17 @@ impl Traversal<'_, '_> {
                 am: len as i32,
                 aq: 1,
                 conjugates: 1,
-                c: own.at as i64,
+                c: out.at as i64,
                 c1: (width * width) as i32,
                 m: width as i32,
                 ..plain().by_weight(w, width, len)
             };
             self.writer.product(product, count);
-            self.settle(own);
-            return own;
+            self.settle(out);
+            return out;
         }
-        let own = self.take(kind, width);
-        let to = (own.at, count);
+        let out = self.take(kind, width);
+        let to = (out.at, count);
         match other {
             Some(other) => {
                 let (kinds, inputs) = ([environment.kind, other.kind], [environment, other]);
@@ -320,20 +328,20 @@ impl Traversal<'_, '_> {
             }
             None => self.writer.sum((w, [width, k]), kind, environment.input(), to),
         }
-        self.settle(own);
-        own
+        self.settle(out);
+        out
     }
 
-    fn hadamard(&mut self, [a, b]: [Message; 2], own: Message) {
+    fn hadamard(&mut self, [a, b]: [Message; 2], out: Message) {
         self.writer.script.ops.push(Op::Hadamard(Elementwise {
             a: a.at as i64,
             b: b.at as i64,
-            out: own.at as i64,
+            out: out.at as i64,
             a_slots: 0,
             b_slots: 0,
             a_kind: a.kind as i32,
             b_kind: b.kind as i32,
-            width: own.width as i32,
+            width: out.width as i32,
             count: self.writer.len as i32,
         }));
     }
@@ -389,26 +397,26 @@ impl Traversal<'_, '_> {
         }
     }
 
-    /// The vectors of the leaf that was visited last, at its values.
+    /// The vectors of the leaf that was visited last, given its values.
     fn value(&mut self, weight: usize) -> Message {
         let [w, width, values] = self.writer.shape.weights[weight];
-        let own = self.take(Kind::Pure, width);
+        let out = self.take(Kind::Pure, width);
         let at = self.codes + (self.variables.len() - 1) * self.writer.len;
         self.writer.script.ops.push(Op::Codes(Codes {
             w: w as i64,
-            out: own.at as i64,
+            out: out.at as i64,
             at: at as i32,
             columns: values as i32,
             width: width as i32,
             count: self.writer.len as i32,
         }));
-        self.settle(own);
-        own
+        self.settle(out);
+        out
     }
 }
 
 impl Message {
-    /// In order.
+    /// The messages of all rows, in order.
     fn input(self) -> Input {
         Input { at: self.at, slots: 0 }
     }

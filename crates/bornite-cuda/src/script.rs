@@ -1,6 +1,6 @@
 //! The script of a block of rows: which kernels to launch, in which order, on which numbers.
 //!
-//! All of it is known from the kinds of the rows' messages, before any arithmetic.
+//! It depends only on the kinds of the rows' messages, so it is known before any arithmetic.
 
 use std::borrow::Cow;
 
@@ -9,10 +9,10 @@ use crate::error::CudaError;
 use crate::plan::Step;
 use crate::tasks::{Codes, Draw, Elementwise, Messages, Product};
 
-/// What the message of a step is for a row.
+/// The kind of a row's message at a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// I: nothing is known of its variables, and nothing is stored.
+    /// The identity: no variable is observed, and nothing is stored.
     Identity = 0,
     /// v vᴴ, stored as v.
     Pure = 1,
@@ -20,45 +20,45 @@ pub enum Kind {
     Mixed = 2,
 }
 
-/// Rows that take the same from the inputs of a step.
+/// Rows that take the same kinds of messages from the inputs of a step.
 #[derive(Clone, Copy, Debug)]
 pub struct Group<'a> {
-    /// The kinds of what they take; both are the same at leaves and sums.
+    /// The kinds of messages that they take. Both are the same at leaves and sums.
     pub kinds: [Kind; 2],
-    /// Which rows of the block.
+    /// The rows, as positions in the block.
     pub rows: &'a [u32],
 }
 
-/// What is known of a leaf's variable in the rows that have a value, in the order of their group.
+/// The values of a leaf's variable in the rows that have one, in the order of their group.
 #[derive(Clone, Debug, Default)]
 pub enum Cells {
-    /// Of other steps.
+    /// No values, at other steps.
     #[default]
     None,
-    /// Codes, of [`Step::Codes`].
+    /// The codes of [`Step::Codes`].
     Codes(Vec<u32>),
     /// The real parts of the numbers of [`Step::Functions`], row by row.
     Functions(Vec<f64>),
 }
 
-/// What a step sends.
+/// The rows of a block at one step.
 #[derive(Clone, Debug, Default)]
-pub struct Sends<'a> {
-    /// All rows but those of identities, at most one group for each pair of kinds.
+pub struct StepRows<'a> {
+    /// All rows except those with identities; at most one group for each pair of kinds.
     pub groups: Vec<Group<'a>>,
     /// The values of a leaf.
     pub cells: Cells,
-    /// The matrices of a leaf in the rows that have no value and are no identities, as real parts.
+    /// The matrices of a leaf for the rows without a value that are not identities, as real parts.
     pub grams: Vec<f64>,
 }
 
 /// Rows that are evaluated together.
 #[derive(Clone, Debug, Default)]
 pub struct Block<'a> {
-    /// How many.
+    /// The number of rows.
     pub len: usize,
-    /// What every step sends.
-    pub steps: Vec<Sends<'a>>,
+    /// The rows at every step.
+    pub steps: Vec<StepRows<'a>>,
 }
 
 /// A circuit without its numbers.
@@ -67,20 +67,20 @@ pub(crate) struct Shape {
     pub(crate) complex: bool,
     pub(crate) steps: Vec<Step>,
     pub(crate) widths: Vec<usize>,
-    /// Of every weight where it begins, its rows and its columns.
+    /// The position, the number of rows and the number of columns of every weight.
     pub(crate) weights: Vec<[usize; 3]>,
 }
 
-/// One kernel or copy.
+/// A kernel or a copy.
 #[derive(Clone, Debug)]
 pub(crate) enum Op<'a> {
-    /// Numbers from the host, as real parts.
+    /// Copies numbers from the host, as real parts.
     Upload {
         at: usize,
         numbers: Cow<'a, [f64]>,
     },
     Codes(Codes),
-    /// So many products, each of them `inner` ones.
+    /// Launches this many products, each of which consists of `inner` products.
     Product(Product, usize),
     Hadamard(Elementwise),
     Settle(Messages),
@@ -92,38 +92,38 @@ pub(crate) enum Op<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct Script<'a> {
     pub(crate) ops: Vec<Op<'a>>,
-    /// Lists of rows, places and codes. The first numbers are 0, 1, 2, …, one for each row.
+    /// Lists of rows, positions and codes. It starts with 0, 1, 2, …, one number per row.
     pub(crate) index: Vec<u32>,
-    /// The numbers of memory that they work in.
+    /// The amount of memory that the kernels work in, in numbers.
     pub(crate) memory: usize,
 }
 
 /// The messages of a step.
-struct Sent {
-    /// Where the vectors and the matrices begin, and how many numbers they are.
+struct StepMessages {
+    /// The positions and lengths of the vectors and of the matrices.
     places: [(usize, usize); 2],
     slots: Slots,
 }
 
-/// Which of a step's vectors or matrices is a row's.
+/// The position of each row among a step's vectors or matrices.
 enum Slots {
-    /// All rows are of one kind, in order.
+    /// All rows have one kind, and are in order.
     InOrder(Kind),
-    /// The kind and place of every row.
+    /// The kind and the position of every row.
     Listed(Vec<(Kind, u32)>),
 }
 
-/// Where the messages of the rows of a group begin, and the list of their places.
+/// The position of the messages of one kind, and of the list of the rows' positions among them.
 #[derive(Clone, Copy)]
 pub(crate) struct Input {
     pub(crate) at: usize,
     pub(crate) slots: usize,
 }
 
-/// Writes a script down.
+/// Writes a script.
 pub(crate) struct Writer<'a, 's> {
     pub(crate) shape: &'s Shape,
-    /// The maximum number of numbers of a product in between.
+    /// The maximum number of numbers of an intermediate product.
     pub(crate) scratch: usize,
     pub(crate) arena: Arena,
     pub(crate) script: Script<'a>,
@@ -145,7 +145,8 @@ impl Kind {
 }
 
 impl Shape {
-    /// The numbers of messages that a row takes at a time if all are of one kind.
+    /// The largest number of message entries that a row needs at a time, if all messages have one
+    /// kind.
     pub(crate) fn numbers_of_a_row(&self, kind: Kind) -> usize {
         let mut arena = Arena::default();
         let numbers = |n: usize| kind.numbers(self.widths[n]);
@@ -159,7 +160,8 @@ impl Shape {
 }
 
 impl<'a> Script<'a> {
-    /// The kernels of a block, with products in between of at most so many numbers, or of one row.
+    /// Writes the kernels of a block. Intermediate products have at most `scratch` numbers, or one
+    /// row.
     pub(crate) fn new(
         shape: &Shape,
         block: &'a Block<'a>,
@@ -170,9 +172,9 @@ impl<'a> Script<'a> {
         }
         let mut writer = Writer::new(shape, block.len, scratch);
         let mut sent = Vec::with_capacity(block.steps.len());
-        for (n, sends) in block.steps.iter().enumerate() {
-            let own = writer.step(n, sends, &sent)?;
-            sent.push(own);
+        for (n, rows) in block.steps.iter().enumerate() {
+            let messages = writer.step(n, rows, &sent)?;
+            sent.push(messages);
             for &input in shape.steps[n].inputs() {
                 sent[input].places.iter().for_each(|&(at, len)| writer.arena.give(at, len));
             }
@@ -190,12 +192,17 @@ impl<'s> Writer<'_, 's> {
 }
 
 impl<'a> Writer<'a, '_> {
-    /// The messages of one step, from those of its inputs.
-    fn step(&mut self, n: usize, sends: &'a Sends<'a>, sent: &[Sent]) -> Result<Sent, CudaError> {
+    /// Writes one step, given the messages of its inputs.
+    fn step(
+        &mut self,
+        n: usize,
+        step_rows: &'a StepRows<'a>,
+        sent: &[StepMessages],
+    ) -> Result<StepMessages, CudaError> {
         let (step, width) = (self.shape.steps[n], self.shape.widths[n]);
         let mut counts = [0; 2];
-        for group in &sends.groups {
-            counts[which(group)?] += group.rows.len();
+        for group in &step_rows.groups {
+            counts[storage_of(group)?] += group.rows.len();
         }
         let kinds = [Kind::Pure, Kind::Mixed];
         let mut places = [(0, 0); 2];
@@ -203,10 +210,10 @@ impl<'a> Writer<'a, '_> {
             let len = counts[which] * kinds[which].numbers(width);
             places[which] = (self.arena.take(len), len);
         }
-        let own = Sent { places, slots: self.slots(sends)? };
+        let messages_out = StepMessages { places, slots: self.slots(step_rows)? };
         let mut first = [0; 2];
-        for group in &sends.groups {
-            let (which, count) = (which(group)?, group.rows.len());
+        for group in &step_rows.groups {
+            let (which, count) = (storage_of(group)?, group.rows.len());
             let out = places[which].0 + first[which] * kinds[which].numbers(width);
             first[which] += count;
             let rows = self.list(group.rows);
@@ -215,7 +222,7 @@ impl<'a> Writer<'a, '_> {
             };
             match step {
                 Step::Codes { .. } | Step::Functions { .. } => {
-                    self.leaf(step, width, (group.kinds, count), sends, out)?;
+                    self.leaf(step, width, (group.kinds, count), step_rows, out)?;
                 }
                 Step::Kronecker { inputs: [a, b], weight } => {
                     let inputs = [input(self, a, 0)?, input(self, b, 1)?];
@@ -264,12 +271,12 @@ impl<'a> Writer<'a, '_> {
                 self.script.ops.push(Op::Close(messages));
             }
         }
-        Ok(own)
+        Ok(messages_out)
     }
 
-    /// The places of the rows of all groups, which are in none twice.
-    fn slots(&self, sends: &Sends<'_>) -> Result<Slots, CudaError> {
-        match &sends.groups[..] {
+    /// The positions of the rows of all groups. No row may be in two groups.
+    fn slots(&self, step_rows: &StepRows<'_>) -> Result<Slots, CudaError> {
+        match &step_rows.groups[..] {
             [] => return Ok(Slots::InOrder(Kind::Identity)),
             [only] if is_range(only.rows, 0) && only.rows.len() == self.len => {
                 return Ok(Slots::InOrder(only.kinds[0].times(only.kinds[1])));
@@ -278,8 +285,8 @@ impl<'a> Writer<'a, '_> {
         }
         let mut slots = vec![(Kind::Identity, 0); self.len];
         let mut next = [0; 2];
-        for group in &sends.groups {
-            let which = which(group)?;
+        for group in &step_rows.groups {
+            let which = storage_of(group)?;
             let kind = [Kind::Pure, Kind::Mixed][which];
             for &row in group.rows {
                 match slots.get_mut(row as usize) {
@@ -292,10 +299,10 @@ impl<'a> Writer<'a, '_> {
         Ok(Slots::Listed(slots))
     }
 
-    /// The messages of one kind of these rows, of which the list is there already.
+    /// The messages of one kind of these rows, whose list is at `listed`.
     fn input(
         &mut self,
-        sent: &Sent,
+        sent: &StepMessages,
         kind: Kind,
         rows: &[u32],
         listed: usize,
@@ -306,11 +313,11 @@ impl<'a> Writer<'a, '_> {
             Kind::Mixed => sent.places[1].0,
         };
         let slots = match &sent.slots {
-            Slots::InOrder(own) if *own == kind => listed,
+            Slots::InOrder(found) if *found == kind => listed,
             Slots::InOrder(_) => return Err(CudaError::Shape),
             Slots::Listed(slots) => {
                 let slot = |&row: &u32| match slots[row as usize] {
-                    (own, slot) if own == kind => Ok(slot),
+                    (found, slot) if found == kind => Ok(slot),
                     _ => Err(CudaError::Shape),
                 };
                 let slots: Vec<u32> = rows.iter().map(slot).collect::<Result<_, _>>()?;
@@ -320,7 +327,7 @@ impl<'a> Writer<'a, '_> {
         Ok(Input { at, slots })
     }
 
-    /// Where a list is.
+    /// The position of a list, which is added unless it is a range of rows.
     fn list(&mut self, numbers: &[u32]) -> usize {
         let first = numbers.first().map_or(0, |&n| n as usize);
         if is_range(numbers, first) && first + numbers.len() <= self.len {
@@ -336,15 +343,15 @@ impl<'a> Writer<'a, '_> {
         step: Step,
         width: usize,
         (kinds, count): ([Kind; 2], usize),
-        sends: &'a Sends<'a>,
+        step_rows: &'a StepRows<'a>,
         out: usize,
     ) -> Result<(), CudaError> {
         let parts = if self.shape.complex { 2 } else { 1 };
-        let op = match (step, kinds, &sends.cells) {
+        let op = match (step, kinds, &step_rows.cells) {
             (_, [Kind::Mixed, Kind::Mixed], _)
-                if sends.grams.len() == count * width * width * parts =>
+                if step_rows.grams.len() == count * width * width * parts =>
             {
-                Op::Upload { at: out, numbers: Cow::Borrowed(&sends.grams) }
+                Op::Upload { at: out, numbers: Cow::Borrowed(&step_rows.grams) }
             }
             (Step::Functions { .. }, [Kind::Pure, Kind::Pure], Cells::Functions(numbers))
                 if numbers.len() == count * width * parts =>
@@ -387,7 +394,7 @@ impl<'a> Writer<'a, '_> {
         to: (usize, usize),
     ) {
         if kind == Kind::Mixed {
-            // A product with one function that is one, of which nothing is known.
+            // As a product with a function that is 1, whose message is the identity.
             let inputs = [Input { at: 0, slots: 0 }, a];
             return self.kronecker((w, [k, 1, k1]), [Kind::Identity, Kind::Mixed], inputs, to);
         }
@@ -395,7 +402,7 @@ impl<'a> Writer<'a, '_> {
         self.product(Product { c, m, ..vectors(a, k1).by_weight(w, k, k1) }, 1);
     }
 
-    /// W (a ⊗ b): what each entry of the message table takes.
+    /// W (a ⊗ b), for every entry of the message table.
     pub(crate) fn kronecker(
         &mut self,
         (w, [k, k1, k2]): (usize, [usize; 3]),
@@ -403,7 +410,8 @@ impl<'a> Writer<'a, '_> {
         [a, b]: [Input; 2],
         (out, count): (usize, usize),
     ) {
-        // A vector leaves a matrix B of k rows for every row of the block; otherwise all of the weight is left.
+        // A vector leaves a matrix B with k rows for every row of the block; otherwise, the whole
+        // weight is left.
         let left = match kinds {
             [Kind::Pure, Kind::Pure] => {
                 let product = Product {
@@ -433,7 +441,7 @@ impl<'a> Writer<'a, '_> {
         }
     }
 
-    /// B M Bᴴ, where B is left of the weight by a vector.
+    /// B M Bᴴ, where B is what a vector leaves of the weight.
     fn with_vectors(
         &mut self,
         (w, [k, k1, k2]): (usize, [usize; 3]),
@@ -555,21 +563,22 @@ pub(crate) fn plain() -> Product {
     Product { inner: 1, a_rows: -1, second_rows: -1, a_each: -1, b_each: -1, ..Product::default() }
 }
 
-/// A product of the vectors of rows.
+/// A product with the vectors of rows on the left.
 fn vectors(input: Input, width: usize) -> Product {
     let (a, am, a_rows) = (input.at as i64, width as i32, input.slots as i32);
     Product { a, am, aq: 1, a_rows, ..plain() }
 }
 
 impl Product {
-    /// With the transpose of a weight of this many rows and columns.
+    /// Adds the transpose of a weight with this many rows and columns on the right.
     pub(crate) fn by_weight(self, w: usize, rows: usize, columns: usize) -> Self {
         let (n, q) = (rows as i32, columns as i32);
         Self { b: w as i64, b_is_weight: 1, bq: 1, bn: q, cm: n, n, q, ..self }
     }
 }
 
-/// A tensor of rows of this width, of the weight or one for each row of the block, times the matrices of an input.
+/// A tensor with rows of this width, which is the weight or differs between the rows of the block,
+/// times the matrices of an input.
 fn by_matrices(
     (from, is_weight, step): (usize, bool, usize),
     [rows, width]: [usize; 2],
@@ -597,8 +606,8 @@ fn by_matrices(
     }
 }
 
-/// Whether a group makes vectors, 0, or matrices, 1.
-fn which(group: &Group<'_>) -> Result<usize, CudaError> {
+/// Whether a group sends vectors (0) or matrices (1).
+fn storage_of(group: &Group<'_>) -> Result<usize, CudaError> {
     match group.kinds {
         [Kind::Identity, Kind::Identity] => Err(CudaError::Shape),
         [Kind::Pure, Kind::Pure] => Ok(0),
@@ -606,7 +615,7 @@ fn which(group: &Group<'_>) -> Result<usize, CudaError> {
     }
 }
 
-/// Whether these are the numbers from the first on.
+/// Whether these are consecutive numbers, starting with `first`.
 fn is_range(numbers: &[u32], first: usize) -> bool {
     numbers.iter().zip(first as u32..).all(|(&n, at)| n == at)
 }

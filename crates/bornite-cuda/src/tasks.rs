@@ -1,4 +1,4 @@
-//! The arguments of the kernels, in the layout of `kernels.cu`.
+//! The arguments of the kernels, with the same layout as in `kernels.cu` and `queries.cu`.
 
 use cudarc::driver::DeviceRepr;
 
@@ -10,7 +10,8 @@ macro_rules! tasks {
         pub(crate) struct $name { $(pub(crate) $field: $type),* }
 
         #[expect(unsafe_code, reason = "only plain numbers are copied to the device")]
-        // SAFETY: the struct is `repr(C)` and has the fields of its namesake in the kernels, all of them numbers.
+        // SAFETY: the struct is `repr(C)` and has the fields of its namesake in the kernels, all of
+        // them numbers.
         unsafe impl DeviceRepr for $name {}
     )*};
 }

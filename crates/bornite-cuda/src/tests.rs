@@ -1,5 +1,5 @@
-//! Log densities of rows with any evidence against messages that are formed in full, row by row: what a script says, carried
-//! out here, and on the device if there is one.
+//! Log densities of rows with any evidence, compared with messages formed in full, row by row.
+//! Scripts are run here, and on the device if there is one.
 
 mod learner;
 
@@ -9,12 +9,12 @@ use crate::plan::widths;
 use crate::samples::Samples;
 use crate::script::{Op, Script, Shape};
 use crate::tasks::{Codes, Draw, Elementwise, Messages, Product};
-use crate::{Block, Cells, CudaError, Dense, Device, Evaluator, Group, Kind, Sends, Step};
+use crate::{Block, Cells, CudaError, Dense, Device, Evaluator, Group, Kind, Step, StepRows};
 
 type Complex = [f64; 2];
 type Matrix = Vec<Vec<Complex>>;
 
-/// A generator of numbers between 0 and 1.
+/// A generator of numbers in [0, 1).
 struct Random(u64);
 
 impl Random {
@@ -56,7 +56,7 @@ fn norm2(a: Complex) -> f64 {
     a[0] * a[0] + a[1] * a[1]
 }
 
-/// The place at which the sum of the shares passes u of their total.
+/// The position at which the running sum exceeds u times the total.
 fn pick(p: &[f64], u: f64) -> usize {
     let mut rest = u * p.iter().sum::<f64>();
     for (x, p) in p.iter().enumerate() {
@@ -81,7 +81,7 @@ struct Case {
     complex: bool,
     steps: Vec<Step>,
     weights: Vec<Matrix>,
-    /// Of every leaf and row: a code, or a vector of functions; a matrix; or nothing.
+    /// For every leaf and row: a code, a vector of functions, a matrix, or nothing.
     leaves: Vec<Vec<Evidence>>,
 }
 
@@ -103,7 +103,8 @@ impl Evidence {
     }
 }
 
-/// Leaves over six variables, with a weight of their own and with a shared one; functions; sums, both products, shared weights.
+/// Leaves over six variables, with separate and shared weights; functions; sums, both kinds of
+/// products, and shared weights.
 fn steps() -> Vec<Step> {
     let mut steps: Vec<Step> =
         (0..6).map(|v| Step::Codes { variable: v, weight: usize::from(v % 3 > 0) }).collect();
@@ -121,7 +122,7 @@ fn steps() -> Vec<Step> {
     steps
 }
 
-/// These steps with weights, and rows.
+/// These steps with random weights, and rows.
 fn case(complex: bool, k: usize, shares: [f64; 2], random: &mut Random) -> Case {
     let second = (k * k).min(k + 3).min(20);
     let shapes = [
@@ -145,7 +146,7 @@ fn case(complex: bool, k: usize, shares: [f64; 2], random: &mut Random) -> Case 
         let mut vector = || (0..width(leaf)).map(|_| random.number(complex)).collect::<Vec<_>>();
         let (first, second) = (vector(), vector());
         let u = random.next();
-        // The first rows are complete and know nothing.
+        // The first rows are complete, and without evidence.
         if row == 0 || row > 1 && u < shares[0] {
             if leaf == 6 { Evidence::Vector(first) } else { Evidence::Code(row % CODES) }
         } else if row == 1 || u > shares[0] + shares[1] {
@@ -186,7 +187,7 @@ impl Case {
         self.weights.iter().map(dense).collect()
     }
 
-    /// log p of a row, with every message in full; none is an identity.
+    /// log p of a row, with every message in full; `None` is an identity.
     fn log_density(&self, row: usize) -> f64 {
         let identity = |k: usize| -> Matrix {
             (0..k).map(|i| (0..k).map(|j| [f64::from(u8::from(i == j)), 0.0]).collect()).collect()
@@ -219,7 +220,7 @@ impl Case {
                 Step::Kronecker { inputs: [a, b], weight } => {
                     let (a, b) = (full(a, &messages), full(b, &messages));
                     let (w, k2) = (&self.weights[weight], b.len());
-                    // One mode after the other.
+                    // One mode after another.
                     let mut half = w.clone();
                     for (from, to) in w.iter().zip(&mut half) {
                         for (q, x) in to.iter_mut().enumerate() {
@@ -273,7 +274,7 @@ impl Case {
         kinds
     }
 
-    /// Of every step the rows of every pair of kinds.
+    /// For every step, the rows of every pair of kinds.
     fn groups(&self) -> Vec<Vec<([Kind; 2], Vec<u32>)>> {
         let kinds = self.kinds();
         let all = [Kind::Identity, Kind::Pure, Kind::Mixed];
@@ -295,7 +296,7 @@ impl Case {
     fn block<'a>(&self, groups: &'a [Vec<([Kind; 2], Vec<u32>)>]) -> Block<'a> {
         let mut block = Block { len: ROWS, steps: Vec::new() };
         for (n, groups) in groups.iter().enumerate() {
-            let mut sends = Sends::default();
+            let mut sends = StepRows::default();
             let (mut codes, mut functions) = (Vec::new(), Vec::new());
             for (kinds, rows) in groups {
                 sends.groups.push(Group { kinds: *kinds, rows });
@@ -323,7 +324,7 @@ impl Case {
     }
 }
 
-/// Carries a script out, one number after another.
+/// Runs a script, one number after another.
 struct Machine<'a> {
     case: &'a Case,
     index: Vec<u32>,
@@ -485,7 +486,7 @@ fn a_script_is_the_message_table() {
         let widths = widths(&case.steps, |w| case.weights[w].len());
         let steps = case.steps.clone();
         let shape = Shape { complex: case.complex, steps, widths, weights };
-        // With tensors of all rows at once, of a few and of one at a time.
+        // With tensors of all rows, of a few rows and of one row at a time.
         for scratch in [1 << 26, 30_000, 1] {
             let script = Script::new(&shape, &block, scratch).unwrap();
             let mut machine = Machine {
@@ -559,7 +560,7 @@ fn the_device_evaluates() {
     }
 }
 
-/// A circuit over codes, with these outputs.
+/// A circuit over codes with this many outputs.
 fn finite(complex: bool, k: usize, outputs: usize, random: &mut Random) -> Case {
     let mut case = case(complex, k, [0.0, 0.0], random);
     let second = case.weights[2].len();
@@ -584,7 +585,8 @@ fn finite(complex: bool, k: usize, outputs: usize, random: &mut Random) -> Case 
     case
 }
 
-/// The sample of a row by the probabilities of all values, leaf after leaf: the step of each, and its code.
+/// The sample of a row from the probabilities of all values, leaf by leaf: the step of each leaf,
+/// and its code.
 fn draw(case: &Case, order: &[usize], draws: impl Fn(usize) -> f64) -> Vec<usize> {
     let mut case = Case { leaves: vec![vec![Evidence::Nothing]; 6], ..case.clone() };
     for (visit, &leaf) in order.iter().enumerate() {
@@ -607,7 +609,7 @@ fn draw(case: &Case, order: &[usize], draws: impl Fn(usize) -> f64) -> Vec<usize
 fn samples_are_drawn_leaf_by_leaf() {
     let random = &mut Random(11);
     let device = Device::open();
-    // Smaller sides come first.
+    // The smaller side comes first.
     let order = [5, 4, 0, 1, 2, 3];
     for (complex, k, outputs) in [(true, 3, 1), (false, 4, 2), (true, 6, 3), (false, 9, 1)] {
         let case = finite(complex, k, outputs, random);

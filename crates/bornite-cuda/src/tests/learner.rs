@@ -1,4 +1,5 @@
-//! Learning on the device against plain sums in double precision, and its own invariants. Skipped if there is no device.
+//! Learning on the device, compared with plain sums in double precision, and its invariants.
+//! Skipped without a device.
 
 use super::{CODES, Complex, Random, add, norm2, steps, times};
 use crate::{Device, Learner, Part, Plan, Settings, Step, Table, Update, Weight};
@@ -6,7 +7,8 @@ use crate::{Device, Learner, Part, Plan, Settings, Step, Table, Update, Weight};
 const VARIABLES: usize = 6;
 const ROWS: usize = 150;
 
-/// Leaves over codes, with a weight of their own and with a shared one; functions; sums, both products, shared weights.
+/// Leaves over codes, with separate and shared weights; functions; sums, both kinds of products,
+/// and shared weights.
 fn plan(complex: bool, k: usize) -> Plan {
     let weight = |rows, columns| Weight {
         rows,
@@ -16,7 +18,7 @@ fn plan(complex: bool, k: usize) -> Plan {
         smoothing: 0.0,
         roughness: Vec::new(),
     };
-    // No semi-unitary weight has more rows than columns.
+    // A semi-unitary weight has no more rows than columns.
     let leaf = k.min(CODES);
     let second = (leaf * leaf).min(k);
     let weights = vec![
@@ -133,7 +135,7 @@ fn the_device_learns() {
         let places: Vec<u32> = (0..ROWS as u32).map(|n| n % 2).collect();
         let settings = Settings { tf32, ..settings(ROWS, true) };
         let mut learner = start(&device, &plan, &settings, &table, &random_weights(&plan, random));
-        // Steps of no length normalize.
+        // A step of length 0 normalizes.
         let still = Update { rate: 0.0, epsilon: 1.0, keep: 0.0 };
         for _ in 0..2 {
             learner.step(&all, &places, still).unwrap();
@@ -153,7 +155,8 @@ fn the_device_learns() {
         let before = learner.score().unwrap();
         assert!((before - truth(&[])).abs() < 1e-4, "{k}: {before} for {}", truth(&[]));
 
-        // The gradient is the first moment of a first step: a short step along it gains its squared length.
+        // After the first step, the gradient is the first moment. A short step along it gains its
+        // squared length.
         let mut learner = start(&device, &plan, &settings, &table, &weights);
         learner.step(&all, &[], still).unwrap();
         let norm2: f64 =
@@ -164,7 +167,7 @@ fn the_device_learns() {
         let ratio = gain / 3e-3;
         assert!((ratio - 1.0).abs() < digits[2], "{k}: {ratio}");
 
-        // A bound on the length of all gradients together.
+        // Clipping limits the norm of all gradients together.
         let clip = 0.5 * norm2.sqrt() as f32;
         let bounded = Settings { clip: Some(clip), ..settings.clone() };
         let mut learner = start(&device, &plan, &bounded, &table, &weights);
@@ -173,7 +176,7 @@ fn the_device_learns() {
             learner.read(Part::Mean).unwrap().iter().flatten().map(|&g| f64::from(g).powi(2)).sum();
         assert!((clipped.sqrt() / f64::from(clip) - 1.0).abs() < 1e-3, "{k}: {clipped} for {clip}");
 
-        // The same bits again, and in steps of fewer rows than there is room for.
+        // Again, for the same bits; and with fewer rows than there is room for.
         let run = || {
             let mut learner = start(
                 &device,

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use bornite_cuda::{Block, Cells, CudaError, Dense, Device, Evaluator, Group, Sends, Step};
+use bornite_cuda::{Block, Cells, CudaError, Dense, Device, Evaluator, Group, Step, StepRows};
 use rand::RngExt;
 use rayon::prelude::*;
 
@@ -147,7 +147,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
         places: &'a Places,
         rows: &Batch,
         first: usize,
-    ) -> impl Iterator<Item = Sends<'a>> {
+    ) -> impl Iterator<Item = StepRows<'a>> {
         let step = &self.program.steps()[step];
         let kind = |kind: Kind| match kind {
             Kind::Identity => bornite_cuda::Kind::Identity,
@@ -157,7 +157,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
         let groups: Vec<Group<'a>> =
             places.groups().map(|(kinds, rows)| Group { kinds: kinds.map(kind), rows }).collect();
         let StepKind::Leaf { variable, weight, .. } = step.kind else {
-            return [Some(Sends { groups, ..Sends::default() }), None].into_iter().flatten();
+            return [Some(StepRows { groups, ..StepRows::default() }), None].into_iter().flatten();
         };
         let leaf = self.leaf(step.leaves.start);
         let (mut cells, mut grams) = (Cells::None, Vec::new());
@@ -180,9 +180,9 @@ impl<F: Real, const C: bool> Plan<F, C> {
                 grams = leaf.grams::<C>(group, |row| rows.part(first + row as usize, variable));
             }
         }
-        let sum = Sends { groups: groups.clone(), ..Sends::default() };
+        let sum = StepRows { groups: groups.clone(), ..StepRows::default() };
         let has_sum = weight.is_some() && leaf.columns.is_none();
-        [Some(Sends { groups, cells, grams }), has_sum.then_some(sum)].into_iter().flatten()
+        [Some(StepRows { groups, cells, grams }), has_sum.then_some(sum)].into_iter().flatten()
     }
 }
 
