@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use bornite_kernels::Kind;
 use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, LaunchConfig, PushKernelArg};
 
 use crate::device::{Device, Source};
@@ -12,7 +13,7 @@ use crate::kernels::tiles;
 use crate::launch::launch;
 use crate::plan::{Step, widths};
 use crate::samples::Samples;
-use crate::script::{Block, Kind, Op, Script, Shape};
+use crate::script::{Block, Op, Script, Shape};
 use crate::tasks::Product;
 
 /// The maximum number of numbers of a tensor between two products, if there is enough memory.

@@ -7,8 +7,9 @@ macro_rules! launch {
         let mut builder = $stream.launch_builder($function);
         $(builder.arg($arg);)+
         #[expect(unsafe_code, reason = "kernels are launched by their addresses")]
-        // SAFETY: the arguments have the types and order of the kernel's parameters, and every place that its tasks
-        // name is inside the buffers, which live as long as what launches them and are used in one stream.
+        // SAFETY: the arguments have the types and order of the kernel's parameters, and every
+        // position in its tasks is inside the buffers, which belong to the caller and are used in
+        // one stream.
         unsafe { builder.launch(config) }?;
     }};
 }

@@ -26,4 +26,4 @@ pub use error::CudaError;
 pub use evaluator::{Dense, Evaluator};
 pub use learner::{Learner, Part, Update};
 pub use plan::{Plan, Settings, Step, Table, Weight};
-pub use script::{Block, Cells, Group, Kind, StepRows};
+pub use script::{Block, Cells, Group, StepRows};

@@ -5,9 +5,11 @@
 
 use std::borrow::Cow;
 
+use bornite_kernels::Kind;
+
 use crate::error::CudaError;
 use crate::plan::Step;
-use crate::script::{Input, Kind, Op, Script, Shape, Writer, plain};
+use crate::script::{Input, Op, Script, Shape, Writer, plain};
 use crate::tasks::{Codes, Draw, Elementwise, Messages, Permute, Product};
 
 /// The script of samples.

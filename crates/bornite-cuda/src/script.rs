@@ -4,21 +4,12 @@
 
 use std::borrow::Cow;
 
+use bornite_kernels::Kind;
+
 use crate::arena::Arena;
 use crate::error::CudaError;
 use crate::plan::Step;
 use crate::tasks::{Codes, Draw, Elementwise, Messages, Product};
-
-/// The kind of a row's message at a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// The identity: no variable is observed, and nothing is stored.
-    Identity = 0,
-    /// v vᴴ, stored as v.
-    Pure = 1,
-    /// A Hermitian matrix.
-    Mixed = 2,
-}
 
 /// Rows that take the same kinds of messages from the inputs of a step.
 #[derive(Clone, Copy, Debug)]
@@ -128,20 +119,6 @@ pub(crate) struct Writer<'a, 's> {
     pub(crate) arena: Arena,
     pub(crate) script: Script<'a>,
     pub(crate) len: usize,
-}
-
-impl Kind {
-    pub(crate) fn times(self, other: Self) -> Self {
-        if self == other { self } else { Self::Mixed }
-    }
-
-    pub(crate) fn numbers(self, width: usize) -> usize {
-        match self {
-            Self::Identity => 0,
-            Self::Pure => width,
-            Self::Mixed => width * width,
-        }
-    }
 }
 
 impl Shape {

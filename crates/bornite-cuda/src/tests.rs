@@ -5,11 +5,13 @@ mod learner;
 
 use std::borrow::Cow;
 
+use bornite_kernels::Kind;
+
 use crate::plan::widths;
 use crate::samples::Samples;
 use crate::script::{Op, Script, Shape};
 use crate::tasks::{Codes, Draw, Elementwise, Messages, Product};
-use crate::{Block, Cells, CudaError, Dense, Device, Evaluator, Group, Kind, Step, StepRows};
+use crate::{Block, Cells, CudaError, Dense, Device, Evaluator, Group, Step, StepRows};
 
 type Complex = [f64; 2];
 type Matrix = Vec<Vec<Complex>>;
@@ -507,7 +509,7 @@ fn a_script_is_the_message_table() {
 type Damage = fn(&mut Block<'_>);
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn mismatched_blocks_are_rejected() {
     let case = case(true, 3, [0.4, 0.3], &mut Random(7));
     let weights = case.dense().iter().map(|w| [0, w.shape[0], w.shape[1]]).collect();
     let widths = widths(&case.steps, |w| case.weights[w].len());

@@ -41,7 +41,7 @@ pub trait Real:
     fn negated(self) -> Self;
     /// The nearest number of this type.
     fn from_f64(x: f64) -> Self;
-    /// The same number.
+    /// Converts to `f64`, which is exact.
     fn to_f64(self) -> f64;
     /// For a finite `self` > 0, the exponent e and the power of two p = 2⁻ᵉ such that self · p is
     /// in [1, 2); (0, 1) for zero.

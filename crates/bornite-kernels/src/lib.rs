@@ -18,6 +18,7 @@
 mod buffer;
 mod gradient;
 pub mod kernels;
+mod kind;
 pub mod lanes;
 pub mod peak;
 mod simd;
@@ -28,6 +29,7 @@ mod weight;
 pub use buffer::Buffer;
 pub use gradient::WeightGradient;
 pub use kernels::Kernels;
+pub use kind::Kind;
 pub use lanes::Real;
 pub use num_complex::Complex64;
 pub use simd::{Simd, SimdLevel};

@@ -8,37 +8,8 @@
 
 use std::ops::{Add, AddAssign, Mul};
 
+pub(crate) use bornite_kernels::Kind;
 use serde::Serialize;
-
-/// The kind of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// The identity matrix: no variable is observed. Nothing is stored.
-    Identity = 0,
-    /// v vᴴ: all variables have values. The vector v is stored.
-    Pure = 1,
-    /// A Hermitian positive semidefinite matrix.
-    Mixed = 2,
-}
-
-impl Kind {
-    /// All kinds, indexed by their discriminants.
-    pub(crate) const ALL: [Self; 3] = [Self::Identity, Self::Pure, Self::Mixed];
-
-    /// The kind of a Kronecker product of two messages, and of a sum over that product.
-    pub(crate) fn times(self, other: Self) -> Self {
-        if self == other { self } else { Self::Mixed }
-    }
-
-    /// The number of entries that are stored for a layer of this width.
-    pub(crate) fn numbers(self, width: usize) -> usize {
-        match self {
-            Self::Identity => 0,
-            Self::Pure => width,
-            Self::Mixed => width * width,
-        }
-    }
-}
 
 /// How a message is stored: as its [`Kind`] implies, or as a diagonal if the matrix is diagonal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -158,7 +129,7 @@ pub struct Work {
 }
 
 impl Work {
-    /// The same count with and without symmetry.
+    /// A count that symmetry does not reduce.
     pub(crate) fn full(count: u128) -> Self {
         Self { table: count, hermitian: count }
     }
@@ -278,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forms_are_their_kinds_wherever_nothing_is_diagonal() {
+    fn forms_match_kinds_unless_they_are_diagonal() {
         for a in Kind::ALL {
             for b in Kind::ALL {
                 let [f, g] = [a, b].map(Form::from);

@@ -49,7 +49,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
             };
             let steps = (0..self.program.steps().len()).into_par_iter();
             let steps = steps
-                .flat_map_iter(|step| self.sends(step, schedule.at(step), rows, first))
+                .flat_map_iter(|step| self.step_rows(step, schedule.at(step), rows, first))
                 .collect();
             out.extend(evaluator.log_densities(&Block { len, steps })?);
         }
@@ -140,8 +140,9 @@ impl<F: Real, const C: bool> Plan<F, C> {
         Evaluator::new(device, C, size_of::<F>() == size_of::<f64>(), steps, &weights)
     }
 
-    /// What a step of the program sends for a block of rows that starts at row `first`.
-    fn sends<'a>(
+    /// The rows of a block, which starts at row `first`, at one step of the program. A leaf with a
+    /// weight over functions gives two steps.
+    fn step_rows<'a>(
         &self,
         step: usize,
         places: &'a Places,
@@ -149,13 +150,8 @@ impl<F: Real, const C: bool> Plan<F, C> {
         first: usize,
     ) -> impl Iterator<Item = StepRows<'a>> {
         let step = &self.program.steps()[step];
-        let kind = |kind: Kind| match kind {
-            Kind::Identity => bornite_cuda::Kind::Identity,
-            Kind::Pure => bornite_cuda::Kind::Pure,
-            Kind::Mixed => bornite_cuda::Kind::Mixed,
-        };
         let groups: Vec<Group<'a>> =
-            places.groups().map(|(kinds, rows)| Group { kinds: kinds.map(kind), rows }).collect();
+            places.groups().map(|(kinds, rows)| Group { kinds, rows }).collect();
         let StepKind::Leaf { variable, weight, .. } = step.kind else {
             return [Some(StepRows { groups, ..StepRows::default() }), None].into_iter().flatten();
         };
