@@ -118,6 +118,7 @@ pub mod query;
 mod regions;
 #[cfg(feature = "report")]
 pub mod report;
+mod root;
 mod schedule;
 pub mod structure;
 mod tolerance;

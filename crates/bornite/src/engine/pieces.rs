@@ -19,6 +19,7 @@ use crate::algebra::Kind;
 use crate::basis::quadrature::gauss_legendre;
 use crate::basis::{Basis, Part};
 use crate::linalg::{Complex64, Matrix};
+use crate::root::increasing_root;
 
 /// The number of nodes per panel. It makes the interpolation of the density exact up to rounding on
 /// the panels of [`edges`].
@@ -476,30 +477,10 @@ impl Panel {
 
     /// The t at which the integral has this value, within the tolerance.
     fn inverse(&self, integral: f64, tolerance: f64) -> f64 {
-        let (mut low, mut high, mut last) = (-1.0, 1.0, f64::INFINITY);
-        let mut t = 0.0;
-        for _ in 0..MAX_STEPS {
+        increasing_root((-1.0, 1.0), tolerance, MAX_STEPS, |t| {
             let (found, slope) = self.integral(t);
-            let excess = found - integral;
-            if excess.abs() <= tolerance {
-                break;
-            }
-            if excess > 0.0 {
-                high = t;
-            } else {
-                low = t;
-            }
-            let (newton, middle) = (t - excess / slope, 0.5 * (low + high));
-            if middle <= low || middle >= high {
-                break;
-            }
-            // A Newton step as long as it stays inside and the error falls quickly; otherwise,
-            // bisection.
-            let falls = 2.0 * excess.abs() < last;
-            last = excess.abs();
-            t = if falls && newton > low && newton < high { newton } else { middle };
-        }
-        t
+            (found - integral, slope)
+        })
     }
 }
 

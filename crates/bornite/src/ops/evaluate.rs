@@ -1,5 +1,6 @@
 use super::marginalize::{check_query, upward};
 use super::message::Message;
+use super::scaled::ldexp;
 use crate::circuit::Circuit;
 use crate::domain::Variable;
 use crate::linalg::{Complex64, Scalar};
@@ -17,9 +18,7 @@ pub struct Amplitude {
 impl Amplitude {
     /// c(x) itself. Entries beyond the range of `f64` become 0 or infinite.
     pub fn to_values(&self) -> Vec<Complex64> {
-        // In four steps, since 2^exponent may be out of range where the product is not.
-        let step = |k: i64| ((self.exponent.clamp(-4000, 4000) + k).div_euclid(4)) as i32;
-        self.values.iter().map(|z| (0..4).fold(*z, |z, k| z * 2_f64.powi(step(k)))).collect()
+        self.values.iter().map(|&z| ldexp(z, self.exponent)).collect()
     }
 
     /// log ‖c(x)‖²; −∞ if c(x) = 0.

@@ -38,8 +38,8 @@ pub struct LayerCounts {
 pub struct MultiplyAdds {
     /// By [`marginalize`].
     pub ours: u128,
-    /// By the paper's Algorithm 2: Σ size(ℓ) over φ_Y plus Σ size(ℓ²) over φ_YZ, at most |φ_Y| S + |φ_YZ|
-    /// S².
+    /// By the paper's Algorithm 2: Σ size(ℓ) over φ_Y plus Σ size(ℓ²) over φ_YZ, at most |φ_Y| S +
+    /// |φ_YZ| S².
     pub paper_bound: u128,
     /// By squaring the whole circuit: Σ size(ℓ²) over all layers, at most L S².
     pub squaring: u128,

@@ -1,6 +1,6 @@
 use super::OperationError;
 use super::orthonormalize::{Carried, face_splitting};
-use super::scaled::{Scaled, rescale};
+use super::scaled::{Scaled, ldexp, rescale};
 use crate::circuit::{Circuit, Layer, LayerId, Orthonormal};
 use crate::linalg::{Complex64, Matrix, Scalar, row_svd};
 
@@ -28,9 +28,7 @@ impl Overlap {
             return None;
         }
         let sum: Complex64 = (0..r).map(|k| self.cross[(k, k)]).sum();
-        // In four steps, since 2^exponent may be out of range where the product is not.
-        let step = |k: i64| ((self.exponent.clamp(-4000, 4000) + k).div_euclid(4)) as i32;
-        Some((0..4).fold(sum, |z, k| z * 2_f64.powi(step(k))))
+        Some(ldexp(sum, self.exponent))
     }
 
     /// ‖X‖, the sum of the singular values of X, in [0, 1]: |⟨c₁|c₂⟩| if both outputs have width 1.

@@ -7,6 +7,7 @@ use super::scaled::Scaled;
 use crate::basis::{Atoms, Basis, Part};
 use crate::domain::Domain;
 use crate::linalg::{Complex64, Matrix, Scalar};
+use crate::root::increasing_root;
 
 /// The error of a quantile's probability, apart from rounding.
 const QUANTILE_TOLERANCE: f64 = 1e-14;
@@ -547,31 +548,9 @@ impl Continuous {
         if p == 1.0 {
             return self.high;
         }
-        let (mut low, mut high) = self.bracket(p);
-        let mut x = 0.5 * (low + high);
-        let mut last = f64::INFINITY;
-        for _ in 0..MAX_STEPS {
-            let excess = self.between(self.low, x) - p;
-            if excess.abs() <= QUANTILE_TOLERANCE {
-                break;
-            }
-            if excess > 0.0 {
-                high = x;
-            } else {
-                low = x;
-            }
-            let newton = x - excess / self.density(x);
-            let middle = 0.5 * (low + high);
-            if middle <= low || middle >= high {
-                break;
-            }
-            // A Newton step as long as it stays inside and the error falls quickly; otherwise,
-            // bisection.
-            let falls = 2.0 * excess.abs() < last;
-            last = excess.abs();
-            x = if falls && newton > low && newton < high { newton } else { middle };
-        }
-        x
+        increasing_root(self.bracket(p), QUANTILE_TOLERANCE, MAX_STEPS, |x| {
+            (self.between(self.low, x) - p, self.density(x))
+        })
     }
 
     /// Finite numbers with cdf(low) ≤ p ≤ cdf(high).
