@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_beyond_memory_are_refused() {
+    fn rows_beyond_memory_are_rejected() {
         assert_eq!(check_rows(1000, 10), Ok(()));
         for rows in [usize::MAX, 1 << 60, 1 << 50] {
             assert!(check_rows(rows, 3).is_err(), "{rows}");
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_declared_is_held_against_the_limit_and_the_file() {
+    fn declared_sizes_are_checked_against_the_limit_and_the_file() {
         assert!(check("a table", 1 << 20, 0).is_ok());
         assert!(check("a table", 3 << 30, 0).is_err());
         assert!(check("a table", 3 << 30, 1 << 24).is_ok());

@@ -4,8 +4,8 @@ use crate::linalg::{Matrix, Scalar};
 
 /// The indicators of the v values of a finite domain: fₖ(x) = δₓₖ.
 ///
-/// There may be millions of values, so use [`Basis::gram_diagonal_over`](super::Basis::gram_diagonal_over) rather than
-/// the v×v matrices.
+/// There may be millions of values, so use
+/// [`Basis::gram_diagonal_over`](super::Basis::gram_diagonal_over) rather than the v×v matrices.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Indicator {
     values: usize,

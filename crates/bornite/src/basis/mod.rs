@@ -408,9 +408,9 @@ impl Basis {
     /// f′ may have fewer functions than f. An orthonormal basis is returned unchanged, with the
     /// identity. For many indicators, that matrix is very large, so check [`Basis::is_orthonormal`]
     /// first. Tables are factored directly, all other families through weighted values at
-    /// quadrature nodes. Therefore, f = L f′ and the orthonormality hold up to κ ε, where κ is the *square
-    /// root* of the condition number of the Gram matrix. Functions within 10⁻⁷ of the span of the
-    /// others are dropped.
+    /// quadrature nodes. Therefore, f = L f′ and the orthonormality hold up to κ ε, where κ is the
+    /// *square root* of the condition number of the Gram matrix. Functions within 10⁻⁷ of the span
+    /// of the others are dropped.
     pub fn orthonormalized(&self) -> (Basis, Matrix<Complex64>) {
         if self.is_orthonormal() {
             return (self.clone(), Matrix::identity(self.width()));

@@ -87,8 +87,11 @@ pub(crate) struct CellAnswer<T> {
     pub(crate) answer: T,
 }
 
+/// The answers about many cells.
+type Answers<T> = Vec<CellAnswer<T>>;
+
 /// The answers, sorted by row and then variable, and log p(evidence) of every row.
-pub(crate) type CellAnswers<T> = (Vec<CellAnswer<T>>, Vec<f64>);
+pub(crate) type CellAnswers<T> = (Answers<T>, Vec<f64>);
 
 /// The function that turns the distribution of a cell, given by row and variable, into an answer.
 type Answer<'a, 't, T> = &'a (dyn Fn(usize, usize, CellDistribution<'t>) -> T + Sync);
@@ -196,9 +199,8 @@ impl<F: Real> Engine<F> {
 }
 
 /// What to do at the leaf of a variable.
-type Visit<'a, 't, T, F> = dyn Fn(&LeafVisit<'t, F>, &Message<F>, &[u32], &mut Workspace<F>, &mut Vec<CellAnswer<T>>)
-    + Sync
-    + 'a;
+type Visit<'a, 't, T, F> =
+    dyn Fn(&LeafVisit<'t, F>, &Message<F>, &[u32], &mut Workspace<F>, &mut Answers<T>) + Sync + 'a;
 
 /// The leaf that is visited, its position among all leaves, and the first row of the block.
 struct LeafVisit<'a, F> {

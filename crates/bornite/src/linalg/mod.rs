@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_nan_is_the_largest_wherever_it_stands() {
+    fn a_nan_is_the_largest_at_any_position() {
         assert_eq!(largest([]), 0.0);
         assert_eq!(largest([0.5, 2.0, 1.0]), 2.0);
         for place in 0..3 {

@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_that_are_no_tree_are_refused() {
+    fn lists_that_are_not_trees_are_rejected() {
         for (text, part) in [
             ("", "']' or a number"),
             ("[0, 1", "']' or a number"),

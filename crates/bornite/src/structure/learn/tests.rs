@@ -130,7 +130,7 @@ fn columns_that_say_nothing_are_allowed() {
 }
 
 #[test]
-fn batches_of_other_variables_are_refused() {
+fn batches_with_other_variables_are_rejected() {
     let variables = variables(&[Domain::Finite(2), Domain::Finite(2)]);
     let message = |n: usize| {
         let rows = Batch::from_rows(&variables[..1], &[1.0]).unwrap();
