@@ -115,14 +115,18 @@ pub(crate) enum Grouping {
 
 /// The pairs of kinds, numbered, followed by a pair of identities whose product is a matrix.
 const NUM_PAIRS: usize = 10;
-const CLOSED: usize = NUM_PAIRS - 1;
+const IDENTITIES_TO_MATRIX: usize = NUM_PAIRS - 1;
 
 fn pair(kinds: [Kind; 2]) -> usize {
     kinds[0] as usize * 3 + kinds[1] as usize
 }
 
 fn kinds_of(pair: usize) -> [Kind; 2] {
-    if pair == CLOSED { [Kind::Identity; 2] } else { [pair / 3, pair % 3].map(|n| Kind::ALL[n]) }
+    if pair == IDENTITIES_TO_MATRIX {
+        [Kind::Identity; 2]
+    } else {
+        [pair / 3, pair % 3].map(|n| Kind::ALL[n])
+    }
 }
 
 /// Assigns the rows of a block to tiles, step by step.
@@ -187,9 +191,13 @@ impl Planner {
         wanted: Option<&[bool]>,
     ) -> Arc<Places> {
         // A weight that is semi-unitary on the way up is not semi-unitary on the way down.
-        let closes = !matches!(step.kind, StepKind::Hadamard { .. });
+        let loses_identity = !matches!(step.kind, StepKind::Hadamard { .. });
         self.join([environment, other.unwrap_or(environment)], wanted, |kinds| {
-            if closes && kinds == [Kind::Identity; 2] { CLOSED } else { pair(kinds) }
+            if loses_identity && kinds == [Kind::Identity; 2] {
+                IDENTITIES_TO_MATRIX
+            } else {
+                pair(kinds)
+            }
         })
     }
 
