@@ -116,8 +116,9 @@ impl<'a, F: Real> Sent<'a, F> {
         Some(self.tile(complex, kind, tile))
     }
 
-    /// Copies the messages of those rows that have this kind into a tile, with zeros in all other
-    /// lanes. Returns the tile and the number of rows copied.
+    /// Copies the messages of those rows that have this kind into a tile. Lanes without a row are
+    /// zero; lanes of rows of other kinds are unspecified. Returns the tile and the number of rows
+    /// copied.
     pub(crate) fn copy<'b>(
         &self,
         complex: bool,

@@ -39,7 +39,7 @@ pub(crate) struct CellRequest<'a> {
 /// The distribution of one cell, given the evidence of its row.
 #[derive(Debug)]
 pub(crate) enum CellDistribution<'a> {
-    /// The probability of every value, which sum to 1.
+    /// The probabilities of all values, which sum to 1.
     Finite(Vec<f64>),
     /// The density of a continuous variable without further evidence about the cell.
     Piecewise(PiecewiseDensity<'a>),

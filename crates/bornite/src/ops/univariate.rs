@@ -53,7 +53,7 @@ pub struct Univariate {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Shape {
-    /// The probability of every value, which sum to 1.
+    /// The probabilities of all values, which sum to 1.
     Finite(Vec<f64>),
     Continuous(Continuous),
     Atoms(AtomsAndDensity),
@@ -397,8 +397,8 @@ impl AtomsAndDensity {
         }
     }
 
-    /// Tries the atoms first, then the rest. The result does not increase with u, but this needs no
-    /// search.
+    /// Tries the atoms first, then the rest. The result is not monotone in u, but no search is
+    /// needed.
     fn draw(&self, u: f64) -> f64 {
         let mut rest = u;
         let mut last = None;
