@@ -331,7 +331,7 @@ mod tests {
             ("age=1, age=2", 8, "named twice"),
             ("city in {1, x}", 13, "expected a number, found 'x'"),
             ("'height in m' in {1}", 14, "ask for an interval"),
-            ("rain in {0, 1}", 13, "1 is none"),
+            ("rain in {0, 1}", 13, "1 is not one"),
             ("rain = -1", 5, "the atoms 0, 2.5 and the half-line"),
             ("age=1,", 7, "expected a variable"),
             ("'age", 1, "not closed"),
