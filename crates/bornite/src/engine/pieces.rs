@@ -41,7 +41,7 @@ pub(crate) type Functional = Vec<(f64, f64)>;
 #[derive(Debug)]
 pub(super) struct Pieces<F> {
     /// The pieces, in order.
-    pieces: Vec<Piece>,
+    list: Vec<Piece>,
     /// The outputs ℓ at the nodes of the panels, panel by panel.
     values: Vec<f64>,
     /// The forms of the pieces, followed by those of the functionals.
@@ -151,7 +151,7 @@ impl<F: Real> Pieces<F> {
         }
         let forms = Matrix::new(pieces.len() + functionals.len(), numbers, forms);
         let forms = PackedWeight::plain(dense(&forms), Uses::PURE);
-        Some(Self { pieces, values, forms })
+        Some(Self { list: pieces, values, forms })
     }
 
     /// Calls `each` with the distribution of every row. Evidence about the variable must not
@@ -204,8 +204,8 @@ impl<F: Real> Pieces<F> {
         part: Option<&Part>,
     ) -> Option<PiecewiseDensity<'a>> {
         let mut masses = forms;
-        let mut functionals = masses.split_off(self.pieces.len());
-        for (mass, piece) in masses.iter_mut().zip(&self.pieces) {
+        let mut functionals = masses.split_off(self.list.len());
+        for (mass, piece) in masses.iter_mut().zip(&self.list) {
             let is_left_out = match (piece, part) {
                 (Piece::Atom(x), Some(Part::Interval { low, high })) => !(*low..*high).contains(x),
                 (Piece::Atom(_), Some(Part::Values(_)) | None) | (Piece::Panel(..), _) => false,
@@ -221,7 +221,7 @@ impl<F: Real> Pieces<F> {
         }
         let (basis, weight) = (&*leaf.basis, leaf.weight.as_ref());
         let term = Term { scale: 1.0, values: &self.values, basis, weight, environment };
-        let pieces = &self.pieces;
+        let pieces = &self.list;
         Some(PiecewiseDensity { pieces, terms: vec![term], masses, functionals, total })
     }
 }
