@@ -28,7 +28,7 @@ impl From<Device> for engine::Device {
 }
 
 /// Suggests a flag if a device cannot be used.
-pub(crate) fn in_words_of_flags(error: ModelError) -> anyhow::Error {
+pub(crate) fn with_flag_hint(error: ModelError) -> anyhow::Error {
     match error {
         ModelError::Query(QueryError::Device { .. }) => {
             anyhow!("{error}; --device auto uses the CPU instead")

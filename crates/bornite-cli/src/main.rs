@@ -24,7 +24,7 @@ use clap::Parser;
 fn main() -> ExitCode {
     progress::start();
     signals::watch();
-    keep_quiet_about_damaged_files();
+    silence_parquet_panics();
     let command = commands::Cli::parse();
     command.set_limits();
     let mut out = BufWriter::new(io::stdout().lock());
@@ -57,11 +57,11 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 /// Panics on damaged Parquet files stay in their thread and become errors, so they are not printed.
-fn keep_quiet_about_damaged_files() {
-    let usual = panic::take_hook();
+fn silence_parquet_panics() {
+    let default_hook = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
         if thread::current().name() != Some(bornite::data::PARQUET_THREAD) {
-            usual(info);
+            default_hook(info);
         }
     }));
 }

@@ -82,7 +82,7 @@ impl RowsBar {
             1 => String::new(),
             n => format!(", file {} of {n}", (self.files_done + 1).min(n)),
         };
-        self.bar.set_message(format!("{}: {rows} rows, {speed} a second{file}", self.words));
+        self.bar.set_message(format!("{}: {rows} rows, {speed} per second{file}", self.words));
     }
 }
 
@@ -116,7 +116,7 @@ impl FitBar {
     }
 
     /// Counts the limit from the start of the command, including the time to read the table.
-    pub(crate) fn since_the_start(mut self) -> Self {
+    pub(crate) fn from_command_start(mut self) -> Self {
         self.start = start();
         self
     }
@@ -153,7 +153,7 @@ impl FitBar {
         self.bar.set_position((share * PARTS as f64) as u64);
         if progress.is_trial {
             let place = progress.candidate + 1;
-            self.bar.set_message(format!("choosing a structure: a short fit of number {place}"));
+            self.bar.set_message(format!("choosing a structure: short fit {place}"));
         } else if progress.epoch_ended {
             let valid = progress.valid.map_or(String::new(), |v| format!(", validation {v:.3}"));
             let left = elapsed.as_secs_f64() * (1.0 - share) / share.max(1e-3);

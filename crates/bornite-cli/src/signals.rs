@@ -22,18 +22,18 @@ pub(crate) fn watch() {
     use signal_hook::iterator::Signals;
 
     // Exceeding the file size limit becomes a write error, as on a full disk, instead of ending the process.
-    let _as_ever = signal_hook::flag::register(SIGXFSZ, Arc::default());
+    let _unused = signal_hook::flag::register(SIGXFSZ, Arc::default());
     // `nohup` ignores SIGHUP, and shell scripts ignore SIGINT for background jobs. Respect that.
     let listened = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| !is_ignored(signal));
     // If listening fails, signals end the command as usual.
     if let Ok(mut signals) = Signals::new(listened) {
-        thread::spawn(move || signals.forever().for_each(|signal| heard(128 + signal)));
+        thread::spawn(move || signals.forever().for_each(|signal| on_signal(128 + signal)));
     }
 }
 
 #[cfg(not(unix))]
 pub(crate) fn watch() {
-    let _as_ever = ctrlc::set_handler(|| heard(130));
+    let _unused = ctrlc::set_handler(|| on_signal(130));
 }
 
 /// Whether the parent process set a signal to be ignored, if the system provides this.
@@ -45,7 +45,7 @@ fn is_ignored(signal: i32) -> bool {
     mask >> (signal - 1) & 1 == 1
 }
 
-fn heard(code: i32) {
+fn on_signal(code: i32) {
     if GENTLE.load(Ordering::Relaxed) && !STOPPED.swap(true, Ordering::Relaxed) {
         return;
     }

@@ -71,12 +71,12 @@ impl Outputs {
         }
     }
 
-    /// Refuses an output that cannot be written, or is one of these inputs.
+    /// Rejects an output that cannot be written, or that is one of these inputs.
     pub(crate) fn check(&self, path: &Path, inputs: &[&Path]) -> Result<()> {
         tables::check_target(path, inputs, self.force)
     }
 
-    /// The files of parts with these names, in a folder that is made where it is not there.
+    /// The paths of the parts with these names. Creates the folder if it does not exist.
     pub(crate) fn parts(
         &self,
         folder: &Path,
@@ -99,13 +99,13 @@ impl Outputs {
         Ok(parts)
     }
 
-    /// Whether a part that is there is kept.
+    /// Whether an existing part is kept.
     pub(crate) fn keeps(&self, part: &Path) -> bool {
         self.resume && part.exists()
     }
 }
 
-/// An error after so many parts were finished.
+/// Adds the number of finished parts to an error.
 pub(crate) fn with_parts(error: Error, finished: usize) -> Error {
     if finished == 0 {
         return error;
@@ -319,7 +319,7 @@ impl<'a> Stream<'a> {
     fn note(&self, file: &Path, table: &Table) {
         let is_csv = TableFormat::of(file) == TableFormat::Csv;
         if is_csv && self.options.header.is_none() && !self.noted.replace(true) {
-            tables::note_on_header(file, table);
+            tables::print_header_note(file, table);
         }
     }
 }
@@ -390,16 +390,16 @@ pub(crate) fn expand(patterns: &[PathBuf]) -> Result<Vec<PathBuf>> {
 
 /// The names of the output files: those of the tables, with `.csv` appended if their format cannot be written.
 fn part_names(files: &[PathBuf]) -> Result<Vec<String>> {
-    names_of_parts(files, |file| match TableFormat::of(file) {
+    distinct_names(files, |file| match TableFormat::of(file) {
         TableFormat::Npz | TableFormat::Idx => ".csv",
         TableFormat::Csv | TableFormat::Npy | TableFormat::Parquet => "",
     })
 }
 
-/// The names of files with what is added to each, all of them different.
-pub(crate) fn names_of_parts(
+/// The names of the files, each with a suffix. They must all be different.
+pub(crate) fn distinct_names(
     files: &[PathBuf],
-    added: impl Fn(&Path) -> &'static str,
+    suffix: impl Fn(&Path) -> &'static str,
 ) -> Result<Vec<String>> {
     let mut names = Vec::with_capacity(files.len());
     let mut taken: BTreeMap<String, &Path> = BTreeMap::new();
@@ -407,7 +407,7 @@ pub(crate) fn names_of_parts(
         let Some(name) = file.file_name().filter(|_| file != Path::new("-")) else {
             bail!("{}: there is no name for the output file; use -o", file.display());
         };
-        let name = name.to_string_lossy().into_owned() + added(file);
+        let name = name.to_string_lossy().into_owned() + suffix(file);
         if let Some(first) = taken.insert(name.clone(), file) {
             bail!(
                 "{} and {} would both become {name}; write them to separate folders",

@@ -48,22 +48,22 @@ impl Reading {
             Table::read_csv(path, &options)?
         };
         if self.header().is_none() {
-            note_on_header(path, &table);
+            print_header_note(path, &table);
         }
         Ok(table)
     }
 }
 
 /// Prints on standard error how the first line of a table was interpreted if that is not obvious.
-pub(crate) fn note_on_header(path: &Path, table: &Table) {
-    if let Some(words) = words_on_header(table) {
+pub(crate) fn print_header_note(path: &Path, table: &Table) {
+    if let Some(words) = header_note(table) {
         let note = printable(&format!("note: {}: {words}", path.display()));
         let _ = writeln!(io::stderr(), "{note}");
     }
 }
 
 /// How the first line of a table was interpreted, if there is no header or if it contains numbers.
-fn words_on_header(table: &Table) -> Option<String> {
+fn header_note(table: &Table) -> Option<String> {
     let names: Vec<&str> = table.columns().iter().map(Column::name).collect();
     if !table.layout().header {
         let last = names.len() - 1;

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::output::{self, grouped, plural, time};
 use crate::progress::FitBar;
 use crate::signals;
-use crate::streams::{Failed, Outputs, Target, expand, names_of_parts, with_parts};
+use crate::streams::{Failed, Outputs, Target, distinct_names, expand, with_parts};
 use crate::tables::{self, parse_time};
 
 /// Compress a table or images losslessly with a learned model.
@@ -102,7 +102,7 @@ impl Compress {
         let only = match (&files[..], target) {
             (_, Target::Folder(folder)) => return self.parts(&files, folder, &inputs, out),
             ([only], _) => only,
-            _ => bail!("several files become several parts; give a folder with --out-dir"),
+            _ => bail!("each file gets its own output; give a folder with --out-dir"),
         };
         if let Target::File(path) = target {
             self.outputs.check(path, &inputs)?;
@@ -114,7 +114,7 @@ impl Compress {
                 if self.json { output::json(out, &report) } else { report.say(out) }
             }
             _ if self.json => {
-                bail!("the compressed bytes are on standard output; leave --json out")
+                bail!("standard output contains the compressed bytes; remove --json")
             }
             _ => {
                 self.compress(only, out, model.as_ref())?;
@@ -123,7 +123,7 @@ impl Compress {
         }
     }
 
-    /// One part for each file.
+    /// Compresses each file to a part of its own.
     fn parts(
         &self,
         files: &[PathBuf],
@@ -131,7 +131,7 @@ impl Compress {
         inputs: &[&Path],
         out: &mut dyn Write,
     ) -> Result<()> {
-        let names = names_of_parts(files, |_| ".brz")?;
+        let names = distinct_names(files, |_| ".brz")?;
         let parts = self.outputs.parts(folder, &names, inputs)?;
         let model = self.model.as_deref().map(tables::model).transpose()?;
         let mut reports = Vec::new();
@@ -197,7 +197,7 @@ impl Compress {
     }
 }
 
-/// Takes bytes that are there once the fit is over: a signal then no longer means that it should end.
+/// Receives the output, which starts after the fit. From then on, a signal ends the command at once.
 struct AfterFit<'a>(&'a mut dyn Write);
 
 impl Write for AfterFit<'_> {

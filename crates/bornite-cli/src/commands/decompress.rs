@@ -48,7 +48,7 @@ impl Decompress {
         let path = &self.output.output;
         let is_standard = path == Path::new("-");
         if is_standard && self.json {
-            bail!("the restored bytes are on standard output; leave --json out");
+            bail!("standard output contains the restored bytes; remove --json");
         }
         if !is_standard {
             self.output.check([&self.file].into_iter().chain(&self.model))?;

@@ -302,7 +302,7 @@ impl Fit {
         }
         let mut infer = InferOptions::default();
         let sample = self.sample(&files)?.with_table(|table| {
-            infer = self.inference(&table)?;
+            infer = self.infer_options(&table)?;
             let table = tables::without(table, &self.drop)?;
             anyhow::Ok(match self.image {
                 Some(ImageSize { height, width, channels }) => {
@@ -315,7 +315,7 @@ impl Fit {
         let start = self.from.as_deref().map(tables::model).transpose()?;
         let resume = self.resume.as_deref().map(read_checkpoint).transpose()?;
         let used = resume.as_deref().map(used_budget).transpose()?.unwrap_or_default();
-        let mut bar = FitBar::new(self.time).since_the_start().after(used);
+        let mut bar = FitBar::new(self.time).from_command_start().after(used);
         let mut saver = Saver {
             path: self.checkpoint.as_deref(),
             last: Instant::now(),
@@ -337,7 +337,7 @@ impl Fit {
             })
             .run_sample(&sample);
         let took = bar.finish();
-        let model = model.map_err(in_words_of_flags)?;
+        let model = model.map_err(with_flag_hint)?;
         model.save(path)?;
         self.report(&model, took, out)?;
         match saver.failed {
@@ -355,7 +355,9 @@ impl Fit {
             return Ok(Sample::whole(self.reading.table(only)?));
         }
         if files.iter().any(is_standard) {
-            bail!("-: several tables are read more than once; give the names of files");
+            bail!(
+                "-: standard input cannot be combined with other tables; give file names instead"
+            );
         }
         let (header, memory, seed) = (self.reading.header(), self.memory, self.seed);
         let options = SampleOptions { header, memory, seed };
@@ -369,7 +371,7 @@ impl Fit {
     }
 
     /// The settings for columns.
-    fn inference(&self, table: &Table) -> Result<InferOptions> {
+    fn infer_options(&self, table: &Table) -> Result<InferOptions> {
         let mut infer = InferOptions {
             missing_as_value: tables::named(table, &self.missing_as_value)?,
             ..InferOptions::default()
@@ -497,7 +499,7 @@ fn left_out(columns: &[LeftOut]) -> String {
 }
 
 /// Words the suggestions of an error as flags.
-fn in_words_of_flags(error: ModelError) -> anyhow::Error {
+fn with_flag_hint(error: ModelError) -> anyhow::Error {
     let drop = |names: &[&str]| match names {
         all if all.iter().any(|c| c.contains([',', ' ', '\'', '"'])) => {
             all.iter().map(|c| format!("--drop \"{c}\"")).collect::<Vec<_>>().join(" ")

@@ -35,8 +35,8 @@ prints {kind, value}, plus log for probabilities and densities, probability and 
 H and MI, notes about values that were never seen, and rows {given, event} with --data; a log of null
 means log 0.
 
-Questions are over the values that the model has a place for: others have probability 0, which a note says.
-Only scores give them a small probability.
+Questions are restricted to the values in the model's domain: unseen values have probability 0, and a note
+says so. Only scores give them a small probability.
 
 With --each, P(…), E[…], median, quantile and argmax of one column are answered for every row of the tables,
 given the row's cells in the columns that are not asked about. The result is a table with one column, as CSV,

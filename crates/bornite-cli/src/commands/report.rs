@@ -62,7 +62,7 @@ impl Report {
             }
             Loaded::Circuit(_) if self.data.is_some() => {
                 bail!(
-                    "{}: this is a circuit, which has no columns; leave out --data",
+                    "{}: this is a circuit, which has no columns; remove --data",
                     self.model.display()
                 )
             }

@@ -7,7 +7,7 @@ use bornite::model::Event;
 use clap::Args;
 use serde::Serialize;
 
-use crate::device::{Device, in_words_of_flags};
+use crate::device::{Device, with_flag_hint};
 use crate::output::{self, plural};
 use crate::progress::RowsBar;
 use crate::streams::{Failed, Sink};
@@ -92,7 +92,7 @@ impl Sample {
                     Some(_) => model.sample_from(done as u64, event, count, self.seed)?,
                     None => model
                         .sample_on(done as u64, count, self.seed, self.device.into())
-                        .map_err(in_words_of_flags)?,
+                        .map_err(with_flag_hint)?,
                 })?;
                 done += count;
                 bar.add(count, Some(done as f64 / self.number.max(1) as f64));

@@ -8,7 +8,7 @@ use bornite::model::{Anomaly, AnomalyCriterion};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use crate::device::{Device, in_words_of_flags};
+use crate::device::{Device, with_flag_hint};
 use crate::output::{self, grouped, number};
 use crate::streams::{Inputs, Outputs, Piece, Stream, Target, Writing};
 use crate::tables;
@@ -98,11 +98,11 @@ struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     kept: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    anomalies: Option<Vec<Unlikely>>,
+    anomalies: Option<Vec<AnomalousRow>>,
 }
 
 #[derive(Debug, Serialize)]
-struct Unlikely {
+struct AnomalousRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
     row: usize,
@@ -130,7 +130,7 @@ const SHOWN: usize = 3;
 struct Found {
     outside: usize,
     sum: f64,
-    anomalies: Vec<Unlikely>,
+    anomalies: Vec<AnomalousRow>,
 }
 
 impl Score {
@@ -212,7 +212,7 @@ impl Score {
         };
         let options = EncodeOptions { unseen, absent: Mismatch::Error };
         let encoded = model.schema().encode_with(piece.table, options)?;
-        let scores = model.score_on(&encoded, self.device.into()).map_err(in_words_of_flags)?;
+        let scores = model.score_on(&encoded, self.device.into()).map_err(with_flag_hint)?;
         found.outside += encoded.outside().len();
         found.sum = scores.iter().fold(found.sum, |sum, score| sum + score);
         if let Some(count) = self.anomalies {
@@ -230,8 +230,8 @@ impl Score {
                 if worst.is_none_or(|worst| rank < worst) {
                     let anomaly = model.anomaly(piece.table, &encoded, row, scores[row])?;
                     let anomaly_score = (self.by != By::Density).then_some(ranks[row]);
-                    let shown = unlikely(anomaly, piece, self.inputs.is_one());
-                    found.anomalies.push(Unlikely { anomaly_score, rank, ..shown });
+                    let shown = anomalous_row(anomaly, piece, self.inputs.is_one());
+                    found.anomalies.push(AnomalousRow { anomaly_score, rank, ..shown });
                 }
             }
             found.anomalies.sort_by(|a, b| a.rank.total_cmp(&b.rank));
@@ -262,13 +262,13 @@ impl Lines {
     }
 }
 
-fn unlikely(anomaly: Anomaly, piece: &Piece<'_>, is_one: bool) -> Unlikely {
+fn anomalous_row(anomaly: Anomaly, piece: &Piece<'_>, is_one: bool) -> AnomalousRow {
     let cells = anomaly.contributions.into_iter().map(|c| Surprise {
         column: c.column,
         cell: c.cell,
         log_conditional: c.log_conditional,
     });
-    Unlikely {
+    AnomalousRow {
         file: (!is_one).then(|| piece.file.display().to_string()),
         row: piece.file_rows + anomaly.row + 1,
         log_density: anomaly.log_density,
@@ -278,7 +278,7 @@ fn unlikely(anomaly: Anomaly, piece: &Piece<'_>, is_one: bool) -> Unlikely {
     }
 }
 
-fn show(rows: &[Unlikely], out: &mut dyn Write) -> Result<()> {
+fn show(rows: &[AnomalousRow], out: &mut dyn Write) -> Result<()> {
     let mut head = vec!["row", "log density", "most surprising cells first"];
     let has_scores = rows.iter().any(|row| row.anomaly_score.is_some());
     if has_scores {

@@ -28,7 +28,7 @@ pub(crate) struct Truncate {
     #[command(flatten)]
     output: tables::Output,
     #[command(flatten)]
-    budget: How,
+    budget: BudgetFlags,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -36,7 +36,7 @@ pub(crate) struct Truncate {
 
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
-struct How {
+struct BudgetFlags {
     /// The maximum Hellinger distance, between 0 and 1.
     #[arg(long, value_name = "H")]
     error: Option<f64>,
@@ -103,7 +103,7 @@ impl Truncate {
             ("Hellinger distance, at most", format!("{:.3e}", report.bound)),
         ];
         if let Some(distance) = report.distance {
-            pairs.push(("the distance itself", format!("{distance:.3e}")));
+            pairs.push(("exact distance", format!("{distance:.3e}")));
         }
         Ok(output::pairs(out, &pairs)?)
     }

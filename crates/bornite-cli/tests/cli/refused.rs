@@ -177,7 +177,7 @@ const CASES: &[(&str, &[&str])] = &[
     ("plot¦c.json¦--what¦marginals¦-o¦p.svg", &["c.json", "not a model"]),
     ("report¦none.model¦-o¦r.html", &["none.model", "does it exist"]),
     ("report¦m.model¦--data¦other.csv¦-o¦r.html", &["no column 'weight'"]),
-    ("report¦c.json¦--data¦people.csv¦-o¦r.html", &["c.json", "leave out --data"]),
+    ("report¦c.json¦--data¦people.csv¦-o¦r.html", &["c.json", "remove --data"]),
     // Outputs that cannot be written: no folder, a folder, a place where nobody may write.
     ("fit¦people.csv¦-o¦none/m.model", &["none/m.model", "does the folder exist"]),
     ("fit¦people.csv¦-o¦taken", &["taken", "this is a folder"]),

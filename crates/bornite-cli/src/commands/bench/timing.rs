@@ -6,8 +6,8 @@ const ENOUGH: Duration = Duration::from_millis(200);
 const MIN_RUNS: usize = 5;
 const MAX_RUNS: usize = 1000;
 
-/// Runs `work` five times, and on until a fifth of a second is spent on it, and gives its last answer and its shortest time: what other
-/// programs on the machine do only ever adds to it.
+/// Runs `work` at least five times and for at least a fifth of a second. Returns the last answer and the shortest time,
+/// since other programs can only make it longer.
 pub(super) fn best<T>(mut work: impl FnMut() -> T) -> (T, Duration) {
     let start = Instant::now();
     let mut shortest = Duration::MAX;

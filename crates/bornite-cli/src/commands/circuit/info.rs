@@ -126,7 +126,7 @@ fn summarize(circuit: &Circuit) -> Summary {
     }
 }
 
-/// The name of a basis's family, as circuit files have it.
+/// The name of a basis family in circuit files.
 fn family(basis: &Basis) -> &'static str {
     match basis {
         Basis::Indicator(_) => "indicator",

@@ -48,7 +48,7 @@ fn introduce(stage: &mut Stage<'_>, circuit: &Circuit) -> Result<()> {
     writeln!(stage.out, "The answers of a squared circuit, without squaring it")?;
     writeln!(
         stage.out,
-        "\n  A circuit c over the pixels of an {}×{} image with {K} grey levels: {}, {},\n  \
+        "\n  A circuit c over the pixels of an {}×{} image with {K} gray levels: {}, {},\n  \
          Kronecker products, all widths K = {K}, random complex weights. p(x) = |c(x)|² / Z.\n",
         SIZE.height,
         SIZE.width,

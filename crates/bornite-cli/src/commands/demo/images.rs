@@ -31,7 +31,7 @@ pub(super) fn run(stage: &mut Stage<'_>) -> Result<()> {
     let info = model.info();
     writeln!(
         stage.out,
-        "  {ROWS} images of {SIDE} × {SIDE} pixels and {LEVELS} grey levels, disks and crosses, fitted in {}.\n  \
+        "  {ROWS} images of {SIDE} × {SIDE} pixels and {LEVELS} gray levels, disks and crosses, fitted in {}.\n  \
          Held-out images: {:.3} bits per pixel; {:.3} if all pixels were independent.",
         time(took),
         model.bits_per_dimension(info.valid),

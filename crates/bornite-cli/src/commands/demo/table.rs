@@ -8,7 +8,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 use super::Stage;
-use super::weather::{Day, HOLES, days};
+use super::weather::{Day, MISSING_SHARE, days};
 use crate::output::{Table, time};
 use crate::progress::FitBar;
 use crate::tables;
@@ -31,7 +31,7 @@ pub(super) fn run(stage: &mut Stage<'_>) -> Result<()> {
         stage.out,
         "  {ROWS} days of season, rain, umbrella, degrees and visitors, {:.0}% of all cells missing, fitted in {}.\n  \
          Log-likelihood of held-out days: {:.3} nats; {:.3} if all columns were independent.\n",
-        100.0 * HOLES,
+        100.0 * MISSING_SHARE,
         time(took),
         info.valid,
         info.baseline
@@ -51,7 +51,7 @@ pub(super) fn run(stage: &mut Stage<'_>) -> Result<()> {
         path.display()
     )?;
     let fresh = days(FRESH, rng)?;
-    stage.report(&model, &fresh, "report.html", "Days, made up")?;
+    stage.report(&model, &fresh, "report.html", "Simulated weather")?;
     Ok(())
 }
 
@@ -90,13 +90,13 @@ fn compare(stage: &mut Stage<'_>, model: &Model) -> Result<()> {
 /// A few rows with missing values, before and after imputation.
 fn fill(stage: &mut Stage<'_>, model: &Model) -> Result<()> {
     let text = "season,rain,umbrella,degrees,visitors\n,,yes,3.5,\nsummer,,,,22\n,no,,12.0,\n";
-    let holes = Data::from_csv_bytes(text.as_bytes(), "the demo", &CsvOptions::default())?;
-    let filled = model.impute(&holes, Imputation::Median, stage.seed)?;
-    let names: Vec<&str> = holes.columns().iter().map(bornite::data::Column::name).collect();
+    let missing = Data::from_csv_bytes(text.as_bytes(), "the demo", &CsvOptions::default())?;
+    let filled = model.impute(&missing, Imputation::Median, stage.seed)?;
+    let names: Vec<&str> = missing.columns().iter().map(bornite::data::Column::name).collect();
     writeln!(stage.out, "\n  Missing cells, imputed from the rest of the row (in brackets):\n")?;
     let mut table = Table::new(names.len(), &names);
-    for row in 0..holes.num_rows() {
-        table.row(holes.columns().iter().zip(filled.columns()).map(|(old, new)| {
+    for row in 0..missing.num_rows() {
+        table.row(missing.columns().iter().zip(filled.columns()).map(|(old, new)| {
             let number = new.number(row).map(|x| format!("{}", (x * 10.0).round() / 10.0));
             let cell = number.unwrap_or_else(|| new.text(row).into_owned());
             if old.is_missing(row) { format!("[{cell}]") } else { cell }

@@ -15,14 +15,14 @@ const VISITORS: [(i64, i64); 2] = [(5, 24), (0, 9)];
 
 const COLUMNS: usize = 5;
 /// The fraction of cells that are missing at random.
-pub(super) const HOLES: f64 = 0.08;
+pub(super) const MISSING_SHARE: f64 = 0.08;
 
 /// Days drawn from the distribution, with missing values.
 pub(super) fn days(count: usize, rng: &mut impl Rng) -> Result<Table, DataError> {
     let (mut season, mut rain, mut umbrella) = (Vec::new(), Vec::new(), Vec::new());
     let (mut degrees, mut visitors) = (Vec::new(), Vec::new());
     let yes_no = |yes: bool| if yes { "yes" } else { "no" };
-    let mut holes = Vec::new();
+    let mut missing = Vec::new();
     for _ in 0..count {
         let s = rng.random_range(0..SEASONS.len());
         let wet = rng.random::<f64>() < RAIN[s];
@@ -34,14 +34,14 @@ pub(super) fn days(count: usize, rng: &mut impl Rng) -> Result<Table, DataError>
         umbrella.push(yes_no(rng.random::<f64>() < UMBRELLA[usize::from(wet)]));
         degrees.push(middle + scale * (u / (1.0 - u)).ln());
         visitors.push(rng.random_range(low..=high));
-        holes.push([(); COLUMNS].map(|()| rng.random::<f64>() < HOLES));
+        missing.push([(); COLUMNS].map(|()| rng.random::<f64>() < MISSING_SHARE));
     }
     let words = |column: usize, cells: Vec<&'static str>| {
-        let known = cells.into_iter().zip(&holes).map(|(c, h)| (!h[column]).then_some(c));
+        let known = cells.into_iter().zip(&missing).map(|(c, h)| (!h[column]).then_some(c));
         known.collect::<Vec<_>>()
     };
-    let degrees = degrees.iter().zip(&holes).map(|(&x, h)| if h[3] { f64::NAN } else { x });
-    let visitors = visitors.iter().zip(&holes).map(|(&x, h)| (!h[4]).then_some(x));
+    let degrees = degrees.iter().zip(&missing).map(|(&x, h)| if h[3] { f64::NAN } else { x });
+    let visitors = visitors.iter().zip(&missing).map(|(&x, h)| (!h[4]).then_some(x));
     Table::new(vec![
         Column::labels("season", words(0, season)),
         Column::labels("rain", words(1, rain)),

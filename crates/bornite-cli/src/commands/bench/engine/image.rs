@@ -14,9 +14,9 @@ use super::super::stopwatch::{Peak, Took};
 use super::Effort;
 use crate::image::ImageSize;
 
-/// Gray levels.
+/// The number of gray levels.
 const STATES: usize = 256;
-/// Rows of a batch of complete rows.
+/// The number of rows in a batch of complete rows.
 const BATCH: usize = 256;
 
 /// All queries at one width.
@@ -25,7 +25,7 @@ pub(super) struct ImageTree {
     pub(super) width: usize,
     pub(super) parameters: usize,
     pub(super) repetitions: usize,
-    /// Of all cores, the best during these measurements.
+    /// The peak of all cores, the best during these measurements.
     pub(super) peak_gflops: f64,
     pub(super) evaluate: Query,
     pub(super) half_marginal: Query,
@@ -51,19 +51,19 @@ impl ImageTree {
 #[derive(Debug, Serialize)]
 pub(super) struct Query {
     pub(super) rows: usize,
-    /// Of the whole batch: the shortest of all repetitions.
+    /// The shortest time of the whole batch.
     pub(super) seconds: f64,
     pub(super) cpu_seconds: Option<f64>,
     pub(super) rows_per_second: f64,
-    /// Complex multiply-adds per row, by the message table.
+    /// Complex multiply-adds per row, from the message table.
     pub(super) multiply_adds: f64,
-    /// The same without the second halves of Hermitian results.
+    /// Complex multiply-adds per row, without the redundant halves of Hermitian results.
     pub(super) hermitian_multiply_adds: f64,
-    /// Time by the clock over that of the table's multiply-adds at the peak.
+    /// Wall time divided by the time of the table's multiply-adds at the peak.
     pub(super) over_bound: f64,
-    /// Time over that of the Hermitian count at the peak.
+    /// Wall time divided by the time of the Hermitian count at the peak.
     pub(super) over_hermitian_bound: f64,
-    /// `over_bound` by time on the CPU: what it would be if no other program ran.
+    /// `over_bound` by CPU time, as it would be if no other program were running.
     pub(super) cpu_over_bound: Option<f64>,
 }
 
@@ -93,7 +93,7 @@ impl Case<'_> {
     }
 }
 
-/// Rows of the dear queries: about a second each.
+/// The numbers of rows for expensive queries, which take about a second each.
 fn dear_rows(width: usize, effort: Effort) -> (usize, usize) {
     match (width, effort.quick) {
         (0..16, _) => (BATCH, BATCH),
@@ -171,9 +171,9 @@ fn marginals<'a>(engine: &'a Engine, rows: &'a Batch) -> Case<'a> {
     }
 }
 
-/// Runs all cases in turn, each between two measurements of the peak, again and again.
+/// Runs all cases in turn, each between two measurements of the peak, repeatedly.
 ///
-/// A case counts with its shortest time and the peak with its best rate of the same minutes.
+/// A case counts with its shortest time, and the peak with its best rate over the same period.
 fn interleave(cases: &mut [Case<'_>], effort: Effort, all: &mut Peak) -> Result<(usize, Peak)> {
     // Weights are packed at their first use.
     for case in &*cases {

@@ -1,4 +1,5 @@
-//! `bornite bench engine`: the batched engine against the machine's peak and against its own count of operations.
+//! `bornite bench engine`: the batched engine, compared with the machine's peak throughput and its own operation
+//! counts.
 
 mod image;
 mod report;
@@ -16,22 +17,22 @@ use crate::image::ImageSize;
 use crate::output;
 use report::Report;
 
-/// The batched engine against the machine's peak and against its own count of operations.
+/// The batched engine, compared with the machine's peak throughput and its own operation counts.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
   bornite bench engine --markdown > docs/benchmarks/engine.md")]
 pub(crate) struct Engine {
-    /// Fewer widths, rows and repetitions: a minute in place of many.
+    /// Use fewer widths, rows and repetitions: a minute instead of many.
     #[arg(long)]
     quick: bool,
-    /// The largest width: of 8, 16 and 32 those up to it are measured.
+    /// The maximum width: measures those of 8, 16 and 32 that do not exceed it.
     #[arg(long)]
     max_width: Option<usize>,
     /// The size of the image.
     #[arg(long, default_value = "28x28")]
     image: ImageSize,
-    /// The seed of weights, values and holes.
+    /// The seed of weights, values and missing cells.
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Print one JSON object.
@@ -44,11 +45,11 @@ pub(crate) struct Engine {
 
 const WIDTHS: [usize; 3] = [8, 16, 32];
 
-/// How much is done.
+/// How much to measure.
 #[derive(Clone, Copy, Debug)]
 struct Effort {
     quick: bool,
-    /// Repetitions, and on until `seconds` are spent.
+    /// The minimum number of repetitions, which continue until `seconds` have passed.
     repetitions: usize,
     seconds: f64,
 }
@@ -59,7 +60,7 @@ impl Engine {
         if max_width < WIDTHS[0] {
             bail!("--max-width {max_width}: the smallest width that is measured is {}", WIDTHS[0]);
         }
-        // Before the measurement itself is a load.
+        // Before the measurement adds to the load.
         let machine = Machine::here();
         let effort = if self.quick {
             Effort { quick: true, repetitions: 2, seconds: 0.5 }
@@ -68,7 +69,7 @@ impl Engine {
         };
         let mut peak = Peak::new();
         progress("scaling");
-        // First, while the process is small: what it says of memory is a maximum over all that came before.
+        // Measured first, while the process is small: its peak memory never decreases.
         let scaling = scaling::measure(self.seed, effort, &mut peak)?;
         let chosen: Vec<usize> = WIDTHS.into_iter().filter(|&k| k <= max_width).collect();
         progress("single answers");
@@ -97,7 +98,7 @@ impl Engine {
     }
 }
 
-/// Says what is being measured to whoever sits at a terminal.
+/// Prints what is being measured if standard error is a terminal.
 fn progress(what: &str) {
     let mut err = std::io::stderr();
     if err.is_terminal() {

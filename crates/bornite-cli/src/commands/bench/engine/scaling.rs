@@ -12,14 +12,14 @@ use super::super::machine::peak_memory_mib;
 use super::super::stopwatch::{Peak, Took, took};
 use super::Effort;
 
-/// Growth, each with everything else fixed.
+/// Growth in one dimension at a time.
 #[derive(Debug, Serialize)]
 pub(super) struct Scaling {
     pub(super) variables: Vec<Point>,
     pub(super) rows: Vec<Point>,
     pub(super) linear_tree_widths: Vec<Point>,
-    /// How the time of all prefix conditionals on a linear tree grows with K: K to this power, over the last doubling.
-    /// By time on the CPU, where the system tells.
+    /// The exponent of K in the time of all prefix conditionals on a linear tree, over the last doubling; by CPU time
+    /// if the system provides it.
     pub(super) linear_tree_exponent: f64,
 }
 
@@ -31,13 +31,13 @@ pub(super) struct Point {
     pub(super) width: usize,
     pub(super) states: usize,
     pub(super) rows: usize,
-    /// Of one row.
+    /// log p of one row.
     pub(super) evaluate: Took,
     /// All prefix conditionals of one row.
     pub(super) prefix: Option<Took>,
-    /// log p of the first row: finite however many variables there are.
+    /// log p of the first row, which is finite for any number of variables.
     pub(super) log_p: f64,
-    /// The most that the process had had by then, where the system tells.
+    /// The peak memory of the process so far, if the system provides it.
     pub(super) peak_memory_mib: Option<f64>,
 }
 
@@ -72,7 +72,7 @@ impl Bench {
         shape.rows(rows, rng, |_, _| false)
     }
 
-    /// More and more rows of one table, which is in memory from the start.
+    /// Growing numbers of rows of one table, which is in memory from the start.
     fn rows(&self) -> Result<Vec<Point>> {
         let shape = shape(RegionTree::balanced(100), WIDTH, STATES);
         let engine = self.engine(&shape)?;
@@ -148,7 +148,7 @@ impl Bench {
         })
     }
 
-    /// The shortest of a few runs, after one that packs what it needs.
+    /// The shortest of a few runs, after one that packs the weights.
     fn best(&self, mut work: impl FnMut() -> Result<()>) -> Result<Took> {
         let mut all = Took::NOTHING;
         let mut spent = 0.0;

@@ -1,4 +1,4 @@
-//! Single answers, whose products are of whole matrices: log Z, and one marginal of a tensor network.
+//! Single answers that multiply whole matrices: log Z, and one marginal of a tensor network.
 
 use anyhow::Result;
 use bornite::circuit::Weights;
@@ -13,7 +13,7 @@ use super::super::stopwatch::{Peak, Took};
 use super::Effort;
 use crate::image::ImageSize;
 
-/// Sites and bond of the matrix product state.
+/// The number of sites and the bond dimension of the matrix product state.
 const SITES: usize = 784;
 const BOND: usize = 64;
 
@@ -24,9 +24,9 @@ pub(super) struct Single {
     pub(super) width: usize,
     pub(super) took: Took,
     pub(super) multiply_adds: f64,
-    /// Time by the clock over that of the multiply-adds at the peak of the threads that can share them.
+    /// Wall time divided by the time of the multiply-adds at the peak of the threads that can share them.
     pub(super) over_bound: f64,
-    /// The same by time on the CPU.
+    /// The same ratio for CPU time.
     pub(super) cpu_over_bound: Option<f64>,
 }
 
@@ -57,7 +57,7 @@ pub(super) fn measure(
     let query = Query::row(circuit.variables(), &row)?;
     let count = ops::marginalize(&circuit, &query)?.multiply_adds.ours;
     let run = || Ok(ops::log_marginal(&circuit, &query).map(|_| ())?);
-    // A chain is one product after another.
+    // The products of a chain depend on each other, so threads cannot share them.
     let name = "half marginal, matrix product state";
     out.push(Case { name, width: BOND, count, threads: 1 }.measure(effort, all, run)?);
     Ok(out)
@@ -69,7 +69,7 @@ struct Case {
     width: usize,
     /// Multiply-adds.
     count: u128,
-    /// Threads that can share them.
+    /// The number of threads that can share them.
     threads: usize,
 }
 
