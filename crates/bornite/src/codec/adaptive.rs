@@ -1,4 +1,4 @@
-//! Adaptive coding of whole numbers around 0: the coder learns their distribution from the earlier ones.
+//! Adaptive coding of small integers: the coder learns their distribution from the preceding ones.
 
 use constriction::stream::queue::{DefaultRangeDecoder, DefaultRangeEncoder};
 use constriction::stream::{Decode, Encode};
@@ -6,10 +6,10 @@ use constriction::stream::{Decode, Encode};
 use super::cdf::Bit;
 use super::{Broken, CodecError};
 
-/// The maximum number of bits of a number's size.
+/// The maximum number of bits of an absolute value.
 const MAX_BITS: usize = 24;
 
-/// How often a bit was 0 and 1.
+/// How often a bit was 0 and how often it was 1.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts([u64; 2]);
 
@@ -19,17 +19,17 @@ impl Counts {
     }
 }
 
-/// The distribution of numbers so far: of the number of bits of their size, one bit for each "is it more?", and of the bit
-/// below the highest. The other bits and the sign are even.
+/// An adaptive distribution of integers: of the bit length of their absolute value, one bit for each "is it longer?",
+/// and of the bit below the highest. The remaining bits and the sign are uniform.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Numbers {
     more: [Counts; MAX_BITS],
     next: [Counts; MAX_BITS],
 }
 
-/// One bit of either way through a coder.
+/// Codes single bits, in either direction.
 trait Coder {
-    /// Codes a bit, which is given by an encoder and answered by a decoder.
+    /// Codes a bit, which an encoder is given and a decoder returns.
     fn bit(&mut self, bit: bool, model: Bit) -> Result<bool, Broken>;
 }
 
@@ -47,7 +47,7 @@ impl Coder for DefaultRangeDecoder {
 }
 
 impl Numbers {
-    /// The bytes of these numbers, each with the distribution it is of; sizes must be below 2²⁴.
+    /// Encodes integers, each with one of several distributions. Absolute values must be below 2²⁴.
     pub(crate) fn encode<'n>(
         numbers: impl IntoIterator<Item = (usize, &'n i32)>,
         distributions: usize,
@@ -55,14 +55,14 @@ impl Numbers {
         let mut coder = DefaultRangeEncoder::new();
         let mut models = vec![Self::default(); distributions];
         for (model, &x) in numbers {
-            // An encoder in memory fails at nothing.
+            // Encoding to memory cannot fail.
             let _ = models[model].code(x, &mut coder);
         }
         let words = coder.into_compressed().unwrap_or_default();
         words.into_iter().flat_map(u32::to_le_bytes).collect()
     }
 
-    /// Numbers of these distributions from their bytes.
+    /// Decodes integers with these distributions.
     pub(crate) fn decode(
         bytes: &[u8],
         models_of: impl IntoIterator<Item = usize>,
@@ -121,7 +121,7 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (state >> 33) as i32
         };
-        // Sums of uniform numbers: nearly normal, of σ = 100 / √12 · 2.
+        // Sums of uniform numbers are nearly normal.
         let mut numbers: Vec<i32> =
             (0..5000).map(|_| (0..4).map(|_| next() % 100 - 50).sum()).collect();
         let bytes = Numbers::encode(numbers.iter().map(|x| (0, x)), 1);

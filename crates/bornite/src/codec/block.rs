@@ -1,8 +1,8 @@
-//! One block of rows to and from the words of one range coder.
+//! Coding of one block of rows with one range coder.
 //!
-//! A block is coded in strips of rows, each of which is one traversal. Of a strip come first the mask, where the block
-//! has missing cells, then the values, variable by variable in the order of the traversal and row by row within it. Last
-//! come the rests: which of the numbers of its symbol each real number is.
+//! A block is coded in strips of rows, each of which takes one traversal. A strip starts with the mask, if the block
+//! has missing cells. Then come the symbols, variable by variable in the order of the traversal, and row by row within
+//! a variable. After all strips come the remainders, which tell the numbers of a symbol apart.
 
 use constriction::stream::queue::{DefaultRangeDecoder, DefaultRangeEncoder};
 use constriction::stream::{Decode, Encode};
@@ -13,22 +13,22 @@ use super::mask::MaskModel;
 use super::{Broken, Codec, uniform};
 use crate::engine::{Choose, Cumulative, Traversal};
 
-/// Rows of symbols, and of the rests of those that have more than one number.
+/// Rows of symbols, and of remainders for symbols with more than one number.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SymbolRows<'a> {
-    /// A symbol for every variable, row by row; NaN is a missing cell.
+    /// A symbol for every variable, row by row; NaN if missing.
     pub(super) values: &'a [f64],
-    /// A rest for every variable with cuts, row by row; 0 if there is none.
-    pub(super) rests: &'a [u64],
+    /// A remainder for every variable with grid symbols, row by row; 0 if there is none.
+    pub(super) remainders: &'a [u64],
 }
 
-/// The coded bytes of some rows, which must fit the variables.
+/// Encodes rows, whose values must be in the variables' domains.
 pub(super) fn encode(
     codec: &Codec,
     cells: SymbolRows<'_>,
     memory: &mut Traversal,
 ) -> Result<Vec<u8>, Broken> {
-    let SymbolRows { values, rests } = cells;
+    let SymbolRows { values, remainders } = cells;
     let strip_rows = codec.layout.strip_rows;
     let d = codec.variables.len();
     let mut coder = DefaultRangeEncoder::new();
@@ -39,17 +39,17 @@ pub(super) fn encode(
         if has_mask {
             mask.encode(values, &mut coder)?;
         }
-        let cuts = &codec.cuts;
-        let mut choice = EncodeValues { values, d, cuts, coder: &mut coder, state: Ok(()) };
+        let grid_symbols = &codec.grid_symbols;
+        let mut choice = EncodeValues { values, d, grid_symbols, coder: &mut coder, state: Ok(()) };
         codec.engine.choose(values.len() / d, &mut choice, memory);
         choice.state?;
     }
-    let width = codec.num_rests();
-    for (n, (variable, cuts)) in with_cuts(&codec.cuts).enumerate() {
+    let width = codec.num_remainders();
+    for (n, (variable, grid_symbols)) in with_grid_symbols(&codec.grid_symbols).enumerate() {
         for (row, values) in values.chunks_exact(d).enumerate() {
             if !values[variable].is_nan() {
-                let last = cuts.rest(values[variable] as usize);
-                uniform::encode(rests[row * width + n], last, &mut coder)?;
+                let last = grid_symbols.max_remainder(values[variable] as usize);
+                uniform::encode(remainders[row * width + n], last, &mut coder)?;
             }
         }
     }
@@ -57,7 +57,7 @@ pub(super) fn encode(
     Ok(words.into_iter().flat_map(u32::to_le_bytes).collect())
 }
 
-/// The rows whose coded bytes are these: symbols and rests.
+/// Decodes rows: symbols and remainders.
 pub(super) fn decode(
     codec: &Codec,
     bytes: &[u8],
@@ -77,33 +77,38 @@ pub(super) fn decode(
             mask.decode(values, &mut coder)?;
         }
         let count = values.len() / d;
-        let cuts = &codec.cuts;
-        let mut choice = DecodeValues { values, d, cuts, coder: &mut coder, state: Ok(()) };
+        let grid_symbols = &codec.grid_symbols;
+        let mut choice = DecodeValues { values, d, grid_symbols, coder: &mut coder, state: Ok(()) };
         codec.engine.choose(count, &mut choice, memory);
         choice.state?;
     }
-    let width = codec.num_rests();
-    let mut rests = vec![0; rows * width];
-    for (n, (variable, cuts)) in with_cuts(&codec.cuts).enumerate() {
+    let width = codec.num_remainders();
+    let mut remainders = vec![0; rows * width];
+    for (n, (variable, grid_symbols)) in with_grid_symbols(&codec.grid_symbols).enumerate() {
         for (row, values) in out.chunks_exact(d).enumerate() {
             if !values[variable].is_nan() {
-                let last = cuts.rest(values[variable] as usize);
-                rests[row * width + n] = uniform::decode(last, &mut coder)?;
+                let last = grid_symbols.max_remainder(values[variable] as usize);
+                remainders[row * width + n] = uniform::decode(last, &mut coder)?;
             }
         }
     }
-    if coder.maybe_exhausted() { Ok((out, rests)) } else { Err(Broken) }
+    if coder.maybe_exhausted() { Ok((out, remainders)) } else { Err(Broken) }
 }
 
-/// The variables that have cuts.
-fn with_cuts(cuts: &[Option<GridSymbols>]) -> impl Iterator<Item = (usize, &GridSymbols)> {
-    cuts.iter().enumerate().filter_map(|(variable, cuts)| Some((variable, cuts.as_ref()?)))
+/// The variables with grid symbols.
+fn with_grid_symbols(
+    grid_symbols: &[Option<GridSymbols>],
+) -> impl Iterator<Item = (usize, &GridSymbols)> {
+    grid_symbols
+        .iter()
+        .enumerate()
+        .filter_map(|(variable, grid_symbols)| Some((variable, grid_symbols.as_ref()?)))
 }
 
 struct EncodeValues<'a> {
     values: &'a [f64],
     d: usize,
-    cuts: &'a [Option<GridSymbols>],
+    grid_symbols: &'a [Option<GridSymbols>],
     coder: &'a mut DefaultRangeEncoder,
     state: Result<(), Broken>,
 }
@@ -115,7 +120,7 @@ impl Choose for EncodeValues<'_> {
 
     fn choose(&mut self, variable: usize, row: usize, sums: Cumulative<'_>) -> Option<usize> {
         let value = self.values[row * self.d + variable] as usize;
-        let symbols = Symbols::new(sums, self.cuts[variable].as_ref());
+        let symbols = Symbols::new(sums, self.grid_symbols[variable].as_ref());
         let cdf = IntegerCdf::new(symbols);
         if symbols.count() == 1 {
             return cdf.learned(value);
@@ -130,7 +135,7 @@ impl Choose for EncodeValues<'_> {
 struct DecodeValues<'a> {
     values: &'a mut [f64],
     d: usize,
-    cuts: &'a [Option<GridSymbols>],
+    grid_symbols: &'a [Option<GridSymbols>],
     coder: &'a mut DefaultRangeDecoder,
     state: Result<(), Broken>,
 }
@@ -141,7 +146,7 @@ impl Choose for DecodeValues<'_> {
     }
 
     fn choose(&mut self, variable: usize, row: usize, sums: Cumulative<'_>) -> Option<usize> {
-        let symbols = Symbols::new(sums, self.cuts[variable].as_ref());
+        let symbols = Symbols::new(sums, self.grid_symbols[variable].as_ref());
         let cdf = IntegerCdf::new(symbols);
         if symbols.count() == 1 {
             return cdf.learned(0);

@@ -1,4 +1,4 @@
-//! Probabilities as the integers that the entropy coder needs. Encoder and decoder share all of it.
+//! Integer probabilities for the entropy coder, shared by encoder and decoder.
 
 use std::borrow::Borrow;
 use std::num::NonZeroU32;
@@ -11,43 +11,47 @@ use crate::engine::Cumulative;
 /// Integer probabilities are multiples of 2⁻²⁴.
 pub(super) const PRECISION: usize = 24;
 
-/// The integer that stands for 1.
+/// The integer that represents 1.
 const ONE: u32 = 1 << PRECISION;
 
-/// The maximum number of values of a variable: each of them takes 2⁻²⁴ for being possible.
+/// The maximum number of values of a variable, each of which has a probability of at least 2⁻²⁴.
 pub(super) const MAX_VALUES: usize = 1 << 20;
 
-/// A value less probable than this is news that the numbers do not carry: what follows is not conditioned on it.
+/// The circuit is not conditioned on values with less probability than this, because the numbers would be meaningless.
 const IMPOSSIBLE: f64 = 1.0 / (1_u64 << 40) as f64;
 
-/// Sums outside these are no probabilities: a row that the model calls impossible, or rounding.
+/// Sums outside this range are not probabilities: the model considers the row impossible, or rounding dominates.
 const SUMS: std::ops::Range<f64> = 1e-250..1e250;
 
-/// The conditional of one cell over its symbols: the values of a finite variable, or cells of a continuous one's bins.
+/// The conditional distribution of one cell over its symbols: the values of a finite variable, or grid cells over the
+/// bins of a continuous one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Symbols<'a> {
     sums: Cumulative<'a>,
-    cuts: Option<&'a GridSymbols>,
+    grid_symbols: Option<&'a GridSymbols>,
 }
 
 impl<'a> Symbols<'a> {
-    pub(super) fn new(sums: Cumulative<'a>, cuts: Option<&'a GridSymbols>) -> Self {
-        Self { sums, cuts }
+    pub(super) fn new(sums: Cumulative<'a>, grid_symbols: Option<&'a GridSymbols>) -> Self {
+        Self { sums, grid_symbols }
     }
 
     /// The number of symbols.
     pub(super) fn count(&self) -> usize {
-        self.cuts.map_or(self.sums.num_values(), GridSymbols::num_symbols)
+        self.grid_symbols.map_or(self.sums.num_values(), GridSymbols::num_symbols)
     }
 
     /// Σ p over the symbols before this one.
     fn below(&self, symbol: usize) -> f64 {
-        self.cuts.map_or_else(|| self.sums.below(symbol), |cuts| cuts.below(self.sums, symbol))
+        self.grid_symbols.map_or_else(
+            || self.sums.below(symbol),
+            |grid_symbols| grid_symbols.below(self.sums, symbol),
+        )
     }
 
-    /// The value that stands for a symbol in the circuit, its probability, and that of all.
+    /// The value that represents a symbol in the circuit, its probability, and the total probability.
     fn value(&self, symbol: usize) -> (usize, f64, f64) {
-        let value = self.cuts.map_or(symbol, |cuts| cuts.bin(symbol));
+        let value = self.grid_symbols.map_or(symbol, |grid_symbols| grid_symbols.bin(symbol));
         let p = self.sums.below(value + 1) - self.sums.below(value);
         (value, p, self.sums.below(self.sums.num_values()))
     }
@@ -55,20 +59,20 @@ impl<'a> Symbols<'a> {
 
 /// The integer cumulative distribution of one cell.
 ///
-/// For v values with running sums S(0) = 0 ≤ S(1) ≤ … ≤ S(v) = S it is F(x) = x + ⌊S(x) · ((2²⁴ − v) / S)⌋ for x < v, and
-/// F(v) = 2²⁴. S is not decreasing, nor is a rounded product with a positive number, so F increases strictly: every
-/// value is possible. Where S is not a sensible sum F(x) = ⌊2²⁴ x / v⌋.
+/// For v values with cumulative sums S(0) = 0 ≤ S(1) ≤ … ≤ S(v) = S, F(x) = x + ⌊S(x) · ((2²⁴ − v) / S)⌋ for x < v, and
+/// F(v) = 2²⁴. Since S does not decrease, and neither does a rounded product with a positive number, F is strictly
+/// increasing: every value is possible. If S is not a valid sum, F(x) = ⌊2²⁴ x / v⌋.
 ///
-/// Additions, products and quotients of IEEE 754 are the only operations.
+/// Only IEEE 754 additions, products and quotients are used.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct IntegerCdf<'a> {
     symbols: Symbols<'a>,
-    /// (2²⁴ − v) / S; `None` for equal probabilities.
+    /// (2²⁴ − v) / S; `None` for a uniform distribution.
     scale: Option<f64>,
 }
 
 impl<'a> IntegerCdf<'a> {
-    /// Requires 1 to [`MAX_VALUES`] values.
+    /// Requires between 1 and [`MAX_VALUES`] values.
     pub(super) fn new(symbols: Symbols<'a>) -> Self {
         let count = symbols.count();
         let total = symbols.below(count);
@@ -86,8 +90,8 @@ impl<'a> IntegerCdf<'a> {
         }
     }
 
-    /// What the circuit is told of a symbol: nothing where the model calls it so improbable that nothing can be learned
-    /// from it, so that the rest of the row is coded as if the cell were missing.
+    /// The value that the circuit is conditioned on after a symbol. `None` if the symbol is so improbable that the rest
+    /// of the row is coded as if the cell were missing.
     pub(super) fn learned(&self, symbol: usize) -> Option<usize> {
         let (value, p, total) = self.symbols.value(symbol);
         (self.scale.is_some() && p >= total * IMPOSSIBLE).then_some(value)
@@ -127,19 +131,19 @@ impl DecoderModel<PRECISION> for IntegerCdf<'_> {
     }
 }
 
-/// A bit that is 1 with a probability of `one` / 2²⁴.
+/// A bit that is 1 with probability `one` / 2²⁴.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bit {
     one: NonZeroU32,
 }
 
 impl Bit {
-    /// 0 and 1 alike.
+    /// A fair bit.
     pub(super) fn fair() -> Self {
         Self::new(1, 2)
     }
 
-    /// The bit of probability `share` / `total`, but never 0 or 1.
+    /// A bit with probability `share` / `total` of being 1, but never 0 or 1.
     pub(super) fn new(share: u64, total: u64) -> Self {
         let one = share.saturating_mul(u64::from(ONE)) / total.max(1);
         let one = one.clamp(1, u64::from(ONE) - 1) as u32;
@@ -183,7 +187,7 @@ impl DecoderModel<PRECISION> for Bit {
 mod tests {
     use super::*;
 
-    /// The running sums of one row.
+    /// The cumulative sums of one row.
     fn sums(p: &[f64]) -> Vec<f64> {
         let mut sum = 0.0;
         let mut out = Vec::new();

@@ -1,40 +1,40 @@
-//! The bytes around the coded blocks: `docs/FORMAT.md` describes each. All numbers are little-endian.
+//! The bytes around the coded blocks, as described in `docs/FORMAT.md`. All numbers are little-endian.
 
 use super::{CodecError, Digest};
 
-/// The first bytes of every stream. The first is no ASCII, and line ends are there so that a text transfer spoils them.
+/// The first bytes of every stream. The first byte is not ASCII, and the line ends reveal a transfer in text mode.
 pub(super) const MAGIC: [u8; 8] = *b"\x89brz\r\n\x1a\n";
 /// The last bytes of every stream.
 const END: [u8; 4] = *b"brz\x04";
 pub(super) const VERSION: u16 = 1;
-/// Rows of finite variables.
+/// The content type for rows of finite variables.
 const ROWS: u16 = 0;
 
 /// The length of a header.
 pub(super) const HEADER: usize = 44;
-/// The length of what stands before the coded bytes of a block.
+/// The length of a frame before its coded bytes.
 pub(super) const FRAME: usize = 12;
-/// The length of what follows the coded bytes of a block.
+/// The length of a frame after its coded bytes.
 pub(super) const FRAME_END: usize = 4;
-/// The length of a tail, less 8 bytes for each block.
+/// The length of a tail, without the 8 bytes per block.
 const TAIL: usize = 28;
 
-/// The maximum number of cells of a block: 128 MiB of values.
+/// The maximum number of cells in a block: 128 MiB of values.
 pub(super) const MAX_BLOCK_CELLS: usize = 1 << 24;
-/// The maximum number of rows of one traversal.
+/// The maximum number of rows in one traversal.
 pub(super) const MAX_STRIP_ROWS: usize = 1 << 12;
 
-/// How rows are grouped.
+/// How rows are divided into strips and blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// Rows of one traversal.
+    /// The number of rows in one traversal.
     pub(super) strip_rows: usize,
-    /// Rows of one coder.
+    /// The number of rows per range coder.
     pub(super) block_rows: usize,
 }
 
 impl Layout {
-    /// The maximum number of rows of a block.
+    /// The maximum number of rows in a block.
     pub(super) fn max_block_rows(num_variables: usize) -> usize {
         (MAX_BLOCK_CELLS / num_variables.max(1)).max(1)
     }
@@ -71,7 +71,7 @@ pub(super) fn header(num_variables: usize, digest: Digest, layout: Layout) -> Ve
     out
 }
 
-/// The bytes of a header that has not changed.
+/// Checks the magic bytes and the checksum of a header.
 fn check_header(bytes: &[u8]) -> Result<&[u8], CodecError> {
     if bytes.len() < MAGIC.len() || bytes[..MAGIC.len()] != MAGIC {
         return Err(CodecError::NotAStream);
@@ -93,7 +93,7 @@ fn check_header(bytes: &[u8]) -> Result<&[u8], CodecError> {
     Ok(bytes)
 }
 
-/// Reads a header that must be that of a stream made with this model.
+/// Reads a header, which must belong to a stream of this model.
 pub(super) fn read_header(
     bytes: &[u8],
     num_variables: usize,
@@ -113,7 +113,7 @@ pub(super) fn read_header(
     Ok(layout)
 }
 
-/// A block: its rows, the checksum of their values and their coded bytes.
+/// A block: its number of rows, the checksum of their values, and their coded bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame<'a> {
     pub(super) rows: usize,
@@ -131,12 +131,12 @@ impl<'a> Frame<'a> {
         out.extend(crc(&out[start..]));
     }
 
-    /// The length of the coded bytes, from what stands before them.
+    /// The length of the coded bytes, from the start of a frame.
     pub(super) fn coded_len(start: &[u8]) -> usize {
         u32_at(start, 4) as usize
     }
 
-    /// What stands before the coded bytes of a whole frame that has not changed, and the coded bytes.
+    /// Checks a complete frame, and splits it into its start and the coded bytes.
     fn check(bytes: &'a [u8]) -> Result<(&'a [u8], &'a [u8]), &'static str> {
         if bytes.len() < FRAME + FRAME_END {
             return Err("it is truncated");
@@ -148,7 +148,7 @@ impl<'a> Frame<'a> {
         Ok(body.split_at(FRAME))
     }
 
-    /// Reads a whole frame.
+    /// Reads a complete frame.
     pub(super) fn read(bytes: &'a [u8], layout: Layout) -> Result<Self, &'static str> {
         let (start, coded) = Self::check(bytes)?;
         let rows = u32_at(start, 0) as usize;
@@ -159,8 +159,9 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// The checksum of values: of 32-bit numbers row by row, all bits set where a cell is missing; then of rests, of 64 bits.
-pub(super) fn checksum(values: &[f64], rests: &[u64]) -> u32 {
+/// The checksum of values, as 32-bit numbers row by row with all bits set for a missing cell, followed by the
+/// remainders as 64-bit numbers.
+pub(super) fn checksum(values: &[f64], remainders: &[u64]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     let mut bytes = Vec::with_capacity(4 * values.len().min(4096));
     for values in values.chunks(4096) {
@@ -171,13 +172,13 @@ pub(super) fn checksum(values: &[f64], rests: &[u64]) -> u32 {
         }
         hasher.update(&bytes);
     }
-    for rest in rests {
-        hasher.update(&rest.to_le_bytes());
+    for remainder in remainders {
+        hasher.update(&remainder.to_le_bytes());
     }
     hasher.finalize()
 }
 
-/// What follows the last block or segment: a mark, where each begins, and how many rows or bytes there are.
+/// The tail after the last block or segment: a mark, the offset of each, and the total number of rows or bytes.
 pub(super) fn tail(offsets: &[u64], num_rows: u64) -> Vec<u8> {
     let mut out = vec![0; 4];
     out.extend(offsets.iter().flat_map(|offset| offset.to_le_bytes()));
@@ -188,15 +189,15 @@ pub(super) fn tail(offsets: &[u64], num_rows: u64) -> Vec<u8> {
     out
 }
 
-/// What a tail says.
+/// The content of a tail.
 #[derive(Clone, Debug)]
 pub(super) struct Index {
-    /// Where each block begins, and where the last ends.
+    /// The offset of each block, and the end of the last.
     pub(super) bounds: Vec<usize>,
     pub(super) num_rows: u64,
 }
 
-/// Reads the tail of a whole stream.
+/// Reads the tail of a complete stream.
 pub(super) fn read_tail(bytes: &[u8]) -> Result<Index, CodecError> {
     let damaged = |what| CodecError::Damaged { what };
     if bytes.len() < HEADER + TAIL || bytes[bytes.len() - END.len()..] != END {

@@ -1,4 +1,4 @@
-//! The digest of a model, which identifies the circuit of a stream.
+//! Digests that identify the model of a stream.
 
 use std::fmt;
 
@@ -6,11 +6,11 @@ use crate::basis::Basis;
 use crate::circuit::{Circuit, Layer, Weight};
 use crate::linalg::{Complex64, Matrix};
 
-/// 128 bits of everything in a circuit that the codec computes with: the numbers of values, the layers and every bit of
-/// the weights; not the names of the variables.
+/// A 128-bit digest of everything in a circuit that the codec computes with: the numbers of values, the layers and
+/// every bit of the weights, but not the names of the variables.
 ///
-/// Two circuits that differ in one number never share a digest; others do with a probability of 2⁻¹²⁸ if nobody
-/// arranges it. `docs/FORMAT.md` has the function.
+/// Two circuits that differ in a single number never share a digest. Other circuits collide with a probability of
+/// 2⁻¹²⁸, unless constructed on purpose. `docs/FORMAT.md` defines the function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Digest(pub(super) [u8; 16]);
 
@@ -37,7 +37,7 @@ impl Digest {
         Self(hash.0.to_le_bytes())
     }
 
-    /// The digest of a circuit and of a text that says what its variables mean.
+    /// Adds a text that describes the meaning of the variables.
     pub(super) fn with_text(self, text: &str) -> Self {
         let mut hash = Hash(u128::from_le_bytes(self.0));
         hash.count(text.len());
@@ -49,7 +49,7 @@ impl Digest {
         Self(hash.0.to_le_bytes())
     }
 
-    /// The bytes, as they stand in a stream.
+    /// The bytes, as in a stream.
     pub fn as_bytes(&self) -> &[u8; 16] {
         &self.0
     }
@@ -61,15 +61,15 @@ impl fmt::Display for Digest {
     }
 }
 
-/// The digits of π after the point, in hexadecimal.
+/// The hexadecimal digits of π after the point.
 const START: u128 = 0x243f_6a88_85a3_08d3_1319_8a2e_0370_7344;
-/// The digits that follow. They are odd, so that multiplying by them loses nothing.
+/// The digits that follow. They are odd, so multiplication is invertible.
 const FACTOR: u128 = 0xa409_3822_299f_31d0_082e_fa98_ec4e_6c89;
 
 struct Hash(u128);
 
 impl Hash {
-    /// h ← (h ⊕ w) · FACTOR, turned by 64 bits.
+    /// h ← (h ⊕ w) · FACTOR, rotated by 64 bits.
     fn word(&mut self, word: u64) {
         self.0 = (self.0 ^ u128::from(word)).wrapping_mul(FACTOR).rotate_left(64);
     }
@@ -116,7 +116,7 @@ impl Hash {
                 self.complex_matrix(transformed.transform());
                 self.basis(transformed.base());
             }
-            // None of the others is over a finite domain.
+            // No other basis has a finite domain.
             Basis::Fourier(_)
             | Basis::Legendre(_)
             | Basis::Laguerre(_)

@@ -1,4 +1,4 @@
-//! Continuous variables as finite ones: a circuit over bins, exactly as orthonormal as the original.
+//! Discretization of continuous variables: a circuit over bins that is exactly as orthonormal as the original.
 
 use crate::basis::Basis;
 use crate::basis::quadrature::gauss_legendre;
@@ -8,26 +8,26 @@ use crate::linalg::{Complex64, Matrix};
 
 use super::CodecError;
 
-/// The minimum number of bins of a continuous variable, and how many there are for each input function.
+/// The minimum number of bins of a continuous variable, and the number of bins per input function.
 const BINS: usize = 256;
 const BINS_PER_FUNCTION: usize = 8;
 
-/// A circuit whose variables are all finite.
+/// A circuit with finite variables only.
 #[derive(Debug)]
 pub(super) struct Discrete {
     pub(super) circuit: Circuit,
-    /// For every variable that was continuous the ends of its bins, from 0 to 1.
+    /// For every variable that was continuous, the edges of its bins, from 0 to 1.
     pub(super) edges: Vec<Option<Vec<f64>>>,
 }
 
-/// Replaces every continuous variable by one of n bins, and its functions f by √wᵦ f(xᵦ) at bin b.
+/// Replaces every continuous variable by one with n bins, and its functions f by √wᵦ f(xᵦ) at bin b.
 ///
-/// Nodes x and weights w are those of Gauss's rule of n nodes on an interval, and of the even rule on a circle. The
-/// weights are the lengths of the bins, in which their nodes lie. Both rules are exact for the products of the functions
-/// that variables have, polynomials and sines, so that the new functions are orthonormal too. Between its ends a bin has the
-/// density of its node. An atom is a bin of no length, which cuts the one that it lies in.
+/// The nodes x and weights w are those of the Gauss rule with n nodes on an interval, and of the uniform rule on a
+/// circle. The weights are the lengths of the bins, which contain their nodes. Both rules are exact for products of the
+/// input functions, which are polynomials or sines, so the new functions are orthonormal too. Within a bin, the density
+/// is that of its node. An atom is a bin of length 0, which splits the bin that contains it.
 ///
-/// Only operations whose bits are the same on every machine.
+/// Uses only operations whose bits are the same on every machine.
 pub(super) fn discretize(circuit: &Circuit) -> Result<Discrete, CodecError> {
     let mut bases: Vec<Option<Basis>> = vec![None; circuit.num_variables()];
     let mut edges = vec![None; circuit.num_variables()];
@@ -77,10 +77,10 @@ pub(super) fn discretize(circuit: &Circuit) -> Result<Discrete, CodecError> {
     Ok(Discrete { circuit: builder.build(circuit.output())?, edges })
 }
 
-/// Nodes with their weights.
+/// Nodes and their weights.
 type Nodes = Vec<(f64, f64)>;
 
-/// Nodes, and the ends of bins of their weights as shares of the whole.
+/// Quadrature nodes, and the edges of bins whose lengths are the weights.
 fn rule(domain: &Domain, bins: usize) -> Option<(Nodes, Vec<f64>)> {
     match *domain {
         Domain::Interval(low, high) => {
@@ -105,9 +105,9 @@ fn rule(domain: &Domain, bins: usize) -> Option<(Nodes, Vec<f64>)> {
     }
 }
 
-/// The same with a bin of no length for every atom; its node is the atom, of weight 1.
+/// Adds a bin of length 0 for every atom; its node is the atom, with weight 1.
 ///
-/// The bin that an atom lies in is cut there: both pieces keep its node, with weights of their lengths.
+/// The bin that contains an atom is split there. Both pieces keep its node, with weights proportional to their lengths.
 fn with_atoms(rule: Nodes, ends: Vec<f64>, domain: &Domain) -> (Nodes, Vec<f64>) {
     if domain.atoms().is_empty() {
         return (rule, ends);
@@ -119,7 +119,7 @@ fn with_atoms(rule: Nodes, ends: Vec<f64>, domain: &Domain) -> (Nodes, Vec<f64>)
         let (mut from, to) = (ends[b], ends[b + 1]);
         let is_last = b + 1 == rule.len();
         while let Some((atom, at)) = atoms.next_if(|(_, at)| *at < to || is_last) {
-            // Before 1, which is the same place as 0 if there are turns.
+            // Stay below 1, which is the same point as 0 on a circle.
             let at = at.clamp(from, to.min(1.0_f64.next_down()).max(from));
             if at > from {
                 nodes.push((x, weight * ((at - from) / (to - ends[b]))));
@@ -183,12 +183,12 @@ mod tests {
         assert_eq!((edges.len(), edges[0].len()), (3, 257));
         let increase = |e: &&[f64]| e.is_sorted_by(|a, b| a < b) && e[0] == 0.0 && e[256] == 1.0;
         assert!(edges[..2].iter().all(increase));
-        // Three atoms, of which two lie at the ends, and one cuts a bin.
+        // Of the three atoms, two are at the ends and one splits a bin.
         assert!(edges[2].len() == 257 + 5 && edges[2].is_sorted());
         let atom = edges[2].windows(2).position(|e| e == [0.3, 0.3]).unwrap();
         assert_eq!(edges[2][1], 0.0);
         assert_eq!(edges[2][edges[2].len() - 2], 1.0_f64.next_down());
-        // The density at a node, times the lengths of its bins.
+        // The density at a node, times the length of its bins.
         let finite = Orthonormal::verify(discrete.circuit).unwrap();
         let density = |c: &Circuit, row: [f64; 4]| {
             crate::ops::evaluate(c, &row).unwrap().log_abs_squared().exp()

@@ -6,11 +6,11 @@ use crate::domain::Domain;
 use crate::engine::RowError;
 use crate::memory::OverLimit;
 
-/// Why rows cannot be compressed, or a stream cannot be read.
+/// The reason why rows cannot be compressed, or a stream cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CodecError {
-    /// A variable that is not finite.
+    /// A variable is not finite.
     #[error(
         "the domain of variable '{variable}' is {domain}: only finite variables can be coded; bin or round it"
     )]
@@ -20,41 +20,41 @@ pub enum CodecError {
         /// Its domain.
         domain: Domain,
     },
-    /// A variable with so many values that each being possible would take all the room.
+    /// A variable has too many values to reserve a minimum probability for each.
     #[error("variable '{variable}' has {values} values, but at most {limit} can be coded; bin it")]
     TooManyValues {
         /// The variable.
         variable: String,
-        /// The number of its values.
+        /// The number of values.
         values: usize,
-        /// The most that are possible.
+        /// The maximum number of values.
         limit: usize,
     },
-    /// Values that are no rows of the model's variables.
+    /// The values are not rows of the model's variables.
     #[error(transparent)]
     Rows(#[from] RowError),
-    /// A number of rows to a block that cannot be.
+    /// A number of rows per block is out of range.
     #[error("{rows} rows per block with {variables} variables; give 1 to {limit}")]
     BlockRows {
-        /// The number asked for.
+        /// The requested number.
         rows: usize,
         /// The number of variables.
         variables: usize,
-        /// The most that are possible.
+        /// The maximum number.
         limit: usize,
     },
     /// Reading or writing failed.
     #[error("cannot {action} the compressed stream: {source}")]
     Io {
-        /// What was tried.
+        /// The attempted action.
         action: &'static str,
-        /// The answer.
+        /// The underlying error.
         source: std::io::Error,
     },
-    /// What was compressed would take more memory than is allowed.
+    /// The content would take more memory than allowed.
     #[error("{0}")]
     Memory(#[from] OverLimit),
-    /// Bytes that begin like nothing compressed here.
+    /// The bytes do not start like a compressed stream.
     #[error("not a compressed stream: it does not begin like one")]
     NotAStream,
     /// The format is newer than this program.
@@ -67,60 +67,60 @@ pub enum CodecError {
         /// The version that this program reads.
         known: u16,
     },
-    /// A stream of another content than was asked for.
+    /// The stream has another content type than expected.
     #[error(
         "this stream contains content of kind {found}, which was not expected: 0 is rows, 1 is a file or a table, and others need a newer bornite"
     )]
     Content {
-        /// The kind found.
+        /// The content type found.
         found: u16,
     },
-    /// A stream that was made with another model.
+    /// The stream was compressed with another model.
     #[error(
         "this stream was made with the model {found}, not with {expected}; give the model that compressed it"
     )]
     WrongModel {
-        /// The digest of the model at hand.
+        /// The digest of the given model.
         expected: Digest,
         /// The digest in the stream.
         found: Digest,
     },
-    /// A file that was asked for as a table.
+    /// A compressed file is read as a table.
     #[error("this is a compressed file, not a table from memory; decompress it as a file")]
     IsFile,
-    /// A table from memory that was asked for as a file.
+    /// A compressed table is read as a file.
     #[error("this is a compressed table from memory, not a file; decompress it as a table")]
     IsTable,
-    /// A stream that holds no model, read without one.
+    /// The stream does not contain its model, and none is given.
     #[error("this stream does not contain its model; give the model that compressed it")]
     NeedsModel,
-    /// A table whose cells cannot be read back.
+    /// The cells of a table cannot be restored.
     #[error(transparent)]
     Data(#[from] Box<DataError>),
-    /// Input functions that cannot be cut into bins.
+    /// A basis cannot be discretized.
     #[error(transparent)]
     Basis(#[from] BasisError),
-    /// A circuit that cannot be cut into bins.
+    /// A circuit cannot be discretized.
     #[error(transparent)]
     Circuit(#[from] CircuitError),
-    /// Bytes that have changed or are not all there.
+    /// The stream is damaged or truncated.
     #[error("the stream is damaged: {what}; get another copy")]
     Damaged {
-        /// What is wrong.
+        /// The problem.
         what: &'static str,
     },
-    /// A block whose bytes have changed or are not all there.
+    /// A block is damaged or truncated.
     #[error("block {block} of the stream is damaged: {what}; get another copy")]
     DamagedBlock {
         /// The block, counted from 0.
         block: usize,
-        /// What is wrong.
+        /// The problem.
         what: &'static str,
     },
-    /// A block that is not there.
+    /// There is no such block.
     #[error("there is no block {block}: the stream has {count}, counted from 0")]
     NoBlock {
-        /// The block asked for.
+        /// The requested block.
         block: usize,
         /// The number of blocks.
         count: usize,
@@ -133,6 +133,6 @@ impl From<DataError> for CodecError {
     }
 }
 
-/// Symbols that the coder cannot have: a word of the stream is wrong.
+/// The coder reached an impossible state, so a word of the stream is wrong.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Broken;

@@ -1,28 +1,28 @@
-//! The numbers that a column can hold: real numbers as whole ones, in order, so that nothing between them is coded.
+//! Grids: the real numbers that a column contains as consecutive integers, so that nothing between them is coded.
 
 use serde::{Deserialize, Serialize};
 
-/// Evenly or unevenly spaced numbers, each with an ordinal; a larger number has a larger one.
+/// A set of numbers, each with an ordinal that increases with the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Grid {
-    /// Decimals of this many digits after the point: x is its ordinal / 10^digits.
+    /// Decimals with this many digits after the point: x = ordinal / 10^digits.
     Decimals(u8),
-    /// All numbers of 32 bits, by their bits.
+    /// All 32-bit floats, ordered by their bits.
     Float32,
-    /// All numbers of 64 bits, by their bits.
+    /// All 64-bit floats, ordered by their bits.
     Float64,
 }
 
-/// Powers of ten that are exact.
+/// The maximum number of decimals.
 const MAX_DECIMALS: u8 = 17;
-/// Whole numbers below it are exact.
+/// 2⁵³: whole numbers below it are exact.
 const EXACT: f64 = 9_007_199_254_740_992.0;
-/// Cells that are no such decimals may be so many in a hundred, since each of them is escaped.
+/// The maximum percentage of cells that may be off the grid, since each of them is escaped.
 const MAX_ESCAPED: usize = 1;
 
 impl Grid {
-    /// The coarsest grid that nearly all of these numbers are on; those that are not are escaped.
+    /// The coarsest grid that contains nearly all of these numbers; the others are escaped.
     pub(super) fn of(values: &[f64]) -> Self {
         let fits = |grid: Grid, allowed: usize| {
             let mut off = values.iter().filter(|&&x| grid.ordinal(x).is_none());
@@ -36,7 +36,7 @@ impl Grid {
             .unwrap_or(Grid::Float64)
     }
 
-    /// The ordinal of a number that is on the grid, bit for bit.
+    /// The ordinal of a number that is exactly on the grid.
     pub(super) fn ordinal(self, x: f64) -> Option<i64> {
         if !x.is_finite() {
             return None;
@@ -67,13 +67,13 @@ impl Grid {
         }
     }
 
-    /// Where a number's cell begins: halfway from the one before it.
+    /// The start of a number's cell: halfway from its predecessor.
     pub(super) fn edge(self, n: i64) -> f64 {
         0.5 * self.value(n.saturating_sub(1)) + 0.5 * self.value(n)
     }
 }
 
-/// Bits of a number to its ordinal, and back: negative numbers in turned order, −0 just below 0.
+/// Converts between the bits of a float and its ordinal: negative floats are reversed, and −0 comes right before 0.
 fn flip(bits: i64) -> i64 {
     bits ^ ((bits >> 63) & i64::MAX)
 }

@@ -1,31 +1,31 @@
-//! Real numbers as symbols: how the numbers that a column holds share the bins of a continuous variable.
+//! Symbols for real numbers: divides the numbers of a column's grid among the bins of a continuous variable.
 
 use super::grid::Grid;
 use crate::engine::Cumulative;
 
-/// The maximum number of numbers of a column that each have a symbol.
+/// The maximum number of numbers in a column such that each gets its own symbol.
 const MAX_NUMBERS: u64 = 1024;
-/// The symbols of a column of more numbers, which share them and are told apart by bits of equal probability.
+/// The number of symbols otherwise. The numbers of a symbol are told apart by uniform bits.
 const PARTS: u64 = 512;
-/// The halvings by which the beginning of a part is found.
+/// The number of bisection steps that find the start of a symbol.
 const HALVINGS: usize = 40;
 
-/// The symbols of one column: consecutive numbers of a grid, and where their cells begin among the bins.
+/// The symbols of one column: runs of consecutive grid numbers, and the positions of their cells among the bins.
 ///
-/// A symbol has the probability of its cells: the difference of the conditional distribution function at their two ends,
-/// which is linear within a bin. Every number of a symbol has the same share of it.
+/// The probability of a symbol is that of its cells: the difference of the conditional distribution function at both
+/// ends, which is linear within a bin. All numbers of a symbol are equally likely.
 #[derive(Clone, Debug)]
 pub(super) struct GridSymbols {
-    /// The ordinal that each symbol begins with.
+    /// The first ordinal of each symbol.
     starts: Vec<i64>,
     last: i64,
-    /// Where each symbol begins, and where the last ends.
+    /// The position of the start of each symbol, and of the end of the last.
     marks: Vec<Mark>,
-    /// The bin that stands for each symbol.
+    /// The bin that represents each symbol.
     bins: Vec<u32>,
 }
 
-/// A place on the unit interval or circle: whole turns, a bin, and the share of the bin below it.
+/// A position on the unit interval or circle: full turns, a bin, and the fraction of the bin below it.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
     turns: f64,
@@ -34,11 +34,11 @@ struct Mark {
 }
 
 impl Mark {
-    /// `edges` are the ends of the bins, from 0 to 1.
+    /// The position u, where `edges` are the edges of the bins, from 0 to 1.
     fn new(u: f64, edges: &[f64]) -> Self {
         let turns = u.floor();
         let u = u - turns;
-        // An atom is a bin of no length, and at its place begins what it belongs to.
+        // An atom is a bin of length 0. Its cell starts at its position.
         let first = edges.partition_point(|&e| e < u);
         if edges.get(first + 1) == Some(&u) {
             return Self { turns, bin: first as u32, share: 0.0 };
@@ -57,7 +57,8 @@ impl Mark {
 }
 
 impl GridSymbols {
-    /// The symbols of the ordinals `first` to `last`; `position` maps numbers to the unit interval, or turns of the circle.
+    /// The symbols for the ordinals `first` to `last`; `position` maps numbers to the unit interval, or to turns of the
+    /// circle.
     pub(super) fn new(
         grid: Grid,
         [first, last]: [i64; 2],
@@ -73,7 +74,7 @@ impl GridSymbols {
         };
         let mut places: Vec<f64> = starts.iter().map(|&n| begin(n)).collect();
         places.push(end);
-        // Rounding may turn two neighbors.
+        // Rounding may swap two neighbors.
         for s in 1..places.len() {
             places[s] = places[s].max(places[s - 1]);
         }
@@ -92,42 +93,42 @@ impl GridSymbols {
         self.starts.len()
     }
 
-    /// The bin that stands for a symbol.
+    /// The bin that represents a symbol.
     pub(super) fn bin(&self, symbol: usize) -> usize {
         self.bins[symbol] as usize
     }
 
-    /// The probability of the symbols before this one, from the running sums of the bins.
+    /// The probability of the preceding symbols, from the cumulative sums of the bins.
     pub(super) fn below(&self, sums: Cumulative<'_>, symbol: usize) -> f64 {
         self.marks[symbol].below(sums) - self.marks[0].below(sums)
     }
 
-    /// How many numbers a symbol has, less one.
-    pub(super) fn rest(&self, symbol: usize) -> u64 {
+    /// The number of numbers in a symbol, minus one.
+    pub(super) fn max_remainder(&self, symbol: usize) -> u64 {
         let next = self.starts.get(symbol + 1).map_or(self.last, |&n| n - 1);
         next.abs_diff(self.starts[symbol])
     }
 
-    /// The symbol of an ordinal, and which of its numbers it is.
+    /// The symbol of an ordinal, and its index within the symbol.
     pub(super) fn split(&self, ordinal: i64) -> (usize, u64) {
         let symbol = self.starts.partition_point(|&n| n <= ordinal).saturating_sub(1);
         (symbol, ordinal.abs_diff(self.starts[symbol]))
     }
 
-    /// The ordinal of one of a symbol's numbers.
-    pub(super) fn join(&self, symbol: usize, rest: u64) -> i64 {
-        self.starts[symbol].wrapping_add_unsigned(rest)
+    /// The ordinal at an index within a symbol.
+    pub(super) fn join(&self, symbol: usize, remainder: u64) -> i64 {
+        self.starts[symbol].wrapping_add_unsigned(remainder)
     }
 }
 
-/// The ordinals at which equal parts of the unit interval begin; those without a number of their own are left out.
+/// The first ordinals of equal parts of the unit interval; parts without a number are skipped.
 fn equal_parts([first, last]: [i64; 2], begin: &impl Fn(i64) -> f64, end: f64) -> Vec<i64> {
     let start = begin(first);
     let mut starts = vec![first];
     let mut from = first;
     for part in 1..PARTS {
         let target = start + (end - start) * (part as f64 / PARTS as f64);
-        // The first number that begins at or after the target, if there is one.
+        // The first number that starts at or after the target, if there is one.
         let (mut low, mut high) = (i128::from(from), i128::from(last) + 1);
         for _ in 0..HALVINGS {
             if low >= high {
@@ -159,7 +160,7 @@ mod tests {
         (0..=bins).map(|b| f64::from(b) / f64::from(bins)).collect()
     }
 
-    /// Running sums of a density that rises linearly.
+    /// The cumulative sums of a linearly increasing density.
     fn rising(bins: u32) -> Vec<f64> {
         (1..=bins).map(|b| (f64::from(b) / f64::from(bins)).powi(2)).collect()
     }
@@ -172,19 +173,20 @@ mod tests {
         for (last, symbols) in [(9, 10), (1023, 1024), (99_999, 512)] {
             let width = f64::from(last) + 1.0;
             let position = |x: f64| ((x + 0.5) / width).clamp(0.0, 1.0);
-            let cuts = GridSymbols::new(Grid::Decimals(0), [0, i64::from(last)], position, &edges);
-            assert_eq!(cuts.num_symbols(), symbols);
+            let grid_symbols =
+                GridSymbols::new(Grid::Decimals(0), [0, i64::from(last)], position, &edges);
+            assert_eq!(grid_symbols.num_symbols(), symbols);
             for n in [0, 1, last / 2, last] {
-                let (symbol, rest) = cuts.split(i64::from(n));
-                assert!(rest <= cuts.rest(symbol));
-                assert_eq!(cuts.join(symbol, rest), i64::from(n));
-                let share = cuts.below(sums, symbol + 1) - cuts.below(sums, symbol);
-                let numbers = cuts.rest(symbol) as f64 + 1.0;
-                let middle = (cuts.starts[symbol] as f64 + 0.5 * numbers) / width;
+                let (symbol, remainder) = grid_symbols.split(i64::from(n));
+                assert!(remainder <= grid_symbols.max_remainder(symbol));
+                assert_eq!(grid_symbols.join(symbol, remainder), i64::from(n));
+                let share = grid_symbols.below(sums, symbol + 1) - grid_symbols.below(sums, symbol);
+                let numbers = grid_symbols.max_remainder(symbol) as f64 + 1.0;
+                let middle = (grid_symbols.starts[symbol] as f64 + 0.5 * numbers) / width;
                 let density = share * width / numbers;
                 assert!((density - 2.0 * middle).abs() < 0.05, "{n} of {last}: {density}");
             }
-            let total = cuts.below(sums, symbols);
+            let total = grid_symbols.below(sums, symbols);
             assert!((total - 1.0).abs() < 1e-14, "{total}");
         }
     }
@@ -194,16 +196,17 @@ mod tests {
         let sums = rising(8);
         let sums = Cumulative::new(&sums);
         // Two and a half turns of 10 numbers each.
-        let cuts = GridSymbols::new(Grid::Decimals(0), [0, 24], |x| (x + 0.5) / 10.0, &edges(8));
-        let p = |s: usize| cuts.below(sums, s + 1) - cuts.below(sums, s);
+        let grid_symbols =
+            GridSymbols::new(Grid::Decimals(0), [0, 24], |x| (x + 0.5) / 10.0, &edges(8));
+        let p = |s: usize| grid_symbols.below(sums, s + 1) - grid_symbols.below(sums, s);
         assert!((p(3) - p(13)).abs() < 1e-14 && (p(3) - p(23)).abs() < 1e-14);
-        assert!((cuts.below(sums, 25) - (2.0 + 0.25)).abs() < 1e-12);
+        assert!((grid_symbols.below(sums, 25) - (2.0 + 0.25)).abs() < 1e-12);
     }
 
     #[test]
     fn the_widest_ranges_have_symbols() {
         let bounds = [Grid::Float64.ordinal(f64::MIN), Grid::Float64.ordinal(f64::MAX)];
-        let cuts = GridSymbols::new(
+        let grid_symbols = GridSymbols::new(
             Grid::Float64,
             bounds.map(Option::unwrap),
             |x| 0.5 + 0.5 * libm::tanh(x),
@@ -211,19 +214,19 @@ mod tests {
         );
         for x in [f64::MIN, -3.0, -0.0, 0.0, 1e-300, 0.1, f64::MAX] {
             let n = Grid::Float64.ordinal(x).unwrap();
-            let (symbol, rest) = cuts.split(n);
-            assert!(rest <= cuts.rest(symbol));
-            assert_eq!(cuts.join(symbol, rest), n);
+            let (symbol, remainder) = grid_symbols.split(n);
+            assert!(remainder <= grid_symbols.max_remainder(symbol));
+            assert_eq!(grid_symbols.join(symbol, remainder), n);
         }
-        let cuts = GridSymbols::new(
+        let grid_symbols = GridSymbols::new(
             Grid::Decimals(0),
             [i64::MIN, i64::MAX],
             |x| x / 2e19 + 0.5,
             &edges(4),
         );
         for n in [i64::MIN, -1, 0, i64::MAX] {
-            let (symbol, rest) = cuts.split(n);
-            assert_eq!(cuts.join(symbol, rest), n);
+            let (symbol, remainder) = grid_symbols.split(n);
+            assert_eq!(grid_symbols.join(symbol, remainder), n);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The mask of missing cells, coded before the values: adaptive bits, in integers only.
+//! Coding of the mask of missing cells, which precedes the values: adaptive bits, with integers only.
 
 use constriction::stream::queue::{DefaultRangeDecoder, DefaultRangeEncoder};
 use constriction::stream::{Decode, Encode};
@@ -6,7 +6,8 @@ use constriction::stream::{Decode, Encode};
 use super::Broken;
 use super::cdf::Bit;
 
-/// For every variable how often it was there and how often not, by whether the variable before it in the row was.
+/// For every variable, how often it was present and how often missing, by whether the variable before it in the row
+/// was.
 #[derive(Debug)]
 pub(super) struct MaskModel {
     counts: Vec<[[u64; 2]; 2]>,

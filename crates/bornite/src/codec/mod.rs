@@ -5,8 +5,8 @@
 //! [`Archive`] for random access to blocks. `docs/FORMAT.md` describes the format.
 //!
 //! **Exact.** Encoder and decoder compute the same integers on every machine with IEEE 754 arithmetic: a row's
-//! probabilities are a fixed order of fused multiply-adds, additions, products and quotients, whatever the number of
-//! threads, the neighboring rows, the instruction set and the build profile. If a machine computes something else, a
+//! probabilities are a fixed order of fused multiply-adds, additions, products and quotients, independent of the number
+//! of threads, the neighboring rows, the instruction set and the build profile. If a machine computes something else, a
 //! checksum of the values turns it into an error.
 //!
 //! ```
@@ -61,31 +61,32 @@ use crate::circuit::{Circuit, Layer, LayerId, Orthonormal};
 use crate::domain::{Domain, Variable};
 use crate::engine::{Engine, SimdLevel};
 
-/// About so many cells make a block: its 30 bytes of overhead are then little, and blocks are many.
+/// The approximate number of cells in a block: large enough that its 30 bytes of overhead do not matter, small enough
+/// that there are many blocks.
 const BLOCK_CELLS: usize = 1 << 17;
 
-/// A model, ready to compress rows and to decompress what it has compressed.
+/// Compresses rows with a model, and decompresses them.
 #[derive(Debug)]
 pub struct Codec {
     engine: Arc<Engine>,
-    /// What rows have values of: symbols.
+    /// The variables of a row of symbols.
     variables: Vec<Variable>,
-    /// For every variable whose symbols are not the values of the engine's.
-    cuts: Vec<Option<GridSymbols>>,
+    /// The symbols of each variable that was continuous; `None` if the symbols are the values of the engine's variable.
+    grid_symbols: Vec<Option<GridSymbols>>,
     digest: Digest,
     layout: Layout,
 }
 
 impl Codec {
-    /// Packs a circuit for coding.
+    /// Prepares a circuit for coding.
     ///
     /// # Errors
-    /// Variables that are not finite, or of more than 2²⁰ values.
+    /// A variable is not finite, or has more than 2²⁰ values.
     pub fn new(circuit: &Orthonormal) -> Result<Self, CodecError> {
         Self::with_level(circuit, SimdLevel::Best)
     }
 
-    /// Packs a circuit for coding with no higher instruction set than `level`. The bytes are the same at every level.
+    /// Prepares a circuit for coding with an instruction set of at most `level`. The bytes are the same at every level.
     ///
     /// # Errors
     /// As for [`new`](Self::new).
@@ -101,37 +102,39 @@ impl Codec {
                 Some(_) => {}
             }
         }
-        let cuts = circuit.variables().iter().map(|_| None).collect();
+        let grid_symbols = circuit.variables().iter().map(|_| None).collect();
         let engine = Arc::new(Engine::of_circuit(circuit, level));
-        Ok(Self::with_cuts(&engine, circuit, cuts, Digest::of(circuit)))
+        Ok(Self::with_grid_symbols(&engine, circuit, grid_symbols, Digest::of(circuit)))
     }
 
-    /// The codec of a circuit over finite variables, some of which are bins that symbols are cut from.
-    fn with_cuts(
+    /// The codec of a circuit over finite variables, some of which are bins that grid symbols are made of.
+    fn with_grid_symbols(
         engine: &Arc<Engine>,
         circuit: &Circuit,
-        cuts: Vec<Option<GridSymbols>>,
+        grid_symbols: Vec<Option<GridSymbols>>,
         digest: Digest,
     ) -> Self {
         let engine = Arc::clone(engine);
-        let symbols = |(v, cuts): (&Variable, &Option<GridSymbols>)| match cuts {
-            Some(cuts) => Variable::new(v.name.clone(), Domain::Finite(cuts.num_symbols())),
+        let symbols = |(v, grid_symbols): (&Variable, &Option<GridSymbols>)| match grid_symbols {
+            Some(grid_symbols) => {
+                Variable::new(v.name.clone(), Domain::Finite(grid_symbols.num_symbols()))
+            }
             None => v.clone(),
         };
-        let variables = circuit.variables().iter().zip(&cuts).map(symbols).collect();
-        Self { engine, variables, cuts, digest, layout: default_layout(circuit) }
+        let variables = circuit.variables().iter().zip(&grid_symbols).map(symbols).collect();
+        Self { engine, variables, grid_symbols, digest, layout: default_layout(circuit) }
     }
 
-    /// The number of rests in a row.
-    fn num_rests(&self) -> usize {
-        self.cuts.iter().flatten().count()
+    /// The number of remainders in a row.
+    fn num_remainders(&self) -> usize {
+        self.grid_symbols.iter().flatten().count()
     }
 
-    /// Sets the number of rows per block. Larger blocks cost fewer bytes; smaller ones can be read one by one and use
-    /// more threads. By default, a block has about 2¹⁷ cells.
+    /// Sets the number of rows per block. Larger blocks have less overhead; smaller blocks allow finer random access
+    /// and use more threads. By default, a block has about 2¹⁷ cells.
     ///
     /// # Errors
-    /// No rows, or more than 2²⁴ cells.
+    /// There are no rows, or more than 2²⁴ cells.
     pub fn with_block_rows(mut self, rows: usize) -> Result<Self, CodecError> {
         let variables = self.variables().len();
         let limit = Layout::max_block_rows(variables);
@@ -142,7 +145,7 @@ impl Codec {
         Ok(self)
     }
 
-    /// The variables that a row has values of.
+    /// The variables of a row.
     pub fn variables(&self) -> &[Variable] {
         &self.variables
     }
@@ -154,10 +157,10 @@ impl Codec {
 
     /// Compresses rows, row by row; NaN is a missing cell.
     ///
-    /// Cost: one traversal, see [`log_conditionals`](Engine::log_conditionals), and the probabilities of all values.
+    /// Cost: one traversal (see [`log_conditionals`](Engine::log_conditionals)), and the probabilities of all values.
     ///
     /// # Errors
-    /// Values that are not in their domains, by row and variable.
+    /// A value is outside its domain. The error gives the row and variable.
     pub fn compress(&self, rows: &[f64]) -> Result<Vec<u8>, CodecError> {
         let mut compressor = Compressor::new(self, Vec::new())?;
         compressor.push(rows)?;
@@ -167,7 +170,7 @@ impl Codec {
     /// Restores the rows of a compressed stream; missing cells are NaN.
     ///
     /// # Errors
-    /// Bytes that are not a stream, are damaged, or were made with another model.
+    /// The bytes are not a stream, are damaged, or belong to another model.
     pub fn decompress(&self, bytes: &[u8]) -> Result<Vec<f64>, CodecError> {
         Archive::new(self, bytes)?.rows()
     }
@@ -175,15 +178,15 @@ impl Codec {
     /// Restores the rows of one block of a compressed stream.
     ///
     /// # Errors
-    /// As for [`decompress`](Self::decompress), but only this block is looked at, and a block that is not there.
+    /// As for [`decompress`](Self::decompress), but only this block is checked; also, there is no such block.
     pub fn decompress_block(&self, bytes: &[u8], block: usize) -> Result<Vec<f64>, CodecError> {
         Archive::new(self, bytes)?.block(block)
     }
 }
 
-/// Strips whose messages stay in the cache, and blocks of enough of them.
+/// Strips whose messages fit into the cache, and blocks with enough of them.
 fn default_layout(circuit: &Circuit) -> Layout {
-    // What stands right below a sum is multiplied by its weight at once.
+    // A layer right below a sum is multiplied by the weight immediately.
     let below_sum = |id: LayerId| {
         circuit.consumer(id).is_some_and(|c| matches!(circuit.layer(c), Layer::Sum { .. }))
             && matches!(circuit.layer(id), Layer::Input { .. } | Layer::Kronecker { .. })

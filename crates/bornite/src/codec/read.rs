@@ -1,4 +1,4 @@
-//! Decompression: of a stream from its beginning with bounded memory, and of any block of a stream in memory.
+//! Decompression: sequentially with bounded memory, or of any block of a stream in memory.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -11,10 +11,10 @@ use super::container::{
 use super::{Broken, Codec, CodecError, block};
 use crate::engine::Traversal;
 
-/// The rows of one block and their rests.
+/// The symbols of one block, and their remainders.
 type BlockCells = (Vec<f64>, Vec<u64>);
 
-/// The rows of one block, from all its bytes.
+/// Decodes the rows of one block from its frame.
 fn rows_of(
     codec: &Codec,
     layout: Layout,
@@ -22,15 +22,16 @@ fn rows_of(
     memory: &mut Traversal,
 ) -> Result<BlockCells, &'static str> {
     let frame = Frame::read(bytes, layout)?;
-    let (values, rests) = block::decode(codec, frame.coded, frame.rows, layout.strip_rows, memory)
-        .map_err(|Broken| "it does not match what the model would write")?;
-    if checksum(&values, &rests) != frame.checksum {
+    let (values, remainders) =
+        block::decode(codec, frame.coded, frame.rows, layout.strip_rows, memory)
+            .map_err(|Broken| "it does not match what the model would write")?;
+    if checksum(&values, &remainders) != frame.checksum {
         return Err("its values differ from those that were compressed");
     }
-    Ok((values, rests))
+    Ok((values, remainders))
 }
 
-/// A compressed stream in memory, any block of which can be read.
+/// A compressed stream in memory, with random access to its blocks.
 #[derive(Debug)]
 pub struct Archive<'a> {
     codec: &'a Codec,
@@ -43,7 +44,7 @@ impl<'a> Archive<'a> {
     /// Reads the header and the index.
     ///
     /// # Errors
-    /// Bytes that are not a stream, of another model, or damaged there.
+    /// The bytes are not a stream, belong to another model, or are damaged there.
     pub fn new(codec: &'a Codec, bytes: &'a [u8]) -> Result<Self, CodecError> {
         let layout = read_header(bytes, codec.variables().len(), codec.digest)?;
         let index = read_tail(bytes)?;
@@ -59,7 +60,7 @@ impl<'a> Archive<'a> {
         self.index.num_rows
     }
 
-    /// The number of rows of every block but the last, which may have fewer.
+    /// The number of rows in every block except the last, which may have fewer.
     pub fn block_rows(&self) -> usize {
         self.layout.block_rows
     }
@@ -72,20 +73,20 @@ impl<'a> Archive<'a> {
     /// The rows of one block, row by row.
     ///
     /// # Errors
-    /// A block that is not there, or damaged.
+    /// There is no such block, or it is damaged.
     pub fn block(&self, block: usize) -> Result<Vec<f64>, CodecError> {
         Ok(self.block_with(block, &mut Traversal::default())?.0)
     }
 
-    /// All rows, row by row; blocks are read in parallel.
+    /// All rows, row by row. Blocks are decoded in parallel.
     ///
     /// # Errors
-    /// A block that is damaged.
+    /// A block is damaged.
     pub fn rows(&self) -> Result<Vec<f64>, CodecError> {
         Ok(self.blocks()?.into_iter().flat_map(|(values, _)| values).collect())
     }
 
-    /// All blocks in turn.
+    /// Decodes all blocks.
     pub(super) fn blocks(&self) -> Result<Vec<BlockCells>, CodecError> {
         (0..self.num_blocks())
             .into_par_iter()
@@ -100,20 +101,21 @@ impl<'a> Archive<'a> {
         }
         let bytes = &self.bytes[self.index.bounds[block]..self.index.bounds[block + 1]];
         let values = rows_of(self.codec, self.layout, bytes, memory);
-        let (values, rests) = values.map_err(|what| CodecError::DamagedBlock { block, what })?;
+        let (values, remainders) =
+            values.map_err(|what| CodecError::DamagedBlock { block, what })?;
         let before = (block * self.layout.block_rows) as u64;
         let expected = (self.index.num_rows - before).min(self.layout.block_rows as u64);
         if (values.len() / self.codec.variables().len()) as u64 != expected {
             let what = "its number of rows differs from the index";
             return Err(CodecError::DamagedBlock { block, what });
         }
-        Ok((values, rests))
+        Ok((values, remainders))
     }
 }
 
-/// Decompresses rows as they come, block after block; memory is bounded by one block of rows for each thread.
+/// Decompresses a stream block by block. Memory is bounded by one block of rows per thread.
 ///
-/// All rows of a stream have been checked when the end is reached without an error, not before.
+/// The rows are fully checked only when the end is reached without an error.
 #[derive(Debug)]
 pub struct Decompressor<'a, R: Read> {
     codec: &'a Codec,
@@ -130,7 +132,7 @@ impl<'a, R: Read> Decompressor<'a, R> {
     /// Reads the header.
     ///
     /// # Errors
-    /// Bytes that cannot be read, are not a stream, or of another model.
+    /// The bytes cannot be read, are not a stream, or belong to another model.
     pub fn new(codec: &'a Codec, mut input: R) -> Result<Self, CodecError> {
         let header = read_up_to(&mut input, HEADER)?;
         let layout = read_header(&header, codec.variables().len(), codec.digest)?;
@@ -149,7 +151,7 @@ impl<'a, R: Read> Decompressor<'a, R> {
     /// The next block of rows, row by row; `None` at the end.
     ///
     /// # Errors
-    /// Bytes that cannot be read, or are damaged.
+    /// The bytes cannot be read, or are damaged.
     pub fn next_block(&mut self) -> Result<Option<Vec<f64>>, CodecError> {
         if self.ready.is_empty() && !self.is_done {
             self.read_blocks()?;
@@ -157,7 +159,7 @@ impl<'a, R: Read> Decompressor<'a, R> {
         Ok(self.ready.pop_front())
     }
 
-    /// Reads a block for each thread.
+    /// Reads one block per thread.
     fn read_blocks(&mut self) -> Result<(), CodecError> {
         let first = self.offsets.len();
         let mut frames = Vec::new();
@@ -178,7 +180,7 @@ impl<'a, R: Read> Decompressor<'a, R> {
             })
             .collect();
         for (n, values) in blocks?.into_iter().enumerate() {
-            // Only the last block may be short.
+            // Only the last block may be shorter.
             if !self.num_rows.is_multiple_of(self.layout.block_rows as u64) {
                 let what = "it follows one that is not full";
                 return Err(CodecError::DamagedBlock { block: first + n, what });
@@ -189,7 +191,7 @@ impl<'a, R: Read> Decompressor<'a, R> {
         if self.is_done { self.check_tail() } else { Ok(()) }
     }
 
-    /// The bytes of the next block; `None` at the mark that ends them.
+    /// The bytes of the next block; `None` at the end mark.
     fn read_frame(&mut self) -> Result<Option<Vec<u8>>, CodecError> {
         let mut frame = read_up_to(&mut self.input, 4)?;
         if frame.len() == 4 && frame.iter().all(|&b| b == 0) {
@@ -205,10 +207,10 @@ impl<'a, R: Read> Decompressor<'a, R> {
         Ok(Some(frame))
     }
 
-    /// Reads what is left, which must be the tail of what has been read.
+    /// Reads the rest of the stream, and checks that it is the tail for what has been read.
     fn check_tail(&mut self) -> Result<(), CodecError> {
         let tail = tail(&self.offsets, self.num_rows);
-        // One byte more, to see that there is none.
+        // One more byte shows that nothing follows.
         if read_up_to(&mut self.input, tail.len() - 3)? != tail[4..] {
             return Err(CodecError::Damaged { what: "its index does not match its blocks" });
         }
@@ -216,7 +218,7 @@ impl<'a, R: Read> Decompressor<'a, R> {
     }
 }
 
-/// At most `length` bytes; fewer at the end of the input. No more memory is taken than there are bytes.
+/// Reads at most `length` bytes, fewer at the end of the input. Allocates no more memory than there are bytes.
 pub(super) fn read_up_to(input: &mut impl Read, length: usize) -> Result<Vec<u8>, CodecError> {
     let mut bytes = Vec::new();
     let read: io::Result<usize> = input.take(length as u64).read_to_end(&mut bytes);

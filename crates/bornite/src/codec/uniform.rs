@@ -1,4 +1,4 @@
-//! Whole numbers of equal probability.
+//! Coding of uniformly distributed integers.
 
 use std::borrow::Borrow;
 use std::num::NonZeroU32;
@@ -10,9 +10,9 @@ use constriction::stream::{Decode, Encode};
 use super::Broken;
 use super::cdf::PRECISION;
 
-/// Numbers from here on are coded in pieces.
+/// Larger ranges are coded in pieces.
 const LARGE: u64 = 1 << 20;
-/// The bits of a piece.
+/// The number of bits in a piece.
 const PIECE: u32 = 16;
 
 /// Codes a number from 0 to `last`.
@@ -43,7 +43,7 @@ pub(super) fn decode(mut last: u64, coder: &mut DefaultRangeDecoder) -> Result<u
     if x <= whole { Ok(x) } else { Err(Broken) }
 }
 
-/// Equal probabilities of this many numbers: F(x) = ⌊2²⁴ x / count⌋.
+/// A uniform distribution over this many numbers: F(x) = ⌊2²⁴ x / count⌋.
 #[derive(Clone, Copy, Debug)]
 struct Uniform(u32);
 
@@ -71,7 +71,7 @@ impl EncoderModel<PRECISION> for Uniform {
 
 impl DecoderModel<PRECISION> for Uniform {
     fn quantile_function(&self, quantile: u32) -> (u32, u32, NonZeroU32) {
-        // The largest x with F(x) ≤ quantile, that is 2²⁴ x / count < quantile + 1.
+        // The largest x with F(x) ≤ quantile, that is, 2²⁴ x / count < quantile + 1.
         let x = ((u64::from(quantile) + 1) * u64::from(self.0) - 1) >> PRECISION;
         let (x, left) = (x as u32, self.at(x as u32));
         (x, left, NonZeroU32::new(self.at(x + 1) - left).unwrap_or(NonZeroU32::MIN))

@@ -1,19 +1,19 @@
-//! Rows and columns for cells: aligned for shallow trees, along the spine for deep ones.
+//! Assigns rows and columns to cells: aligned for shallow trees, along the spine for deep ones.
 
 use super::cells::{Cell, CellTree};
 
-/// Where every cell stands, in rows and columns from the top left.
+/// The position of every cell, in rows and columns from the top left.
 pub(super) struct Arrangement {
     pub(super) columns: Vec<usize>,
     pub(super) rows: Vec<f64>,
     pub(super) num_columns: usize,
     pub(super) num_rows: f64,
-    /// Whether all inputs stand in the first column, one per row.
+    /// Whether all inputs are in the first column, one per row.
     pub(super) is_aligned: bool,
 }
 
 impl Arrangement {
-    /// A tree of at most three times the least depth is aligned.
+    /// Aligns a tree if its depth is at most three times the minimum.
     pub(super) fn new(cells: &CellTree) -> Self {
         let heights = cells.heights();
         let height = heights.iter().copied().max().unwrap_or(0);
@@ -23,7 +23,7 @@ impl Arrangement {
     }
 }
 
-/// Between two subtrees, in rows for each level of the lower one; and where just one of them is an input.
+/// The gap between two subtrees, in rows per level of the lower one, and the gap if only one of them is an input.
 const GAP: f64 = 0.25;
 const LEAST_GAP: f64 = 0.1;
 const MAX_GAP: f64 = 1.0;
@@ -43,7 +43,7 @@ fn aligned(cells: &CellTree, columns: Vec<usize>, height: usize) -> Arrangement 
     Arrangement { columns, rows, num_columns: height + 1, num_rows, is_aligned: true }
 }
 
-/// One row an input, with more room where larger subtrees meet.
+/// One row per input, with more space where larger subtrees meet.
 fn input_rows(cells: &CellTree, heights: &[usize]) -> Vec<f64> {
     let num_variables = cells.0.last().map_or(1, |c| c.num_variables);
     let mut steps = vec![1.0; num_variables];
@@ -64,11 +64,11 @@ fn input_rows(cells: &CellTree, heights: &[usize]) -> Vec<f64> {
     steps
 }
 
-/// Each cell stands one column before the one that receives it, subtrees as near to each other as they fit, and a cell
-/// in line with its input where that holds most of its variables.
+/// Places each cell one column before its consumer, subtrees as close together as they fit, and a cell in line with an
+/// input that contains most of its variables.
 fn spined(cells: &CellTree, height: usize) -> Arrangement {
     let mut contours: Vec<Option<Contour>> = Vec::with_capacity(cells.0.len());
-    // The row of each cell's inputs from the origin of its own contour, and its own row from there.
+    // For each cell, the offset of its inputs' rows, and its own row, relative to the origin of its contour.
     let mut shifts = vec![0.0; cells.0.len()];
     let mut own = vec![0.0; cells.0.len()];
     for cell in &cells.0 {
@@ -122,11 +122,11 @@ fn row_of(cells: &CellTree, cell: &Cell, shifts: &[f64], own: &[f64]) -> f64 {
     }
 }
 
-/// The first and last row of a subtree in each column, its root's column last.
+/// The first and last row of a subtree in each column, with its root's column last.
 #[derive(Default)]
 struct Contour {
     rows: Vec<(f64, f64)>,
-    /// To be added to every row.
+    /// The offset to add to every row.
     shift: f64,
 }
 
@@ -136,7 +136,7 @@ impl Contour {
         self.rows.push((row - self.shift, row - self.shift));
     }
 
-    /// Puts another subtree below this one and returns by how much it moved. The cost is the lesser height.
+    /// Places another subtree below this one, and returns how far it moved. The cost is the smaller height.
     fn append(&mut self, mut below: Contour) -> f64 {
         let common = self.rows.len().min(below.rows.len());
         let last = |contour: &Contour, n: usize| {

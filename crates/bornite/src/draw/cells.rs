@@ -1,4 +1,4 @@
-//! The cells of a drawing: a product or input layer together with the sums right above it.
+//! The cells of a drawing: an input or product layer together with the sums directly above it.
 
 use crate::circuit::{Circuit, Layer, LayerId};
 
@@ -6,15 +6,15 @@ use crate::circuit::{Circuit, Layer, LayerId};
 pub(crate) struct Cell {
     /// An input or product layer, then the sums above it.
     pub(crate) layers: Vec<LayerId>,
-    /// The cells whose last layers the first layer receives.
+    /// The cells that feed the first layer.
     pub(crate) inputs: Vec<usize>,
-    /// How many input layers are below or in the cell.
+    /// The number of input layers in or below the cell.
     pub(crate) num_variables: usize,
     /// The position of its first variable in the variable order.
     pub(crate) start: usize,
 }
 
-/// All cells of a circuit, inputs before those that receive them.
+/// All cells of a circuit, inputs before their consumers.
 pub(crate) struct CellTree(pub(super) Vec<Cell>);
 
 impl CellTree {
@@ -42,7 +42,7 @@ impl CellTree {
         &self.0
     }
 
-    /// The number of cells on the longest way from an input to each cell, without the cell itself.
+    /// The number of cells on the longest path from an input to each cell, excluding the cell itself.
     pub(super) fn heights(&self) -> Vec<usize> {
         let mut heights: Vec<usize> = Vec::with_capacity(self.0.len());
         for cell in &self.0 {

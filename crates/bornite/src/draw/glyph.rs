@@ -1,4 +1,4 @@
-//! The symbols in the boxes, as paths, so that no font is needed.
+//! The symbols in the boxes, drawn as paths, so that no font is needed.
 
 use super::svg::px;
 use crate::circuit::Layer;
@@ -7,9 +7,9 @@ use crate::domain::Domain;
 /// The symbols of the layer kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Glyph {
-    /// Bars: functions of a finite domain.
+    /// Bars, for functions on a finite domain.
     Bars,
-    /// A bell curve: functions of a continuous domain.
+    /// A bell curve, for functions on a continuous domain.
     Curve,
     /// ⊙
     Hadamard,
@@ -30,7 +30,7 @@ impl Glyph {
         }
     }
 
-    /// The path of strokes around (x, y) in a square of this side.
+    /// The path of the strokes around (x, y), in a square with this side.
     pub(super) fn path(self, x: f64, y: f64, side: f64) -> String {
         let a = 0.29 * side;
         let at = |dx: f64, dy: f64| format!("{} {}", px(x + dx * a), px(y + dy * a));
@@ -56,7 +56,7 @@ impl Glyph {
                 at(0.35, 0.75),
                 at(1.15, 0.75)
             ),
-            // A line of no length with round ends is a dot.
+            // A line of length 0 with round caps is a dot.
             Glyph::Hadamard => format!("{circle}M{}h.01", at(0.0, 0.0)),
             Glyph::Kronecker => {
                 let d = std::f64::consts::FRAC_1_SQRT_2;

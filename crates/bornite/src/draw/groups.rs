@@ -1,10 +1,10 @@
-//! The connected groups of layers of one dependence, and which of them can be outlined.
+//! Connected groups of layers with the same dependence, and which of them can be outlined.
 
 use super::layout::{Layout, Place};
 use crate::circuit::Circuit;
 use crate::query::Dependence;
 
-/// A group of layers and the rectangle around it.
+/// A group of layers, and its bounding box.
 pub(super) struct Group {
     pub(super) dependence: Dependence,
     pub(super) left: f64,
@@ -33,7 +33,7 @@ impl Group {
     }
 }
 
-/// The groups whose rectangle holds no layer of another, if they are few enough to help.
+/// The groups whose bounding box contains no layer of another group, if there are few enough to be helpful.
 pub(super) fn outlines(
     circuit: &Circuit,
     layout: &Layout,

@@ -1,4 +1,4 @@
-//! From rows and columns to boxes: sizes by the number of variables, column widths, and folding into lines.
+//! Turns rows and columns into boxes: sizes by the number of variables, column widths, and folding into lines.
 
 use super::arrange::Arrangement;
 use super::cells::CellTree;
@@ -8,9 +8,9 @@ use crate::circuit::{Circuit, Layer, LayerId};
 /// The box of one layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Place {
-    /// The middle.
+    /// The horizontal center.
     pub(super) x: f64,
-    /// The middle.
+    /// The vertical center.
     pub(super) y: f64,
     pub(super) width: f64,
     pub(super) height: f64,
@@ -36,7 +36,7 @@ impl Place {
     }
 }
 
-/// How much is drawn of each layer.
+/// The level of detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Detail {
     /// Dots and lines.
@@ -51,16 +51,16 @@ pub(super) enum Detail {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
     pub(super) detail: Detail,
-    /// From one row to the next.
+    /// The distance between rows.
     pub(super) row: f64,
     /// The side of a box.
     pub(super) side: f64,
-    /// Between a product and the sum above it.
+    /// The gap between a product and the sum above it.
     pub(super) chain_gap: f64,
-    /// Between columns.
+    /// The gap between columns.
     pub(super) column_gap: f64,
     pub(super) font: f64,
-    /// Around everything.
+    /// The margin around the drawing.
     pub(super) margin: f64,
 }
 
@@ -80,20 +80,20 @@ impl Scale {
             13..=128 => scale(Detail::Compact, 22.0, 16.0, 2.0, 44.0, 11.0),
             129..=500 => scale(Detail::Compact, 13.0, 10.0, 1.0, 48.0, 9.0),
             _ => {
-                // At most about 2800 pixels high.
+                // Limit the height to about 2800 pixels.
                 let row = (2800.0 / num_variables as f64).clamp(0.25, 5.0);
                 scale(Detail::Dots, row, (0.6 * row).max(0.4), 0.5, 90.0, 11.0)
             }
         }
     }
 
-    /// Between an input and its name on the left: outlines pass through it.
+    /// The gap between an input and its name on the left, which outlines pass through.
     pub(super) fn label_gap(&self) -> f64 {
         if self.detail == Detail::Full { 24.0 } else { 10.0 }
     }
 }
 
-/// Where the names of the inputs stand.
+/// The side of the inputs' names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LabelSide {
     Left,
@@ -103,13 +103,13 @@ pub(super) enum LabelSide {
 /// A box for every layer, and the size of the whole.
 #[derive(Debug)]
 pub(super) struct Layout {
-    /// By layer.
+    /// The box of every layer.
     pub(super) places: Vec<Place>,
     pub(super) scale: Scale,
     pub(super) label_side: LabelSide,
-    /// The most that a label may take, in units of the font size.
+    /// The maximum width of a label, in units of the font size.
     pub(super) label_ems: f64,
-    /// The height of one line of a folded drawing, with the gutter below it.
+    /// The height of one line of a folded drawing, including the gutter below it.
     pub(super) line_height: f64,
     pub(super) num_lines: usize,
     pub(super) width: f64,
@@ -118,10 +118,10 @@ pub(super) struct Layout {
 
 const MAX_LABEL_EMS: f64 = 16.0;
 const MAX_NAME_BELOW_EMS: f64 = 7.0;
-/// How much wider a gap is for each pixel that an edge climbs in it, and the most.
+/// The additional gap for each pixel that an edge climbs, and its maximum.
 const CLIMB: f64 = 0.2;
 const MAX_CLIMB: f64 = 110.0;
-/// The room for a line of a folded drawing that leads to the next.
+/// The space for an edge from one line of a folded drawing to the next.
 const GUTTER: f64 = 26.0;
 
 impl Layout {
@@ -171,7 +171,7 @@ impl Layout {
 
 fn box_size(circuit: &Circuit, id: LayerId, scale: Scale) -> (f64, f64) {
     let side = scale.side;
-    // As in the paper's figure the output is smaller: it has one entry where the others have K.
+    // As in the paper's figure, the output is smaller: it has one entry where the others have K.
     let is_small = id == circuit.output() && circuit.width(id) == 1;
     match circuit.layer(id) {
         Layer::Sum { .. } if is_small && scale.detail == Detail::Full => (0.6 * side, 0.6 * side),
@@ -193,10 +193,10 @@ fn label_ems(labels: &[InputLabel], side: LabelSide, scale: Scale) -> f64 {
     widths.fold(0.0, f64::max)
 }
 
-/// The left edge of each column, and of one more behind the last.
+/// The left edge of each column, and the right edge of the last.
 struct Columns {
     starts: Vec<f64>,
-    /// The room on the left for labels.
+    /// The space for labels on the left.
     before: f64,
 }
 
@@ -234,7 +234,7 @@ impl Columns {
     }
 }
 
-/// The room behind each column: more where edges climb far, so that they stay smooth.
+/// The gap after each column: wider where edges climb far, so that they stay smooth.
 fn gaps(cells: &CellTree, arrangement: &Arrangement, scale: Scale) -> Vec<f64> {
     let mut gaps = vec![scale.column_gap; arrangement.num_columns];
     if arrangement.is_aligned && scale.detail != Detail::Dots {
@@ -252,7 +252,7 @@ fn gaps(cells: &CellTree, arrangement: &Arrangement, scale: Scale) -> Vec<f64> {
 /// How a long and flat drawing is folded into lines of equal length.
 struct Fold {
     line_of: Vec<usize>,
-    /// For each line, what is taken from its columns' positions.
+    /// For each line, the offset that is subtracted from its columns' positions.
     offsets: Vec<f64>,
     line_height: f64,
 }
@@ -261,7 +261,7 @@ impl Fold {
     fn new(columns: &Columns, arrangement: &Arrangement, scale: Scale) -> Self {
         let count = arrangement.num_columns;
         let line_height = arrangement.num_rows * scale.row + GUTTER;
-        // Lines of about this many give a drawing twice as wide as high.
+        // This number of lines makes the drawing about twice as wide as high.
         let lines = (columns.end() / (2.0 * line_height)).sqrt().round().max(1.0) as usize;
         let is_flat = !arrangement.is_aligned && lines > 1;
         let a_line = if is_flat { count.div_ceil(lines) } else { count };

@@ -1,4 +1,4 @@
-//! The lines above a drawing: how many layers are in each set, and of each kind.
+//! The legend above a drawing: the number of layers in each set and of each kind.
 
 use std::fmt::Write;
 
@@ -12,11 +12,11 @@ const FONT: f64 = 12.0;
 const LINE: f64 = 24.0;
 const SWATCH: f64 = 15.0;
 
-/// One entry: a swatch and its words.
+/// One entry: a swatch and its text.
 struct Entry {
     class: &'static str,
     glyph: Option<Glyph>,
-    /// What stands behind φ, as a subscript.
+    /// The subscript of φ.
     subscript: &'static str,
     words: String,
 }

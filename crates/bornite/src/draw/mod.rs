@@ -1,4 +1,4 @@
-//! Pictures of circuits.
+//! Drawings of circuits.
 //!
 //! A drawing is made in steps, one per file: `cells` groups the layers into the cells of a tree, `arrange` assigns each
 //! cell a row and a column, `layout` turns these into boxes, and `svg` writes the boxes.
@@ -58,7 +58,7 @@ pub fn circuit_svg(circuit: &Circuit, query: Option<&Query>) -> Result<String, Q
     Ok(svg::render(&drawing(circuit, query, dependences)))
 }
 
-/// The drawing without colors, its boxes and edges marked with their layers: a script colors it.
+/// The drawing without colors. Its boxes and edges are marked with their layers, so that a script can color it.
 pub(crate) fn circuit_drawing(circuit: &Circuit) -> String {
     svg::render(&drawing(circuit, None, None))
 }

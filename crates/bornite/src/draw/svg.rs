@@ -1,4 +1,4 @@
-//! Writes a layout as SVG.
+//! Writing of a layout as SVG.
 
 use std::fmt::Write;
 
@@ -13,9 +13,9 @@ use crate::query::Dependence;
 pub(super) struct Drawing<'a> {
     pub(super) circuit: &'a Circuit,
     pub(super) layout: Layout,
-    /// By layer; `None` without a query.
+    /// The dependence of each layer; `None` without a query.
     pub(super) dependences: Option<Vec<Dependence>>,
-    /// By variable.
+    /// The label of each variable.
     pub(super) labels: Vec<InputLabel>,
 }
 
@@ -32,7 +32,7 @@ const STYLE: &str = "\
 .bc .b:hover{opacity:.8}\
 @media (prefers-color-scheme:dark){.bc text{fill:#e7e9ee}.bc text.w{fill:#9aa4b3}.bc .bg{fill:#15181d}}";
 
-/// The narrowest drawing, so that the legend has room.
+/// The minimum width of a drawing, so that the legend fits.
 const MIN_WIDTH: f64 = 520.0;
 
 pub(super) fn render(drawing: &Drawing<'_>) -> String {
@@ -68,7 +68,7 @@ pub(super) fn render(drawing: &Drawing<'_>) -> String {
     out
 }
 
-/// A length with one decimal at most.
+/// A length with at most one decimal.
 pub(crate) fn px(x: f64) -> String {
     let text = format!("{x:.1}");
     match text.strip_suffix(".0") {
@@ -78,7 +78,7 @@ pub(crate) fn px(x: f64) -> String {
     }
 }
 
-/// The class of a dependence, which gives its color.
+/// The CSS class of a dependence, which determines its color.
 pub(super) fn class(dependence: Option<Dependence>) -> &'static str {
     match dependence {
         Some(Dependence::Kept) => "k",
@@ -99,7 +99,7 @@ fn description(circuit: &Circuit) -> String {
     format!("A circuit of {layers} layers over {d} variables")
 }
 
-/// The edge from a layer to the one that receives it: a ribbon from its right side to its share of the other's left.
+/// Writes the edge from a layer to its consumer: a ribbon from its right side to its share of the consumer's left side.
 fn write_edge(drawing: &Drawing<'_>, id: LayerId, out: &mut String) {
     let Some(consumer) = drawing.circuit.consumer(id) else { return };
     let (from, to) = (drawing.layout.place(id), drawing.layout.place(consumer));
@@ -131,8 +131,8 @@ fn write_edge(drawing: &Drawing<'_>, id: LayerId, out: &mut String) {
     );
 }
 
-/// From the end of one line of a folded drawing through the gutter to the start of the next; `aside` keeps two such
-/// edges apart.
+/// The path from the end of one line of a folded drawing through the gutter to the start of the next. `aside` keeps two
+/// such edges apart.
 fn around(from: &Place, to: &Place, aside: f64, layout: &Layout) -> String {
     let gutter = to.line as f64 * layout.line_height - 12.0 - aside;
     let r = 7.0_f64.min(layout.scale.row / 2.0);
@@ -185,7 +185,7 @@ fn write_input_label(drawing: &Drawing<'_>, place: &Place, variable: VariableId,
     let (layout, v) = (&drawing.layout, variable.index());
     let label = &drawing.labels[v];
     let font = layout.scale.font;
-    // The estimate of a text's width is rough: what was measured to fit must not be cut.
+    // The width of a text is only estimated. A text that was measured to fit must not be truncated.
     let ems = layout.label_ems + 0.01;
     match layout.label_side {
         LabelSide::Left => {
@@ -212,7 +212,7 @@ fn write_input_label(drawing: &Drawing<'_>, place: &Place, variable: VariableId,
     }
 }
 
-/// The width under a box, and the shape of a sum's weight over it.
+/// Writes the width below a box, and the shape of a sum's weight above it.
 fn write_width(circuit: &Circuit, layout: &Layout, id: LayerId, out: &mut String) {
     let place = layout.place(id);
     let _ = writeln!(
@@ -290,7 +290,7 @@ fn write_outlines(drawing: &Drawing<'_>, out: &mut String) {
                 Dependence::Marginalized => "Z",
                 Dependence::Mixed => "Y,Z",
             };
-            // Inside if there is room, else above.
+            // Inside if there is space, otherwise above.
             let is_high = height > 1.5 * layout.scale.row;
             let _ = writeln!(
                 out,
@@ -302,7 +302,7 @@ fn write_outlines(drawing: &Drawing<'_>, out: &mut String) {
     }
 }
 
-/// One path of edges and one of dots for each dependence.
+/// Writes one path of edges and one of dots for each dependence.
 fn write_dots(drawing: &Drawing<'_>, out: &mut String) {
     let layout = &drawing.layout;
     let all =

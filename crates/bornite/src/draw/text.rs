@@ -1,14 +1,14 @@
-//! Words in a drawing: what is known of each input, how wide it is, and what must be escaped.
+//! Text in a drawing: the label of each input, its width, and escaping.
 
 use crate::basis::Part;
 use crate::circuit::Circuit;
 use crate::query::{Evidence, Query};
 
-/// The words at an input layer.
+/// The label of an input layer.
 pub(super) struct InputLabel {
     /// The variable's name.
     pub(super) name: String,
-    /// What is known of it, such as `= 1`; empty without a query.
+    /// The evidence about it, such as `= 1`; empty without a query.
     pub(super) evidence: String,
 }
 
@@ -58,7 +58,7 @@ fn number(x: f64) -> String {
     text.replace('-', "−")
 }
 
-/// About how wide a text is, in units of its font size.
+/// The approximate width of a text, in units of its font size.
 pub(crate) fn ems(text: &str) -> f64 {
     text.chars().map(char_ems).sum()
 }
@@ -74,7 +74,7 @@ fn char_ems(c: char) -> f64 {
     }
 }
 
-/// The text, or as much of it as fits with `…` behind.
+/// The text, truncated with `…` if it does not fit.
 pub(crate) fn fit(text: &str, max_ems: f64) -> String {
     if ems(text) <= max_ems {
         return text.to_owned();
@@ -91,7 +91,7 @@ pub(crate) fn fit(text: &str, max_ems: f64) -> String {
     format!("{}…", fitted.trim_end())
 }
 
-/// The text with everything replaced that means something to XML, and control characters left out.
+/// Escapes a text for XML, and removes control characters.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

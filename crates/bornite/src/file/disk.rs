@@ -6,7 +6,7 @@ use super::FileError;
 use super::limits::MAX_STREAM;
 use crate::disk;
 
-/// The content of a file. Only a regular file may be of any length.
+/// Reads a file. Only a regular file may have any length.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, FileError> {
     let failed = |source| FileError::Io {
         action: "read the file",

@@ -6,42 +6,43 @@ use crate::circuit::CircuitError;
 use crate::memory::OverLimit;
 use crate::structure::TreeError;
 
-/// Why a circuit file cannot be read or written.
+/// The reason why a circuit file cannot be read or written.
 ///
-/// A `place` is the way from the top of the file to the trouble, as in `layers[3].weight[1]`: positions count from 0.
+/// A `place` is the path from the top of the file to the problem, such as `layers[3].weight[1]`. Positions count from
+/// 0.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// The trouble is in this file.
+    /// A file has a problem.
     #[error("{}: {source}", path.display())]
     InFile {
         /// The file.
         path: PathBuf,
-        /// The trouble.
+        /// The problem.
         source: Box<FileError>,
     },
-    /// The file system refused something.
+    /// The file system reported an error.
     #[error("cannot {action}: {source}; {remedy}")]
     Io {
-        /// What was tried.
+        /// The attempted action.
         action: &'static str,
-        /// The answer of the file system.
+        /// The underlying error.
         source: std::io::Error,
         /// What to do about it.
         remedy: &'static str,
     },
-    /// The file asks for more memory than is allowed.
+    /// The file requires more memory than allowed.
     #[error("{place}: {source}")]
     Memory {
-        /// Where.
+        /// The place.
         place: String,
-        /// What needs how much.
+        /// The amount that is required.
         source: OverLimit,
     },
-    /// One circuit was asked for, of a model that has several.
+    /// A model with several circuits is read as a single circuit.
     #[error("a mixture of {count} circuits, not one circuit; load it as a model")]
     Mixture {
-        /// The number of its circuits.
+        /// The number of circuits.
         count: usize,
     },
     /// The content is neither JSON nor safetensors.
@@ -49,16 +50,16 @@ pub enum FileError {
         "not a circuit file: it {found}; expected JSON that begins with '{{', or a safetensors file"
     )]
     NotACircuit {
-        /// What it is instead.
+        /// What the content looks like.
         found: &'static str,
     },
     /// The text is not JSON.
     #[error("invalid JSON: {source}")]
     Syntax {
-        /// What is wrong, with line and column.
+        /// The underlying error, with line and column.
         source: serde_json::Error,
     },
-    /// Lists nested more than 128 deep.
+    /// Lists are nested more than 128 levels deep.
     #[error(
         "line {line}, column {column}: lists and objects nest too deep; write a deep tree as a string, \
          \"tree\": \"[[0, 1], 2]\""
@@ -69,21 +70,21 @@ pub enum FileError {
         /// The column.
         column: usize,
     },
-    /// A circuit without a model, where a model is needed.
+    /// A file with only a circuit is read as a model.
     #[error("not a model file: it contains a circuit, but not the columns of a table")]
     NotAModel,
-    /// A model whose parts do not belong together.
+    /// The parts of a model are inconsistent.
     #[error("the model is damaged: {problem}; copy it again, or fit it again")]
     Model {
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// Content that is not what was written.
+    /// The content does not match its digest.
     #[error("the file is damaged: its digest is {found} but should be {expected}; copy it again")]
     Digest {
-        /// The digest that was written.
+        /// The digest in the file.
         expected: String,
-        /// The digest of what is there.
+        /// The digest of the content.
         found: String,
     },
     /// The format is newer than this program.
@@ -91,14 +92,14 @@ pub enum FileError {
         "{place}: this is version {found} of the format, but only version {known} is supported; use a newer bornite"
     )]
     Version {
-        /// Where.
+        /// The place.
         place: String,
         /// The version of the file.
         found: u64,
-        /// The version that this program writes.
+        /// The supported version.
         known: u64,
     },
-    /// A field that must be there is not.
+    /// A required field is missing.
     #[error("{place}: the field '{field}' is missing; add it")]
     MissingField {
         /// The object.
@@ -106,19 +107,19 @@ pub enum FileError {
         /// The field.
         field: &'static str,
     },
-    /// A field that means nothing here.
+    /// A field is unknown.
     #[error("{place}: there is no field '{field}'; {}", suggestion(nearest.as_deref(), known))]
     UnknownField {
         /// The object.
         place: String,
         /// The field.
         field: String,
-        /// The known field most like it.
+        /// The nearest known field.
         nearest: Option<String>,
         /// All fields that are known there.
         known: String,
     },
-    /// A field that is there twice.
+    /// A field appears twice.
     #[error("{place}: '{field}' appears twice; keep one")]
     DuplicateField {
         /// The object.
@@ -126,7 +127,7 @@ pub enum FileError {
         /// The field.
         field: String,
     },
-    /// Two fields that exclude each other.
+    /// Two fields exclude each other.
     #[error("{place}: '{first}' and '{second}' exclude each other; keep one")]
     Conflict {
         /// The object.
@@ -136,37 +137,37 @@ pub enum FileError {
         /// The other.
         second: &'static str,
     },
-    /// A value of another kind than is needed.
+    /// A value has the wrong type or range.
     #[error("{place}: expected {expected}, found {found}")]
     Expected {
-        /// Where.
+        /// The place.
         place: String,
-        /// What is needed.
+        /// What was expected.
         expected: &'static str,
-        /// What is there.
+        /// What was found.
         found: String,
     },
-    /// A name for something that is not there.
+    /// A name is unknown.
     #[error("{place}: there is no {what} '{name}'; {}", suggestion(nearest.as_deref(), known))]
     UnknownName {
-        /// Where.
+        /// The place.
         place: String,
-        /// What it should name.
+        /// The kind of thing that it should name.
         what: &'static str,
         /// The name.
         name: String,
-        /// The known name most like it.
+        /// The nearest known name.
         nearest: Option<String>,
-        /// The names that are known, or the first of them.
+        /// The known names, or the first of them.
         known: String,
     },
-    /// Something named that nothing refers to.
+    /// A named item is not used.
     #[error("{place}: nothing refers to it; refer to it or remove it")]
     Unused {
-        /// Where.
+        /// The place.
         place: String,
     },
-    /// Rows of unlike lengths.
+    /// Rows have different lengths.
     #[error(
         "{place}: this row has {found} entries, but the first has {expected}; give all rows the same length"
     )]
@@ -175,46 +176,46 @@ pub enum FileError {
         place: String,
         /// The length of the first row.
         expected: usize,
-        /// The length of this one.
+        /// The length of this row.
         found: usize,
     },
-    /// A number of things that does not fit another.
+    /// Two counts do not match.
     #[error("{place}: found {found} {what}, but {expected} are needed")]
     Count {
-        /// Where.
+        /// The place.
         place: String,
         /// What is counted.
         what: &'static str,
-        /// How many are needed.
+        /// The expected number.
         expected: usize,
-        /// How many are there.
+        /// The number found.
         found: usize,
     },
-    /// A size beyond what a file may ask for.
+    /// A size exceeds the limit for files.
     #[error("{place}: {what} of {found} exceeds the limit for files, {limit}; give a smaller one")]
     TooLarge {
-        /// Where.
+        /// The place.
         place: String,
         /// What is too large.
         what: &'static str,
-        /// The size asked for.
+        /// The requested size.
         found: u128,
-        /// The largest that is accepted.
+        /// The limit.
         limit: u128,
     },
-    /// A basis that does not exist on the variable's domain.
+    /// A basis does not exist on the variable's domain.
     #[error("{place}: the basis '{kind}' needs {needs}, but the variable's domain is {domain}")]
     BasisDomain {
         /// The basis.
         place: String,
         /// Its kind.
         kind: &'static str,
-        /// The domains that it can have.
+        /// The domains that it supports.
         needs: &'static str,
         /// The variable's domain.
         domain: Domain,
     },
-    /// A basis that cannot be made.
+    /// A basis is invalid.
     #[error("{place}: {source}")]
     Basis {
         /// The basis.
@@ -222,7 +223,7 @@ pub enum FileError {
         /// The underlying error.
         source: BasisError,
     },
-    /// A nested list that is not a tree.
+    /// A nested list is not a tree.
     #[error("{place}: {source}")]
     Tree {
         /// The list.
@@ -230,21 +231,21 @@ pub enum FileError {
         /// The underlying error.
         source: TreeError,
     },
-    /// Variables or layers that do not make a circuit.
+    /// Variables or layers do not form a circuit.
     #[error("{place}: {source}")]
     Circuit {
-        /// The list that they stand in.
+        /// The list that contains them.
         place: String,
         /// The underlying error.
         source: CircuitError,
     },
-    /// A reference to a tensor from a file that has none.
+    /// A JSON file refers to a tensor.
     #[error("{place}: a JSON file has no tensors; write the rows here, or use a safetensors file")]
     NoTensors {
         /// The reference.
         place: String,
     },
-    /// Two references to one tensor.
+    /// Two references use the same tensor.
     #[error(
         "{place}: the tensor '{tensor}' is already used; name a weight in \"weights\" to share it"
     )]
@@ -254,43 +255,43 @@ pub enum FileError {
         /// The tensor.
         tensor: String,
     },
-    /// The first 8 bytes of a safetensors file announce a header that is not there.
+    /// The length of a safetensors header does not match the file.
     #[error(
         "the header should have {announced} bytes, but {available} bytes follow (at most {limit} are accepted): the file is truncated or not a safetensors file; copy it again"
     )]
     HeaderLength {
-        /// The length that the file announces.
+        /// The announced length.
         announced: u64,
-        /// The bytes that follow.
+        /// The number of bytes that follow.
         available: usize,
-        /// The longest header that is accepted.
+        /// The maximum length of a header.
         limit: usize,
     },
     /// The header of a safetensors file is not JSON.
     #[error("header: invalid JSON: {source}; the file is damaged, copy it again")]
     HeaderSyntax {
-        /// What is wrong, with line and column.
+        /// The underlying error, with line and column.
         source: serde_json::Error,
     },
     /// The header of a safetensors file is not UTF-8.
     #[error("header: byte {position} is not UTF-8: the file is damaged; copy it again")]
     HeaderText {
-        /// The first byte that is not.
+        /// The position of the first invalid byte.
         position: usize,
     },
-    /// The tensors do not cover the bytes after the header, each byte once.
+    /// The tensors do not cover the bytes after the header exactly once.
     #[error(
         "{place}: the tensor should begin at byte {expected} but begins at {found}: tensors overlap or leave a gap; write the file again"
     )]
     TensorOffset {
         /// The tensor.
         place: String,
-        /// Where the one before it ends.
+        /// The end of the previous tensor.
         expected: u64,
-        /// Where it begins.
+        /// The start of the tensor.
         found: u64,
     },
-    /// A tensor's shape does not fit its bytes.
+    /// The shape of a tensor does not match its size.
     #[error(
         "{place}: the shape {shape:?} does not match the {bytes} bytes of its offsets; write the file again"
     )]
@@ -299,7 +300,7 @@ pub enum FileError {
         place: String,
         /// Its shape.
         shape: Vec<u64>,
-        /// Its length in bytes.
+        /// Its size in bytes.
         bytes: u64,
     },
     /// The file is shorter or longer than its tensors.
@@ -307,15 +308,15 @@ pub enum FileError {
         "the tensors take {expected} bytes, but the file has {found}: it is truncated or has trailing bytes; copy it again"
     )]
     DataLength {
-        /// The bytes that the header promises.
+        /// The number of bytes that the header announces.
         expected: u64,
-        /// The bytes that follow the header.
+        /// The number of bytes after the header.
         found: u64,
     },
 }
 
 impl FileError {
-    /// Whether the file holds a circuit, and no model.
+    /// Whether the file contains a circuit that is not a model.
     pub fn is_not_a_model(&self) -> bool {
         match self {
             FileError::InFile { source, .. } => source.is_not_a_model(),

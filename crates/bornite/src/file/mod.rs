@@ -32,7 +32,7 @@ pub use crate::disk::remove_unfinished;
 
 use crate::circuit::Circuit;
 
-/// Reads a circuit from a file of either format; the content decides which it is.
+/// Reads a circuit from a file of either format, which is detected from the content.
 ///
 /// # Errors
 /// The file cannot be read, or does not contain a circuit.
@@ -43,10 +43,10 @@ pub fn load(path: impl AsRef<Path>) -> Result<Circuit, FileError> {
 
 /// Writes a circuit to a file: JSON if the name ends in `.json`, safetensors otherwise.
 ///
-/// The file is written completely or not at all: an older file of that name stays until the new one is on the disk.
+/// The file is written completely or not at all: an existing file is replaced only once the new one is on disk.
 ///
 /// # Errors
-/// A file that cannot be written.
+/// The file cannot be written.
 pub fn save(circuit: &Circuit, path: impl AsRef<Path>) -> Result<(), FileError> {
     let path = path.as_ref();
     let is_json = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("json"));
@@ -63,7 +63,7 @@ pub fn save(circuit: &Circuit, path: impl AsRef<Path>) -> Result<(), FileError> 
     written.map_err(in_file(path))
 }
 
-/// Writes a model: its circuits as safetensors, with a text beside them.
+/// Writes a model: its circuits as safetensors, and a text as metadata.
 pub(crate) fn save_model(
     circuits: &[&Circuit],
     model: String,
@@ -85,9 +85,9 @@ pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, FileError> {
     disk::read(path)
 }
 
-/// The circuits of a model and the text beside them.
+/// The circuits of a model, and its metadata.
 pub(crate) fn model_from_bytes(bytes: &[u8]) -> Result<(Vec<Circuit>, String), FileError> {
-    // JSON files hold only circuits, and do not begin with a zero byte.
+    // JSON files contain only circuits, and do not start with a zero byte.
     if !bytes[..bytes.len().min(8)].contains(&0) {
         from_bytes(bytes)?;
         return Err(FileError::NotAModel);
@@ -96,7 +96,7 @@ pub(crate) fn model_from_bytes(bytes: &[u8]) -> Result<(Vec<Circuit>, String), F
     Ok((circuits, model.ok_or(FileError::NotAModel)?))
 }
 
-/// Writes a circuit as JSON, with the fewest digits that keep every bit.
+/// Writes a circuit as JSON, with the smallest number of digits that preserve every bit.
 pub fn to_json(circuit: &Circuit) -> String {
     json::write(circuit, None).text
 }
@@ -122,9 +122,9 @@ pub fn to_bytes(circuit: &Circuit) -> Result<Vec<u8>, FileError> {
 /// Reads a circuit from the bytes of a file of either format.
 ///
 /// # Errors
-/// Bytes that are neither, or do not describe a circuit.
+/// The bytes have neither format, or do not describe a circuit.
 pub fn from_bytes(bytes: &[u8]) -> Result<Circuit, FileError> {
-    // The length of a header that is short enough ends in zeros; JSON has none.
+    // The length of an acceptable header ends in zeros, which JSON does not contain.
     let start = &bytes[..bytes.len().min(8)];
     if start.contains(&0) {
         return safetensors::read(bytes);

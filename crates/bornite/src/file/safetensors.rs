@@ -1,7 +1,7 @@
-//! Circuits as one safetensors file: the JSON in the header, the matrices as tensors after it.
+//! Circuits as safetensors files: JSON in the header, followed by the matrices as tensors.
 //!
-//! The header is written by the `safetensors` crate but read here: the crate adds lengths from the file without a check for
-//! overflow, and its errors do not name the tensor.
+//! The `safetensors` crate writes the header, but this module reads it: the crate adds lengths from the file without
+//! checking for overflow, and its errors do not name the tensor.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -14,25 +14,25 @@ use super::limits::MAX_HEADER;
 use crate::circuit::{Circuit, Weight};
 use crate::linalg::{Complex64, Matrix};
 
-/// The entry of the header's metadata that holds the JSON.
+/// The metadata entry with the JSON of the circuit.
 const ENTRY: &str = "bornite";
 
 const HEADER: Place<'static> = Place::Top("header");
 
-/// The entry of the metadata that holds what a model has beside its circuit.
+/// The metadata entry with everything else in a model.
 const MODEL: &str = "bornite.model";
-/// The entry that holds the digest of both texts and all tensors.
+/// The metadata entry with the digest of both texts and all tensors.
 const DIGEST: &str = "bornite.digest";
-/// The entry that holds a list of the further circuits of a model; the tensors of the nth have names that begin with n.
+/// The metadata entry with the list of further circuits of a model. The tensor names of the nth start with n.
 const FURTHER: &str = "bornite.circuits";
 
-/// Writes a circuit. What it writes is the same on every machine.
+/// Writes a circuit. The bytes are the same on every machine.
 pub(super) fn write(circuit: &Circuit, out: &mut (impl Write + ?Sized)) -> Result<(), FileError> {
     let Written { text, tensors } = json::write(circuit, Some(""));
     write_texts(&[(ENTRY, text)], &tensors, out)
 }
 
-/// Writes circuits with the text of a model beside them.
+/// Writes the circuits and the metadata of a model.
 pub(super) fn write_model(
     circuits: &[&Circuit],
     model: String,
@@ -52,13 +52,13 @@ pub(super) fn write_model(
         texts.push((FURTHER, format!("[{}]", further.join(", "))));
     }
     let mut digest = Digest::new(texts.iter().map(|(_, text)| &text[..]), &model);
-    // A digest takes what it is given.
+    // Updating a digest cannot fail.
     let _ = write_tensors(&tensors, &mut digest);
     texts.extend([(MODEL, model), (DIGEST, digest.to_string())]);
     write_texts(&texts, &tensors, out)
 }
 
-/// Writes texts in the metadata and tensors after them.
+/// Writes texts as metadata, followed by tensors.
 fn write_texts(
     texts: &[(&str, String)],
     tensors: &[(String, Data<'_>)],
@@ -93,11 +93,11 @@ fn header(texts: &[(&str, String)], tensors: &[(String, Data<'_>)]) -> Result<Ve
     let metadata = Metadata::new(metadata, infos).map_err(|e| failed(io::Error::other(e)))?;
     let mut header = match texts.len() {
         1 => serde_json::to_vec(&metadata),
-        // The order of several texts is that of a hash map, unless they are sorted.
+        // Sort the texts, which the crate stores in a hash map.
         _ => serde_json::to_value(&metadata).and_then(|value| serde_json::to_vec(&value)),
     }
     .map_err(|e| failed(e.into()))?;
-    // So that the tensors begin at a multiple of 8 bytes.
+    // Align the tensors to 8 bytes.
     header.resize(header.len().next_multiple_of(8), b' ');
     Ok(header)
 }
@@ -139,7 +139,7 @@ impl Data<'_> {
     }
 }
 
-/// FNV-1a of 64 bits: finds damage, not intent.
+/// A 64-bit FNV-1a hash, which detects damage but not tampering.
 struct Digest(u64);
 
 impl Digest {
@@ -147,7 +147,7 @@ impl Digest {
         let mut digest = Self(0xcbf2_9ce4_8422_2325);
         for text in circuits.chain([model]) {
             digest.add(text.as_bytes());
-            // So that no text can be moved from one to the other.
+            // A separator, so that no text can move from one entry to the other.
             digest.add(&[0]);
         }
         digest
@@ -177,14 +177,14 @@ impl std::fmt::Display for Digest {
     }
 }
 
-/// Reads a circuit; that of a model where the file holds one.
+/// Reads a circuit, or that of a model.
 pub(super) fn read(bytes: &[u8]) -> Result<Circuit, FileError> {
     let (mut circuits, _) = read_model(bytes)?;
     let count = circuits.len();
     circuits.pop().filter(|_| count == 1).ok_or(FileError::Mixture { count })
 }
 
-/// Reads circuits and the text of the model beside them, if there is one and its digest fits.
+/// Reads circuits, and the metadata of the model if there is any. Its digest must match.
 pub(super) fn read_model(bytes: &[u8]) -> Result<(Vec<Circuit>, Option<String>), FileError> {
     let (header, data) = split(bytes)?;
     let header = Node::parse(header).map_err(|source| match source {
@@ -235,7 +235,7 @@ pub(super) fn read_model(bytes: &[u8]) -> Result<(Vec<Circuit>, Option<String>),
     Ok((circuits, model.map(str::to_owned)))
 }
 
-/// The header and what follows it.
+/// Splits the header from the data.
 fn split(bytes: &[u8]) -> Result<(&str, &[u8]), FileError> {
     let (length, rest) = bytes.split_first_chunk().unwrap_or((&[0; 8], &[]));
     let announced = u64::from_le_bytes(*length);
@@ -250,7 +250,7 @@ fn split(bytes: &[u8]) -> Result<(&str, &[u8]), FileError> {
     }
 }
 
-/// The tensors of a file, each to be used once.
+/// The tensors of a file, each of which must be used once.
 pub(super) struct Tensors<'b> {
     tensors: BTreeMap<String, Tensor<'b>>,
 }
@@ -264,7 +264,7 @@ struct Tensor<'b> {
 }
 
 impl<'b> Tensors<'b> {
-    /// The tensor with this name as a matrix: rows and columns, or rows, columns and 2.
+    /// The tensor with this name as a matrix, with the shape rows × columns, or rows × columns × 2 if it is complex.
     pub(super) fn take(&mut self, name: &str, place: &Place<'_>) -> Result<Weight, FileError> {
         if !self.tensors.contains_key(name) {
             let known = self.tensors.keys().map(String::as_str);
@@ -294,7 +294,7 @@ impl<'b> Tensors<'b> {
         }
     }
 
-    /// Takes those whose names begin like this.
+    /// Splits off the tensors whose names start with a prefix.
     fn split(&mut self, prefix: &str) -> Self {
         let all = std::mem::take(&mut self.tensors).into_iter();
         let (own, rest) = all.partition(|(name, _)| name.starts_with(prefix));
@@ -302,7 +302,7 @@ impl<'b> Tensors<'b> {
         Self { tensors: own }
     }
 
-    /// Rejects tensors that nothing has asked for.
+    /// Rejects tensors that are not used.
     pub(super) fn finish(&self) -> Result<(), FileError> {
         match self.tensors.iter().find(|(_, tensor)| !tensor.used) {
             Some((name, _)) => Err(FileError::Unused { place: HEADER.field(name).to_string() }),
@@ -310,7 +310,7 @@ impl<'b> Tensors<'b> {
         }
     }
 
-    /// Gives every tensor its bytes. Together they must take all of them, each once.
+    /// Assigns every tensor its bytes. Together, the tensors must cover the data exactly once.
     fn place(&mut self, data: &'b [u8]) -> Result<(), FileError> {
         let mut order: Vec<(&String, &mut Tensor<'b>)> = self.tensors.iter_mut().collect();
         order.sort_by_key(|(_, tensor)| (tensor.start, tensor.end));
@@ -325,7 +325,7 @@ impl<'b> Tensors<'b> {
                 });
             }
             position = tensor.end;
-            // Past the end: the total below says so.
+            // A tensor beyond the end is reported below, by the total size.
             tensor.bytes = data.get(tensor.start..tensor.end).unwrap_or_default();
         }
         if position != data.len() {

@@ -135,7 +135,7 @@ impl Model {
             Question::Probability { event, given } => {
                 let log_given = self.log_probability(given)?;
                 if log_given == f64::NEG_INFINITY {
-                    return Err(ModelError::Impossible { what: "what is given".to_owned() });
+                    return Err(ModelError::Impossible { what: "the evidence".to_owned() });
                 }
                 let joint = event.and(&self.schema, given)?;
                 let is_density = event.is_density();

@@ -150,7 +150,7 @@ impl Search<'_> {
         let mut best = Prefix { log: 0.0, values: Vec::new() };
         while best.values.len() < self.variables.len() {
             let longer = self.longer(&best)?.into_iter().max();
-            let impossible = || ModelError::Impossible { what: "what is given".to_owned() };
+            let impossible = || ModelError::Impossible { what: "the evidence".to_owned() };
             best = longer.ok_or_else(impossible)?;
         }
         let total = log_sum(&self.model.log_cases(self.cases)?);

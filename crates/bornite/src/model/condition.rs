@@ -39,7 +39,7 @@ impl Model {
         let given = self.given.and(&self.schema, event)?;
         let log_given = copy.log_unconditional(&given)?;
         if log_given == f64::NEG_INFINITY {
-            return Err(self.impossible("what is given", &given));
+            return Err(self.impossible("the evidence", &given));
         }
         (copy.given, copy.log_given, copy.given_texts) =
             (given, log_given, self.given_texts.clone());

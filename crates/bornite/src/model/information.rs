@@ -70,7 +70,7 @@ impl Model {
         let given = given.and(&self.schema, &self.given)?;
         let total = log_sum(&self.log_cases(given.cases())?);
         if total == f64::NEG_INFINITY {
-            return Err(ModelError::Impossible { what: "what is given".to_owned() });
+            return Err(ModelError::Impossible { what: "the evidence".to_owned() });
         }
         let mut all: Vec<usize> =
             groups.iter().flat_map(|(_, columns)| columns.iter()).copied().collect();

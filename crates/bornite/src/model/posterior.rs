@@ -112,7 +112,7 @@ impl Posteriors<'_> {
 }
 
 fn impossible() -> ModelError {
-    ModelError::Impossible { what: "what is given".to_owned() }
+    ModelError::Impossible { what: "the evidence".to_owned() }
 }
 
 impl Density {

@@ -102,7 +102,7 @@ impl Model {
     /// The share of each case in the probability of all.
     fn shares(&self, cases: &[Query]) -> Result<Vec<f64>, ModelError> {
         shares(&self.log_cases(cases)?)
-            .ok_or_else(|| ModelError::Impossible { what: "what is given".to_owned() })
+            .ok_or_else(|| ModelError::Impossible { what: "the evidence".to_owned() })
     }
 
     /// Samples one completion of every row, given its observed cells and the model's evidence. Sampled cells never have

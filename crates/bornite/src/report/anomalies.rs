@@ -1,4 +1,4 @@
-//! The least likely rows, and the cells that make them so.
+//! The least likely rows, and their most surprising cells.
 
 use super::axis::short;
 use super::canvas::{Anchor, Canvas};

@@ -2,7 +2,7 @@
 
 use super::canvas::{Anchor, Canvas};
 
-/// A rectangle of the picture and the numbers along its sides.
+/// A rectangle of a plot, and the numbers along its sides.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     pub(super) left: f64,
@@ -30,7 +30,7 @@ impl Frame {
         self.left + self.width
     }
 
-    /// The line below, with about so many numbers.
+    /// Draws the x axis with about `count` numbers.
     pub(super) fn x_axis(&self, canvas: &mut Canvas, count: usize) {
         canvas.line("axis", [self.left, self.bottom(), self.right(), self.bottom()]);
         for tick in ticks(self.x, count) {
@@ -41,7 +41,7 @@ impl Frame {
         }
     }
 
-    /// Lines across, with numbers on the left.
+    /// Draws horizontal grid lines with numbers on the left.
     pub(super) fn y_axis(&self, canvas: &mut Canvas, count: usize) {
         for tick in ticks(self.y, count) {
             let y = self.y(tick);
@@ -51,12 +51,12 @@ impl Frame {
     }
 }
 
-/// Where a value lies between two ends.
+/// The relative position of a value between two ends.
 fn share(value: f64, (low, high): (f64, f64)) -> f64 {
     if high > low { (value - low) / (high - low) } else { 0.5 }
 }
 
-/// Round numbers within a range: at most `count` + 1 of them.
+/// Round numbers within a range, at most `count` + 1.
 pub(super) fn ticks((low, high): (f64, f64), count: usize) -> Vec<f64> {
     let span = high - low;
     if !(span > 0.0 && span.is_finite()) {
@@ -74,7 +74,7 @@ pub(super) fn ticks((low, high): (f64, f64), count: usize) -> Vec<f64> {
         .collect()
 }
 
-/// A number in few characters.
+/// Formats a number with few characters.
 pub(super) fn short(x: f64) -> String {
     let magnitude = x.abs();
     let trim = |text: String| {

@@ -1,4 +1,4 @@
-//! The values of a column in bins, for histograms and heat maps.
+//! Bins of a column's values, for histograms and heat maps.
 
 use super::axis::short;
 use crate::basis::Part;
@@ -6,10 +6,10 @@ use crate::domain::Domain;
 use crate::model::{ColumnDistribution, Event, Model, ModelError, Posterior};
 use crate::query::Evidence;
 
-/// How far into the tails of a numeric column bins reach.
+/// The probability in each tail of a numeric column that bins do not cover.
 const TAIL: f64 = 0.002;
 
-/// Bins of one column, in order.
+/// The bins of one column, in order.
 #[derive(Clone, Debug)]
 pub(super) struct Bins {
     column: usize,
@@ -18,16 +18,16 @@ pub(super) struct Bins {
 
 #[derive(Clone, Debug)]
 pub(super) enum BinKind {
-    /// Between numbers, one more of them than bins; the same numbers as values of the variable.
+    /// Intervals between consecutive numbers, which are also given as values of the variable.
     Edges { numbers: Vec<f64>, values: Vec<f64> },
-    /// Sets of values of the one variable, with a label each.
+    /// Sets of values of the single variable, with a label each.
     Sets { labels: Vec<String>, sets: Vec<Vec<usize>> },
-    /// Between whole numbers of a column of several variables, one more of them than bins.
+    /// Intervals between consecutive whole numbers, for a column with several variables.
     Compound { numbers: Vec<i64>, labels: Vec<String> },
 }
 
 impl Bins {
-    /// At most `count` bins of a column with this distribution.
+    /// At most `count` bins for a column with this distribution.
     pub(super) fn new(
         model: &Model,
         column: usize,
@@ -72,7 +72,7 @@ impl Bins {
         Ok(Self { column, kind })
     }
 
-    /// Neighbors together if there are many values.
+    /// Bins of whole numbers; neighbors are merged if there are many.
     fn of_whole_numbers(
         distribution: &ColumnDistribution<'_>,
         count: usize,
@@ -104,7 +104,7 @@ impl Bins {
         Ok(BinKind::Sets { labels: sets.iter().map(label).collect(), sets })
     }
 
-    /// The most likely labels, and all others together.
+    /// Bins of the most likely labels, with all others merged.
     fn of_labels(
         distribution: &ColumnDistribution<'_>,
         count: usize,
@@ -132,7 +132,7 @@ impl Bins {
         }
     }
 
-    /// What a bin is called.
+    /// The label of a bin.
     pub(super) fn label(&self, bin: usize) -> String {
         match &self.kind {
             BinKind::Edges { numbers, .. } => {
@@ -142,7 +142,7 @@ impl Bins {
         }
     }
 
-    /// The ends of the numbers; `None` for labels.
+    /// The range of the numbers; `None` for labels.
     pub(super) fn range(&self) -> Option<(f64, f64)> {
         match &self.kind {
             BinKind::Edges { numbers, .. } => Some((numbers[0], numbers[numbers.len() - 1])),
@@ -153,7 +153,7 @@ impl Bins {
         }
     }
 
-    /// The bin of a row of encoded values; `None` if the cell is missing or outside of all bins.
+    /// The bin of an encoded row; `None` if the cell is missing or outside of all bins.
     pub(super) fn of_row(&self, model: &Model, row: &[f64]) -> Option<usize> {
         let cell = &row[model.schema().variables_of(self.column)];
         if cell[0].is_nan() {
@@ -168,7 +168,7 @@ impl Bins {
             BinKind::Edges { values, .. } => {
                 let last = values.len() - 1;
                 let bin = between(last, &|n| values[n] <= cell[0]);
-                // The end of the last bin belongs to it.
+                // The last bin includes its upper end.
                 if bin.is_none() && cell[0] == values[last] { Some(last - 1) } else { bin }
             }
             BinKind::Sets { sets, .. } => sets.iter().position(|s| s.contains(&(cell[0] as usize))),
@@ -180,7 +180,7 @@ impl Bins {
         }
     }
 
-    /// How likely each bin is.
+    /// The probability of each bin.
     pub(super) fn masses(
         &self,
         distribution: &ColumnDistribution<'_>,
@@ -189,7 +189,7 @@ impl Bins {
             (BinKind::Edges { values, .. }, Posterior::Density(density)) => {
                 let last = values.len() - 1;
                 let mut below: Vec<f64> = values.iter().map(|&u| density.below(u)).collect();
-                // The end of the last bin belongs to it.
+                // The last bin includes its upper end.
                 below[last] = density.cdf(values[last]);
                 Ok(below.windows(2).map(|w| w[1] - w[0]).collect())
             }
@@ -209,7 +209,7 @@ impl Bins {
         }
     }
 
-    /// That the column is in a bin.
+    /// The event that the column is in a bin.
     pub(super) fn known(&self, model: &Model, bin: usize) -> Result<Event, ModelError> {
         let schema = model.schema();
         let variable = schema.variables_of(self.column).start;
@@ -229,14 +229,14 @@ impl Bins {
     }
 }
 
-/// Where nearly all of a numeric column lies.
+/// The range of nearly all values of a numeric column.
 fn ends(distribution: &ColumnDistribution<'_>) -> Result<(f64, f64), ModelError> {
     let (low, high) = (distribution.quantile(TAIL)?, distribution.quantile(1.0 - TAIL)?);
     let least = 1e-9 * low.abs().max(high.abs()).max(1e-300);
     Ok(if high - low > least { (low, high) } else { (low - 0.5, low + 0.5) })
 }
 
-/// So many equal steps.
+/// Evenly spaced numbers.
 fn even(low: f64, high: f64, count: usize) -> Vec<f64> {
     (0..=count).map(|n| low + (high - low) * n as f64 / count as f64).collect()
 }

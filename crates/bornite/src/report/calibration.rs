@@ -1,7 +1,7 @@
-//! Whether the conditionals of the model are right: the probability integral transform of held-out cells.
+//! Calibration of the model's conditionals: the probability integral transform of held-out cells.
 //!
-//! For a cell x of a column, given all other cells of its row, F(x) is even on [0, 1] if the model is right. Where values have
-//! probabilities of their own it is spread evenly over the step of F, at random and by a seed.
+//! For a cell x of a column, given all other cells of its row, F(x) is uniform on [0, 1] if the model is right. If
+//! values have their own probabilities, F(x) is drawn uniformly within the step of F, with a fixed seed.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -13,11 +13,11 @@ use crate::data::Encoded;
 use crate::draw::fit;
 use crate::model::{Model, ModelError};
 
-/// The maximum number of rows that are looked at, and multiply-adds that they may take.
+/// The maximum number of rows to use, and the maximum number of multiply-adds they may take.
 const MAX_ROWS: usize = 1000;
 const MIN_ROWS: usize = 24;
 const BUDGET: f64 = 3e10;
-/// Small panels.
+/// The maximum number of small panels.
 const SHOWN: usize = 24;
 const IN_A_ROW: usize = 6;
 const PANEL: (f64, f64) = (156.0, 104.0);
@@ -25,14 +25,15 @@ const BINS: usize = 20;
 const SMALL_BINS: usize = 10;
 const TOP: f64 = 236.0;
 
-/// F of the cells that are known, by column.
+/// F of the observed cells, by column.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Transforms {
     pub(super) columns: Vec<Vec<f64>>,
     pub(super) rows: usize,
 }
 
-/// The transforms of all known cells of rows at even distances; `None` if the model is conditioned on several cases.
+/// The transforms of all observed cells in rows at regular intervals; `None` if the model is conditioned on several
+/// cases.
 pub(super) fn transforms(
     model: &Model,
     rows: &Encoded,
@@ -54,7 +55,7 @@ pub(super) fn transforms(
     Ok(columns.map(|columns| Transforms { columns, rows: chosen.len() }))
 }
 
-/// About the multiply-adds of both passes of a row.
+/// The approximate number of multiply-adds of both passes for a row.
 fn cost(model: &Model) -> f64 {
     let of_layer = |circuit: &Orthonormal, id| match circuit.layer(id) {
         Layer::Sum { .. } => 6.0 * circuit.size(id) as f64 * circuit.width(id) as f64,
@@ -64,7 +65,7 @@ fn cost(model: &Model) -> f64 {
     model.mixture().circuits().map(of_circuit).sum::<f64>().max(1.0)
 }
 
-/// The largest distance of the empirical distribution from the even one.
+/// The largest distance between the empirical and the uniform distribution.
 pub(super) fn distance(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -119,7 +120,7 @@ fn histogram_frame((left, top): (f64, f64), (width, height): (f64, f64)) -> Fram
     Frame { left, top, width, height, x: (0.0, 1.0), y: (0.0, 2.2) }
 }
 
-/// All cells together: the histogram, and quantiles against even ones.
+/// Draws all cells together: the histogram, and quantiles against uniform ones.
 fn overall(canvas: &mut Canvas, transforms: &Transforms) {
     let all: Vec<f64> = transforms.columns.iter().flatten().copied().collect();
     let words = format!(
@@ -151,7 +152,7 @@ fn overall(canvas: &mut Canvas, transforms: &Transforms) {
     canvas.text("mute", Anchor::Middle, (615.0, 216.0), 10.5, "the diagonal is ideal");
 }
 
-/// Bars of 1 if values are even, with a band that holds 95 in 100 bars by chance.
+/// Draws bars, which have height 1 if values are uniform, with a band that contains 95 of 100 bars by chance.
 fn histogram(canvas: &mut Canvas, values: &[f64], bins: usize, frame: Frame) {
     let n = values.len().max(1) as f64;
     let mut counts = vec![0.0; bins];

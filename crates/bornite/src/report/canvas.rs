@@ -1,4 +1,4 @@
-//! A picture in the making: shapes in one visual language, written as SVG.
+//! A plot under construction: shapes in a consistent style, written as SVG.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use crate::draw::{escape, px};
 /// The colors and fonts of all charts.
 pub(super) const STYLE: &str = include_str!("charts.css");
 
-/// Where a text stands from its point.
+/// The alignment of a text relative to its point.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Anchor {
     Start,
@@ -17,7 +17,7 @@ pub(super) enum Anchor {
     End,
 }
 
-/// One picture.
+/// A plot.
 pub(super) struct Canvas {
     width: f64,
     height: f64,
@@ -38,7 +38,7 @@ impl Canvas {
         );
     }
 
-    /// A rectangle that tells something on hover.
+    /// A rectangle with a tooltip.
     pub(super) fn told_rect(&mut self, class: &str, [x, y, w, h]: [f64; 4], words: &str) {
         let (x, y, w, h) = (px(x), px(y), px(w.max(0.0)), px(h.max(0.0)));
         let _ = writeln!(
@@ -54,7 +54,7 @@ impl Canvas {
             writeln!(self.body, r#"<line class="{class}" x1="{a}" y1="{b}" x2="{c}" y2="{d}"/>"#);
     }
 
-    /// A line through points; a point that is not finite breaks it.
+    /// A line through points, interrupted at points that are not finite.
     pub(super) fn curve(&mut self, class: &str, points: impl IntoIterator<Item = (f64, f64)>) {
         let (mut path, mut pen_down) = (String::new(), false);
         for (x, y) in points {
@@ -66,7 +66,7 @@ impl Canvas {
         self.path(class, &path, 0.0);
     }
 
-    /// A path; a stroke width of 0 leaves that to the class.
+    /// A path. With a stroke width of 0, the class determines the width.
     pub(super) fn path(&mut self, class: &str, path: &str, stroke: f64) {
         let stroke =
             if stroke > 0.0 { format!(r#" stroke-width="{stroke:.2}""#) } else { String::new() };
@@ -106,7 +106,7 @@ impl Canvas {
         );
     }
 
-    /// A picture of pixels.
+    /// An image of pixels.
     pub(super) fn image(&mut self, [x, y, w, h]: [f64; 4], png: &[u8], words: &str) {
         let _ = writeln!(
             self.body,
@@ -120,13 +120,13 @@ impl Canvas {
         );
     }
 
-    /// The picture as a file of its own.
+    /// The plot as a standalone file.
     pub(super) fn finish(self) -> String {
         let style = format!("<style>{STYLE}</style>\n");
         self.write(&style, r#"<rect class="bg" width="100%" height="100%"/>"#)
     }
 
-    /// The picture as a part of a page that has the style.
+    /// The plot as a part of a page with the style sheet.
     pub(super) fn inline(self) -> String {
         self.write("", "")
     }

@@ -1,4 +1,4 @@
-//! Grids of images: samples, completions, means.
+//! Grids of images: samples, completions and means.
 
 use super::Report;
 use super::canvas::{Anchor, Canvas};
@@ -7,16 +7,16 @@ use crate::data::{Encoded, Table};
 use crate::engine::Batch;
 use crate::model::{Imputation, Model, ModelError};
 
-/// Images in a row.
+/// The number of images in a row.
 const ACROSS: usize = 10;
 const SAMPLE_ROWS: usize = 4;
 const DRAWS: usize = 3;
-/// What is not known, and what lies between images.
+/// The colors of missing pixels, and of the space between images.
 const HOLE: [u8; 3] = [188, 214, 240];
 const GAP: [u8; 3] = [255, 255, 255];
 const LABEL: f64 = 96.0;
 
-/// Images of one table beside each other, under one label.
+/// A row of images with a label.
 pub(super) struct Strip {
     label: &'static str,
     images: Table,
@@ -52,7 +52,7 @@ pub(super) fn strips(report: &Report<'_>) -> Result<Option<Vec<Strip>>, ModelErr
     Ok(Some(strips))
 }
 
-/// The mean of every pixel given those of its image that are known.
+/// The mean of every pixel, given the observed pixels of its image.
 fn means(model: &Model, values: &[f64]) -> Result<Table, ModelError> {
     let schema = model.schema();
     let means = model.means_of_rows(&Batch::from_rows(&schema.variables(), values)?)?;
@@ -60,7 +60,7 @@ fn means(model: &Model, values: &[f64]) -> Result<Table, ModelError> {
     Ok(Table::from_rows(&names, &means)?)
 }
 
-/// Images to cover: of the data at even distances, or samples.
+/// The images to complete: rows of the data at regular intervals, or samples.
 fn originals(report: &Report<'_>) -> Result<(&'static str, Vec<f64>), ModelError> {
     let schema = report.model.schema();
     if let Some(rows) = report.rows.as_ref().filter(|r| r.num_rows() > 0) {
@@ -72,7 +72,7 @@ fn originals(report: &Report<'_>) -> Result<(&'static str, Vec<f64>), ModelError
     Ok(("more samples", schema.encode(&samples)?.to_rows()))
 }
 
-/// The least and the largest number that a pixel can have.
+/// The smallest and the largest number that a pixel can have.
 fn levels(model: &Model) -> (f64, f64) {
     let columns = model.schema().columns().iter().map(|c| c.kind.coding().range());
     let (low, high) =
@@ -129,7 +129,7 @@ fn paint(
     }
 }
 
-/// The strips with their labels.
+/// Draws the strips with their labels.
 pub(super) fn draw(model: &Model, strips: &[Strip]) -> Canvas {
     let [height, width, _] = model.schema().image().unwrap_or([1, 1, 1]);
     let raster = raster(model, strips);
@@ -147,7 +147,7 @@ pub(super) fn draw(model: &Model, strips: &[Strip]) -> Canvas {
     canvas
 }
 
-/// The least likely images with their log densities.
+/// Draws the least likely images with their log densities.
 pub(super) fn draw_unlikely(
     model: &Model,
     rows: &Encoded,
@@ -173,7 +173,7 @@ pub(super) fn draw_unlikely(
     Ok(canvas)
 }
 
-/// The mean of every pixel, of the model and of the data.
+/// Draws the mean of every pixel, for the model and for the data.
 pub(super) fn draw_means(report: &Report<'_>) -> Result<Option<Canvas>, ModelError> {
     let model = report.model;
     let Some([height, width, channels]) = model.schema().image() else { return Ok(None) };

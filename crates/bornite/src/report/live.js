@@ -20,8 +20,8 @@
     });
   }
 
-  // The form in which each layer's message is stored, and the multiply-adds that it takes, by the library's own table: forms
-  // are numbers, and a marginalized layer sends the first of them, the identity.
+  // The kind of each layer's message and its multiply-adds, from the library's own table. Kinds are numbers; a
+  // marginalized layer sends the first one, the identity.
   const { kronecker, hadamard, sum, modes, powers } = data.rules;
   function multiplyAdds(sets) {
     const forms = [];
@@ -118,7 +118,7 @@
     });
   }
 
-  // Boxes: the picture of the circuit is there already.
+  // Boxes: the circuit is already drawn.
   function boxes(svg) {
     const parts = [...svg.querySelectorAll("[data-l]")].map((element) => [element, Number(element.dataset.l)]);
     const inputs = [];
@@ -230,7 +230,7 @@
   if (drawn) boxes(drawn); else regions(document.getElementById("bn-regions"));
   if (data.image) board(document.getElementById("bn-board"));
 
-  // #keep=0,2,5 keeps these variables: a state that can be sent.
+  // #keep=0,2,5 keeps these variables, so that a state can be shared as a link.
   const asked = /#keep=([\d,]*)$/.exec(location.hash);
   if (asked) {
     for (const v of asked[1].split(",").filter(Boolean).map(Number)) if (v < count) known[v] = 1;

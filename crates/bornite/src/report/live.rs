@@ -1,4 +1,4 @@
-//! The circuit of a page, to be clicked on: which variables are kept, and what that costs.
+//! The interactive circuit of a page: click on variables to see which layers a query keeps, and what it costs.
 
 use std::fmt::Write;
 
@@ -8,25 +8,26 @@ use crate::algebra::Table;
 use crate::circuit::{Circuit, Layer};
 use crate::draw::{CellTree, circuit_drawing};
 
-/// Circuits of more variables are drawn by region.
+/// Circuits with more variables are drawn by region.
 const MAX_BOXES: usize = 128;
 const SCRIPT: &str = include_str!("live.js");
 
-/// What the script knows of the circuit.
+/// The data for the script.
 #[derive(Serialize)]
 struct Data<'a> {
     names: Vec<&'a str>,
-    /// The variables in the order in which scopes are pieces of it.
+    /// The variables in an order in which every scope is an interval.
     order: Vec<usize>,
     layers: Vec<LayerData>,
-    /// The top layer and the depth of every region, where the circuit is drawn by region.
+    /// The top layer and the depth of every region, if the circuit is drawn by region.
     regions: Vec<(usize, usize)>,
     image: Option<[usize; 3]>,
-    /// What layers send, and what that takes.
+    /// The table of message kinds and their costs.
     rules: Table,
 }
 
-/// Kind, width, inputs, size, size of the square, first and last position of the scope, and whether a sum takes its place.
+/// Kind, width, inputs, size, size of the square, first and last position of the scope, and whether the sum above
+/// absorbs it.
 #[derive(Serialize)]
 struct LayerData(u8, usize, Vec<usize>, String, String, usize, usize, bool);
 
@@ -41,14 +42,14 @@ fn layers(circuit: &Circuit) -> Vec<LayerData> {
         };
         let inputs = layer.inputs().iter().map(|i| i.index()).collect();
         let (start, end) = circuit.span(id);
-        // As texts: they may be longer than the numbers of the script.
+        // Written as text, since they may exceed the precision of the script's numbers.
         let (size, squared) = (circuit.size(id).to_string(), circuit.squared_size(id).to_string());
         LayerData(kind, circuit.width(id), inputs, size, squared, start, end, circuit.is_fused(id))
     };
     circuit.layer_ids().map(one).collect()
 }
 
-/// The section of a page, with the script that makes it live.
+/// The section of a page, including the script.
 pub(super) fn section(circuit: &Circuit, image: Option<[usize; 3]>) -> String {
     let is_small = circuit.num_variables() <= MAX_BOXES && image.is_none();
     let cells = CellTree::new(circuit);
@@ -67,7 +68,7 @@ pub(super) fn section(circuit: &Circuit, image: Option<[usize; 3]>) -> String {
         image,
         rules: Table::new(),
     };
-    // A number for every field: this does not fail.
+    // Serialization cannot fail, since every field is a number or a list.
     let json = serde_json::to_string(&data).unwrap_or_default().replace('<', "\\u003c");
     let mut out = String::new();
     out.push_str(&presets(image));

@@ -1,4 +1,4 @@
-//! The marginal of every column over the histogram of the data.
+//! Marginals of columns over histograms of the data.
 
 use super::Report;
 use super::axis::{Frame, short};
@@ -10,11 +10,11 @@ use crate::model::{ColumnDistribution, ModelError};
 const PANEL: (f64, f64) = (236.0, 158.0);
 const IN_A_ROW: usize = 4;
 const TOP: f64 = 40.0;
-/// Bins of numbers, and of labels.
+/// The number of bins for numbers, and for labels.
 const BINS: usize = 28;
 const LABELS: usize = 7;
 
-/// The marginals of these columns.
+/// Draws the marginals of these columns.
 pub(super) fn draw(report: &Report<'_>, columns: &[usize]) -> Result<Canvas, ModelError> {
     let rows = columns.len().div_ceil(IN_A_ROW).max(1);
     let width = PANEL.0 * columns.len().clamp(2, IN_A_ROW) as f64 + 16.0;
@@ -94,7 +94,7 @@ fn panel(
     Ok(())
 }
 
-/// Bars upward, for numbers.
+/// Vertical bars, for numbers.
 fn standing(
     canvas: &mut Canvas,
     bins: &Bins,
@@ -132,7 +132,7 @@ fn standing(
     }
 }
 
-/// Bars to the right, for words.
+/// Horizontal bars, for text.
 fn lying(
     canvas: &mut Canvas,
     bins: &Bins,

@@ -1,4 +1,4 @@
-//! Plots of models, and one page with all of them.
+//! Plots of models, and an HTML page with all of them.
 //!
 //! Plots are SVG, or PNG for pixel grids, and the page is self-contained. The same model, table and seed give the same
 //! bytes.
@@ -26,7 +26,7 @@ use crate::data::{Encoded, Table};
 use crate::model::{Model, ModelError};
 use crate::structure::{InformationOptions, MutualInformation, mutual_information};
 
-/// Columns in one picture of marginals on a page.
+/// The number of columns per plot of marginals on a page.
 const PAGE: usize = 24;
 /// The maximum number of columns in one picture.
 const MAX_COLUMNS: usize = 60;
@@ -34,22 +34,22 @@ const MAX_COLUMNS: usize = 60;
 const DRAWN_ROWS: usize = 4000;
 /// The maximum number of variables for which all pairs are compared.
 const MAX_COMPARED: usize = 1024;
-/// Pairs and rows that are shown.
+/// The number of pairs and of rows to show.
 const PAIRS: usize = 8;
 const UNLIKELY: usize = 10;
 
 /// A picture of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Picture {
-    /// The tree of regions, with mutual information at every merge.
+    /// The region tree, with the mutual information at every merge.
     Structure,
-    /// Log-likelihoods and the residual of orthonormality by epoch.
+    /// Log-likelihoods and the orthonormality residual by epoch.
     Training,
-    /// The marginals of columns over the data's histograms; the mean image for images.
+    /// The marginals of columns over histograms of the data, or the mean image for images.
     Marginals,
-    /// Heat maps of the pairs of columns that know most of each other.
+    /// Heat maps of the pairs of columns with the most mutual information.
     Pairs,
-    /// Whether conditionals are right, on the rows of the table.
+    /// The calibration of conditional distributions on the rows of the table.
     Calibration,
     /// The least likely rows of the table and their most surprising cells.
     Anomalies,
@@ -82,10 +82,10 @@ pub struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    /// Pictures of a model, next to a table if there is one.
+    /// Prepares plots of a model, compared with a table if one is given.
     ///
     /// # Errors
-    /// A column of the model is not in the table, or a cell is of another type.
+    /// The table lacks a column of the model, or a cell has another type.
     pub fn new(model: &'a Model, data: Option<&'a Table>, seed: u64) -> Result<Self, ModelError> {
         let rows = match data {
             Some(table) => Some(model.schema().encode(table)?),
@@ -108,7 +108,7 @@ impl<'a> Report<'a> {
     /// Draws a picture as SVG.
     ///
     /// # Errors
-    /// The picture needs a table, or a model of images, and there is none.
+    /// The picture requires a table or a model of images.
     pub fn svg(&self, picture: Picture) -> Result<String, ModelError> {
         Ok(self.canvas(picture)?.finish())
     }
@@ -139,17 +139,17 @@ impl<'a> Report<'a> {
     /// Samples and completions of images as the bytes of a PNG file.
     ///
     /// # Errors
-    /// The model is not of images.
+    /// The model is not a model of images.
     pub fn samples_png(&self) -> Result<Vec<u8>, ModelError> {
         let raster = images::raster(self.model, &self.strips()?);
         let times = (900 / raster.width.max(1)).clamp(1, 8);
         Ok(raster.enlarged(times).png())
     }
 
-    /// One page with all pictures and the live circuit, which needs nothing from outside.
+    /// Writes one self-contained HTML page with all pictures and the interactive circuit.
     ///
     /// # Errors
-    /// None but those of a damaged model.
+    /// Fails only if the model is corrupt.
     pub fn html(&self, title: &str) -> Result<String, ModelError> {
         page::of_model(self, title)
     }
@@ -163,13 +163,14 @@ impl<'a> Report<'a> {
         self.columns.clone().unwrap_or_else(all)
     }
 
-    /// Whether a column's values are words without an order.
+    /// Whether a column contains text without an order.
     fn is_words(&self, column: usize) -> bool {
         let column = &self.model.schema().columns()[column];
         column.kind.coding().is_words(column.storage)
     }
 
-    /// The mutual information of all variables, of the table's rows or of exact samples; `None` for very many variables.
+    /// The mutual information of all variables, from the rows of the table or from exact samples; `None` if there are
+    /// too many variables.
     fn information(&self) -> Result<Option<MutualInformation>, ModelError> {
         let schema = self.model.schema();
         if schema.num_variables() > MAX_COMPARED {
@@ -191,7 +192,7 @@ impl<'a> Report<'a> {
         Ok(Some(mutual_information(rows, &schema.variables(), &options)?))
     }
 
-    /// The pairs of columns that know most of each other; none for images, whose neighbors all do.
+    /// The pairs of columns with the most mutual information; none for images, in which all neighbors are dependent.
     fn pairs(&self, most: usize) -> Result<Vec<pairs::Pair>, ModelError> {
         let schema = self.model.schema();
         if schema.image().is_some() && self.columns.is_none() {
@@ -202,7 +203,7 @@ impl<'a> Report<'a> {
         let mut found = Vec::new();
         for (n, &a) in columns.iter().enumerate() {
             for &b in &columns[n + 1..] {
-                // Of digits the pair that knows most.
+                // For digits, use the pair of variables with the most.
                 let values = schema.variables_of(a).flat_map(|x| {
                     let information = &information;
                     schema.variables_of(b).map(move |y| information.get(x, y))
@@ -234,7 +235,7 @@ pub fn circuit_html(circuit: &Orthonormal, title: &str) -> String {
     page::of_circuit(circuit, title)
 }
 
-/// The regions of a circuit that is not a model.
+/// Draws the region tree of a circuit that is not a model.
 pub fn structure_svg(circuit: &Orthonormal) -> String {
     structure::draw(circuit, None, None).finish()
 }

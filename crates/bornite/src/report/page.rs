@@ -1,4 +1,4 @@
-//! The page of a model: all pictures with a few words each, in one file without anything from outside.
+//! The HTML page of a model: all plots with short explanations, in one self-contained file.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use crate::data::{Column, ColumnSchema};
 use crate::draw::escape;
 use crate::model::{Model, ModelError};
 
-/// A page in the making.
+/// A page under construction.
 struct Page {
     title: String,
     contents: Vec<(&'static str, &'static str)>,
@@ -145,7 +145,7 @@ fn lead(report: &Report<'_>) -> String {
     }
 }
 
-/// Columns of many in pages, the first open.
+/// Plots of the columns in pages, the first of them open.
 fn marginal_pages(report: &Report<'_>) -> Result<String, ModelError> {
     if let Some(canvas) = images::draw_means(report)? {
         return Ok(canvas.inline());
@@ -180,7 +180,7 @@ fn facts(list: &[(&str, String)]) -> String {
     format!("<dl class=\"facts\">{}</dl>\n", list.iter().map(fact).collect::<Vec<_>>().join("\n"))
 }
 
-/// How many circuits there are, and with which weights.
+/// The number of circuits, and their weights.
 fn circuits(model: &Model) -> String {
     match &model.mixture().weights()[..] {
         [_] => "1".to_owned(),
@@ -240,7 +240,7 @@ fn model_facts(report: &Report<'_>) -> Result<String, ModelError> {
     Ok(facts(&list))
 }
 
-/// A count with a narrow space before every three digits.
+/// A count with a narrow space between groups of three digits.
 fn group(count: usize) -> String {
     let digits = count.to_string();
     let mut text = String::new();
@@ -253,7 +253,7 @@ fn group(count: usize) -> String {
     text
 }
 
-/// Columns that are listed at once.
+/// The maximum number of columns in a list.
 const LISTED: usize = 60;
 
 fn columns(report: &Report<'_>) -> String {

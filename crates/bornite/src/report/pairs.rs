@@ -1,4 +1,4 @@
-//! Heat maps of pairs of columns: the data's and the model's.
+//! Heat maps of pairs of columns, for the data and for the model.
 
 use super::Report;
 use super::axis::{Frame, short};
@@ -14,14 +14,14 @@ const TOP: f64 = 34.0;
 const BINS: usize = 24;
 const WORDS: usize = 8;
 
-/// One pair, and what its columns know of each other in nats.
+/// A pair of columns, and their mutual information in nats.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pair {
     pub(super) columns: [usize; 2],
     pub(super) information: f64,
 }
 
-/// These pairs, one below the other, two in a row.
+/// Draws pairs of columns, one row each: the data and the model.
 pub(super) fn draw(report: &Report<'_>, pairs: &[Pair]) -> Result<Canvas, ModelError> {
     let panels = if report.rows.is_some() { 2.0 } else { 1.0 };
     let block = LABELS + panels * (SIDE + 12.0) + 14.0;
@@ -92,7 +92,7 @@ fn one(
     Ok(())
 }
 
-/// The model's probability of every pair of bins, y by y.
+/// The model's probability of every pair of bins, with x varying fastest.
 fn joint(report: &Report<'_>, x: &Bins, y: &Bins) -> Result<Vec<f64>, ModelError> {
     let model = report.model;
     let columns = (0..x.len()).map(|i| x.known(model, i)).collect::<Result<Vec<_>, _>>()?;
@@ -106,7 +106,7 @@ fn joint(report: &Report<'_>, x: &Bins, y: &Bins) -> Result<Vec<f64>, ModelError
     Ok(model.log_probabilities(&cells)?.into_iter().map(f64::exp).collect())
 }
 
-/// Bright to dark by the square root, so that what is rare is seen as well; y upward.
+/// A raster whose darkness is the square root of the probability, so that rare values are visible too. y points upward.
 fn raster(table: &[f64], width: usize, height: usize) -> Raster {
     let most = table.iter().copied().fold(1e-300, f64::max);
     let mut raster = Raster::new(width, height, [255; 3]);

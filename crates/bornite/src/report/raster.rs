@@ -1,4 +1,4 @@
-//! Rectangles of pixels, as PNG.
+//! Images of RGB pixels, written as PNG.
 
 use png::{BitDepth, ColorType, Compression, Encoder};
 

@@ -1,4 +1,4 @@
-//! The tree of regions, with what its two sides know of each other at every merge.
+//! The region tree, with the mutual information between the two sides of every merge.
 
 use std::fmt::Write;
 
@@ -8,12 +8,12 @@ use crate::circuit::Circuit;
 use crate::draw::{CellTree, ems, fit, px};
 use crate::structure::MutualInformation;
 
-/// The maximum number of leaves that are drawn; more are shown by region.
+/// The maximum number of leaves to draw; larger trees are drawn by region.
 const MAX_LEAVES: usize = 64;
 const ROW: f64 = 19.0;
 const TOP: f64 = 58.0;
 
-/// One drawn region: a cell of the circuit, or several that are not opened.
+/// A drawn region: a cell of the circuit, or a collapsed subtree.
 struct Drawn {
     cell: usize,
     inputs: Vec<usize>,
@@ -107,7 +107,7 @@ fn head(canvas: &mut Canvas, has_information: bool, leaves: usize, variables: us
     canvas.text("mute", Anchor::Start, (20.0, 40.0), 10.5, &words);
 }
 
-/// Which cells are drawn with their inputs: the largest first, until there are enough leaves.
+/// The cells that are drawn with their inputs: the largest first, until there are enough leaves.
 fn opened(cells: &CellTree) -> Vec<bool> {
     let list = cells.list();
     let mut open = vec![false; list.len()];
@@ -127,7 +127,7 @@ fn opened(cells: &CellTree) -> Vec<bool> {
     }
 }
 
-/// Places a region below those before it; answers with its position among the drawn.
+/// Places a region below the previous ones, and returns its index among the drawn regions.
 fn place(
     cells: &CellTree,
     open: &[bool],
@@ -135,7 +135,7 @@ fn place(
     drawn: &mut Vec<Drawn>,
     leaves: &mut f64,
 ) -> usize {
-    // A tree may be as deep as it has variables: a stack of our own.
+    // A tree may be as deep as it has variables, so use an explicit stack.
     let list = cells.list();
     let mut stack = vec![(root, false)];
     let mut done: Vec<usize> = Vec::new();
@@ -183,7 +183,7 @@ fn label(circuit: &Circuit, cells: &CellTree, cell: usize, image: Option<[usize;
     }
 }
 
-/// The mean information of pairs of variables from two different inputs of a cell.
+/// The mean mutual information of pairs of variables from different inputs of a cell.
 fn between(
     circuit: &Circuit,
     cells: &CellTree,

@@ -1,4 +1,4 @@
-//! How a fit went: log-likelihoods by epoch, and how far the weights were from semi-unitary.
+//! The training history: log-likelihoods by epoch, and the deviation of the weights from semi-unitary.
 
 use super::axis::{Frame, short, ticks};
 use super::canvas::{Anchor, Canvas};
@@ -65,7 +65,7 @@ pub(super) fn draw(info: &Info) -> Canvas {
     canvas
 }
 
-/// From well below what most epochs reached, so that the first steps do not press the rest together.
+/// Starts well below what most epochs reached, so that the first steps do not compress the rest.
 fn range(info: &Info) -> (f64, f64) {
     let late = info.history.iter().skip(info.history.len() / 12);
     let values: Vec<f64> =
@@ -75,7 +75,7 @@ fn range(info: &Info) -> (f64, f64) {
     if !low.is_finite() {
         return (-1.0, 0.0);
     }
-    // The baseline too, unless it is far off.
+    // Include the baseline, unless it is far away.
     let base = info.baseline;
     let with_base =
         if base.is_finite() && base > low - 2.0 * (high - low) { low.min(base) } else { low };
@@ -83,12 +83,12 @@ fn range(info: &Info) -> (f64, f64) {
     (with_base - room, high + room)
 }
 
-/// On a scale of powers of ten, at the right.
+/// Draws residuals on a logarithmic scale on the right.
 fn residuals(canvas: &mut Canvas, info: &Info, frame: Frame) {
     let logs: Vec<f64> = info.history.iter().map(|e| e.residual.max(1e-18).log10()).collect();
     let low = logs.iter().copied().fold(f64::INFINITY, f64::min).floor() - 1.0;
     let high = (logs.iter().copied().fold(f64::NEG_INFINITY, f64::max).ceil()).max(low + 4.0);
-    // In the lower third: it is small, and should look so.
+    // Use the lower third: the residual is small, and should look so.
     let axis = Frame { y: (low, high + 2.0 * (high - low)), ..frame };
     for tick in ticks((low, high), 2) {
         let at = (axis.right() + 6.0, axis.y(tick) + 3.0);

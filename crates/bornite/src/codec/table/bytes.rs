@@ -1,4 +1,4 @@
-//! Sequences of numbers and texts, for data that no model predicts.
+//! Serialization of numbers and texts, for data that no model predicts.
 
 use crate::codec::CodecError;
 
@@ -6,7 +6,7 @@ pub(super) fn damaged() -> CodecError {
     CodecError::Damaged { what: "the data beside its rows does not match them" }
 }
 
-/// Adds a whole number: seven bits a byte, the lowest first, the highest bit set in all bytes but the last.
+/// Appends an integer: seven bits per byte, the lowest first, with the highest bit set in all bytes except the last.
 pub(super) fn put(out: &mut Vec<u8>, mut n: u64) {
     while n >= 0x80 {
         out.push(n as u8 | 0x80);
@@ -15,18 +15,18 @@ pub(super) fn put(out: &mut Vec<u8>, mut n: u64) {
     out.push(n as u8);
 }
 
-/// Adds a text: its length in bytes, then the bytes.
+/// Appends a text: its length in bytes, then the bytes.
 pub(super) fn put_text(out: &mut Vec<u8>, text: &str) {
     put_bytes(out, text.as_bytes());
 }
 
-/// Adds bytes: their number, then they.
+/// Appends bytes: their number, then the bytes.
 pub(super) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put(out, bytes.len() as u64);
     out.extend(bytes);
 }
 
-/// Adds rows in increasing order, each as its distance from the one after the last, and what goes with it.
+/// Appends rows in increasing order, each as the distance from the row after the previous one, with its data.
 pub(super) fn put_rows<T>(
     out: &mut Vec<u8>,
     rows: &[(usize, T)],
@@ -34,14 +34,14 @@ pub(super) fn put_rows<T>(
 ) {
     put(out, rows.len() as u64);
     let mut next = 0;
-    for (row, item) in rows {
+    for (row, cell_item) in rows {
         put(out, (row - next) as u64);
-        each(out, item);
+        each(out, cell_item);
         next = row + 1;
     }
 }
 
-/// Reads what was put.
+/// Reads what was appended.
 #[derive(Debug)]
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
@@ -69,13 +69,13 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(self.sized()?).map_err(|_| damaged())
     }
 
-    /// Bytes after their number.
+    /// Reads bytes, preceded by their number.
     pub(super) fn sized(&mut self) -> Result<&'a [u8], CodecError> {
         let length = usize::try_from(self.number()?).map_err(|_| damaged())?;
         self.bytes(length)
     }
 
-    /// Rows below `num_rows`, and what goes with each.
+    /// Reads rows below `num_rows`, each with its data.
     pub(super) fn rows<T>(
         &mut self,
         num_rows: usize,

@@ -1,4 +1,4 @@
-//! One column: its cells as symbols of variables and back, and the data that no variable can represent.
+//! Coding of one column: its cells as symbols of variables, and the data that no variable can represent.
 
 use std::borrow::Cow;
 
@@ -14,33 +14,33 @@ use crate::data::{Cells, Column, ColumnKind, Integers, Schema, Storage};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum CellCoding {
-    /// By a column of the model.
+    /// With a column of the model.
     Model(usize),
-    /// By a continuous column of the model: the ordinals `first` to `last` of a grid.
+    /// With a continuous column of the model: the ordinals `first` to `last` of a grid.
     Grid {
         /// The column of the model.
         column: usize,
-        /// The numbers that cells can be.
+        /// The possible numbers.
         grid: Grid,
-        /// The ordinals of the smallest and the largest.
+        /// The smallest and the largest ordinal.
         bounds: [i64; 2],
     },
-    /// Beside the rows.
+    /// Without the model, beside the rows.
     Beside,
 }
 
-/// A column in symbols.
+/// A column as symbols.
 #[derive(Debug)]
 pub(super) struct Coded {
     pub(super) way: CellCoding,
-    /// Symbols of the column's variables, row by row.
+    /// The symbols of the column's variables, row by row.
     pub(super) values: Vec<f64>,
-    /// Rests, if there are cuts.
-    pub(super) rests: Vec<u64>,
-    pub(super) cuts: Option<GridSymbols>,
+    /// Remainders, if there are grid symbols.
+    pub(super) remainders: Vec<u64>,
+    pub(super) grid_symbols: Option<GridSymbols>,
 }
 
-/// A cell that is there.
+/// A cell that is not missing.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Item<'a> {
     Number(f64),
@@ -49,7 +49,7 @@ pub(super) enum Item<'a> {
 }
 
 impl Item<'_> {
-    /// Whether both are the same, bit for bit.
+    /// Whether both are identical, bit for bit.
     fn is(&self, other: &Item<'_>) -> bool {
         match (self, other) {
             (Item::Number(a), Item::Number(b)) => a.to_bits() == b.to_bits(),
@@ -80,8 +80,8 @@ impl Item<'_> {
     }
 }
 
-/// The cell of a row as it would be in a column of another type; `None` if it is missing.
-fn item(column: &Column, row: usize, storage: Storage) -> Option<Item<'_>> {
+/// The cell of a row, converted to the type of a column; `None` if it is missing.
+fn cell_item(column: &Column, row: usize, storage: Storage) -> Option<Item<'_>> {
     let whole = |x: f64| (x.fract() == 0.0 && x.abs() < 2f64.powi(53)).then_some(x as i64);
     match (storage, column.cells()) {
         (Storage::Labels, Cells::Labels(c)) => c.get(row).map(|t| Item::Text(Cow::Borrowed(t))),
@@ -92,8 +92,8 @@ fn item(column: &Column, row: usize, storage: Storage) -> Option<Item<'_>> {
     }
 }
 
-/// Codes a column by column `n` of the schema, whose bins have these ends if it is continuous. What does not fit is added
-/// to `beside`.
+/// Encodes a column with column `n` of the schema. `edges` are the edges of its bins if it is continuous. Cells that
+/// cannot be represented are added to `uncoded`.
 pub(super) fn encode(
     schema: &Schema,
     n: usize,
@@ -111,16 +111,21 @@ pub(super) fn encode(
     }
 }
 
-/// Writes a column beside the rows.
+/// Stores a column beside the rows.
 pub(super) fn store_uncoded(column: &Column, uncoded: &mut Vec<u8>) -> Coded {
     let kind = Storage::of(column);
     let cells: Vec<_> =
-        (0..column.len()).filter_map(|row| Some((row, item(column, row, kind)?))).collect();
-    put_rows(uncoded, &cells, |out, item| item.put(out));
-    Coded { way: CellCoding::Beside, values: Vec::new(), rests: Vec::new(), cuts: None }
+        (0..column.len()).filter_map(|row| Some((row, cell_item(column, row, kind)?))).collect();
+    put_rows(uncoded, &cells, |out, cell_item| cell_item.put(out));
+    Coded {
+        way: CellCoding::Beside,
+        values: Vec::new(),
+        remainders: Vec::new(),
+        grid_symbols: None,
+    }
 }
 
-/// Cells by the values of finite variables. Those whose values do not lead back to them are escaped.
+/// Encodes cells as values of finite variables. Cells that would decode differently are escaped.
 fn by_values(schema: &Schema, n: usize, column: &Column, uncoded: &mut Vec<u8>) -> Coded {
     let mut values = schema.encode_column(n, column);
     let Ok(decoded) = schema.decode_column(n, &values) else {
@@ -130,20 +135,20 @@ fn by_values(schema: &Schema, n: usize, column: &Column, uncoded: &mut Vec<u8>) 
     let other = schema.columns()[n].kind.coding().other().map(|other| other as f64);
     let mut escaped = Vec::new();
     for row in 0..column.len() {
-        let Some(cell) = item(column, row, kind) else { continue };
+        let Some(cell) = cell_item(column, row, kind) else { continue };
         let values = &mut values[row * width..(row + 1) * width];
         if other == Some(values[0]) {
             cell.put(uncoded);
-        } else if !item(&decoded, row, kind).is_some_and(|d| d.is(&cell)) {
+        } else if !cell_item(&decoded, row, kind).is_some_and(|d| d.is(&cell)) {
             values.fill(f64::NAN);
             escaped.push((row, cell));
         }
     }
     put_rows(uncoded, &escaped, |out, cell| cell.put(out));
-    Coded { way: CellCoding::Model(n), values, rests: Vec::new(), cuts: None }
+    Coded { way: CellCoding::Model(n), values, remainders: Vec::new(), grid_symbols: None }
 }
 
-/// Cells by the ordinals of a grid. Those that are not on it are escaped.
+/// Encodes cells as ordinals of a grid. Cells off the grid are escaped.
 fn on_grid(
     schema: &Schema,
     n: usize,
@@ -162,35 +167,40 @@ fn on_grid(
     };
     let known = || ordinals.iter().flatten().copied();
     let bounds = [known().min().unwrap_or(0), known().max().unwrap_or(0)];
-    let cuts = cuts_of(&schema.columns()[n].kind, grid, bounds, edges);
+    let grid_symbols = grid_symbols_of(&schema.columns()[n].kind, grid, bounds, edges);
     let mut escaped = Vec::new();
-    let (mut values, mut rests) = (vec![f64::NAN; column.len()], vec![0; column.len()]);
+    let (mut values, mut remainders) = (vec![f64::NAN; column.len()], vec![0; column.len()]);
     for row in rows {
-        match (ordinals[row], item(column, row, kind)) {
+        match (ordinals[row], cell_item(column, row, kind)) {
             (Some(ordinal), _) => {
-                let (symbol, rest) = cuts.split(ordinal);
-                (values[row], rests[row]) = (symbol as f64, rest);
+                let (symbol, remainder) = grid_symbols.split(ordinal);
+                (values[row], remainders[row]) = (symbol as f64, remainder);
             }
             (None, Some(cell)) => escaped.push((row, cell)),
             (None, None) => {}
         }
     }
     put_rows(uncoded, &escaped, |out, cell| cell.put(out));
-    Coded { way: CellCoding::Grid { column: n, grid, bounds }, values, rests, cuts: Some(cuts) }
+    Coded {
+        way: CellCoding::Grid { column: n, grid, bounds },
+        values,
+        remainders,
+        grid_symbols: Some(grid_symbols),
+    }
 }
 
-/// The symbols of a continuous column of the model.
-pub(super) fn cuts_of(
+/// The grid symbols of a continuous column of the model.
+pub(super) fn grid_symbols_of(
     kind: &ColumnKind,
     grid: Grid,
     bounds: [i64; 2],
     edges: &[f64],
 ) -> GridSymbols {
-    // Finite columns are not cut.
+    // Finite columns have no grid symbols.
     GridSymbols::new(grid, bounds, |x| kind.coding().position(x).unwrap_or(0.0), edges)
 }
 
-/// The cells of a column, from its symbols and what stands beside them.
+/// Decodes the cells of a column from its symbols and the data beside them.
 pub(super) fn decode<'a>(
     schema: &Schema,
     way: &CellCoding,
@@ -210,21 +220,22 @@ pub(super) fn decode<'a>(
                 items.push(if other == Some(symbols.values[row * width]) {
                     Some(Item::read(kind, uncoded)?)
                 } else {
-                    item(&decoded, row, kind).map(into_owned)
+                    cell_item(&decoded, row, kind).map(into_owned)
                 });
             }
             items
         }
         CellCoding::Grid { grid, .. } => {
-            let Some(cuts) = symbols.cuts else { return Err(damaged()) };
-            let cell = |(value, rest): (&f64, &u64)| {
-                let ordinal = (!value.is_nan()).then(|| cuts.join(*value as usize, *rest))?;
+            let Some(grid_symbols) = symbols.grid_symbols else { return Err(damaged()) };
+            let cell = |(value, remainder): (&f64, &u64)| {
+                let ordinal =
+                    (!value.is_nan()).then(|| grid_symbols.join(*value as usize, *remainder))?;
                 Some(match kind {
                     Storage::Integers => Item::Integer(ordinal),
                     Storage::Numbers(_) | Storage::Labels => Item::Number(grid.value(ordinal)),
                 })
             };
-            symbols.values.iter().zip(symbols.rests).map(cell).collect()
+            symbols.values.iter().zip(symbols.remainders).map(cell).collect()
         }
     };
     for (row, cell) in uncoded.rows(rows, |from| Item::read(kind, from))? {
@@ -238,25 +249,25 @@ pub(super) fn decode<'a>(
 pub(super) struct Symbols<'a> {
     pub(super) num_rows: usize,
     pub(super) values: &'a [f64],
-    pub(super) rests: &'a [u64],
-    pub(super) cuts: Option<&'a GridSymbols>,
+    pub(super) remainders: &'a [u64],
+    pub(super) grid_symbols: Option<&'a GridSymbols>,
 }
 
-fn into_owned<'a>(item: Item<'_>) -> Item<'a> {
-    match item {
+fn into_owned<'a>(cell_item: Item<'_>) -> Item<'a> {
+    match cell_item {
         Item::Number(x) => Item::Number(x),
         Item::Integer(x) => Item::Integer(x),
         Item::Text(text) => Item::Text(Cow::Owned(text.into_owned())),
     }
 }
 
-/// The column of these cells.
+/// Builds a column from decoded cells.
 pub(super) fn column(name: &str, kind: Storage, items: &[Option<Item<'_>>]) -> Column {
-    let number = |item: &Option<Item<'_>>| match item {
+    let number = |cell_item: &Option<Item<'_>>| match cell_item {
         Some(Item::Number(x)) => *x,
         Some(Item::Integer(_) | Item::Text(_)) | None => f64::NAN,
     };
-    let integer = |item: &Option<Item<'_>>| match item {
+    let integer = |cell_item: &Option<Item<'_>>| match cell_item {
         Some(Item::Integer(x)) => Some(*x),
         Some(Item::Number(_) | Item::Text(_)) | None => None,
     };
@@ -269,7 +280,7 @@ pub(super) fn column(name: &str, kind: Storage, items: &[Option<Item<'_>>]) -> C
         }
         Storage::Labels => Column::labels(
             name,
-            items.iter().map(|item| match item {
+            items.iter().map(|cell_item| match cell_item {
                 Some(Item::Text(text)) => Some(&**text),
                 Some(Item::Number(_) | Item::Integer(_)) | None => None,
             }),

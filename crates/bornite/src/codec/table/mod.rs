@@ -1,7 +1,7 @@
-//! Tables: cells to symbols of a circuit's variables, and all else of a table beside them.
+//! Compression of tables: cells as symbols of a circuit's variables, with everything else beside them.
 //!
-//! Nothing is lost: what the model's columns cannot say of a cell, bit for bit, is escaped, and columns that the model does
-//! not have are kept unchanged. The rows themselves go the one way through [`Compressor`](super::Compressor).
+//! Compression is lossless: cells that the model's columns cannot represent bit for bit are escaped, and columns that
+//! the model does not have are stored as they are. The rows themselves go through [`Compressor`](super::Compressor).
 
 mod bytes;
 mod column;
@@ -29,14 +29,14 @@ pub(crate) use segment::{
     Segment, SegmentArchive, SegmentKind, SegmentReader, SegmentWriter, pack, unpack,
 };
 
-/// Rows that are handed to the coder at once.
+/// The number of rows that are passed to the coder at once.
 const CHUNK: usize = 1 << 14;
-/// The memory that a cell takes while a table is decompressed, for each of its variables and once more for itself.
+/// The memory per cell while a table is decompressed, for each of its variables and once for the cell itself.
 const BYTES_PER_CELL: u128 = 16;
-/// The maximum number of cells of a table.
+/// The maximum number of cells in a table.
 const MAX_CELLS: u64 = 1 << 40;
 
-/// A schema and a circuit over its variables, ready to compress tables.
+/// A schema and a circuit over its variables, prepared for compressing tables.
 #[derive(Debug)]
 pub(crate) struct TableCodec {
     schema: Schema,
@@ -46,11 +46,11 @@ pub(crate) struct TableCodec {
     block_rows: Option<usize>,
 }
 
-/// How a table looks, apart from its cells.
+/// The form of a table, apart from its cells.
 #[derive(Debug, Serialize, Deserialize)]
 struct Form {
     rows: u64,
-    /// Those of the model if there are none.
+    /// The columns; empty if they are those of the model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     columns: Vec<ColumnForm>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,7 +64,7 @@ fn is_default(layout: &CsvLayout) -> bool {
     *layout == CsvLayout::default()
 }
 
-/// How a column looks, apart from its cells.
+/// The form of a column, apart from its cells.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct ColumnForm {
     name: String,
@@ -83,7 +83,7 @@ impl ColumnForm {
         Self { name: column.name().to_owned(), heading, missing, cells, by }
     }
 
-    /// A column that looks as the model says.
+    /// The form of a column as in the model.
     fn plain(n: usize, column: &ColumnSchema) -> Self {
         let (name, cells) = (column.name.clone(), column.storage);
         Self { name, heading: None, missing: String::new(), cells, by: CellCoding::Model(n) }
@@ -91,7 +91,7 @@ impl ColumnForm {
 }
 
 impl TableCodec {
-    /// Cuts the continuous variables of a circuit into bins.
+    /// Prepares a circuit by discretizing its continuous variables.
     pub(crate) fn new(schema: &Schema, circuit: &Circuit) -> Result<Self, CodecError> {
         let discrete = discretize(circuit)?;
         let text = serde_json::to_string(schema).map_err(|_| damaged())?;
@@ -100,7 +100,7 @@ impl TableCodec {
         Ok(Self { schema: schema.clone(), discrete, engine, digest, block_rows: None })
     }
 
-    /// With no higher instruction set, and other blocks.
+    /// Sets the maximum instruction set and the block size.
     #[cfg(test)]
     fn with(mut self, level: SimdLevel, block_rows: Option<usize>) -> Self {
         self.engine = Arc::new(Engine::of_circuit(&self.discrete.circuit, level));
@@ -108,13 +108,13 @@ impl TableCodec {
         self
     }
 
-    /// The columns that the model has as text.
+    /// The text columns of the model.
     pub(crate) fn text_columns(&self) -> Vec<String> {
         let texts = self.schema.columns().iter().filter(|c| c.storage == Storage::Labels);
         texts.map(|c| c.name.clone()).collect()
     }
 
-    /// The segment of a table, which stands for this many bytes of a file.
+    /// Compresses a table to a segment for this many bytes of a file.
     pub(crate) fn compress(
         &self,
         table: &Table,
@@ -154,13 +154,18 @@ impl TableCodec {
         Ok(Segment { kind: SegmentKind::Table, content, body })
     }
 
-    /// The ends of a column's bins, if it is continuous.
+    /// The edges of a column's bins, if it is continuous.
     fn edges(&self, column: usize) -> Option<&[f64]> {
         self.discrete.edges[self.schema.variables_of(column).start].as_deref()
     }
 
-    fn codec(&self, cuts: Vec<Option<GridSymbols>>) -> Result<Codec, CodecError> {
-        let codec = Codec::with_cuts(&self.engine, &self.discrete.circuit, cuts, self.digest);
+    fn codec(&self, grid_symbols: Vec<Option<GridSymbols>>) -> Result<Codec, CodecError> {
+        let codec = Codec::with_grid_symbols(
+            &self.engine,
+            &self.discrete.circuit,
+            grid_symbols,
+            self.digest,
+        );
         match self.block_rows {
             Some(rows) => codec.with_block_rows(rows),
             None => Ok(codec),
@@ -173,17 +178,17 @@ impl TableCodec {
         mut coded: BTreeMap<usize, Coded>,
     ) -> Result<Vec<u8>, CodecError> {
         let d = self.schema.num_variables();
-        let mut cuts: Vec<Option<GridSymbols>> = vec![None; d];
+        let mut grid_symbols: Vec<Option<GridSymbols>> = vec![None; d];
         for (n, one) in &mut coded {
-            cuts[self.schema.variables_of(*n).start] = one.cuts.take();
+            grid_symbols[self.schema.variables_of(*n).start] = one.grid_symbols.take();
         }
-        // A continuous variable without symbols has its bins: it is missing in all rows.
-        let codec = self.codec(cuts)?;
+        // A continuous variable without grid symbols uses its bins: it is missing in all rows.
+        let codec = self.codec(grid_symbols)?;
         let mut compressor = Compressor::new(&codec, Vec::new())?;
         for first in (0..num_rows).step_by(CHUNK) {
             let chunk = first..num_rows.min(first + CHUNK);
             let mut values = vec![f64::NAN; chunk.len() * d];
-            let mut rests = Vec::with_capacity(chunk.len() * codec.num_rests());
+            let mut remainders = Vec::with_capacity(chunk.len() * codec.num_remainders());
             for (row, values) in chunk.zip(values.chunks_exact_mut(d)) {
                 for (n, one) in &coded {
                     let range = self.schema.variables_of(*n);
@@ -191,32 +196,32 @@ impl TableCodec {
                     if let Some(from) = one.values.get(row * width..(row + 1) * width) {
                         values[range].copy_from_slice(from);
                     }
-                    rests.extend(one.rests.get(row));
+                    remainders.extend(one.remainders.get(row));
                 }
             }
-            compressor.push_cells(SymbolRows { values: &values, rests: &rests })?;
+            compressor.push_cells(SymbolRows { values: &values, remainders: &remainders })?;
         }
         compressor.finish()
     }
 
-    /// Restores the table of a segment's body, and what its piece of a file was.
+    /// Restores the table of a segment, and the form of its piece of a file.
     pub(crate) fn decompress(&self, segment: &Segment) -> Result<(Table, FileForm), CodecError> {
         let (limit, mut body) = (segment.max_part(), Reader(&segment.body));
         let (form, uncoded) = (unpack(body.sized()?, limit)?, unpack(body.sized()?, limit)?);
-        // The columns of another model look damaged.
+        // Check the model first: the columns of another model would look damaged.
         read_header(body.0, self.schema.num_variables(), self.digest)?;
         let form: Form = serde_json::from_slice(&form).map_err(|_| damaged())?;
         let columns = self.columns_of(form.columns)?;
-        let codec = self.codec(self.cuts_of(&columns))?;
+        let codec = self.codec(self.grid_symbols_of(&columns))?;
         let archive = Archive::new(&codec, body.0)?;
         let d = self.schema.num_variables();
         if archive.num_rows() != form.rows || form.rows.saturating_mul(d as u64) > MAX_CELLS {
             return Err(damaged());
         }
-        let cells = BYTES_PER_CELL * (d + codec.num_rests() + columns.len()) as u128;
+        let cells = BYTES_PER_CELL * (d + codec.num_remainders() + columns.len()) as u128;
         let length = segment.body.len() as u64;
         memory::check("a compressed table", u128::from(form.rows) * cells, length)?;
-        let rows = AllCells::of(archive.blocks()?, d, codec.num_rests());
+        let rows = AllCells::of(archive.blocks()?, d, codec.num_remainders());
         let mut uncoded = Reader(&uncoded);
         let mut table = Vec::with_capacity(columns.len());
         for column in &columns {
@@ -232,7 +237,7 @@ impl TableCodec {
         }
     }
 
-    /// The columns of a form, which must be of this schema, each at most once.
+    /// The columns of a form, which must belong to this schema, each at most once.
     fn columns_of(&self, columns: Vec<ColumnForm>) -> Result<Vec<ColumnForm>, CodecError> {
         if columns.is_empty() {
             let plain = self.schema.columns().iter().enumerate();
@@ -254,18 +259,18 @@ impl TableCodec {
         Ok(columns)
     }
 
-    fn cuts_of(&self, columns: &[ColumnForm]) -> Vec<Option<GridSymbols>> {
-        let mut cuts: Vec<Option<GridSymbols>> = vec![None; self.schema.num_variables()];
+    fn grid_symbols_of(&self, columns: &[ColumnForm]) -> Vec<Option<GridSymbols>> {
+        let mut grid_symbols: Vec<Option<GridSymbols>> = vec![None; self.schema.num_variables()];
         for form in columns {
             if let CellCoding::Grid { column, grid, bounds } = form.by
                 && let Some(edges) = self.edges(column)
             {
                 let kind = &self.schema.columns()[column].kind;
                 let variable = self.schema.variables_of(column).start;
-                cuts[variable] = Some(column::cuts_of(kind, grid, bounds, edges));
+                grid_symbols[variable] = Some(column::grid_symbols_of(kind, grid, bounds, edges));
             }
         }
-        cuts
+        grid_symbols
     }
 
     fn column(
@@ -281,14 +286,14 @@ impl TableCodec {
             }
             CellCoding::Beside => 0..0,
         };
-        let cuts = codec.cuts.get(range.start).and_then(Option::as_ref);
-        let place = codec.cuts[..range.start].iter().flatten().count();
+        let grid_symbols = codec.grid_symbols.get(range.start).and_then(Option::as_ref);
+        let place = codec.grid_symbols[..range.start].iter().flatten().count();
         let has_rests = matches!(form.by, CellCoding::Grid { .. });
         let symbols = Symbols {
             num_rows: rows.num_rows,
             values: &rows.values_of(range),
-            rests: &if has_rests { rows.rests_of(place) } else { Vec::new() },
-            cuts,
+            remainders: &if has_rests { rows.remainders_of(place) } else { Vec::new() },
+            grid_symbols,
         };
         let items = column::decode(&self.schema, &form.by, form.cells, &symbols, uncoded)?;
         let column = column::column(&form.name, form.cells, &items);
@@ -299,18 +304,18 @@ impl TableCodec {
     }
 }
 
-/// All rows of a table in symbols.
+/// All rows of a table as symbols.
 struct AllCells {
     blocks: Vec<(Vec<f64>, Vec<u64>)>,
     num_rows: usize,
     num_variables: usize,
-    num_rests: usize,
+    num_remainders: usize,
 }
 
 impl AllCells {
-    fn of(blocks: Vec<(Vec<f64>, Vec<u64>)>, num_variables: usize, num_rests: usize) -> Self {
+    fn of(blocks: Vec<(Vec<f64>, Vec<u64>)>, num_variables: usize, num_remainders: usize) -> Self {
         let cells: usize = blocks.iter().map(|(values, _)| values.len()).sum();
-        Self { blocks, num_rows: cells / num_variables, num_variables, num_rests }
+        Self { blocks, num_rows: cells / num_variables, num_variables, num_remainders }
     }
 
     /// The symbols of some variables, row by row.
@@ -319,9 +324,9 @@ impl AllCells {
         rows.flat_map(|row| &row[variables.clone()]).copied().collect()
     }
 
-    /// The rests of one variable, row by row.
-    fn rests_of(&self, place: usize) -> Vec<u64> {
-        let rows = self.blocks.iter().flat_map(|(_, r)| r.chunks_exact(self.num_rests));
+    /// The remainders of one variable, row by row.
+    fn remainders_of(&self, place: usize) -> Vec<u64> {
+        let rows = self.blocks.iter().flat_map(|(_, r)| r.chunks_exact(self.num_remainders));
         rows.map(|row| row[place]).collect()
     }
 }

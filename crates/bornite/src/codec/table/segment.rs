@@ -1,4 +1,4 @@
-//! The bytes around the segments of a compressed file: `docs/FORMAT.md` describes each.
+//! The bytes around the segments of a compressed file, as described in `docs/FORMAT.md`.
 
 use std::io::{Read, Seek, SeekFrom, Write};
 
@@ -7,51 +7,51 @@ use crate::codec::container::{MAGIC, VERSION, crc, tail};
 use crate::codec::read::read_up_to;
 use crate::memory;
 
-/// Segments of a file or of a table.
+/// The content type for segments of a file or of a table.
 const SEGMENTS: u16 = 1;
 /// The length of a head.
 const HEAD: usize = 16;
-/// The length of what stands before the body of a segment.
+/// The length of a segment before its body.
 const FRAME: usize = 20;
 /// The length of a checksum.
 const SUM: usize = 4;
-/// The maximum number of bytes of a file that one segment stands for: four times the longest that is ever asked for, which is what an
-/// array stored by columns may take.
+/// The maximum number of content bytes in one segment: four times the largest segment size, for arrays that are stored
+/// by columns.
 const MAX_CONTENT: u64 = 1 << 28;
-/// Bytes above this are packed faster.
+/// Content beyond this size is compressed at a faster level.
 const LARGE: u64 = 1 << 25;
 
-/// What the body of a segment is.
+/// The type of a segment's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SegmentKind {
     /// Rows of a table.
     Table = 1,
-    /// Bytes, packed.
+    /// Bytes, compressed with zstd.
     Stored = 2,
 }
 
-/// A piece of what was compressed.
+/// A piece of compressed content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
     pub(crate) kind: SegmentKind,
-    /// The bytes of the file that it stands for; 0 for a table in memory.
+    /// The number of content bytes; 0 for a table in memory.
     pub(crate) content: u64,
     pub(crate) body: Vec<u8>,
 }
 
 impl Segment {
-    /// Bytes as they are, packed; faster where many come before them.
+    /// Compresses bytes with zstd; at a faster level if many bytes precede them.
     pub(crate) fn stored(bytes: &[u8], before: u64) -> Self {
         let body = pack_from(bytes, before);
         Self { kind: SegmentKind::Stored, content: bytes.len() as u64, body }
     }
 
-    /// The bytes of a stored segment.
+    /// The content of a stored segment.
     pub(crate) fn unpack(&self) -> Result<Vec<u8>, CodecError> {
         unpack(&self.body, self.content)
     }
 
-    /// The maximum number of bytes that a packed part of this segment may have: in proportion to what it stands for, if that is a file.
+    /// The maximum size of a decompressed part of this segment: proportional to the content, if it is a file.
     pub(crate) fn max_part(&self) -> u64 {
         let allowance = memory::allowance(self.body.len() as u64);
         match self.content {
@@ -71,7 +71,7 @@ impl Segment {
     }
 }
 
-/// Where segments begin, in the compressed file and in what they stand for.
+/// The offsets of segments, in the compressed file and in the content.
 #[derive(Debug, Default)]
 struct Index {
     starts: Vec<u64>,
@@ -91,7 +91,7 @@ impl Index {
     }
 }
 
-/// Writes a compressed file, segment after segment.
+/// Writes a compressed file, segment by segment.
 #[derive(Debug)]
 pub(crate) struct SegmentWriter<W: Write> {
     out: W,
@@ -99,7 +99,7 @@ pub(crate) struct SegmentWriter<W: Write> {
 }
 
 impl<W: Write> SegmentWriter<W> {
-    /// Begins a file with a model, or none if a reader has to bring it.
+    /// Starts a file with an embedded model; empty if readers must provide it.
     pub(crate) fn new(mut out: W, model: &[u8]) -> Result<Self, CodecError> {
         let mut start = MAGIC.to_vec();
         start.extend(VERSION.to_le_bytes());
@@ -113,7 +113,7 @@ impl<W: Write> SegmentWriter<W> {
         Ok(Self { out, index })
     }
 
-    /// Adds a segment.
+    /// Appends a segment.
     pub(crate) fn push(&mut self, segment: &Segment) -> Result<(), CodecError> {
         let frame = segment.frame();
         self.out.write_all(&frame).map_err(failed)?;
@@ -121,7 +121,7 @@ impl<W: Write> SegmentWriter<W> {
         Ok(())
     }
 
-    /// Writes the index, and says how many bytes there are.
+    /// Writes the index, and returns the total number of bytes.
     pub(crate) fn finish(mut self) -> Result<u64, CodecError> {
         let tail = self.index.tail();
         self.out.write_all(&tail).and_then(|()| self.out.flush()).map_err(failed)?;
@@ -133,8 +133,8 @@ fn failed(source: std::io::Error) -> CodecError {
     CodecError::Io { action: "write", source }
 }
 
-/// Reads a compressed file, segment after segment. One is given out when it and what follows it are whole: the next one, or
-/// after the last the index.
+/// Reads a compressed file, segment by segment. A segment is returned only once it and what follows it, the next
+/// segment or the index, have been checked.
 #[derive(Debug)]
 pub(crate) struct SegmentReader<R: Read> {
     input: R,
@@ -144,7 +144,7 @@ pub(crate) struct SegmentReader<R: Read> {
 }
 
 impl<R: Read> SegmentReader<R> {
-    /// Reads what comes before the segments, and the first of them.
+    /// Reads the start of the file, and the first segment.
     pub(crate) fn new(mut input: R) -> Result<Self, CodecError> {
         let model = read_start(&mut input)?;
         let position = (HEAD + 8 + model.len() + SUM) as u64;
@@ -154,12 +154,12 @@ impl<R: Read> SegmentReader<R> {
         Ok(reader)
     }
 
-    /// The model that the file holds; empty if there is none.
+    /// The embedded model; empty if there is none.
     pub(crate) fn model(&self) -> &[u8] {
         &self.model
     }
 
-    /// The bytes that have been read, all of them if there are no more segments.
+    /// The number of bytes read; the size of the file after the last segment.
     pub(crate) fn position(&self) -> u64 {
         self.index.position
     }
@@ -173,12 +173,12 @@ impl<R: Read> SegmentReader<R> {
         Ok(segment)
     }
 
-    /// Reads a segment; `None` at the end, where the index must be that of what has been read.
+    /// Reads a segment; `None` at the end, where the index must match what has been read.
     fn read(&mut self) -> Result<Option<Segment>, CodecError> {
         let kind = read_up_to(&mut self.input, 4)?;
         if kind == [0; 4] {
             let tail = self.index.tail();
-            // One byte more, to see that there is none.
+            // One more byte shows that nothing follows.
             if read_up_to(&mut self.input, tail.len() - 3)? != tail[4..] {
                 return Err(damaged("its index does not match its segments"));
             }
@@ -191,18 +191,18 @@ impl<R: Read> SegmentReader<R> {
     }
 }
 
-/// A compressed file of which any segment can be read.
+/// A compressed file with random access to its segments.
 #[derive(Debug)]
 pub(crate) struct SegmentArchive<R: Read + Seek> {
     input: R,
     model: Vec<u8>,
-    /// Where each segment begins, and where what it stands for does.
+    /// The offsets of each segment and of its content.
     starts: Vec<[u64; 2]>,
     content: u64,
 }
 
 impl<R: Read + Seek> SegmentArchive<R> {
-    /// Reads what comes before the segments, and the index.
+    /// Reads the start of the file, and the index.
     pub(crate) fn new(mut input: R) -> Result<Self, CodecError> {
         let model = read_start(&mut input)?;
         let io = |source| CodecError::Io { action: "read", source };
@@ -225,22 +225,22 @@ impl<R: Read + Seek> SegmentArchive<R> {
         Ok(Self { input, model, starts, content })
     }
 
-    /// The model that the file holds; empty if there is none.
+    /// The embedded model; empty if there is none.
     pub(crate) fn model(&self) -> &[u8] {
         &self.model
     }
 
-    /// Where what each segment stands for begins.
+    /// The content offset of each segment.
     pub(crate) fn starts(&self) -> impl ExactSizeIterator<Item = u64> {
         self.starts.iter().map(|start| start[1])
     }
 
-    /// The bytes that all segments stand for.
+    /// The size of the content.
     pub(crate) fn content(&self) -> u64 {
         self.content
     }
 
-    /// One segment.
+    /// Reads one segment.
     pub(crate) fn segment(&mut self, n: usize) -> Result<Segment, CodecError> {
         let count = self.starts.len();
         let [start, _] = *self.starts.get(n).ok_or(CodecError::NoBlock { block: n, count })?;
@@ -250,7 +250,7 @@ impl<R: Read + Seek> SegmentArchive<R> {
     }
 }
 
-/// Reads the head of a file and the model.
+/// Reads the header of a file and the model.
 fn read_start(input: &mut impl Read) -> Result<Vec<u8>, CodecError> {
     check_head(&read_up_to(input, HEAD)?)?;
     Ok(part(input, 8)?.1)
@@ -270,7 +270,8 @@ fn read_segment(input: &mut impl Read) -> Result<Segment, CodecError> {
     Ok(Segment { kind, content, body })
 }
 
-/// So many bytes, the last 8 of which are a number; as many bytes more as that says; and the checksum of both, which must fit.
+/// Reads `before` bytes, of which the last 8 are a length; that many more bytes; and the checksum of both, which must
+/// match.
 fn part(input: &mut impl Read, before: usize) -> Result<(Vec<u8>, Vec<u8>), CodecError> {
     let short = || damaged("a part is truncated");
     let start = read_up_to(input, before)?;
@@ -319,7 +320,7 @@ fn check_head(head: &[u8]) -> Result<(), CodecError> {
     Ok(())
 }
 
-/// Packs bytes by zstd; no bytes stay none.
+/// Compresses bytes with zstd. The result for no bytes is empty.
 pub(crate) fn pack(bytes: &[u8]) -> Vec<u8> {
     pack_from(bytes, 0)
 }
@@ -329,11 +330,11 @@ fn pack_from(bytes: &[u8], before: u64) -> Vec<u8> {
     if bytes.is_empty() {
         return Vec::new();
     }
-    // Packing from memory to memory fails where memory does.
+    // Compression from memory to memory fails only if memory runs out.
     zstd::bulk::compress(bytes, level).unwrap_or_default()
 }
 
-/// Unpacks what [`pack`] packed, at most so many bytes.
+/// Decompresses the result of [`pack`], up to `limit` bytes.
 pub(crate) fn unpack(packed: &[u8], limit: u64) -> Result<Vec<u8>, CodecError> {
     let mut bytes = Vec::new();
     if packed.is_empty() {

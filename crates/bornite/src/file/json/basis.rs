@@ -23,8 +23,8 @@ const KINDS: &[&str] = &[
     "atoms",
 ];
 
-/// The bases that a file describes. One description makes one basis for each domain that it is used on, which all input
-/// layers on that domain share.
+/// The bases that a file describes. A description gives one basis per domain, which all input layers on that domain
+/// share.
 pub(super) struct Bases<'n> {
     descriptions: Vec<Description<'n>>,
     names: BTreeMap<&'n str, usize>,
@@ -37,7 +37,7 @@ struct Description<'n> {
 }
 
 impl<'n> Bases<'n> {
-    /// The bases of the top-level field that names some.
+    /// Reads the top-level field with named bases.
     pub(super) fn new(node: Option<&'n Node>, place: &Place<'_>) -> Result<Self, FileError> {
         let mut bases = Self { descriptions: Vec::new(), names: BTreeMap::new() };
         if let Some(node) = node {
@@ -49,7 +49,7 @@ impl<'n> Bases<'n> {
         Ok(bases)
     }
 
-    /// The position of a description that is given here, or by name.
+    /// The index of a basis that is described here, or referred to by name.
     pub(super) fn refer(&mut self, node: &'n Node, place: &Place<'_>) -> Result<usize, FileError> {
         let Node::Text(name) = node else { return Ok(self.describe(node, place)) };
         let known = self.names.keys().copied();
@@ -59,7 +59,7 @@ impl<'n> Bases<'n> {
             .ok_or_else(|| place.unknown_name("basis in \"bases\"", name, known))
     }
 
-    /// The basis of a description on a domain.
+    /// Creates the basis of a description on a domain.
     pub(super) fn make(
         &mut self,
         index: usize,
@@ -75,7 +75,7 @@ impl<'n> Bases<'n> {
         Ok(basis)
     }
 
-    /// Rejects named bases that no variable or layer has used.
+    /// Rejects named bases that are not used by a variable or layer.
     pub(super) fn finish(&self) -> Result<(), FileError> {
         let unused = self.names.values().map(|&i| &self.descriptions[i]);
         match unused.into_iter().find(|d| d.made.is_empty()) {
@@ -188,7 +188,7 @@ fn read(
     basis.map_err(|source| FileError::Basis { place: place.to_string(), source })
 }
 
-/// The basis that another is made of. Products of functions are not made into others.
+/// The basis inside another. Squared functions cannot be nested.
 fn base(
     fields: &Fields<'_>,
     place: &Place<'_>,
@@ -224,7 +224,7 @@ fn components(fields: &Fields<'_>, place: &Place<'_>) -> Result<Vec<(f64, f64)>,
     objects(node, &place)?.iter().enumerate().map(pair).collect()
 }
 
-/// B-splines on given knots, or on evenly spaced ones over the domain with its ends repeated.
+/// B-splines with given knots, or with evenly spaced knots over the domain and repeated ends.
 fn bspline(
     fields: &Fields<'_>,
     place: &Place<'_>,

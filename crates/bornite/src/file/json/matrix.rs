@@ -10,7 +10,7 @@ use crate::file::safetensors::Tensors;
 use crate::linalg::{Complex64, Matrix, Scalar};
 use crate::memory;
 
-/// Where matrices come from besides the JSON itself, and how many may still come.
+/// The tensors beside the JSON, and how many more matrix entries the file may request.
 pub(super) struct MatrixSource<'b> {
     tensors: Option<Tensors<'b>>,
     random_entries: u128,
@@ -23,7 +23,7 @@ impl<'b> MatrixSource<'b> {
         Self { tensors, random_entries: 0, random_work: 0, basis_entries: 0 }
     }
 
-    /// The weight of a sum layer whose input has this many columns, or of any if that is not known yet.
+    /// Reads the weight of a sum layer whose input has this many columns, or any number if that is not known yet.
     pub(super) fn weight(
         &mut self,
         node: &Node,
@@ -44,7 +44,7 @@ impl<'b> MatrixSource<'b> {
         }
     }
 
-    /// The values of a table or the transform of a basis.
+    /// Reads the values of a table, or the transform of a basis.
     pub(super) fn basis_matrix(
         &mut self,
         node: &Node,
@@ -59,7 +59,7 @@ impl<'b> MatrixSource<'b> {
         })
     }
 
-    /// Counts entries that are about to be drawn, of weights with at most this many rows.
+    /// Counts entries of random weights with at most this many rows.
     pub(super) fn draw(
         &mut self,
         entries: u128,
@@ -72,7 +72,7 @@ impl<'b> MatrixSource<'b> {
         let bytes = self.random_entries.saturating_mul(size_of::<Complex64>() as u128);
         place.check_memory("a random weight", bytes)?;
         if weights.is_semi_unitary() {
-            // Making rows orthonormal takes a product with every row for each entry.
+            // Orthonormalizing takes a product with every row for each entry.
             self.random_work =
                 self.random_work.saturating_add(entries.saturating_mul(rows as u128));
             let limit = usize::try_from(memory::limit()).unwrap_or(usize::MAX);
@@ -86,7 +86,7 @@ impl<'b> MatrixSource<'b> {
         Ok(())
     }
 
-    /// Rejects tensors that nothing has asked for.
+    /// Rejects tensors that are not used.
     pub(super) fn finish(&self) -> Result<(), FileError> {
         self.tensors.as_ref().map_or(Ok(()), Tensors::finish)
     }
@@ -129,13 +129,13 @@ impl<'b> MatrixSource<'b> {
     }
 }
 
-/// The generator of a seed; 0 if none is given.
+/// The random generator for a seed; 0 by default.
 pub(super) fn rng(seed: Option<&Node>, place: &Place<'_>) -> Result<ChaCha8Rng, FileError> {
     let seed = seed.map_or(Ok(0), |node| whole(node, place))?;
     Ok(ChaCha8Rng::seed_from_u64(seed as u64))
 }
 
-/// The way in which random weights are drawn.
+/// The distribution of random weights.
 pub(super) fn weights(node: &Node, place: &Place<'_>) -> Result<Weights, FileError> {
     let known = &["gaussian", "real_gaussian", "haar", "real_haar"];
     Ok(match choice(node, place, "weight distribution", known)? {
@@ -146,7 +146,7 @@ pub(super) fn weights(node: &Node, place: &Place<'_>) -> Result<Weights, FileErr
     })
 }
 
-/// A list of rows. It is complex as soon as one entry is a pair.
+/// Reads a list of rows. The matrix is complex if any entry is a pair.
 fn rows(node: &Node, place: &Place<'_>) -> Result<Weight, FileError> {
     const MATRIX: &str = "a list of rows [[…], …] of numbers or pairs [re, im]";
     let rows = match node.as_list() {

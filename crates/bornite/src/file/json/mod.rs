@@ -14,8 +14,8 @@ pub(super) use place::{Fields, Place, named, objects, text, wholes};
 pub(super) use read::read;
 pub(super) use write::{Data, Written, write};
 
-/// The version of the format that this program writes, and the only one that it reads.
+/// The format version that is written, and the only one that is read.
 pub(super) const VERSION: usize = 1;
 
-/// How messages call the top of the JSON.
+/// The name of the top-level value in messages.
 pub(super) const TOP: Place<'static> = Place::Top("the circuit");

@@ -4,10 +4,10 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use crate::file::FileError;
 
-/// A JSON value, kept small: a file is mostly weights, and their entries take no allocation of their own.
+/// A JSON value with a compact representation: most of a file is weights, whose entries need no separate allocation.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Node {
-    /// `null`, `true` or `false`, none of which means anything in a circuit file.
+    /// `null`, `true` or `false`, which have no meaning in a circuit file.
     Word(&'static str),
     /// A finite number.
     Number(f64),
@@ -15,19 +15,19 @@ pub(crate) enum Node {
     Text(String),
     /// A list of exactly two numbers, such as a complex entry.
     Pair([f64; 2]),
-    /// A list of numbers of any other length.
+    /// A list of numbers with any other length.
     Numbers(Vec<f64>),
     /// Any other list.
     List(Vec<Node>),
-    /// An object with its fields in the order of the file.
+    /// An object, with its fields in the order of the file.
     Object(Vec<(String, Node)>),
 }
 
 impl Node {
-    /// Reads JSON. Nesting is limited to 128 by the parser, numbers to the range of `f64`.
+    /// Parses JSON. The parser limits the nesting to 128, and numbers to the range of `f64`.
     pub(crate) fn parse(text: &str) -> Result<Self, FileError> {
         serde_json::from_str(text).map_err(|source| {
-            // The parser has no category of its own for this.
+            // The parser has no separate category for this.
             if source.to_string().starts_with("recursion limit exceeded") {
                 FileError::TooDeep { line: source.line(), column: source.column() }
             } else {
@@ -36,7 +36,7 @@ impl Node {
         })
     }
 
-    /// The items where this is a list.
+    /// The items, if this is a list.
     pub(crate) fn as_list(&self) -> Option<Items<'_>> {
         match self {
             Node::Pair(pair) => Some(Items::Numbers(pair)),
@@ -46,7 +46,7 @@ impl Node {
         }
     }
 
-    /// A few words about the value, for messages.
+    /// A short description of the value, for messages.
     pub(crate) fn describe(&self) -> String {
         match self {
             Node::Word(word) => (*word).to_owned(),
@@ -67,7 +67,7 @@ impl Node {
     }
 }
 
-/// At most forty characters of a text that somebody else wrote.
+/// At most forty characters of a text.
 pub(crate) fn shorten(text: &str) -> String {
     match text.char_indices().nth(40) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -80,7 +80,7 @@ pub(crate) fn shorten(text: &str) -> String {
 pub(crate) enum Items<'n> {
     /// Numbers only.
     Numbers(&'n [f64]),
-    /// Anything.
+    /// Any values.
     Nodes(&'n [Node]),
 }
 

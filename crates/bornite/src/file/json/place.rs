@@ -6,7 +6,7 @@ use crate::file::FileError;
 use crate::memory;
 use crate::names::nearest;
 
-/// The way from the top of a file to a value. Made on the stack on the way down, written out only for errors.
+/// The path from the top of a file to a value. It is built on the stack, and formatted only in errors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Place<'p> {
     /// The top, by its name in messages.
@@ -26,12 +26,12 @@ impl<'p> Place<'p> {
         Place::Item(self, index)
     }
 
-    /// The error that something else should stand here.
+    /// The error that something else was expected here.
     pub(crate) fn expected(&self, expected: &'static str, found: &Node) -> FileError {
         FileError::Expected { place: self.to_string(), expected, found: found.describe() }
     }
 
-    /// The error that something here is too large, unless it is not.
+    /// Checks the size of something here.
     pub(crate) fn check_size(
         &self,
         what: &'static str,
@@ -45,13 +45,13 @@ impl<'p> Place<'p> {
         Err(FileError::TooLarge { place: self.to_string(), what, found, limit })
     }
 
-    /// The error that something here needs too much memory, unless it does not.
+    /// Checks the memory that something here needs.
     pub(crate) fn check_memory(&self, what: &'static str, bytes: u128) -> Result<(), FileError> {
         let failed = |source| FileError::Memory { place: self.to_string(), source };
         memory::check(what, bytes, 0).map_err(failed)
     }
 
-    /// The error that a name is not known, with the one most like it.
+    /// The error that a name is unknown, with the nearest known name.
     pub(crate) fn unknown_name<'k>(
         &self,
         what: &'static str,
@@ -79,14 +79,14 @@ impl fmt::Display for Place<'_> {
     }
 }
 
-/// The fields of an object, all of them known and each there once.
+/// The fields of an object, all of them known and distinct.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fields<'n> {
     entries: &'n [(String, Node)],
 }
 
 impl<'n> Fields<'n> {
-    /// The fields of an object that may have the `known` ones only.
+    /// Reads an object that may have only the `known` fields.
     pub(crate) fn of(
         node: &'n Node,
         place: &Place<'_>,
@@ -113,12 +113,12 @@ impl<'n> Fields<'n> {
         Ok(Self { entries })
     }
 
-    /// The value of a field that may be left out.
+    /// The value of an optional field.
     pub(crate) fn get(&self, name: &str) -> Option<&'n Node> {
         self.entries.iter().find(|(n, _)| n == name).map(|(_, value)| value)
     }
 
-    /// The value of a field that must be there.
+    /// The value of a required field.
     pub(crate) fn require(
         &self,
         name: &'static str,
@@ -128,7 +128,7 @@ impl<'n> Fields<'n> {
         self.get(name).ok_or_else(missing)
     }
 
-    /// The error that two fields are there which exclude each other.
+    /// Rejects two fields that exclude each other.
     pub(crate) fn exclude(
         &self,
         first: &'static str,
@@ -142,7 +142,7 @@ impl<'n> Fields<'n> {
     }
 }
 
-/// The string field `kind` that decides which other fields an object has.
+/// The string field `kind`, which determines the other fields of an object.
 pub(crate) fn kind_of<'n>(
     node: &'n Node,
     place: &Place<'_>,
@@ -157,7 +157,7 @@ pub(crate) fn kind_of<'n>(
     choice(kind, &place.field("kind"), "kind", kinds)
 }
 
-/// A string that is one of a few.
+/// A string that is one of several choices.
 pub(crate) fn choice<'n>(
     node: &'n Node,
     place: &Place<'_>,
@@ -184,7 +184,7 @@ pub(crate) fn number(node: &Node, place: &Place<'_>) -> Result<f64, FileError> {
     Ok(*x)
 }
 
-/// A whole number from 0 to 2⁵³, all of which every program writes and reads alike.
+/// A whole number from 0 to 2⁵³, which all programs read and write exactly.
 pub(crate) fn whole(node: &Node, place: &Place<'_>) -> Result<usize, FileError> {
     let found = if let Node::Number(x) = node { whole_number(*x) } else { None };
     found.ok_or_else(|| place.expected("a whole number from 0 to 2^53", node))
@@ -207,7 +207,7 @@ pub(crate) fn objects<'n>(node: &'n Node, place: &Place<'_>) -> Result<&'n [Node
     }
 }
 
-/// An object whose fields are names that the file chooses, each there once.
+/// An object whose keys are names that the file chooses, each at most once.
 pub(crate) fn named<'n>(
     node: &'n Node,
     place: &Place<'_>,

@@ -17,7 +17,7 @@ use crate::file::safetensors::Tensors;
 const FIELDS: &[&str] =
     &["version", "variables", "bases", "weights", "layers", "output", "structure"];
 
-/// Makes the circuit that a JSON value describes, with the tensors that stand beside it in a safetensors file.
+/// Builds the circuit that a JSON value describes, with the tensors of its safetensors file.
 pub(crate) fn read(top: &Node, tensors: Option<Tensors<'_>>) -> Result<Circuit, FileError> {
     let place = &TOP;
     let fields = Fields::of(top, place, FIELDS)?;
@@ -41,7 +41,7 @@ pub(crate) fn read(top: &Node, tensors: Option<Tensors<'_>>) -> Result<Circuit, 
     Ok(circuit)
 }
 
-/// The version may be left out by hand but not by programs.
+/// Checks the version, which may be omitted in files written by hand but not by programs.
 fn check_version(fields: &Fields<'_>, needed: bool) -> Result<(), FileError> {
     let place = TOP.field("version");
     let found = match fields.get("version") {
@@ -56,7 +56,7 @@ fn check_version(fields: &Fields<'_>, needed: bool) -> Result<(), FileError> {
     Err(FileError::Version { place, found, known })
 }
 
-/// The basis of a variable: the one given, or indicators where the domain is finite.
+/// The basis of a variable: the declared one, or indicators if the domain is finite.
 pub(super) fn basis_of(
     given: Option<usize>,
     domain: &Domain,
@@ -71,7 +71,7 @@ pub(super) fn basis_of(
     }
 }
 
-/// Reads layers written out one by one.
+/// Reads layers that are listed one by one.
 struct LayerReader<'r, 'n, 'b> {
     variables: &'r Variables,
     bases: &'r mut Bases<'n>,
@@ -198,7 +198,7 @@ impl<'r, 'n, 'b> LayerReader<'r, 'n, 'b> {
         Err(place.unknown_name("weight in \"weights\"", name, self.names.keys().copied()))
     }
 
-    /// The width that the layer has if it is valid, which the builder finds out.
+    /// The width of the layer, provided that it is valid, which the builder checks.
     fn width(&self, layer: &Layer) -> usize {
         let mut inputs = layer.inputs().iter().map(|i| self.widths[i.index()]);
         match layer {

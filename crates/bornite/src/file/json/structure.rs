@@ -12,7 +12,7 @@ use crate::structure::{Product, Region, RegionTree, Structure, TreeError};
 
 const FIELDS: &[&str] = &["tree", "width", "output_width", "product", "weights", "seed", "basis"];
 
-/// Makes the circuit of a structure in a line.
+/// Builds a circuit from a compact description of its structure.
 pub(super) fn read<'n>(
     node: &'n Node,
     place: &Place<'_>,
@@ -56,7 +56,7 @@ pub(super) fn read<'n>(
     structure.build(weights, rng).map_err(failed)
 }
 
-/// The kind of every region's product: one for all, or one for each split in the order of the closing brackets.
+/// The kind of every region's product: one for all, or one for each split, in the order of the closing brackets.
 fn products(
     node: Option<&Node>,
     place: &Place<'_>,
@@ -114,7 +114,7 @@ fn tree(node: &Node, place: &Place<'_>, num_variables: usize) -> Result<RegionTr
     Ok(tree)
 }
 
-/// A tree that needs numbers: of an image, or by chance.
+/// A tree with parameters: of an image, or random.
 fn grown(node: &Node, place: &Place<'_>, num_variables: usize) -> Result<RegionTree, FileError> {
     let fields = Fields::of(node, place, &["image", "random"])?;
     fields.exclude("image", "random", place)?;
@@ -142,7 +142,7 @@ fn check_count(place: &Place<'_>, expected: usize, found: usize) -> Result<(), F
     Err(FileError::Count { place: place.to_string(), what: "variables", expected, found })
 }
 
-/// The text of a nested list. The parser of JSON has bounded its depth.
+/// Formats a nested list as text. The JSON parser has limited its depth.
 fn nested_list(node: &Node, place: &Place<'_>, text: &mut String) -> Result<(), FileError> {
     if let Node::Number(_) = node {
         text.push_str(&whole(node, place)?.to_string());

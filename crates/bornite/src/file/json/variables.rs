@@ -8,11 +8,11 @@ use crate::domain::{Domain, Variable};
 use crate::file::FileError;
 use crate::file::limits::{BYTES_PER_VARIABLE, MAX_COUNTED_VARIABLES, MAX_TEMPLATE, MAX_WIDTH};
 
-/// The variables of a file, with the input functions that some of them bring along.
+/// The variables of a file, with the bases that some of them declare.
 #[derive(Default)]
 pub(super) struct Variables {
     pub(super) list: Vec<Variable>,
-    /// For each variable the position of its basis in the file's descriptions.
+    /// For each variable, the index of its basis among the file's descriptions.
     pub(super) bases: Vec<Option<usize>>,
     positions: BTreeMap<String, usize>,
     counted: usize,
@@ -38,7 +38,7 @@ impl Variables {
         self.positions.get(name).copied().ok_or_else(unknown)
     }
 
-    /// One entry of the list: a variable, or a count of equal ones.
+    /// Reads one entry of the list: a variable, or a number of identical ones.
     fn declare<'n>(
         &mut self,
         node: &'n Node,

@@ -8,36 +8,36 @@ use crate::basis::{Basis, FourierForm};
 use crate::circuit::{Circuit, Layer, Weight, WeightId};
 use crate::linalg::{Complex64, Matrix};
 
-/// A circuit as JSON, and the matrices that it refers to if they do not stand in it.
+/// A circuit as JSON, and the matrices that it refers to but does not contain.
 pub(crate) struct Written<'c> {
     pub(crate) text: String,
     pub(crate) tensors: Vec<(String, Data<'c>)>,
 }
 
-/// A matrix to be written.
+/// A matrix to write.
 #[derive(Clone, Copy)]
 pub(crate) enum Data<'c> {
     /// A real matrix.
     Real(&'c Matrix<f64>),
-    /// A complex matrix, which stays complex also if it has no imaginary parts.
+    /// A complex matrix, which stays complex even if all imaginary parts are zero.
     Complex(&'c Matrix<Complex64>),
-    /// A matrix that is always complex in memory, of which the imaginary parts are all zero.
+    /// The real part of a matrix that is complex in memory but has no imaginary parts.
     RealPart(&'c Matrix<Complex64>),
 }
 
-/// Writes a circuit as JSON, with its matrices in it or as references to tensors, whose names begin like this.
+/// Writes a circuit as JSON, with its matrices inline or as references to tensors whose names start with this prefix.
 pub(crate) fn write<'c>(circuit: &'c Circuit, tensors: Option<&'c str>) -> Written<'c> {
     let out = Written { text: String::new(), tensors: Vec::new() };
     let mut writer = Writer { circuit, out, tensors, shared_bases: shared_bases(circuit) };
     writer.circuit();
     if tensors.is_some() {
-        // Nobody reads it there. Strings hold no line ends, so that those of the layout are all.
+        // Remove the line breaks, which nobody reads there. Strings contain none.
         writer.out.text = writer.out.text.lines().map(str::trim_start).collect();
     }
     writer.out
 }
 
-/// The names of the bases that several input layers share, by address; indicators are shorter than a reference.
+/// Names for the bases that several input layers share, by address. Indicators are shorter than a reference.
 fn shared_bases(circuit: &Circuit) -> BTreeMap<*const Basis, usize> {
     let mut uses: BTreeMap<*const Basis, usize> = BTreeMap::new();
     for (_, basis) in input_bases(circuit) {
@@ -81,7 +81,7 @@ impl<'c> Writer<'c> {
         self.put("\n  ],\n");
         self.bases();
         let used = used_weights(circuit);
-        // Weights stand in their layers where reading them in that order gives every weight its old id.
+        // Write weights inside their layers if reading them in that order restores every weight's id.
         let inline = used.iter().enumerate().all(|(n, id)| id.index() == n);
         if !inline {
             self.weights(used);
@@ -94,7 +94,7 @@ impl<'c> Writer<'c> {
         self.put(&format!("\n  ],\n  \"output\": {}\n}}\n", circuit.output()));
     }
 
-    /// The bases with names: the first layer that uses one writes it.
+    /// The named bases. The first layer that uses a basis determines its position.
     fn bases(&mut self) {
         let mut next = 0;
         for (_, basis) in input_bases(self.circuit) {
@@ -230,7 +230,7 @@ impl<'c> Writer<'c> {
         match data {
             Data::Real(m) => self.rows(m, |_, x| number(x)),
             Data::RealPart(m) => self.rows(m, |_, z| number(z.re)),
-            // One pair makes a matrix complex, so that the first is always written as one.
+            // One pair makes a matrix complex, so the first entry is always written as one.
             Data::Complex(m) => self.rows(m, |n, z| match z.im.to_bits() {
                 0 if n > 0 => number(z.re),
                 _ => format!("[{}, {}]", number(z.re), number(z.im)),
@@ -261,7 +261,7 @@ impl<'c> Writer<'c> {
     }
 }
 
-/// The weights of the sum layers in their order.
+/// The weights of the sum layers, in order.
 fn used_weights(circuit: &Circuit) -> Vec<WeightId> {
     let weight = |layer: &Layer| match layer {
         Layer::Sum { weight, .. } => Some(*weight),
@@ -285,7 +285,7 @@ fn domain(domain: &Domain) -> String {
     }
 }
 
-/// The minimum number of digits that give back every bit; whole numbers without a point, but −0 with one, lest it become 0.
+/// The smallest number of digits that preserve every bit. Whole numbers have no point, except −0, which would become 0.
 fn number(x: f64) -> String {
     let mut text = String::new();
     let written = write!(text, "{x:?}");
@@ -296,7 +296,7 @@ fn number(x: f64) -> String {
     text
 }
 
-/// A string of JSON.
+/// A JSON string.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
