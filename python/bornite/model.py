@@ -229,7 +229,7 @@ def fit(
     fields: list[Field] = []
     note = None if start is None else start._all_info().get("note")
     if frame is None:
-        # Only the names of their columns are known.
+        # Files are read later, so column names cannot be checked yet.
         found = _kinds(kinds, [*(kinds or ())], [str(name) for name in kinds or ()])
         target = None if target is None else str(target)
         weights = None if sample_weight is None else str(sample_weight)
@@ -434,7 +434,7 @@ def _places(
     if frame.kind == "numpy":
         if len(frame.names) != len(names):
             if form is not None and form.places is not None and len(frame.names) == form.width:
-                # An array like the one that was fitted, with the columns that were left out.
+                # An array like the one that was fitted, including the columns that were dropped.
                 place = {f.name: index for f, index in zip(form.fields, form.places, strict=True)}
                 return [(place[name], text) for name, text in zip(names, texts, strict=True)]
             raise BorniteError(
@@ -502,7 +502,7 @@ class Model:
         return self._text_of[column]
 
     def _is_name(self, columns: Any) -> bool:
-        """Whether this is one column and not a list of columns."""
+        """Whether this is a single column rather than a list of columns."""
         if isinstance(columns, str) or not hasattr(columns, "__iter__"):
             return True
         return isinstance(columns, tuple) and columns in self._text_of
@@ -1147,7 +1147,7 @@ class Model:
         covariance = self.cov(given=given)
         deviations = np.sqrt(np.diag(np.asarray(covariance)))
         scale = np.outer(deviations, deviations)
-        # A column that is conditioned on one value has no correlation with any.
+        # A column with a single value has no correlation: leave 0 there.
         return covariance / np.where(scale > 0, scale, 1.0)
 
     def mutual_information(self, columns: Sequence[Any] | None = None, *, given: Given = None) -> Any:
@@ -1197,7 +1197,7 @@ class Model:
         for index, name in zip(self._visible, self._names, strict=True):
             marginal = base.marginal(name)
             is_number = index in numeric
-            # No and yes have a mean, and no quantiles.
+            # No and yes have a mean but no quantiles.
             has_levels = is_number and self._schema[index]["storage"] != "labels"
             text, p = base._core.mode(self._all[index], "")
             rows.append(
@@ -1415,11 +1415,11 @@ def decompress_file(
 
 
 def _check_target(source: str | PathLike[str], target: str | PathLike[str]) -> None:
-    """Refuses to write over what is read."""
+    """Rejects a target that is also the source."""
     try:
         is_same = samefile(source, target)
     except (OSError, TypeError, ValueError):
-        return  # One of them is not there; what is wrong with the other shows when it is read.
+        return  # One of them does not exist; any other problem shows when it is read.
     if is_same and isfile(target):
         raise BorniteError(f"{shown(str(target))} is also the source, which would be lost; give another name")
 
@@ -1469,7 +1469,7 @@ class Distribution:
         x = np.unique(self.quantile(np.linspace(0.005, 0.995, SHOWN_POINTS)))
         if len(x) < 3:
             return title + _notebook.table(("median",), [(self.quantile(0.5),)])
-        # The mean density between two quantiles is finite also where there are atoms.
+        # The mean density between two quantiles is finite even at atoms.
         middle, density = (x[1:] + x[:-1]) / 2, np.diff(self.cdf(x)) / np.diff(x)
         return title + _notebook.curve(middle, density)
 

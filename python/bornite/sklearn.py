@@ -66,7 +66,7 @@ Array = npt.NDArray[Any]
 Effort = Literal["fast", "balanced", "best"]
 
 # The fraction of rows that a regressor holds out, and the minimum number of rows for which it does.
-HELD, HELD_FROM = 0.1, 200
+HELD_OUT_SHARE, MIN_ROWS_TO_HOLD_OUT = 0.1, 200
 
 
 class _Estimator(BaseEstimator):
@@ -177,15 +177,11 @@ class _Estimator(BaseEstimator):
         self,
         X: Any,
         target: tuple[str, Array, str | None] | None = None,
-        sample_weight: Any = None,
+        sample_weight: Array | None = None,
         valid: Any = None,
     ) -> Model:
-        """Fits the joint distribution of the features and a target, given as its name, cells and kind, with a table of
-        validation rows or with some of the rows held out."""
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(
-                sample_weight, X, dtype=np.float64, ensure_non_negative=True
-            )
+        """Fits the joint distribution of the features and a target, given as its name, cells and kind. The weights have
+        been checked. Without a table of validation rows, some of the rows are held out."""
         categorical, names = self._categorical(), self._names()
         kinds = {names[index]: "categorical" for index in categorical}
         if not self._is_mixed:
@@ -258,6 +254,14 @@ class _Estimator(BaseEstimator):
         return logs
 
 
+def _checked_weight(sample_weight: Any, X: Any) -> Array | None:
+    """One weight of at least 0 for each row; None if there are no weights."""
+    if sample_weight is None:
+        return None
+    weights: Array = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    return weights
+
+
 def _is_mixed(X: Any) -> bool:
     """Whether this is a DataFrame with columns other than numbers."""
     if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
@@ -307,7 +311,8 @@ class BorniteDensity(DensityMixin, _Estimator):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BorniteDensity:
         """Fits the density to rows; NaN is a missing value."""
-        self.model_ = self._fit(self._check(X, reset=self._start() is None), sample_weight=sample_weight)
+        X = self._check(X, reset=self._start() is None)
+        self.model_ = self._fit(X, sample_weight=_checked_weight(sample_weight, X))
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BorniteDensity:
@@ -384,10 +389,10 @@ class BorniteImputer(OneToOneFeatureMixin, TransformerMixin, _Estimator):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BorniteImputer:
         """Fits the joint distribution of the features."""
         checked = self._check(X, reset=self._start() is None)
-        self.model_ = self._fit(checked, sample_weight=sample_weight)
+        self.model_ = self._fit(checked, sample_weight=_checked_weight(sample_weight, checked))
         if not self._is_mixed:
             known = [column[~np.isnan(column)] for column in checked.T]
-            # Unseen values are imputed with the most common number.
+            # Used if the most likely value is one that the model does not list.
             self.fallback_ = np.array([_commonest(column) for column in known])
         return self
 
@@ -488,12 +493,13 @@ class BorniteOutlierDetector(OutlierMixin, _Estimator):
         share = self.contamination
         if not isinstance(share, Real) or not 0 < float(share) <= 0.5:
             raise BorniteError(f"contamination={share!r}: give a fraction above 0 and at most 0.5")
-        self.model_ = self._fit(self._check(X, reset=self._start() is None), sample_weight=sample_weight)
+        checked = self._check(X, reset=self._start() is None)
+        weights = _checked_weight(sample_weight, checked)
+        self.model_ = self._fit(checked, sample_weight=weights)
         scores = self.score_samples(X)
-        if sample_weight is None:
+        if weights is None:
             self.offset_: float = float(np.percentile(scores, 100 * float(share)))
         else:
-            weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
             order = np.argsort(scores, kind="stable")
             below = np.cumsum(weights[order])
             self.offset_ = float(scores[order][np.searchsorted(below, float(share) * below[-1])])
@@ -554,7 +560,7 @@ class BorniteClassifier(ClassifierMixin, _Estimator):
         self._labels = np.array(texts if is_plain else [f"c{code}" for code in range(len(texts))])
         self.target_name_ = self._target_name(given)
         target = (self.target_name_, self._labels[codes], "categorical")
-        self.model_ = self._fit(X, target, sample_weight)
+        self.model_ = self._fit(X, target, _checked_weight(sample_weight, X))
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> BorniteClassifier:
@@ -649,24 +655,23 @@ class BorniteRegressor(RegressorMixin, _Estimator):
         y = np.asarray(y, np.float64)
         self.target_name_ = self._target_name(given)
         self.mean_share_ = 0.0 if self.method == "median" else 1.0
-        if self.method != "auto" or len(y) < HELD_FROM:
-            self.model_ = self._fit(X, (self.target_name_, y, None), sample_weight)
+        weights = _checked_weight(sample_weight, X)
+        if self.method != "auto" or len(y) < MIN_ROWS_TO_HOLD_OUT:
+            self.model_ = self._fit(X, (self.target_name_, y, None), weights)
             return self
         order = check_random_state(self.random_state).permutation(len(y))
-        held, kept = (np.sort(part) for part in np.split(order, [round(HELD * len(y))]))
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        rows, truth, weights = _safe_indexing(X, held), y[held], np.ones(len(held))
-        if sample_weight is not None:
-            weights, sample_weight = sample_weight[held], sample_weight[kept]
-        valid = _with_column(self._table(rows), self.target_name_, truth)
-        own = (self.target_name_, y[kept], None)
-        self.model_ = self._fit(_safe_indexing(X, kept), own, sample_weight, valid)
-        mean, median = (self._predict(self._table(rows), method) for method in ("mean", "median"))
-        apart = mean - median
-        square = float(np.sum(weights * apart**2))
+        held, kept = (np.sort(part) for part in np.split(order, [round(HELD_OUT_SHARE * len(y))]))
+        held_table, truth = self._table(_safe_indexing(X, held)), y[held]
+        valid = _with_column(held_table, self.target_name_, truth)
+        target = (self.target_name_, y[kept], None)
+        self.model_ = self._fit(_safe_indexing(X, kept), target, None if weights is None else weights[kept], valid)
+        held_weights = np.ones(len(held)) if weights is None else weights[held]
+        # The least-squares weight of the mean, as opposed to the median, on the held-out rows.
+        mean, median = (self._predict(held_table, method) for method in ("mean", "median"))
+        difference = mean - median
+        square = float(np.sum(held_weights * difference**2))
         if square > 0:
-            share = float(np.sum(weights * apart * (truth - median))) / square
+            share = float(np.sum(held_weights * difference * (truth - median))) / square
             self.mean_share_ = min(max(share, 0.0), 1.0)
         return self
 

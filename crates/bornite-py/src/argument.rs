@@ -1,4 +1,4 @@
-//! Arguments that take more than one form.
+//! Arguments that accept several types.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::basis::Basis;
 use crate::domain::Domain;
 use crate::exception::{BorniteError, argument_error};
 
-/// A basis, or the number of values of the indicators of a finite domain.
+/// A basis, or the number of values of a finite domain with indicators.
 #[derive(Clone)]
 pub(crate) struct BasisLike(pub(crate) Arc<bornite::Basis>);
 
@@ -26,7 +26,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for BasisLike {
     }
 }
 
-/// A domain, or the number of values of a finite one.
+/// A domain, or the number of values of a finite domain.
 #[derive(Clone)]
 pub(crate) struct DomainLike(pub(crate) bornite::Domain);
 
@@ -41,7 +41,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for DomainLike {
     }
 }
 
-/// A whole number, from 0 on.
+/// Reads a whole number ≥ 0.
 fn whole(object: &Bound<'_, PyAny>, expected: &str) -> PyResult<usize> {
     if let Ok(v) = object.extract::<usize>() {
         return Ok(v);
@@ -85,7 +85,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Name {
     }
 }
 
-/// One thing for all, or a sequence with one for each.
+/// One item for all, or a sequence with an item for each.
 pub(crate) enum OneOrEach<T> {
     One(T),
     Each(Vec<T>),
@@ -108,7 +108,7 @@ where
 }
 
 impl<T: Clone> OneOrEach<T> {
-    /// How many there are, where each has its own.
+    /// The length of the sequence, if each has its own item.
     pub(crate) fn count(&self) -> Option<usize> {
         match self {
             Self::One(_) => None,
@@ -116,7 +116,7 @@ impl<T: Clone> OneOrEach<T> {
         }
     }
 
-    /// One for each of `count`; what is a list already stays as long as it is.
+    /// One item for each of `count`. A sequence keeps its own length.
     pub(crate) fn spread(self, count: usize) -> Vec<T> {
         match self {
             Self::One(item) => vec![item; count],
@@ -125,7 +125,7 @@ impl<T: Clone> OneOrEach<T> {
     }
 }
 
-/// How Python shows an object, for messages.
+/// The Python representation of an object, for messages.
 pub(crate) fn shown(object: &Bound<'_, PyAny>) -> String {
     let text = object.repr().map_or_else(|_| "something else".to_owned(), |text| text.to_string());
     match text.char_indices().nth(200) {

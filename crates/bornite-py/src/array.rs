@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use crate::detached::detached;
 use crate::exception::{BorniteError, argument_error};
 
-/// How many rows go to the library at a time; between two such blocks Ctrl-C is heard.
+/// The number of rows that are passed to the library at a time. Ctrl-C takes effect between two such blocks.
 const BLOCK: usize = 2048;
 
 /// The kinds of numbers that an array can hold.
@@ -30,7 +30,7 @@ fn as_array<'py>(object: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyUntypedAr
     let array = numpy.call_method1(intern!(object.py(), "asarray"), (object,))?;
     let array = array.cast_into::<PyUntypedArray>()?;
     let kind = match array.dtype().kind() {
-        // Objects are numbers or None, which numpy makes NaN of.
+        // Objects are numbers or None, which numpy converts to NaN.
         b'b' | b'i' | b'u' | b'f' | b'O' => NumberKind::Real,
         b'c' => NumberKind::Complex,
         _ => {
@@ -41,7 +41,7 @@ fn as_array<'py>(object: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyUntypedAr
     Ok((array, kind))
 }
 
-/// The same array with entries of type `T`, itself if it has them.
+/// The array with entries of type `T`, without a copy if it already has them.
 fn with_type<'py, T: Element>(
     array: &Bound<'py, PyUntypedArray>,
 ) -> PyResult<PyReadonlyArrayDyn<'py, T>> {
@@ -63,7 +63,7 @@ fn matrix<T: Element + Copy>(array: &Bound<'_, PyUntypedArray>, what: &str) -> P
     Ok(Matrix::new(rows, cols, array.as_array().iter().copied().collect()))
 }
 
-/// A weight, real or complex as the array is.
+/// Converts an array to a weight, real or complex like the array.
 pub(crate) fn weight(object: &Bound<'_, PyAny>) -> PyResult<Weight> {
     let (array, kind) = as_array(object)?;
     Ok(match kind {
@@ -72,12 +72,12 @@ pub(crate) fn weight(object: &Bound<'_, PyAny>) -> PyResult<Weight> {
     })
 }
 
-/// A complex matrix.
+/// Converts an array to a complex matrix.
 pub(crate) fn complex_matrix(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Matrix<Complex64>> {
     matrix(&as_array(object)?.0, what)
 }
 
-/// A weight as a new array of float64 or complex128.
+/// Converts a weight to a new array of float64 or complex128.
 pub(crate) fn weight_to_array<'py>(
     py: Python<'py>,
     weight: &Weight,
@@ -88,7 +88,7 @@ pub(crate) fn weight_to_array<'py>(
     }
 }
 
-/// A matrix as a new array.
+/// Converts a matrix to a new array.
 pub(crate) fn to_array<'py, T: Element + Copy>(
     py: Python<'py>,
     matrix: &Matrix<T>,
@@ -97,7 +97,7 @@ pub(crate) fn to_array<'py, T: Element + Copy>(
     Ok(flat.reshape([matrix.rows(), matrix.cols()])?.into_any())
 }
 
-/// A matrix whose entries may be all real, as an array of float64 if they are known to be.
+/// Converts a matrix to a new array, of float64 if all entries are known to be real.
 pub(crate) fn scalar_to_array<'py, T: Scalar>(
     py: Python<'py>,
     matrix: &Matrix<T>,
@@ -109,10 +109,10 @@ pub(crate) fn scalar_to_array<'py, T: Scalar>(
     }
 }
 
-/// A row of values, or many.
+/// One row of values, or many.
 pub(crate) struct Rows<'py> {
     array: PyReadonlyArray2<'py, f64>,
-    /// Whether one row was given, without the axis of rows.
+    /// Whether a single row was given, without an axis for rows.
     is_single: bool,
 }
 
@@ -149,7 +149,7 @@ impl<'py> Rows<'py> {
         self.array.as_array().row(0).to_vec()
     }
 
-    /// `f` of every row, in parallel and with the interpreter released.
+    /// Applies `f` to every row, in parallel and with the interpreter released.
     pub(crate) fn map<R: Send, E: Send>(
         &self,
         py: Python<'py>,
@@ -159,7 +159,7 @@ impl<'py> Rows<'py> {
         let columns = self.num_columns().max(1);
         let of_block = |block: &[f64]| {
             let found: Vec<Result<R, E>> = block.par_chunks(columns).map(&f).collect();
-            // The first error, whichever thread met one first.
+            // Report the first error by row, not by time.
             let rows = found.into_iter().enumerate();
             rows.map(|(row, result)| result.map_err(|e| (row, e))).collect::<Result<Vec<R>, _>>()
         };
@@ -168,7 +168,8 @@ impl<'py> Rows<'py> {
         })
     }
 
-    /// `f` of block after block of rows, with the interpreter released; `raise` is told where an error's block begins.
+    /// Applies `f` to one block of rows after another, with the interpreter released. `raise` gets the position of a
+    /// failed block.
     pub(crate) fn map_blocks<R: Send, E: Send>(
         &self,
         py: Python<'py>,
@@ -180,7 +181,7 @@ impl<'py> Rows<'py> {
         let mut results = Vec::with_capacity(num_rows);
         for start in (0..num_rows).step_by(BLOCK) {
             let block = Slice::from(start..num_rows.min(start + BLOCK));
-            // A copy, since Python may change the array while the interpreter is released.
+            // Copy the block, since Python may change the array while the interpreter is released.
             let block: Vec<f64> = array.slice_axis(Axis(0), block).iter().copied().collect();
             results.extend(detached(py, || f(&block))?.map_err(|e| raise(start, e))?);
             py.check_signals()?;
@@ -189,7 +190,7 @@ impl<'py> Rows<'py> {
     }
 }
 
-/// One number for each row: a float where one row was given, otherwise an array.
+/// One number per row: a float if a single row was given, otherwise an array.
 pub(crate) fn numbers_to_python<'py>(
     py: Python<'py>,
     rows: &Rows<'py>,
@@ -202,7 +203,7 @@ pub(crate) fn numbers_to_python<'py>(
     }
 }
 
-/// `width` numbers for each row: one axis where one row was given, otherwise two.
+/// `width` numbers per row: one axis if a single row was given, otherwise two.
 pub(crate) fn vectors_to_python<'py, T: Element>(
     py: Python<'py>,
     rows: &Rows<'py>,

@@ -1,4 +1,4 @@
-//! Work of the library with the interpreter released: in a pool of threads that exists, and with every panic an exception.
+//! Runs library code with the interpreter released, in a thread pool that exists, with panics converted to exceptions.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -11,19 +11,19 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::exception::BorniteError;
 
-/// The process that the module was loaded into. Its threads are those of rayon's own pool.
+/// The process that loaded the module. It owns the threads of rayon's global pool.
 static HOME: OnceLock<u32> = OnceLock::new();
 
-/// Pools of the process that made them: with this many threads, or with all if that is 0, in a process that was forked from
-/// one with threads.
+/// Thread pools by their number of threads (0 for all cores), with the process that created them. A forked process does
+/// not inherit threads.
 static POOLS: Mutex<BTreeMap<usize, (u32, Arc<ThreadPool>)>> = Mutex::new(BTreeMap::new());
 
 thread_local! {
-    /// The threads that work of this thread has; 0 is all.
+    /// The number of threads for work of this thread; 0 for all cores.
     static THREADS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Sets how many threads the work of this thread has, 0 for all, and returns how many it had.
+/// Sets the number of threads for work of this thread, 0 for all cores, and returns the previous number.
 #[pyfunction]
 pub(crate) fn set_threads(count: usize) -> usize {
     THREADS.replace(count)
@@ -34,10 +34,10 @@ pub(crate) fn remember_process() {
     HOME.get_or_init(process::id);
 }
 
-/// Does work with the interpreter released.
+/// Runs work with the interpreter released.
 ///
-/// A process forked from this one, as `multiprocessing` makes on Linux, has none of its threads: work that waits for them would
-/// wait forever. It gets a pool of its own.
+/// A process forked from this one, as `multiprocessing` does on Linux, has none of its threads: waiting for them would
+/// never end. Such a process gets a pool of its own.
 pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     let pool = pool()?;
     let run = AssertUnwindSafe(|| match pool {
@@ -51,7 +51,7 @@ pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send)
     })
 }
 
-/// The pool that work of this thread has; `None` if that is rayon's own.
+/// The thread pool for work of this thread; `None` for rayon's global pool.
 fn pool() -> PyResult<Option<Arc<ThreadPool>>> {
     let (own, threads) = (process::id(), THREADS.get());
     if threads == 0 && *HOME.get_or_init(process::id) == own {
@@ -65,7 +65,7 @@ fn pool() -> PyResult<Option<Arc<ThreadPool>>> {
     }
     let pool = ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = Arc::new(pool.map_err(|e| BorniteError::new_err(format!("no threads: {e}")))?);
-    // The pool of a process before this one has no threads here; it must not wait for them when it is dropped.
+    // The pool of a parent process has no threads here. Dropping it must not wait for them.
     if let Some((_, other)) = pools.insert(threads, (own, Arc::clone(&pool))) {
         std::mem::forget(other);
     }

@@ -1,4 +1,4 @@
-//! One exception class for each error type of the library, with the library's own words.
+//! One exception class per error type of the library, with the library's messages.
 
 use bornite::basis::BasisError as RustBasisError;
 use bornite::circuit::CircuitError as RustCircuitError;
@@ -46,7 +46,7 @@ pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("TreeError", py.get_type::<TreeError>())
 }
 
-/// The exception of an argument of a type that is not understood: a `BorniteError` that is a `TypeError` too.
+/// The exception for an argument of an unsupported type: a `BorniteError` that is also a `TypeError`.
 pub(crate) fn argument_error(words: impl AsRef<str>) -> PyErr {
     let words = printable(words.as_ref());
     Python::attach(|py| {
@@ -59,7 +59,7 @@ pub(crate) fn argument_error(words: impl AsRef<str>) -> PyErr {
     })
 }
 
-/// An error of the library that becomes a Python exception.
+/// An error that can be converted to a Python exception.
 pub(crate) trait Raise {
     fn raise(self) -> PyErr;
 }
@@ -91,7 +91,7 @@ impl Raise for RustOperationError {
 }
 
 impl Raise for RustFileError {
-    /// What the file system refused is an `OSError` of the right kind, as from `open`.
+    /// File system errors become the matching `OSError`, as from `open`.
     fn raise(self) -> PyErr {
         let mut cause = &self;
         while let RustFileError::InFile { source, .. } = cause {

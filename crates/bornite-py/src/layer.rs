@@ -1,4 +1,4 @@
-//! One layer of a circuit, as Python sees it.
+//! Layers of a circuit.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! The extension module `bornite._bornite`: Python's view of the library.
+//! The extension module `bornite._bornite`.
 //!
-//! This crate translates and nothing else: arguments in, one call of the library with the
-//! interpreter released, results out. What a caller imports is chosen in `python/bornite/`.
+//! This crate only converts: arguments in, one library call with the interpreter released, results out.
+//! `python/bornite/` defines the public interface.
 
 mod argument;
 mod array;

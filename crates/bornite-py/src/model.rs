@@ -36,7 +36,7 @@ pub(crate) struct TableModel(pub(crate) Model);
 /// The minimum time between two checks for signals.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// The interpreter's side of a running fit.
+/// The connection between a running fit and the interpreter.
 pub(crate) struct Watch<'a> {
     started: Instant,
     /// The time of the last check for signals.
@@ -55,7 +55,7 @@ impl<'a> Watch<'a> {
         Self { started: now, asked: now, time, callback, failure: None, interrupted: false }
     }
 
-    /// Ends the parts of a fit that have no steps.
+    /// A quota that also ends the parts of a fit that have no steps.
     fn quota(&self) -> Quota {
         let (started, time) = (self.started, self.time);
         Quota::new(move || time.map_or(0.0, |time| started.elapsed().as_secs_f64() / time))
@@ -76,7 +76,7 @@ impl<'a> Watch<'a> {
         used.map_or(Control::Continue, Control::Used)
     }
 
-    /// Whether to continue.
+    /// Calls the callback and checks for signals. Returns whether to continue.
     fn ask(&mut self, py: Python<'_>, called: Option<&Py<PyAny>>, progress: &Progress) -> bool {
         if py.check_signals().is_err() {
             self.interrupted = true;
@@ -86,7 +86,7 @@ impl<'a> Watch<'a> {
         let answer = report(py, progress).and_then(|r| callback.bind(py).call1((r,)));
         match answer {
             Ok(answer) => !answer.is(PyBool::new(py, false)),
-            // Ctrl-C may be heard within the callback.
+            // Ctrl-C may arrive within the callback.
             Err(error) if error.is_instance_of::<PyKeyboardInterrupt>(py) => {
                 self.interrupted = true;
                 false
@@ -99,7 +99,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// The time limit of a fit.
+/// Checks the time limit of a fit.
 pub(crate) fn check_time(time: Option<f64>) -> PyResult<()> {
     if time.is_some_and(|t| t.is_nan() || t <= 0.0) {
         return Err(BorniteError::new_err("time: give a number of seconds above 0"));
@@ -107,7 +107,7 @@ pub(crate) fn check_time(time: Option<f64>) -> PyResult<()> {
     Ok(())
 }
 
-/// The progress of a fit, for a callback.
+/// The progress of a fit as a dict, for a callback.
 fn report<'py>(py: Python<'py>, progress: &Progress) -> PyResult<Bound<'py, PyDict>> {
     let report = PyDict::new(py);
     report.set_item("width", progress.width)?;
@@ -216,7 +216,7 @@ fn report_of<'a>(
     }
 }
 
-/// Evidence in the language of questions.
+/// Parses evidence in the language of questions.
 fn known(model: &Model, text: &str) -> Result<Event, ModelError> {
     Event::parse(model.schema(), text)
 }

@@ -35,7 +35,7 @@ pub(crate) fn query(variables: &[Variable], object: &Bound<'_, PyAny>) -> PyResu
 
 pub(crate) fn find(variables: &[Variable], name: &str) -> Result<usize, QueryError> {
     let Some(index) = variables.iter().position(|v| v.name == name) else {
-        // Only to have the library's own message, with the nearest name.
+        // This call only produces the library's own error message, with the nearest name.
         let known = Query::unknown(variables.len()).with_value(variables, name, 0.0);
         return Err(known.expect_err("the name is not there"));
     };
@@ -72,7 +72,7 @@ fn values(variable: &Variable, set: &Bound<'_, PyAny>) -> PyResult<Evidence> {
     let mut values = Vec::new();
     for value in set.try_iter()? {
         let value = value?.extract::<f64>()?;
-        // Checked one by one, so that a huge range ends at its first value outside.
+        // Check values one by one, so that a huge range stops at the first value outside.
         if !domain.contains(value) {
             let (variable, domain) = (name.clone(), domain.clone());
             return Err(QueryError::OutOfDomain { variable, value, domain }.raise());

@@ -13,7 +13,7 @@ use rand_chacha::rand_core::SeedableRng;
 use crate::argument::{BasisLike, DomainLike, Name, OneOrEach, shown};
 use crate::exception::{BorniteError, Raise, argument_error};
 
-/// The tree given in Python, over this many variables if it does not define their number.
+/// Reads a tree. `num_variables` is used if the tree does not define it.
 pub(crate) fn tree(
     object: &Bound<'_, PyAny>,
     num_variables: Option<usize>,

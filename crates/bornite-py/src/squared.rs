@@ -1,4 +1,4 @@
-//! Circuits squared literally.
+//! Explicitly squared circuits.
 
 use bornite::Query;
 use pyo3::prelude::*;

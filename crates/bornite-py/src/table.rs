@@ -1,9 +1,9 @@
 //! Tables as lists of columns: `(name, values, missing or labels)`.
 //!
-//! Python's own code makes them of numpy, pandas, polars and pyarrow, and back. Three forms:
-//! real numbers `(name, float64, None)`, NaN if a cell is missing; whole numbers `(name, int64, bool or None)`,
-//! with where cells are missing; words `(name, int64, list of str)`, positions in the list, −1 if a cell is missing. A word in
-//! place of the third part means that nothing is known of the column.
+//! The Python package converts numpy, pandas, polars and pyarrow tables to and from this form. A column is
+//! `(name, float64, None)` for real numbers, with NaN for missing cells; `(name, int64, bool or None)` for whole numbers,
+//! with a mask of missing cells; or `(name, int64, list of str)` for text, with positions in the list, or −1 for missing
+//! cells. A string as the third item means that the column is unobserved.
 
 use bornite::data::{Cells, Column, Labels, Table};
 use numpy::{IntoPyArray, PyReadonlyArray1};

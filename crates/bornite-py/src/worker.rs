@@ -46,7 +46,7 @@ impl Worker {
         (wanted.start, wanted.end)
     }
 
-    /// Adds the first of the rows that the worker still needs.
+    /// Adds the next rows that the worker needs.
     fn add(&mut self, py: Python<'_>, table: TableLike) -> PyResult<()> {
         detached(py, || self.0.add(&table.0))?.map_err(Raise::raise)
     }
