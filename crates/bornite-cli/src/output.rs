@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use bornite::data::{Cells, Column};
-pub(crate) use bornite::printable;
+pub(crate) use bornite::{printable, shortest_number as number};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -105,12 +105,6 @@ fn chars(text: &str) -> usize {
 /// A cell on one line.
 fn one_line(text: &str) -> String {
     printable(text).replace('\n', "\\n").replace('\t', "\\t")
-}
-
-/// A number with the fewest digits that keep every bit.
-pub(crate) fn number(x: f64) -> String {
-    let text = format!("{x:?}");
-    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
 /// exp(log), as a power of ten if it is out of the range of a float.

@@ -79,8 +79,8 @@ pub(crate) fn pointed_at(text: &str, position: usize) -> String {
     format!("  {before}{line}\n  {}^", " ".repeat(at - start))
 }
 
-/// A number in few characters, such as `1e300`.
-pub(crate) fn short(x: f64) -> String {
+/// A number with the fewest digits that preserve every bit, such as `3`, `0.1` or `1e300`.
+pub fn shortest_number(x: f64) -> String {
     let text = format!("{x:?}");
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
@@ -101,8 +101,8 @@ mod tests {
         assert_eq!(shown(&"é".repeat(5000)).chars().count(), MAX_CELL_CHARS + 1);
         assert_eq!(printable("a\u{1b}[2Jb\u{202e}c\r\n\t"), "a\\u{1b}[2Jb\\u{202e}c\\r\n\t");
         assert_eq!(printable(&"x".repeat(5000)).chars().count(), MAX_MESSAGE_CHARS + 1);
-        assert_eq!(short(1e300), "1e300");
-        assert_eq!(short(-3.0), "-3");
+        assert_eq!(shortest_number(1e300), "1e300");
+        assert_eq!(shortest_number(-3.0), "-3");
         assert_eq!(pointed_at("P(x=\0)", 5), "  P(x=\u{fffd})\n      ^");
         for (length, position) in [(5, 6), (70, 60), (1000, 1), (1000, 500), (1000, 1001)] {
             let mut text = "x".repeat(length);

@@ -2,7 +2,7 @@ use std::io;
 
 use super::warp::WarpError;
 use crate::memory::OverLimit;
-use crate::names::{did_you_mean, short, shown};
+use crate::names::{did_you_mean, shortest_number, shown};
 
 /// A problem with a table, its file or a schema. The message says where it is and what to do about it.
 #[derive(Debug, thiserror::Error)]
@@ -272,7 +272,7 @@ pub enum DataError {
     /// A number is outside the range of its column.
     #[error(
         "{}column '{}': {} is outside {} to {}; leave it empty or widen the schema",
-        at(*row), shown(column), shown(text), short(*low), short(*high)
+        at(*row), shown(column), shown(text), shortest_number(*low), shortest_number(*high)
     )]
     OutOfRange {
         /// The row, counted from 1; 0 if there is none.
@@ -333,7 +333,7 @@ pub enum DataError {
     /// The ends of an interval are not in order.
     #[error(
         "column '{}': the interval from {} to {} is not in order; give the smaller end first",
-        shown(column), short(*low), short(*high)
+        shown(column), shortest_number(*low), shortest_number(*high)
     )]
     Interval {
         /// The column.

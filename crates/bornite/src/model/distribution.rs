@@ -524,29 +524,38 @@ impl Model {
 
     /// The number of input functions of a continuous variable, excluding atoms: the maximum over all circuits.
     pub(super) fn num_functions(&self, variable: usize) -> usize {
-        fn smooth(basis: &Basis) -> usize {
-            match basis {
-                Basis::Atoms(b) => smooth(b.rest()),
-                Basis::Transformed(b) => smooth(b.base()),
-                Basis::Indicator(_)
-                | Basis::Fourier(_)
-                | Basis::Legendre(_)
-                | Basis::Laguerre(_)
-                | Basis::Hermite(_)
-                | Basis::Table(_)
-                | Basis::Gaussian(_)
-                | Basis::BSpline(_)
-                | Basis::Squared(_) => basis.width(),
+        self.num_functions.get_or_init(|| self.count_functions())[variable]
+    }
+
+    fn count_functions(&self) -> Vec<usize> {
+        let mut counts = vec![1; self.schema.num_variables()];
+        for layer in self.mixture.circuits().flat_map(|circuit| circuit.layers()) {
+            match layer {
+                Layer::Input { variable, basis } => {
+                    let count = &mut counts[variable.index()];
+                    *count = smooth_width(basis).max(*count);
+                }
+                Layer::Hadamard { .. } | Layer::Kronecker { .. } | Layer::Sum { .. } => {}
             }
         }
-        let of = |layer: &Layer| match layer {
-            Layer::Input { variable: v, basis } if v.index() == variable => Some(smooth(basis)),
-            Layer::Input { .. }
-            | Layer::Hadamard { .. }
-            | Layer::Kronecker { .. }
-            | Layer::Sum { .. } => None,
-        };
-        self.mixture.circuits().flat_map(|c| c.layers()).filter_map(of).max().unwrap_or(1)
+        counts
+    }
+}
+
+/// The number of functions of a basis, excluding the indicators of atoms.
+fn smooth_width(basis: &Basis) -> usize {
+    match basis {
+        Basis::Atoms(b) => smooth_width(b.rest()),
+        Basis::Transformed(b) => smooth_width(b.base()),
+        Basis::Indicator(_)
+        | Basis::Fourier(_)
+        | Basis::Legendre(_)
+        | Basis::Laguerre(_)
+        | Basis::Hermite(_)
+        | Basis::Table(_)
+        | Basis::Gaussian(_)
+        | Basis::BSpline(_)
+        | Basis::Squared(_) => basis.width(),
     }
 }
 

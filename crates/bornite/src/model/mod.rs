@@ -85,7 +85,7 @@ pub use question::Question;
 pub use truncate::Truncation;
 pub use worker::Worker;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::circuit::Orthonormal;
 use crate::data::{LeftOut, Schema};
@@ -102,6 +102,8 @@ pub struct Model {
     given: Event,
     /// log p(given), in the units of the data.
     log_given: f64,
+    /// The number of input functions of every variable, computed on demand.
+    num_functions: OnceLock<Vec<usize>>,
 }
 
 /// How a model was fitted.
@@ -193,7 +195,15 @@ impl Model {
     fn new(schema: Schema, mixture: impl Into<Arc<Mixture>>, info: Info) -> Self {
         let given = Event::certain(schema.num_variables());
         let mixture = mixture.into();
-        Self { schema, mixture, info, given_texts: Vec::new(), given, log_given: 0.0 }
+        Self {
+            schema,
+            mixture,
+            info,
+            given_texts: Vec::new(),
+            given,
+            log_given: 0.0,
+            num_functions: OnceLock::new(),
+        }
     }
 
     /// The schema: what each column means.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Event, Model, ModelError, Question};
-use crate::names::{short, shown};
+use crate::names::{shortest_number, shown};
 
 /// The maximum number of values that a note lists.
 const NAMED: usize = 3;
@@ -36,8 +36,7 @@ impl Model {
         if let Question::Probability { event, .. } = question {
             all.extend(event.unseen().iter().cloned());
         }
-        let columns: BTreeSet<usize> = all.iter().map(|(column, _)| *column).collect();
-        columns.into_iter().map(|column| self.note(&all, column)).collect()
+        columns_of(&all).into_iter().map(|column| self.note(&all, column)).collect()
     }
 
     fn note(&self, all: &UnseenValues, column: usize) -> String {
@@ -46,7 +45,7 @@ impl Model {
         let outside = self.schema.columns()[column].outside;
         let scores = if outside > 0.0 {
             let share: f64 = format!("{outside:.1e}").parse().unwrap_or(outside);
-            format!(", and scores give unseen values {} in total", short(share))
+            format!(", and scores give unseen values {} in total", shortest_number(share))
         } else {
             String::new()
         };
@@ -79,9 +78,8 @@ impl Model {
     /// The error for evidence with probability 0. It names the values that were never seen, if there are any.
     pub(super) fn impossible(&self, what: &str, given: &Event) -> ModelError {
         let all = given.unseen();
-        let columns: BTreeSet<usize> = all.iter().map(|(column, _)| *column).collect();
         let reasons: Vec<String> =
-            columns.into_iter().map(|column| self.unseen_of(all, column).0).collect();
+            columns_of(all).into_iter().map(|column| self.unseen_of(all, column).0).collect();
         let what = if reasons.is_empty() {
             what.to_owned()
         } else {
@@ -89,4 +87,9 @@ impl Model {
         };
         ModelError::Impossible { what }
     }
+}
+
+/// The columns with unseen values, in order.
+fn columns_of(unseen: &UnseenValues) -> BTreeSet<usize> {
+    unseen.iter().map(|(column, _)| *column).collect()
 }

@@ -2,7 +2,7 @@
 
 use crate::data::number::{Reading, read};
 use crate::data::{ColumnSchema, DataError};
-use crate::names::{nearest, short};
+use crate::names::{nearest, shortest_number};
 
 /// The value of one cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -126,7 +126,7 @@ impl Problem {
             Problem::OutOfRange { low, high } => {
                 let value = cell.number().unwrap_or(f64::NAN);
                 let text = match cell {
-                    Cell::Number(x) => short(x),
+                    Cell::Number(x) => shortest_number(x),
                     Cell::Integer(_) | Cell::Text(_) => text,
                 };
                 DataError::OutOfRange { row, column: name, value, text, low, high }

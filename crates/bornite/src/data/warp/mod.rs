@@ -8,7 +8,7 @@ use std::f64::consts::{LN_2, PI, SQRT_2};
 
 use serde::{Deserialize, Serialize};
 
-use crate::names::short;
+use crate::names::shortest_number;
 
 pub use fit::WarpOptions;
 
@@ -142,10 +142,10 @@ pub enum WarpError {
     #[error("there is no observed value to fit to")]
     NoValues,
     /// A value is infinite or NaN.
-    #[error("{} is not finite", short(*.0))]
+    #[error("{} is not finite", shortest_number(*.0))]
     NotFinite(f64),
     /// The difference between values overflows.
-    #[error("the values span {} to {}, which is too wide; rescale the column", short(*low), short(*high))]
+    #[error("the values span {} to {}, which is too wide; rescale the column", shortest_number(*low), shortest_number(*high))]
     TooWide {
         /// The smallest value.
         low: f64,
@@ -153,7 +153,7 @@ pub enum WarpError {
         high: f64,
     },
     /// A value is outside the support.
-    #[error("{} is outside the given bounds {} to {}", short(*value), short(*low), short(*high))]
+    #[error("{} is outside the given bounds {} to {}", shortest_number(*value), shortest_number(*low), shortest_number(*high))]
     Outside {
         /// The value.
         value: f64,
@@ -163,7 +163,7 @@ pub enum WarpError {
         high: f64,
     },
     /// The bounds are not in order.
-    #[error("the bounds {} to {} are not in order", short(*low), short(*high))]
+    #[error("the bounds {} to {} are not in order", shortest_number(*low), shortest_number(*high))]
     Support {
         /// The lower bound.
         low: f64,
@@ -171,7 +171,7 @@ pub enum WarpError {
         high: f64,
     },
     /// No cell can have the value of this atom.
-    #[error("the atom {} is not a number that the column can have: it has too many digits", short(*.0))]
+    #[error("the atom {} is not a number that the column can have: it has too many digits", shortest_number(*.0))]
     Atom(f64),
     /// The parameters are invalid.
     #[error("the transform's {0} are invalid")]
@@ -386,15 +386,15 @@ impl Warp {
     /// Rounds the parameters to few digits; `None` if the result is not a valid transform.
     pub(crate) fn rounded(&self) -> Option<Self> {
         /// Rounds to this many significant digits.
-        fn short(x: f64, digits: usize) -> f64 {
+        fn round(x: f64, digits: usize) -> f64 {
             format!("{x:.digits$e}").parse().unwrap_or(x)
         }
         let mut components = self.components.clone();
         for c in &mut components {
-            c.sigma = short(c.sigma, 3);
+            c.sigma = round(c.sigma, 3);
             // Round a mean to a hundredth of its σ.
             let digits = (c.mean.abs() / c.sigma).max(1.0).log10() + 2.0;
-            c.mean = short(c.mean, digits.clamp(2.0, 17.0) as usize);
+            c.mean = round(c.mean, digits.clamp(2.0, 17.0) as usize);
             c.weight = (c.weight * 1000.0).round().max(1.0);
         }
         let excess = components.iter().map(|c| c.weight).sum::<f64>() - 1000.0;
