@@ -96,7 +96,7 @@ def cirkit_work(product, width, operation, batch, seed):
         backend="torch", semiring="complex-lse-sum", fold=True, optimize=True
     )
     x = torch.randint(0, STATES, (batch, SIDE * SIDE))
-    # Before anything that is made from it, so that its parameters are there.
+    # Compile first, so that the parameters exist before anything is derived from the circuit.
     compiled = context.compile(circuit)
     if operation == "evaluate":
         run = lambda: compiled(x)
@@ -149,7 +149,7 @@ def peer_main(spec):
 
 
 def answer_of(command, timeout):
-    """The JSON object that a command prints, or the reason that there is none."""
+    """The JSON object that a command prints, or the reason why there is none."""
     try:
         run = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
     except subprocess.TimeoutExpired:

@@ -51,13 +51,13 @@ def best(work):
 
 
 def command(*arguments, threads):
-    """Seconds and the most memory of a run of the command, in MiB."""
+    """The seconds and the peak memory, in MiB, of a run of the command."""
     environment = {**os.environ, "RAYON_NUM_THREADS": str(threads)}
     start = time.perf_counter()
     child = subprocess.Popen([COMMAND, *map(str, arguments)], env=environment, stdout=subprocess.DEVNULL)
     most = 0
     while child.poll() is None:
-        # The system's own record begins with the memory of this process.
+        # The peak of waited-for children would include the memory of this process.
         lines = Path(f"/proc/{child.pid}/status").read_text().splitlines()
         most = max([most, *(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))])
         time.sleep(0.01)
@@ -66,7 +66,7 @@ def command(*arguments, threads):
 
 
 def write(file, rows):
-    """A Parquet file of so many rows, in groups of a hundred thousand."""
+    """Writes a Parquet file with this many rows, in row groups of a hundred thousand."""
     with pq.ParquetWriter(file, pa.table(table(1, 1)).schema) as writer:
         for start in range(0, rows, 100_000):
             writer.write_table(pa.table(table(min(100_000, rows - start), 1 + start)))
@@ -77,7 +77,7 @@ def score(task, batch):
 
 
 class Results(dict):
-    """What was measured, told as it comes."""
+    """Results by name, which are also printed as they arrive."""
 
     def __setitem__(self, name, value):
         super().__setitem__(name, value)
@@ -159,7 +159,7 @@ def on_ray(model, file, rows):
     import bornite.ray
 
     found = {}
-    # Not a cluster that happens to run.
+    # Do not use a cluster that happens to be running.
     ray.init(address="local", num_cpus=3, log_to_driver=False, include_dashboard=False)
     ray.data.DataContext.get_current().enable_progress_bars = False
     for workers in (1, 2):

@@ -42,7 +42,7 @@ BUNDLED = {
     "breast_cancer": (datasets.load_breast_cancer, None),
     "diabetes": (datasets.load_diabetes, "target"),
 }
-# File, class, number to predict, columns that are left out.
+# File, class, number to predict, columns to drop.
 TABLES = {
     "adult": ("income", "hr_per_week", ["fnlwgt"]),
     "titanic": ("survived", "fare", ["alive", "class", "who", "adult_male", "embark_town", "alone", "deck"]),
@@ -151,7 +151,7 @@ def impute(data, seed, results, effort):
         model = bornite.fit(train, effort=effort, seed=seed, as_is=True)
         return model, model.impute(holes, method="mean")
 
-    # Means have the least squared error, and medians, which are the default, the least absolute one.
+    # Means minimize the squared error; medians, the default, minimize the absolute error.
     (model, means), seconds = timed(by_bornite)
     score("Bornite", means, seconds, model.impute(holes))
     encode = as_numbers(train)
