@@ -116,7 +116,7 @@ impl FitBar {
     }
 
     /// Counts the limit from the start of the command, including the time to read the table.
-    pub(crate) fn from_command_start(mut self) -> Self {
+    pub(crate) fn counting_from_start(mut self) -> Self {
         self.start = start();
         self
     }

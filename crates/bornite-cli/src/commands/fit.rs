@@ -315,7 +315,7 @@ impl Fit {
         let start = self.from.as_deref().map(tables::model).transpose()?;
         let resume = self.resume.as_deref().map(read_checkpoint).transpose()?;
         let used = resume.as_deref().map(used_budget).transpose()?.unwrap_or_default();
-        let mut bar = FitBar::new(self.time).from_command_start().after(used);
+        let mut bar = FitBar::new(self.time).counting_from_start().after(used);
         let mut saver = Saver {
             path: self.checkpoint.as_deref(),
             last: Instant::now(),

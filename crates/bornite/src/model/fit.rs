@@ -103,7 +103,7 @@ impl Model {
         };
         let choice = match (start, checkpoint) {
             (Some(model), _) => Some(fits.continue_from(model)),
-            (None, Some(bytes)) => fits.from_checkpoint(bytes, train_rows)?,
+            (None, Some(bytes)) => fits.resume_from(bytes, train_rows)?,
             (None, None) => None,
         };
         let Choice { kind, tree, circuits: mut candidates } = match choice {
@@ -451,7 +451,7 @@ impl Candidates<'_> {
 
     /// The circuits that a checkpoint belongs to, without new trials. If it belongs to none of them, returns the last
     /// candidates, which the fit then rejects; `None` if the checkpoint was taken before any candidate was trained.
-    fn from_checkpoint(&self, bytes: &[u8], train: &Batch) -> Result<Option<Choice>, ModelError> {
+    fn resume_from(&self, bytes: &[u8], train: &Batch) -> Result<Option<Choice>, ModelError> {
         let mut last = None;
         for (kind, tree) in self.trees(train)? {
             let images = self.images().into_iter().map(|settings| vec![settings]);

@@ -34,9 +34,9 @@ pub(super) fn put_rows<T>(
 ) {
     put(out, rows.len() as u64);
     let mut next = 0;
-    for (row, cell_item) in rows {
+    for (row, item) in rows {
         put(out, (row - next) as u64);
-        each(out, cell_item);
+        each(out, item);
         next = row + 1;
     }
 }

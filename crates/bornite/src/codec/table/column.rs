@@ -81,7 +81,7 @@ impl Item<'_> {
 }
 
 /// The cell of a row, converted to the type of a column; `None` if it is missing.
-fn cell_item(column: &Column, row: usize, storage: Storage) -> Option<Item<'_>> {
+fn item(column: &Column, row: usize, storage: Storage) -> Option<Item<'_>> {
     let whole = |x: f64| (x.fract() == 0.0 && x.abs() < 2f64.powi(53)).then_some(x as i64);
     match (storage, column.cells()) {
         (Storage::Labels, Cells::Labels(c)) => c.get(row).map(|t| Item::Text(Cow::Borrowed(t))),
@@ -115,8 +115,8 @@ pub(super) fn encode(
 pub(super) fn store_uncoded(column: &Column, uncoded: &mut Vec<u8>) -> Coded {
     let kind = Storage::of(column);
     let cells: Vec<_> =
-        (0..column.len()).filter_map(|row| Some((row, cell_item(column, row, kind)?))).collect();
-    put_rows(uncoded, &cells, |out, cell_item| cell_item.put(out));
+        (0..column.len()).filter_map(|row| Some((row, item(column, row, kind)?))).collect();
+    put_rows(uncoded, &cells, |out, item| item.put(out));
     Coded {
         way: CellCoding::Beside,
         values: Vec::new(),
@@ -135,11 +135,11 @@ fn by_values(schema: &Schema, n: usize, column: &Column, uncoded: &mut Vec<u8>) 
     let other = schema.columns()[n].kind.coding().other().map(|other| other as f64);
     let mut escaped = Vec::new();
     for row in 0..column.len() {
-        let Some(cell) = cell_item(column, row, kind) else { continue };
+        let Some(cell) = item(column, row, kind) else { continue };
         let values = &mut values[row * width..(row + 1) * width];
         if other == Some(values[0]) {
             cell.put(uncoded);
-        } else if !cell_item(&decoded, row, kind).is_some_and(|d| d.is(&cell)) {
+        } else if !item(&decoded, row, kind).is_some_and(|d| d.is(&cell)) {
             values.fill(f64::NAN);
             escaped.push((row, cell));
         }
@@ -171,7 +171,7 @@ fn on_grid(
     let mut escaped = Vec::new();
     let (mut values, mut remainders) = (vec![f64::NAN; column.len()], vec![0; column.len()]);
     for row in rows {
-        match (ordinals[row], cell_item(column, row, kind)) {
+        match (ordinals[row], item(column, row, kind)) {
             (Some(ordinal), _) => {
                 let (symbol, remainder) = grid_symbols.split(ordinal);
                 (values[row], remainders[row]) = (symbol as f64, remainder);
@@ -205,7 +205,7 @@ pub(super) fn decode<'a>(
     schema: &Schema,
     way: &CellCoding,
     kind: Storage,
-    symbols: &Symbols<'_>,
+    symbols: &ColumnSymbols<'_>,
     uncoded: &mut Reader<'a>,
 ) -> Result<Vec<Option<Item<'a>>>, CodecError> {
     let rows = symbols.num_rows;
@@ -220,7 +220,7 @@ pub(super) fn decode<'a>(
                 items.push(if other == Some(symbols.values[row * width]) {
                     Some(Item::read(kind, uncoded)?)
                 } else {
-                    cell_item(&decoded, row, kind).map(into_owned)
+                    item(&decoded, row, kind).map(into_owned)
                 });
             }
             items
@@ -246,15 +246,15 @@ pub(super) fn decode<'a>(
 
 /// The symbols of one column.
 #[derive(Debug)]
-pub(super) struct Symbols<'a> {
+pub(super) struct ColumnSymbols<'a> {
     pub(super) num_rows: usize,
     pub(super) values: &'a [f64],
     pub(super) remainders: &'a [u64],
     pub(super) grid_symbols: Option<&'a GridSymbols>,
 }
 
-fn into_owned<'a>(cell_item: Item<'_>) -> Item<'a> {
-    match cell_item {
+fn into_owned<'a>(item: Item<'_>) -> Item<'a> {
+    match item {
         Item::Number(x) => Item::Number(x),
         Item::Integer(x) => Item::Integer(x),
         Item::Text(text) => Item::Text(Cow::Owned(text.into_owned())),
@@ -263,11 +263,11 @@ fn into_owned<'a>(cell_item: Item<'_>) -> Item<'a> {
 
 /// Builds a column from decoded cells.
 pub(super) fn column(name: &str, kind: Storage, items: &[Option<Item<'_>>]) -> Column {
-    let number = |cell_item: &Option<Item<'_>>| match cell_item {
+    let number = |item: &Option<Item<'_>>| match item {
         Some(Item::Number(x)) => *x,
         Some(Item::Integer(_) | Item::Text(_)) | None => f64::NAN,
     };
-    let integer = |cell_item: &Option<Item<'_>>| match cell_item {
+    let integer = |item: &Option<Item<'_>>| match item {
         Some(Item::Integer(x)) => Some(*x),
         Some(Item::Number(_) | Item::Text(_)) | None => None,
     };
@@ -280,7 +280,7 @@ pub(super) fn column(name: &str, kind: Storage, items: &[Option<Item<'_>>]) -> C
         }
         Storage::Labels => Column::labels(
             name,
-            items.iter().map(|cell_item| match cell_item {
+            items.iter().map(|item| match item {
                 Some(Item::Text(text)) => Some(&**text),
                 Some(Item::Number(_) | Item::Integer(_)) | None => None,
             }),

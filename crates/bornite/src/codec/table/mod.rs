@@ -24,7 +24,7 @@ use crate::data::{Column, ColumnSchema, CsvLayout, FileForm, Schema, Storage, Ta
 use crate::engine::{Engine, SimdLevel};
 use crate::memory;
 use bytes::{Reader, damaged, put_bytes, put_rows, put_text};
-use column::{CellCoding, Coded, Symbols};
+use column::{CellCoding, Coded, ColumnSymbols};
 pub(crate) use segment::{
     Segment, SegmentArchive, SegmentKind, SegmentReader, SegmentWriter, pack, unpack,
 };
@@ -289,7 +289,7 @@ impl TableCodec {
         let grid_symbols = codec.grid_symbols.get(range.start).and_then(Option::as_ref);
         let place = codec.grid_symbols[..range.start].iter().flatten().count();
         let has_rests = matches!(form.by, CellCoding::Grid { .. });
-        let symbols = Symbols {
+        let symbols = ColumnSymbols {
             num_rows: rows.num_rows,
             values: &rows.values_of(range),
             remainders: &if has_rests { rows.remainders_of(place) } else { Vec::new() },
