@@ -2,7 +2,7 @@ use std::process::Stdio;
 
 use super::support::Folder;
 
-/// Exit code 2, nothing on the standard output, one message with all of these parts, no new file.
+/// Expects exit code 2, nothing on standard output, one message with all of these parts, and no new file.
 pub(crate) fn assert_refused(folder: &Folder, args: &[&str], parts: &[&str]) {
     let before = folder.names();
     let run = folder.run(args);

@@ -33,7 +33,7 @@ fn check_of_overlapping_scopes_answers_no() {
                "orthonormal": false, "log_partition": null})
     );
     assert!(run.stderr.contains("layer 2") && run.stderr.contains("'x0'"), "{}", run.stderr);
-    // Nothing else can be done with it.
+    // No other operation accepts it.
     assert_eq!(folder.circuit(&["info", "o.json"]).code, 2);
 }
 
@@ -45,7 +45,7 @@ fn evaluate_gives_amplitude_and_log() {
     let answer = folder.circuit(&["evaluate", "c.json", "x1=0, x0=1", "--json"]).json();
     assert_eq!(answer["amplitude"], json!([[2.0, 0.0]]));
     assert_close(&answer["log_abs_squared"], 4_f64.ln());
-    // log 0 is no number of JSON.
+    // JSON has no number for log 0.
     let answer = folder.circuit(&["evaluate", "c.json", "x0=1, x1=1", "--json"]).json();
     assert_eq!(answer, json!({"amplitude": [[0.0, 0.0]], "log_abs_squared": null}));
     let run = folder.circuit(&["evaluate", "c.json", "x0=1, x1=0"]);
@@ -105,7 +105,7 @@ fn square_writes_a_circuit_of_squares() {
     assert_eq!(answer, json!({"output": "s.json", "variables": 2, "layers": 4, "parameters": 16}));
     let answer = folder.circuit(&["evaluate", "s.json", "x0=1, x1=0", "--json"]).json();
     assert_eq!(answer["amplitude"], json!([[4.0, 0.0]]));
-    // A square is no circuit to be squared.
+    // A square cannot be squared again.
     let check = folder.circuit(&["check", "s.json", "--json"]).json();
     assert_eq!(check["log_partition"], json!(null));
     assert_eq!(check["orthonormal"], false);

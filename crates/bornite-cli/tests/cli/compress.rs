@@ -9,7 +9,7 @@ fn same(folder: &Folder, one: &str, other: &str) -> bool {
     read(one) == read(other)
 }
 
-/// Rows in which little repeats: what a model knows of them, zstd does not.
+/// Rows with little repetition: a model can predict them, zstd cannot.
 fn noise(seed: u64) -> String {
     let (mut text, mut state) = ("city,tall,age,weight\n".to_owned(), seed);
     for _ in 0..600 {

@@ -1,4 +1,4 @@
-//! The commands of the guide print what the guide says.
+//! Checks that the commands in the guide print what the guide shows.
 
 use super::model::people;
 use super::support::Folder;
@@ -11,7 +11,7 @@ const IMAGES: &str = include_str!("../../../../docs/guide/images.md");
 const REPORT: &str = include_str!("../../../../docs/guide/report.md");
 const QUERIES: &str = include_str!("../../../../docs/guide/queries.md");
 
-/// The fenced blocks of a language, each with the rest of its opening line.
+/// The fenced code blocks in a language, each with the rest of its opening line.
 fn blocks<'a>(page: &'a str, language: &str) -> Vec<(&'a str, &'a str)> {
     let fence = format!("\n```{language}");
     let block = |piece: &'a str| {
@@ -21,7 +21,7 @@ fn blocks<'a>(page: &'a str, language: &str) -> Vec<(&'a str, &'a str)> {
     page.split(fence.as_str()).skip(1).map(block).collect()
 }
 
-/// The words of a command line; quotes keep words together.
+/// Splits a command line into words, respecting quotes.
 fn words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quote = None;
@@ -36,7 +36,7 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// Numbers within a text, as far as they can be told from words, and the text without them.
+/// Separates the numbers in a text from the rest of it.
 fn numbers(text: &str) -> (Vec<f64>, String) {
     let (mut found, mut rest) = (Vec::new(), String::new());
     for word in text.split_inclusive([' ', '\n', ',', ':', '[', ']', '{', '}']) {
@@ -72,7 +72,7 @@ fn check_page(page: &str) {
             let (expected, printed) = (numbers(expected.trim_end()), numbers(printed.trim_end()));
             assert_eq!(printed.1, expected.1, "{line:?}");
             for (a, b) in printed.0.iter().zip(&expected.0) {
-                // The last digits are rounding, which may differ between machines.
+                // The last digits are rounding errors, which may differ between machines.
                 assert!(
                     (a - b).abs() <= 1e6 * f64::EPSILON * b.abs().max(1.0),
                     "{line:?}: {a}, not {b}"
@@ -112,7 +112,7 @@ fn the_commands_of_the_page_on_compression_give_the_table_back() {
     assert_eq!(folder.read("back.csv"), people());
 }
 
-/// Runs the commands in the `sh` blocks of a page, next to the tables that stand on it, and counts them.
+/// Runs the commands in the `sh` blocks of a page, with the tables on that page as files, and counts them.
 fn run_all(folder: &Folder, page: &str) -> usize {
     for (name, text) in blocks(page, "csv") {
         folder.write(name, text);

@@ -1,4 +1,4 @@
-//! What goes wrong around the command: outputs that are inputs, permissions, signals, hostile files.
+//! Faults around the command: outputs that are inputs, permissions, signals, hostile files.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -96,7 +96,7 @@ fn signal(child: &Child, name: &str) {
     assert!(sent.expect("kill runs").success());
 }
 
-/// Whether this process, and so the command, was started with a signal ignored, as under nohup: it stays so.
+/// Whether a signal is ignored by this process, as under nohup, and therefore by the command.
 #[cfg(unix)]
 fn is_ignored(number: u32) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -135,7 +135,7 @@ fn every_signal_ends_a_fit_with_the_best_model_so_far() {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        // It runs as soon as there is a checkpoint.
+        // The fit is running once there is a checkpoint.
         let start = Instant::now();
         while !folder.path("state").exists() && start.elapsed() < Duration::from_secs(60) {
             thread::sleep(Duration::from_millis(20));
@@ -148,12 +148,12 @@ fn every_signal_ends_a_fit_with_the_best_model_so_far() {
     }
 }
 
-/// A signal that came after the fit, or where there was none, was taken for one that ends the fit.
+/// Regression: a signal after the fit, or without a fit, was taken as a request to end the fit.
 #[cfg(unix)]
 #[test]
 fn compression_ends_at_the_first_signal_once_there_is_no_fit() {
     let folder = fitted();
-    // Several segments in which nothing repeats.
+    // Several segments without repetition.
     let (mut text, mut state) = ("city,tall,age,weight\n".to_owned(), 1_u64);
     for _ in 0..900_000 {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -205,7 +205,7 @@ fn hostile_files_are_refused_with_a_line() {
     assert_eq!(leftovers(&folder), Vec::<String>::new());
 }
 
-/// Few bytes that unpack to many rows: the memory of the table counts, not only that of the text.
+/// A few bytes that expand to many rows: the memory of the table counts, not only that of the text.
 #[test]
 fn short_files_of_many_rows_are_refused() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! Runs the built command: what it prints, what it writes, how it fails.
+//! Runs the built command, and checks what it prints, what it writes and how it fails.
 
 mod bad_input;
 mod circuit;

@@ -2,7 +2,7 @@ use std::fmt::Write;
 
 use super::support::{Folder, keys};
 
-/// Two thirds of those in Bonn are tall; the age is 20 to 59 and the weight follows the height.
+/// Two thirds of the people in Bonn are tall; ages are 20 to 59, and the weight depends on the height.
 pub(crate) fn people() -> String {
     let mut text = String::from("city,tall,age,weight\n");
     for n in 0..240_u32 {
@@ -19,7 +19,7 @@ pub(crate) fn people() -> String {
     text
 }
 
-/// A folder with `people.csv` and a quick `m.model` of it.
+/// A folder with `people.csv` and a quickly fitted `m.model`.
 pub(crate) fn fitted() -> Folder {
     let folder = Folder::new();
     folder.write("people.csv", &people());
@@ -95,7 +95,7 @@ fn fit_says_what_it_found_and_the_baseline() {
     assert_eq!(folder.names(), ["c.json", "l.model", "m.model", "people.csv", "q.model", "v.csv"]);
 }
 
-/// The last checkpoint of a fit goes on to the same model; of another fit it is refused.
+/// A fit resumed from its last checkpoint gives the same model; a checkpoint of another fit is rejected.
 #[test]
 fn a_fit_goes_on_from_its_checkpoint() {
     let folder = Folder::new();
@@ -116,11 +116,11 @@ fn a_fit_goes_on_from_its_checkpoint() {
     assert!(run.code != 0 && run.stderr.contains("not a checkpoint file"), "{run:?}");
 }
 
-/// A fit goes on from a model with other rows, and keeps its columns and its circuit.
+/// A fit continues from a model with other rows, and keeps its columns and circuits.
 #[test]
 fn a_fit_goes_on_from_a_model() {
     let folder = fitted();
-    // A later day: all are from one city, but for one from a city that was never seen.
+    // A later day: everyone is from one city, except one person from a city that was never seen.
     let later = people().replace("Essen", "Bonn").replacen("Bonn", "Ulm", 1);
     folder.write("later.csv", &later);
     let info = |name: &str| folder.run(&["info", name, "--json"]).json();
@@ -167,7 +167,7 @@ fn a_model_is_shown_asked_and_scored() {
     let mean = ask("E[weight | tall=yes]")["value"].as_f64().unwrap();
     assert!((mean - 85.0).abs() < 4.0, "{mean}");
     assert_eq!(ask("argmax(tall | weight=62)")["value"], "no");
-    // Weights are whole numbers: the cell around one has a probability.
+    // Weights are whole numbers, so the cell around one has a probability.
     assert_eq!(ask("P(weight=62)")["kind"], "probability");
     let age = ask("quantile(age, 0.5)")["value"].as_f64().unwrap();
     assert!((35.0..45.0).contains(&age), "{age}");
@@ -179,7 +179,7 @@ fn a_model_is_shown_asked_and_scored() {
     let logs: Vec<f64> = rows.text().lines().map(|l| l.parse().unwrap()).collect();
     let mean = logs.iter().sum::<f64>() / 240.0;
     assert!((mean - score["mean_log_likelihood"].as_f64().unwrap()).abs() < 1e-9);
-    // On a GPU, where there is one.
+    // On a GPU, if there is one.
     let auto = ["score", "m.model", "people.csv", "--device", "auto", "--json"];
     let auto = folder.run(&auto).json()["mean_log_likelihood"].as_f64().unwrap();
     assert!((auto - mean).abs() < 1e-9 * mean.abs().max(1.0), "{auto} for {mean}");
@@ -196,11 +196,11 @@ fn a_model_is_shown_asked_and_scored() {
     assert_eq!(odd["anomalies"][0]["row"], 241, "{odd}");
     assert!(odd["anomalies"][0]["anomaly_score"].as_f64().unwrap() > 0.0, "{odd}");
     assert!(folder.run(&cells).text().contains("score"));
-    // A model is a circuit, too.
+    // A model file is also a circuit file.
     assert_eq!(folder.circuit(&["info", "m.model"]).code, 0);
 }
 
-/// The weight of the shorter ones is missing in every second row.
+/// The weight of shorter people is missing in every other row.
 #[test]
 fn missing_is_a_value_on_request() {
     let folder = Folder::new();
@@ -282,9 +282,9 @@ fn columns_are_predicted_from_the_others() {
     let found = lines(&predict(&["city", "--proba"]));
     assert!(found[0].starts_with("city,city=Bonn,city=Essen"), "{found:?}");
     let bonn: f64 = found[2].split(',').nth(1).unwrap().parse().unwrap();
-    // What the table says of the column itself does not count.
+    // The table's own cells of the predicted column are ignored.
     let asked = value("P(city=Bonn | age=41)");
-    // A prediction takes the density in the middle of the cell of 41, a question integrates over the cell.
+    // A prediction uses the density at the center of the cell of 41; a question integrates over the cell.
     assert!((bonn - asked).abs() < 1e-4, "{bonn} and {asked}");
     assert_eq!(predict(&["age", "-o", "p.csv"]), "wrote p.csv: 2 rows\n");
     assert_eq!(lines(&folder.read("p.csv"))[0], "age");
@@ -342,7 +342,7 @@ fn every_command_has_an_example_and_completions() {
     }
 }
 
-/// Tables as Parquet are the tables that CSV holds: scored, filled and fitted alike.
+/// Parquet tables are scored, imputed and fitted like the same tables in CSV.
 #[test]
 fn parquet_is_read_and_written() {
     let folder = fitted();
@@ -401,11 +401,11 @@ fn a_truncated_model_says_so() {
     assert!(folder.run(&["info", "b.model"]).text().contains("from width 4"));
 }
 
-/// A question about a value that the model has no place for says so; a score gives it a share.
+/// A question about a value outside the model's domain says so; a score gives it a small probability.
 #[test]
 fn values_never_seen_have_a_note() {
     let folder = Folder::new();
-    // Twenty ages, from 20 to 39: few enough to be values of their own.
+    // Twenty ages, from 20 to 39: few enough for a finite column.
     let mut people = people();
     for age in 40..60 {
         people = people.replace(&format!(",{age},"), &format!(",{},", age - 20));

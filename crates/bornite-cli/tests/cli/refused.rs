@@ -1,4 +1,4 @@
-//! Bad input: one table of cases. Each gives a message that names the place and a remedy, exit code 2, and no file.
+//! Bad input, as a table of cases. Each gives a message with the location and a suggestion, exit code 2, and no file.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use super::bad_input::assert_refused;
 use super::model::fitted;
 use super::support::{Folder, OVERLAPPING};
 
-/// Files that are in the folder: a name and its bytes.
+/// The files in the folder: names and contents.
 const FILES: &[(&str, &[u8])] = &[
     ("empty.csv", b""),
     ("header.csv", b"a,b\n"),
@@ -42,7 +42,7 @@ const FILES: &[(&str, &[u8])] = &[
     ("array.json", b"[1, 2]"),
 ];
 
-/// The arguments, with a broken bar between them, and what the message says.
+/// The arguments, separated by broken bars, and parts of the message.
 const CASES: &[(&str, &[&str])] = &[
     // Tables that cannot be learned from.
     ("fit¦none.csv¦-o¦m", &["none.csv", "read"]),
@@ -56,7 +56,7 @@ const CASES: &[(&str, &[&str])] = &[
     ("fit¦infinite.csv¦-o¦m", &["column 'a'", "not finite"]),
     ("fit¦overflow.csv¦-o¦m", &["line 3, column 'a'", "1e999", "leave the cell empty"]),
     ("fit¦binary.csv¦-o¦m", &["binary.csv"]),
-    // Without a device, and with one that learns from complete rows.
+    // Without a device, and with one that requires complete rows.
     ("fit¦holes.csv¦--weights¦none¦-o¦m", &["no column 'none'"]),
     ("fit¦holes.csv¦--missing-as-value¦b,none¦-o¦m", &["no column 'none'"]),
     ("fit¦holes.csv¦--atoms¦b=1¦-o¦m", &["column 'b'", "not numbers"]),
@@ -75,7 +75,7 @@ const CASES: &[(&str, &[&str])] = &[
     ("fit¦page.parquet¦-o¦m", &["page.parquet", "Parquet", "convert"]),
     ("fit¦lists.parquet¦-o¦m", &["lists.parquet", "column 'parts'", "lists", "leave it out"]),
     ("fit¦.¦-o¦m", &["."]),
-    // Tables that teach nothing, or in part.
+    // Uninformative tables or columns.
     (
         "fit¦no-cell.csv¦-o¦m¦--strict",
         &["column 'c': every cell is missing", "(--drop c)", "--as-is"],
@@ -126,14 +126,14 @@ const CASES: &[(&str, &[&str])] = &[
     ("query¦m.model¦quantile(age, 2)", &["from 0 to 1"]),
     ("query¦m.model¦income?", &["expected"]),
     ("query¦m.model¦", &["expected"]),
-    // Evidence of samples and conditional models.
+    // Evidence for samples and conditional models.
     ("sample¦m.model¦--given¦city=Berlin", &["'Berlin'"]),
     ("sample¦m.model¦--given¦age in [30, 20)¦-o¦s.csv", &["not in order"]),
     ("sample¦m.model¦--given¦tall=yes, tall=no¦-o¦s.csv", &["probability 0"]),
     ("sample¦m.model¦-n¦99999999999999999", &["--number", "sample fewer"]),
     ("sample¦m.model¦-n¦-1", &["-1"]),
     ("condition¦m.model¦tall=yes, tall=no¦-o¦n.model", &["probability 0"]),
-    // Tables that do not fit the model.
+    // Tables that do not match the model.
     ("score¦m.model¦other.csv", &["no column 'weight'", "add it"]),
     ("score¦m.model¦label.csv¦--strict", &["row 1", "'Berlin'"]),
     ("score¦m.model¦range.csv¦--strict", &["row 2", "'age'", "-9"]),
@@ -145,7 +145,7 @@ const CASES: &[(&str, &[&str])] = &[
     ("predict¦m.model¦people.csv¦--column¦city¦--interval¦0.9", &["'city'", "not numbers"]),
     ("predict¦m.model¦people.csv¦--column¦weight¦--proba", &["'weight'", "quantiles"]),
     ("impute¦m.model¦type.csv¦-o¦full.csv", &["row 1", "'age'", "'old'"]),
-    // Models that are none, or damaged.
+    // Files that are not models, or damaged.
     ("info¦none.model", &["none.model", "does it exist"]),
     ("info¦empty.model", &["empty.model", "is empty"]),
     ("info¦text.model", &["text.model", "not a circuit file"]),
@@ -159,7 +159,7 @@ const CASES: &[(&str, &[&str])] = &[
     ("circuit¦info¦later.json", &["later.json", "99"]),
     ("circuit¦info¦array.json", &["array.json"]),
     ("circuit¦info¦overlapping.json", &["overlapping.json", "layer 2", "disjoint scopes"]),
-    // Smaller models and pictures.
+    // Truncation and plots.
     ("truncate¦m.model¦-o¦t.model", &["--error", "--width"]),
     ("truncate¦m.model¦--error¦2¦-o¦t.model", &["--error 2", "from 0 to 1"]),
     ("truncate¦m.model¦--error¦NaN¦-o¦t.model", &["--error NaN"]),
@@ -178,7 +178,7 @@ const CASES: &[(&str, &[&str])] = &[
     ("report¦none.model¦-o¦r.html", &["none.model", "does it exist"]),
     ("report¦m.model¦--data¦other.csv¦-o¦r.html", &["no column 'weight'"]),
     ("report¦c.json¦--data¦people.csv¦-o¦r.html", &["c.json", "remove --data"]),
-    // Outputs that cannot be written: no folder, a folder, a place where nobody may write.
+    // Outputs that cannot be written: the folder does not exist, the output is a folder, or writing is not permitted.
     ("fit¦people.csv¦-o¦none/m.model", &["none/m.model", "does the folder exist"]),
     ("fit¦people.csv¦-o¦taken", &["taken", "this is a folder"]),
     ("fit¦people.csv¦-o¦/proc/m.model", &["/proc/m.model", "can you write to it"]),
@@ -202,7 +202,7 @@ fn digest(parts: &[&[u8]]) -> String {
     format!("{hash:016x}")
 }
 
-/// The same model, as a later version of the format would write it.
+/// The same model as a newer version of the format would write it.
 fn of_a_later_version(model: &[u8]) -> Vec<u8> {
     let length = usize::try_from(u64::from_le_bytes(model[..8].try_into().expect("it is there")))
         .expect("it is there");
@@ -239,7 +239,7 @@ fn folder() -> Folder {
     write("cut.parquet", &parquet[..parquet.len() / 2]);
     write("start.parquet", &parquet[parquet.len() / 3..]);
     write("end.parquet", &parquet[..parquet.len() - 1]);
-    // The head of the first page says how long it is.
+    // The header of the first page declares its length.
     write("page.parquet", &[&parquet[..4], &[0xff; 12], &parquet[16..]].concat());
     write("million.csv", many_labels(1_000_000).as_bytes());
     write("overlapping.json", OVERLAPPING.as_bytes());
@@ -262,7 +262,7 @@ fn bad_input_is_refused_with_its_place_and_a_remedy() {
     for (args, parts) in CASES {
         assert_refused(&folder, &args.split('¦').collect::<Vec<_>>(), parts);
     }
-    // What was never seen is scored, or taken for missing.
+    // Unseen values are scored, or treated as missing.
     for (flags, outside) in [(&[][..], 1), (&["--lenient"], 0), (&["--anomalies", "1"], 1)] {
         let score = folder.run(&[&["score", "m.model", "label.csv", "--json"], flags].concat());
         assert_eq!(score.json()["outside"], outside, "{flags:?}");
@@ -336,7 +336,7 @@ fn odd_but_honest_tables_are_fitted() {
     }
 }
 
-/// Columns that cannot be learned are left out, by name or by themselves, and the model reads the whole table.
+/// Columns that cannot be learned are dropped, on request or automatically, and the model reads the whole table.
 #[test]
 fn columns_are_left_out() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! Pictures and pages: what they hold, and that the live circuit counts as the library does.
+//! Plots and pages: their contents, and whether the interactive circuit counts like the library.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -88,7 +88,7 @@ fn chromium() -> Option<PathBuf> {
     std::env::split_paths(&path).flat_map(|p| names.map(|n| p.join(n))).find(|p| p.is_file())
 }
 
-/// The page after its script ran, with these variables kept.
+/// The page after its script has run, with these variables kept.
 fn page(folder: &Folder, chromium: &PathBuf, keep: &str) -> String {
     let output = Command::new(chromium)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--dump-dom"])
@@ -100,7 +100,7 @@ fn page(folder: &Folder, chromium: &PathBuf, keep: &str) -> String {
     String::from_utf8(output.stdout).expect("it is there")
 }
 
-/// Holds the counters and colors of the page against `circuit marginal` and `circuit plot`.
+/// Compares the counters and colors of the page with `circuit marginal` and `circuit plot`.
 fn check_live(folder: &Folder, file: &str, sets: &[&str], value: &dyn Fn(usize) -> &'static str) {
     let Some(chromium) = chromium() else { return };
     folder.run(&["report", file, "-o", "r.html"]).text();
@@ -183,7 +183,7 @@ fn the_live_circuit_counts_as_the_library_does() {
     ] {
         folder.run(&[&new[..], rest, &["-o", "raw.json"]].concat()).text();
         if name == "hadamard.json" {
-            // Orthonormal as it is: its products stay.
+            // Already orthonormal, so its products are unchanged.
             std::fs::copy(folder.path("raw.json"), folder.path(name)).expect("a copy");
             assert!(folder.read(name).contains("hadamard"));
         } else {

@@ -1,4 +1,4 @@
-//! Tables in pieces: many files, patterns, standard input, parts and what interrupts them.
+//! Tables in pieces: multiple files, patterns, standard input, parts and interruptions.
 
 use std::fs;
 use std::io::Write as _;
@@ -8,7 +8,7 @@ use crate::bad_input::assert_refused;
 use crate::model::{fitted, people};
 use crate::support::{Folder, Run};
 
-/// The rows of people in three files with some cells missing, and all of them in `all.csv`.
+/// The rows of people in three files with some missing cells, and all of them in `all.csv`.
 fn parts() -> Folder {
     let folder = fitted();
     let text = people();
@@ -92,7 +92,7 @@ fn the_standard_input_is_a_table() {
     assert_eq!(String::from_utf8(output.stdout).unwrap(), folder.read("full.csv"));
 }
 
-/// A fit, compression and what restores it read standard input, and the last two write standard output.
+/// Fitting, compressing and decompressing read standard input; the last two also write standard output.
 #[test]
 fn pipes_are_files() {
     let folder = parts();
@@ -212,7 +212,7 @@ fn parts_are_whole_and_kept() {
     );
 }
 
-/// Files of which one in the middle is not what it should be: those before it stay, and the rest goes on when it is mended.
+/// If a file in the middle is invalid, the parts before it are kept, and the rest continue once it is repaired.
 #[test]
 fn an_error_in_the_middle_names_the_file_and_work_goes_on() {
     let folder = parts();
@@ -242,7 +242,7 @@ fn an_error_in_the_middle_names_the_file_and_work_goes_on() {
     fs::write(folder.path("in/p1.parquet"), good).unwrap();
     let run = ok(folder.run(&[&score[..], &["--resume"]].concat()));
     assert!(run.stdout.contains("wrote 2 parts to out") && run.stdout.contains("1 part already"));
-    // Another schema, and a cell of another type: the row is that of its own file.
+    // With another schema or a cell of another type, the error gives the row within its own file.
     folder.write("in/x.csv", "city,tall\nBonn,yes\n");
     let args = ["score", "m.model", "in/p0.csv", "in/x.csv"];
     assert_refused(&folder, &args, &["in/x.csv", "no column 'age'"]);
@@ -254,7 +254,7 @@ fn an_error_in_the_middle_names_the_file_and_work_goes_on() {
     assert!(!folder.path("y.csv").exists());
 }
 
-/// A disk that is full leaves no part of a file.
+/// A full disk leaves no partial file.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_is_an_error_that_names_the_file() {
@@ -264,7 +264,7 @@ fn a_full_disk_is_an_error_that_names_the_file() {
     assert!(run.stderr.contains("/dev/full") && run.stderr.contains("space"), "{run:?}");
 }
 
-/// Work that was killed goes on with the parts that are not there.
+/// After a kill, work continues with the missing parts.
 #[cfg(unix)]
 #[test]
 fn a_killed_process_leaves_whole_parts() {
@@ -298,7 +298,7 @@ fn a_killed_process_leaves_whole_parts() {
     }
 }
 
-/// Several files are one table, which is learned from in pieces where it is larger than it may be.
+/// Several files are one table, which is fitted in pieces if it is larger than the limit.
 #[test]
 fn fits_take_many_files_of_any_size() {
     let folder = Folder::new();

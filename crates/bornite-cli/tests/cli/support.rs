@@ -1,4 +1,4 @@
-//! A folder to work in, and the command run in it.
+//! A temporary folder, and the command run in it.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -24,7 +24,7 @@ pub(crate) const OVERLAPPING: &str = r#"{
              {"kind": "sum", "input": 2, "weight": [[1, 1]]}],
   "output": 3}"#;
 
-/// What a run left behind.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) code: i32,
@@ -33,7 +33,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// The one JSON object on the standard output of a run without errors.
+    /// The JSON object on standard output of a successful run.
     pub(crate) fn json(&self) -> Value {
         assert_eq!(self.code, 0, "{self:?}");
         self.any_json()
@@ -44,14 +44,14 @@ impl Run {
         serde_json::from_str(&self.stdout).expect("one JSON object")
     }
 
-    /// The output of a run without errors.
+    /// The output of a successful run.
     pub(crate) fn text(&self) -> &str {
         assert_eq!(self.code, 0, "{self:?}");
         &self.stdout
     }
 }
 
-/// A folder with `c.json` in it.
+/// A folder that contains `c.json`.
 #[derive(Debug)]
 pub(crate) struct Folder(TempDir);
 
@@ -74,7 +74,7 @@ impl Folder {
         std::fs::read_to_string(self.path(name)).expect("a file in a temporary folder")
     }
 
-    /// The names of all files, in order.
+    /// The names of all files, sorted.
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.0.path()).expect("a temporary folder");
         let mut names: Vec<String> = entries
@@ -113,7 +113,7 @@ pub(crate) fn keys(value: &Value) -> Vec<&str> {
     keys
 }
 
-/// Whether two numbers agree to rounding: the answers here take a few dozen operations.
+/// Whether two numbers agree up to rounding: the answers here take a few dozen operations.
 pub(crate) fn assert_close(value: &Value, expected: f64) {
     let found = value.as_f64().expect("a number");
     assert!((found - expected).abs() < 1e3 * f64::EPSILON, "{found} is not {expected}");

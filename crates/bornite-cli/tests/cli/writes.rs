@@ -1,5 +1,5 @@
-//! Every command that writes a file, with faults in the system below it: a disk that fills up at any point, a process that is
-//! killed at any time, and memory that runs out. The output is what it was or whole, and no temporary file is left.
+//! Every command that writes a file, with injected faults: a disk that fills up at any point, a process that is killed
+//! at any time, and memory that runs out. The output is unchanged or complete, and no temporary file is left.
 
 #![cfg(unix)]
 
@@ -11,10 +11,10 @@ use std::time::Instant;
 use crate::model::fitted;
 use crate::support::Folder;
 
-/// What is in the place of an output before.
+/// The previous content of an output.
 const OLD: &[u8] = b"what was there before";
 
-/// Commands and the one file that each of them writes.
+/// Commands, and the file that each of them writes.
 const COMMANDS: [(&str, &str); 19] = [
     ("fit people.csv --epochs 1 --width 2 -o out.model", "out.model"),
     ("sample m.model -n 900 -o out.csv", "out.csv"),
@@ -37,9 +37,9 @@ const COMMANDS: [(&str, &str); 19] = [
     ("score m.model people.csv --out-dir parts --force", "parts/people.csv"),
 ];
 
-/// Points in kilobytes at which a file of so many bytes cannot be finished, from none of it to nearly all.
+/// Size limits in kilobytes at which a file of this size cannot be completed, from nothing to almost all of it.
 fn points(bytes: usize) -> Vec<usize> {
-    // The shell counts in blocks, of which the last one is not full.
+    // The shell counts in blocks; the last one is not full.
     let blocks = bytes / 1024;
     let mut points = vec![0, 1, blocks / 3, blocks / 2, 2 * blocks / 3, blocks];
     points.retain(|&point| point <= blocks);
@@ -56,12 +56,12 @@ fn prepared() -> Folder {
     folder
 }
 
-/// How the command ends under limits of the shell, such as `ulimit -f 1`.
+/// The exit status of the command under shell limits, such as `ulimit -f 1`.
 fn limited(folder: &Folder, limits: &str, command: &str) -> ExitStatus {
     limited_output(folder, limits, command).status
 }
 
-/// The same, with what it says.
+/// The exit status and the message under shell limits.
 fn limited_output(folder: &Folder, limits: &str, command: &str) -> Output {
     let words: Vec<String> = command.split(' ').map(|word| format!("'{word}'")).collect();
     let line = format!("{limits}; exec \"$0\" {}", words.join(" "));
@@ -74,7 +74,7 @@ fn limited_output(folder: &Folder, limits: &str, command: &str) -> Output {
         .expect("a shell")
 }
 
-/// All temporary files, in the folder and below.
+/// All temporary files in the folder and below.
 fn temporary(folder: &Folder) -> Vec<String> {
     let mut found = Vec::new();
     for place in [".", "parts"] {
@@ -86,7 +86,7 @@ fn temporary(folder: &Folder) -> Vec<String> {
     found
 }
 
-/// The bytes of an output that nothing has disturbed.
+/// The output without any fault.
 fn whole(folder: &Folder, command: &str, output: &str) -> Vec<u8> {
     let _absent = fs::remove_file(folder.path(output));
     assert!(limited(folder, "true", command).success(), "{command}");
@@ -114,7 +114,7 @@ fn a_disk_that_is_full_at_any_point_leaves_what_was_there() {
     }
 }
 
-/// A checkpoint that cannot be written is told of at once, stays what it was, and costs nothing of the fit.
+/// If a checkpoint cannot be written, the fit reports it at once, keeps the old one and continues.
 #[test]
 fn a_checkpoint_without_space_does_not_cost_the_fit() {
     let folder = prepared();
@@ -133,7 +133,7 @@ fn a_checkpoint_without_space_does_not_cost_the_fit() {
         let said = String::from_utf8_lossy(&run.stderr);
         assert_eq!(run.status.code(), Some(2), "{said} at {point}");
         assert_eq!(said.matches("warning: cannot save the checkpoint: ").count(), 1, "{said}");
-        // The first checkpoints are short: the last one that there was space for is whole.
+        // The first checkpoints are short: the last one that fit is complete.
         if fs::read(folder.path("state")).unwrap() != OLD {
             assert!(limited(&folder, "true", &format!("{again} -o of-it.model")).success());
             assert!(fs::read(folder.path("of-it.model")).unwrap() == model, "at {point}");
@@ -149,7 +149,7 @@ fn a_checkpoint_without_space_does_not_cost_the_fit() {
         assert_eq!(temporary(&folder), Vec::<String>::new(), "at {point}");
     }
     assert!(kept > 0 && lost > 0, "{kept} and {lost}");
-    // A fit that goes on from a checkpoint, and writes the next one over it.
+    // A fit that resumes from a checkpoint and overwrites it.
     fs::write(folder.path("state"), &state).unwrap();
     let again = format!("{again} {save} -o out.model");
     for point in [0, 1, model.len() / 1024] {
@@ -165,7 +165,7 @@ fn a_checkpoint_without_space_does_not_cost_the_fit() {
     assert!(fs::read(folder.path("out.model")).unwrap() == model);
 }
 
-/// Parts of an output are whole or not there, and work goes on with those that are not.
+/// The parts of an output are complete or absent, and work continues with those that are absent.
 #[test]
 fn parts_without_space_are_written_by_the_next_run() {
     let folder = prepared();
@@ -174,7 +174,7 @@ fn parts_without_space_are_written_by_the_next_run() {
     fs::create_dir(folder.path("in")).unwrap();
     let names = ["a.csv", "b.csv", "c.csv"];
     for (n, name) in names.iter().enumerate() {
-        // The second is the longest.
+        // The second part is the longest.
         let rows = rows.repeat([1, 6, 3][n]);
         fs::write(folder.path("in").join(name), format!("{header}\n{rows}")).unwrap();
     }
@@ -203,7 +203,7 @@ fn parts_without_space_are_written_by_the_next_run() {
     assert!(absent > 0);
 }
 
-/// Every file of the demo is what it was or whole, however far it came.
+/// Every file of the demo is unchanged or complete, however far the demo got.
 #[test]
 fn a_demo_without_space_leaves_whole_files() {
     let folder = prepared();
@@ -221,7 +221,7 @@ fn a_demo_without_space_leaves_whole_files() {
             "html" => folder.read(&path).trim_end().ends_with("</html>"),
             "csv" => folder.read(&path).lines().count() == 1001,
             "model" => runs(&["info", &path]),
-            // The model was written before it.
+            // The model was written before.
             "brz" => runs(&["decompress", &path, "--model", "parts/images.model", "-o", "back"]),
             other => panic!("nobody knows what is in a .{other}"),
         }
@@ -252,19 +252,19 @@ fn a_process_that_is_killed_at_any_time_leaves_what_was_there() {
         fs::write(folder.path(output), OLD).unwrap();
         let args: Vec<&str> = command.split(' ').collect();
         let mut child = folder.command(&args).stdout(Stdio::null()).spawn().unwrap();
-        // Golden steps are spread evenly, however many there are.
+        // Golden-ratio steps are evenly distributed for any number of them.
         let delay = time.mul_f64(f64::from(kill) * 0.618_033_988_75 % 1.0);
         thread::sleep(delay);
         let name = ["TERM", "KILL", "INT", "HUP"][kill as usize % 4];
         let mut sent = Command::new("kill");
         sent.args([&format!("-{name}"), &child.id().to_string()]).stderr(Stdio::null());
-        // It may have ended by itself.
+        // The process may have ended by itself.
         let _gone = sent.status().unwrap();
         let _status = child.wait().unwrap();
         let found = fs::read(folder.path(output)).unwrap();
         assert!(found == OLD || found == whole, "{name} after {delay:?}: {}", found.len());
         if name == "KILL" {
-            // Nobody can clean up after that, but nothing is in the way of the next run either.
+            // Nothing can clean up after SIGKILL, but the next run is not disturbed either.
             for left in temporary(&folder) {
                 fs::remove_file(folder.path(&left)).unwrap();
             }
@@ -285,7 +285,7 @@ fn memory_that_runs_out_leaves_what_was_there() {
             let found = fs::read(folder.path(output)).unwrap();
             let is_right = if status.success() { found == whole } else { found == OLD };
             assert!(is_right, "{command}: {status}, {} bytes at {kilobytes}", found.len());
-            // Where an allocation fails the process ends at once, as if it were killed.
+            // If an allocation fails, the process ends at once, as if it were killed.
             for left in temporary(&folder).iter().filter(|_| status.code().is_none()) {
                 fs::remove_file(folder.path(left)).unwrap();
             }

@@ -1,11 +1,12 @@
-//! Columns in which that a cell is missing is a value, held against sums over all values.
+//! Columns in which missing is a value, compared with sums over all values.
 
 use super::{AnomalyCriterion, Event, Fit, Imputation, Model, ModelError, ModelOptions};
 use crate::data::{Cell, Column, InferOptions, KindHint, Table};
 
 const ROWS: i64 = 600;
 
-/// Younger people do not tell their pay, owners not their age; days of visits are missing at random. The height is always known.
+/// Younger people do not state their pay, and owners do not state their age; days of visits are missing at random. The
+/// height is always known.
 fn table() -> Table {
     let age = |i: i64| (i * 37) % 40;
     let is_owner = |i: i64| (i * 11) % 40 + age(i) > 40;
@@ -22,7 +23,7 @@ fn table() -> Table {
     .unwrap()
 }
 
-/// A number with so many decimals that it has a density, unless it is one of many zeros.
+/// A number with many decimals, which has a density unless it is one of many zeros.
 fn noisy(x: i64, i: i64) -> f64 {
     if i % 6 == 0 { 0.0 } else { 2.0 + x as f64 + (i as f64).sin() }
 }
@@ -40,7 +41,7 @@ fn near(a: f64, b: f64, what: &str) {
     assert!((a - b).abs() < 1e-8 * (1.0 + b.abs()), "{what}: {a} and {b}");
 }
 
-/// Rows with these cells, of which columns that are not there are unknown.
+/// Rows with these cells; columns that are not listed are unobserved.
 fn log_of(model: &Model, columns: Vec<Column>) -> f64 {
     let options = crate::model::predict::LENIENT;
     model.score_with(&Table::new(columns).unwrap(), options).unwrap()[0]
@@ -72,7 +73,7 @@ fn all_values_and_missing_add_up() {
         let mean = (0..40).map(|k| f64::from(k) * ages[k as usize]).sum::<f64>() / known;
         near(ask(&model, &format!("E[age{given}]")), mean, "the mean of those that are known");
     }
-    // What was learned is near what the rows say.
+    // The learned probabilities are close to the frequencies.
     let share = |question: &str| {
         let question = super::Question::parse(model.schema(), question).unwrap();
         let support = model.support(&question, &table()).unwrap();
@@ -110,7 +111,7 @@ fn numbers_and_dates_leave_missing_out() {
     let given = model.condition("pay is not missing").unwrap();
     near(moments[0], ask(&given, "E[pay]"), "the mean");
     near(moments[1], ask(&given, "std(pay)"), "the deviation");
-    // Parts of days that are missing are unknown.
+    // The parts of missing dates are unobserved.
     let months: f64 = (1..=12).map(|m| ask(&model, &format!("P(day.month={m})"))).sum();
     near(months, ask(&model, "P(day is not missing)"), "all months");
     near(ask(&model, "P(day >= '2024-01-01')"), months, "all days");
@@ -128,7 +129,7 @@ fn scores_are_of_missing_cells_too() {
     near(log.exp(), ask(&model, "P(pay is missing, owner='yes')"), "continuous");
     let log = log_of(&model, vec![Column::labels("day", [None]), yes()]);
     near(log.exp(), ask(&model, "P(day is missing, owner='yes')"), "in parts");
-    // A column of which nothing is known is not a missing one.
+    // An unobserved column is not a missing one.
     let log = log_of(&model, vec![Column::unknown("age", 1), yes()]);
     near(log.exp(), ask(&model, "P(owner='yes')"), "unknown");
     let conditioned = model.condition("age is missing").unwrap();
@@ -164,7 +165,7 @@ fn samples_have_holes() {
     assert_eq!(sample.column("age").unwrap().num_missing(), 0);
 }
 
-/// What fills a row's cells, one by one, by the distribution of each given the others and that all are known.
+/// What should fill a row's cells, one by one, from the distribution of each given the others, if none is missing.
 fn plain(model: &Model, rows: &Table, row: usize, column: &str) -> f64 {
     let schema = model.schema();
     let mut event = Event::parse(schema, "").unwrap();
@@ -199,7 +200,7 @@ fn missing_cells_are_filled_as_if_they_were_not() {
             near(after.number(row).unwrap(), expected, &format!("{column} of row {row}"));
         }
     }
-    // Cases in plenty take the other way to the same cells.
+    // Many cases take a different code path to the same cells.
     let cases = model.condition("age < 60 or age is missing or height < 100").unwrap();
     let again = cases.impute(&rows, Imputation::Median, 0).unwrap();
     for column in ["age", "pay"] {
@@ -208,7 +209,7 @@ fn missing_cells_are_filled_as_if_they_were_not() {
             assert!((a - b).abs() < 1e-6 * (1.0 + a.abs()), "{column} of row {row}: {a}, {b}");
         }
     }
-    // Predictions take account of what is missing elsewhere.
+    // Predictions take missing cells of other columns into account.
     let with_hole = Table::new(vec![Column::integers("age", [None])]).unwrap();
     let p = model.predict(&with_hole, "owner").unwrap().probabilities().unwrap();
     near(p.of_row(0)[1], ask(&model, "P(owner='yes' | age is missing)"), "the owner");
@@ -253,7 +254,7 @@ fn some_columns_have_no_place_for_it() {
         error.to_string().contains("missing cannot be a value of a periodic column"),
         "{error}"
     );
-    // In digits, as a density, and where nothing is missing.
+    // With digits, with a density, and without any missing cells.
     for (column, kinds) in [
         ("age", &[("age", KindHint::Digits)][..]),
         ("pay", &[("pay", KindHint::Continuous(crate::data::Support::REAL))]),

@@ -18,7 +18,7 @@ use crate::learn::{Control, Defaults, Device, Effort, Workers};
 use crate::ops::Budget;
 use crate::query::QueryError;
 
-/// Rain, an umbrella by the rain, and a temperature by the rain: 8 ± 3 or 20 ± 5. Visitors, a wide whole number.
+/// Rain; an umbrella and a temperature that depend on it, 8 ± 3 or 20 ± 5; and visitors, a wide whole number.
 fn weather(rows: usize, seed: u64) -> Table {
     let rng = &mut ChaCha8Rng::seed_from_u64(seed);
     let (mut sky, mut umbrella, mut degrees, mut visitors) = (vec![], vec![], vec![], vec![]);
@@ -40,7 +40,7 @@ fn weather(rows: usize, seed: u64) -> Table {
     .unwrap()
 }
 
-/// A fit with the visitors in digits.
+/// A fit with the visitors as digits.
 fn in_digits() -> Fit<'static> {
     let kinds = [("visitors".to_owned(), KindHint::Digits)].into();
     let infer = InferOptions { kinds, ..InferOptions::default() };
@@ -55,7 +55,7 @@ fn small() -> Model {
     in_digits().epochs(3).width(4).run(&weather(300, 2)).unwrap()
 }
 
-/// Rides paid by card, with a tip in cents, or in cash, without one; a few tips are a round 5.
+/// Rides paid by card, with a tip in cents, or in cash, without one; a few tips are exactly 5.
 fn rides(rows: usize) -> Table {
     let rng = &mut ChaCha8Rng::seed_from_u64(5);
     let (mut pay, mut tip) = (vec![], vec![]);
@@ -117,7 +117,7 @@ fn numbers_with_atoms_are_answered_as_the_rows_would() {
         let x = drawn.number(row).unwrap();
         assert!(x >= 0.0 && ((x * 100.0).round() / 100.0 - x).abs() < 1e-12, "{x}");
     }
-    // Scores are probabilities: they sum to 1, and are those of questions.
+    // Scores are probabilities: they sum to 1, and agree with questions.
     let cents: Vec<f64> = (0..2500).map(|n| f64::from(n) / 100.0).collect();
     let pay = Column::labels("pay", vec![None::<&str>; cents.len()]);
     let all = Table::new(vec![pay, Column::numbers("tip", cents.clone())]).unwrap();
@@ -132,7 +132,7 @@ fn numbers_with_atoms_are_answered_as_the_rows_would() {
 
 #[test]
 fn means_of_many_functions_are_those_of_their_densities() {
-    // Two spikes and a plateau make the density wave.
+    // Two spikes and a plateau make the density oscillate.
     let rng = &mut ChaCha8Rng::seed_from_u64(3);
     let value = |u: f64, v: f64| if u < 0.3 { 2.0 + 0.01 * v } else { 5.0 * v };
     let x: Vec<f64> = (0..400).map(|_| value(rng.random(), rng.random())).collect();
@@ -205,7 +205,7 @@ fn distributions_agree_with_probabilities() {
         let before = number(&model, &format!("P(visitors < {n} | {given})"));
         assert!(before <= level + 1e-9 && level <= up_to + 1e-9, "{before} {level} {up_to}");
     }
-    // The mean by its definition, from probabilities of single numbers and of narrow intervals.
+    // The mean by definition, from probabilities of single numbers and of narrow intervals.
     let mean: f64 = (150..1200)
         .map(|n| f64::from(n) * number(&model, &format!("P(visitors={n} | umbrella=yes)")))
         .sum::<f64>()
@@ -237,7 +237,7 @@ fn a_file_keeps_every_bit() {
     assert_eq!((read.schema(), read.info()), (model.schema(), model.info()));
     let table = weather(50, 3);
     assert_eq!(read.score(&table).unwrap(), model.score(&table).unwrap());
-    // A model file is a circuit file, too.
+    // A model file is also a circuit file.
     assert_eq!(&crate::file::from_bytes(&bytes).unwrap(), &**model.circuit());
     let narrow = model.condition("sky='rain', degrees in [0, 10)").unwrap();
     let read = Model::from_bytes(&narrow.to_bytes().unwrap()).unwrap();
@@ -254,7 +254,7 @@ fn damage_is_found() {
     for at in (0..bytes.len()).step_by(bytes.len() / 211) {
         let mut changed = bytes.clone();
         changed[at] ^= 4;
-        // Space between tokens of the header means nothing.
+        // Whitespace between tokens of the header is insignificant.
         if bytes[at] != b' ' {
             assert!(Model::from_bytes(&changed).is_err(), "{at}");
         }
@@ -274,7 +274,7 @@ fn a_conditional_model_is_a_ratio() {
         let direct = number(&narrow, &format!("P({event})"));
         assert!((ratio - direct).abs() < 1e-9 * (1.0 + ratio), "{event}: {ratio} and {direct}");
     }
-    // Conditioned twice, and a sample knows what the model knows.
+    // Conditioned twice; samples respect the model's evidence.
     let twice = narrow.condition("sky=rain").unwrap();
     let ratio = number(&model, &format!("P(umbrella=yes | {given}, sky=rain)"));
     assert!((number(&twice, "P(umbrella=yes)") - ratio).abs() < 1e-9);
@@ -374,7 +374,7 @@ fn anomaly_scores_are_ratios_of_probabilities() {
         let p = |event: &str| number(&model, &format!("P({event})"));
         let (a, b) = (p(&format!("sky='{sky}'")), p("umbrella='yes'"));
         let both = p(&format!("sky='{sky}', umbrella='yes'"));
-        // An even spread has a half for each of two labels.
+        // The uniform distribution gives a half to each of two labels.
         let anew = |own: f64, other: f64| (0.99 * own + 0.01 * 0.5) * other / both;
         let expected = 0.5 * (0.5 * (anew(a, b) + anew(b, a)) + a * b / both);
         assert!((found[row] - expected.ln()).abs() < 1e-6, "{}: {}", found[row], expected.ln());
@@ -382,7 +382,7 @@ fn anomaly_scores_are_ratios_of_probabilities() {
     assert!(found[1] > found[0], "an umbrella in the sun: {found:?}");
     assert_eq!(found[2], 0.0);
     assert!(found[3] > found[1], "a sky that was never seen: {found:?}");
-    // A row that contradicts what is given.
+    // A row that contradicts the evidence.
     let rainy = model.condition("sky='rain'").unwrap();
     assert_eq!(rainy.anomaly_scores(&table, AnomalyCriterion::Cells).unwrap()[1], f64::INFINITY);
     assert_eq!(rainy.anomaly_scores(&table, AnomalyCriterion::Either).unwrap()[1], f64::INFINITY);
@@ -397,7 +397,8 @@ fn few_rows_of_a_model_are_strange_to_it() {
         let above = found.iter().filter(|score| **score > s).count() as f64 / 2000.0;
         assert!(above <= (-s).exp(), "{above} are above {s}");
     }
-    // An umbrella in the sun; degrees that are as unlikely as their sky and umbrella are usual; and a row like others, with missing values.
+    // An umbrella in the sun; a temperature that does not fit a typical sky and umbrella; and an ordinary row with
+    // missing values.
     let text = "sky,umbrella,degrees,visitors\nsun,yes,24.0,\nsun,no,44.0,\nsun,no,,\n,,,\n";
     let table = Table::from_csv_bytes(text.as_bytes(), "t.csv", &CsvOptions::default()).unwrap();
     let found = model.anomaly_scores(&table, AnomalyCriterion::Either).unwrap();
@@ -482,7 +483,7 @@ fn columns_that_cannot_be_learned_are_left_out_and_come_back() {
     assert_eq!(left, ["unit", "name", "id"], "{:?}", model.info().left_out);
     let kept: Vec<&str> = model.schema().columns().iter().map(|c| c.name.as_str()).collect();
     assert_eq!(kept, ["size", "toll", "kind"]);
-    // What was left out comes back unchanged.
+    // Dropped columns come back unchanged.
     let filled = model.impute(&table, Imputation::Mode, 0).unwrap();
     assert_eq!(filled.num_columns(), 6);
     for name in left {
@@ -494,7 +495,7 @@ fn columns_that_cannot_be_learned_are_left_out_and_come_back() {
     assert!(matches!(strict, Err(ModelError::LittleToLearn(_))));
 }
 
-/// Whole numbers in a small range and in digits, cents, 0 and 1, a few numbers, and days.
+/// Whole numbers in a small range and as digits, cents, 0 and 1, a few numbers, and dates.
 fn grids(rows: usize) -> Table {
     let mut text = String::from("few,wide,cents,flag,level,day\n");
     for n in 0..rows {
@@ -550,7 +551,7 @@ fn numbers_between_those_seen_are_outside() {
         let predicted = model.predict(&table, "few").unwrap().mean().unwrap();
         assert!(predicted.iter().all(|x| x.is_finite()), "{row}");
     }
-    // On a grid all else is as for the nearest number.
+    // Otherwise, a number off the grid counts as the nearest grid point.
     let near = model.predict(&read(&[usual, odd[1], odd[2]]), "few").unwrap().mean().unwrap();
     assert!(near.iter().all(|x| x.to_bits() == near[0].to_bits()), "{near:?}");
     let columns = model.schema().columns();
@@ -587,7 +588,7 @@ fn rows_count_by_their_weights() {
     let expected = 3.0 * rain / (3.0 * rain + 0.5 * (600.0 - rain));
     let found = number(&model, "P(sky='rain')");
     assert!((found - expected).abs() < 0.04, "{found}, not {expected}");
-    // Weights that are all alike change nothing.
+    // Equal weights change nothing.
     let mut columns = table.columns().to_vec();
     columns.push(Column::integers("weight", vec![Some(7); 600]));
     let alike = fit().weights("weight").run(&Table::new(columns).unwrap()).unwrap();
@@ -612,17 +613,17 @@ fn every_value_has_a_score() {
     assert_eq!(scores[3].to_bits(), usual.to_bits());
     let encoded = model.schema().encode(&table).unwrap();
     assert_eq!(encoded.outside().collect::<Vec<_>>(), [(0, 0), (1, 3), (2, 1)]);
-    // The odd cell is what makes a row odd.
+    // The odd cell is what makes a row anomalous.
     for (row, column) in [(0, "sky"), (1, "visitors")] {
         let anomaly = model.anomalies(&table, 4).unwrap().into_iter().find(|a| a.row == row);
         assert_eq!(anomaly.unwrap().contributions[0].column, column);
     }
-    // As missing, and refused.
+    // Treated as missing, and rejected.
     let with = |unseen| EncodeOptions { unseen, absent: Mismatch::Error };
     let lenient = model.schema().encode_with(&table, with(Unseen::Missing)).unwrap();
     assert_eq!(model.anomalies_encoded(&table, &lenient, 2).unwrap().len(), 2);
     assert!(model.score_with(&table, with(Unseen::Refuse)).is_err());
-    // Below a bound that the fit has found.
+    // Below a bound that the fit has inferred.
     let positive = Table::new(vec![
         Column::numbers("x", (1..200).map(|n| f64::from(n * n) / 7.0).collect()),
         Column::labels("c", (1..200).map(|n| Some(if n % 2 == 0 { "a" } else { "b" }))),
@@ -633,7 +634,7 @@ fn every_value_has_a_score() {
     assert!(scores[0].is_finite() && scores[0] < scores[1] - 1.0, "{scores:?}");
     assert_eq!(number(&model, "P(x = -3.5)"), 0.0);
     let model = fitted(400);
-    // A model that is conditioned on what a row contradicts.
+    // A model conditioned on evidence that a row contradicts.
     let rainy = model.condition("sky='rain'").unwrap();
     assert_eq!(rainy.score(&table).unwrap()[0], f64::NEG_INFINITY);
     assert!(rainy.score(&table).unwrap()[1].is_finite());
@@ -655,7 +656,7 @@ fn truths_are_filled_in_the_words_of_the_table() {
     };
     let fit = |table: &Table| Fit::new().epochs(20).width(2).run(table).unwrap();
     let words = table(|wet| Some(if wet { "yes" } else { "no" }));
-    // A model of words fills numbers, and a model of numbers fills words.
+    // A model of labels fills numbers, and a model of numbers fills labels.
     let filled = fit(&words).impute(&numbers(true), Imputation::Mode, 0).unwrap();
     assert_eq!(filled, numbers(false));
     let model = fit(&numbers(false));
@@ -704,7 +705,7 @@ fn dates_are_learned_in_parts_and_come_back_as_they_were_written() {
     let weekend = number(&model, "P(at.weekday in {Sat, Sun})");
     assert!(weekend > 0.1 && weekend < 0.5, "{weekend}");
     assert!(number(&model, "P(at.weekday = Sat, at.weekday = Mon)") == 0.0);
-    // What comes out is written as what went in, and is a date.
+    // The output is formatted like the input, and is a valid date.
     let sample = model.sample(200, 3).unwrap();
     assert_eq!(model.schema().encode(&sample).unwrap().outside().len(), 0);
     assert!(sample.columns()[0].text(0).starts_with("2019-"));
@@ -715,7 +716,7 @@ fn dates_are_learned_in_parts_and_come_back_as_they_were_written() {
         let filled = model.impute(&holes, how, 1).unwrap();
         assert!(filled.columns()[0].text(0).ends_with(":30"), "{how:?}");
     }
-    // Later years have a probability too, and other text is refused.
+    // Later years have a probability too, and other text is rejected.
     let later = read("at,shift\n2031-01-01 07:30,early\n2019-01-01 07:30,early\n");
     let scores = model.score(&later).unwrap();
     assert!(scores[0].is_finite() && scores[0] < scores[1], "{scores:?}");
@@ -799,7 +800,7 @@ fn a_question_that_cannot_be_read_is_pointed_at() {
     assert_eq!(number(&model, "P(visitors in [3, 4), visitors > 7)"), 0.0);
 }
 
-/// Events follow the laws of probability, whatever joins them.
+/// Events obey the laws of probability under any combination.
 #[test]
 fn events_are_joined_by_and_or_and_not() {
     let model = small();
@@ -831,7 +832,7 @@ fn events_are_joined_by_and_or_and_not() {
     }
     assert_eq!(p("3 <= degrees < 20.5"), p("degrees in [3, 20.5)"));
     assert_eq!(p("20.5 > degrees >= 3"), p("degrees in [3, 20.5)"));
-    // Evidence, models and samples take them too.
+    // Evidence, models and samples accept them too.
     let given = "sky=rain or 500 <= visitors < 700";
     let ratio = p(&format!("({given}) and umbrella=yes")) / p(given);
     assert!((number(&model, &format!("P(umbrella=yes | {given})")) - ratio).abs() < 1e-9);
@@ -852,7 +853,7 @@ fn numbers_that_were_never_seen_are_impossible_in_questions() {
         assert_eq!(number(&model, &format!("P({event})")), 0.0, "{event}");
         assert!((number(&model, &format!("P(not {event})")) - 1.0).abs() < 1e-12, "{event}");
     }
-    // A place for other numbers is shared by all of them.
+    // All other numbers share the catch-all value.
     let text = format!("n,c\n{}", "7,a\n7,b\n".repeat(40));
     let table = Table::from_csv_bytes(text.as_bytes(), "t.csv", &CsvOptions::default()).unwrap();
     let options = ModelOptions { as_is: true, epochs: Some(3), ..ModelOptions::default() };
@@ -879,7 +880,7 @@ fn moments_and_information_are_those_of_the_distribution() {
         let r = ask(&format!("corr(degrees, visitors{given})"));
         assert!((-1.0..=1.0).contains(&r) && r != 0.0, "{r}");
         assert!((ask(&format!("corr(degrees, degrees{given})")) - 1.0).abs() < 1e-9);
-        // By the words of the table.
+        // Computed by enumerating the labels.
         let p =
             |sky: &str, umbrella: &str| ask(&format!("P(sky={sky}, umbrella={umbrella}{given})"));
         let (mut joint, mut information) = (0.0, 0.0);
@@ -900,7 +901,7 @@ fn moments_and_information_are_those_of_the_distribution() {
     }
     assert_eq!(model.ask("H(sky)").unwrap().error, None);
     assert!((ask("MI(sky; sky)") - ask("H(sky)")).abs() < 1e-9);
-    // A density: by a sum of small steps, and by samples.
+    // For a density: by a sum over small steps, and by samples.
     let found = model.ask("H(degrees)").unwrap();
     assert_eq!(found.kind, "differential entropy");
     let (mut sum, step) = (0.0, 0.05);
@@ -971,7 +972,7 @@ fn whole_numbers_beyond_floats_are_told_apart() {
     assert_eq!(model.ask("argmax(id)").unwrap().value, AnswerValue::Whole(best.1));
 }
 
-/// All columns at once, each alone, and by the ratio of probabilities: several cases, sets, intervals, a value.
+/// All columns together, each one separately, and as a ratio of probabilities: several cases, sets, intervals, a value.
 #[test]
 fn all_posteriors_come_from_one_pass() {
     let model = small();
@@ -1034,7 +1035,7 @@ fn a_smaller_model_is_as_near_as_it_says() {
         let distance = smaller.distance.unwrap();
         assert!(distance <= smaller.bound + 1e-7, "{budget:?}: {distance} over {}", smaller.bound);
         assert!(smaller.model.circuit().num_parameters() <= model.circuit().num_parameters());
-        // By the sum over all rows of the words of the table.
+        // By a sum over all rows with labels.
         let mut overlap = 0.0;
         for n in 0..32 {
             let word = |c: usize| if n >> c & 1 == 1 { "yes" } else { "no" };
@@ -1050,7 +1051,7 @@ fn a_smaller_model_is_as_near_as_it_says() {
     assert!(model.truncate(Budget::Width(0)).is_err());
 }
 
-/// A table with every kind of column, and missing cells.
+/// A table with every kind of column, and with missing cells.
 fn mixed(rows: usize) -> Table {
     let rng = &mut ChaCha8Rng::seed_from_u64(31);
     let mut text = String::from("sky,umbrella,degrees,visitors,tip,city,at\n");
@@ -1074,7 +1075,7 @@ fn mixed(rows: usize) -> Table {
     Table::from_csv_bytes(text.as_bytes(), "t.csv", &CsvOptions::default()).unwrap()
 }
 
-/// What one row's distributions say, cell by cell.
+/// Statistics of one row's distributions, cell by cell.
 fn filled_alone(model: &Model, row: &[f64], how: Imputation) -> Vec<f64> {
     let schema = model.schema();
     let is_missing = |c: &usize| row[schema.variables_of(*c).start].is_nan();
@@ -1111,7 +1112,7 @@ fn tables_are_imputed_as_their_rows_are_one_by_one() {
             if given.is_empty() { model.condition("sky=?") } else { model.condition(given) };
         let model = model.unwrap();
         let encoded = model.schema().encode(&some).unwrap();
-        // Rows that the evidence leaves possible.
+        // Rows that are possible given the evidence.
         let scores = model.score_encoded(&encoded).unwrap();
         let kept: Vec<usize> = (0..60).filter(|&row| scores[row].is_finite()).collect();
         let rows = encoded.select(&kept);
@@ -1137,7 +1138,7 @@ fn tables_are_imputed_as_their_rows_are_one_by_one() {
             }
         }
     }
-    // Default is the median.
+    // The default is the median.
     assert_eq!(Imputation::default(), Imputation::Median);
     let rainy = model.condition("sky='rain'").unwrap();
     let text = b"sky,umbrella,degrees,visitors,tip,city,at\nsun,,,,,,\n";
@@ -1195,7 +1196,7 @@ fn predictions_are_what_questions_about_each_row_answer() {
     assert_eq!(visitors.values().unwrap().number(0), Some(asked));
     let asked = number(&model, "E[visitors | sky=sun, umbrella=no, degrees=19.5]");
     assert!((visitors.mean().unwrap()[0] - asked).abs() < 1e-6 * asked);
-    // Columns that are not there are unknown, as are samples' numbers of another seed.
+    // Absent columns are integrated out; other seeds give other samples.
     let few = Table::from_csv_bytes(b"sky\nrain\nsun\n", "t.csv", &CsvOptions::default()).unwrap();
     let degrees = model.predict(&few, "degrees").unwrap();
     assert_eq!(degrees.absent(), ["umbrella", "visitors"]);
@@ -1208,7 +1209,7 @@ fn predictions_are_what_questions_about_each_row_answer() {
     assert_eq!(model.predict(&few, "sky").unwrap().probabilities().unwrap().probabilities.len(), 4);
 }
 
-/// Labels y that depend on the product of the signs of two numbers, and much else that is easier to learn.
+/// Labels y that depend on the product of two signs, and other columns that are easier to learn.
 #[test]
 fn a_target_is_predicted_better() {
     let n = 600_u32;
@@ -1243,7 +1244,7 @@ fn a_target_is_predicted_better() {
     assert!(missing.unwrap_err().to_string().contains("'z'"));
 }
 
-/// The same rows, so many at a time.
+/// The same rows, a few at a time.
 fn in_pieces(table: &Table, size: usize) -> Vec<(usize, Table)> {
     let rows: Vec<usize> = (0..table.num_rows()).collect();
     rows.chunks(size).map(|piece| (piece[0], table.select_rows(piece))).collect()
@@ -1287,7 +1288,7 @@ fn cells_are_filled_in_pieces_as_in_the_whole() {
     for model in [&model, &either] {
         for how in [Imputation::Median, Imputation::Mode, Imputation::Sample] {
             let whole = model.impute(&table, how, 5).unwrap();
-            // In the words of the table.
+            // With the labels of the table.
             assert!(
                 (0..97).all(|row| "YN".contains(&*whole.column("umbrella").unwrap().text(row)))
             );
@@ -1320,7 +1321,7 @@ fn a_question_is_answered_for_every_row() {
         "sky,umbrella,visitors,degrees\nrain,yes,300,8.5\nsun,,1500,20\n,no,,\nsun,yes,200,\n";
     let table = Table::from_csv_bytes(text.as_bytes(), "t.csv", &CsvOptions::default()).unwrap();
     let given = model.condition("visitors < 1900").unwrap();
-    // What a row says, but for the columns that are asked for.
+    // The row as evidence, except for the columns in question.
     let evidence = |row: usize, asked: &str| -> Vec<String> {
         let others = table.columns().iter().filter(|c| !asked.contains(c.name()));
         let known = others.filter(|c| !c.is_missing(row));
@@ -1368,7 +1369,8 @@ fn refuses_other_questions(model: &Model, table: &Table) {
     assert!(refused.to_string().contains("row 12"), "{refused}");
 }
 
-/// A fit that continues from a model starts with its density, is never worse by the validation rows, and learns what is new.
+/// A fit that continues from a model starts with its density, never gets worse on the validation rows, and learns what
+/// is new.
 #[test]
 fn a_fit_goes_on_from_a_model() {
     let model = Fit::new().epochs(20).width(4).run(&weather(600, 1)).unwrap();
@@ -1376,7 +1378,7 @@ fn a_fit_goes_on_from_a_model() {
     let mean = |model: &Model, table: &Table| {
         model.score(table).unwrap().iter().sum::<f64>() / table.num_rows() as f64
     };
-    // Steps that are too short to change anything: the model, up to the precision of its weights.
+    // Steps too small to change anything: the model is the same up to the precision of its weights.
     let mut first = f64::NAN;
     let still = ModelOptions {
         rate: Some(1e-12),
@@ -1395,11 +1397,11 @@ fn a_fit_goes_on_from_a_model() {
     assert_eq!(same.schema(), model.schema());
     assert!((mean(&same, &rows) - mean(&model, &rows)).abs() < 1e-4);
     assert!((first - mean(&model, &rows)).abs() < 0.2, "{first}");
-    // Steps that are far too long: nothing is better than the model.
+    // Steps that are far too large: nothing improves on the model.
     let wild = ModelOptions { rate: Some(1.0), epochs: Some(1), ..ModelOptions::default() };
     let wild = Fit::with(wild).start(&model).run(&rows).unwrap();
     assert!((mean(&wild, &rows) - mean(&model, &rows)).abs() < 1e-4);
-    // Other weather: rain without umbrellas, and snow, which the model has no place for.
+    // Other weather: rain without umbrellas, and snow, which is outside the model's domain.
     let sky = (0..400).map(|n| Some(if n == 0 { "snow" } else { ["rain", "sun"][n % 2] }));
     let columns = vec![
         Column::labels("sky", sky),
@@ -1498,7 +1500,7 @@ fn a_table_in_pieces_is_learned_as_well_as_one_in_memory() {
     // The training likelihood is that of all rows, in the units of the data.
     let last = pieces.info().history.last().unwrap();
     assert!((last.train - mean(&pieces)).abs() < 0.15, "{last:?}");
-    // The same bits for any number of threads, and from a checkpoint amid an epoch.
+    // The same bits for any number of threads, and after resuming in the middle of an epoch.
     let bytes = pieces.to_bytes().unwrap();
     for threads in [1, 3] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -1510,13 +1512,13 @@ fn a_table_in_pieces_is_learned_as_well_as_one_in_memory() {
         let resumed = fit().resume(&snapshot[..]).run_sample(&sample).unwrap();
         assert_eq!(resumed.to_bytes().unwrap(), bytes);
     }
-    // It can also continue from a model, and be held against a validation table.
+    // It can also continue from a model, and use a validation table.
     let later = Fit::new().epochs(1).start(&pieces).validation(&test).run_sample(&sample).unwrap();
     assert_eq!((later.info().rows, later.info().valid_rows), (4000, 1000));
     assert!(mean(&later) > mean(&pieces) - 1e-4);
     let error = fit().weights("degrees").run_sample(&sample).unwrap_err();
     assert!(matches!(error, ModelError::WeightsInPieces));
-    // A file that has changed since, or that does not fit.
+    // A file that has changed since, or does not match.
     let text = std::fs::read_to_string(&files[2]).unwrap();
     let line = text.lines().nth(7).unwrap();
     std::fs::write(&files[2], text.replace(line, "sun,no,warm,3")).unwrap();
@@ -1540,7 +1542,7 @@ fn samples_that_are_whole_are_fitted_as_tables() {
     assert_eq!(bytes(fit().run(&table).unwrap()), bytes(fit().run_sample(&same).unwrap()));
 }
 
-/// Workers of this process, each with some rows of a table, that are made anew before every so many answers.
+/// Workers in this process, each with some rows of a table. They are recreated after every few answers.
 #[derive(Debug)]
 struct Local {
     table: Table,
@@ -1605,7 +1607,7 @@ fn workers_learn_what_one_machine_learns() {
     let sampled: Vec<usize> = places.iter().map(|&n| n as usize).collect();
     let sample = Sample::of_places(table.select_rows(&sampled), places, 4000);
     let bytes = |model: Model| model.to_bytes().unwrap();
-    // One chunk a step, four, and the most; with a target, and with several circuits.
+    // One chunk per step, four, and the maximum; with a target, and with several circuits.
     let fits: [&dyn Fn() -> Fit<'static>; 3] = [
         &|| Fit::new().epochs(2).width(4),
         &|| {
@@ -1625,7 +1627,7 @@ fn workers_learn_what_one_machine_learns() {
             assert!(bytes(model) == one, "fit {n} with {count} workers");
         }
     }
-    // It continues from a model too, and a table that is whole needs no workers.
+    // It also continues from a model, and a table that fits into memory needs no workers.
     let model = fits[0]().run_sample(&drawn).unwrap();
     let later = |workers: Option<&dyn Workers>| {
         let fit = Fit::new().epochs(1).start(&model).validation(&table);
@@ -1636,7 +1638,7 @@ fn workers_learn_what_one_machine_learns() {
     };
     let local = Local::new(&table, 2, 9);
     assert!(later(Some(&local as &dyn Workers)) == later(None));
-    // Rows that do not fit are named, and so are workers that do not answer.
+    // Errors name rows that do not match, and workers that do not answer.
     let words = (0..4000).map(|n| if n == 2500 { Some("warm") } else { Some("3") });
     let other = table.without_column("degrees").unwrap();
     let mut columns = other.columns().to_vec();

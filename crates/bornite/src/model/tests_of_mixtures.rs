@@ -11,7 +11,7 @@ use crate::ops::Budget;
 
 const WEIGHTS: [f64; 2] = [0.6, 0.4];
 
-/// A label, what depends on it, a number that is often 0, and one in digits.
+/// A label, a column that depends on it, a number that is often 0, and one as digits.
 fn table(rows: usize, seed: u64) -> Table {
     let rng = &mut ChaCha8Rng::seed_from_u64(seed);
     let (mut sky, mut mood, mut hours, mut visitors) = (vec![], vec![], vec![], vec![]);
@@ -42,7 +42,7 @@ fn one(structure: StructureKind, seed: u64) -> Model {
     Fit::with(options).epochs(4).width(3).run(&table(300, 1)).unwrap()
 }
 
-/// Two models of one schema, and their mixture.
+/// Two models with the same schema, and their mixture.
 fn models() -> ([Model; 2], Model) {
     let parts = [one(StructureKind::ChowLiu, 1), one(StructureKind::Linear, 2)];
     assert_eq!(parts[0].schema(), parts[1].schema());
@@ -84,13 +84,13 @@ fn answers_are_those_of_the_circuits_by_their_weights() {
             let expected = (parts[0] * x + parts[1] * y) / total;
             assert!((found - expected).abs() < 1e-8, "{question}: {found} for {expected}");
         }
-        // A quantile is where the distribution function says.
+        // The distribution function at a quantile is its level.
         let median = number(&model, &format!("quantile(visitors, 0.5{bar})"));
         let below = number(&model, &format!("P(visitors < {median}{bar})"));
         let up_to = number(&model, &format!("P(visitors <= {median}{bar})"));
         assert!(below <= 0.5 + 1e-9 && up_to >= 0.5 - 1e-9, "{given}: {below} {up_to}");
 
-        // Var X is the mean of squares less the square of the mean, of all circuits.
+        // Var X = E X² − (E X)², over all circuits.
         let conditioned = [&a, &b, &model]
             .map(|m| m.condition(if given.is_empty() { "sky=?" } else { given }).unwrap());
         let columns = [2, 3];
@@ -139,7 +139,7 @@ fn batches_of_a_mixture_answer_as_single_rows_do() {
             };
             let truth = number(&model, &question);
             let filled = found.column(name).unwrap().number(row).unwrap();
-            // A number on a grid is a cell in a question, and the middle of it in a row.
+            // A number on a grid is a cell in a question, and the center of the cell in a row.
             let step = if name == "hours" { 0.051 } else { 1.51 };
             assert!((filled - truth).abs() < step, "{question}: {filled} for {truth}");
         }
@@ -161,7 +161,7 @@ fn files_and_streams_keep_all_circuits() {
     let again = Model::from_bytes(&conditioned.to_bytes().unwrap()).unwrap();
     assert_eq!(again.score(&rows).unwrap(), conditioned.score(&rows).unwrap());
 
-    // Of a table the circuit that is best for it, whichever that is.
+    // The circuit that compresses the table best is used, whichever that is.
     let packed = model.compress(&rows).unwrap();
     assert_eq!(model.decompress(&packed).unwrap().to_csv(), rows.to_csv());
     let ([a, b], _) = models();
@@ -171,7 +171,7 @@ fn files_and_streams_keep_all_circuits() {
     let smaller = model.truncate(Budget::Width(2)).unwrap();
     assert_eq!(smaller.model.mixture().weights(), model.mixture().weights());
     assert!(smaller.bound > 0.0 && smaller.model.info().width == 2);
-    // Samples in pieces are the samples of the whole.
+    // Samples drawn in pieces are the same as all at once.
     let whole = model.sample(100, 7).unwrap();
     let pieces = [model.sample_from(0, None, 30, 7), model.sample_from(30, None, 70, 7)];
     let [first, second] = pieces.map(|table| table.unwrap().to_csv());
@@ -179,7 +179,7 @@ fn files_and_streams_keep_all_circuits() {
     assert_eq!(whole.to_csv(), [&first[..], &second[header..]].concat());
 }
 
-/// Answers of people of eight kinds to 24 questions, which is more than one narrow circuit learns from few rows.
+/// Answers of eight kinds of people to 24 questions: more than one narrow circuit can learn from few rows.
 fn votes(rows: usize, seed: u64) -> Table {
     let rng = &mut ChaCha8Rng::seed_from_u64(seed);
     let habits = &mut ChaCha8Rng::seed_from_u64(99);
@@ -196,7 +196,7 @@ fn votes(rows: usize, seed: u64) -> Table {
     Table::new(columns.map(|(n, a)| Column::labels(format!("q{n}"), a)).collect()).unwrap()
 }
 
-/// A search adds circuits that help, and a checkpoint taken while one is learned leads to the same model.
+/// A search adds circuits that help, and resuming while one is trained gives the same model.
 #[test]
 fn a_search_mixes_circuits_and_can_be_continued() {
     let (rows, valid) = (votes(300, 6), votes(2000, 7));
@@ -224,7 +224,7 @@ fn a_search_mixes_circuits_and_can_be_continued() {
     }
 }
 
-/// All circuits of a mixture continue from where they were, and none is tried anew.
+/// All circuits of a mixture continue from their weights, and no new one is tried.
 #[test]
 fn a_fit_goes_on_from_a_mixture() {
     let (rows, valid) = (votes(300, 6), votes(2000, 7));
