@@ -13,7 +13,7 @@ const SEQUENCE: usize = 3;
 ///
 /// A name is text above numbers, or, in most columns, at least not a value of its own column. Numbers are names only
 /// beside other names: if at least as many columns are certainly named, or if the numbers are years or an arithmetic
-/// sequence and the cells below are not. A missing first cell is no evidence.
+/// sequence and the cells below are not. A missing first cell tells nothing.
 pub(super) fn names_columns<'a, B>(columns: impl Iterator<Item = (Option<&'a str>, B)>) -> bool
 where
     B: Iterator<Item = &'a str> + Clone,

@@ -22,7 +22,7 @@ fn first_half_known(circuit: &Circuit) -> Query {
     query
 }
 
-/// Every tag is closed in order, every `&` begins an entity, no attribute holds NaN.
+/// Every tag is closed in order, every `&` starts an entity, and no attribute contains NaN.
 fn check_well_formed(svg: &str) {
     let mut open: Vec<&str> = Vec::new();
     for piece in svg.split('<').skip(1) {
@@ -69,7 +69,7 @@ fn the_papers_example_counts_its_layers() {
     {
         assert!(svg.contains(words), "{words}");
     }
-    // One dotted outline each for φ_Y, φ_Z and φ_YZ.
+    // One dotted outline for each of φ_Y, φ_Z and φ_YZ.
     assert_eq!(svg.matches("<rect class=\"o ").count(), 3);
 }
 

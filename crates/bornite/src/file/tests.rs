@@ -3,7 +3,7 @@ mod damaged;
 mod documentation;
 mod round_trip;
 
-/// The example of the format's description, with all weights written out.
+/// The example of the format documentation, with all weights listed.
 const EXAMPLE: &str = r#"
 {"variables": [{"name": "x0", "domain": {"finite": 3}}, {"name": "x1", "domain": "real"}],
  "layers": [{"kind": "input", "variable": "x0", "basis": {"kind": "indicator"}},
@@ -14,7 +14,7 @@ const EXAMPLE: &str = r#"
             {"kind": "sum", "input": 4, "weight": [[1, 0, 0.5, [0, 1]]]}],
  "output": 5}"#;
 
-/// All of a circuit as text, in which numbers that differ in any bit differ.
+/// A circuit as text that differs if any bit of a number does.
 fn bits(circuit: &crate::Circuit) -> String {
     format!("{circuit:?}")
 }

@@ -1,4 +1,4 @@
-//! Pictures hold what they show: well-formed, without overlap, and right.
+//! Plots are well-formed, without overlapping text, and correct.
 
 use std::ops::Bound;
 
@@ -12,7 +12,7 @@ use crate::data::{Column, Table};
 use crate::draw::ems;
 use crate::model::{Event, Fit, Model, ModelError};
 
-/// Columns of all kinds in turn, each with something of the one before it, and a hole here and there.
+/// Columns of all kinds, each dependent on the previous one, with a few missing cells.
 fn table(columns: usize, rows: usize, seed: u64) -> Table {
     let rng = &mut ChaCha8Rng::seed_from_u64(seed);
     let mut cells = vec![Vec::new(); columns];
@@ -73,7 +73,7 @@ fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
     tag[start..].split('"').next()
 }
 
-/// The left, right, top and bottom of every text, about, and the text.
+/// The approximate left, right, top and bottom of every text, and the text.
 fn texts(svg: &str) -> Vec<([f64; 4], &str)> {
     svg.split("<text")
         .skip(1)
@@ -82,7 +82,7 @@ fn texts(svg: &str) -> Vec<([f64; 4], &str)> {
             let words = rest.split('<').next().unwrap();
             let number = |name| attribute(tag, name).unwrap().parse::<f64>().unwrap();
             let (x, y, size) = (number("x"), number("y"), number("font-size"));
-            // The estimate is on the wide side.
+            // The estimate is generous.
             let width = 0.9 * size * ems(words);
             let left = match attribute(tag, "text-anchor") {
                 Some("end") => x - width,
@@ -103,7 +103,7 @@ fn pictures_of_few_and_many_columns_are_whole_and_do_not_overlap() {
         for picture in OF_TABLES {
             let svg = report.svg(picture).unwrap();
             assert_eq!(svg, report.svg(picture).unwrap(), "{picture:?}");
-            // Letters of encoded images may be anything.
+            // Encoded images may contain any letters.
             let mut words = svg.split("base64,");
             let first = words.next().into_iter();
             for part in first.chain(words.filter_map(|w| Some(w.split_once('"')?.1))) {
@@ -200,10 +200,10 @@ fn transforms_of_the_models_own_rows_are_even_and_exact() {
     assert_eq!(found, transforms(&model, &rows, 4).unwrap().unwrap());
     for (column, u) in found.columns.iter().enumerate() {
         assert_eq!(u.len(), 600);
-        // The distance of even values exceeds 1.95 / √n once in a thousand times.
+        // The distance of uniform values exceeds 1.95 / √n once in a thousand times.
         assert!(distance(u) < 1.95 / (600f64).sqrt(), "{column}: {}", distance(u));
     }
-    // Rows of another distribution are not even.
+    // Rows from another distribution are not uniform.
     let other = table(4, 600, 77);
     let shifted = Column::numbers("a rather long name 0", vec![0.05; 600]);
     let mut columns = other.columns().to_vec();
@@ -212,7 +212,7 @@ fn transforms_of_the_models_own_rows_are_even_and_exact() {
     let report = Report::new(&model, Some(&other), 0).unwrap();
     let found = transforms(&model, report.rows.as_ref().unwrap(), 4).unwrap().unwrap();
     assert!(distance(&found.columns[0]) > 0.3);
-    // F of a number, by the probability of what is not above it given the rest of the row.
+    // F of a number, as the probability of being at most that number given the rest of the row.
     let name = "a rather long name 0";
     let sample = model.sample(1, 3).unwrap();
     let row = model.schema().encode(&sample).unwrap();

@@ -1,4 +1,4 @@
-//! Tables come back, whatever is in them.
+//! Any table is restored exactly.
 
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ fn table(text: &str) -> Table {
     Table::from_csv_bytes(text.as_bytes(), "t.csv", &CsvOptions::default()).unwrap()
 }
 
-/// A random circuit over the variables of a schema: nothing is learned, and nothing need be.
+/// A random circuit over the variables of a schema: nothing has to be learned.
 fn circuit(schema: &Schema) -> Circuit {
     let (variables, bases) = (schema.variables(), schema.bases(7).unwrap());
     let leaf = |v: usize| (variables[v].clone(), bases[v].clone());
@@ -114,7 +114,7 @@ fn the_bytes_depend_on_no_machine_and_no_block_is_needed_whole() {
                 pool.install(|| {
                     let own = codec(level, rows);
                     assert!(own.compress(&table, FileForm::Csv, 0).unwrap() == segment);
-                    // The reader takes the size of blocks from the stream.
+                    // The reader gets the block size from the stream.
                     let (back, _) = codec(level, None).decompress(&segment).unwrap();
                     assert!(back.to_csv() == text.as_bytes());
                 });
@@ -134,12 +134,12 @@ fn another_schema_is_another_model() {
     assert!(matches!(error, CodecError::WrongModel { .. }), "{error}");
 }
 
-/// The real numbers of a column cost what the density of their cells says.
+/// The cost of real numbers is that of the density of their cells.
 #[test]
 fn real_numbers_cost_what_their_density_says() {
     let mut text = "real\n".to_owned();
     for n in 0..3000_u32 {
-        // The middle of 12 sums of decimals: a bell.
+        // The mean of 12 sums of decimals is nearly normal.
         let sum: u32 = (0..4).map(|k| (n * 4 + k).wrapping_mul(2_654_435_761) >> 12 & 0xffff).sum();
         writeln!(text, "{:.2}", f64::from(sum) / 1000.0).unwrap();
     }

@@ -1,7 +1,7 @@
 use super::*;
 use std::ops::Bound::Included;
 
-/// What went wrong, with its parts that a message must name.
+/// The error, whose message must contain these parts.
 fn check(case: &str, message: &str, parts: &[&str]) {
     for part in parts {
         assert!(message.contains(part), "{case}: '{part}' is not in: {message}");

@@ -44,7 +44,7 @@ fn words_among_numbers_are_missing_cells_or_make_labels() {
         let lines = (0..count).map(|n| format!("{}.5,{}\n", n % of, n % 7));
         lines.collect::<Vec<_>>().concat()
     };
-    // A word for a number that is not there, in any case of letters; next to words it is one of them.
+    // A word for a missing number, in any case; next to other words it is a label.
     for word in ["nil", "None", "-", "unknown", "."] {
         let text = format!("x,y\n{}{word},3\n", numbers(40, 30));
         let t = table(&text);
@@ -54,14 +54,14 @@ fn words_among_numbers_are_missing_cells_or_make_labels() {
     }
     let t = table("x\nnone\nsome\nall\nnone\n");
     assert_eq!(t.columns()[0].num_missing(), 0);
-    // A few numbers that come again and again are labels next to a word, as are the cylinders of cars.
+    // A few repeated numbers next to a word are labels, as in the cylinders of cars.
     let t = table(&format!("x,y\n{}rotary,3\n", numbers(90, 5)));
     assert!(matches!(t.columns()[0].cells(), Cells::Labels(_)));
-    // So are codes, some of which are whole numbers.
+    // Codes are labels too, even if some are whole numbers.
     let codes: Vec<String> = (100..160).map(|n| format!("{n},{}\n", n % 7)).collect();
     let t = table(&format!("x,y\n{}c168,3\n", codes.concat()));
     assert!(matches!(t.columns()[0].cells(), Cells::Labels(_)));
-    // Many numbers have a mistake among them.
+    // A word among many different numbers is a mistake.
     let text = format!("x,y\n{}rotary,3\n", numbers(90, 30));
     let read = Table::from_csv_bytes(text.as_bytes(), "t.csv", &CsvOptions::default());
     assert!(matches!(read, Err(DataError::NotANumber { line: 92, .. })));
@@ -87,7 +87,7 @@ fn whole_numbers_beyond_64_bits_stay_apart() {
     let t = table("id\n18446744073709551614\n18446744073709551615\n7\n");
     let Cells::Labels(cells) = t.columns()[0].cells() else { panic!("{t:?}") };
     assert_eq!(cells.labels().len(), 3);
-    // Those that are floats are numbers, and so are columns with fractions.
+    // Whole numbers that floats represent exactly are numbers, and so are columns with fractions.
     let t = table("a,b\n100000000000000000000,1.5\n18446744073709551616,99999999999999999999\n");
     assert!(t.columns().iter().all(|c| matches!(c.cells(), Cells::Numbers(_))));
 }
@@ -131,7 +131,7 @@ fn tables_with_the_same_holes_are_equal() {
 }
 
 proptest::proptest! {
-    /// Whatever the text, it is a table or an error; and a table is written, read, encoded and decoded without loss.
+    /// Any text is a table or an error, and a table is written, read, encoded and decoded without loss.
     #[test]
     fn no_text_is_too_odd(text in r#"[,;"\nab01.5eN?  -]{0,60}"#) {
         let options = CsvOptions { delimiter: Some(b','), header: Some(true), ..CsvOptions::default() };

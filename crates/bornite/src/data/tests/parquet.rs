@@ -1,4 +1,4 @@
-//! `mixed.parquet` was written by pyarrow: two groups of rows, one codec after the other, dictionaries, page checksums.
+//! `mixed.parquet` was written by pyarrow, with two row groups, all codecs, dictionaries and page checksums.
 //! `mixed.csv` is the same table.
 
 use std::mem::discriminant;
@@ -36,7 +36,7 @@ fn a_file_of_another_library_is_the_table_of_its_csv() {
     assert_eq!(kinds(&found), kinds(&expected));
 }
 
-/// What a file says of its columns, and of itself.
+/// The types and the metadata of a file.
 fn types(bytes: &[u8]) -> (Vec<String>, Option<usize>) {
     let file = SerializedFileReader::new(bytes::Bytes::from(bytes.to_vec())).unwrap();
     let metadata = file.metadata().file_metadata();
@@ -51,7 +51,7 @@ fn columns_are_written_in_the_types_that_they_had() {
     let written = found.to_parquet_bytes().unwrap();
     assert_eq!(types(&written), types(MIXED));
     assert_eq!(read(&written).unwrap(), found);
-    // Also if some are left out, and where cells are filled.
+    // Also with some columns dropped, and with imputed cells.
     let (first, last) = (&found.columns()[0], &found.columns()[found.num_columns() - 1]);
     let some = found.with_columns(vec![last.filled(last), first.clone()]).unwrap();
     let (kinds, all) = (types(&some.to_parquet_bytes().unwrap()).0, types(MIXED).0);
@@ -83,8 +83,8 @@ fn several_groups_of_rows_are_one_table() {
     assert_eq!(read(&table.to_parquet_bytes().unwrap()).unwrap(), table);
 }
 
-/// Every damage is an error that names the file: checksums hold the pages, and where the reader of pages panics, its thread
-/// ends alone.
+/// Every damage is an error that names the file: checksums protect the pages, and a panic of the Parquet library stays
+/// in its thread.
 #[test]
 fn damaged_files_are_refused() {
     for cut in (0..MIXED.len()).step_by(11) {
@@ -97,7 +97,7 @@ fn damaged_files_are_refused() {
             let mut bytes = MIXED.to_vec();
             bytes[at] ^= change;
             match read(&bytes) {
-                // Some bytes of headers tell nothing, and names may change.
+                // Some bytes of headers have no meaning, and names may change.
                 Ok(_) => survivors += 1,
                 Err(e) => assert!(e.to_string().contains("'t.parquet'"), "{at}: {e}"),
             }

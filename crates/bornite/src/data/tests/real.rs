@@ -6,7 +6,7 @@ use crate::structure::{
 };
 use std::path::PathBuf;
 
-/// A file of the benchmark data; says so if it is not there.
+/// A file of the benchmark data; prints a note if it does not exist.
 fn find(name: &str) -> Option<PathBuf> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let near = [root.join("shared/data"), root.join("../shared/data")];
@@ -26,7 +26,7 @@ fn csv_files_are_written_back_as_they_are() {
     }
 }
 
-/// Marginals alone, on the columns and in the units of the reference: below a full Gaussian, but not by much.
+/// Only marginals, on the columns and in the units of the reference: below a full Gaussian, but not by much.
 #[test]
 fn continuous_columns_are_fitted_as_well_as_their_marginals_can_be() {
     for (name, gauss) in [("ccpp", -4.672), ("kin8nm", -12.509), ("wine_red", -15.554)] {

@@ -7,7 +7,7 @@ use crate::query::{Evidence, Query};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// A table with a column of every kind, and holes.
+/// A table with a column of every kind, and with missing cells.
 fn mixed() -> Table {
     let rng = &mut ChaCha8Rng::seed_from_u64(1);
     let mut text = "city,member,age,salary,height,grade,const,empty,flag\n".to_owned();
@@ -75,11 +75,11 @@ fn every_kind_is_inferred() {
     let domains: Vec<Domain> = schema.variables().iter().map(|v| v.domain.clone()).collect();
     assert_eq!(domains[0], Domain::Finite(3));
     assert_eq!(domains[2], Domain::Finite(73));
-    // 1 005 000 numbers at most in four digits of 32 each.
+    // Up to 1,005,000 numbers as four digits with radix 32.
     assert_eq!(schema.variables_of(3), 3..7);
     assert_eq!(schema.variables()[4].name, "salary[1]");
     assert_eq!(domains[7], Domain::Interval(0.0, 1.0));
-    // A constant and the place for anything else; a column without cells has that place alone.
+    // A constant and the catch-all value; a column without cells has only the latter.
     assert_eq!(domains[9], Domain::Finite(2));
     assert_eq!(domains[10], Domain::Finite(1));
     assert_eq!(schema.ordered().iter().filter(|o| !**o).count(), 2);
@@ -146,9 +146,9 @@ fn labels_without_a_place_become_other_or_are_outside() {
     let schema = Schema::infer(&table(&text("c")), &options).unwrap();
     assert_eq!(schema.encode(&table("c\nz\n")).unwrap().row(0), [3.0]);
     assert_eq!(schema.decode(&[3.0]).unwrap().columns()[0].text(0), OTHER);
-    // What is written as other is read as other.
+    // The text of the catch-all value is read as the catch-all value.
     assert_eq!(schema.encode(&table("c\n(other)\n")).unwrap().row(0), [3.0]);
-    // As likely as what was seen once.
+    // Unseen labels are as likely as labels seen once.
     let open = infer(&text("c"));
     assert!((open.columns()[0].outside - 1.0 / 22.0).abs() < 1e-12);
     let closed = infer(&text("b"));
@@ -214,13 +214,13 @@ fn wide_integers_are_exact() {
         let encoded = schema.encode(&t).unwrap();
         assert_eq!(schema.decode(&encoded.to_rows()).unwrap(), t, "{min} to {max}");
     }
-    // All 64-bit integers are too many.
+    // The range of all 64-bit integers is too wide.
     let t = Table::new(vec![Column::integers("n", [Some(i64::MIN), Some(i64::MAX)])]).unwrap();
     let schema = Schema::infer(&t, &plain()).unwrap();
     assert_eq!(schema.columns()[0].kind.name(), "continuous");
 }
 
-/// The numbers that a union of blocks means, each with how often.
+/// The numbers in a union of blocks, each with its multiplicity.
 fn members(blocks: &[Block], radices: &[usize]) -> Vec<usize> {
     let total: usize = radices.iter().product();
     let digit = |n: usize, at: usize| n / radices[at + 1..].iter().product::<usize>() % radices[at];
@@ -291,7 +291,7 @@ fn evidence_is_in_the_variables_own_values() {
     assert_eq!(interval("height", f64::NEG_INFINITY, 1.8), [vec![(7, expected)]]);
     let value = schema.evidence_value("member", Cell::Text("yes")).unwrap();
     assert_eq!(value, [(1, Evidence::Value(1.0))]);
-    // All of it fits a query.
+    // All of it can be used in a query.
     let mut query = Query::unknown(variables.len());
     for block in
         [value, interval("age", 20.0, 22.0).remove(0), interval("height", 1.7, 1.8).remove(0)]
@@ -329,7 +329,7 @@ fn declared_kinds_are_kept() {
     let (_, Evidence::In(Part::Interval { low, high })) = &night[1][0] else { panic!() };
     assert!(*low == 0.0 && (high - 60.0 / 1440.0).abs() < 1e-15);
     assert!(schema.bases(5).is_ok());
-    // Whole numbers as real ones come back as whole numbers.
+    // Whole numbers stored as floats decode to whole numbers.
     let (_, schema) = kind("m", KindHint::Continuous(Support::REAL));
     let back = schema.decode(&schema.encode(&t).unwrap().to_rows()).unwrap();
     assert_eq!(back.column("m").unwrap().text(2), "1439");

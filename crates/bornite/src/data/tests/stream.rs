@@ -1,4 +1,4 @@
-//! A file in pieces of any size is the table that it is as a whole.
+//! A file read in pieces of any size gives the same table as read whole.
 
 use std::fs;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ fn pieces(path: &PathBuf, schema: &Schema, piece: usize) -> Vec<Table> {
     TableStream::open(path, schema, &options(piece)).unwrap().map(Result::unwrap).collect()
 }
 
-/// The first error of reading in such pieces.
+/// The first error when reading in such pieces.
 fn problem(path: &PathBuf, schema: &Schema, piece: usize) -> String {
     match TableStream::open(path, schema, &options(piece)) {
         Ok(mut stream) => stream.find_map(Result::err).unwrap().to_string(),
@@ -31,7 +31,7 @@ fn problem(path: &PathBuf, schema: &Schema, piece: usize) -> String {
     }
 }
 
-/// What a file is after it was read and written in pieces.
+/// The content of a file after reading and writing it in pieces.
 fn written(pieces: &[Table], format: TableFormat) -> Vec<u8> {
     let mut out = Vec::new();
     let mut writer = TableWriter::new(&mut out, format);
@@ -42,7 +42,7 @@ fn written(pieces: &[Table], format: TableFormat) -> Vec<u8> {
     out
 }
 
-/// The values of all rows, as bits, and what they add to log p.
+/// The values of all rows as bits, and their contributions to log p.
 fn encoded(pieces: &[Table], schema: &Schema) -> Vec<u64> {
     let of = |piece: &Table| {
         let rows = schema.encode(piece).unwrap();
@@ -74,7 +74,7 @@ fn csv_in_pieces_of_any_size_is_the_file() {
         assert_eq!(written(&found, TableFormat::Csv), written(&whole, TableFormat::Csv), "{piece}");
         assert_eq!(encoded(&found, &schema), expected, "pieces of {piece} bytes");
     }
-    // A cell is what it is, whatever stands beside it: zeros in front, and numbers that are whole or not.
+    // A cell means the same, whatever the other cells are: leading zeros, and whole or real numbers.
     assert_eq!(whole[0].column("id").unwrap().text(0), "007");
     assert_eq!(whole[0].column("age").unwrap().number(4), Some(30.0));
     assert!(pieces(&path, &schema, 40).len() > 2, "it is read in pieces");
@@ -149,7 +149,7 @@ fn arrays_are_read_in_pieces() {
     assert!(problem(&path, &schema, 64).contains("follow"));
 }
 
-/// Whole numbers become floats when the first that is none comes.
+/// Whole numbers become floats once a real number appears.
 #[test]
 fn arrays_are_written_in_pieces() {
     let of = |values: Vec<f64>| Table::new(vec![Column::numbers("x", values)]).unwrap();
@@ -186,7 +186,7 @@ mod parquet_pieces {
             let found = pieces(&path, &schema, piece);
             let csv = written(&found, TableFormat::Csv);
             assert!(csv == whole.to_csv(), "{piece}");
-            // And written in pieces, in the types that they had.
+            // Also written in pieces, with the original types.
             let again = written(&found, TableFormat::Parquet);
             assert_eq!(Table::from_parquet_bytes(again, "t").unwrap(), whole, "{piece}");
             assert_eq!(encoded(&found, &schema), encoded(std::slice::from_ref(&whole), &schema));
@@ -203,7 +203,7 @@ mod parquet_pieces {
             let message = problem(&path, &schema, 1000);
             assert!(message.contains("cut.parquet"), "{message}");
         }
-        // A page in the middle that is no page.
+        // An invalid page in the middle.
         let mut bytes = MIXED.to_vec();
         let middle = bytes.len() / 3;
         bytes[middle..middle + 64].fill(0xa5);

@@ -51,7 +51,7 @@ fn the_inverse_undoes_the_transform() {
             let u = warp.forward(x);
             assert!(u > 0.0 && u < 1.0, "{name}: {x} to {u}");
             let back = warp.inverse(u);
-            // u carries 53 bits: what is left of them is 2⁻⁵³ / F′.
+            // u carries 53 bits, so the resolution is 2⁻⁵³ / F′.
             let tolerance =
                 1e-9 * x.abs() + 4.0 * f64::EPSILON * (size + (-warp.log_slope(x)).exp());
             assert!((back - x).abs() <= tolerance, "{name}: {x} to {u} to {back}\n{warp:?}");
@@ -68,7 +68,7 @@ fn the_inverse_undoes_the_transform() {
     }
 }
 
-/// Whatever is drawn is finite and has a density, and no share of the numbers is lost.
+/// Every sample is finite and has a density, and no part of the numbers is lost.
 fn assert_lawful(warp: &Warp, what: &str) {
     let mut before = f64::NEG_INFINITY;
     for n in 0..=2000 {
@@ -91,7 +91,7 @@ fn numbers_at_the_end_of_floats_are_finite() {
         vec![-1e300, 0.5, 1e300, 0.25],
         vec![4e307, 1.0, 3.0, -1.0],
         vec![0.0, 1e-307, 3e-308],
-        // Neighbors among floats.
+        // Neighboring floats.
         vec![1e18, 1e18 + 128.0, 1e18 + 256.0],
     ] {
         let warp = fit(&values, Support::REAL);
@@ -150,7 +150,7 @@ fn the_slope_is_the_derivative() {
             if x - h <= low || x + h >= high || h < 1e-9 * x.abs() {
                 continue;
             }
-            // Richardson's extrapolation of two central differences.
+            // Richardson extrapolation of two central differences.
             let central = |h: f64| {
                 let (a, b) = (x - h, x + h);
                 (warp.distribution(b) - warp.distribution(a)) / (b - a)
@@ -168,7 +168,7 @@ fn the_transform_is_increasing_and_its_slope_a_density() {
         let us: Vec<f64> = (1..4000).map(|i| f64::from(i) / 4000.0).collect();
         let xs: Vec<f64> = us.iter().map(|&u| warp.inverse(u)).collect();
         assert!(xs.windows(2).all(|w| w[0] <= w[1]), "{name}");
-        // ∫ F′ dx between two quantiles is their distance, by the trapezoidal rule.
+        // ∫ F′ dx between two quantiles is their difference, by the trapezoidal rule.
         let area: f64 = xs
             .windows(2)
             .map(|w| {
@@ -198,7 +198,7 @@ fn the_mixture_finds_clusters_and_scales() {
     let mean = |warp: &Warp, values: &[f64]| {
         values.iter().map(|&x| warp.log_slope(x)).sum::<f64>() / values.len() as f64
     };
-    // The entropies: of a normal, of a log-normal with σ = 2, of two narrow clusters.
+    // The entropies of a normal, of a log-normal with σ = 2, and of two narrow clusters.
     let z = normals(20_000, 3);
     let entropy = 0.5 * (2.0 * PI * std::f64::consts::E).ln();
     assert!((mean(&fit(&z, Support::REAL), &z) + entropy).abs() < 0.02);
@@ -219,7 +219,7 @@ fn repeated_values_gain_no_more_than_the_floor_allows() {
         let limit = 1.0 / (min_sigma * deviation * (2.0 * PI).sqrt());
         assert!(warp.log_slope(0.0) < limit.ln() + 0.05, "{min_sigma}: {warp:?}");
     }
-    // On a grid of spacing δ the density times δ is a probability.
+    // On a grid with spacing δ, the density times δ is a probability.
     let grid: Vec<f64> = normals(5000, 5).iter().map(|x| (x * 0.3).round()).collect();
     let options = WarpOptions { min_sigma: 0.0, ..WarpOptions::default() };
     let warp = Warp::fit(&grid, Support::REAL, &options).unwrap();
@@ -236,7 +236,7 @@ fn one_outlier_costs_the_others_nothing() {
         assert!((before.log_slope(x) - after.log_slope(x)).abs() < 0.3);
     }
     assert!(after.log_slope(1e9) > -40.0);
-    // What was never seen is improbable, not impossible.
+    // Unseen values are improbable, not impossible.
     assert!(before.log_slope(30.0) > -100.0);
 }
 

@@ -9,7 +9,7 @@ fn refused(text: &str, part: &str) {
     assert!(message.contains(part), "expected {part:?}\n   found {message:?}\n{text}");
 }
 
-/// The cases of a table: N lines each, of which the first character says what they are.
+/// The cases of a table: N lines each, identified by their first character.
 fn cases<const N: usize>(table: &str) -> Vec<[&str; N]> {
     let lines: Vec<&str> = table.lines().filter(|l| !l.is_empty() && !l.starts_with('#')).collect();
     let (cases, rest) = lines.as_chunks::<N>();
@@ -17,7 +17,7 @@ fn cases<const N: usize>(table: &str) -> Vec<[&str; N]> {
     cases.iter().map(|c| c.map(|l| l.get(2..).unwrap_or_default())).collect()
 }
 
-/// The example with one thing changed, and where the message must say it is.
+/// The example with one change, and the place that the message must name.
 #[test]
 fn examples_with_one_thing_wrong() {
     for [from, to, part] in cases(include_str!("../../../testdata/bad_circuits.txt")) {
@@ -26,7 +26,7 @@ fn examples_with_one_thing_wrong() {
     }
 }
 
-/// A file of one variable, its domain and its basis.
+/// A file with one variable, its domain and its basis.
 fn one_basis(domain: &str, basis: &str) -> String {
     format!(
         r#"{{"variables": [{{"name": "x", "domain": {domain}}}],
@@ -50,7 +50,7 @@ fn bases_within_bases_without_end() {
     refused(&one_basis(r#"{"finite": 1}"#, &basis), "layers[0].basis.of.of.of.of: a depth");
 }
 
-/// A file of four variables and this structure.
+/// A file with four variables and this structure.
 fn structure(structure: &str) -> String {
     format!(
         r#"{{"variables": [{{"count": 4, "name": "x{{}}", "domain": {{"finite": 2}}}}], "structure": {structure}}}"#

@@ -9,7 +9,7 @@ fn header_length(bytes: &[u8]) -> usize {
     u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize
 }
 
-/// A file with this header and so many zero bytes after it.
+/// A file with this header, followed by this many zero bytes.
 fn file(header: &str, data: usize) -> Vec<u8> {
     let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
     bytes.extend(header.as_bytes());
@@ -31,7 +31,7 @@ fn every_truncation_is_an_error() {
     }
 }
 
-/// A flip may give another valid file, such as one with a variable renamed, but never a panic.
+/// A flipped bit may give another valid file, such as one with a renamed variable, but never a panic.
 #[test]
 fn every_flip_in_the_header_is_survived() {
     let bytes = example();
@@ -49,7 +49,7 @@ fn every_flip_in_the_header_is_survived() {
             let _either = from_bytes(&changed);
         }
     }
-    // Only changes of one white space to another leave the circuit as it is.
+    // Only replacing one white space by another leaves the circuit unchanged.
     assert!(same < 200, "{same}");
 }
 

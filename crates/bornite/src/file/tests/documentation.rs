@@ -3,7 +3,7 @@ use crate::file::{from_bytes, from_json, to_bytes, to_json};
 
 const FORMAT: &str = include_str!("../../../../../docs/FORMAT.md");
 
-/// The fenced blocks of one language.
+/// The fenced code blocks in a language.
 fn blocks(language: &str) -> Vec<&'static str> {
     let fence = format!("\n```{language}\n");
     let after = |piece: &'static str| piece.split_once("\n```").map_or(piece, |(block, _)| block);
@@ -41,7 +41,7 @@ fn the_bytes_are_those_of_the_example() {
     assert_eq!(to_bytes(&circuit).unwrap(), bytes);
 }
 
-/// Another character anywhere in an example gives an error or another circuit, but never a panic.
+/// Replacing any character of an example gives an error or another circuit, but never a panic.
 #[test]
 fn every_change_of_a_character_is_survived() {
     let examples = blocks("json").into_iter().filter(|e| !e.contains("784"));

@@ -12,7 +12,7 @@ use crate::ops::{orthonormalize, square};
 use crate::structure::{Product, RegionTree, Structure};
 use crate::{Basis, Circuit, CircuitBuilder, Domain, Variable};
 
-/// A basis of every kind, with a domain that it lives on.
+/// A basis of every kind, with a matching domain.
 fn bases() -> Vec<(Domain, Basis)> {
     let i = Complex64::I;
     let table = Matrix::from_rows(&[[i, 1.0 + i, -i], [0.1.into(), (-0.0).into(), 3.0.into()]]);
@@ -135,7 +135,7 @@ fn shared_weights_and_bases_stay_shared() {
     let rng = &mut ChaCha8Rng::seed_from_u64(3);
     let mut b = CircuitBuilder::new();
     let variables: Vec<_> = (0..4).map(|v| b.variable(format!("x{v}"), Domain::Real)).collect();
-    // The output's weight is the first: the ids are not in the order of the layers.
+    // The output's weight comes first, so the ids are not in the order of the layers.
     let last = b.weight(random_weight(2, 16, Weights::RealHaar, rng));
     let shared = b.weight(random_weight(2, 3, Weights::Gaussian, rng));
     let basis = Arc::new(Basis::hermite(3, 0.0, 1.0).unwrap());
