@@ -41,15 +41,15 @@ impl<'a> Archive<'a> {
             }
             _ => damaged(),
         })?;
-        let (size, packed) = (member.size(), member.compressed_size());
-        memory::check("an array", size.into(), packed)?;
+        let (size, file_bytes) = (member.size(), member.compressed_size());
+        memory::check("an array", size.into(), file_bytes)?;
         let mut content = Vec::new();
         // Read one byte beyond the announced size, so that a zip bomb stops here.
         let read = member.take(size.saturating_add(1)).read_to_end(&mut content);
         if read.is_err() || content.len() as u64 != size {
             return Err(damaged());
         }
-        Ok((content, packed))
+        Ok((content, file_bytes))
     }
 }
 

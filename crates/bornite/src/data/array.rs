@@ -265,7 +265,7 @@ impl Table {
         let name = file::name(path);
         let content = file::read(path)?;
         let array = layout(&content.bytes).and_then(|layout| {
-            layout.check_memory(content.packed)?;
+            layout.check_memory(content.file_bytes)?;
             layout.array(&content.bytes)
         });
         let format = |problem| DataError::Format { file: name.clone(), format: "IDX", problem };
@@ -316,7 +316,7 @@ pub fn read_bits(path: impl AsRef<Path>) -> Result<Splits, DataError> {
     let path = path.as_ref();
     let name = file::name(path);
     let format = |problem| DataError::Format { file: name.clone(), format: "packed bits", problem };
-    let Content { bytes, packed } = file::read(path)?;
+    let Content { bytes, file_bytes } = file::read(path)?;
     let (header, data) = bytes.split_at_checked(20).ok_or(format(FormatProblem::Magic))?;
     if !header.starts_with(b"BITM") {
         return Err(format(FormatProblem::Magic));
@@ -332,7 +332,7 @@ pub fn read_bits(path: impl AsRef<Path>) -> Result<Splits, DataError> {
     let width = columns.div_ceil(8);
     let total = rows.iter().map(|&n| n as u128).sum::<u128>() * width as u128;
     check_length(data.len(), Some(total)).map_err(format)?;
-    memory::check("a table", 8 * total, packed).map_err(|e| format(e.into()))?;
+    memory::check("a table", 8 * total, file_bytes).map_err(|e| format(e.into()))?;
     let split = |first: usize, count: usize| {
         let data = &data[first * width..(first + count) * width];
         let bit = |row: &[u8], j: usize| row[j / 8] >> (7 - j % 8) & 1;

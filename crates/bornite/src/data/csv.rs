@@ -110,7 +110,7 @@ impl Table {
     pub fn read_csv(path: impl AsRef<Path>, options: &CsvOptions) -> Result<Self, DataError> {
         let path = path.as_ref();
         let content = file::read(path)?;
-        Self::from_csv(&content.bytes, &file::name(path), options, Some(content.packed))
+        Self::from_csv(&content.bytes, &file::name(path), options, Some(content.file_bytes))
     }
 
     /// Reads CSV from a pipe, such as standard input, up to the [memory limit](crate::memory). `name` is its name in
@@ -124,7 +124,7 @@ impl Table {
         options: &CsvOptions,
     ) -> Result<Self, DataError> {
         let content = file::read_pipe(pipe, name)?;
-        Self::from_csv(&content.bytes, name, options, Some(content.packed))
+        Self::from_csv(&content.bytes, name, options, Some(content.file_bytes))
     }
 
     /// Reads CSV from memory; `name` is its name in messages. See [`Table::read_csv`].
@@ -150,14 +150,14 @@ impl Table {
         Self::from_csv(bytes, name, options, None)
     }
 
-    /// Reads CSV from memory. `packed` is the size of its file before decompression.
+    /// Reads CSV from memory. `file_bytes` is the size of its file before decompression.
     fn from_csv(
         bytes: &[u8],
         name: &str,
         options: &CsvOptions,
-        packed: Option<u64>,
+        file_bytes: Option<u64>,
     ) -> Result<Self, DataError> {
-        let context = Context { packed, ..Context::default() };
+        let context = Context { file_bytes, ..Context::default() };
         let table = parse(bytes, name, options, &context)?.table;
         for text_column in &options.text_columns {
             table.column(text_column)?;
@@ -207,7 +207,7 @@ pub(super) struct Context<'a> {
     /// Whether to forget how cells were written.
     pub(super) drops_text: bool,
     /// The size of the file before decompression, if memory is limited in proportion to it.
-    pub(super) packed: Option<u64>,
+    pub(super) file_bytes: Option<u64>,
 }
 
 /// Parsed rows.
@@ -387,7 +387,7 @@ impl Rows {
             }
             rows.lines.push(line);
             if rows.lines.len().is_multiple_of(CHECKED_ROWS) {
-                rows.check_memory(bytes.len(), name, context.packed)?;
+                rows.check_memory(bytes.len(), name, context.file_bytes)?;
             }
         }
         match ragged {
@@ -403,11 +403,16 @@ impl Rows {
     }
 
     /// Rejects more cells than the size of the file allows, because a few bytes of gzip can contain many rows.
-    fn check_memory(&self, bytes: usize, name: &str, packed: Option<u64>) -> Result<(), DataError> {
-        let Some(packed) = packed else { return Ok(()) };
+    fn check_memory(
+        &self,
+        bytes: usize,
+        name: &str,
+        file_bytes: Option<u64>,
+    ) -> Result<(), DataError> {
+        let Some(file_bytes) = file_bytes else { return Ok(()) };
         let cells = self.lines.len() as u128 * self.columns.len() as u128;
         let needed = bytes as u128 + cells * BYTES_PER_CELL;
-        memory::check("a table", needed, packed)
+        memory::check("a table", needed, file_bytes)
             .map_err(|source| DataError::Memory { file: name.to_owned(), source })
     }
 

@@ -18,7 +18,7 @@ pub(super) struct Content {
     pub(super) bytes: Vec<u8>,
     /// The number of bytes that limit the memory of the result: the size of the file before decompression, or 0 for a
     /// pipe.
-    pub(super) packed: u64,
+    pub(super) file_bytes: u64,
 }
 
 /// Reads a file, decompressed if it is gzip. Pipes and compressed files are limited by [`memory`].
@@ -36,9 +36,9 @@ pub(super) fn read_all(
     name: &str,
     action: &'static str,
 ) -> Result<Content, DataError> {
-    let packed = length.unwrap_or(0);
+    let file_bytes = length.unwrap_or(0);
     let is_whole = length.is_some() && !is_gzip;
-    let allowed = if is_whole { u64::MAX } else { memory::allowance(packed) };
+    let allowed = if is_whole { u64::MAX } else { memory::allowance(file_bytes) };
     let mut bytes = Vec::new();
     let read = reader.take(allowed.saturating_add(1)).read_to_end(&mut bytes);
     read.map_err(|source| io_error(Path::new(name), action, source))?;
@@ -47,8 +47,8 @@ pub(super) fn read_all(
         return Err(DataError::Memory { file: name.to_owned(), source });
     }
     // Files in /proc are longer than their reported size.
-    let packed = if is_gzip { packed } else { bytes.len() as u64 };
-    Ok(Content { bytes, packed: if length.is_some() { packed } else { 0 } })
+    let file_bytes = if is_gzip { file_bytes } else { bytes.len() as u64 };
+    Ok(Content { bytes, file_bytes: if length.is_some() { file_bytes } else { 0 } })
 }
 
 /// Opens a file for sequential reading, decompressed if it is gzip. `-` is standard input.
@@ -59,7 +59,7 @@ pub fn open_file(path: impl AsRef<Path>) -> Result<Box<dyn Read>, DataError> {
     let path = path.as_ref();
     if path == Path::new("-") {
         let io = |source| io_error(Path::new("standard input"), "read", source);
-        return Ok(unpacked(io::stdin()).map_err(io)?.0);
+        return Ok(decompressed(io::stdin()).map_err(io)?.0);
     }
     Ok(open(path)?.reader)
 }
@@ -77,12 +77,12 @@ fn open(path: &Path) -> Result<Opened, DataError> {
     let file = fs::File::open(path).map_err(io)?;
     let found = file.metadata().map_err(io)?;
     let length = found.is_file().then_some(found.len());
-    let (reader, is_gzip) = unpacked(file).map_err(io)?;
+    let (reader, is_gzip) = decompressed(file).map_err(io)?;
     Ok(Opened { reader, is_gzip, length })
 }
 
 /// Decompresses gzip, and returns whether it is gzip.
-fn unpacked<'a>(file: impl Read + 'a) -> io::Result<(Box<dyn Read + 'a>, bool)> {
+fn decompressed<'a>(file: impl Read + 'a) -> io::Result<(Box<dyn Read + 'a>, bool)> {
     let mut file = io::BufReader::with_capacity(1 << 16, file);
     let is_gzip = file.fill_buf()?.starts_with(&GZIP);
     Ok(if is_gzip { (Box::new(MultiGzDecoder::new(file)), true) } else { (Box::new(file), false) })
@@ -91,7 +91,7 @@ fn unpacked<'a>(file: impl Read + 'a) -> io::Result<(Box<dyn Read + 'a>, bool)> 
 /// Reads all of a pipe, decompressed if it is gzip and limited by [`memory`].
 pub(super) fn read_pipe(pipe: impl Read, name: &str) -> Result<Content, DataError> {
     let io = |source| io_error(Path::new(name), "read", source);
-    let (reader, is_gzip) = unpacked(pipe).map_err(io)?;
+    let (reader, is_gzip) = decompressed(pipe).map_err(io)?;
     read_all(reader, None, is_gzip, name, "read")
 }
 

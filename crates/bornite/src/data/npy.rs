@@ -22,7 +22,7 @@ impl Table {
         let path = path.as_ref();
         let name = file::name(path);
         let content = file::read(path)?;
-        let array = parse_within(&content.bytes, content.packed);
+        let array = parse_within(&content.bytes, content.file_bytes);
         let array = array.map_err(|e| problem(&name, "NPY", e))?;
         array.into_table(&name, "NPY")
     }
@@ -78,8 +78,8 @@ fn choose(content: &Content, wanted: Option<&str>) -> Result<Array, FormatProble
         None if names.len() == 1 => 0,
         None => return Err(FormatProblem::Choose(list())),
     };
-    let (array, packed) = archive.read(places[index], names[index])?;
-    parse_within(&array, packed.min(content.packed))
+    let (array, file_bytes) = archive.read(places[index], names[index])?;
+    parse_within(&array, file_bytes.min(content.file_bytes))
 }
 
 pub(super) fn header(kind: &str, rows: usize, columns: usize) -> Vec<u8> {
@@ -113,10 +113,10 @@ pub(super) fn layout(bytes: &[u8]) -> Result<ArrayLayout, FormatProblem> {
     Ok(ArrayLayout { start, kind, size, big, by_columns, shape, format: "NPY" })
 }
 
-/// Reads an array. `packed` is the size of its file before decompression.
-fn parse_within(bytes: &[u8], packed: u64) -> Result<Array, FormatProblem> {
+/// Reads an array. `file_bytes` is the size of its file before decompression.
+fn parse_within(bytes: &[u8], file_bytes: u64) -> Result<Array, FormatProblem> {
     let layout = layout(bytes)?;
-    layout.check_memory(packed)?;
+    layout.check_memory(file_bytes)?;
     layout.array(bytes)
 }
 
@@ -230,7 +230,7 @@ mod tests {
         let (x, y) = (file("|u1", "(1, 2)", "False", &[1, 2]), file("|u1", "(1,)", "False", &[3]));
         let two = archive(&[("x.npy", &x, true), ("y.npy", &y, false)], true);
         let read = |bytes: &[u8], name| {
-            choose(&Content { bytes: bytes.to_vec(), packed: bytes.len() as u64 }, name)
+            choose(&Content { bytes: bytes.to_vec(), file_bytes: bytes.len() as u64 }, name)
                 .and_then(|a| a.into_table("t", "NPZ").map_err(|_| FormatProblem::Magic))
         };
         assert_eq!(read(&two, Some("x")).unwrap().to_csv(), b"x0,x1\n1,2\n");

@@ -299,7 +299,7 @@ impl CsvPieces {
                 is_open,
                 types: Some(&self.types),
                 drops_text: self.drops_text,
-                packed: None,
+                file_bytes: None,
             };
             let parse = |end| csv::parse(&bytes[..end], &self.input.name, &self.options, &context);
             match end.map(parse) {

@@ -54,7 +54,7 @@ impl Categorical {
     }
 
     /// The kind of a column without any observed cell.
-    pub(super) fn of_nothing() -> Self {
+    pub(super) fn unobserved() -> Self {
         Self { labels: Vec::new(), has_other: true }
     }
 

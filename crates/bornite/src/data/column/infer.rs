@@ -116,7 +116,7 @@ impl Facts<'_> {
     pub(crate) fn kind(&self, hint: Option<KindHint>) -> Result<ColumnKind, DataError> {
         let kind = match hint {
             Some(hint) => self.declared(hint),
-            None => self.guessed(),
+            None => self.inferred(),
         }?;
         self.check_atoms(&kind)?;
         Ok(kind)
@@ -152,13 +152,13 @@ impl Facts<'_> {
     }
 
     /// Whether no cell is observed.
-    pub(crate) fn is_nothing(&self) -> bool {
+    pub(crate) fn is_unobserved(&self) -> bool {
         matches!(self.cells, KnownCells::Nothing)
     }
 
-    fn guessed(&self) -> Result<ColumnKind, DataError> {
+    fn inferred(&self) -> Result<ColumnKind, DataError> {
         Ok(match &self.cells {
-            KnownCells::Nothing => Categorical::of_nothing().into(),
+            KnownCells::Nothing => Categorical::unobserved().into(),
             KnownCells::Text => {
                 let counts = self.counts();
                 match DateTime::of(&counts.iter().map(|c| c.0.as_str())) {

@@ -51,19 +51,19 @@ impl Table {
     /// # Errors
     /// As for [`Table::read_parquet`].
     pub fn from_parquet_bytes(bytes: Vec<u8>, name: &str) -> Result<Self, DataError> {
-        let packed = bytes.len() as u64;
-        Self::from_parquet_content(Content { bytes, packed }, name)
+        let file_bytes = bytes.len() as u64;
+        Self::from_parquet_content(Content { bytes, file_bytes }, name)
     }
 
     pub(super) fn from_parquet_content(content: Content, name: &str) -> Result<Self, DataError> {
-        let Content { bytes, packed } = content;
+        let Content { bytes, file_bytes } = content;
         if bytes.is_empty() {
             return Err(DataError::EmptyFile { file: name.to_owned() });
         }
         let reader = thread::Builder::new().name(PARQUET_THREAD.to_owned());
         let table = thread::scope(|scope| {
             let reading = reader.spawn_scoped(scope, || {
-                let mut reader = Reader::new(Bytes::from(bytes), name, packed, None)?;
+                let mut reader = Reader::new(Bytes::from(bytes), name, file_bytes, None)?;
                 reader.read(reader.rows_left())
             });
             let reading =
@@ -96,8 +96,8 @@ impl ParquetPieces {
         let (sender, pieces) = sync_channel(1);
         let own = name.to_owned();
         let read = move || {
-            let packed = file.len();
-            let mut reader = match Reader::new(file, &own, packed, Some(piece)) {
+            let file_bytes = file.len();
+            let mut reader = match Reader::new(file, &own, file_bytes, Some(piece)) {
                 Ok(reader) => reader,
                 Err(error) => return drop(sender.send(Err(error))),
             };

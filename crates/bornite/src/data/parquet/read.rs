@@ -34,18 +34,18 @@ pub(super) struct Reader<R: ChunkReader + 'static> {
 }
 
 impl<R: ChunkReader + 'static> Reader<R> {
-    /// Opens a file. At most `at_once` bytes of cells are read at once; `packed` is the size of the file before
+    /// Opens a file. At most `at_once` bytes of cells are read at once; `file_bytes` is the size of the file before
     /// decompression.
     pub(super) fn new(
         file: R,
         name: &str,
-        packed: u64,
+        file_bytes: u64,
         at_once: Option<usize>,
     ) -> Result<Self, DataError> {
         let damaged = |e| problem(name, FormatProblem::Parquet(words(&e)));
         let size = file.len();
         let file = SerializedFileReader::new(file).map_err(damaged)?;
-        check(&file, (size, packed), at_once).map_err(|p| problem(name, p))?;
+        check(&file, (size, file_bytes), at_once).map_err(|p| problem(name, p))?;
         let about = file.metadata().file_metadata();
         let metadata = Arc::new(about.key_value_metadata().cloned().unwrap_or_default());
         let descriptors = about.schema_descr().columns().iter().enumerate();
@@ -101,18 +101,19 @@ const BYTES_PER_CELL: u128 = 32;
 /// for their size.
 fn check<R: ChunkReader + 'static>(
     file: &SerializedFileReader<R>,
-    (size, packed): (u64, u64),
+    (size, file_bytes): (u64, u64),
     at_once: Option<usize>,
 ) -> Result<(), FormatProblem> {
     let groups = file.metadata().row_groups();
-    let unpacked = |g: &RowGroupMetaData| u64::try_from(g.total_byte_size()).unwrap_or(u64::MAX);
+    let decompressed =
+        |g: &RowGroupMetaData| u64::try_from(g.total_byte_size()).unwrap_or(u64::MAX);
     let rows = |g: &RowGroupMetaData| u64::try_from(g.num_rows()).unwrap_or(u64::MAX);
-    let pages: u128 = groups.iter().map(|g| u128::from(unpacked(g))).sum();
-    memory::check("a column", pages, packed)?;
+    let pages: u128 = groups.iter().map(|g| u128::from(decompressed(g))).sum();
+    memory::check("a column", pages, file_bytes)?;
     let rows: u128 = groups.iter().map(|g| u128::from(rows(g))).sum();
     let columns = file.metadata().file_metadata().schema_descr().num_columns() as u128;
     if at_once.is_none() {
-        memory::check("a table", rows.saturating_mul(columns * BYTES_PER_CELL), packed)?;
+        memory::check("a table", rows.saturating_mul(columns * BYTES_PER_CELL), file_bytes)?;
     }
     for column in file.metadata().row_groups().iter().flat_map(RowGroupMetaData::columns) {
         let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset());

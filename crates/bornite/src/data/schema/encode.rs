@@ -142,7 +142,7 @@ impl<'a> ColumnEncoder<'a> {
         schema: &'a ColumnSchema,
         column: Option<&'a Column>,
         width: usize,
-        holes: Holes,
+        missing_cells: MissingCells,
     ) -> Self {
         let encoder = schema.kind.coding().encoder(schema.storage);
         let dictionary = match column.map(Column::cells) {
@@ -159,24 +159,27 @@ impl<'a> ColumnEncoder<'a> {
         let coding = schema.kind.coding();
         let numbers = coding.spread(schema.storage).filter(|s| matches!(s, Outside::Numbers(_)));
         let other = coding.other().map(|n| n as f64).zip(numbers);
-        let are_values = holes == Holes::Values && !column.is_some_and(Column::is_unknown);
+        let are_values =
+            missing_cells == MissingCells::AsValues && !column.is_some_and(Column::is_unknown);
         let missing = coding.missing().filter(|_| are_values);
         Self { schema, encoder, column, dictionary, other, missing }
     }
 
     /// Encodes a missing cell.
-    fn hole(&self, out: &mut [f64]) -> Slope {
+    fn encode_missing(&self, out: &mut [f64]) -> Slope {
         if let Some(missing) = self.missing {
             out[0] = missing;
         }
-        NOTHING
+        NO_CONTRIBUTION
     }
 
     /// Encodes the cell of one row into `out`, which contains NaN, and returns its contribution to log p.
     fn encode(&self, row: usize, out: &mut [f64], unseen: Unseen) -> Result<Slope, DataError> {
-        let Some(column) = self.column else { return Ok(NOTHING) };
+        let Some(column) = self.column else { return Ok(NO_CONTRIBUTION) };
         let (cell, result) = match column.cells() {
-            Cells::Labels(c) if c.codes()[row] == Labels::MISSING => return Ok(self.hole(out)),
+            Cells::Labels(c) if c.codes()[row] == Labels::MISSING => {
+                return Ok(self.encode_missing(out));
+            }
             Cells::Labels(c) => {
                 let code = c.codes()[row] as usize;
                 let (values, slope) = &self.dictionary[code];
@@ -184,11 +187,11 @@ impl<'a> ColumnEncoder<'a> {
                 (Cell::Text(&c.labels()[code]), *slope)
             }
             Cells::Integers(c) => match c.get(row) {
-                None => return Ok(self.hole(out)),
+                None => return Ok(self.encode_missing(out)),
                 Some(x) => (Cell::Integer(x), (self.encoder)(Cell::Integer(x), out)),
             },
             Cells::Numbers(c) => match c.values()[row] {
-                x if x.is_nan() => return Ok(self.hole(out)),
+                x if x.is_nan() => return Ok(self.encode_missing(out)),
                 x => (Cell::Number(x), (self.encoder)(Cell::Number(x), out)),
             },
         };
@@ -208,7 +211,7 @@ impl<'a> ColumnEncoder<'a> {
             (Problem::Between { .. }, Unseen::Score)
             | (Problem::Type(_), Unseen::Missing)
             | (_, Unseen::Refuse) => refused(),
-            (_, Unseen::Missing) => Ok(NOTHING),
+            (_, Unseen::Missing) => Ok(NO_CONTRIBUTION),
             (_, Unseen::Score) => match self.schema.outside_cell(cell) {
                 Some(set) => Ok(Slope {
                     log: self.schema.log_outside(&set),
@@ -238,13 +241,13 @@ struct Slope {
     outside: Option<OutsideCell>,
 }
 
-const NOTHING: Slope = Slope { log: 0.0, outside: None };
+const NO_CONTRIBUTION: Slope = Slope { log: 0.0, outside: None };
 
 /// How to encode missing cells in columns in which missing is a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Holes {
-    Values,
-    Unknown,
+enum MissingCells {
+    AsValues,
+    Unobserved,
 }
 
 /// The columns of the variables, the contributions of the rows to log p, and the cells outside the domain with their
@@ -309,7 +312,7 @@ impl Schema {
     /// # Errors
     /// A cell does not match its column. The error names the first such row and column.
     pub fn encode_with(&self, table: &Table, options: EncodeOptions) -> Result<Encoded, DataError> {
-        self.encode_table(table, options, Holes::Values)
+        self.encode_table(table, options, MissingCells::AsValues)
     }
 
     /// Encodes a table whose missing cells are to be filled: they are unobserved even if missing is a value.
@@ -317,14 +320,14 @@ impl Schema {
     /// # Errors
     /// As for [`encode`](Self::encode).
     pub(crate) fn encode_open(&self, table: &Table) -> Result<Encoded, DataError> {
-        self.encode_table(table, EncodeOptions::default(), Holes::Unknown)
+        self.encode_table(table, EncodeOptions::default(), MissingCells::Unobserved)
     }
 
     fn encode_table(
         &self,
         table: &Table,
         options: EncodeOptions,
-        holes: Holes,
+        missing_cells: MissingCells,
     ) -> Result<Encoded, DataError> {
         let columns: BTreeMap<&str, &Column> =
             table.columns().iter().map(|c| (c.name(), c)).collect();
@@ -335,7 +338,12 @@ impl Schema {
                 let hint = nearest(columns.keys().copied(), &schema.name);
                 return Err(DataError::AbsentColumn { name: schema.name.clone(), hint });
             }
-            sources.push(ColumnEncoder::new(schema, column, self.variables_of(n).len(), holes));
+            sources.push(ColumnEncoder::new(
+                schema,
+                column,
+                self.variables_of(n).len(),
+                missing_cells,
+            ));
         }
         let domains: Vec<Domain> = self.variables().iter().map(|v| v.domain.clone()).collect();
         let encode = |(n, source): (usize, &ColumnEncoder<'_>)| {
@@ -374,7 +382,8 @@ impl Schema {
     /// The values of a column's variables for every cell, row by row; NaN if a cell is missing or does not match.
     pub(crate) fn encode_column(&self, column: usize, cells: &Column) -> Vec<f64> {
         let width = self.variables_of(column).len();
-        let source = ColumnEncoder::new(&self.columns[column], Some(cells), width, Holes::Unknown);
+        let source =
+            ColumnEncoder::new(&self.columns[column], Some(cells), width, MissingCells::Unobserved);
         let mut values = vec![f64::NAN; cells.len() * width];
         for (row, out) in values.chunks_exact_mut(width).enumerate() {
             if source.encode(row, out, Unseen::Missing).is_err() {

@@ -44,7 +44,7 @@ impl Schema {
             let facts = Facts::new(column, options)?;
             let kind = facts.kind(hint)?;
             // Nothing is known about the cells of an empty column.
-            let is_unknown = facts.is_nothing() && hint.is_none();
+            let is_unknown = facts.is_unobserved() && hint.is_none();
             let storage = if is_unknown { Storage::Labels } else { storage };
             let outside = facts.outside(&kind, storage);
             column_of(kind, storage, outside)
