@@ -8,23 +8,25 @@ use crate::structure::Widths;
 /// | widths | 8, then 16 (or else 12), 24, 32 as long as validation gets better, or else 4 and 2; none of more than 2.5 10¹⁰ / n d for its cube, or with missing values for 2.5 times its fourth power. From 20 million cells n d on, only 16, with missing values 8. Over 6 to 48 variables, circuits of 24 and more may be wider towards the middle instead, at about the same cost, see [`tapered`](Self::tapered) |
 /// | squares | twice the width, which are also the components of the mixture that a fit starts from |
 /// | batch | n / 150, from 32 to 256; 512 from 20 million cells on |
-/// | rate | 0.01 / width at a batch of 128, more or less as the root of other batches; 0.16 / width from 20 million cells on |
+/// | rate | 0.01 / width at a batch of 128, scaled with the square root of the batch; 2.5 times that for up to 24 variables with at least 8 values on average (see [`with_values`](Self::with_values)); 0.16 / width from 20 million cells on |
 /// | epochs | 400,000 rows in all, 2,400,000 from 20 million cells on; from 10 to 150 epochs |
 /// | patience | an eighth of the epochs, at least 6 |
 /// | averaging | over about one epoch, at most 500 steps |
 /// | smoothing | of images: 150 / n below 20,000 rows; of ordered columns: 500 / n, at most 0.1 |
-/// | functions | of a continuous variable: √n, from 12 to 48, then twice as many if validation gets better, or else a third; 48 if it is the only one |
-/// | roughness | 10 / n |
+/// | functions | of a continuous variable: √n, from 12 to 96, then two and four times as many, up to 192, as long as validation gets better, or else a third; 48 if it is the only one |
+/// | roughness | 0.1 / n |
 ///
 /// Images of 20 million cells and more, without missing values, have settings of their own, see [`images`](Self::images).
 ///
 /// With [`Effort::Fast`], only the largest of the widths up to 8 and the fewest functions are fitted; from 8,000 rows on up to 12, and from
 /// 16,000 on up to 16, where an epoch takes a second at most. With [`Effort::Best`], widths up
-/// to 64 and four times the functions are tried, whatever an epoch takes, with three times the epochs.
+/// to 64 and eight times the functions, up to 384, are tried, whatever an epoch takes, with three times the epochs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Defaults {
     rows: usize,
     variables: usize,
+    /// Values of all variables together.
+    values: usize,
     has_holes: bool,
     effort: Effort,
 }
@@ -57,10 +59,22 @@ const WORK: f64 = 2.5e10;
 /// Input functions of a continuous variable.
 const FEWEST_FUNCTIONS: usize = 6;
 const MIN_FUNCTIONS: usize = 12;
-const MAX_FUNCTIONS: usize = 48;
-/// The strength of a prior against functions that change fast. Rows know an amplitude to a variance of 1 / 4 n, so that the
-/// Legendre polynomial of degree k is held back where 10 k² is above 4 n: beyond degree 8 with 150 rows, and 63 with 10,000.
-const ROUGHNESS: f64 = 10.0;
+const MAX_FUNCTIONS: usize = 96;
+const FUNCTIONS_OF_ONE: usize = 48;
+/// The largest numbers of functions that a search reaches, by default and with all effort.
+const MOST_FUNCTIONS: usize = 192;
+const ALL_FUNCTIONS: usize = 384;
+/// The strength of a prior against functions that change fast. Rows determine an amplitude up to a variance of 1 / 4 n, so the
+/// prior outweighs them for Legendre polynomials whose degree k has 0.1 k² > 4 n: beyond degree 77 with 150 rows. It has to be
+/// weak. Columns of real tables repeat their values, and only functions of high degree can represent that; which number of functions
+/// is too many is up to the validation rows.
+const ROUGHNESS: f64 = 0.1;
+/// How much longer steps are for few variables with many values. A mixture of products captures less of what such variables
+/// have in common, so a fit has further to go from it.
+const LONGER_STEPS: f64 = 2.5;
+/// The maximum number of variables, and the minimum mean number of their values, for longer steps.
+const FEW_VARIABLES: usize = 24;
+const MANY_VALUES: usize = 8;
 /// Rows of a teacher, how often they are learned from, and how many of the widths may be.
 pub(crate) const LESSON_ROWS: usize = 40_000;
 const LESSON_EPOCHS: usize = 3;
@@ -88,7 +102,15 @@ const IMAGES: [Rung; 4] = [
 impl Defaults {
     /// The settings for this many rows and variables.
     pub fn of(rows: usize, variables: usize) -> Self {
-        Self { rows: rows.max(1), variables, has_holes: false, effort: Effort::default() }
+        let effort = Effort::default();
+        Self { rows: rows.max(1), variables, values: 0, has_holes: false, effort }
+    }
+
+    /// The same for variables that have this many values together, where a continuous variable counts with its number of
+    /// [functions](Self::first_functions). Steps are longer for few variables with many values.
+    #[must_use]
+    pub fn with_values(self, values: usize) -> Self {
+        Self { values, ..self }
     }
 
     /// The same with more or less effort.
@@ -136,7 +158,7 @@ impl Defaults {
     /// The number of input functions of a continuous variable to begin with.
     pub fn first_functions(&self) -> usize {
         if self.variables == 1 {
-            return MAX_FUNCTIONS;
+            return FUNCTIONS_OF_ONE;
         }
         ((self.rows as f64).sqrt() as usize).clamp(MIN_FUNCTIONS, MAX_FUNCTIONS)
     }
@@ -144,13 +166,17 @@ impl Defaults {
     /// The numbers of input functions of a continuous variable to try, from the fewest, for [`fit_best`](super::fit_best).
     pub fn functions(&self) -> Vec<usize> {
         let first = self.first_functions();
+        let (times, most): (&[usize], usize) = match self.effort {
+            _ if self.variables == 1 => return vec![first],
+            Effort::Fast => return vec![first],
+            Effort::Balanced => (&[2, 4], MOST_FUNCTIONS),
+            Effort::Best => (&[2, 4, 8], ALL_FUNCTIONS),
+        };
         let fewer = (first / 3).max(FEWEST_FUNCTIONS);
-        match self.effort {
-            _ if self.variables == 1 => vec![first],
-            Effort::Fast => vec![first],
-            Effort::Balanced => vec![fewer, first, 2 * first],
-            Effort::Best => vec![fewer, first, 2 * first, 4 * first],
-        }
+        let more = times.iter().map(|times| (times * first).min(most));
+        let mut all: Vec<usize> = [fewer, first].into_iter().chain(more).collect();
+        all.dedup();
+        all
     }
 
     /// How strongly the input weights of images are drawn towards smooth ones, of [`FitOptions::smoothing`].
@@ -246,7 +272,10 @@ impl Defaults {
     /// Entries of a semi-unitary weight have a size of about 1 / width, and so have good steps: short ones where a fit starts near
     /// a good mixture and has few rows to learn more from.
     fn rate(&self, width: usize, batch: usize) -> f64 {
-        let step = if self.is_large() { 0.16 } else { 0.01 * (batch as f64 / 128.0).sqrt() };
+        let is_far = self.variables <= FEW_VARIABLES && self.values >= MANY_VALUES * self.variables;
+        let longer = if is_far { LONGER_STEPS } else { 1.0 };
+        let step =
+            if self.is_large() { 0.16 } else { longer * 0.01 * (batch as f64 / 128.0).sqrt() };
         step / width.max(1) as f64
     }
 }

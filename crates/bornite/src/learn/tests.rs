@@ -611,6 +611,21 @@ fn widths_are_those_that_there_is_time_for() {
     }
 }
 
+#[test]
+fn functions_are_capped_and_few_wide_variables_take_longer_steps() {
+    assert_eq!(Defaults::of(100, 10).functions(), [6, 12, 24, 48]);
+    assert_eq!(Defaults::of(5_000, 10).functions(), [23, 70, 140, 192]);
+    assert_eq!(Defaults::of(40_000, 10).functions(), [32, 96, 192]);
+    assert_eq!(Defaults::of(40_000, 1).functions(), [48]);
+    let rate = |variables, values| {
+        Defaults::of(19_200, variables).with_values(values).options(8).rate * 8.0
+    };
+    assert!((rate(24, 192) - 0.025).abs() < 1e-12);
+    for (variables, values) in [(24, 191), (25, 1000), (24, 0)] {
+        assert!((rate(variables, values) - 0.01).abs() < 1e-12);
+    }
+}
+
 /// The first partner is a single square, of no use; the second is as good as the best candidate, over another tree.
 #[test]
 fn a_poor_partner_is_not_the_last_one() {

@@ -90,6 +90,8 @@ impl Model {
         let defaults = Defaults::of(rows, schema.num_variables())
             .with_holes(train_rows.has_missing())
             .with_effort(options.effort);
+        let functions = options.functions.unwrap_or_else(|| defaults.first_functions());
+        let defaults = defaults.with_values(num_values(schema, functions));
         let fits = Candidates { schema, options, defaults, rows, information: OnceCell::new() };
         let circuits = start.map(|model| model.mixture.circuits().map(|c| (**c).clone()).collect());
         let learned = circuits.unwrap_or_default();
@@ -730,6 +732,19 @@ impl Candidates<'_> {
             .share(settings.share)
             .output_width(settings.squares))
     }
+}
+
+/// The number of values of all variables together, where continuous ones count with their functions.
+fn num_values(schema: &Schema, functions: usize) -> usize {
+    let values = |variable: &Variable| match variable.domain {
+        Domain::Finite(values) => values,
+        Domain::Real
+        | Domain::Interval(..)
+        | Domain::HalfLine(_)
+        | Domain::Circle(_)
+        | Domain::Atoms(_) => functions,
+    };
+    schema.variables().iter().map(values).sum()
 }
 
 /// The random generator for trees.

@@ -438,7 +438,7 @@ fn effort_is_in_what_is_tried_and_progress_in_the_units_of_the_data() {
     assert!(widths.len() > 1 && trials > 0, "{widths:?}");
     let defaults = Defaults::of(200, 5);
     assert_eq!(defaults.with_effort(Effort::Best).widths().last(), Some(&64));
-    assert_eq!(defaults.with_effort(Effort::Best).functions(), [6, 14, 28, 56]);
+    assert_eq!(defaults.with_effort(Effort::Best).functions(), [6, 14, 28, 56, 112]);
     assert_eq!(defaults.first_functions(), 14);
 }
 
@@ -511,6 +511,22 @@ fn grids(rows: usize) -> Table {
         );
     }
     Table::from_csv_bytes(text.as_bytes(), "t.csv", &CsvOptions::default()).unwrap()
+}
+
+/// All days of the column are in one month, so only a later part than the year tells that a day is outside.
+#[test]
+fn days_of_months_never_seen_are_scored() {
+    let model = Fit::new().epochs(2).width(4).run(&grids(400)).unwrap();
+    let score = |day: &str| {
+        let text = format!("few,wide,cents,flag,level,day\n5,1234,3.21,1,1.0,{day}\n");
+        let table = Table::from_csv_bytes(text.as_bytes(), "t.csv", &CsvOptions::default());
+        model.score(&table.unwrap()).unwrap()[0]
+    };
+    let usual = score("2021-03-05");
+    for day in ["2021-02-05", "2021-04-05", "2020-03-05", "2022-03-05"] {
+        let unusual = score(day);
+        assert!(unusual.is_finite() && unusual < usual - 3.0, "{day}: {unusual}, {usual}");
+    }
 }
 
 #[test]

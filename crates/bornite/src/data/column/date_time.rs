@@ -566,11 +566,24 @@ impl Coding for DateTime {
         Some(Outside::Numbers(Tails::of_range(min, max + self.parts[0].count as f64)))
     }
 
-    /// Identifies the cell by its first part only.
+    /// Identifies the cell by its first part only. A moment whose first part was seen, but a later part was not, such as
+    /// February in a column of times in March, counts as the next year (or whatever the first part is) on the same side.
     fn outside_cell(&self, _storage: Storage, cell: Cell<'_>) -> Option<OutsideSet> {
         let Cell::Text(text) = cell else { return None };
         let (moment, _) = self.read(text)?;
-        let x = moment[self.parts[0].unit as usize] as f64;
+        let first = &self.parts[0];
+        let (below, above) = (first.min - 1, first.min + first.count);
+        let is_outside = |part: &&TimePart| {
+            let x = moment[part.unit as usize];
+            x < part.min || x >= part.min + part.count
+        };
+        let part = self.parts.iter().find(is_outside)?;
+        let x = moment[part.unit as usize];
+        let x = match part.unit == first.unit {
+            true => x,
+            false if x < part.min => below,
+            false => above,
+        } as f64;
         Some(OutsideSet::Numbers { low: x - 0.5, high: x + 0.5 })
     }
 
