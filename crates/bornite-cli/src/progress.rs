@@ -111,7 +111,7 @@ impl FitBar {
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3}% {msg}") {
             bar.set_style(style.progress_chars("█▌ "));
         }
-        signals::stop_gently();
+        signals::before_a_fit();
         Self { bar, start: Instant::now(), limit, before: Duration::ZERO }
     }
 
@@ -145,6 +145,7 @@ impl FitBar {
 
     /// The callback after every step of a fit.
     pub(crate) fn step(&mut self, progress: &Progress) -> Control {
+        signals::stop_gently();
         let elapsed = self.start.elapsed() + self.before;
         let within = progress.rows as f64 / progress.epoch_rows.max(1) as f64;
         let epoch = progress.epoch as f64 + if progress.epoch_ended { 0.0 } else { within };

@@ -1,8 +1,10 @@
 //! Signals that ask the command to stop: Ctrl-C, SIGTERM and SIGHUP, all handled alike.
 //!
 //! The first signal asks a fit to stop, and the fit keeps the best model so far; a second signal ends the command at once.
+//! Before the first step of a fit there is no model to keep, so the first signal ends the command, whatever it is doing.
 //! No temporary file is ever left behind.
 
+use std::io::{self, Write};
 use std::process;
 #[cfg(unix)]
 use std::sync::Arc;
@@ -13,6 +15,8 @@ use bornite::file::remove_unfinished;
 
 /// Whether the first signal is only a request to stop.
 static GENTLE: AtomicBool = AtomicBool::new(false);
+/// Whether a fit is about to begin.
+static BEFORE: AtomicBool = AtomicBool::new(false);
 static STOPPED: AtomicBool = AtomicBool::new(false);
 
 /// Starts listening for signals.
@@ -50,11 +54,23 @@ fn on_signal(code: i32) {
         return;
     }
     remove_unfinished();
+    if BEFORE.load(Ordering::Relaxed) {
+        let _ = writeln!(
+            io::stderr(),
+            "stopped before the first training step; there is no model to save"
+        );
+    }
     process::exit(code);
+}
+
+/// From now on and until [`stop_gently`], a signal that ends the command says that there is no model yet.
+pub(crate) fn before_a_fit() {
+    BEFORE.store(true, Ordering::Relaxed);
 }
 
 /// From now on, the first signal only makes [`stopped`] return true.
 pub(crate) fn stop_gently() {
+    BEFORE.store(false, Ordering::Relaxed);
     GENTLE.store(true, Ordering::Relaxed);
 }
 

@@ -52,14 +52,14 @@ pub(crate) fn check(what: &'static str, needed: u128, file_bytes: u64) -> Result
 
 /// The memory that is currently free, if the system reports it.
 #[cfg(target_os = "linux")]
-fn available() -> Option<u64> {
+pub(crate) fn available() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn available() -> Option<u64> {
+pub(crate) fn available() -> Option<u64> {
     None
 }
 
@@ -104,7 +104,7 @@ pub struct OverLimit {
 }
 
 /// A number of bytes, displayed with a unit.
-struct Bytes(u128);
+pub(crate) struct Bytes(pub(crate) u128);
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

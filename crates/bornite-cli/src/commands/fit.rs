@@ -16,7 +16,6 @@ use crate::files;
 use crate::image::ImageSize;
 use crate::output::{self, grouped, plural, time};
 use crate::progress::{FitBar, RowsBar};
-use crate::signals;
 use crate::streams::expand;
 use crate::tables::{self, parse_bytes, parse_time};
 
@@ -289,7 +288,6 @@ struct Report {
 impl Fit {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
         let path = &self.output.output;
-        signals::stop_gently();
         let files = expand(&self.tables)?;
         let more = [self.valid.as_ref(), self.resume.as_ref(), self.from.as_ref()];
         self.output.check(files.iter().chain(more.into_iter().flatten()))?;
@@ -509,6 +507,10 @@ fn with_flag_hint(error: ModelError) -> anyhow::Error {
     match error {
         ModelError::Learn(LearnError::Device { .. }) => {
             anyhow!("{error}; --device auto uses the CPU instead")
+        }
+        ModelError::TooLarge { needed, .. } => {
+            let enough = needed.div_ceil(1 << 30);
+            anyhow!("{error} (--drop, --width, --max-memory {enough}G)")
         }
         ModelError::WeightsInPieces => anyhow!("{error}, such as --memory 16G"),
         ModelError::LittleToLearn(found) => anyhow!(found.explain(drop, "--as-is")),

@@ -52,6 +52,11 @@ impl Starts {
         self.quota.used()
     }
 
+    /// Whether the caller wants to stop at once.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.quota.is_stopped()
+    }
+
     /// The mixture for a circuit.
     fn mixture(&mut self, circuit: &Skeleton, rows: &Batch, seed: u64) -> Option<Arc<Mixture>> {
         let components = circuit.width(circuit.output());

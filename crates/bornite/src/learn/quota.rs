@@ -10,7 +10,8 @@ use std::sync::Arc;
 pub struct Quota(Option<Arc<dyn Fn() -> f64 + Send + Sync>>);
 
 impl Quota {
-    /// A budget. `used` returns the fraction that has been used, at least 1 if nothing is left.
+    /// A budget. `used` returns the fraction that has been used, at least 1 if nothing is left. Infinity asks to stop at
+    /// once, even if there is no model yet.
     pub fn new(used: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(used)))
     }
@@ -18,6 +19,11 @@ impl Quota {
     /// The share that is used up.
     pub(crate) fn used(&self) -> f64 {
         self.0.as_ref().map_or(0.0, |used| used())
+    }
+
+    /// Whether the caller wants to stop at once.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.used() == f64::INFINITY
     }
 
     /// The share that is used up when this part of what is left now is.

@@ -6,7 +6,7 @@ use crate::data::{DataError, Findings};
 use crate::engine::{RowError, SampleError};
 use crate::file::FileError;
 use crate::learn::LearnError;
-use crate::memory::{OverLimit, TooManyRows};
+use crate::memory::{Bytes, OverLimit, TooManyRows};
 use crate::names::shown;
 use crate::ops::OperationError;
 use crate::query::QueryError;
@@ -49,6 +49,25 @@ pub enum ModelError {
     /// A model would take more memory than allowed.
     #[error("{0}")]
     Memory(#[from] OverLimit),
+    /// A circuit is too large for the memory limit.
+    #[error(
+        "fitting {columns} columns with circuits of width {width} needs about {} of memory, but the limit is {}; drop \
+         columns, choose a smaller width, or raise the memory limit",
+        Bytes((*needed).into()), Bytes((*allowed).into())
+    )]
+    TooLarge {
+        /// The number of columns.
+        columns: usize,
+        /// The smallest width that was considered.
+        width: usize,
+        /// The bytes of memory that a fit needs, an estimate.
+        needed: u64,
+        /// How much is allowed.
+        allowed: u64,
+    },
+    /// A fit was stopped before there was anything to keep.
+    #[error("the fit was stopped before its first step, so there is no model")]
+    Stopped,
     /// A table cannot be compressed, or a stream cannot be read.
     #[cfg(feature = "codec")]
     #[error(transparent)]

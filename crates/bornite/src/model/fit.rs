@@ -7,6 +7,7 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::allowance::Allowance;
 use super::baseline::Independent;
 use super::large::Spilled;
 use super::weights::WeightedTable;
@@ -79,7 +80,7 @@ impl Model {
         progress: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control,
     ) -> Result<Self, ModelError> {
         let &FitInput { start, checkpoint, .. } = given;
-        let data = Data::new(given, options, on_rows)?;
+        let data = Data::new(given, options, quota, on_rows)?;
         let Data {
             schema, left_out, split: Split { train, valid, num_rows, num_valid, .. }, ..
         } = &data;
@@ -92,7 +93,8 @@ impl Model {
             .with_effort(options.effort);
         let functions = options.functions.unwrap_or_else(|| defaults.first_functions());
         let defaults = defaults.with_values(num_values(schema, functions));
-        let fits = Candidates { schema, options, defaults, rows, information: OnceCell::new() };
+        let (allowance, information) = (data.allowance, OnceCell::new());
+        let fits = Candidates { schema, options, defaults, rows, allowance, information };
         let circuits = start.map(|model| model.mixture.circuits().map(|c| (**c).clone()).collect());
         let learned = circuits.unwrap_or_default();
         let (starts, mut stopped) = (&mut Starts::within(quota).with_learned(learned), false);
@@ -168,12 +170,14 @@ struct Data<'a> {
     split: Split,
     /// All training rows, if those of the split are only a sample.
     spilled: Option<Spilled<'a>>,
+    allowance: Allowance,
 }
 
 impl<'a> Data<'a> {
     fn new(
         given: &FitInput<'a>,
         options: &ModelOptions,
+        quota: &Quota,
         on_rows: &mut dyn FnMut(&Path, usize, Option<f64>),
     ) -> Result<Self, ModelError> {
         let &FitInput { table, sample, validation: valid, start, .. } = given;
@@ -195,14 +199,21 @@ impl<'a> Data<'a> {
             Some(schema) => schema.clone(),
             None => Schema::infer(table, &infer_options(table, options))?,
         };
+        go_on(quota)?;
         let (schema, left_out) = match start {
             Some(model) => (schema, model.info.left_out.clone()),
             None => learnable(schema, table, options)?,
         };
+        go_on(quota)?;
+        let allowance = Allowance::of(&schema, table, options);
+        if start.is_none() {
+            allowance.check_columns()?;
+        }
         if let Some(target) = &options.target {
             schema.find(target)?;
         }
         let split = split(&schema, &weighted, valid.as_ref(), options)?;
+        go_on(quota)?;
         let spill = |sample: &Sample| {
             let held: Vec<u64> = split.held_out.iter().map(|&row| sample.places()[row]).collect();
             let rows = usize::try_from(sample.num_rows()).unwrap_or(usize::MAX) - held.len();
@@ -215,7 +226,7 @@ impl<'a> Data<'a> {
             }
         };
         let spilled = sample.map(spill).transpose()?;
-        Ok(Self { schema, left_out, split, spilled })
+        Ok(Self { schema, left_out, split, spilled, allowance })
     }
 
     /// The mean log slope of the transforms on the training rows and on the validation rows, which converts
@@ -227,6 +238,11 @@ impl<'a> Data<'a> {
         let Split { train, valid, .. } = &self.split;
         [self.spilled.as_ref().map_or_else(|| mean(train), |spilled| spilled.slope), mean(valid)]
     }
+}
+
+/// Ends a fit that is to stop while there is nothing to keep.
+fn go_on(quota: &Quota) -> Result<(), ModelError> {
+    if quota.is_stopped() { Err(ModelError::Stopped) } else { Ok(()) }
 }
 
 /// The training history in the units of the data.
@@ -408,6 +424,7 @@ struct Candidates<'a> {
     defaults: Defaults,
     /// The number of training rows.
     rows: usize,
+    allowance: Allowance,
     /// The mutual information of the columns, computed on demand.
     information: OnceCell<Option<MutualInformation>>,
 }
@@ -421,6 +438,9 @@ impl Candidates<'_> {
         progress: &mut dyn FnMut(&Progress) -> Control,
     ) -> Result<Choice, ModelError> {
         let mut trees = self.trees(train)?;
+        if starts.is_stopped() {
+            return Err(ModelError::Stopped);
+        }
         if starts.used() > LATEST_TRIAL {
             trees.truncate(1);
         }
@@ -435,7 +455,15 @@ impl Candidates<'_> {
         }
         let best = most_promising(&short, train, valid, starts, progress)?;
         let (kind, tree) = trees.swap_remove(best);
-        let circuits = self.circuits_over(&tree, &self.settings(&tree))?;
+        let mut settings = self.within_memory(&tree, self.settings(&tree))?;
+        if self.is_wide() && starts.used() >= 1.0 {
+            // A single step takes long.
+            settings.truncate(1);
+        }
+        let circuits = self.circuits_over(&tree, &settings)?;
+        if starts.is_stopped() {
+            return Err(ModelError::Stopped);
+        }
         Ok(Choice { kind: kind.to_string(), tree: Some(tree), circuits })
     }
 
@@ -457,7 +485,9 @@ impl Candidates<'_> {
         let mut last = None;
         for (kind, tree) in self.trees(train)? {
             let images = self.images().into_iter().map(|settings| vec![settings]);
-            for settings in images.chain([self.settings(&tree)]) {
+            let all = self.within_memory(&tree, self.settings(&tree))?;
+            let narrowest = self.is_wide().then(|| all[..1].to_vec());
+            for settings in images.chain([all]).chain(narrowest) {
                 let circuits = self.circuits_over(&tree, &settings)?;
                 let Some(is_of) = learn::is_of(bytes, &circuits)? else { return Ok(None) };
                 last = Some(Choice { kind: kind.to_string(), tree: Some(tree.clone()), circuits });
@@ -551,14 +581,37 @@ impl Candidates<'_> {
     fn kinds(&self) -> &[StructureKind] {
         match &self.options.structure {
             StructureKind::Auto if self.schema.image().is_some() => &[StructureKind::Image],
-            StructureKind::Auto if self.schema.num_variables() > MAX_LEARNED_VARIABLES => {
-                &[StructureKind::Balanced]
-            }
+            StructureKind::Auto if self.is_wide() => &[StructureKind::Balanced],
             // With so few variables, all trees are equivalent.
             StructureKind::Auto if self.schema.num_variables() < 4 => &[StructureKind::ChowLiu],
             StructureKind::Auto if self.options.effort == Effort::Fast => &[StructureKind::ChowLiu],
             StructureKind::Auto => &[StructureKind::ChowLiu, StructureKind::Linkage],
             kind => std::slice::from_ref(kind),
+        }
+    }
+
+    /// Whether there are too many variables for a learned tree.
+    fn is_wide(&self) -> bool {
+        self.schema.num_variables() > MAX_LEARNED_VARIABLES
+    }
+
+    /// Those settings whose circuits memory allows, at least one.
+    fn within_memory(
+        &self,
+        tree: &RegionTree,
+        settings: Vec<FitOptions>,
+    ) -> Result<Vec<FitOptions>, ModelError> {
+        let (mut kept, mut refused) = (Vec::new(), None);
+        for settings in settings {
+            let parameters = self.structure_over(tree, &settings)?.num_parameters();
+            match self.allowance.check(settings.width, parameters) {
+                Ok(()) => kept.push(settings),
+                Err(error) => refused = refused.or(Some(error)),
+            }
+        }
+        match refused {
+            Some(error) if kept.is_empty() => Err(error),
+            _ => Ok(kept),
         }
     }
 

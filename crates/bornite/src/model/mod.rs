@@ -21,6 +21,7 @@
 //! # Ok::<(), bornite::Error>(())
 //! ```
 
+mod allowance;
 mod anomaly;
 mod answer;
 mod argmax;

@@ -6,6 +6,7 @@ mod evidence;
 mod findings;
 mod infer;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
@@ -268,7 +269,8 @@ impl Schema {
     /// # Errors
     /// No column is left.
     pub fn without(&self, columns: &[&str]) -> Result<Self, DataError> {
-        let is_kept = |c: &&ColumnSchema| !columns.contains(&c.name.as_str());
+        let columns: BTreeSet<&str> = columns.iter().copied().collect();
+        let is_kept = |c: &&ColumnSchema| !columns.contains(c.name.as_str());
         Self::new(self.columns.iter().filter(is_kept).cloned().collect())
     }
 
