@@ -55,10 +55,7 @@ fn on_signal(code: i32) {
     }
     remove_unfinished();
     if BEFORE.load(Ordering::Relaxed) {
-        let _ = writeln!(
-            io::stderr(),
-            "stopped before the first training step; there is no model to save"
-        );
+        let _ = writeln!(io::stderr(), "stopped before training began, so there is no model");
     }
     process::exit(code);
 }
@@ -76,6 +73,7 @@ pub(crate) fn stop_gently() {
 
 /// From now on, a signal stops the command at once: the fit is over.
 pub(crate) fn stop_at_once() {
+    BEFORE.store(false, Ordering::Relaxed);
     GENTLE.store(false, Ordering::Relaxed);
 }
 

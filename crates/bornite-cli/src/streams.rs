@@ -18,6 +18,9 @@ use crate::output::{json_cell, plural, printable};
 use crate::progress::RowsBar;
 use crate::tables::{self, Reading};
 
+/// The bytes of a piece where rows take much memory.
+const SMALL_PIECE: usize = 1 << 20;
+
 /// The tables that a command reads, as arguments.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Inputs {
@@ -171,7 +174,7 @@ pub(crate) struct Stream<'a> {
     files: Vec<PathBuf>,
     options: StreamOptions,
     words: &'static str,
-    /// Whether the note about the header has been printed.
+    /// Whether notes about the first file have been printed.
     noted: RefCell<bool>,
 }
 
@@ -190,6 +193,12 @@ impl<'a> Stream<'a> {
         let files = expand(patterns)?;
         let options = StreamOptions { header: reading.header(), ..StreamOptions::default() };
         Ok(Self { model, files, options, words, noted: RefCell::new(false) })
+    }
+
+    /// For processing that needs much memory per row: smaller pieces.
+    pub(crate) fn in_small_pieces(mut self) -> Self {
+        self.options.piece = SMALL_PIECE;
+        self
     }
 
     /// For processing that does not need the text of cells.
@@ -315,11 +324,11 @@ impl<'a> Stream<'a> {
         Ok(rows)
     }
 
-    /// Prints how the first line of a CSV file was interpreted if that is not obvious.
+    /// Prints how a CSV file was interpreted if that is not obvious.
     fn note(&self, file: &Path, table: &Table) {
         let is_csv = TableFormat::of(file) == TableFormat::Csv;
-        if is_csv && self.options.header.is_none() && !self.noted.replace(true) {
-            tables::print_header_note(file, table);
+        if is_csv && !self.noted.replace(true) {
+            tables::print_csv_notes(file, table, self.options.header.is_none());
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use bornite::Model;
-use bornite::data::{Column, CsvOptions, Table, TableFormat};
+use bornite::data::{Cells, Column, CsvOptions, Table, TableFormat};
 
 use crate::output::printable;
 
@@ -47,19 +47,26 @@ impl Reading {
         } else {
             Table::read_csv(path, &options)?
         };
-        if self.header().is_none() {
-            print_header_note(path, &table);
-        }
+        print_csv_notes(path, &table, self.header().is_none());
         Ok(table)
     }
 }
 
-/// Prints on standard error how the first line of a table was interpreted if that is not obvious.
-pub(crate) fn print_header_note(path: &Path, table: &Table) {
-    if let Some(words) = header_note(table) {
+/// Prints on standard error how a CSV file was interpreted if that is not obvious: its numbers, and its first line unless
+/// a flag says what that is.
+pub(crate) fn print_csv_notes(path: &Path, table: &Table, is_detected: bool) {
+    let on_header = if is_detected { header_note(table) } else { None };
+    for words in [comma_note(table), on_header].into_iter().flatten() {
         let note = printable(&format!("note: {}: {words}", path.display()));
         let _ = writeln!(io::stderr(), "{note}");
     }
+}
+
+/// A note that numbers have decimal commas, if they do.
+fn comma_note(table: &Table) -> Option<String> {
+    let has_comma = |c: &&Column| matches!(c.cells(), Cells::Numbers(n) if n.format().has_comma());
+    let column = table.columns().iter().find(has_comma)?;
+    Some(format!("numbers are read with decimal commas, as in column '{}'", column.name()))
 }
 
 /// How the first line of a table was interpreted, if there is no header or if it contains numbers.

@@ -1,4 +1,5 @@
-use std::io::{self, Write};
+use std::cell::Cell;
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -6,12 +7,12 @@ use anyhow::{Result, bail};
 use bornite::Model;
 use bornite::data;
 use bornite::learn::Control;
-use bornite::model::{CompressOptions, Compressed, Method, compress_file};
+use bornite::model::{CompressEvent, CompressOptions, Compressed, Method, compress_file_with};
 use clap::Args;
 use serde::Serialize;
 
 use crate::output::{self, grouped, plural, time};
-use crate::progress::FitBar;
+use crate::progress::{FitBar, RowsBar};
 use crate::signals;
 use crate::streams::{Failed, Outputs, Target, distinct_names, expand, with_parts};
 use crate::tables::{self, parse_time};
@@ -30,7 +31,7 @@ Compresses CSV, NPY, IDX and uncompressed NPZ files, plain or gzip-compressed; d
 their uncompressed content byte for byte. Without --model, a small model is fitted to the first 8
 MiB and stored with the rows, so decompress needs no other file. Data that a model does not
 make smaller, and all other files, are compressed with zstd. Files are processed in segments of 8
-MiB, so memory is bounded. Ctrl-C ends the fit and continues with the best model so far. The same
+MiB, so memory is bounded; on a terminal, a bar shows the rows done. Ctrl-C ends the fit and continues with the best model so far. The same
 seed and number of epochs give the same bytes.
 
 With --out-dir, each file is compressed to a file of its own, with .brz added to its name, written
@@ -184,16 +185,47 @@ impl Compress {
             header: self.reading.header(),
             ..CompressOptions::default()
         };
-        if model.is_some() {
-            let done = &mut |_: &_| Control::Stop;
-            return Ok(compress_file(content, out, &name, model, &options, done)?);
-        }
-        let mut bar = FitBar::new(Some(self.time));
+        // The fraction is known for plain files.
+        let length = std::fs::metadata(file).ok().filter(|found| found.is_file());
+        let length = length.filter(|_| file.extension().is_none_or(|e| e != "gz"));
+        let read = Cell::new(0);
+        let share = || length.as_ref().map(|f| (read.get() as f64 / f.len() as f64).min(1.0));
+        let content = Counted { input: content, read: &read };
+        let new_bar = || RowsBar::new("compressing", 1);
+        let (mut fit, mut rows) = match model {
+            Some(_) => (None, Some(new_bar())),
+            None => (Some(FitBar::new(Some(self.time))), None),
+        };
         let out = AfterFit(out);
-        let packed = compress_file(content, out, &name, None, &options, &mut |p| bar.step(p));
+        let packed =
+            compress_file_with(content, out, &name, model, &options, &mut |event| match event {
+                CompressEvent::Fit(step) => {
+                    fit.as_mut().map_or(Control::Stop, |bar| bar.step(step))
+                }
+                CompressEvent::Rows(count) => {
+                    fit.take().map(FitBar::finish);
+                    rows.get_or_insert_with(new_bar).add(count, share());
+                    Control::Continue
+                }
+                _ => Control::Continue,
+            });
         signals::stop_at_once();
-        bar.finish();
+        fit.take().map(FitBar::finish);
         Ok(packed?)
+    }
+}
+
+/// Counts the bytes that are read.
+struct Counted<'a, R> {
+    input: R,
+    read: &'a Cell<u64>,
+}
+
+impl<R: Read> Read for Counted<'_, R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let count = self.input.read(out)?;
+        self.read.set(self.read.get() + count as u64);
+        Ok(count)
     }
 }
 

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::header::names_columns;
-use super::number::{NumberFormat, Reading, read};
+use super::number::{Decimal, NumberFormat, Reading, Written, read};
 use super::table::{TextForm, check_names};
 use super::writer::CsvWriter;
 use super::{Column, DataError, Storage, Table, file};
@@ -235,9 +235,21 @@ pub(super) fn parse(
     }
     let delimiter = options.delimiter.unwrap_or_else(|| find_delimiter(bytes));
     let mut rows = Rows::read(bytes, name, delimiter, context)?;
+    let detected = match delimiter {
+        b',' => Decimal::Point,
+        _ if context.names.is_some() && context.types.is_some() => Decimal::Point,
+        _ => rows.decimal(options, context.names.is_some()),
+    };
+    // A schema decides for pieces of a file, so that all of them are read alike. There are no decimal commas in a file
+    // that is separated by commas.
+    let decimal = match context.types {
+        Some(types) if delimiter != b',' => Decimal::of_types(types.values()),
+        Some(_) => Decimal::Point,
+        None => detected,
+    };
     let names = context.names;
-    let header =
-        names.is_none() && options.header.unwrap_or_else(|| rows.starts_with_names(options));
+    let header = names.is_none()
+        && options.header.unwrap_or_else(|| rows.starts_with_names(options, detected));
     let headings = if header { rows.take_first() } else { vec![String::new(); rows.width()] };
     if rows.lines.is_empty() {
         return Err(DataError::HeaderOnly { file: name.to_owned() });
@@ -247,7 +259,7 @@ pub(super) fn parse(
     let columns: Vec<Column> = (0..names.len())
         .into_par_iter()
         .map(|j| {
-            let reader = ColumnReader { file: name, name: &names[j], lines: &rows.lines };
+            let reader = ColumnReader { file: name, name: &names[j], lines: &rows.lines, decimal };
             let heading = (header && headings[j] != names[j]).then(|| headings[j].clone());
             reader.column(&rows.columns[j], heading, options, context)
         })
@@ -279,6 +291,9 @@ fn find_delimiter(bytes: &[u8]) -> u8 {
         records.filter_map(|r| Some(r.ok()?.len())).collect()
     };
     let probes = DELIMITERS.map(|d| (d, widths(d)));
+    if let Some(delimiter) = DELIMITERS.into_iter().find(|&d| d != b',' && has_commas(bytes, d)) {
+        return delimiter;
+    }
     let mut best = (false, 1, b',');
     for (delimiter, widths) in &probes {
         let Some(&first) = widths.first() else { continue };
@@ -288,6 +303,27 @@ fn find_delimiter(bytes: &[u8]) -> u8 {
         }
     }
     best.2
+}
+
+/// Whether a delimiter splits the first rows into equally many cells that are all numbers, some with decimal commas. The
+/// first row may be the header.
+fn has_commas(bytes: &[u8], delimiter: u8) -> bool {
+    let (mut width, mut commas) = (None, 0);
+    let records = reader(bytes, delimiter).into_byte_records().take(PROBED_ROWS);
+    for (row, record) in records.filter_map(Result::ok).enumerate() {
+        if record.len() < 2 || *width.get_or_insert(record.len()) != record.len() {
+            return false;
+        }
+        for cell in record.iter().skip(if row == 0 { record.len() } else { 0 }) {
+            let Ok(cell) = std::str::from_utf8(cell).map(str::trim) else { return false };
+            let reading = if cell.is_empty() { None } else { Some(Decimal::Comma.read(cell)) };
+            if !matches!(reading, None | Some(Reading::Integer(_) | Reading::Real(_))) {
+                return false;
+            }
+            commas += usize::from(cell.contains(','));
+        }
+    }
+    commas > 0
 }
 
 fn reader(bytes: &[u8], delimiter: u8) -> ::csv::Reader<&[u8]> {
@@ -429,13 +465,37 @@ impl Rows {
     }
 
     /// Whether the first row contains the column names.
-    fn starts_with_names(&self, options: &CsvOptions) -> bool {
+    fn starts_with_names(&self, options: &CsvOptions, decimal: Decimal) -> bool {
         let is_known = |text: &&str| !options.missing.iter().any(|m| m == text);
         let column = |texts| {
             let cells = Texts::iter(texts).map(str::trim);
             (cells.clone().next().filter(is_known), cells.skip(1).filter(is_known))
         };
-        names_columns(self.columns.iter().map(column))
+        names_columns(self.columns.iter().map(column), decimal)
+    }
+
+    /// How the numbers are written: with commas if a column contains nothing but whole numbers and numbers with a
+    /// comma, not all of which could be thousands, and no column is such a one with points. The first row may be the
+    /// header, unless rows precede it.
+    fn decimal(&self, options: &CsvOptions, has_names: bool) -> Decimal {
+        let is_known = |text: &&str| !options.missing.iter().any(|m| m == text);
+        let is_word = |text: &str| NO_NUMBER.iter().any(|word| word.eq_ignore_ascii_case(text));
+        let has = |decimal: char, thousands: char| {
+            self.columns.par_iter().any(|texts| {
+                let cells = texts.iter().skip(usize::from(!has_names)).map(str::trim);
+                let mut is_clear = false;
+                let mut cells = cells.filter(is_known).filter(|text| !is_word(text));
+                let are_numbers = cells.all(|text| match Written::of(text, decimal, thousands) {
+                    Some(number) => {
+                        is_clear |= !number.is_ambiguous;
+                        true
+                    }
+                    None => matches!(read(text), Reading::Integer(_)),
+                });
+                are_numbers && is_clear
+            })
+        };
+        if has(',', '.') && !has('.', ',') { Decimal::Comma } else { Decimal::Point }
     }
 
     fn take_first(&mut self) -> Vec<String> {
@@ -459,6 +519,8 @@ struct ColumnReader<'a> {
     file: &'a str,
     name: &'a str,
     lines: &'a [u64],
+    /// How the numbers of the file are written.
+    decimal: Decimal,
 }
 
 impl ColumnReader<'_> {
@@ -479,7 +541,7 @@ impl ColumnReader<'_> {
             types.get(self.name).copied().unwrap_or(Storage::Labels) == Storage::Labels
         });
         if !as_text && !is_text {
-            without_words(texts, &mut known);
+            without_words(texts, &mut known, self.decimal);
         }
         let kind = match context.types {
             _ if as_text => CellKind::Labels,
@@ -494,7 +556,7 @@ impl ColumnReader<'_> {
             CellKind::Numbers(values, format) => {
                 let cells = values.iter().zip(texts.iter()).zip(&known);
                 let cells = cells.filter(|(_, known)| **known).map(|((&x, t), _)| (x, t.trim()));
-                let format = format.unwrap_or_else(|| NumberFormat::of(&cells));
+                let format = format.unwrap_or_else(|| NumberFormat::of(&cells, self.decimal));
                 Column::numbers(self.name, values).with_format(format)
             }
             CellKind::Labels => {
@@ -522,7 +584,7 @@ impl ColumnReader<'_> {
             return Ok(CellKind::Labels);
         }
         let readings: Vec<Option<Reading>> =
-            texts.iter().zip(known).map(|(t, &k)| k.then(|| read(t.trim()))).collect();
+            texts.iter().zip(known).map(|(t, &k)| k.then(|| self.decimal.read(t.trim()))).collect();
         let (mut are_whole, mut are_exact) = (true, true);
         for (row, reading) in readings.iter().enumerate() {
             match reading {
@@ -540,7 +602,13 @@ impl ColumnReader<'_> {
         }
         let numbers = || readings.iter().map(|r| number(*r)).collect();
         Ok(match storage {
-            Storage::Numbers(format) => CellKind::Numbers(numbers(), Some(format)),
+            Storage::Numbers(format) => {
+                let format = match self.decimal {
+                    Decimal::Point => format.with_point(),
+                    Decimal::Comma => format,
+                };
+                CellKind::Numbers(numbers(), Some(format))
+            }
             Storage::Integers if are_whole => CellKind::Integers(
                 readings
                     .iter()
@@ -556,7 +624,7 @@ impl ColumnReader<'_> {
 
     fn kind(&self, texts: &Texts, known: &[bool]) -> Result<CellKind, DataError> {
         let readings: Vec<Option<Reading>> =
-            texts.iter().zip(known).map(|(t, &k)| k.then(|| read(t.trim()))).collect();
+            texts.iter().zip(known).map(|(t, &k)| k.then(|| self.decimal.read(t.trim()))).collect();
         let count = |f: fn(&Reading) -> bool| readings.iter().flatten().filter(|&r| f(r)).count();
         let real = count(|r| matches!(r, Reading::Real(_)));
         let huge = count(|r| matches!(r, Reading::Huge(_)));
@@ -629,7 +697,7 @@ enum CellKind {
 }
 
 /// Treats words such as `None` as missing if all other cells are numbers.
-fn without_words(texts: &Texts, known: &mut [bool]) {
+fn without_words(texts: &Texts, known: &mut [bool], decimal: Decimal) {
     let is_word = |text: &str| NO_NUMBER.iter().any(|word| word.eq_ignore_ascii_case(text));
     let mut words = Vec::new();
     let mut are_numbers = false;
@@ -639,7 +707,7 @@ fn without_words(texts: &Texts, known: &mut [bool]) {
             words.push(row);
             continue;
         }
-        match read(text) {
+        match decimal.read(text) {
             Reading::Integer(_) | Reading::Real(_) | Reading::Huge(_) => are_numbers = true,
             Reading::Infinite | Reading::Padded | Reading::Text => return,
         }

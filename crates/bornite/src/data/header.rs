@@ -1,6 +1,6 @@
 //! Detects whether the first line of a CSV file is a header.
 
-use super::number::{Reading, read};
+use super::number::{Decimal, Reading};
 
 /// The number of rows below the first line to examine.
 const PROBED_ROWS: usize = 1000;
@@ -14,7 +14,10 @@ const SEQUENCE: usize = 3;
 /// A name is text above numbers, or, in most columns, at least not a value of its own column. Numbers are names only
 /// beside other names: if at least as many columns are certainly named, or if the numbers are years or an arithmetic
 /// sequence and the cells below are not. A missing first cell tells nothing.
-pub(super) fn names_columns<'a, B>(columns: impl Iterator<Item = (Option<&'a str>, B)>) -> bool
+pub(super) fn names_columns<'a, B>(
+    columns: impl Iterator<Item = (Option<&'a str>, B)>,
+    decimal: Decimal,
+) -> bool
 where
     B: Iterator<Item = &'a str> + Clone,
 {
@@ -24,12 +27,12 @@ where
     for (first, below) in columns {
         let Some(first) = first else { continue };
         let mut below = below.take(PROBED_ROWS);
-        if read(first) == Reading::Text {
+        if decimal.read(first) == Reading::Text {
             names += 1;
             repeated += usize::from(below.clone().any(|cell| cell == first));
             let mut below = below.peekable();
             let has_cells = below.peek().is_some();
-            sure += usize::from(has_cells && below.all(is_number));
+            sure += usize::from(has_cells && below.all(|cell| is_number(cell, decimal)));
         } else {
             numbers.push(whole(first));
             below_numbers.push(below.next().and_then(whole));
@@ -49,8 +52,8 @@ where
     repeated == 0 && is_sequence(&numbers) && !below.is_some_and(|below| is_sequence(&below))
 }
 
-fn is_number(cell: &str) -> bool {
-    matches!(read(cell), Reading::Integer(_) | Reading::Huge(_) | Reading::Real(_))
+fn is_number(cell: &str, decimal: Decimal) -> bool {
+    matches!(decimal.read(cell), Reading::Integer(_) | Reading::Huge(_) | Reading::Real(_))
 }
 
 /// Parses a text that consists of digits.
@@ -74,10 +77,13 @@ mod tests {
     fn named(rows: &[&str]) -> bool {
         let rows: Vec<Vec<&str>> = rows.iter().map(|row| row.split(',').collect()).collect();
         let known = |cell: &&str| !cell.is_empty();
-        names_columns((0..rows[0].len()).map(|j| {
-            let below = rows[1..].iter().map(move |row| row[j]).filter(known);
-            (Some(rows[0][j]).filter(known), below)
-        }))
+        names_columns(
+            (0..rows[0].len()).map(|j| {
+                let below = rows[1..].iter().map(move |row| row[j]).filter(known);
+                (Some(rows[0][j]).filter(known), below)
+            }),
+            Decimal::Point,
+        )
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Storage;
+
 /// How the real numbers of a column are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -13,6 +15,10 @@ pub enum NumberFormat {
     Python,
     /// A fixed number of digits after the decimal point: `1.00`.
     Decimals(u8),
+    /// The minimum number of digits, with a decimal comma: `1`, `0,1`.
+    Comma,
+    /// A fixed number of digits after a decimal comma: `1,00`.
+    CommaDecimals(u8),
 }
 
 /// The maximum number of decimals to detect.
@@ -29,17 +35,38 @@ impl NumberFormat {
     /// assert_eq!(NumberFormat::Shortest.write(2.0), "2");
     /// assert_eq!(NumberFormat::Python.write(2e-7), "2e-07");
     /// assert_eq!(NumberFormat::Decimals(2).write(2.0), "2.00");
+    /// assert_eq!(NumberFormat::CommaDecimals(2).write(2.0), "2,00");
     /// ```
     pub fn write(self, x: f64) -> String {
         match self {
             NumberFormat::Shortest => x.to_string(),
             NumberFormat::Python => python(x),
             NumberFormat::Decimals(n) => format!("{x:.*}", usize::from(n)),
+            NumberFormat::Comma | NumberFormat::CommaDecimals(_) => {
+                self.with_point().write(x).replace('.', ",")
+            }
+        }
+    }
+
+    /// Whether numbers have a decimal comma.
+    pub fn has_comma(self) -> bool {
+        matches!(self, NumberFormat::Comma | NumberFormat::CommaDecimals(_))
+    }
+
+    /// The same format with a decimal point.
+    pub(super) fn with_point(self) -> Self {
+        match self {
+            NumberFormat::Comma => NumberFormat::Shortest,
+            NumberFormat::CommaDecimals(n) => NumberFormat::Decimals(n),
+            other => other,
         }
     }
 
     /// Whether it formats a number as this text, which was parsed as the number.
     pub(super) fn gives_back(self, x: f64, text: &str) -> bool {
+        if self.has_comma() {
+            return !text.contains('.') && self.with_point().gives_back(x, &text.replace(',', "."));
+        }
         // The text of 0 may have a sign that the number has lost.
         let Some(plain) = Plain::of(text).filter(|_| x != 0.0) else {
             return self.write(x) == text;
@@ -53,23 +80,39 @@ impl NumberFormat {
                 Some(decimals) => decimals == 1 || plain.is_shortest(),
                 None => false,
             },
+            NumberFormat::Comma | NumberFormat::CommaDecimals(_) => {
+                unreachable!("written with a point above")
+            }
         }
     }
 
     /// The format that reproduces most of these texts.
-    pub(super) fn of<'a>(cells: &(impl Iterator<Item = (f64, &'a str)> + Clone)) -> Self {
+    pub(super) fn of<'a>(
+        cells: &(impl Iterator<Item = (f64, &'a str)> + Clone),
+        decimal: Decimal,
+    ) -> Self {
+        let separator = match decimal {
+            Decimal::Point => '.',
+            Decimal::Comma => ',',
+        };
         let decimals = cells
             .clone()
             .filter(|(_, text)| !text.contains(['e', 'E']))
-            .filter_map(|(_, text)| text.split_once('.').map(|(_, d)| d.len()))
+            .filter_map(|(_, text)| text.split_once(separator).map(|(_, d)| d.len()))
             .max()
             .filter(|&n| n <= MAX_DECIMALS)
             .unwrap_or(0);
-        let candidates =
-            [NumberFormat::Shortest, NumberFormat::Decimals(decimals as u8), NumberFormat::Python];
+        let decimals = decimals as u8;
+        let points =
+            [NumberFormat::Shortest, NumberFormat::Decimals(decimals), NumberFormat::Python];
+        let commas = [NumberFormat::Comma, NumberFormat::CommaDecimals(decimals)];
+        let candidates = match decimal {
+            Decimal::Point => &points[..],
+            Decimal::Comma => &commas,
+        };
         let failures =
             |f: &NumberFormat| cells.clone().filter(|&(x, text)| !f.gives_back(x, text)).count();
-        candidates.into_iter().min_by_key(failures).unwrap_or_default()
+        candidates.iter().copied().min_by_key(failures).unwrap_or_default()
     }
 }
 
@@ -150,6 +193,75 @@ pub(super) fn read(text: &str) -> Reading {
     }
 }
 
+/// How the numbers of a file are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(super) enum Decimal {
+    /// 1.5
+    #[default]
+    Point,
+    /// 1,5, and 1.234,5 with thousands separators.
+    Comma,
+}
+
+impl Decimal {
+    /// How the numbers of a file with columns of these types are written.
+    pub(super) fn of_types<'a>(mut types: impl Iterator<Item = &'a Storage>) -> Self {
+        let has_comma = |s: &Storage| matches!(s, Storage::Numbers(f) if f.has_comma());
+        if types.any(has_comma) { Decimal::Comma } else { Decimal::Point }
+    }
+
+    /// Parses a trimmed, non-empty text.
+    pub(super) fn read(self, text: &str) -> Reading {
+        match self {
+            Decimal::Point => read(text),
+            Decimal::Comma => Written::of(text, ',', '.').map_or_else(
+                || if text.contains('.') { Reading::Text } else { read(text) },
+                |number| Reading::Real(number.value),
+            ),
+        }
+    }
+}
+
+/// A number with decimals or with thousands separators.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Written {
+    value: f64,
+    /// Whether the separator could be that of thousands as well, as in 1,234.
+    pub(super) is_ambiguous: bool,
+}
+
+impl Written {
+    /// Parses a text with this decimal separator and this one of thousands; `None` if it has neither, or is not such a
+    /// number.
+    pub(super) fn of(text: &str, decimal: char, thousands: char) -> Option<Self> {
+        let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+        let (whole, decimals) = match digits.split_once(decimal) {
+            Some((whole, decimals)) => (whole, Some(decimals)),
+            None => (digits, None),
+        };
+        let are_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        let groups: Vec<&str> = whole.split(thousands).collect();
+        let is_grouped = groups.len() > 1;
+        let is_first = |text: &str| text.len() <= 3 && !text.starts_with('0');
+        let is_number = groups.iter().all(|group| are_digits(group))
+            && (!is_grouped
+                || is_first(groups[0]) && groups[1..].iter().all(|group| group.len() == 3))
+            && decimals.is_none_or(are_digits)
+            && (decimals.is_some() || is_grouped);
+        if !is_number {
+            return None;
+        }
+        let sign = if text.starts_with('-') { "-" } else { "" };
+        let plain = format!("{sign}{}.{}", groups.concat(), decimals.unwrap_or("0"));
+        let value = plain.parse::<f64>().ok().filter(|x| x.is_finite())?;
+        let is_ambiguous = match decimals {
+            Some(decimals) => !is_grouped && is_first(whole) && decimals.len() == 3,
+            None => groups.len() == 2,
+        };
+        Some(Self { value, is_ambiguous })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,10 +284,46 @@ mod tests {
 
     #[test]
     fn the_format_of_a_column_is_found() {
-        let of = |texts: &[&str]| NumberFormat::of(&texts.iter().map(|t| (t.parse().unwrap(), *t)));
+        let of = |texts: &[&str]| {
+            NumberFormat::of(&texts.iter().map(|t| (t.parse().unwrap(), *t)), Decimal::Point)
+        };
         assert_eq!(of(&["1.50", "2.25", "3.00"]), NumberFormat::Decimals(2));
         assert_eq!(of(&["1.5", "2.25", "3"]), NumberFormat::Shortest);
         assert_eq!(of(&["1.5", "2.25", "3.0", "1e-09"]), NumberFormat::Python);
+    }
+
+    #[test]
+    fn decimal_commas_are_read_and_written() {
+        for (text, value) in [
+            ("1,5", Some(1.5)),
+            ("-0,25", Some(-0.25)),
+            ("1.234,5", Some(1234.5)),
+            ("1.234.567", Some(1_234_567.0)),
+            ("12", Some(12.0)),
+            ("1e3", Some(1000.0)),
+            ("1.5", None),
+            ("1,2,3", None),
+            ("12.34,5", None),
+            ("0.123,5", None),
+            (",5", None),
+            ("1,", None),
+            ("1.5,", None),
+        ] {
+            let found = match Decimal::Comma.read(text) {
+                Reading::Integer(x) => Some(x as f64),
+                Reading::Real(x) => Some(x),
+                _ => None,
+            };
+            assert_eq!(found, value, "{text}");
+        }
+        assert_eq!(NumberFormat::Comma.write(-1234.5), "-1234,5");
+        assert_eq!(NumberFormat::CommaDecimals(2).write(2.0), "2,00");
+        let of = |texts: &[&str]| {
+            let number = |text: &str| text.replace(',', ".").parse().unwrap();
+            NumberFormat::of(&texts.iter().map(|t| (number(t), *t)), Decimal::Comma)
+        };
+        assert_eq!(of(&["1,50", "2,25", "3,00"]), NumberFormat::CommaDecimals(2));
+        assert_eq!(of(&["1,5", "2,25", "3"]), NumberFormat::Comma);
     }
 
     #[test]

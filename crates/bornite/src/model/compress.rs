@@ -124,6 +124,16 @@ pub enum Method {
     },
 }
 
+/// An event while a file is compressed.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum CompressEvent<'a> {
+    /// A step of the fit ended. The answer can end the fit.
+    Fit(&'a Progress),
+    /// This many more rows were compressed and written. The answer is ignored.
+    Rows(usize),
+}
+
 /// Compresses the content of a file. CSV, NPY, IDX and uncompressed NPZ files are compressed with the given model or
 /// one that is fitted to the file. Everything else, and data that a model does not make smaller, is compressed with
 /// zstd. [`decompress_file`](super::decompress_file) always restores the same bytes.
@@ -159,6 +169,24 @@ pub fn compress_file(
     options: &CompressOptions,
     progress: &mut dyn FnMut(&Progress) -> Control,
 ) -> Result<Compressed, ModelError> {
+    compress_file_with(content, out, name, model, options, &mut |event| match event {
+        CompressEvent::Fit(step) => progress(step),
+        CompressEvent::Rows(_) => Control::Continue,
+    })
+}
+
+/// [`compress_file`] with a callback for all events: the steps of the fit, and rows as they are written.
+///
+/// # Errors
+/// As for [`compress_file`].
+pub fn compress_file_with(
+    content: impl Read,
+    out: impl Write,
+    name: &str,
+    model: Option<&Model>,
+    options: &CompressOptions,
+    on_event: &mut dyn FnMut(CompressEvent<'_>) -> Control,
+) -> Result<Compressed, ModelError> {
     let pieces = Pieces::new(content, name, options.segment_bytes()?).with_header(options.header);
     let mut coder = FileCoder { pieces, codecs: Vec::new(), bytes_in: 0 };
     if let Some(model) = model {
@@ -168,7 +196,9 @@ pub fn compress_file(
     let mut embedded = None;
     if let (None, Some(CodedPiece { piece, by_zstd, by_model })) = (model, &mut first)
         && let Some((table, _)) = &piece.table
-        && let Some(fitted) = embedded::fit(table, by_zstd.body.len(), options, progress)?
+        && let Some(fitted) = embedded::fit(table, by_zstd.body.len(), options, &mut |step| {
+            on_event(CompressEvent::Fit(step))
+        })?
     {
         coder.use_codecs(fitted.compact.model.table_codecs()?);
         *by_model = self::by_model(&coder.codecs, piece)?;
@@ -176,16 +206,17 @@ pub fn compress_file(
     }
     let model_bytes = embedded.as_ref().map_or(0, |e| e.compact.bytes.len());
     let first = first.map(|coded| coded.smaller(model_bytes));
-    if embedded.take_if(|_| first.as_ref().is_none_or(|s| s.kind == SegmentKind::Stored)).is_some()
-    {
+    let is_stored = first.as_ref().is_none_or(|(segment, _)| segment.kind == SegmentKind::Stored);
+    if embedded.take_if(|_| is_stored).is_some() {
         coder.codecs.clear();
     }
     let mut writer = SegmentWriter::new(out, embedded.as_ref().map_or(&[], |e| &e.compact.bytes))?;
     let (mut segments, mut stored, mut next) = (0, 0, first);
-    while let Some(segment) = next {
+    while let Some((segment, rows)) = next {
         segments += 1;
         stored += usize::from(segment.kind == SegmentKind::Stored);
         writer.push(&segment)?;
+        let _ = on_event(CompressEvent::Rows(rows));
         next = coder.next()?.map(|coded| coded.smaller(0));
     }
     let method = match embedded {
@@ -205,10 +236,12 @@ struct CodedPiece {
 }
 
 impl CodedPiece {
-    /// The segment compressed by the model if it is smaller than zstd's even with `overhead` bytes more.
-    fn smaller(self, overhead: usize) -> Segment {
+    /// The segment compressed by the model if it is smaller than zstd's even with `overhead` bytes more, and the number
+    /// of its rows.
+    fn smaller(self, overhead: usize) -> (Segment, usize) {
+        let rows = self.piece.table.as_ref().map_or(0, |(table, _)| table.num_rows());
         let pays = |s: &Segment| s.body.len() + overhead < self.by_zstd.body.len();
-        self.by_model.filter(pays).unwrap_or(self.by_zstd)
+        (self.by_model.filter(pays).unwrap_or(self.by_zstd), rows)
     }
 }
 

@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 
 use super::{Info, Model, ModelError};
 use crate::circuit::{Circuit, Layer, Orthonormal};
-use crate::data::{ColumnKind, ColumnSchema, Schema};
+use crate::data::{ColumnKind, ColumnSchema, Schema, Storage};
 use crate::file::{self, FileError};
 use crate::linalg::Complex64;
 use crate::memory::{self, OverLimit};
 use crate::mixture::Mixture;
 use crate::ops::log_partition;
 
-/// The newest version of the metadata: 5 if a column has a grid with a step, 4 if missing is a value in a column, 3 if
+/// The newest version of the metadata: 6 if numbers have decimal commas, 5 if a column has a grid with a step, 4 if missing is a value in a column, 3 if
 /// there are several circuits, 2 if columns of numbers have atoms or grids, and 1 otherwise.
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 
 /// The maximum number of multiply-adds of a partition function that is computed only to check a model: a fraction of a
 /// second.
@@ -113,6 +113,7 @@ impl Model {
 
     fn text(&self) -> Result<String, ModelError> {
         let version_of = |c: &ColumnSchema| match &c.kind {
+            _ if matches!(c.storage, Storage::Numbers(format) if format.has_comma()) => 6,
             kind if matches!(kind.of_known(), ColumnKind::Number(n) if n.has_step()) => 5,
             ColumnKind::Optional(_) => 4,
             ColumnKind::Number(_) => 2,

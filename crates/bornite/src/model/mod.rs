@@ -71,7 +71,9 @@ pub use anomaly::{Anomaly, AnomalyCriterion, Contribution};
 pub use answer::{Answer, AnswerValue, Support};
 pub use builder::Fit;
 #[cfg(feature = "codec")]
-pub use compress::{CompressOptions, Compressed, Method, compress_file};
+pub use compress::{
+    CompressEvent, CompressOptions, Compressed, Method, compress_file, compress_file_with,
+};
 #[cfg(feature = "codec")]
 pub use decompress::{FileArchive, decompress_file};
 pub use distribution::ColumnDistribution;

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::{ColumnSchema, Schema, Storage};
 use crate::data::column::Decoded;
-use crate::data::{Cell, Cells, Column, DataError, Table};
+use crate::data::{Cell, Cells, Column, CsvLayout, DataError, Table};
 use crate::domain::Domain;
 
 impl Schema {
@@ -33,7 +33,12 @@ impl Schema {
                 decode_column(column, rows)
             })
             .collect::<Result<_, DataError>>()?;
-        let table = Table::new(columns)?;
+        let mut table = Table::new(columns)?;
+        let has_comma =
+            |c: &ColumnSchema| matches!(c.storage, Storage::Numbers(f) if f.has_comma());
+        if self.columns.iter().any(has_comma) {
+            table = table.with_layout(CsvLayout { delimiter: b';', ..CsvLayout::default() });
+        }
         match self.image {
             Some(shape) => table.with_image(shape),
             None => Ok(table),
