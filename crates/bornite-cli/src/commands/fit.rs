@@ -312,7 +312,12 @@ impl Fit {
         let valid = self.valid.as_deref().map(|path| self.reading.table(path)).transpose()?;
         let start = self.from.as_deref().map(tables::model).transpose()?;
         let resume = self.resume.as_deref().map(read_checkpoint).transpose()?;
-        let used = resume.as_deref().map(used_budget).transpose()?.unwrap_or_default();
+        let used = resume.as_deref().map(used_budget).transpose();
+        let used = used.map_err(|e| match &self.resume {
+            Some(path) => anyhow!("{}: {e}", path.display()),
+            None => e.into(),
+        })?;
+        let used = used.unwrap_or_default();
         let mut bar = FitBar::new(self.time).counting_from_start().after(used);
         let mut saver = Saver {
             path: self.checkpoint.as_deref(),
@@ -510,7 +515,7 @@ fn with_flag_hint(error: ModelError) -> anyhow::Error {
         }
         ModelError::TooLarge { needed, .. } => {
             let enough = needed.div_ceil(1 << 30);
-            anyhow!("{error} (--drop, --width, --max-memory {enough}G)")
+            anyhow!("{error} (--drop, --max-memory {enough}G)")
         }
         ModelError::WeightsInPieces => anyhow!("{error}, such as --memory 16G"),
         ModelError::LittleToLearn(found) => anyhow!(found.explain(drop, "--as-is")),

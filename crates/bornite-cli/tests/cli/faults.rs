@@ -278,3 +278,41 @@ fn files_do_not_command_the_terminal() {
     assert_eq!(run.code, 2, "{run:?}");
     assert!(!run.stderr.contains('\u{1b}'), "{run:?}");
 }
+
+/// A signal while the table was read, or before the first step, was remembered until there was a model.
+#[cfg(unix)]
+#[test]
+fn a_signal_before_the_first_step_ends_a_fit_at_once() {
+    let folder = Folder::new();
+    for (name, number) in [("TERM", 15), ("INT", 2)] {
+        if is_ignored(number) {
+            continue;
+        }
+        // The table never ends.
+        let mut child = folder
+            .command(&["fit", "-", "-o", "m.model"])
+            .stdin(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        thread::sleep(Duration::from_millis(500));
+        signal(&child, name);
+        assert_eq!(exit_code(&mut child), Some(128 + number as i32), "{name}");
+        assert!(!folder.path("m.model").exists());
+        assert_eq!(leftovers(&folder), Vec::<String>::new());
+    }
+}
+
+/// A few megabytes with a million columns took gigabytes and minutes.
+#[test]
+fn circuits_beyond_the_memory_limit_are_refused_or_narrower() {
+    let folder = Folder::new();
+    let row = |name: &dyn Fn(usize) -> String| (0..3000).map(name).collect::<Vec<_>>().join(",");
+    let rows: Vec<String> = (0..4).map(|r| row(&|c| ((c >> r) % 2).to_string())).collect();
+    folder.write("wide.csv", &format!("{}\n{}\n", row(&|c| format!("c{c}")), rows.join("\n")));
+    let fit = ["fit", "wide.csv", "-o", "m.model", "--epochs", "1", "--structure", "balanced"];
+    let limited = |limit| [&["--max-memory", limit][..], &fit].concat();
+    assert_refused(&folder, &limited("20M"), &["columns", "limit is", "--drop", "--max-memory 1G"]);
+    let narrow = folder.run(&[&limited("32M")[..], &["--json"]].concat()).json();
+    assert!(narrow["width"].as_u64().unwrap() < 8, "{narrow}");
+}

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod circuit;
+mod commas;
 mod compress;
 mod demo_and_bench;
 mod documentation;

@@ -13,9 +13,12 @@ use crate::mixture::log_sum;
 use crate::query::{Evidence, Query};
 
 /// The maximum number of prefixes that a search expands.
-const MAX_PREFIXES: usize = 1 << 13;
+const MAX_PREFIXES: usize = 1 << 16;
 /// The number of prefixes that are expanded together.
 const TOGETHER: usize = 32;
+/// The number of prefixes of each length that the first guess keeps, and of complete ones that it improves.
+const BEAM: usize = 64;
+const IMPROVED: usize = 8;
 /// The maximum number of rounds that improve one value at a time.
 const ROUNDS: usize = 16;
 
@@ -144,16 +147,27 @@ impl Search<'_> {
         Ok(next.into_iter().filter(|(_, p)| *p > 0.0).map(longer).collect())
     }
 
-    /// A good first guess: each variable in turn takes its most likely value, then single values are improved given all
-    /// others.
+    /// A good first guess: of the most likely prefixes of each length, the most likely extensions; then single values are
+    /// improved given all others.
     fn first(&self) -> Result<Prefix, ModelError> {
-        let mut best = Prefix { log: 0.0, values: Vec::new() };
-        while best.values.len() < self.variables.len() {
-            let longer = self.longer(&best)?.into_iter().max();
-            let impossible = || ModelError::Impossible { what: "the evidence".to_owned() };
-            best = longer.ok_or_else(impossible)?;
+        let mut beam = vec![Prefix { log: 0.0, values: Vec::new() }];
+        for _ in 0..self.variables.len() {
+            let longer: Vec<Vec<Prefix>> =
+                beam.par_iter().map(|prefix| self.longer(prefix)).collect::<Result<_, _>>()?;
+            beam = longer.into_iter().flatten().collect();
+            beam.sort_unstable_by(|a, b| b.cmp(a));
+            beam.truncate(BEAM);
         }
+        beam.truncate(IMPROVED);
         let total = log_sum(&self.model.log_cases(self.cases)?);
+        let improved: Vec<Prefix> =
+            beam.into_par_iter().map(|p| self.improved(p, total)).collect::<Result<_, _>>()?;
+        let impossible = || ModelError::Impossible { what: "the evidence".to_owned() };
+        improved.into_iter().max().ok_or_else(impossible)
+    }
+
+    /// Improves single values given all others as long as that helps.
+    fn improved(&self, mut best: Prefix, total: f64) -> Result<Prefix, ModelError> {
         for _ in 0..ROUNDS {
             let before = best.log;
             for place in 0..self.variables.len() {

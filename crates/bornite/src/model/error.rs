@@ -52,8 +52,9 @@ pub enum ModelError {
     /// A circuit is too large for the memory limit.
     #[error(
         "fitting {columns} columns with circuits of width {width} needs about {} of memory, but the limit is {}; drop \
-         columns, choose a smaller width, or raise the memory limit",
-        Bytes((*needed).into()), Bytes((*allowed).into())
+         columns{} or raise the memory limit",
+        Bytes((*needed).into()), Bytes((*allowed).into()),
+        if *width > 1 { ", choose a smaller width," } else { "" }
     )]
     TooLarge {
         /// The number of columns.
