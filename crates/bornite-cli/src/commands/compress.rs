@@ -31,8 +31,8 @@ Compresses CSV, NPY, IDX and uncompressed NPZ files, plain or gzip-compressed; d
 their uncompressed content byte for byte. Without --model, a small model is fitted to the first 8
 MiB and stored with the rows, so decompress needs no other file. Data that a model does not
 make smaller, and all other files, are compressed with zstd. Files are processed in segments of 8
-MiB, so memory is bounded; on a terminal, a bar shows the rows done. Ctrl-C ends the fit and continues with the best model so far. The same
-seed and number of epochs give the same bytes.
+MiB, so memory is bounded, and a terminal shows the rows done. Ctrl-C ends the fit and continues
+with the best model so far. The same seed and number of epochs give the same bytes.
 
 With --out-dir, each file is compressed to a file of its own, with .brz added to its name, written
 completely or not at all. --resume continues after an interruption. Ctrl-C ends the command after

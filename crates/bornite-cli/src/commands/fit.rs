@@ -41,7 +41,8 @@ Without --valid, a random tenth of the rows is held out for validation. Columns 
 learned are dropped and listed: constant and empty columns, row numbers and free text. --strict
 rejects a table with such columns, and --as-is fits all of them.
 
-Ctrl-C ends the fit and keeps the best model so far. --checkpoint saves the state of the fit;
+Ctrl-C ends the fit and keeps the best model so far; before the first training step it ends the
+command, without a model. --checkpoint saves the state of the fit;
 --resume continues from it and reaches the same model as an uninterrupted fit, unless --time is
 used. --from continues from a model with other rows: it keeps the model's columns and circuits
 and starts from its weights.
