@@ -18,7 +18,9 @@ use crate::output::{json_cell, plural, printable};
 use crate::progress::RowsBar;
 use crate::tables::{self, Reading};
 
-/// The bytes of a piece where rows take much memory.
+/// The bytes of a piece, and of one where rows take much memory. The allocator keeps memory that several threads have
+/// used, in proportion to the largest piece.
+const PIECE: usize = 1 << 21;
 const SMALL_PIECE: usize = 1 << 20;
 
 /// The tables that a command reads, as arguments.
@@ -191,7 +193,8 @@ impl<'a> Stream<'a> {
         words: &'static str,
     ) -> Result<Self> {
         let files = expand(patterns)?;
-        let options = StreamOptions { header: reading.header(), ..StreamOptions::default() };
+        let options =
+            StreamOptions { header: reading.header(), piece: PIECE, ..StreamOptions::default() };
         Ok(Self { model, files, options, words, noted: RefCell::new(false) })
     }
 

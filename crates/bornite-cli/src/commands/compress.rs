@@ -203,14 +203,18 @@ impl Compress {
                     fit.as_mut().map_or(Control::Stop, |bar| bar.step(step))
                 }
                 CompressEvent::Rows(count) => {
-                    fit.take().map(FitBar::finish);
+                    if let Some(bar) = fit.take() {
+                        bar.finish();
+                    }
                     rows.get_or_insert_with(new_bar).add(count, share());
                     Control::Continue
                 }
                 _ => Control::Continue,
             });
         signals::stop_at_once();
-        fit.take().map(FitBar::finish);
+        if let Some(bar) = fit.take() {
+            bar.finish();
+        }
         Ok(packed?)
     }
 }

@@ -85,7 +85,6 @@ impl Impute {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
         let model = tables::model(&self.model)?;
         let stream = Stream::new(&model, &self.inputs.tables, &self.inputs.reading, "filling")?;
-        // The allocator keeps memory that several threads have used, in proportion to the largest piece.
         let stream = stream.in_small_pieces();
         let target = self.outputs.target(self.json);
         let (outputs, seed) = (&self.outputs, self.seed);
