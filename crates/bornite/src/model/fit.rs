@@ -461,9 +461,6 @@ impl Candidates<'_> {
             settings.truncate(1);
         }
         let circuits = self.circuits_over(&tree, &settings)?;
-        if starts.is_stopped() {
-            return Err(ModelError::Stopped);
-        }
         Ok(Choice { kind: kind.to_string(), tree: Some(tree), circuits })
     }
 
