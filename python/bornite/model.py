@@ -196,8 +196,7 @@ def fit(
 
     ``progress`` is called after every epoch with a dict of ``width``, ``epoch``, ``epochs``, ``train``, ``valid`` and
     ``best``, with log-likelihoods in nats per row as in ``model.info``; returning False ends the fit. ``verbose=True``
-    shows a progress line on standard error, in terminals and notebooks. Ctrl-C also ends the fit, with a warning, or with
-    ``KeyboardInterrupt`` before the first step. In
+    shows a progress line on standard error, in terminals and notebooks. Ctrl-C also ends the fit, with a warning. In
     both cases the best model so far is returned. Without ``time``, the same table, settings and seed give the same
     model, bit for bit.
 

@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bornite::data::{
@@ -49,44 +47,21 @@ pub(crate) struct Watch<'a> {
     failure: Option<PyErr>,
     /// Whether Ctrl-C was pressed.
     pub(crate) interrupted: bool,
-    /// Whether it was pressed between two steps, or before the first.
-    early: Arc<AtomicBool>,
 }
 
 impl<'a> Watch<'a> {
     pub(crate) fn new(time: Option<f64>, callback: Option<&'a Py<PyAny>>) -> Self {
         let now = Instant::now();
-        let early = Arc::new(AtomicBool::new(false));
-        Self { started: now, asked: now, time, callback, failure: None, interrupted: false, early }
+        Self { started: now, asked: now, time, callback, failure: None, interrupted: false }
     }
 
     /// A quota that also ends the parts of a fit that have no steps.
     fn quota(&self) -> Quota {
-        let (started, time, early) = (self.started, self.time, self.early.clone());
-        let asked = Mutex::new(started);
-        Quota::new(move || {
-            let is_time = asked.lock().is_ok_and(|mut asked| {
-                let is_time = asked.elapsed() >= PATIENCE;
-                if is_time {
-                    *asked = Instant::now();
-                }
-                is_time
-            });
-            if is_time && Python::attach(|py| py.check_signals()).is_err() {
-                early.store(true, Ordering::Relaxed);
-            }
-            if early.load(Ordering::Relaxed) {
-                return f64::INFINITY;
-            }
-            time.map_or(0.0, |time| started.elapsed().as_secs_f64() / time)
-        })
+        let (started, time) = (self.started, self.time);
+        Quota::new(move || time.map_or(0.0, |time| started.elapsed().as_secs_f64() / time))
     }
 
     pub(crate) fn step(&mut self, progress: &Progress) -> Control {
-        if self.early.load(Ordering::Relaxed) {
-            self.interrupted = true;
-            return Control::Stop;
-        }
         let used = self.time.map(|time| self.started.elapsed().as_secs_f64() / time);
         if used.is_some_and(|used| used >= 1.0) {
             return Control::Stop;
@@ -372,9 +347,6 @@ impl TableModel {
         })?;
         if let Some(failure) = watch.failure.or_else(|| workers.as_ref()?.failure()) {
             return Err(failure);
-        }
-        if matches!(fitted, Err(ModelError::Stopped)) {
-            return Err(PyKeyboardInterrupt::new_err(()));
         }
         Ok((Self(fitted.map_err(Raise::raise)?.with_note(note)), watch.interrupted))
     }
