@@ -181,7 +181,8 @@ def fit(
     accurately the rest of the row is modeled.
 
     ``kinds`` overrides how columns are interpreted: ``"categorical"``, ``"boolean"``, ``"integer"``, ``"digits"``,
-    ``"number"``, ``"continuous"``, ``("continuous", low, high)`` or ``("periodic", period)``. By default, missing
+    ``"number"``, ``("number", share)``, ``"continuous"``, ``("continuous", low, high)`` or ``("periodic", period)``; with
+    a ``share``, values in fewer than this fraction of the rows do not get their own probability. By default, missing
     values are integrated out. In the columns listed in ``missing_as_value``, *missing* is a value that is scored,
     sampled, and can be used in questions, as in ``P(age is missing | owner='yes')``. ``atoms`` maps columns to numbers
     that get their own probability, in addition to those that the fit finds. With ``image``, the columns are the pixels

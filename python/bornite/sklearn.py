@@ -67,6 +67,9 @@ Effort = Literal["fast", "balanced", "best"]
 
 # The fraction of rows that a regressor holds out, and the minimum number of rows for which it does.
 HELD_OUT_SHARE, MIN_ROWS_TO_HOLD_OUT = 0.1, 200
+# For predictions, numbers with more than `MAX_DISTINCT` distinct values have an atom only at values with at least
+# `MIN_ATOM_SHARE` of the rows.
+MAX_DISTINCT, MIN_ATOM_SHARE = 30, 0.1
 
 
 class _Estimator(BaseEstimator):
@@ -75,6 +78,8 @@ class _Estimator(BaseEstimator):
     model_: Model
     # Whether a fit continues from the model.
     _is_partial = False
+    # Whether numbers are to be predicted rather than described: then neighbors share what is known about them.
+    _predicts_numbers = False
 
     def __init__(
         self,
@@ -183,15 +188,18 @@ class _Estimator(BaseEstimator):
         """Fits the joint distribution of the features and a target, given as its name, cells and kind. The weights have
         been checked. Without a table of validation rows, some of the rows are held out."""
         categorical, names = self._categorical(), self._names()
-        kinds = {names[index]: "categorical" for index in categorical}
+        kinds: dict[Any, Any] = {names[index]: "categorical" for index in categorical}
         if not self._is_mixed:
             for index, column in enumerate(X.T):
                 kinds.setdefault(names[index], "categorical" if _is_single(column) else "continuous")
         else:
             for name, dtype in zip(names, X.dtypes, strict=True):
-                is_real = dtype.is_float() if hasattr(dtype, "is_float") else getattr(dtype, "kind", "O") == "f"
-                column = np.asarray(X[name].to_numpy(), np.float64) if is_real else np.zeros(0)
-                if not _is_single(column):
+                if not _is_number(dtype):
+                    continue
+                column = _numbers(X[name])
+                if self._predicts_numbers and _is_wide(column):
+                    kinds.setdefault(name, ("number", MIN_ATOM_SHARE))
+                elif not _is_single(column) and _is_real(dtype):
                     kinds.setdefault(name, "number")
         table = self._table(X)
         if target is not None:
@@ -199,6 +207,8 @@ class _Estimator(BaseEstimator):
             table = _with_column(table, name, cells)
             if kind is not None:
                 kinds[name] = kind
+            elif self._predicts_numbers and _is_wide(cells):
+                kinds[name] = ("number", MIN_ATOM_SHARE)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         start = self._start()
         return fit(
@@ -267,12 +277,24 @@ def _is_mixed(X: Any) -> bool:
     if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
         return False
 
-    def is_number(dtype: Any) -> bool:
-        if hasattr(dtype, "is_numeric"):
-            return bool(dtype.is_numeric())
-        return getattr(dtype, "kind", "O") in "iuf" and not hasattr(dtype, "categories")
+    return not all(_is_number(dtype) for dtype in X.dtypes)
 
-    return not all(is_number(dtype) for dtype in X.dtypes)
+
+def _is_number(dtype: Any) -> bool:
+    if hasattr(dtype, "is_numeric"):
+        return bool(dtype.is_numeric())
+    return getattr(dtype, "kind", "O") in "iuf" and not hasattr(dtype, "categories")
+
+
+def _is_real(dtype: Any) -> bool:
+    return bool(dtype.is_float()) if hasattr(dtype, "is_float") else getattr(dtype, "kind", "O") == "f"
+
+
+def _numbers(column: Any) -> Array:
+    """The cells of a numeric column of pandas or polars, with NaN for missing values."""
+    if hasattr(column, "isna"):
+        return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    return np.asarray(column.to_numpy(), np.float64)
 
 
 def _with_column(table: Any, name: str, cells: Array) -> Any:
@@ -289,6 +311,11 @@ def _is_single(column: Array) -> bool:
     """Whether there is at most one distinct number, which has no density."""
     known = column[~np.isnan(column)]
     return not len(known) or bool((known == known[0]).all())
+
+
+def _is_wide(column: Array) -> bool:
+    """Whether there are many distinct numbers."""
+    return len(np.unique(column[~np.isnan(column)])) > MAX_DISTINCT
 
 
 class BorniteDensity(DensityMixin, _Estimator):
@@ -352,6 +379,8 @@ class BorniteImputer(OneToOneFeatureMixin, TransformerMixin, _Estimator):
     >>> BorniteImputer(method="median", random_state=0).fit_transform(table).shape
     (100, 2)
     """
+
+    _predicts_numbers = True
 
     def __init__(
         self,
@@ -612,6 +641,8 @@ class BorniteRegressor(RegressorMixin, _Estimator):
     >>> bool(low < regressor.predict([[1.0]])[0] < high)
     True
     """
+
+    _predicts_numbers = True
 
     def __init__(
         self,

@@ -127,7 +127,8 @@ fn kinds(given: BTreeMap<String, (String, Vec<f64>)>) -> PyResult<BTreeMap<Strin
             ("boolean", []) => KindHint::Boolean,
             ("integer", []) => KindHint::Integer,
             ("digits", []) => KindHint::Digits,
-            ("number", []) => KindHint::Number,
+            ("number", []) => KindHint::Number { atoms_from: 0.0 },
+            ("number", &[atoms_from]) => KindHint::Number { atoms_from },
             ("continuous", []) => KindHint::Continuous(Support::REAL),
             ("continuous", &[low, high]) => {
                 let end = |x: f64| x.is_finite().then_some(x);
@@ -137,7 +138,7 @@ fn kinds(given: BTreeMap<String, (String, Vec<f64>)>) -> PyResult<BTreeMap<Strin
             _ => {
                 return Err(BorniteError::new_err(format!(
                     "column '{column}': '{word}' with {} numbers is not a kind; give 'categorical', 'boolean', 'integer', \
-                     'digits', 'number', 'continuous', ('continuous', low, high) or ('periodic', period)",
+                     'digits', 'number', ('number', share), 'continuous', ('continuous', low, high) or ('periodic', period)",
                     numbers.len()
                 )));
             }

@@ -1462,7 +1462,7 @@ fn a_fit_keeps_the_circuit_of_the_model_that_it_goes_on_from() {
     assert!(words(ModelOptions { codebook: Some(5), ..plain() }).contains("a codebook"));
     let structure = StructureKind::Linear;
     assert!(words(ModelOptions { structure, ..plain() }).contains("not 'linear'"));
-    let kinds = [("degrees".to_owned(), KindHint::Number)].into();
+    let kinds = [("degrees".to_owned(), KindHint::Number { atoms_from: 0.0 })].into();
     let infer = InferOptions { kinds, ..InferOptions::default() };
     assert!(words(ModelOptions { infer, ..plain() }).contains("kinds of columns"));
     let given = model.condition("sky='sun'").unwrap();

@@ -11,9 +11,11 @@ use super::{
 use crate::data::{DataError, Storage, Support, Warp, WarpError, WarpOptions};
 
 /// Whole numbers with at least this range become numbers on a grid if there are fewer than `SPARSE_ROWS` rows per
-/// number.
+/// number, or for half of the numbers in the range.
 const SPARSE_RANGE: u64 = 20;
 const SPARSE_ROWS: u64 = 10;
+/// In a short list of whole numbers, at most one number in this many occurs only once.
+const LISTED: usize = 10;
 
 /// How to infer a schema.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,7 +100,13 @@ pub enum KindHint {
     /// Real numbers within these bounds, with a density.
     Continuous(Support),
     /// Numbers with atoms, on a decimal grid if they have few decimals, so that every cell has a probability.
-    Number,
+    Number {
+        /// The smallest share of the rows that an atom can have, from 0 (no limit beyond the usual one) to 1.
+        ///
+        /// Atoms describe a column best, but each is learned separately. With few rows, a column is predicted better if
+        /// only very frequent values are atoms.
+        atoms_from: f64,
+    },
     /// Numbers that repeat with a period, such as angles.
     Periodic {
         /// The period.
@@ -177,7 +185,13 @@ impl Facts<'_> {
             KnownCells::Whole { min, max, .. } if min == max => Categorical::of(self).into(),
             KnownCells::Whole { min, max, values }
                 if max.abs_diff(*min) < self.options.max_range as u64
-                    && !self.is_sparse(max.abs_diff(*min), values.len()) =>
+                    && self.is_listed(&Rows::of(values, *min, *max)) =>
+            {
+                Categorical::of(self).into()
+            }
+            KnownCells::Whole { min, max, values }
+                if max.abs_diff(*min) < self.options.max_range as u64
+                    && !self.is_sparse(&Rows::of(values, *min, *max)) =>
             {
                 Integer { min: *min, max: *max }.into()
             }
@@ -198,14 +212,14 @@ impl Facts<'_> {
                     return Ok(kind.into());
                 }
                 let values: Vec<f64> = values.iter().map(|&x| x as f64).collect();
-                self.number(&values)?
+                self.number(&values, 0.0)?
             }
             KnownCells::Real { values } => {
                 let bits: Vec<u64> = values.iter().map(|x| x.to_bits()).collect();
                 if self.is_coarse(&bits) {
                     Categorical::of(self).into()
                 } else {
-                    self.number(values)?
+                    self.number(values, 0.0)?
                 }
             }
         })
@@ -248,8 +262,11 @@ impl Facts<'_> {
                 Some(numbers) => self.continuous(&numbers, support),
                 None => fail("continuous", "its cells are not numbers"),
             },
-            (KindHint::Number, cells) => match cells.numbers() {
-                Some(numbers) => self.number(&numbers),
+            (KindHint::Number { atoms_from }, _) if !(0.0..=1.0).contains(&atoms_from) => {
+                fail("a number", "the smallest share of rows of an atom must be from 0 to 1")
+            }
+            (KindHint::Number { atoms_from }, cells) => match cells.numbers() {
+                Some(numbers) => self.number(&numbers, atoms_from),
                 None => fail("a number", "its cells are not numbers"),
             },
             (KindHint::Periodic { period }, cells) => {
@@ -263,19 +280,34 @@ impl Facts<'_> {
         }
     }
 
-    /// Whether a range of whole numbers has too few rows per number to estimate each separately, so that neighbors must
-    /// share information.
-    fn is_sparse(&self, range: u64, rows: usize) -> bool {
-        self.options.atoms && range >= SPARSE_RANGE && (rows as u64) < SPARSE_ROWS * range
+    /// Whether whole numbers come from a short list, such as 2, 4, 8, 16 and 32, so that other numbers are not to be
+    /// expected: at least half of the range does not occur, few numbers occur only once, and there are 4 rows per number.
+    fn is_listed(&self, rows: &Rows) -> bool {
+        let distinct = rows.sorted.len() - rows.with(0);
+        self.options.atoms
+            && distinct <= self.options.max_distinct
+            && distinct * 4 <= rows.total
+            && distinct <= rows.with(0)
+            && rows.with(1) * LISTED <= distinct
     }
 
-    /// Infers a number with atoms, grid and bounds from its values.
-    fn number(&self, values: &[f64]) -> Result<ColumnKind, DataError> {
+    /// Whether a range of whole numbers has too few rows per number to estimate each separately, so that neighbors must
+    /// share information. The median counts as well as the mean: a few large values can make the range wide.
+    fn is_sparse(&self, rows: &Rows) -> bool {
+        let range = rows.sorted.len() as u64 - 1;
+        let median = rows.sorted[rows.sorted.len() / 2] as u64;
+        self.options.atoms
+            && range >= SPARSE_RANGE
+            && ((rows.total as u64) < SPARSE_ROWS * range || median < SPARSE_ROWS)
+    }
+
+    /// Infers a number with atoms, grid and bounds from its values. Atoms have at least this share of the rows.
+    fn number(&self, values: &[f64], atoms_from: f64) -> Result<ColumnKind, DataError> {
         if !self.options.atoms {
             return self.continuous(values, Support::REAL);
         }
-        let kind =
-            Number::with_atoms(values, self.named_atoms(), Support::REAL, &self.options.warp);
+        let (named, options) = (self.named_atoms(), &self.options.warp);
+        let kind = Number::with_frequent_atoms(values, named, atoms_from, Support::REAL, options);
         kind.map(ColumnKind::from).map_err(|source| self.warp_error(source))
     }
 
@@ -286,5 +318,28 @@ impl Facts<'_> {
 
     fn warp_error(&self, source: WarpError) -> DataError {
         DataError::Warp { column: self.column.name().to_owned(), source }
+    }
+}
+
+/// How many rows each whole number of a small range has.
+struct Rows {
+    /// In increasing order.
+    sorted: Vec<usize>,
+    total: usize,
+}
+
+impl Rows {
+    fn of(values: &[i64], min: i64, max: i64) -> Self {
+        let mut sorted = vec![0; max.abs_diff(min) as usize + 1];
+        for x in values {
+            sorted[x.abs_diff(min) as usize] += 1;
+        }
+        sorted.sort_unstable();
+        Self { sorted, total: values.len() }
+    }
+
+    /// How many numbers have this many rows.
+    fn with(&self, rows: usize) -> usize {
+        self.sorted.partition_point(|n| *n <= rows) - self.sorted.partition_point(|n| *n < rows)
     }
 }

@@ -195,6 +195,20 @@ impl Number {
         support: Support,
         options: &WarpOptions,
     ) -> Result<Self, WarpError> {
+        Self::with_frequent_atoms(values, named, 0.0, support, options)
+    }
+
+    /// Like [`with_atoms`](Self::with_atoms); atoms that are not named have at least this share of the rows.
+    ///
+    /// # Errors
+    /// As for [`with_atoms`](Self::with_atoms).
+    pub fn with_frequent_atoms(
+        values: &[f64],
+        named: &[f64],
+        share: f64,
+        support: Support,
+        options: &WarpOptions,
+    ) -> Result<Self, WarpError> {
         // Adding 0 turns −0 into 0.
         let mut sorted: Vec<f64> = values.iter().map(|x| x + 0.0).collect();
         if let Some(&x) = sorted.iter().find(|x| !x.is_finite()) {
@@ -217,7 +231,7 @@ impl Number {
         {
             return Err(WarpError::Atom(x));
         }
-        named.extend(find_atoms(&sorted, grid));
+        named.extend(find_atoms(&sorted, grid, share));
         named.sort_unstable_by(f64::total_cmp);
         named.dedup();
         let atoms = named;
@@ -447,12 +461,12 @@ fn decimals_of(values: &[f64]) -> Option<u8> {
     Some(decimals)
 }
 
-/// The values with far more rows than nearby values.
-fn find_atoms(sorted: &[f64], grid: Option<Grid>) -> Vec<f64> {
+/// The values with far more rows than nearby values, and at least this share of all rows.
+fn find_atoms(sorted: &[f64], grid: Option<Grid>, share: f64) -> Vec<f64> {
     let runs: Vec<(f64, f64)> =
         sorted.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as f64)).collect();
     let least = if grid.is_some() { MIN_ROWS } else { MIN_REPEATS };
-    let least = least.max(sorted.len() / MIN_SHARE) as f64;
+    let least = (least.max(sorted.len() / MIN_SHARE) as f64).max(share * sorted.len() as f64);
     let step = grid.map(Grid::unit);
     let (first, last) = (sorted[0], sorted[sorted.len() - 1]);
     // The mean number of rows of nearby values. Without a grid, values do not repeat by chance.
@@ -660,6 +674,23 @@ mod tests {
         real.extend([0.25; 4]);
         let number = fitted(&real);
         assert_eq!((number.atoms(), number.decimals()), (&[0.25][..], None));
+    }
+
+    #[test]
+    fn only_frequent_values_can_be_atoms() {
+        // 0 has a third of the rows, 5 a fifteenth, 2.5 and 9999 a thirtieth each.
+        for (share, atoms) in
+            [(0.0, &[0.0, 2.5, 5.0, 9999.0][..]), (0.05, &[0.0, 5.0]), (0.1, &[0.0]), (0.5, &[])]
+        {
+            let options = WarpOptions::default();
+            let number =
+                Number::with_frequent_atoms(&values(3000), &[], share, Support::REAL, &options);
+            let number = number.unwrap();
+            assert_eq!(number.atoms(), atoms);
+            // The grid and the bound stay.
+            assert_eq!(number.decimals(), Some(1));
+            assert!((0..1000).all(|n| number.number_at(f64::from(n) / 1000.0) >= 0.0));
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ impl Schema {
     ///
     /// Text is categorical, or Boolean for pairs such as `no` and `yes`, or split into parts if all cells are dates or
     /// times. Whole numbers, in a column of either numeric type, are Boolean for 0 and 1, integers up to a range of
-    /// `max_range` (less with few rows), and numbers otherwise. Real numbers are numbers. Columns with few distinct
+    /// `max_range` (less if most of the range has few rows), and numbers otherwise. Real numbers are numbers. Columns with few distinct
     /// numbers are categorical. So are constant columns, with a catch-all value, and columns without any observed cell,
     /// with only the catch-all value. The pixels of images are integers with a common range.
     ///

@@ -52,6 +52,26 @@ fn whole_numbers_are_counted_where_there_are_rows_to_count() {
 }
 
 #[test]
+fn numbers_chosen_from_a_few_are_labels_and_long_tails_are_numbers() {
+    let kind = |cells: Vec<i64>| {
+        let column = Column::integers("n", cells.into_iter().map(Some));
+        let table = Table::new(vec![column]).unwrap();
+        Schema::infer(&table, &InferOptions::default()).unwrap().columns()[0].kind.clone()
+    };
+    // Sizes of memory: nothing is between them.
+    let sizes = || (0..400).map(|i| [2, 4, 8, 16, 32][i % 5]);
+    let ColumnKind::Categorical(chosen) = kind(sizes().collect()) else { panic!() };
+    assert_eq!(chosen.labels, ["2", "4", "8", "16", "32"]);
+    // One more that is there once: others may follow.
+    assert_eq!(kind(sizes().chain([17]).collect()).name(), "a number");
+    // Visits, of which most are 0 to 3 and a few up to 198: no row tells what 150 is like.
+    let visits = (0..4000).map(|i| if i % 40 == 0 { i / 20 } else { i % 4 });
+    assert_eq!(kind(visits.collect()).name(), "a number");
+    // Every number has its rows.
+    assert_eq!(kind((0..4000).map(|i| i % 200).collect()).name(), "an integer");
+}
+
+#[test]
 fn every_kind_is_inferred() {
     let inferred = Schema::infer(&mixed(), &InferOptions::default()).unwrap();
     let numbers: Vec<&str> = inferred.columns()[3..5].iter().map(|c| c.kind.name()).collect();
