@@ -186,7 +186,7 @@ impl Compress {
             ..CompressOptions::default()
         };
         // The fraction is known for plain files.
-        let length = std::fs::metadata(file).ok().filter(|found| found.is_file());
+        let length = std::fs::metadata(file).ok().filter(std::fs::Metadata::is_file);
         let length = length.filter(|_| file.extension().is_none_or(|e| e != "gz"));
         let read = Cell::new(0);
         let share = || length.as_ref().map(|f| (read.get() as f64 / f.len() as f64).min(1.0));

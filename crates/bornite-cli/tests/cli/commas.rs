@@ -10,13 +10,14 @@ fn table(delimiter: char, decimal: char) -> String {
     for n in 0..120 {
         let (city, age, pay) = (["Bonn", "Essen", "Köln"][n % 3], 20 + n % 40, 100 + n * 37 % 97);
         let (whole, part) = (pay / 4, pay % 4 * 25);
-        writeln!(text, "{city}{delimiter}{age}{delimiter}{whole}{decimal}{part:02}").unwrap();
+        writeln!(text, "{city}{delimiter}{age}{delimiter}{whole}{decimal}{part:02}")
+            .expect("a string takes text");
     }
     text
 }
 
 fn mean(folder: &Folder, model: &str) -> f64 {
-    folder.run(&["query", model, "E[pay]", "--json"]).json()["value"].as_f64().unwrap()
+    folder.run(&["query", model, "E[pay]", "--json"]).json()["value"].as_f64().expect("a number")
 }
 
 const QUICK: [&str; 6] = ["--width", "2", "--epochs", "2", "--effort", "fast"];
@@ -97,5 +98,5 @@ fn thousands_are_not_decimals() {
     // 1.234,5 is one number.
     assert!(kind(rows(&|n| format!("{}.{:03},5", 1 + n % 9, n))).contains("decimal commas"));
     let median = folder.run(&["query", "m.model", "median(a)", "--json"]).json();
-    assert!(median["value"].as_f64().unwrap() > 1000.0, "{median}");
+    assert!(median["value"].as_f64().expect("a number") > 1000.0, "{median}");
 }

@@ -297,7 +297,7 @@ fn a_signal_before_the_first_step_ends_a_fit_at_once() {
             .unwrap();
         thread::sleep(Duration::from_millis(500));
         signal(&child, name);
-        assert_eq!(exit_code(&mut child), Some(128 + number as i32), "{name}");
+        assert_eq!(exit_code(&mut child), Some(128 + number.cast_signed()), "{name}");
         assert!(!folder.path("m.model").exists());
         assert_eq!(leftovers(&folder), Vec::<String>::new());
     }
