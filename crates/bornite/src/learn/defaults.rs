@@ -13,14 +13,14 @@ use crate::structure::Widths;
 /// | patience | an eighth of the epochs, at least 6 |
 /// | averaging | over about one epoch, at most 500 steps |
 /// | smoothing | of images: 150 / n below 20,000 rows; of ordered columns: 500 / n, at most 0.1 |
-/// | functions | of a continuous variable: √n, from 12 to 96, then two and four times as many, up to 192, as long as validation gets better, or else a third; 48 if it is the only one |
-/// | roughness | 0.1 / n |
+/// | functions | of a continuous variable: √n, from 12 to 48, then twice as many if validation gets better, or else a third; 48 if it is the only one |
+/// | roughness | 10 / n |
 ///
 /// Images of 20 million cells and more, without missing values, have settings of their own, see [`images`](Self::images).
 ///
 /// With [`Effort::Fast`], only the largest of the widths up to 8 and the fewest functions are fitted; from 8,000 rows on up to 12, and from
 /// 16,000 on up to 16, where an epoch takes a second at most. With [`Effort::Best`], widths up
-/// to 64 and eight times the functions, up to 384, are tried, whatever an epoch takes, with three times the epochs.
+/// to 64 and four times the functions are tried, whatever an epoch takes, with three times the epochs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Defaults {
     rows: usize,
@@ -59,16 +59,11 @@ const WORK: f64 = 2.5e10;
 /// Input functions of a continuous variable.
 const FEWEST_FUNCTIONS: usize = 6;
 const MIN_FUNCTIONS: usize = 12;
-const MAX_FUNCTIONS: usize = 96;
-const FUNCTIONS_OF_ONE: usize = 48;
-/// The largest numbers of functions that a search reaches, by default and with all effort.
-const MOST_FUNCTIONS: usize = 192;
-const ALL_FUNCTIONS: usize = 384;
+const MAX_FUNCTIONS: usize = 48;
 /// The strength of a prior against functions that change fast. Rows determine an amplitude up to a variance of 1 / 4 n, so the
-/// prior outweighs them for Legendre polynomials whose degree k has 0.1 k² > 4 n: beyond degree 77 with 150 rows. It has to be
-/// weak. Columns of real tables repeat their values, and only functions of high degree can represent that; which number of functions
-/// is too many is up to the validation rows.
-const ROUGHNESS: f64 = 0.1;
+/// prior outweighs them for Legendre polynomials whose degree k has 10 k² > 4 n: beyond degree 8 with 150 rows, and 63 with
+/// 10,000.
+const ROUGHNESS: f64 = 10.0;
 /// How much longer steps are for few variables with many values. A mixture of products captures less of what such variables
 /// have in common, so a fit has further to go from it.
 const LONGER_STEPS: f64 = 2.5;
@@ -158,7 +153,7 @@ impl Defaults {
     /// The number of input functions of a continuous variable to begin with.
     pub fn first_functions(&self) -> usize {
         if self.variables == 1 {
-            return FUNCTIONS_OF_ONE;
+            return MAX_FUNCTIONS;
         }
         ((self.rows as f64).sqrt() as usize).clamp(MIN_FUNCTIONS, MAX_FUNCTIONS)
     }
@@ -166,17 +161,13 @@ impl Defaults {
     /// The numbers of input functions of a continuous variable to try, from the fewest, for [`fit_best`](super::fit_best).
     pub fn functions(&self) -> Vec<usize> {
         let first = self.first_functions();
-        let (times, most): (&[usize], usize) = match self.effort {
-            _ if self.variables == 1 => return vec![first],
-            Effort::Fast => return vec![first],
-            Effort::Balanced => (&[2, 4], MOST_FUNCTIONS),
-            Effort::Best => (&[2, 4, 8], ALL_FUNCTIONS),
-        };
         let fewer = (first / 3).max(FEWEST_FUNCTIONS);
-        let more = times.iter().map(|times| (times * first).min(most));
-        let mut all: Vec<usize> = [fewer, first].into_iter().chain(more).collect();
-        all.dedup();
-        all
+        match self.effort {
+            _ if self.variables == 1 => vec![first],
+            Effort::Fast => vec![first],
+            Effort::Balanced => vec![fewer, first, 2 * first],
+            Effort::Best => vec![fewer, first, 2 * first, 4 * first],
+        }
     }
 
     /// How strongly the input weights of images are drawn towards smooth ones, of [`FitOptions::smoothing`].

@@ -612,11 +612,7 @@ fn widths_are_those_that_there_is_time_for() {
 }
 
 #[test]
-fn functions_are_capped_and_few_wide_variables_take_longer_steps() {
-    assert_eq!(Defaults::of(100, 10).functions(), [6, 12, 24, 48]);
-    assert_eq!(Defaults::of(5_000, 10).functions(), [23, 70, 140, 192]);
-    assert_eq!(Defaults::of(40_000, 10).functions(), [32, 96, 192]);
-    assert_eq!(Defaults::of(40_000, 1).functions(), [48]);
+fn few_variables_with_many_values_take_longer_steps() {
     let rate = |variables, values| {
         Defaults::of(19_200, variables).with_values(values).options(8).rate * 8.0
     };

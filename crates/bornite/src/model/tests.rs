@@ -438,7 +438,7 @@ fn effort_is_in_what_is_tried_and_progress_in_the_units_of_the_data() {
     assert!(widths.len() > 1 && trials > 0, "{widths:?}");
     let defaults = Defaults::of(200, 5);
     assert_eq!(defaults.with_effort(Effort::Best).widths().last(), Some(&64));
-    assert_eq!(defaults.with_effort(Effort::Best).functions(), [6, 14, 28, 56, 112]);
+    assert_eq!(defaults.with_effort(Effort::Best).functions(), [6, 14, 28, 56]);
     assert_eq!(defaults.first_functions(), 14);
 }
 
@@ -1255,7 +1255,7 @@ fn a_target_is_predicted_better() {
         (0..n as usize).map(of).sum::<f64>() / f64::from(n)
     };
     let (plain, emphasized) = (error(None), error(Some("y".to_owned())));
-    assert!(emphasized < plain - 0.02, "{emphasized} nats of surprise, {plain} without a target");
+    assert!(emphasized < 0.6 * plain, "{emphasized} nats of surprise, {plain} without a target");
     let missing = Fit::new().target("z".to_owned()).run(&train);
     assert!(missing.unwrap_err().to_string().contains("'z'"));
 }
