@@ -27,7 +27,7 @@ use crate::structure::{
     mutual_information, root_edges,
 };
 
-/// The maximum number of variables for which a tree is learned, since all pairs are compute_information.
+/// The maximum number of variables for which a tree is learned, since all pairs are compared.
 const MAX_LEARNED_VARIABLES: usize = 4096;
 /// The default number of circuits in a model, by effort.
 const BALANCED_CIRCUITS: usize = 2;
@@ -42,9 +42,9 @@ const MAX_TIMED_EPOCHS: usize = 200;
 const MIN_IMAGE_EPOCHS: f64 = 6.0;
 /// The fraction of the budget after which no teacher is fitted.
 const LATEST_TEACHER: f64 = 0.6;
-/// The fraction of the budget after which trees are not compute_information.
+/// The fraction of the budget after which trees are not compared.
 const LATEST_TRIAL: f64 = 0.5;
-/// The fraction of the time limit for comparing columns, and the number of 64-bit words compute_information per second: an
+/// The fraction of the time limit for comparing columns, and the number of 64-bit words compared per second: an
 /// estimate for one thread, so that a fit can continue from a checkpoint of another machine.
 const INFORMATION_TIME_SHARE: f64 = 0.1;
 const WORDS_PER_SECOND: f64 = 1e9;
