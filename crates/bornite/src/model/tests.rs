@@ -1255,7 +1255,7 @@ fn a_target_is_predicted_better() {
         (0..n as usize).map(of).sum::<f64>() / f64::from(n)
     };
     let (plain, emphasized) = (error(None), error(Some("y".to_owned())));
-    assert!(emphasized < 0.6 * plain, "{emphasized} nats of surprise, {plain} without a target");
+    assert!(emphasized < plain - 0.02, "{emphasized} nats of surprise, {plain} without a target");
     let missing = Fit::new().target("z".to_owned()).run(&train);
     assert!(missing.unwrap_err().to_string().contains("'z'"));
 }
