@@ -17,6 +17,7 @@ CONTINUOUS = {
     "hermite": Basis.hermite(5, 0.3, 0.9),
     "gaussian": Basis.gaussian([(0, 1), (1, 0.5), (-1, 2)]),
     "bspline": Basis.bspline(2, [0, 0, 0, 1, 2, 3, 3, 3]),
+    "steps": Basis.steps(3, [-1, 0, 1, 2, 3]),
 }
 
 

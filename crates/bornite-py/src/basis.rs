@@ -17,7 +17,7 @@ use crate::query::evidence;
 
 /// K functions of one variable, for the input layers of a circuit.
 ///
-/// ``indicator``, ``fourier``, ``legendre``, ``laguerre`` and ``hermite`` are orthonormal; ``table``, ``gaussian`` and
+/// ``indicator``, ``fourier``, ``legendre``, ``laguerre``, ``hermite`` and ``steps`` are orthonormal; ``table``, ``gaussian`` and
 /// ``bspline`` need not be. Wherever a basis is expected, a whole number v means ``Basis.indicator(v)``.
 ///
 /// >>> from bornite import Basis
@@ -122,6 +122,13 @@ impl Basis {
         high: f64,
     ) -> PyResult<Self> {
         Self::new(bornite::Basis::legendre(functions, low, high))
+    }
+
+    /// Orthonormal step functions that are constant between neighboring edges: polynomials in the
+    /// middles of the steps.
+    #[classmethod]
+    fn steps(_class: &Bound<'_, PyType>, functions: usize, edges: Vec<f64>) -> PyResult<Self> {
+        Self::new(bornite::Basis::steps(functions, edges))
     }
 
     /// Laguerre functions on the half-line x ≥ low.
@@ -301,6 +308,9 @@ pub(crate) fn repr(basis: &bornite::Basis) -> String {
             format!("<Basis transformed: {width} functions made of {}>", repr(b.base()))
         }
         B::Atoms(b) => format!("{}.with_atoms({:?})", repr(b.rest()), b.points()),
+        B::Steps(b) => {
+            format!("<Basis steps: {width} functions on {} steps>", b.edges().len() - 1)
+        }
         B::Squared(b) => format!("<Basis squared: {width} products made of {}>", repr(b.base())),
     }
 }

@@ -38,7 +38,8 @@ impl Atoms {
             | Basis::Hermite(_)
             | Basis::Gaussian(_)
             | Basis::BSpline(_)
-            | Basis::Transformed(_) => {
+            | Basis::Transformed(_)
+            | Basis::Steps(_) => {
                 let domain = Domain::with_atoms(points, rest.natural_domain());
                 Ok(Self { domain, rest: Arc::new(rest) })
             }

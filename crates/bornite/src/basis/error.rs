@@ -6,6 +6,11 @@ pub const MAX_FUNCTIONS: usize = 4096;
 /// The maximum degree of a B-spline.
 pub const MAX_DEGREE: usize = 32;
 
+/// The maximum number of functions of a [`Steps`](super::Steps) basis, and of its steps.
+pub const MAX_STEP_FUNCTIONS: usize = 256;
+/// See [`MAX_STEP_FUNCTIONS`].
+pub const MAX_STEPS: usize = 4096;
+
 /// The maximum size of locations, bounds and table entries. Lengths are at least its inverse. So no
 /// square of them overflows.
 pub const MAX_MAGNITUDE: f64 = 1e150;
@@ -130,6 +135,28 @@ pub enum BasisError {
         function: usize,
         /// The repeated knot.
         knot: f64,
+    },
+    /// There are fewer steps than step functions, or too many of either.
+    #[error(
+        "{functions} step functions on {steps} steps: give at most {MAX_STEP_FUNCTIONS} functions and {MAX_STEPS} steps, and at least as many steps as functions"
+    )]
+    Steps {
+        /// The number of functions.
+        functions: usize,
+        /// The number of steps.
+        steps: usize,
+    },
+    /// The edges of steps are not in increasing order, or too close to each other.
+    #[error(
+        "edge {index} is {right}, not far enough above the previous edge, {left}: sort the edges, and make every step at least 1e-12 of the whole"
+    )]
+    EdgesDecrease {
+        /// The index of the edge.
+        index: usize,
+        /// The edge before it.
+        left: f64,
+        /// Its value.
+        right: f64,
     },
     /// Atoms are not in increasing order.
     #[error(

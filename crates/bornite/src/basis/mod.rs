@@ -9,9 +9,10 @@
 //! | a number within known bounds | [`Basis::legendre`]; [`Basis::bspline`] if the density has sharp features |
 //! | a positive number | [`Basis::laguerre`] |
 //! | any number | [`Basis::hermite`]; [`Basis::gaussian`] for clusters of different widths |
+//! | a number on a grid, such as whole numbers or prices | [`Basis::steps`], with steps of whole grid cells |
 //! | a number that often has one value, such as 0 | [`Basis::with_atoms`], over the functions of the rest |
 //!
-//! Indicator, Fourier, Legendre, Laguerre and Hermite functions are orthonormal: ∫ fᵢ fⱼ* dx = δᵢⱼ.
+//! Indicator, Fourier, Legendre, Laguerre, Hermite and step functions are orthonormal: ∫ fᵢ fⱼ* dx = δᵢⱼ.
 //! [`Basis::orthonormalized`] orthonormalizes the others. Integrals over parts of a domain are
 //! closed forms or exact Gauss quadratures: for up to 64 functions, every entry is within 10⁻¹² of
 //! the true value, and every matrix is exactly Hermitian.
@@ -30,6 +31,7 @@ mod part;
 pub(crate) mod quadrature;
 mod scaled;
 mod squared;
+mod steps;
 mod sturm;
 mod table;
 #[cfg(test)]
@@ -45,7 +47,10 @@ use crate::linalg::{Matrix, Scalar};
 
 pub use atoms::Atoms;
 pub use bspline::BSpline;
-pub use error::{BasisError, MAX_DEGREE, MAX_FUNCTIONS, MAX_MAGNITUDE, TRANSFORM_TOLERANCE};
+pub use error::{
+    BasisError, MAX_DEGREE, MAX_FUNCTIONS, MAX_MAGNITUDE, MAX_STEP_FUNCTIONS, MAX_STEPS,
+    TRANSFORM_TOLERANCE,
+};
 pub use fourier::{Fourier, FourierForm};
 pub use gaussian::Gaussian;
 pub use hermite::Hermite;
@@ -54,6 +59,7 @@ pub use laguerre::Laguerre;
 pub use legendre::Legendre;
 pub use part::Part;
 pub use squared::Squared;
+pub use steps::Steps;
 pub use table::Table;
 pub use transformed::Transformed;
 
@@ -100,6 +106,8 @@ pub enum Basis {
     Squared(Squared),
     /// The indicators of atoms, and the functions of a continuous rest.
     Atoms(Atoms),
+    /// Step functions on an interval.
+    Steps(Steps),
 }
 
 /// Evaluates an expression for the basis of every family.
@@ -117,6 +125,7 @@ macro_rules! each {
             Basis::Transformed($b) => $body,
             Basis::Squared($b) => $body,
             Basis::Atoms($b) => $body,
+            Basis::Steps($b) => $body,
         }
     };
 }
@@ -196,6 +205,29 @@ impl Basis {
         BSpline::new(degree, knots).map(Basis::BSpline)
     }
 
+    /// Orthonormal step functions on [a, b], which are constant between neighboring edges a = e₀ <
+    /// e₁ < … < eₘ = b.
+    ///
+    /// They are polynomials in the middles of the steps, of degree 0, 1, …, orthogonal with the
+    /// lengths of the steps as weights. A density made of them is constant on every step.
+    ///
+    /// ```
+    /// use bornite::{Basis, basis::Part};
+    ///
+    /// let basis = Basis::steps(3, vec![0.0, 0.5, 0.75, 1.0, 2.0])?;
+    /// assert!(basis.is_orthonormal());
+    /// let at = |x: f64| basis.evaluate_batch::<f64>(&[x]);
+    /// assert_eq!(at(0.5), at(0.7));
+    /// # Ok::<(), bornite::basis::BasisError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// There are no functions, more functions than steps, or too many of either, or the edges are
+    /// not finite and in order.
+    pub fn steps(functions: usize, edges: impl Into<Vec<f64>>) -> Result<Self, BasisError> {
+        Steps::new(functions, edges.into()).map(Basis::Steps)
+    }
+
     /// The functions T f of a base f, which must be orthonormal: T G Tᴴ = I up to 10⁻⁸.
     ///
     /// # Errors
@@ -256,7 +288,8 @@ impl Basis {
             | Basis::Hermite(_)
             | Basis::Table(_)
             | Basis::Gaussian(_)
-            | Basis::BSpline(_) => domain.is_valid() && self.natural_domain() == *domain,
+            | Basis::BSpline(_)
+            | Basis::Steps(_) => domain.is_valid() && self.natural_domain() == *domain,
         }
     }
 
@@ -273,6 +306,7 @@ impl Basis {
             Basis::Transformed(b) => b.base().natural_domain(),
             Basis::Squared(b) => b.base().natural_domain(),
             Basis::Atoms(b) => b.natural_domain(),
+            Basis::Steps(b) => b.natural_domain(),
         }
     }
 
@@ -289,7 +323,8 @@ impl Basis {
             | Basis::Laguerre(_)
             | Basis::Hermite(_)
             | Basis::Gaussian(_)
-            | Basis::BSpline(_) => true,
+            | Basis::BSpline(_)
+            | Basis::Steps(_) => true,
         }
     }
 
@@ -304,17 +339,18 @@ impl Basis {
             | Basis::Legendre(_)
             | Basis::Laguerre(_)
             | Basis::Hermite(_)
-            | Basis::Transformed(_) => true,
+            | Basis::Transformed(_)
+            | Basis::Steps(_) => true,
         }
     }
 
-    /// How fast each function varies: n (n + 1) for the Legendre polynomial of degree n, the square
-    /// of the frequency for Fourier functions, n for the nth Laguerre or Hermite function, and 0
+    /// How fast each function varies: n (n + 1) for the Legendre polynomial or step function of
+    /// degree n, the square of the frequency for Fourier functions, n for the nth Laguerre or Hermite function, and 0
     /// for all others.
     pub(crate) fn roughness(&self) -> Vec<f64> {
         let by = |f: fn(f64) -> f64| (0..self.width()).map(|n| f(n as f64)).collect();
         match self {
-            Basis::Legendre(_) => by(|n| n * (n + 1.0)),
+            Basis::Legendre(_) | Basis::Steps(_) => by(|n| n * (n + 1.0)),
             Basis::Fourier(_) => by(|n| (0.5 * n).ceil().powi(2)),
             Basis::Laguerre(_) | Basis::Hermite(_) => by(|n| n),
             Basis::Atoms(b) => {
@@ -365,13 +401,15 @@ impl Basis {
             | Basis::Legendre(_)
             | Basis::Laguerre(_)
             | Basis::Hermite(_)
-            | Basis::Transformed(_) => Matrix::identity(self.width()),
+            | Basis::Transformed(_)
+            | Basis::Steps(_) => Matrix::identity(self.width()),
         }
     }
 
     /// ∫ f fᴴ over a part of the domain. The part is clipped to the domain.
     ///
-    /// Cost: K²; for [`Transformed`] Gaussians and B-splines, K² per node of a quadrature.
+    /// Cost: K²; for [`Steps`], K² per step; for [`Transformed`] Gaussians, B-splines and steps, K²
+    /// per node of a quadrature.
     pub fn gram_over<T: Scalar>(&self, part: &Part) -> Matrix<T> {
         if part.covers(&self.natural_domain()) {
             return self.gram();
@@ -393,7 +431,8 @@ impl Basis {
             | Basis::BSpline(_)
             | Basis::Transformed(_)
             | Basis::Squared(_)
-            | Basis::Atoms(_) => None,
+            | Basis::Atoms(_)
+            | Basis::Steps(_) => None,
         }
     }
 
@@ -429,12 +468,13 @@ impl Basis {
         (Basis::Transformed(transformed), l)
     }
 
-    /// Nodes and weights that integrate products of two functions times x², for the families that
-    /// are not orthonormal.
+    /// Nodes and weights that integrate products of two functions times x², for step functions and
+    /// the families that are not orthonormal.
     fn nodes_over(&self, low: f64, high: f64) -> Option<Vec<(f64, f64)>> {
         match self {
             Basis::Gaussian(b) => Some(b.nodes_over(low, high)),
             Basis::BSpline(b) => Some(b.nodes_over(low, high)),
+            Basis::Steps(b) => Some(b.nodes_over(low, high)),
             Basis::Indicator(_)
             | Basis::Fourier(_)
             | Basis::Legendre(_)
@@ -460,6 +500,7 @@ impl Basis {
             Basis::Transformed(_) => "transformed",
             Basis::Squared(_) => "squared",
             Basis::Atoms(_) => "atoms",
+            Basis::Steps(_) => "step",
         }
     }
 }

@@ -78,7 +78,8 @@ impl Basis {
             | Basis::Table(_)
             | Basis::Gaussian(_)
             | Basis::BSpline(_)
-            | Basis::Atoms(_) => match self.nodes_over(low, high) {
+            | Basis::Atoms(_)
+            | Basis::Steps(_) => match self.nodes_over(low, high) {
                 Some(nodes) => Some(self.sum_over(&nodes, weight)),
                 None => Some(self.integrate_smooth(low, high, weight)),
             },
@@ -104,7 +105,8 @@ impl Basis {
             | Basis::BSpline(_)
             | Basis::Transformed(_)
             | Basis::Squared(_)
-            | Basis::Atoms(_) => return None,
+            | Basis::Atoms(_)
+            | Basis::Steps(_) => return None,
         }
         .ok()
     }

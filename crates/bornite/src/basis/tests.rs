@@ -39,6 +39,10 @@ fn spline_knots() -> Vec<f64> {
     vec![-1.0, -1.0, -1.0, -1.0, -0.2, 0.3, 0.3, 0.9, 1.7, 2.0, 2.0, 2.0, 2.0]
 }
 
+fn step_edges() -> Vec<f64> {
+    vec![-1.0, -0.9, -0.2, 0.1, 0.5, 0.6, 1.1, 1.9, 2.0]
+}
+
 fn others() -> Vec<Case> {
     let components = vec![(-4.0, 1.0), (-3.0, 1.5), (0.0, 0.4), (0.3, 0.5), (6.0, 2.0)];
     let gaussian = Basis::gaussian(components).unwrap();
@@ -51,6 +55,10 @@ fn others() -> Vec<Case> {
     let laguerre = Basis::laguerre(5, 2.0, 0.5).unwrap();
     let hermite = Basis::hermite(6, -1.0, 2.0).unwrap();
     let spline_again = Basis::bspline(3, spline_knots()).unwrap();
+    let steps = |functions| Basis::steps(functions, step_edges());
+    let steps_with_atoms = steps(4).unwrap().with_atoms(vec![0.0, 0.5, 3.0]);
+    let rotation_of_steps = Matrix::from_rows(&[[0.6, 0.8], [0.8, -0.6]]).map(Complex64::from);
+    let rotated_steps = Basis::transformed(steps(2).unwrap(), rotation_of_steps);
     let mut cases = vec![
         case("Gaussian", Ok(gaussian), -24.0, 28.0),
         case("B-spline", Ok(spline), -1.0, 2.0),
@@ -62,9 +70,16 @@ fn others() -> Vec<Case> {
         case("atoms, Laguerre", laguerre.with_atoms(vec![-3.0, 2.0, 2.5]), -3.0, 240.0),
         case("atoms, Hermite", hermite.with_atoms(vec![0.5]), -45.0, 43.0),
         case("atoms, B-spline", spline_again.with_atoms(vec![0.0, 0.3, 7.0]), -1.0, 8.0),
+        case("atoms, steps", steps_with_atoms, -1.0, 4.0),
+        case("steps", steps(5), -1.0, 2.0),
+        case("all step functions", steps(8), -1.0, 2.0),
+        case("rotated steps", rotated_steps, -1.0, 2.0),
     ];
     for n in [1, 4] {
         cases[n].breaks = spline_knots();
+    }
+    for case in &mut cases[10..] {
+        case.breaks = step_edges();
     }
     for case in &mut cases[6..] {
         case.atoms = case.basis.natural_domain().atoms().to_vec();

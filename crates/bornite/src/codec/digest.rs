@@ -124,7 +124,8 @@ impl Hash {
             | Basis::Gaussian(_)
             | Basis::BSpline(_)
             | Basis::Squared(_)
-            | Basis::Atoms(_) => self.count(3),
+            | Basis::Atoms(_)
+            | Basis::Steps(_) => self.count(3),
         }
     }
 

@@ -23,8 +23,8 @@ pub(super) struct Discrete {
 /// Replaces every continuous variable by one with n bins, and its functions f by √wᵦ f(xᵦ) at bin b.
 ///
 /// The nodes x and weights w are those of the Gauss rule with n nodes on an interval, and of the uniform rule on a
-/// circle. The weights are the lengths of the bins, which contain their nodes. Both rules are exact for products of the
-/// input functions, which are polynomials or sines, so the new functions are orthonormal too. Within a bin, the density
+/// circle; for step functions, every step is a bin. The weights are the lengths of the bins, which contain their nodes.
+/// All of these rules are exact for products of the input functions, so the new functions are orthonormal too. Within a bin, the density
 /// is that of its node. An atom is a bin of length 0, which splits the bin that contains it.
 ///
 /// Uses only operations whose bits are the same on every machine.
@@ -39,7 +39,7 @@ pub(super) fn discretize(circuit: &Circuit) -> Result<Discrete, CodecError> {
         }
         let functions = basis.width() - domain.atoms().len();
         let bins = BINS.max(BINS_PER_FUNCTION * functions);
-        let Some((rule, ends)) = rule(domain.rest(), bins) else {
+        let Some((rule, ends)) = steps(basis).or_else(|| rule(domain.rest(), bins)) else {
             return Err(CodecError::NotFinite { variable: name.clone(), domain: domain.clone() });
         };
         let atoms = with_atoms(rule, ends, domain);
@@ -79,6 +79,27 @@ pub(super) fn discretize(circuit: &Circuit) -> Result<Discrete, CodecError> {
 
 /// Nodes and their weights.
 type Nodes = Vec<(f64, f64)>;
+
+/// The middles and the edges of steps; `None` for functions that are not step functions.
+fn steps(basis: &Basis) -> Option<(Nodes, Vec<f64>)> {
+    let edges = match basis {
+        Basis::Steps(b) => b.edges(),
+        Basis::Atoms(b) => return steps(b.rest()),
+        Basis::Indicator(_)
+        | Basis::Fourier(_)
+        | Basis::Legendre(_)
+        | Basis::Laguerre(_)
+        | Basis::Hermite(_)
+        | Basis::Table(_)
+        | Basis::Gaussian(_)
+        | Basis::BSpline(_)
+        | Basis::Transformed(_)
+        | Basis::Squared(_) => return None,
+    };
+    let (low, high) = (edges[0], edges[edges.len() - 1]);
+    let nodes = edges.windows(2).map(|e| (0.5 * e[0] + 0.5 * e[1], e[1] - e[0]));
+    Some((nodes.collect(), edges.iter().map(|x| (x - low) / (high - low)).collect()))
+}
 
 /// Quadrature nodes, and the edges of bins whose lengths are the weights.
 fn rule(domain: &Domain, bins: usize) -> Option<(Nodes, Vec<f64>)> {

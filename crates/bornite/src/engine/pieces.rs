@@ -4,7 +4,7 @@
 //! The probability of a piece is a quadratic form in the functions of the variable, which is the
 //! same for every row. So the probabilities of a tile of rows are one product of a weight and the
 //! rows' environments. Within a panel, the density is a polynomial, up to rounding, determined by
-//! its values at a few nodes.
+//! its values at a few nodes; for step functions, one node is enough.
 
 use std::f64::consts::PI;
 use std::sync::OnceLock;
@@ -21,8 +21,8 @@ use crate::basis::{Basis, Part};
 use crate::linalg::{Complex64, Matrix};
 use crate::root::increasing_root;
 
-/// The number of nodes per panel. It makes the interpolation of the density exact up to rounding on
-/// the panels of [`edges`].
+/// The number of nodes per panel, except for step functions. It makes the interpolation of the
+/// density exact up to rounding on the panels of [`panels`].
 const NODES: usize = 20;
 /// The highest degree of splines whose squares the nodes determine.
 const MAX_DEGREE: usize = (NODES - 1) / 2;
@@ -42,6 +42,8 @@ pub(crate) type Functional = Vec<(f64, f64)>;
 pub(super) struct Pieces<F> {
     /// The pieces, in order.
     list: Vec<Piece>,
+    /// The nodes of a panel.
+    rule: &'static Rule,
     /// The outputs ℓ at the nodes of the panels, panel by panel.
     values: Vec<f64>,
     /// The forms of the pieces, followed by those of the functionals.
@@ -64,26 +66,30 @@ impl Piece {
     }
 }
 
-/// The ends of panels on which [`NODES`] nodes determine the square of every function; `None` for
-/// an unbounded domain, and for functions that are not smooth enough.
-fn edges(basis: &Basis) -> Option<Vec<f64>> {
+/// The ends of panels, and the nodes that determine the square of every function on a panel; `None`
+/// for an unbounded domain, and for functions that are not smooth enough.
+fn panels(basis: &Basis) -> Option<(Vec<f64>, &'static Rule)> {
     let (low, high) = basis.natural_domain().rest().bounds();
     let at = |share: f64| low + (high - low) * share;
     let n = basis.width();
     match basis {
         // Polynomials of degree 2n vary about as fast as cos 2nθ, with x = cos θ.
         Basis::Legendre(_) => {
-            Some((0..=n).map(|k| at(0.5 - 0.5 * libm::cos(PI * k as f64 / n as f64))).collect())
+            let edge = |k: usize| at(0.5 - 0.5 * libm::cos(PI * k as f64 / n as f64));
+            Some(((0..=n).map(edge).collect(), Rule::smooth()))
         }
-        Basis::Fourier(_) => Some((0..=n).map(|k| at(k as f64 / n as f64)).collect()),
+        Basis::Fourier(_) => {
+            Some(((0..=n).map(|k| at(k as f64 / n as f64)).collect(), Rule::smooth()))
+        }
+        Basis::Steps(b) => Some((b.edges().to_vec(), Rule::constant())),
         Basis::BSpline(b) if b.degree() <= MAX_DEGREE => {
             let mut knots: Vec<f64> =
                 b.knots().iter().copied().filter(|x| (low..=high).contains(x)).collect();
             knots.dedup();
-            Some(knots)
+            Some((knots, Rule::smooth()))
         }
-        Basis::Transformed(b) => edges(b.base()),
-        Basis::Atoms(b) => edges(b.rest()),
+        Basis::Transformed(b) => panels(b.base()),
+        Basis::Atoms(b) => panels(b.rest()),
         Basis::BSpline(_)
         | Basis::Hermite(_)
         | Basis::Laguerre(_)
@@ -106,10 +112,10 @@ fn rest_values(basis: &Basis, weight: Option<&Matrix<Complex64>>, x: f64) -> Vec
 }
 
 impl<F: Real> Pieces<F> {
-    /// The pieces of a leaf, with these functionals of its density; `None` if [`edges`] returns
+    /// The pieces of a leaf, with these functionals of its density; `None` if [`panels`] returns
     /// `None`.
     pub(super) fn new<const C: bool>(leaf: &Leaf<F>, functionals: &[Functional]) -> Option<Self> {
-        let mut cuts = edges(&leaf.basis)?;
+        let (mut cuts, rule) = panels(&leaf.basis)?;
         let (low, high) = (cuts[0], cuts[cuts.len() - 1]);
         let domain = leaf.basis.natural_domain();
         let atoms = domain.atoms();
@@ -124,7 +130,8 @@ impl<F: Real> Pieces<F> {
         let numbers = triangle_numbers(leaf.width(), C);
         let mut forms = vec![0.0; (pieces.len() + functionals.len()) * numbers];
         let (piece_forms, functional_forms) = forms.split_at_mut(pieces.len() * numbers);
-        let mut values = Vec::with_capacity(cuts.len() * NODES * leaf.width() * planes(C));
+        let mut values =
+            Vec::with_capacity(cuts.len() * rule.nodes.len() * leaf.width() * planes(C));
         for (piece, form) in pieces.iter().zip(piece_forms.chunks_exact_mut(numbers)) {
             match *piece {
                 Piece::Atom(x) => {
@@ -133,7 +140,7 @@ impl<F: Real> Pieces<F> {
                 }
                 Piece::Panel(low, high, _) => {
                     let (middle, half) = (0.5 * (low + high), 0.5 * (high - low));
-                    for &(t, w) in &rule().nodes {
+                    for &(t, w) in &rule.nodes {
                         let l = rest_values(&leaf.basis, weight, middle + half * t);
                         add_form(form, C, half * w, &l);
                         for z in l {
@@ -151,7 +158,7 @@ impl<F: Real> Pieces<F> {
         }
         let forms = Matrix::new(pieces.len() + functionals.len(), numbers, forms);
         let forms = PackedWeight::plain(dense(&forms), Uses::PURE);
-        Some(Self { list: pieces, values, forms })
+        Some(Self { list: pieces, rule, values, forms })
     }
 
     /// Calls `each` with the distribution of every row. Evidence about the variable must not
@@ -221,8 +228,8 @@ impl<F: Real> Pieces<F> {
         }
         let (basis, weight) = (&*leaf.basis, leaf.weight.as_ref());
         let term = Term { scale: 1.0, values: &self.values, basis, weight, environment };
-        let pieces = &self.list;
-        Some(PiecewiseDensity { pieces, terms: vec![term], masses, functionals, total })
+        let (pieces, rule) = (&self.list, self.rule);
+        Some(PiecewiseDensity { pieces, rule, terms: vec![term], masses, functionals, total })
     }
 }
 
@@ -280,6 +287,7 @@ impl RowEnvironment {
 #[derive(Debug)]
 pub(crate) struct PiecewiseDensity<'a> {
     pieces: &'a [Piece],
+    rule: &'static Rule,
     /// The density is the sum of these terms, divided by the total.
     terms: Vec<Term<'a>>,
     masses: Vec<f64>,
@@ -309,10 +317,11 @@ impl Term<'_> {
     }
 
     /// Adds the density at the nodes of a panel.
-    fn add_panel(&self, n: usize, at: &mut [f64; NODES]) {
+    fn add_panel(&self, n: usize, at: &mut [f64]) {
         let width = self.weight.map_or_else(|| self.basis.width(), Matrix::rows);
         let numbers = width * planes(self.environment.is_complex());
-        let nodes = self.values[n * NODES * numbers..][..NODES * numbers].chunks_exact(numbers);
+        let panel = at.len() * numbers;
+        let nodes = self.values[n * panel..][..panel].chunks_exact(numbers);
         for (at, l) in at.iter_mut().zip(nodes) {
             *at += self.scale * self.environment.density(l);
         }
@@ -444,19 +453,22 @@ impl PiecewiseDensity<'_> {
 
     /// The density on a panel, mapped to [−1, 1].
     fn panel(&self, n: usize) -> Panel {
-        let mut at = [0.0; NODES];
-        self.terms.iter().for_each(|term| term.add_panel(n, &mut at));
+        let (mut at, nodes) = ([0.0; NODES], self.rule.nodes.len());
+        let at = &mut at[..nodes];
+        self.terms.iter().for_each(|term| term.add_panel(n, at));
         let mut series = [0.0; NODES];
-        for (c, row) in series.iter_mut().zip(&rule().transform) {
-            *c = row.iter().zip(&at).map(|(a, b)| a * b).sum();
+        for (c, row) in series.iter_mut().zip(&self.rule.transform) {
+            *c = row.iter().zip(&*at).map(|(a, b)| a * b).sum();
         }
-        Panel { series }
+        Panel { series, terms: nodes }
     }
 }
 
 /// A polynomial on [−1, 1], as a sum of Legendre polynomials.
 struct Panel {
     series: [f64; NODES],
+    /// The number of terms that may not be zero.
+    terms: usize,
 }
 
 impl Panel {
@@ -465,7 +477,7 @@ impl Panel {
         // ∫ Pₖ = (Pₖ₊₁ − Pₖ₋₁) / (2 k + 1), which is 0 at −1, and ∫ P₀ = t + 1.
         let (mut before, mut p) = (1.0, t);
         let (mut integral, mut value) = (self.series[0] * (t + 1.0), self.series[0]);
-        for (k, c) in self.series.iter().enumerate().skip(1) {
+        for (k, c) in self.series[..self.terms].iter().enumerate().skip(1) {
             let n = k as f64;
             let next = ((2.0 * n + 1.0) * t * p - n * before) / (n + 1.0);
             integral += c * (next - before) / (2.0 * n + 1.0);
@@ -486,16 +498,28 @@ impl Panel {
 
 /// The nodes and weights of a panel on [−1, 1], and the matrix from values at the nodes to a
 /// Legendre series.
+#[derive(Debug)]
 struct Rule {
     nodes: Vec<(f64, f64)>,
     transform: Vec<[f64; NODES]>,
 }
 
-fn rule() -> &'static Rule {
-    static RULE: OnceLock<Rule> = OnceLock::new();
-    RULE.get_or_init(|| {
-        let nodes = gauss_legendre(NODES);
-        let mut transform = vec![[0.0; NODES]; NODES];
+impl Rule {
+    /// The rule for smooth functions.
+    fn smooth() -> &'static Self {
+        static RULE: OnceLock<Rule> = OnceLock::new();
+        RULE.get_or_init(|| Self::new(NODES))
+    }
+
+    /// The rule for constant functions.
+    fn constant() -> &'static Self {
+        static RULE: OnceLock<Rule> = OnceLock::new();
+        RULE.get_or_init(|| Self::new(1))
+    }
+
+    fn new(count: usize) -> Self {
+        let nodes = gauss_legendre(count);
+        let mut transform = vec![[0.0; NODES]; count];
         for (j, &(t, w)) in nodes.iter().enumerate() {
             let (mut before, mut p) = (0.0, 1.0);
             for (k, row) in transform.iter_mut().enumerate() {
@@ -504,8 +528,8 @@ fn rule() -> &'static Rule {
                 (before, p) = (p, ((2.0 * k + 1.0) * t * p - k * before) / (k + 1.0));
             }
         }
-        Rule { nodes, transform }
-    })
+        Self { nodes, transform }
+    }
 }
 
 /// The environment in one lane of a tile.

@@ -530,7 +530,8 @@ fn near_product(
                 | Basis::Gaussian(_)
                 | Basis::BSpline(_)
                 | Basis::Transformed(_)
-                | Basis::Squared(_) => one(cols),
+                | Basis::Squared(_)
+                | Basis::Steps(_) => one(cols),
             },
             Layer::Hadamard { .. } | Layer::Kronecker { .. } | Layer::Sum { .. } => one(cols),
         };

@@ -150,7 +150,8 @@ impl Mixture {
             | Basis::Gaussian(_)
             | Basis::BSpline(_)
             | Basis::Transformed(_)
-            | Basis::Squared(_) => {
+            | Basis::Squared(_)
+            | Basis::Steps(_) => {
                 let (x, square) = sample.moments(variable, &[]);
                 Whole::Normal(x, square)
             }

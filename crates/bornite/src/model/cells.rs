@@ -3,8 +3,8 @@
 use rayon::prelude::*;
 
 use super::distribution::{
-    ColumnDistribution, ModeSearch, PrefixSearch, finite_mean, finite_quantile, mean_nodes,
-    most_likely, numbers_quantile, one_hot,
+    ColumnDistribution, ModeSearch, PrefixSearch, finite_mean, finite_quantile, most_likely,
+    numbers_quantile, one_hot,
 };
 use super::event::intersect_evidence;
 use super::posterior::{Density, Posterior};
@@ -265,9 +265,8 @@ impl Model {
         match plan.statistic {
             Statistic::Mean => {
                 let (low, high) = search.bounds;
-                let number = |(u, w)| (u, w * self.term(column, u));
-                let functions = self.num_functions(self.schema.variables_of(column).start);
-                vec![mean_nodes(functions, low, high).map(number).collect()]
+                let nodes = self.number_nodes(column, low, high).into_iter();
+                vec![nodes.map(|node| (node.x, node.weight * node.value)).collect()]
             }
             Statistic::Mode => search.grid().map(|u| vec![(u, 1.0)]).collect(),
             Statistic::Quantiles(_) | Statistic::Probabilities => Vec::new(),

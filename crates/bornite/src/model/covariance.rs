@@ -1,12 +1,9 @@
 //! Means and covariances of columns.
 
-use super::distribution::panels;
 use super::event::intersect;
 use super::{Model, ModelError};
 use crate::basis::Part;
 use crate::circuit::Orthonormal;
-use crate::data::ColumnSchema;
-use crate::domain::Domain;
 use crate::linalg::Matrix;
 use crate::mixture::shares;
 use crate::ops::{Environments, FunctionNode, OperationError};
@@ -103,10 +100,7 @@ impl Model {
         let mut functions = vec![Vec::new(); self.schema.num_variables()];
         for &column in columns {
             for (place, v) in self.schema.variables_of(column).enumerate() {
-                let c = &self.schema.columns()[column];
-                let domain = &self.mixture.variables()[v].domain;
-                let panels = panels(self.num_functions(v));
-                functions[v] = nodes(c, place, domain, &query.evidence()[v], panels);
+                functions[v] = self.function_nodes(column, place, &query.evidence()[v]);
             }
         }
         let (means, covariances) = environments.function_moments(&functions);
@@ -121,53 +115,52 @@ impl Model {
         });
         (columns.iter().map(mean).collect(), of_columns)
     }
-}
 
-/// The contribution of one variable to its column's number, at quadrature nodes within the evidence about the variable.
-fn nodes(
-    column: &ColumnSchema,
-    place: usize,
-    domain: &Domain,
-    evidence: &Evidence,
-    panels: &[(f64, f64)],
-) -> Vec<FunctionNode> {
-    let term = |x: f64| column.kind.coding().term(column.storage, place, x);
-    let on_interval = || {
+    /// The contribution of one variable to its column's number, at nodes within the evidence about the variable.
+    fn function_nodes(
+        &self,
+        column: usize,
+        place: usize,
+        evidence: &Evidence,
+    ) -> Vec<FunctionNode> {
+        let c = &self.schema.columns()[column];
+        let domain =
+            &self.mixture.variables()[self.schema.variables_of(column).start + place].domain;
+        let term = |x: f64| c.kind.coding().term(c.storage, place, x);
         let number = |x: f64| term(x).unwrap_or(f64::NAN);
-        let (low, high) = match evidence {
-            Evidence::Value(x) => {
-                return vec![FunctionNode { x: *x, weight: 1.0, value: number(*x) }];
-            }
-            Evidence::In(Part::Interval { low, high }) => (low.max(0.0), high.min(1.0)),
-            Evidence::Unknown | Evidence::In(Part::Values(_)) => (0.0, 1.0),
+        let on_interval = || {
+            let (low, high) = match evidence {
+                Evidence::Value(x) => {
+                    return vec![FunctionNode { x: *x, weight: 1.0, value: number(*x) }];
+                }
+                Evidence::In(Part::Interval { low, high }) => (low.max(0.0), high.min(1.0)),
+                Evidence::Unknown | Evidence::In(Part::Values(_)) => (0.0, 1.0),
+            };
+            let known = |x: f64| match evidence {
+                Evidence::In(Part::Interval { low, high }) => (*low..*high).contains(&x),
+                Evidence::Unknown | Evidence::Value(_) | Evidence::In(Part::Values(_)) => true,
+            };
+            let atoms = domain.atoms().iter().filter(|x| known(**x));
+            let atoms = atoms.map(|&x| FunctionNode { x, weight: 1.0, value: number(x) });
+            let rest = if low < high { self.number_nodes(column, low, high) } else { Vec::new() };
+            atoms.chain(rest).collect()
         };
-        let node = |&(v, w): &(f64, f64)| {
-            let x = low + (high - low) * v;
-            FunctionNode { x, weight: (high - low) * w, value: number(x) }
+        let on_values = |count: usize| -> Vec<FunctionNode> {
+            let known = |x: usize| match evidence {
+                Evidence::Value(v) => *v as usize == x,
+                Evidence::In(Part::Values(values)) => values.contains(&x),
+                Evidence::Unknown | Evidence::In(Part::Interval { .. }) => true,
+            };
+            let node = |x: usize| {
+                let value = term(x as f64)?;
+                Some(FunctionNode { x: x as f64, weight: 1.0, value })
+            };
+            (0..count).filter(|&x| known(x)).filter_map(node).collect()
         };
-        let known = |x: f64| match evidence {
-            Evidence::In(Part::Interval { low, high }) => (*low..*high).contains(&x),
-            Evidence::Unknown | Evidence::Value(_) | Evidence::In(Part::Values(_)) => true,
-        };
-        let atoms = domain.atoms().iter().filter(|x| known(**x));
-        let atoms = atoms.map(|&x| FunctionNode { x, weight: 1.0, value: number(x) });
-        atoms.chain(panels.iter().filter(|_| low < high).map(node)).collect()
-    };
-    let on_values = |count: usize| -> Vec<FunctionNode> {
-        let known = |x: usize| match evidence {
-            Evidence::Value(v) => *v as usize == x,
-            Evidence::In(Part::Values(values)) => values.contains(&x),
-            Evidence::Unknown | Evidence::In(Part::Interval { .. }) => true,
-        };
-        let node = |x: usize| {
-            let value = term(x as f64)?;
-            Some(FunctionNode { x: x as f64, weight: 1.0, value })
-        };
-        (0..count).filter(|&x| known(x)).filter_map(node).collect()
-    };
-    match domain.num_values() {
-        Some(count) => on_values(count),
-        None => on_interval(),
+        match domain.num_values() {
+            Some(count) => on_values(count),
+            None => on_interval(),
+        }
     }
 }
 

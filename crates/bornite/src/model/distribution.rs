@@ -11,6 +11,7 @@ use crate::basis::quadrature::gauss_legendre;
 use crate::circuit::Layer;
 use crate::data::{Cell, ColumnSchema};
 use crate::mixture::log_sum;
+use crate::ops::FunctionNode;
 use crate::query::{Evidence, Query};
 
 /// The number of grid points of the initial search for the mode of a density.
@@ -24,6 +25,8 @@ const NARROWINGS: usize = 60;
 const PANELS: i32 = 30;
 /// The number of nodes per panel, before the additional nodes for densities with many functions.
 const PANEL_NODES: usize = 6;
+/// The number of nodes on a step.
+const STEP_NODES: usize = 4;
 /// The maximum number of digit prefixes that the search for a mode expands before it goes depth-first.
 const MAX_PREFIXES: usize = 4096;
 
@@ -271,12 +274,10 @@ impl ColumnDistribution<'_> {
 
     /// ∫ x(u) p(u) du plus the atoms. Panels become short towards both ends, where x(u) may be infinite.
     fn density_mean(&self, density: &Density) -> f64 {
-        let variable = self.model.schema.variables_of(self.column).start;
-        let functions = self.model.num_functions(variable);
         let mut sum: f64 = density.atoms().map(|(u, p)| p * self.term(u)).sum();
         for (n, (low, high)) in density.pieces().enumerate() {
-            for (u, w) in mean_nodes(functions, low, high) {
-                sum += w * density.piece_density(n, u) * self.term(u);
+            for node in self.model.number_nodes(self.column, low, high) {
+                sum += node.weight * density.piece_density(n, node.x) * node.value;
             }
         }
         sum
@@ -522,41 +523,93 @@ impl Model {
         c.kind.coding().term(c.storage, 0, u).unwrap_or(f64::NAN)
     }
 
-    /// The number of input functions of a continuous variable, excluding atoms: the maximum over all circuits.
-    pub(super) fn num_functions(&self, variable: usize) -> usize {
-        self.num_functions.get_or_init(|| self.count_functions())[variable]
+    /// The numbers of a continuous column between two values of its variable, excluding atoms, as nodes and weights that
+    /// integrate them with the densities of all circuits.
+    ///
+    /// Numbers may be infinite at both ends of [0, 1], so nodes are dense there. Elsewhere on a step, numbers vary little,
+    /// and a step that is a single cell of a grid has a single number.
+    pub(super) fn number_nodes(&self, column: usize, low: f64, high: f64) -> Vec<FunctionNode> {
+        let variable = self.schema.variables_of(column).start;
+        let shape = &self.shapes.get_or_init(|| self.find_shapes())[variable];
+        let node = |x: f64, weight: f64| FunctionNode { x, weight, value: self.term(column, x) };
+        let mut nodes = Vec::new();
+        if shape.edges.is_empty() {
+            nodes.extend(mapped(panels(shape.functions), low, high).map(|(x, w)| node(x, w)));
+            return nodes;
+        }
+        let number = |x: f64| {
+            let c = &self.schema.columns()[column];
+            c.kind.coding().number(c.storage, &[x])
+        };
+        let few = gauss_legendre(STEP_NODES + shape.functions.min(PANEL_NODES));
+        let few: Vec<(f64, f64)> = few.iter().map(|(t, w)| (0.5 + 0.5 * t, 0.5 * w)).collect();
+        for step in shape.edges.windows(2) {
+            let (a, b) = (step[0].max(low), step[1].min(high));
+            if a >= b {
+                continue;
+            }
+            let inside = |share: f64| number(a + share * (b - a));
+            match (inside(1e-6), inside(1.0 - 1e-6)) {
+                (Some(first), Some(last)) if first == last && shape.functions == 0 => {
+                    nodes.push(FunctionNode { x: 0.5 * (a + b), weight: b - a, value: first });
+                }
+                _ => {
+                    let is_end = step[0] <= 0.0 || step[1] >= 1.0;
+                    let rule = if is_end { panels(1) } else { &few[..] };
+                    nodes.extend(mapped(rule, a, b).map(|(x, w)| node(x, w)));
+                }
+            }
+        }
+        nodes
     }
 
-    fn count_functions(&self) -> Vec<usize> {
-        let mut counts = vec![1; self.schema.num_variables()];
+    fn find_shapes(&self) -> Vec<Shape> {
+        let mut shapes = vec![Shape::default(); self.schema.num_variables()];
         for layer in self.mixture.circuits().flat_map(|circuit| circuit.layers()) {
             match layer {
-                Layer::Input { variable, basis } => {
-                    let count = &mut counts[variable.index()];
-                    *count = smooth_width(basis).max(*count);
-                }
+                Layer::Input { variable, basis } => shapes[variable.index()].add(basis),
                 Layer::Hadamard { .. } | Layer::Kronecker { .. } | Layer::Sum { .. } => {}
             }
         }
-        counts
+        for shape in &mut shapes {
+            shape.edges.sort_by(f64::total_cmp);
+            shape.edges.dedup();
+        }
+        shapes
     }
 }
 
-/// The number of functions of a basis, excluding the indicators of atoms.
-fn smooth_width(basis: &Basis) -> usize {
-    match basis {
-        Basis::Atoms(b) => smooth_width(b.rest()),
-        Basis::Transformed(b) => smooth_width(b.base()),
-        Basis::Indicator(_)
-        | Basis::Fourier(_)
-        | Basis::Legendre(_)
-        | Basis::Laguerre(_)
-        | Basis::Hermite(_)
-        | Basis::Table(_)
-        | Basis::Gaussian(_)
-        | Basis::BSpline(_)
-        | Basis::Squared(_) => basis.width(),
+/// How densities of a continuous variable vary, in all circuits.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shape {
+    /// The maximum number of smooth functions.
+    functions: usize,
+    /// The edges of steps.
+    edges: Vec<f64>,
+}
+
+impl Shape {
+    fn add(&mut self, basis: &Basis) {
+        match basis {
+            Basis::Atoms(b) => self.add(b.rest()),
+            Basis::Transformed(b) => self.add(b.base()),
+            Basis::Steps(b) => self.edges.extend(b.edges()),
+            Basis::Indicator(_)
+            | Basis::Fourier(_)
+            | Basis::Legendre(_)
+            | Basis::Laguerre(_)
+            | Basis::Hermite(_)
+            | Basis::Table(_)
+            | Basis::Gaussian(_)
+            | Basis::BSpline(_)
+            | Basis::Squared(_) => self.functions = self.functions.max(basis.width()),
+        }
     }
+}
+
+/// A rule on [0, 1], mapped to another interval.
+fn mapped(rule: &[(f64, f64)], low: f64, high: f64) -> impl Iterator<Item = (f64, f64)> + '_ {
+    rule.iter().map(move |&(v, w)| (low + (high - low) * v, (high - low) * w))
 }
 
 /// Checks that a level is between 0 and 1.
@@ -591,15 +644,6 @@ pub(super) fn one_hot(x: usize) -> Vec<f64> {
     p
 }
 
-/// Nodes and weights for the mean between `low` and `high` of a density with this many functions.
-pub(super) fn mean_nodes(
-    functions: usize,
-    low: f64,
-    high: f64,
-) -> impl Iterator<Item = (f64, f64)> {
-    panels(functions).iter().map(move |&(v, w)| (low + (high - low) * v, (high - low) * w))
-}
-
 /// The first value whose cumulative probability reaches the level, and the remaining level within that value.
 pub(super) fn finite_quantile(p: &[f64], level: f64) -> (usize, f64) {
     let (mut sum, mut last) = (0.0, (0, 1.0));
@@ -618,7 +662,7 @@ pub(super) fn finite_quantile(p: &[f64], level: f64) -> (usize, f64) {
 ///
 /// The square of a sum of n Legendre functions has about n oscillations in the angle θ with u = (1 − cos θ) / 2, of
 /// which about n 2^(−k/2) / 5 fall into the panel from 2⁻ᵏ⁻¹ to 2⁻ᵏ. A Gauss rule needs about two nodes for each.
-pub(super) fn panels(functions: usize) -> &'static [(f64, f64)] {
+fn panels(functions: usize) -> &'static [(f64, f64)] {
     // One rule per power of two; most models use a single one.
     static RULES: [OnceLock<Vec<(f64, f64)>>; 16] = [const { OnceLock::new() }; 16];
     let power = (functions.max(64).next_power_of_two().ilog2() as usize).min(RULES.len() - 1);

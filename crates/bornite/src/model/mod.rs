@@ -105,8 +105,8 @@ pub struct Model {
     given: Event,
     /// log p(given), in the units of the data.
     log_given: f64,
-    /// The number of input functions of every variable, computed on demand.
-    num_functions: OnceLock<Vec<usize>>,
+    /// How the densities of every variable vary, computed on demand.
+    shapes: OnceLock<Vec<distribution::Shape>>,
 }
 
 /// How a model was fitted.
@@ -205,7 +205,7 @@ impl Model {
             given_texts: Vec::new(),
             given,
             log_given: 0.0,
-            num_functions: OnceLock::new(),
+            shapes: OnceLock::new(),
         }
     }
 

@@ -10,8 +10,8 @@ use super::{
     Question, StructureKind, Worker,
 };
 use crate::data::{
-    Column, CsvOptions, EncodeOptions, InferOptions, KindHint, Mismatch, Other, Sample,
-    SampleOptions, Table, Unseen,
+    Column, ColumnKind, ColumnSchema, CsvOptions, EncodeOptions, InferOptions, KindHint, Mismatch,
+    Other, Sample, SampleOptions, Table, Unseen,
 };
 use crate::file::FileError;
 use crate::learn::{Control, Defaults, Device, Effort, Workers};
@@ -585,6 +585,44 @@ fn numbers_between_those_seen_are_outside() {
     // A condition holds for the nearest number.
     let given = model.condition("wide < 2000").unwrap();
     assert!(given.score(&read(&[odd[1]])).unwrap()[0].is_finite());
+}
+
+/// Regression: a score was the density in the middle of a cell times its length, and functions that change within a cell
+/// could be large in the middle only.
+#[test]
+fn scores_on_grids_are_the_probabilities_of_cells() {
+    let mut text = String::from("coarse,fine,zeros\n");
+    for n in 0..300_u32 {
+        let (a, b) = (n * 7919 % 13, n * 31 % 4000);
+        let zeros = if n % 3 == 0 { 0 } else { b / 40 };
+        let _ = writeln!(text, "{}.5,{}.{:02},{zeros}.0", a + b / 500, b / 100, b % 100);
+    }
+    let table = Table::from_csv_bytes(text.as_bytes(), "t.csv", &CsvOptions::default()).unwrap();
+    let kinds = ["coarse", "fine", "zeros"]
+        .map(|name| (name.to_owned(), KindHint::Number { atoms_from: 0.0 }));
+    let infer = InferOptions { kinds: kinds.into(), ..InferOptions::default() };
+    let options = ModelOptions { infer, ..ModelOptions::default() };
+    let model = Fit::with(options).epochs(30).width(6).functions(80).run(&table).unwrap();
+    let is_grid = |c: &ColumnSchema| matches!(&c.kind, ColumnKind::Number(n) if n.unit().is_some());
+    assert!(model.schema().columns().iter().all(is_grid));
+    let scores = model.score(&table).unwrap();
+    for (row, score) in scores.iter().enumerate().step_by(7) {
+        let cell = |c: &Column| format!("{}={}", c.name(), c.text(row));
+        let cells: Vec<String> = table.columns().iter().map(cell).collect();
+        let p = number(&model, &format!("P({})", cells.join(", ")));
+        assert!((score - p.ln()).abs() < 1e-9, "{cells:?}: {score}, {}", p.ln());
+    }
+    // The probabilities of all cells sum to 1, and their mean is E.
+    let column = |n: u32| f64::from(n) + 0.5;
+    let cells = (0..60).map(|n| (column(n), number(&model, &format!("P(coarse={})", column(n)))));
+    let cells: Vec<(f64, f64)> = cells.collect();
+    let (total, mean) = cells.iter().fold((0.0, 0.0), |(t, m), (x, p)| (t + p, m + x * p));
+    assert!((total - 1.0).abs() < 1e-6, "{total}");
+    let (found, from_table) = (number(&model, "E[coarse]"), |c: &Column| {
+        (0..c.len()).filter_map(|row| c.number(row)).sum::<f64>() / c.len() as f64
+    });
+    assert!((found - mean).abs() < 1e-3, "{found}, {mean}");
+    assert!((found - from_table(table.column("coarse").unwrap())).abs() < 0.5, "{found}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::OperationError;
 use super::message::Message;
 use super::pass::{Environment, close};
 use super::scaled::Scaled;
-use crate::basis::{Atoms, Basis, Part};
+use crate::basis::{Atoms, Basis, Part, Steps};
 use crate::domain::Domain;
 use crate::linalg::{Complex64, Matrix, Scalar};
 use crate::root::increasing_root;
@@ -72,6 +72,8 @@ struct AtomsAndDensity {
 struct Continuous {
     basis: Arc<Basis>,
     matrix: Matrix<Complex64>,
+    /// The density on every step, if the functions are step functions.
+    steps: Option<Arc<StepDensity>>,
     /// The interval that the variable is restricted to, and its probability without the
     /// restriction.
     low: f64,
@@ -475,6 +477,44 @@ fn probabilities(weights: Vec<f64>) -> Vec<f64> {
     weights.into_iter().map(|w| w.max(0.0) / total).collect()
 }
 
+/// A density that is constant on every step.
+#[derive(Clone, Debug, PartialEq)]
+struct StepDensity {
+    steps: Steps,
+    density: Vec<f64>,
+    /// The probability of everything below each edge.
+    sums: Vec<f64>,
+}
+
+impl StepDensity {
+    /// Σ E[k, k′] fₖ fₖ′ for step functions f.
+    fn new(steps: &Steps, e: &Matrix<Complex64>) -> Self {
+        let at = |step: usize| -> f64 {
+            let f = steps.on_step(step);
+            let dot = |k: usize| e.row(k).iter().zip(f).map(|(e, f)| e.re * f).sum::<f64>();
+            f.iter().enumerate().map(|(k, x)| x * dot(k)).sum::<f64>().max(0.0)
+        };
+        let edges = steps.edges();
+        let density: Vec<f64> = (0..edges.len() - 1).map(at).collect();
+        let mut sums = vec![0.0];
+        for (edge, p) in edges.windows(2).zip(&density) {
+            sums.push(sums[sums.len() - 1] + (edge[1] - edge[0]) * p);
+        }
+        Self { steps: steps.clone(), density, sums }
+    }
+
+    /// The probability of an interval within the domain.
+    fn between(&self, low: f64, high: f64) -> f64 {
+        let (edges, density) = (self.steps.edges(), &self.density);
+        let (from, to) = (self.steps.step(low), self.steps.step(high));
+        if from == to {
+            return (high - low) * density[from];
+        }
+        let first = (edges[from + 1] - low) * density[from];
+        first + (self.sums[to] - self.sums[from + 1]) + (high - edges[to]) * density[to]
+    }
+}
+
 /// The smallest possible value x with p(0) + … + p(x) ≥ level.
 fn finite_quantile(p: &[f64], level: f64) -> f64 {
     let (mut sum, mut last) = (0.0, 0);
@@ -492,7 +532,22 @@ impl Continuous {
     /// The density ∝ Σ E[k, k′] fₖ(x) fₖ′(x)*, for an E with this trace.
     fn new(domain: &Domain, basis: &Arc<Basis>, e: &Matrix<Complex64>, trace: f64) -> Self {
         let (low, high) = domain.bounds();
-        Self { basis: basis.clone(), matrix: e.scaled(trace.recip()), low, high, mass: 1.0 }
+        let matrix = e.scaled(trace.recip());
+        let steps = match &**basis {
+            Basis::Steps(steps) => Some(Arc::new(StepDensity::new(steps, &matrix))),
+            Basis::Indicator(_)
+            | Basis::Fourier(_)
+            | Basis::Legendre(_)
+            | Basis::Laguerre(_)
+            | Basis::Hermite(_)
+            | Basis::Table(_)
+            | Basis::Gaussian(_)
+            | Basis::BSpline(_)
+            | Basis::Transformed(_)
+            | Basis::Squared(_)
+            | Basis::Atoms(_) => None,
+        };
+        Self { basis: basis.clone(), matrix, steps, low, high, mass: 1.0 }
     }
 
     /// The density restricted to an interval; `None` if the interval is impossible.
@@ -520,10 +575,10 @@ impl Continuous {
 
     /// The probability of an interval without the restriction.
     fn raw_between(&self, low: f64, high: f64) -> f64 {
-        if low < high {
-            self.close(&self.basis.gram_over(&Part::Interval { low, high }))
-        } else {
-            0.0
+        match &self.steps {
+            _ if low >= high => 0.0,
+            Some(steps) => steps.between(low, high),
+            None => self.close(&self.basis.gram_over(&Part::Interval { low, high })),
         }
     }
 

@@ -140,6 +140,7 @@ fn family(basis: &Basis) -> &'static str {
         Basis::Transformed(_) => "transformed",
         Basis::Squared(_) => "squared",
         Basis::Atoms(_) => "atoms",
+        Basis::Steps(_) => "steps",
     }
 }
 

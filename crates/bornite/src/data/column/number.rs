@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::outside::Tails;
 use super::{Coding, ColumnKind, Decoded, Encoder, Ends, Outside, Parts, Problem};
-use crate::basis::{Basis, BasisError, Part};
+use crate::basis::{Basis, BasisError, MAX_STEP_FUNCTIONS, Part};
 use crate::data::{Storage, Support, Warp, WarpError, WarpOptions};
 use crate::domain::{Domain, find};
 use crate::query::Evidence;
@@ -30,6 +30,10 @@ const NEAR: f64 = 8.0;
 const MAX_DECIMALS: u8 = 9;
 /// 2⁵³: whole numbers below it are exact.
 const EXACT: f64 = 9_007_199_254_740_992.0;
+/// The number of steps of a fine grid is π times this.
+const STEPS_PER_RADIAN: f64 = 96.0;
+/// The shortest step that holds more than one cell.
+const SHORTEST_STEP: f64 = 1.0 / 4096.0;
 /// For cells with less probability than this, density times width is used.
 const SMALL: f64 = 1e-9;
 
@@ -319,6 +323,34 @@ impl Number {
         (self.free(x, -1.0).map_or(0.0, middle), self.free(x, 1.0).map_or(1.0, middle))
     }
 
+    /// The edges of steps of u, each of which is one or more whole cells.
+    ///
+    /// A cell is a step of its own where cells are longer than [`resolution`]; shorter ones share steps of about that
+    /// length.
+    fn edges(&self) -> Vec<f64> {
+        let (mut edges, mut edge) = (vec![0.0], 0.0_f64);
+        while edge < 1.0 {
+            let length = resolution(edge);
+            let target = edge + length;
+            if target >= 1.0 {
+                break;
+            }
+            let (low, high) = self.cell(self.number_at(target));
+            // The cell at the target is a step of its own if it is long.
+            let is_apart = high > target + length && low > edge + SHORTEST_STEP;
+            let next = if is_apart { low } else { high };
+            // Rounding may have found a neighbor of the cell.
+            edge = if next > edge + SHORTEST_STEP { next } else { target };
+            if edge < 1.0 - SHORTEST_STEP {
+                edges.push(edge);
+            } else {
+                break;
+            }
+        }
+        edges.push(1.0);
+        edges
+    }
+
     /// The value of the variable at x, and the log ratio of the probability (or density) of x to that of the value;
     /// `None` outside the bounds.
     fn place(&self, x: f64) -> Option<(f64, f64)> {
@@ -436,6 +468,12 @@ impl Number {
     }
 }
 
+/// The length of steps at u: shorter towards both ends of [0, 1], as for polynomials, whose zeros are closer together there.
+fn resolution(u: f64) -> f64 {
+    let u = u.min(1.0 - u).max(0.0);
+    ((u * (1.0 - u)).sqrt() / STEPS_PER_RADIAN).max(SHORTEST_STEP)
+}
+
 /// 10ⁿ.
 fn power(n: u8) -> f64 {
     10f64.powi(i32::from(n))
@@ -522,8 +560,16 @@ impl Coding for Number {
         vec![if self.atoms.is_empty() { rest } else { Domain::with_atoms(&self.places[..], rest) }]
     }
 
+    /// On a grid, step functions, so that the density is constant on every cell: the probability of a cell is then its
+    /// length times the density at its middle.
     fn basis(&self, _place: usize, functions: usize) -> Result<Basis, BasisError> {
-        let rest = Basis::legendre(functions, 0.0, 1.0)?;
+        let rest = match self.grid {
+            Some(_) => {
+                let edges = self.edges();
+                Basis::steps(functions.min(edges.len() - 1).min(MAX_STEP_FUNCTIONS), edges)?
+            }
+            None => Basis::legendre(functions, 0.0, 1.0)?,
+        };
         if self.atoms.is_empty() { Ok(rest) } else { rest.with_atoms(&self.places[..]) }
     }
 
@@ -800,6 +846,30 @@ mod tests {
             let u = (f64::from(n) + 0.5) / 2000.0;
             let (low, high) = number.cell(number.number_at(u));
             assert!(low <= u && u < high, "{u} in {low} to {high}");
+        }
+    }
+
+    #[test]
+    fn steps_are_whole_cells() {
+        let wide: Vec<f64> = (0..2000).map(|i| f64::from(i * i % 1999) * 0.01).collect();
+        let few: Vec<f64> = (0..400).map(|i| f64::from(i % 19) + 0.5).collect();
+        for number in [fitted(&values(3000)), fitted(&wide), fitted(&few)] {
+            let edges = number.edges();
+            assert!(edges.windows(2).all(|e| e[1] - e[0] >= 0.9 * SHORTEST_STEP), "{edges:?}");
+            assert!((edges[0], edges[edges.len() - 1]) == (0.0, 1.0) && edges.len() < 400);
+            let basis = number.basis(0, 64).unwrap();
+            assert!(basis.is_orthonormal() && basis.accepts(&number.domains()[0]));
+            for n in 0..4000 {
+                let u = (f64::from(n) + 0.5) / 4000.0;
+                let (low, high) = number.cell(number.number_at(u));
+                let inside = edges.iter().find(|e| **e > low + 1e-12 && **e < high - 1e-12);
+                assert!(inside.is_none(), "{inside:?} in {low} to {high}");
+                // Long cells are steps of their own.
+                if high - low > 0.02 && low > 0.0 && high < 1.0 {
+                    let nearest = edges.iter().map(|e| (e - low).abs()).fold(1.0, f64::min);
+                    assert!(nearest <= SHORTEST_STEP, "{low} to {high}: {nearest}");
+                }
+            }
         }
     }
 

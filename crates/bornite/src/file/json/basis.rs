@@ -18,6 +18,7 @@ const KINDS: &[&str] = &[
     "table",
     "gaussian",
     "bspline",
+    "steps",
     "transformed",
     "squared",
     "atoms",
@@ -118,6 +119,7 @@ fn known_fields(kind: &str) -> &'static [&'static str] {
         "table" => &["kind", "values"],
         "gaussian" => &["kind", "components"],
         "bspline" => &["kind", "degree", "knots", "functions"],
+        "steps" => &["kind", "functions", "edges"],
         "transformed" => &["kind", "of", "matrix"],
         "squared" | "atoms" => &["kind", "of"],
         _ => &["kind"],
@@ -169,6 +171,15 @@ fn read(
         }
         ("gaussian", _) => Basis::gaussian(components(&fields, place)?),
         ("bspline", _) => bspline(&fields, place, domain)?,
+        ("steps", Domain::Interval(..)) => {
+            let (node, place) = (fields.require("edges", place)?, place.field("edges"));
+            let edges = match node.as_list() {
+                Some(_) => numbers(node, &place)?.to_vec(),
+                None => source.basis_matrix(node, &place)?.data().iter().map(|z| z.re).collect(),
+            };
+            Basis::steps(functions()?, edges)
+        }
+        ("steps", _) => return wrong("steps", "an interval"),
         ("transformed", _) => {
             let base = base(&fields, place, domain, source, depth)?;
             let matrix = fields.require("matrix", place)?;

@@ -188,6 +188,17 @@ impl<'c> Writer<'c> {
                 self.put(&format!("{{\"kind\": \"bspline\", \"degree\": {}", b.degree()));
                 self.put(&format!(", \"knots\": [{}]", knots.join(", ")));
             }
+            Basis::Steps(b) => {
+                self.put(&format!("{{\"kind\": \"steps\", \"functions\": {}", b.width()));
+                self.put(", \"edges\": ");
+                if self.tensors.is_some() {
+                    let name = format!("bases.{}", self.out.tensors.len());
+                    self.matrix(&name, Data::Real(b.edge_matrix()));
+                } else {
+                    let edges: Vec<String> = b.edges().iter().map(|&x| number(x)).collect();
+                    self.put(&format!("[{}]", edges.join(", ")));
+                }
+            }
             Basis::Transformed(b) => {
                 self.put("{\"kind\": \"transformed\", \"of\": ");
                 self.basis(b.base());
