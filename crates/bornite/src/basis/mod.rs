@@ -436,6 +436,28 @@ impl Basis {
         }
     }
 
+    /// W ∫ f fᴴ over a part of the domain.
+    pub(crate) fn times_gram_over<T: Scalar>(&self, w: &Matrix<T>, part: &Part) -> Matrix<T> {
+        match self.gram_diagonal_over(part) {
+            Some(diagonal) => {
+                Matrix::from_fn(w.rows(), w.cols(), |i, j| w[(i, j)].scale_by(diagonal[j]))
+            }
+            None => w.times(&self.gram_over(part)),
+        }
+    }
+
+    /// ∫ ℓ ℓᴴ over a part of the domain, of ℓ = W f, or ℓ = f if there is no weight.
+    pub(crate) fn weighted_gram_over<T: Scalar>(
+        &self,
+        weight: Option<&Matrix<T>>,
+        part: &Part,
+    ) -> Matrix<T> {
+        match weight {
+            Some(w) => self.times_gram_over(w, part).times_adjoint(w).hermitian_part(),
+            None => self.gram_over(part),
+        }
+    }
+
     /// ∫ xᵖ f fᴴ over the domain for p = 0, 1, 2; `None` for higher p, and for more than
     /// [`MAX_FUNCTIONS`] indicators.
     pub fn moments<T: Scalar>(&self, power: u32) -> Option<Matrix<T>> {

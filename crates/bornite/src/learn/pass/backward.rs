@@ -115,7 +115,7 @@ impl<F: Real> Block<F> {
                     let entry =
                         |i: usize, j: usize| T::from_complex(get(C, e, i * k + j, lane).conj());
                     let h = Matrix::from_fn(k, k, entry).times(pass.partition.weights[weight]);
-                    add(out.data_mut(), h.times(&basis.gram_over(part)).data(), 1.0);
+                    add(out.data_mut(), basis.times_gram_over(&h, part).data(), 1.0);
                 }
             }
         }

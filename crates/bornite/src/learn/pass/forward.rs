@@ -6,9 +6,12 @@ use super::lanes::Input;
 use super::packed::Packed;
 use crate::algebra::Kind;
 use crate::basis::Basis;
-use crate::engine::lanes::{MAX_LANES, get, tile_len};
-use crate::engine::{Batch, Buffer, Kernels, Real, contract_tile, set_lane};
-use crate::linalg::{Complex64, Matrix, Scalar};
+use crate::engine::lanes::{MAX_LANES, tile_len};
+use crate::engine::{
+    Batch, Buffer, Kernels, Real, add_exponents, contract_tile, evaluate_functions, gather_columns,
+    hadamard_tile, set_lane, trace,
+};
+use crate::linalg::{Matrix, Scalar};
 use crate::program::{Step, StepKind};
 use crate::schedule::{Schedule, Tile};
 
@@ -33,17 +36,16 @@ impl<F: Real> Block<F> {
                 let numbers = tile.kind().numbers(step.width);
                 let out = &mut own.values[n][tile_of::<F, C>(numbers, tile.index)];
                 join(pass, step, &tile, (&self.schedule, done), &mut self.scratch, out);
-                let mut taken = [0_i64; MAX_LANES];
-                pass.kernels.rescale(out, &mut taken[..F::LANES]);
+                let mut exponents = [0_i64; MAX_LANES];
+                pass.kernels.rescale(out, &mut exponents[..F::LANES]);
+                add_exponents(tile.kind(), tile.rows, &exponents, &mut self.log2);
                 let factors = &mut own.factors[n][tile.index * F::LANES..];
-                let is_joined =
-                    matches!(step.kind, StepKind::Kronecker { .. } | StepKind::Sum { .. });
-                for ((&row, taken), factor) in tile.rows.iter().zip(taken).zip(factors) {
-                    let row = row as usize;
-                    self.log2[row] += if n == 0 { 2 * taken } else { taken };
-                    *factor = F::from_f64(power_of_two(-taken));
-                    let is_single = size_of::<F>() < size_of::<f64>();
-                    self.is_imprecise[row] |= is_single && n == 1 && is_joined && taken < LOST;
+                let can_cancel = size_of::<F>() < size_of::<f64>()
+                    && !tile.is_pure()
+                    && matches!(step.kind, StepKind::Kronecker { .. } | StepKind::Sum { .. });
+                for ((&row, exponent), factor) in tile.rows.iter().zip(exponents).zip(factors) {
+                    *factor = F::from_f64(power_of_two(-exponent));
+                    self.is_imprecise[row as usize] |= can_cancel && exponent < LOST;
                 }
             }
             self.add_unknown_exponents(pass, index, step);
@@ -94,11 +96,8 @@ impl<F: Real> Block<F> {
             out.fill(F::ZERO);
             for (lane, &row) in tile.rows.iter().enumerate() {
                 let Some(part) = rows.part(self.indices[row as usize], variable) else { continue };
-                let gram: Matrix<T> = basis.gram_over(part);
-                let gram = weight.map_or(gram.clone(), |w| {
-                    let w = pass.partition.weights[w];
-                    w.times(&gram).times_adjoint(w).hermitian_part()
-                });
+                let w = weight.map(|w| pass.partition.weights[w]);
+                let gram: Matrix<T> = basis.weighted_gram_over(w, part);
                 set_lane(C, out, lane, gram.data().iter().map(|x| x.to_complex()));
             }
         }
@@ -113,20 +112,11 @@ impl<F: Real> Block<F> {
         self.logs.clear();
         self.logs.resize(count, pass.partition.log_partition());
         for tile in self.schedule.at(output).tiles() {
-            let mut traces = [F::ZERO; MAX_LANES];
-            let [vectors, matrices] = &self.steps[output].values;
-            if tile.is_pure() {
-                let v = &vectors[tile_of::<F, C>(k, tile.index)];
-                pass.kernels.norm2(v, &mut traces[..F::LANES]);
-            }
+            let values = &self.steps[output].values[usize::from(!tile.is_pure())];
+            let numbers = &values[tile_of::<F, C>(tile.kind().numbers(k), tile.index)];
             for (lane, &row) in tile.rows.iter().enumerate() {
-                let trace = if tile.is_pure() {
-                    traces[lane].to_f64()
-                } else {
-                    let m = &matrices[tile_of::<F, C>(k * k, tile.index)];
-                    (0..k).map(|n| get(C, m, n * k + n, lane).re).sum::<f64>().max(0.0)
-                };
                 let row = row as usize;
+                let trace = trace(C, tile.kind(), k, (numbers, lane));
                 self.traces[row] = trace;
                 self.logs[row] = trace.ln() + self.log2[row] as f64 * std::f64::consts::LN_2;
             }
@@ -157,7 +147,7 @@ fn join<F: Real, T: Scalar, const C: bool>(
         StepKind::Hadamard { inputs: [a, b] } => {
             let a = input(*a).gather::<C>(kinds[0], rows, s0);
             let b = input(*b).gather::<C>(kinds[1], rows, s1);
-            kernels.hadamard(a, b, out);
+            hadamard_tile(&kernels, step.width, (kinds[0], kinds[1]), [a, b], out);
         }
         StepKind::Sum { input: a, weight } => {
             let w = pass.packed[*weight].weight();
@@ -181,42 +171,32 @@ fn leaf<F: Real, const C: bool>(
     functions: &mut [F],
     out: &mut [F],
 ) {
-    if let Some(Packed::Columns { data }) = weight {
-        let len = out.len() / values.len().div_ceil(F::LANES).max(1);
-        for (values, tile) in values.chunks(F::LANES).zip(out.chunks_exact_mut(len.max(1))) {
-            let mut at = [0; MAX_LANES];
-            at.iter_mut().zip(values).for_each(|(at, &x)| *at = x as usize);
-            kernels.gather(data, &at[..F::LANES], tile);
-            set_missing(values, tile);
+    let w = match weight {
+        Some(Packed::Columns { data }) => {
+            gather_columns(&kernels, data, values, out);
+            return set_missing(values, out);
         }
-        return;
-    }
-    let len = tile_len::<F>(C, basis.width());
-    let mut f = vec![Complex64::ZERO; basis.width()];
-    let to: &mut [F] = if weight.is_some() { &mut *functions } else { &mut *out };
-    for (values, tile) in values.chunks(F::LANES).zip(to.chunks_exact_mut(len)) {
-        if values.len() < F::LANES {
-            tile.fill(F::ZERO);
+        Some(Packed::Weight(w)) => w,
+        None => {
+            evaluate_functions(C, basis, values, out);
+            return set_missing(values, out);
         }
-        for (lane, &x) in values.iter().enumerate().filter(|(_, x)| !x.is_nan()) {
-            basis.evaluate(x, &mut f);
-            set_lane(C, tile, lane, f.iter().copied());
-        }
-        set_missing(values, tile);
-    }
-    if let Some(packed) = weight {
-        let w = packed.weight();
-        let tiles = out.chunks_exact_mut(tile_len::<F>(C, w.shape()[0]));
-        for (input, tile) in functions.chunks_exact(len).zip(tiles) {
-            kernels.sum(w, input, tile);
-        }
+    };
+    evaluate_functions(C, basis, values, functions);
+    set_missing(values, functions);
+    let inputs = functions.chunks_exact(tile_len::<F>(C, basis.width()));
+    for (input, tile) in inputs.zip(out.chunks_exact_mut(tile_len::<F>(C, w.shape()[0]))) {
+        kernels.sum(w, input, tile);
     }
 }
 
-/// A missing cell is a leaf of ones: in monotonic circuits, which are real. Others do not come here with one.
-fn set_missing<F: Real>(values: &[f64], tile: &mut [F]) {
-    for (lane, _) in values.iter().enumerate().filter(|(_, x)| x.is_nan()) {
-        tile.chunks_exact_mut(F::LANES).for_each(|lanes| lanes[lane] = F::ONE);
+/// Sets the lanes of missing values to ones. Only monotonic circuits, which are real, have missing
+/// values here.
+fn set_missing<F: Real>(values: &[f64], tiles: &mut [F]) {
+    let len = tiles.len() / values.len().div_ceil(F::LANES).max(1);
+    for (row, _) in values.iter().enumerate().filter(|(_, x)| x.is_nan()) {
+        let tile = &mut tiles[row / F::LANES * len..][..len];
+        tile.chunks_exact_mut(F::LANES).for_each(|lanes| lanes[row % F::LANES] = F::ONE);
     }
 }
 

@@ -35,25 +35,16 @@ impl<'a, F: Real, T: Scalar> Input<'a, F, T> {
         rows: &[u32],
         scratch: &'a mut [F],
     ) -> &'a [F] {
-        if let Some(tile) = self.sent.in_place(C, kind, rows) {
-            return tile;
-        }
-        let (out, count) = self.sent.copy(C, kind, rows, scratch);
-        if count == rows.len() {
-            return out;
-        }
-        for (lane, &row) in rows.iter().enumerate() {
+        self.sent.gather(C, kind, rows, scratch, |tile, lane, row| {
             match self.sent.places.kind(row) {
-                found if found == kind => {}
                 Kind::Pure => {
                     let v = self.vector::<C>(row);
                     let outer = v.iter().flat_map(|&x| v.iter().map(move |y| x * y.conj()));
-                    set_lane(C, out, lane, outer);
+                    set_lane(C, tile, lane, outer);
                 }
-                Kind::Identity | Kind::Mixed => self.set_unknown::<C>(out, lane),
+                Kind::Identity | Kind::Mixed => self.set_unknown::<C>(tile, lane),
             }
-        }
-        out
+        })
     }
 
     fn set_unknown<const C: bool>(&self, out: &mut [F], lane: usize) {
