@@ -509,6 +509,40 @@ impl Basis {
         }
     }
 
+    /// The step functions, if this basis is one of them.
+    pub(crate) fn as_steps(&self) -> Option<&Steps> {
+        match self {
+            Basis::Steps(b) => Some(b),
+            Basis::Indicator(_)
+            | Basis::Fourier(_)
+            | Basis::Legendre(_)
+            | Basis::Laguerre(_)
+            | Basis::Hermite(_)
+            | Basis::Table(_)
+            | Basis::Gaussian(_)
+            | Basis::BSpline(_)
+            | Basis::Transformed(_)
+            | Basis::Squared(_)
+            | Basis::Atoms(_) => None,
+        }
+    }
+
+    /// The functions of the continuous rest, without those of atoms.
+    pub(crate) fn rest(&self) -> &Basis {
+        if let Basis::Atoms(b) = self { b.rest() } else { self }
+    }
+
+    /// The functions that this basis is made of: without those of atoms, and before a transform.
+    pub(crate) fn plain(&self) -> &Basis {
+        let rest = self.rest();
+        if let Basis::Transformed(b) = rest { b.base() } else { rest }
+    }
+
+    /// The atoms, in increasing order.
+    pub(crate) fn atoms(&self) -> &[f64] {
+        if let Basis::Atoms(b) = self { b.points() } else { &[] }
+    }
+
     fn family(&self) -> &'static str {
         match self {
             Basis::Indicator(_) => "indicator",

@@ -8,7 +8,7 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-use super::mixture::{Mixture, frequencies, place};
+use super::mixture::{Mixture, basis_frequencies};
 use super::options::FitOptions;
 use super::parameter::normalized;
 use super::quota::Quota;
@@ -512,27 +512,15 @@ fn near_product(
         let [k, cols] = circuit.weight_shapes()[weight.index()];
         let one = |cols: usize| (0..cols).map(|n| f64::from(u8::from(n == 0))).collect();
         let first: Vec<f64> = match circuit.layer(*input) {
-            Layer::Input { variable, basis } => match &**basis {
-                Basis::Indicator(_) => {
-                    let p = frequencies(rows, variable.index(), cols, |x| x as usize);
-                    p.into_iter().map(f64::sqrt).collect()
+            Layer::Input { variable, basis } => {
+                match basis_frequencies(rows, variable.index(), basis) {
+                    Some(p) => {
+                        let roots = p.into_iter().map(f64::sqrt);
+                        roots.chain(std::iter::repeat(0.0)).take(cols).collect()
+                    }
+                    None => one(cols),
                 }
-                Basis::Atoms(b) => {
-                    let count = b.points().len() + 1;
-                    let p = frequencies(rows, variable.index(), count, |x| place(b.points(), x));
-                    p.into_iter().map(f64::sqrt).chain(std::iter::repeat(0.0)).take(cols).collect()
-                }
-                Basis::Fourier(_)
-                | Basis::Legendre(_)
-                | Basis::Laguerre(_)
-                | Basis::Hermite(_)
-                | Basis::Table(_)
-                | Basis::Gaussian(_)
-                | Basis::BSpline(_)
-                | Basis::Transformed(_)
-                | Basis::Squared(_)
-                | Basis::Steps(_) => one(cols),
-            },
+            }
             Layer::Hadamard { .. } | Layer::Kronecker { .. } | Layer::Sum { .. } => one(cols),
         };
         let first = Matrix::from_fn(1, cols, |_, n| Complex64::from(first[n]));

@@ -133,27 +133,15 @@ impl Mixture {
         for row in sample.shares.chunks_exact_mut(components) {
             row[rng.random_range(0..components)] += 0.8;
         }
-        let wholes = bases.par_iter().enumerate().map(|(variable, basis)| match basis {
-            Basis::Indicator(_) => {
-                Whole::Finite(frequencies(rows, variable, basis.width(), |x| x as usize))
-            }
-            Basis::Atoms(b) => {
-                let (points, count) = (b.points(), b.points().len() + 1);
-                let p = frequencies(rows, variable, count, |x| place(points, x));
-                Whole::Atoms(points.into(), p, sample.moments(variable, points))
-            }
-            Basis::Fourier(_)
-            | Basis::Legendre(_)
-            | Basis::Laguerre(_)
-            | Basis::Hermite(_)
-            | Basis::Table(_)
-            | Basis::Gaussian(_)
-            | Basis::BSpline(_)
-            | Basis::Transformed(_)
-            | Basis::Squared(_)
-            | Basis::Steps(_) => {
-                let (x, square) = sample.moments(variable, &[]);
-                Whole::Normal(x, square)
+        let wholes = bases.par_iter().enumerate().map(|(variable, basis)| {
+            let points = basis.atoms();
+            match basis_frequencies(rows, variable, basis) {
+                None => {
+                    let (x, square) = sample.moments(variable, points);
+                    Whole::Normal(x, square)
+                }
+                Some(p) if points.is_empty() => Whole::Finite(p),
+                Some(p) => Whole::Atoms(points.into(), p, sample.moments(variable, points)),
             }
         });
         let wholes: Vec<Whole> = wholes.collect();
@@ -266,10 +254,7 @@ impl Mixture {
             }),
             Column::Normal(normals) => unit_rows(projected(normals, basis)),
             Column::Atoms(points, logs, normals) => {
-                let Basis::Atoms(b) = basis else {
-                    unreachable!("the basis that it was fitted by")
-                };
-                let rest = unit_rows(projected(normals, b.rest()));
+                let rest = unit_rows(projected(normals, basis.rest()));
                 let (m, share) = (points.len(), |k: usize, n: usize| logs.of(n)[k]);
                 Matrix::from_fn(components, width, |k, x| match x.checked_sub(m) {
                     None => Complex64::from((0.5 * share(k, x)).exp()),
@@ -355,6 +340,28 @@ impl Sample {
         }
         let total = f64::max(total, 1.0);
         (sum / total, squares / total)
+    }
+}
+
+/// The frequencies of the values of a finite variable, or of the atoms and the rest of a continuous
+/// one; `None` if the basis has functions of neither.
+pub(super) fn basis_frequencies(rows: &Batch, variable: usize, basis: &Basis) -> Option<Vec<f64>> {
+    match basis {
+        Basis::Indicator(b) => Some(frequencies(rows, variable, b.width(), |x| x as usize)),
+        Basis::Atoms(b) => {
+            let points = b.points();
+            Some(frequencies(rows, variable, points.len() + 1, |x| place(points, x)))
+        }
+        Basis::Fourier(_)
+        | Basis::Legendre(_)
+        | Basis::Laguerre(_)
+        | Basis::Hermite(_)
+        | Basis::Table(_)
+        | Basis::Gaussian(_)
+        | Basis::BSpline(_)
+        | Basis::Transformed(_)
+        | Basis::Squared(_)
+        | Basis::Steps(_) => None,
     }
 }
 

@@ -590,19 +590,10 @@ pub(super) struct Shape {
 
 impl Shape {
     fn add(&mut self, basis: &Basis) {
-        match basis {
-            Basis::Atoms(b) => self.add(b.rest()),
-            Basis::Transformed(b) => self.add(b.base()),
-            Basis::Steps(b) => self.edges.extend(b.edges()),
-            Basis::Indicator(_)
-            | Basis::Fourier(_)
-            | Basis::Legendre(_)
-            | Basis::Laguerre(_)
-            | Basis::Hermite(_)
-            | Basis::Table(_)
-            | Basis::Gaussian(_)
-            | Basis::BSpline(_)
-            | Basis::Squared(_) => self.functions = self.functions.max(basis.width()),
+        let basis = basis.plain();
+        match basis.as_steps() {
+            Some(steps) => self.edges.extend(steps.edges()),
+            None => self.functions = self.functions.max(basis.width()),
         }
     }
 }

@@ -533,20 +533,7 @@ impl Continuous {
     fn new(domain: &Domain, basis: &Arc<Basis>, e: &Matrix<Complex64>, trace: f64) -> Self {
         let (low, high) = domain.bounds();
         let matrix = e.scaled(trace.recip());
-        let steps = match &**basis {
-            Basis::Steps(steps) => Some(Arc::new(StepDensity::new(steps, &matrix))),
-            Basis::Indicator(_)
-            | Basis::Fourier(_)
-            | Basis::Legendre(_)
-            | Basis::Laguerre(_)
-            | Basis::Hermite(_)
-            | Basis::Table(_)
-            | Basis::Gaussian(_)
-            | Basis::BSpline(_)
-            | Basis::Transformed(_)
-            | Basis::Squared(_)
-            | Basis::Atoms(_) => None,
-        };
+        let steps = basis.as_steps().map(|steps| Arc::new(StepDensity::new(steps, &matrix)));
         Self { basis: basis.clone(), matrix, steps, low, high, mass: 1.0 }
     }
 
