@@ -601,8 +601,8 @@ fn scores_on_grids_are_the_probabilities_of_cells() {
     let kinds = ["coarse", "fine", "zeros"]
         .map(|name| (name.to_owned(), KindHint::Number { atoms_from: 0.0 }));
     let infer = InferOptions { kinds: kinds.into(), ..InferOptions::default() };
-    let options = ModelOptions { infer, ..ModelOptions::default() };
-    let model = Fit::with(options).epochs(30).width(6).functions(80).run(&table).unwrap();
+    let options = ModelOptions { infer, functions: Some(80), ..ModelOptions::default() };
+    let model = Fit::with(options).epochs(30).width(6).run(&table).unwrap();
     let is_grid = |c: &ColumnSchema| matches!(&c.kind, ColumnKind::Number(n) if n.unit().is_some());
     assert!(model.schema().columns().iter().all(is_grid));
     let scores = model.score(&table).unwrap();
