@@ -113,7 +113,7 @@ impl Model {
         let Choice { kind, tree, circuits: mut candidates } = match choice {
             Some(choice) => choice,
             None => fits.choose([train_rows, valid_rows], starts, &mut |p| {
-                let control = progress(&in_data_units(p), &Snapshot::of_nothing());
+                let control = progress(&in_data_units(p), &Snapshot::empty());
                 stopped |= control == Control::Stop;
                 control
             })?,
@@ -486,7 +486,7 @@ impl Candidates<'_> {
             let narrowest = self.is_wide().then(|| all[..1].to_vec());
             for settings in images.chain([all]).chain(narrowest) {
                 let circuits = self.circuits_over(&tree, &settings)?;
-                let Some(is_of) = learn::is_of(bytes, &circuits)? else { return Ok(None) };
+                let Some(is_of) = learn::has_candidates(bytes, &circuits)? else { return Ok(None) };
                 last = Some(Choice { kind: kind.to_string(), tree: Some(tree.clone()), circuits });
                 if is_of {
                     return Ok(last);

@@ -19,7 +19,7 @@ mod overlap;
 mod partition;
 mod pass;
 mod regions;
-mod scaled;
+pub(crate) mod scaled;
 mod square;
 mod truncate;
 mod univariate;

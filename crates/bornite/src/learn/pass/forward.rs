@@ -15,9 +15,9 @@ use crate::linalg::{Matrix, Scalar};
 use crate::program::{Step, StepKind};
 use crate::schedule::{Schedule, Tile};
 
-/// A matrix of single precision that is smaller by this many powers of two than what it is made of has lost half of its
-/// digits.
-const LOST: i64 = -12;
+/// A single-precision matrix that is smaller than its inputs by this many powers of two has lost
+/// half of its digits.
+const IMPRECISE_EXPONENT: i64 = -12;
 
 impl<F: Real> Block<F> {
     pub(super) fn forward<T: Scalar, const C: bool>(
@@ -45,15 +45,15 @@ impl<F: Real> Block<F> {
                     && matches!(step.kind, StepKind::Kronecker { .. } | StepKind::Sum { .. });
                 for ((&row, exponent), factor) in tile.rows.iter().zip(exponents).zip(factors) {
                     *factor = F::from_f64(power_of_two(-exponent));
-                    self.is_imprecise[row as usize] |= can_cancel && exponent < LOST;
+                    self.is_imprecise[row as usize] |= can_cancel && exponent < IMPRECISE_EXPONENT;
                 }
             }
             self.add_unknown_exponents(pass, index, step);
         }
-        self.close(pass);
+        self.set_logs(pass);
     }
 
-    /// Adds the exponents of what rows take where they know nothing.
+    /// Adds the exponents of the messages that rows without evidence take.
     fn add_unknown_exponents<T: Scalar, const C: bool>(
         &mut self,
         pass: &Pass<'_, F, T, C>,
@@ -66,8 +66,8 @@ impl<F: Real> Block<F> {
         for &input in step.inputs() {
             let Some(node) = pass.partition.node(input) else { return };
             for (row, log2) in (0..).zip(&mut self.log2) {
-                let is_met = self.schedule.at(index).kind(row) != Kind::Identity;
-                if is_met && self.schedule.at(input).kind(row) == Kind::Identity {
+                let has_evidence = self.schedule.at(index).kind(row) != Kind::Identity;
+                if has_evidence && self.schedule.at(input).kind(row) == Kind::Identity {
                     *log2 += node.exponent;
                 }
             }
@@ -103,8 +103,8 @@ impl<F: Real> Block<F> {
         }
     }
 
-    /// The trace at the output of every row, and log p.
-    fn close<T: Scalar, const C: bool>(&mut self, pass: &Pass<'_, F, T, C>) {
+    /// Computes every row's trace at the output, and log p.
+    fn set_logs<T: Scalar, const C: bool>(&mut self, pass: &Pass<'_, F, T, C>) {
         let output = pass.program.root();
         let (k, count) = (pass.program.width(output), self.indices.len());
         self.traces.clear();
@@ -124,7 +124,7 @@ impl<F: Real> Block<F> {
     }
 }
 
-/// The message of the rows of a tile, from those of the inputs.
+/// The messages of the rows of a tile, given those of the inputs.
 fn join<F: Real, T: Scalar, const C: bool>(
     pass: &Pass<'_, F, T, C>,
     step: &Step,
@@ -161,8 +161,9 @@ fn join<F: Real, T: Scalar, const C: bool>(
     }
 }
 
-/// The vectors of a leaf at the values of rows that fill tiles in order; `functions` keeps the basis functions below a
-/// weight, if they are not indicators. Lanes without a row hold finite numbers.
+/// The vectors of a leaf at values that fill tiles in order. `functions` gets the values of the
+/// basis functions below a weight, unless they are indicators. Lanes without a row have finite
+/// numbers.
 fn leaf<F: Real, const C: bool>(
     kernels: Kernels<F, C>,
     values: &[f64],
