@@ -3,7 +3,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::checkpoint_bytes::Reader;
 use super::error::LearnError;
-use super::initial::{Start, Starts, first_circuit, unlearned};
+use super::initial::{Start, Starts, first_circuit, placeholder};
 use super::options::FitOptions;
 use super::parameter::Parameterization;
 use super::pieces::Rows;
@@ -31,7 +31,7 @@ pub fn fit(
     progress: &mut dyn FnMut(&Progress) -> Control,
 ) -> Result<Fitted, LearnError> {
     let starts = &mut Starts::default();
-    let (rows, start) = (Rows::new(train, valid), Start::anew(starts));
+    let (rows, start) = (Rows::new(train, valid), Start::new(starts));
     let outcome = run(circuit, rows, options, None, start, &mut |p, _| progress(p))?;
     outcome.into_fit(circuit, options)
 }
@@ -52,7 +52,7 @@ pub(super) fn run(
     let mut rng = ChaCha8Rng::seed_from_u64(options.seed);
     let first = if from.is_some() {
         // The weights come from the checkpoint.
-        unlearned(circuit, options.complex)
+        placeholder(circuit, options.complex)
     } else {
         first_circuit(circuit, rows.train, options, start, &mut rng)
     };

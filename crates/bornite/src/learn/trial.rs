@@ -56,7 +56,7 @@ pub(super) fn trial(
         let rows = (EPOCH_SHARE * (options.epochs * all.num_train()) as f64)
             .min(MAX_CELLS / circuit.variables().len().max(1) as f64);
         let (quota, end) = (starts.quota.clone(), starts.quota.after(MAX_QUOTA_SHARE));
-        let start = Start { grown, ..Start::anew(starts) };
+        let start = Start { grown, ..Start::new(starts) };
         let outcome = run(circuit, all, options, None, start, &mut |p, _| {
             let done = p.epochs_done() * p.epoch_rows as f64;
             ended |= progress(&Progress { candidate: n, is_trial: true, ..*p }).is_end();
