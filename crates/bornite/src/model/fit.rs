@@ -89,7 +89,7 @@ impl Model {
         let learned_from = |pieces: Pieces<'_>| pieces.layout().num_rows();
         let rows = pieces.map_or(train.num_rows(), learned_from);
         let defaults = Defaults::of(rows, schema.num_variables())
-            .with_holes(train_rows.has_missing())
+            .with_missing(train_rows.has_missing())
             .with_effort(options.effort);
         let functions = options.functions.unwrap_or_else(|| defaults.first_functions());
         let defaults = defaults.with_values(num_values(schema, functions));
