@@ -533,6 +533,7 @@ impl Basis {
     }
 
     /// The functions that this basis is made of: without those of atoms, and before a transform.
+    #[cfg(feature = "tables")]
     pub(crate) fn plain(&self) -> &Basis {
         let rest = self.rest();
         if let Basis::Transformed(b) = rest { b.base() } else { rest }

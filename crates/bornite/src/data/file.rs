@@ -242,3 +242,30 @@ pub(super) fn check_length(found: usize, expected: Option<u128>) -> Result<(), F
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The share counts the bytes of the file, also if it is decompressed on the way.
+    #[test]
+    fn readers_know_how_much_they_have_read() {
+        // Bytes that gzip cannot compress.
+        let noise = |n: u32| (n.wrapping_mul(2_654_435_761) >> 13).wrapping_mul(n | 1) as u8;
+        let content: Vec<u8> = (0..300_000).map(noise).collect();
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["plain", "packed.gz"] {
+            let path = folder.path().join(name);
+            write(&path, |out| out.write_all(&content)).unwrap();
+            let mut file = open_file(&path).unwrap();
+            let share = file.share();
+            let mut read = vec![0; 100_000];
+            file.read_exact(&mut read).unwrap();
+            let third = share.get().unwrap();
+            assert!(third > 0.2 && third < 0.7, "{name}: {third}");
+            file.read_to_end(&mut read).unwrap();
+            assert_eq!((read == content, share.get()), (true, Some(1.0)), "{name}");
+        }
+        assert_eq!(FileReader::of(&b"pipe"[..], None).unwrap().share().get(), None);
+    }
+}
