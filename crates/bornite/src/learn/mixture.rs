@@ -472,7 +472,9 @@ pub(super) fn unit_rows(mut m: Matrix<Complex64>) -> Matrix<Complex64> {
         let row = m.row_mut(k);
         let norm = row.iter().map(Complex64::norm_sqr).sum::<f64>().sqrt();
         if norm > 0.0 {
-            row.iter_mut().for_each(|z| *z /= norm);
+            for z in row {
+                *z /= norm;
+            }
         }
     }
     m
