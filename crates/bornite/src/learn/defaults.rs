@@ -1,11 +1,12 @@
 use super::options::FitOptions;
+use crate::circuit::Skeleton;
 use crate::structure::Widths;
 
 /// Default settings for a table with n rows and d variables.
 ///
 /// | setting | value |
 /// |---|---|
-/// | widths | 8, then 16 (or else 12), 24 and 32 as long as the validation likelihood improves, or else 4 and 2. A width w is tried only if n d w³ is at most 2.5 10¹⁰, or 2.5 n d w⁴ with missing values. With 20 million cells n d or more, only 16, or 8 with missing values. With 6 to 48 variables, circuits of width 24 and more may be wider towards the middle instead, at about the same cost: see [`tapered`](Self::tapered) |
+/// | widths | 8, then 16, 24 and 32 as long as the validation likelihood improves, or else 12, or else 4 and 2. A width w is tried only if n d w³ is at most 2.5 10¹⁰, or 2.5 n d w⁴ if all rows have missing values. With 20 million cells n d or more, only 16, or 8 with missing values. With up to 48 variables, 8 and 16; after that, a circuit becomes wider only where it is full, as long as that improves it and at the same limit of its cost |
 /// | squares | twice the width; this is also the number of components of the initial mixture |
 /// | batch | n / 150, between 32 and 256; 512 with 20 million cells or more |
 /// | rate | 0.01 / width at a batch of 128, proportional to the square root of the batch; 2.5 times that for up to 24 variables with at least 8 values on average (see [`with_values`](Self::with_values)); 0.16 / width with 20 million cells or more |
@@ -21,15 +22,16 @@ use crate::structure::Widths;
 ///
 /// With [`Effort::Fast`], only one width and one number of functions are fitted. The width is at most
 /// 8; with 8,000 rows or more, it is at most 12, and with 16,000 at most 16, if an epoch takes about
-/// a second or less. With [`Effort::Best`], widths up to 64 and up to four times the functions are
-/// tried, however long an epoch takes, with three times the epochs.
+/// a second or less. With [`Effort::Best`], widths up to 64, any circuit that is wider where it was full, and up
+/// to four times the functions are tried, however long an epoch takes, with three times the epochs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Defaults {
     rows: usize,
     variables: usize,
     /// The total number of values of all variables.
     values: usize,
-    has_missing: bool,
+    /// The number of rows with missing values.
+    incomplete: usize,
     effort: Effort,
 }
 
@@ -59,6 +61,8 @@ const BEST_EPOCHS: usize = 3;
 /// The maximum work of an epoch, the number of cells times the cube of the width: a few seconds on
 /// two cores.
 const WORK: f64 = 2.5e10;
+/// The cost of missing values, relative to the width.
+const MISSING_COST: f64 = 2.5;
 /// Input functions of a continuous variable.
 const FEWEST_FUNCTIONS: usize = 6;
 const MIN_FUNCTIONS: usize = 12;
@@ -78,11 +82,12 @@ const MANY_VALUES: usize = 8;
 pub(crate) const LESSON_ROWS: usize = 40_000;
 const LESSON_EPOCHS: usize = 3;
 const LESSON_WIDTHS: usize = 6;
-/// Wider circuits may be tapered, for these numbers of variables.
-const LAST_UNIFORM: usize = 16;
-const TAPERED: std::ops::RangeInclusive<usize> = 6..=48;
-/// The maximum width of a region of a tapered circuit, relative to single variables.
-const WIDEST: f64 = 2.5;
+/// The maximum number of variables of circuits that grow from others. With more variables, the
+/// clusters of rows matter most: a wider circuit has more squares, and learns better from a start
+/// with as many clusters than from a narrower circuit with fewer.
+pub(super) const MAX_GROWN_VARIABLES: usize = 48;
+/// The widths of circuits that can then grow where they are full.
+const FIRST_WIDTHS: [usize; 4] = [2, 4, 8, 16];
 /// With this many cells, there is only time for one fit.
 const MANY_CELLS: usize = 20_000_000;
 
@@ -103,7 +108,7 @@ impl Defaults {
     /// The settings for this many rows and variables.
     pub fn of(rows: usize, variables: usize) -> Self {
         let effort = Effort::default();
-        Self { rows: rows.max(1), variables, values: 0, has_missing: false, effort }
+        Self { rows: rows.max(1), variables, values: 0, incomplete: 0, effort }
     }
 
     /// Sets the total number of values of all variables. A continuous variable counts with its number
@@ -120,10 +125,16 @@ impl Defaults {
         Self { effort, ..self }
     }
 
-    /// Sets whether rows have missing values, which take much longer at large widths.
+    /// Sets the number of rows with missing values, which take much longer at large widths.
     #[must_use]
-    pub fn with_missing(self, has_missing: bool) -> Self {
-        Self { has_missing, ..self }
+    pub fn with_missing(self, rows: usize) -> Self {
+        Self { incomplete: rows.min(self.rows), ..self }
+    }
+
+    /// The cost of a layer of this width, relative to that without missing values.
+    fn cost_of_missing(&self, width: usize) -> f64 {
+        let share = self.incomplete as f64 / self.rows as f64;
+        (1.0 - share) + share * MISSING_COST * width as f64
     }
 
     fn is_large(&self) -> bool {
@@ -139,18 +150,27 @@ impl Defaults {
                 let count = quick.clamp(FAST_WIDTHS, FAST_WIDTHS + most).min(all.len());
                 &all[count - 1..count]
             }
+            Effort::Balanced if self.grows() => {
+                let most = self.affordable_widths(WORK).last().copied().unwrap_or(1);
+                &FIRST_WIDTHS[..FIRST_WIDTHS.partition_point(|w| *w <= most).max(1)]
+            }
             Effort::Balanced => self.affordable_widths(WORK),
+            Effort::Best if self.grows() => &FIRST_WIDTHS,
             Effort::Best => &ALL_WIDTHS,
         }
     }
 
+    /// Whether circuits start narrow and then grow where they are full.
+    fn grows(&self) -> bool {
+        self.variables <= MAX_GROWN_VARIABLES && !self.is_large()
+    }
+
     fn affordable_widths(&self, work: f64) -> &'static [usize] {
         if self.is_large() {
-            return if self.has_missing { &WIDTHS[2..3] } else { &WIDTHS[4..5] };
+            return if self.incomplete > 0 { &WIDTHS[2..3] } else { &WIDTHS[4..5] };
         }
         let fits = |&&width: &&usize| {
-            let one =
-                if self.has_missing { 2.5 * width as f64 } else { 1.0 } * (width as f64).powi(3);
+            let one = self.cost_of_missing(width) * (width as f64).powi(3);
             one * (self.rows as f64) * (self.variables as f64) <= work
         };
         &WIDTHS[..WIDTHS.iter().take_while(fits).count().max(1)]
@@ -198,7 +218,7 @@ impl Defaults {
     /// The learning rate is low, 0.03 divided by the root of a weight's number of columns at a batch
     /// of 512, so that the fit stays close to its initial mixture.
     pub fn images(&self) -> Vec<FitOptions> {
-        if !self.is_large() || self.has_missing {
+        if !self.is_large() || self.incomplete > 0 {
             return Vec::new();
         }
         let options = |&(widths, squares, codebook, share): &ImageCircuit| FitOptions {
@@ -244,19 +264,15 @@ impl Defaults {
         }
     }
 
-    /// The settings of a tapered circuit at about the cost of this width, for widths above 16 and 6 to
-    /// 48 variables.
-    ///
-    /// Single variables have the next smaller width. A region has √s times that width, up to 2.5
-    /// times, where s is the number of variables inside or outside of it, whichever is smaller: the
-    /// dependence between two parts of a row grows with the smaller part.
-    pub fn tapered(&self, width: usize) -> Option<FitOptions> {
-        let single = *ALL_WIDTHS.iter().rev().find(|w| **w < width)?;
-        let is_wide = width > LAST_UNIFORM && TAPERED.contains(&self.variables) && !self.is_large();
-        is_wide.then(|| {
-            let widths = Some(tapered(single, self.variables));
-            FitOptions { widths, squares: 2 * single, ..self.options(width) }
-        })
+    /// Whether a circuit that has grown where its best version was full is affordable.
+    pub(crate) fn is_affordable(&self, circuit: &Skeleton) -> bool {
+        let work = circuit.weight_shapes().iter();
+        let work = work.map(|&[rows, cols]| self.cost_of_missing(rows) * (rows * cols) as f64);
+        match self.effort {
+            Effort::Fast => false,
+            Effort::Balanced => work.sum::<f64>() * self.rows as f64 <= WORK,
+            Effort::Best => true,
+        }
     }
 
     /// The settings of a fit to samples of a teacher, and of the following fit to the table's own
@@ -282,15 +298,4 @@ impl Defaults {
             if self.is_large() { 0.16 } else { longer * 0.01 * (batch as f64 / 128.0).sqrt() };
         step / width.max(1) as f64
     }
-}
-
-/// Widths that increase towards regions with half of the variables, in multiples of 4.
-fn tapered(single: usize, variables: usize) -> Widths {
-    let width = |size: usize| {
-        let factor = (size.min(variables - size) as f64).sqrt().min(WIDEST);
-        (factor * single as f64 / 4.0).round() as usize * 4
-    };
-    let mut steps: Vec<(usize, usize)> = (1..variables).map(|size| (size, width(size))).collect();
-    steps.dedup_by_key(|(_, width)| *width);
-    Widths::from(&steps[..])
 }

@@ -27,6 +27,7 @@ mod tensor;
 mod tests;
 mod trainer;
 mod trial;
+mod widen;
 mod workers;
 
 pub(crate) use defaults::LESSON_ROWS;
@@ -43,8 +44,9 @@ pub(crate) use pieces::{PieceFile, Pieces, Rows};
 pub use progress::{Control, Epoch, Fitted, Progress, Snapshot};
 pub use quota::Quota;
 pub use search::{BestFit, fit_best, used_budget};
-pub(crate) use search::{Found, Lesson, has_candidates, search};
+pub(crate) use search::{Found, Further, Lesson, has_candidates, search};
 pub(crate) use teacher::Teacher;
 pub use trial::most_promising;
+pub(crate) use widen::largest_width;
 pub use workers::Workers;
 pub(crate) use workers::{WorkerRows, slopes};

@@ -1,6 +1,7 @@
 use std::cell::OnceCell;
 
 use super::checkpoint_bytes::{Reader, Writer};
+use super::defaults::MAX_GROWN_VARIABLES;
 use super::error::LearnError;
 use super::fit::run;
 use super::grow::grown;
@@ -10,7 +11,7 @@ use super::partners::{Ensemble, Partners};
 use super::pieces::{Pieces, Rows};
 use super::progress::{Control, Fitted, Progress, Snapshot};
 use super::trainer::{Outcome, read_best, read_history, write_best, write_history};
-use super::trial::trial;
+use super::widen::{largest_width, mean_width, widened, with_widths};
 use crate::circuit::{Layer, Skeleton};
 use crate::engine::Batch;
 use crate::linalg::{Complex64, Matrix};
@@ -37,10 +38,6 @@ pub(crate) struct Found {
 /// The cost of scoring a row, relative to learning from it.
 const SCORING_COST: f64 = 0.4;
 
-/// The maximum number of variables of circuits that grow from others. With more variables, the
-/// clusters of rows matter most: a wider circuit has more squares, and learns better from a start
-/// with as many clusters than from a narrower circuit with fewer.
-const MAX_GROWN_VARIABLES: usize = 48;
 /// A fit that grows from a smaller one takes the usual epochs and patience divided by this.
 const GROWN_DIVISOR: usize = 2;
 /// A mean log-likelihood is better if it is higher by this fraction of √(variables / validation
@@ -50,13 +47,6 @@ const MARGIN: f64 = 0.05;
 /// kind of tree, which may not suit the rows, and the second does not.
 const MAX_REJECTED: usize = 2;
 
-/// The preferred one of two candidates of the same size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shape {
-    First,
-    Second,
-}
-
 /// The state of a search.
 #[derive(Debug, Default)]
 struct State {
@@ -64,8 +54,10 @@ struct State {
     /// The fraction of the budget that had been used when the current candidate started, and now.
     used: [f64; 2],
     best: Option<(usize, Outcome)>,
-    /// The preferred one of two candidates of the same size, once there have been two.
-    shape: Option<Shape>,
+    /// The circuit of the best fit, if it is wider than its candidate.
+    widened: Option<Skeleton>,
+    /// Whether a wider circuit was not better, or there was none.
+    is_wide_enough: bool,
     /// Whether all candidates have been tried, and partners of the best one are fitted.
     is_mixing: bool,
     /// The number of partners that were fitted.
@@ -81,10 +73,8 @@ struct State {
 /// width and the second number of functions, or the last if there are fewer. Then come more
 /// functions, or fewer if more are not better; then wider circuits as long as each is better, and
 /// narrower ones if the first wider ones are not. Differences that chance in the validation rows can
-/// explain do not count. If there are two candidates of the same size, such as a tapered circuit and
-/// one with the same width everywhere, a short trial decides once which kind is fitted. Each
-/// candidate grows from the best one so far if that is smaller, and starts with the same density;
-/// circuits over many variables do not.
+/// explain do not count. Each candidate grows from the best one so far if that is smaller, and starts
+/// with the same density; circuits over many variables do not.
 ///
 /// On tables with a few thousand rows, wide circuits overfit, and by how much depends on the data.
 /// Trying is cheap: a narrow circuit learns much faster than a wide one, which then continues where
@@ -108,7 +98,7 @@ pub fn fit_best(
     progress: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control,
 ) -> Result<Option<BestFit>, LearnError> {
     let rows = Rows::new(train, valid);
-    let found = search(candidates, rows, None, None, checkpoint, starts, progress)?;
+    let found = search(candidates, rows, &Further::default(), checkpoint, starts, progress)?;
     Ok(found.map(|found| found.best))
 }
 
@@ -126,44 +116,48 @@ pub(crate) struct Lesson {
     pub(crate) valid: f64,
 }
 
-/// [`fit_best`], with an optional lesson and optional partners.
+/// What a search may try besides its candidates.
+#[derive(Default)]
+pub(crate) struct Further<'a> {
+    /// Whether a circuit that is wider than its candidate is affordable.
+    pub(crate) is_affordable: Option<&'a dyn Fn(&Skeleton) -> bool>,
+    /// Creates a lesson, for which the last two candidates are.
+    pub(crate) teach: Option<&'a dyn Fn() -> Option<Lesson>>,
+    pub(crate) partners: Option<Partners<'a>>,
+}
+
+/// [`fit_best`], with further circuits.
 ///
-/// If the teacher is better than the best other candidate, the second-to-last candidate learns from
-/// the lesson's rows. If it is then the best, the last candidate continues from there with the
-/// training rows. Finally, partners of the best candidate are fitted until two of them have not
-/// improved the mixture; a candidate that learned from a lesson has no partners.
+/// Before narrower candidates are tried, the best circuit becomes wider where it is full, as long as
+/// that is better. If a teacher is better than the best candidate, the second-to-last candidate
+/// learns from the lesson's rows. If it is then the best, the last candidate continues from there
+/// with the training rows. Finally, partners of the best candidate are fitted until two of them have
+/// not improved the mixture; a candidate that learned from a lesson has no partners.
 pub(crate) fn search(
     candidates: &[(Skeleton, FitOptions)],
     all: Rows<'_>,
-    teach: Option<&dyn Fn() -> Option<Lesson>>,
-    partners: Option<&Partners<'_>>,
+    further: &Further<'_>,
     checkpoint: Option<&[u8]>,
     starts: &mut Starts,
     progress: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control,
 ) -> Result<Option<Found>, LearnError> {
-    let lessons = if teach.is_some() { 2 } else { 0 };
+    let lessons = if further.teach.is_some() { 2 } else { 0 };
     let (ordinary, _) = candidates.split_at(candidates.len() - lessons);
     let mut reader = checkpoint.map(Reader::new).transpose()?.filter(|from| !from.is_empty());
     let mut state = State::default();
     if let Some(from) = &mut reader {
         state = State::read(from, [ordinary, candidates], all)?;
     }
-    // An interrupted trial starts over.
     reader = reader.filter(|from| !from.is_empty());
     let (mut lesson_starts, lesson) = (Starts::within(&starts.quota), OnceCell::new());
     let mut pace = Pace::default();
     let valid = all.valid;
-    let mut search = Search { candidates, ordinary, valid, partners, state, mixing: None };
-    while let Some(next) = search.next(teach, &lesson) {
-        if let Some(both) = search.same_size(&next) {
-            if search.compare(both, all, starts, progress)? {
-                break;
-            }
-            continue;
-        }
+    let mut search = Search { candidates, ordinary, valid, further, state, mixing: None };
+    while let Some(next) = search.next(&lesson)? {
         let num_fitted = search.state.num_fitted;
         let (place, index, (circuit, options)) = match &next {
             Next::Candidate(index) => (0, *index, &candidates[*index]),
+            Next::Widened(index, widened) => (0, *index, &**widened),
             Next::Partner(partner) => (1 + num_fitted, candidates.len() + num_fitted, &**partner),
         };
         let is_lesson = index == ordinary.len() && lessons > 0;
@@ -218,13 +212,31 @@ fn shorter(options: &FitOptions) -> FitOptions {
     FitOptions { epochs, patience, ..options.clone() }
 }
 
+/// The settings of a fit of a circuit that is wider than a candidate with these settings.
+fn settings_of(options: &FitOptions, circuit: &Skeleton) -> FitOptions {
+    with_width(options, largest_width(circuit))
+}
+
+/// The settings of the partners of a circuit: those of its candidate, or of the same cost as the
+/// wider circuit that took its place.
+fn settings_of_partners(options: &FitOptions, widened: Option<&Skeleton>) -> FitOptions {
+    let wide = widened.map(mean_width).filter(|width| *width > options.width);
+    wide.map_or_else(|| options.clone(), |width| with_width(options, width))
+}
+
+/// The settings for another width: good steps are proportional to its inverse.
+fn with_width(options: &FitOptions, width: usize) -> FitOptions {
+    let rate = options.rate * options.width as f64 / width as f64;
+    FitOptions { width, rate, ..options.clone() }
+}
+
 /// A running search.
 struct Search<'a> {
     candidates: &'a [(Skeleton, FitOptions)],
     /// The candidates that do not learn from a lesson.
     ordinary: &'a [(Skeleton, FitOptions)],
     valid: &'a Batch,
-    partners: Option<&'a Partners<'a>>,
+    further: &'a Further<'a>,
     state: State,
     mixing: Option<Mixing<'a>>,
 }
@@ -232,81 +244,79 @@ struct Search<'a> {
 /// The next circuit to fit.
 enum Next {
     Candidate(usize),
+    /// A candidate, and the wider circuit that takes its place.
+    Widened(usize, Box<(Skeleton, FitOptions)>),
     Partner(Box<(Skeleton, FitOptions)>),
 }
 
 impl<'a> Search<'a> {
     /// The next circuit to fit, if there is one.
-    fn next(
-        &mut self,
-        teach: Option<&dyn Fn() -> Option<Lesson>>,
-        lesson: &OnceCell<Option<Lesson>>,
-    ) -> Option<Next> {
-        let state = &mut self.state;
-        let known = state.best.as_ref().map(|(n, outcome)| (*n, outcome.best.valid));
-        if !state.is_mixing {
+    fn next(&mut self, lesson: &OnceCell<Option<Lesson>>) -> Result<Option<Next>, LearnError> {
+        let known = self.state.best.as_ref().map(|(n, outcome)| (*n, outcome.best.valid));
+        if !self.state.is_mixing {
             let sizes: Vec<[usize; 2]> =
                 self.ordinary.iter().map(|(_, o)| [o.width, o.functions]).collect();
-            let margin = margin(self.valid);
-            let mut index = next(&state.tried, &sizes, margin);
-            if let (Some(first), Some(Shape::Second)) = (index, state.shape) {
-                index = sizes.iter().rposition(|size| *size == sizes[first]);
+            let mut index = next(&self.state.tried, &sizes, margin(self.valid));
+            let is_narrower =
+                |n: usize| known.is_some_and(|(best, _)| sizes[n][0] < sizes[best][0]);
+            if index.is_none_or(is_narrower) {
+                if let Some(widened) = self.widened()? {
+                    return Ok(Some(widened));
+                }
+                index = index.filter(|_| self.state.widened.is_none());
             }
-            if let (None, Some(teach), Some(known)) = (index, teach, known) {
+            if let (None, Some(teach), Some(known)) = (index, self.further.teach, known) {
                 // All others have been tried.
                 let lesson = lesson.get_or_init(teach).as_ref();
-                index = lesson.and_then(|l| next_lesson(&state.tried, known, l, sizes.len()));
+                index = lesson.and_then(|l| next_lesson(&self.state.tried, known, l, sizes.len()));
             }
             if let Some(index) = index {
-                return Some(Next::Candidate(index));
+                return Ok(Some(Next::Candidate(index)));
             }
         }
-        let ((best, _), partners) = (known?, self.partners?);
+        let state = &mut self.state;
+        let (Some((best, _)), Some(partners)) = (known, &self.further.partners) else {
+            return Ok(None);
+        };
         let kept = state.partners.len();
         let is_open = best < self.ordinary.len()
             && kept < partners.most
             && state.num_fitted < kept + MAX_REJECTED.min(partners.most);
         state.is_mixing |= is_open;
-        let next = || (partners.of)(&self.candidates[best].1, state.num_fitted);
-        is_open.then(next).flatten().map(|partner| Next::Partner(Box::new(partner)))
+        let settings = settings_of_partners(&self.candidates[best].1, state.widened.as_ref());
+        let next = || (partners.of)(&settings, state.num_fitted);
+        let partner = is_open.then(next).flatten();
+        Ok(partner.map(|partner| Next::Partner(Box::new(partner))))
     }
 
-    /// The two candidates of this size, if there are two and neither is preferred yet.
-    fn same_size(&self, next: &Next) -> Option<[usize; 2]> {
-        let Next::Candidate(first) = next else { return None };
-        let size = |n: usize| self.ordinary.get(n).map(|(_, o)| [o.width, o.functions]);
-        let second = (first + 1..self.ordinary.len()).find(|&n| size(n) == size(*first))?;
-        self.state.shape.is_none().then_some([*first, second])
-    }
-
-    /// Runs a trial of two candidates of the same size, both grown from the best one so far. Returns
-    /// whether the caller has ended it.
-    fn compare(
-        &mut self,
-        both: [usize; 2],
-        all: Rows<'_>,
-        starts: &mut Starts,
-        progress: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control,
-    ) -> Result<bool, LearnError> {
-        let (state, ordinary) = (&self.state, self.ordinary);
-        let options = both.map(|n| shorter(&ordinary[n].1));
-        let circuits = both.iter().zip(&options).map(|(&n, options)| {
-            let circuit = &ordinary[n].0;
-            (circuit, options, state.grown(ordinary, circuit))
+    /// The best circuit, wider where it is full; `None` if that cannot be or was not better.
+    fn widened(&mut self) -> Result<Option<Next>, LearnError> {
+        let (Some(is_affordable), Some((n, outcome)), false) =
+            (self.further.is_affordable, &self.state.best, self.state.is_wide_enough)
+        else {
+            return Ok(None);
+        };
+        if *n >= self.ordinary.len() || self.valid.num_variables() > MAX_GROWN_VARIABLES {
+            return Ok(None);
+        }
+        let (circuit, options) = self.best_settings(*n);
+        let fit = outcome.clone().into_fit(circuit, &options)?;
+        let found = widened(&fit.circuit).filter(|wide| is_affordable(wide));
+        let next = found.map(|wide| {
+            let options = settings_of(&self.candidates[*n].1, &wide);
+            Next::Widened(*n, Box::new((wide, options)))
         });
-        let mut used = state.used;
-        let (better, ended) = trial(circuits.collect(), all, starts, &mut |p| {
-            let write = |to: &mut Writer| state.write(used, ordinary, all, to);
-            let control =
-                progress(&Progress { candidate: both[p.candidate], ..*p }, &Snapshot::new(&write));
-            if let Control::Used(share) = control {
-                used = [share; 2];
-            }
-            control
-        })?;
-        self.state.used = used;
-        self.state.shape = Some(if better == 0 { Shape::First } else { Shape::Second });
-        Ok(ended)
+        self.state.is_wide_enough = next.is_none();
+        Ok(next)
+    }
+
+    /// The circuit and the settings of the best fit, which is that of the nth candidate.
+    fn best_settings(&self, n: usize) -> (&Skeleton, FitOptions) {
+        let (circuit, options) = &self.candidates[n];
+        match &self.state.widened {
+            Some(wide) => (wide, settings_of(options, wide)),
+            None => (circuit, options.clone()),
+        }
     }
 
     /// Keeps a candidate if it is the best, and a partner if it improves the mixture.
@@ -318,6 +328,17 @@ impl<'a> Search<'a> {
                 let best = state.best.as_ref().map(|(_, best)| best.best.valid);
                 if best.is_none_or(|best| outcome.best.valid > best) {
                     state.best = Some((index, outcome));
+                    state.widened = None;
+                }
+            }
+            Next::Widened(index, widened) => {
+                let state = &mut self.state;
+                let best =
+                    state.best.as_ref().map_or(f64::NEG_INFINITY, |(_, best)| best.best.valid);
+                state.is_wide_enough = outcome.best.valid <= best + margin(self.valid);
+                if outcome.best.valid > best {
+                    state.best = Some((index, outcome));
+                    state.widened = Some(widened.0);
                 }
             }
             Next::Partner(partner) => {
@@ -336,11 +357,14 @@ impl<'a> Search<'a> {
     /// The mixture so far, if there is a circuit that may have partners.
     fn mixing(&mut self) -> Result<Option<&mut Mixing<'a>>, LearnError> {
         if let (None, Some((n, best)), Some(partners)) =
-            (&self.mixing, &self.state.best, self.partners)
+            (&self.mixing, &self.state.best, &self.further.partners)
         {
-            let best = (&self.candidates[*n], best);
-            let mixing = Mixing::new(best, &self.state.partners, partners, self.valid)?;
-            self.mixing = Some(mixing);
+            let (circuit, options) = self.best_settings(*n);
+            let best = best.clone().into_fit(circuit, &options)?;
+            let settings =
+                settings_of_partners(&self.candidates[*n].1, self.state.widened.as_ref());
+            let fitted = &self.state.partners;
+            self.mixing = Some(Mixing::new(&best, &settings, fitted, partners, self.valid)?);
         }
         Ok(self.mixing.as_mut())
     }
@@ -353,10 +377,10 @@ impl<'a> Search<'a> {
             partners = std::mem::take(&mut mixing.partners);
             weights = std::mem::take(&mut mixing.ensemble.weights);
         }
-        let State { tried, best, .. } = self.state;
-        let Some((index, outcome)) = best else { return Ok(None) };
-        let (circuit, options) = &self.candidates[index];
-        let best = BestFit { index, fit: outcome.into_fit(circuit, options)?, tried };
+        let Some((index, outcome)) = self.state.best.take() else { return Ok(None) };
+        let (circuit, options) = self.best_settings(index);
+        let fit = outcome.into_fit(circuit, &options)?;
+        let best = BestFit { index, fit, tried: self.state.tried };
         Ok(Some(Found { best, partners, weights }))
     }
 }
@@ -370,12 +394,12 @@ struct Mixing<'a> {
 
 impl<'a> Mixing<'a> {
     fn new(
-        ((circuit, options), best): (&(Skeleton, FitOptions), &Outcome),
+        best: &Fitted,
+        options: &FitOptions,
         fitted: &[(usize, Outcome)],
         partners: &Partners<'_>,
         valid: &'a Batch,
     ) -> Result<Self, LearnError> {
-        let best = best.clone().into_fit(circuit, options)?;
         let ensemble = Ensemble::new(&best.circuit, valid, options);
         let mut mixing = Self { partners: Vec::new(), ensemble };
         for (place, outcome) in fitted {
@@ -537,7 +561,8 @@ impl State {
     ) -> Option<Vec<Matrix<Complex64>>> {
         let (n, outcome) = self.best.as_ref()?;
         let can_grow = circuit.variables().len() <= MAX_GROWN_VARIABLES;
-        can_grow.then(|| grown(&candidates[*n].0, &outcome.best.weights, circuit)).flatten()
+        let narrow = self.widened.as_ref().unwrap_or(&candidates[*n].0);
+        can_grow.then(|| grown(narrow, &outcome.best.weights, circuit)).flatten()
     }
 
     /// Writes the state, with these fractions of the budget instead of its own.
@@ -555,7 +580,9 @@ impl State {
         to.numbers(&places);
         to.reals(&values);
         to.numbers(&best.map_or(Vec::new(), |(index, _)| vec![*index]));
-        to.numbers(&self.shape.map_or(Vec::new(), |shape| vec![shape as usize]));
+        let widths = |wide: &Skeleton| wide.layer_ids().map(|id| wide.width(id)).collect();
+        to.numbers(&self.widened.as_ref().map_or(Vec::new(), widths));
+        to.numbers(&[usize::from(self.is_wide_enough)]);
         let places = self.partners.iter().map(|(place, _)| *place);
         let mixing = [usize::from(self.is_mixing), self.num_fitted].into_iter().chain(places);
         to.numbers(&mixing.collect::<Vec<_>>());
@@ -589,11 +616,8 @@ impl State {
         }
         let tried = places.into_iter().zip(values).collect();
         let index = from.numbers()?;
-        let shape = match from.numbers()?[..] {
-            [] => None,
-            [0] => Some(Shape::First),
-            [1] => Some(Shape::Second),
-            _ => return Err(LearnError::Damaged),
+        let (widths, &[is_wide_enough]) = (from.numbers()?, &from.numbers()?[..]) else {
+            return Err(LearnError::Damaged);
         };
         let mixing = from.numbers()?;
         let &[is_mixing, num_fitted, ref places @ ..] = &mixing[..] else {
@@ -606,11 +630,18 @@ impl State {
             let history = read_history(from)?;
             Ok(Outcome { best: read_best(from)?.ok_or(LearnError::Damaged)?, history })
         };
+        let mut widened = None;
         let best = match index[..] {
             [] => None,
             [index] if index < candidates.len() => {
                 let Outcome { best, history } = outcome()?;
-                let shapes = candidates[index].0.weight_shapes();
+                let circuit = &candidates[index].0;
+                if !widths.is_empty() {
+                    let is_whole = widths.len() == circuit.num_layers();
+                    let wide = is_whole.then(|| with_widths(circuit, &widths)).flatten();
+                    widened = Some(wide.ok_or(LearnError::Damaged)?);
+                }
+                let shapes = widened.as_ref().unwrap_or(circuit).weight_shapes();
                 let fits = |([rows, cols], found): (&[usize; 2], &Vec<f32>)| {
                     let entries = rows * cols;
                     found.len() == entries || found.len() == 2 * entries
@@ -625,8 +656,17 @@ impl State {
         };
         let partners = places.iter().map(|&place| Ok((place, outcome()?)));
         let partners = partners.collect::<Result<_, LearnError>>()?;
-        let is_mixing = is_mixing > 0;
-        Ok(Self { tried, used: [begun, now], best, shape, is_mixing, num_fitted, partners })
+        let (is_wide_enough, is_mixing) = (is_wide_enough > 0, is_mixing > 0);
+        Ok(Self {
+            tried,
+            used: [begun, now],
+            best,
+            widened,
+            is_wide_enough,
+            is_mixing,
+            num_fitted,
+            partners,
+        })
     }
 }
 

@@ -12,13 +12,13 @@ use super::partners::Partners;
 use super::pass::{Memory, Workspace};
 use super::pieces::Rows;
 use super::progress::{Progress, Snapshot};
-use super::search::{Found, search};
+use super::search::{Found, Further, search};
 use super::{
     Control, Defaults, Effort, FitOptions, LearnError, Schedule, Starts, fit, fit_best,
     mean_log_likelihood,
 };
 use crate::basis::{Basis, Part};
-use crate::circuit::{Circuit, Skeleton, Weight, Weights, random_weight};
+use crate::circuit::{Circuit, Layer, Skeleton, Weight, Weights, random_weight};
 use crate::engine::{Batch, Engine};
 use crate::linalg::{Complex64, Matrix, Scalar};
 use crate::ops::{log_partition, log_unnormalized_marginal};
@@ -592,28 +592,23 @@ fn a_search_tries_more_or_fewer_functions_and_wider_circuits() {
 
 #[test]
 fn widths_are_limited_by_the_work() {
-    assert_eq!(Defaults::of(100, 10).widths(), [2, 4, 8, 12, 16, 24, 32]);
+    assert_eq!(Defaults::of(100, 49).widths(), [2, 4, 8, 12, 16, 24, 32]);
+    // Few variables: circuits grow where they are full.
+    assert_eq!(Defaults::of(100, 48).widths(), [2, 4, 8, 16]);
+    assert_eq!(Defaults::of(100, 48).with_effort(Effort::Best).widths(), [2, 4, 8, 16]);
+    assert_eq!(Defaults::of(400_000, 20).widths(), [2, 4, 8]);
     assert_eq!(Defaults::of(2_000, 1_058).widths(), [2, 4, 8, 12, 16]);
-    assert_eq!(Defaults::of(2_000, 1_058).with_missing(true).widths(), [2, 4, 8]);
+    assert_eq!(Defaults::of(2_000, 1_058).with_missing(2_000).widths(), [2, 4, 8]);
     assert_eq!(Defaults::of(60_000, 784).widths(), [16]);
-    assert_eq!(Defaults::of(60_000, 784).with_missing(true).widths(), [8]);
+    assert_eq!(Defaults::of(60_000, 784).with_missing(1).widths(), [8]);
     let fast = |rows, variables| Defaults::of(rows, variables).with_effort(Effort::Fast);
     assert_eq!(fast(7_999, 10).widths(), [8]);
     assert_eq!(fast(8_000, 10).widths(), [12]);
     assert_eq!(fast(16_000, 10).widths(), [16]);
-    assert_eq!(fast(16_000, 10).with_missing(true).widths(), [8]);
+    assert_eq!(fast(16_000, 10).with_missing(16_000).widths(), [8]);
     assert_eq!(fast(16_000, 100).widths(), [12]);
     assert_eq!(fast(16_000, 500).widths(), [8]);
     assert_eq!(fast(60_000, 784).widths(), [16]);
-    // Tapered circuits are widest where they split the variables into halves.
-    let wide = Defaults::of(30_000, 12).tapered(24).unwrap();
-    let widths = [1, 2, 3, 5, 6, 7, 10, 11].map(|size| wide.width_of(size));
-    assert_eq!(widths, [16, 24, 28, 36, 40, 36, 24, 16]);
-    assert_eq!((wide.width, wide.squares), (24, 32));
-    assert!(Defaults::of(30_000, 12).tapered(16).is_none());
-    for variables in [5, 49] {
-        assert!(Defaults::of(30_000, variables).tapered(32).is_none());
-    }
 }
 
 #[test]
@@ -650,10 +645,11 @@ fn a_poor_partner_is_not_the_last_one() {
     let train = Batch::from_rows(&variables, &values[..2500]).unwrap();
     let valid = Batch::from_rows(&variables, &values[2500..]).unwrap();
     let found = |most: usize, from: Option<&[u8]>, go: &mut dyn FnMut(&Snapshot<'_>) -> Control| {
-        let (rows, partners) = (Rows::new(&train, &valid), Partners { most, of: &of });
+        let partners = Some(Partners { most, of: &of });
+        let further = Further { partners, ..Further::default() };
         let progress = &mut |_: &Progress, s: &Snapshot<'_>| go(s);
-        let starts = &mut Starts::default();
-        search(&best, rows, None, Some(&partners), from, starts, progress).unwrap().unwrap()
+        let (rows, starts) = (Rows::new(&train, &valid), &mut Starts::default());
+        search(&best, rows, &further, from, starts, progress).unwrap().unwrap()
     };
     let mut count = 0;
     let whole = found(2, None, &mut |_| {
@@ -753,55 +749,58 @@ fn a_continued_search_ends_in_the_same_circuit() {
     assert_eq!(error, LearnError::OtherFit { what: "structure or options" });
 }
 
-/// The better of two circuits of the same size is fitted, in whatever order they are given. A search
-/// that was stopped during the trial has the same result.
+/// A search widens a circuit where it is full, as long as that is better. A search that was stopped
+/// anywhere has the same result.
 #[test]
-fn a_trial_chooses_between_candidates_of_the_same_size() {
-    let values = toy();
-    let bit = |v| (Variable::new(format!("x{v}"), Domain::Finite(2)), Basis::indicator(2));
-    let candidate = |width: usize, widest: usize| {
-        let structure = Structure::new(RegionTree::parse("[[[0, 2], 4], [1, 3]]").unwrap(), bit)
-            .widths(|size| if size == 1 { 1.max(width / 2) } else { widest });
-        let options = FitOptions { epochs: 4, batch: 60, ..Defaults::of(400, 5).options(width) };
-        (structure.skeleton().unwrap(), options)
+fn a_search_widens_circuits_where_they_are_full() {
+    // Both halves of a row are the same: a circuit needs one output for each value of a half.
+    let rng = &mut ChaCha8Rng::seed_from_u64(5);
+    let half = (0..400).map(|_| [0, 1, 2].map(|_| f64::from(rng.random_range(0..2_u32))));
+    let values: Vec<f64> = half.flat_map(|h| h.into_iter().chain(h).chain([0.0])).collect();
+    let leaf = |v| (Variable::new(format!("x{v}"), Domain::Finite(2)), Basis::indicator(2));
+    let tree = || RegionTree::parse("[[[[0, 1], 2], [[3, 4], 5]], 6]").unwrap();
+    let structure = Structure::new(tree(), leaf).width(2).output_width(4);
+    let options = FitOptions { epochs: 30, batch: 50, ..Defaults::of(400, 7).options(2) };
+    let candidates = [(structure.skeleton().unwrap(), options)];
+    let variables = candidates[0].0.variables().to_vec();
+    let train = Batch::from_rows(&variables, &values[..2100]).unwrap();
+    let valid = Batch::from_rows(&variables, &values[2100..]).unwrap();
+    let found = |limit: usize,
+                 from: Option<&[u8]>,
+                 go: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control| {
+        let is_affordable = |circuit: &Skeleton| circuit.num_parameters() <= limit;
+        let further = Further { is_affordable: Some(&is_affordable), ..Further::default() };
+        let (rows, starts) = (Rows::new(&train, &valid), &mut Starts::default());
+        search(&candidates, rows, &further, from, starts, go).unwrap().unwrap().best
     };
-    let small = [1, 2, 3].map(|width| candidate(width, 1));
-    // One is no better than the small ones, and the other can represent the distribution.
-    let [poor, good] = [candidate(4, 1), candidate(4, 4)];
-    let variables = poor.0.variables().to_vec();
-    let train = Batch::from_rows(&variables, &values[..2000]).unwrap();
-    let valid = Batch::from_rows(&variables, &values[2000..]).unwrap();
-    for (pair, chosen) in [([&poor, &good], 4), ([&good, &poor], 3)] {
-        let candidates: Vec<_> = small.iter().chain(pair).cloned().collect();
-        let search =
-            |from: Option<&[u8]>, go: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control| {
-                let starts = &mut Starts::default();
-                fit_best(&candidates, &train, &valid, from, starts, go).unwrap().unwrap()
-            };
-        let (mut count, mut trials) = (0, Vec::new());
-        let whole = search(None, &mut |p, _| {
-            count += 1;
-            if p.is_trial {
-                trials.push(count);
+    let narrow = found(0, None, &mut |_, _| Control::Continue);
+    let mut count = 0;
+    let whole = found(usize::MAX, None, &mut |_, _| {
+        count += 1;
+        Control::Continue
+    });
+    assert!(whole.fit.valid > narrow.fit.valid + 0.5, "{} {}", whole.fit.valid, narrow.fit.valid);
+    let circuit = &whole.fit.circuit;
+    let widths = |size: usize| {
+        let of_size = circuit.layer_ids().filter(|id| circuit.scope(*id).len() == size);
+        let sums = of_size.filter(|id| matches!(circuit.layer(*id), Layer::Sum { .. }));
+        sums.map(|id| circuit.width(id)).collect::<Vec<_>>()
+    };
+    // The halves are full, and the whole is not: the last variable is constant.
+    assert_eq!(widths(3), [8, 8]);
+    assert!(widths(6)[0] < 8, "{:?}", widths(6));
+    for stop in (1..=count).step_by(count / 7).chain([count]) {
+        let (mut bytes, mut step) = (Vec::new(), 0);
+        found(usize::MAX, None, &mut |_, snapshot| {
+            step += 1;
+            if step < stop {
+                return Control::Continue;
             }
-            Control::Continue
+            bytes = snapshot.to_bytes();
+            Control::Stop
         });
-        assert_eq!(whole.index, chosen);
-        assert!(!trials.is_empty() && whole.tried.iter().all(|(n, _)| *n < 3 || *n == chosen));
-        for stop in [trials[0], trials[trials.len() / 2], count] {
-            let (mut bytes, mut step) = (Vec::new(), 0);
-            search(None, &mut |_, snapshot| {
-                step += 1;
-                if step < stop {
-                    return Control::Continue;
-                }
-                bytes = snapshot.to_bytes();
-                Control::Stop
-            });
-            let rest = search(Some(&bytes), &mut |_, _| Control::Continue);
-            assert_eq!(rest.tried, whole.tried, "stopped at {stop} of {count}");
-            assert_eq!(rest.fit.circuit.weights(), whole.fit.circuit.weights());
-        }
+        let rest = found(usize::MAX, Some(&bytes), &mut |_, _| Control::Continue);
+        assert_eq!(rest.fit.circuit.weights(), circuit.weights(), "stopped at {stop} of {count}");
     }
 }
 

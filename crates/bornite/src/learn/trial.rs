@@ -6,7 +6,6 @@ use super::pieces::Rows;
 use super::progress::{Control, Progress};
 use crate::circuit::Skeleton;
 use crate::engine::Batch;
-use crate::linalg::{Complex64, Matrix};
 
 /// The length of a trial, as a fraction of a fit's epochs.
 const EPOCH_SHARE: f64 = 0.2;
@@ -35,29 +34,13 @@ pub fn most_promising(
     if candidates.len() < 2 {
         return Ok(0);
     }
-    let all: Vec<_> =
-        candidates.iter().map(|(circuit, options)| (circuit, options, None)).collect();
-    Ok(trial(all, Rows::new(train, valid), starts, progress)?.0)
-}
-
-/// A circuit, its settings, and the first rows of its weights if it grows from a smaller circuit.
-pub(super) type TrialCandidate<'a> = (&'a Skeleton, &'a FitOptions, Option<Vec<Matrix<Complex64>>>);
-
-/// Runs a trial of circuits that may grow from others. Returns the index of the best one, and
-/// whether the caller has ended the trial.
-pub(super) fn trial(
-    candidates: Vec<TrialCandidate<'_>>,
-    all: Rows<'_>,
-    starts: &mut Starts,
-    progress: &mut dyn FnMut(&Progress) -> Control,
-) -> Result<(usize, bool), LearnError> {
+    let all = Rows::new(train, valid);
     let (mut best, mut ended) = ((0, f64::NEG_INFINITY), false);
-    for (n, (circuit, options, grown)) in candidates.into_iter().enumerate() {
+    for (n, (circuit, options)) in candidates.iter().enumerate() {
         let rows = (EPOCH_SHARE * (options.epochs * all.num_train()) as f64)
             .min(MAX_CELLS / circuit.variables().len().max(1) as f64);
         let (quota, end) = (starts.quota.clone(), starts.quota.after(MAX_QUOTA_SHARE));
-        let start = Start { grown, ..Start::new(starts) };
-        let outcome = run(circuit, all, options, None, start, &mut |p, _| {
+        let outcome = run(circuit, all, options, None, Start::new(starts), &mut |p, _| {
             let done = p.epochs_done() * p.epoch_rows as f64;
             ended |= progress(&Progress { candidate: n, is_trial: true, ..*p }).is_end();
             if ended || quota.used() >= end { Control::Stop } else { Control::Used(done / rows) }
@@ -69,5 +52,5 @@ pub(super) fn trial(
             break;
         }
     }
-    Ok((best.0, ended))
+    Ok(best.0)
 }

@@ -17,9 +17,9 @@ use crate::data::{Encoded, InferOptions, LeftOut, Sample, Schema, Table};
 use crate::domain::{Domain, Variable};
 use crate::engine::Batch;
 use crate::learn::{
-    self, BestFit, Control, Defaults, Effort, FitOptions, Fitted, Found, LESSON_ROWS, Layout,
-    Lesson, Partners, Pieces, Progress, Quota, Rows, Snapshot, Starts, Teacher, Workers,
-    most_promising, search,
+    self, BestFit, Control, Defaults, Effort, FitOptions, Fitted, Found, Further, LESSON_ROWS,
+    Layout, Lesson, Partners, Pieces, Progress, Quota, Rows, Snapshot, Starts, Teacher, Workers,
+    largest_width, most_promising, search,
 };
 use crate::mixture::Mixture;
 use crate::structure::{
@@ -89,7 +89,7 @@ impl Model {
         let learned_from = |pieces: Pieces<'_>| pieces.layout().num_rows();
         let rows = pieces.map_or(train.num_rows(), learned_from);
         let defaults = Defaults::of(rows, schema.num_variables())
-            .with_missing(train_rows.has_missing())
+            .with_missing(train_rows.num_missing())
             .with_effort(options.effort);
         let functions = options.functions.unwrap_or_else(|| defaults.first_functions());
         let defaults = defaults.with_values(num_values(schema, functions));
@@ -136,13 +136,17 @@ impl Model {
             None => fits.partner(&kind, train_rows, settings, n),
         };
         let most = start.map_or_else(|| fits.num_circuits(), |m| m.mixture.circuits().len());
-        let partners = Partners { most: most - 1, of: &partner };
-        let found =
-            search(&candidates, rows, teach, Some(&partners), checkpoint, starts, progress)?;
+        let partners = Some(Partners { most: most - 1, of: &partner });
+        let is_affordable = |circuit: &Skeleton| fits.is_affordable(circuit);
+        let may_widen = start.is_none() && fits.may_widen();
+        let is_affordable = may_widen.then_some(&is_affordable as &dyn Fn(&Skeleton) -> bool);
+        let further = Further { is_affordable, teach, partners };
+        let found = search(&candidates, rows, &further, checkpoint, starts, progress)?;
         let Some(Found { best: BestFit { index, fit, .. }, partners, weights }) = found else {
             unreachable!("there is a width to try")
         };
         let history = epochs(&fit.history, [train_slope, valid_slope]);
+        let width = if may_widen { largest_width(&fit.circuit) } else { 0 };
         let mixture = mixture(fit.circuit, partners, &weights);
         let logs = mixture.log_marginals(valid_rows)?;
         let info = Info {
@@ -152,7 +156,7 @@ impl Model {
             valid: logs.iter().sum::<f64>() / logs.len().max(1) as f64 + valid_slope,
             baseline: Independent::fit(schema, train).mean_log_likelihood(schema, valid),
             structure: kind,
-            width: candidates[index].1.width,
+            width: candidates[index].1.width.max(width),
             history,
             truncated: None,
             left_out: left_out.clone(),
@@ -496,6 +500,19 @@ impl Candidates<'_> {
         Ok(last)
     }
 
+    /// Whether circuits may become wider than the given or default widths.
+    fn may_widen(&self) -> bool {
+        let is_given = self.options.width.is_some() || self.options.widths.is_some();
+        !is_given && self.schema.image().is_none()
+    }
+
+    /// Whether there are time and memory for a wider circuit.
+    fn is_affordable(&self, circuit: &Skeleton) -> bool {
+        let parameters = circuit.num_parameters() as u128;
+        let is_within_memory = self.allowance.check(largest_width(circuit), parameters).is_ok();
+        is_within_memory && self.defaults.is_affordable(circuit)
+    }
+
     /// Whether a teacher may help.
     fn may_use_teacher(&self, first: &Skeleton) -> bool {
         let is_given = self.options.width.is_some() || self.options.widths.is_some();
@@ -684,12 +701,7 @@ impl Candidates<'_> {
             None => vec![self.defaults.first_functions()],
         };
         let sizes = widths.iter().flat_map(|w| functions.iter().map(move |f| (*w, *f)));
-        let both = |(width, functions)| {
-            let tapered = self.defaults.tapered(width).filter(|_| given.is_none());
-            let tapered = tapered.map(|default| self.settings_from(default, functions));
-            std::iter::once(self.settings_of_size(width, functions)).chain(tapered)
-        };
-        sizes.flat_map(both).collect()
+        sizes.map(|(width, functions)| self.settings_of_size(width, functions)).collect()
     }
 
     /// Whether some variable is not finite, so that its number of functions is a choice.
