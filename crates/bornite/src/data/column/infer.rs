@@ -119,6 +119,13 @@ fn is_exact(x: i64) -> bool {
     x.unsigned_abs() <= 1 << f64::MANTISSA_DIGITS
 }
 
+/// Whether some of these numbers are different, but equal as floats.
+fn are_merged(values: &[i64]) -> bool {
+    let exact: BTreeSet<i64> = values.iter().copied().filter(|&x| !is_exact(x)).collect();
+    let rounded: BTreeSet<u64> = exact.iter().map(|&x| (x as f64).to_bits()).collect();
+    rounded.len() < exact.len()
+}
+
 impl Facts<'_> {
     /// The kind of the column, as declared or as inferred from its cells.
     pub(crate) fn kind(&self, hint: Option<KindHint>) -> Result<ColumnKind, DataError> {
@@ -211,8 +218,12 @@ impl Facts<'_> {
                 if let Some(kind) = Digits::of(*min, *max).filter(|_| wanted) {
                     return Ok(kind.into());
                 }
-                let values: Vec<f64> = values.iter().map(|&x| x as f64).collect();
-                self.number(&values, 0.0)?
+                let numbers: Vec<f64> = values.iter().map(|&x| x as f64).collect();
+                if are_merged(values) {
+                    Categorical::of(self).into()
+                } else {
+                    self.number(&numbers, 0.0)?
+                }
             }
             KnownCells::Real { values } => {
                 let bits: Vec<u64> = values.iter().map(|x| x.to_bits()).collect();
