@@ -47,6 +47,8 @@ const MIN_IMAGE_EPOCHS: f64 = 6.0;
 const LATEST_TEACHER: f64 = 0.6;
 /// The fraction of the budget after which trees are not compared.
 const LATEST_TRIAL: f64 = 0.5;
+/// The fraction of the budget after which only the narrowest circuit is tried.
+const LATEST_SEARCH: f64 = 0.75;
 /// The fraction of the time limit for comparing columns, and the number of 64-bit words compared per second: an
 /// estimate for one thread, so that a fit can continue from a checkpoint of another machine.
 const INFORMATION_TIME_SHARE: f64 = 0.1;
@@ -460,11 +462,12 @@ impl Candidates<'_> {
         }
         let best = most_promising(&short, train, valid, starts, progress)?;
         let (kind, tree) = trees.swap_remove(best);
-        let mut settings = self.within_memory(&tree, self.settings(&tree))?;
-        if self.is_wide() && starts.used() >= 1.0 {
-            // A single step takes long.
+        let mut settings = self.settings(&tree);
+        if starts.used() > LATEST_SEARCH {
+            // There is no time left for other circuits, and even to construct those of many columns takes long.
             settings.truncate(1);
         }
+        let settings = self.within_memory(&tree, settings)?;
         let circuits = self.circuits_over(&tree, &settings)?;
         Ok(Choice { kind: kind.to_string(), tree: Some(tree), circuits })
     }
@@ -488,7 +491,8 @@ impl Candidates<'_> {
         for (kind, tree) in self.trees(train)? {
             let images = self.images().into_iter().map(|settings| vec![settings]);
             let all = self.within_memory(&tree, self.settings(&tree))?;
-            let narrowest = self.is_wide().then(|| all[..1].to_vec());
+            // If little time was left, only this one was tried.
+            let narrowest = (all.len() > 1).then(|| all[..1].to_vec());
             for settings in images.chain([all]).chain(narrowest) {
                 let circuits = self.circuits_over(&tree, &settings)?;
                 let Some(is_of) = learn::is_of(bytes, &circuits)? else { return Ok(None) };

@@ -1026,6 +1026,25 @@ fn whole_numbers_beyond_floats_are_told_apart() {
     assert_eq!(model.ask("argmax(id)").unwrap().value, AnswerValue::Whole(best.1));
 }
 
+/// Their range is too wide for digits, and as floats, some of them would be equal.
+#[test]
+fn the_ends_of_all_whole_numbers_are_told_apart() {
+    let values = [i64::MIN, i64::MIN + 1, 0, i64::MAX - 1, i64::MAX];
+    let column = Column::integers("a", (0..200).map(|n| Some(values[n * n % 11 % 5])));
+    let other = Column::labels("c", (0..200).map(|n| Some(if n % 2 == 0 { "a" } else { "b" })));
+    let table = Table::new(vec![column, other]).unwrap();
+    let options = ModelOptions { as_is: true, epochs: Some(3), ..ModelOptions::default() };
+    let model = Fit::with(options).run(&table).unwrap();
+    let p = |event: &str| number(&model, &format!("P({event})"));
+    let mut sum = 0.0;
+    for x in values {
+        assert!((p(&format!("a < {x}")) - sum).abs() < 1e-12, "{x}");
+        sum += p(&format!("a = {x}"));
+        assert!((p(&format!("a <= {x}")) - sum).abs() < 1e-12, "{x}");
+    }
+    assert!((sum - 1.0).abs() < 1e-12, "{sum}");
+}
+
 /// All columns together, each one separately, and as a ratio of probabilities: several cases, sets, intervals, a value.
 #[test]
 fn all_posteriors_come_from_one_pass() {
