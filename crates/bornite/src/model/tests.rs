@@ -1026,7 +1026,7 @@ fn whole_numbers_beyond_floats_are_told_apart() {
     assert_eq!(model.ask("argmax(id)").unwrap().value, AnswerValue::Whole(best.1));
 }
 
-/// Their range is too wide for digits, and as floats, some of them would be equal.
+/// As floats, some of them would be equal.
 #[test]
 fn the_ends_of_all_whole_numbers_are_told_apart() {
     let values = [i64::MIN, i64::MIN + 1, 0, i64::MAX - 1, i64::MAX];
