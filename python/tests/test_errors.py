@@ -184,7 +184,7 @@ ARGUMENTS: list[tuple[str, Callable[[Any], object]]] = [
     ("columns=3", lambda m: m.plot(columns=3)),
     ("columns=3", lambda m: m.mutual_information(3)),
     ("q='a'", lambda m: m.quantile("age", "a")),
-    ("q=None", lambda m: m.marginal("age").quantile(None)),
+    ("give a probability", lambda m: m.marginal("age").quantile(None)),
     ("found -1", lambda m: bornite.set_memory_limit(-1)),
     ("found 'a'", lambda m: untyped(bornite.set_memory_limit)("a")),
     ("arrays=3", lambda m: untyped(bornite.from_mps)(3)),
