@@ -25,7 +25,7 @@ const ENTRIES_PER_BYTE: usize = 1 << 9;
 const FREE_WORK: usize = 1 << 28;
 const WORK_PER_BYTE: usize = 1 << 12;
 /// The multiply-adds that step functions may take in any model, and the approximate number of steps of a column.
-const FREE_STEP_WORK: u64 = 1 << 32;
+const FREE_STEP_WORK: u128 = 1 << 32;
 const STEPS: u128 = 320;
 
 /// The maximum number of bytes of a decompressed frame.
@@ -176,7 +176,7 @@ impl Frame {
         let needed = entries.saturating_mul(size_of::<f64>() as u128);
         memory::check("the input functions of a model", needed, bytes as u64)?;
         let work = entries.saturating_mul(functions);
-        if work > (FREE_STEP_WORK as u128) + bytes as u128 * WORK_PER_BYTE as u128 {
+        if work > FREE_STEP_WORK + bytes as u128 * WORK_PER_BYTE as u128 {
             return Err(damaged().into());
         }
         let mut bases = self.schema.bases(self.functions)?;
@@ -352,9 +352,12 @@ mod tests {
         let names: Vec<String> = (0..columns).map(|n| format!("c{n}")).collect();
         let mut text = names.join(",");
         for row in 0..80 {
-            let cell = |n| match n + 1 == columns {
-                true => format!("{}", 100 * (row * row % 7)),
-                false => format!("{:.2}", 1.37 * f64::from(row * row % 61)),
+            let cell = |n| {
+                if n + 1 == columns {
+                    format!("{}", 100 * (row * row % 7))
+                } else {
+                    format!("{:.2}", 1.37 * f64::from(row * row % 61))
+                }
             };
             text += &("\n".to_owned() + &(0..columns).map(cell).collect::<Vec<_>>().join(","));
         }
