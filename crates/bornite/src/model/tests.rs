@@ -1036,13 +1036,14 @@ fn the_ends_of_all_whole_numbers_are_told_apart() {
     let options = ModelOptions { as_is: true, epochs: Some(3), ..ModelOptions::default() };
     let model = Fit::with(options).run(&table).unwrap();
     let p = |event: &str| number(&model, &format!("P({event})"));
-    let mut sum = 0.0;
+    let is = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a}, {b}");
     for x in values {
-        assert!((p(&format!("a < {x}")) - sum).abs() < 1e-12, "{x}");
-        sum += p(&format!("a = {x}"));
-        assert!((p(&format!("a <= {x}")) - sum).abs() < 1e-12, "{x}");
+        is(p(&format!("a <= {x}")) - p(&format!("a < {x}")), p(&format!("a = {x}")));
     }
-    assert!((sum - 1.0).abs() < 1e-12, "{sum}");
+    is(p(&format!("a > {}", i64::MAX - 1)), p(&format!("a = {}", i64::MAX)));
+    is(p(&format!("a < {}", i64::MIN + 1)), p(&format!("a = {}", i64::MIN)));
+    is(p(&format!("a >= {}", i64::MIN)), 1.0);
+    assert_ne!(p(&format!("a = {}", i64::MAX)), p(&format!("a = {}", i64::MAX - 1)));
 }
 
 /// All columns together, each one separately, and as a ratio of probabilities: several cases, sets, intervals, a value.
