@@ -69,7 +69,8 @@ impl Before {
             && asked.is_none_or(|asked| asked.elapsed() >= PATIENCE)
         {
             *asked = Some(Instant::now());
-            if Python::attach(|py| py.check_signals()).is_err() {
+            let is_signaled = Python::attach(|py| py.check_signals().is_err());
+            if is_signaled {
                 self.is_interrupted.store(true, Ordering::Relaxed);
             }
         }
