@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from operator import index
+from os import PathLike
 from typing import Any
+
+import numpy as np
 
 from bornite._bornite import BorniteError
 
@@ -55,6 +58,46 @@ def check_text(**arguments: Any) -> None:
     for name, value in arguments.items():
         if not isinstance(value, str):
             raise ArgumentError(f"{name}={shown(value)}: give text")
+
+
+def check_flag(**arguments: Any) -> None:
+    """Rejects arguments that are not True or False."""
+    for name, value in arguments.items():
+        if not isinstance(value, (bool, np.bool_)):
+            raise ArgumentError(f"{name}={shown(value)}: give True or False")
+
+
+def check_path(**arguments: Any) -> None:
+    """Rejects arguments that are not paths."""
+    for name, value in arguments.items():
+        if not isinstance(value, (str, PathLike)):
+            raise ArgumentError(f"{name}={shown(value)}: give a path")
+
+
+def check_bytes(**arguments: Any) -> None:
+    """Rejects arguments that are not bytes."""
+    for name, value in arguments.items():
+        if not isinstance(value, bytes):
+            raise ArgumentError(f"{name}={shown(value)}: give bytes")
+
+
+def listed(**arguments: Any) -> list[Any]:
+    """The items of the argument, which must be a list or another iterable."""
+    ((name, value),) = arguments.items()
+    try:
+        return list(value)
+    except TypeError:
+        raise ArgumentError(f"{name}={shown(value)}: give a list") from None
+
+
+def levels_of(**arguments: Any) -> tuple[list[float], tuple[int, ...]]:
+    """The numbers of the argument, a number or an array of them, and its shape."""
+    ((name, value),) = arguments.items()
+    try:
+        numbers = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ArgumentError(f"{name}={shown(value)}: give a number, or an array of numbers") from None
+    return [float(number) for number in numbers.ravel()], numbers.shape
 
 
 def not_none(**arguments: Any) -> dict[str, Any]:

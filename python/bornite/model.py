@@ -20,9 +20,14 @@ from bornite._bornite import BorniteError, Circuit, TableModel
 from bornite._errors import (
     ArgumentError,
     ColumnError,
+    check_bytes,
+    check_flag,
     check_numbers,
+    check_path,
     check_text,
     check_whole,
+    levels_of,
+    listed,
     not_none,
     shown,
 )
@@ -218,6 +223,16 @@ def fit(
     check_numbers(valid_share=valid_share)
     check_numbers(**not_none(time=time, rate=rate, smoothing=smoothing, emphasis=emphasis))
     check_text(effort=effort, structure=structure, device=device)
+    check_flag(as_is=as_is, strict=strict)
+    if image is not None:
+        image = tuple(listed(image=image))
+        check_whole(**{f"image[{n}]": size for n, size in enumerate(image)})
+        if len(image) not in (2, 3):
+            raise BorniteError(f"image={shown(image)}: give the height, the width and optionally the channels")
+    if atoms is not None and not isinstance(atoms, Mapping):
+        raise ArgumentError(f"atoms={shown(atoms)}: give a dict from columns to numbers")
+    if progress is not None and not isinstance(progress, (bool, np.bool_)) and not callable(progress):
+        raise ArgumentError(f"progress={shown(progress)}: give True, False or a function")
     if start is not None and not isinstance(start, Model):
         raise ArgumentError(f"start={shown(start)}: give a model")
     if start is not None and start._is_view():
@@ -498,9 +513,10 @@ class Model:
         return Model(core, self._form, self._visible)
 
     def _column(self, column: Any) -> str:
-        if column not in self._text_of:
-            raise column_error(column, self._names)
-        return self._text_of[column]
+        try:
+            return self._text_of[column]
+        except (KeyError, TypeError):  # A TypeError if it cannot be a name, such as a list.
+            raise column_error(column, self._names) from None
 
     def _is_name(self, columns: Any) -> bool:
         """Whether this is a single column rather than a list of columns."""
@@ -611,6 +627,7 @@ class Model:
         is a GPU with enough memory for the model, if there is one, otherwise the CPU. It cannot be combined with
         ``column``.
         """
+        check_text(unseen=unseen, device=device)
         frame = Frame(table)
         if column is None:
             return self._core.log_prob(self._encode(frame), unseen, device)
@@ -693,6 +710,7 @@ class Model:
         >>> worst.row, worst.contributions[0].column
         (17, 'x1')
         """
+        check_whole(count=count)
         name_of = dict(zip(self._texts, self._names, strict=True))
         columns = self._encode(Frame(table))
         places: dict[int, int] | None = None
@@ -817,6 +835,8 @@ class Model:
         >>> smaller.truncation_bound <= 0.1
         True
         """
+        check_whole(**not_none(width=width))
+        check_numbers(**not_none(error=error))
         core, _ = self._core.truncate(error, width)
         return self._with(core)
 
@@ -1080,6 +1100,7 @@ class Model:
     def decompress(self, data: bytes, *, kind: str | None = None) -> Any:
         """Restores a table from the bytes of ``compress``, as the kind that the model was fitted to, or as
         ``kind``. Damaged bytes, and bytes from another model, are errors."""
+        check_bytes(data=data)
         return self._decode(self._whole().decompress(data), kind)
 
     # Numbers.
@@ -1167,7 +1188,7 @@ class Model:
         (True, True)
         """
         base = self.conditional(given)
-        names = list(self._names if columns is None else columns)
+        names = list(self._names) if columns is None else listed(columns=columns)
         texts = [quoted(self._column(name)) for name in names]
         found = np.zeros((len(texts), len(texts)))
         for i, first in enumerate(texts):
@@ -1231,10 +1252,10 @@ class Model:
         if given is None or isinstance(given, (str, Mapping)):
             return self.marginal(column, given=given).quantile(q)
         frame, text = Frame(given), self._column(column)
-        levels = [float(level) for level in np.ravel(q)]
+        levels, shape = levels_of(q=q)
         columns = self._encode_others(frame, text)
         found = self._core.predict_quantiles(columns, text, levels)
-        return found.reshape((frame.height, *np.shape(q)))
+        return found.reshape((frame.height, *shape))
 
     # Pictures.
 
@@ -1298,7 +1319,7 @@ class Model:
         check_whole(seed=seed)
         check_text(what=what)
         table = None if data is None else self._encode(Frame(data))
-        texts = None if columns is None else [self._column(column) for column in columns]
+        texts = None if columns is None else [self._column(c) for c in listed(columns=columns)]
         if texts is None and self._is_view():
             texts = self._texts
         return Drawing(self._core.plot(what, table, texts, seed))
@@ -1315,11 +1336,13 @@ class Model:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes the model to a file, completely or not at all. The ``bornite`` command reads it too."""
+        check_path(path=path)
         self._whole().save(path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Model:
         """Loads and checks a model file. Loading never runs code from the file."""
+        check_path(path=path)
         return cls(TableModel.load(path))
 
     def to_bytes(self) -> bytes:
@@ -1329,6 +1352,7 @@ class Model:
     @classmethod
     def from_bytes(cls, data: bytes) -> Model:
         """Reads a model from the bytes of its file."""
+        check_bytes(data=data)
         return cls(TableModel.from_bytes(data))
 
     def to_json(self) -> str:
@@ -1502,15 +1526,15 @@ class Distribution:
                 return 1.0 if number > 0 else 0.0
             return float(np.exp(self._core.log_probability(f"{name} <= {number!r}")))
 
-        if np.ndim(x) == 0:
-            return below(float(x))
-        return np.array([below(float(number)) for number in np.ravel(x)]).reshape(np.shape(x))
+        numbers, shape = levels_of(x=x)
+        found = np.array([below(number) for number in numbers])
+        return found.reshape(shape) if shape else float(found[0])
 
     def quantile(self, q: Any) -> Any:
         """The quantile at level q, or at an array of levels."""
-        levels = [float(level) for level in np.ravel(q)]
+        levels, shape = levels_of(q=q)
         found = self._core.quantiles(self._column, levels, "")
-        return float(found[0]) if np.ndim(q) == 0 else found.reshape(np.shape(q))
+        return found.reshape(shape) if shape else float(found[0])
 
     @property
     def mean(self) -> float:

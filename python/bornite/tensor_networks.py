@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bornite._bornite import BorniteError, Builder, Circuit, CircuitError
-from bornite._errors import ArgumentError
+from bornite._errors import ArgumentError, check_text, listed
 
 __all__ = ["Node", "from_mps", "from_tree"]
 
@@ -55,9 +55,10 @@ def from_mps(
     >>> round(float(np.exp(c.marginalize("x0=0"))), 12)
     0.5
     """
+    check_text(shape=shape)
     if sorted(shape) != ["l", "p", "r"]:
         raise BorniteError(f"the shape {shape!r} is not a permutation of the letters l, r and p, such as 'lrp'")
-    sites = [_numbers(array, f"site {n}") for n, array in enumerate(arrays)]
+    sites = [_numbers(array, f"site {n}") for n, array in enumerate(listed(arrays=arrays))]
     if not sites:
         raise CircuitError("the state has no sites: give at least one array")
     last = len(sites) - 1

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -35,6 +36,31 @@ def test_ctrl_c_keeps_the_best_model() -> None:
     child.send_signal(signal.SIGINT)
     out, err = child.communicate(timeout=120)
     assert (child.returncode, out) == (0, "kept True\n"), err
+
+
+EARLY = """
+import time, numpy as np, bornite
+rows = np.random.default_rng(0).normal(size=(3000, 400))
+print("running", flush=True)
+try:
+    bornite.fit(rows, epochs=10**7, patience=10**7)
+except KeyboardInterrupt:
+    print("stopped")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a signal that a process can be sent")
+def test_ctrl_c_before_the_first_step_raises() -> None:
+    # The setup for this many columns takes much longer than the delay.
+    child = subprocess.Popen(
+        [sys.executable, "-c", EARLY], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == "running\n"
+    time.sleep(0.3)
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=120)
+    assert (child.returncode, out) == (0, "stopped\n"), err
 
 
 def test_other_threads_run_during_a_fit() -> None:

@@ -18,10 +18,13 @@ use crate::output::{json_cell, plural, printable};
 use crate::progress::RowsBar;
 use crate::tables::{self, Reading};
 
-/// The bytes of a piece, and of one where rows take much memory. The allocator keeps memory that several threads have
-/// used, in proportion to the largest piece.
-const PIECE: usize = 1 << 21;
-const SMALL_PIECE: usize = 1 << 20;
+/// The bytes of a piece, of one where rows take much memory, and of one for a device that is fast with many rows.
+///
+/// Every thread has its own heap, and which of them holds a column of a piece is a matter of chance. So in the end, each
+/// of them has grown to the size of a whole piece: the memory of a stream is several times that of its largest piece.
+const PIECE: usize = 1 << 19;
+const SMALL_PIECE: usize = 1 << 18;
+const LARGE_PIECE: usize = 1 << 23;
 
 /// The tables that a command reads, as arguments.
 #[derive(Debug, clap::Args)]
@@ -201,6 +204,12 @@ impl<'a> Stream<'a> {
     /// For processing that needs much memory per row: smaller pieces.
     pub(crate) fn in_small_pieces(mut self) -> Self {
         self.options.piece = SMALL_PIECE;
+        self
+    }
+
+    /// For processing on a device: larger pieces.
+    pub(crate) fn in_large_pieces(mut self) -> Self {
+        self.options.piece = LARGE_PIECE;
         self
     }
 

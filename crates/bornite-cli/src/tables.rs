@@ -56,7 +56,7 @@ impl Reading {
 /// a flag says what that is.
 pub(crate) fn print_csv_notes(path: &Path, table: &Table, is_detected: bool) {
     let on_header = if is_detected { header_note(table) } else { None };
-    for words in [comma_note(table), on_header].into_iter().flatten() {
+    for words in [comma_note(table), thousands_note(table), on_header].into_iter().flatten() {
         let note = printable(&format!("note: {}: {words}", path.display()));
         let _ = writeln!(io::stderr(), "{note}");
     }
@@ -67,6 +67,19 @@ fn comma_note(table: &Table) -> Option<String> {
     let has_comma = |c: &&Column| matches!(c.cells(), Cells::Numbers(n) if n.format().has_comma());
     let column = table.columns().iter().find(has_comma)?;
     Some(format!("numbers are read with decimal commas, as in column '{}'", column.name()))
+}
+
+/// A note that numbers have separators between thousands, if they do.
+fn thousands_note(table: &Table) -> Option<String> {
+    let format = |c: &Column| match c.cells() {
+        Cells::Numbers(n) => Some(n.format()).filter(|format| format.is_grouped()),
+        Cells::Integers(_) | Cells::Labels(_) => None,
+    };
+    let (column, format) = table.columns().iter().find_map(|c| Some((c, format(c)?)))?;
+    let (name, written) = (column.name(), format.write(12345.0));
+    Some(format!(
+        "numbers are read with thousands separators, as in column '{name}': {written} is 12345"
+    ))
 }
 
 /// How the first line of a table was interpreted, if there is no header or if it contains numbers.
@@ -151,14 +164,16 @@ pub(crate) fn check_target(path: &Path, inputs: &[&Path], force: bool) -> Result
     if !force && inputs.iter().any(|input| is_same_file(path, input)) {
         bail!("{}: this would overwrite an input; give another name, or --force", path.display());
     }
-    let folder = match path.parent() {
+    let linked = std::fs::read_link(path).map(|to| path.parent().unwrap_or(path).join(to));
+    let folder = match linked.as_deref().unwrap_or(path).parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
     };
     let probe = tempfile::Builder::new().prefix(".bornite-").tempfile_in(folder);
     probe.map(drop).map_err(|e| {
+        let e = e.to_string();
         // Without the name of the probe.
-        let e = e.get_ref().and_then(|e| e.source()).map_or(e.to_string(), ToString::to_string);
+        let e = e.rsplit_once(" at path ").map_or(&e[..], |(reason, _)| reason);
         anyhow!(
             "{}: cannot write the file: {e}; does the folder exist, and can you write to it?",
             path.display()

@@ -42,7 +42,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for DomainLike {
 }
 
 /// Reads a whole number ≥ 0.
-fn whole(object: &Bound<'_, PyAny>, expected: &str) -> PyResult<usize> {
+pub(crate) fn whole(object: &Bound<'_, PyAny>, expected: &str) -> PyResult<usize> {
     if let Ok(v) = object.extract::<usize>() {
         return Ok(v);
     }

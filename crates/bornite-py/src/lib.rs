@@ -58,8 +58,9 @@ mod _bornite {
 
     /// Sets the maximum number of bytes of memory that reading a short file may request, for the whole process.
     #[pyfunction]
-    fn set_memory_limit(bytes: u64) {
-        bornite::memory::set_limit(bytes);
+    fn set_memory_limit(bytes: &Bound<'_, PyAny>) -> PyResult<()> {
+        bornite::memory::set_limit(super::argument::whole(bytes, "a number of bytes")? as u64);
+        Ok(())
     }
 
     #[pymodule_init]

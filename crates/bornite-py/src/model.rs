@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bornite::data::{
@@ -47,21 +49,58 @@ pub(crate) struct Watch<'a> {
     failure: Option<PyErr>,
     /// Whether Ctrl-C was pressed.
     pub(crate) interrupted: bool,
+    before: Arc<Before>,
+}
+
+/// The time before the first step, when Ctrl-C ends the fit without a model.
+#[derive(Default)]
+struct Before {
+    is_over: AtomicBool,
+    is_interrupted: AtomicBool,
+    /// The time of the last check for signals.
+    asked: Mutex<Option<Instant>>,
+}
+
+impl Before {
+    /// Whether Ctrl-C was pressed. Only the main thread can find out.
+    fn is_interrupted(&self) -> bool {
+        if !self.is_over.load(Ordering::Relaxed)
+            && let Ok(mut asked) = self.asked.try_lock()
+            && asked.is_none_or(|asked| asked.elapsed() >= PATIENCE)
+        {
+            *asked = Some(Instant::now());
+            let is_signaled = Python::attach(|py| py.check_signals().is_err());
+            if is_signaled {
+                self.is_interrupted.store(true, Ordering::Relaxed);
+            }
+        }
+        self.is_interrupted.load(Ordering::Relaxed)
+    }
 }
 
 impl<'a> Watch<'a> {
     pub(crate) fn new(time: Option<f64>, callback: Option<&'a Py<PyAny>>) -> Self {
         let now = Instant::now();
-        Self { started: now, asked: now, time, callback, failure: None, interrupted: false }
+        let before = Arc::default();
+        Self { started: now, asked: now, time, callback, failure: None, interrupted: false, before }
     }
 
     /// A quota that also ends the parts of a fit that have no steps.
     fn quota(&self) -> Quota {
-        let (started, time) = (self.started, self.time);
-        Quota::new(move || time.map_or(0.0, |time| started.elapsed().as_secs_f64() / time))
+        let (started, time, before) = (self.started, self.time, self.before.clone());
+        Quota::new(move || match time {
+            _ if before.is_interrupted() => f64::INFINITY,
+            Some(time) => started.elapsed().as_secs_f64() / time,
+            None => 0.0,
+        })
     }
 
     pub(crate) fn step(&mut self, progress: &Progress) -> Control {
+        self.before.is_over.store(true, Ordering::Relaxed);
+        if self.before.is_interrupted.load(Ordering::Relaxed) {
+            self.interrupted = true;
+            return Control::Stop;
+        }
         let used = self.time.map(|time| self.started.elapsed().as_secs_f64() / time);
         if used.is_some_and(|used| used >= 1.0) {
             return Control::Stop;
@@ -346,6 +385,11 @@ impl TableModel {
                 })
                 .run_sample(&sample)
         })?;
+        if watch.before.is_interrupted.load(Ordering::Relaxed)
+            && matches!(fitted, Err(ModelError::Stopped))
+        {
+            return Err(PyKeyboardInterrupt::new_err("stopped before training began"));
+        }
         if let Some(failure) = watch.failure.or_else(|| workers.as_ref()?.failure()) {
             return Err(failure);
         }

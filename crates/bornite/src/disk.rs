@@ -90,8 +90,9 @@ impl Drop for Listed {
 
 /// Removes the name of the temporary file from an error, because the user does not know it.
 fn without_name(error: io::Error) -> io::Error {
-    match error.get_ref().and_then(|e| e.source()) {
-        Some(source) => io::Error::new(error.kind(), source.to_string()),
+    // The error has the form "reason at path name", and does not give the reason by itself.
+    match error.to_string().rsplit_once(" at path ") {
+        Some((reason, _)) => io::Error::new(error.kind(), reason),
         None => error,
     }
 }
@@ -203,6 +204,16 @@ mod tests {
     }
 
     #[cfg(unix)]
+    #[test]
+    fn errors_do_not_name_temporary_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("none").join("out");
+        let error = write(&path, |_| Ok(()), |e| e).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert!(!error.to_string().contains(".bornite-"), "{error}");
+        assert!(error.to_string().contains("No such file"), "{error}");
+    }
+
     #[test]
     fn permissions_stay_and_links_are_followed() {
         use std::os::unix::fs::{PermissionsExt, symlink};

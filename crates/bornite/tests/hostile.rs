@@ -52,7 +52,7 @@ fn a_column_of_a_million_values_loads_in_linear_time() {
 
 #[test]
 fn compressed_files_that_lie_are_refused() {
-    for name in ["hang.brz", "panic.brz", "rows.brz", "mem.brz", "stored.brz"] {
+    for name in ["hang.brz", "panic.brz", "rows.brz", "mem.brz", "stored.brz", "steps.brz"] {
         let bytes = fs::read(hostile(name)).unwrap();
         let mut out = Vec::new();
         let text = refusal(decompress_file(&bytes[..], &mut out, None), name);
@@ -74,7 +74,7 @@ fn a_checkpoint_with_a_weight_that_is_not_finite_is_refused() {
 #[cfg(target_os = "linux")]
 #[test]
 fn hostile_files_take_little_memory() {
-    for name in ["hang.brz", "panic.brz", "rows.brz", "mem.brz", "stored.brz"] {
+    for name in ["hang.brz", "panic.brz", "rows.brz", "mem.brz", "stored.brz", "steps.brz"] {
         let bytes = fs::read(hostile(name)).unwrap();
         assert!(decompress_file(&bytes[..], &mut Vec::new(), None).is_err(), "{name}");
     }

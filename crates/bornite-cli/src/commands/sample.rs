@@ -60,8 +60,9 @@ struct Written<'a> {
 
 /// More cells than anybody can store.
 const MAX_CELLS: usize = 1 << 44;
-/// The cells that are drawn at once.
-const PIECE: usize = 1 << 20;
+/// The cells that are drawn at once, and on a device that is fast with many rows.
+const PIECE: usize = 1 << 18;
+const LARGE_PIECE: usize = 1 << 20;
 
 impl Sample {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<()> {
@@ -84,7 +85,8 @@ impl Sample {
         }
         let mut bar = RowsBar::new("sampling", 1);
         let mut draw = |put: &mut dyn FnMut(&Table) -> Result<()>| {
-            let (most, mut done) = ((PIECE / columns).max(1), 0);
+            let piece = if self.device == Device::Cpu { PIECE } else { LARGE_PIECE };
+            let (most, mut done) = ((piece / columns).max(1), 0);
             // No rows are still a table.
             while done < self.number || done == 0 {
                 let count = most.min(self.number - done);

@@ -141,6 +141,10 @@ impl Score {
         let model = tables::model(&self.model)?;
         let stream = Stream::new(&model, &self.inputs.tables, &self.inputs.reading, "scoring")?;
         let stream = if self.anomalies.is_some() { stream } else { stream.without_text() };
+        let stream = match self.device {
+            Device::Cpu => stream,
+            Device::Cuda | Device::Auto => stream.in_large_pieces(),
+        };
         let (seed, outputs) = (0, &self.outputs);
         let target = match outputs.target(false) {
             Target::Standard { .. } if outputs.output.is_none() => Target::Nothing,

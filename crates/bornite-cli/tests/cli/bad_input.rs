@@ -10,6 +10,7 @@ pub(crate) fn assert_refused(folder: &Folder, args: &[&str], parts: &[&str]) {
     assert_eq!(run.stdout, "", "{args:?}");
     assert!(run.stderr.starts_with("error: "), "{args:?}: {}", run.stderr);
     assert!(!run.stderr.contains("panicked"), "{args:?}: {}", run.stderr);
+    assert!(!run.stderr.contains(".bornite-"), "{args:?}: {}", run.stderr);
     for part in parts {
         assert!(run.stderr.contains(part), "{args:?}: no '{part}' in: {}", run.stderr);
     }

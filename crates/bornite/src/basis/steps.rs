@@ -36,8 +36,7 @@ impl Steps {
         }
         check_bounds(edges[0], edges[steps])?;
         let shortest = SHORTEST * (edges[steps] - edges[0]);
-        // This also rejects NaN.
-        let is_short = |w: &[f64]| !(w[1] - w[0] >= shortest);
+        let is_short = |w: &[f64]| (w[1] - w[0]).is_nan() || w[1] - w[0] < shortest;
         if let Some(n) = edges.windows(2).position(is_short) {
             let (left, right) = (edges[n], edges[n + 1]);
             return Err(BasisError::EdgesDecrease { index: n + 1, left, right });
@@ -178,7 +177,9 @@ fn orthogonal_unit(all: &[Vec<f64>], mut vector: Vec<f64>) -> Option<Vec<f64>> {
             vector.iter_mut().zip(other).for_each(|(a, b)| *a -= dot * b);
         }
         let after = norm(&vector);
-        vector.iter_mut().for_each(|x| *x /= after);
+        for x in &mut vector {
+            *x /= after;
+        }
         if after > KEPT * before {
             return Some(vector);
         }

@@ -28,6 +28,8 @@ const FAULTY_NUMBERS: usize = 30;
 const FAULTY_DISTINCT: usize = 12;
 /// The memory per cell while a table is read.
 const BYTES_PER_CELL: u128 = 32;
+/// Whole numbers up to this one are exact as floats.
+const EXACT: u64 = 1 << f64::MANTISSA_DIGITS;
 /// The number of rows between checks of the memory limit.
 const CHECKED_ROWS: usize = 1 << 14;
 /// Words for a missing number, in any case, if all other cells of a column are numbers. In a text column, they may be
@@ -78,7 +80,7 @@ impl Default for CsvOptions {
 
 /// The layout of a CSV file, apart from its cells.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(clippy::struct_excessive_bools, reason = "four facts about a file, free of each other")]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts about a file")]
 pub struct CsvLayout {
     /// The delimiter.
     pub delimiter: u8,
@@ -90,11 +92,21 @@ pub struct CsvLayout {
     pub last_newline: bool,
     /// Whether the file starts with a byte-order mark.
     pub mark: bool,
+    /// Whether the first line names the delimiter, as in `sep=;`, which spreadsheets read and write.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub names_delimiter: bool,
 }
 
 impl Default for CsvLayout {
     fn default() -> Self {
-        Self { delimiter: b',', header: true, crlf: false, last_newline: true, mark: false }
+        Self {
+            delimiter: b',',
+            header: true,
+            crlf: false,
+            last_newline: true,
+            mark: false,
+            names_delimiter: false,
+        }
     }
 }
 
@@ -230,10 +242,15 @@ pub(super) fn parse(
     let mark = context.lines == 0 && bytes.starts_with(b"\xef\xbb\xbf");
     let bytes = if mark { &bytes[3..] } else { bytes };
     check_utf8(bytes, name, context.lines)?;
+    let named = if context.names.is_none() { named_delimiter(bytes) } else { None };
+    let before = usize::from(mark) * 3 + named.map_or(0, |(_, length)| length);
+    let bytes = &bytes[named.map_or(0, |(_, length)| length)..];
+    let context = &Context { lines: context.lines + u64::from(named.is_some()), ..*context };
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(DataError::EmptyFile { file: name.to_owned() });
     }
-    let delimiter = options.delimiter.unwrap_or_else(|| find_delimiter(bytes));
+    let delimiter = options.delimiter.or(named.map(|(delimiter, _)| delimiter));
+    let delimiter = delimiter.unwrap_or_else(|| find_delimiter(bytes));
     let mut rows = Rows::read(bytes, name, delimiter, context)?;
     let detected = match delimiter {
         b',' => Decimal::Point,
@@ -255,20 +272,48 @@ pub(super) fn parse(
         return Err(DataError::HeaderOnly { file: name.to_owned() });
     }
     let names = names.map_or_else(|| rename(&headings), <[String]>::to_vec);
+    // Commas between cells, or points in other numbers, tell that a comma in a number is not its decimal point.
+    let has_points = decimal == Decimal::Point
+        && context.types.is_none()
+        && (delimiter == b',' || rows.have_commas() && rows.has(options, true, '.', ','));
     check_names(names.iter().map(String::as_str), &format!("'{name}'"))?;
     let columns: Vec<Column> = (0..names.len())
         .into_par_iter()
         .map(|j| {
-            let reader = ColumnReader { file: name, name: &names[j], lines: &rows.lines, decimal };
+            let reader = ColumnReader {
+                file: name,
+                name: &names[j],
+                lines: &rows.lines,
+                delimiter,
+                decimal,
+                has_points,
+            };
             let heading = (header && headings[j] != names[j]).then(|| headings[j].clone());
             reader.column(&rows.columns[j], heading, options, context)
         })
         .collect::<Result<_, _>>()?;
     let crlf = bytes.iter().position(|&b| b == b'\n').is_some_and(|n| bytes[..n].ends_with(b"\r"));
     let last_newline = bytes[..rows.used].ends_with(b"\n");
-    let layout = CsvLayout { delimiter, header, crlf, last_newline, mark };
-    let used = rows.used + if mark { 3 } else { 0 };
+    let names_delimiter = named.is_some();
+    let layout = CsvLayout { delimiter, header, crlf, last_newline, mark, names_delimiter };
+    let used = rows.used + before;
     Ok(Parsed { table: Table::new(columns)?.with_layout(layout), used, lines: rows.next_line })
+}
+
+/// The delimiter that a first line such as `sep=;` names, and the length of that line.
+fn named_delimiter(bytes: &[u8]) -> Option<(u8, usize)> {
+    let end = bytes.iter().take(16).position(|&b| b == b'\n')?;
+    let line = bytes[..end].trim_ascii_end();
+    // A tab is not the end of this line.
+    let line = if bytes[..end].starts_with(b"sep=\t") { &bytes[..5] } else { line };
+    let line = line.strip_prefix(b"\"").and_then(|line| line.strip_suffix(b"\"")).unwrap_or(line);
+    let (word, delimiter) = line.split_at_checked(4)?;
+    match delimiter {
+        &[delimiter] if word.eq_ignore_ascii_case(b"sep=") && DELIMITERS.contains(&delimiter) => {
+            Some((delimiter, end + 1))
+        }
+        _ => None,
+    }
 }
 
 fn check_utf8(bytes: &[u8], name: &str, lines: u64) -> Result<(), DataError> {
@@ -305,9 +350,13 @@ fn find_delimiter(bytes: &[u8]) -> u8 {
     best.2
 }
 
-/// Whether a delimiter splits the first rows into equally many cells that are all numbers, some with decimal commas. The
-/// first row may be the header.
+/// Whether a delimiter splits the first rows into equally many cells that are all numbers, some with a comma. The first
+/// row may be the header.
 fn has_commas(bytes: &[u8], delimiter: u8) -> bool {
+    [Decimal::Comma, Decimal::Grouped].into_iter().any(|d| are_numbers(bytes, delimiter, d))
+}
+
+fn are_numbers(bytes: &[u8], delimiter: u8, decimal: Decimal) -> bool {
     let (mut width, mut commas) = (None, 0);
     let records = reader(bytes, delimiter).into_byte_records().take(PROBED_ROWS);
     for (row, record) in records.filter_map(Result::ok).enumerate() {
@@ -316,7 +365,7 @@ fn has_commas(bytes: &[u8], delimiter: u8) -> bool {
         }
         for cell in record.iter().skip(if row == 0 { record.len() } else { 0 }) {
             let Ok(cell) = std::str::from_utf8(cell).map(str::trim) else { return false };
-            let reading = if cell.is_empty() { None } else { Some(Decimal::Comma.read(cell)) };
+            let reading = if cell.is_empty() { None } else { Some(decimal.read(cell)) };
             if !matches!(reading, None | Some(Reading::Integer(_) | Reading::Real(_))) {
                 return false;
             }
@@ -478,24 +527,32 @@ impl Rows {
     /// comma, not all of which could be thousands, and no column is such a one with points. The first row may be the
     /// header, unless rows precede it.
     fn decimal(&self, options: &CsvOptions, has_names: bool) -> Decimal {
-        let is_known = |text: &&str| !options.missing.iter().any(|m| m == text);
-        let is_word = |text: &str| NO_NUMBER.iter().any(|word| word.eq_ignore_ascii_case(text));
-        let has = |decimal: char, thousands: char| {
-            self.columns.par_iter().any(|texts| {
-                let cells = texts.iter().skip(usize::from(!has_names)).map(str::trim);
-                let mut is_clear = false;
-                let mut cells = cells.filter(is_known).filter(|text| !is_word(text));
-                let are_numbers = cells.all(|text| match Written::of(text, decimal, thousands) {
-                    Some(number) => {
-                        is_clear |= !number.is_ambiguous;
-                        true
-                    }
-                    None => matches!(read(text), Reading::Integer(_)),
-                });
-                are_numbers && is_clear
-            })
-        };
+        let has = |decimal, thousands| self.has(options, has_names, decimal, thousands);
         if has(',', '.') && !has('.', ',') { Decimal::Comma } else { Decimal::Point }
+    }
+
+    /// Whether a column contains nothing but whole numbers and numbers with these separators, and they cannot mean
+    /// anything else in at least one cell.
+    fn has(&self, options: &CsvOptions, has_names: bool, decimal: char, thousands: char) -> bool {
+        let is_known = |text: &&str| !options.missing.iter().any(|m| m == text);
+        self.columns.par_iter().any(|texts| {
+            let cells = texts.iter().skip(usize::from(!has_names)).map(str::trim);
+            let mut is_clear = false;
+            let mut cells = cells.filter(is_known).filter(|text| !is_word(text));
+            let are_numbers = cells.all(|text| match Written::of(text, decimal, thousands) {
+                Some(number) => {
+                    is_clear |= !number.is_ambiguous;
+                    true
+                }
+                None => matches!(read(text), Reading::Integer(_)),
+            });
+            are_numbers && is_clear
+        })
+    }
+
+    /// Whether a cell contains a comma.
+    fn have_commas(&self) -> bool {
+        self.columns.iter().any(|texts| texts.text.contains(','))
     }
 
     fn take_first(&mut self) -> Vec<String> {
@@ -519,8 +576,11 @@ struct ColumnReader<'a> {
     file: &'a str,
     name: &'a str,
     lines: &'a [u64],
+    delimiter: u8,
     /// How the numbers of the file are written.
     decimal: Decimal,
+    /// Whether a comma in a number can only be one between thousands.
+    has_points: bool,
 }
 
 impl ColumnReader<'_> {
@@ -537,18 +597,20 @@ impl ColumnReader<'_> {
         };
         let mut known: Vec<bool> = texts.iter().map(cell).collect();
         let as_text = options.text_columns.iter().any(|c| c == self.name);
+        let decimal = self.decimal(texts, &known, context);
+        let this = &Self { decimal, ..*self };
         let is_text = context.types.is_some_and(|types| {
             types.get(self.name).copied().unwrap_or(Storage::Labels) == Storage::Labels
         });
         if !as_text && !is_text {
-            without_words(texts, &mut known, self.decimal);
+            without_words(texts, &mut known, decimal);
         }
         let kind = match context.types {
             _ if as_text => CellKind::Labels,
-            None => self.kind(texts, &known)?,
+            None => this.kind(texts, &known)?,
             Some(types) => {
                 let storage = types.get(self.name).copied().unwrap_or(Storage::Labels);
-                self.cells_of(storage, texts, &known)?
+                this.cells_of(storage, texts, &known)?
             }
         };
         let column = match kind {
@@ -556,7 +618,7 @@ impl ColumnReader<'_> {
             CellKind::Numbers(values, format) => {
                 let cells = values.iter().zip(texts.iter()).zip(&known);
                 let cells = cells.filter(|(_, known)| **known).map(|((&x, t), _)| (x, t.trim()));
-                let format = format.unwrap_or_else(|| NumberFormat::of(&cells, self.decimal));
+                let format = format.unwrap_or_else(|| NumberFormat::of(&cells, decimal));
                 Column::numbers(self.name, values).with_format(format)
             }
             CellKind::Labels => {
@@ -571,6 +633,41 @@ impl ColumnReader<'_> {
         Ok(column.with_form(form))
     }
 
+    /// How the numbers of this column are written: with commas between thousands if all of its cells are numbers then,
+    /// some with such a comma, and at least one that cannot be a decimal comma. If the type of the column is given, it
+    /// decides instead.
+    fn decimal(&self, texts: &Texts, known: &[bool], context: &Context<'_>) -> Decimal {
+        if self.decimal != Decimal::Point || !texts.text.contains(',') {
+            return self.decimal;
+        }
+        let is_grouped = match context.types.map(|types| types.get(self.name)) {
+            None => self.are_grouped(texts, known),
+            Some(Some(Storage::Numbers(format))) => {
+                !format.has_comma() && (format.is_grouped() || self.delimiter == b',')
+            }
+            Some(Some(Storage::Integers)) => self.delimiter == b',',
+            Some(Some(Storage::Labels) | None) => false,
+        };
+        if is_grouped { Decimal::Grouped } else { Decimal::Point }
+    }
+
+    fn are_grouped(&self, texts: &Texts, known: &[bool]) -> bool {
+        let (mut is_grouped, mut is_clear) = (false, self.has_points);
+        let mut cells = texts.iter().zip(known).filter(|(_, known)| **known);
+        let are_numbers = cells.all(|(text, _)| {
+            let text = text.trim();
+            match Written::of(text, '.', ',').filter(|number| number.is_grouped) {
+                Some(number) => {
+                    is_grouped = true;
+                    is_clear |= !number.is_ambiguous;
+                    true
+                }
+                None => is_word(text) || is_number(read(text)),
+            }
+        });
+        are_numbers && is_grouped && is_clear
+    }
+
     /// Reads cells as a given type, each by itself, so that pieces of a file are read like the whole. If a cell is not
     /// a number, or would be rounded, all of them become text.
     fn cells_of(
@@ -579,7 +676,6 @@ impl ColumnReader<'_> {
         texts: &Texts,
         known: &[bool],
     ) -> Result<CellKind, DataError> {
-        const EXACT: u64 = 1 << 53;
         if storage == Storage::Labels {
             return Ok(CellKind::Labels);
         }
@@ -604,7 +700,7 @@ impl ColumnReader<'_> {
         Ok(match storage {
             Storage::Numbers(format) => {
                 let format = match self.decimal {
-                    Decimal::Point => format.with_point(),
+                    Decimal::Point | Decimal::Grouped => format.with_point(),
                     Decimal::Comma => format,
                 };
                 CellKind::Numbers(numbers(), Some(format))
@@ -673,9 +769,15 @@ impl ColumnReader<'_> {
                 _ => None,
             })
             .collect();
+        // Only real numbers have a format, so whole numbers with separators between thousands count as such, if that is
+        // exact.
+        let has_form = self.decimal != Decimal::Point
+            && texts.iter().zip(known).any(|(text, known)| *known && text.contains([',', '.']));
+        let are_exact =
+            |values: &Vec<Option<i64>>| values.iter().flatten().all(|x| x.unsigned_abs() <= EXACT);
         Ok(match integers {
-            Some(values) => CellKind::Integers(values),
-            None => CellKind::Numbers(readings.iter().map(|r| number(*r)).collect(), None),
+            Some(values) if !has_form || !are_exact(&values) => CellKind::Integers(values),
+            _ => CellKind::Numbers(readings.iter().map(|r| number(*r)).collect(), None),
         })
     }
 
@@ -696,9 +798,20 @@ enum CellKind {
     Labels,
 }
 
+/// Whether this word means a missing number.
+fn is_word(text: &str) -> bool {
+    NO_NUMBER.iter().any(|word| word.eq_ignore_ascii_case(text))
+}
+
+fn is_number(reading: Reading) -> bool {
+    match reading {
+        Reading::Integer(_) | Reading::Real(_) | Reading::Huge(_) => true,
+        Reading::Infinite | Reading::Padded | Reading::Text => false,
+    }
+}
+
 /// Treats words such as `None` as missing if all other cells are numbers.
 fn without_words(texts: &Texts, known: &mut [bool], decimal: Decimal) {
-    let is_word = |text: &str| NO_NUMBER.iter().any(|word| word.eq_ignore_ascii_case(text));
     let mut words = Vec::new();
     let mut are_numbers = false;
     for (row, text) in texts.iter().enumerate().filter(|(row, _)| known[*row]) {
@@ -707,10 +820,10 @@ fn without_words(texts: &Texts, known: &mut [bool], decimal: Decimal) {
             words.push(row);
             continue;
         }
-        match decimal.read(text) {
-            Reading::Integer(_) | Reading::Real(_) | Reading::Huge(_) => are_numbers = true,
-            Reading::Infinite | Reading::Padded | Reading::Text => return,
+        if !is_number(decimal.read(text)) {
+            return;
         }
+        are_numbers = true;
     }
     if are_numbers {
         for row in words {

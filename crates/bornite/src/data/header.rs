@@ -21,6 +21,8 @@ pub(super) fn names_columns<'a, B>(
 where
     B: Iterator<Item = &'a str> + Clone,
 {
+    // 1,234 is not a name, whatever its comma means.
+    let decimal = if decimal == Decimal::Point { Decimal::Grouped } else { decimal };
     let (mut names, mut sure, mut repeated) = (0, 0, 0);
     let mut numbers = Vec::new();
     let mut below_numbers = Vec::new();
@@ -75,7 +77,10 @@ mod tests {
     use super::*;
 
     fn named(rows: &[&str]) -> bool {
-        let rows: Vec<Vec<&str>> = rows.iter().map(|row| row.split(',').collect()).collect();
+        let rows: Vec<Vec<&str>> = rows
+            .iter()
+            .map(|row| row.split(if row.contains(';') { ';' } else { ',' }).collect())
+            .collect();
         let known = |cell: &&str| !cell.is_empty();
         names_columns(
             (0..rows[0].len()).map(|j| {
@@ -100,6 +105,7 @@ mod tests {
             &["name,code,7", "x,1,2", "y,3,4"],
             &["a,b"],
             &["c", "a", "b", "c"],
+            &["name;pay", "x;1,234", "y;12"],
         ] {
             assert!(named(rows), "{rows:?}");
         }
@@ -114,6 +120,7 @@ mod tests {
             &["Bonn,rain", "Essen,sun", "Bonn,rain"],
             &["DE,2019,2020", "DE,1,2"],
             &["-1,a", "2,b"],
+            &["x;1,234", "y;1,250"],
         ] {
             assert!(!named(rows), "{rows:?}");
         }

@@ -19,6 +19,10 @@ pub enum NumberFormat {
     Comma,
     /// A fixed number of digits after a decimal comma: `1,00`.
     CommaDecimals(u8),
+    /// Commas between thousands: `1,234.5`, or `1,234.50` with a fixed number of digits after the decimal point.
+    Grouped(Option<u8>),
+    /// Points between thousands and a decimal comma: `1.234,5`, or `1.234,50` with a fixed number of digits after it.
+    CommaGrouped(Option<u8>),
 }
 
 /// The maximum number of decimals to detect.
@@ -36,6 +40,7 @@ impl NumberFormat {
     /// assert_eq!(NumberFormat::Python.write(2e-7), "2e-07");
     /// assert_eq!(NumberFormat::Decimals(2).write(2.0), "2.00");
     /// assert_eq!(NumberFormat::CommaDecimals(2).write(2.0), "2,00");
+    /// assert_eq!(NumberFormat::Grouped(Some(2)).write(1234.5), "1,234.50");
     /// ```
     pub fn write(self, x: f64) -> String {
         match self {
@@ -45,25 +50,47 @@ impl NumberFormat {
             NumberFormat::Comma | NumberFormat::CommaDecimals(_) => {
                 self.with_point().write(x).replace('.', ",")
             }
+            NumberFormat::Grouped(_) => grouped(&self.plain().write(x), '.', ','),
+            NumberFormat::CommaGrouped(_) => grouped(&self.plain().write(x), ',', '.'),
         }
     }
 
     /// Whether numbers have a decimal comma.
     pub fn has_comma(self) -> bool {
-        matches!(self, NumberFormat::Comma | NumberFormat::CommaDecimals(_))
+        matches!(
+            self,
+            NumberFormat::Comma | NumberFormat::CommaDecimals(_) | NumberFormat::CommaGrouped(_)
+        )
+    }
+
+    /// Whether numbers have separators between thousands.
+    pub fn is_grouped(self) -> bool {
+        matches!(self, NumberFormat::Grouped(_) | NumberFormat::CommaGrouped(_))
     }
 
     /// The same format with a decimal point.
     pub(super) fn with_point(self) -> Self {
+        if self.has_comma() { self.plain() } else { self }
+    }
+
+    /// The same format with a decimal point and without separators between thousands.
+    fn plain(self) -> Self {
         match self {
-            NumberFormat::Comma => NumberFormat::Shortest,
-            NumberFormat::CommaDecimals(n) => NumberFormat::Decimals(n),
+            NumberFormat::Comma
+            | NumberFormat::Grouped(None)
+            | NumberFormat::CommaGrouped(None) => NumberFormat::Shortest,
+            NumberFormat::CommaDecimals(n)
+            | NumberFormat::Grouped(Some(n))
+            | NumberFormat::CommaGrouped(Some(n)) => NumberFormat::Decimals(n),
             other => other,
         }
     }
 
     /// Whether it formats a number as this text, which was parsed as the number.
     pub(super) fn gives_back(self, x: f64, text: &str) -> bool {
+        if self.is_grouped() {
+            return self.write(x) == text;
+        }
         if self.has_comma() {
             return !text.contains('.') && self.with_point().gives_back(x, &text.replace(',', "."));
         }
@@ -80,9 +107,10 @@ impl NumberFormat {
                 Some(decimals) => decimals == 1 || plain.is_shortest(),
                 None => false,
             },
-            NumberFormat::Comma | NumberFormat::CommaDecimals(_) => {
-                unreachable!("written with a point above")
-            }
+            NumberFormat::Comma
+            | NumberFormat::CommaDecimals(_)
+            | NumberFormat::Grouped(_)
+            | NumberFormat::CommaGrouped(_) => unreachable!("handled above"),
         }
     }
 
@@ -92,7 +120,7 @@ impl NumberFormat {
         decimal: Decimal,
     ) -> Self {
         let separator = match decimal {
-            Decimal::Point => '.',
+            Decimal::Point | Decimal::Grouped => '.',
             Decimal::Comma => ',',
         };
         let decimals = cells
@@ -105,10 +133,19 @@ impl NumberFormat {
         let decimals = decimals as u8;
         let points =
             [NumberFormat::Shortest, NumberFormat::Decimals(decimals), NumberFormat::Python];
-        let commas = [NumberFormat::Comma, NumberFormat::CommaDecimals(decimals)];
+        let groups = [NumberFormat::Grouped(None), NumberFormat::Grouped(Some(decimals))];
+        let commas = [
+            NumberFormat::Comma,
+            NumberFormat::CommaDecimals(decimals),
+            NumberFormat::CommaGrouped(None),
+            NumberFormat::CommaGrouped(Some(decimals)),
+        ];
         let candidates = match decimal {
             Decimal::Point => &points[..],
-            Decimal::Comma => &commas,
+            Decimal::Grouped => &groups,
+            // Grouping takes longer to check.
+            Decimal::Comma if cells.clone().any(|(_, text)| text.contains('.')) => &commas,
+            Decimal::Comma => &commas[..2],
         };
         let failures =
             |f: &NumberFormat| cells.clone().filter(|&(x, text)| !f.gives_back(x, text)).count();
@@ -146,6 +183,28 @@ impl Plain {
     fn is_shortest(&self) -> bool {
         !self.ends_with_zero
     }
+}
+
+/// A number with a decimal point, written with these separators instead.
+fn grouped(plain: &str, decimal: char, thousands: char) -> String {
+    let (whole, decimals) = match plain.split_once('.') {
+        Some((whole, decimals)) => (whole, Some(decimals)),
+        None => (plain, None),
+    };
+    let digits = whole.trim_start_matches('-');
+    let mut out = String::with_capacity(plain.len() + digits.len() / 3);
+    out.push_str(&whole[..whole.len() - digits.len()]);
+    for (n, digit) in digits.chars().enumerate() {
+        if n > 0 && (digits.len() - n).is_multiple_of(3) {
+            out.push(thousands);
+        }
+        out.push(digit);
+    }
+    if let Some(decimals) = decimals {
+        out.push(decimal);
+        out.push_str(decimals);
+    }
+    out
 }
 
 /// `repr(float)`: with an exponent below 10⁻⁴ and from 10¹⁶ on, and always with a point or an exponent.
@@ -193,12 +252,14 @@ pub(super) fn read(text: &str) -> Reading {
     }
 }
 
-/// How the numbers of a file are written.
+/// How the numbers of a file or a column are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) enum Decimal {
     /// 1.5
     #[default]
     Point,
+    /// 1.5, and 1,234.5 with thousands separators.
+    Grouped,
     /// 1,5, and 1.234,5 with thousands separators.
     Comma,
 }
@@ -214,9 +275,14 @@ impl Decimal {
     pub(super) fn read(self, text: &str) -> Reading {
         match self {
             Decimal::Point => read(text),
+            // Most numbers have no separator.
+            Decimal::Grouped if !text.contains(',') => read(text),
+            Decimal::Grouped => {
+                Written::of(text, '.', ',').map_or(Reading::Text, |number| number.reading)
+            }
             Decimal::Comma => Written::of(text, ',', '.').map_or_else(
                 || if text.contains('.') { Reading::Text } else { read(text) },
-                |number| Reading::Real(number.value),
+                |number| number.reading,
             ),
         }
     }
@@ -225,7 +291,9 @@ impl Decimal {
 /// A number with decimals or with thousands separators.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Written {
-    value: f64,
+    reading: Reading,
+    /// Whether it has separators between thousands.
+    pub(super) is_grouped: bool,
     /// Whether the separator could be that of thousands as well, as in 1,234.
     pub(super) is_ambiguous: bool,
 }
@@ -252,13 +320,21 @@ impl Written {
             return None;
         }
         let sign = if text.starts_with('-') { "-" } else { "" };
-        let plain = format!("{sign}{}.{}", groups.concat(), decimals.unwrap_or("0"));
-        let value = plain.parse::<f64>().ok().filter(|x| x.is_finite())?;
+        let reading = match decimals {
+            Some(decimals) => {
+                let plain = format!("{sign}{}.{decimals}", groups.concat());
+                Reading::Real(plain.parse::<f64>().ok().filter(|x| x.is_finite())?)
+            }
+            None => read(&format!("{sign}{}", groups.concat())),
+        };
+        if reading == Reading::Infinite {
+            return None;
+        }
         let is_ambiguous = match decimals {
             Some(decimals) => !is_grouped && is_first(whole) && decimals.len() == 3,
             None => groups.len() == 2,
         };
-        Some(Self { value, is_ambiguous })
+        Some(Self { reading, is_grouped, is_ambiguous })
     }
 }
 
@@ -324,6 +400,54 @@ mod tests {
         };
         assert_eq!(of(&["1,50", "2,25", "3,00"]), NumberFormat::CommaDecimals(2));
         assert_eq!(of(&["1,5", "2,25", "3"]), NumberFormat::Comma);
+    }
+
+    #[test]
+    fn thousands_separators_are_read_and_written() {
+        for (text, value) in [
+            ("1,234.50", Some(Reading::Real(1234.5))),
+            ("-1,234,567", Some(Reading::Integer(-1_234_567))),
+            ("9,007,199,254,740,993", Some(Reading::Integer(9_007_199_254_740_993))),
+            ("12.5", Some(Reading::Real(12.5))),
+            ("1234", Some(Reading::Integer(1234))),
+            ("1,23", None),
+            ("0,123", None),
+            ("1234,567", None),
+            ("1,234.", None),
+            ("1,234e3", None),
+            (",123", None),
+            ("1,,234", None),
+        ] {
+            let found = Some(Decimal::Grouped.read(text)).filter(|r| *r != Reading::Text);
+            assert_eq!(found, value, "{text}");
+        }
+        assert_eq!(Decimal::Comma.read("1.234.567"), Reading::Integer(1_234_567));
+        for (format, x, text) in [
+            (NumberFormat::Grouped(None), 1234.5, "1,234.5"),
+            (NumberFormat::Grouped(None), -1e6, "-1,000,000"),
+            (NumberFormat::Grouped(None), -123.0, "-123"),
+            (NumberFormat::Grouped(None), 0.001, "0.001"),
+            (NumberFormat::Grouped(Some(2)), 999.999, "1,000.00"),
+            (NumberFormat::CommaGrouped(Some(1)), 12345.0, "12.345,0"),
+            (NumberFormat::CommaGrouped(None), 1234.5, "1.234,5"),
+        ] {
+            assert_eq!(format.write(x), text);
+            assert!(format.gives_back(x, text));
+            let decimal = if format.has_comma() { Decimal::Comma } else { Decimal::Grouped };
+            let read = match decimal.read(text) {
+                Reading::Integer(x) => x as f64,
+                Reading::Real(x) => x,
+                other => panic!("{text}: {other:?}"),
+            };
+            assert_eq!(format.write(read), text);
+        }
+        let of = |texts: &[(f64, &str)], decimal| NumberFormat::of(&texts.iter().copied(), decimal);
+        let cells = [(1234.5, "1,234.50"), (7.0, "7.00")];
+        assert_eq!(of(&cells, Decimal::Grouped), NumberFormat::Grouped(Some(2)));
+        let cells = [(1234.0, "1,234"), (7.0, "7")];
+        assert_eq!(of(&cells, Decimal::Grouped), NumberFormat::Grouped(None));
+        let cells = [(1234.5, "1.234,5"), (7.0, "7")];
+        assert_eq!(of(&cells, Decimal::Comma), NumberFormat::CommaGrouped(None));
     }
 
     #[test]

@@ -7,8 +7,8 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::{
-    Cells, Column, CsvOptions, DataError, Schema, StreamOptions, Table, TableFormat, TableStream,
-    file,
+    Cells, Column, CsvLayout, CsvOptions, DataError, Schema, StreamOptions, Table, TableFormat,
+    TableStream, file,
 };
 use crate::memory;
 
@@ -136,8 +136,13 @@ impl Sample {
         let (mut table, places) = drawn.finish().ok_or(DataError::NoRows)?;
         if files.iter().all(|path| TableFormat::of(path) == TableFormat::Csv) {
             // Infer the types from the sampled rows, as from a file with only these rows.
-            let csv =
-                CsvOptions { delimiter: Some(b','), header: Some(true), ..CsvOptions::default() };
+            let delimiter = table.layout().delimiter;
+            let csv = CsvOptions {
+                delimiter: Some(delimiter),
+                header: Some(true),
+                ..CsvOptions::default()
+            };
+            table = table.with_layout(CsvLayout { delimiter, ..CsvLayout::default() });
             let name = match files {
                 [only] => file::name(only),
                 _ => format!("{} and others", file::name(&files[0])),

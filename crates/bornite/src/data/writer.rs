@@ -198,6 +198,10 @@ impl CsvWriter {
         if is_first && layout.mark {
             out.write_all(b"\xef\xbb\xbf")?;
         }
+        if is_first && layout.names_delimiter {
+            let end: &[u8] = if layout.crlf { b"\r\n" } else { b"\n" };
+            out.write_all(&[b"sep=", &[layout.delimiter][..], end].concat())?;
+        }
         let end = if layout.crlf { Terminator::CRLF } else { Terminator::Any(b'\n') };
         let mut writer = WriterBuilder::new()
             .delimiter(layout.delimiter)

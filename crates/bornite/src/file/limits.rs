@@ -13,6 +13,10 @@ pub const MAX_RANDOM_ENTRIES: usize = 1 << 28;
 /// limit](crate::memory).
 pub const WORK_PER_BYTE: usize = 4;
 
+/// The number of multiply-adds that step functions may take for each of their edges, besides those for the [memory
+/// limit](crate::memory): those of 128 functions.
+pub(crate) const STEP_WORK_PER_EDGE: u64 = 1 << 14;
+
 /// The maximum number of entries in all tables and transforms of bases.
 pub const MAX_BASIS_ENTRIES: usize = 1 << 28;
 

@@ -5,10 +5,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Info, Model, ModelError};
+use crate::basis::{Basis, MAX_STEP_FUNCTIONS};
 use crate::circuit::{Circuit, CircuitBuilder, Layer, LayerId, Orthonormal, VariableId, Weight};
 use crate::codec::{CodecError, Numbers, pack, unpack};
 use crate::data::Schema;
 use crate::linalg::{Complex64, Matrix};
+use crate::memory;
 use crate::mixture::Mixture;
 
 /// The number of weight distributions: weights over input functions, and weights over products.
@@ -22,6 +24,9 @@ const ENTRIES_PER_BYTE: usize = 1 << 9;
 /// The corresponding limits for the multiply-adds that orthonormalize the weights.
 const FREE_WORK: usize = 1 << 28;
 const WORK_PER_BYTE: usize = 1 << 12;
+/// The multiply-adds that step functions may take in any model, and the approximate number of steps of a column.
+const FREE_STEP_WORK: u128 = 1 << 32;
+const STEPS: u128 = 320;
 
 /// The maximum number of bytes of a decompressed frame.
 const MAX_FRAME: u64 = 1 << 28;
@@ -32,6 +37,9 @@ struct Frame {
     schema: Schema,
     /// The number of input functions of continuous variables.
     functions: usize,
+    /// Whether the input functions of numbers on a grid are steps; in earlier files, they are polynomials.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    steps: bool,
     layers: Vec<CompactLayer>,
     is_complex: bool,
     /// Weights are integers times 2^−bits.
@@ -114,6 +122,15 @@ fn kind(circuit: &Circuit, input: LayerId) -> usize {
     usize::from(!matches!(circuit.layer(input), Layer::Input { .. }))
 }
 
+/// The atoms of a basis of step functions; `None` if it is another one.
+fn atoms_beside_steps(basis: &Basis) -> Option<&[f64]> {
+    match basis {
+        Basis::Steps(_) => Some(&[]),
+        Basis::Atoms(atoms) if matches!(**atoms.rest(), Basis::Steps(_)) => Some(atoms.points()),
+        _ => None,
+    }
+}
+
 impl Frame {
     fn of(model: &Model, bits: u8) -> Option<Self> {
         let circuit: &Circuit = model.circuit();
@@ -124,8 +141,9 @@ impl Frame {
             layers.push(match layer {
                 Layer::Input { variable, basis } => {
                     if circuit.variable(*variable).domain.num_values().is_none() {
-                        functions =
-                            basis.width() - circuit.variable(*variable).domain.atoms().len();
+                        // There are fewer where a grid has fewer cells.
+                        let atoms = circuit.variable(*variable).domain.atoms().len();
+                        functions = functions.max(basis.width() - atoms);
                     }
                     CompactLayer::Input(variable.index())
                 }
@@ -137,9 +155,12 @@ impl Frame {
             });
         }
         let is_complex = circuit.weights().iter().any(|w| matches!(w, Weight::Complex(_)));
-        let frame = Self { schema: model.schema.clone(), functions, layers, is_complex, bits };
+        let has_steps = |layer: &Layer| matches!(layer, Layer::Input { basis, .. } if atoms_beside_steps(basis).is_some());
+        let steps = circuit.layers().iter().any(has_steps);
+        let schema = model.schema.clone();
+        let frame = Self { schema, functions, steps, layers, is_complex, bits };
         // This format only represents the schema's own bases, and outputs at the end.
-        let bases = frame.schema.bases(functions).ok()?;
+        let bases = frame.bases(usize::MAX).ok()?;
         let fits = |layer: &Layer| match layer {
             Layer::Input { variable, basis } => **basis == bases[variable.index()],
             Layer::Hadamard { .. } | Layer::Kronecker { .. } | Layer::Sum { .. } => true,
@@ -148,9 +169,35 @@ impl Frame {
         (is_last && circuit.layers().iter().all(fits)).then_some(frame)
     }
 
+    /// The input functions of all variables. Rejects more than a file of this many bytes may ask for.
+    fn bases(&self, bytes: usize) -> Result<Vec<Basis>, ModelError> {
+        let functions = self.functions.min(MAX_STEP_FUNCTIONS) as u128;
+        let entries = self.schema.num_grids() as u128 * STEPS * functions;
+        let needed = entries.saturating_mul(size_of::<f64>() as u128);
+        memory::check("the input functions of a model", needed, bytes as u64)?;
+        let work = entries.saturating_mul(functions);
+        if work > FREE_STEP_WORK + bytes as u128 * WORK_PER_BYTE as u128 {
+            return Err(damaged().into());
+        }
+        let mut bases = self.schema.bases(self.functions)?;
+        if !self.steps {
+            for basis in &mut bases {
+                if let Some(points) = atoms_beside_steps(basis) {
+                    let polynomials = Basis::legendre(self.functions, 0.0, 1.0)?;
+                    *basis = match points {
+                        [] => polynomials,
+                        points => polynomials.with_atoms(points)?,
+                    };
+                }
+            }
+        }
+        Ok(bases)
+    }
+
     /// Builds the circuit from the coded integers of its weights.
     fn circuit(&self, numbers: &[u8]) -> Result<Circuit, ModelError> {
-        let shapes = self.shapes(numbers.len())?;
+        let bases = self.bases(numbers.len())?;
+        let shapes = self.shapes(&bases, numbers.len())?;
         let parts = 1 + usize::from(self.is_complex);
         let kinds = shapes
             .iter()
@@ -159,7 +206,6 @@ impl Frame {
         let scale = f64::from(1_u32.checked_shl(self.bits.into()).ok_or_else(damaged)?);
         let mut numbers = numbers.iter().map(|&n| f64::from(n) / scale);
         let mut next = || numbers.next().unwrap_or(0.0);
-        let bases = self.schema.bases(self.functions)?;
         let mut builder = CircuitBuilder::over(&self.schema.variables());
         let ids = |inputs: &[usize]| inputs.iter().map(|&i| LayerId::new(i)).collect::<Vec<_>>();
         let mut sums = shapes.iter();
@@ -192,11 +238,14 @@ impl Frame {
 
     /// The distribution, rows and columns of every sum's weight. Rejects sizes that this many coded bytes cannot
     /// plausibly hold.
-    fn shapes(&self, coded: usize) -> Result<Vec<(usize, usize, usize)>, ModelError> {
+    fn shapes(
+        &self,
+        bases: &[Basis],
+        coded: usize,
+    ) -> Result<Vec<(usize, usize, usize)>, ModelError> {
         let limit = |free: usize, per_byte| coded.saturating_mul(per_byte).saturating_add(free);
         let max_entries = limit(FREE_ENTRIES, ENTRIES_PER_BYTE).min(MAX_ENTRIES);
         let (max_work, mut work) = (limit(FREE_WORK, WORK_PER_BYTE), 0_usize);
-        let bases = self.schema.bases(self.functions)?;
         let mut widths: Vec<usize> = Vec::with_capacity(self.layers.len());
         let (mut shapes, mut total) = (Vec::new(), 0_usize);
         for layer in &self.layers {
@@ -290,5 +339,50 @@ fn subtract(row: &mut [Complex64], other: &[Complex64]) {
     let along = pairs.fold(Complex64::ZERO, |sum, (z, o)| sum + z * o.conj());
     for (z, o) in row.iter_mut().zip(other) {
         *z -= along * o;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{CsvOptions, InferOptions, Table};
+
+    /// A frame of columns of numbers on a grid, the last of which has few cells.
+    fn frame(steps: bool, functions: usize, columns: usize) -> Frame {
+        let names: Vec<String> = (0..columns).map(|n| format!("c{n}")).collect();
+        let mut text = names.join(",");
+        for row in 0..80 {
+            let cell = |n| {
+                if n + 1 == columns {
+                    format!("{}", 100 * (row * row % 7))
+                } else {
+                    format!("{:.2}", 1.37 * f64::from(row * row % 61))
+                }
+            };
+            text += &("\n".to_owned() + &(0..columns).map(cell).collect::<Vec<_>>().join(","));
+        }
+        let table = Table::from_csv_bytes(text.as_bytes(), "t", &CsvOptions::default()).unwrap();
+        let schema = Schema::infer(&table, &InferOptions::default()).unwrap();
+        Frame { schema, functions, steps, layers: Vec::new(), is_complex: false, bits: 4 }
+    }
+
+    #[test]
+    fn earlier_files_have_polynomials_on_grids() {
+        let bases = frame(true, 12, 2).bases(0).unwrap();
+        assert!(atoms_beside_steps(&bases[0]).is_some(), "{:?}", bases[0]);
+        let earlier = frame(false, 12, 2);
+        let text = serde_json::to_string(&earlier).unwrap();
+        assert!(!text.contains("steps"), "{text}");
+        let read: Frame = serde_json::from_str(&text).unwrap();
+        let bases = read.bases(0).unwrap();
+        assert_eq!(bases[0], Basis::legendre(12, 0.0, 1.0).unwrap());
+        assert!(bases.iter().all(|basis| atoms_beside_steps(basis).is_none()));
+    }
+
+    #[test]
+    fn a_few_bytes_do_not_ask_for_many_step_functions() {
+        assert!(frame(true, 96, 20).bases(0).is_ok());
+        let error = frame(true, 256, 300).bases(0).unwrap_err();
+        assert!(matches!(error, ModelError::Codec(_)), "{error}");
     }
 }

@@ -1,7 +1,9 @@
 //! Fits a model to a table.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -12,6 +14,7 @@ use super::baseline::Independent;
 use super::large::Spilled;
 use super::weights::WeightedTable;
 use super::{EpochInfo, Info, Model, ModelError, ModelOptions, StructureKind};
+use crate::basis::Basis;
 use crate::circuit::{Orthonormal, Skeleton};
 use crate::data::{Encoded, InferOptions, LeftOut, Sample, Schema, Table};
 use crate::domain::{Domain, Variable};
@@ -44,6 +47,8 @@ const MIN_IMAGE_EPOCHS: f64 = 6.0;
 const LATEST_TEACHER: f64 = 0.6;
 /// The fraction of the budget after which trees are not compared.
 const LATEST_TRIAL: f64 = 0.5;
+/// The fraction of the budget after which only the narrowest circuit is tried.
+const LATEST_SEARCH: f64 = 0.75;
 /// The fraction of the time limit for comparing columns, and the number of 64-bit words compared per second: an
 /// estimate for one thread, so that a fit can continue from a checkpoint of another machine.
 const INFORMATION_TIME_SHARE: f64 = 0.1;
@@ -93,8 +98,8 @@ impl Model {
             .with_effort(options.effort);
         let functions = options.functions.unwrap_or_else(|| defaults.first_functions());
         let defaults = defaults.with_values(num_values(schema, functions));
-        let (allowance, information) = (data.allowance, OnceCell::new());
-        let fits = Candidates { schema, options, defaults, rows, allowance, information };
+        let (allowance, information, bases) = (data.allowance, OnceCell::new(), RefCell::default());
+        let fits = Candidates { schema, options, defaults, rows, allowance, information, bases };
         let circuits = start.map(|model| model.mixture.circuits().map(|c| (**c).clone()).collect());
         let learned = circuits.unwrap_or_default();
         let (starts, mut stopped) = (&mut Starts::within(quota).with_learned(learned), false);
@@ -431,6 +436,8 @@ struct Candidates<'a> {
     allowance: Allowance,
     /// The mutual information of the columns, computed on demand.
     information: OnceCell<Option<MutualInformation>>,
+    /// The input functions of all variables, by their number: the same for all circuits.
+    bases: RefCell<BTreeMap<usize, Arc<[Basis]>>>,
 }
 
 impl Candidates<'_> {
@@ -459,11 +466,12 @@ impl Candidates<'_> {
         }
         let best = most_promising(&short, train, valid, starts, progress)?;
         let (kind, tree) = trees.swap_remove(best);
-        let mut settings = self.within_memory(&tree, self.settings(&tree))?;
-        if self.is_wide() && starts.used() >= 1.0 {
-            // A single step takes long.
+        let mut settings = self.settings(&tree);
+        if starts.used() > LATEST_SEARCH {
+            // There is no time left for other circuits, and even to construct those of many columns takes long.
             settings.truncate(1);
         }
+        let settings = self.within_memory(&tree, settings)?;
         let circuits = self.circuits_over(&tree, &settings)?;
         Ok(Choice { kind: kind.to_string(), tree: Some(tree), circuits })
     }
@@ -487,7 +495,8 @@ impl Candidates<'_> {
         for (kind, tree) in self.trees(train)? {
             let images = self.images().into_iter().map(|settings| vec![settings]);
             let all = self.within_memory(&tree, self.settings(&tree))?;
-            let narrowest = self.is_wide().then(|| all[..1].to_vec());
+            // If little time was left, only this one was tried.
+            let narrowest = (all.len() > 1).then(|| all[..1].to_vec());
             for settings in images.chain([all]).chain(narrowest) {
                 let circuits = self.circuits_over(&tree, &settings)?;
                 let Some(is_of) = learn::has_candidates(bytes, &circuits)? else { return Ok(None) };
@@ -617,8 +626,13 @@ impl Candidates<'_> {
     ) -> Result<Vec<FitOptions>, ModelError> {
         let (mut kept, mut refused) = (Vec::new(), None);
         for settings in settings {
-            let parameters = self.structure_over(tree, &settings)?.num_parameters();
-            match self.allowance.check(settings.width, parameters) {
+            // The input functions alone may be too large.
+            let (width, functions) = (settings.width, settings.functions);
+            let checked = self.allowance.check(width, functions, 0).and_then(|()| {
+                let parameters = self.structure_over(tree, &settings)?.num_parameters();
+                self.allowance.check(width, functions, parameters)
+            });
+            match checked {
                 Ok(()) => kept.push(settings),
                 Err(error) => refused = refused.or(Some(error)),
             }
@@ -781,12 +795,22 @@ impl Candidates<'_> {
         Ok(candidates)
     }
 
+    /// The input functions of all variables.
+    fn bases(&self, functions: usize) -> Result<Arc<[Basis]>, ModelError> {
+        if let Some(known) = self.bases.borrow().get(&functions) {
+            return Ok(known.clone());
+        }
+        let bases: Arc<[Basis]> = self.schema.bases(functions)?.into();
+        self.bases.borrow_mut().insert(functions, bases.clone());
+        Ok(bases)
+    }
+
     fn structure_over(
         &self,
         tree: &RegionTree,
         settings: &FitOptions,
     ) -> Result<Structure, ModelError> {
-        let (bases, variables) = (self.schema.bases(settings.functions)?, self.schema.variables());
+        let (bases, variables) = (self.bases(settings.functions)?, self.schema.variables());
         let leaf = |v: usize| (variables[v].clone(), bases[v].clone());
         Ok(Structure::new(tree.clone(), leaf)
             .widths(|size| settings.width_of(size))

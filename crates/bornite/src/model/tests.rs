@@ -1026,6 +1026,26 @@ fn whole_numbers_beyond_floats_are_told_apart() {
     assert_eq!(model.ask("argmax(id)").unwrap().value, AnswerValue::Whole(best.1));
 }
 
+/// As floats, some of them would be equal.
+#[test]
+fn the_ends_of_all_whole_numbers_are_told_apart() {
+    let values = [i64::MIN, i64::MIN + 1, 0, i64::MAX - 1, i64::MAX];
+    let column = Column::integers("a", (0..200).map(|n| Some(values[n * n % 11 % 5])));
+    let other = Column::labels("c", (0..200).map(|n| Some(if n % 2 == 0 { "a" } else { "b" })));
+    let table = Table::new(vec![column, other]).unwrap();
+    let options = ModelOptions { as_is: true, epochs: Some(3), ..ModelOptions::default() };
+    let model = Fit::with(options).run(&table).unwrap();
+    let p = |event: &str| number(&model, &format!("P({event})"));
+    let is = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a}, {b}");
+    for x in values {
+        is(p(&format!("a <= {x}")) - p(&format!("a < {x}")), p(&format!("a = {x}")));
+    }
+    is(p(&format!("a > {}", i64::MAX - 1)), p(&format!("a = {}", i64::MAX)));
+    is(p(&format!("a < {}", i64::MIN + 1)), p(&format!("a = {}", i64::MIN)));
+    is(p(&format!("a >= {}", i64::MIN)), 1.0);
+    assert_ne!(p(&format!("a = {}", i64::MAX)), p(&format!("a = {}", i64::MAX - 1)));
+}
+
 /// All columns together, each one separately, and as a ratio of probabilities: several cases, sets, intervals, a value.
 #[test]
 fn all_posteriors_come_from_one_pass() {

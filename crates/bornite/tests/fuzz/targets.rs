@@ -37,7 +37,7 @@ pub(crate) static TARGETS: [Target; 7] = [
 ];
 
 /// Circuits of all kinds of layers, bases and weights, small.
-const CIRCUITS: [&str; 4] = [
+const CIRCUITS: [&str; 5] = [
     r#"{"version": 1, "variables": [{"name": "x", "domain": {"finite": 3}}, {"name": "y", "domain": "real"}],
         "bases": {"h": {"kind": "hermite", "functions": 3}},
         "layers": [{"kind": "input", "variable": "x"}, {"kind": "input", "variable": "y", "basis": "h"},
@@ -59,6 +59,12 @@ const CIRCUITS: [&str; 4] = [
                    {"kind": "sum", "input": 2, "weight": "w"}, {"kind": "sum", "input": 3, "weight": "w"},
                    {"kind": "hadamard", "inputs": [4, 5, 6, 7]},
                    {"kind": "sum", "input": 8, "weight": [[0.6, 0.8]]}], "output": 9}"#,
+    r#"{"variables": [{"name": "s", "domain": {"interval": [0, 2]},
+                       "basis": {"kind": "steps", "functions": 3, "edges": [0, 0.25, 0.5, 0.75, 1.5, 2]}},
+                      {"name": "t", "domain": {"atoms": [0.5, 3], "rest": {"interval": [0, 1]}},
+                       "basis": {"kind": "atoms",
+                                 "of": {"kind": "steps", "functions": 2, "edges": [0, 0.125, 0.875, 1]}}}],
+        "structure": {"tree": [0, 1], "width": 3, "weights": "haar", "seed": 3}}"#,
 ];
 
 fn make_circuit(rng: &mut ChaCha8Rng) -> Vec<u8> {
@@ -126,7 +132,15 @@ fn seed_compressed() -> &'static [Vec<u8>] {
     static FILES: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
     FILES.get_or_init(|| {
         let rows = (0..3000_u32).map(|n| format!("{},{}\n", n * 7919 % 13, n * 104_729 % 11));
-        let texts = [format!("a,b\n{}", rows.collect::<String>()), "no table\n".repeat(50)];
+        let prices = (0..3000_u32).map(|n| {
+            let price = f64::from(n * n % 997) / 100.0;
+            format!("{price:.2},{}\n", u32::from(price > 5.0) + n % 2)
+        });
+        let texts = [
+            format!("a,b\n{}", rows.collect::<String>()),
+            format!("price,size\n{}", prices.collect::<String>()),
+            "no table\n".repeat(50),
+        ];
         let pack = |text: &String| {
             let options = CompressOptions { epochs: Some(1), width: Some(2), ..Default::default() };
             let mut out = Vec::new();

@@ -12,6 +12,9 @@ use crate::query::Evidence;
 /// The largest radix that is inferred.
 const MAX_RADIX: f64 = 64.0;
 
+/// The radices of all 64-bit integers, whose product is 2⁶⁴.
+const ALL: [usize; 11] = [16, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64];
+
 /// A whole number ≥ `min`, as digits in a mixed radix, the most significant first. One finite variable per digit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Digits {
@@ -22,9 +25,9 @@ pub struct Digits {
 }
 
 impl Digits {
-    /// The smallest number of digits with nearly equal radices up to 64 that cover the range; `None` if their product
-    /// does not fit 64 bits.
-    pub(super) fn of(min: i64, max: i64) -> Option<Self> {
+    /// The smallest number of digits with nearly equal radices up to 64 that cover the range. If their product does not
+    /// fit 64 bits, the digits of all 64-bit integers.
+    pub(super) fn of(min: i64, max: i64) -> Self {
         let (min, max) = (i128::from(min), i128::from(max));
         let mut rest = max - min + 1;
         let count = ((rest as f64).ln() / MAX_RADIX.ln()).ceil().max(1.0) as usize;
@@ -37,7 +40,10 @@ impl Digits {
         // The product may exceed the range and overflow 64 bits. Then start from a lower minimum.
         let product: i128 = radices.iter().map(|&r| r as i128).product();
         let min = min.min(i128::from(i64::MAX) - product + 1);
-        i64::try_from(min).ok().map(|min| Self { min, radices })
+        match i64::try_from(min) {
+            Ok(min) => Self { min, radices },
+            Err(_) => Self { min: i64::MIN, radices: ALL.to_vec() },
+        }
     }
 
     /// The number of representable numbers.
@@ -230,7 +236,7 @@ mod tests {
     #[test]
     fn numbers_are_rounded_once_and_up_where_asked() {
         for max in [1_000_000_000_000_000_128, 844_764_166_777_121_519, i64::MAX - 1, 1 << 53] {
-            let digits = Digits::of(0, max).unwrap();
+            let digits = Digits::of(0, max);
             for x in [max, max - 1, max - 63, max / 3, (1 << 53) + 1, 12_345] {
                 let mut values = vec![0.0; digits.radices.len()];
                 let Ok(_) = digits.encoder(Storage::Integers)(Cell::Integer(x), &mut values) else {

@@ -78,8 +78,7 @@ pub enum Other {
 /// How to represent whole numbers with a wide range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum WideIntegers {
-    /// As digits, with a separate probability for every number, or as a real number if the range is that of all 64-bit
-    /// integers.
+    /// As digits, with a separate probability for every number.
     Digits,
     /// As numbers on a grid with atoms: queries are fast, and neighboring numbers have similar probabilities.
     #[default]
@@ -208,8 +207,8 @@ impl Facts<'_> {
                 let wanted = self.options.wide_integers == WideIntegers::Digits
                     || !is_exact(*min)
                     || !is_exact(*max);
-                if let Some(kind) = Digits::of(*min, *max).filter(|_| wanted) {
-                    return Ok(kind.into());
+                if wanted {
+                    return Ok(Digits::of(*min, *max).into());
                 }
                 let values: Vec<f64> = values.iter().map(|&x| x as f64).collect();
                 self.number(&values, 0.0)?
@@ -246,13 +245,7 @@ impl Facts<'_> {
                 }
             }
             (KindHint::Digits, KnownCells::Whole { min, max, .. }) => {
-                match Digits::of(*min, *max) {
-                    Some(kind) => Ok(kind.into()),
-                    None => fail(
-                        "an integer in digits",
-                        "its range covers all 64-bit integers; declare it continuous or text",
-                    ),
-                }
+                Ok(Digits::of(*min, *max).into())
             }
             (KindHint::Integer, _) => fail("an integer", "its cells are not whole numbers"),
             (KindHint::Digits, _) => {

@@ -9,6 +9,7 @@ mod infer;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::column::{BETWEEN, Cell, ColumnKind, OTHER, Optional, Outside, OutsideSet, Problem};
@@ -325,18 +326,23 @@ impl Schema {
         self.columns.iter().flat_map(of).collect()
     }
 
+    /// The number of columns of numbers on a grid, whose input functions are steps.
+    pub(crate) fn num_grids(&self) -> usize {
+        let has_grid = |c: &&ColumnSchema| matches!(c.kind.of_known(), ColumnKind::Number(number) if number.unit().is_some());
+        self.columns.iter().filter(has_grid).count()
+    }
+
     /// The input functions of every variable: indicators if it is finite, otherwise this many Legendre or Fourier
     /// functions.
     ///
     /// # Errors
     /// `functions` is 0 or too large.
     pub fn bases(&self, functions: usize) -> Result<Vec<Basis>, BasisError> {
-        let mut bases = Vec::with_capacity(self.num_variables());
-        for (n, column) in self.columns.iter().enumerate() {
-            for place in 0..self.variables_of(n).len() {
-                bases.push(column.kind.coding().basis(place, functions)?);
-            }
-        }
-        Ok(bases)
+        let of_column = |n: usize| {
+            let places = 0..self.variables_of(n).len();
+            let basis = move |place| self.columns[n].kind.coding().basis(place, functions);
+            places.into_par_iter().map(basis)
+        };
+        (0..self.columns.len()).into_par_iter().flat_map(of_column).collect()
     }
 }

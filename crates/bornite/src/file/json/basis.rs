@@ -177,7 +177,9 @@ fn read(
                 Some(_) => numbers(node, &place)?.to_vec(),
                 None => source.basis_matrix(node, &place)?.data().iter().map(|z| z.re).collect(),
             };
-            Basis::steps(functions()?, edges)
+            let functions = functions()?;
+            source.step_functions(functions, edges.len(), &place)?;
+            Basis::steps(functions, edges)
         }
         ("steps", _) => return wrong("steps", "an interval"),
         ("transformed", _) => {

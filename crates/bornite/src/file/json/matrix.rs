@@ -5,7 +5,9 @@ use super::node::{Items, Node};
 use super::place::{Fields, Place, choice, text, whole};
 use crate::circuit::{Weight, Weights, random_weight};
 use crate::file::FileError;
-use crate::file::limits::{MAX_BASIS_ENTRIES, MAX_RANDOM_ENTRIES, WORK_PER_BYTE};
+use crate::file::limits::{
+    MAX_BASIS_ENTRIES, MAX_RANDOM_ENTRIES, STEP_WORK_PER_EDGE, WORK_PER_BYTE,
+};
 use crate::file::safetensors::Tensors;
 use crate::linalg::{Complex64, Matrix, Scalar};
 use crate::memory;
@@ -16,11 +18,22 @@ pub(super) struct MatrixSource<'b> {
     random_entries: u128,
     random_work: u128,
     basis_entries: u128,
+    edges: u64,
+    step_entries: u128,
+    step_work: u128,
 }
 
 impl<'b> MatrixSource<'b> {
     pub(super) fn new(tensors: Option<Tensors<'b>>) -> Self {
-        Self { tensors, random_entries: 0, random_work: 0, basis_entries: 0 }
+        Self {
+            tensors,
+            random_entries: 0,
+            random_work: 0,
+            basis_entries: 0,
+            edges: 0,
+            step_entries: 0,
+            step_work: 0,
+        }
     }
 
     /// Reads the weight of a sum layer whose input has this many columns, or any number if that is not known yet.
@@ -59,6 +72,27 @@ impl<'b> MatrixSource<'b> {
         })
     }
 
+    /// Counts the values of step functions, and the work of making them orthonormal. Both may be in proportion to the
+    /// edges that are read, for as many functions as a fit uses.
+    pub(super) fn step_functions(
+        &mut self,
+        functions: usize,
+        edges: usize,
+        place: &Place<'_>,
+    ) -> Result<(), FileError> {
+        self.edges = self.edges.saturating_add(edges as u64);
+        let entries = functions as u128 * edges as u128;
+        self.step_entries = self.step_entries.saturating_add(entries);
+        self.step_work = self.step_work.saturating_add(entries.saturating_mul(functions as u128));
+        let bytes = self.step_entries.saturating_mul(size_of::<f64>() as u128);
+        let read = self.edges.saturating_mul(size_of::<f64>() as u64);
+        place.check_memory("a basis of step functions", bytes, read)?;
+        let limit = memory::limit().saturating_mul(WORK_PER_BYTE as u64);
+        let limit = limit.saturating_add(self.edges.saturating_mul(STEP_WORK_PER_EDGE));
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        place.check_size("a number of multiply-adds of step functions", self.step_work, limit)
+    }
+
     /// Counts entries of random weights with at most this many rows.
     pub(super) fn draw(
         &mut self,
@@ -70,7 +104,7 @@ impl<'b> MatrixSource<'b> {
         self.random_entries = self.random_entries.saturating_add(entries);
         place.check_size("a number of random entries", self.random_entries, MAX_RANDOM_ENTRIES)?;
         let bytes = self.random_entries.saturating_mul(size_of::<Complex64>() as u128);
-        place.check_memory("a random weight", bytes)?;
+        place.check_memory("a random weight", bytes, 0)?;
         if weights.is_semi_unitary() {
             // Orthonormalizing takes a product with every row for each entry.
             self.random_work =
@@ -205,4 +239,22 @@ fn complex_row(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The number of bases with this many functions on 4096 steps that a file may have, at most a thousand.
+    fn allowed(functions: usize) -> usize {
+        let mut source = MatrixSource::new(None);
+        let place = Place::Top("circuit");
+        (0..1000).take_while(|_| source.step_functions(functions, 4097, &place).is_ok()).count()
+    }
+
+    #[test]
+    fn step_functions_are_limited_by_their_work() {
+        assert_eq!(allowed(96), 1000);
+        assert!((10..60).contains(&allowed(256)), "{}", allowed(256));
+    }
 }

@@ -45,10 +45,15 @@ impl<'p> Place<'p> {
         Err(FileError::TooLarge { place: self.to_string(), what, found, limit })
     }
 
-    /// Checks the memory that something here needs.
-    pub(crate) fn check_memory(&self, what: &'static str, bytes: u128) -> Result<(), FileError> {
+    /// Checks the memory that something here needs, for which this many bytes of the file were read.
+    pub(crate) fn check_memory(
+        &self,
+        what: &'static str,
+        bytes: u128,
+        read: u64,
+    ) -> Result<(), FileError> {
         let failed = |source| FileError::Memory { place: self.to_string(), source };
-        memory::check(what, bytes, 0).map_err(failed)
+        memory::check(what, bytes, read).map_err(failed)
     }
 
     /// The error that a name is unknown, with the nearest known name.

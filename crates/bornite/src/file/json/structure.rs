@@ -50,7 +50,8 @@ pub(super) fn read<'n>(
     let entries = structure.num_parameters();
     source.draw(entries, rows, weights, place)?;
     let bytes = entries.saturating_mul(size_of::<Complex64>() as u128);
-    place.check_memory("the circuit", bytes + variables.list.len() as u128 * BYTES_PER_VARIABLE)?;
+    let bytes = bytes + variables.list.len() as u128 * BYTES_PER_VARIABLE;
+    place.check_memory("the circuit", bytes, 0)?;
     let rng = &mut rng(fields.get("seed"), &place.field("seed"))?;
     let failed = |source| FileError::Circuit { place: place.to_string(), source };
     structure.build(weights, rng).map_err(failed)

@@ -70,7 +70,7 @@ impl Variables {
         let counted = self.counted as u128;
         place.field("count").check_size("a count", counted, MAX_COUNTED_VARIABLES)?;
         let bytes = counted.saturating_mul(BYTES_PER_VARIABLE);
-        place.field("count").check_memory("a circuit with this many variables", bytes)?;
+        place.field("count").check_memory("a circuit with this many variables", bytes, 0)?;
         place.field("name").check_size("a length", name.len() as u128, MAX_TEMPLATE)?;
         if name.matches("{}").count() != 1 {
             return Err(place
