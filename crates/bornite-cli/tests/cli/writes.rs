@@ -13,6 +13,8 @@ use crate::support::Folder;
 
 /// The previous content of an output.
 const OLD: &[u8] = b"what was there before";
+/// The unit of `ulimit -f` in `sh`, in bytes.
+const BLOCK: usize = 512;
 
 /// Commands, and the file that each of them writes.
 const COMMANDS: [(&str, &str); 19] = [
@@ -37,10 +39,10 @@ const COMMANDS: [(&str, &str); 19] = [
     ("score m.model people.csv --out-dir parts --force", "parts/people.csv"),
 ];
 
-/// Size limits in kilobytes at which a file of this size cannot be completed, from nothing to almost all of it.
+/// Size limits in blocks at which a file of this size cannot be completed, from nothing to almost all of it.
 fn points(bytes: usize) -> Vec<usize> {
-    // The shell counts in blocks; the last one is not full.
-    let blocks = bytes / 1024;
+    // The last block is not full.
+    let blocks = bytes / BLOCK;
     let mut points = vec![0, 1, blocks / 3, blocks / 2, 2 * blocks / 3, blocks];
     points.retain(|&point| point <= blocks);
     points.sort_unstable();
@@ -124,7 +126,7 @@ fn a_checkpoint_without_space_does_not_cost_the_fit() {
     let command = format!("{fit} {save} -o out.model");
     let model = whole(&folder, &command, "out.model");
     let state = fs::read(folder.path("state")).unwrap();
-    assert!(state.len() / 1024 > model.len() / 1024 + 1, "one limit is for both");
+    assert!(state.len() / BLOCK > model.len() / BLOCK + 1, "one limit is for both");
     let (mut kept, mut lost) = (0, 0);
     for point in points(state.len()) {
         fs::write(folder.path("out.model"), OLD).unwrap();
@@ -152,7 +154,7 @@ fn a_checkpoint_without_space_does_not_cost_the_fit() {
     // A fit that resumes from a checkpoint and overwrites it.
     fs::write(folder.path("state"), &state).unwrap();
     let again = format!("{again} {save} -o out.model");
-    for point in [0, 1, model.len() / 1024] {
+    for point in [0, 1, model.len() / BLOCK] {
         fs::write(folder.path("out.model"), OLD).unwrap();
         let run = limited_output(&folder, &format!("ulimit -f {point}"), &again);
         assert!(run.status.code().is_some());

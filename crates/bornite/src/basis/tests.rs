@@ -56,7 +56,7 @@ fn others() -> Vec<Case> {
     let hermite = Basis::hermite(6, -1.0, 2.0).unwrap();
     let spline_again = Basis::bspline(3, spline_knots()).unwrap();
     let steps = |functions| Basis::steps(functions, step_edges());
-    let steps_with_atoms = steps(4).unwrap().with_atoms(vec![0.0, 0.5, 3.0]);
+    let steps_with_atoms = steps(4).unwrap().with_atoms(vec![0.05, 0.5, 3.0]);
     let rotation_of_steps = Matrix::from_rows(&[[0.6, 0.8], [0.8, -0.6]]).map(Complex64::from);
     let rotated_steps = Basis::transformed(steps(2).unwrap(), rotation_of_steps);
     let mut cases = vec![

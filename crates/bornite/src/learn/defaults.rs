@@ -14,7 +14,7 @@ use crate::structure::Widths;
 /// | averaging | over about one epoch, at most 500 steps |
 /// | smoothing | of images: 150 / n below 20,000 rows; of ordered columns: 500 / n, at most 0.1 |
 /// | functions | of a continuous variable: √n, from 12 to 48, then twice as many if validation gets better, or else a third; 48 if it is the only one |
-/// | roughness | 10 / n |
+/// | roughness | 0.3 / n |
 ///
 /// Images of 20 million cells and more, without missing values, have settings of their own, see [`images`](Self::images).
 ///
@@ -61,9 +61,9 @@ const FEWEST_FUNCTIONS: usize = 6;
 const MIN_FUNCTIONS: usize = 12;
 const MAX_FUNCTIONS: usize = 48;
 /// The strength of a prior against functions that change fast. Rows determine an amplitude up to a variance of 1 / 4 n, so the
-/// prior outweighs them for Legendre polynomials whose degree k has 10 k² > 4 n: beyond degree 8 with 150 rows, and 63 with
+/// prior outweighs them for Legendre polynomials whose degree k has 0.3 k² > 4 n: beyond degree 44 with 150 rows, and 365 with
 /// 10,000.
-const ROUGHNESS: f64 = 10.0;
+const ROUGHNESS: f64 = 0.3;
 /// How much longer steps are for few variables with many values. A mixture of products captures less of what such variables
 /// have in common, so a fit has further to go from it.
 const LONGER_STEPS: f64 = 2.5;

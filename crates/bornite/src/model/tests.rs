@@ -601,8 +601,8 @@ fn scores_on_grids_are_the_probabilities_of_cells() {
     let kinds = ["coarse", "fine", "zeros"]
         .map(|name| (name.to_owned(), KindHint::Number { atoms_from: 0.0 }));
     let infer = InferOptions { kinds: kinds.into(), ..InferOptions::default() };
-    let options = ModelOptions { infer, ..ModelOptions::default() };
-    let model = Fit::with(options).epochs(30).width(6).functions(80).run(&table).unwrap();
+    let options = ModelOptions { infer, functions: Some(80), ..ModelOptions::default() };
+    let model = Fit::with(options).epochs(30).width(6).run(&table).unwrap();
     let is_grid = |c: &ColumnSchema| matches!(&c.kind, ColumnKind::Number(n) if n.unit().is_some());
     assert!(model.schema().columns().iter().all(is_grid));
     let scores = model.score(&table).unwrap();
@@ -613,8 +613,8 @@ fn scores_on_grids_are_the_probabilities_of_cells() {
         assert!((score - p.ln()).abs() < 1e-9, "{cells:?}: {score}, {}", p.ln());
     }
     // The probabilities of all cells sum to 1, and their mean is E.
-    let column = |n: u32| f64::from(n) + 0.5;
-    let cells = (0..60).map(|n| (column(n), number(&model, &format!("P(coarse={})", column(n)))));
+    let cell = |n: u32| 0.5 * f64::from(n);
+    let cells = (0..120).map(|n| (cell(n), number(&model, &format!("P(coarse={})", cell(n)))));
     let cells: Vec<(f64, f64)> = cells.collect();
     let (total, mean) = cells.iter().fold((0.0, 0.0), |(t, m), (x, p)| (t + p, m + x * p));
     assert!((total - 1.0).abs() < 1e-6, "{total}");
@@ -1293,7 +1293,7 @@ fn a_target_is_predicted_better() {
         (0..n as usize).map(of).sum::<f64>() / f64::from(n)
     };
     let (plain, emphasized) = (error(None), error(Some("y".to_owned())));
-    assert!(emphasized < plain - 0.02, "{emphasized} nats of surprise, {plain} without a target");
+    assert!(emphasized < 0.7 * plain, "{emphasized} nats of surprise, {plain} without a target");
     let missing = Fit::new().target("z".to_owned()).run(&train);
     assert!(missing.unwrap_err().to_string().contains("'z'"));
 }
