@@ -397,10 +397,10 @@ impl Warp {
             return Err(WarpError::Parameters("scale and bounds"));
         }
         let tangents = [range.low, range.high].map(|end| end.and_then(|x| Tangent::new(scale, x)));
-        let [(low, high), (start, end)] = [support, range].map(|s| s.bounds());
-        let is_complete =
-            [range.low, range.high].map(|x| x.is_some()) == tangents.map(|t| t.is_some());
-        if !range.is_valid() || !is_complete || start < low || end > high {
+        let given = [range.low, range.high].map(|end| end.is_some());
+        let (low, high) = support.bounds();
+        let is_outside = range.low.is_some_and(|x| x < low) || range.high.is_some_and(|x| x > high);
+        if !range.is_valid() || is_outside || tangents.map(|t| t.is_some()) != given {
             return Err(WarpError::Parameters("range"));
         }
         let positive = |x: f64| x.is_finite() && x > 0.0;
