@@ -15,11 +15,11 @@ use super::{EpochInfo, Info, Model, ModelError, ModelOptions, StructureKind};
 use crate::circuit::{Orthonormal, Skeleton};
 use crate::data::{Encoded, InferOptions, LeftOut, Sample, Schema, Table};
 use crate::domain::{Domain, Variable};
-use crate::engine::Batch;
+use crate::engine::{Batch, Engine};
 use crate::learn::{
     self, BestFit, Control, Defaults, Effort, FitOptions, Fitted, Found, LESSON_ROWS, Layout,
     Lesson, Partners, Pieces, Progress, Quota, Rows, Snapshot, Starts, Teacher, Workers,
-    most_promising, search,
+    exceed_chance, most_promising, search,
 };
 use crate::mixture::Mixture;
 use crate::structure::{
@@ -40,6 +40,8 @@ const DEFAULT_IMAGE_SETTINGS: usize = 2;
 const MAX_TIMED_EPOCHS: usize = 200;
 /// The minimum number of passes that must be affordable to choose a larger circuit for images.
 const MIN_IMAGE_EPOCHS: f64 = 6.0;
+/// The number of standard errors by which a circuit has to be better than independent columns on the validation rows.
+const INDEPENDENT_ERRORS: f64 = 0.5;
 /// The fraction of the budget after which no teacher is fitted.
 const LATEST_TEACHER: f64 = 0.6;
 /// The fraction of the budget after which trees are not compared.
@@ -124,7 +126,7 @@ impl Model {
             if stopped { Control::Stop } else { control }
         };
         let rows = Rows { train: train_rows, valid: valid_rows, pieces };
-        let taught_tree = tree.filter(|_| fits.may_use_teacher(&candidates[0].0));
+        let taught_tree = tree.clone().filter(|_| fits.may_use_teacher(&candidates[0].0));
         let is_taught = taught_tree.is_some();
         if let Some(tree) = taught_tree {
             candidates.extend(fits.circuits_over(&tree, &fits.lesson_settings())?);
@@ -143,8 +145,9 @@ impl Model {
             unreachable!("there is a width to try")
         };
         let history = epochs(&fit.history, [train_slope, valid_slope]);
-        let mixture = mixture(fit.circuit, partners, &weights);
-        let logs = mixture.log_marginals(valid_rows)?;
+        let found = (mixture(fit.circuit, partners, &weights), candidates[index].1.width);
+        let independent = tree.and_then(|tree| fits.independent(&tree, train_rows));
+        let (mixture, width, logs) = or_independent(found, independent, valid_rows)?;
         let info = Info {
             seed: options.seed,
             rows: pieces.map_or(*num_rows, learned_from),
@@ -152,7 +155,7 @@ impl Model {
             valid: logs.iter().sum::<f64>() / logs.len().max(1) as f64 + valid_slope,
             baseline: Independent::fit(schema, train).mean_log_likelihood(schema, valid),
             structure: kind,
-            width: candidates[index].1.width,
+            width,
             history,
             truncated: None,
             left_out: left_out.clone(),
@@ -274,6 +277,23 @@ fn mixture(first: Orthonormal, partners: Vec<Fitted>, weights: &[f64]) -> Mixtur
         Ok(mixture) => mixture,
         Err(_) => unreachable!("circuits over the variables of one schema, and their weights"),
     }
+}
+
+/// A mixture and its width, or the circuit of independent columns if the mixture is not better than that by more than
+/// chance; and the log-likelihoods of the validation rows.
+fn or_independent(
+    (found, width): (Mixture, usize),
+    independent: Option<Orthonormal>,
+    valid: &Batch,
+) -> Result<(Mixture, usize, Vec<f64>), ModelError> {
+    let logs = found.log_marginals(valid)?;
+    let Some(independent) = independent else { return Ok((found, width, logs)) };
+    let own = Engine::new(&independent).log_marginals(valid)?;
+    let gains: Vec<f64> = logs.iter().zip(&own).map(|(log, own)| log - own).collect();
+    if exceed_chance(&gains, INDEPENDENT_ERRORS) {
+        return Ok((found, width, logs));
+    }
+    Ok((mixture(independent, Vec::new(), &[1.0]), 1, own))
 }
 
 /// The options for inferring a schema. With a time limit and many columns, transforms are simpler.
@@ -515,6 +535,19 @@ impl Candidates<'_> {
             valid += emphasis * teacher.mean_of_target(rows[1], &target, valid);
         }
         Some(Lesson { rows: teacher.sample(LESSON_ROWS, seed)?, valid })
+    }
+
+    /// The product of independent columns as a circuit, which a fit falls back to if the best circuit is not better. `None`
+    /// if a width or a target is given.
+    fn independent(&self, tree: &RegionTree, train: &Batch) -> Option<Orthonormal> {
+        let is_given = self.options.width.is_some() || self.options.widths.is_some();
+        if is_given || self.options.target.is_some() || self.schema.image().is_some() {
+            return None;
+        }
+        let settings = self.settings_of_size(1, self.defaults.first_functions());
+        let settings = FitOptions { squares: 1, ..settings };
+        let skeleton = self.structure_over(tree, &settings).ok()?.skeleton().ok()?;
+        Orthonormal::verify(learn::product(&skeleton, train)?).ok()
     }
 
     /// The settings for training on a lesson, and on the real rows after it.
