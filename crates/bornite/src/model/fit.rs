@@ -86,7 +86,7 @@ impl Model {
         let Data {
             schema, left_out, split: Split { train, valid, num_rows, num_valid, .. }, ..
         } = &data;
-        let (train_rows, valid_rows) = (train.batch(), valid.batch());
+        let both @ [train_rows, valid_rows] = [train.batch(), valid.batch()];
         let pieces = data.spilled.as_ref().map(Spilled::pieces);
         let learned_from = |pieces: Pieces<'_>| pieces.layout().num_rows();
         let rows = pieces.map_or(train.num_rows(), learned_from);
@@ -114,7 +114,7 @@ impl Model {
         };
         let Choice { kind, tree, circuits: mut candidates } = match choice {
             Some(choice) => choice,
-            None => fits.choose([train_rows, valid_rows], starts, &mut |p| {
+            None => fits.choose(both, starts, &mut |p| {
                 let control = progress(&in_data_units(p), &Snapshot::of_nothing());
                 stopped |= control == Control::Stop;
                 control
@@ -131,7 +131,7 @@ impl Model {
         if let Some(tree) = taught_tree {
             candidates.extend(fits.circuits_over(&tree, &fits.lesson_settings())?);
         }
-        let teach = || fits.teach(&candidates[0].0, [train_rows, valid_rows], quota);
+        let teach = || fits.teach(&candidates[0].0, both, quota);
         let teach = is_taught.then_some(&teach as &dyn Fn() -> Option<Lesson>);
         let partner = |settings: &FitOptions, n: usize| match start {
             Some(model) => continued_circuit(model, settings, n + 1),
@@ -146,8 +146,7 @@ impl Model {
         };
         let history = epochs(&fit.history, [train_slope, valid_slope]);
         let found = (mixture(fit.circuit, partners, &weights), candidates[index].1.width);
-        let independent = tree.and_then(|tree| fits.independent(&tree, train_rows));
-        let (mixture, width, logs) = or_independent(found, independent, valid_rows)?;
+        let (mixture, width, logs) = fits.or_independent(found, tree.as_ref(), both)?;
         let info = Info {
             seed: options.seed,
             rows: pieces.map_or(*num_rows, learned_from),
@@ -277,23 +276,6 @@ fn mixture(first: Orthonormal, partners: Vec<Fitted>, weights: &[f64]) -> Mixtur
         Ok(mixture) => mixture,
         Err(_) => unreachable!("circuits over the variables of one schema, and their weights"),
     }
-}
-
-/// A mixture and its width, or the circuit of independent columns if the mixture is not better than that by more than
-/// chance; and the log-likelihoods of the validation rows.
-fn or_independent(
-    (found, width): (Mixture, usize),
-    independent: Option<Orthonormal>,
-    valid: &Batch,
-) -> Result<(Mixture, usize, Vec<f64>), ModelError> {
-    let logs = found.log_marginals(valid)?;
-    let Some(independent) = independent else { return Ok((found, width, logs)) };
-    let own = Engine::new(&independent).log_marginals(valid)?;
-    let gains: Vec<f64> = logs.iter().zip(&own).map(|(log, own)| log - own).collect();
-    if exceed_chance(&gains, INDEPENDENT_ERRORS) {
-        return Ok((found, width, logs));
-    }
-    Ok((mixture(independent, Vec::new(), &[1.0]), 1, own))
 }
 
 /// The options for inferring a schema. With a time limit and many columns, transforms are simpler.
@@ -535,6 +517,26 @@ impl Candidates<'_> {
             valid += emphasis * teacher.mean_of_target(rows[1], &target, valid);
         }
         Some(Lesson { rows: teacher.sample(LESSON_ROWS, seed)?, valid })
+    }
+
+    /// A mixture and its width, or the circuit of independent columns if the mixture is not better than that by more than
+    /// chance; and the log-likelihoods of the validation rows.
+    fn or_independent(
+        &self,
+        (found, width): (Mixture, usize),
+        tree: Option<&RegionTree>,
+        [train, valid]: [&Batch; 2],
+    ) -> Result<(Mixture, usize, Vec<f64>), ModelError> {
+        let logs = found.log_marginals(valid)?;
+        let Some(independent) = tree.and_then(|tree| self.independent(tree, train)) else {
+            return Ok((found, width, logs));
+        };
+        let own = Engine::new(&independent).log_marginals(valid)?;
+        let gains: Vec<f64> = logs.iter().zip(&own).map(|(log, own)| log - own).collect();
+        if exceed_chance(&gains, INDEPENDENT_ERRORS) {
+            return Ok((found, width, logs));
+        }
+        Ok((mixture(independent, Vec::new(), &[1.0]), 1, own))
     }
 
     /// The product of independent columns as a circuit, which a fit falls back to if the best circuit is not better. `None`

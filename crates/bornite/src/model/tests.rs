@@ -1716,7 +1716,7 @@ fn pairs(rows: usize, seed: u64, is_noise: bool) -> Table {
         number.push(if is_noise { x } else { x + 5.0 * k as f64 });
         other.push(normal(rng));
     }
-    let label = Column::labels("label", label.into_iter());
+    let label = Column::labels("label", label);
     Table::new(vec![label, Column::numbers("number", number), Column::numbers("other", other)])
         .unwrap()
 }

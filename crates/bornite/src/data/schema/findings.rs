@@ -201,7 +201,7 @@ fn is_written_number(text: &str) -> bool {
     let is_group = |c: char| matches!(c, '.' | ',' | '\'' | '\u{a0}' | '\u{202f}' | ' ');
     let mut groups = digits.split(is_group);
     let are_digits = |group: &str| !group.is_empty() && group.bytes().all(|b| b.is_ascii_digit());
-    let first = groups.next().is_some_and(|group| are_digits(group));
+    let first = groups.next().is_some_and(are_digits);
     let others: Vec<&str> = groups.collect();
     // All but the last group are thousands; the last one may be the decimals.
     let thousands = &others[..others.len().saturating_sub(1)];

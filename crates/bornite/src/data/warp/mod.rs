@@ -432,15 +432,15 @@ impl Warp {
         };
         // The mass beyond all floats is cut off too.
         let (low, high) = support.finite_bounds();
-        (warp.below, _) = shares(&warp.components, warp.to_scale(low));
-        (_, warp.above) = shares(&warp.components, warp.to_scale(high));
+        (warp.below, _) = shares(&warp.components, warp.scaled(low));
+        (_, warp.above) = shares(&warp.components, warp.scaled(high));
         let mass = (1.0 - warp.below) - warp.above;
         if mass.is_nan() || mass < 1e-6 {
             return Err(WarpError::Parameters("components and bounds"));
         }
         warp.log_mass = libm::log(mass);
         warp.is_coarse = warp.components.iter().any(|c| {
-            let x = warp.from_scale(c.mean).clamp(f64::MIN, f64::MAX);
+            let x = warp.at_scale(c.mean).clamp(f64::MIN, f64::MAX);
             let step_of_x = x.abs() * f64::EPSILON * warp.log_slope_of_scale(x).exp() / c.sigma;
             step(c) > COARSE || step_of_x.is_nan() || step_of_x > COARSE
         });
@@ -448,7 +448,7 @@ impl Warp {
     }
 
     /// t(x), along a tangent outside the range.
-    fn to_scale(&self, x: f64) -> f64 {
+    fn scaled(&self, x: f64) -> f64 {
         match self.tangents {
             [Some(start), _] if x < start.x => start.forward(x),
             [_, Some(end)] if x > end.x => end.forward(x),
@@ -457,7 +457,7 @@ impl Warp {
     }
 
     /// The x at t.
-    fn from_scale(&self, t: f64) -> f64 {
+    fn at_scale(&self, t: f64) -> f64 {
         match self.tangents {
             [Some(start), _] if t < start.t => start.inverse(t),
             [_, Some(end)] if t > end.t => end.inverse(t),
@@ -551,7 +551,7 @@ impl Warp {
         if x >= high {
             return 1.0;
         }
-        let (lower, upper) = shares(&self.components, self.to_scale(x));
+        let (lower, upper) = shares(&self.components, self.scaled(x));
         let mass = libm::exp(self.log_mass);
         // The smaller of the two has the smaller error.
         if lower <= upper {
@@ -567,7 +567,7 @@ impl Warp {
         if !(x >= low && x <= high) {
             return f64::NEG_INFINITY;
         }
-        let t = self.to_scale(x);
+        let t = self.scaled(x);
         if t.is_infinite() {
             return f64::NEG_INFINITY;
         }
@@ -589,7 +589,7 @@ impl Warp {
             Scale::Log { .. } => (low.next_up(), high),
             Scale::Logit { .. } => (low.next_up(), high.next_down()),
         };
-        let mut x = self.from_scale(t).max(low).min(high);
+        let mut x = self.at_scale(t).max(low).min(high);
         for _ in 0..MAX_STEPS {
             // Do not return the float before the step that passes u.
             if !self.is_coarse || x >= high || self.distribution(x) >= u - f64::EPSILON {
