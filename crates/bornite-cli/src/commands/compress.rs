@@ -1,5 +1,4 @@
-use std::cell::Cell;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -185,12 +184,7 @@ impl Compress {
             header: self.reading.header(),
             ..CompressOptions::default()
         };
-        // The fraction is known for plain files.
-        let length = std::fs::metadata(file).ok().filter(std::fs::Metadata::is_file);
-        let length = length.filter(|_| file.extension().is_none_or(|e| e != "gz"));
-        let read = Cell::new(0);
-        let share = || length.as_ref().map(|f| (read.get() as f64 / f.len() as f64).min(1.0));
-        let content = Counted { input: content, read: &read };
+        let share = content.share();
         let new_bar = || RowsBar::new("compressing", 1);
         let (mut fit, mut rows) = match model {
             Some(_) => (None, Some(new_bar())),
@@ -206,7 +200,7 @@ impl Compress {
                     if let Some(bar) = fit.take() {
                         bar.finish();
                     }
-                    rows.get_or_insert_with(new_bar).add(count, share());
+                    rows.get_or_insert_with(new_bar).add(count, share.get());
                     Control::Continue
                 }
                 _ => Control::Continue,
@@ -216,20 +210,6 @@ impl Compress {
             bar.finish();
         }
         Ok(packed?)
-    }
-}
-
-/// Counts the bytes that are read.
-struct Counted<'a, R> {
-    input: R,
-    read: &'a Cell<u64>,
-}
-
-impl<R: Read> Read for Counted<'_, R> {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let count = self.input.read(out)?;
-        self.read.set(self.read.get() + count as u64);
-        Ok(count)
     }
 }
 

@@ -83,7 +83,6 @@ entries! {
         leave_moderate: bool,
     ) -> bool = scale::rescale;
     fn scale(tile: &mut [Self], factors: &[Self]) = scale::scale;
-    fn norm2(v: &[Self], out: &mut [Self]) = scale::norm2;
     fn sum_input(w: Part<'_, Self>, g: &[Self], ga: &mut [Self]) = reverse::sum_input;
     fn kron_inputs(
         w: &Panels<Self>,

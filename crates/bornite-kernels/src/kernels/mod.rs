@@ -207,13 +207,6 @@ impl<F: Real, const C: bool> Kernels<F, C> {
         enter!(self.simd, scale, tile, factors);
     }
 
-    /// `out = Σₖ |v[k]|²` per lane.
-    pub fn norm2(&self, v: &[F], out: &mut [F]) {
-        Self::check([(v.len(), v.len() / tile_len::<F>(C, 1))]);
-        assert_eq!(out.len(), F::LANES, "one norm per lane");
-        enter!(self.simd, norm2, v, out);
-    }
-
     /// The reverse of [`sum`](Self::sum) for its input: `ga[i] += Σₖ conj(W[k,i]) g[k]`.
     ///
     /// Gradients of a real loss ℓ are ∂ℓ/∂re + i ∂ℓ/∂im.

@@ -1,7 +1,6 @@
-//! Kernels over all numbers of a message: scale and norm.
+//! Kernels that scale all numbers of a message.
 
-use super::block::{load, mul_conj_add, zero};
-use crate::lanes::{MAX_LANES, Real, planes};
+use crate::lanes::{MAX_LANES, Real};
 use crate::vector::Vectors;
 
 /// Multiplies each lane, or only those whose largest part is not moderate, by a power of two that
@@ -46,18 +45,5 @@ pub(crate) fn scale<T: Vectors<F>, F: Real, const C: bool>(t: T, tile: &mut [F],
             let scaled = t.mul(t.load(&plane[at..]), factor);
             t.store(&mut plane[at..], scaled);
         }
-    }
-}
-
-/// out = Σₖ |v[k]|² per lane.
-#[inline(always)]
-pub(crate) fn norm2<T: Vectors<F>, F: Real, const C: bool>(t: T, v: &[F], out: &mut [F]) {
-    for at in (0..F::LANES).step_by(t.width()) {
-        let mut sum = zero::<T, F>(t);
-        for n in 0..v.len() / (planes(C) * F::LANES) {
-            let x = load::<T, F, C>(t, v, n, at);
-            sum = (mul_conj_add::<T, F, C>(t, x, x, sum).0, sum.1);
-        }
-        t.store(&mut out[at..], sum.0);
     }
 }

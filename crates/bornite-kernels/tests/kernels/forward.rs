@@ -433,15 +433,3 @@ fn rescaling_is_exact() {
     check_scale::<f32, true>(&[0, 3, -90, 120, 17]);
     check_scale::<f32, false>(&[-3, 3, 90, -90, 1]);
 }
-
-#[test]
-fn norms() {
-    let kernels = Kernels::<f64, true>::new(Simd::default());
-    let v = Numbers(1).tile::<f64>(true, 5);
-    let mut norm2 = [0.0; 8];
-    kernels.norm2(&v, &mut norm2);
-    for (lane, norm2) in norm2.into_iter().enumerate() {
-        let expected: f64 = (0..5).map(|n| get(true, &v, n, lane).norm_sqr()).sum();
-        assert!((norm2 - expected).abs() <= tolerance::<f64>(5));
-    }
-}

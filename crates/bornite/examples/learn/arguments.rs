@@ -1,4 +1,4 @@
-//! What was asked for.
+//! Command-line arguments.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -11,16 +11,16 @@ use clap::{Parser, ValueEnum};
 
 use super::Failure;
 
-/// Measures what learning reaches on public data, and prints Markdown.
+/// Measures log-likelihoods on public data, and prints Markdown.
 #[derive(Debug, Parser)]
 pub(super) struct Arguments {
     /// What to measure.
     #[arg(value_enum)]
     pub(super) part: Part,
-    /// The data sets, separated by commas. By default all.
+    /// The data sets, separated by commas [default: all].
     #[arg(long, value_delimiter = ',')]
     sets: Vec<String>,
-    /// The time limit of each fit; of a search, for all of it.
+    /// The time limit of each fit or search.
     #[arg(long)]
     seconds: Option<f64>,
     /// The folder with the data sets.
@@ -53,7 +53,7 @@ pub(super) struct Arguments {
     /// The number of epochs without improvement before a fit stops.
     #[arg(long)]
     pub(super) patience: Option<usize>,
-    /// The share of the average of past weights that one step keeps.
+    /// The decay of the running average of weights per step.
     #[arg(long)]
     pub(super) averaging: Option<f64>,
     /// The norm that gradients are clipped to.
@@ -86,7 +86,7 @@ pub(super) enum Part {
     Missing,
     /// Binarized MNIST as three NPY files, for the command.
     Bits,
-    /// Smooth input weights of images, from none to much.
+    /// Input weights of images with more and more smoothing.
     Smoothing,
     /// The four parameterizations side by side.
     Parameterizations,
@@ -108,7 +108,7 @@ impl Arguments {
         format!("{}/{folder}", self.data)
     }
 
-    /// The settings of a model that were given.
+    /// The options of a model, as given.
     pub(super) fn of_model(&self) -> ModelOptions {
         ModelOptions {
             circuits: self.circuits,
@@ -127,7 +127,7 @@ impl Arguments {
         }
     }
 
-    /// A model of some rows in so many seconds, and the seconds that it took.
+    /// Fits a model within this time limit, and returns the time that it took in seconds.
     pub(super) fn fit(
         &self,
         set: &str,
@@ -146,7 +146,7 @@ impl Arguments {
         Ok((model, clock.elapsed()))
     }
 
-    /// The default settings of a width, except for what was given.
+    /// The default settings of a width, overridden by the arguments.
     pub(super) fn options(&self, defaults: &Defaults, width: usize) -> FitOptions {
         let d = defaults.options(width);
         FitOptions {
@@ -163,7 +163,7 @@ impl Arguments {
     }
 }
 
-/// Ends a fit in time, and shows its epochs.
+/// Ends a fit after its time limit, and shows its epochs.
 #[derive(Debug)]
 pub(super) struct Clock<'a> {
     start: Instant,

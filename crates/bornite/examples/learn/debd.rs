@@ -54,7 +54,7 @@ impl Published {
     }
 }
 
-/// Learns one set; returns the cells of its line.
+/// Fits a model to a data set, and returns the cells of its line.
 fn learn(set: &str, arguments: &Arguments, seconds: f64) -> Result<String, Failure> {
     let splits = read_bits(format!("{}/{set}.bits.gz", arguments.data("debd")))?;
     let (model, time) = arguments.fit(set, [&splits.train, &splits.valid], seconds)?;

@@ -1,4 +1,4 @@
-//! Cells removed at random from the rows to learn from; complete validation and test rows.
+//! Values removed at random from the training rows. Validation and test rows are complete.
 
 use bornite::data::{Column, Table, read_bits};
 use rand::{RngExt, SeedableRng};
@@ -16,16 +16,16 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     for set in arguments.sets(&["nltcs", "wine_white", "ccpp"]) {
         let splits = splits(&set, arguments)?;
         for share in [0.0, 0.2, 0.5] {
-            let holes = remove(&splits.train, share)?;
-            let whole: Vec<usize> = (0..holes.num_rows())
-                .filter(|&row| holes.columns().iter().all(|c| !c.is_missing(row)))
+            let train = remove(&splits.train, share)?;
+            let whole: Vec<usize> = (0..train.num_rows())
+                .filter(|&row| train.columns().iter().all(|c| !c.is_missing(row)))
                 .collect();
-            let (with_holes, time) = score(&set, &holes, &splits, arguments, seconds)?;
-            let mut cells = [with_holes, f64::NAN, f64::NAN];
+            let (exact, time) = score(&set, &train, &splits, arguments, seconds)?;
+            let mut cells = [exact, f64::NAN, f64::NAN];
             if share > 0.0 {
-                cells[1] = score(&set, &mean_filled(&holes)?, &splits, arguments, seconds)?.0;
+                cells[1] = score(&set, &mean_filled(&train)?, &splits, arguments, seconds)?.0;
                 if whole.len() >= 10 {
-                    let rest = holes.select_rows(&whole);
+                    let rest = train.select_rows(&whole);
                     cells[2] = score(&set, &rest, &splits, arguments, seconds)?.0;
                 }
             }
@@ -41,7 +41,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A binary set where there is one of that name, else a continuous one.
+/// The binary data set with this name if there is one, and otherwise the continuous one.
 pub(super) fn splits(set: &str, arguments: &Arguments) -> Result<Splits, Failure> {
     let bits = format!("{}/{set}.bits.gz", arguments.data("debd"));
     if !std::path::Path::new(&bits).exists() {
@@ -62,7 +62,7 @@ fn score(
     Ok((model.mean_log_likelihood(&splits.test)?, time))
 }
 
-/// The table without a share of its cells.
+/// The table with this fraction of its values removed.
 fn remove(table: &Table, share: f64) -> Result<Table, Failure> {
     let mut rng = ChaCha8Rng::seed_from_u64(20);
     let columns = table.columns().iter().map(|c| {
@@ -75,7 +75,8 @@ fn remove(table: &Table, share: f64) -> Result<Table, Failure> {
     Ok(Table::new(columns.collect())?)
 }
 
-/// The table with the mean of a column in its holes; the more common value of a column of two.
+/// The table with missing values replaced by the mean of their column, or by the more frequent value
+/// of a binary column.
 fn mean_filled(table: &Table) -> Result<Table, Failure> {
     let columns = table.columns().iter().map(|c| {
         let known: Vec<f64> = (0..c.len()).filter_map(|row| c.number(row)).collect();

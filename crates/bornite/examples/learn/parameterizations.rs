@@ -1,4 +1,4 @@
-//! The four parameterizations side by side: likelihood, time an epoch, final width, distance from orthonormal.
+//! The four parameterizations side by side: likelihood, time per epoch, final width, and deviation from orthonormality.
 
 use bornite::basis::Basis;
 use bornite::circuit::Skeleton;
@@ -17,7 +17,7 @@ use super::arguments::{Arguments, Clock};
 use super::plot::{Line, Plot};
 use super::table::Splits;
 
-/// Bins of a continuous variable of a monotonic circuit.
+/// The number of bins of a continuous variable in a monotonic circuit.
 const BINS: usize = 32;
 const KINDS: [(&str, Parameterization); 4] = [
     ("Cholesky", Parameterization::Cholesky),
@@ -31,7 +31,7 @@ pub(super) struct Problem {
     tree: RegionTree,
     pub(super) variables: Vec<Variable>,
     bases: Vec<Basis>,
-    /// Rows to learn from, of validation and of test.
+    /// The training, validation and test rows.
     pub(super) encoded: [Encoded; 3],
 }
 
@@ -72,7 +72,7 @@ fn learn(
     let options = arguments.options(&defaults, width);
     let mut options = FitOptions { parameterization: kind, smoothing, ..options };
     if is_monotonic {
-        // Logits are of size 1 at any width, and start near a product: far from where they end.
+        // Logits are about 1 at any width, and have to move far from a start near a product.
         let rate = 4.0 * options.rate * width as f64;
         options = FitOptions { squares: 1, rate, patience: options.epochs, ..options };
     }
@@ -138,7 +138,7 @@ impl Problem {
         matches!(self.variables[v].domain, Domain::Finite(_))
     }
 
-    /// A circuit, and the values of all rows for it.
+    /// A circuit, and the rows as values of its variables.
     pub(super) fn circuit(
         &self,
         options: &FitOptions,
@@ -169,7 +169,7 @@ impl Problem {
         Ok((circuit, values))
     }
 
-    /// What the mean log-likelihood of one of the tables has to be moved by, to be in the units of the data.
+    /// The constant that converts the mean log-likelihood of one of the tables to the units of the data.
     fn offset(&self, table: usize, is_monotonic: bool) -> f64 {
         let logs = self.encoded[table].log_jacobian();
         let mean = logs.iter().sum::<f64>() / logs.len().max(1) as f64;
@@ -181,7 +181,7 @@ impl Problem {
     }
 }
 
-/// Validation likelihood and residual over the epochs.
+/// Plots the validation likelihood and the residual by epoch.
 fn draw(folder: &str, set: &str, lines: &[(&str, Vec<Epoch>)]) -> Result<(), Failure> {
     type Value = fn(&Epoch) -> f64;
     let parts: [(&str, &str, Value); 2] = [

@@ -9,7 +9,7 @@ pub(super) struct Plot {
     pub(super) lines: Vec<Line>,
 }
 
-/// One value an epoch, from the first on.
+/// One value per epoch.
 #[derive(Debug)]
 pub(super) struct Line {
     pub(super) name: String,
@@ -81,7 +81,7 @@ impl Plot {
         self.lines.iter().zip(COLORS.iter().copied().cycle())
     }
 
-    /// Names next to the ends of their lines, from the top down, moved apart where those meet.
+    /// The names next to the ends of their lines, from top to bottom, moved apart if they overlap.
     fn labels(&self, y: impl Fn(f64) -> f64) -> Vec<(f64, &Line, &'static str)> {
         const APART: f64 = 14.0;
         let end = |line: &Line| y(line.values.last().copied().unwrap_or_default()) + 4.0;
@@ -98,7 +98,7 @@ impl Plot {
     }
 }
 
-/// From the tenth part of the values up: the first epochs are far below the rest.
+/// The range without the lowest tenth of the values, because the first epochs are far below the rest.
 fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let mut sorted: Vec<f64> = values.collect();
     sorted.sort_by(f64::total_cmp);

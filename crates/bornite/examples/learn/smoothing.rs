@@ -1,4 +1,4 @@
-//! What smooth input weights are worth on images of few rows.
+//! The effect of smooth input weights on a table of few images.
 
 use bornite::engine::Batch;
 use bornite::learn::{Defaults, FitOptions, fit, mean_log_likelihood};

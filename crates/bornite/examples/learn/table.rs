@@ -1,10 +1,10 @@
-//! Numbers of a table, split.
+//! Tables of numbers, split into training, validation and test rows.
 
 use bornite::data::{Column, ColumnKind, CsvOptions, Schema, Table};
 
 use super::Failure;
 
-/// Rows to learn from, to validate with and to test on.
+/// The training, validation and test rows of a table.
 #[derive(Clone, Debug)]
 pub(super) struct Splits {
     pub(super) train: Table,
@@ -12,7 +12,8 @@ pub(super) struct Splits {
     pub(super) test: Table,
 }
 
-/// The columns of a UCI set with more than 30 distinct values, as they are, and their deviations in the rows to learn from.
+/// The columns of a UCI data set with more than 30 distinct values, unchanged, and their standard deviations in the training
+/// rows.
 pub(super) fn numbers(path: &str) -> Result<(Splits, Vec<f64>), Failure> {
     let table = Table::read_csv(path, &CsvOptions::default())?;
     let split = table.column("split")?;
@@ -35,7 +36,7 @@ pub(super) fn numbers(path: &str) -> Result<(Splits, Vec<f64>), Failure> {
     Ok((Splits { train, valid, test }, deviations))
 }
 
-/// The same columns, centred and scaled by the mean and deviation of the rows to learn from.
+/// The same columns, standardized with the means and standard deviations of the training rows.
 pub(super) fn standardized(path: &str) -> Result<Splits, Failure> {
     let (Splits { train, valid, test }, _) = numbers(path)?;
     let moments: Vec<[f64; 2]> = train.columns().iter().map(|c| moments(values(c))).collect();
@@ -49,8 +50,8 @@ pub(super) fn standardized(path: &str) -> Result<Splits, Failure> {
     Ok(Splits { train: scaled(&train)?, valid: scaled(&valid)?, test: scaled(&test)? })
 }
 
-/// What makes a log-likelihood one of a density of standardized columns: the probability of a cell is spread over the step of
-/// its grid. With it comes the number of columns on a grid.
+/// The constant that converts a log-likelihood to that of a density of standardized columns, and the number of columns on a
+/// grid. The probability of a cell is spread over the step of its grid.
 pub(super) fn log_units(schema: &Schema, deviations: &[f64]) -> (f64, usize) {
     let steps: Vec<Option<f64>> = schema.columns().iter().map(|c| step(&c.kind)).collect();
     let units = steps.iter().zip(deviations).map(|(step, d)| (d / step.unwrap_or(1.0)).ln());
@@ -74,7 +75,7 @@ fn values(column: &Column) -> Vec<f64> {
     (0..column.len()).map(|row| column.number(row).unwrap_or(f64::NAN)).collect()
 }
 
-/// The mean and the deviation.
+/// The mean and the standard deviation.
 fn moments(values: impl IntoIterator<Item = f64>) -> [f64; 2] {
     let values: Vec<f64> = values.into_iter().collect();
     let n = values.len() as f64;

@@ -436,6 +436,28 @@ impl Basis {
         }
     }
 
+    /// W ∫ f fᴴ over a part of the domain.
+    pub(crate) fn times_gram_over<T: Scalar>(&self, w: &Matrix<T>, part: &Part) -> Matrix<T> {
+        match self.gram_diagonal_over(part) {
+            Some(diagonal) => {
+                Matrix::from_fn(w.rows(), w.cols(), |i, j| w[(i, j)].scale_by(diagonal[j]))
+            }
+            None => w.times(&self.gram_over(part)),
+        }
+    }
+
+    /// ∫ ℓ ℓᴴ over a part of the domain, of ℓ = W f, or ℓ = f if there is no weight.
+    pub(crate) fn weighted_gram_over<T: Scalar>(
+        &self,
+        weight: Option<&Matrix<T>>,
+        part: &Part,
+    ) -> Matrix<T> {
+        match weight {
+            Some(w) => self.times_gram_over(w, part).times_adjoint(w).hermitian_part(),
+            None => self.gram_over(part),
+        }
+    }
+
     /// ∫ xᵖ f fᴴ over the domain for p = 0, 1, 2; `None` for higher p, and for more than
     /// [`MAX_FUNCTIONS`] indicators.
     pub fn moments<T: Scalar>(&self, power: u32) -> Option<Matrix<T>> {
@@ -485,6 +507,41 @@ impl Basis {
             | Basis::Squared(_)
             | Basis::Atoms(_) => None,
         }
+    }
+
+    /// The step functions, if this basis is one of them.
+    pub(crate) fn as_steps(&self) -> Option<&Steps> {
+        match self {
+            Basis::Steps(b) => Some(b),
+            Basis::Indicator(_)
+            | Basis::Fourier(_)
+            | Basis::Legendre(_)
+            | Basis::Laguerre(_)
+            | Basis::Hermite(_)
+            | Basis::Table(_)
+            | Basis::Gaussian(_)
+            | Basis::BSpline(_)
+            | Basis::Transformed(_)
+            | Basis::Squared(_)
+            | Basis::Atoms(_) => None,
+        }
+    }
+
+    /// The functions of the continuous rest, without those of atoms.
+    pub(crate) fn rest(&self) -> &Basis {
+        if let Basis::Atoms(b) = self { b.rest() } else { self }
+    }
+
+    /// The functions that this basis is made of: without those of atoms, and before a transform.
+    #[cfg(feature = "tables")]
+    pub(crate) fn plain(&self) -> &Basis {
+        let rest = self.rest();
+        if let Basis::Transformed(b) = rest { b.base() } else { rest }
+    }
+
+    /// The atoms, in increasing order.
+    pub(crate) fn atoms(&self) -> &[f64] {
+        if let Basis::Atoms(b) = self { b.points() } else { &[] }
     }
 
     fn family(&self) -> &'static str {

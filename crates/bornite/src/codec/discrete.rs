@@ -82,20 +82,7 @@ type Nodes = Vec<(f64, f64)>;
 
 /// The middles and the edges of steps; `None` for functions that are not step functions.
 fn steps(basis: &Basis) -> Option<(Nodes, Vec<f64>)> {
-    let edges = match basis {
-        Basis::Steps(b) => b.edges(),
-        Basis::Atoms(b) => return steps(b.rest()),
-        Basis::Indicator(_)
-        | Basis::Fourier(_)
-        | Basis::Legendre(_)
-        | Basis::Laguerre(_)
-        | Basis::Hermite(_)
-        | Basis::Table(_)
-        | Basis::Gaussian(_)
-        | Basis::BSpline(_)
-        | Basis::Transformed(_)
-        | Basis::Squared(_) => return None,
-    };
+    let edges = basis.rest().as_steps()?.edges();
     let (low, high) = (edges[0], edges[edges.len() - 1]);
     let nodes = edges.windows(2).map(|e| (0.5 * e[0] + 0.5 * e[1], e[1] - e[0]));
     Some((nodes.collect(), edges.iter().map(|x| (x - low) / (high - low)).collect()))

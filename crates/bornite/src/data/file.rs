@@ -3,6 +3,8 @@
 use std::fs;
 use std::io::{self, BufRead, Read, Write};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use flate2::{Compression, read::MultiGzDecoder, write::GzEncoder};
 
@@ -10,7 +12,7 @@ use super::{DataError, FormatProblem};
 use crate::disk;
 use crate::memory::{self, OverLimit};
 
-pub(super) const GZIP: [u8; 2] = [0x1f, 0x8b];
+const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// The content of a file.
 #[derive(Debug)]
@@ -23,13 +25,13 @@ pub(super) struct Content {
 
 /// Reads a file, decompressed if it is gzip. Pipes and compressed files are limited by [`memory`].
 pub(super) fn read(path: &Path) -> Result<Content, DataError> {
-    let Opened { reader, is_gzip, length } = open(path)?;
-    let action = if is_gzip { "unpack" } else { "read" };
-    read_all(reader, length, is_gzip, &name(path), action)
+    let file = FileReader::open(path).map_err(|source| io_error(path, "read", source))?;
+    let action = if file.is_gzip { "unpack" } else { "read" };
+    file.content(&name(path), action)
 }
 
 /// Reads all of an open file of this size, or of a pipe.
-pub(super) fn read_all(
+fn read_all(
     reader: impl Read,
     length: Option<u64>,
     is_gzip: bool,
@@ -55,44 +57,120 @@ pub(super) fn read_all(
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn open_file(path: impl AsRef<Path>) -> Result<Box<dyn Read>, DataError> {
+pub fn open_file(path: impl AsRef<Path>) -> Result<FileReader, DataError> {
     let path = path.as_ref();
     if path == Path::new("-") {
         let io = |source| io_error(Path::new("standard input"), "read", source);
-        return Ok(decompressed(io::stdin()).map_err(io)?.0);
+        return FileReader::standard_input().map_err(io);
     }
-    Ok(open(path)?.reader)
+    FileReader::open(path).map_err(|source| io_error(path, "read", source))
 }
 
-/// An open file.
-struct Opened {
-    reader: Box<dyn Read>,
+/// A file that is read from start to end, decompressed if it is gzip.
+pub struct FileReader {
+    reader: Box<dyn Read + Send>,
     is_gzip: bool,
+    share: ReadShare,
+}
+
+/// How much of a file has been read. It can be kept while the file is read elsewhere.
+#[derive(Clone, Debug)]
+pub struct ReadShare {
+    /// The number of bytes read, before decompression.
+    read: Arc<AtomicU64>,
     /// The size of a regular file.
     length: Option<u64>,
 }
 
-fn open(path: &Path) -> Result<Opened, DataError> {
-    let io = |source| io_error(path, "read", source);
-    let file = fs::File::open(path).map_err(io)?;
-    let found = file.metadata().map_err(io)?;
-    let length = found.is_file().then_some(found.len());
-    let (reader, is_gzip) = decompressed(file).map_err(io)?;
-    Ok(Opened { reader, is_gzip, length })
+impl FileReader {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let file = fs::File::open(path)?;
+        let found = file.metadata()?;
+        Self::of(file, found.is_file().then_some(found.len()))
+    }
+
+    pub(super) fn standard_input() -> io::Result<Self> {
+        Self::of(io::stdin(), None)
+    }
+
+    fn of(file: impl Read + Send + 'static, length: Option<u64>) -> io::Result<Self> {
+        let share = ReadShare { read: Arc::new(AtomicU64::new(0)), length };
+        let (file, is_gzip) = buffered(Counted { input: file, count: share.read.clone() })?;
+        let reader: Box<dyn Read + Send> =
+            if is_gzip { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
+        Ok(Self { reader, is_gzip, share })
+    }
+
+    /// How much of the file has been read, now and later.
+    pub fn share(&self) -> ReadShare {
+        self.share.clone()
+    }
+
+    #[cfg(feature = "parquet")]
+    pub(super) fn is_gzip(&self) -> bool {
+        self.is_gzip
+    }
+
+    /// The size of a regular file.
+    #[cfg(feature = "parquet")]
+    pub(super) fn length(&self) -> Option<u64> {
+        self.share.length
+    }
+
+    /// Reads the rest. Pipes and decompressed data are limited by [`memory`].
+    pub(super) fn content(self, name: &str, action: &'static str) -> Result<Content, DataError> {
+        read_all(self.reader, self.share.length, self.is_gzip, name, action)
+    }
 }
 
-/// Decompresses gzip, and returns whether it is gzip.
-fn decompressed<'a>(file: impl Read + 'a) -> io::Result<(Box<dyn Read + 'a>, bool)> {
+impl Read for FileReader {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        self.reader.read(out)
+    }
+}
+
+impl std::fmt::Debug for FileReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FileReader").field("share", &self.share).finish_non_exhaustive()
+    }
+}
+
+impl ReadShare {
+    /// The fraction of the file that has been read so far; `None` for a pipe.
+    pub fn get(&self) -> Option<f64> {
+        let read = self.read.load(Ordering::Relaxed) as f64;
+        self.length.map(|length| (read / length.max(1) as f64).min(1.0))
+    }
+}
+
+/// Counts the bytes that are read.
+struct Counted<R> {
+    input: R,
+    count: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let read = self.input.read(out)?;
+        self.count.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
+/// A buffered file, and whether it is gzip-compressed.
+fn buffered<R: Read>(file: R) -> io::Result<(io::BufReader<R>, bool)> {
     let mut file = io::BufReader::with_capacity(1 << 16, file);
     let is_gzip = file.fill_buf()?.starts_with(&GZIP);
-    Ok(if is_gzip { (Box::new(MultiGzDecoder::new(file)), true) } else { (Box::new(file), false) })
+    Ok((file, is_gzip))
 }
 
 /// Reads all of a pipe, decompressed if it is gzip and limited by [`memory`].
 pub(super) fn read_pipe(pipe: impl Read, name: &str) -> Result<Content, DataError> {
     let io = |source| io_error(Path::new(name), "read", source);
-    let (reader, is_gzip) = decompressed(pipe).map_err(io)?;
-    read_all(reader, None, is_gzip, name, "read")
+    match buffered(pipe).map_err(io)? {
+        (pipe, true) => read_all(MultiGzDecoder::new(pipe), None, true, name, "read"),
+        (pipe, false) => read_all(pipe, None, false, name, "read"),
+    }
 }
 
 /// Writes a file, completely or not at all: `content` writes to a temporary file next to it, which is renamed at the
@@ -162,5 +240,32 @@ pub(super) fn check_length(found: usize, expected: Option<u128>) -> Result<(), F
         std::cmp::Ordering::Greater => {
             Err(FormatProblem::TooLong { extra: (found as u128 - expected) as usize })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The share counts the bytes of the file, also if it is decompressed on the way.
+    #[test]
+    fn readers_know_how_much_they_have_read() {
+        // Bytes that gzip cannot compress.
+        let noise = |n: u32| (n.wrapping_mul(2_654_435_761) >> 13).wrapping_mul(n | 1) as u8;
+        let content: Vec<u8> = (0..300_000).map(noise).collect();
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["plain", "packed.gz"] {
+            let path = folder.path().join(name);
+            write(&path, |out| out.write_all(&content)).unwrap();
+            let mut file = open_file(&path).unwrap();
+            let share = file.share();
+            let mut read = vec![0; 100_000];
+            file.read_exact(&mut read).unwrap();
+            let third = share.get().unwrap();
+            assert!(third > 0.2 && third < 0.7, "{name}: {third}");
+            file.read_to_end(&mut read).unwrap();
+            assert_eq!((read == content, share.get()), (true, Some(1.0)), "{name}");
+        }
+        assert_eq!(FileReader::of(&b"pipe"[..], None).unwrap().share().get(), None);
     }
 }

@@ -37,7 +37,7 @@ pub use column::{
 pub(crate) use column::{Coding, End, Ends, OutsideSet, Parts};
 pub use csv::{CsvLayout, CsvOptions};
 pub use error::{DataError, FormatProblem};
-pub use file::{open_file, write_file};
+pub use file::{FileReader, ReadShare, open_file, write_file};
 pub(crate) use file_form::FileForm;
 pub use number::NumberFormat;
 #[cfg(feature = "parquet")]

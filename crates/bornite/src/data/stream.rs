@@ -2,16 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use flate2::read::MultiGzDecoder;
 
 use super::array::{self, ArrayLayout};
 use super::buffered::Buffered;
-use super::file::Content;
+use super::file::{FileReader, ReadShare};
 #[cfg(feature = "parquet")]
 use super::parquet::ParquetPieces;
 use super::{
@@ -83,11 +78,9 @@ enum Pieces {
 /// How much of a file has been read.
 #[derive(Debug)]
 enum Share {
-    Bytes { read: Arc<AtomicU64>, length: Option<u64> },
+    Bytes(ReadShare),
     Rows(f64),
 }
-
-type Input = Box<dyn Read + Send>;
 
 impl TableStream {
     /// Opens a file; `-` is standard input.
@@ -115,24 +108,26 @@ impl TableStream {
     ) -> Result<Self, DataError> {
         let is_standard = path == Path::new("-");
         let name = if is_standard { "standard input".to_owned() } else { file::name(path) };
-        let opened = if is_standard { Opened::standard() } else { Opened::new(path) };
         let io = |source| file::io_error(Path::new(&name), "read", source);
-        let opened = opened.map_err(io)?;
-        let share = Share::Bytes { read: opened.read.clone(), length: opened.length };
+        let input = if is_standard { FileReader::standard_input() } else { FileReader::open(path) };
+        let input = input.map_err(io)?;
+        let share = Share::Bytes(input.share());
         let format = if is_standard { TableFormat::Csv } else { TableFormat::of(path) };
         let pieces = match format {
             TableFormat::Csv => {
-                let input = Buffered::new(opened.input, &name);
+                let input = Buffered::new(input, &name);
                 Pieces::Csv(CsvPieces::new(input, types, options))
             }
             TableFormat::Npy | TableFormat::Idx => {
-                let input = Buffered::new(opened.input, &name);
+                let input = Buffered::new(input, &name);
                 Pieces::Array(ArrayPieces::new(input, format, options.piece)?)
             }
-            TableFormat::Npz => Pieces::Whole(Some(npy::archived(&opened.content(&name)?, &name)?)),
+            TableFormat::Npz => {
+                Pieces::Whole(Some(npy::archived(&input.content(&name, "read")?, &name)?))
+            }
             #[cfg(feature = "parquet")]
-            TableFormat::Parquet if opened.length.is_none_or(|n| n == 0) || opened.is_gzip => {
-                let content = opened.content(&name)?;
+            TableFormat::Parquet if input.length().is_none_or(|n| n == 0) || input.is_gzip() => {
+                let content = input.content(&name, "read")?;
                 Pieces::Whole(Some(Table::from_parquet_content(content, &name)?))
             }
             #[cfg(feature = "parquet")]
@@ -157,10 +152,7 @@ impl TableStream {
     /// The fraction of the file that has been read, if its length is known.
     pub fn share(&self) -> Option<f64> {
         match &self.share {
-            Share::Bytes { read, length } => {
-                let read = read.load(Ordering::Relaxed) as f64;
-                length.map(|length| (read / length.max(1) as f64).min(1.0))
-            }
+            Share::Bytes(share) => share.get(),
             Share::Rows(share) => Some(*share),
         }
     }
@@ -193,62 +185,9 @@ impl Iterator for TableStream {
     }
 }
 
-/// An open file, decompressed if it is gzip.
-struct Opened {
-    input: Input,
-    is_gzip: bool,
-    /// The number of bytes read, before decompression.
-    read: Arc<AtomicU64>,
-    /// The size of a regular file.
-    length: Option<u64>,
-}
-
-impl Opened {
-    fn new(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
-        let found = file.metadata()?;
-        Self::of(file, found.is_file().then_some(found.len()))
-    }
-
-    fn standard() -> io::Result<Self> {
-        Self::of(io::stdin(), None)
-    }
-
-    fn of(file: impl Read + Send + 'static, length: Option<u64>) -> io::Result<Self> {
-        let read = Arc::new(AtomicU64::new(0));
-        let counted = Counted { input: file, count: read.clone() };
-        let mut file = BufReader::with_capacity(1 << 16, counted);
-        let is_gzip = file.fill_buf()?.starts_with(&file::GZIP);
-        let input: Input =
-            if is_gzip { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
-        Ok(Self { input, is_gzip, read, length })
-    }
-}
-
-impl Opened {
-    /// Reads the rest. Pipes and decompressed data are limited by [`memory`].
-    fn content(self, name: &str) -> Result<Content, DataError> {
-        file::read_all(self.input, self.length, self.is_gzip, name, "read")
-    }
-}
-
-/// Counts the bytes that are read.
-struct Counted<R> {
-    input: R,
-    count: Arc<AtomicU64>,
-}
-
-impl<R: Read> Read for Counted<R> {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let read = self.input.read(out)?;
-        self.count.fetch_add(read as u64, Ordering::Relaxed);
-        Ok(read)
-    }
-}
-
 /// Pieces of whole rows of CSV.
 struct CsvPieces {
-    input: Buffered<Input>,
+    input: Buffered<FileReader>,
     options: CsvOptions,
     types: BTreeMap<String, Storage>,
     names: Option<Vec<String>>,
@@ -266,7 +205,7 @@ impl std::fmt::Debug for CsvPieces {
 
 impl CsvPieces {
     fn new(
-        input: Buffered<Input>,
+        input: Buffered<FileReader>,
         types: BTreeMap<String, Storage>,
         options: &StreamOptions,
     ) -> Self {
@@ -340,7 +279,7 @@ impl CsvPieces {
 
 /// Pieces of rows of an array.
 struct ArrayPieces {
-    input: Buffered<Input>,
+    input: Buffered<FileReader>,
     /// The layout of the remaining rows.
     layout: ArrayLayout,
     piece: usize,
@@ -359,7 +298,7 @@ const HEAD: usize = 1 << 16;
 
 impl ArrayPieces {
     fn new(
-        mut input: Buffered<Input>,
+        mut input: Buffered<FileReader>,
         format: TableFormat,
         piece: usize,
     ) -> Result<Self, DataError> {

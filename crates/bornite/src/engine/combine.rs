@@ -148,16 +148,30 @@ pub(crate) fn hadamard<F: Real, const C: bool>(
 ) -> Message<F> {
     let k = a.width;
     ws.grow_scratch(tile_len::<F>(C, k * k));
-    join(kernels, places, (a, Some(b)), k, ws, |kinds, [ta, tb], _, tile| match kinds {
-        (Kind::Pure, Kind::Pure) | (Kind::Mixed, Kind::Mixed) => kernels.hadamard(ta, tb, tile),
-        (Kind::Pure, Kind::Mixed) => kernels.hadamard_pure_mixed(ta, tb, tile),
-        (Kind::Mixed, Kind::Pure) => kernels.hadamard_pure_mixed(tb, ta, tile),
-        (Kind::Pure, Kind::Identity) => kernels.hadamard_pure_identity(ta, tile),
-        (Kind::Identity, Kind::Pure) => kernels.hadamard_pure_identity(tb, tile),
-        (Kind::Mixed, Kind::Identity) => kernels.hadamard_mixed_identity(k, ta, tile),
-        (Kind::Identity, Kind::Mixed) => kernels.hadamard_mixed_identity(k, tb, tile),
-        (Kind::Identity, Kind::Identity) => unreachable!("the product is an identity too"),
+    join(kernels, places, (a, Some(b)), k, ws, |kinds, tiles, _, tile| {
+        hadamard_tile(kernels, k, kinds, tiles, tile);
     })
+}
+
+/// The message of an elementwise product of width k, for a tile of rows that take the same two kinds
+/// of messages.
+pub(crate) fn hadamard_tile<F: Real, const C: bool>(
+    kernels: &Kernels<F, C>,
+    k: usize,
+    kinds: (Kind, Kind),
+    [a, b]: [&[F]; 2],
+    out: &mut [F],
+) {
+    match kinds {
+        (Kind::Pure, Kind::Pure) | (Kind::Mixed, Kind::Mixed) => kernels.hadamard(a, b, out),
+        (Kind::Pure, Kind::Mixed) => kernels.hadamard_pure_mixed(a, b, out),
+        (Kind::Mixed, Kind::Pure) => kernels.hadamard_pure_mixed(b, a, out),
+        (Kind::Pure, Kind::Identity) => kernels.hadamard_pure_identity(a, out),
+        (Kind::Identity, Kind::Pure) => kernels.hadamard_pure_identity(b, out),
+        (Kind::Mixed, Kind::Identity) => kernels.hadamard_mixed_identity(k, a, out),
+        (Kind::Identity, Kind::Mixed) => kernels.hadamard_mixed_identity(k, b, out),
+        (Kind::Identity, Kind::Identity) => unreachable!("the product is an identity too"),
+    }
 }
 
 /// Writes the numbers of one row into a lane of a tile.

@@ -11,7 +11,7 @@ use super::plan::Leaf;
 use super::workspace::Workspace;
 use super::{Buffer, PackedWeight, Uses, dense};
 use crate::algebra::Kind;
-use crate::basis::Part;
+use crate::basis::{Basis, Part};
 use crate::linalg::{Complex64, Matrix};
 use crate::schedule::Places;
 
@@ -94,39 +94,25 @@ impl<F: Real> Leaf<F> {
         tile: &mut [F],
         scratch: &mut Buffer<F>,
     ) {
-        let value = |row: u32| values[row as usize];
+        let mut lanes = [0.0; MAX_LANES];
+        lanes.iter_mut().zip(rows).for_each(|(x, &row)| *x = values[row as usize]);
+        let values = &lanes[..rows.len()];
         if let Some(columns) = &self.columns {
-            // Lanes without a row repeat the column of the first row. Lanes do not affect each
-            // other.
-            let mut at = [value(rows[0]) as usize; MAX_LANES];
-            at.iter_mut().zip(rows).for_each(|(at, &row)| *at = value(row) as usize);
-            return kernels.gather(columns, &at[..F::LANES], tile);
+            return gather_columns(kernels, columns, values, tile);
         }
-        let functions = self.basis.width();
-        let len = tile_len::<F>(C, functions);
+        let Some(w) = &self.packed else {
+            return evaluate_functions(C, &self.basis, values, tile);
+        };
+        let len = tile_len::<F>(C, self.basis.width());
         scratch.grow(len);
         let inputs = &mut scratch[..len];
-        inputs.fill(F::ZERO);
-        let mut f = vec![Complex64::ZERO; functions];
-        for (lane, &row) in rows.iter().enumerate() {
-            self.basis.evaluate(value(row), &mut f);
-            set_lane(C, inputs, lane, f.iter().copied());
-        }
-        match &self.packed {
-            Some(w) => kernels.sum(w, inputs, tile),
-            None => tile.copy_from_slice(inputs),
-        }
+        evaluate_functions(C, &self.basis, values, inputs);
+        kernels.sum(w, inputs, tile);
     }
 
     /// ∫ ℓ ℓᴴ over a part of the domain.
     pub(super) fn gram_over(&self, part: &Part) -> Matrix<Complex64> {
-        let Some(w) = &self.weight else { return self.basis.gram_over(part) };
-        if let Some(diagonal) = self.basis.gram_diagonal_over(part) {
-            let scaled = Matrix::from_fn(w.rows(), w.cols(), |i, j| w[(i, j)] * diagonal[j]);
-            return scaled.times_adjoint(w).hermitian_part();
-        }
-        let gram: Matrix<Complex64> = self.basis.gram_over(part);
-        w.times(&gram).times_adjoint(w).hermitian_part()
+        self.basis.weighted_gram_over(self.weight.as_ref(), part)
     }
 
     /// The environment of one row as a matrix E: the density of the variable at x is Σ E[k,l] fₖ(x)
@@ -296,6 +282,43 @@ impl<F: Real> Leaf<F> {
         };
         let count = columns.len() / (width * planes(C));
         Matrix::from_fn(count, width, |x, k| number(x * width + k))
+    }
+}
+
+/// Writes the columns of finite values, which fill tiles in order. Lanes after the last value repeat
+/// the first value of their tile; lanes do not affect each other. A missing value (NaN) counts as 0.
+pub(crate) fn gather_columns<F: Real, const C: bool>(
+    kernels: &Kernels<F, C>,
+    columns: &[F],
+    values: &[f64],
+    tiles: &mut [F],
+) {
+    let len = tiles.len() / values.len().div_ceil(F::LANES).max(1);
+    for (values, tile) in values.chunks(F::LANES).zip(tiles.chunks_exact_mut(len.max(1))) {
+        let mut at = [values[0] as usize; MAX_LANES];
+        at.iter_mut().zip(values).for_each(|(at, &x)| *at = x as usize);
+        kernels.gather(columns, &at[..F::LANES], tile);
+    }
+}
+
+/// Writes the basis functions at values, which fill tiles in order. Lanes after the last value are
+/// zero; those of missing values (NaN) are unchanged.
+pub(crate) fn evaluate_functions<F: Real>(
+    complex: bool,
+    basis: &Basis,
+    values: &[f64],
+    tiles: &mut [F],
+) {
+    let len = tile_len::<F>(complex, basis.width());
+    let mut f = vec![Complex64::ZERO; basis.width()];
+    for (values, tile) in values.chunks(F::LANES).zip(tiles.chunks_exact_mut(len)) {
+        if values.len() < F::LANES {
+            tile.fill(F::ZERO);
+        }
+        for (lane, &x) in values.iter().enumerate().filter(|(_, x)| !x.is_nan()) {
+            basis.evaluate(x, &mut f);
+            set_lane(complex, tile, lane, f.iter().copied());
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Buffer;
 use super::Kernels;
-use super::lanes::{MAX_LANES, Real, tile_len};
+use super::lanes::{MAX_LANES, Real, get, tile_len};
 use crate::algebra::Kind;
 use crate::schedule::{Places, Tile};
 
@@ -74,11 +74,8 @@ impl<F: Real> Message<F> {
         rows: &[u32],
         scratch: &'a mut [F],
     ) -> &'a [F] {
-        let sent = self.sent();
-        match sent.in_place(complex, kind, rows) {
-            Some(tile) => tile,
-            None => sent.copy(complex, kind, rows, scratch).0,
-        }
+        let convert = |_: &mut [F], _, _| unreachable!("the rows have this kind");
+        self.sent().gather(complex, kind, rows, scratch, convert)
     }
 
     /// The tile and the lane of a row.
@@ -111,21 +108,26 @@ impl<'a, F: Real> Sent<'a, F> {
 
     /// The tile that already holds exactly these rows, all of this kind and in this order, if there
     /// is one.
-    pub(crate) fn in_place(&self, complex: bool, kind: Kind, rows: &[u32]) -> Option<&'a [F]> {
+    fn in_place(&self, complex: bool, kind: Kind, rows: &[u32]) -> Option<&'a [F]> {
         let tile = if kind == Kind::Identity { 0 } else { self.places.tile_of(kind, rows)? };
         Some(self.tile(complex, kind, tile))
     }
 
-    /// Copies the messages of those rows that have this kind into a tile. Lanes without a row are
-    /// zero; lanes of rows of other kinds are unspecified. Returns the tile and the number of rows
-    /// copied.
-    pub(crate) fn copy<'b>(
+    /// The messages of rows as one tile of this kind. If they already lie in one tile in this
+    /// order, it is returned; otherwise, they are copied to `scratch`, and lanes without a row are
+    /// zero. `convert` gets the tile, the lane and the row of messages of another kind, to write
+    /// them.
+    pub(crate) fn gather(
         &self,
         complex: bool,
         kind: Kind,
         rows: &[u32],
-        scratch: &'b mut [F],
-    ) -> (&'b mut [F], usize) {
+        scratch: &'a mut [F],
+        convert: impl Fn(&mut [F], usize, u32),
+    ) -> &'a [F] {
+        if let Some(tile) = self.in_place(complex, kind, rows) {
+            return tile;
+        }
         let len = tile_len::<F>(complex, kind.numbers(self.width));
         let values: &[F] = &self.values[usize::from(kind == Kind::Mixed)];
         let out = &mut scratch[..len];
@@ -146,12 +148,43 @@ impl<'a, F: Real> Sent<'a, F> {
                 to[lane] = values[start + n * F::LANES];
             }
         }
-        (out, count)
+        if count < rows.len() {
+            for (lane, &row) in rows.iter().enumerate() {
+                if self.places.kind(row) != kind {
+                    convert(out, lane, row);
+                }
+            }
+        }
+        out
     }
 }
 
-/// Rescales a new tile if its numbers are extreme, and adds the exponents to those of its rows. The
-/// exponent of a vector counts twice, because p is quadratic in it.
+/// The trace of the message in one lane of a tile; 1 for an identity, as at the output of an
+/// orthonormal circuit.
+pub(crate) fn trace<F: Real>(
+    complex: bool,
+    kind: Kind,
+    width: usize,
+    (tile, lane): (&[F], usize),
+) -> f64 {
+    let number = |n: usize| get(complex, tile, n, lane);
+    match kind {
+        Kind::Identity => 1.0,
+        Kind::Pure => (0..width).map(|k| number(k).norm_sqr()).sum(),
+        Kind::Mixed => (0..width).map(|k| number(k * width + k).re).sum::<f64>().max(0.0),
+    }
+}
+
+/// Adds the exponents that were taken out of a tile to those of its rows. The exponent of a vector
+/// counts twice, because p is quadratic in it.
+pub(crate) fn add_exponents(kind: Kind, rows: &[u32], exponents: &[i64], log2: &mut [i64]) {
+    let times = if kind == Kind::Pure { 2 } else { 1 };
+    for (&row, exponent) in rows.iter().zip(exponents) {
+        log2[row as usize] += times * exponent;
+    }
+}
+
+/// Rescales a new tile if its numbers are extreme, and adds the exponents to those of its rows.
 pub(crate) fn rescale_tile<F: Real, const C: bool>(
     kernels: &Kernels<F, C>,
     kind: Kind,
@@ -161,9 +194,6 @@ pub(crate) fn rescale_tile<F: Real, const C: bool>(
 ) {
     let mut exponents = [0_i64; MAX_LANES];
     if kernels.rescale_extreme(tile, &mut exponents[..F::LANES]) {
-        let times = if kind == Kind::Pure { 2 } else { 1 };
-        for (&row, e) in rows.iter().zip(exponents) {
-            log2[row as usize] += times * e;
-        }
+        add_exponents(kind, rows, &exponents, log2);
     }
 }

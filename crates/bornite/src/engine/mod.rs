@@ -37,12 +37,13 @@ pub(crate) use bornite_kernels::{
     Buffer, Dense, Kernels, PackedWeight, Simd, Uses, WeightGradient, lanes,
 };
 pub use bornite_kernels::{Real, SimdLevel};
-pub(crate) use combine::{contract_tile, set_lane};
+pub(crate) use combine::{contract_tile, hadamard_tile, set_lane};
 #[cfg(feature = "cuda")]
 pub(crate) use cuda::device;
 pub use device::Device;
 pub(crate) use finite::{Choose, Cumulative, Traversal};
-pub(crate) use message::Sent;
+pub(crate) use leaf::{evaluate_functions, gather_columns};
+pub(crate) use message::{Sent, add_exponents, trace};
 pub use posterior::Posteriors;
 pub(crate) use posterior::{
     CellAnswer, CellAnswers, CellDistribution, CellRequest, PiecewiseDensity,

@@ -8,10 +8,9 @@ use rayon::prelude::*;
 use super::batch::Batch;
 use super::combine::{Contraction, Direction, contract, hadamard};
 use super::lanes::Real;
-use super::message::Message;
+use super::message::{Message, trace};
 use super::plan::Plan;
 use super::workspace::Workspace;
-use crate::algebra::Kind;
 use crate::program::StepKind;
 use crate::schedule::{Places, Schedule};
 
@@ -187,14 +186,7 @@ impl<F: Real, const C: bool> Plan<F, C> {
     /// The logarithm of the trace of each row's message at the output.
     pub(super) fn log_traces(root: &Message<F>, out: &mut [f64], log2: &[i64]) {
         for row in 0..root.len() {
-            let (tile, lane) = root.place(C, row);
-            let width = root.width;
-            let number = |n: usize| super::lanes::get(C, tile, n, lane);
-            let p: f64 = match root.kind(row) {
-                Kind::Identity => 1.0,
-                Kind::Pure => (0..width).map(|k| number(k).norm_sqr()).sum(),
-                Kind::Mixed => (0..width).map(|k| number(k * width + k).re).sum::<f64>().max(0.0),
-            };
+            let p = trace(C, root.kind(row), root.width, root.place(C, row));
             out[row] = p.ln() + log2[row] as f64 * std::f64::consts::LN_2;
         }
     }

@@ -51,7 +51,7 @@ pub(super) fn write_model(
     if !further.is_empty() {
         texts.push((FURTHER, format!("[{}]", further.join(", "))));
     }
-    let mut digest = Digest::new(texts.iter().map(|(_, text)| &text[..]), &model);
+    let mut digest = Checksum::new(texts.iter().map(|(_, text)| &text[..]), &model);
     // Updating a digest cannot fail.
     let _ = write_tensors(&tensors, &mut digest);
     texts.extend([(MODEL, model), (DIGEST, digest.to_string())]);
@@ -139,18 +139,19 @@ impl Data<'_> {
     }
 }
 
-/// A 64-bit FNV-1a hash, which detects damage but not tampering.
-struct Digest(u64);
+/// A 64-bit FNV-1a hash, which detects damage but not tampering. Files that exist define it, and
+/// streams define the longer digest of the codec, so neither can replace the other.
+struct Checksum(u64);
 
-impl Digest {
+impl Checksum {
     fn new<'t>(circuits: impl Iterator<Item = &'t str>, model: &'t str) -> Self {
-        let mut digest = Self(0xcbf2_9ce4_8422_2325);
+        let mut sum = Self(0xcbf2_9ce4_8422_2325);
         for text in circuits.chain([model]) {
-            digest.add(text.as_bytes());
+            sum.add(text.as_bytes());
             // A separator, so that no text can move from one entry to the other.
-            digest.add(&[0]);
+            sum.add(&[0]);
         }
-        digest
+        sum
     }
 
     fn add(&mut self, bytes: &[u8]) {
@@ -160,7 +161,7 @@ impl Digest {
     }
 }
 
-impl Write for Digest {
+impl Write for Checksum {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.add(bytes);
         Ok(bytes.len())
@@ -171,7 +172,7 @@ impl Write for Digest {
     }
 }
 
-impl std::fmt::Display for Digest {
+impl std::fmt::Display for Checksum {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:016x}", self.0)
     }
@@ -216,7 +217,7 @@ pub(super) fn read_model(bytes: &[u8]) -> Result<(Vec<Circuit>, Option<String>),
     }
     tensors.place(data)?;
     if let (Some(model), Some(expected)) = (&model, digest) {
-        let mut digest = Digest::new(texts.iter().copied(), model);
+        let mut digest = Checksum::new(texts.iter().copied(), model);
         digest.add(data);
         let found = digest.to_string();
         if found != *expected {

@@ -1,4 +1,4 @@
-//! The bytes of a checkpoint: lists of numbers, each after its length.
+//! The bytes of a checkpoint: lists of numbers, each preceded by its length.
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -7,7 +7,7 @@ use super::error::LearnError;
 
 const MAGIC: &[u8; 8] = b"BORNFIT2";
 
-/// Puts lists of numbers one after another.
+/// Writes lists of numbers.
 #[derive(Debug)]
 pub(super) struct Writer {
     bytes: Vec<u8>,
@@ -18,7 +18,7 @@ impl Writer {
         Self { bytes: MAGIC.to_vec() }
     }
 
-    /// All that was written, and a sum to know it by.
+    /// The bytes written, followed by their checksum.
     pub(super) fn finish(mut self) -> Vec<u8> {
         let sum = crc32fast::hash(&self.bytes);
         self.bytes.extend(sum.to_le_bytes());
@@ -53,7 +53,7 @@ impl Writer {
     }
 }
 
-/// Takes them out again.
+/// Reads the lists of a [`Writer`].
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
     rest: &'a [u8],
@@ -70,7 +70,7 @@ impl<'a> Reader<'a> {
         Ok(Self { rest })
     }
 
-    /// Whether nothing is left.
+    /// Whether everything has been read.
     pub(super) fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
@@ -83,7 +83,7 @@ impl<'a> Reader<'a> {
         self.list(f64::from_le_bytes)
     }
 
-    /// Numbers of single precision, all of them finite: weights, or means of them.
+    /// Single-precision numbers such as weights, all of which must be finite.
     pub(super) fn finite_singles(&mut self) -> Result<Vec<f32>, LearnError> {
         let list = self.list(f32::from_le_bytes)?;
         if list.iter().all(|x| x.is_finite()) { Ok(list) } else { Err(LearnError::Damaged) }

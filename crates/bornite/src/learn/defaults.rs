@@ -1,37 +1,39 @@
 use super::options::FitOptions;
 use crate::structure::Widths;
 
-/// Default settings, from the number n of rows and the number d of variables.
+/// Default settings for a table with n rows and d variables.
 ///
 /// | setting | value |
 /// |---|---|
-/// | widths | 8, then 16 (or else 12), 24, 32 as long as validation gets better, or else 4 and 2; none of more than 2.5 10¹⁰ / n d for its cube, or with missing values for 2.5 times its fourth power. From 20 million cells n d on, only 16, with missing values 8. Over 6 to 48 variables, circuits of 24 and more may be wider towards the middle instead, at about the same cost, see [`tapered`](Self::tapered) |
-/// | squares | twice the width, which are also the components of the mixture that a fit starts from |
-/// | batch | n / 150, from 32 to 256; 512 from 20 million cells on |
-/// | rate | 0.01 / width at a batch of 128, scaled with the square root of the batch; 2.5 times that for up to 24 variables with at least 8 values on average (see [`with_values`](Self::with_values)); 0.16 / width from 20 million cells on |
-/// | epochs | 400,000 rows in all, 2,400,000 from 20 million cells on; from 10 to 150 epochs |
+/// | widths | 8, then 16 (or else 12), 24 and 32 as long as the validation likelihood improves, or else 4 and 2. A width w is tried only if n d w³ is at most 2.5 10¹⁰, or 2.5 n d w⁴ with missing values. With 20 million cells n d or more, only 16, or 8 with missing values. With 6 to 48 variables, circuits of width 24 and more may be wider towards the middle instead, at about the same cost: see [`tapered`](Self::tapered) |
+/// | squares | twice the width; this is also the number of components of the initial mixture |
+/// | batch | n / 150, between 32 and 256; 512 with 20 million cells or more |
+/// | rate | 0.01 / width at a batch of 128, proportional to the square root of the batch; 2.5 times that for up to 24 variables with at least 8 values on average (see [`with_values`](Self::with_values)); 0.16 / width with 20 million cells or more |
+/// | epochs | 400,000 rows in total, or 2,400,000 with 20 million cells or more; between 10 and 150 epochs |
 /// | patience | an eighth of the epochs, at least 6 |
 /// | averaging | over about one epoch, at most 500 steps |
 /// | smoothing | of images: 150 / n below 20,000 rows; of ordered columns: 500 / n, at most 0.1 |
 /// | functions | of a continuous variable: √n, from 12 to 48, then twice as many if validation gets better, or else a third; 48 if it is the only one |
 /// | roughness | 0.3 / n |
 ///
-/// Images of 20 million cells and more, without missing values, have settings of their own, see [`images`](Self::images).
+/// Images with 20 million cells or more and without missing values have separate settings: see
+/// [`images`](Self::images).
 ///
-/// With [`Effort::Fast`], only the largest of the widths up to 8 and the fewest functions are fitted; from 8,000 rows on up to 12, and from
-/// 16,000 on up to 16, where an epoch takes a second at most. With [`Effort::Best`], widths up
-/// to 64 and four times the functions are tried, whatever an epoch takes, with three times the epochs.
+/// With [`Effort::Fast`], only one width and one number of functions are fitted. The width is at most
+/// 8; with 8,000 rows or more, it is at most 12, and with 16,000 at most 16, if an epoch takes about
+/// a second or less. With [`Effort::Best`], widths up to 64 and up to four times the functions are
+/// tried, however long an epoch takes, with three times the epochs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Defaults {
     rows: usize,
     variables: usize,
-    /// Values of all variables together.
+    /// The total number of values of all variables.
     values: usize,
-    has_holes: bool,
+    has_missing: bool,
     effort: Effort,
 }
 
-/// How much a fit tries if settings are not given.
+/// How much a fit tries by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Effort {
     /// One small circuit: a usable model in seconds.
@@ -43,18 +45,19 @@ pub enum Effort {
     Best,
 }
 
-/// Widths to try, from the narrowest, with all effort.
+/// The widths to try with [`Effort::Best`].
 const ALL_WIDTHS: [usize; 9] = [2, 4, 8, 12, 16, 24, 32, 48, 64];
-/// Those to try by default.
+/// The widths to try by default.
 const WIDTHS: &[usize] = ALL_WIDTHS.split_at(7).0;
-/// The number of widths of which a fast fit takes the last, the rows from which on, and twice which, it is one more, and the part of the work
-/// that it may then take.
+/// A fast fit takes the last of this many widths, one more per `FAST_ROWS` rows, up to two more, if
+/// the work is at most this fraction of `WORK`.
 const FAST_WIDTHS: usize = 3;
 const FAST_ROWS: usize = 8_000;
 const FAST_PART: f64 = 0.125;
-/// How many times the epochs a fit takes with all effort.
+/// The factor of the epochs with [`Effort::Best`].
 const BEST_EPOCHS: usize = 3;
-/// How many times the cube of a width an epoch may take, for all cells together: some seconds on two cores.
+/// The maximum work of an epoch, the number of cells times the cube of the width: a few seconds on
+/// two cores.
 const WORK: f64 = 2.5e10;
 /// Input functions of a continuous variable.
 const FEWEST_FUNCTIONS: usize = 6;
@@ -70,24 +73,26 @@ const LONGER_STEPS: f64 = 2.5;
 /// The maximum number of variables, and the minimum mean number of their values, for longer steps.
 const FEW_VARIABLES: usize = 24;
 const MANY_VALUES: usize = 8;
-/// Rows of a teacher, how often they are learned from, and how many of the widths may be.
+/// The number of samples of a teacher, the number of epochs over them, and the number of widths to
+/// choose from.
 pub(crate) const LESSON_ROWS: usize = 40_000;
 const LESSON_EPOCHS: usize = 3;
 const LESSON_WIDTHS: usize = 6;
-/// The last width that is always one of all regions, and the numbers of variables for which wider circuits may be tapered.
+/// Wider circuits may be tapered, for these numbers of variables.
 const LAST_UNIFORM: usize = 16;
 const TAPERED: std::ops::RangeInclusive<usize> = 6..=48;
-/// How much wider their widest regions are than single variables.
+/// The maximum width of a region of a tapered circuit, relative to single variables.
 const WIDEST: f64 = 2.5;
-/// Cells of a table from which on one fit is all that there is time for.
-const MANY: usize = 20_000_000;
+/// With this many cells, there is only time for one fit.
+const MANY_CELLS: usize = 20_000_000;
 
-/// Passes over many images.
+/// The number of epochs for many images.
 const IMAGE_EPOCHS: usize = 16;
-/// Widths by the size of regions, squares, the size of the codebook, and the pixels of regions that share weights.
-type Rung = (&'static [(usize, usize)], usize, Option<usize>, usize);
-/// Circuits for many images, from the cheapest.
-const IMAGES: [Rung; 4] = [
+/// The widths by the size of regions, the number of squares, the size of the codebook, and the
+/// maximum number of pixels of regions that share weights.
+type ImageCircuit = (&'static [(usize, usize)], usize, Option<usize>, usize);
+/// The circuits for many images, the cheapest first.
+const IMAGES: [ImageCircuit; 4] = [
     (&[(1, 8), (2, 12), (4, 16), (32, 24), (64, 32)], 64, Some(24), 0),
     (&[(1, 12), (2, 16), (32, 24), (64, 32)], 64, Some(24), 0),
     (&[(1, 16), (2, 20), (4, 24), (32, 32)], 64, None, 4),
@@ -98,33 +103,34 @@ impl Defaults {
     /// The settings for this many rows and variables.
     pub fn of(rows: usize, variables: usize) -> Self {
         let effort = Effort::default();
-        Self { rows: rows.max(1), variables, values: 0, has_holes: false, effort }
+        Self { rows: rows.max(1), variables, values: 0, has_missing: false, effort }
     }
 
-    /// The same for variables that have this many values together, where a continuous variable counts with its number of
-    /// [functions](Self::first_functions). Steps are longer for few variables with many values.
+    /// Sets the total number of values of all variables. A continuous variable counts with its number
+    /// of [functions](Self::first_functions). The learning rate is higher for few variables with many
+    /// values.
     #[must_use]
     pub fn with_values(self, values: usize) -> Self {
         Self { values, ..self }
     }
 
-    /// The same with more or less effort.
+    /// Sets the effort.
     #[must_use]
     pub fn with_effort(self, effort: Effort) -> Self {
         Self { effort, ..self }
     }
 
-    /// The same for rows with missing values, which take far longer at large widths.
+    /// Sets whether rows have missing values, which take much longer at large widths.
     #[must_use]
-    pub fn with_holes(self, has_holes: bool) -> Self {
-        Self { has_holes, ..self }
+    pub fn with_missing(self, has_missing: bool) -> Self {
+        Self { has_missing, ..self }
     }
 
     fn is_large(&self) -> bool {
-        self.rows.saturating_mul(self.variables) >= MANY
+        self.rows.saturating_mul(self.variables) >= MANY_CELLS
     }
 
-    /// The widths to try, from the narrowest, for [`fit_best`](super::fit_best).
+    /// The widths to try, in increasing order, for [`fit_best`](super::fit_best).
     pub fn widths(&self) -> &'static [usize] {
         match self.effort {
             Effort::Fast => {
@@ -140,17 +146,17 @@ impl Defaults {
 
     fn affordable_widths(&self, work: f64) -> &'static [usize] {
         if self.is_large() {
-            return if self.has_holes { &WIDTHS[2..3] } else { &WIDTHS[4..5] };
+            return if self.has_missing { &WIDTHS[2..3] } else { &WIDTHS[4..5] };
         }
         let fits = |&&width: &&usize| {
             let one =
-                if self.has_holes { 2.5 * width as f64 } else { 1.0 } * (width as f64).powi(3);
+                if self.has_missing { 2.5 * width as f64 } else { 1.0 } * (width as f64).powi(3);
             one * (self.rows as f64) * (self.variables as f64) <= work
         };
         &WIDTHS[..WIDTHS.iter().take_while(fits).count().max(1)]
     }
 
-    /// The number of input functions of a continuous variable to begin with.
+    /// The number of input functions of a continuous variable to try first.
     pub fn first_functions(&self) -> usize {
         if self.variables == 1 {
             return MAX_FUNCTIONS;
@@ -158,7 +164,8 @@ impl Defaults {
         ((self.rows as f64).sqrt() as usize).clamp(MIN_FUNCTIONS, MAX_FUNCTIONS)
     }
 
-    /// The numbers of input functions of a continuous variable to try, from the fewest, for [`fit_best`](super::fit_best).
+    /// The numbers of input functions of a continuous variable to try, in increasing order, for
+    /// [`fit_best`](super::fit_best).
     pub fn functions(&self) -> Vec<usize> {
         let first = self.first_functions();
         let fewer = (first / 3).max(FEWEST_FUNCTIONS);
@@ -170,28 +177,31 @@ impl Defaults {
         }
     }
 
-    /// How strongly the input weights of images are drawn towards smooth ones, of [`FitOptions::smoothing`].
+    /// The strength of [`FitOptions::smoothing`] for images.
     ///
-    /// As a prior of fixed strength is: less, the more rows there are, and nothing from 20,000 rows on, where it was not tried.
+    /// It is that of a fixed prior, so it decreases with the number of rows. It is 0 with 20,000 rows
+    /// or more, for which it has not been tested.
     pub fn image_smoothing(&self) -> f64 {
         if self.rows < 20_000 { 150.0 / self.rows.max(150) as f64 } else { 0.0 }
     }
 
-    /// The same of the columns of other tables whose values have an order: such as 500 rows have, and never more than a tenth of a row.
+    /// The strength of [`FitOptions::smoothing`] for columns of other tables with ordered values.
     pub fn table_smoothing(&self) -> f64 {
         500.0 / self.rows.max(5000) as f64
     }
 
-    /// The settings for many images without missing values, from the cheapest to the dearest circuit; empty for others.
+    /// The settings for many images without missing values, the cheapest circuit first; empty for
+    /// other tables.
     ///
-    /// Regions are wider the larger they are. Cheap circuits have a codebook of gray levels and a weight of its own for each
-    /// region; dear ones share the weights of small regions, which leaves little to overfit. Steps are short, 0.03 over the root of a
-    /// weight's columns at a batch of 512, so that the mixture that a fit starts from is not forgotten.
+    /// Larger regions are wider. Cheap circuits have a codebook of gray levels and separate weights
+    /// for all regions; expensive ones share the weights of small regions, which reduces overfitting.
+    /// The learning rate is low, 0.03 divided by the root of a weight's number of columns at a batch
+    /// of 512, so that the fit stays close to its initial mixture.
     pub fn images(&self) -> Vec<FitOptions> {
-        if !self.is_large() || self.has_holes {
+        if !self.is_large() || self.has_missing {
             return Vec::new();
         }
-        let options = |&(widths, squares, codebook, share): &Rung| FitOptions {
+        let options = |&(widths, squares, codebook, share): &ImageCircuit| FitOptions {
             width: widths.iter().map(|w| w.1).max().unwrap_or(1),
             widths: Some(Widths::from(widths)),
             codebook,
@@ -209,7 +219,7 @@ impl Defaults {
         IMAGES.iter().map(options).collect()
     }
 
-    /// Rows to a step.
+    /// The number of rows per step.
     pub(crate) fn batch(&self) -> usize {
         if self.is_large() { 512 } else { (self.rows / 150).clamp(32, 256) }
     }
@@ -234,11 +244,12 @@ impl Defaults {
         }
     }
 
-    /// The settings of a fit at about the cost of this width in which regions are not of one width, where that comes into question: beyond
-    /// 16, over 6 to 48 variables.
+    /// The settings of a tapered circuit at about the cost of this width, for widths above 16 and 6 to
+    /// 48 variables.
     ///
-    /// Single variables have the next smaller width, and a region has √s times that, where s is the number of variables inside it or
-    /// outside, whichever are fewer, at most 2.5 times: what two parts of a row know of each other grows with the smaller part.
+    /// Single variables have the next smaller width. A region has √s times that width, up to 2.5
+    /// times, where s is the number of variables inside or outside of it, whichever is smaller: the
+    /// dependence between two parts of a row grows with the smaller part.
     pub fn tapered(&self, width: usize) -> Option<FitOptions> {
         let single = *ALL_WIDTHS.iter().rev().find(|w| **w < width)?;
         let is_wide = width > LAST_UNIFORM && TAPERED.contains(&self.variables) && !self.is_large();
@@ -248,7 +259,8 @@ impl Defaults {
         })
     }
 
-    /// The settings of a fit to rows of a teacher, and of the fit to the table's own rows after it.
+    /// The settings of a fit to samples of a teacher, and of the following fit to the table's own
+    /// rows.
     pub fn lessons(&self) -> [FitOptions; 2] {
         let cells = (LESSON_EPOCHS * LESSON_ROWS * self.variables) as f64;
         let is_affordable = |width: &&usize| cells * (**width as f64).powi(3) <= WORK;
@@ -260,18 +272,19 @@ impl Defaults {
         [lesson, FitOptions { rate: 0.3 * own.rate, functions, ..own }]
     }
 
-    /// Entries of a semi-unitary weight have a size of about 1 / width, and so have good steps: short ones where a fit starts near
-    /// a good mixture and has few rows to learn more from.
+    /// The learning rate. The entries of a semi-unitary weight are about 1 / width, and good steps are
+    /// proportional to that. Steps are short if a fit starts near a good mixture.
     fn rate(&self, width: usize, batch: usize) -> f64 {
-        let is_far = self.variables <= FEW_VARIABLES && self.values >= MANY_VALUES * self.variables;
-        let longer = if is_far { LONGER_STEPS } else { 1.0 };
+        let is_far_from_mixture =
+            self.variables <= FEW_VARIABLES && self.values >= MANY_VALUES * self.variables;
+        let longer = if is_far_from_mixture { LONGER_STEPS } else { 1.0 };
         let step =
             if self.is_large() { 0.16 } else { longer * 0.01 * (batch as f64 / 128.0).sqrt() };
         step / width.max(1) as f64
     }
 }
 
-/// Widths that grow towards regions of half of the variables, in steps of 4.
+/// Widths that increase towards regions with half of the variables, in multiples of 4.
 fn tapered(single: usize, variables: usize) -> Widths {
     let width = |size: usize| {
         let factor = (size.min(variables - size) as f64).sqrt().min(WIDEST);

@@ -7,7 +7,7 @@ use crate::program::Program;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LearnError {
-    /// A Kronecker product without a sum above it, or of more than two inputs.
+    /// A Kronecker product without a sum above it, or with more than two inputs.
     #[error(
         "layer {layer}: learning needs Kronecker products of two inputs, each below a sum; build the circuit from a binary region tree"
     )]
@@ -15,7 +15,7 @@ pub enum LearnError {
         /// The product layer.
         layer: LayerId,
     },
-    /// Functions that are not orthonormal below weights that are kept so.
+    /// A basis that is not orthonormal, for weights that are semi-unitary.
     #[error(
         "layer {layer}: its functions are not orthonormal; orthonormalize the circuit first, or learn \
              unconstrained weights"
@@ -38,12 +38,12 @@ pub enum LearnError {
         /// The input or output layer.
         layer: LayerId,
     },
-    /// A target that is not among the variables, or of weights that cannot have one.
+    /// A target that is not among the variables, or in a circuit that does not support one.
     #[error(
         "a target must be one or more of the circuit's variables, and monotonic circuits do not support one"
     )]
     Target,
-    /// A device that is not there, or that cannot learn this.
+    /// A device that does not exist or does not support this fit.
     #[error("the fit cannot use a CUDA device: {reason}")]
     Device {
         /// Why not.
@@ -61,13 +61,13 @@ pub enum LearnError {
         /// Why not.
         reason: String,
     },
-    /// Bytes that are something else.
+    /// Bytes that are not a checkpoint.
     #[error("not a checkpoint file")]
     NoCheckpoint,
     /// A damaged checkpoint.
     #[error("the checkpoint is damaged; start over, or resume from an older checkpoint")]
     Damaged,
-    /// A checkpoint of another fit.
+    /// A checkpoint of a different fit.
     #[error("the checkpoint is from a fit with different {what}; use the same ones, or start over")]
     OtherFit {
         /// What differs.

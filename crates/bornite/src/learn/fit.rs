@@ -3,7 +3,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::checkpoint_bytes::Reader;
 use super::error::LearnError;
-use super::initial::{Start, Starts, first_circuit, unlearned};
+use super::initial::{Start, Starts, first_circuit, placeholder};
 use super::options::FitOptions;
 use super::parameter::Parameterization;
 use super::pieces::Rows;
@@ -14,14 +14,15 @@ use crate::engine::{Batch, Engine};
 
 /// Learns the weights of a circuit from rows, normalized at every step.
 ///
-/// Training starts near a fitted mixture of products with as many components as squares, or near the product of the
-/// rows' marginals if there are Hadamard products. Each step follows the exact gradient of a batch's log-likelihood,
-/// with missing cells integrated out. The weights with the best validation likelihood are kept. The same seed gives the
-/// same circuit bit for bit, for any number of threads.
+/// Training starts near a fitted mixture of products with as many components as squares, or near
+/// the product of the rows' marginals if there are Hadamard products. Each step follows the exact
+/// gradient of a batch's log-likelihood, with missing values integrated out. The weights with the
+/// best validation likelihood are kept. The same seed gives the same circuit bit for bit, for any
+/// number of threads.
 ///
 /// # Errors
-/// The circuit's products are not binary, each below a sum, or its functions are not orthonormal; the parameterization is
-/// the one for [`monotonic`](super::monotonic::fit) circuits.
+/// A product is not binary or not below a sum, a basis is not orthonormal, or the parameterization
+/// is the one for [`monotonic`](super::monotonic::fit) circuits.
 pub fn fit(
     circuit: &Skeleton,
     train: &Batch,
@@ -30,12 +31,12 @@ pub fn fit(
     progress: &mut dyn FnMut(&Progress) -> Control,
 ) -> Result<Fitted, LearnError> {
     let starts = &mut Starts::default();
-    let (rows, start) = (Rows::new(train, valid), Start::anew(starts));
+    let (rows, start) = (Rows::new(train, valid), Start::new(starts));
     let outcome = run(circuit, rows, options, None, start, &mut |p, _| progress(p))?;
     outcome.into_fit(circuit, options)
 }
 
-/// Fits one circuit, from a checkpoint on if there is one.
+/// Fits one circuit, or continues from a checkpoint.
 pub(super) fn run(
     circuit: &Skeleton,
     rows: Rows<'_>,
@@ -50,8 +51,8 @@ pub(super) fn run(
     let (quota, is_learned) = (start.starts.quota.clone(), start.is_learned());
     let mut rng = ChaCha8Rng::seed_from_u64(options.seed);
     let first = if from.is_some() {
-        // Its weights are in the checkpoint.
-        unlearned(circuit, options.complex)
+        // The weights come from the checkpoint.
+        placeholder(circuit, options.complex)
     } else {
         first_circuit(circuit, rows.train, options, start, &mut rng)
     };

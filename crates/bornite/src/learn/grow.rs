@@ -1,13 +1,13 @@
-//! A wider circuit from a narrower one, with the same density.
+//! Growing a wider circuit from a narrower one, with the same density.
 
 use crate::circuit::{Layer, LayerId, Skeleton};
 use crate::linalg::{Complex64, Matrix};
 
-/// The rows of a learned circuit's weights, in the columns of the weights of a wider circuit with the same layers: the first rows
-/// of a start with the same density, in which whatever is new has no weight yet. `None` if the circuits do not fit, or have
-/// Hadamard products, which no mixture starts.
+/// The first rows of the weights of a wider circuit, so that it starts with the density of a learned
+/// narrower one: everything new has weight zero. `None` if the circuits do not have the same layers,
+/// or have Hadamard products.
 ///
-/// Functions of a wider input come after those of the narrower one, as polynomials of higher degree do.
+/// The additional functions of an input must come after the common ones, as with polynomials.
 pub(super) fn grown(
     narrow: &Skeleton,
     weights: &[Vec<f32>],
@@ -20,7 +20,7 @@ pub(super) fn grown(
     }
     let mut found: Vec<Option<Matrix<Complex64>>> = vec![None; weights.len()];
     for id in wide.layer_ids() {
-        if narrow.width(id) > wide.width(id) || !is_alike(narrow.layer(id), wide.layer(id)) {
+        if narrow.width(id) > wide.width(id) || !is_same_layer(narrow.layer(id), wide.layer(id)) {
             return None;
         }
         let (Layer::Sum { input, weight }, Layer::Sum { .. }) = (wide.layer(id), narrow.layer(id))
@@ -41,7 +41,7 @@ pub(super) fn grown(
     found.into_iter().collect()
 }
 
-fn is_alike(a: &Layer, b: &Layer) -> bool {
+fn is_same_layer(a: &Layer, b: &Layer) -> bool {
     match (a, b) {
         (Layer::Input { variable: a, .. }, Layer::Input { variable: b, .. }) => a == b,
         (Layer::Kronecker { inputs: a }, Layer::Kronecker { inputs: b }) => a == b,
@@ -58,7 +58,7 @@ fn is_alike(a: &Layer, b: &Layer) -> bool {
     }
 }
 
-/// Where the functions of a layer of the narrow circuit are among those of the wide one.
+/// The positions of a narrow layer's functions among those of the wide layer.
 fn places(narrow: &Skeleton, wide: &Skeleton, id: LayerId) -> Vec<usize> {
     let Layer::Kronecker { inputs } = wide.layer(id) else {
         return (0..narrow.width(id)).collect();
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn circuits_that_do_not_fit_are_told() {
+    fn circuits_with_other_layers_are_rejected() {
         let (narrow, wide) = (circuit(3, 4, 2), circuit(5, 9, 4));
         let weights: Vec<Vec<f32>> =
             wide.weights().iter().map(|w| vec![0.0; w.rows() * w.cols()]).collect();

@@ -8,7 +8,7 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-use super::mixture::{Mixture, frequencies, place};
+use super::mixture::{Mixture, basis_frequencies, unit_rows};
 use super::options::FitOptions;
 use super::parameter::normalized;
 use super::quota::Quota;
@@ -17,37 +17,38 @@ use crate::circuit::{Circuit, Layer, LayerId, Skeleton, Weight, Weights, random_
 use crate::engine::Batch;
 use crate::linalg::{Complex64, Matrix, eigh};
 
-/// How far the first weights are from a mixture of products.
+/// The norm of the noise that is added to a mixture of products.
 const MIXTURE_NOISE: f64 = 0.02;
-/// How far they are from a single product.
+/// The norm of the noise that is added to a single product.
 const PRODUCT_NOISE: f64 = 0.3;
-/// Entries of a mixture that is kept at most.
-const MOST_KEPT: usize = 1 << 22;
-/// Rows that tell where shared weights begin, besides the mixture.
-const SAMPLE: usize = 64;
+/// The maximum number of entries of a mixture that is kept for later fits.
+const MAX_KEPT_ENTRIES: usize = 1 << 22;
+/// The number of rows that initialize shared weights, in addition to the mixture.
+const SHARED_ROWS: usize = 64;
 
 /// The mixtures that fits of the same rows start from, kept from one fit to the next.
 #[derive(Debug, Default)]
 pub struct Starts {
-    /// By the number of components and the seed; `None` if there is none.
+    /// By the number of components and the seed; `None` if no mixture can be fitted.
     known: BTreeMap<(usize, u64), Option<Arc<Mixture>>>,
-    /// Circuits whose weights fits continue from instead, each the same but for them.
+    /// Learned circuits that fits continue from instead. Only the weights differ from those of the
+    /// circuits to fit.
     learned: Vec<Circuit>,
     pub(super) quota: Quota,
 }
 
 impl Starts {
-    /// For fits within a budget.
+    /// Starts of fits within a budget.
     pub(crate) fn within(quota: &Quota) -> Self {
         Self { quota: quota.clone(), ..Self::default() }
     }
 
-    /// The same for fits that continue from these circuits, in this order.
+    /// Makes fits continue from these circuits, in this order.
     pub(crate) fn with_learned(self, learned: Vec<Circuit>) -> Self {
         Self { learned, ..self }
     }
 
-    /// The share of the budget that is used up.
+    /// The fraction of the budget that has been used.
     pub(crate) fn used(&self) -> f64 {
         self.quota.used()
     }
@@ -70,40 +71,40 @@ impl Starts {
             }
         }
         let bases: Vec<&Basis> = bases.into_iter().collect::<Option<_>>()?;
-        // A stream of its own: the same mixture for every circuit.
+        // A separate stream, so that the mixture is the same for every circuit.
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(3);
         let mixture = Mixture::fit(components, &bases, rows, &mut rng, &self.quota).map(Arc::new);
-        if mixture.as_ref().is_none_or(|m| m.num_entries() <= MOST_KEPT) {
+        if mixture.as_ref().is_none_or(|m| m.num_entries() <= MAX_KEPT_ENTRIES) {
             self.known.insert((components, seed), mixture.clone());
         }
         mixture
     }
 }
 
-/// What a fit may start from.
+/// The start of one fit.
 #[derive(Debug)]
 pub(super) struct Start<'a> {
     pub(super) starts: &'a mut Starts,
-    /// The first rows of all weights, of a [smaller circuit](super::grow::grown).
+    /// The first rows of all weights, from a [smaller circuit](super::grow::grown).
     pub(super) grown: Option<Vec<Matrix<Complex64>>>,
-    /// Which of the circuits that fits continue from it would be.
+    /// The index of the learned circuit to continue from, if there is one.
     pub(super) place: usize,
 }
 
 impl<'a> Start<'a> {
-    /// From the rows alone.
-    pub(super) fn anew(starts: &'a mut Starts) -> Self {
+    /// A start that depends only on the rows.
+    pub(super) fn new(starts: &'a mut Starts) -> Self {
         Self { starts, grown: None, place: 0 }
     }
 
-    /// Whether it is a circuit to continue from.
+    /// Whether the fit continues from a learned circuit.
     pub(super) fn is_learned(&self) -> bool {
         self.place < self.starts.learned.len()
     }
 }
 
-/// A circuit of the same layers with weights to start from, see [`near_mixture`] and [`near_product`].
+/// A circuit with the same layers and initial weights: see [`near_mixture`] and [`near_product`].
 pub(super) fn first_circuit(
     circuit: &Skeleton,
     rows: &Batch,
@@ -127,8 +128,8 @@ pub(super) fn first_circuit(
     with_weights(circuit, weights)
 }
 
-/// The circuit with weights that say nothing, complex or real, to be set later.
-pub(super) fn unlearned(circuit: &Skeleton, complex: bool) -> Circuit {
+/// A circuit with the same layers and placeholder weights, which will be replaced.
+pub(super) fn placeholder(circuit: &Skeleton, complex: bool) -> Circuit {
     let shapes = circuit.weight_shapes().iter();
     let weights = shapes.map(|&[rows, cols]| {
         let one = |k: usize, n: usize| Complex64::from(f64::from(u8::from(k == n)));
@@ -152,14 +153,15 @@ pub(super) fn with_weights(
     }
 }
 
-/// Weights near a mixture of products that fits the rows, of as many components as there are squares: clusters of rows are
-/// there from the start, and learning has to find only what they do not tell.
+/// Weights near a fitted mixture of products, with one component per square. The circuit then
+/// represents clusters of rows from the start, and only has to learn the rest.
 ///
-/// The root of each component's density is a product of functions of single variables. A layer keeps the K directions in
-/// which the components, by their weights, are largest; the output has a square for each. The result is the mixture itself where the widths
-/// suffice, up to noise of this norm. A shared weight keeps the directions in which the components and some of the rows are
-/// largest in all its places together, and a codebook starts as [smooth functions](codebook) of the values. `None` for products that
-/// are not of Kronecker, since a Hadamard product of sums is no sum of products.
+/// The root of each component's density is a product of functions of single variables. A layer keeps
+/// the K directions in which the weighted components are largest, and the output has one square per
+/// component. If the widths suffice, the result is the mixture itself, up to noise of this norm. A
+/// shared weight keeps the directions in which the components and some of the rows are largest over
+/// all of its layers. A codebook starts as [smooth functions](codebook) of the values. `None` if
+/// there are Hadamard products, because a Hadamard product of sums is not a sum of products.
 fn near_mixture(
     circuit: &Skeleton,
     mixture: &Mixture,
@@ -170,7 +172,7 @@ fn near_mixture(
     FromMixture::new(circuit, mixture, rows, noise, grown).weights()
 }
 
-/// How weights are moved away from where they would be without chance.
+/// The noise that is added to initial weights.
 #[derive(Debug)]
 struct Noise {
     complex: bool,
@@ -179,7 +181,7 @@ struct Noise {
 }
 
 impl Noise {
-    /// Of a weight, with a stream of random numbers of its own.
+    /// The noise of one weight, from a separate stream of random numbers.
     fn of(&self, weight: usize, shape: [usize; 2]) -> Matrix<Complex64> {
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
         rng.set_stream(weight as u64);
@@ -187,26 +189,27 @@ impl Noise {
     }
 }
 
-/// A circuit whose weights are to be made from a mixture.
+/// A circuit that gets initial weights from a mixture.
 #[derive(Debug)]
 struct FromMixture<'a> {
     circuit: &'a Skeleton,
     mixture: &'a Mixture,
     batch: &'a Batch,
-    /// Some complete rows of it.
+    /// The indices of some complete rows.
     rows: Vec<usize>,
     noise: Noise,
-    /// Sums by the number of sums below them.
+    /// The sums, grouped by the number of sums below them.
     levels: Vec<Vec<LayerId>>,
-    /// Whether some shared weight is at or above a layer.
+    /// Whether there is a shared weight at or above each layer.
     below_shared: Vec<bool>,
-    /// The first rows of all weights, where a smaller circuit was learned before.
+    /// The first rows of all weights, from a smaller circuit.
     grown: Option<Vec<Matrix<Complex64>>>,
 }
 
-/// What is known of a sum layer: the components in its functions, and the rows, conjugated, one per row of a matrix.
+/// The components and the conjugated rows in terms of the functions of a layer, one per row of a
+/// matrix.
 #[derive(Debug)]
-struct Inside {
+struct Projections {
     components: Matrix<Complex64>,
     rows: Option<Matrix<Complex64>>,
 }
@@ -242,18 +245,19 @@ impl<'a> FromMixture<'a> {
             let above = circuit.consumer(id).is_some_and(|c| below_shared[c.index()]);
             below_shared[id.index()] = is_shared || above;
         }
-        let step = batch.len().div_ceil(SAMPLE).max(1);
+        let step = batch.len().div_ceil(SHARED_ROWS).max(1);
         let is_complete =
             |&row: &usize| !(0..batch.num_variables()).any(|v| batch.is_missing(row, v));
         let rows = (0..batch.len()).step_by(step).filter(is_complete).collect();
         Self { circuit, mixture, batch, rows, noise, levels, below_shared, grown }
     }
 
-    /// From single variables up, the weights of one level side by side.
+    /// Computes all weights, level by level from the inputs up. The weights of one level are computed
+    /// in parallel.
     fn weights(&self) -> Option<Vec<Matrix<Complex64>>> {
         let mut weights: Vec<Option<Matrix<Complex64>>> =
             vec![None; self.circuit.weight_shapes().len()];
-        let mut known: Vec<Option<Inside>> = Vec::new();
+        let mut known: Vec<Option<Projections>> = Vec::new();
         known.resize_with(self.circuit.num_layers(), || None);
         for level in &self.levels {
             let mut users: BTreeMap<usize, Vec<(LayerId, LayerId)>> = BTreeMap::new();
@@ -279,7 +283,7 @@ impl<'a> FromMixture<'a> {
                     let has_rows = self.below_shared[id.index()] && !self.rows.is_empty();
                     let rows = has_rows.then(|| self.values(input, &known)).flatten();
                     let rows = rows.map(|rows| rows.times_adjoint(w));
-                    Some((id, Inside { components, rows }))
+                    Some((id, Projections { components, rows }))
                 })
                 .collect();
             for (id, inside) in inside? {
@@ -289,12 +293,12 @@ impl<'a> FromMixture<'a> {
         weights.into_iter().collect()
     }
 
-    /// A weight, of the sums that use it and their inputs.
+    /// A weight, given the sums that use it and their inputs.
     fn weight(
         &self,
         weight: usize,
         users: &[(LayerId, LayerId)],
-        known: &[Option<Inside>],
+        known: &[Option<Projections>],
     ) -> Option<Matrix<Complex64>> {
         let [k, cols] = self.circuit.weight_shapes()[weight];
         let is_output = users[0].0 == self.circuit.output();
@@ -313,13 +317,14 @@ impl<'a> FromMixture<'a> {
         Some(normalized(with_rows(noise, &main), is_output))
     }
 
-    /// A weight whose first rows are learned: the others are the directions that the components have besides.
+    /// A weight whose first rows are already learned. The other rows are the directions of the
+    /// components outside their span.
     fn grown_weight(
         &self,
         weight: usize,
         users: &[(LayerId, LayerId)],
         learned: &Matrix<Complex64>,
-        known: &[Option<Inside>],
+        known: &[Option<Projections>],
     ) -> Option<Matrix<Complex64>> {
         let shape = self.circuit.weight_shapes()[weight];
         let (k, new) = (learned.rows(), shape[0] - learned.rows());
@@ -328,10 +333,9 @@ impl<'a> FromMixture<'a> {
         if let ([(_, input)], false) = (users, is_output) {
             let all = self.weighted(*input, known)?;
             let inside = all.times_adjoint(learned).times(learned);
-            let besides = added(all, &inside.scaled(-1.0));
-            let besides = directions(&besides, new)?;
-            for row in 0..besides.rows() {
-                w.row_mut(k + row).iter_mut().zip(besides.row(row)).for_each(|(w, x)| *w += x);
+            let outside = directions(&sum(all, &inside.scaled(-1.0)), new)?;
+            for row in 0..outside.rows() {
+                w.row_mut(k + row).iter_mut().zip(outside.row(row)).for_each(|(w, x)| *w += x);
             }
         }
         for row in 0..k {
@@ -340,8 +344,8 @@ impl<'a> FromMixture<'a> {
         Some(normalized(w, is_output))
     }
 
-    /// The components in the functions of a layer, by the roots of their weights.
-    fn weighted(&self, id: LayerId, known: &[Option<Inside>]) -> Option<Matrix<Complex64>> {
+    /// The components in terms of the functions of a layer, times the roots of their weights.
+    fn weighted(&self, id: LayerId, known: &[Option<Projections>]) -> Option<Matrix<Complex64>> {
         let mut m = self.components(id, known)?;
         for (k, w) in self.mixture.weights().iter().enumerate() {
             m.row_mut(k).iter_mut().for_each(|z| *z *= w.sqrt());
@@ -349,9 +353,10 @@ impl<'a> FromMixture<'a> {
         Some(m)
     }
 
-    /// The components in the functions of a layer, of unit norm each, so that none is forgotten for what lower layers leave out.
-    fn components(&self, id: LayerId, known: &[Option<Inside>]) -> Option<Matrix<Complex64>> {
-        Some(unit(match self.circuit.layer(id) {
+    /// The components in terms of the functions of a layer. Each has unit norm, so that none fades
+    /// because lower layers leave parts of it out.
+    fn components(&self, id: LayerId, known: &[Option<Projections>]) -> Option<Matrix<Complex64>> {
+        Some(unit_rows(match self.circuit.layer(id) {
             Layer::Input { variable, basis } => self.mixture.roots(variable.index(), basis),
             Layer::Kronecker { inputs } => {
                 let mut inputs = inputs.iter().map(|i| self.components(*i, known));
@@ -363,9 +368,9 @@ impl<'a> FromMixture<'a> {
         }))
     }
 
-    /// The functions of a layer at the rows, conjugated, of unit norm.
-    fn values(&self, id: LayerId, known: &[Option<Inside>]) -> Option<Matrix<Complex64>> {
-        Some(unit(match self.circuit.layer(id) {
+    /// The conjugated functions of a layer at the rows, with unit norm.
+    fn values(&self, id: LayerId, known: &[Option<Projections>]) -> Option<Matrix<Complex64>> {
+        Some(unit_rows(match self.circuit.layer(id) {
             Layer::Input { variable, basis } => {
                 let mut values = Matrix::zeros(self.rows.len(), basis.width());
                 for (n, &row) in self.rows.iter().enumerate() {
@@ -384,25 +389,29 @@ impl<'a> FromMixture<'a> {
         }))
     }
 
-    /// The directions in which the components, and as much the rows, are largest in all places together.
+    /// The directions in which the components and the rows, with equal weight, are largest over all
+    /// layers that share a weight.
     fn shared_directions(
         &self,
         users: &[(LayerId, LayerId)],
         most: usize,
-        known: &[Option<Inside>],
+        known: &[Option<Projections>],
     ) -> Option<Matrix<Complex64>> {
-        // Sums over so many places each, then over these: the same for any number of threads.
+        // Partial sums of a fixed size, so that the result does not depend on the number of threads.
         let parts: Option<Vec<_>> = users
             .par_chunks(16)
             .map(|users| {
                 let mut sums: [Option<Matrix<Complex64>>; 2] = [None, None];
                 for (_, input) in users {
                     let rows = if self.rows.is_empty() { None } else { self.values(*input, known) };
-                    for (sum, m) in sums.iter_mut().zip([Some(self.weighted(*input, known)?), rows])
-                    {
+                    let both = [Some(self.weighted(*input, known)?), rows];
+                    for (total, m) in sums.iter_mut().zip(both) {
                         let Some(m) = m else { continue };
                         let gram = m.adjoint().times(&m);
-                        *sum = Some(sum.take().map_or(gram.clone(), |sum| added(sum, &gram)));
+                        *total = Some(match total.take() {
+                            Some(total) => sum(total, &gram),
+                            None => gram,
+                        });
                     }
                 }
                 Some(sums)
@@ -411,17 +420,20 @@ impl<'a> FromMixture<'a> {
         let mut total: Option<Matrix<Complex64>> = None;
         for side in 0..2 {
             let sums = parts.as_ref()?.iter().filter_map(|sums| sums[side].as_ref());
-            let Some(sum) = sums.cloned().reduce(|a, b| added(a, &b)) else { continue };
-            let trace: f64 = (0..sum.rows()).map(|n| sum[(n, n)].re).sum();
-            let sum = sum.scaled(trace.max(f64::MIN_POSITIVE).recip());
-            total = Some(total.map_or(sum.clone(), |total| added(total, &sum)));
+            let Some(gram) = sums.cloned().reduce(|a, b| sum(a, &b)) else { continue };
+            let trace: f64 = (0..gram.rows()).map(|n| gram[(n, n)].re).sum();
+            let gram = gram.scaled(trace.max(f64::MIN_POSITIVE).recip());
+            total = Some(match total {
+                Some(total) => sum(total, &gram),
+                None => gram,
+            });
         }
         let vectors = eigh(&total?)?.vectors;
         let rank = most.min(vectors.cols());
         Some(Matrix::from_fn(rank, vectors.rows(), |k, n| vectors[(n, k)].conj()))
     }
 
-    /// Smooth functions of the values, where a weight is shared by single finite variables.
+    /// Smooth functions of the values, if a weight is shared by inputs of finite variables.
     fn codebook(&self, users: &[(LayerId, LayerId)], size: usize) -> Option<Matrix<Complex64>> {
         let mut total: Option<Vec<f64>> = None;
         for (_, input) in users {
@@ -437,8 +449,9 @@ impl<'a> FromMixture<'a> {
     }
 }
 
-/// Functions of ordered values of these frequencies: whether it is the most frequent one, and of the others √h(x) cos(π m u(x)), for
-/// m = 0, 1, …, where h is the frequency of a value and u the share of rows below it.
+/// Functions of ordered values with these frequencies. The first function is the indicator of the
+/// most frequent value. The others are √h(x) cos(π m u(x)) for m = 0, 1, …, where h is the frequency
+/// of a value and u the fraction of rows below it; they are zero at the most frequent value.
 fn codebook(frequencies: &[f64], size: usize) -> Matrix<Complex64> {
     let most = frequencies.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(&a.0)));
     let most = most.map_or(0, |(x, _)| x);
@@ -460,21 +473,7 @@ fn codebook(frequencies: &[f64], size: usize) -> Matrix<Complex64> {
     })
 }
 
-/// Rows of unit norm, but for those that are zero.
-fn unit(mut m: Matrix<Complex64>) -> Matrix<Complex64> {
-    for k in 0..m.rows() {
-        let row = m.row_mut(k);
-        let norm = row.iter().map(Complex64::norm_sqr).sum::<f64>().sqrt();
-        if norm > 0.0 {
-            for z in row {
-                *z /= norm;
-            }
-        }
-    }
-    m
-}
-
-fn added(mut a: Matrix<Complex64>, b: &Matrix<Complex64>) -> Matrix<Complex64> {
+fn sum(mut a: Matrix<Complex64>, b: &Matrix<Complex64>) -> Matrix<Complex64> {
     a.data_mut().iter_mut().zip(b.data()).for_each(|(a, b)| *a += b);
     a
 }
@@ -485,7 +484,7 @@ fn row_products(a: &Matrix<Complex64>, b: &Matrix<Complex64>) -> Matrix<Complex6
     Matrix::from_fn(a.rows(), a.cols() * right, |k, n| a[(k, n / right)] * b[(k, n % right)])
 }
 
-/// The orthonormal directions in which the rows of a matrix are largest, at most so many, one per row.
+/// At most `most` orthonormal directions in which the rows of a matrix are largest, one per row.
 fn directions(m: &Matrix<Complex64>, most: usize) -> Option<Matrix<Complex64>> {
     let eigen = eigh(&m.times_adjoint(m))?;
     let least = 1e-12 * eigen.values.first().copied().unwrap_or(0.0);
@@ -494,8 +493,9 @@ fn directions(m: &Matrix<Complex64>, most: usize) -> Option<Matrix<Complex64>> {
     Some(Matrix::from_fn(rank, m.cols(), |k, n| projected[(k, n)] / eigen.values[k].sqrt()))
 }
 
-/// Weights near the product of the rows' marginals: the first output of every layer is the product of the first outputs below
-/// it, and at a variable of finite domain the root of its frequencies. The rest is random.
+/// Weights near the product of the rows' marginals. The first output of every layer is the product
+/// of the first outputs below it; for a finite variable, it is the root of the frequencies. The rest
+/// is random.
 fn near_product(
     circuit: &Skeleton,
     rows: &Batch,
@@ -522,27 +522,15 @@ fn near_product(
 fn marginal(circuit: &Skeleton, input: LayerId, cols: usize, rows: &Batch) -> Matrix<Complex64> {
     let one = |cols: usize| (0..cols).map(|n| f64::from(u8::from(n == 0))).collect();
     let first: Vec<f64> = match circuit.layer(input) {
-        Layer::Input { variable, basis } => match &**basis {
-            Basis::Indicator(_) => {
-                let p = frequencies(rows, variable.index(), cols, |x| x as usize);
-                p.into_iter().map(f64::sqrt).collect()
+        Layer::Input { variable, basis } => {
+            match basis_frequencies(rows, variable.index(), basis) {
+                Some(p) => {
+                    let roots = p.into_iter().map(f64::sqrt);
+                    roots.chain(std::iter::repeat(0.0)).take(cols).collect()
+                }
+                None => one(cols),
             }
-            Basis::Atoms(b) => {
-                let count = b.points().len() + 1;
-                let p = frequencies(rows, variable.index(), count, |x| place(b.points(), x));
-                p.into_iter().map(f64::sqrt).chain(std::iter::repeat(0.0)).take(cols).collect()
-            }
-            Basis::Fourier(_)
-            | Basis::Legendre(_)
-            | Basis::Laguerre(_)
-            | Basis::Hermite(_)
-            | Basis::Table(_)
-            | Basis::Gaussian(_)
-            | Basis::BSpline(_)
-            | Basis::Transformed(_)
-            | Basis::Squared(_)
-            | Basis::Steps(_) => one(cols),
-        },
+        }
         Layer::Hadamard { .. } | Layer::Kronecker { .. } | Layer::Sum { .. } => one(cols),
     };
     Matrix::from_fn(1, cols, |_, n| Complex64::from(first[n]))
@@ -576,7 +564,7 @@ fn noise(
     random_weight(rows, cols, kind, rng).to_matrix::<Complex64>().scaled(norm)
 }
 
-/// Adds the rows of one matrix to the first rows of another, as far as it has them.
+/// Adds the rows of one matrix to the first rows of another.
 fn with_rows(mut w: Matrix<Complex64>, rows: &Matrix<Complex64>) -> Matrix<Complex64> {
     for k in 0..w.rows().min(rows.rows()) {
         w.row_mut(k).iter_mut().zip(rows.row(k)).for_each(|(w, x)| *w += x);
@@ -594,7 +582,8 @@ mod tests {
 
     const COMPONENTS: usize = 3;
 
-    /// Rows of six columns in two clusters: labels of two and of four values, and numbers; a few cells are unknown.
+    /// Rows of six columns in two clusters: labels with two and with four values, and numbers. A few
+    /// values are missing.
     fn clusters(rng: &mut impl Rng) -> (Vec<(Variable, Basis)>, Vec<f64>) {
         let finite =
             |v, n| (Variable::new(format!("x{v}"), Domain::Finite(n)), Basis::indicator(n));
@@ -637,10 +626,10 @@ mod tests {
     }
 
     #[test]
-    fn without_noise_it_is_the_mixture() {
+    fn without_noise_the_start_is_the_mixture() {
         let rng = &mut ChaCha8Rng::seed_from_u64(3);
         let (columns, values) = clusters(rng);
-        // Roots of normal densities are cut off by the functions, so that only labels are exact.
+        // Only labels are exact, because the functions cannot represent roots of normal densities.
         let finite: Vec<_> = [0, 1, 3, 5].map(|v: usize| columns[v].clone()).into();
         let labels: Vec<f64> =
             values.chunks_exact(6).flat_map(|x| [x[0], x[1], x[3], x[5]]).collect();
@@ -656,7 +645,7 @@ mod tests {
     }
 
     #[test]
-    fn clusters_are_there_from_the_start() {
+    fn the_start_represents_clusters() {
         let rng = &mut ChaCha8Rng::seed_from_u64(3);
         let (columns, values) = clusters(rng);
         let circuit = circuit(&columns, 4, Product::Kronecker);
@@ -669,7 +658,7 @@ mod tests {
     }
 
     #[test]
-    fn other_products_start_near_a_single_one() {
+    fn hadamard_products_start_near_a_single_product() {
         let rng = &mut ChaCha8Rng::seed_from_u64(3);
         let (columns, values) = clusters(rng);
         let four: Vec<_> = [1, 3].map(|v: usize| columns[v].clone()).into();
@@ -678,17 +667,17 @@ mod tests {
         let rows = Batch::from_rows(circuit.variables(), &values).unwrap();
         let options = FitOptions { complex: false, ..FitOptions::default() };
         let first =
-            first_circuit(&circuit, &rows, &options, Start::anew(&mut Starts::default()), rng);
+            first_circuit(&circuit, &rows, &options, Start::new(&mut Starts::default()), rng);
         assert!(first.is_real() && Orthonormal::verify(first).is_ok());
     }
 
-    /// Images of one bright pixel on a slope of gray levels.
+    /// Images of one bright pixel on a gradient of gray levels.
     fn images(rng: &mut impl Rng) -> Vec<f64> {
         let mut values = Vec::new();
         for _ in 0..500 {
             let (bright, slope) = (rng.random_range(0..16), rng.random_range(0..3));
-            let grey = |n: usize| if n == bright { 8 } else { n / 4 * slope };
-            values.extend((0..16).map(|n| grey(n) as f64));
+            let gray = |n: usize| if n == bright { 8 } else { n / 4 * slope };
+            values.extend((0..16).map(|n| gray(n) as f64));
         }
         values
     }
@@ -715,7 +704,7 @@ mod tests {
     }
 
     #[test]
-    fn codebooks_are_of_independent_functions() {
+    fn codebooks_have_independent_functions() {
         let frequencies: Vec<f64> =
             (0..256).map(|x| if x == 7 { 0.5 } else { 0.5 / 255.0 }).collect();
         let book = normalized(codebook(&frequencies, 24), false);

@@ -1,9 +1,6 @@
 //! A mixture of products of single-variable distributions, fitted by expectation maximization.
 
-#![expect(
-    clippy::inline_always,
-    reason = "what is not inlined is not compiled for the instruction set"
-)]
+#![expect(clippy::inline_always, reason = "only inlined code is compiled for the instruction set")]
 
 use std::sync::Arc;
 
@@ -16,22 +13,22 @@ use crate::domain::find;
 use crate::engine::{Batch, Simd};
 use crate::linalg::{Complex64, Matrix};
 
-/// Rows that are drawn from each column's own distribution and added to every component, so that a component of few rows
-/// says of a variable what all rows say.
+/// The prior count of every component, in rows with each column's overall distribution. So
+/// components with few rows are close to that distribution.
 const PRIOR: f64 = 10.0;
-/// Rounds of expectation and maximization at most, and of many cells.
+/// The maximum number of EM iterations, for few and for many cells.
 const ROUNDS: [usize; 2] = [60, 40];
-/// Cells from which on they are many.
-const MANY: usize = 4_000_000;
-/// The rise of the mean log-likelihood, in nats, at which they end.
-const RISE: f64 = 1e-3;
-/// The part of what is left of a budget that they take at most.
-const PART: f64 = 0.2;
-/// Cells that are learned from at most.
-const CELLS: usize = 16_000_000;
-/// Rows whose components are weighed at once.
+/// More cells than this are many.
+const MANY_CELLS: usize = 4_000_000;
+/// EM ends when the mean log-likelihood rises by less than this many nats.
+const MIN_RISE: f64 = 1e-3;
+/// The maximum fraction of the remaining budget that EM takes.
+const MAX_QUOTA_SHARE: f64 = 0.2;
+/// The maximum number of cells that EM uses.
+const MAX_CELLS: usize = 16_000_000;
+/// The number of rows in a block.
 const BLOCK: usize = 64;
-/// Points at which a density is projected on the functions of its variable.
+/// The number of quadrature nodes for projecting densities on basis functions.
 const POINTS: usize = 1024;
 
 /// Σₖ wₖ Πᵢ pᵢₖ.
@@ -41,13 +38,13 @@ pub(super) struct Mixture {
     columns: Vec<Column>,
 }
 
-/// The distributions of one variable, one a component.
+/// The distributions of one variable, one per component.
 #[derive(Debug)]
 enum Column {
     Finite(Logs),
-    /// Mean and deviation of a normal distribution.
+    /// The means and standard deviations of normal distributions.
     Normal(Vec<(f64, f64)>),
-    /// Of atoms at these points log p, of the rest as of one more value; and the rest's normal distributions.
+    /// Atoms at these points, log p of each and of the rest, and normal distributions of the rest.
     Atoms(Arc<[f64]>, Logs, Vec<(f64, f64)>),
 }
 
@@ -63,7 +60,7 @@ impl Column {
 /// log p of the values of a variable, in every component.
 #[derive(Debug)]
 struct Logs {
-    /// Of value x in component k, at x · components + k.
+    /// log p of value x in component k is at x · components + k.
     all: Vec<f64>,
     components: usize,
     /// The most frequent value.
@@ -75,7 +72,8 @@ impl Logs {
         &self.all[value * self.components..][..self.components]
     }
 
-    /// Replaces what was added for the most frequent value by what a cell says; `place` numbers its value.
+    /// Replaces log p of the most frequent value, which has been added to `out`, by that of a cell.
+    /// `place` returns the number of a value.
     #[inline(always)]
     fn replace_usual(&self, x: f64, place: impl Fn(f64) -> usize, out: &mut [f64]) {
         let usual = self.of(self.usual);
@@ -91,18 +89,18 @@ impl Logs {
     }
 }
 
-/// What all rows say of one variable.
+/// The overall distribution of one variable.
 #[derive(Debug)]
 enum Whole {
     /// p of each value.
     Finite(Vec<f64>),
     /// The means of x and of x².
     Normal(f64, f64),
-    /// Atoms, p of each and of the rest, and the rest's means of x and of x².
+    /// Atoms, p of each and of the rest, and the means of x and of x² over the rest.
     Atoms(Arc<[f64]>, Vec<f64>, (f64, f64)),
 }
 
-/// Rows, and the share of each component in each of them.
+/// Rows, and the responsibility of each component for each row.
 #[derive(Debug)]
 struct Sample {
     rows: Batch,
@@ -111,10 +109,11 @@ struct Sample {
 }
 
 impl Mixture {
-    /// The mixture with this many components that fits the rows, holes left out, or some of the rows if they are many.
+    /// Fits a mixture with this many components to the rows, or to a part of them if there are many.
+    /// Missing values are ignored.
     ///
-    /// The bases tell which variables are finite. The same random numbers give the same bits, for any number of threads.
-    /// `None` if values are so large that their squares are not finite.
+    /// The bases determine which variables are finite. The same random numbers give the same bits,
+    /// for any number of threads. `None` if values are so large that their squares are not finite.
     pub(super) fn fit(
         components: usize,
         bases: &[&Basis],
@@ -122,44 +121,32 @@ impl Mixture {
         rng: &mut impl Rng,
         quota: &Quota,
     ) -> Option<Self> {
-        let end = quota.after(PART);
-        let count = rows.len().min((CELLS / bases.len().max(1)).max(1));
+        let end = quota.after(MAX_QUOTA_SHARE);
+        let count = rows.len().min((MAX_CELLS / bases.len().max(1)).max(1));
         let mut sample = Sample {
             rows: some_rows(rows, count),
             components,
-            // Most of a row is one component's, some of it the others'.
+            // Each row mostly belongs to one component.
             shares: vec![0.2 / components as f64; count * components],
         };
         for row in sample.shares.chunks_exact_mut(components) {
             row[rng.random_range(0..components)] += 0.8;
         }
-        let wholes = bases.par_iter().enumerate().map(|(variable, basis)| match basis {
-            Basis::Indicator(_) => {
-                Whole::Finite(frequencies(rows, variable, basis.width(), |x| x as usize))
-            }
-            Basis::Atoms(b) => {
-                let (points, count) = (b.points(), b.points().len() + 1);
-                let p = frequencies(rows, variable, count, |x| place(points, x));
-                Whole::Atoms(points.into(), p, sample.moments(variable, points))
-            }
-            Basis::Fourier(_)
-            | Basis::Legendre(_)
-            | Basis::Laguerre(_)
-            | Basis::Hermite(_)
-            | Basis::Table(_)
-            | Basis::Gaussian(_)
-            | Basis::BSpline(_)
-            | Basis::Transformed(_)
-            | Basis::Squared(_)
-            | Basis::Steps(_) => {
-                let (x, square) = sample.moments(variable, &[]);
-                Whole::Normal(x, square)
+        let wholes = bases.par_iter().enumerate().map(|(variable, basis)| {
+            let points = basis.atoms();
+            match basis_frequencies(rows, variable, basis) {
+                None => {
+                    let (x, square) = sample.moments(variable, points);
+                    Whole::Normal(x, square)
+                }
+                Some(p) if points.is_empty() => Whole::Finite(p),
+                Some(p) => Whole::Atoms(points.into(), p, sample.moments(variable, points)),
             }
         });
         let wholes: Vec<Whole> = wholes.collect();
         let mut mixture = sample.maximize(&wholes);
         let mut last = f64::NEG_INFINITY;
-        let is_many = count * bases.len() > MANY;
+        let is_many = count * bases.len() > MANY_CELLS;
         for _ in 0..ROUNDS[usize::from(is_many)] {
             let blocks = sample.shares.par_chunks_mut(BLOCK * components).enumerate();
             let logs = blocks.map(|(n, shares)| {
@@ -168,7 +155,7 @@ impl Mixture {
             });
             let logs: Vec<Vec<f64>> = logs.collect();
             let mean = logs.iter().flatten().sum::<f64>() / count.max(1) as f64;
-            if mean.is_nan() || mean - last < RISE {
+            if mean.is_nan() || mean - last < MIN_RISE {
                 break;
             }
             last = mean;
@@ -180,11 +167,11 @@ impl Mixture {
         last.is_finite().then_some(mixture)
     }
 
-    /// log wₖ pₖ of what is known of the rows from `first` on, for each row and k, but for a constant of each normal
-    /// distribution.
+    /// log wₖ pₖ of the observed values of the rows from `first` on, for each row and k, up to a
+    /// constant for each normal distribution.
     ///
-    /// A row begins with what is said of the most frequent value of every column, so that only cells with other values take
-    /// time: few of them where a table is sparse.
+    /// Every row starts with the sum for the most frequent value of every column. So only cells with
+    /// other values take time, which are few in a sparse table.
     fn logs(&self, rows: &Batch, first: usize, out: &mut [f64]) {
         Simd::default().run(
             #[inline(always)]
@@ -235,7 +222,7 @@ impl Mixture {
         softmax(&mut logs)
     }
 
-    /// The numbers that it has of all variables.
+    /// The number of parameters of all variables.
     pub(super) fn num_entries(&self) -> usize {
         let entries = |column: &Column| match column {
             Column::Finite(logs) => logs.all.len(),
@@ -250,26 +237,23 @@ impl Mixture {
         &self.weights
     }
 
-    /// How often a finite variable has each of its values.
+    /// The frequencies of the values of a finite variable.
     pub(super) fn frequencies(&self, variable: usize) -> Option<Vec<f64>> {
         let Column::Finite(logs) = &self.columns[variable] else { return None };
         let mean = |logs: &[f64]| logs.iter().zip(&self.weights).map(|(p, w)| w * p.exp()).sum();
         Some(logs.all.chunks_exact(self.weights.len()).map(mean).collect())
     }
 
-    /// The roots of one variable's densities in its functions, one per row, of unit norm.
+    /// The roots of one variable's densities in terms of its functions, one per row, with unit norm.
     pub(super) fn roots(&self, variable: usize, basis: &Basis) -> Matrix<Complex64> {
         let (components, width) = (self.weights.len(), basis.width());
-        unit_rows(match &self.columns[variable] {
+        nonzero_unit_rows(match &self.columns[variable] {
             Column::Finite(logs) => Matrix::from_fn(components, width, |k, x| {
                 Complex64::from((0.5 * logs.of(x)[k]).exp())
             }),
-            Column::Normal(normals) => unit_rows(projected(normals, basis)),
+            Column::Normal(normals) => nonzero_unit_rows(projected(normals, basis)),
             Column::Atoms(points, logs, normals) => {
-                let Basis::Atoms(b) = basis else {
-                    unreachable!("the basis that it was fitted by")
-                };
-                let rest = unit_rows(projected(normals, b.rest()));
+                let rest = nonzero_unit_rows(projected(normals, basis.rest()));
                 let (m, share) = (points.len(), |k: usize, n: usize| logs.of(n)[k]);
                 Matrix::from_fn(components, width, |k, x| match x.checked_sub(m) {
                     None => Complex64::from((0.5 * share(k, x)).exp()),
@@ -281,7 +265,7 @@ impl Mixture {
 }
 
 impl Sample {
-    /// The mixture that is likeliest if rows are the components' by their shares.
+    /// The maximization step: the most likely mixture, given the responsibilities.
     fn maximize(&self, wholes: &[Whole]) -> Mixture {
         let all = sum_of_rows(&self.shares, self.components);
         let total: f64 = all.iter().map(|w| 1.0 + w).sum();
@@ -300,7 +284,8 @@ impl Sample {
         Mixture { weights, columns: columns.collect() }
     }
 
-    /// Mean and deviation in each component of the values that are no atoms, given the means of x and x² of all rows.
+    /// The mean and standard deviation in each component of the values that are not atoms, given the
+    /// overall means of x and x².
     fn normals(
         &self,
         variable: usize,
@@ -324,7 +309,7 @@ impl Sample {
         sums.iter().map(normal).collect()
     }
 
-    /// The values of a variable, NaN if they are missing, and the shares in their rows.
+    /// The values of a variable (NaN if missing), with the responsibilities for their rows.
     fn cells(&self, variable: usize) -> impl Iterator<Item = (f64, &[f64])> {
         let shares = self.shares.chunks_exact(self.components).enumerate();
         shares.map(move |(row, shares)| (self.rows.value(row, variable), shares))
@@ -345,7 +330,7 @@ impl Sample {
         Logs { all: logs, components: self.components, usual: most_frequent(whole) }
     }
 
-    /// The means of x and of x², of rows whose value is not an atom.
+    /// The means of x and of x² over the values that are not atoms.
     fn moments(&self, variable: usize, atoms: &[f64]) -> (f64, f64) {
         let (mut total, mut sum, mut squares) = (0.0, 0.0, 0.0);
         for (x, _) in self.known(variable).filter(|(x, _)| find(atoms, *x).is_none()) {
@@ -358,7 +343,30 @@ impl Sample {
     }
 }
 
-/// p of each value, numbered by `place`, with half a row added to each.
+/// The frequencies of the values of a finite variable, or of the atoms and the rest of a continuous
+/// one; `None` if there are neither values nor atoms.
+pub(super) fn basis_frequencies(rows: &Batch, variable: usize, basis: &Basis) -> Option<Vec<f64>> {
+    match basis {
+        Basis::Indicator(b) => Some(frequencies(rows, variable, b.width(), |x| x as usize)),
+        Basis::Atoms(b) => {
+            let points = b.points();
+            Some(frequencies(rows, variable, points.len() + 1, |x| place(points, x)))
+        }
+        Basis::Fourier(_)
+        | Basis::Legendre(_)
+        | Basis::Laguerre(_)
+        | Basis::Hermite(_)
+        | Basis::Table(_)
+        | Basis::Gaussian(_)
+        | Basis::BSpline(_)
+        | Basis::Transformed(_)
+        | Basis::Squared(_)
+        | Basis::Steps(_) => None,
+    }
+}
+
+/// The frequency of each value, with half a row added to each count. `place` returns the number of
+/// a value.
 pub(super) fn frequencies(
     rows: &Batch,
     variable: usize,
@@ -373,10 +381,11 @@ pub(super) fn frequencies(
     counts.into_iter().map(|c| c / total).collect()
 }
 
-/// log p of value x in component k, at x · components + k, of cells and the components' shares in their rows, which sum to `all`.
-/// `place` numbers the values, and the frequencies of all rows count for `prior` rows of each component.
+/// log p of value x in component k, at x · components + k, given cells with the responsibilities for
+/// their rows, which sum to `all`. `place` returns the number of a value. The overall frequencies
+/// count as `prior` rows of each component.
 ///
-/// Only cells without the most frequent value are added up: it has what they leave.
+/// The count of the most frequent value is the rest, so its cells are not summed.
 pub(super) fn log_frequencies<'a>(
     cells: impl Iterator<Item = (f64, &'a [f64])>,
     all: &[f64],
@@ -424,13 +433,13 @@ fn add(sums: &mut [f64], row: &[f64]) {
     sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
 }
 
-/// The first of the values that no other is more frequent than.
+/// The most frequent value; the first one in case of a tie.
 fn most_frequent(frequencies: &[f64]) -> usize {
     let better = |best: usize, n: usize| if frequencies[n] > frequencies[best] { n } else { best };
     (0..frequencies.len()).fold(0, better)
 }
 
-/// So many of the rows, at even distances.
+/// `count` of the rows, evenly spaced.
 fn some_rows(rows: &Batch, count: usize) -> Batch {
     if count == rows.len() {
         return rows.clone();
@@ -438,17 +447,18 @@ fn some_rows(rows: &Batch, count: usize) -> Batch {
     rows.select(&(0..count).map(|n| n * rows.len() / count).collect::<Vec<_>>())
 }
 
-/// The number of the atom that x is, or one more than all of them have.
+/// The number of the atom x, or the number of atoms if x is not an atom.
 pub(super) fn place(points: &[f64], x: f64) -> usize {
     find(points, x).unwrap_or(points.len())
 }
 
-/// Of normal distributions their means, the reciprocals and the logarithms of their deviations.
+/// The means of normal distributions, and the reciprocals and logarithms of their standard
+/// deviations.
 fn scales(normals: &[(f64, f64)]) -> Vec<[f64; 3]> {
     normals.iter().map(|(mean, deviation)| [*mean, deviation.recip(), deviation.ln()]).collect()
 }
 
-/// Adds the logarithms of normal densities, but for a constant.
+/// Adds the logarithms of normal densities, up to a constant.
 fn add_normals(scales: &[[f64; 3]], x: f64, out: &mut [f64]) {
     for (out, [mean, per, log]) in out.iter_mut().zip(scales) {
         let z = (x - mean) * per;
@@ -456,23 +466,34 @@ fn add_normals(scales: &[[f64; 3]], x: f64, out: &mut [f64]) {
     }
 }
 
-/// Rows of unit norm; if one is zero, since nothing of it lies in the functions, the first of them.
-fn unit_rows(mut roots: Matrix<Complex64>) -> Matrix<Complex64> {
-    for k in 0..roots.rows() {
-        let root = roots.row_mut(k);
-        let norm = root.iter().map(Complex64::norm_sqr).sum::<f64>().sqrt();
+/// Scales rows to unit norm, except for zeros.
+pub(super) fn unit_rows(mut m: Matrix<Complex64>) -> Matrix<Complex64> {
+    for k in 0..m.rows() {
+        let row = m.row_mut(k);
+        let norm = row.iter().map(Complex64::norm_sqr).sum::<f64>().sqrt();
         if norm > 0.0 {
-            for z in root {
+            for z in row {
                 *z /= norm;
             }
-        } else {
+        }
+    }
+    m
+}
+
+/// Scales rows to unit norm. A row that is zero, because the functions represent nothing of it,
+/// becomes the first function.
+fn nonzero_unit_rows(roots: Matrix<Complex64>) -> Matrix<Complex64> {
+    let mut roots = unit_rows(roots);
+    for k in 0..roots.rows() {
+        let root = roots.row_mut(k);
+        if !root.iter().any(|z| z.norm_sqr() > 0.0) {
             root[0] = Complex64::ONE;
         }
     }
     roots
 }
 
-/// ∫ f* √p of every function of a basis, over where the densities are large.
+/// ∫ f* √p of every function of a basis, over the range where the densities are not tiny.
 fn projected(normals: &[(f64, f64)], basis: &Basis) -> Matrix<Complex64> {
     let ends = |sign: f64| normals.iter().map(move |(m, s)| m + 6.0 * sign * s);
     let low = ends(-1.0).fold(f64::INFINITY, f64::min);
@@ -495,7 +516,7 @@ fn projected(normals: &[(f64, f64)], basis: &Basis) -> Matrix<Complex64> {
     sums
 }
 
-/// Replaces logarithms by their exponentials over the sum of these, and returns its logarithm.
+/// Replaces logarithms by their normalized exponentials, and returns the logarithm of the sum.
 pub(super) fn softmax(logs: &mut [f64]) -> f64 {
     let max = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let mut sum = 0.0;
@@ -526,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn two_clusters_are_told_apart() {
+    fn two_clusters_are_separated() {
         let mut values = Vec::new();
         for n in 0..400 {
             let x = f64::from(n % 2);
@@ -543,7 +564,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_columns_and_values_out_of_range() {
+    fn missing_columns_and_values_out_of_range() {
         let unknown = [0.0, f64::NAN, 1.0, f64::NAN];
         let mixture = fit(&unknown).unwrap();
         let roots = mixture.roots(1, &Basis::hermite(4, 0.0, 1.0).unwrap());

@@ -1,8 +1,9 @@
 //! Monotonic circuits on the same structures: the baseline for squared circuits.
 //!
-//! Weights are non-negative and their rows sum to 1, so that every layer's outputs are distributions and the output is
-//! one: p(x) = c(x), not |c(x)|². Rows go through the same passes, since log c = ½ log |c|²; an unknown cell is a leaf of
-//! ones. Inputs are indicators. A continuous variable on (0, 1) is cut into bins first, see [`binned`].
+//! Weights are non-negative and their rows sum to 1, so the outputs of every layer are
+//! distributions: p(x) = c(x), not |c(x)|². Training uses the same passes, because
+//! log c = ½ log |c|²; the leaf of a missing value is all ones. Inputs are indicators. Continuous
+//! variables on (0, 1) must be binned first: see [`binned`].
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -23,23 +24,24 @@ use crate::circuit::{Circuit, Layer, Skeleton, Weight};
 use crate::engine::Batch;
 use crate::linalg::Matrix;
 
-/// A learned monotonic circuit, and how it came about.
+/// A learned monotonic circuit and its history.
 #[derive(Clone, Debug)]
 pub struct MonotonicFit {
-    /// The circuit, of real weights. Its density is c(x) itself.
+    /// The circuit, with real weights. Its density is c(x) itself.
     pub circuit: Circuit,
     /// The mean log-likelihood of the validation rows.
     pub valid: f64,
-    /// One entry an epoch; the residual is the largest |Σ w − 1| of a row.
+    /// One entry per epoch; the residual is the largest |Σ w − 1| of a row.
     pub history: Vec<Epoch>,
 }
 
-/// Learns the weights of a monotonic circuit from rows; NaN is unknown.
+/// Learns the weights of a monotonic circuit from rows; NaN is a missing value.
 ///
-/// Of the options, what is about squares and complex weights is not used.
+/// Options for squares and complex weights are ignored.
 ///
 /// # Errors
-/// The circuit's products are not binary, each below a sum; its inputs are not indicators, or it has more than one output.
+/// A product is not binary or not below a sum, an input is not an indicator, or the circuit has more
+/// than one output.
 pub fn fit(
     circuit: &Skeleton,
     train: &Batch,
@@ -66,10 +68,10 @@ pub fn fit(
     Ok(MonotonicFit { circuit, valid: outcome.best.valid, history: outcome.history })
 }
 
-/// The mean log-likelihood of rows under a monotonic circuit; NaN is unknown.
+/// The mean log-likelihood of rows under a monotonic circuit; NaN is a missing value.
 ///
 /// # Errors
-/// As for [`fit`].
+/// See [`fit`].
 pub fn mean_log_likelihood(circuit: &Circuit, rows: &Batch) -> Result<f64, LearnError> {
     check(circuit)?;
     let program = program_of(circuit)?;
@@ -82,7 +84,8 @@ pub fn mean_log_likelihood(circuit: &Circuit, rows: &Batch) -> Result<f64, Learn
     Ok(0.5 * logs.iter().sum::<f64>() / logs.len().max(1) as f64)
 }
 
-/// The bin of each value of (0, 1), of so many of the same size; the density is the probability times their number.
+/// The bins of values in (0, 1), all of the same size. The density is the probability of the bin
+/// times their number.
 pub fn binned(values: &[f64], bins: usize) -> Vec<f64> {
     let last = bins.saturating_sub(1) as f64;
     let bin = |&x: &f64| if x.is_nan() { x } else { (x * bins as f64).floor().clamp(0.0, last) };
@@ -103,7 +106,8 @@ fn check(circuit: &Skeleton) -> Result<(), LearnError> {
     Ok(())
 }
 
-/// Weights near the product of the rows' marginals: every input distribution is that of its column, some of it moved.
+/// Weights near the product of the rows' marginals: every input distribution is that of its column,
+/// randomly perturbed.
 fn near_marginals(circuit: &Skeleton, rows: &Batch, rng: &mut ChaCha8Rng) -> Circuit {
     let mut weights: Vec<Option<Matrix<f64>>> = vec![None; circuit.weight_shapes().len()];
     for id in circuit.layer_ids() {

@@ -7,11 +7,12 @@ use crate::engine::{Batch, Real};
 use crate::linalg::{Matrix, Scalar};
 use crate::program::Program;
 
-/// The log-likelihood of rows under weights: log ∫ ‖c‖² over what is unknown, less log Z if they are not orthonormal;
-/// of a monotonic circuit log c = ½ log ‖c‖², where the weights are normalized and unknown leaves are ones. With an [`Emphasis`],
-/// the log-likelihood of a target given the rest of its row counts once more, times a factor.
+/// The log-likelihood of rows: log ∫ ‖c‖² over their missing values, minus log Z if the weights are
+/// not orthonormal.
 ///
-/// Complete rows take the vectors of a [`Workspace`], the others matrices too.
+/// For a monotonic circuit, it is log c = ½ log ‖c‖²: the weights are normalized, and the leaves of
+/// missing values are ones. With an [`Emphasis`], the log-likelihood of a target given the rest of
+/// its row is added, times a factor.
 #[derive(Debug)]
 pub(crate) struct Objective<'a, T> {
     program: &'a Program,
@@ -20,7 +21,7 @@ pub(crate) struct Objective<'a, T> {
     emphasis: Option<Emphasis<'a>>,
 }
 
-/// What log p(target | rest) counts for, beside the log-likelihood of whole rows.
+/// The additional term log p(target | rest) of the objective.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Emphasis<'a> {
     /// The rows without their targets.
@@ -40,13 +41,14 @@ impl<'a, T: Scalar> Objective<'a, T> {
         Self { program, partition, parameterization, emphasis: None }
     }
 
-    /// The same, with log p(target | rest) = log p(row) − log p(rest) of every row added to its log-likelihood.
+    /// Adds the term log p(target | rest) = log p(row) − log p(rest) of every row.
     pub(crate) fn emphasizing(self, emphasis: Option<Emphasis<'a>>) -> Self {
         Self { emphasis, ..self }
     }
 
-    /// The sum of the rows named, each times `weight`. Its gradient by every weight is what the memory then holds for
-    /// complete rows, and the gradient returned for all else, if there is any.
+    /// The sum over the given rows, each times `weight`. The gradient by every weight is the sum of
+    /// two parts: `memory` holds that of the complete rows, and that of everything else is returned,
+    /// if there is anything else.
     pub(crate) fn reverse<F: Real, const C: bool>(
         &self,
         rows: &Batch,
@@ -61,7 +63,7 @@ impl<'a, T: Scalar> Objective<'a, T> {
             return (0.5 * logs.iter().sum::<f64>() * weight, None);
         }
         let (mut complete, mut missing) = by_completeness(rows, indices);
-        // Less than a tile of complete rows goes along with the others.
+        // Complete rows that do not fill a tile join the others.
         if !missing.is_empty() && complete.len() < F::LANES {
             missing.append(&mut complete);
         }
@@ -91,7 +93,7 @@ impl<'a, T: Scalar> Objective<'a, T> {
         (mean - share * self.partition.log_partition(), others)
     }
 
-    /// The mean of the rows named.
+    /// The mean over the given rows.
     pub(crate) fn mean<F: Real, const C: bool>(
         &self,
         rows: &Batch,
@@ -114,12 +116,12 @@ impl<'a, T: Scalar> Objective<'a, T> {
     }
 }
 
-/// Whether weights, and so the circuit, are orthonormal at every step.
+/// Whether the circuit is orthonormal at every training step.
 pub(super) fn is_orthonormal(parameterization: Parameterization) -> bool {
     matches!(parameterization, Parameterization::Cholesky | Parameterization::Stiefel)
 }
 
-/// The rows with a value in every cell, and the others.
+/// The rows without missing values, and the others.
 fn by_completeness(rows: &Batch, indices: &[usize]) -> (Vec<usize>, Vec<usize>) {
     indices.iter().partition(|&&row| rows.first_missing(row).is_none())
 }

@@ -1,65 +1,64 @@
-//! How a step follows a gradient: Adam or momentum, elementwise, and the sizes of steps over a fit.
+//! Optimizers, which turn gradients into steps, and learning rate schedules.
 
-#![expect(
-    clippy::inline_always,
-    reason = "what is not inlined is not compiled for the instruction set"
-)]
+#![expect(clippy::inline_always, reason = "only inlined code is compiled for the instruction set")]
 
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Simd;
 
-/// How gradients become steps.
+/// The optimizer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Optimizer {
-    /// Each part of each number divided by the root mean square of its own gradients.
+    /// Adam, for the real and imaginary part of each number separately.
     #[default]
     Adam,
-    /// Stochastic gradients with a momentum of 0.9.
+    /// Stochastic gradient ascent with a momentum of 0.9.
     Momentum,
 }
 
-/// How the size of steps changes over a fit, after a warm-up.
+/// The learning rate schedule, after a warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Schedule {
-    /// Half a cosine down to a hundredth.
+    /// Cosine decay to a hundredth of the rate.
     #[default]
     Cosine,
-    /// Constant; halved after every epoch that does not better the validation likelihood.
+    /// Constant, but halved after every epoch without a better validation likelihood.
     Plateau,
 }
 
 const BETA1: f64 = 0.9;
 const BETA2: f64 = 0.99;
 const EPSILON: f64 = 1e-12;
-/// Moments below this are zero: far below what moves a weight, and far above where arithmetic slows down.
-const NOTHING: f32 = 1e-30;
+/// Smaller moments are set to zero. They are far too small to move a weight, and far from subnormal
+/// numbers, which are slow.
+const TINY: f32 = 1e-30;
 
-/// Running sums over the gradients of a weight, and over the weight itself, one entry a real part.
+/// Running averages of the gradients of a weight and of the weight itself, with one entry per real
+/// part.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Moments {
     pub(super) mean: Vec<f32>,
-    /// Of the squares; empty for momentum.
+    /// The average of the squared gradients; empty for momentum.
     pub(super) square: Vec<f32>,
-    /// Of the weight.
+    /// The average of the weight.
     pub(super) average: Vec<f32>,
 }
 
-/// One step of all weights.
+/// The settings of one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Update {
     pub(super) optimizer: Optimizer,
     pub(super) rate: f64,
-    /// Counted from 1.
+    /// The number of the step, from 1.
     pub(super) number: u32,
-    /// What gradients are multiplied with first.
+    /// The factor that gradients are multiplied by first.
     pub(super) scale: f64,
-    /// The share of the averages that is kept.
+    /// The decay of the averages of weights.
     pub(super) keep: f64,
 }
 
 impl Update {
-    /// The rate and ε of Adam with the bias corrections of both moments moved into them; of momentum as they are.
+    /// The rate and ε. For Adam, they include the bias corrections of both moments.
     pub(super) fn corrected(&self) -> (f32, f32) {
         if self.optimizer == Optimizer::Momentum {
             return (self.rate as f32, EPSILON as f32);
@@ -92,7 +91,7 @@ impl Moments {
         }
     }
 
-    /// Takes the weight into the average.
+    /// Updates the average of the weight.
     pub(super) fn average(&mut self, keep: f64, w: &[f64]) {
         let average = &mut self.average[..];
         Simd::default().run(
@@ -117,8 +116,8 @@ fn adam(update: &Update, v: &mut [f64], g: &[f64], mean: &mut [f32], square: &mu
         let g = g as f32 * scale;
         let m = b1 * *mean + n1 * g;
         let s = b2 * *square + n2 * (g * g);
-        *mean = if m.abs() < NOTHING { 0.0 } else { m };
-        *square = if s < NOTHING { 0.0 } else { s };
+        *mean = if m.abs() < TINY { 0.0 } else { m };
+        *square = if s < TINY { 0.0 } else { s };
         *v += f64::from(rate * *mean / (square.sqrt() + epsilon));
     }
 }
@@ -128,12 +127,13 @@ fn momentum(update: &Update, v: &mut [f64], g: &[f64], mean: &mut [f32]) {
     let (rate, scale, keep) = (update.rate as f32, update.scale as f32, BETA1 as f32);
     for ((v, &g), mean) in v.iter_mut().zip(g).zip(mean) {
         let m = keep * *mean + g as f32 * scale;
-        *mean = if m.abs() < NOTHING { 0.0 } else { m };
+        *mean = if m.abs() < TINY { 0.0 } else { m };
         *v += f64::from(rate * *mean);
     }
 }
 
-/// The size of steps, of the largest, where this share of a fit is over and the best epoch is so many epochs ago.
+/// The learning rate relative to its maximum, after this share of a fit and `waited` epochs after
+/// the best one.
 pub(super) fn schedule(kind: Schedule, share: f64, warm_up: f64, waited: usize) -> f64 {
     let share = share.clamp(0.0, 1.0);
     let warm_up = (share / warm_up.max(f64::MIN_POSITIVE)).clamp(0.05, 1.0);

@@ -57,11 +57,11 @@ pub struct FitOptions {
     /// |w[n]|²` from the objective, where λₙ is n (n + 1) for the Legendre polynomial of degree n.
     #[serde(default)]
     pub roughness: f64,
-    /// The variables of a target, whose log-likelihood given the rest of a row counts [`emphasis`](Self::emphasis) times more than
-    /// that of the whole row: the objective is log p(x, y) + λ log p(y | x). None if it is empty.
+    /// The variables y of a target, if any. The objective is then log p(x, y) + λ log p(y | x), with
+    /// λ = [`emphasis`](Self::emphasis).
     #[serde(default)]
     pub target: Vec<usize>,
-    /// The factor λ of a target.
+    /// The factor λ of the conditional log-likelihood of a target.
     #[serde(default)]
     pub emphasis: f64,
     /// The random seed.
@@ -83,7 +83,7 @@ pub enum Device {
     Cuda,
     /// On an NVIDIA GPU with factors rounded to 11 bits (TF32): faster for wide circuits, but less precise.
     CudaTf32,
-    /// On a GPU if there is one that can learn this, and on the CPU otherwise.
+    /// On a GPU if there is one that supports the fit, and on the CPU otherwise.
     Auto,
 }
 

@@ -1,4 +1,4 @@
-//! Free parameters behind the weights: W = L⁻¹ V with L Lᴴ = V Vᴴ, or W = V.
+//! The free parameters V of weights: W = L⁻¹ V with L Lᴴ = V Vᴴ, or W = V.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,15 +8,17 @@ use crate::linalg::{Matrix, Scalar, cholesky, largest};
 /// How the circuit is kept normalized while it is learned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Parameterization {
-    /// Inner weights are W = L⁻¹ V with the Cholesky factor L of V Vᴴ, differentiated through; V is free.
+    /// Inner weights are W = L⁻¹ V with the Cholesky factor L of V Vᴴ. V is free, and gradients go
+    /// through the factorization.
     #[default]
     Cholesky,
-    /// Inner weights stay on the Stiefel manifold: a step along the gradient's tangent part, then L⁻¹ V brings it back.
+    /// Inner weights stay on the Stiefel manifold: a step along the tangent part of the gradient,
+    /// followed by the retraction L⁻¹ V.
     Stiefel,
     /// Weights are free and log Z is subtracted; the circuit is orthonormalized at the end.
     Unconstrained,
-    /// Weights are non-negative and their rows sum to 1: W = exp V / Σ exp V. For [`monotonic`](super::monotonic) circuits
-    /// only, which are not squared.
+    /// Weights are non-negative and their rows sum to 1: W = exp V / Σ exp V. Only for
+    /// [`monotonic`](super::monotonic) circuits, which are not squared.
     Monotonic,
 }
 
@@ -24,16 +26,17 @@ pub enum Parameterization {
 #[derive(Clone, Debug)]
 pub(crate) struct Parameter<T> {
     pub(crate) w: Matrix<T>,
-    /// A weight of the output has unit Frobenius norm and need not be semi-unitary.
+    /// Whether this is the weight of the output, which has unit Frobenius norm and need not be
+    /// semi-unitary.
     is_output: bool,
     parameterization: Parameterization,
-    /// V, where the weight alone does not tell it.
+    /// V, if it does not follow from the weight.
     v: Option<Matrix<T>>,
     pub(super) moments: Moments,
 }
 
 impl<T: Scalar> Parameter<T> {
-    /// A parameter at the nearest weight that is normalized.
+    /// A parameter whose weight is the normalized v.
     pub(crate) fn new(
         v: &Matrix<T>,
         is_output: bool,
@@ -48,7 +51,7 @@ impl<T: Scalar> Parameter<T> {
         Self { w, is_output, parameterization, v, moments }
     }
 
-    /// One step *up* the gradient by V.
+    /// Takes one step *up* the gradient by V.
     pub(super) fn step(&mut self, gradient: &Matrix<T>, update: &Update) {
         let gradient = T::parts(gradient.data());
         if let Some(v) = &mut self.v {
@@ -62,7 +65,7 @@ impl<T: Scalar> Parameter<T> {
         self.moments.average(update.keep, T::parts(self.w.data()));
     }
 
-    /// The averaged weight, brought back to the manifold.
+    /// The averaged weight, normalized.
     pub(super) fn averaged(&self) -> Matrix<T> {
         let mut w = Matrix::zeros(self.w.rows(), self.w.cols());
         for (x, &a) in T::parts_mut(w.data_mut()).iter_mut().zip(&self.moments.average) {
@@ -71,7 +74,7 @@ impl<T: Scalar> Parameter<T> {
         self.on_manifold(w)
     }
 
-    /// The weight itself if it is free, and otherwise the normalized one next to it.
+    /// The weight itself if it is free; otherwise, its normalized version.
     pub(crate) fn on_manifold(&self, v: Matrix<T>) -> Matrix<T> {
         match self.parameterization {
             Parameterization::Unconstrained => v,
@@ -80,7 +83,8 @@ impl<T: Scalar> Parameter<T> {
         }
     }
 
-    /// How far the weight is from normalized: the largest entry of W Wᴴ − I, or |Σ w − 1| of a row; 0 for an output.
+    /// The deviation of the weight from a normalized one: the largest entry of W Wᴴ − I, or the
+    /// largest |Σ w − 1| of a row; 0 for the output.
     pub(super) fn residual(&self) -> f64 {
         if self.parameterization == Parameterization::Monotonic {
             let sum = |k| self.w.row(k).iter().map(|x| x.to_complex().re).sum::<f64>();
@@ -89,10 +93,12 @@ impl<T: Scalar> Parameter<T> {
         if self.is_output { 0.0 } else { self.w.semi_unitary_residual() }
     }
 
-    /// The gradient by V at V = W, where L = I; at W = W(V) for a monotonic weight.
+    /// The gradient by V, given the gradient by W, at V = W, where L = I; for a monotonic weight, at
+    /// W = W(V).
     ///
-    /// With X = dV, dW = X − Φ(X Wᴴ + W Xᴴ) W, where Φ keeps the lower triangle and half of the diagonal. Its adjoint
-    /// takes G to G − (P + Pᴴ) W with P = Φ(G Wᴴ). On the Stiefel manifold P is half of G Wᴴ instead.
+    /// With X = dV, dW = X − Φ(X Wᴴ + W Xᴴ) W, where Φ keeps the lower triangle and half of the
+    /// diagonal. The adjoint maps G to G − (P + Pᴴ) W with P = Φ(G Wᴴ). On the Stiefel manifold, P is
+    /// half of G Wᴴ instead.
     pub(super) fn pull_back(&self, mut g: Matrix<T>) -> Matrix<T> {
         if self.parameterization == Parameterization::Unconstrained {
             return g;
@@ -148,7 +154,8 @@ pub(super) fn softmax<T: Scalar>(v: &Matrix<T>) -> Matrix<T> {
     row_normalized(w)
 }
 
-/// L⁻¹ V with L Lᴴ = V Vᴴ, twice where V Vᴴ is far from I, so that rounding does not show; V / ‖V‖ for an output.
+/// L⁻¹ V with L Lᴴ = V Vᴴ; V / ‖V‖ for the output. If V Vᴴ is far from I, this is done twice, against
+/// rounding errors.
 pub(crate) fn normalized<T: Scalar>(v: Matrix<T>, is_output: bool) -> Matrix<T> {
     if is_output {
         return v.scaled(v.norm2().sqrt().recip());
@@ -157,7 +164,7 @@ pub(crate) fn normalized<T: Scalar>(v: Matrix<T>, is_output: bool) -> Matrix<T> 
     for _ in 0..2 {
         let gram = w.times_adjoint(&w);
         let Some(l) = cholesky(&gram) else {
-            // Rows that depend on each other: the factorization finds what rows there are.
+            // The rows are linearly dependent.
             return crate::linalg::row_orthonormalize(&w).q;
         };
         w = inverse(&l).times(&w);
@@ -168,7 +175,8 @@ pub(crate) fn normalized<T: Scalar>(v: Matrix<T>, is_output: bool) -> Matrix<T> 
     w
 }
 
-/// Whether all eigenvalues of a Hermitian matrix are between 1/2 and 3/2, by the sums of its rows.
+/// Whether all eigenvalues of a Hermitian matrix are between 1/2 and 3/2, according to the sums of
+/// its rows.
 fn is_near_identity<T: Scalar>(gram: &Matrix<T>) -> bool {
     (0..gram.rows()).all(|i| {
         let off = |(j, x): (usize, &T)| if i == j { *x - T::ONE } else { *x }.abs2().sqrt();
@@ -197,7 +205,7 @@ fn inverse<T: Scalar>(l: &Matrix<T>) -> Matrix<T> {
     inverse
 }
 
-/// Every row divided by its sum.
+/// Divides every row by its sum.
 pub(super) fn row_normalized<T: Scalar>(mut w: Matrix<T>) -> Matrix<T> {
     for k in 0..w.rows() {
         let sum: f64 = w.row(k).iter().map(|x| x.to_complex().re).sum();

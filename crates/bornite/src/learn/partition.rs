@@ -1,34 +1,36 @@
 //! log Z of weights that are not orthonormal, and its gradient by every weight.
 //!
-//! Every step sends M = ∫ ℓ ℓᴴ over all its variables, and receives the E with Z = Σ E[k, k′] M[k, k′]. From M = W N Wᴴ the
-//! gradient by W is 2 Eᵀ W N / Z. The rows with missing values take M where they know nothing, and add what they have for it to E.
+//! Every step sends M = ∫ ℓ ℓᴴ over all of its variables, and receives the environment E with
+//! Z = Σ E[k, k′] M[k, k′]. Since M = W N Wᴴ, the gradient by W is 2 Eᵀ W N / Z. Rows with missing
+//! values use M at steps without evidence, and add to its E.
 
 use super::tensor::{gram_first, gram_last, multiply_first, multiply_last};
 use crate::basis::Basis;
 use crate::linalg::{Matrix, Scalar};
+use crate::ops::scaled::{ldexp, rescale};
 use crate::program::{Program, StepKind};
 
-/// What a step sends, without the power of two taken out.
+/// The message of a step, with a power of two stored separately.
 #[derive(Clone, Debug)]
 pub(super) struct Node<T> {
     pub(super) matrix: Matrix<T>,
-    /// What was taken out of M here and below: 2^exponent.
+    /// M is `matrix` times 2^exponent, with the exponents of all steps below included.
     pub(super) exponent: i64,
-    /// What M was multiplied with here.
+    /// The power of two that M was multiplied by at this step.
     factor: f64,
 }
 
-/// The messages of all steps if nothing is known.
+/// The messages of all steps without evidence.
 #[derive(Debug)]
 pub(super) struct Partition<'a, T> {
     pub(super) program: &'a Program,
     pub(super) weights: Vec<&'a Matrix<T>>,
-    /// None if all are the identity.
+    /// `None` if all of them are identities.
     nodes: Option<Vec<Node<T>>>,
 }
 
 impl<'a, T: Scalar> Partition<'a, T> {
-    /// With `orthonormal` the weights and the inputs are taken to be so; without, all integrals are computed.
+    /// Computes all integrals, unless the weights and inputs are known to be orthonormal.
     pub(super) fn new(
         program: &'a Program,
         weights: Vec<&'a Matrix<T>>,
@@ -41,7 +43,7 @@ impl<'a, T: Scalar> Partition<'a, T> {
         this
     }
 
-    /// log Z; 0 if all is orthonormal.
+    /// log Z; 0 if the circuit is orthonormal.
     pub(super) fn log_partition(&self) -> f64 {
         let Some(Node { matrix, exponent, .. }) = self.nodes.as_ref().and_then(|n| n.last()) else {
             return 0.0;
@@ -49,7 +51,7 @@ impl<'a, T: Scalar> Partition<'a, T> {
         trace(matrix).max(0.0).ln() + *exponent as f64 * std::f64::consts::LN_2
     }
 
-    /// What a step sends; none is the identity.
+    /// The message of a step without evidence; `None` for an identity.
     pub(super) fn node(&self, step: usize) -> Option<&Node<T>> {
         self.nodes.as_ref().map(|nodes| &nodes[step])
     }
@@ -58,14 +60,14 @@ impl<'a, T: Scalar> Partition<'a, T> {
         self.nodes.is_none()
     }
 
-    /// E / p of the output where p is its trace, times a factor.
+    /// The environment of the output divided by its trace p, times a factor.
     pub(super) fn at_output(&self, factor: f64) -> Option<Matrix<T>> {
         let matrix = &self.nodes.as_ref()?.last()?.matrix;
         Some(Matrix::identity(matrix.rows()).scaled(factor / trace(matrix)))
     }
 
-    /// Adds the gradient of log Z times `factor`, and of Σ E M over all steps for the E that each has `received`, to that of
-    /// every weight: ∂/∂re + i ∂/∂im.
+    /// Adds the gradient of `factor` log Z by every weight, ∂/∂re + i ∂/∂im, and that of Σ E M over
+    /// all steps, with the environments E that they have `received`.
     pub(super) fn add_gradient(
         &self,
         factor: f64,
@@ -139,7 +141,7 @@ impl<'a, T: Scalar> Partition<'a, T> {
             };
             let mut matrix = matrix.hermitian_part();
             let exponent = rescale(matrix.data_mut());
-            let factor = 2_f64.powi(-exponent as i32);
+            let factor = ldexp(1.0, -exponent).min(f64::MAX);
             nodes.push(Node { matrix, exponent: below + exponent, factor });
         }
         nodes
@@ -163,7 +165,7 @@ fn trace<T: Scalar>(m: &Matrix<T>) -> f64 {
     (0..m.rows()).map(|i| m[(i, i)].to_complex().re).sum()
 }
 
-/// Adds what a step receives to what it has received.
+/// Adds an environment to those that a step has received.
 pub(super) fn give<T: Scalar>(received: &mut [Option<Matrix<T>>], step: usize, new: Matrix<T>) {
     match &mut received[step] {
         Some(sum) => add(sum.data_mut(), new.data(), 1.0),
@@ -181,18 +183,4 @@ pub(super) fn add<T: Scalar>(sum: &mut [T], x: &[T], factor: f64) {
     for (sum, x) in sum.iter_mut().zip(x) {
         *sum += x.scale_by(factor);
     }
-}
-
-/// Brings the largest part to [1, 2) by a power of two and returns its exponent. Zero stays zero.
-fn rescale<T: Scalar>(values: &mut [T]) -> i64 {
-    let max = values.iter().fold(0.0, |max: f64, x| max.max(x.max_part()));
-    if max < f64::MIN_POSITIVE {
-        return 0;
-    }
-    let exponent = max.log2().floor().clamp(-1000.0, 1000.0) as i64;
-    let factor = 2_f64.powi(-exponent as i32);
-    for x in values {
-        *x = x.scale_by(factor);
-    }
-    exponent
 }

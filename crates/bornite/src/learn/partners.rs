@@ -1,58 +1,61 @@
-//! Further circuits for a mixture with the best one, kept if they improve the validation likelihood.
+//! Additional circuits for a mixture with the best one, kept if they improve the validation
+//! likelihood.
 
 use super::options::FitOptions;
 use crate::circuit::{Orthonormal, Skeleton};
 use crate::engine::{Batch, Engine};
 use crate::mixture::{log_sum, shares};
 
-/// Rounds in which weights are found.
+/// The number of EM iterations for the weights.
 const ROUNDS: usize = 200;
-/// Rows that every circuit is given beforehand, in parts of all rows.
+/// The prior count of every circuit, as a fraction of all rows.
 const PRIOR: f64 = 0.05;
-/// A gain counts if it is so many times its own standard error.
+/// A gain counts if it exceeds this many standard errors.
 const ERRORS: f64 = 2.0;
 
-/// A circuit to be fitted, and how, by the settings of the best candidate and its place.
+/// Returns the nth partner, a circuit and its settings, given the settings of the best candidate.
 pub(crate) type Partner<'a> = dyn Fn(&FitOptions, usize) -> Option<(Skeleton, FitOptions)> + 'a;
 
-/// Circuits that may be fitted beside the best candidate.
+/// Circuits that may be mixed with the best candidate.
 pub(crate) struct Partners<'a> {
-    /// How many at most.
+    /// The maximum number of partners.
     pub(crate) most: usize,
-    /// The nth of them, for the best candidate's settings, if there is one.
+    /// Returns a partner, if there is one.
     pub(crate) of: &'a Partner<'a>,
 }
 
-/// What several circuits say of the validation rows.
+/// A mixture of circuits, evaluated on the validation rows.
 #[derive(Debug)]
-pub(super) struct Council<'a> {
+pub(super) struct Ensemble<'a> {
     rows: &'a Batch,
-    /// The same without their targets, and what log p(target | rest) counts for.
+    /// The rows without their targets, and the factor of log p(target | rest).
     rest: Option<(Batch, f64)>,
-    /// For every circuit log p of the rows, and without their targets.
+    /// For every circuit, log p of the rows, and of the rows without their targets.
     logs: Vec<[Vec<f64>; 2]>,
     /// The weights of the circuits.
     pub(super) weights: Vec<f64>,
+    /// The objective of every row.
     values: Vec<f64>,
 }
 
-impl<'a> Council<'a> {
-    /// One circuit alone.
+impl<'a> Ensemble<'a> {
+    /// An ensemble of a single circuit.
     pub(super) fn new(first: &Orthonormal, rows: &'a Batch, options: &FitOptions) -> Self {
         let rest =
             (!options.target.is_empty()).then(|| (rows.without(&options.target), options.emphasis));
-        let mut council =
+        let mut ensemble =
             Self { rows, rest, logs: Vec::new(), weights: Vec::new(), values: Vec::new() };
-        council.logs.push(council.ask(first));
-        council.settle();
-        council
+        ensemble.logs.push(ensemble.logs_of(first));
+        ensemble.fit_weights();
+        ensemble
     }
 
-    /// Takes one more circuit, if the rows are likelier with it by more than chance.
-    pub(super) fn admits(&mut self, circuit: &Orthonormal) -> bool {
+    /// Adds a circuit if it improves the likelihood of the rows by more than chance, and returns
+    /// whether it does.
+    pub(super) fn add_if_better(&mut self, circuit: &Orthonormal) -> bool {
         let (weights, values) = (self.weights.clone(), self.values.clone());
-        self.logs.push(self.ask(circuit));
-        self.settle();
+        self.logs.push(self.logs_of(circuit));
+        self.fit_weights();
         let gains: Vec<f64> = self.values.iter().zip(&values).map(|(new, old)| new - old).collect();
         let is_better = exceed_chance(&gains, ERRORS);
         if !is_better {
@@ -62,14 +65,14 @@ impl<'a> Council<'a> {
         is_better
     }
 
-    fn ask(&self, circuit: &Orthonormal) -> [Vec<f64>; 2] {
+    fn logs_of(&self, circuit: &Orthonormal) -> [Vec<f64>; 2] {
         let engine = Engine::new(circuit);
         let logs = |rows: &Batch| engine.log_marginals(rows).unwrap_or_default();
         [logs(self.rows), self.rest.as_ref().map_or(Vec::new(), |(rest, _)| logs(rest))]
     }
 
-    /// Finds the weights by which the rows are likeliest, and what the mixture makes of each row.
-    fn settle(&mut self) {
+    /// Fits the weights of the mixture to the rows, and computes the objective of every row.
+    fn fit_weights(&mut self) {
         let (count, n) = (self.logs.len(), self.rows.len());
         let mut weights = vec![1.0 / count as f64; count];
         for _ in 0..if count > 1 { ROUNDS } else { 0 } {
@@ -96,7 +99,7 @@ impl<'a> Council<'a> {
         self.weights = weights;
     }
 
-    /// log wₜ pₜ of a row, whole or without its target.
+    /// log wₜ pₜ of a row for every circuit t: of the whole row, or without its target.
     fn parts(&self, which: usize, row: usize, weights: &[f64]) -> Vec<f64> {
         self.logs.iter().zip(weights).map(|(logs, w)| logs[which][row] + w.ln()).collect()
     }

@@ -1,4 +1,4 @@
-//! The rows of a fit: in memory, in pieces of which some are in memory at a time, or held by workers.
+//! The rows of a fit: in memory, in a temporary file that is read in pieces, or on workers.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -9,29 +9,29 @@ use super::workers::Workers;
 use crate::domain::{Domain, Variable};
 use crate::engine::Batch;
 
-/// The rows to learn from, and those to choose the best epoch by.
+/// The training rows, and the validation rows, which determine the best epoch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rows<'a> {
-    /// All of them, or some that stand for all if there are pieces.
+    /// All training rows, or a sample of them if there are pieces.
     pub(crate) train: &'a Batch,
     pub(crate) valid: &'a Batch,
-    /// All of them, if they are more than memory holds.
+    /// All training rows, if they are not in memory.
     pub(crate) pieces: Option<Pieces<'a>>,
 }
 
 impl<'a> Rows<'a> {
-    /// Rows that are at hand.
+    /// Rows in memory.
     pub(crate) fn new(train: &'a Batch, valid: &'a Batch) -> Self {
         Self { train, valid, pieces: None }
     }
 
-    /// The number of rows to learn from.
+    /// The number of training rows.
     pub(super) fn num_train(&self) -> usize {
         self.pieces.map_or(self.train.len(), |pieces| pieces.layout().num_rows())
     }
 }
 
-/// Rows that are not at hand, in pieces.
+/// Training rows that are not in memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Pieces<'a> {
     File(&'a PieceFile),
@@ -46,7 +46,7 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// What the rows are known by; nothing where others hold them.
+    /// A checksum of the rows; 0 if workers hold them.
     pub(super) fn digest(self) -> usize {
         match self {
             Self::File(file) => file.digest.clone().finalize() as usize,
@@ -55,20 +55,20 @@ impl<'a> Pieces<'a> {
     }
 }
 
-/// Pieces in a temporary file that has no name, and is gone when this is, however the process ends.
+/// Pieces in an unnamed temporary file, which is deleted when the process ends for any reason.
 #[derive(Debug)]
 pub(crate) struct PieceFile {
     layout: Layout,
     file: File,
     domains: Vec<Domain>,
-    /// Where each piece is, in one or more parts.
+    /// The parts of each piece.
     index: Vec<Vec<Part>>,
-    /// The bytes of all pieces, and what they are known by.
+    /// The number of bytes in the file.
     bytes: u64,
     digest: crc32fast::Hasher,
 }
 
-/// Where some rows of a piece are.
+/// Consecutive rows of a piece in the file.
 #[derive(Debug)]
 struct Part {
     start: u64,
@@ -77,7 +77,7 @@ struct Part {
 }
 
 impl PieceFile {
-    /// No rows yet.
+    /// An empty file.
     pub(crate) fn new(variables: &[Variable], layout: Layout) -> io::Result<Self> {
         Ok(Self {
             file: tempfile::tempfile()?,
@@ -114,7 +114,7 @@ impl PieceFile {
             let found = file.seek(SeekFrom::Start(part.start));
             found.and_then(|_| file.read_exact(&mut bytes)).map_err(|e| failed(e.to_string()))?;
             let added = rows.add_bytes(part.rows, &bytes);
-            added.ok_or_else(|| failed("its bytes were altered".to_owned()))?;
+            added.ok_or_else(|| failed("its bytes have changed".to_owned()))?;
         }
         Ok(rows)
     }
@@ -136,7 +136,7 @@ mod tests {
         let mut file = PieceFile::new(&variables, layout.clone()).unwrap();
         for rows in [0..100, 100..101, 101..390] {
             let all = batch(rows.clone());
-            for (piece, own) in layout.cut(rows.start as u64, rows.len()) {
+            for (piece, own) in layout.split(rows.start as u64, rows.len()) {
                 file.add(piece, &all.select(&own)).unwrap();
             }
         }

@@ -10,9 +10,9 @@ use crate::circuit::Orthonormal;
 pub struct Progress {
     /// The index of the candidate being fitted, in a search.
     pub candidate: usize,
-    /// The width in its settings.
+    /// The width in the candidate's settings.
     pub width: usize,
-    /// Epochs done, from 0.
+    /// The number of completed epochs.
     pub epoch: usize,
     /// The maximum number of epochs.
     pub epochs: usize,
@@ -24,7 +24,7 @@ pub struct Progress {
     pub train: f64,
     /// The mean log-likelihood of the validation rows, after the last whole epoch.
     pub valid: Option<f64>,
-    /// The best so far.
+    /// The best mean log-likelihood of the validation rows so far.
     pub best: Option<f64>,
     /// Whether an epoch has just ended.
     pub epoch_ended: bool,
@@ -65,9 +65,9 @@ impl Control {
 /// A learned circuit and its history.
 #[derive(Clone, Debug)]
 pub struct Fitted {
-    /// The best circuit by validation.
+    /// The circuit with the best validation likelihood.
     pub circuit: Orthonormal,
-    /// Its mean log-likelihood on the validation rows.
+    /// Its mean log-likelihood of the validation rows.
     pub valid: f64,
     /// One entry per epoch.
     pub history: Vec<Epoch>,
@@ -76,9 +76,9 @@ pub struct Fitted {
 /// The results of an epoch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Epoch {
-    /// The mean log-likelihood of its batches, each before its step.
+    /// The mean log-likelihood of the batches, each before its step.
     pub train: f64,
-    /// The mean log-likelihood of the validation rows after it, by the averaged weights.
+    /// The mean log-likelihood of the validation rows at the end, with averaged weights.
     pub valid: f64,
     /// The largest entry of W Wᴴ − I of any inner weight.
     pub residual: f64,
@@ -94,8 +94,8 @@ impl<'a> Snapshot<'a> {
         Self { write }
     }
 
-    /// Before there is anything to be written down: its bytes stand for the beginning.
-    pub(crate) fn of_nothing() -> Self {
+    /// The state before the first step, whose bytes start a fit from the beginning.
+    pub(crate) fn empty() -> Self {
         Self { write: &|_| {} }
     }
 

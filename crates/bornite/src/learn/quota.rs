@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 /// A budget, such as a time limit. Long computations check it and end early if it runs out.
 ///
-/// Nothing is ever used up of the default.
+/// The default is unlimited.
 #[derive(Clone, Default)]
 pub struct Quota(Option<Arc<dyn Fn() -> f64 + Send + Sync>>);
 
 impl Quota {
-    /// A budget. `used` returns the fraction that has been used, at least 1 if nothing is left. Infinity asks to stop at
-    /// once, even if there is no model yet.
+    /// A budget. `used` returns the fraction that has been used, which is at least 1 if nothing is
+    /// left. Infinity means to stop at once, even if there is no model yet.
     pub fn new(used: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(used)))
     }
 
-    /// The share that is used up.
+    /// The fraction that has been used.
     pub(crate) fn used(&self) -> f64 {
         self.0.as_ref().map_or(0.0, |used| used())
     }
@@ -26,7 +26,7 @@ impl Quota {
         self.used() == f64::INFINITY
     }
 
-    /// The share that is used up when this part of what is left now is.
+    /// The fraction that will have been used after this part of the remaining budget.
     pub(crate) fn after(&self, part: f64) -> f64 {
         let used = self.used();
         used + part * (1.0 - used).max(0.0)

@@ -6,7 +6,7 @@ use super::fit::run;
 use super::grow::grown;
 use super::initial::{Start, Starts};
 use super::options::{Device, FitOptions};
-use super::partners::{Council, Partners};
+use super::partners::{Ensemble, Partners};
 use super::pieces::{Pieces, Rows};
 use super::progress::{Control, Fitted, Progress, Snapshot};
 use super::trainer::{Outcome, read_best, read_history, write_best, write_history};
@@ -15,18 +15,18 @@ use crate::circuit::{Layer, Skeleton};
 use crate::engine::Batch;
 use crate::linalg::{Complex64, Matrix};
 
-/// The best of several fits, and which it was.
+/// The best of several fits.
 #[derive(Clone, Debug)]
 pub struct BestFit {
-    /// The place of the best among the candidates.
+    /// The index of the best candidate.
     pub index: usize,
     /// Its fit.
     pub fit: Fitted,
-    /// The candidates that were fitted and their validation likelihoods, in turn.
+    /// The candidates that were fitted and their validation likelihoods, in order.
     pub tried: Vec<(usize, f64)>,
 }
 
-/// The best of several fits, with those beside it and the weights of all.
+/// The best of several fits, with its partners and the weights of all.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) best: BestFit,
@@ -34,63 +34,71 @@ pub(crate) struct Found {
     pub(crate) weights: Vec<f64>,
 }
 
-/// What scoring a row takes of what learning from it does.
-const SCORING: f64 = 0.4;
+/// The cost of scoring a row, relative to learning from it.
+const SCORING_COST: f64 = 0.4;
 
-/// The maximum number of variables of circuits that grow. Of more of them, the clusters of rows tell most: a wider circuit has more squares, and
-/// learns better from a start with as many clusters than from a narrower circuit, whose clusters are fewer.
-const MOST_GROWN: usize = 48;
-/// A fit that continues from a smaller one takes the epochs, and the patience, divided by this.
-const GROWN: usize = 2;
-/// The share of √(variables / validation rows) that a mean log-likelihood has to rise by for a search to follow: about half the
-/// standard error of the difference between two circuits that are nearly as good.
+/// The maximum number of variables of circuits that grow from others. With more variables, the
+/// clusters of rows matter most: a wider circuit has more squares, and learns better from a start
+/// with as many clusters than from a narrower circuit with fewer.
+const MAX_GROWN_VARIABLES: usize = 48;
+/// A fit that grows from a smaller one takes the usual epochs and patience divided by this.
+const GROWN_DIVISOR: usize = 2;
+/// A mean log-likelihood is better if it is higher by this fraction of √(variables / validation
+/// rows). That is about half of the standard error of the difference between two similar circuits.
 const MARGIN: f64 = 0.05;
-/// A search ends after so many partners that the best candidate is no better with: the first has another kind of tree, which may be a
-/// poor one for the rows, and the second has not.
-const REFUSED: usize = 2;
+/// A search ends after this many partners that do not improve the mixture. The first has another
+/// kind of tree, which may not suit the rows, and the second does not.
+const MAX_REJECTED: usize = 2;
 
-/// Which of two candidates of one size.
+/// The preferred one of two candidates of the same size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
     First,
     Second,
 }
 
-/// How far a search has come.
+/// The state of a search.
 #[derive(Debug, Default)]
 struct State {
     tried: Vec<(usize, f64)>,
-    /// The share of the budget that was used up when the present candidate began, and now.
+    /// The fraction of the budget that had been used when the current candidate started, and now.
     used: [f64; 2],
     best: Option<(usize, Outcome)>,
-    /// Of two candidates of one size, the one that is tried: known from the first time that there are two.
+    /// The preferred one of two candidates of the same size, once there have been two.
     shape: Option<Shape>,
-    /// Whether all candidates are tried, and circuits beside the best one are fitted.
+    /// Whether all candidates have been tried, and partners of the best one are fitted.
     is_mixing: bool,
-    /// How many of these were fitted.
-    asked: usize,
-    /// Those that are kept, and their places among all that were fitted.
+    /// The number of partners that were fitted.
+    num_fitted: usize,
+    /// The partners that are kept, with their numbers among all that were fitted.
     partners: Vec<(usize, Outcome)>,
 }
 
-/// Fits one candidate after the other and keeps the best by the validation rows. Candidates differ in their widths and numbers of
-/// input functions: after the third width and the second number (or the last, of fewer) come more functions, or fewer where more are
-/// not better, then wider circuits as long as each is better, and narrower ones where the first wider ones are not. Better is what chance in
-/// the validation rows does not explain. Of two candidates of one size, such as circuits of one width and tapered ones, a short trial decides
-/// which ones are fitted, once. Each starts from the best so far if that is smaller, with the same density;
-/// circuits over many variables start anew.
+/// Fits several candidates, one after another, and keeps the one with the best validation
+/// likelihood.
 ///
-/// On tables of some thousand rows wide circuits overfit, and by how much depends on the data: trying is cheap, since a
-/// narrow circuit learns far faster than a wide one, and a grown one goes on where it ended. A stop ends the search. A share of a budget is one of the whole search:
-/// each candidate has what is left.
+/// Candidates differ in their widths and numbers of input functions. The first one has the third
+/// width and the second number of functions, or the last if there are fewer. Then come more
+/// functions, or fewer if more are not better; then wider circuits as long as each is better, and
+/// narrower ones if the first wider ones are not. Differences that chance in the validation rows can
+/// explain do not count. If there are two candidates of the same size, such as a tapered circuit and
+/// one with the same width everywhere, a short trial decides once which kind is fitted. Each
+/// candidate grows from the best one so far if that is smaller, and starts with the same density;
+/// circuits over many variables do not.
 ///
-/// With the bytes of a [`Snapshot`] the search goes on where it was: to the same circuit, bit for bit, as if it had never
-/// ended, as long as `progress` answers alike.
+/// On tables with a few thousand rows, wide circuits overfit, and by how much depends on the data.
+/// Trying is cheap: a narrow circuit learns much faster than a wide one, which then continues where
+/// the narrow one ended. [`Control::Stop`] ends the search. [`Control::Used`] refers to the budget of
+/// the whole search, and each candidate may use what is left.
+///
+/// With the bytes of a [`Snapshot`], the search continues where it was, and finds the same circuit
+/// bit for bit as without the interruption, provided that `progress` returns the same values.
 ///
 /// Returns `None` if there are no candidates.
 ///
 /// # Errors
-/// A candidate cannot be learned, see [`fit`](super::fit); the checkpoint is damaged, or one of other rows, circuits or options.
+/// A candidate cannot be learned (see [`fit`](super::fit)), or the checkpoint is damaged or from
+/// different rows, circuits or options.
 pub fn fit_best(
     candidates: &[(Skeleton, FitOptions)],
     train: &Batch,
@@ -104,7 +112,7 @@ pub fn fit_best(
     Ok(found.map(|found| found.best))
 }
 
-/// By how much the validation rows have to be likelier.
+/// The smallest difference between mean log-likelihoods of the validation rows that counts.
 fn margin(valid: &Batch) -> f64 {
     MARGIN * (valid.num_variables() as f64 / valid.len().max(1) as f64).sqrt()
 }
@@ -112,15 +120,18 @@ fn margin(valid: &Batch) -> f64 {
 /// Rows of a [`Teacher`](super::Teacher), for the last two candidates.
 #[derive(Debug)]
 pub(crate) struct Lesson {
-    /// As many as it takes.
+    /// Samples of the teacher.
     pub(crate) rows: Batch,
-    /// The mean objective of the validation rows by the teacher.
+    /// The mean objective of the validation rows under the teacher.
     pub(crate) valid: f64,
 }
 
-/// The same with a lesson, if there is one: if the teacher is better than the best of the other candidates, the last but one learns
-/// from the lesson's rows, and if it is then the best, the last one continues from there with the rows themselves. In the end come partners
-/// of the best candidate, until two of them make the mixture no better; a lesson has none.
+/// [`fit_best`], with an optional lesson and optional partners.
+///
+/// If the teacher is better than the best other candidate, the second-to-last candidate learns from
+/// the lesson's rows. If it is then the best, the last candidate continues from there with the
+/// training rows. Finally, partners of the best candidate are fitted until two of them have not
+/// improved the mixture; a candidate that learned from a lesson has no partners.
 pub(crate) fn search(
     candidates: &[(Skeleton, FitOptions)],
     all: Rows<'_>,
@@ -137,37 +148,37 @@ pub(crate) fn search(
     if let Some(from) = &mut reader {
         state = State::read(from, [ordinary, candidates], all)?;
     }
-    // A trial is begun again.
+    // An interrupted trial starts over.
     reader = reader.filter(|from| !from.is_empty());
-    let (mut apart, lesson) = (Starts::within(&starts.quota), OnceCell::new());
+    let (mut lesson_starts, lesson) = (Starts::within(&starts.quota), OnceCell::new());
     let mut pace = Pace::default();
     let valid = all.valid;
     let mut search = Search { candidates, ordinary, valid, partners, state, mixing: None };
     while let Some(next) = search.next(teach, &lesson) {
-        if let Some(both) = search.rivals(&next) {
+        if let Some(both) = search.same_size(&next) {
             if search.compare(both, all, starts, progress)? {
                 break;
             }
             continue;
         }
-        let asked = search.state.asked;
+        let num_fitted = search.state.num_fitted;
         let (place, index, (circuit, options)) = match &next {
             Next::Candidate(index) => (0, *index, &candidates[*index]),
-            Next::Partner(partner) => (1 + asked, candidates.len() + asked, &**partner),
+            Next::Partner(partner) => (1 + num_fitted, candidates.len() + num_fitted, &**partner),
         };
         let is_lesson = index == ordinary.len() && lessons > 0;
         let (rows, starts) = match lesson.get().and_then(Option::as_ref) {
-            Some(lesson) if is_lesson => (Rows::new(&lesson.rows, valid), &mut apart),
+            Some(lesson) if is_lesson => (Rows::new(&lesson.rows, valid), &mut lesson_starts),
             _ => (all, &mut *starts),
         };
-        let epoch = work_of(circuit, rows.num_train() as f64 + SCORING * valid.len() as f64);
+        let epoch = work_of(circuit, rows.num_train() as f64 + SCORING_COST * valid.len() as f64);
         let state = &mut search.state;
         let used = state.used[0].max(starts.quota.used());
         if state.best.is_some() && used + pace.share_of(epoch) > 1.0 {
             break;
         }
-        let goes_on = !is_lesson && !state.is_mixing;
-        let grown = goes_on.then(|| state.grown(candidates, circuit)).flatten();
+        let may_grow = !is_lesson && !state.is_mixing;
+        let grown = may_grow.then(|| state.grown(candidates, circuit)).flatten();
         let shorter = shorter(options);
         let options = if grown.is_some() { &shorter } else { options };
         let (mut ended, mut epochs) = (false, 0.0);
@@ -201,16 +212,16 @@ pub(crate) fn search(
     search.finish()
 }
 
-/// The settings of a fit that continues from a smaller one.
+/// The settings of a fit that grows from a smaller one.
 fn shorter(options: &FitOptions) -> FitOptions {
-    let [epochs, patience] = [options.epochs, options.patience].map(|n| n.div_ceil(GROWN));
+    let [epochs, patience] = [options.epochs, options.patience].map(|n| n.div_ceil(GROWN_DIVISOR));
     FitOptions { epochs, patience, ..options.clone() }
 }
 
-/// A search on its way.
+/// A running search.
 struct Search<'a> {
     candidates: &'a [(Skeleton, FitOptions)],
-    /// The candidates that are no lessons.
+    /// The candidates that do not learn from a lesson.
     ordinary: &'a [(Skeleton, FitOptions)],
     valid: &'a Batch,
     partners: Option<&'a Partners<'a>>,
@@ -218,14 +229,14 @@ struct Search<'a> {
     mixing: Option<Mixing<'a>>,
 }
 
-/// What is to be fitted.
+/// The next circuit to fit.
 enum Next {
     Candidate(usize),
     Partner(Box<(Skeleton, FitOptions)>),
 }
 
 impl<'a> Search<'a> {
-    /// What comes next, if there is anything.
+    /// The next circuit to fit, if there is one.
     fn next(
         &mut self,
         teach: Option<&dyn Fn() -> Option<Lesson>>,
@@ -242,7 +253,7 @@ impl<'a> Search<'a> {
                 index = sizes.iter().rposition(|size| *size == sizes[first]);
             }
             if let (None, Some(teach), Some(known)) = (index, teach, known) {
-                // Once all others are tried.
+                // All others have been tried.
                 let lesson = lesson.get_or_init(teach).as_ref();
                 index = lesson.and_then(|l| next_lesson(&state.tried, known, l, sizes.len()));
             }
@@ -254,21 +265,22 @@ impl<'a> Search<'a> {
         let kept = state.partners.len();
         let is_open = best < self.ordinary.len()
             && kept < partners.most
-            && state.asked < kept + REFUSED.min(partners.most);
+            && state.num_fitted < kept + MAX_REJECTED.min(partners.most);
         state.is_mixing |= is_open;
-        let next = || (partners.of)(&self.candidates[best].1, state.asked);
+        let next = || (partners.of)(&self.candidates[best].1, state.num_fitted);
         is_open.then(next).flatten().map(|partner| Next::Partner(Box::new(partner)))
     }
 
-    /// The two candidates of this size, if there are two and nothing is known of them yet.
-    fn rivals(&self, next: &Next) -> Option<[usize; 2]> {
+    /// The two candidates of this size, if there are two and neither is preferred yet.
+    fn same_size(&self, next: &Next) -> Option<[usize; 2]> {
         let Next::Candidate(first) = next else { return None };
         let size = |n: usize| self.ordinary.get(n).map(|(_, o)| [o.width, o.functions]);
         let second = (first + 1..self.ordinary.len()).find(|&n| size(n) == size(*first))?;
         self.state.shape.is_none().then_some([*first, second])
     }
 
-    /// Tries two candidates of one size, both from the best one so far. Returns whether the caller has ended it.
+    /// Runs a trial of two candidates of the same size, both grown from the best one so far. Returns
+    /// whether the caller has ended it.
     fn compare(
         &mut self,
         both: [usize; 2],
@@ -297,7 +309,7 @@ impl<'a> Search<'a> {
         Ok(ended)
     }
 
-    /// Keeps what is better.
+    /// Keeps a candidate if it is the best, and a partner if it improves the mixture.
     fn keep(&mut self, fitted: Next, outcome: Outcome) -> Result<(), LearnError> {
         match fitted {
             Next::Candidate(index) => {
@@ -311,17 +323,17 @@ impl<'a> Search<'a> {
             Next::Partner(partner) => {
                 let (circuit, options) = *partner;
                 let fit = outcome.clone().into_fit(&circuit, &options)?;
-                let is_better = self.mixing()?.is_some_and(|mixing| mixing.admits(fit));
+                let is_better = self.mixing()?.is_some_and(|mixing| mixing.add_if_better(fit));
                 if is_better {
-                    self.state.partners.push((self.state.asked, outcome));
+                    self.state.partners.push((self.state.num_fitted, outcome));
                 }
-                self.state.asked += 1;
+                self.state.num_fitted += 1;
             }
         }
         Ok(())
     }
 
-    /// The mixture so far, if there is a circuit and partners are wanted.
+    /// The mixture so far, if there is a circuit that may have partners.
     fn mixing(&mut self) -> Result<Option<&mut Mixing<'a>>, LearnError> {
         if let (None, Some((n, best)), Some(partners)) =
             (&self.mixing, &self.state.best, self.partners)
@@ -339,7 +351,7 @@ impl<'a> Search<'a> {
             && let Some(mixing) = self.mixing()?
         {
             partners = std::mem::take(&mut mixing.partners);
-            weights = std::mem::take(&mut mixing.council.weights);
+            weights = std::mem::take(&mut mixing.ensemble.weights);
         }
         let State { tried, best, .. } = self.state;
         let Some((index, outcome)) = best else { return Ok(None) };
@@ -349,11 +361,11 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The partners of the best fit, and what all of them say of the validation rows.
+/// The best fit and its partners, as a mixture.
 #[derive(Debug)]
 struct Mixing<'a> {
     partners: Vec<Fitted>,
-    council: Council<'a>,
+    ensemble: Ensemble<'a>,
 }
 
 impl<'a> Mixing<'a> {
@@ -364,26 +376,26 @@ impl<'a> Mixing<'a> {
         valid: &'a Batch,
     ) -> Result<Self, LearnError> {
         let best = best.clone().into_fit(circuit, options)?;
-        let council = Council::new(&best.circuit, valid, options);
-        let mut mixing = Self { partners: Vec::new(), council };
+        let ensemble = Ensemble::new(&best.circuit, valid, options);
+        let mut mixing = Self { partners: Vec::new(), ensemble };
         for (place, outcome) in fitted {
             let (circuit, options) = (partners.of)(options, *place).ok_or(LearnError::Damaged)?;
-            mixing.admits(outcome.clone().into_fit(&circuit, &options)?);
+            mixing.add_if_better(outcome.clone().into_fit(&circuit, &options)?);
         }
         Ok(mixing)
     }
 
-    /// Takes one more, if the mixture is better with it.
-    fn admits(&mut self, fit: Fitted) -> bool {
-        let admits = self.council.admits(&fit.circuit);
-        if admits {
+    /// Adds a partner if it improves the mixture, and returns whether it does.
+    fn add_if_better(&mut self, fit: Fitted) -> bool {
+        let is_better = self.ensemble.add_if_better(&fit.circuit);
+        if is_better {
             self.partners.push(fit);
         }
-        admits
+        is_better
     }
 }
 
-/// How much of a budget the work of finished candidates has taken.
+/// The work of finished candidates, and the fraction of the budget that it has taken.
 #[derive(Debug, Default)]
 struct Pace {
     work: f64,
@@ -396,13 +408,13 @@ impl Pace {
         self.share += share;
     }
 
-    /// What so much work is going to take; nothing if that is not known.
+    /// The expected fraction of the budget for this much work; 0 if nothing is known.
     fn share_of(&self, work: f64) -> f64 {
         if self.work > 0.0 { self.share / self.work * work } else { 0.0 }
     }
 }
 
-/// The multiply-adds of this many rows.
+/// The number of multiply-adds for this many rows.
 fn work_of(circuit: &Skeleton, rows: f64) -> f64 {
     let entries = circuit.layers().iter().map(|layer| match layer {
         Layer::Sum { weight, .. } => circuit.weight_shapes()[weight.index()].iter().product(),
@@ -411,12 +423,13 @@ fn work_of(circuit: &Skeleton, rows: f64) -> f64 {
     rows * entries.sum::<usize>() as f64
 }
 
-/// The place of the first width among the candidates'.
-const FIRST: usize = 2;
-/// The place of the first number of functions, if there are several.
+/// The index of the first width to try, among all widths.
+const FIRST_WIDTH: usize = 2;
+/// The index of the first number of functions to try, among all numbers.
 const FIRST_FUNCTIONS: usize = 1;
 
-/// The candidate to try after all others, given the best and its value: see [`search`].
+/// The next candidate that learns from a lesson, given the best candidate and its value: see
+/// [`search`].
 fn next_lesson(
     tried: &[(usize, f64)],
     (best, value): (usize, f64),
@@ -430,10 +443,11 @@ fn next_lesson(
     }
 }
 
-/// The candidate to try after these, where a value counts as better by more than a margin.
+/// The next candidate to try. A value is better if it is higher by more than the margin.
 ///
-/// From the best one: the next number of functions, unless more of them were no better before, and then fewer; then the next but one and
-/// the next width; then, where no width above the first was better, the one below.
+/// Starting from the best one, these are tried in order: the next number of functions, unless more
+/// functions have not been better before; fewer functions; the second-next and the next width; and,
+/// if no width above the first was better, the one below.
 pub(super) fn next(
     tried: &[(usize, f64)],
     candidates: &[[usize; 2]],
@@ -454,7 +468,7 @@ pub(super) fn next(
         [at(&widths, candidates[n][0]), at(&functions, candidates[n][1])]
     };
     let first = [
-        FIRST.min(widths.len().checked_sub(1)?),
+        FIRST_WIDTH.min(widths.len().checked_sub(1)?),
         FIRST_FUNCTIONS.min(functions.len().checked_sub(1)?),
     ];
     let untried = |width: Option<usize>, number: Option<usize>| {
@@ -498,11 +512,12 @@ pub fn used_budget(checkpoint: &[u8]) -> Result<f64, LearnError> {
     from.reals()?.get(1).copied().ok_or(LearnError::Damaged)
 }
 
-/// Whether a checkpoint is one of these candidates, whatever the rows; `None` if it is of the very beginning, before there were any.
+/// Whether a checkpoint is from a fit with these candidates, with any rows; `None` if it is from the
+/// very start, before there were candidates.
 ///
 /// # Errors
 /// The bytes are not a checkpoint.
-pub(crate) fn is_of(
+pub(crate) fn has_candidates(
     checkpoint: &[u8],
     candidates: &[(Skeleton, FitOptions)],
 ) -> Result<Option<bool>, LearnError> {
@@ -514,18 +529,18 @@ pub(crate) fn is_of(
 }
 
 impl State {
-    /// The first rows of a circuit's weights, from the best candidate if that is smaller.
+    /// The first rows of a circuit's weights, if it can grow from the best candidate.
     fn grown(
         &self,
         candidates: &[(Skeleton, FitOptions)],
         circuit: &Skeleton,
     ) -> Option<Vec<Matrix<Complex64>>> {
         let (n, outcome) = self.best.as_ref()?;
-        let can_grow = circuit.variables().len() <= MOST_GROWN;
+        let can_grow = circuit.variables().len() <= MAX_GROWN_VARIABLES;
         can_grow.then(|| grown(&candidates[*n].0, &outcome.best.weights, circuit)).flatten()
     }
 
-    /// All of it, with as much of the budget used up as this.
+    /// Writes the state, with these fractions of the budget instead of its own.
     fn write(
         &self,
         used: [f64; 2],
@@ -542,7 +557,7 @@ impl State {
         to.numbers(&best.map_or(Vec::new(), |(index, _)| vec![*index]));
         to.numbers(&self.shape.map_or(Vec::new(), |shape| vec![shape as usize]));
         let places = self.partners.iter().map(|(place, _)| *place);
-        let mixing = [usize::from(self.is_mixing), self.asked].into_iter().chain(places);
+        let mixing = [usize::from(self.is_mixing), self.num_fitted].into_iter().chain(places);
         to.numbers(&mixing.collect::<Vec<_>>());
         for (_, outcome) in best.into_iter().chain(&self.partners) {
             write_history(&outcome.history, to);
@@ -581,10 +596,10 @@ impl State {
             _ => return Err(LearnError::Damaged),
         };
         let mixing = from.numbers()?;
-        let &[is_mixing, asked, ref places @ ..] = &mixing[..] else {
+        let &[is_mixing, num_fitted, ref places @ ..] = &mixing[..] else {
             return Err(LearnError::Damaged);
         };
-        if places.len() > asked {
+        if places.len() > num_fitted {
             return Err(LearnError::Damaged);
         }
         let mut outcome = || -> Result<Outcome, LearnError> {
@@ -611,11 +626,11 @@ impl State {
         let partners = places.iter().map(|&place| Ok((place, outcome()?)));
         let partners = partners.collect::<Result<_, LearnError>>()?;
         let is_mixing = is_mixing > 0;
-        Ok(Self { tried, used: [begun, now], best, shape, is_mixing, asked, partners })
+        Ok(Self { tried, used: [begun, now], best, shape, is_mixing, num_fitted, partners })
     }
 }
 
-/// What the rows, and the candidates without their weights, are known by.
+/// Checksums of the training rows, the validation rows, and the candidates without their weights.
 fn digest(candidates: &[(Skeleton, FitOptions)], rows: Rows<'_>) -> [usize; 3] {
     let own = |rows: &Batch| {
         let mut hash = crc32fast::Hasher::new();

@@ -1,4 +1,5 @@
-//! A mixture of normal distributions with full covariances, as a teacher for tables with few rows and strongly correlated columns.
+//! A mixture of normal distributions with full covariances, which teaches circuits for tables with
+//! few rows and strongly correlated columns.
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -11,37 +12,40 @@ use crate::domain::{Domain, Variable};
 use crate::engine::Batch;
 use crate::linalg::{Matrix, cholesky};
 
-/// Numbers of components to try, as long as validation gets better.
+/// The numbers of components to try, as long as the validation likelihood improves.
 const COMPONENTS: [usize; 6] = [1, 2, 4, 8, 16, 32];
-/// The maximum number of rounds of expectation and maximization, and the rise of the mean log-likelihood below which they end.
+/// The maximum number of EM iterations.
 const ROUNDS: usize = 60;
-const RISE: f64 = 1e-4;
-/// Rows that a frequency of all rows counts for, in each component.
+/// EM ends when the mean log-likelihood rises by less than this.
+const MIN_RISE: f64 = 1e-4;
+/// The prior count of every component, in rows with the overall frequencies.
 const PRIOR: f64 = 1.0;
-/// What the variance of a score has at least.
+/// This is added to the variance of every score.
 const RIDGE: f64 = 1e-4;
-/// The maximum number of rows that it is fitted to, and products of two of their scores.
-const ROWS: usize = 20_000;
-const PRODUCTS: usize = 4_000_000;
-/// The part of what is left of a budget that it takes at most.
-const PART: f64 = 0.4;
-/// Rows that are weighed at once.
+/// The maximum number of rows.
+const MAX_ROWS: usize = 20_000;
+/// The maximum number of products of two scores, over all rows.
+const MAX_PRODUCTS: usize = 4_000_000;
+/// The maximum fraction of the remaining budget that a teacher takes.
+const MAX_QUOTA_SHARE: f64 = 0.4;
+/// The number of rows in a block.
 const BLOCK: usize = 64;
-/// Numbers beyond this many deviations are taken for this many.
-const FAR: f64 = 6.0;
+/// Scores beyond this many standard deviations are clipped.
+const MAX_SCORE: f64 = 6.0;
 
-/// What of a variable a teacher knows.
+/// The distributions of one variable.
 #[derive(Clone, Debug)]
 enum Column {
     /// log p of value x in component k, at x · components + k.
     Finite(Vec<f64>),
-    /// The place of its score among those of all continuous variables.
+    /// The index of the variable's score.
     Normal(usize),
-    /// The atoms; log p of each, and of the rest, as of finite values; and the place of the rest's score.
+    /// The atoms, log p of each and of the rest in the same order as for finite values, and the index
+    /// of the rest's score.
     Atoms(Vec<f64>, Vec<f64>, usize),
 }
 
-/// One component: its weight, and the mean and the Cholesky factor of the covariance of the scores.
+/// A component: its weight, and the mean and the Cholesky factor of the covariance of the scores.
 #[derive(Clone, Debug)]
 struct Component {
     weight: f64,
@@ -62,8 +66,9 @@ impl Component {
     }
 }
 
-/// A mixture over rows of a table. Values of finite variables are independent in each component; the *scores* of continuous ones, which
-/// are Φ⁻¹(u) of a value at the share u of its interval, are jointly normal.
+/// A mixture over the rows of a table. In each component, the values of finite variables are
+/// independent, and the *scores* of continuous variables are jointly normal. The score of a value at
+/// the fraction u of its interval is Φ⁻¹(u).
 #[derive(Clone, Debug)]
 pub(crate) struct Teacher {
     variables: Vec<Variable>,
@@ -71,10 +76,10 @@ pub(crate) struct Teacher {
     components: Vec<Component>,
 }
 
-/// Rows, those with the same known scores next to each other.
+/// Rows, sorted so that those with the same missing scores are adjacent.
 struct Rows {
     batch: Batch,
-    /// The scores of all continuous variables, row by row; NaN if there is none.
+    /// The scores of all continuous variables, row by row; NaN if missing.
     scores: Vec<f64>,
     dimension: usize,
 }
@@ -98,15 +103,15 @@ impl Rows {
         &self.scores[row * self.dimension..][..self.dimension]
     }
 
-    /// Whether the same scores are known in two rows.
-    fn are_alike(&self, a: usize, b: usize) -> bool {
+    /// Whether two rows have the same missing scores.
+    fn have_same_missing(&self, a: usize, b: usize) -> bool {
         self.score(a).iter().zip(self.score(b)).all(|(a, b)| a.is_nan() == b.is_nan())
     }
 }
 
 impl Teacher {
-    /// The number of continuous variables, where a mixture can be fitted: at least two and not too many, all others finite, and all of
-    /// them intervals, with or without atoms.
+    /// The number of continuous variables, if a mixture can be fitted: at least two and not too many,
+    /// all of them intervals with or without atoms, and all other variables finite.
     fn dimension(circuit: &Skeleton, rows: usize) -> Option<usize> {
         let mut dimension = 0;
         for variable in circuit.variables() {
@@ -119,16 +124,18 @@ impl Teacher {
                 }
             }
         }
-        let is_small = rows <= ROWS && rows.saturating_mul(dimension * dimension) <= PRODUCTS;
+        let is_small =
+            rows <= MAX_ROWS && rows.saturating_mul(dimension * dimension) <= MAX_PRODUCTS;
         (dimension >= 2 && is_small).then_some(dimension)
     }
 
-    /// Whether there is a mixture to be fitted.
+    /// Whether a mixture can be fitted.
     pub(crate) fn is_for(circuit: &Skeleton, rows: usize) -> bool {
         Self::dimension(circuit, rows).is_some()
     }
 
-    /// The best mixture by the validation rows, and their mean log-likelihood. `None` if there is none.
+    /// The mixture with the best validation likelihood, and the mean log-likelihood of the validation
+    /// rows; `None` if no mixture can be fitted.
     pub(crate) fn fit(
         circuit: &Skeleton,
         [train, valid]: [&Batch; 2],
@@ -137,8 +144,8 @@ impl Teacher {
     ) -> Option<(Self, f64)> {
         let variables = circuit.variables();
         let dimension = Self::dimension(circuit, train.len())?;
-        let end = quota.after(PART);
-        let goes_on = &|| quota.used() < end;
+        let end = quota.after(MAX_QUOTA_SHARE);
+        let has_budget = &|| quota.used() < end;
         let [train, valid] = [train, valid].map(|rows| Rows::new(variables, rows, dimension));
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(4);
@@ -146,10 +153,10 @@ impl Teacher {
         let whole = Self::maximize(1, variables, &train, &all, None, None)?;
         let mut best: Option<(Self, f64)> = None;
         for count in COMPONENTS {
-            if count > 1 && (train.len() < 5 * count || !goes_on()) {
+            if count > 1 && (train.len() < 5 * count || !has_budget()) {
                 break;
             }
-            let Some(teacher) = whole.split(count, &train, &mut rng, goes_on) else { break };
+            let Some(teacher) = whole.split(count, &train, &mut rng, has_budget) else { break };
             let value = teacher.mean_log_likelihood(&valid);
             if best.as_ref().is_some_and(|(_, found)| *found >= value) {
                 break;
@@ -159,20 +166,20 @@ impl Teacher {
         best
     }
 
-    /// log p(target | the rest) of rows, on average, given that of whole rows.
+    /// The mean of log p(target | rest) over rows, given the mean of log p(row).
     pub(crate) fn mean_of_target(&self, rows: &Batch, target: &[usize], whole: f64) -> f64 {
         let dimension = self.components[0].mean.len();
         let rest = Rows::new(&self.variables, &rows.without(target), dimension);
         whole - self.mean_log_likelihood(&rest)
     }
 
-    /// A mixture with this many components, from this one of a single component.
+    /// Fits a mixture with this many components, starting from this one, which has one component.
     fn split(
         &self,
         count: usize,
         rows: &Rows,
         rng: &mut impl Rng,
-        goes_on: &dyn Fn() -> bool,
+        has_budget: &dyn Fn() -> bool,
     ) -> Option<Self> {
         let variables = &self.variables[..];
         let mut shares = first_shares(count, rows, rng);
@@ -192,7 +199,7 @@ impl Teacher {
             if mean.is_nan() {
                 return None;
             }
-            if mean - last < RISE || !goes_on() {
+            if mean - last < MIN_RISE || !has_budget() {
                 break;
             }
             last = mean;
@@ -201,8 +208,9 @@ impl Teacher {
         Some(teacher)
     }
 
-    /// The mixture that is likeliest if rows are the components' by their shares; missing scores are what `before` expects.
-    /// Where a covariance is expected before there are rows, it counts for as many of them as there are scores, and two.
+    /// The maximization step: the most likely mixture, given the responsibilities of components for
+    /// rows. Missing scores have their expected values under the mixture `before`. The prior
+    /// covariance `expected`, if any, counts as two more rows than there are scores.
     fn maximize(
         count: usize,
         variables: &[Variable],
@@ -241,7 +249,8 @@ impl Teacher {
             let (mut mean, mut z) = (vec![0.0; m], Vec::with_capacity(m));
             let mut start = 0;
             while start < rows.len() {
-                let alike = (start..rows.len()).take_while(|&row| rows.are_alike(start, row));
+                let alike =
+                    (start..rows.len()).take_while(|&row| rows.have_same_missing(start, row));
                 let conditional = Conditional::new(rows.score(start), component);
                 let (mut end, mut within) = (start, 0.0);
                 for row in alike {
@@ -283,14 +292,14 @@ impl Teacher {
         Some(Self { variables: variables.to_vec(), columns, components })
     }
 
-    /// log wₖ pₖ of what is known of the rows from `first` on, for each row and k.
+    /// log wₖ pₖ of the observed values of the rows from `first` on, for each row and k.
     fn logs(&self, rows: &Rows, first: usize, out: &mut [f64]) {
         let count = self.components.len();
         let mut z = Vec::with_capacity(rows.dimension);
         let mut marginals: Vec<Marginal<'_>> = Vec::new();
         for (row, out) in (first..).zip(out.chunks_exact_mut(count)) {
             let scores = rows.score(row);
-            if row == first || !rows.are_alike(row - 1, row) {
+            if row == first || !rows.have_same_missing(row - 1, row) {
                 let marginal = |c| Marginal::new(scores, c);
                 marginals = self.components.iter().map(marginal).collect();
             }
@@ -311,14 +320,14 @@ impl Teacher {
         }
     }
 
-    /// Of rows, by the measure of the variables' domains.
+    /// The mean log-likelihood of rows, as a density on the variables' domains.
     fn mean_log_likelihood(&self, rows: &Rows) -> f64 {
         let count = self.components.len();
         let mut logs = vec![0.0; rows.len() * count];
         let blocks = logs.par_chunks_mut(BLOCK * count).enumerate();
         blocks.for_each(|(n, logs)| self.logs(rows, n * BLOCK, logs));
         let of = |(row, logs): (usize, &mut [f64])| {
-            // A score has the density of its u times du/dz, the normal density.
+            // The density of u is that of its score z, divided by du/dz, the normal density.
             let slope: f64 = rows
                 .score(row)
                 .iter()
@@ -331,7 +340,7 @@ impl Teacher {
         sum / rows.len().max(1) as f64
     }
 
-    /// Σ ln of the lengths of the intervals that a row's scores are of.
+    /// The sum of the log lengths of the intervals that belong to a row's scores.
     fn log_lengths(&self, rows: &Batch, row: usize) -> f64 {
         let lengths = self.variables.iter().enumerate().map(|(v, variable)| {
             let x = rows.value(row, v);
@@ -343,7 +352,7 @@ impl Teacher {
         lengths.sum()
     }
 
-    /// So many rows of the mixture.
+    /// Draws `count` rows from the mixture.
     pub(crate) fn sample(&self, count: usize, seed: u64) -> Option<Batch> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(5);
@@ -390,7 +399,7 @@ fn interval(domain: &Domain) -> Option<(f64, f64)> {
     }
 }
 
-/// Whether a value of a continuous variable is known and no atom.
+/// Whether a value belongs to a continuous variable and is neither missing nor an atom.
 fn is_score(domain: &Domain, x: f64) -> bool {
     let is_atom = match domain {
         Domain::Atoms(atoms) => place(&atoms.points, x) < atoms.points.len(),
@@ -414,7 +423,8 @@ fn scores(variables: &[Variable], rows: &Batch, dimension: usize) -> Vec<f64> {
     scores
 }
 
-/// Mostly the component of the nearest of some rows that are far from each other.
+/// Initial responsibilities: each row mostly belongs to the nearest of some random rows, which are
+/// far from each other.
 fn first_shares(count: usize, rows: &Rows, rng: &mut impl Rng) -> Vec<f64> {
     let n = rows.len();
     let distance = |a: usize, b: usize| {
@@ -439,7 +449,7 @@ fn first_shares(count: usize, rows: &Rows, rng: &mut impl Rng) -> Vec<f64> {
     shares
 }
 
-/// One of several, by their weights.
+/// Draws an index, with probabilities proportional to the weights.
 fn choose(weights: impl Iterator<Item = f64> + Clone, rng: &mut impl Rng) -> usize {
     let total: f64 = weights.clone().sum();
     let mut rest = rng.random::<f64>() * total;
@@ -456,13 +466,13 @@ fn choose(weights: impl Iterator<Item = f64> + Clone, rng: &mut impl Rng) -> usi
     last
 }
 
-/// What a component says of the known scores of some rows, in all of which the same are known.
+/// The distribution of the known scores of rows with the same missing scores, in one component.
 struct Marginal<'a> {
     component: &'a Component,
     known: Vec<usize>,
-    /// The Cholesky factor L of their covariance; `None` if that is the component's own.
+    /// The Cholesky factor L of their covariance; `None` if it is that of the component.
     own: Option<Matrix<f64>>,
-    /// ln of the density at the mean.
+    /// The log density at the mean.
     log_peak: f64,
 }
 
@@ -470,14 +480,14 @@ impl<'a> Marginal<'a> {
     fn new(scores: &[f64], component: &'a Component) -> Self {
         let known: Vec<usize> = (0..scores.len()).filter(|&i| !scores[i].is_nan()).collect();
         let is_part = known.len() < scores.len();
-        // A part of a covariance that has a factor has one too.
+        // A principal submatrix of a positive definite matrix has a Cholesky factor too.
         let own = is_part.then(|| component.factor_of(&known)).flatten();
         let factor = own.as_ref().unwrap_or(&component.factor);
         let log_peak = (0..known.len()).map(|n| -factor[(n, n)].ln() - LOG_ROOT).sum();
         Self { component, known, own, log_peak }
     }
 
-    /// b becomes L⁻¹ b.
+    /// Replaces b by L⁻¹ b.
     fn solve(&self, b: &mut [f64]) {
         let factor = self.own.as_ref().unwrap_or(&self.component.factor);
         for i in 0..b.len() {
@@ -488,7 +498,7 @@ impl<'a> Marginal<'a> {
         }
     }
 
-    /// L⁻¹ of how far the known scores are from their means.
+    /// L⁻¹ times the deviations of the known scores from their means.
     fn deviations(&self, scores: &[f64], z: &mut Vec<f64>) {
         z.clear();
         z.extend(self.known.iter().map(|&i| scores[i] - self.component.mean[i]));
@@ -501,10 +511,10 @@ impl<'a> Marginal<'a> {
     }
 }
 
-/// What a component says of the missing scores of such rows, given the known ones.
+/// The distribution of the missing scores of such rows, given the known ones.
 struct Conditional<'a> {
     missing: Vec<usize>,
-    /// Without a component they are standard normal.
+    /// The distribution of the known scores. Without a component, all scores are standard normal.
     given: Option<Marginal<'a>>,
     /// L⁻¹ Σ(known, i) for each missing score i.
     by: Vec<Vec<f64>>,
@@ -526,7 +536,7 @@ impl<'a> Conditional<'a> {
         Self { missing, given, by }
     }
 
-    /// The scores of a row, those that are missing by their means.
+    /// Writes the scores of a row, with the missing ones replaced by their conditional means.
     fn mean(&self, scores: &[f64], mean: &mut [f64], z: &mut Vec<f64>) {
         mean.copy_from_slice(scores);
         if self.missing.is_empty() {
@@ -542,7 +552,7 @@ impl<'a> Conditional<'a> {
         }
     }
 
-    /// Adds so many times the covariance of the missing scores to the lower triangle of a matrix.
+    /// Adds `times` the covariance of the missing scores to the lower triangle of a matrix.
     fn add_covariance(&self, times: f64, to: &mut Matrix<f64>) {
         for (p, &i) in self.missing.iter().enumerate() {
             for (q, &j) in self.missing[..=p].iter().enumerate() {
@@ -572,12 +582,12 @@ fn distribution(z: f64) -> f64 {
     0.5 * libm::erfc(-z * std::f64::consts::FRAC_1_SQRT_2)
 }
 
-/// Φ⁻¹(u), at most `FAR`: by halving, and then by Newton's steps.
+/// Φ⁻¹(u), clipped to `MAX_SCORE`: by bisection, followed by Newton steps.
 fn quantile(u: f64) -> f64 {
-    if !(u > distribution(-FAR) && u < distribution(FAR)) {
-        return if u < 0.5 { -FAR } else { FAR };
+    if !(u > distribution(-MAX_SCORE) && u < distribution(MAX_SCORE)) {
+        return if u < 0.5 { -MAX_SCORE } else { MAX_SCORE };
     }
-    let (mut low, mut high) = (-FAR, FAR);
+    let (mut low, mut high) = (-MAX_SCORE, MAX_SCORE);
     for _ in 0..12 {
         let middle = 0.5 * (low + high);
         if distribution(middle) < u { low = middle } else { high = middle }
@@ -597,7 +607,8 @@ mod tests {
     use crate::circuit::{Circuit, Weights};
     use crate::structure::{RegionTree, Structure};
 
-    /// x and y with a correlation of 0.95, y an atom in a fifth of the rows, and a label that tells the sign of x.
+    /// x and y with a correlation of 0.95, where y is an atom in a fifth of the rows, and the sign of x
+    /// as a label.
     fn rows(count: usize, rng: &mut ChaCha8Rng) -> Vec<f64> {
         let mut values = Vec::new();
         for _ in 0..count {
@@ -627,7 +638,7 @@ mod tests {
     }
 
     #[test]
-    fn it_learns_correlations_atoms_and_labels() {
+    fn teachers_learn_correlations_atoms_and_labels() {
         let rng = &mut ChaCha8Rng::seed_from_u64(7);
         let circuit = circuit();
         let mut values = rows(2000, rng);
@@ -637,12 +648,13 @@ mod tests {
         let valid = Batch::from_rows(circuit.variables(), &rows(1000, rng)).unwrap();
         let (teacher, value) =
             Teacher::fit(&circuit, [&train, &valid], 1, &Quota::default()).unwrap();
-        // The entropy of the atom, a label that two components know, and ½ ln(1 / (1 − ρ²)) where y is not an atom.
+        // The entropy of the atom, a label that two components represent, and ½ ln(1 / (1 − ρ²)) if y
+        // is not an atom.
         let atom = 0.2 * 0.2_f64.ln() + 0.8 * 0.8_f64.ln();
         let best = atom + 0.8 * -0.5 * (1.0 - 0.95_f64 * 0.95).ln();
         assert!(value < best + 0.1 && value > best - 0.75, "{value} for {best}");
 
-        // Of the label, which two components know, given the numbers; and given nothing else.
+        // The label given the numbers, and all columns given nothing.
         let of_label = teacher.mean_of_target(&valid, &[2], value);
         assert!(of_label > -0.2 && of_label < 0.0, "{of_label}");
         let whole = teacher.mean_of_target(&valid, &[0, 1, 2], value);
@@ -666,7 +678,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_scores_are_those_of_the_joint_distribution() {
+    fn missing_scores_follow_the_joint_distribution() {
         let factor = Matrix::from_fn(3, 3, |i, j| match (i, j) {
             (i, j) if j > i => 0.0,
             (i, j) if i == j => 1.0 + i as f64,
@@ -675,7 +687,7 @@ mod tests {
         let component = Component { weight: 1.0, mean: vec![0.3, -1.0, 2.0], factor };
         let density =
             |z: [f64; 3]| Marginal::new(&z, &component).log_density(&z, &mut Vec::new()).exp();
-        // Over the second score, by a sum.
+        // Integrate over the second score.
         let (known, step) = ([0.9, f64::NAN, 1.0], 1e-2);
         let at = |n: i32| f64::from(n) * step;
         let moment = |power: i32| -> f64 {
@@ -696,7 +708,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_that_is_used_up_ends_it() {
+    fn a_used_up_budget_ends_a_teacher() {
         let rng = &mut ChaCha8Rng::seed_from_u64(7);
         let circuit = circuit();
         let rows = Batch::from_rows(circuit.variables(), &rows(500, rng)).unwrap();
@@ -706,7 +718,7 @@ mod tests {
     }
 
     #[test]
-    fn it_has_nothing_to_say_of_labels_alone_or_other_domains() {
+    fn only_labels_or_other_domains_have_no_teacher() {
         let finite =
             |v: usize| (Variable::new(format!("x{v}"), Domain::Finite(2)), Basis::indicator(2));
         let real = |v: usize| {
@@ -728,6 +740,6 @@ mod tests {
         for z in [-5.5, -2.0, -0.1, 0.0, 0.7, 3.0, 5.9] {
             assert!((quantile(distribution(z)) - z).abs() < 1e-6 * (1.0 + z.exp()), "{z}");
         }
-        assert_eq!([quantile(0.0), quantile(1.0)], [-FAR, FAR]);
+        assert_eq!([quantile(0.0), quantile(1.0)], [-MAX_SCORE, MAX_SCORE]);
     }
 }

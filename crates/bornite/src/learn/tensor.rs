@@ -1,4 +1,4 @@
-//! A weight K × K₁K₂ as a tensor K × K₁ × K₂, with one of its last two modes multiplied or summed over.
+//! Products over one mode of a weight K × K₁K₂, seen as a tensor K × K₁ × K₂.
 
 use crate::linalg::{Matrix, Scalar};
 
@@ -38,7 +38,7 @@ pub(super) fn multiply_last<T: Scalar>(
     w.clone().reshaped(k * k1, k2).times(m).reshaped(k, k1 * k2)
 }
 
-/// The least K for which the products of the linear-algebra crate are faster than plain loops.
+/// The smallest width at which the linear-algebra crate is faster than plain loops.
 const WIDE: usize = 6;
 
 /// Σ A[k; i, j] B*[k; i′, j] over k and j.
@@ -63,7 +63,7 @@ pub(super) fn gram_first<T: Scalar>(
     out
 }
 
-/// Σ A[…, j] B*[…, j′] over all but the last mode, which has this size.
+/// Σ A[…, j] B*[…, j′] over all modes except the last, which has this size.
 pub(super) fn gram_last<T: Scalar>(a: &Matrix<T>, b: &Matrix<T>, size: usize) -> Matrix<T> {
     let mut out = Matrix::zeros(size, size);
     if size >= WIDE {
@@ -91,7 +91,7 @@ mod tests {
     use crate::circuit::{Weights, random_weight};
     use crate::linalg::Complex64;
 
-    /// Below and above the width from which on the linear-algebra crate is asked, against the sums as they are written.
+    /// Compares with plain sums, below and above the width at which the linear-algebra crate is used.
     #[test]
     fn tensors_are_multiplied_as_defined() {
         let rng = &mut ChaCha8Rng::seed_from_u64(5);

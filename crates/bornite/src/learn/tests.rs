@@ -38,7 +38,7 @@ fn circuit(product: Product, weights: Weights, r: usize) -> Circuit {
     structure.build(weights, &mut ChaCha8Rng::seed_from_u64(4)).unwrap()
 }
 
-/// Images of 2 × 3 pixels of 5 values, with a codebook, and weights that several regions share.
+/// A circuit for images of 2 × 3 pixels with 5 values, with a codebook and shared weights.
 fn shared(weights: Weights) -> Circuit {
     let leaf = |v| (Variable::new(format!("x{v}"), Domain::Finite(5)), Basis::indicator(5));
     let structure = Structure::new(RegionTree::aligned_image(2, 3, 1), leaf)
@@ -61,7 +61,7 @@ fn rows(circuit: &Circuit, count: usize) -> Vec<f64> {
     values
 }
 
-/// What is held of the gradient by every weight.
+/// The gradient by every weight after a pass.
 fn all_gradients<T: Scalar, const C: bool>(
     program: &Program,
     weights: &[Matrix<T>],
@@ -71,7 +71,7 @@ fn all_gradients<T: Scalar, const C: bool>(
     shapes.map(|(n, shape)| memory.weight_gradient::<T, C>(program, n, shape)).collect()
 }
 
-/// Every entry of every weight's gradient against central differences.
+/// Compares every entry of every weight's gradient with central differences.
 fn check_gradient<T: Scalar, const C: bool>(circuit: &Circuit) -> f64 {
     let values = rows(circuit, 37);
     let rows = Batch::from_rows(circuit.variables(), &values).unwrap();
@@ -83,7 +83,7 @@ fn check_gradient<T: Scalar, const C: bool>(circuit: &Circuit) -> f64 {
     let memory = &mut Memory::default();
     let workspace = Workspace::<f64>::new(&program, &borrowed, true);
     let partition = Partition::new(&program, borrowed, true);
-    // Twice: the second pass is in the memory of the first.
+    // The second pass reuses the memory of the first.
     workspace.reverse::<T, C>(&partition, &rows, &indices[..20], 0.25, memory);
     let logs = workspace.reverse::<T, C>(&partition, &rows, &indices, 0.5, memory);
     let gradients = all_gradients::<T, C>(&program, &weights, memory);
@@ -150,7 +150,8 @@ fn gradients_equal_central_differences() {
     println!("largest relative error of a gradient: {worst:.1e}, allowed 1e-6");
 }
 
-/// Queries with values, unknowns, sets and intervals; the first has a value for every variable and the last for none.
+/// Queries with values, missing values, sets and intervals. The first has a value for every variable
+/// and the last for none.
 fn queries(circuit: &Circuit) -> Vec<Query> {
     let rng = &mut ChaCha8Rng::seed_from_u64(12);
     let values = rows(circuit, 14);
@@ -175,13 +176,13 @@ fn queries(circuit: &Circuit) -> Vec<Query> {
     values.chunks_exact(circuit.num_variables()).enumerate().map(row).collect()
 }
 
-/// The gradient of the mean log-likelihood of rows with missing values by V, W = W(V) being the parameterization, against
-/// central differences.
-fn check_holes<T: Scalar, const C: bool>(circuit: &Circuit, parameterization: Parameterization) {
+/// Compares the gradient by V of the mean log-likelihood of rows with missing values, where W = W(V)
+/// is the parameterization, with central differences.
+fn check_missing<T: Scalar, const C: bool>(circuit: &Circuit, parameterization: Parameterization) {
     check_objective::<T, C>(circuit, parameterization, 0.0);
 }
 
-/// The same with so much emphasis on the second and third variable.
+/// The same, with a target of the second and third variable.
 fn check_objective<T: Scalar, const C: bool>(
     circuit: &Circuit,
     parameterization: Parameterization,
@@ -305,23 +306,24 @@ fn with_weights<T: Scalar>(circuit: &Circuit, weights: &[Matrix<T>]) -> Circuit 
 }
 
 #[test]
-fn gradients_with_holes_equal_central_differences() {
+fn gradients_with_missing_values_equal_central_differences() {
     for parameterization in [Parameterization::Unconstrained, Parameterization::Cholesky] {
-        check_holes::<Complex64, true>(&shared(Weights::Gaussian), parameterization);
+        check_missing::<Complex64, true>(&shared(Weights::Gaussian), parameterization);
     }
     for product in [Product::Kronecker, Product::Hadamard] {
         for r in [1, 3] {
             for parameterization in [Parameterization::Unconstrained, Parameterization::Cholesky] {
                 let complex = circuit(product, Weights::Gaussian, r);
-                check_holes::<Complex64, true>(&complex, parameterization);
+                check_missing::<Complex64, true>(&complex, parameterization);
                 let real = circuit(product, Weights::RealGaussian, r);
-                check_holes::<f64, false>(&real, parameterization);
+                check_missing::<f64, false>(&real, parameterization);
             }
         }
     }
 }
 
-/// d⟨A, W(V)⟩ along a direction against what the parameter's own step follows, for a linear objective A.
+/// Compares d⟨A, W(V)⟩ along the direction of a parameter's step with the gradient that it follows,
+/// for a linear objective A.
 #[test]
 fn steps_follow_the_gradient_through_the_factorization() {
     let rng = &mut ChaCha8Rng::seed_from_u64(2);
@@ -336,8 +338,9 @@ fn steps_follow_the_gradient_through_the_factorization() {
     for is_output in [false, true] {
         let (v, kind) = (matrix(rng), Parameterization::Cholesky);
         let start = Parameter::new(&v, is_output, kind, Optimizer::Adam);
-        // The first Adam step moves every part by the rate in the sign of its gradient: the gain to first order is
-        // rate · Σ |gradient|, which the numeric derivative along that very direction confirms.
+        // The first Adam step moves every part by the rate, in the direction of its gradient's sign.
+        // To first order, the gain is rate · Σ |gradient|. Compare it with the numeric derivative
+        // along this direction.
         let mut moved = start.clone();
         let update =
             Update { optimizer: Optimizer::Adam, rate: 1e-7, number: 1, scale: 1.0, keep: 0.0 };
@@ -359,7 +362,7 @@ fn steps_follow_the_gradient_through_the_factorization() {
 }
 
 fn toy() -> Vec<f64> {
-    // x3 = x0 xor x1, x2 copies x0 nine times in ten, x4 is a coin.
+    // x3 = x0 xor x1, x2 copies x0 in nine of ten cases, and x4 is a coin.
     let rng = &mut ChaCha8Rng::seed_from_u64(3);
     let mut values = Vec::new();
     for _ in 0..600 {
@@ -378,12 +381,12 @@ fn toy_circuit() -> Circuit {
     structure.build(Weights::Haar, &mut ChaCha8Rng::seed_from_u64(1)).unwrap()
 }
 
-/// Learns the toy with this share of the cells of all rows to learn from removed.
-fn toy_fit(parameterization: Parameterization, holes: f64, threads: usize) -> (Circuit, f64) {
+/// Fits the toy after removing this fraction of the training cells.
+fn toy_fit(parameterization: Parameterization, missing: f64, threads: usize) -> (Circuit, f64) {
     let mut values = toy();
     let rng = &mut ChaCha8Rng::seed_from_u64(8);
     for cell in &mut values[..2500] {
-        if rng.random_bool(holes) {
+        if rng.random_bool(missing) {
             *cell = f64::NAN;
         }
     }
@@ -403,7 +406,8 @@ fn toy_fit(parameterization: Parameterization, holes: f64, threads: usize) -> (C
     (fit.circuit.into_circuit(), valid)
 }
 
-/// The best possible likelihood is minus the entropy: a fair coin, b, the copy's noise, another coin.
+/// The best possible likelihood is the negative entropy, which is that of two fair coins, a biased
+/// coin and the noise of the copy.
 #[test]
 fn a_known_distribution_is_learned_to_its_entropy() {
     let h = |p: f64| -p * p.ln() - (1.0 - p) * (1.0 - p).ln();
@@ -416,27 +420,27 @@ fn a_known_distribution_is_learned_to_its_entropy() {
     }
     for parameterization in [Parameterization::Cholesky, Parameterization::Unconstrained] {
         let (_, valid) = toy_fit(parameterization, 0.3, 2);
-        println!("{parameterization:?}, three cells in ten missing: {valid} for {}", -entropy);
+        println!("{parameterization:?}, 30 % missing: {valid} for {}", -entropy);
         assert!((valid + entropy).abs() < 0.15, "{parameterization:?}: {valid} for {}", -entropy);
     }
 }
 
 #[test]
 fn a_fit_is_the_same_for_any_number_of_threads() {
-    for holes in [0.0, 0.1] {
-        let [one, three] = [1, 3].map(|n| toy_fit(Parameterization::Cholesky, holes, n));
+    for missing in [0.0, 0.1] {
+        let [one, three] = [1, 3].map(|n| toy_fit(Parameterization::Cholesky, missing, n));
         assert_eq!(one, three);
     }
 }
 
-/// Shared weights stay shared and orthonormal, and the fitted circuit says what its steps said.
+/// Shared weights stay shared and orthonormal, and the fitted circuit has the reported likelihood.
 #[test]
 fn shared_weights_are_learned_as_one() {
     let circuit = shared(Weights::Haar);
     let rng = &mut ChaCha8Rng::seed_from_u64(5);
     let mut values = Vec::new();
     for _ in 0..800 {
-        // Both rows of one level, or the lower one of the next.
+        // Both rows have the same level, or the lower one has the next level.
         let level = rng.random_range(0..3_u8);
         let below = (level + rng.random_range(0..2_u8)) % 3;
         values.extend((0..6).map(|n| f64::from(if n < 3 { level } else { below })));
@@ -454,7 +458,8 @@ fn shared_weights_are_learned_as_one() {
     assert!(one.history.iter().all(|e| e.residual < 1e-13));
     let valid = mean_log_likelihood(&one.circuit, &valid);
     assert!((valid - one.valid).abs() < 1e-4, "{valid} in f64, {} in f32", one.valid);
-    // Independent pixels of three levels have -6 ln 3 = -6.6, six images of one likelihood -ln 6 = -1.8.
+    // Independent pixels with three levels have -6 ln 3 = -6.6, six equally likely images have
+    // -ln 6 = -1.8.
     assert!(valid > -4.0, "{valid}");
 }
 
@@ -498,7 +503,7 @@ fn a_search_stops_where_validation_does_and_keeps_the_best() {
     assert!(best.index > 0 && best.tried.len() >= 2, "{:?}", best.tried);
     assert!(best.tried.iter().all(|&(_, valid)| valid <= best.fit.valid));
     assert!(best.tried.contains(&(best.index, best.fit.valid)));
-    // Where nearly all of a budget is used up, the next candidate is not begun: not one of its epochs would end.
+    // If the remaining budget is too small for one epoch of the next candidate, it is not started.
     let patient = |(circuit, options): &(Skeleton, FitOptions)| {
         (circuit.clone(), FitOptions { patience: 100, ..options.clone() })
     };
@@ -516,7 +521,7 @@ fn a_search_stops_where_validation_does_and_keeps_the_best() {
 }
 
 #[test]
-fn functions_that_are_not_orthonormal_are_refused_or_learned_without_constraint() {
+fn other_bases_are_rejected_or_learned_without_constraint() {
     let variable = |v: usize| {
         let basis = Basis::gaussian(vec![(-1.0, 1.0), (0.0, 0.7), (1.0, 1.0)]).unwrap();
         (Variable::new(format!("x{v}"), Domain::Real), basis)
@@ -540,7 +545,7 @@ fn functions_that_are_not_orthonormal_are_refused_or_learned_without_constraint(
     assert!((fit.valid - exact).abs() < 1e-4, "{} for {exact}", fit.valid);
 }
 
-/// From the third candidate up as long as it pays, at first by two, else down.
+/// A search goes up from the third candidate as long as that is better, first by two; otherwise, down.
 #[test]
 fn a_search_climbs_from_the_middle() {
     let order = |values: &[f64], margin: f64| {
@@ -554,7 +559,7 @@ fn a_search_climbs_from_the_middle() {
     assert_eq!(order(&[1.0, 2.0, 3.0, 9.0, 4.0, 5.0, 4.5, 9.0], 0.0), [2, 4, 5, 6]);
     assert_eq!(order(&[1.0, 2.0, 3.0, 4.0, 2.0, 9.0], 0.0), [2, 4, 3]);
     assert_eq!(order(&[5.0, 4.0, 3.0, 2.0, 1.0, 9.0], 0.0), [2, 4, 3, 1, 0]);
-    // What is better by chance is not followed.
+    // Differences that are explained by chance do not count.
     assert_eq!(order(&[9.0, 3.2, 3.0, 2.0, 3.1, 9.0], 0.3), [2, 4, 3, 1]);
     assert_eq!(order(&[1.0, 2.0, 3.0, 4.0], 0.0), [2, 3]);
     assert_eq!(order(&[1.0, 0.5], 0.0), [1, 0]);
@@ -586,21 +591,21 @@ fn a_search_tries_more_or_fewer_functions_and_wider_circuits() {
 }
 
 #[test]
-fn widths_are_those_that_there_is_time_for() {
+fn widths_are_limited_by_the_work() {
     assert_eq!(Defaults::of(100, 10).widths(), [2, 4, 8, 12, 16, 24, 32]);
     assert_eq!(Defaults::of(2_000, 1_058).widths(), [2, 4, 8, 12, 16]);
-    assert_eq!(Defaults::of(2_000, 1_058).with_holes(true).widths(), [2, 4, 8]);
+    assert_eq!(Defaults::of(2_000, 1_058).with_missing(true).widths(), [2, 4, 8]);
     assert_eq!(Defaults::of(60_000, 784).widths(), [16]);
-    assert_eq!(Defaults::of(60_000, 784).with_holes(true).widths(), [8]);
+    assert_eq!(Defaults::of(60_000, 784).with_missing(true).widths(), [8]);
     let fast = |rows, variables| Defaults::of(rows, variables).with_effort(Effort::Fast);
     assert_eq!(fast(7_999, 10).widths(), [8]);
     assert_eq!(fast(8_000, 10).widths(), [12]);
     assert_eq!(fast(16_000, 10).widths(), [16]);
-    assert_eq!(fast(16_000, 10).with_holes(true).widths(), [8]);
+    assert_eq!(fast(16_000, 10).with_missing(true).widths(), [8]);
     assert_eq!(fast(16_000, 100).widths(), [12]);
     assert_eq!(fast(16_000, 500).widths(), [8]);
     assert_eq!(fast(60_000, 784).widths(), [16]);
-    // Tapered circuits are widest where they cut the variables in halves.
+    // Tapered circuits are widest where they split the variables into halves.
     let wide = Defaults::of(30_000, 12).tapered(24).unwrap();
     let widths = [1, 2, 3, 5, 6, 7, 10, 11].map(|size| wide.width_of(size));
     assert_eq!(widths, [16, 24, 28, 36, 40, 36, 24, 16]);
@@ -612,7 +617,7 @@ fn widths_are_those_that_there_is_time_for() {
 }
 
 #[test]
-fn few_variables_with_many_values_take_longer_steps() {
+fn few_variables_with_many_values_have_a_higher_rate() {
     let rate = |variables, values| {
         Defaults::of(19_200, variables).with_values(values).options(8).rate * 8.0
     };
@@ -622,7 +627,8 @@ fn few_variables_with_many_values_take_longer_steps() {
     }
 }
 
-/// The first partner is a single square, of no use; the second is as good as the best candidate, over another tree.
+/// The first partner is a single square, which does not help. The second is as good as the best
+/// candidate and has another tree.
 #[test]
 fn a_poor_partner_is_not_the_last_one() {
     let values = toy();
@@ -654,12 +660,12 @@ fn a_poor_partner_is_not_the_last_one() {
         count += 1;
         Control::Continue
     });
-    assert_eq!(asked.take(), [0, 1, 2], "the third is asked for, since the second is kept");
+    assert_eq!(asked.take(), [0, 1, 2], "the third is requested, because the second is kept");
     assert!(!whole.partners.is_empty());
-    // Where one partner at most is wanted, one is fitted.
+    // With at most one partner, one is fitted.
     assert!(found(1, None, &mut |_| Control::Continue).partners.is_empty());
     assert_eq!(asked.take(), [0]);
-    // Continued from anywhere, it has the same partners.
+    // A continued search has the same partners, wherever it was stopped.
     for stop in (1..=count).step_by(3) {
         let (mut bytes, mut step) = (Vec::new(), 0);
         found(2, None, &mut |snapshot| {
@@ -677,7 +683,7 @@ fn a_poor_partner_is_not_the_last_one() {
     }
 }
 
-/// Stops a search at many of its steps, writes it down and continues from the bytes.
+/// Stops a search at many of its steps, and continues from the bytes of the checkpoint.
 #[test]
 fn a_continued_search_ends_in_the_same_circuit() {
     let mut values = toy();
@@ -747,10 +753,10 @@ fn a_continued_search_ends_in_the_same_circuit() {
     assert_eq!(error, LearnError::OtherFit { what: "structure or options" });
 }
 
-/// Of two circuits of one size, the one that is better in a trial is fitted, in
-/// whatever order they are given; and a search that was stopped within the trial comes to the same end.
+/// The better of two circuits of the same size is fitted, in whatever order they are given. A search
+/// that was stopped during the trial has the same result.
 #[test]
-fn of_two_candidates_of_one_size_a_trial_chooses() {
+fn a_trial_chooses_between_candidates_of_the_same_size() {
     let values = toy();
     let bit = |v| (Variable::new(format!("x{v}"), Domain::Finite(2)), Basis::indicator(2));
     let candidate = |width: usize, widest: usize| {
@@ -760,7 +766,7 @@ fn of_two_candidates_of_one_size_a_trial_chooses() {
         (structure.skeleton().unwrap(), options)
     };
     let small = [1, 2, 3].map(|width| candidate(width, 1));
-    // One has nothing more than the small ones, the other all that there is to know.
+    // One is no better than the small ones, and the other can represent the distribution.
     let [poor, good] = [candidate(4, 1), candidate(4, 4)];
     let variables = poor.0.variables().to_vec();
     let train = Batch::from_rows(&variables, &values[..2000]).unwrap();
@@ -799,7 +805,7 @@ fn of_two_candidates_of_one_size_a_trial_chooses() {
     }
 }
 
-/// The toy's likelihood after a few epochs, from that of independent columns at about −3.2 to its entropy at −2.3.
+/// The likelihood of the toy is about −3.2 for independent columns, and −2.3 at its entropy.
 #[test]
 fn every_optimizer_and_schedule_learns() {
     let values = toy();
@@ -822,7 +828,8 @@ fn every_optimizer_and_schedule_learns() {
     }
 }
 
-/// Gradients of a monotonic circuit by V, with and without missing values, and its densities summed over all rows.
+/// Checks the gradients of a monotonic circuit by V, with and without missing values, and the sum of
+/// its probabilities over all rows.
 #[test]
 fn monotonic_circuits_are_normalized_and_their_gradients_exact() {
     use super::monotonic;

@@ -26,61 +26,61 @@ use crate::ops::orthonormalize;
 pub(super) struct Best {
     pub(super) valid: f64,
     pub(super) epoch: usize,
-    /// Of every weight the parts of its average.
+    /// The parts of every averaged weight.
     pub(super) weights: Vec<Vec<f32>>,
 }
 
-/// What a fit came to.
+/// The result of a fit.
 #[derive(Clone, Debug)]
 pub(super) struct Outcome {
     pub(super) best: Best,
     pub(super) history: Vec<Epoch>,
 }
 
-/// Where a fit stands, apart from its parameters.
+/// The state of a fit, except for its parameters.
 #[derive(Debug)]
 struct State {
     rng: ChaCha8Rng,
-    /// The rows at hand, in the order of this epoch, and how many of them are done.
+    /// The rows in memory, in the order of this epoch, and how many of them are done.
     order: Vec<usize>,
     done: usize,
-    /// The pieces of rows that are not all at hand, in the order of this epoch, and which of them are.
+    /// The pieces of rows in the order of this epoch, and the range of them that is in memory.
     pieces: Vec<usize>,
-    at_hand: Range<usize>,
+    loaded: Range<usize>,
     step: u32,
     epoch: usize,
     /// Rows done in this epoch, and the sum of their log-likelihoods.
     rows: usize,
     sum: f64,
-    /// The share of the caller's budget that is used up.
+    /// The fraction of the caller's budget that has been used.
     used: f64,
     history: Vec<Epoch>,
     best: Option<Best>,
 }
 
 impl State {
-    /// Puts the rows, or the pieces that they are in, in the order of another epoch.
+    /// Shuffles the rows, or their pieces, for the next epoch.
     fn shuffle(&mut self, layout: Option<&Layout>) {
         self.done = 0;
         if let Some(layout) = layout {
             layout.shuffle(&mut self.pieces, &mut self.rng);
-            (self.at_hand, self.order) = (0..0, Vec::new());
+            (self.loaded, self.order) = (0..0, Vec::new());
         } else {
             self.order.shuffle(&mut self.rng);
         }
     }
 
-    /// Whether all rows at hand are done.
+    /// Whether all rows in memory are done.
     fn is_at_end(&self) -> bool {
         self.done == self.order.len()
     }
 
-    /// Epochs since the best one; none before the first.
+    /// The number of epochs since the best one.
     fn epochs_since_best(&self) -> usize {
         self.best.as_ref().map_or(0, |b| self.history.len().saturating_sub(1 + b.epoch))
     }
 
-    /// Whether as many epochs as this have ended without a better one.
+    /// Whether this many epochs have ended without a better one.
     fn has_waited(&self, patience: usize) -> bool {
         self.rows == 0 && self.best.is_some() && self.epochs_since_best() >= patience
     }
@@ -95,7 +95,7 @@ pub(super) struct Trainer<'a> {
 }
 
 impl<'a> Trainer<'a> {
-    /// At the start of a fit.
+    /// Starts a fit with the weights of a circuit.
     pub(super) fn new(
         circuit: &Circuit,
         rows: Rows<'a>,
@@ -110,7 +110,7 @@ impl<'a> Trainer<'a> {
             order: (0..rows.train.len()).collect(),
             done: 0,
             pieces: (0..layout.map_or(0, Layout::len)).collect(),
-            at_hand: 0..0,
+            loaded: 0..0,
             step: 0,
             epoch: 0,
             rows: 0,
@@ -123,14 +123,14 @@ impl<'a> Trainer<'a> {
         Ok(Self { options, backend, rows, state })
     }
 
-    /// Counts the weights that a fit starts from among those to choose from.
+    /// Scores the first weights, so that the fit cannot end with worse ones.
     pub(super) fn keep_first(&mut self) -> Result<(), LearnError> {
         let (valid, weights) = (self.backend.score()?, self.backend.averages()?);
         self.state.best = Some(Best { valid, epoch: 0, weights });
         Ok(())
     }
 
-    /// Runs to the end, or until the budget is used up but for what scoring the result takes.
+    /// Runs to the end, or until the remaining budget only suffices to score the result.
     pub(super) fn run(
         mut self,
         quota: &Quota,
@@ -143,14 +143,14 @@ impl<'a> Trainer<'a> {
         {
             while self.state.rows < self.rows.num_train() && self.state.used < 1.0 {
                 let before = self.state.rows;
-                let mean = self.learn()?;
+                let mean = self.step()?;
                 learned += self.state.rows - before;
                 let used = quota.used();
                 let scoring = (used - begun) / learned as f64 * self.rows.valid.len() as f64;
                 if used + scoring >= 1.0 {
                     self.state.used = f64::INFINITY;
                 }
-                self.tell(mean, false, progress);
+                self.report(mean, false, progress);
             }
             self.end_epoch(progress)?;
         }
@@ -162,7 +162,8 @@ impl<'a> Trainer<'a> {
         Ok(Outcome { best, history: state.history })
     }
 
-    fn tell(
+    /// Reports the progress to the caller, and follows its response.
+    fn report(
         &mut self,
         train: f64,
         epoch_ended: bool,
@@ -190,23 +191,23 @@ impl<'a> Trainer<'a> {
         }
     }
 
-    /// Takes the next pieces at hand.
-    fn take_pieces(&mut self, at_hand: Range<usize>) -> Result<usize, LearnError> {
-        let len = self.backend.set_pieces(&self.state.pieces[at_hand.clone()])?;
-        self.state.at_hand = at_hand;
+    /// Loads a range of the pieces, and returns the number of their rows.
+    fn load_pieces(&mut self, loaded: Range<usize>) -> Result<usize, LearnError> {
+        let len = self.backend.set_pieces(&self.state.pieces[loaded.clone()])?;
+        self.state.loaded = loaded;
         Ok(len)
     }
 
-    /// One step on the next batch; returns the batch's mean log-likelihood before it.
-    fn learn(&mut self) -> Result<f64, LearnError> {
+    /// Takes one step on the next batch, and returns the batch's mean log-likelihood before it.
+    fn step(&mut self) -> Result<f64, LearnError> {
         // All rows of a round may be held out.
         while let (Some(pieces), true) = (self.rows.pieces, self.state.is_at_end()) {
-            let start = self.state.at_hand.end;
-            let count = pieces.layout().together(&self.state.pieces[start..]);
+            let start = self.state.loaded.end;
+            let count = pieces.layout().round_len(&self.state.pieces[start..]);
             if count == 0 {
                 return Err(LearnError::Damaged);
             }
-            let len = self.take_pieces(start..start + count)?;
+            let len = self.load_pieces(start..start + count)?;
             let state = &mut self.state;
             (state.order, state.done) = ((0..len).collect(), 0);
             state.order.shuffle(&mut state.rng);
@@ -236,7 +237,7 @@ impl<'a> Trainer<'a> {
         Ok(mean)
     }
 
-    /// Scores the averaged weights.
+    /// Scores the averaged weights, and starts the next epoch.
     fn end_epoch(
         &mut self,
         progress: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control,
@@ -254,14 +255,14 @@ impl<'a> Trainer<'a> {
         state.epoch += 1;
         (state.rows, state.sum) = (0, 0.0);
         state.shuffle(self.rows.pieces.map(Pieces::layout));
-        // An ended fit is not told of again: what was written down last is where it goes on.
+        // The end of a fit is not reported, so that the last checkpoint can be continued.
         if self.state.used < 1.0 {
-            self.tell(train, true, progress);
+            self.report(train, true, progress);
         }
         Ok(())
     }
 
-    /// All that a continued fit needs.
+    /// Writes everything that is needed to continue the fit.
     fn write(&self, to: &mut Writer) {
         let state = &self.state;
         to.rng(&state.rng);
@@ -280,11 +281,11 @@ impl<'a> Trainer<'a> {
         }
         if self.rows.pieces.is_some() {
             to.numbers(&state.pieces);
-            to.numbers(&[state.at_hand.start, state.at_hand.end, state.done]);
+            to.numbers(&[state.loaded.start, state.loaded.end, state.done]);
         }
     }
 
-    /// Goes on where a fit was when it was written.
+    /// Continues from a checkpoint.
     pub(super) fn restore(&mut self, from: &mut Reader<'_>) -> Result<(), LearnError> {
         let rng = from.rng()?;
         let order = from.numbers()?;
@@ -327,28 +328,15 @@ impl<'a> Trainer<'a> {
                 return Err(LearnError::Damaged);
             }
             self.state.pieces = pieces;
-            len = self.take_pieces(start..end)?;
+            len = self.load_pieces(start..end)?;
             done = at;
         }
         if order.len() != len || done > len || order.iter().any(|&n| n >= len) {
             return Err(LearnError::Damaged);
         }
-        let (pieces, at_hand) =
-            (std::mem::take(&mut self.state.pieces), self.state.at_hand.clone());
-        self.state = State {
-            rng,
-            order,
-            done,
-            pieces,
-            at_hand,
-            step,
-            epoch,
-            rows,
-            sum,
-            used,
-            history,
-            best,
-        };
+        let (pieces, loaded) = (std::mem::take(&mut self.state.pieces), self.state.loaded.clone());
+        self.state =
+            State { rng, order, done, pieces, loaded, step, epoch, rows, sum, used, history, best };
         Ok(())
     }
 }
@@ -386,7 +374,7 @@ pub(super) fn read_best(from: &mut Reader<'_>) -> Result<Option<Best>, LearnErro
     Ok(Some(Best { valid, epoch, weights }))
 }
 
-/// Where each of this many images moves to: half of them to one of the eight neighboring places.
+/// Random shifts of images: half of them by one pixel, in one of eight directions.
 pub(super) fn draw_shifts(image: [usize; 3], count: usize, rng: &mut impl Rng) -> Shifts {
     let place = |_| match rng.random_range(0..16) {
         // (0, 0) is the fifth of nine.
@@ -398,9 +386,9 @@ pub(super) fn draw_shifts(image: [usize; 3], count: usize, rng: &mut impl Rng) -
 }
 
 fn check(circuit: &Skeleton, options: &FitOptions) -> Result<(), LearnError> {
-    let is_there = |&variable: &usize| variable < circuit.variables().len();
+    let exists = |&variable: &usize| variable < circuit.variables().len();
     let is_monotonic = options.parameterization == Parameterization::Monotonic;
-    if !options.target.iter().all(is_there) || (is_monotonic && !options.target.is_empty()) {
+    if !options.target.iter().all(exists) || (is_monotonic && !options.target.is_empty()) {
         return Err(LearnError::Target);
     }
     for layer in circuit.layer_ids() {
@@ -434,7 +422,7 @@ impl Outcome {
             })
             .collect();
         let circuit = circuit.with_weights(weights).map_err(|_| LearnError::Damaged)?;
-        // Weights that are normalized stay unchanged, and shared.
+        // Normalized weights stay unchanged and shared.
         let circuit = match Orthonormal::verify(circuit) {
             Ok(circuit) => circuit,
             Err(rejected) => {

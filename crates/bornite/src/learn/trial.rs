@@ -8,21 +8,23 @@ use crate::circuit::Skeleton;
 use crate::engine::Batch;
 use crate::linalg::{Complex64, Matrix};
 
-/// The part of a fit's epochs that a trial takes.
-const SHARE: f64 = 0.2;
+/// The length of a trial, as a fraction of a fit's epochs.
+const EPOCH_SHARE: f64 = 0.2;
 /// The maximum number of cells that a trial learns from.
-const CELLS: f64 = 1e7;
-/// The part of what is left of a budget that it takes at most.
-const PART: f64 = 0.1;
+const MAX_CELLS: f64 = 1e7;
+/// The maximum fraction of the remaining budget that a trial takes.
+const MAX_QUOTA_SHARE: f64 = 0.1;
 
-/// The place of the circuit that learns best in a short fit, by the validation rows. Meant for narrow circuits over different
-/// trees: which tree is better shows early, and at any width.
+/// Fits every circuit for a short time, and returns the index of the one with the best validation
+/// likelihood. Meant for narrow circuits over different trees: differences between trees show
+/// early, and at any width.
 ///
-/// The first is best if there are no others. How much is learned from depends only on the rows, never on a clock; but where
-/// `progress` ends the trial, by [`Control::Stop`] or a budget that is used up, the best until then is taken.
+/// The length of a trial depends only on the rows and not on the clock. If `progress` ends the
+/// trial, with [`Control::Stop`] or because its budget is used up, the result is the best circuit
+/// so far.
 ///
 /// # Errors
-/// A circuit cannot be learned, see [`fit`](super::fit).
+/// A circuit cannot be learned: see [`fit`](super::fit).
 pub fn most_promising(
     candidates: &[(Skeleton, FitOptions)],
     train: &Batch,
@@ -38,22 +40,23 @@ pub fn most_promising(
     Ok(trial(all, Rows::new(train, valid), starts, progress)?.0)
 }
 
-/// A circuit, how it is fitted, and the first rows of its weights where it continues from a smaller one.
-pub(super) type Grown<'a> = (&'a Skeleton, &'a FitOptions, Option<Vec<Matrix<Complex64>>>);
+/// A circuit, its settings, and the first rows of its weights if it grows from a smaller circuit.
+pub(super) type TrialCandidate<'a> = (&'a Skeleton, &'a FitOptions, Option<Vec<Matrix<Complex64>>>);
 
-/// The same for circuits that may continue from others, and whether the caller has ended it.
+/// Runs a trial of circuits that may grow from others. Returns the index of the best one, and
+/// whether the caller has ended the trial.
 pub(super) fn trial(
-    candidates: Vec<Grown<'_>>,
+    candidates: Vec<TrialCandidate<'_>>,
     all: Rows<'_>,
     starts: &mut Starts,
     progress: &mut dyn FnMut(&Progress) -> Control,
 ) -> Result<(usize, bool), LearnError> {
     let (mut best, mut ended) = ((0, f64::NEG_INFINITY), false);
     for (n, (circuit, options, grown)) in candidates.into_iter().enumerate() {
-        let rows = (SHARE * (options.epochs * all.num_train()) as f64)
-            .min(CELLS / circuit.variables().len().max(1) as f64);
-        let (quota, end) = (starts.quota.clone(), starts.quota.after(PART));
-        let start = Start { grown, ..Start::anew(starts) };
+        let rows = (EPOCH_SHARE * (options.epochs * all.num_train()) as f64)
+            .min(MAX_CELLS / circuit.variables().len().max(1) as f64);
+        let (quota, end) = (starts.quota.clone(), starts.quota.after(MAX_QUOTA_SHARE));
+        let start = Start { grown, ..Start::new(starts) };
         let outcome = run(circuit, all, options, None, start, &mut |p, _| {
             let done = p.epochs_done() * p.epoch_rows as f64;
             ended |= progress(&Progress { candidate: n, is_trial: true, ..*p }).is_end();

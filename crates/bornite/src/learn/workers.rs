@@ -1,15 +1,17 @@
-//! Rows that other processes hold, each some shards of a table: weights go out, and sums of gradients come back.
+//! Training rows that are held by other processes, each of which has some shards of a table: weights
+//! go out, and sums of gradients come back.
 //!
-//! The rows of a step are decided by the [layout](super::layout) and the seed. A worker sums the chunks of its shards, and the fit adds
-//! these sums, in the order that [`total`] gives: the weights are those of one machine, bit for bit, for any number of workers. An answer
-//! depends only on the question, so that one that is lost is asked for again.
+//! The rows of a step depend on the [layout](super::layout) and the seed. A worker sums the chunks
+//! of its shards, and the fit adds up these sums in the order of [`total`]. Therefore, the weights
+//! are the same bit for bit as on one machine, for any number of workers. An answer depends only on
+//! the question, so a lost answer can be requested again.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use super::backend::{Chunk, Sum, Summing, total};
+use super::backend::{Chunk, Sum, SumContext, fill, total};
 use super::checkpoint_bytes::{Reader, Writer};
 use super::error::{LearnError, program_of};
 use super::layout::Layout;
@@ -22,22 +24,24 @@ use crate::file;
 use crate::linalg::{Complex64, Matrix, Scalar};
 use crate::program::Program;
 
-/// Processes that hold the rows of a table, each some of its shards: one [`Worker`](crate::model::Worker) in each, all of
-/// them over the same plan.
+/// Processes that hold the rows of a table. Each has a [`Worker`](crate::model::Worker) with some of
+/// the shards, and all workers have the same plan.
 ///
-/// All answers come in the order of the workers. They are functions of the arguments: a worker that is lost may be made again, and asked
-/// again.
+/// All answers are in the order of the workers. They depend only on the arguments, so a lost worker
+/// can be replaced and asked again.
 pub trait Workers: fmt::Debug + Send + Sync {
-    /// Makes the workers of a plan and gives them their rows. Returns what [`Worker::held`](crate::model::Worker::held) gives.
+    /// Creates the workers of a plan and gives them their rows. Returns the results of
+    /// [`Worker::held`](crate::model::Worker::held).
     ///
     /// # Errors
-    /// A reason for people to read.
+    /// A readable reason.
     fn hold(&self, plan: &[u8]) -> Result<Vec<Vec<u8>>, String>;
 
-    /// Asks all workers about a step of a fit. Returns what [`Worker::answer`](crate::model::Worker::answer) gives.
+    /// Asks all workers about a step of a fit. Returns the results of
+    /// [`Worker::answer`](crate::model::Worker::answer).
     ///
     /// # Errors
-    /// A reason for people to read.
+    /// A readable reason.
     fn ask(&self, fit: &[u8], step: &[u8]) -> Result<Vec<Vec<u8>>, String>;
 }
 
@@ -45,20 +49,20 @@ fn failed(reason: impl fmt::Display) -> LearnError {
     LearnError::Workers { reason: reason.to_string() }
 }
 
-/// Bytes of a worker or of a fit that are something else.
-fn unlike(_: LearnError) -> LearnError {
+/// The error for bytes that are not a valid message.
+fn invalid(_: LearnError) -> LearnError {
     failed("a message is damaged, or from another version of the library")
 }
 
-/// The rows at hand, which are those of some pieces.
+/// The rows of a round, which consists of some pieces.
 #[derive(Clone, Debug, Default)]
-pub(super) struct AtHand {
+pub(super) struct LoadedPieces {
     pieces: Vec<usize>,
-    /// The number of rows to the end of each.
+    /// The number of rows up to the end of each piece.
     ends: Vec<usize>,
 }
 
-impl AtHand {
+impl LoadedPieces {
     pub(super) fn new(layout: &Layout, pieces: &[usize]) -> Self {
         let mut end = 0;
         let ends = pieces.iter().map(|&piece| {
@@ -73,13 +77,13 @@ impl AtHand {
         self.ends.last().copied().unwrap_or(0)
     }
 
-    /// The piece of a row, and its place there.
+    /// The piece of a row, and its position in the piece.
     fn find(&self, row: usize) -> (usize, usize) {
         let at = self.ends.partition_point(|&end| end <= row);
         (self.pieces[at], row - if at > 0 { self.ends[at - 1] } else { 0 })
     }
 
-    /// Some of them, and where they move to, by shard.
+    /// Groups some of the rows, and the positions that images move to, by shard.
     pub(super) fn chunks(&self, layout: &Layout, rows: &[usize], places: &[usize]) -> Vec<Chunk> {
         let mut chunks = vec![Chunk::default(); layout.num_shards()];
         for (n, &row) in rows.iter().enumerate() {
@@ -91,24 +95,24 @@ impl AtHand {
     }
 }
 
-/// What workers are told of a fit, once.
-pub(super) fn of_fit(circuit: &Circuit, options: &FitOptions) -> Result<Vec<u8>, LearnError> {
+/// The message that tells workers about a fit.
+pub(super) fn fit_message(circuit: &Circuit, options: &FitOptions) -> Result<Vec<u8>, LearnError> {
     let mut to = Writer::new();
     to.bytes(&serde_json::to_vec(options).map_err(failed)?);
     to.bytes(&file::to_bytes(circuit).map_err(failed)?);
     Ok(to.finish())
 }
 
-/// The sum over all rows of a step, by the workers that hold them.
+/// The sum over all rows of a step, computed by the workers.
 pub(super) fn ask<T: Scalar>(
     (workers, fit): (&dyn Workers, &[u8]),
     layout: &Layout,
-    at_hand: &AtHand,
+    loaded: &LoadedPieces,
     chunks: &[Chunk],
     weights: &[&Matrix<T>],
 ) -> Result<Option<Sum<T>>, LearnError> {
     let mut to = Writer::new();
-    to.numbers(&at_hand.pieces);
+    to.numbers(&loaded.pieces);
     for chunk in chunks {
         to.numbers(&chunk.rows);
         to.numbers(&chunk.places);
@@ -119,9 +123,9 @@ pub(super) fn ask<T: Scalar>(
     let answers = workers.ask(fit, &to.finish()).map_err(failed)?;
     let (mut sums, mut next) = (BTreeMap::new(), 0);
     for answer in &answers {
-        let from = &mut Reader::new(answer).map_err(unlike)?;
+        let from = &mut Reader::new(answer).map_err(invalid)?;
         while !from.is_empty() {
-            let (shards, sum) = read_sum(from, weights).map_err(unlike)?;
+            let (shards, sum) = read_sum(from, weights).map_err(invalid)?;
             if shards.start != next || shards.is_empty() {
                 return Err(failed("their answers do not cover all shards"));
             }
@@ -133,13 +137,13 @@ pub(super) fn ask<T: Scalar>(
         return Err(failed("their answers do not cover all shards"));
     }
     let sums = Mutex::new(sums);
-    let given = |shards: &Range<usize>| {
+    let known = |shards: &Range<usize>| {
         let mut sums = sums.lock().unwrap_or_else(PoisonError::into_inner);
         let sum = sums.remove(&(shards.start, shards.end));
-        // Parts that are no node of the tree are not asked for.
+        // Ranges that are not nodes of the tree are never requested.
         if sum.is_none() && shards.len() < 2 { Some(None) } else { sum }
     };
-    Ok(total(0..layout.num_shards(), &given))
+    Ok(total(0..layout.num_shards(), &known))
 }
 
 fn write_sum<T: Scalar>(shards: &Range<usize>, sum: Option<&Sum<T>>, to: &mut Writer) {
@@ -161,7 +165,7 @@ fn read_sum<T: Scalar>(
             let mut gradients = Vec::with_capacity(weights.len());
             for w in weights {
                 let mut gradient = Matrix::zeros(w.rows(), w.cols());
-                fill(&mut gradient, &from.reals()?)?;
+                fill(T::parts_mut(gradient.data_mut()), &from.reals()?)?;
                 gradients.push(gradient);
             }
             Some(Sum { mean, gradients })
@@ -171,21 +175,13 @@ fn read_sum<T: Scalar>(
     Ok((start..end, sum))
 }
 
-fn fill<T: Scalar>(to: &mut Matrix<T>, parts: &[f64]) -> Result<(), LearnError> {
-    let to = T::parts_mut(to.data_mut());
-    if to.len() != parts.len() {
-        return Err(LearnError::Damaged);
-    }
-    to.copy_from_slice(parts);
-    Ok(())
-}
-
-/// The sums of the slopes of the rows of all pieces, as workers [held](Held::slopes) them.
+/// For every piece, the sum of the log slopes of its rows, known the workers'
+/// [answers](WorkerRows::slopes).
 pub(crate) fn slopes(answers: &[Vec<u8>], layout: &Layout) -> Result<Vec<f64>, LearnError> {
     let mut all = Vec::with_capacity(layout.len());
     for answer in answers {
         let slopes = Reader::new(answer).and_then(|mut from| from.reals());
-        all.extend(slopes.map_err(unlike)?);
+        all.extend(slopes.map_err(invalid)?);
     }
     if all.len() != layout.len() {
         return Err(failed("their answers do not cover all shards"));
@@ -193,23 +189,23 @@ pub(crate) fn slopes(answers: &[Vec<u8>], layout: &Layout) -> Result<Vec<f64>, L
     Ok(all)
 }
 
-/// The rows that a worker holds.
+/// The rows of a worker.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct WorkerRows {
     layout: Layout,
     shards: Range<usize>,
     pieces: Range<usize>,
     rows: Batch,
-    /// The number of rows before each piece, and the sum of what the units of the data add to log p of its rows.
+    /// For every piece, the number of rows before it, and the sum of the log slopes of its rows.
     starts: Vec<usize>,
     slopes: Vec<f64>,
-    /// The place of the next row of the table.
+    /// The position of the next row in the table.
     next: u64,
     fit: Option<(Vec<u8>, Box<dyn Learner>)>,
 }
 
-impl Held {
-    /// No rows yet, of those of one of this many workers.
+impl WorkerRows {
+    /// Creates one of this many workers, without rows.
     pub(crate) fn new(variables: &[Variable], layout: Layout, worker: usize, of: usize) -> Self {
         let shards = layout.shards_of(worker, of);
         let pieces = layout.pieces_of(shards.clone());
@@ -219,16 +215,16 @@ impl Held {
         Self { layout, shards, pieces, rows, starts, slopes, next, fit: None }
     }
 
-    /// The places of the rows that are still to come.
+    /// The positions of the rows that the worker still needs.
     pub(crate) fn wanted(&self) -> Range<u64> {
         self.next..self.layout.places(self.pieces.clone()).end
     }
 
-    /// Takes the next rows, with what the units of the data add to log p of each.
+    /// Adds the next rows, with their log slopes.
     pub(crate) fn add(&mut self, rows: &Batch, slopes: &[f64]) {
         let count = rows.len().min((self.wanted().end - self.next) as usize);
         let mut bytes = Vec::new();
-        for (piece, own) in self.layout.cut(self.next, count) {
+        for (piece, own) in self.layout.split(self.next, count) {
             let piece = piece - self.pieces.start;
             for &row in &own {
                 self.slopes[piece] += slopes[row];
@@ -242,40 +238,41 @@ impl Held {
         self.next += count as u64;
     }
 
-    /// For [`slopes`].
+    /// The message with the worker's log slopes: see [`slopes`].
     pub(crate) fn slopes(&self) -> Vec<u8> {
         let mut to = Writer::new();
         to.reals(&self.slopes);
         to.finish()
     }
 
-    /// The sums that its rows give to a step, for [`ask`].
+    /// The message with the sums over the worker's rows in a step: see [`ask`].
     pub(crate) fn answer(&mut self, fit: &[u8], step: &[u8]) -> Result<Vec<u8>, LearnError> {
         if self.fit.as_ref().is_none_or(|(known, _)| known != fit) {
-            self.fit = Some((fit.to_vec(), learner(fit, &self.rows).map_err(unlike)?));
+            self.fit = Some((fit.to_vec(), learner(fit, &self.rows).map_err(invalid)?));
         }
-        let from = &mut Reader::new(step).map_err(unlike)?;
-        let (chunks, weight) = self.chunks(from).map_err(unlike)?;
-        let Some((_, learner)) = &mut self.fit else { unreachable!("it was made above") };
-        learner.sums(from, &self.rows, (&chunks, weight), self.shards.clone()).map_err(unlike)
+        let from = &mut Reader::new(step).map_err(invalid)?;
+        let (chunks, weight) = self.chunks(from).map_err(invalid)?;
+        let Some((_, learner)) = &mut self.fit else { unreachable!("it was created above") };
+        learner.sums(from, &self.rows, (&chunks, weight), self.shards.clone()).map_err(invalid)
     }
 
-    /// The rows of a step, by shard, of its own ones with their places here; and what a row counts for.
+    /// The rows of a step by shard, and the weight of a row. The worker's own rows are converted to
+    /// positions in its batch.
     fn chunks(&self, from: &mut Reader<'_>) -> Result<(Vec<Chunk>, f64), LearnError> {
         let pieces = from.numbers()?;
         if pieces.iter().any(|&piece| piece >= self.layout.len()) {
             return Err(LearnError::Damaged);
         }
-        let (at_hand, mut count) = (AtHand::new(&self.layout, &pieces), 0);
+        let (loaded, mut count) = (LoadedPieces::new(&self.layout, &pieces), 0);
         let mut chunks = Vec::with_capacity(self.layout.num_shards());
         for shard in 0..self.layout.num_shards() {
             let mut chunk = Chunk { rows: from.numbers()?, places: from.numbers()? };
             count += chunk.rows.len();
             for row in chunk.rows.iter_mut().filter(|_| self.shards.contains(&shard)) {
-                if *row >= at_hand.len() {
+                if *row >= loaded.len() {
                     return Err(LearnError::Damaged);
                 }
-                let (piece, place) = at_hand.find(*row);
+                let (piece, place) = loaded.find(*row);
                 if !self.pieces.contains(&piece) {
                     return Err(LearnError::Damaged);
                 }
@@ -287,7 +284,7 @@ impl Held {
     }
 }
 
-/// Neighbors of these shards that [`total`] adds up first, in turn.
+/// Splits these shards into the largest ranges that are nodes of the tree of [`total`].
 fn nodes(shards: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     let mut start = shards.start;
     std::iter::from_fn(move || {
@@ -301,7 +298,7 @@ fn nodes(shards: Range<usize>) -> impl Iterator<Item = Range<usize>> {
 
 /// The circuit of a fit, in a worker.
 trait Learner: fmt::Debug + Send + Sync {
-    /// The sums of some shards over their chunks, with the weights of a step.
+    /// The sums over the chunks of some shards, with the weights of a step.
     fn sums(
         &mut self,
         weights: &mut Reader<'_>,
@@ -312,7 +309,7 @@ trait Learner: fmt::Debug + Send + Sync {
 }
 
 #[derive(Debug)]
-struct Weighted<T, const C: bool> {
+struct CircuitLearner<T, const C: bool> {
     program: Program,
     weights: Vec<Matrix<T>>,
     workspace: Workspace<f32>,
@@ -325,13 +322,13 @@ fn learner(fit: &[u8], rows: &Batch) -> Result<Box<dyn Learner>, LearnError> {
     let options = serde_json::from_slice(&from.bytes()?).map_err(failed)?;
     let circuit = file::from_bytes(&from.bytes()?).map_err(failed)?;
     Ok(if circuit.is_real() {
-        Box::new(Weighted::<f64, false>::new(&circuit, rows, options)?)
+        Box::new(CircuitLearner::<f64, false>::new(&circuit, rows, options)?)
     } else {
-        Box::new(Weighted::<Complex64, true>::new(&circuit, rows, options)?)
+        Box::new(CircuitLearner::<Complex64, true>::new(&circuit, rows, options)?)
     })
 }
 
-impl<T: Scalar, const C: bool> Weighted<T, C> {
+impl<T: Scalar, const C: bool> CircuitLearner<T, C> {
     fn new(circuit: &Circuit, rows: &Batch, options: FitOptions) -> Result<Self, LearnError> {
         let program = program_of(circuit)?;
         let weights: Vec<Matrix<T>> =
@@ -341,7 +338,7 @@ impl<T: Scalar, const C: bool> Weighted<T, C> {
     }
 }
 
-impl<T: Scalar, const C: bool> Learner for Weighted<T, C> {
+impl<T: Scalar, const C: bool> Learner for CircuitLearner<T, C> {
     fn sums(
         &mut self,
         from: &mut Reader<'_>,
@@ -350,15 +347,15 @@ impl<T: Scalar, const C: bool> Learner for Weighted<T, C> {
         shards: Range<usize>,
     ) -> Result<Vec<u8>, LearnError> {
         for w in &mut self.weights {
-            fill(w, &from.reals()?)?;
+            fill(T::parts_mut(w.data_mut()), &from.reals()?)?;
         }
-        let moves = |chunk: &Chunk| chunk.places.len() == chunk.rows.len();
-        if self.options.shifts.is_some() && !chunks.iter().all(moves) {
+        let has_places = |chunk: &Chunk| chunk.places.len() == chunk.rows.len();
+        if self.options.shifts.is_some() && !chunks.iter().all(has_places) {
             return Err(LearnError::Damaged);
         }
         let weights = refs(&self.weights);
         self.workspace.refill(&self.program, &weights);
-        let summing = Summing {
+        let context = SumContext {
             program: &self.program,
             weights: &weights,
             workspace: &self.workspace,
@@ -366,12 +363,12 @@ impl<T: Scalar, const C: bool> Learner for Weighted<T, C> {
             options: &self.options,
             weight,
         };
-        let given = |shards: &Range<usize>| {
-            (shards.len() == 1).then(|| summing.sum::<C>(rows, &chunks[shards.start]))
+        let known = |shards: &Range<usize>| {
+            (shards.len() == 1).then(|| context.sum::<C>(rows, &chunks[shards.start]))
         };
         let mut to = Writer::new();
         for node in nodes(shards) {
-            let sum = total(node.clone(), &given);
+            let sum = total(node.clone(), &known);
             write_sum(&node, sum.as_ref(), &mut to);
         }
         Ok(to.finish())

@@ -3,8 +3,8 @@
 use rayon::prelude::*;
 
 use super::distribution::{
-    ColumnDistribution, ModeSearch, PrefixSearch, finite_mean, finite_quantile, most_likely,
-    numbers_quantile, one_hot,
+    ColumnDistribution, ModeSearch, PrefixSearch, finite_mean, most_likely, numbers_quantile,
+    one_hot,
 };
 use super::event::intersect_evidence;
 use super::posterior::{Density, Posterior};
@@ -13,6 +13,7 @@ use crate::basis::Part;
 use crate::data::Coding;
 use crate::domain::Domain;
 use crate::engine::{Batch, CellAnswer, CellDistribution, CellRequest, PiecewiseDensity};
+use crate::ops::finite_quantile;
 use crate::query::Evidence;
 
 /// A statistic of the distribution of a cell.

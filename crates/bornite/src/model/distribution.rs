@@ -11,7 +11,7 @@ use crate::basis::quadrature::gauss_legendre;
 use crate::circuit::Layer;
 use crate::data::{Cell, ColumnSchema};
 use crate::mixture::log_sum;
-use crate::ops::FunctionNode;
+use crate::ops::{FunctionNode, finite_quantile};
 use crate::query::{Evidence, Query};
 
 /// The number of grid points of the initial search for the mode of a density.
@@ -590,19 +590,10 @@ pub(super) struct Shape {
 
 impl Shape {
     fn add(&mut self, basis: &Basis) {
-        match basis {
-            Basis::Atoms(b) => self.add(b.rest()),
-            Basis::Transformed(b) => self.add(b.base()),
-            Basis::Steps(b) => self.edges.extend(b.edges()),
-            Basis::Indicator(_)
-            | Basis::Fourier(_)
-            | Basis::Legendre(_)
-            | Basis::Laguerre(_)
-            | Basis::Hermite(_)
-            | Basis::Table(_)
-            | Basis::Gaussian(_)
-            | Basis::BSpline(_)
-            | Basis::Squared(_) => self.functions = self.functions.max(basis.width()),
+        let basis = basis.plain();
+        match basis.as_steps() {
+            Some(steps) => self.edges.extend(steps.edges()),
+            None => self.functions = self.functions.max(basis.width()),
         }
     }
 }
@@ -642,19 +633,6 @@ pub(super) fn one_hot(x: usize) -> Vec<f64> {
     let mut p = vec![0.0; x + 1];
     p[x] = 1.0;
     p
-}
-
-/// The first value whose cumulative probability reaches the level, and the remaining level within that value.
-pub(super) fn finite_quantile(p: &[f64], level: f64) -> (usize, f64) {
-    let (mut sum, mut last) = (0.0, (0, 1.0));
-    for (x, &q) in p.iter().enumerate().filter(|(_, q)| **q > 0.0) {
-        last = (x, ((level - sum) / q).clamp(0.0, 1.0));
-        sum += q;
-        if sum >= level {
-            break;
-        }
-    }
-    last
 }
 
 /// Quadrature nodes and weights on [0, 1], dense towards both ends, where numbers may be infinite, and fine enough for

@@ -91,7 +91,7 @@ impl Model {
         let learned_from = |pieces: Pieces<'_>| pieces.layout().num_rows();
         let rows = pieces.map_or(train.num_rows(), learned_from);
         let defaults = Defaults::of(rows, schema.num_variables())
-            .with_holes(train_rows.has_missing())
+            .with_missing(train_rows.has_missing())
             .with_effort(options.effort);
         let functions = options.functions.unwrap_or_else(|| defaults.first_functions());
         let defaults = defaults.with_values(num_values(schema, functions));
@@ -115,7 +115,7 @@ impl Model {
         let Choice { kind, tree, circuits: mut candidates } = match choice {
             Some(choice) => choice,
             None => fits.choose(both, starts, &mut |p| {
-                let control = progress(&in_data_units(p), &Snapshot::of_nothing());
+                let control = progress(&in_data_units(p), &Snapshot::empty());
                 stopped |= control == Control::Stop;
                 control
             })?,
@@ -488,7 +488,7 @@ impl Candidates<'_> {
             let narrowest = self.is_wide().then(|| all[..1].to_vec());
             for settings in images.chain([all]).chain(narrowest) {
                 let circuits = self.circuits_over(&tree, &settings)?;
-                let Some(is_of) = learn::is_of(bytes, &circuits)? else { return Ok(None) };
+                let Some(is_of) = learn::has_candidates(bytes, &circuits)? else { return Ok(None) };
                 last = Some(Choice { kind: kind.to_string(), tree: Some(tree.clone()), circuits });
                 if is_of {
                     return Ok(last);

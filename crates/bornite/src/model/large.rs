@@ -42,7 +42,7 @@ impl<'a> Spilled<'a> {
             if all > sample.num_rows() {
                 return Err(changed());
             }
-            for (piece, own) in file.layout().cut(before, rows.num_rows()) {
+            for (piece, own) in file.layout().split(before, rows.num_rows()) {
                 for &row in &own {
                     sums[piece] += rows.log_jacobian()[row];
                 }

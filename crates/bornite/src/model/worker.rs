@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ModelError;
 use crate::data::{Schema, Table};
-use crate::learn::{Held, Layout, LearnError};
+use crate::learn::{Layout, LearnError, WorkerRows};
 
 /// The schema of a table, and the division of its rows among workers.
 #[derive(Debug, Serialize, Deserialize)]
@@ -34,7 +34,7 @@ fn failed(error: &serde_json::Error) -> ModelError {
 #[derive(Debug)]
 pub struct Worker {
     schema: Schema,
-    rows: Held,
+    rows: WorkerRows,
 }
 
 impl Worker {
@@ -57,7 +57,7 @@ impl Worker {
             return Err(LearnError::Workers { reason }.into());
         }
         let Plan { schema, layout } = Plan::read(plan)?;
-        let rows = Held::new(&schema.variables(), layout, number, of);
+        let rows = WorkerRows::new(&schema.variables(), layout, number, of);
         Ok(Self { schema, rows })
     }
 

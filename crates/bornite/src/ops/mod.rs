@@ -19,7 +19,7 @@ mod overlap;
 mod partition;
 mod pass;
 mod regions;
-mod scaled;
+pub(crate) mod scaled;
 mod square;
 mod truncate;
 mod univariate;
@@ -37,6 +37,8 @@ pub use partition::{log_partition, log_unnormalized_marginal, partition_multiply
 pub use square::{Squared, square};
 pub use truncate::{Budget, Truncated, WidthChange, truncate};
 pub use univariate::Univariate;
+#[cfg(feature = "tables")]
+pub(crate) use univariate::finite_quantile;
 
 use crate::circuit::LayerId;
 use crate::query::QueryError;

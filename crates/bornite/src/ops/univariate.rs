@@ -204,7 +204,7 @@ impl Univariate {
             return Err(OperationError::Level { level: p });
         }
         Ok(match &self.shape {
-            Shape::Finite(probabilities) => finite_quantile(probabilities, p),
+            Shape::Finite(probabilities) => finite_quantile(probabilities, p).0 as f64,
             Shape::Continuous(c) => c.quantile(p),
             Shape::Atoms(m) => m.quantile(p),
         })
@@ -214,7 +214,7 @@ impl Univariate {
     /// it is cheaper.
     pub(crate) fn draw(&self, u: f64) -> f64 {
         match &self.shape {
-            Shape::Finite(p) => finite_quantile(p, u),
+            Shape::Finite(p) => finite_quantile(p, u).0 as f64,
             Shape::Continuous(c) => c.quantile(u),
             Shape::Atoms(m) => m.draw(u),
         }
@@ -515,17 +515,18 @@ impl StepDensity {
     }
 }
 
-/// The smallest possible value x with p(0) + … + p(x) ≥ level.
-fn finite_quantile(p: &[f64], level: f64) -> f64 {
-    let (mut sum, mut last) = (0.0, 0);
+/// The first possible value whose cumulative probability reaches the level, and the remaining level
+/// within that value.
+pub(crate) fn finite_quantile(p: &[f64], level: f64) -> (usize, f64) {
+    let (mut sum, mut last) = (0.0, (0, 1.0));
     for (x, &q) in p.iter().enumerate().filter(|(_, q)| **q > 0.0) {
+        last = (x, ((level - sum) / q).clamp(0.0, 1.0));
         sum += q;
-        last = x;
         if sum >= level {
             break;
         }
     }
-    last as f64
+    last
 }
 
 impl Continuous {
@@ -533,20 +534,7 @@ impl Continuous {
     fn new(domain: &Domain, basis: &Arc<Basis>, e: &Matrix<Complex64>, trace: f64) -> Self {
         let (low, high) = domain.bounds();
         let matrix = e.scaled(trace.recip());
-        let steps = match &**basis {
-            Basis::Steps(steps) => Some(Arc::new(StepDensity::new(steps, &matrix))),
-            Basis::Indicator(_)
-            | Basis::Fourier(_)
-            | Basis::Legendre(_)
-            | Basis::Laguerre(_)
-            | Basis::Hermite(_)
-            | Basis::Table(_)
-            | Basis::Gaussian(_)
-            | Basis::BSpline(_)
-            | Basis::Transformed(_)
-            | Basis::Squared(_)
-            | Basis::Atoms(_) => None,
-        };
+        let steps = basis.as_steps().map(|steps| Arc::new(StepDensity::new(steps, &matrix)));
         Self { basis: basis.clone(), matrix, steps, low, high, mass: 1.0 }
     }
 

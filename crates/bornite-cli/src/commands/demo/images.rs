@@ -1,7 +1,6 @@
 //! Small images: fitted, then completed from their left halves.
 
 use anyhow::Result;
-use bornite::Fit;
 use bornite::data::{Column, DataError, Table};
 use bornite::report::{Picture, Report};
 use rand::{Rng, RngExt, SeedableRng};
@@ -10,7 +9,6 @@ use rand_chacha::ChaCha8Rng;
 use super::{Stage, pack};
 use crate::files;
 use crate::output::time;
-use crate::progress::FitBar;
 
 const SIDE: usize = 8;
 const LEVELS: i64 = 4;
@@ -23,11 +21,7 @@ pub(super) fn run(stage: &mut Stage<'_>) -> Result<()> {
     let table = images(ROWS, rng)?;
     let fresh = images(FRESH, rng)?;
     writeln!(stage.out, "\nSmall images, completed from their left halves\n")?;
-    let mut bar = FitBar::new(Some(stage.time));
-    let fit = Fit::new().seed(stage.seed).quota(bar.quota());
-    let model = fit.on_step(|p, _| bar.step(p)).run(&table);
-    let took = bar.finish();
-    let model = model?;
+    let (model, took) = stage.fit(&table)?;
     let info = model.info();
     writeln!(
         stage.out,

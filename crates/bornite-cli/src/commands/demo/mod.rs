@@ -12,12 +12,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
-use bornite::Model;
 use bornite::data::Table;
 use bornite::report::Report;
+use bornite::{Fit, Model};
 use clap::Args;
 
 use crate::files;
+use crate::progress::FitBar;
 use crate::tables::parse_time;
 
 /// Demonstrate squared orthonormal circuits on generated data.
@@ -49,6 +50,15 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
+    /// Fits a model within the time limit, and returns how long it took.
+    fn fit(&self, table: &Table) -> Result<(Model, Duration)> {
+        let mut bar = FitBar::new(Some(self.time));
+        let fit = Fit::new().seed(self.seed).quota(bar.quota());
+        let model = fit.on_step(|p, _| bar.step(p)).run(table);
+        let took = bar.finish();
+        Ok((model?, took))
+    }
+
     /// Writes the report of a model, with held-out rows.
     fn report(&mut self, model: &Model, fresh: &Table, name: &str, title: &str) -> Result<()> {
         let path = self.folder.join(name);

@@ -1,16 +1,15 @@
 //! A table of mixed types: fitted, then asked questions with known answers.
 
 use anyhow::Result;
+use bornite::Model;
 use bornite::data::{CsvOptions, Table as Data};
 use bornite::model::Imputation;
-use bornite::{Fit, Model};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 use super::Stage;
 use super::weather::{Day, MISSING_SHARE, days};
 use crate::output::{Table, time};
-use crate::progress::FitBar;
 use crate::tables;
 
 const ROWS: usize = 4000;
@@ -21,11 +20,7 @@ pub(super) fn run(stage: &mut Stage<'_>) -> Result<()> {
     let rng = &mut ChaCha8Rng::seed_from_u64(stage.seed);
     let table = days(ROWS, rng)?;
     writeln!(stage.out, "\nA table of mixed types, from a known distribution\n")?;
-    let mut bar = FitBar::new(Some(stage.time));
-    let fit = Fit::new().seed(stage.seed).quota(bar.quota());
-    let model = fit.on_step(|p, _| bar.step(p)).run(&table);
-    let took = bar.finish();
-    let model = model?;
+    let (model, took) = stage.fit(&table)?;
     let info = model.info();
     writeln!(
         stage.out,

@@ -1,4 +1,4 @@
-//! Learning complete rows on an NVIDIA GPU, see [`bornite_cuda`].
+//! Learning from complete rows on an NVIDIA GPU: see [`bornite_cuda`].
 
 use bornite_cuda::{CudaError, Device, Learner, Part, Plan, Settings, Step, Table, Weight};
 
@@ -15,7 +15,7 @@ use crate::learn::parameter::{Parameterization, normalized};
 use crate::linalg::{Complex64, Matrix, Scalar};
 use crate::program::{Operand, Program, StepKind};
 
-/// Rows that are turned into functions at once.
+/// The number of rows whose basis functions are evaluated at once.
 const ROWS: usize = 1024;
 
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl From<CudaError> for LearnError {
     }
 }
 
-/// Why the device does not learn this.
+/// The reason why the device does not support a fit, if it does not.
 fn unsupported(circuit: &Circuit, rows: [&Batch; 2], options: &FitOptions) -> Option<&'static str> {
     if rows.iter().any(|rows| rows.has_missing()) {
         return Some("it does not support rows with missing values");
@@ -180,7 +180,7 @@ fn singles(list: &[f64]) -> Vec<f32> {
     list.iter().map(|&x| x as f32).collect()
 }
 
-/// The steps of a program as the device takes them, and the leaves whose functions it looks up.
+/// The steps of a program for the device, and the leaves whose functions it reads from a table.
 fn plan<'a, T: Scalar>(
     circuit: &Circuit,
     program: &'a Program,
@@ -243,7 +243,7 @@ fn plan<'a, T: Scalar>(
     (Plan { complex: T::IS_COMPLEX, steps, weights }, leaves)
 }
 
-/// The codes of finite variables, and the functions of leaves that are looked up.
+/// The codes of finite variables, and the functions of the given leaves.
 fn table<T: Scalar>(circuit: &Circuit, rows: &Batch, leaves: &[(usize, &Basis)]) -> Table {
     let size = |d: &Domain| if let Domain::Finite(n) = d { *n } else { 1 };
     let most = circuit.variables().iter().map(|v| size(&v.domain)).max().unwrap_or(1);

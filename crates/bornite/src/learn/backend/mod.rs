@@ -1,7 +1,7 @@
-//! Where a fit's numbers are and its steps are computed: the seam between learning and the machine.
+//! Backends: the interface between learning and the device that computes a fit.
 //!
-//! The [trainer](super::trainer) decides which rows a step learns from, how long the step is and when the fit ends. A
-//! backend holds the rows, the weights and their moments, and does the arithmetic.
+//! The [trainer](super::trainer) decides which rows a step uses, how long the step is and when the
+//! fit ends. A backend holds the rows, the weights and their moments, and does the arithmetic.
 
 #[cfg(feature = "cuda")]
 mod cuda;
@@ -17,56 +17,58 @@ use super::pieces::Rows;
 use crate::circuit::{Circuit, Layer, Skeleton};
 use crate::linalg::Complex64;
 use processor::Processor;
-pub(super) use processor::workspace;
-pub(super) use sum::{Chunk, Sum, Summing, total};
+pub(super) use processor::{fill, workspace};
+pub(super) use sum::{Chunk, Sum, SumContext, total};
 
 /// The rows, weights and arithmetic of one fit.
 pub(super) trait Backend: std::fmt::Debug {
-    /// Takes one step up the gradient of the mean objective of some training rows, at most as many as the settings' batch: the
-    /// log-likelihood, and that of a target given the rest if there is one. Returns that mean before the step.
+    /// Takes one step up the gradient of the mean objective of some training rows, at most as many as
+    /// a batch has. Returns the mean before the step. The objective is the log-likelihood, plus that
+    /// of a target given the rest if there is one.
     fn step(&mut self, rows: &Selection<'_>, update: Update) -> Result<f64, LearnError>;
 
-    /// Learns from the rows of these pieces from now on, and returns how many there are.
+    /// Loads the rows of these pieces for the next steps, and returns their number.
     fn set_pieces(&mut self, _: &[usize]) -> Result<usize, LearnError> {
         Err(needs_memory())
     }
 
-    /// The mean objective of the validation rows under the averaged weights, normalized.
+    /// The mean objective of the validation rows under the averaged and normalized weights.
     fn score(&mut self) -> Result<f64, LearnError>;
 
-    /// How far the weights are from normalized: the largest entry of W Wᴴ − I, or |Σ w − 1| of a row.
+    /// The deviation of the weights from normalized ones: the largest entry of W Wᴴ − I, or the
+    /// largest |Σ w − 1| of a row.
     fn residual(&mut self) -> Result<f64, LearnError>;
 
-    /// Of every weight the parts of its average.
+    /// The parts of every averaged weight.
     fn averages(&self) -> Result<Vec<Vec<f32>>, LearnError>;
 
-    /// All that a continued fit needs, one entry a weight.
+    /// Everything that is needed to continue the fit, with one entry per weight.
     fn parameters(&self) -> Result<Vec<Numbers>, LearnError>;
 
-    /// Goes on from what [`parameters`](Self::parameters) gave. Fails where the lengths differ.
+    /// Continues from the result of [`parameters`](Self::parameters). Fails if the lengths differ.
     fn set_parameters(&mut self, parameters: &[Numbers]) -> Result<(), LearnError>;
 }
 
 /// The rows of a step.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Selection<'a> {
-    /// Which of the training rows.
+    /// The indices of the rows.
     pub(super) rows: &'a [usize],
-    /// How each of them is moved, if they are images.
+    /// The shift of each row, if the rows are images.
     pub(super) shifts: Option<&'a Shifts>,
 }
 
-/// Images that are moved by at most a pixel, around the edges.
+/// Shifts of images by at most one pixel, around the edges.
 #[derive(Clone, Debug)]
 pub(super) struct Shifts {
     /// Height, width and channels.
     pub(super) image: [usize; 3],
-    /// For each row which of the nine places it moves to; 4 is its own.
+    /// For each row, the position that it moves to, out of nine; 4 is its own.
     pub(super) places: Vec<usize>,
 }
 
 impl Shifts {
-    /// The variable of an image from which one of the moved image takes its value.
+    /// The variable of an image whose value variable `v` of the shifted image takes.
     pub(super) fn source([height, width, channels]: [usize; 3], place: usize, v: usize) -> usize {
         let (up, left) = (place / 3, place % 3);
         let (y, x, c) = (v / channels / width, v / channels % width, v % channels);
@@ -85,7 +87,7 @@ pub(super) struct Numbers {
     pub(super) average: Vec<f32>,
 }
 
-/// The backend of a fit from the weights of a circuit.
+/// Starts a backend with the weights of a circuit.
 pub(super) fn start<'a>(
     circuit: &Circuit,
     rows: Rows<'a>,
@@ -101,7 +103,7 @@ pub(super) fn start<'a>(
     }
 }
 
-/// Why a device does not learn from pieces.
+/// The error of a device that does not support pieces.
 fn needs_memory() -> LearnError {
     LearnError::Device { reason: "it supports only tables that fit into memory".to_owned() }
 }

@@ -1,4 +1,4 @@
-//! Learning on the CPU's cores.
+//! Learning on the CPU.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use rayon::prelude::*;
 
-use super::{Backend, Numbers, Selection, Shifts, Sum, Summing, output_weight, total};
+use super::{Backend, Numbers, Selection, Shifts, Sum, SumContext, output_weight, total};
 use crate::circuit::Circuit;
 use crate::engine::Batch;
 use crate::learn::error::{LearnError, program_of};
@@ -16,17 +16,18 @@ use crate::learn::options::FitOptions;
 use crate::learn::parameter::{Parameter, Parameterization};
 use crate::learn::pass::{Memory, Workspace};
 use crate::learn::pieces::{Pieces, Rows};
-use crate::learn::workers::{self, AtHand};
+use crate::learn::workers::{self, LoadedPieces};
 use crate::linalg::{Matrix, Scalar, largest};
 use crate::program::{Operand, Program, StepKind};
 
-/// Weights in double precision; rows go through them in single precision, see [`pass`](crate::learn::pass).
+/// The CPU backend. Weights are in double precision, and the passes of rows in single precision: see
+/// [`pass`](crate::learn::pass).
 #[derive(Debug)]
 pub(super) struct Processor<'a, T, const C: bool> {
     options: &'a FitOptions,
     train: Cow<'a, Batch>,
     valid: &'a Batch,
-    /// The rows to learn from, and those to be scored, without their targets, if there is one.
+    /// The training and validation rows without the target, if there is one.
     rest: Option<[Batch; 2]>,
     program: Program,
     parameters: Vec<Parameter<T>>,
@@ -35,12 +36,12 @@ pub(super) struct Processor<'a, T, const C: bool> {
     pieces: Option<InPieces<'a>>,
 }
 
-/// Rows that are not all at hand.
+/// Training rows that are not all in memory.
 #[derive(Debug)]
 struct InPieces<'a> {
     all: Pieces<'a>,
-    at_hand: AtHand,
-    /// What workers are told of the fit.
+    loaded: LoadedPieces,
+    /// The message that tells workers about the fit.
     fit: Vec<u8>,
     memories: Mutex<Vec<Memory<f32>>>,
 }
@@ -66,12 +67,12 @@ impl<'a, T: Scalar, const C: bool> Processor<'a, T, C> {
         let rest = (!options.target.is_empty()).then(|| [without(train), without(valid)]);
         let workspace = workspace(&program, &weights(&parameters), train, options);
         let fit = match pieces {
-            Some(Pieces::Workers(..)) => workers::of_fit(circuit, options)?,
+            Some(Pieces::Workers(..)) => workers::fit_message(circuit, options)?,
             Some(Pieces::File(_)) | None => Vec::new(),
         };
         let in_pieces = |all| {
-            let (at_hand, memories) = (AtHand::default(), Mutex::default());
-            InPieces { all, at_hand, fit, memories }
+            let (loaded, memories) = (LoadedPieces::default(), Mutex::default());
+            InPieces { all, loaded, fit, memories }
         };
         Ok(Self {
             options,
@@ -86,7 +87,8 @@ impl<'a, T: Scalar, const C: bool> Processor<'a, T, C> {
         })
     }
 
-    /// The mean objective of some rows at hand, and its gradient by every weight: the sum over the shards that they are of.
+    /// The mean objective of some rows of the loaded pieces, and its gradient by every weight, summed
+    /// over shards.
     fn sum(
         &self,
         pieces: &InPieces<'_>,
@@ -94,12 +96,12 @@ impl<'a, T: Scalar, const C: bool> Processor<'a, T, C> {
     ) -> Result<Option<Sum<T>>, LearnError> {
         let (layout, weights) = (pieces.all.layout(), weights(&self.parameters));
         let places = selection.shifts.map_or(&[][..], |shifts| &shifts.places);
-        let chunks = pieces.at_hand.chunks(layout, selection.rows, places);
+        let chunks = pieces.loaded.chunks(layout, selection.rows, places);
         if let Pieces::Workers(_, workers) = pieces.all {
             let fit = (workers, &pieces.fit[..]);
-            return workers::ask(fit, layout, &pieces.at_hand, &chunks, &weights);
+            return workers::ask(fit, layout, &pieces.loaded, &chunks, &weights);
         }
-        let summing = Summing {
+        let context = SumContext {
             program: &self.program,
             weights: &weights,
             workspace: &self.workspace,
@@ -107,19 +109,20 @@ impl<'a, T: Scalar, const C: bool> Processor<'a, T, C> {
             options: self.options,
             weight: 1.0 / selection.rows.len() as f64,
         };
-        let given = |shards: &Range<usize>| {
-            (shards.len() == 1).then(|| summing.sum::<C>(&self.train, &chunks[shards.start]))
+        let known = |shards: &Range<usize>| {
+            (shards.len() == 1).then(|| context.sum::<C>(&self.train, &chunks[shards.start]))
         };
-        Ok(total(0..layout.num_shards(), &given))
+        Ok(total(0..layout.num_shards(), &known))
     }
 
-    /// The same for rows that are all at hand. Its gradient is what the memory then holds, and the one that is returned.
+    /// The mean objective of some rows, if all of them are in memory. Its gradient is the sum of the
+    /// one in `memory` and the returned one.
     fn reverse(&mut self, selection: &Selection<'_>) -> (f64, Option<Vec<Matrix<T>>>) {
         let (weights, options) = (weights(&self.parameters), self.options);
         let objective = Objective::new(&self.program, weights, options.parameterization);
         let weight = 1.0 / selection.rows.len() as f64;
         if let Some(shifts) = selection.shifts {
-            let moved = moved(&self.train, selection.rows, shifts);
+            let moved = shifted(&self.train, selection.rows, shifts);
             let all: Vec<usize> = (0..moved.len()).collect();
             let rest = self.rest.as_ref().map(|_| moved.without(&options.target));
             objective.emphasizing(emphasis(rest.as_ref(), options)).reverse::<f32, C>(
@@ -142,17 +145,18 @@ impl<'a, T: Scalar, const C: bool> Processor<'a, T, C> {
     }
 }
 
-/// Moves every parameter. Without a bound on the gradient of all, each is finished while it is in the cache.
+/// Takes one step with every parameter. Without clipping, each one is finished while it is in the
+/// cache.
 fn advance<T: Scalar>(
     parameters: &mut [Parameter<T>],
     program: &Program,
     options: &FitOptions,
-    of: &(impl Fn(usize, [usize; 2]) -> Matrix<T> + Sync),
+    gradient_of: &(impl Fn(usize, [usize; 2]) -> Matrix<T> + Sync),
     mut update: Update,
 ) {
     let gradient = |n: usize, p: &Parameter<T>| {
-        let mut g = of(n, [p.w.rows(), p.w.cols()]);
-        // Once for a weight, however many share it.
+        let mut g = gradient_of(n, [p.w.rows(), p.w.cols()]);
+        // Penalties count once per weight, even if several steps share it.
         if let (Operand::Indicators, Some(&step)) =
             (program.operand_of(n), program.users(n).first())
             && let StepKind::Leaf { variable, .. } = &program.steps()[step].kind
@@ -174,31 +178,31 @@ fn advance<T: Scalar>(
         let norm = all.iter().map(Matrix::norm2).sum::<f64>().sqrt();
         update.scale = if norm > clip { clip / norm } else { 1.0 };
         let all = parameters.par_iter_mut().zip(&all);
-        all.for_each(|(p, g)| p.step(g, &of_weight(update, p, options)));
+        all.for_each(|(p, g)| p.step(g, &weight_update(update, p, options)));
     } else {
         parameters.par_iter_mut().enumerate().for_each(|(n, p)| {
             let g = gradient(n, p);
-            p.step(&g, &of_weight(update, p, options));
+            p.step(&g, &weight_update(update, p, options));
         });
     }
 }
 
 impl<T: Scalar, const C: bool> Backend for Processor<'_, T, C> {
     fn step(&mut self, selection: &Selection<'_>, update: Update) -> Result<f64, LearnError> {
-        let asked = match &self.pieces {
+        let sum = match &self.pieces {
             Some(pieces) => self.sum(pieces, selection)?,
             None => None,
         };
-        // Within the pool, so that it is entered once a step.
+        // The thread pool is entered once per step.
         Ok(rayon::scope(|_| {
-            let (mean, others) = match &asked {
+            let (mean, others) = match &sum {
                 Some(sum) => (sum.mean, None),
                 None => self.reverse(selection),
             };
             let (program, memory) = (&self.program, &self.memory);
-            let gradient = |n: usize, shape: [usize; 2]| match &asked {
+            let gradient = |n: usize, shape: [usize; 2]| match &sum {
                 Some(sum) => sum.gradients[n].clone(),
-                None => of_rows::<T, C>(program, memory, others.as_deref(), n, shape),
+                None => row_gradient::<T, C>(program, memory, others.as_deref(), n, shape),
             };
             advance(&mut self.parameters, program, self.options, &gradient, update);
             self.workspace.refill(&self.program, &weights(&self.parameters));
@@ -208,14 +212,14 @@ impl<T: Scalar, const C: bool> Backend for Processor<'_, T, C> {
 
     fn set_pieces(&mut self, numbers: &[usize]) -> Result<usize, LearnError> {
         let Some(pieces) = &mut self.pieces else { return Ok(self.train.len()) };
-        pieces.at_hand = AtHand::new(pieces.all.layout(), numbers);
+        pieces.loaded = LoadedPieces::new(pieces.all.layout(), numbers);
         if let Pieces::File(file) = pieces.all {
             let rows = file.read(numbers)?;
             let own = weights(&self.parameters);
             self.workspace = workspace(&self.program, &own, &rows, self.options);
             self.train = Cow::Owned(rows);
         }
-        Ok(pieces.at_hand.len())
+        Ok(pieces.loaded.len())
     }
 
     fn score(&mut self) -> Result<f64, LearnError> {
@@ -242,7 +246,7 @@ impl<T: Scalar, const C: bool> Backend for Processor<'_, T, C> {
 
     fn parameters(&self) -> Result<Vec<Numbers>, LearnError> {
         let numbers = |p: &Parameter<T>| Numbers {
-            // A monotonic fit is never continued: V would be lost.
+            // This does not include V, but monotonic fits cannot be continued.
             weight: T::parts(p.w.data()).to_vec(),
             mean: p.moments.mean.clone(),
             square: p.moments.square.clone(),
@@ -266,20 +270,20 @@ impl<T: Scalar, const C: bool> Backend for Processor<'_, T, C> {
     }
 }
 
-/// The memory of passes of these rows.
+/// Packs the weights for passes of these rows.
 pub(in crate::learn) fn workspace<T: Scalar>(
     program: &Program,
     weights: &[&Matrix<T>],
     rows: &Batch,
     options: &FitOptions,
 ) -> Workspace<f32> {
-    let holes = rows.has_missing() || !options.target.is_empty();
-    let holes = holes && options.parameterization != Parameterization::Monotonic;
-    Workspace::new(program, weights, holes)
+    let has_missing = rows.has_missing() || !options.target.is_empty();
+    let is_monotonic = options.parameterization == Parameterization::Monotonic;
+    Workspace::new(program, weights, has_missing && !is_monotonic)
 }
 
-/// The gradient by one weight that a pass has left.
-pub(super) fn of_rows<T: Scalar, const C: bool>(
+/// The gradient by one weight after a pass.
+pub(super) fn row_gradient<T: Scalar, const C: bool>(
     program: &Program,
     memory: &Memory<f32>,
     others: Option<&[Matrix<T>]>,
@@ -299,7 +303,8 @@ pub(super) fn emphasis<'a>(rest: Option<&'a Batch>, options: &FitOptions) -> Opt
     rest.map(|rest| Emphasis { rest, factor: options.emphasis })
 }
 
-fn fill<X: Copy>(to: &mut [X], from: &[X]) -> Result<(), LearnError> {
+/// Copies numbers from a checkpoint or message, which may have the wrong length.
+pub(in crate::learn) fn fill<X: Copy>(to: &mut [X], from: &[X]) -> Result<(), LearnError> {
     if to.len() != from.len() {
         return Err(LearnError::Damaged);
     }
@@ -311,14 +316,14 @@ fn weights<T>(parameters: &[Parameter<T>]) -> Vec<&Matrix<T>> {
     parameters.iter().map(|p| &p.w).collect()
 }
 
-/// The step of one weight.
-fn of_weight<T: Scalar>(update: Update, p: &Parameter<T>, options: &FitOptions) -> Update {
+/// The update of one weight, with its own learning rate.
+fn weight_update<T: Scalar>(update: Update, p: &Parameter<T>, options: &FitOptions) -> Update {
     let columns = if options.by_columns { p.w.cols().max(1) as f64 } else { 1.0 };
     Update { rate: update.rate / columns.sqrt(), ..update }
 }
 
-/// Some rows of a batch of images, moved.
-pub(super) fn moved(batch: &Batch, rows: &[usize], shifts: &Shifts) -> Batch {
+/// Some images of a batch, shifted.
+pub(super) fn shifted(batch: &Batch, rows: &[usize], shifts: &Shifts) -> Batch {
     batch.moved(rows, |n, v| Shifts::source(shifts.image, shifts.places[n], v))
 }
 
@@ -353,16 +358,16 @@ mod tests {
     use crate::{Domain, Variable};
 
     #[test]
-    fn half_of_the_images_are_moved_by_a_pixel() {
+    fn half_of_the_images_are_shifted_by_a_pixel() {
         let (height, width) = (3, 4);
         let variables: Vec<Variable> =
             (0..24).map(|v| Variable::new(format!("x{v}"), Domain::Finite(24))).collect();
-        // Every cell tells its place.
+        // The value of a cell is its position.
         let values: Vec<f64> = (0..24 * 5).map(|n| f64::from(n % 24)).collect();
         let batch = Batch::from_rows(&variables, &values).unwrap();
         let rows: Vec<usize> = (0..2000).map(|n| n % 5).collect();
         let rng = &mut ChaCha8Rng::seed_from_u64(1);
-        let moved = moved(&batch, &rows, &draw_shifts([height, width, 2], 2000, rng));
+        let moved = shifted(&batch, &rows, &draw_shifts([height, width, 2], 2000, rng));
         assert_eq!(moved.len(), rows.len());
         let mut counts = [0; 9];
         for row in 0..moved.len() {

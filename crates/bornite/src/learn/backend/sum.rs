@@ -1,10 +1,11 @@
-//! The gradient of a step as a sum over chunks of its rows, in an order that does not depend on who holds them.
+//! The gradient of a step as a sum over chunks of rows, in an order that does not depend on who
+//! holds them.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use super::Shifts;
-use super::processor::{emphasis, moved, of_rows};
+use super::processor::{emphasis, row_gradient, shifted};
 use crate::engine::Batch;
 use crate::learn::objective::Objective;
 use crate::learn::options::FitOptions;
@@ -12,7 +13,7 @@ use crate::learn::pass::{Memory, Workspace};
 use crate::linalg::{Matrix, Scalar};
 use crate::program::Program;
 
-/// What some rows give to the objective of a step, and to its gradient by every weight.
+/// The part of some rows in the mean objective of a step, and in its gradient by every weight.
 #[derive(Debug)]
 pub(in crate::learn) struct Sum<T> {
     pub(in crate::learn) mean: f64,
@@ -29,47 +30,48 @@ impl<T: Scalar> Sum<T> {
     }
 }
 
-/// The sum over some shards: that of the first half and that of the second, as long as it is not given. Neighbors, as many as a power of
-/// two, are added up by whoever holds all of them. `None` if none of them has a row in the step.
+/// The sum over some shards: the known one, or the sum of both halves. So ranges of shards that are
+/// nodes of this binary tree can be summed by whoever holds all of them. `None` if the shards have
+/// no rows in the step.
 pub(in crate::learn) fn total<T: Scalar>(
     shards: Range<usize>,
-    given: &(impl Fn(&Range<usize>) -> Option<Option<Sum<T>>> + Sync),
+    known: &(impl Fn(&Range<usize>) -> Option<Option<Sum<T>>> + Sync),
 ) -> Option<Sum<T>> {
-    if let Some(sum) = given(&shards) {
+    if let Some(sum) = known(&shards) {
         return sum;
     }
     let middle = shards.start + shards.len() / 2;
-    let first = || total(shards.start..middle, given);
-    match rayon::join(first, || total(middle..shards.end, given)) {
+    let first = || total(shards.start..middle, known);
+    match rayon::join(first, || total(middle..shards.end, known)) {
         (Some(a), Some(b)) => Some(a.plus(&b)),
         (a, b) => a.or(b),
     }
 }
 
-/// The rows of a step that are of one shard.
+/// The rows of a step from one shard.
 #[derive(Clone, Debug, Default)]
 pub(in crate::learn) struct Chunk {
-    /// Their places among the rows at hand.
+    /// The indices of the rows in memory.
     pub(in crate::learn) rows: Vec<usize>,
-    /// Where each of them moves to, if they are images that move.
+    /// The positions that they move to, for shifted images: see [`Shifts`].
     pub(in crate::learn) places: Vec<usize>,
 }
 
-/// What chunks are summed with.
+/// Everything that is needed to sum chunks.
 #[derive(Debug)]
-pub(in crate::learn) struct Summing<'a, T> {
+pub(in crate::learn) struct SumContext<'a, T> {
     pub(in crate::learn) program: &'a Program,
     pub(in crate::learn) weights: &'a [&'a Matrix<T>],
     pub(in crate::learn) workspace: &'a Workspace<f32>,
-    /// Of passes that are over.
+    /// The memory of finished passes, for reuse.
     pub(in crate::learn) memories: &'a Mutex<Vec<Memory<f32>>>,
     pub(in crate::learn) options: &'a FitOptions,
-    /// What a row counts for.
+    /// The weight of a row.
     pub(in crate::learn) weight: f64,
 }
 
-impl<T: Scalar> Summing<'_, T> {
-    /// What these rows give.
+impl<T: Scalar> SumContext<'_, T> {
+    /// The sum over the rows of a chunk; `None` if there are none.
     pub(in crate::learn) fn sum<const C: bool>(
         &self,
         rows: &Batch,
@@ -81,7 +83,7 @@ impl<T: Scalar> Summing<'_, T> {
         let options = self.options;
         let rows = match options.shifts {
             Some(image) => {
-                moved(rows, &chunk.rows, &Shifts { image, places: chunk.places.clone() })
+                shifted(rows, &chunk.rows, &Shifts { image, places: chunk.places.clone() })
             }
             None => rows.select(&chunk.rows),
         };
@@ -95,7 +97,7 @@ impl<T: Scalar> Summing<'_, T> {
                 .reverse::<f32, C>(&rows, &all, self.weight, self.workspace, &mut memory);
         let gradient = |(n, w): (usize, &&Matrix<T>)| {
             let shape = [w.rows(), w.cols()];
-            of_rows::<T, C>(self.program, &memory, others.as_deref(), n, shape)
+            row_gradient::<T, C>(self.program, &memory, others.as_deref(), n, shape)
         };
         let gradients = self.weights.iter().enumerate().map(gradient).collect();
         memories().push(memory);

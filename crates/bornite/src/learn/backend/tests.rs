@@ -1,4 +1,4 @@
-//! What every backend keeps, whatever it runs on.
+//! The contract of all backends.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -29,7 +29,8 @@ struct Case {
     options: FitOptions,
 }
 
-/// Products of both kinds, real and complex weights, weights of their own and shared ones, finite and continuous variables.
+/// Both kinds of products, real and complex weights, shared weights, and finite and continuous
+/// variables.
 fn cases() -> Vec<Case> {
     let finite =
         |v: usize| (Variable::new(format!("x{v}"), Domain::Finite(5)), Basis::indicator(5));
@@ -76,7 +77,8 @@ fn update(optimizer: Optimizer, rate: f64, number: u32, keep: f64) -> Update {
     Update { optimizer, rate, number, scale: 1.0, keep }
 }
 
-/// Some steps over batches of the settings' size and a smaller last one, moved if they are images that move.
+/// Takes some steps, alternating between full batches and smaller ones, with shifted images if the
+/// settings ask for them.
 fn learn(backend: &mut dyn Backend, case: &Case, steps: std::ops::Range<u32>, update: Update) {
     for n in steps {
         let rows: Vec<usize> = (0..ROWS).filter(|row| row % 3 == n as usize % 3).collect();
@@ -94,7 +96,7 @@ fn contract(start: Start) {
         let all: Vec<usize> = (0..ROWS).collect();
         let begin = |options| start(&case.circuit, rows, options).unwrap();
 
-        // What a step returns, and a score, are the mean log-likelihood.
+        // A step and a score return the mean log-likelihood.
         let truth = Orthonormal::verify(case.circuit.clone()).unwrap();
         let truth = mean_log_likelihood(&truth, &case.rows);
         let plain = FitOptions {
@@ -114,7 +116,7 @@ fn contract(start: Start) {
         let mean = backend.step(&selection, still).unwrap();
         assert!((mean - truth).abs() < 1e-4, "case {n}: {mean} for {truth}");
 
-        // The first moment is the gradient: a short step along it gains its squared length.
+        // The first moment is the gradient, so a short step along it gains its squared norm.
         let gradient = backend.parameters().unwrap();
         let norm2: f64 = gradient.iter().flat_map(|p| &p.mean).map(|&g| f64::from(g).powi(2)).sum();
         let rate = 3e-3 / norm2;
@@ -130,7 +132,7 @@ fn contract(start: Start) {
         let residual = backend.residual().unwrap();
         assert!(residual < 1e-5, "case {n}: {residual}");
 
-        // The same steps give the same bits, and so does a fit that is continued.
+        // The same steps give the same bits, also in a continued fit.
         let mut again = begin(&case.options);
         learn(&mut *again, case, 0..2, adam);
         let saved = again.parameters().unwrap();
@@ -148,8 +150,8 @@ fn contract(start: Start) {
         let cut: Vec<Numbers> = saved.iter().map(|_| Numbers::default()).collect();
         assert!(continued.set_parameters(&cut).is_err());
 
-        // Every backend follows the gradient that the CPU follows, with its penalties, bounds and moved images. Real
-        // densities have zeros, near which long steps part ways; complex ones learn the same.
+        // Every backend follows the same gradient as the CPU, with penalties, clipping and shifted
+        // images. Real densities have zeros, near which long steps diverge; complex ones agree.
         let options = FitOptions { optimizer: Optimizer::Momentum, ..case.options.clone() };
         let [own, processor] = [start, super::on_processor as Start].map(|start| {
             let mut backend = start(&case.circuit, rows, &options).unwrap();
@@ -186,9 +188,9 @@ fn the_device_keeps_the_contract() {
     contract(super::on_cuda);
 }
 
-/// Without a device, one is asked for in vain and done without.
+/// Without a device, asking for one fails, and the automatic choice is the CPU.
 #[test]
-fn a_device_is_used_where_there_is_one() {
+fn without_a_device_auto_is_the_cpu() {
     #[cfg(feature = "cuda")]
     if bornite_cuda::Device::open().is_ok() {
         return;

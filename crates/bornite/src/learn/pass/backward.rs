@@ -1,4 +1,5 @@
-//! The environments of a block of rows, from the output to the leaves, and the gradients that it sums.
+//! The environments of a block of rows, from the output to the leaves, and the gradients that the
+//! block sums.
 
 use super::Pass;
 use super::block::{Block, Gradient, Tiles, tile_of};
@@ -12,7 +13,8 @@ use crate::program::StepKind;
 use crate::schedule::{Schedule, Tile};
 
 impl<F: Real> Block<F> {
-    /// From the gradient of `row_weight` Σ log p down; a row of density 0, or one that needs more digits, has none.
+    /// Computes the environments, starting with the gradient of `row_weight` Σ log p. Rows with
+    /// density 0 and imprecise rows have none.
     pub(super) fn backward<T: Scalar, const C: bool>(
         &mut self,
         pass: &Pass<'_, F, T, C>,
@@ -42,7 +44,7 @@ impl<F: Real> Block<F> {
         }
     }
 
-    /// p is the trace at the output: twice its environment is 2 I / p.
+    /// Sets the environment of the output. Since p is its trace, twice its environment is 2 I / p.
     fn begin<T: Scalar, const C: bool>(&mut self, pass: &Pass<'_, F, T, C>, row_weight: f64) {
         let output = pass.program.root();
         let k = pass.program.width(output);
@@ -84,7 +86,8 @@ impl<F: Real> Block<F> {
         }
     }
 
-    /// Adds the gradient by one weight that the block has summed, and that of the matrices of leaves.
+    /// Adds the gradient by one weight that the block has summed, and the one from matrices of
+    /// leaves.
     pub(super) fn add_summed_gradient<T: Scalar, const C: bool>(
         &self,
         pass: &Pass<'_, F, T, C>,
@@ -115,14 +118,14 @@ impl<F: Real> Block<F> {
                     let entry =
                         |i: usize, j: usize| T::from_complex(get(C, e, i * k + j, lane).conj());
                     let h = Matrix::from_fn(k, k, entry).times(pass.partition.weights[weight]);
-                    add(out.data_mut(), h.times(&basis.gram_over(part)).data(), 1.0);
+                    add(out.data_mut(), basis.times_gram_over(&h, part).data(), 1.0);
                 }
             }
         }
     }
 }
 
-/// The steps below the one that sends its environment down.
+/// The steps below the one whose environment is sent down.
 struct Below<'a, 'b, F: Real, T, const C: bool> {
     pass: &'a Pass<'b, F, T, C>,
     schedule: &'a Schedule,
@@ -209,7 +212,7 @@ impl<F: Real, T: Scalar, const C: bool> Below<'_, '_, F, T, C> {
         }
     }
 
-    /// The same where all rows are pure, in one order: nothing is copied.
+    /// The same if all rows are pure and in the same order at every step, without copies.
     fn kronecker_in_place(&mut self, inputs: [usize; 2], weight: usize, tile: usize, e: &[F]) {
         let (kernels, w) = (self.pass.kernels, self.pass.packed[weight].weight());
         let [_, k1, k2] = w.shape();

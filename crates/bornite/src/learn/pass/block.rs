@@ -1,4 +1,4 @@
-//! A block of rows: its schedule, and the memory of the messages and environments of every step.
+//! A block of rows: its schedule, and the messages and environments of every step.
 
 use super::Pass;
 use crate::algebra::Kind;
@@ -8,33 +8,34 @@ use crate::linalg::{Complex64, Matrix, Scalar};
 use crate::program::{Program, Step, StepKind};
 use crate::schedule::{Grouping, Places, Planner, Schedule, Tile};
 
-/// What is known of a block's rows beforehand.
+/// Whether rows may have missing values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Completeness {
-    /// All cells have values. In monotonic circuits missing ones count as such: they are leaves of ones.
+    /// All cells have values. In monotonic circuits, missing values count as values: their leaves are
+    /// ones.
     Complete,
-    /// Cells may be missing, or known to lie in a part of their domain.
+    /// Values may be missing, or restricted to a part of their domain.
     Any,
 }
 
-/// The numbers of one step, of vectors and of matrices.
+/// The numbers of one step, for vectors and for matrices.
 #[derive(Debug)]
 pub(super) struct Tiles<F: Real> {
     pub(super) values: [Buffer<F>; 2],
-    /// By the numbers *before* they were multiplied with their factors: gradients by vectors, and twice the environments
-    /// of matrices.
+    /// The gradients by vectors, and twice the environments of matrices. They refer to the numbers
+    /// *before* these were multiplied by their factors.
     pub(super) environments: [Buffer<F>; 2],
-    /// For each lane the power of two that its numbers were multiplied with.
+    /// For each lane, the power of two that its numbers were multiplied by.
     pub(super) factors: [Vec<F>; 2],
-    /// The basis functions below a leaf's weight, if they are not indicators.
+    /// The values of the basis functions below a leaf's weight, unless they are indicators.
     pub(super) functions: Buffer<F>,
 }
 
-/// The gradient by one weight of all but leaves.
+/// The gradient by the weight of a sum or product.
 #[derive(Debug)]
 pub(super) struct Gradient<F: Real> {
     pub(super) sum: WeightGradient<F>,
-    /// With its last two indices exchanged.
+    /// A part of the gradient whose last two indices are exchanged.
     pub(super) exchanged: Option<WeightGradient<F>>,
 }
 
@@ -56,14 +57,14 @@ pub(super) struct Block<F: Real> {
     pub(super) schedule: Schedule,
     pub(super) steps: Vec<Tiles<F>>,
     pub(super) gradients: Vec<Option<Gradient<F>>>,
-    /// Σ E / p over the rows that know nothing of a step, if that is not the identity.
+    /// For each step, Σ E / p over the rows without evidence, unless their message is an identity.
     pub(super) unknown: Vec<Option<Matrix<Complex64>>>,
-    /// log₂ of what has been divided out of each row's p.
+    /// log₂ of the factor that has been divided out of each row's p.
     pub(super) log2: Vec<i64>,
     /// The trace of each row's message at the output.
     pub(super) traces: Vec<f64>,
     pub(super) logs: Vec<f64>,
-    /// Rows of whose digits so many have canceled that they need more.
+    /// Whether each row has lost too many digits to cancellation.
     pub(super) is_imprecise: Vec<bool>,
     pub(super) scratch: [Buffer<F>; 6],
 }
@@ -91,7 +92,7 @@ fn empty<F: Real, const N: usize>() -> [Buffer<F>; N] {
 }
 
 impl<F: Real> Block<F> {
-    /// Takes up other rows, in the memory of those before.
+    /// Replaces the rows, and reuses the memory.
     pub(super) fn load<T: Scalar, const C: bool>(
         &mut self,
         pass: &Pass<'_, F, T, C>,
@@ -147,7 +148,7 @@ impl<F: Real> Block<F> {
         }
     }
 
-    /// The values of a variable in the order of the pure tiles of its leaf.
+    /// The values of a variable, in the order of the pure tiles of its leaf.
     pub(super) fn leaf_values(&self, places: &Places, variable: usize) -> Vec<f64> {
         let count = self.indices.len();
         let values = &self.values[variable * count..(variable + 1) * count];
@@ -158,13 +159,13 @@ impl<F: Real> Block<F> {
         pure.flat_map(|t| t.rows).map(|&row| values[row as usize]).collect()
     }
 
-    /// The rows that need more digits, by their places.
+    /// The positions of the rows that have lost too many digits.
     pub(super) fn imprecise(&self) -> impl Iterator<Item = usize> {
         self.is_imprecise.iter().enumerate().filter(|(_, is)| **is).map(|(row, _)| row)
     }
 }
 
-/// The numbers of scratch memory that a step needs at most.
+/// The maximum number of numbers of scratch memory that a step needs.
 fn scratch_numbers<F: Real, const C: bool>(program: &Program, step: &Step) -> usize {
     let k = step.width;
     let (shape, is_product) = match &step.kind {
@@ -196,7 +197,8 @@ impl<F: Real> Tiles<F> {
         self.functions.grow(counts[0] * tile_len::<F>(complex, step.functions()));
     }
 
-    /// Zeros for lanes without a row, and at the output for rows that have no gradient; all others will be set.
+    /// Sets to zero the lanes without a row, and all lanes of the output, where rows may have no
+    /// gradient. All others will be set.
     fn clear_environments(&mut self, complex: bool, step: &Step, places: &Places, is_output: bool) {
         let lens =
             [Kind::Pure, Kind::Mixed].map(|kind| tile_len::<F>(complex, kind.numbers(step.width)));
@@ -215,7 +217,7 @@ impl<F: Real> Tiles<F> {
     }
 }
 
-/// The part of a buffer that is one tile of this many numbers.
+/// The range of one tile in a buffer of tiles with this many numbers.
 pub(super) fn tile_of<F: Real, const C: bool>(
     numbers: usize,
     index: usize,

@@ -6,15 +6,18 @@ use super::lanes::Input;
 use super::packed::Packed;
 use crate::algebra::Kind;
 use crate::basis::Basis;
-use crate::engine::lanes::{MAX_LANES, get, tile_len};
-use crate::engine::{Batch, Buffer, Kernels, Real, contract_tile, set_lane};
-use crate::linalg::{Complex64, Matrix, Scalar};
+use crate::engine::lanes::{MAX_LANES, tile_len};
+use crate::engine::{
+    Batch, Buffer, Kernels, Real, add_exponents, contract_tile, evaluate_functions, gather_columns,
+    hadamard_tile, set_lane, trace,
+};
+use crate::linalg::{Matrix, Scalar};
 use crate::program::{Step, StepKind};
 use crate::schedule::{Schedule, Tile};
 
-/// A matrix of single precision that is smaller by this many powers of two than what it is made of has lost half of its
-/// digits.
-const LOST: i64 = -12;
+/// A single-precision matrix that is smaller than its inputs by this many powers of two has lost
+/// half of its digits.
+const IMPRECISE_EXPONENT: i64 = -12;
 
 impl<F: Real> Block<F> {
     pub(super) fn forward<T: Scalar, const C: bool>(
@@ -33,25 +36,24 @@ impl<F: Real> Block<F> {
                 let numbers = tile.kind().numbers(step.width);
                 let out = &mut own.values[n][tile_of::<F, C>(numbers, tile.index)];
                 join(pass, step, &tile, (&self.schedule, done), &mut self.scratch, out);
-                let mut taken = [0_i64; MAX_LANES];
-                pass.kernels.rescale(out, &mut taken[..F::LANES]);
+                let mut exponents = [0_i64; MAX_LANES];
+                pass.kernels.rescale(out, &mut exponents[..F::LANES]);
+                add_exponents(tile.kind(), tile.rows, &exponents, &mut self.log2);
                 let factors = &mut own.factors[n][tile.index * F::LANES..];
-                let is_joined =
-                    matches!(step.kind, StepKind::Kronecker { .. } | StepKind::Sum { .. });
-                for ((&row, taken), factor) in tile.rows.iter().zip(taken).zip(factors) {
-                    let row = row as usize;
-                    self.log2[row] += if n == 0 { 2 * taken } else { taken };
-                    *factor = F::from_f64(power_of_two(-taken));
-                    let is_single = size_of::<F>() < size_of::<f64>();
-                    self.is_imprecise[row] |= is_single && n == 1 && is_joined && taken < LOST;
+                let can_cancel = size_of::<F>() < size_of::<f64>()
+                    && !tile.is_pure()
+                    && matches!(step.kind, StepKind::Kronecker { .. } | StepKind::Sum { .. });
+                for ((&row, exponent), factor) in tile.rows.iter().zip(exponents).zip(factors) {
+                    *factor = F::from_f64(power_of_two(-exponent));
+                    self.is_imprecise[row as usize] |= can_cancel && exponent < IMPRECISE_EXPONENT;
                 }
             }
             self.add_unknown_exponents(pass, index, step);
         }
-        self.close(pass);
+        self.set_logs(pass);
     }
 
-    /// Adds the exponents of what rows take where they know nothing.
+    /// Adds the exponents of the messages that rows without evidence take.
     fn add_unknown_exponents<T: Scalar, const C: bool>(
         &mut self,
         pass: &Pass<'_, F, T, C>,
@@ -64,8 +66,8 @@ impl<F: Real> Block<F> {
         for &input in step.inputs() {
             let Some(node) = pass.partition.node(input) else { return };
             for (row, log2) in (0..).zip(&mut self.log2) {
-                let is_met = self.schedule.at(index).kind(row) != Kind::Identity;
-                if is_met && self.schedule.at(input).kind(row) == Kind::Identity {
+                let has_evidence = self.schedule.at(index).kind(row) != Kind::Identity;
+                if has_evidence && self.schedule.at(input).kind(row) == Kind::Identity {
                     *log2 += node.exponent;
                 }
             }
@@ -94,18 +96,15 @@ impl<F: Real> Block<F> {
             out.fill(F::ZERO);
             for (lane, &row) in tile.rows.iter().enumerate() {
                 let Some(part) = rows.part(self.indices[row as usize], variable) else { continue };
-                let gram: Matrix<T> = basis.gram_over(part);
-                let gram = weight.map_or(gram.clone(), |w| {
-                    let w = pass.partition.weights[w];
-                    w.times(&gram).times_adjoint(w).hermitian_part()
-                });
+                let w = weight.map(|w| pass.partition.weights[w]);
+                let gram: Matrix<T> = basis.weighted_gram_over(w, part);
                 set_lane(C, out, lane, gram.data().iter().map(|x| x.to_complex()));
             }
         }
     }
 
-    /// The trace at the output of every row, and log p.
-    fn close<T: Scalar, const C: bool>(&mut self, pass: &Pass<'_, F, T, C>) {
+    /// Computes every row's trace at the output, and log p.
+    fn set_logs<T: Scalar, const C: bool>(&mut self, pass: &Pass<'_, F, T, C>) {
         let output = pass.program.root();
         let (k, count) = (pass.program.width(output), self.indices.len());
         self.traces.clear();
@@ -113,20 +112,11 @@ impl<F: Real> Block<F> {
         self.logs.clear();
         self.logs.resize(count, pass.partition.log_partition());
         for tile in self.schedule.at(output).tiles() {
-            let mut traces = [F::ZERO; MAX_LANES];
-            let [vectors, matrices] = &self.steps[output].values;
-            if tile.is_pure() {
-                let v = &vectors[tile_of::<F, C>(k, tile.index)];
-                pass.kernels.norm2(v, &mut traces[..F::LANES]);
-            }
+            let values = &self.steps[output].values[usize::from(!tile.is_pure())];
+            let numbers = &values[tile_of::<F, C>(tile.kind().numbers(k), tile.index)];
             for (lane, &row) in tile.rows.iter().enumerate() {
-                let trace = if tile.is_pure() {
-                    traces[lane].to_f64()
-                } else {
-                    let m = &matrices[tile_of::<F, C>(k * k, tile.index)];
-                    (0..k).map(|n| get(C, m, n * k + n, lane).re).sum::<f64>().max(0.0)
-                };
                 let row = row as usize;
+                let trace = trace(C, tile.kind(), k, (numbers, lane));
                 self.traces[row] = trace;
                 self.logs[row] = trace.ln() + self.log2[row] as f64 * std::f64::consts::LN_2;
             }
@@ -134,7 +124,7 @@ impl<F: Real> Block<F> {
     }
 }
 
-/// The message of the rows of a tile, from those of the inputs.
+/// The messages of the rows of a tile, given those of the inputs.
 fn join<F: Real, T: Scalar, const C: bool>(
     pass: &Pass<'_, F, T, C>,
     step: &Step,
@@ -157,7 +147,7 @@ fn join<F: Real, T: Scalar, const C: bool>(
         StepKind::Hadamard { inputs: [a, b] } => {
             let a = input(*a).gather::<C>(kinds[0], rows, s0);
             let b = input(*b).gather::<C>(kinds[1], rows, s1);
-            kernels.hadamard(a, b, out);
+            hadamard_tile(&kernels, step.width, (kinds[0], kinds[1]), [a, b], out);
         }
         StepKind::Sum { input: a, weight } => {
             let w = pass.packed[*weight].weight();
@@ -171,8 +161,9 @@ fn join<F: Real, T: Scalar, const C: bool>(
     }
 }
 
-/// The vectors of a leaf at the values of rows that fill tiles in order; `functions` keeps the basis functions below a
-/// weight, if they are not indicators. Lanes without a row hold finite numbers.
+/// The vectors of a leaf at values that fill tiles in order. `functions` gets the values of the
+/// basis functions below a weight, unless they are indicators. Lanes without a row have finite
+/// numbers.
 fn leaf<F: Real, const C: bool>(
     kernels: Kernels<F, C>,
     values: &[f64],
@@ -181,42 +172,32 @@ fn leaf<F: Real, const C: bool>(
     functions: &mut [F],
     out: &mut [F],
 ) {
-    if let Some(Packed::Columns { data }) = weight {
-        let len = out.len() / values.len().div_ceil(F::LANES).max(1);
-        for (values, tile) in values.chunks(F::LANES).zip(out.chunks_exact_mut(len.max(1))) {
-            let mut at = [0; MAX_LANES];
-            at.iter_mut().zip(values).for_each(|(at, &x)| *at = x as usize);
-            kernels.gather(data, &at[..F::LANES], tile);
-            set_missing(values, tile);
+    let w = match weight {
+        Some(Packed::Columns { data }) => {
+            gather_columns(&kernels, data, values, out);
+            return set_missing(values, out);
         }
-        return;
-    }
-    let len = tile_len::<F>(C, basis.width());
-    let mut f = vec![Complex64::ZERO; basis.width()];
-    let to: &mut [F] = if weight.is_some() { &mut *functions } else { &mut *out };
-    for (values, tile) in values.chunks(F::LANES).zip(to.chunks_exact_mut(len)) {
-        if values.len() < F::LANES {
-            tile.fill(F::ZERO);
+        Some(Packed::Weight(w)) => w,
+        None => {
+            evaluate_functions(C, basis, values, out);
+            return set_missing(values, out);
         }
-        for (lane, &x) in values.iter().enumerate().filter(|(_, x)| !x.is_nan()) {
-            basis.evaluate(x, &mut f);
-            set_lane(C, tile, lane, f.iter().copied());
-        }
-        set_missing(values, tile);
-    }
-    if let Some(packed) = weight {
-        let w = packed.weight();
-        let tiles = out.chunks_exact_mut(tile_len::<F>(C, w.shape()[0]));
-        for (input, tile) in functions.chunks_exact(len).zip(tiles) {
-            kernels.sum(w, input, tile);
-        }
+    };
+    evaluate_functions(C, basis, values, functions);
+    set_missing(values, functions);
+    let inputs = functions.chunks_exact(tile_len::<F>(C, basis.width()));
+    for (input, tile) in inputs.zip(out.chunks_exact_mut(tile_len::<F>(C, w.shape()[0]))) {
+        kernels.sum(w, input, tile);
     }
 }
 
-/// A missing cell is a leaf of ones: in monotonic circuits, which are real. Others do not come here with one.
-fn set_missing<F: Real>(values: &[f64], tile: &mut [F]) {
-    for (lane, _) in values.iter().enumerate().filter(|(_, x)| x.is_nan()) {
-        tile.chunks_exact_mut(F::LANES).for_each(|lanes| lanes[lane] = F::ONE);
+/// Sets the lanes of missing values to ones. Only monotonic circuits, which are real, have missing
+/// values here.
+fn set_missing<F: Real>(values: &[f64], tiles: &mut [F]) {
+    let len = tiles.len() / values.len().div_ceil(F::LANES).max(1);
+    for (row, _) in values.iter().enumerate().filter(|(_, x)| x.is_nan()) {
+        let tile = &mut tiles[row / F::LANES * len..][..len];
+        tile.chunks_exact_mut(F::LANES).for_each(|lanes| lanes[row % F::LANES] = F::ONE);
     }
 }
 

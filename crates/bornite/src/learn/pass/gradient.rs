@@ -1,4 +1,4 @@
-//! The gradients of vectors by weights, summed over the rows of many blocks in their order.
+//! The gradients by weights from vectors, summed over the rows of many blocks in order.
 
 use super::block::{Block, tile_of};
 use crate::engine::lanes::{get, tile_len};
@@ -6,8 +6,9 @@ use crate::engine::{Buffer, Kernels, Real, WeightGradient};
 use crate::linalg::{Matrix, Scalar};
 use crate::program::{Operand, Program, StepKind};
 
-/// Adds what some of its users give to the gradient by one weight, of all vectors of some blocks, ∂/∂re + i ∂/∂im, but of those that
-/// [`backward`](Block::backward) has summed: blocks with matrices leave only leaves.
+/// Adds the gradient by one weight, ∂/∂re + i ∂/∂im, from the vectors of some blocks at some of the
+/// steps that use the weight. [`backward`](Block::backward) has already summed the gradients of
+/// blocks with matrices, except for those of leaves.
 pub(super) fn add_pure<F: Real, T: Scalar, const C: bool>(
     kernels: Kernels<F, C>,
     program: &Program,
@@ -43,7 +44,7 @@ pub(super) fn add_pure<F: Real, T: Scalar, const C: bool>(
         if count == 0 {
             continue;
         }
-        // All tiles at once: the rows of a complete block lie in one order.
+        // All tiles at once, because the rows of a complete block are in the same order everywhere.
         let tiles = |numbers: usize| ..tile_of::<F, C>(numbers, count).start;
         let vectors = |input: usize| &block.steps[input].values[0][tiles(program.width(input))];
         let g = &block.steps[index].environments[0][tiles(step.width)];
@@ -65,7 +66,8 @@ pub(super) fn add_pure<F: Real, T: Scalar, const C: bool>(
     sum.add_to(T::parts_mut(out.data_mut()));
 }
 
-/// Adds each row's gradient to the column of its value: the gradient of a weight over indicators.
+/// Adds the gradient by a weight over indicators: each row's gradient goes to the column of its
+/// value.
 fn add_columns<F: Real, T: Scalar, const C: bool>(
     program: &Program,
     block: &Block<F>,

@@ -1,4 +1,4 @@
-//! Lanes in and out of tiles: what steps send to the rows of a tile, and what they receive.
+//! Reading messages of some rows into a tile, and distributing environments to rows.
 
 use super::Pass;
 use super::block::Tiles;
@@ -8,10 +8,10 @@ use crate::engine::{Kernels, Real, Sent, set_lane};
 use crate::linalg::{Complex64, Matrix, Scalar};
 use crate::schedule::{Places, Schedule};
 
-/// What a step sends.
+/// The messages that a step sends.
 pub(super) struct Input<'a, F: Real, T> {
     sent: Sent<'a, F>,
-    /// Where nothing is known, unless it is the identity.
+    /// The message without evidence, unless it is an identity.
     unknown: Option<&'a Matrix<T>>,
 }
 
@@ -27,33 +27,24 @@ impl<'a, F: Real, T: Scalar> Input<'a, F, T> {
         Self { sent, unknown: pass.partition.node(step).map(|node| &node.matrix) }
     }
 
-    /// The messages of some rows as one kind, in one tile: where they lie in one already, in order, that is it; else they
-    /// are made in `scratch`, and lanes without a row are zero.
+    /// The messages of rows as one tile of this kind: see [`Sent::gather`]. Vectors and identities
+    /// are converted to matrices.
     pub(super) fn gather<const C: bool>(
         &self,
         kind: Kind,
         rows: &[u32],
         scratch: &'a mut [F],
     ) -> &'a [F] {
-        if let Some(tile) = self.sent.in_place(C, kind, rows) {
-            return tile;
-        }
-        let (out, count) = self.sent.copy(C, kind, rows, scratch);
-        if count == rows.len() {
-            return out;
-        }
-        for (lane, &row) in rows.iter().enumerate() {
+        self.sent.gather(C, kind, rows, scratch, |tile, lane, row| {
             match self.sent.places.kind(row) {
-                found if found == kind => {}
                 Kind::Pure => {
                     let v = self.vector::<C>(row);
                     let outer = v.iter().flat_map(|&x| v.iter().map(move |y| x * y.conj()));
-                    set_lane(C, out, lane, outer);
+                    set_lane(C, tile, lane, outer);
                 }
-                Kind::Identity | Kind::Mixed => self.set_unknown::<C>(out, lane),
+                Kind::Identity | Kind::Mixed => self.set_unknown::<C>(tile, lane),
             }
-        }
-        out
+        })
     }
 
     fn set_unknown<const C: bool>(&self, out: &mut [F], lane: usize) {
@@ -73,12 +64,12 @@ impl<'a, F: Real, T: Scalar> Input<'a, F, T> {
     }
 }
 
-/// A step to which environments are sent.
+/// A step that receives environments.
 pub(super) struct Receiver<'a, F: Real> {
     width: usize,
     places: &'a Places,
     tiles: &'a mut Tiles<F>,
-    /// The sum over rows that know nothing here, if it is wanted.
+    /// The sum over rows without evidence, if it is needed.
     unknown: Option<&'a mut Option<Matrix<Complex64>>>,
 }
 
@@ -90,17 +81,17 @@ impl<'a, F: Real> Receiver<'a, F> {
         tiles: &'a mut [Tiles<F>],
         unknown: &'a mut [Option<Matrix<Complex64>>],
     ) -> Self {
-        let is_wanted = !pass.partition.is_orthonormal();
+        let is_needed = !pass.partition.is_orthonormal();
         Self {
             width: pass.program.width(step),
             places: schedule.at(step),
             tiles: &mut tiles[step],
-            unknown: is_wanted.then_some(&mut unknown[step]),
+            unknown: is_needed.then_some(&mut unknown[step]),
         }
     }
 
-    /// Gives each row of a tile its gradient, or its environment. What is made of a vector as a matrix gives the gradient
-    /// by the vector.
+    /// Gives each row of a tile its gradient or environment. If a row's vector was converted to a
+    /// matrix, its environment is converted to the gradient by the vector.
     pub(super) fn give<const C: bool>(
         &mut self,
         kernels: Kernels<F, C>,
@@ -124,7 +115,7 @@ impl<'a, F: Real> Receiver<'a, F> {
         }
     }
 
-    /// The rows of one kind get what is in their lanes, times their factors.
+    /// Gives the rows of one kind the numbers in their lanes, times their factors.
     fn give_lanes<const C: bool>(
         &mut self,
         kernels: Kernels<F, C>,
@@ -142,7 +133,7 @@ impl<'a, F: Real> Receiver<'a, F> {
         }
         let to: &mut [F] = &mut self.tiles.environments[n];
         let factors = &self.tiles.factors[n];
-        // The rows of this kind: their lane, and where it begins in what they receive.
+        // The lanes of rows of this kind, and the positions of their first numbers in `to`.
         let mut lanes = [(0, 0); MAX_LANES];
         let (mut own, mut count) = ([F::ONE; MAX_LANES], 0);
         for (lane, &row) in rows.iter().enumerate() {
@@ -171,7 +162,7 @@ impl<'a, F: Real> Receiver<'a, F> {
         }
     }
 
-    /// E* v.
+    /// Sets the gradient by a row's vector v to E* v.
     fn give_vector_of<const C: bool>(&mut self, row: u32, e: &[F], lane: usize) {
         let (tile, place) = self.places.place(row);
         let (k, len) = (self.width, tile_len::<F>(C, self.width));

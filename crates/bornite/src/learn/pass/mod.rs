@@ -1,18 +1,22 @@
-//! The forward and reverse pass of learning: log ∫ ‖c(y, z)‖² dz of every row, and its gradient by every weight.
+//! The forward and reverse passes of learning: log ∫ ‖c(y, z)‖² dz of every row, where z are its
+//! missing values, and the gradient by every weight.
 //!
-//! Every step sends M = ∫ ℓ ℓᴴ over its unknown variables, and receives the E with p = Σ E[k, k′] M[k, k′]. From
-//! M = W N Wᴴ the gradient by W is 2 Eᵀ W N / p. Where all variables of a step have values M = v vᴴ: then v is sent and its
-//! gradient 2 Eᵀ v / p received. Rows without missing cells have vectors alone.
+//! Every step sends M = ∫ ℓ ℓᴴ over its missing variables, and receives the environment E with
+//! p = Σ E[k, k′] M[k, k′]. Since M = W N Wᴴ, the gradient by W is 2 Eᵀ W N / p. If all variables of
+//! a step have values, M = v vᴴ: the step sends v and receives its gradient 2 Eᵀ v / p. Complete rows
+//! have only vectors.
 //!
-//! Where no variable has a value, M does not depend on the row. It is I if the weights are semi-unitary, and no change
-//! that keeps them so changes it: nothing is sent down. Otherwise the rows' E are summed, and sent down once.
+//! If no variable of a step has a value, M does not depend on the row. For semi-unitary weights, it
+//! is always I, so nothing is sent down. For other weights, the environments of all rows are summed
+//! and sent down once.
 //!
-//! Rows go through in blocks, in parallel. A block schedules its rows and keeps the messages and environments of every
-//! step. A block with matrices sums its own gradients; those of complete rows are summed over all blocks, one weight a
-//! task. Sums are in the order of the blocks: no result depends on the number of threads.
+//! Rows are processed in blocks, in parallel. A block schedules its rows, and keeps the messages and
+//! environments of every step. A block with matrices sums its own gradients; the gradients of
+//! complete rows are summed over all blocks, with one task per weight. Sums are in the order of the
+//! blocks, so results do not depend on the number of threads.
 //!
-//! The digits of a small matrix cancel where those of a small vector do not: a row that is nearly impossible is repeated
-//! in double precision.
+//! A small matrix loses digits to cancellation, which a small vector does not. Therefore, rows that
+//! are nearly impossible are computed again in double precision.
 
 mod backward;
 mod block;
@@ -33,16 +37,16 @@ use crate::program::Program;
 use block::{Block, Completeness};
 use packed::Packed;
 
-/// Tiles of rows to a block at most.
-const TILES: usize = 4;
+/// The maximum number of tiles in a block.
+const MAX_TILES: usize = 4;
 
-/// Bytes of matrices to a block, where more than one tile would need more.
-const BYTES: usize = 1 << 26;
+/// The maximum size in bytes of the matrices of a block with more than one tile.
+const MAX_BYTES: usize = 1 << 26;
 
-/// Steps that share a weight whose gradients are summed in one task.
-const USERS: usize = 16;
+/// The number of steps that share a weight and whose gradients are summed in one task.
+const STEPS_PER_TASK: usize = 16;
 
-/// What rows go through.
+/// A circuit with its weights, ready for rows.
 #[derive(Debug)]
 struct Pass<'a, F, T, const C: bool> {
     program: &'a Program,
@@ -57,21 +61,21 @@ impl<'a, F: Real, T: Scalar, const C: bool> Pass<'a, F, T, C> {
         Self { program: partition.program, partition, packed, kernels }
     }
 
-    /// Rows to a block: whole tiles of them.
+    /// The number of rows in a block, in whole tiles.
     fn block_len(&self, cells: Completeness) -> usize {
         let tiles = match cells {
-            Completeness::Complete => TILES,
+            Completeness::Complete => MAX_TILES,
             Completeness::Any => {
                 let numbers: usize =
                     self.program.steps().iter().map(|step| step.width * step.width).sum();
                 let bytes = 2 * tile_len::<F>(C, numbers) * size_of::<F>();
-                (BYTES / bytes.max(1)).clamp(1, TILES)
+                (MAX_BYTES / bytes.max(1)).clamp(1, MAX_TILES)
             }
         };
         tiles * F::LANES
     }
 
-    /// log ∫ ‖c‖² of every row named.
+    /// log ∫ ‖c‖² of the given rows.
     fn logs(&self, rows: &Batch, indices: &[usize], cells: Completeness) -> Vec<f64> {
         let blocks: Vec<(Vec<f64>, Vec<usize>)> = indices
             .par_chunks(self.block_len(cells))
@@ -91,8 +95,8 @@ impl<'a, F: Real, T: Scalar, const C: bool> Pass<'a, F, T, C> {
         logs
     }
 
-    /// log ∫ ‖c‖² of every row named; adds the gradient of `row_weight` Σ log ∫ ‖c‖² by every weight, ∂/∂re + i ∂/∂im, and
-    /// what the steps of which nothing is known receive.
+    /// log ∫ ‖c‖² of the given rows. Adds the gradient of `row_weight` Σ log ∫ ‖c‖² by every weight,
+    /// ∂/∂re + i ∂/∂im, and the environments that steps without evidence receive.
     fn reverse(
         &self,
         rows: &Batch,
@@ -105,7 +109,7 @@ impl<'a, F: Real, T: Scalar, const C: bool> Pass<'a, F, T, C> {
         let len = self.block_len(Completeness::Any);
         blocks.resize_with(blocks.len().max(threads), Block::default);
         let (mut logs, mut imprecise) = (Vec::with_capacity(indices.len()), Vec::new());
-        // As many blocks at a time as there are threads: they need much memory.
+        // One block per thread at a time, because blocks need much memory.
         for indices in indices.chunks(len * threads) {
             let blocks = &mut blocks[..indices.len().div_ceil(len)];
             let parts = blocks.par_iter_mut().zip(indices.par_chunks(len));
@@ -139,7 +143,7 @@ impl<'a, F: Real, T: Scalar, const C: bool> Pass<'a, F, T, C> {
         logs
     }
 
-    /// Repeats rows whose digits have canceled in double precision.
+    /// Repeats rows that have lost too many digits, in double precision.
     fn repeat(
         &self,
         imprecise: &[usize],
@@ -166,10 +170,10 @@ pub(crate) struct Workspace<F: Real> {
     uses: Uses,
 }
 
-/// The memory of the passes through a [`Workspace`], and what the last one left.
+/// The memory of passes through a [`Workspace`], which holds the results of the last pass.
 #[derive(Debug)]
 pub(crate) struct Memory<F: Real> {
-    /// Blocks of rows without missing cells, of which the first `used` are those of the last pass.
+    /// Blocks of complete rows. The first `used` of them are those of the last pass.
     complete: Vec<Block<F>>,
     used: usize,
     /// Blocks of other rows.
@@ -183,21 +187,21 @@ impl<F: Real> Default for Memory<F> {
 }
 
 impl<F: Real> Workspace<F> {
-    /// For rows without missing cells, or with some.
+    /// Packs weights for complete rows, or also for rows with missing values.
     pub(crate) fn new<T: Scalar>(program: &Program, weights: &[&Matrix<T>], missing: bool) -> Self {
         let uses = if missing { Uses::ALL } else { Uses::LEARN };
         let pack = |(n, w): (usize, &&Matrix<T>)| Packed::new(w, program.operand_of(n), uses);
         Self { packed: weights.par_iter().enumerate().map(pack).collect(), uses }
     }
 
-    /// Takes other weights.
+    /// Replaces the weights.
     pub(super) fn refill<T: Scalar>(&mut self, program: &Program, weights: &[&Matrix<T>]) {
         let packed = self.packed.par_iter_mut().zip(weights).enumerate();
         packed.for_each(|(n, (packed, w))| packed.refill(w, program.operand_of(n), self.uses));
     }
 
-    /// log ‖c(x)‖² of every row named, none of which has a missing cell; keeps what
-    /// [`weight_gradient`](Memory::weight_gradient) needs for the gradient of Σ `row_weight` log ‖c(x)‖².
+    /// log ‖c(x)‖² of the given rows, which must be complete. [`Memory::weight_gradient`] then
+    /// returns the gradient of Σ `row_weight` log ‖c(x)‖².
     pub(crate) fn reverse<T: Scalar, const C: bool>(
         &self,
         partition: &Partition<'_, T>,
@@ -219,8 +223,8 @@ impl<F: Real> Workspace<F> {
         memory.complete[..memory.used].iter().flat_map(|b| b.logs.iter().copied()).collect()
     }
 
-    /// log ∫ ‖c‖² of every row named, with missing cells or without; adds the gradient of Σ `row_weight` log ∫ ‖c‖² by every
-    /// weight, and what the steps of which nothing is known receive.
+    /// log ∫ ‖c‖² of the given rows, complete or not. Adds the gradient of Σ `row_weight` log ∫ ‖c‖²
+    /// by every weight, and the environments that steps without evidence receive.
     pub(crate) fn reverse_missing<T: Scalar, const C: bool>(
         &self,
         partition: &Partition<'_, T>,
@@ -233,7 +237,7 @@ impl<F: Real> Workspace<F> {
         pass.reverse(rows, indices, row_weight, &mut memory.others, to)
     }
 
-    /// log ‖c(x)‖² of every row named, none of which has a missing cell.
+    /// log ‖c(x)‖² of the given rows, which must be complete.
     pub(crate) fn logs<T: Scalar, const C: bool>(
         &self,
         partition: &Partition<'_, T>,
@@ -243,7 +247,7 @@ impl<F: Real> Workspace<F> {
         Pass::<F, T, C>::new(partition, &self.packed).logs(rows, indices, Completeness::Complete)
     }
 
-    /// log ∫ ‖c‖² of every row named, with missing cells or without.
+    /// log ∫ ‖c‖² of the given rows, complete or not.
     pub(crate) fn logs_missing<T: Scalar, const C: bool>(
         &self,
         partition: &Partition<'_, T>,
@@ -255,7 +259,8 @@ impl<F: Real> Workspace<F> {
 }
 
 impl<F: Real> Memory<F> {
-    /// The gradient of the last [`reverse`](Workspace::reverse) by one weight, of this many rows and columns: ∂/∂re + i ∂/∂im.
+    /// The gradient of the last [`reverse`](Workspace::reverse) by one weight with this shape,
+    /// ∂/∂re + i ∂/∂im.
     pub(crate) fn weight_gradient<T: Scalar, const C: bool>(
         &self,
         program: &Program,
@@ -268,7 +273,8 @@ impl<F: Real> Memory<F> {
             gradient::add_pure(kernels, program, blocks, (weight, users), &mut out);
             out
         };
-        let parts: Vec<Matrix<T>> = program.users(weight).par_chunks(USERS).map(part).collect();
+        let parts: Vec<Matrix<T>> =
+            program.users(weight).par_chunks(STEPS_PER_TASK).map(part).collect();
         let mut parts = parts.into_iter();
         let mut total = parts.next().unwrap_or_else(|| Matrix::zeros(rows, cols));
         for part in parts {

@@ -1,4 +1,4 @@
-//! Weights in the order in which the passes read them.
+//! Weights, packed for the passes.
 
 use crate::engine::lanes::planes;
 use crate::engine::{PackedWeight, Real, Uses, dense};
@@ -8,7 +8,7 @@ use crate::program::Operand;
 /// A packed weight.
 #[derive(Debug)]
 pub(super) enum Packed<F> {
-    /// Column after column, of each number the real part and then the imaginary one.
+    /// Column by column, with real and imaginary parts interleaved.
     Columns {
         data: Vec<F>,
     },
@@ -40,7 +40,7 @@ impl<F: Real> Packed<F> {
         Self::Columns { data }
     }
 
-    /// The same weight with other numbers.
+    /// Replaces the numbers.
     pub(super) fn refill<T: Scalar>(&mut self, w: &Matrix<T>, operand: Operand, uses: Uses) {
         *self = match self {
             Self::Columns { data } => Self::columns(w, std::mem::take(data)),

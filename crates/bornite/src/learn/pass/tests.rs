@@ -30,7 +30,8 @@ fn circuit(product: Product, weights: Weights) -> Circuit {
     structure.output_width(2).build(weights, &mut ChaCha8Rng::seed_from_u64(4)).unwrap()
 }
 
-/// Rows that are complete, unknown, without some columns, and with few and many holes, in turn.
+/// Rows that are complete, without any values, without some columns, and with few and many missing
+/// values, in turn.
 fn values(circuit: &Circuit) -> Vec<f64> {
     let rng = &mut ChaCha8Rng::seed_from_u64(9);
     let mut values = Vec::new();
@@ -40,14 +41,14 @@ fn values(circuit: &Circuit) -> Vec<f64> {
                 Domain::Finite(n) => rng.random_range(0..n) as f64,
                 _ => rng.random_range(-1.5..1.5),
             };
-            let is_hole = match row % 5 {
+            let is_missing = match row % 5 {
                 0 => false,
                 1 => row % 2 == 0,
                 2 => [0, 4, 5].contains(&n),
                 3 => rng.random_bool(0.2),
                 _ => rng.random_bool(0.7),
             };
-            values.push(if is_hole { f64::NAN } else { x });
+            values.push(if is_missing { f64::NAN } else { x });
         }
     }
     values
@@ -64,7 +65,7 @@ fn gradient<F: Real, T: Scalar, const C: bool>(
     let memory = &mut Memory::default();
     let workspace = Workspace::<F>::new(program, &weights, true);
     let objective = Objective::new(program, weights.clone(), parameterization);
-    // Twice: the second pass is in the memory of the first.
+    // The second pass reuses the memory of the first.
     let first: Vec<usize> = (0..rows.len() / 2).collect();
     objective.reverse::<F, C>(rows, &first, 1.0, &workspace, memory);
     let all: Vec<usize> = (0..rows.len()).collect();
@@ -89,8 +90,8 @@ fn dot<T: Scalar>(a: &[Matrix<T>], b: &[Matrix<T>]) -> f64 {
     parts(a).iter().zip(parts(b)).map(|(a, b)| a * b).sum()
 }
 
-/// Several blocks of rows of all patterns: the derivative along random directions against central differences, single
-/// precision against double, and one thread against three.
+/// Compares derivatives along random directions with central differences, single with double
+/// precision, and one thread with three, on several blocks of rows with all patterns.
 fn check<T: Scalar, const C: bool>(product: Product, parameterization: Parameterization) {
     let kind = if C { Weights::Gaussian } else { Weights::RealGaussian };
     let circuit = circuit(product, kind);
@@ -127,7 +128,7 @@ fn check<T: Scalar, const C: bool>(product: Product, parameterization: Parameter
         let random = |p: &Parameter<T>, rng: &mut ChaCha8Rng| {
             let any =
                 random_weight(p.w.rows(), p.w.cols(), kind, rng).to_matrix::<T>().into_owned();
-            // On the Stiefel manifold the gradient is a tangent, and only tangents tell.
+            // On the Stiefel manifold, the gradient is a tangent, so only tangents can be compared.
             if parameterization == Parameterization::Stiefel { p.pull_back(any) } else { any }
         };
         let direction: Vec<Matrix<T>> = parameters.iter().map(|p| random(p, rng)).collect();
@@ -157,8 +158,8 @@ fn blocks_of_all_patterns_have_the_right_gradients() {
     }
 }
 
-/// Σₐ |a a a a⟩ with a little of everything else, in rotated bases: where what is known is nearly impossible, single
-/// precision would have no digits left.
+/// The state Σₐ |a a a a⟩ with a small part of everything else, in rotated bases. If the evidence is
+/// nearly impossible, single precision has no digits left.
 #[test]
 fn improbable_rows_keep_their_digits() {
     let bit = |v| (Variable::new(format!("x{v}"), Domain::Finite(2)), Basis::indicator(2));
@@ -209,7 +210,7 @@ fn improbable_rows_keep_their_digits() {
     }
 }
 
-/// Rows as they come are rarely so improbable that they are repeated in double precision.
+/// Typical rows are rarely so improbable that they are repeated in double precision.
 #[test]
 fn few_rows_need_more_digits() {
     let circuit = crate::ops::orthonormalize(&circuit(Product::Kronecker, Weights::Gaussian));
