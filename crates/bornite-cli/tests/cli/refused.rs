@@ -209,9 +209,9 @@ fn of_a_later_version(model: &[u8]) -> Vec<u8> {
     let header = std::str::from_utf8(&model[8..8 + length]).expect("it is there");
     let value: serde_json::Value = serde_json::from_str(header).expect("it is there");
     let text = |key: &str| value["__metadata__"][key].as_str().expect("it is there").to_owned();
-    let later = ["\"version\":1", "\"version\":2"]
-        .iter()
-        .fold(text("bornite.model"), |text, v| text.replacen(v, "\"version\":9", 1));
+    let later = (1..=9).fold(text("bornite.model"), |text, version| {
+        text.replacen(&format!("\"version\":{version},"), "\"version\":9,", 1)
+    });
     assert_ne!(later, text("bornite.model"));
     let new =
         digest(&[text("bornite").as_bytes(), &[0], later.as_bytes(), &[0], &model[8 + length..]]);

@@ -510,24 +510,47 @@ fn near_product(
             continue;
         }
         let [k, cols] = circuit.weight_shapes()[weight.index()];
-        let one = |cols: usize| (0..cols).map(|n| f64::from(u8::from(n == 0))).collect();
-        let first: Vec<f64> = match circuit.layer(*input) {
-            Layer::Input { variable, basis } => {
-                match basis_frequencies(rows, variable.index(), basis) {
-                    Some(p) => {
-                        let roots = p.into_iter().map(f64::sqrt);
-                        roots.chain(std::iter::repeat(0.0)).take(cols).collect()
-                    }
-                    None => one(cols),
-                }
-            }
-            Layer::Hadamard { .. } | Layer::Kronecker { .. } | Layer::Sum { .. } => one(cols),
-        };
-        let first = Matrix::from_fn(1, cols, |_, n| Complex64::from(first[n]));
+        let first = marginal(circuit, *input, cols, rows);
         let noise = noise([k, cols], complex, PRODUCT_NOISE, rng);
         *slot = Some(normalized(with_rows(noise, &first), id == circuit.output()));
     }
     weights.into_iter().flatten().collect()
+}
+
+/// The first row of the weight of a sum: the root of a variable's distribution in the rows, or the product of the first
+/// functions below.
+fn marginal(circuit: &Skeleton, input: LayerId, cols: usize, rows: &Batch) -> Matrix<Complex64> {
+    let one = |cols: usize| (0..cols).map(|n| f64::from(u8::from(n == 0))).collect();
+    let first: Vec<f64> = match circuit.layer(input) {
+        Layer::Input { variable, basis } => {
+            match basis_frequencies(rows, variable.index(), basis) {
+                Some(p) => {
+                    let roots = p.into_iter().map(f64::sqrt);
+                    roots.chain(std::iter::repeat(0.0)).take(cols).collect()
+                }
+                None => one(cols),
+            }
+        }
+        Layer::Hadamard { .. } | Layer::Kronecker { .. } | Layer::Sum { .. } => one(cols),
+    };
+    Matrix::from_fn(1, cols, |_, n| Complex64::from(first[n]))
+}
+
+/// The product of the variables' own distributions in the rows, as a circuit of layers with one function each. `None` if the
+/// layers have more.
+pub(crate) fn product(circuit: &Skeleton, rows: &Batch) -> Option<Circuit> {
+    let mut weights: Vec<Option<Matrix<Complex64>>> = vec![None; circuit.weight_shapes().len()];
+    for id in circuit.layer_ids() {
+        let Layer::Sum { input, weight } = circuit.layer(id) else { continue };
+        let [k, cols] = circuit.weight_shapes()[weight.index()];
+        if k != 1 {
+            return None;
+        }
+        let first = marginal(circuit, *input, cols, rows);
+        weights[weight.index()] = Some(normalized(first, id == circuit.output()));
+    }
+    let weights: Option<Vec<_>> = weights.into_iter().collect();
+    Some(with_weights(circuit, weights?.into_iter().map(|w| weight(w, false))))
 }
 
 /// A random matrix with rows of about this norm.

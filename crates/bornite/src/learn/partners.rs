@@ -57,11 +57,7 @@ impl<'a> Ensemble<'a> {
         self.logs.push(self.logs_of(circuit));
         self.fit_weights();
         let gains: Vec<f64> = self.values.iter().zip(&values).map(|(new, old)| new - old).collect();
-        let n = gains.len() as f64;
-        let mean = gains.iter().sum::<f64>() / n;
-        let square = gains.iter().map(|gain| (gain - mean).powi(2)).sum::<f64>();
-        let error = (square / (n * (n - 1.0).max(1.0))).sqrt();
-        let is_better = mean > ERRORS * error && mean.is_finite();
+        let is_better = exceed_chance(&gains, ERRORS);
         if !is_better {
             self.logs.pop();
             (self.weights, self.values) = (weights, values);
@@ -107,4 +103,13 @@ impl<'a> Ensemble<'a> {
     fn parts(&self, which: usize, row: usize, weights: &[f64]) -> Vec<f64> {
         self.logs.iter().zip(weights).map(|(logs, w)| logs[which][row] + w.ln()).collect()
     }
+}
+
+/// Whether the mean of these numbers is above 0 by more than this many of its standard errors.
+pub(crate) fn exceed_chance(gains: &[f64], errors: f64) -> bool {
+    let n = gains.len() as f64;
+    let mean = gains.iter().sum::<f64>() / n;
+    let square = gains.iter().map(|gain| (gain - mean).powi(2)).sum::<f64>();
+    let error = (square / (n * (n - 1.0).max(1.0))).sqrt();
+    mean > errors * error && mean.is_finite()
 }

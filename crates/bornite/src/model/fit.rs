@@ -15,14 +15,14 @@ use super::large::Spilled;
 use super::weights::WeightedTable;
 use super::{EpochInfo, Info, Model, ModelError, ModelOptions, StructureKind};
 use crate::basis::Basis;
-use crate::circuit::{Orthonormal, Skeleton};
+use crate::circuit::{Layer, Orthonormal, Skeleton};
 use crate::data::{Encoded, InferOptions, LeftOut, Sample, Schema, Table};
 use crate::domain::{Domain, Variable};
-use crate::engine::Batch;
+use crate::engine::{Batch, Engine};
 use crate::learn::{
     self, BestFit, Control, Defaults, Effort, FitOptions, Fitted, Found, Further, LESSON_ROWS,
     Layout, Lesson, Partners, Pieces, Progress, Quota, Rows, Snapshot, Starts, Teacher, Workers,
-    largest_width, most_promising, search,
+    exceed_chance, largest_width, most_promising, search,
 };
 use crate::mixture::Mixture;
 use crate::structure::{
@@ -43,6 +43,8 @@ const DEFAULT_IMAGE_SETTINGS: usize = 2;
 const MAX_TIMED_EPOCHS: usize = 200;
 /// The minimum number of passes that must be affordable to choose a larger circuit for images.
 const MIN_IMAGE_EPOCHS: f64 = 6.0;
+/// The number of standard errors by which a circuit has to be better than independent columns on the validation rows.
+const INDEPENDENT_ERRORS: f64 = 0.5;
 /// The fraction of the budget after which no teacher is fitted.
 const LATEST_TEACHER: f64 = 0.6;
 /// The fraction of the budget after which trees are not compared.
@@ -89,7 +91,7 @@ impl Model {
         let Data {
             schema, left_out, split: Split { train, valid, num_rows, num_valid, .. }, ..
         } = &data;
-        let (train_rows, valid_rows) = (train.batch(), valid.batch());
+        let both @ [train_rows, valid_rows] = [train.batch(), valid.batch()];
         let pieces = data.spilled.as_ref().map(Spilled::pieces);
         let learned_from = |pieces: Pieces<'_>| pieces.layout().num_rows();
         let rows = pieces.map_or(train.num_rows(), learned_from);
@@ -117,7 +119,7 @@ impl Model {
         };
         let Choice { kind, tree, circuits: mut candidates } = match choice {
             Some(choice) => choice,
-            None => fits.choose([train_rows, valid_rows], starts, &mut |p| {
+            None => fits.choose(both, starts, &mut |p| {
                 let control = progress(&in_data_units(p), &Snapshot::empty());
                 stopped |= control == Control::Stop;
                 control
@@ -129,12 +131,12 @@ impl Model {
             if stopped { Control::Stop } else { control }
         };
         let rows = Rows { train: train_rows, valid: valid_rows, pieces };
-        let taught_tree = tree.filter(|_| fits.may_use_teacher(&candidates[0].0));
+        let taught_tree = tree.clone().filter(|_| fits.may_use_teacher(&candidates[0].0));
         let is_taught = taught_tree.is_some();
         if let Some(tree) = taught_tree {
             candidates.extend(fits.circuits_over(&tree, &fits.lesson_settings())?);
         }
-        let teach = || fits.teach(&candidates[0].0, [train_rows, valid_rows], quota);
+        let teach = || fits.teach(&candidates[0].0, both, quota);
         let teach = is_taught.then_some(&teach as &dyn Fn() -> Option<Lesson>);
         let partner = |settings: &FitOptions, n: usize| match start {
             Some(model) => continued_circuit(model, settings, n + 1),
@@ -151,9 +153,10 @@ impl Model {
             unreachable!("there is a width to try")
         };
         let history = epochs(&fit.history, [train_slope, valid_slope]);
-        let width = if may_widen { largest_width(&fit.circuit) } else { 0 };
-        let mixture = mixture(fit.circuit, partners, &weights);
-        let logs = mixture.log_marginals(valid_rows)?;
+        let widest = if may_widen { largest_width(&fit.circuit) } else { 0 };
+        let width = candidates[index].1.width.max(widest);
+        let found = (mixture(fit.circuit, partners, &weights), width);
+        let (mixture, width, logs) = fits.or_independent(found, tree.as_ref(), both)?;
         let info = Info {
             seed: options.seed,
             rows: pieces.map_or(*num_rows, learned_from),
@@ -161,7 +164,7 @@ impl Model {
             valid: logs.iter().sum::<f64>() / logs.len().max(1) as f64 + valid_slope,
             baseline: Independent::fit(schema, train).mean_log_likelihood(schema, valid),
             structure: kind,
-            width: candidates[index].1.width.max(width),
+            width,
             history,
             truncated: None,
             left_out: left_out.clone(),
@@ -517,8 +520,13 @@ impl Candidates<'_> {
 
     /// Whether there are time and memory for a wider circuit.
     fn is_affordable(&self, circuit: &Skeleton) -> bool {
-        let parameters = circuit.num_parameters() as u128;
-        let is_within_memory = self.allowance.check(largest_width(circuit), parameters).is_ok();
+        let (width, parameters) = (largest_width(circuit), circuit.num_parameters() as u128);
+        let functions = circuit.layers().iter().map(|layer| match layer {
+            Layer::Input { basis, .. } => basis.width(),
+            Layer::Hadamard { .. } | Layer::Kronecker { .. } | Layer::Sum { .. } => 0,
+        });
+        let functions = functions.max().unwrap_or(0);
+        let is_within_memory = self.allowance.check(width, functions, parameters).is_ok();
         is_within_memory && self.defaults.is_affordable(circuit)
     }
 
@@ -541,6 +549,39 @@ impl Candidates<'_> {
             valid += emphasis * teacher.mean_of_target(rows[1], &target, valid);
         }
         Some(Lesson { rows: teacher.sample(LESSON_ROWS, seed)?, valid })
+    }
+
+    /// A mixture and its width, or the circuit of independent columns if the mixture is not better than that by more than
+    /// chance; and the log-likelihoods of the validation rows.
+    fn or_independent(
+        &self,
+        (found, width): (Mixture, usize),
+        tree: Option<&RegionTree>,
+        [train, valid]: [&Batch; 2],
+    ) -> Result<(Mixture, usize, Vec<f64>), ModelError> {
+        let logs = found.log_marginals(valid)?;
+        let Some(independent) = tree.and_then(|tree| self.independent(tree, train)) else {
+            return Ok((found, width, logs));
+        };
+        let own = Engine::new(&independent).log_marginals(valid)?;
+        let gains: Vec<f64> = logs.iter().zip(&own).map(|(log, own)| log - own).collect();
+        if exceed_chance(&gains, INDEPENDENT_ERRORS) {
+            return Ok((found, width, logs));
+        }
+        Ok((mixture(independent, Vec::new(), &[1.0]), 1, own))
+    }
+
+    /// The product of independent columns as a circuit, which a fit falls back to if the best circuit is not better. `None`
+    /// if a width or a target is given.
+    fn independent(&self, tree: &RegionTree, train: &Batch) -> Option<Orthonormal> {
+        let is_given = self.options.width.is_some() || self.options.widths.is_some();
+        if is_given || self.options.target.is_some() || self.schema.image().is_some() {
+            return None;
+        }
+        let settings = self.settings_of_size(1, self.defaults.first_functions());
+        let settings = FitOptions { squares: 1, ..settings };
+        let skeleton = self.structure_over(tree, &settings).ok()?.skeleton().ok()?;
+        Orthonormal::verify(learn::product(&skeleton, train)?).ok()
     }
 
     /// The settings for training on a lesson, and on the real rows after it.

@@ -1724,3 +1724,42 @@ fn workers_learn_what_one_machine_learns() {
     let error = Fit::with(device).workers(&local as &dyn Workers).run_sample(&sample).unwrap_err();
     assert!(error.to_string().contains("CUDA"), "{error}");
 }
+
+/// Columns that have nothing in common, or of which one follows another.
+fn pairs(rows: usize, seed: u64, is_noise: bool) -> Table {
+    let rng = &mut ChaCha8Rng::seed_from_u64(seed);
+    let (mut label, mut number, mut other) = (vec![], vec![], vec![]);
+    let normal = |rng: &mut ChaCha8Rng| (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0;
+    for _ in 0..rows {
+        let (k, x) = (rng.random_range(0..3_usize), normal(rng));
+        label.push(Some(["a", "b", "c"][k]));
+        number.push(if is_noise { x } else { x + 5.0 * k as f64 });
+        other.push(normal(rng));
+    }
+    let label = Column::labels("label", label);
+    Table::new(vec![label, Column::numbers("number", number), Column::numbers("other", other)])
+        .unwrap()
+}
+
+#[test]
+fn columns_are_independent_if_no_circuit_is_better() {
+    let fit = |is_noise: bool| {
+        let (table, valid) = (pairs(40, 3, is_noise), pairs(400, 4, is_noise));
+        Fit::new().epochs(20).validation(&valid).run(&table).unwrap()
+    };
+    let noise = fit(true);
+    assert_eq!((noise.info().width, noise.mixture().circuits().len()), (1, 1));
+    let p = |model: &Model, question: &str| model.ask(question).unwrap().number().unwrap();
+    let (given, alone) = (p(&noise, "P(label='a' | number < -0.3)"), p(&noise, "P(label='a')"));
+    assert!((given - alone).abs() < 1e-9, "{given} and {alone}");
+    // The transform's own density of numbers, and the frequencies of labels with half a row added.
+    let info = noise.info();
+    assert!((info.valid - info.baseline).abs() < 1e-6, "{} and {}", info.valid, info.baseline);
+    assert_eq!(
+        Model::from_bytes(&noise.to_bytes().unwrap()).unwrap().to_bytes().unwrap(),
+        noise.to_bytes().unwrap()
+    );
+
+    let follows = fit(false);
+    assert!(follows.info().width > 1 && p(&follows, "P(label='a' | number < 0)") > 0.8);
+}

@@ -20,6 +20,10 @@ const MANY_ROWS: usize = 32;
 const MAX_FIRST: i64 = 20;
 /// Whole numbers in this range may be years.
 const YEARS: std::ops::RangeInclusive<i64> = 1500..=2200;
+/// What to remove from numbers that are read as text.
+const SIGNS: &str = "currency signs, percent signs and thousands separators";
+/// Currency codes that may precede or follow a number.
+const CODES: [&str; 6] = ["USD", "EUR", "GBP", "CHF", "JPY", "Rs."];
 /// From this number of rows on, labels with two rows are as rare as labels with one.
 const ENOUGH_ROWS: usize = 200;
 
@@ -40,6 +44,9 @@ pub enum Finding {
     /// Text columns in which most observed cells have labels that are too rare to be learned, with the numbers of such
     /// cells and of observed cells.
     RareLabels(Vec<(String, usize, usize)>),
+    /// Text columns of numbers with currency signs, percent signs or thousands separators, each with an example. Their
+    /// values are too rare to be learned as labels.
+    WrittenNumbers(Vec<(String, String)>),
     /// Columns of row numbers.
     Identifiers(Vec<String>),
 }
@@ -100,14 +107,17 @@ impl Schema {
 
     fn findings_of(&self, columns: &[(usize, &Column)]) -> Vec<Finding> {
         let (mut empty, mut constant, mut rare) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut identifiers, mut left) = (Vec::new(), Vec::new());
+        let (mut written, mut identifiers, mut left) = (Vec::new(), Vec::new(), Vec::new());
         for &(n, column) in columns {
             let name = column.name().to_owned();
             match self.tells(n, column) {
                 Tells::Nothing => empty.push(name),
                 // With a single row, every column is constant.
                 Tells::OneValue(value) if column.len() > 1 => constant.push((name, value)),
-                Tells::Rare(few, known) => rare.push((name, few, known)),
+                Tells::Rare(few, known) => match written_number(column) {
+                    Some(example) => written.push((name, example)),
+                    None => rare.push((name, few, known)),
+                },
                 Tells::Order => identifiers.push(name),
                 Tells::OneValue(_) | Tells::Something => left.push(name),
             }
@@ -117,6 +127,7 @@ impl Schema {
             (!empty.is_empty()).then_some(Finding::EmptyColumns(empty)),
             (!constant.is_empty()).then_some(Finding::ConstantColumns(constant)),
             (!rare.is_empty()).then_some(Finding::RareLabels(rare)),
+            (!written.is_empty()).then_some(Finding::WrittenNumbers(written)),
             (!identifiers.is_empty()).then_some(Finding::Identifiers(identifiers)),
             few.then(|| Finding::FewColumns(left.pop())),
         ]
@@ -170,6 +181,33 @@ fn is_numbering(cells: &Integers) -> bool {
     (range == rows || is_part) && !are_years
 }
 
+/// The first cell of a text column in which nearly all cells are numbers once their signs are removed.
+fn written_number(column: &Column) -> Option<String> {
+    let cells = || (0..column.len()).filter_map(|row| column.usual_text(row));
+    let (known, numbers) =
+        (cells().count(), cells().filter(|text| is_written_number(text)).count());
+    let example = cells().find(|text| is_written_number(text))?;
+    (10 * numbers >= 9 * known).then(|| example.into_owned())
+}
+
+/// Whether a text is a number with a currency sign or code, a percent sign, parentheses for a minus sign or thousands
+/// separators: `$1,234.50`, `-3.5 %`, `(1'000)`, `EUR 20`.
+fn is_written_number(text: &str) -> bool {
+    let is_sign = |c: char| c.is_whitespace() || "$€£¥₹₩₽%()+-".contains(c);
+    let text = CODES.iter().fold(text.trim(), |text, code| {
+        text.strip_prefix(code).or_else(|| text.strip_suffix(code)).unwrap_or(text)
+    });
+    let digits = text.trim_matches(is_sign);
+    let is_group = |c: char| matches!(c, '.' | ',' | '\'' | '\u{a0}' | '\u{202f}' | ' ');
+    let mut groups = digits.split(is_group);
+    let are_digits = |group: &str| !group.is_empty() && group.bytes().all(|b| b.is_ascii_digit());
+    let first = groups.next().is_some_and(are_digits);
+    let others: Vec<&str> = groups.collect();
+    // All but the last group are thousands; the last one may be the decimals.
+    let thousands = &others[..others.len().saturating_sub(1)];
+    first && others.iter().all(|g| are_digits(g)) && thousands.iter().all(|g| g.len() == 3)
+}
+
 /// What a column contributes.
 enum Tells {
     Nothing,
@@ -186,7 +224,9 @@ impl Finding {
             Finding::EmptyColumns(names) | Finding::Identifiers(names) => {
                 names.iter().map(String::as_str).collect()
             }
-            Finding::ConstantColumns(names) => names.iter().map(|c| c.0.as_str()).collect(),
+            Finding::ConstantColumns(names) | Finding::WrittenNumbers(names) => {
+                names.iter().map(|c| c.0.as_str()).collect()
+            }
             Finding::RareLabels(names) => names.iter().map(|c| c.0.as_str()).collect(),
             Finding::OneRow | Finding::FewColumns(_) | Finding::EmptyRows(_) => Vec::new(),
         }
@@ -208,6 +248,15 @@ impl Finding {
                     format!("text: {few} of {known} values are too rare to learn")
                 };
                 names.iter().map(|(c, few, known)| out(c, reason(few, known))).collect()
+            }
+            Finding::WrittenNumbers(names) => {
+                let reason = |example: &str| {
+                    let example = shortened(example);
+                    format!(
+                        "text such as '{example}'; as numbers without {SIGNS} it can be learned"
+                    )
+                };
+                names.iter().map(|(c, example)| out(c, reason(example))).collect()
             }
             Finding::Identifiers(names) => {
                 names.iter().map(|c| out(c, "it numbers the rows".to_owned())).collect()
@@ -256,6 +305,13 @@ impl fmt::Display for Finding {
             Finding::Identifiers(names) => {
                 let places = places("column", names, |c| format!("'{c}'"));
                 write!(f, "{places}: consecutive numbers, each occurring once, like identifiers")
+            }
+            Finding::WrittenNumbers(names) => {
+                let place = |(name, example): &(String, String)| {
+                    format!("'{}' (such as '{}')", shown(name), shown(example))
+                };
+                let places = places("column", names, place);
+                write!(f, "{places}: text that can be learned as numbers without {SIGNS}")
             }
             Finding::RareLabels(names) => {
                 let place = |(name, few, known): &(_, _, _)| format!("'{name}' ({few} of {known})");
@@ -406,5 +462,35 @@ mod tests {
         let table =
             Table::from_csv_bytes(text, "t.csv", &crate::data::CsvOptions::default()).unwrap();
         assert!(found(&table).unwrap().contains("column 'a' (always '7"));
+    }
+
+    #[test]
+    fn numbers_that_are_written_with_signs_are_named() {
+        for text in ["$1,234.50", "€ 12", "12.5%", "(1,000)", "-$3", "1'234'567", "EUR 20", "7 USD"]
+        {
+            assert!(is_written_number(text), "{text}");
+        }
+        for text in ["", "$", "12a", "A-12", "1,23,456", "10.0.0.1.5", "12/5", "Rs"] {
+            assert!(!is_written_number(text), "{text}");
+        }
+        let price = |i: i64| format!("${},{:03}", 1 + i, (37 * i) % 1000);
+        let name = |i: i64| format!("name {i}");
+        let text = |name: &str, cell: &dyn Fn(i64) -> String| {
+            let cells: Vec<String> = (0..60).map(cell).collect();
+            Column::labels(name, cells.iter().map(|cell| Some(&**cell)))
+        };
+        let other = |name, by: i64| Column::integers(name, (0..60).map(|i| Some(i * i % by)));
+        let columns =
+            vec![text("price", &price), text("name", &name), other("a", 3), other("b", 5)];
+        let table = Table::new(columns).unwrap();
+        let found = Schema::infer(&table, &InferOptions::default()).unwrap().findings(&table);
+        let found = found.unwrap();
+        assert!(found.to_string().contains("'price' (such as '$1,000')"), "{found}");
+        let reasons: Vec<LeftOut> = found.left_out();
+        assert_eq!(reasons[0].column, "name");
+        assert_eq!(
+            reasons[1].reason,
+            format!("text such as '$1,000'; as numbers without {SIGNS} it can be learned")
+        );
     }
 }

@@ -3,7 +3,7 @@
 
 use std::f64::consts::PI;
 
-use super::{Component, Scale, Support, Warp, WarpError};
+use super::{Component, Scale, Support, Tangent, Warp, WarpError};
 
 /// The maximum number of points for EM. Longer columns are represented by means of consecutive quantiles.
 const MAX_POINTS: usize = 1024;
@@ -54,7 +54,8 @@ impl Warp {
     /// ln or logit. Components with fewer than 5 rows are dropped; with fewer than 33 rows in total, those with less
     /// than 15 %, but at least two rows. The candidate with the smallest BIC wins among those whose mean is close to
     /// that of the rows and whose deviation is not far above theirs: a tail fitted to a handful of rows would move the
-    /// mean to where there are no rows. Logarithmic scales are excluded if more than 2 % of the values are equal. One
+    /// mean to where there are no rows. For the same reason, asinh and ln continue along their tangents beyond the first
+    /// and the last value. Logarithmic scales are excluded if more than 2 % of the values are equal. One
     /// broad component with weight 1 / (n + 1) is added, so that no later value is astronomically unlikely. The result
     /// is deterministic.
     ///
@@ -68,6 +69,7 @@ impl Warp {
         let mut found: Vec<(f64, Warp)> = Vec::new();
         for scale in candidates(&sorted, &support) {
             let data = Data::new(&sorted, scale, options.min_sigma);
+            let range = range_of(&sorted, scale, support);
             let slopes = data.points.iter().map(|p| p.count * scale.log_slope(p.x)).sum::<f64>();
             let extra = if matches!(scale, Scale::Asinh { .. }) { 2.0 } else { 0.0 };
             let (mut worse, mut least) = (0, f64::INFINITY);
@@ -84,7 +86,8 @@ impl Warp {
                         c.weight /= kept;
                     }
                 }
-                let Ok(warp) = Warp::new(scale, support, data.finish(&fitted, rows)) else {
+                let components = data.finish(&fitted, rows);
+                let Ok(warp) = Warp::with_range(scale, support, range, components) else {
                     continue;
                 };
                 let fit = if is_whole {
@@ -201,6 +204,17 @@ fn candidates(sorted: &[f64], support: &Support) -> Vec<Scale> {
         _ => {}
     }
     scales
+}
+
+/// The range of a scale: on a logarithmic one the values, except towards a bound.
+fn range_of(sorted: &[f64], scale: Scale, support: Support) -> Support {
+    let has_tangent = |x: &f64| Tangent::new(scale, *x).is_some();
+    let end = |x: Option<&f64>, bound: Option<f64>| {
+        x.copied().filter(|_| bound.is_none()).filter(has_tangent)
+    };
+    let range =
+        Support { low: end(sorted.first(), support.low), high: end(sorted.last(), support.high) };
+    if range.is_valid() { range } else { Support::REAL }
 }
 
 fn longest_run(sorted: &[f64]) -> usize {

@@ -28,6 +28,10 @@ const TOLERANCE: f64 = 1e-6;
 /// A smooth, strictly increasing u = F(x) from the support of a column to (0, 1): the distribution function of a mixture of
 /// normal components on a [scale](Scale), cut to the [support](Support).
 ///
+/// A logarithmic scale may have a [range](Warp::range), outside which it continues along its tangents. The tails beyond
+/// the rows are then those of normal distributions, whereas the tails of log-normal ones are so heavy that a value which
+/// no row suggests can dominate the moments.
+///
 /// If x has the density F′, then u is uniform. In the Legendre basis on [0, 1], a product of such columns is the
 /// constant function, so a circuit only learns what the marginals do not explain. The density in the units of the data
 /// is p(u) · F′(x): log p(u) plus [`Warp::log_slope`].
@@ -47,6 +51,9 @@ const TOLERANCE: f64 = 1e-6;
 pub struct Warp {
     scale: Scale,
     support: Support,
+    /// Where the scale holds, and its tangents at the ends of that range.
+    range: Support,
+    tangents: [Option<Tangent>; 2],
     components: Vec<Component>,
     /// The mass of the mixture below, above and within the support.
     below: f64,
@@ -64,6 +71,31 @@ struct Knot {
     t: f64,
     lower: f64,
     upper: f64,
+}
+
+/// A point of a scale, and the slope there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Tangent {
+    x: f64,
+    t: f64,
+    slope: f64,
+}
+
+impl Tangent {
+    /// The tangent of a scale at x; `None` if it is too steep or too flat to continue along.
+    fn new(scale: Scale, x: f64) -> Option<Self> {
+        let (t, slope) = (scale.forward(x), scale.slope(x)?);
+        let is_usable = x.is_finite() && t.is_finite() && slope.is_normal() && slope > 0.0;
+        (is_usable && slope.recip().is_normal()).then_some(Self { x, t, slope })
+    }
+
+    fn forward(&self, x: f64) -> f64 {
+        self.t + self.slope * (x - self.x)
+    }
+
+    fn inverse(&self, t: f64) -> f64 {
+        self.x + (t - self.t) / self.slope
+    }
 }
 
 /// The scale t(x) of the mixture.
@@ -114,6 +146,10 @@ impl Support {
     /// Both bounds, or those of floats where there is none.
     fn finite_bounds(&self) -> (f64, f64) {
         (self.low.unwrap_or(f64::MIN), self.high.unwrap_or(f64::MAX))
+    }
+
+    fn is_real(&self) -> bool {
+        *self == Self::REAL
     }
 
     fn is_valid(&self) -> bool {
@@ -186,12 +222,15 @@ pub enum WarpError {
 struct Parts {
     scale: Scale,
     support: Support,
+    #[serde(default, skip_serializing_if = "Support::is_real")]
+    range: Support,
     components: Vec<Component>,
 }
 
 impl From<Warp> for Parts {
     fn from(warp: Warp) -> Self {
-        Self { scale: warp.scale, support: warp.support, components: warp.components }
+        let Warp { scale, support, range, components, .. } = warp;
+        Self { scale, support, range, components }
     }
 }
 
@@ -200,7 +239,8 @@ impl TryFrom<Parts> for Warp {
 
     /// Validates stored parameters.
     fn try_from(parts: Parts) -> Result<Self, WarpError> {
-        let warp = Self::new(parts.scale, parts.support, parts.components)?;
+        let Parts { scale, support, range, components } = parts;
+        let warp = Self::with_range(scale, support, range, components)?;
         if warp.is_invertible() { Ok(warp) } else { Err(WarpError::NotInvertible) }
     }
 }
@@ -270,6 +310,15 @@ impl Scale {
         }
     }
 
+    /// t′(x) of a logarithmic scale, with the same bits on every machine; `None` for other scales.
+    fn slope(self, x: f64) -> Option<f64> {
+        match self {
+            Scale::Linear | Scale::Logit { .. } => None,
+            Scale::Asinh { center, unit } => Some(libm::hypot(x - center, unit).recip()),
+            Scale::Log { low } => Some((x - low).recip()),
+        }
+    }
+
     fn is_valid(self, support: &Support) -> bool {
         match self {
             Scale::Linear => true,
@@ -327,12 +376,32 @@ impl Warp {
         support: Support,
         components: Vec<Component>,
     ) -> Result<Self, WarpError> {
+        Self::with_range(scale, support, Support::REAL, components)
+    }
+
+    /// A transform with these parameters, whose scale continues along its tangents outside a range.
+    ///
+    /// # Errors
+    /// As for [`new`](Self::new); also, the scale is not logarithmic, or the range is not within the support.
+    pub fn with_range(
+        scale: Scale,
+        support: Support,
+        range: Support,
+        components: Vec<Component>,
+    ) -> Result<Self, WarpError> {
         if !support.is_valid() {
             let (low, high) = support.bounds();
             return Err(WarpError::Support { low, high });
         }
         if !scale.is_valid(&support) {
             return Err(WarpError::Parameters("scale and bounds"));
+        }
+        let tangents = [range.low, range.high].map(|end| end.and_then(|x| Tangent::new(scale, x)));
+        let given = [range.low, range.high].map(|end| end.is_some());
+        let (low, high) = support.bounds();
+        let is_outside = range.low.is_some_and(|x| x < low) || range.high.is_some_and(|x| x > high);
+        if !range.is_valid() || is_outside || tangents.map(|t| t.is_some()) != given {
+            return Err(WarpError::Parameters("range"));
         }
         let positive = |x: f64| x.is_finite() && x > 0.0;
         let step = |c: &Component| c.mean.abs() * f64::EPSILON / c.sigma;
@@ -347,22 +416,59 @@ impl Warp {
         if !components.iter().all(valid) || (total - 1.0).abs() > 1e-9 {
             return Err(WarpError::Parameters("components"));
         }
+        let knots = knots(&components);
+        let (below, above, log_mass, is_coarse) = (0.0, 0.0, 0.0, false);
+        let mut warp = Self {
+            scale,
+            support,
+            range,
+            tangents,
+            components,
+            below,
+            above,
+            log_mass,
+            is_coarse,
+            knots,
+        };
         // The mass beyond all floats is cut off too.
         let (low, high) = support.finite_bounds();
-        let (below, _) = shares(&components, scale.forward(low));
-        let (_, above) = shares(&components, scale.forward(high));
-        let mass = (1.0 - below) - above;
+        (warp.below, _) = shares(&warp.components, warp.scaled(low));
+        (_, warp.above) = shares(&warp.components, warp.scaled(high));
+        let mass = (1.0 - warp.below) - warp.above;
         if mass.is_nan() || mass < 1e-6 {
             return Err(WarpError::Parameters("components and bounds"));
         }
-        let knots = knots(&components);
-        let is_coarse = components.iter().any(|c| {
-            let x = scale.inverse(c.mean).clamp(f64::MIN, f64::MAX);
-            let step_of_x = x.abs() * f64::EPSILON * scale.log_slope(x).exp() / c.sigma;
+        warp.log_mass = libm::log(mass);
+        warp.is_coarse = warp.components.iter().any(|c| {
+            let x = warp.at_scale(c.mean).clamp(f64::MIN, f64::MAX);
+            let step_of_x = x.abs() * f64::EPSILON * warp.log_slope_of_scale(x).exp() / c.sigma;
             step(c) > COARSE || step_of_x.is_nan() || step_of_x > COARSE
         });
-        let log_mass = libm::log(mass);
-        Ok(Self { scale, support, components, below, above, log_mass, is_coarse, knots })
+        Ok(warp)
+    }
+
+    /// t(x), along a tangent outside the range.
+    fn scaled(&self, x: f64) -> f64 {
+        match self.tangents {
+            [Some(start), _] if x < start.x => start.forward(x),
+            [_, Some(end)] if x > end.x => end.forward(x),
+            _ => self.scale.forward(x),
+        }
+    }
+
+    /// The x at t.
+    fn at_scale(&self, t: f64) -> f64 {
+        match self.tangents {
+            [Some(start), _] if t < start.t => start.inverse(t),
+            [_, Some(end)] if t > end.t => end.inverse(t),
+            _ => self.scale.inverse(t),
+        }
+    }
+
+    /// ln t′(x).
+    fn log_slope_of_scale(&self, x: f64) -> f64 {
+        let (start, end) = self.range.bounds();
+        self.scale.log_slope(x.max(start).min(end))
     }
 
     /// Whether it has an inverse in floating point: finite, increasing, and consistent on both sides of u.
@@ -402,12 +508,17 @@ impl Warp {
         for c in &mut components {
             c.weight /= 1000.0;
         }
-        Self::new(self.scale, self.support, components).ok()
+        Self::with_range(self.scale, self.support, self.range, components).ok()
     }
 
     /// The scale.
     pub fn scale(&self) -> Scale {
         self.scale
+    }
+
+    /// Where the scale holds. Below and above, it continues along its tangents.
+    pub fn range(&self) -> Support {
+        self.range
     }
 
     /// The range of the values.
@@ -440,7 +551,7 @@ impl Warp {
         if x >= high {
             return 1.0;
         }
-        let (lower, upper) = shares(&self.components, self.scale.forward(x));
+        let (lower, upper) = shares(&self.components, self.scaled(x));
         let mass = libm::exp(self.log_mass);
         // The smaller of the two has the smaller error.
         if lower <= upper {
@@ -456,11 +567,11 @@ impl Warp {
         if !(x >= low && x <= high) {
             return f64::NEG_INFINITY;
         }
-        let t = self.scale.forward(x);
+        let t = self.scaled(x);
         if t.is_infinite() {
             return f64::NEG_INFINITY;
         }
-        log_density(&self.components, t) + self.scale.log_slope(x) - self.log_mass
+        log_density(&self.components, t) + self.log_slope_of_scale(x) - self.log_mass
     }
 
     /// The x with F(x) = u. Values closer to 0 or 1 than 2⁻⁵³ are clamped.
@@ -478,7 +589,7 @@ impl Warp {
             Scale::Log { .. } => (low.next_up(), high),
             Scale::Logit { .. } => (low.next_up(), high.next_down()),
         };
-        let mut x = self.scale.inverse(t).max(low).min(high);
+        let mut x = self.at_scale(t).max(low).min(high);
         for _ in 0..MAX_STEPS {
             // Do not return the float before the step that passes u.
             if !self.is_coarse || x >= high || self.distribution(x) >= u - f64::EPSILON {

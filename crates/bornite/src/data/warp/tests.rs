@@ -280,3 +280,55 @@ fn few_rows_of_any_size_have_their_moments() {
         assert!((found - expected).abs() < 0.2, "{found} of {expected} up to {x}");
     }
 }
+
+#[test]
+fn tails_beyond_the_rows_are_not_log_normal() {
+    // A zero makes the range of the logarithms, and with it the broad component, wide in both directions.
+    let mut values: Vec<f64> = normals(300, 5).iter().map(|z| (5.0 + 0.8 * z).exp()).collect();
+    values.push(0.0);
+    let last = values.iter().copied().fold(0.0, f64::max);
+    let warp = fit(&values, Support { low: Some(-5e-7), high: None });
+    assert!(matches!(warp.scale(), Scale::Log { .. }), "{warp:?}");
+    assert_eq!(warp.range(), Support { low: None, high: Some(last) });
+    let far = warp.inverse(1.0 - EDGE);
+    assert!(far < 20.0 * last, "{far} of {last}");
+    assert_lawful(&warp, "log-normal");
+
+    // Without bounds, on both sides.
+    let values: Vec<f64> = normals(300, 6).iter().map(|z| (2.0 * z).sinh()).collect();
+    let warp = fit(&values, Support::REAL);
+    assert!(matches!(warp.scale(), Scale::Asinh { .. }), "{warp:?}");
+    let Support { low: Some(first), high: Some(last) } = warp.range() else {
+        panic!("no range: {warp:?}")
+    };
+    assert!(warp.inverse(EDGE) > 20.0 * first && warp.inverse(1.0 - EDGE) < 20.0 * last);
+    assert_lawful(&warp, "heavy tails");
+
+    // F and its slope are continuous at the ends of the range.
+    for end in [first, last] {
+        let step = 1e-7 * end.abs();
+        let [before, after] = [end - step, end + step];
+        let slope = (warp.distribution(after) - warp.distribution(before)) / (2.0 * step);
+        assert!((slope.ln() - warp.log_slope(end)).abs() < 1e-4, "{slope} at {end}");
+        assert!((warp.log_slope(before) - warp.log_slope(after)).abs() < 1e-4);
+        let beyond = 1.7 * end;
+        assert!((warp.inverse(warp.forward(beyond)) - beyond).abs() < 1e-9 * beyond.abs());
+    }
+    let text = serde_json::to_string(&warp).unwrap();
+    assert_eq!(serde_json::from_str::<Warp>(&text).unwrap(), warp);
+}
+
+#[test]
+fn ranges_that_no_scale_has_are_refused() {
+    let one = vec![Component { weight: 1.0, mean: 0.0, sigma: 1.0 }];
+    let with = |scale, support, range| Warp::with_range(scale, support, range, one.clone());
+    let asinh = Scale::Asinh { center: 0.0, unit: 1.0 };
+    let from = |low, high| Support { low, high };
+    assert!(with(asinh, Support::REAL, from(Some(-1.0), Some(2.0))).is_ok());
+    assert!(with(asinh, Support::REAL, from(Some(2.0), Some(-1.0))).is_err());
+    assert!(with(asinh, Support::REAL, from(None, Some(f64::NAN))).is_err());
+    assert!(with(asinh, from(Some(0.0), None), from(Some(-1.0), None)).is_err());
+    assert!(with(Scale::Linear, Support::REAL, from(None, Some(1.0))).is_err());
+    let log = Scale::Log { low: 0.0 };
+    assert!(with(log, from(Some(0.0), None), from(None, Some(0.0))).is_err());
+}
