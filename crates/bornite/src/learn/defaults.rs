@@ -61,6 +61,11 @@ const BEST_EPOCHS: usize = 3;
 /// The maximum work of an epoch, the number of cells times the cube of the width: a few seconds on
 /// two cores.
 const WORK: f64 = 2.5e10;
+/// The same for all epochs of a circuit that has become wider.
+const TOTAL_WORK: f64 = 20.0 * WORK;
+/// The minimum and maximum number of epochs.
+const MIN_EPOCHS: usize = 10;
+const MAX_EPOCHS: usize = 150;
 /// The cost of missing values, relative to the width.
 const MISSING_COST: f64 = 2.5;
 /// Input functions of a continuous variable.
@@ -244,12 +249,17 @@ impl Defaults {
         if self.is_large() { 512 } else { (self.rows / 150).clamp(32, 256) }
     }
 
+    /// The maximum number of epochs without more effort.
+    fn epochs(&self) -> usize {
+        let total = if self.is_large() { 2_400_000 } else { 400_000 };
+        (total / self.rows).clamp(MIN_EPOCHS, MAX_EPOCHS)
+    }
+
     /// The settings of a fit with inner layers of this width.
     pub fn options(&self, width: usize) -> FitOptions {
         let batch = self.batch();
-        let total = if self.is_large() { 2_400_000 } else { 400_000 };
         let longer = if self.effort == Effort::Best { BEST_EPOCHS } else { 1 };
-        let epochs = (total / self.rows).clamp(10, 150) * longer;
+        let epochs = self.epochs() * longer;
         let steps = self.rows.div_ceil(batch);
         FitOptions {
             width,
@@ -266,11 +276,15 @@ impl Defaults {
 
     /// Whether a circuit that has grown where its best version was full is affordable.
     pub(crate) fn is_affordable(&self, circuit: &Skeleton) -> bool {
-        let work = circuit.weight_shapes().iter();
-        let work = work.map(|&[rows, cols]| self.cost_of_missing(rows) * (rows * cols) as f64);
+        // The update of a weight costs about as much as a row for each of its outputs.
+        let updates = self.rows.div_ceil(self.batch()) as f64;
+        let work = circuit.weight_shapes().iter().map(|&[rows, cols]| {
+            let all_rows = self.cost_of_missing(rows) * self.rows as f64 + updates * rows as f64;
+            all_rows * (rows * cols) as f64
+        });
         match self.effort {
             Effort::Fast => false,
-            Effort::Balanced => work.sum::<f64>() * self.rows as f64 <= WORK,
+            Effort::Balanced => work.sum::<f64>() * self.epochs() as f64 <= TOTAL_WORK,
             Effort::Best => true,
         }
     }

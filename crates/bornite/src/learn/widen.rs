@@ -8,7 +8,7 @@ const LAST_DIRECTIONS: f64 = 0.25;
 /// ... has at least this probability, ...
 const FULL: f64 = 0.01;
 /// ... and at least this fraction of that of the fullest layer.
-const OF_FULLEST: f64 = 0.6;
+const OF_FULLEST: f64 = 0.8;
 /// Full layers become wider by this factor.
 const FACTOR: usize = 2;
 

@@ -518,7 +518,7 @@ impl Candidates<'_> {
         !is_given && self.schema.image().is_none()
     }
 
-    /// Whether there are time and memory for a wider circuit.
+    /// Whether there are time and memory for a wider circuit. A time limit needs no estimate.
     fn is_affordable(&self, circuit: &Skeleton) -> bool {
         let (width, parameters) = (largest_width(circuit), circuit.num_parameters() as u128);
         let functions = circuit.layers().iter().map(|layer| match layer {
@@ -527,7 +527,7 @@ impl Candidates<'_> {
         });
         let functions = functions.max().unwrap_or(0);
         let is_within_memory = self.allowance.check(width, functions, parameters).is_ok();
-        is_within_memory && self.defaults.is_affordable(circuit)
+        is_within_memory && (self.options.time.is_some() || self.defaults.is_affordable(circuit))
     }
 
     /// Whether a teacher may help.
