@@ -132,29 +132,24 @@ impl Model {
         };
         let rows = Rows { train: train_rows, valid: valid_rows, pieces };
         let taught_tree = tree.clone().filter(|_| fits.may_use_teacher(&candidates[0].0));
-        let is_taught = taught_tree.is_some();
-        if let Some(tree) = taught_tree {
-            candidates.extend(fits.circuits_over(&tree, &fits.lesson_settings())?);
+        if let Some(tree) = &taught_tree {
+            candidates.extend(fits.circuits_over(tree, &fits.lesson_settings())?);
         }
         let teach = || fits.teach(&candidates[0].0, both, quota);
-        let teach = is_taught.then_some(&teach as &dyn Fn() -> Option<Lesson>);
+        let teach = taught_tree.is_some().then_some(&teach as &dyn Fn() -> Option<Lesson>);
         let partner = |settings: &FitOptions, n: usize| match start {
             Some(model) => continued_circuit(model, settings, n + 1),
             None => fits.partner(&kind, train_rows, settings, n),
         };
         let most = start.map_or_else(|| fits.num_circuits(), |m| m.mixture.circuits().len());
+        let is_affordable = |circuit: &Skeleton| start.is_none() && fits.is_affordable(circuit);
         let partners = Some(Partners { most: most - 1, of: &partner });
-        let is_affordable = |circuit: &Skeleton| fits.is_affordable(circuit);
-        let may_widen = start.is_none() && fits.may_widen();
-        let is_affordable = may_widen.then_some(&is_affordable as &dyn Fn(&Skeleton) -> bool);
-        let further = Further { is_affordable, teach, partners };
+        let further = Further { is_affordable: Some(&is_affordable), teach, partners };
         let found = search(&candidates, rows, &further, checkpoint, starts, progress)?;
         let Some(Found { best: BestFit { index, fit, .. }, partners, weights }) = found else {
             unreachable!("there is a width to try")
         };
-        let history = epochs(&fit.history, [train_slope, valid_slope]);
-        let widest = if may_widen { largest_width(&fit.circuit) } else { 0 };
-        let width = candidates[index].1.width.max(widest);
+        let width = fits.width_of(&fit.circuit, &candidates[index].1);
         let found = (mixture(fit.circuit, partners, &weights), width);
         let (mixture, width, logs) = fits.or_independent(found, tree.as_ref(), both)?;
         let info = Info {
@@ -165,7 +160,7 @@ impl Model {
             baseline: Independent::fit(schema, train).mean_log_likelihood(schema, valid),
             structure: kind,
             width,
-            history,
+            history: epochs(&fit.history, [train_slope, valid_slope]),
             truncated: None,
             left_out: left_out.clone(),
             note: start.and_then(|model| model.info.note.clone()),
@@ -515,7 +510,7 @@ impl Candidates<'_> {
     /// Whether circuits may become wider than the given or default widths.
     fn may_widen(&self) -> bool {
         let is_given = self.options.width.is_some() || self.options.widths.is_some();
-        !is_given && self.schema.image().is_none()
+        !is_given && self.options.effort != Effort::Fast && self.schema.image().is_none()
     }
 
     /// Whether there are time and memory for a wider circuit. A time limit needs no estimate.
@@ -527,7 +522,14 @@ impl Candidates<'_> {
         });
         let functions = functions.max().unwrap_or(0);
         let is_within_memory = self.allowance.check(width, functions, parameters).is_ok();
-        is_within_memory && (self.options.time.is_some() || self.defaults.is_affordable(circuit))
+        let is_quick = self.options.time.is_some() || self.defaults.is_affordable(circuit);
+        self.may_widen() && is_within_memory && is_quick
+    }
+
+    /// The width that is reported for a fitted circuit.
+    fn width_of(&self, circuit: &Skeleton, settings: &FitOptions) -> usize {
+        let widest = if self.may_widen() { largest_width(circuit) } else { 0 };
+        settings.width.max(widest)
     }
 
     /// Whether a teacher may help.
