@@ -437,7 +437,8 @@ fn effort_is_in_what_is_tried_and_progress_in_the_units_of_the_data() {
     let (widths, trials, ..) = run(Effort::Balanced);
     assert!(widths.len() > 1 && trials > 0, "{widths:?}");
     let defaults = Defaults::of(200, 5);
-    assert_eq!(defaults.with_effort(Effort::Best).widths().last(), Some(&64));
+    assert_eq!(Defaults::of(200, 49).with_effort(Effort::Best).widths().last(), Some(&64));
+    assert_eq!(defaults.with_effort(Effort::Best).widths().last(), Some(&16));
     assert_eq!(defaults.with_effort(Effort::Best).functions(), [6, 14, 28, 56]);
     assert_eq!(defaults.first_functions(), 14);
 }
