@@ -222,7 +222,8 @@ def test_weights_of_rows_count() -> None:
     weights = np.repeat([3.0, 1.0], 100)
     options: dict[str, Any] = {"width": 2, "epochs": 20, "random_state": 0}
     classifier = BorniteClassifier(**options).fit(x, y, sample_weight=weights)
-    assert classifier.model_.query("P(y='a')") == pytest.approx(0.75, abs=0.03)
+    # Without weights, it is 0.5.
+    assert classifier.model_.query("P(y='a')") == pytest.approx(0.75, abs=0.05)
     regressor = BorniteRegressor(**options).fit(x, x[:, 0], sample_weight=weights)
     assert regressor.model_.query("E[y]") == pytest.approx(0.25, abs=0.06)
     density = BorniteDensity(**options).fit(x, sample_weight=weights)

@@ -181,12 +181,14 @@ fn is_numbering(cells: &Integers) -> bool {
     (range == rows || is_part) && !are_years
 }
 
-/// The first cell of a text column in which nearly all cells are numbers once their signs are removed.
+/// The first number with signs in a text column in which nearly all cells are numbers once their signs are removed. A
+/// caller who gives plain numbers as text wants labels.
 fn written_number(column: &Column) -> Option<String> {
     let cells = || (0..column.len()).filter_map(|row| column.usual_text(row));
     let (known, numbers) =
         (cells().count(), cells().filter(|text| is_written_number(text)).count());
-    let example = cells().find(|text| is_written_number(text))?;
+    let has_signs = |text: &str| text.trim().parse::<f64>().is_err();
+    let example = cells().find(|text| is_written_number(text) && has_signs(text))?;
     (10 * numbers >= 9 * known).then(|| example.into_owned())
 }
 
@@ -474,7 +476,7 @@ mod tests {
             assert!(!is_written_number(text), "{text}");
         }
         let price = |i: i64| format!("${},{:03}", 1 + i, (37 * i) % 1000);
-        let name = |i: i64| format!("name {i}");
+        let name = |i: i64| format!("{i}");
         let text = |name: &str, cell: &dyn Fn(i64) -> String| {
             let cells: Vec<String> = (0..60).map(cell).collect();
             Column::labels(name, cells.iter().map(|cell| Some(&**cell)))
