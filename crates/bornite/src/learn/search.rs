@@ -300,8 +300,12 @@ impl<'a> Search<'a> {
             return Ok(None);
         }
         let (circuit, options) = self.best_settings(*n);
-        let fit = outcome.clone().into_fit(circuit, &options)?;
-        let found = widened(&fit.circuit).filter(|wide| is_affordable(wide));
+        let mut found = None;
+        // Otherwise a wider one is not affordable either, and the spectra are not needed.
+        if is_affordable(circuit) {
+            let fit = outcome.clone().into_fit(circuit, &options)?;
+            found = widened(&fit.circuit).filter(|wide| is_affordable(wide));
+        }
         let next = found.map(|wide| {
             let options = settings_of(&self.candidates[*n].1, &wide);
             Next::Widened(*n, Box::new((wide, options)))
