@@ -5,7 +5,10 @@ use rand_chacha::ChaCha8Rng;
 
 use super::error::LearnError;
 
-const MAGIC: &[u8; 8] = b"BORNFIT2";
+/// The first bytes of the checkpoint of a search.
+const SEARCH: &[u8; 8] = b"BORNFIT2";
+/// The first bytes of the checkpoint of several fits in a row: see [`Folds`](super::folds::Folds).
+pub(super) const FOLDS: &[u8; 8] = b"BORNFLD1";
 
 /// Writes lists of numbers.
 #[derive(Debug)]
@@ -15,7 +18,11 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn new() -> Self {
-        Self { bytes: MAGIC.to_vec() }
+        Self::with(SEARCH)
+    }
+
+    pub(super) fn with(magic: &[u8; 8]) -> Self {
+        Self { bytes: magic.to_vec() }
     }
 
     /// The bytes written, followed by their checksum.
@@ -61,7 +68,11 @@ pub(super) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Result<Self, LearnError> {
-        let content = bytes.strip_prefix(MAGIC).ok_or(LearnError::NoCheckpoint)?;
+        Self::with(SEARCH, bytes)
+    }
+
+    pub(super) fn with(magic: &[u8; 8], bytes: &'a [u8]) -> Result<Self, LearnError> {
+        let content = bytes.strip_prefix(magic).ok_or(LearnError::NoCheckpoint)?;
         let (rest, sum) = content.split_last_chunk::<4>().ok_or(LearnError::Damaged)?;
         let hash = crc32fast::hash(&bytes[..bytes.len() - 4]);
         if hash != u32::from_le_bytes(*sum) {

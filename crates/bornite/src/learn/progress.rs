@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::checkpoint_bytes::Writer;
+use super::folds::Folds;
 use crate::circuit::Orthonormal;
 
 /// The progress of a fit, after every step.
@@ -87,16 +88,26 @@ pub struct Epoch {
 /// The state of a running fit, which can be saved and continued later, bit for bit.
 pub struct Snapshot<'a> {
     write: &'a dyn Fn(&mut Writer),
+    /// The fits before this one, if it is one of several.
+    before: Option<&'a Folds>,
 }
 
 impl<'a> Snapshot<'a> {
     pub(super) fn new(write: &'a dyn Fn(&mut Writer)) -> Self {
-        Self { write }
+        Self { write, before: None }
     }
 
     /// The state before the first step, whose bytes start a fit from the beginning.
     pub(crate) fn empty() -> Self {
-        Self { write: &|_| {} }
+        Self::new(&|_| {})
+    }
+
+    /// The state of a fit that comes after others.
+    pub(crate) fn after<'b>(&self, before: &'b Folds) -> Snapshot<'b>
+    where
+        'a: 'b,
+    {
+        Snapshot { write: self.write, before: Some(before) }
     }
 
     pub(super) fn write(&self, to: &mut Writer) {
@@ -107,7 +118,11 @@ impl<'a> Snapshot<'a> {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut writer = Writer::new();
         self.write(&mut writer);
-        writer.finish()
+        let bytes = writer.finish();
+        match self.before {
+            Some(before) => before.to_bytes(&bytes),
+            None => bytes,
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use super::checkpoint_bytes::{Reader, Writer};
 use super::defaults::MAX_GROWN_VARIABLES;
 use super::error::LearnError;
 use super::fit::run;
+use super::folds::Folds;
 use super::grow::grown;
 use super::initial::{Start, Starts};
 use super::options::{Device, FitOptions};
@@ -532,6 +533,9 @@ pub(super) fn next(
 /// # Errors
 /// The bytes are not a checkpoint.
 pub fn used_budget(checkpoint: &[u8]) -> Result<f64, LearnError> {
+    if let Some(folds) = Folds::read(checkpoint) {
+        return Ok(folds?.0.used);
+    }
     let mut from = Reader::new(checkpoint)?;
     if from.is_empty() {
         return Ok(0.0);

@@ -4,7 +4,8 @@ use std::fmt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::fit::FitInput;
+use super::fit::{FitInput, Fold};
+use super::folds;
 use super::{Model, ModelError, ModelOptions, StructureKind};
 use crate::data::{Sample, Schema, Table};
 use crate::learn::{Control, Effort, Progress, Quota, Snapshot, Workers, used_budget};
@@ -288,13 +289,14 @@ impl<'a> Fit<'a> {
         if let Some(model) = start {
             options = model.options_to_continue(options, table)?;
         }
-        let input = FitInput { table, sample, workers, validation, start, checkpoint };
+        let fold = Fold { index: 0, seed: options.seed };
+        let input = FitInput { table, sample, workers, validation, start, checkpoint, fold };
         let mut read = |file: &Path, rows, share| {
             if let Some(f) = &mut on_rows {
                 f(file, rows, share);
             }
         };
-        Model::fit_from(&input, &options, &quota, &mut read, &mut step)
+        folds::fit(&input, &options, &quota, &mut read, &mut step)
     }
 }
 

@@ -75,6 +75,24 @@ pub(super) struct FitInput<'a> {
     /// The model to continue from.
     pub(super) start: Option<&'a Model>,
     pub(super) checkpoint: Option<&'a [u8]>,
+    pub(super) fold: Fold,
+}
+
+/// Which rows of a table are held out for validation, if there is no validation table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fold {
+    /// The number of earlier folds, whose rows are not held out again.
+    pub(super) index: usize,
+    /// The seed of the order of rows.
+    pub(super) seed: u64,
+}
+
+/// A model, and how it was fitted.
+#[derive(Debug)]
+pub(super) struct FittedModel {
+    pub(super) model: Model,
+    /// The number of input functions that the validation rows prefer; `None` if a teacher determined it.
+    pub(super) functions: Option<usize>,
 }
 
 impl Model {
@@ -85,7 +103,7 @@ impl Model {
         quota: &Quota,
         on_rows: &mut dyn FnMut(&Path, usize, Option<f64>),
         progress: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control,
-    ) -> Result<Self, ModelError> {
+    ) -> Result<FittedModel, ModelError> {
         let &FitInput { start, checkpoint, .. } = given;
         let data = Data::new(given, options, quota, on_rows)?;
         let Data {
@@ -131,6 +149,7 @@ impl Model {
             if stopped { Control::Stop } else { control }
         };
         let rows = Rows { train: train_rows, valid: valid_rows, pieces };
+        let num_ordinary = candidates.len();
         let taught_tree = tree.clone().filter(|_| fits.may_use_teacher(&candidates[0].0));
         if let Some(tree) = &taught_tree {
             candidates.extend(fits.circuits_over(tree, &fits.lesson_settings())?);
@@ -150,6 +169,7 @@ impl Model {
             unreachable!("there is a width to try")
         };
         let width = fits.width_of(&fit.circuit, &candidates[index].1);
+        let functions = (index < num_ordinary).then_some(candidates[index].1.functions);
         let found = (mixture(fit.circuit, partners, &weights), width);
         let (mixture, width, logs) = fits.or_independent(found, tree.as_ref(), both)?;
         let info = Info {
@@ -166,7 +186,7 @@ impl Model {
             note: start.and_then(|model| model.info.note.clone()),
             target: options.target.clone(),
         };
-        Ok(Self::new(schema.clone(), mixture, info))
+        Ok(FittedModel { model: Self::new(schema.clone(), mixture, info), functions })
     }
 }
 
@@ -219,7 +239,7 @@ impl<'a> Data<'a> {
         if let Some(target) = &options.target {
             schema.find(target)?;
         }
-        let split = split(&schema, &weighted, valid.as_ref(), options)?;
+        let split = split(&schema, &weighted, valid.as_ref(), options.valid_share, given.fold)?;
         go_on(quota)?;
         let spill = |sample: &Sample| {
             let held: Vec<u64> = split.held_out.iter().map(|&row| sample.places()[row]).collect();
@@ -277,7 +297,12 @@ fn continued_circuit(
 /// The mixture of a circuit and its partners.
 fn mixture(first: Orthonormal, partners: Vec<Fitted>, weights: &[f64]) -> Mixture {
     let circuits = std::iter::once(first).chain(partners.into_iter().map(|fit| fit.circuit));
-    match Mixture::new(circuits.collect(), weights) {
+    mixture_of(circuits.collect(), weights)
+}
+
+/// The mixture of circuits over the variables of one schema.
+pub(super) fn mixture_of(circuits: Vec<Orthonormal>, weights: &[f64]) -> Mixture {
+    match Mixture::new(circuits, weights) {
         Ok(mixture) => mixture,
         Err(_) => unreachable!("circuits over the variables of one schema, and their weights"),
     }
@@ -376,7 +401,8 @@ fn split(
     schema: &Schema,
     table: &WeightedTable<'_>,
     valid: Option<&WeightedTable<'_>>,
-    options: &ModelOptions,
+    valid_share: f64,
+    fold: Fold,
 ) -> Result<Split, ModelError> {
     let n = table.table.num_rows();
     let rows = schema.encode(&table.table)?;
@@ -397,10 +423,11 @@ fn split(
     }
     let mut order: Vec<usize> = (0..n).collect();
     // Use a separate stream, so that other random choices with the same seed do not change the split.
-    let mut rng = ChaCha8Rng::seed_from_u64(options.seed);
+    let mut rng = ChaCha8Rng::seed_from_u64(fold.seed);
     rng.set_stream(1);
     order.shuffle(&mut rng);
-    let held = ((n as f64 * options.valid_share).round() as usize).clamp(1, n - 1);
+    let held = ((n as f64 * valid_share).round() as usize).clamp(1, n - 1);
+    order.rotate_left(fold.index * held % n);
     let (valid, train) = order.split_at_mut(held);
     valid.sort_unstable();
     train.sort_unstable();

@@ -44,6 +44,7 @@ mod error;
 mod event;
 mod file;
 mod fit;
+mod folds;
 mod impute;
 mod information;
 mod large;
