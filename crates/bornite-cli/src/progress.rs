@@ -150,16 +150,22 @@ impl FitBar {
         let within = progress.rows as f64 / progress.epoch_rows.max(1) as f64;
         let epoch = progress.epoch as f64 + if progress.epoch_ended { 0.0 } else { within };
         let used = self.limit.map_or(0.0, |limit| elapsed.as_secs_f64() / limit.as_secs_f64());
-        let share = (epoch / progress.epochs.max(1) as f64).max(used).min(1.0);
+        let within = (epoch / progress.epochs.max(1) as f64).min(1.0);
+        let share = (progress.fold as f64 + within) / progress.folds as f64;
+        let share = share.max(used).min(1.0);
         self.bar.set_position((share * PARTS as f64) as u64);
         if progress.is_trial {
             let place = progress.candidate + 1;
             self.bar.set_message(format!("choosing a structure: short fit {place}"));
         } else if progress.epoch_ended {
             let valid = progress.valid.map_or(String::new(), |v| format!(", validation {v:.3}"));
+            let circuit = match progress.folds {
+                1 => String::new(),
+                folds => format!("circuit {} of {folds}, ", progress.fold + 1),
+            };
             let left = elapsed.as_secs_f64() * (1.0 - share) / share.max(1e-3);
             self.bar.set_message(format!(
-                "width {}, epoch {} of {}{valid}, about {left:.0} s left",
+                "{circuit}width {}, epoch {} of {}{valid}, about {left:.0} s left",
                 progress.width, progress.epoch, progress.epochs
             ));
         }

@@ -102,9 +102,6 @@ impl<'a> Watch<'a> {
             return Control::Stop;
         }
         let used = self.time.map(|time| self.started.elapsed().as_secs_f64() / time);
-        if used.is_some_and(|used| used >= 1.0) {
-            return Control::Stop;
-        }
         let called = self.callback.filter(|_| progress.epoch_ended && !progress.is_trial);
         if called.is_some() || self.asked.elapsed() >= PATIENCE {
             self.asked = Instant::now();

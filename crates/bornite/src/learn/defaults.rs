@@ -38,7 +38,7 @@ pub struct Defaults {
 /// How much a fit tries by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Effort {
-    /// One small circuit: a usable model in seconds.
+    /// Small circuits: a usable model in seconds.
     Fast,
     /// Several circuits, as long as they improve and an epoch takes at most a few seconds.
     #[default]

@@ -9,6 +9,11 @@ use crate::circuit::Orthonormal;
 /// The progress of a fit, after every step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
+    /// The number of circuits that are fitted to different parts of the rows, one after another, and the index of the
+    /// current one: see [`ModelOptions::circuits`](crate::ModelOptions::circuits). 1 and 0 otherwise.
+    pub folds: usize,
+    /// See [`folds`](Self::folds).
+    pub fold: usize,
     /// The index of the candidate being fitted, in a search.
     pub candidate: usize,
     /// The width in the candidate's settings.

@@ -171,6 +171,8 @@ impl<'a> Trainer<'a> {
     ) {
         let state = &self.state;
         let at = Progress {
+            folds: 1,
+            fold: 0,
             candidate: 0,
             width: self.options.width,
             epoch: state.epoch,

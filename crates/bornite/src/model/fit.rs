@@ -43,6 +43,8 @@ const DEFAULT_IMAGE_SETTINGS: usize = 2;
 const MAX_TIMED_EPOCHS: usize = 200;
 /// The minimum number of passes that must be affordable to choose a larger circuit for images.
 const MIN_IMAGE_EPOCHS: f64 = 6.0;
+/// The width of the circuit of independent columns, narrower than all others.
+pub(super) const INDEPENDENT_WIDTH: usize = 1;
 /// The number of standard errors by which a circuit has to be better than independent columns on the validation rows.
 const INDEPENDENT_ERRORS: f64 = 0.5;
 /// The fraction of the budget after which no teacher is fitted.
@@ -85,6 +87,8 @@ pub(super) struct Fold {
     pub(super) index: usize,
     /// The seed of the order of rows.
     pub(super) seed: u64,
+    /// Whether the first fold learned from a teacher, so that the others do too.
+    pub(super) is_taught: Option<bool>,
 }
 
 /// A model, and how it was fitted.
@@ -149,8 +153,14 @@ impl Model {
             if stopped { Control::Stop } else { control }
         };
         let rows = Rows { train: train_rows, valid: valid_rows, pieces };
+        let is_taught = given.fold.is_taught;
+        if is_taught == Some(true) {
+            // It does not matter what the teacher is better than.
+            candidates.truncate(1);
+        }
         let num_ordinary = candidates.len();
-        let taught_tree = tree.clone().filter(|_| fits.may_use_teacher(&candidates[0].0));
+        let may_use_teacher = is_taught != Some(false) && fits.may_use_teacher(&candidates[0].0);
+        let taught_tree = tree.clone().filter(|_| may_use_teacher);
         if let Some(tree) = &taught_tree {
             candidates.extend(fits.circuits_over(tree, &fits.lesson_settings())?);
         }
@@ -161,7 +171,8 @@ impl Model {
             None => fits.partner(&kind, train_rows, settings, n),
         };
         let most = start.map_or_else(|| fits.num_circuits(), |m| m.mixture.circuits().len());
-        let is_affordable = |circuit: &Skeleton| start.is_none() && fits.is_affordable(circuit);
+        let may_widen = start.is_none() && is_taught != Some(true);
+        let is_affordable = |circuit: &Skeleton| may_widen && fits.is_affordable(circuit);
         let partners = Some(Partners { most: most - 1, of: &partner });
         let further = Further { is_affordable: Some(&is_affordable), teach, partners };
         let found = search(&candidates, rows, &further, checkpoint, starts, progress)?;
@@ -387,17 +398,18 @@ fn check(table: &Table, valid: Option<&Table>, options: &ModelOptions) -> Result
 }
 
 /// Training and validation rows, repeated according to their weights.
-struct Split {
+pub(super) struct Split {
     train: Encoded,
     valid: Encoded,
     /// The number of rows before they are repeated.
     num_rows: usize,
     num_valid: usize,
     /// The rows of the table that are held out for validation.
-    held_out: Vec<usize>,
+    pub(super) held_out: Vec<usize>,
 }
 
-fn split(
+/// Splits the rows of a table, unless there are validation rows already.
+pub(super) fn split(
     schema: &Schema,
     table: &WeightedTable<'_>,
     valid: Option<&WeightedTable<'_>>,
@@ -597,7 +609,7 @@ impl Candidates<'_> {
         if exceed_chance(&gains, INDEPENDENT_ERRORS) {
             return Ok((found, width, logs));
         }
-        Ok((mixture(independent, Vec::new(), &[1.0]), 1, own))
+        Ok((mixture(independent, Vec::new(), &[1.0]), INDEPENDENT_WIDTH, own))
     }
 
     /// The product of independent columns as a circuit, which a fit falls back to if the best circuit is not better. `None`

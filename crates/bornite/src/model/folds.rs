@@ -6,12 +6,14 @@
 
 use std::path::Path;
 
-use super::fit::{FitInput, FittedModel, Fold, mixture_of};
+use super::fit::{FitInput, FittedModel, Fold, INDEPENDENT_WIDTH, mixture_of};
 use super::{Info, Model, ModelError, ModelOptions, StructureKind};
 use crate::learn::{Control, Effort, Folds, Progress, Quota, Snapshot};
 
 /// The number of circuits for tables with at most this many cells, by effort: fast, balanced and best.
-const COUNTS: [(usize, [usize; 3]); 2] = [(50_000, [1, 5, 8]), (150_000, [1, 3, 5])];
+const COUNTS: [(usize, [usize; 3]); 2] = [(50_000, [3, 5, 8]), (150_000, [1, 3, 5])];
+/// The maximum number of circuits that learn from a teacher, which knows the noise of the rows already.
+const MAX_TAUGHT: usize = 3;
 
 /// Fits a model: of several circuits if the table is small, and the caller leaves that open.
 pub(super) fn fit(
@@ -21,7 +23,7 @@ pub(super) fn fit(
     on_rows: &mut dyn FnMut(&Path, usize, Option<f64>),
     progress: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control,
 ) -> Result<Model, ModelError> {
-    let count = count(given, options);
+    let mut count = count(given, options);
     if count < 2 {
         return Ok(Model::fit_from(given, options, quota, on_rows, progress)?.model);
     }
@@ -40,9 +42,12 @@ pub(super) fn fit(
         let (index, begun) = (models.len(), folds.begun);
         let share = (1.0 - begun).max(f64::MIN_POSITIVE) / (count - index) as f64;
         let within = move |used: f64| ((used - begun) / share).max(0.0);
+        let is_taught = (index > 0).then_some(folds.functions.is_none());
+        let fold = Fold { index, seed: options.seed, is_taught };
         let settings = settings_of(options, index, models.first(), folds.functions);
         let mut is_stopped = false;
         let mut step = |p: &Progress, s: &Snapshot<'_>| {
+            let p = &Progress { fold: index, folds: count, ..*p };
             let control = progress(p, &s.after(&folds));
             match control {
                 Control::Continue => control,
@@ -59,7 +64,6 @@ pub(super) fn fit(
         let whole = quota.clone();
         let quota_of_fold = Quota::new(move || within(whole.used()));
         let from = current.take();
-        let fold = Fold { index, seed: options.seed };
         let input = FitInput { checkpoint: from.as_deref(), fold, ..*given };
         let fit = Model::fit_from(&input, &settings, &quota_of_fold, on_rows, &mut step);
         let FittedModel { model, functions } = match fit {
@@ -68,7 +72,12 @@ pub(super) fn fit(
             Err(ModelError::Stopped) if index > 0 => break,
             fit => fit?,
         };
-        folds.functions = folds.functions.or(functions);
+        if index == 0 {
+            folds.functions = functions;
+        }
+        if folds.functions.is_none() {
+            count = count.min(MAX_TAUGHT);
+        }
         folds.models.push(model.to_bytes()?);
         models.push(model);
         folds.used = folds.used.max(quota.used());
@@ -118,12 +127,18 @@ fn settings_of(
     }
 }
 
-/// The mixture of models that were fitted to different parts of the same table.
+/// The mixture of models that were fitted to different parts of the same table. If most of them have independent
+/// columns, one of these.
 fn average(mut models: Vec<Model>) -> Model {
-    if models.len() == 1
-        && let Some(model) = models.pop()
+    let are_independent = |m: &Model| m.info.width == INDEPENDENT_WIDTH;
+    let independent = models.iter().position(are_independent);
+    if let Some(index) = independent
+        && 2 * models.iter().filter(|m| are_independent(m)).count() > models.len()
     {
-        return model;
+        return models.swap_remove(index);
+    }
+    if models.len() == 1 {
+        return models.swap_remove(0);
     }
     let count = models.len() as f64;
     let mean =
@@ -140,4 +155,130 @@ fn average(mut models: Vec<Model>) -> Model {
     let circuits = models.iter().flat_map(|m| m.mixture.circuits().cloned());
     let mixture = mixture_of(circuits.collect(), &weights);
     Model::new(models[0].schema.clone(), mixture, info)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    use super::super::Fit;
+    use super::*;
+    use crate::data::{Column, Schema, Table};
+    use crate::model::fit::split;
+    use crate::model::weights::WeightedTable;
+
+    /// Two numbers that depend on each other, and a label.
+    fn table(rows: usize, seed: u64) -> Table {
+        let rng = &mut ChaCha8Rng::seed_from_u64(seed);
+        let x: Vec<f64> = (0..rows).map(|_| rng.random()).collect();
+        let y = x.iter().map(|x| x * x + 0.1 * rng.random::<f64>());
+        let label = x.iter().map(|x| Some(if *x > 0.5 { "high" } else { "low" }));
+        let columns = vec![
+            Column::numbers("y", y.collect()),
+            Column::labels("label", label),
+            Column::numbers("x", x.clone()),
+        ];
+        Table::new(columns).unwrap()
+    }
+
+    fn quick<'a>() -> Fit<'a> {
+        Fit::new().epochs(6).effort(Effort::Fast)
+    }
+
+    #[test]
+    fn small_tables_have_circuits_of_equal_weight_that_are_better_together() {
+        let (rows, test) = (table(80, 1), table(1000, 2));
+        let model = quick().circuits(4).run(&rows).unwrap();
+        assert_eq!(model.mixture().weights(), [0.25; 4]);
+        // Every row is a training row, and each circuit has eight validation rows.
+        assert_eq!((model.info().rows, model.info().valid_rows), (80, 32));
+        let of = |model: &Model| model.mean_log_likelihood(&test).unwrap();
+        let alone = |seed| of(&quick().circuits(1).seed(seed).run(&rows).unwrap());
+        let mean = (0..4).map(alone).sum::<f64>() / 4.0;
+        assert!(of(&model) > mean + 0.02, "{} and {mean}", of(&model));
+        // The caller's own validation rows, a width or a structure leave nothing to average.
+        let given = quick().validation(&test).run(&rows).unwrap();
+        let wide = quick().width(2).run(&rows).unwrap();
+        for model in [given, wide] {
+            assert_eq!(model.mixture().circuits().len(), 1);
+        }
+    }
+
+    #[test]
+    fn validation_rows_are_disjoint() {
+        let rows = table(43, 1);
+        let schema = Schema::infer(&rows, &ModelOptions::default().infer).unwrap();
+        let weighted = WeightedTable::new(&rows, None).unwrap();
+        let mut seen = BTreeSet::new();
+        for index in 0..10 {
+            let fold = Fold { index, seed: 7, is_taught: None };
+            let held = split(&schema, &weighted, None, 0.1, fold).unwrap().held_out;
+            assert_eq!(held.len(), 4);
+            seen.extend(held);
+        }
+        assert_eq!(seen.len(), 40);
+    }
+
+    #[test]
+    fn a_fit_continues_from_every_circuit() {
+        let rows = table(60, 3);
+        let fit = || quick().circuits(3);
+        let mut snapshots = Vec::new();
+        let model = fit().on_step(|p, snapshot| {
+            if p.rows > 0 && p.epoch == 2 && snapshots.len() == p.fold {
+                assert_eq!(p.folds, 3);
+                snapshots.push(snapshot.to_bytes());
+            }
+            Control::Continue
+        });
+        let model = model.run(&rows).unwrap().to_bytes().unwrap();
+        assert_eq!(snapshots.len(), 3);
+        for bytes in &snapshots {
+            let again = fit().resume(&bytes[..]).run(&rows).unwrap();
+            assert_eq!(again.to_bytes().unwrap(), model);
+        }
+        let mut cut = snapshots.swap_remove(2);
+        cut.truncate(cut.len() / 2);
+        assert!(fit().resume(&cut[..]).run(&rows).is_err());
+    }
+
+    #[test]
+    fn a_stopped_fit_keeps_the_finished_circuits() {
+        let rows = table(60, 3);
+        let stop_in = |fold: usize| {
+            let fit = quick().circuits(3).on_step(move |p, _| {
+                if p.fold == fold && p.epoch == 1 { Control::Stop } else { Control::Continue }
+            });
+            fit.run(&rows).unwrap().mixture().circuits().len()
+        };
+        assert_eq!([0, 1, 2].map(stop_in), [1, 1, 2]);
+        // The budget is divided evenly, and used up.
+        let mut used = vec![0.0; 2];
+        let options = ModelOptions {
+            circuits: Some(2),
+            epochs: Some(1000),
+            patience: Some(1000),
+            effort: Effort::Fast,
+            ..ModelOptions::default()
+        };
+        let fit = Fit::with(options).on_step(|p, _| {
+            used[p.fold] += 1.0;
+            Control::Used(used.iter().sum::<f64>() / 32.0)
+        });
+        assert_eq!(fit.run(&rows).unwrap().mixture().circuits().len(), 2);
+        assert_eq!(used, [16.0; 2]);
+    }
+
+    #[test]
+    fn noise_has_independent_columns() {
+        let rng = &mut ChaCha8Rng::seed_from_u64(5);
+        let mut noise = || (0..100).map(|_| rng.random::<f64>()).collect();
+        let columns = ["a", "b", "c"].map(|name| Column::numbers(name, noise()));
+        let model = Fit::new().epochs(4).run(&Table::new(columns.into()).unwrap()).unwrap();
+        assert_eq!(model.mixture().circuits().len(), 1);
+        assert_eq!(model.info().width, INDEPENDENT_WIDTH);
+    }
 }

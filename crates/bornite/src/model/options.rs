@@ -23,9 +23,14 @@ pub struct ModelOptions {
     pub effort: Effort,
     /// How the columns are split into regions.
     pub structure: StructureKind,
-    /// The maximum number of circuits in the model, which is a mixture if there are several. A circuit is kept if it
-    /// improves the validation likelihood. The default is 2, or 4 with [`Effort::Best`] or a time limit, and 1 with
-    /// [`Effort::Fast`], for images, and if the structure or a width is given.
+    /// The maximum number of circuits in the model, which is a mixture if there are several.
+    ///
+    /// Models of small tables average circuits that are fitted independently, each with other validation rows: by default
+    /// 5 with up to 50,000 cells (3 with [`Effort::Fast`], 8 with [`Effort::Best`], at most 3 if they learn from a mixture
+    /// of normal distributions) and 3 with up to 150,000 (1 and 5). On larger tables, and with validation rows of the
+    /// caller, a circuit is kept if it improves the validation likelihood: by default up to 2, or 4 with
+    /// [`Effort::Best`] or a time limit, and 1 with [`Effort::Fast`]. Only 1 for images, and if the structure or a width
+    /// is given.
     pub circuits: Option<usize>,
     /// The width K of inner layers. By default, several widths are tried if the table is small.
     pub width: Option<usize>,

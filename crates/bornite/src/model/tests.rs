@@ -416,6 +416,7 @@ fn effort_is_in_what_is_tried_and_progress_in_the_units_of_the_data() {
         let (mut widths, mut trials, mut last) = (vec![], 0, f64::NAN);
         let model = Fit::new()
             .effort(effort)
+            .circuits(1)
             .epochs(2)
             .on_step(|p, _| {
                 trials += usize::from(p.is_trial);
