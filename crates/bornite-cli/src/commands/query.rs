@@ -91,7 +91,9 @@ impl Query {
             AnswerValue::Number(x) if is_information(&answer) => {
                 vec![(answer.kind, format!("{} nats", number(*x)))]
             }
-            value => vec![(answer.kind, text(value))],
+            value @ (AnswerValue::Number(_) | AnswerValue::Whole(_) | AnswerValue::Label(_)) => {
+                vec![(answer.kind, text(value))]
+            }
         };
         if let Some(error) = answer.error {
             pairs.push(("standard error", number(error)));
@@ -164,6 +166,6 @@ fn is_information(answer: &Answer) -> bool {
 fn text(value: &AnswerValue) -> String {
     match value {
         AnswerValue::Number(x) => number(*x),
-        value => value.to_string(),
+        AnswerValue::Whole(_) | AnswerValue::Label(_) | AnswerValue::Row(_) => value.to_string(),
     }
 }

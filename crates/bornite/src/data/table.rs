@@ -481,14 +481,15 @@ impl Column {
                 };
                 Cells::Integers(rows.map(cell).collect())
             }
-            _ => {
+            (Cells::Numbers(_) | Cells::Integers(_) | Cells::Labels(_), Cells::Numbers(_))
+            | (Cells::Numbers(_), Cells::Integers(_)) => {
                 let values = rows.map(|row| pick(row).number(row).unwrap_or(f64::NAN)).collect();
                 let format = match (&self.cells, &from.cells) {
                     (Cells::Numbers(own), _) if own.values.iter().any(|x| !x.is_nan()) => {
                         own.format
                     }
                     (_, Cells::Numbers(fill)) => fill.format,
-                    _ => NumberFormat::Shortest,
+                    (_, Cells::Integers(_) | Cells::Labels(_)) => NumberFormat::Shortest,
                 };
                 Cells::Numbers(Numbers { values, format })
             }

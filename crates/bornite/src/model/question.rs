@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use super::{Event, ModelError};
-use crate::data::{Cell, ColumnKind, End, Ends, Schema};
+use crate::data::{Cell, End, Ends, Schema};
 use crate::names::{did_you_mean, nearest, shown};
 use crate::query::QueryError;
 use crate::query::parse::Parser;
@@ -371,10 +371,10 @@ impl QuestionParser<'_> {
             Subject::Column(index) => *index,
         };
         let name = self.schema.columns()[index].name.clone();
-        if let ColumnKind::Boolean(kind) = self.schema.columns()[index].kind.of_known()
+        if let Some(yes) = self.schema.columns()[index].kind.coding().yes()
             && self.is_end()
         {
-            return Event::value(self.schema, &name, Cell::Text(&kind.labels[1]));
+            return Event::value(self.schema, &name, Cell::Text(yes));
         }
         let at = self.start();
         if self.cursor.take_word("is", STOPS) {

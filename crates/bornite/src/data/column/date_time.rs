@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::digits::between;
 use super::outside::Tails;
 use super::{
-    Cell, Coding, ColumnKind, Decoded, Encoder, Ends, MAX_VALUES, Outside, OutsideSet, Parts,
-    Problem,
+    Cell, Coding, ColumnKind, Decoded, Encoder, Ends, MAX_VALUES, NOT_NUMBERS, Outside, OutsideSet,
+    Parts, Problem,
 };
 use crate::basis::Part;
 use crate::data::Storage;
@@ -537,6 +537,10 @@ impl Coding for DateTime {
         (!self.parts.iter().all(fits)).then_some("a part has impossible values")
     }
 
+    fn why_no_atoms(&self, _are_numbers: bool) -> Option<&'static str> {
+        Some(NOT_NUMBERS)
+    }
+
     fn domains(&self) -> Vec<Domain> {
         self.parts.iter().map(|part| Domain::Finite(part.count as usize)).collect()
     }
@@ -609,6 +613,10 @@ impl Coding for DateTime {
             }
         }
         Ok(parts)
+    }
+
+    fn expected_outside(&self) -> Option<f64> {
+        Some(2.0)
     }
 
     fn is_time(&self) -> bool {

@@ -273,7 +273,7 @@ impl Number {
     }
 
     /// Whether the grid is coarser than its decimals.
-    pub(crate) fn has_step(&self) -> bool {
+    fn has_step(&self) -> bool {
         self.grid.is_some_and(|grid| grid.step > 1)
     }
 
@@ -555,9 +555,19 @@ impl Coding for Number {
         storage.problem_of_numbers()
     }
 
+    fn format_version(&self) -> u32 {
+        let of_grid = if self.has_step() { 5 } else { 2 };
+        self.warp.format_version().max(of_grid)
+    }
+
     fn domains(&self) -> Vec<Domain> {
         let rest = Domain::Interval(0.0, 1.0);
         vec![if self.atoms.is_empty() { rest } else { Domain::with_atoms(&self.places[..], rest) }]
+    }
+
+    /// Without the domain, which would visit all atoms.
+    fn num_values(&self) -> Option<usize> {
+        None
     }
 
     /// On a grid, step functions, so that the density is constant on every cell: the probability of a cell is then its
@@ -591,6 +601,15 @@ impl Coding for Number {
 
     fn decode(&self, values: &[f64]) -> Decoded<'_> {
         Decoded::Number(self.number_at(values[0]))
+    }
+
+    fn has_grid(&self) -> bool {
+        self.grid.is_some()
+    }
+
+    /// The domain has a bound that no row has crossed.
+    fn expected_outside(&self) -> Option<f64> {
+        Some(0.5)
     }
 
     /// The distribution of numbers beyond the bounds and between grid points.

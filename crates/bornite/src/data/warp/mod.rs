@@ -521,6 +521,11 @@ impl Warp {
         self.range
     }
 
+    /// The first version of model files that can store it.
+    pub(super) fn format_version(&self) -> u32 {
+        if self.range == Support::REAL { 1 } else { 8 }
+    }
+
     /// The range of the values.
     pub fn support(&self) -> Support {
         self.support
