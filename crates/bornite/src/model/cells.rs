@@ -3,10 +3,10 @@
 use rayon::prelude::*;
 
 use super::distribution::{
-    ColumnDistribution, ModeSearch, PrefixSearch, finite_mean, most_likely, numbers_quantile,
-    one_hot,
+    ColumnDistribution, finite_mean, most_likely, numbers_quantile, one_hot,
 };
 use super::event::intersect_evidence;
+use super::mode::{ModeSearch, PrefixSearch};
 use super::posterior::{Density, Posterior};
 use super::{Model, ModelError};
 use crate::basis::Part;

@@ -47,6 +47,8 @@ mod fit;
 mod impute;
 mod information;
 mod large;
+mod mode;
+mod nodes;
 #[cfg(test)]
 mod optional_tests;
 mod options;
@@ -106,7 +108,7 @@ pub struct Model {
     /// log p(given), in the units of the data.
     log_given: f64,
     /// How the densities of every variable vary, computed on demand.
-    shapes: OnceLock<Vec<distribution::Shape>>,
+    shapes: OnceLock<Vec<nodes::Shape>>,
 }
 
 /// How a model was fitted.
