@@ -101,10 +101,7 @@ impl Impute {
                 Ok(Some(filled))
             },
         )?;
-        let path = match target {
-            Target::File(path) | Target::Folder(path) => path,
-            Target::Standard { .. } | Target::Nothing => return Ok(()),
-        };
+        let Some(path) = target.path() else { return Ok(()) };
         if self.json {
             let (parts, kept) = (done.parts.map(|p| p.0), done.parts.map(|p| p.1));
             let (rows, cells) = (done.rows, cells.get());

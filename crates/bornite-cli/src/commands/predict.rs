@@ -99,10 +99,7 @@ impl Predict {
                 Ok(Some(Table::new(self.columns(column, &predictions, piece)?)?))
             },
         )?;
-        let path = match target {
-            Target::File(path) | Target::Folder(path) => path,
-            Target::Standard { .. } | Target::Nothing => return Ok(()),
-        };
+        let Some(path) = target.path() else { return Ok(()) };
         if self.json {
             let (parts, kept) = (done.parts.map(|p| p.0), done.parts.map(|p| p.1));
             let (absent, rows) = (&*absent.borrow(), done.rows);

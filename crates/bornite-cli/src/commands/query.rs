@@ -142,10 +142,7 @@ impl Query {
         let done = stream.write(writing, out, &Vec::new, &mut |piece| {
             Ok(Some(Table::new(vec![answers.answer(piece.table)?])?))
         })?;
-        let path = match target {
-            Target::File(path) | Target::Folder(path) => path,
-            Target::Standard { .. } | Target::Nothing => return Ok(()),
-        };
+        let Some(path) = target.path() else { return Ok(()) };
         if self.json {
             return output::json(out, &Written { output: path, rows: done.rows });
         }
