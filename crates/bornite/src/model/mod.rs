@@ -30,6 +30,7 @@ mod builder;
 mod cells;
 #[cfg(feature = "codec")]
 mod compact;
+mod compound;
 #[cfg(feature = "codec")]
 mod compress;
 mod condition;
@@ -62,6 +63,8 @@ mod start;
 mod tests;
 #[cfg(test)]
 mod tests_of_mixtures;
+#[cfg(feature = "report")]
+mod transforms;
 mod truncate;
 mod unseen;
 mod weights;
