@@ -67,16 +67,10 @@ from bornite._bornite import (
     set_memory_limit,
 )
 from bornite._errors import ArgumentError, ColumnError
-from bornite.model import (
-    Anomaly,
-    Answer,
-    Contribution,
-    Distribution,
-    Model,
-    compress_file,
-    decompress_file,
-    fit,
-)
+from bornite.answers import Anomaly, Answer, Contribution
+from bornite.distribution import Distribution
+from bornite.files import compress_file, decompress_file
+from bornite.model import Model, fit
 from bornite.tensor_networks import from_mps, from_tree
 
 __all__ = [

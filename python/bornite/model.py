@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from glob import glob
 from html import escape
 from os import PathLike, fspath
-from os.path import exists, isfile, samefile
+from os.path import exists
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from bornite import _bornite, _forms, _notebook, _tables
+from bornite import _forms, _notebook, _tables
 from bornite._bornite import BorniteError, Circuit, TableModel
 from bornite._errors import (
     ArgumentError,
@@ -35,6 +35,8 @@ from bornite._evidence import column_error, evidence, quoted
 from bornite._notebook import Drawing, Page
 from bornite._progress import ProgressLine
 from bornite._tables import Column, Field, Form, Frame
+from bornite.answers import Anomaly, Answer, Contribution
+from bornite.distribution import Distribution
 
 if TYPE_CHECKING:
     from bornite.batches import Batches, Operation
@@ -47,74 +49,12 @@ Plot: TypeAlias = Literal[
     "structure", "training", "marginals", "pairs", "calibration", "anomalies", "samples"
 ]
 
-SHOWN_COLUMNS, SHOWN_LABELS, SHOWN_VALUES, SHOWN_POINTS = 30, 6, 12, 60
-"""How much notebooks show of a model and of a distribution."""
+SHOWN_COLUMNS, SHOWN_LABELS = 30, 6
+"""How much notebooks show of a model."""
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Progress: TypeAlias = Callable[[dict[str, Any]], bool | None]
 ColumnKind: TypeAlias = str | tuple[str, float] | tuple[str, float, float]
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The answer to a question."""
-
-    kind: str
-    """The kind of answer: a ``"probability"``, a ``"density"``, a ``"mean"`` and so on."""
-    value: Any
-    """The answer itself: a number, a label, or a dict of both by column."""
-    log: float | None
-    """The log of a probability or density."""
-    probability: float | None
-    """The probability of the most likely value."""
-    bound: float | None
-    """An upper bound on the probability of any value, if the search ended early; None if the answer is exact."""
-    error: float | None
-    """The standard error of an average over samples; None if the answer is exact."""
-    notes: tuple[str, ...]
-    """Further remarks, such as which values in the question were never seen and so have probability 0."""
-
-    def _repr_html_(self) -> str:
-        rows = [(self.kind, self.value)]
-        if isinstance(self.value, dict):
-            rows = [(self.kind, ", ".join(f"{name} = {value}" for name, value in self.value.items()))]
-        more = {"log": self.log, "probability": self.probability, "at most": self.bound, "standard error": self.error}
-        rows += [(name, number) for name, number in more.items() if number is not None]
-        rows += [("note", note) for note in self.notes]
-        return _notebook.table(("", "answer"), rows)
-
-
-@dataclass(frozen=True)
-class Contribution:
-    """How surprising one cell is, given all other cells of its row."""
-
-    column: Any
-    """The column."""
-    cell: str
-    """The cell, as text."""
-    log_conditional: float
-    """log p(the cell | the others), in the units of the data."""
-    log_standardized: float
-    """The log conditional relative to a uniform distribution, over the interquartile range of numbers or over all
-    values of a finite column, so that columns can be compared: 0 is as likely as under the uniform distribution, and −5
-    is e⁵ times less likely."""
-
-
-@dataclass(frozen=True)
-class Anomaly:
-    """A row and why it is unlikely."""
-
-    row: int
-    """Its position, from 0."""
-    log_prob: float
-    """Its log density."""
-    contributions: tuple[Contribution, ...]
-    """Its observed cells, the most surprising first."""
-
-    def _repr_html_(self) -> str:
-        cells = [(c.column, c.cell, c.log_conditional, c.log_standardized) for c in self.contributions]
-        title = f"<p>row {self.row}, log density {_notebook.number(self.log_prob)}</p>"
-        return title + _notebook.table(("column", "cell", "log p(cell | rest)", "standardized"), cells)
 
 
 def fit(
@@ -1390,188 +1330,3 @@ def _default_form(schema: list[dict[str, Any]]) -> Form:
         return Field(column["name"], "number", np.dtype(np.float64))
 
     return Form("dict", tuple(field(column) for column in schema))
-
-
-def compress_file(
-    source: str | PathLike[str],
-    target: str | PathLike[str],
-    *,
-    model: Model | None = None,
-    time: float | None = 60.0,
-    width: int | None = None,
-    epochs: int | None = None,
-    seed: int = 0,
-    header: bool | None = None,
-) -> tuple[int, int]:
-    """Compresses a CSV, NPY, NPZ or IDX file losslessly; returns its size before and after, in bytes.
-
-    Without a model, a small one is fitted to the first 8 MiB within ``time`` seconds and stored with the rows. Data
-    that a model does not make smaller, and all other files, are compressed with zstd. ``decompress_file`` and ``bornite
-    decompress`` on the command line restore the same bytes. Files are processed in segments of 8 MiB, so memory is
-    bounded. ``header`` specifies whether the first line of a CSV file is a header; by default this is detected.
-
-    >>> import bornite, pathlib, tempfile
-    >>> folder = pathlib.Path(tempfile.mkdtemp())
-    >>> _ = (folder / "sky.csv").write_text("sky,hours\\n" + "rain,1.5\\nsun,8.0\\nsun,7.5\\n" * 60)
-    >>> before, after = bornite.compress_file(folder / "sky.csv", folder / "sky.brz", epochs=2)
-    >>> after < before
-    True
-    >>> bornite.decompress_file(folder / "sky.brz", folder / "back.csv")
-    >>> (folder / "back.csv").read_bytes() == (folder / "sky.csv").read_bytes()
-    True
-    """
-    check_whole(seed=seed, **not_none(width=width, epochs=epochs))
-    check_numbers(**not_none(time=time))
-    _check_target(source, target)
-    core = None if model is None else model._whole()
-    before, after, interrupted = _bornite.compress_file(
-        source, target, core, time=time, width=width, epochs=epochs, seed=seed, header=header
-    )
-    if interrupted:
-        warnings.warn("the fit was interrupted: the best model so far was used", stacklevel=2)
-    return before, after
-
-
-def decompress_file(
-    source: str | PathLike[str], target: str | PathLike[str], *, model: Model | None = None
-) -> None:
-    """Restores a compressed file, byte for byte. Needs ``model`` if the file was compressed with one."""
-    _check_target(source, target)
-    _bornite.decompress_file(source, target, None if model is None else model._whole())
-
-
-def _check_target(source: str | PathLike[str], target: str | PathLike[str]) -> None:
-    """Rejects a target that is also the source."""
-    try:
-        is_same = samefile(source, target)
-    except (OSError, TypeError, ValueError):
-        return  # One of them does not exist; any other problem shows when it is read.
-    if is_same and isfile(target):
-        raise BorniteError(f"{shown(str(target))} is also the source, which would be lost; give another name")
-
-
-class Distribution:
-    """The exact distribution of one column, from ``Model.marginal``.
-
-    >>> import numpy as np
-    >>> import bornite
-    >>> rows = {"x": np.random.default_rng(0).normal(size=300), "y": ["a", "b", "b"] * 100}
-    >>> model = bornite.fit(rows, epochs=20)
-    >>> model.marginal("y").probabilities.keys()
-    dict_keys(['a', 'b'])
-    >>> x = model.marginal("x", given={"y": "b"})
-    >>> bool(np.isclose(x.cdf(x.quantile(0.2)), 0.2))
-    True
-    """
-
-    def __init__(
-        self, core: TableModel, kind: str, field: Field, column: str, place: int
-    ) -> None:
-        self._core = core
-        self._kind = kind
-        self._field = field
-        self._column = column
-        self._place = place
-        self._schema: list[dict[str, Any]] = json.loads(core.schema())["columns"]
-
-    @property
-    def column(self) -> Any:
-        """The name of the column."""
-        return self._field.name
-
-    def __repr__(self) -> str:
-        return f"<Distribution of '{self._column}'>"
-
-    def _repr_html_(self) -> str:
-        title = f"<p>{escape(self._column)}</p>"
-        shares = self.probabilities
-        if shares is not None:
-            likely = sorted(shares.items(), key=lambda share: -share[1])[:SHOWN_VALUES]
-            left = 1.0 - sum(p for _, p in likely)
-            more = [("others", left)] if len(shares) > len(likely) else []
-            return title + _notebook.bars(likely + more)
-        if self._field.cells in ("word", "time"):
-            return title + _notebook.table(("most likely",), [(self.mode,)])
-        x = np.unique(self.quantile(np.linspace(0.005, 0.995, SHOWN_POINTS)))
-        if len(x) < 3:
-            return title + _notebook.table(("median",), [(self.quantile(0.5),)])
-        # The mean density between two quantiles is finite even at atoms.
-        middle, density = (x[1:] + x[:-1]) / 2, np.diff(self.cdf(x)) / np.diff(x)
-        return title + _notebook.curve(middle, density)
-
-    def log_density(self, x: Any) -> Any:
-        """log p(x) for a value or an array of values; a log probability if the column is finite."""
-        single = isinstance(x, str) or np.ndim(x) == 0
-        frame = Frame({self._column: [x] if single else x})
-        _, column = frame.read(0, self._column)
-        table = [
-            column if index == self._place else _tables.unknown(str(c["name"]), frame.height)
-            for index, c in enumerate(self._schema)
-        ]
-        logs = self._core.log_prob(table, "error")
-        return float(logs[0]) if single else logs
-
-    def density(self, x: Any) -> Any:
-        """p(x); a probability if the column is finite."""
-        logs = self.log_density(x)
-        return float(np.exp(logs)) if isinstance(logs, float) else np.exp(logs)
-
-    def cdf(self, x: Any) -> Any:
-        """The probability of all numbers up to and including x."""
-        name = quoted(self._column)
-
-        def below(number: float) -> float:
-            if np.isnan(number):
-                return float("nan")
-            if np.isinf(number):
-                return 1.0 if number > 0 else 0.0
-            return float(np.exp(self._core.log_probability(f"{name} <= {number!r}")))
-
-        numbers, shape = levels_of(x=x)
-        found = np.array([below(number) for number in numbers])
-        return found.reshape(shape) if shape else float(found[0])
-
-    def quantile(self, q: Any) -> Any:
-        """The quantile at level q, or at an array of levels."""
-        levels, shape = levels_of(q=q)
-        found = self._core.quantiles(self._column, levels, "")
-        return found.reshape(shape) if shape else float(found[0])
-
-    @property
-    def mean(self) -> float:
-        """The mean of a numeric column."""
-        return self._core.mean(self._column, "")
-
-    @property
-    def var(self) -> float:
-        """The variance of a numeric column."""
-        return float(self._core.covariance([self._place])[1][0, 0])
-
-    @property
-    def std(self) -> float:
-        """The standard deviation of a numeric column."""
-        return float(np.sqrt(self.var))
-
-    def _value(self, text: str) -> Any:
-        """The cell that a text represents."""
-        if self._field.cells == "time":
-            return _tables.moment_of(text)
-        if self._field.cells == "word":
-            return {str(value): value for value in self._field.values or ()}.get(text, text)
-        if text == "(other)" or not text:
-            return None
-        number = float(text)
-        if self._field.cells == "truth":
-            return number != 0
-        return int(text) if self._field.cells == "whole" and number.is_integer() else number
-
-    @property
-    def mode(self) -> Any:
-        """The most likely value, or the maximum of the density."""
-        return self._value(self._core.mode(self._column, "")[0])
-
-    @property
-    def probabilities(self) -> dict[Any, float] | None:
-        """The probability of every value; None if the column is continuous or has whole numbers with a wide range."""
-        found = self._core.probabilities(self._column, "")
-        return None if found is None else {self._value(text): p for text, p in found}

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 import bornite
+import bornite.answers
+import bornite.distribution
 import bornite.model
 
 CLASSES = [
@@ -32,9 +34,12 @@ def test_members_are_documented(cls: type) -> None:
 
 def test_every_example_is_found() -> None:
     """Examples in compiled classes are run through the package that exports them."""
-    modules = (bornite, bornite.model)
-    tests = [test for module in modules for test in doctest.DocTestFinder().find(module)]
-    found = {test.name.replace("bornite.model.", "bornite.") for test in tests if test.examples}
+    found = {
+        f"bornite{test.name.removeprefix(module.__name__)}"
+        for module in (bornite, bornite.answers, bornite.distribution, bornite.model)
+        for test in doctest.DocTestFinder().find(module)
+        if test.examples
+    }
     for cls in CLASSES:
         members = {f"{cls.__name__}.{name}": value for name, value in vars(cls).items()}
         for name, value in {cls.__name__: cls, **members}.items():

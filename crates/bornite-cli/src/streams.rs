@@ -69,6 +69,16 @@ pub(crate) enum Target<'a> {
     Nothing,
 }
 
+impl<'a> Target<'a> {
+    /// The file or folder; `None` for standard output and nothing.
+    pub(crate) fn path(self) -> Option<&'a Path> {
+        match self {
+            Target::File(path) | Target::Folder(path) => Some(path),
+            Target::Standard { .. } | Target::Nothing => None,
+        }
+    }
+}
+
 impl Outputs {
     /// The destination: standard output by default.
     pub(crate) fn target(&self, json: bool) -> Target<'_> {

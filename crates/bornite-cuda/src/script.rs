@@ -585,10 +585,10 @@ fn by_matrices(
 
 /// Whether a group sends vectors (0) or matrices (1).
 fn storage_of(group: &Group<'_>) -> Result<usize, CudaError> {
-    match group.kinds {
-        [Kind::Identity, Kind::Identity] => Err(CudaError::Shape),
-        [Kind::Pure, Kind::Pure] => Ok(0),
-        _ => Ok(1),
+    match group.kinds[0].times(group.kinds[1]) {
+        Kind::Identity => Err(CudaError::Shape),
+        Kind::Pure => Ok(0),
+        Kind::Mixed => Ok(1),
     }
 }
 

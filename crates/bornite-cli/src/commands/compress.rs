@@ -113,10 +113,10 @@ impl Compress {
                 let report = self.file(only, path, model.as_ref())?;
                 if self.json { output::json(out, &report) } else { report.say(out) }
             }
-            _ if self.json => {
+            Target::Standard { json: true } => {
                 bail!("standard output contains the compressed bytes; remove --json")
             }
-            _ => {
+            Target::Standard { json: false } | Target::Folder(_) | Target::Nothing => {
                 self.compress(only, out, model.as_ref())?;
                 Ok(out.flush()?)
             }

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use crate::output::{self, plural};
-use crate::streams::{Inputs, Outputs, Stream, Target, Writing};
+use crate::streams::{Inputs, Outputs, Stream, Writing};
 use crate::tables;
 
 /// Impute the missing values of a table.
@@ -101,10 +101,7 @@ impl Impute {
                 Ok(Some(filled))
             },
         )?;
-        let path = match target {
-            Target::File(path) | Target::Folder(path) => path,
-            Target::Standard { .. } | Target::Nothing => return Ok(()),
-        };
+        let Some(path) = target.path() else { return Ok(()) };
         if self.json {
             let (parts, kept) = (done.parts.map(|p| p.0), done.parts.map(|p| p.1));
             let (rows, cells) = (done.rows, cells.get());

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::impute::With;
 use crate::output;
-use crate::streams::{Inputs, Outputs, Piece, Stream, Target, Writing, note_absent};
+use crate::streams::{Inputs, Outputs, Piece, Stream, Writing, note_absent};
 use crate::tables;
 
 /// Predict a column of a table from the other columns.
@@ -99,10 +99,7 @@ impl Predict {
                 Ok(Some(Table::new(self.columns(column, &predictions, piece)?)?))
             },
         )?;
-        let path = match target {
-            Target::File(path) | Target::Folder(path) => path,
-            Target::Standard { .. } | Target::Nothing => return Ok(()),
-        };
+        let Some(path) = target.path() else { return Ok(()) };
         if self.json {
             let (parts, kept) = (done.parts.map(|p| p.0), done.parts.map(|p| p.1));
             let (absent, rows) = (&*absent.borrow(), done.rows);

@@ -9,7 +9,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::output::{self, grouped, number, printable};
-use crate::streams::{Outputs, Stream, Target, Writing};
+use crate::streams::{Outputs, Stream, Writing};
 use crate::tables;
 
 /// Ask a model for probabilities, means, quantiles or most likely values.
@@ -91,7 +91,9 @@ impl Query {
             AnswerValue::Number(x) if is_information(&answer) => {
                 vec![(answer.kind, format!("{} nats", number(*x)))]
             }
-            value => vec![(answer.kind, text(value))],
+            value @ (AnswerValue::Number(_) | AnswerValue::Whole(_) | AnswerValue::Label(_)) => {
+                vec![(answer.kind, text(value))]
+            }
         };
         if let Some(error) = answer.error {
             pairs.push(("standard error", number(error)));
@@ -140,10 +142,7 @@ impl Query {
         let done = stream.write(writing, out, &Vec::new, &mut |piece| {
             Ok(Some(Table::new(vec![answers.answer(piece.table)?])?))
         })?;
-        let path = match target {
-            Target::File(path) | Target::Folder(path) => path,
-            Target::Standard { .. } | Target::Nothing => return Ok(()),
-        };
+        let Some(path) = target.path() else { return Ok(()) };
         if self.json {
             return output::json(out, &Written { output: path, rows: done.rows });
         }
@@ -164,6 +163,6 @@ fn is_information(answer: &Answer) -> bool {
 fn text(value: &AnswerValue) -> String {
     match value {
         AnswerValue::Number(x) => number(*x),
-        value => value.to_string(),
+        AnswerValue::Whole(_) | AnswerValue::Label(_) | AnswerValue::Row(_) => value.to_string(),
     }
 }

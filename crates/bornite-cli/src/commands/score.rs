@@ -148,7 +148,10 @@ impl Score {
         let (seed, outputs) = (0, &self.outputs);
         let target = match outputs.target(false) {
             Target::Standard { .. } if outputs.output.is_none() => Target::Nothing,
-            target => target,
+            target @ (Target::Standard { .. }
+            | Target::File(_)
+            | Target::Folder(_)
+            | Target::Nothing) => target,
         };
         let mut found = Found::default();
         // Printed rows are written at once; a table has the output to itself.

@@ -295,7 +295,8 @@ impl CircuitBuilder {
         loop {
             match &self.layers[id.index()] {
                 Layer::Input { variable, .. } => return *variable,
-                layer => id = layer.inputs()[0],
+                Layer::Hadamard { inputs } | Layer::Kronecker { inputs } => id = inputs[0],
+                Layer::Sum { input, .. } => id = *input,
             }
         }
     }

@@ -82,7 +82,7 @@ impl NumberFormat {
             NumberFormat::CommaDecimals(n)
             | NumberFormat::Grouped(Some(n))
             | NumberFormat::CommaGrouped(Some(n)) => NumberFormat::Decimals(n),
-            other => other,
+            NumberFormat::Shortest | NumberFormat::Python | NumberFormat::Decimals(_) => self,
         }
     }
 

@@ -90,7 +90,9 @@ pub(crate) fn contract<F: Real, const C: bool>(
             (Direction::Down(side), (Kind::Identity, Kind::Identity)) => {
                 broadcast::<F>(by.weight.down_gram(side), tile);
             }
-            _ => contract_tile(kernels, by.pure(), || by.mixed(), kinds, tiles, scratch, tile),
+            (Direction::Up | Direction::Down(_), _) => {
+                contract_tile(kernels, by.pure(), || by.mixed(), kinds, tiles, scratch, tile);
+            }
         }
     })
 }

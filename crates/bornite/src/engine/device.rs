@@ -76,8 +76,10 @@ impl<F: Real> Engine<F> {
             },
         }
     }
+}
 
-    #[cfg(feature = "cuda")]
+#[cfg(feature = "cuda")]
+impl<F: Real> Engine<F> {
     fn sample_on_cuda(
         &self,
         count: usize,
@@ -91,17 +93,6 @@ impl<F: Real> Engine<F> {
         values.map_err(|error| QueryError::Device { reason: error.to_string() })
     }
 
-    #[cfg(not(feature = "cuda"))]
-    fn sample_on_cuda(
-        &self,
-        _: usize,
-        _: u64,
-        _: &(dyn Fn(usize) -> u64 + Sync),
-    ) -> Result<Vec<f64>, QueryError> {
-        Err(QueryError::Device { reason: "this build does not include CUDA".to_owned() })
-    }
-
-    #[cfg(feature = "cuda")]
     fn log_marginals_on_cuda(&self, rows: &Batch) -> Result<Vec<f64>, QueryError> {
         self.check(rows)?;
         let logs = match &self.plan {
@@ -110,9 +101,26 @@ impl<F: Real> Engine<F> {
         };
         logs.map_err(|error| QueryError::Device { reason: error.to_string() })
     }
+}
 
-    #[cfg(not(feature = "cuda"))]
-    fn log_marginals_on_cuda(&self, _: &Batch) -> Result<Vec<f64>, QueryError> {
-        Err(QueryError::Device { reason: "this build does not include CUDA".to_owned() })
+#[cfg(not(feature = "cuda"))]
+#[expect(clippy::unused_self, reason = "the signatures are those with CUDA")]
+impl<F: Real> Engine<F> {
+    fn sample_on_cuda(
+        &self,
+        _: usize,
+        _: u64,
+        _: &(dyn Fn(usize) -> u64 + Sync),
+    ) -> Result<Vec<f64>, QueryError> {
+        Err(no_cuda())
     }
+
+    fn log_marginals_on_cuda(&self, _: &Batch) -> Result<Vec<f64>, QueryError> {
+        Err(no_cuda())
+    }
+}
+
+#[cfg(not(feature = "cuda"))]
+fn no_cuda() -> QueryError {
+    QueryError::Device { reason: "this build does not include CUDA".to_owned() }
 }

@@ -3,17 +3,16 @@
 use rayon::prelude::*;
 
 use super::distribution::{
-    ColumnDistribution, ModeSearch, PrefixSearch, finite_mean, most_likely, numbers_quantile,
-    one_hot,
+    ColumnDistribution, finite_mean, most_likely, numbers_quantile, one_hot,
 };
 use super::event::intersect_evidence;
+use super::mode::ModeSearch;
 use super::posterior::{Density, Posterior};
 use super::{Model, ModelError};
 use crate::basis::Part;
 use crate::data::Coding;
 use crate::domain::Domain;
 use crate::engine::{Batch, CellAnswer, CellDistribution, CellRequest, PiecewiseDensity};
-use crate::ops::finite_quantile;
 use crate::query::Evidence;
 
 /// A statistic of the distribution of a cell.
@@ -250,7 +249,7 @@ impl Model {
                 let open: Vec<usize> =
                     (0..rows.len()).filter(possible).filter(|&row| !is_known(row)).collect();
                 out.extend(
-                    self.compound_statistics(&rows.select(&open), column, plan(column))?
+                    self.compound_statistics(&rows.select(&open), column, plan(column).statistic)?
                         .into_iter()
                         .zip(&open)
                         .map(|(values, &row)| CellStatistic { row, column, values }),
@@ -327,25 +326,6 @@ impl Model {
         }
     }
 
-    /// The contribution of one digit to the mean of its number.
-    fn digit_mean(
-        &self,
-        column: usize,
-        variable: usize,
-        distribution: &CellDistribution<'_>,
-    ) -> f64 {
-        let c = &self.schema.columns()[column];
-        let place = variable - self.schema.variables_of(column).start;
-        let term = |x: usize| c.kind.coding().term(c.storage, place, x as f64).unwrap_or(f64::NAN);
-        match distribution {
-            CellDistribution::Finite(p) => {
-                let possible = p.iter().enumerate().filter(|(_, p)| **p > 0.0);
-                possible.map(|(x, p)| p * term(x)).sum()
-            }
-            CellDistribution::Piecewise(_) | CellDistribution::Exact(_) => f64::NAN,
-        }
-    }
-
     /// The statistic of a cell with a known value.
     fn known_statistic(
         &self,
@@ -371,204 +351,11 @@ impl Model {
         })
     }
 
-    /// Quantiles or modes of a compound column for all rows, one variable after another.
-    fn compound_statistics(
-        &self,
-        rows: &Batch,
-        column: usize,
-        plan: &ColumnPlan<'_>,
-    ) -> Result<Vec<Vec<f64>>, ModelError> {
-        let mut out = vec![Vec::new(); rows.len()];
-        if rows.is_empty() {
-            return Ok(out);
-        }
-        match plan.statistic {
-            Statistic::Quantiles(levels) => {
-                for &level in levels {
-                    let found = self.compound_quantiles(rows, column, level)?;
-                    out.iter_mut().zip(found).for_each(|(out, values)| out.extend(values));
-                }
-            }
-            Statistic::Mode => out = self.compound_modes(rows, column)?,
-            Statistic::Mean | Statistic::Probabilities => {}
-        }
-        Ok(out)
-    }
-
-    fn compound_quantiles(
-        &self,
-        rows: &Batch,
-        column: usize,
-        level: f64,
-    ) -> Result<Vec<Vec<f64>>, ModelError> {
-        let (mut rows, mut levels) = (rows.clone(), vec![level; rows.len()]);
-        let mut out = vec![Vec::new(); rows.len()];
-        for variable in self.schema.variables_of(column) {
-            let p = self.digit_probabilities(&rows, &|_| Some(variable))?;
-            for (row, p) in p.iter().enumerate() {
-                let (digit, rest) = finite_quantile(p, levels[row]);
-                levels[row] = rest;
-                out[row].push(digit as f64);
-            }
-            let domain = &self.mixture.variables()[variable].domain;
-            rows.set_column(variable, domain, |row| {
-                out[row].last().map(|&digit| Evidence::Value(digit))
-            });
-        }
-        Ok(out)
-    }
-
-    fn compound_modes(&self, rows: &Batch, column: usize) -> Result<Vec<Vec<f64>>, ModelError> {
-        let variables = self.schema.variables_of(column);
-        let mut out = vec![Vec::new(); rows.len()];
-        let mut open: Vec<(usize, PrefixSearch, Vec<f64>)> = (0..rows.len())
-            .map(|row| (row, PrefixSearch::new(variables.len()), Vec::new()))
-            .collect();
-        loop {
-            open.retain_mut(|(row, search, prefix)| match search.advance() {
-                Ok(next) => {
-                    *prefix = next;
-                    true
-                }
-                Err((values, _)) => {
-                    out[*row] = values;
-                    false
-                }
-            });
-            if open.is_empty() {
-                return Ok(out);
-            }
-            let mut next = rows.select(&open.iter().map(|o| o.0).collect::<Vec<_>>());
-            for (place, variable) in variables.clone().enumerate() {
-                let domain = &self.mixture.variables()[variable].domain;
-                next.set_column(variable, domain, |n| {
-                    open[n].2.get(place).map(|&digit| Evidence::Value(digit))
-                });
-            }
-            let p = self
-                .digit_probabilities(&next, &|n: usize| variables.clone().nth(open[n].2.len()))?;
-            for ((_, search, _), p) in open.iter_mut().zip(p) {
-                search.expand(&p);
-            }
-        }
-    }
-
-    /// The probabilities of the values of one variable per row, given the rest of the row.
-    fn digit_probabilities(
-        &self,
-        rows: &Batch,
-        variable: &(dyn Fn(usize) -> Option<usize> + Sync),
-    ) -> Result<Vec<Vec<f64>>, ModelError> {
-        let cells = |row: usize, v: usize| variable(row) == Some(v) && rows.is_missing(row, v);
-        let wanted = CellRequest { cells: &cells, functionals: &|_| Vec::new() };
-        let (answers, _) = self.mixture.answer_cells(rows, &wanted, &|_, _, p| match p {
-            CellDistribution::Finite(p) => p,
-            CellDistribution::Piecewise(_) | CellDistribution::Exact(_) => Vec::new(),
-        })?;
-        let known = |row: usize| match variable(row).map(|v| rows.value(row, v)) {
-            Some(x) if !x.is_nan() => one_hot(x as usize),
-            _ => Vec::new(),
-        };
-        let mut out: Vec<Vec<f64>> = (0..rows.len()).map(known).collect();
-        for cell in answers {
-            out[cell.row] = cell.answer;
-        }
-        Ok(out)
-    }
-
     /// The means of all cells, row by row. The mean of an observed cell is its value.
     #[cfg(feature = "report")]
     pub(crate) fn means_of_rows(&self, rows: &Batch) -> Result<Vec<f64>, ModelError> {
         let cells = self.cell_statistics(rows, &|_, _| true, |_| Statistic::Mean)?;
         Ok(cells.into_iter().map(|cell| cell.values[0]).collect())
-    }
-
-    /// The probability integral transform F(cell) of every observed cell given the other cells of its row, by column.
-    /// If values have probabilities of their own, `spread` gives the position within the step of F. Cells of impossible
-    /// rows are skipped. `None` if the model is conditioned on several cases.
-    #[cfg(feature = "report")]
-    pub(crate) fn integral_transforms(
-        &self,
-        rows: &Batch,
-        spread: &(dyn Fn(usize, usize) -> f64 + Sync),
-    ) -> Result<Option<Vec<Vec<f64>>>, ModelError> {
-        let ([given], Some(joined)) = (self.given.cases(), self.with_model_evidence(rows, None))
-        else {
-            return Ok(None);
-        };
-        let columns = self.schema.columns().len();
-        let mut column_of = vec![None; self.schema.num_variables()];
-        for column in (0..columns).filter(|&c| self.schema.variables_of(c).len() == 1) {
-            column_of[self.schema.variables_of(column).start] = Some(column);
-        }
-        let of_step = |p: &[f64], x: f64, spread: f64| {
-            p[..x as usize].iter().sum::<f64>() + spread * p[x as usize]
-        };
-        // The value for missing cells has no position in the order of values.
-        let missing_codes: Vec<Option<f64>> =
-            self.schema.columns().iter().map(|c| c.kind.coding().missing()).collect();
-        let has_value = |row: usize, v: usize, column: usize| {
-            !rows.is_missing(row, v) && Some(rows.value(row, v)) != missing_codes[column]
-        };
-        let cells = |row: usize, v: usize| column_of[v].is_some_and(|c| has_value(row, v, c));
-        let wanted = CellRequest { cells: &cells, functionals: &|_| Vec::new() };
-        let (answers, logs) = self.mixture.answer_cells(&joined, &wanted, &|row, v, p| {
-            let (x, column) = (rows.value(row, v), column_of[v].unwrap_or(0));
-            // The value for missing cells comes last.
-            let high = missing_codes[column].map_or(f64::INFINITY, f64::next_down);
-            match p {
-                CellDistribution::Finite(p) => {
-                    let p = &p[..missing_codes[column].map_or(p.len(), |missing| missing as usize)];
-                    of_step(p, x, spread(row, column)) / p.iter().sum::<f64>()
-                }
-                CellDistribution::Piecewise(p) => p.cdf(x) / p.cdf(high),
-                CellDistribution::Exact(p) => {
-                    let p = Density::of(p);
-                    p.cdf(x) / p.cdf(high)
-                }
-            }
-        })?;
-        let mut out = vec![Vec::new(); columns];
-        for cell in answers {
-            out[column_of[cell.variable].unwrap_or(0)].push(cell.answer);
-        }
-        for column in (0..columns).filter(|&c| self.schema.variables_of(c).len() > 1) {
-            let range = self.schema.variables_of(column);
-            let known: Vec<usize> = (0..rows.len())
-                .filter(|&row| logs[row] > f64::NEG_INFINITY && has_value(row, range.start, column))
-                .collect();
-            if known.is_empty() {
-                continue;
-            }
-            let (values, mut others) = (rows.select(&known), joined.select(&known));
-            for v in range.clone() {
-                let domain = &self.mixture.variables()[v].domain;
-                others.set_column(v, domain, |_| Some(given.evidence()[v].clone()));
-            }
-            let first = range.start;
-            // Each digit divides the step that the preceding digits leave.
-            let mut steps = vec![(0.0, 1.0); known.len()];
-            for v in range {
-                let p = self.digit_probabilities(&others, &|_| Some(v))?;
-                for (row, p) in p.iter().enumerate().filter(|(_, p)| !p.is_empty()) {
-                    let (low, width) = &mut steps[row];
-                    let x = values.value(row, v);
-                    let missing = missing_codes[column].filter(|_| v == first);
-                    let all = 1.0 - missing.map_or(0.0, |missing| p[missing as usize]);
-                    *low += *width * of_step(p, x, 0.0) / all;
-                    *width *= p[x as usize] / all;
-                }
-                let domain = &self.mixture.variables()[v].domain;
-                others.set_column(v, domain, |row| Some(Evidence::Value(values.value(row, v))));
-            }
-            out[column].extend(
-                steps
-                    .iter()
-                    .zip(&known)
-                    .map(|((low, width), &row)| low + spread(row, column) * width),
-            );
-        }
-        Ok(Some(out))
     }
 
     /// The statistics of one row, if its evidence consists of several cases.

@@ -124,11 +124,7 @@ fn kind(circuit: &Circuit, input: LayerId) -> usize {
 
 /// The atoms of a basis of step functions; `None` if it is another one.
 fn atoms_beside_steps(basis: &Basis) -> Option<&[f64]> {
-    match basis {
-        Basis::Steps(_) => Some(&[]),
-        Basis::Atoms(atoms) if matches!(**atoms.rest(), Basis::Steps(_)) => Some(atoms.points()),
-        _ => None,
-    }
+    matches!(basis.rest(), Basis::Steps(_)).then(|| basis.atoms())
 }
 
 impl Frame {

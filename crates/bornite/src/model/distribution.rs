@@ -1,34 +1,16 @@
 //! The distribution of one column.
 
 use std::ops::Bound;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use super::event::intersect;
+use super::mode::{ModeSearch, PrefixSearch};
 use super::posterior::{Density, Posterior};
 use super::{Event, Model, ModelError};
-use crate::basis::Basis;
-use crate::basis::quadrature::gauss_legendre;
-use crate::circuit::Layer;
 use crate::data::{Cell, ColumnSchema};
 use crate::mixture::log_sum;
-use crate::ops::{FunctionNode, finite_quantile};
+use crate::ops::finite_quantile;
 use crate::query::{Evidence, Query};
-
-/// The number of grid points of the initial search for the mode of a density.
-const GRID: usize = 512;
-/// An atom is the mode if its probability exceeds that of the most likely interval of u whose length is 1 / `NEAR` of
-/// the range.
-const NEAR: f64 = 64.0;
-/// The number of golden-section steps that refine the mode.
-const NARROWINGS: usize = 60;
-/// The shortest quadrature panel of a mean has the length 2^−`PANELS`.
-const PANELS: i32 = 30;
-/// The number of nodes per panel, before the additional nodes for densities with many functions.
-const PANEL_NODES: usize = 6;
-/// The number of nodes on a step.
-const STEP_NODES: usize = 4;
-/// The maximum number of digit prefixes that the search for a mode expands before it goes depth-first.
-const MAX_PREFIXES: usize = 4096;
 
 /// The distribution of one column, given the evidence about a row. If missing is a value of the column, this is the
 /// distribution of the cells that are not missing.
@@ -397,113 +379,6 @@ impl ColumnDistribution<'_> {
     }
 }
 
-/// A search for the most likely number of a column with a density.
-pub(super) struct ModeSearch<'m> {
-    pub(super) model: &'m Model,
-    pub(super) column: usize,
-    /// The range of u.
-    pub(super) bounds: (f64, f64),
-}
-
-impl ModeSearch<'_> {
-    fn grid_point(&self, n: f64) -> f64 {
-        let (low, high) = self.bounds;
-        low + (high - low) * (n + 0.5) / GRID as f64
-    }
-
-    /// The grid points where the search starts.
-    pub(super) fn grid(&self) -> impl Iterator<Item = f64> + '_ {
-        (0..GRID).map(|n| self.grid_point(n as f64))
-    }
-
-    /// ln F′, the log slope of the column's transform at u.
-    pub(super) fn slope(&self, u: f64) -> f64 {
-        let c = &self.model.schema.columns()[self.column];
-        let x = c.kind.coding().number(c.storage, &[u]).unwrap_or(f64::NAN);
-        let encoded = self.model.schema.encode_value(self.column, Cell::Number(x));
-        encoded.map_or(f64::NEG_INFINITY, |(_, slope)| slope)
-    }
-
-    /// The log density in the units of the data.
-    pub(super) fn log_density(&self, u: f64, density: f64) -> f64 {
-        density.ln() + self.slope(u)
-    }
-
-    /// Finds the most likely u, or an atom, given the log densities at the grid points.
-    pub(super) fn run(
-        &self,
-        log_densities: &[f64],
-        atoms: impl Iterator<Item = (f64, f64)>,
-        density: impl Fn(f64) -> f64,
-    ) -> f64 {
-        let best =
-            (0..GRID).fold(0, |b, n| if log_densities[n] > log_densities[b] { n } else { b });
-        let (low, high) = self.bounds;
-        let mut a = self.grid_point(best as f64 - 1.0).max(low);
-        let mut b = self.grid_point(best as f64 + 1.0).min(high);
-        let log_density = |u: f64| self.log_density(u, density(u));
-        for _ in 0..NARROWINGS {
-            let (c, d) = (a + (b - a) * 0.382, a + (b - a) * 0.618);
-            if log_density(c) > log_density(d) { b = d } else { a = c }
-        }
-        let rest = 0.5 * (a + b);
-        let better = |a: (f64, f64), b: (f64, f64)| if b.1 > a.1 { b } else { a };
-        match atoms.reduce(better) {
-            Some((u, p)) if p * NEAR >= density(rest) => u,
-            _ => rest,
-        }
-    }
-}
-
-/// A best-first search for the most likely digits. It is exact because a number is at most as likely as any of its
-/// prefixes.
-#[derive(Debug)]
-pub(super) struct PrefixSearch {
-    len: usize,
-    open: Vec<(f64, Vec<f64>)>,
-    /// The prefix being extended.
-    current: (f64, Vec<f64>),
-    num_expanded: usize,
-}
-
-impl PrefixSearch {
-    /// A search for this many digits.
-    pub(super) fn new(len: usize) -> Self {
-        let open = vec![(1.0, Vec::new())];
-        Self { len, open, current: (0.0, Vec::new()), num_expanded: 0 }
-    }
-
-    /// The next prefix to extend, or, at the end, the digits and their probability.
-    pub(super) fn advance(&mut self) -> Result<Vec<f64>, (Vec<f64>, f64)> {
-        // Go depth-first if the search takes too long. The result is then only approximately the best.
-        let priority = |(p, prefix): &(f64, Vec<f64>)| {
-            if self.num_expanded > MAX_PREFIXES { prefix.len() as f64 + p } else { *p }
-        };
-        let best = (0..self.open.len())
-            .fold(0, |b, n| if priority(&self.open[n]) > priority(&self.open[b]) { n } else { b });
-        if self.open.is_empty() {
-            return Err((vec![f64::NAN; self.len], 0.0));
-        }
-        let (p, prefix) = self.open.swap_remove(best);
-        if prefix.len() == self.len {
-            return Err((prefix, p));
-        }
-        self.num_expanded += 1;
-        self.current = (p, prefix.clone());
-        Ok(prefix)
-    }
-
-    /// Extends the current prefix, given the probabilities of its next digit.
-    pub(super) fn expand(&mut self, digits: &[f64]) {
-        let (p, prefix) = &self.current;
-        for (digit, q) in digits.iter().enumerate().filter(|(_, q)| **q > 0.0) {
-            let mut longer = prefix.clone();
-            longer.push(digit as f64);
-            self.open.push((p * q, longer));
-        }
-    }
-}
-
 impl Model {
     /// The numbers of a finite column's values; `None` for text. The catch-all value for other labels has no number.
     pub(super) fn finite_numbers(&self, column: usize) -> Option<Vec<f64>> {
@@ -522,85 +397,6 @@ impl Model {
         let c = &self.schema.columns()[column];
         c.kind.coding().term(c.storage, 0, u).unwrap_or(f64::NAN)
     }
-
-    /// The numbers of a continuous column between two values of its variable, excluding atoms, as nodes and weights that
-    /// integrate them with the densities of all circuits.
-    ///
-    /// Numbers may be infinite at both ends of [0, 1], so nodes are dense there. Elsewhere on a step, numbers vary little,
-    /// and a step that is a single cell of a grid has a single number.
-    pub(super) fn number_nodes(&self, column: usize, low: f64, high: f64) -> Vec<FunctionNode> {
-        let variable = self.schema.variables_of(column).start;
-        let shape = &self.shapes.get_or_init(|| self.find_shapes())[variable];
-        let node = |x: f64, weight: f64| FunctionNode { x, weight, value: self.term(column, x) };
-        let mut nodes = Vec::new();
-        if shape.edges.is_empty() {
-            nodes.extend(mapped(panels(shape.functions), low, high).map(|(x, w)| node(x, w)));
-            return nodes;
-        }
-        let number = |x: f64| {
-            let c = &self.schema.columns()[column];
-            c.kind.coding().number(c.storage, &[x])
-        };
-        let few = gauss_legendre(STEP_NODES + shape.functions.min(PANEL_NODES));
-        let few: Vec<(f64, f64)> = few.iter().map(|(t, w)| (0.5 + 0.5 * t, 0.5 * w)).collect();
-        for step in shape.edges.windows(2) {
-            let (a, b) = (step[0].max(low), step[1].min(high));
-            if a >= b {
-                continue;
-            }
-            let inside = |share: f64| number(a + share * (b - a));
-            match (inside(1e-6), inside(1.0 - 1e-6)) {
-                (Some(first), Some(last)) if first == last && shape.functions == 0 => {
-                    nodes.push(FunctionNode { x: 0.5 * (a + b), weight: b - a, value: first });
-                }
-                _ => {
-                    let is_end = step[0] <= 0.0 || step[1] >= 1.0;
-                    let rule = if is_end { panels(1) } else { &few[..] };
-                    nodes.extend(mapped(rule, a, b).map(|(x, w)| node(x, w)));
-                }
-            }
-        }
-        nodes
-    }
-
-    fn find_shapes(&self) -> Vec<Shape> {
-        let mut shapes = vec![Shape::default(); self.schema.num_variables()];
-        for layer in self.mixture.circuits().flat_map(|circuit| circuit.layers()) {
-            match layer {
-                Layer::Input { variable, basis } => shapes[variable.index()].add(basis),
-                Layer::Hadamard { .. } | Layer::Kronecker { .. } | Layer::Sum { .. } => {}
-            }
-        }
-        for shape in &mut shapes {
-            shape.edges.sort_by(f64::total_cmp);
-            shape.edges.dedup();
-        }
-        shapes
-    }
-}
-
-/// How densities of a continuous variable vary, in all circuits.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Shape {
-    /// The maximum number of smooth functions.
-    functions: usize,
-    /// The edges of steps.
-    edges: Vec<f64>,
-}
-
-impl Shape {
-    fn add(&mut self, basis: &Basis) {
-        let basis = basis.plain();
-        match basis.as_steps() {
-            Some(steps) => self.edges.extend(steps.edges()),
-            None => self.functions = self.functions.max(basis.width()),
-        }
-    }
-}
-
-/// A rule on [0, 1], mapped to another interval.
-fn mapped(rule: &[(f64, f64)], low: f64, high: f64) -> impl Iterator<Item = (f64, f64)> + '_ {
-    rule.iter().map(move |&(v, w)| (low + (high - low) * v, (high - low) * w))
 }
 
 /// Checks that a level is between 0 and 1.
@@ -633,31 +429,4 @@ pub(super) fn one_hot(x: usize) -> Vec<f64> {
     let mut p = vec![0.0; x + 1];
     p[x] = 1.0;
     p
-}
-
-/// Quadrature nodes and weights on [0, 1], dense towards both ends, where numbers may be infinite, and fine enough for
-/// the squared sum of this many functions.
-///
-/// The square of a sum of n Legendre functions has about n oscillations in the angle θ with u = (1 − cos θ) / 2, of
-/// which about n 2^(−k/2) / 5 fall into the panel from 2⁻ᵏ⁻¹ to 2⁻ᵏ. A Gauss rule needs about two nodes for each.
-fn panels(functions: usize) -> &'static [(f64, f64)] {
-    // One rule per power of two; most models use a single one.
-    static RULES: [OnceLock<Vec<(f64, f64)>>; 16] = [const { OnceLock::new() }; 16];
-    let power = (functions.max(64).next_power_of_two().ilog2() as usize).min(RULES.len() - 1);
-    RULES[power].get_or_init(|| {
-        let waves = 0.5 * f64::from(1_u32 << power);
-        let mut nodes = Vec::new();
-        for k in 1..=PANELS {
-            let high = 0.5f64.powi(k);
-            let low = if k == PANELS { 0.0 } else { 0.5 * high };
-            let more = (waves * high.sqrt()).ceil() as usize;
-            for (t, w) in gauss_legendre(PANEL_NODES + more) {
-                let half = 0.5 * (high - low);
-                let u = low + half * (1.0 + t);
-                nodes.push((u, half * w));
-                nodes.push((1.0 - u, half * w));
-            }
-        }
-        nodes
-    })
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Info, Model, ModelError};
 use crate::circuit::{Circuit, Layer, Orthonormal};
-use crate::data::{ColumnKind, ColumnSchema, Schema, Storage, Support};
+use crate::data::{ColumnSchema, Schema};
 use crate::file::{self, FileError};
 use crate::linalg::Complex64;
 use crate::memory::{self, OverLimit};
@@ -113,26 +113,8 @@ impl Model {
     }
 
     fn text(&self) -> Result<String, ModelError> {
-        let has_range = |kind: &ColumnKind| match kind.of_known() {
-            ColumnKind::Number(n) => n.warp().range() != Support::REAL,
-            ColumnKind::Continuous(c) => c.warp.range() != Support::REAL,
-            _ => false,
-        };
-        let version_of = |c: &ColumnSchema| match &c.kind {
-            kind if has_range(kind) => 8,
-            _ if matches!(c.storage, Storage::Numbers(format) if format.is_grouped()) => 7,
-            _ if matches!(c.storage, Storage::Numbers(format) if format.has_comma()) => 6,
-            kind if matches!(kind.of_known(), ColumnKind::Number(n) if n.has_step()) => 5,
-            ColumnKind::Optional(_) => 4,
-            ColumnKind::Number(_) => 2,
-            ColumnKind::Categorical(_)
-            | ColumnKind::Boolean(_)
-            | ColumnKind::Integer(_)
-            | ColumnKind::Digits(_)
-            | ColumnKind::Continuous(_)
-            | ColumnKind::Periodic(_)
-            | ColumnKind::DateTime(_) => 1,
-        };
+        let version_of =
+            |c: &ColumnSchema| c.kind.coding().format_version().max(c.storage.format_version());
         let weights = self.mixture.weights();
         let of_circuits = if weights.len() > 1 { 3 } else { 1 };
         let of_columns = self.schema.columns().iter().map(version_of).max();

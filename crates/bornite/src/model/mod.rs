@@ -30,6 +30,7 @@ mod builder;
 mod cells;
 #[cfg(feature = "codec")]
 mod compact;
+mod compound;
 #[cfg(feature = "codec")]
 mod compress;
 mod condition;
@@ -48,6 +49,8 @@ mod folds;
 mod impute;
 mod information;
 mod large;
+mod mode;
+mod nodes;
 #[cfg(test)]
 mod optional_tests;
 mod options;
@@ -61,6 +64,8 @@ mod start;
 mod tests;
 #[cfg(test)]
 mod tests_of_mixtures;
+#[cfg(feature = "report")]
+mod transforms;
 mod truncate;
 mod unseen;
 mod weights;
@@ -107,7 +112,7 @@ pub struct Model {
     /// log p(given), in the units of the data.
     log_given: f64,
     /// How the densities of every variable vary, computed on demand.
-    shapes: OnceLock<Vec<distribution::Shape>>,
+    shapes: OnceLock<Vec<nodes::Shape>>,
 }
 
 /// How a model was fitted.

@@ -215,7 +215,9 @@ fn factor_message<T: Scalar>(
             (0, Part::Values(atoms.iter().copied().filter(inside).collect()))
         }
         (Factor::Power(p), part) => (*p, part.clone()),
-        _ => unreachable!("checked: sets and tables belong to finite domains"),
+        (Factor::Indicator(Part::Values(_)) | Factor::Values(_) | Factor::Matrix(_), _) => {
+            unreachable!("checked: sets and tables belong to finite domains")
+        }
     };
     match basis.moments_about(0.0, power, &part) {
         Some(moments) => Ok(Message::mixed(moments, 0)),

@@ -243,7 +243,7 @@ fn input_form(basis: &Basis, evidence: &Evidence) -> Form {
         (Basis::Squared(_), _) => Form::Pure,
         (Basis::Indicator(_), Evidence::In(_)) => Form::Diagonal,
         (_, Evidence::Unknown) if !basis.is_orthonormal() => Form::Mixed,
-        _ => evidence.kind().into(),
+        (_, Evidence::Unknown | Evidence::Value(_) | Evidence::In(_)) => evidence.kind().into(),
     }
 }
 
@@ -252,7 +252,9 @@ fn input_form(basis: &Basis, evidence: &Evidence) -> Form {
 pub(super) fn received(circuit: &Circuit, id: LayerId) -> &[LayerId] {
     match circuit.layer(id) {
         Layer::Sum { input, .. } => circuit.sum_factors(input),
-        layer => layer.inputs(),
+        layer @ (Layer::Input { .. } | Layer::Hadamard { .. } | Layer::Kronecker { .. }) => {
+            layer.inputs()
+        }
     }
 }
 

@@ -246,9 +246,10 @@ fn normalize(variable: &Variable, evidence: Evidence) -> Result<Evidence, QueryE
                 _ => Evidence::In(Part::Values(values)),
             })
         }
-        (Evidence::In(Part::Values(_)), _) => {
-            Err(QueryError::SetOfContinuous { variable: name.clone(), domain: domain.clone() })
-        }
+        (
+            Evidence::In(Part::Values(_)),
+            Domain::Real | Domain::Interval(..) | Domain::HalfLine(_) | Domain::Circle(_),
+        ) => Err(QueryError::SetOfContinuous { variable: name.clone(), domain: domain.clone() }),
         (Evidence::In(Part::Interval { low, high }), _)
             if low.is_nan() || high.is_nan() || low > high =>
         {

@@ -196,16 +196,14 @@ impl Bins {
             (BinKind::Sets { sets, .. }, Posterior::Finite(p)) => {
                 Ok(sets.iter().map(|set| set.iter().map(|&v| p[v]).sum()).collect())
             }
-            (_, Posterior::Point(_)) => Ok(vec![0.0; self.len()]),
-            _ => {
-                let below: Result<Vec<f64>, _> = match &self.kind {
-                    BinKind::Compound { numbers, .. } => {
-                        numbers.iter().map(|&x| distribution.cdf(x as f64 - 1.0)).collect()
-                    }
-                    BinKind::Edges { .. } | BinKind::Sets { .. } => Ok(vec![0.0; self.len() + 1]),
-                };
-                Ok(below?.windows(2).map(|w| w[1] - w[0]).collect())
+            (BinKind::Compound { numbers, .. }, Posterior::Finite(_) | Posterior::Density(_)) => {
+                let below = numbers.iter().map(|&x| distribution.cdf(x as f64 - 1.0));
+                let below: Vec<f64> = below.collect::<Result<_, _>>()?;
+                Ok(below.windows(2).map(|w| w[1] - w[0]).collect())
             }
+            (_, Posterior::Point(_))
+            | (BinKind::Edges { .. }, Posterior::Finite(_))
+            | (BinKind::Sets { .. }, Posterior::Density(_)) => Ok(vec![0.0; self.len()]),
         }
     }
 

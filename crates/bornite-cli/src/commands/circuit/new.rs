@@ -199,7 +199,15 @@ impl New {
             (Family::Legendre, Domain::Interval(a, b)) => Some(Basis::legendre(k, *a, *b)),
             (Family::Laguerre, Domain::HalfLine(a)) => Some(Basis::laguerre(k, *a, self.scale)),
             (Family::Hermite, Domain::Real) => Some(Basis::hermite(k, self.location, self.scale)),
-            _ => None,
+            (
+                Family::Indicator | Family::Legendre | Family::Laguerre | Family::Hermite,
+                Domain::Finite(_)
+                | Domain::Real
+                | Domain::Interval(..)
+                | Domain::HalfLine(_)
+                | Domain::Circle(_)
+                | Domain::Atoms(_),
+            ) => None,
         };
         match basis {
             Some(basis) => Ok(basis?),

@@ -53,7 +53,7 @@ impl Item<'_> {
     fn is(&self, other: &Item<'_>) -> bool {
         match (self, other) {
             (Item::Number(a), Item::Number(b)) => a.to_bits() == b.to_bits(),
-            _ => self == other,
+            (Item::Number(_) | Item::Integer(_) | Item::Text(_), _) => self == other,
         }
     }
 

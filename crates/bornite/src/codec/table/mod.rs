@@ -1,7 +1,7 @@
 //! Compression of tables: cells as symbols of a circuit's variables, with everything else beside them.
 //!
 //! Compression is lossless: cells that the model's columns cannot represent bit for bit are escaped, and columns that
-//! the model does not have are stored as they are. The rows themselves go through [`Compressor`](super::Compressor).
+//! the model does not have are stored unchanged. The rows themselves go through [`Compressor`](super::Compressor).
 
 mod bytes;
 mod column;

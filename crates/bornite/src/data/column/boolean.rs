@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::facts::Facts;
 use super::{
-    Cell, Coding, ColumnKind, Decoded, Encoder, Ends, Outside, Parts, Problem, finite_set,
-    label_range, labels_within, nearest_label, numeric_labels, outside_of_labels,
+    Cell, Coding, ColumnKind, Decoded, Encoder, Ends, NOT_NUMBERS, Outside, Parts, Problem,
+    finite_set, label_range, labels_within, nearest_label, numeric_labels, outside_of_labels,
 };
 use crate::data::Storage;
 use crate::domain::Domain;
@@ -90,6 +90,10 @@ impl Coding for Boolean {
             .then_some("its two labels are not two numbers or texts")
     }
 
+    fn why_no_atoms(&self, are_numbers: bool) -> Option<&'static str> {
+        (!are_numbers).then_some(NOT_NUMBERS)
+    }
+
     fn domains(&self) -> Vec<Domain> {
         vec![Domain::Finite(2)]
     }
@@ -111,6 +115,10 @@ impl Coding for Boolean {
 
     fn labels(&self) -> &[String] {
         &self.labels
+    }
+
+    fn yes(&self) -> Option<&str> {
+        Some(&self.labels[1])
     }
 
     /// The known pair that contains this label, capitalized in the same way.

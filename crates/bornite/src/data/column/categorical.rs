@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::facts::Facts;
 use super::infer::Other;
 use super::{
-    Cell, Coding, ColumnKind, Decoded, Encoder, Ends, MAX_VALUES, OTHER, Outside, Parts, Problem,
-    finite_set, label_range, labels_within, nearest_label, numeric_labels, outside_of_labels,
+    Cell, Coding, ColumnKind, Decoded, Encoder, Ends, MAX_VALUES, NOT_NUMBERS, OTHER, Outside,
+    Parts, Problem, finite_set, label_range, labels_within, nearest_label, numeric_labels,
+    outside_of_labels,
 };
 use crate::data::Storage;
 use crate::domain::Domain;
@@ -99,6 +100,10 @@ impl Coding for Categorical {
         let numbers = numeric_labels(&self.labels);
         let in_order = numbers.is_some_and(|n| n.windows(2).all(|w| w[0] < w[1]));
         (storage != Storage::Labels && !in_order).then_some("its labels are not numbers in order")
+    }
+
+    fn why_no_atoms(&self, are_numbers: bool) -> Option<&'static str> {
+        (!are_numbers).then_some(NOT_NUMBERS)
     }
 
     fn domains(&self) -> Vec<Domain> {

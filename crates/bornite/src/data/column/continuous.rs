@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Coding, ColumnKind, Decoded, Encoder, Ends, NO_SET, Parts, Problem};
+use super::{Coding, ColumnKind, Decoded, Encoder, Ends, NO_SET, ONLY_A_DENSITY, Parts, Problem};
 use crate::basis::Part;
 use crate::data::{Storage, Warp};
 use crate::domain::Domain;
@@ -35,8 +35,20 @@ impl Coding for Continuous {
         storage.problem_of_numbers()
     }
 
+    fn format_version(&self) -> u32 {
+        self.warp.format_version()
+    }
+
+    fn why_no_atoms(&self, _are_numbers: bool) -> Option<&'static str> {
+        Some(ONLY_A_DENSITY)
+    }
+
     fn domains(&self) -> Vec<Domain> {
         vec![Domain::Interval(0.0, 1.0)]
+    }
+
+    fn num_values(&self) -> Option<usize> {
+        None
     }
 
     fn encoder(&self, _storage: Storage) -> Encoder<'_> {

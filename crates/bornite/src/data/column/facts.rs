@@ -83,14 +83,7 @@ impl<'a> Facts<'a> {
     pub(crate) fn outside(&self, kind: &ColumnKind, storage: Storage) -> f64 {
         let Some(outside) = kind.coding().outside(storage) else { return 0.0 };
         let known = self.column.len() - self.column.num_missing();
-        if let ColumnKind::Number(_) = kind {
-            // The domain has a bound that no row has crossed.
-            return 0.5 / (known as f64 + 1.0);
-        }
-        if kind.coding().is_time() {
-            return (2.0 / (known as f64 + 1.0)).min(0.5);
-        }
-        let expected = match (outside, &self.cells, kind.coding().labels().is_empty()) {
+        let of_rare_values = || match (outside, &self.cells, kind.coding().labels().is_empty()) {
             (Outside::Numbers(_), KnownCells::Whole { min, max, values }, true) => {
                 let rows = |end: &i64| values.iter().filter(|x| *x == end).count().max(1) as f64;
                 let below = if *min == 0 { 0.0 } else { 1.0 / rows(min) };
@@ -98,6 +91,7 @@ impl<'a> Facts<'a> {
             }
             _ => (self.counts().iter().filter(|c| c.1 == 1).count() as f64).max(0.5),
         };
+        let expected = kind.coding().expected_outside().unwrap_or_else(of_rare_values);
         (expected / (known as f64 + 1.0)).min(0.5)
     }
 

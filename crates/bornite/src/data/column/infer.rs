@@ -132,23 +132,14 @@ impl Facts<'_> {
     /// Rejects atoms for columns that cannot have any.
     fn check_atoms(&self, kind: &ColumnKind) -> Result<(), DataError> {
         let atoms = self.named_atoms();
-        let problem = match kind {
-            _ if atoms.is_empty() => return Ok(()),
-            _ if atoms.iter().any(|x| !x.is_finite()) => "an atom is not a finite number",
-            ColumnKind::Categorical(_) | ColumnKind::Boolean(_)
-                if self.cells.numbers().is_none() =>
-            {
-                "its cells are not numbers"
-            }
-            ColumnKind::Categorical(_)
-            | ColumnKind::Boolean(_)
-            | ColumnKind::Integer(_)
-            | ColumnKind::Digits(_)
-            | ColumnKind::Number(_) => return Ok(()),
-            ColumnKind::Continuous(_) | ColumnKind::Periodic(_) | ColumnKind::Optional(_) => {
-                "it is declared to have only a density; declare it as a number"
-            }
-            ColumnKind::DateTime(_) => "its cells are not numbers",
+        if atoms.is_empty() {
+            return Ok(());
+        }
+        let is_any_infinite = atoms.iter().any(|x| !x.is_finite());
+        let problem = is_any_infinite.then_some("an atom is not a finite number");
+        let are_numbers = self.cells.numbers().is_some();
+        let Some(problem) = problem.or_else(|| kind.coding().why_no_atoms(are_numbers)) else {
+            return Ok(());
         };
         let column = self.column.name().to_owned();
         Err(DataError::Kind { column, kind: "a number with atoms", problem })

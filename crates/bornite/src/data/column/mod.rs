@@ -92,17 +92,7 @@ impl ColumnKind {
 
     /// The kind of the cells that are not missing.
     pub fn of_known(&self) -> &Self {
-        match self {
-            ColumnKind::Optional(kind) => kind.of(),
-            ColumnKind::Categorical(_)
-            | ColumnKind::Boolean(_)
-            | ColumnKind::Integer(_)
-            | ColumnKind::Digits(_)
-            | ColumnKind::Continuous(_)
-            | ColumnKind::Number(_)
-            | ColumnKind::Periodic(_)
-            | ColumnKind::DateTime(_) => self,
-        }
+        self.coding().of_known().unwrap_or(self)
     }
 
     /// The kind's name, as in "the column is *an integer*".
@@ -137,8 +127,33 @@ pub(crate) trait Coding: Sync {
     /// The reason why the kind is invalid, if it is.
     fn problem(&self, storage: Storage) -> Option<&'static str>;
 
+    /// The first version of model files that can store it.
+    fn format_version(&self) -> u32 {
+        1
+    }
+
+    /// The kind of the cells that are not missing; `None` if missing is not a value, so that all cells are of this kind.
+    fn of_known(&self) -> Option<&ColumnKind> {
+        None
+    }
+
+    /// The reason why missing cannot be a value of it, if it cannot.
+    fn why_not_optional(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// The reason why atoms cannot be declared for it, if they cannot, given whether its cells are numbers.
+    fn why_no_atoms(&self, _are_numbers: bool) -> Option<&'static str> {
+        None
+    }
+
     /// The domains of its variables.
     fn domains(&self) -> Vec<Domain>;
+
+    /// The number of values of its first variable; `None` if that is continuous.
+    fn num_values(&self) -> Option<usize> {
+        self.domains().first().and_then(Domain::num_values)
+    }
 
     /// The suffix that, after the column's name, names one of its variables.
     fn suffix(&self, _place: usize) -> String {
@@ -154,6 +169,11 @@ pub(crate) trait Coding: Sync {
                 Basis::legendre(functions, 0.0, 1.0)
             }
         }
+    }
+
+    /// Whether its numbers are on a grid, so that its input functions are steps.
+    fn has_grid(&self) -> bool {
+        false
     }
 
     /// Whether its values are text rather than numbers.
@@ -192,6 +212,11 @@ pub(crate) trait Coding: Sync {
         &[]
     }
 
+    /// The label that the column's name stands for where a condition is expected, if there is one.
+    fn yes(&self) -> Option<&str> {
+        None
+    }
+
     /// Its two labels in the style of a table that contains this label, if they can be written differently.
     fn in_words_of(&self, _label: &str) -> Option<[String; 2]> {
         None
@@ -215,6 +240,12 @@ pub(crate) trait Coding: Sync {
     /// The distribution of cells that share the catch-all value or are outside the domain.
     fn spread(&self, storage: Storage) -> Option<Outside> {
         self.outside(storage)
+    }
+
+    /// The expected number of cells outside the domain among one more cell than were seen; `None` to estimate it from
+    /// rare values.
+    fn expected_outside(&self) -> Option<f64> {
+        None
     }
 
     /// Whether it contains dates or times.
@@ -363,4 +394,6 @@ fn label_range(labels: &[String]) -> (f64, f64) {
     (low, numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max))
 }
 
+const NOT_NUMBERS: &str = "its cells are not numbers";
+const ONLY_A_DENSITY: &str = "it is declared to have only a density; declare it as a number";
 const NO_SET: &str = "a set of values has probability 0; ask for an interval [a, b)";

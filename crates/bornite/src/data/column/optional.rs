@@ -34,16 +34,9 @@ impl Optional {
     /// # Errors
     /// The kind cannot have a value for missing cells; the error says why.
     pub fn new(of: ColumnKind) -> Result<Self, &'static str> {
-        match of {
-            ColumnKind::Optional(_) => Err("missing cells are already a value"),
-            ColumnKind::Periodic(_) => Err("missing cannot be a value of a periodic column"),
-            ColumnKind::Categorical(_)
-            | ColumnKind::Boolean(_)
-            | ColumnKind::Integer(_)
-            | ColumnKind::Digits(_)
-            | ColumnKind::Continuous(_)
-            | ColumnKind::Number(_)
-            | ColumnKind::DateTime(_) => Ok(Self { of: Box::new(of) }),
+        match of.coding().why_not_optional() {
+            Some(reason) => Err(reason),
+            None => Ok(Self { of: Box::new(of) }),
         }
     }
 
@@ -56,26 +49,9 @@ impl Optional {
         self.of.coding()
     }
 
-    /// The number of values of the first variable, without the value for missing cells; `None` if it is continuous.
-    fn num_values(&self) -> Option<usize> {
-        match *self.of {
-            // Matched by kind, because computing the domain would visit all atoms.
-            ColumnKind::Continuous(_) | ColumnKind::Number(_) => None,
-            ColumnKind::Categorical(_)
-            | ColumnKind::Boolean(_)
-            | ColumnKind::Integer(_)
-            | ColumnKind::Digits(_)
-            | ColumnKind::Periodic(_)
-            | ColumnKind::DateTime(_)
-            | ColumnKind::Optional(_) => {
-                self.inner().domains().first().and_then(Domain::num_values)
-            }
-        }
-    }
-
     /// The value of the first variable in a missing cell.
     fn place(&self) -> f64 {
-        self.num_values().map_or(BEYOND, |values| values as f64)
+        self.inner().num_values().map_or(BEYOND, |values| values as f64)
     }
 
     fn is_missing(&self, values: &[f64]) -> bool {
@@ -99,7 +75,7 @@ impl Optional {
 
     /// The evidence that the first variable has any value except that for missing cells.
     fn evidence(&self) -> Evidence {
-        Evidence::In(match self.num_values() {
+        Evidence::In(match self.inner().num_values() {
             Some(values) => Part::Values((0..values).collect()),
             None => Part::Interval { low: f64::NEG_INFINITY, high: BEYOND },
         })
@@ -116,22 +92,42 @@ impl Coding for Optional {
     }
 
     fn problem(&self, storage: Storage) -> Option<&'static str> {
-        let is_full = || self.num_values().is_some_and(|values| values as u64 >= MAX_VALUES);
+        let is_full =
+            || self.inner().num_values().is_some_and(|values| values as u64 >= MAX_VALUES);
         self.inner().problem(storage).or_else(|| is_full().then_some("it has too many values"))
+    }
+
+    fn format_version(&self) -> u32 {
+        self.inner().format_version().max(4)
+    }
+
+    fn of_known(&self) -> Option<&ColumnKind> {
+        Some(self.of())
+    }
+
+    fn why_not_optional(&self) -> Option<&'static str> {
+        Some("missing cells are already a value")
+    }
+
+    fn why_no_atoms(&self, are_numbers: bool) -> Option<&'static str> {
+        self.inner().why_no_atoms(are_numbers)
     }
 
     fn domains(&self) -> Vec<Domain> {
         let mut domains = self.inner().domains();
         if let Some(first) = domains.first_mut() {
-            *first = match &*first {
-                Domain::Finite(values) => Domain::Finite(*values + 1),
-                rest => {
-                    let points: Vec<f64> = rest.atoms().iter().copied().chain([BEYOND]).collect();
-                    Domain::with_atoms(points, rest.rest().clone())
-                }
+            *first = if let Some(values) = first.num_values() {
+                Domain::Finite(values + 1)
+            } else {
+                let points: Vec<f64> = first.atoms().iter().copied().chain([BEYOND]).collect();
+                Domain::with_atoms(points, first.rest().clone())
             };
         }
         domains
+    }
+
+    fn num_values(&self) -> Option<usize> {
+        self.inner().num_values().map(|values| values + 1)
     }
 
     fn suffix(&self, place: usize) -> String {
@@ -142,15 +138,16 @@ impl Coding for Optional {
         if place > 0 {
             return self.inner().basis(place, functions);
         }
-        if let Some(values) = self.num_values() {
+        if let Some(values) = self.inner().num_values() {
             return Ok(Basis::indicator(values + 1));
         }
         let basis = self.inner().basis(0, functions)?;
-        let (points, rest) = match basis {
-            Basis::Atoms(atoms) => (atoms.points().to_vec(), (**atoms.rest()).clone()),
-            rest => (Vec::new(), rest),
-        };
-        rest.with_atoms(points.into_iter().chain([BEYOND]).collect::<Vec<f64>>())
+        let points = basis.atoms().iter().copied().chain([BEYOND]).collect::<Vec<f64>>();
+        basis.rest().clone().with_atoms(points)
+    }
+
+    fn has_grid(&self) -> bool {
+        self.inner().has_grid()
     }
 
     fn is_words(&self, storage: Storage) -> bool {
@@ -185,6 +182,10 @@ impl Coding for Optional {
         self.inner().labels()
     }
 
+    fn yes(&self) -> Option<&str> {
+        self.inner().yes()
+    }
+
     fn in_words_of(&self, label: &str) -> Option<[String; 2]> {
         self.inner().in_words_of(label)
     }
@@ -203,6 +204,10 @@ impl Coding for Optional {
 
     fn spread(&self, storage: Storage) -> Option<Outside> {
         self.inner().spread(storage)
+    }
+
+    fn expected_outside(&self) -> Option<f64> {
+        self.inner().expected_outside()
     }
 
     fn is_time(&self) -> bool {

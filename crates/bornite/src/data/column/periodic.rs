@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Coding, ColumnKind, Decoded, Encoder, Ends, NO_SET, Parts, Problem};
+use super::{Coding, ColumnKind, Decoded, Encoder, Ends, NO_SET, ONLY_A_DENSITY, Parts, Problem};
 use crate::basis::Part;
 use crate::data::Storage;
 use crate::domain::Domain;
@@ -47,6 +47,14 @@ impl Coding for Periodic {
             return Some("its period is not positive");
         }
         storage.problem_of_numbers()
+    }
+
+    fn why_not_optional(&self) -> Option<&'static str> {
+        Some("missing cannot be a value of a periodic column")
+    }
+
+    fn why_no_atoms(&self, _are_numbers: bool) -> Option<&'static str> {
+        Some(ONLY_A_DENSITY)
     }
 
     fn domains(&self) -> Vec<Domain> {

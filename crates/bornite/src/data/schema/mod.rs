@@ -203,6 +203,15 @@ pub enum Storage {
 }
 
 impl Storage {
+    /// The first version of model files that can store it.
+    pub(crate) fn format_version(self) -> u32 {
+        match self {
+            Self::Numbers(format) if format.is_grouped() => 7,
+            Self::Numbers(format) if format.has_comma() => 6,
+            Self::Numbers(_) | Self::Integers | Self::Labels => 1,
+        }
+    }
+
     /// The type of a column's cells.
     pub(crate) fn of(column: &Column) -> Self {
         match column.cells() {
@@ -328,8 +337,7 @@ impl Schema {
 
     /// The number of columns of numbers on a grid, whose input functions are steps.
     pub(crate) fn num_grids(&self) -> usize {
-        let has_grid = |c: &&ColumnSchema| matches!(c.kind.of_known(), ColumnKind::Number(number) if number.unit().is_some());
-        self.columns.iter().filter(has_grid).count()
+        self.columns.iter().filter(|c| c.kind.coding().has_grid()).count()
     }
 
     /// The input functions of every variable: indicators if it is finite, otherwise this many Legendre or Fourier

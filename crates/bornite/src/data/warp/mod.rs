@@ -1,16 +1,21 @@
 //! Transforms of real columns to (0, 1) that make their distribution nearly uniform.
 
+mod component;
 mod fit;
+mod scale;
 #[cfg(test)]
 mod tests;
-
-use std::f64::consts::{LN_2, PI, SQRT_2};
 
 use serde::{Deserialize, Serialize};
 
 use crate::names::shortest_number;
 
+use component::{Knot, knots, log_density, shares};
+use scale::Tangent;
+
+pub use component::Component;
 pub use fit::WarpOptions;
+pub use scale::Scale;
 
 /// The smallest value of u = F(x), and of 1 − u: 2⁻⁵³.
 const EDGE: f64 = f64::EPSILON / 2.0;
@@ -65,66 +70,6 @@ pub struct Warp {
     knots: Vec<Knot>,
 }
 
-/// A point, and the mass of the mixture below and above it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Knot {
-    t: f64,
-    lower: f64,
-    upper: f64,
-}
-
-/// A point of a scale, and the slope there.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Tangent {
-    x: f64,
-    t: f64,
-    slope: f64,
-}
-
-impl Tangent {
-    /// The tangent of a scale at x; `None` if it is too steep or too flat to continue along.
-    fn new(scale: Scale, x: f64) -> Option<Self> {
-        let (t, slope) = (scale.forward(x), scale.slope(x)?);
-        let is_usable = x.is_finite() && t.is_finite() && slope.is_normal() && slope > 0.0;
-        (is_usable && slope.recip().is_normal()).then_some(Self { x, t, slope })
-    }
-
-    fn forward(&self, x: f64) -> f64 {
-        self.t + self.slope * (x - self.x)
-    }
-
-    fn inverse(&self, t: f64) -> f64 {
-        self.x + (t - self.t) / self.slope
-    }
-}
-
-/// The scale t(x) of the mixture.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Scale {
-    /// t = x.
-    Linear,
-    /// t = asinh((x − center) / unit): linear within a unit of the center, logarithmic beyond it.
-    Asinh {
-        /// The center.
-        center: f64,
-        /// The unit.
-        unit: f64,
-    },
-    /// t = ln(x − low), for a support that starts at `low`.
-    Log {
-        /// The lower bound.
-        low: f64,
-    },
-    /// t = ln((x − low) / (high − x)), for a bounded support.
-    Logit {
-        /// The lower bound.
-        low: f64,
-        /// The upper bound.
-        high: f64,
-    },
-}
-
 /// The range of the values of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Support {
@@ -157,17 +102,6 @@ impl Support {
         let (low, high) = self.bounds();
         finite(self.low) && finite(self.high) && low < high
     }
-}
-
-/// One normal component.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Component {
-    /// Its weight.
-    pub weight: f64,
-    /// Its mean, on the scale of t.
-    pub mean: f64,
-    /// Its standard deviation, on the scale of t.
-    pub sigma: f64,
 }
 
 /// The reason why there is no such transform.
@@ -243,126 +177,6 @@ impl TryFrom<Parts> for Warp {
         let warp = Self::with_range(scale, support, range, components)?;
         if warp.is_invertible() { Ok(warp) } else { Err(WarpError::NotInvertible) }
     }
-}
-
-/// ln |x − y|, without overflow.
-fn log_distance(x: f64, y: f64) -> f64 {
-    let distance = (x - y).abs();
-    if distance.is_finite() {
-        return libm::log(distance);
-    }
-    libm::log((0.5 * x - 0.5 * y).abs()) + LN_2
-}
-
-impl Scale {
-    /// t(x). Like everything in F, it uses `libm`: the codec needs the same bits on every machine.
-    fn forward(self, x: f64) -> f64 {
-        match self {
-            Scale::Linear => x,
-            Scale::Asinh { center, unit } => {
-                let z = (x - center) / unit;
-                if z.is_finite() {
-                    return libm::asinh(z);
-                }
-                // So far out, asinh z is ln 2z.
-                (log_distance(x, center) - libm::log(unit) + LN_2).copysign(x - center)
-            }
-            Scale::Log { low } => log_distance(x, low),
-            Scale::Logit { low, high } => log_distance(x, low) - log_distance(high, x),
-        }
-    }
-
-    fn inverse(self, t: f64) -> f64 {
-        match self {
-            Scale::Linear => t,
-            Scale::Asinh { center, unit } => {
-                let z = t.sinh();
-                if z.is_finite() {
-                    return center + unit * z;
-                }
-                // The product may be finite even if exp overflows.
-                center + (t.abs() - LN_2 + unit.ln()).exp().copysign(t)
-            }
-            Scale::Log { low } => low + t.exp(),
-            Scale::Logit { low, high } if t < 0.0 => {
-                let e = t.exp();
-                low + (high - low) * (e / (1.0 + e))
-            }
-            Scale::Logit { low, high } => {
-                let e = (-t).exp();
-                high - (high - low) * (e / (1.0 + e))
-            }
-        }
-    }
-
-    /// ln t′(x).
-    fn log_slope(self, x: f64) -> f64 {
-        match self {
-            Scale::Linear => 0.0,
-            Scale::Asinh { center, unit } => match (x - center).hypot(unit) {
-                f64::INFINITY => -((0.5 * x - 0.5 * center).hypot(0.5 * unit).ln() + LN_2),
-                distance => -distance.ln(),
-            },
-            Scale::Log { low } => -log_distance(x, low),
-            Scale::Logit { low, high } => {
-                log_distance(high, low) - log_distance(x, low) - log_distance(high, x)
-            }
-        }
-    }
-
-    /// t′(x) of a logarithmic scale, with the same bits on every machine; `None` for other scales.
-    fn slope(self, x: f64) -> Option<f64> {
-        match self {
-            Scale::Linear | Scale::Logit { .. } => None,
-            Scale::Asinh { center, unit } => Some(libm::hypot(x - center, unit).recip()),
-            Scale::Log { low } => Some((x - low).recip()),
-        }
-    }
-
-    fn is_valid(self, support: &Support) -> bool {
-        match self {
-            Scale::Linear => true,
-            Scale::Asinh { center, unit } => center.is_finite() && unit.is_finite() && unit > 0.0,
-            Scale::Log { low } => support.low == Some(low),
-            Scale::Logit { low, high } => *support == Support { low: Some(low), high: Some(high) },
-        }
-    }
-}
-
-impl Component {
-    /// The mass below and above t.
-    fn shares(&self, t: f64) -> (f64, f64) {
-        let z = (t - self.mean) / (self.sigma * SQRT_2);
-        let smaller = 0.5 * libm::erfc(z.abs());
-        let (small, large) = (self.weight * smaller, self.weight * (1.0 - smaller));
-        if z < 0.0 { (small, large) } else { (large, small) }
-    }
-
-    /// The density at t.
-    fn density(&self, t: f64) -> f64 {
-        let z = (t - self.mean) / self.sigma;
-        self.weight / (self.sigma * (2.0 * PI).sqrt()) * (-0.5 * z * z).exp()
-    }
-
-    /// The log density at t.
-    fn log_density(&self, t: f64) -> f64 {
-        let z = (t - self.mean) / self.sigma;
-        (self.weight / self.sigma).ln() - 0.5 * (z * z + LN_2 + PI.ln())
-    }
-}
-
-/// The mass of a mixture below and above t.
-fn shares(components: &[Component], t: f64) -> (f64, f64) {
-    components.iter().map(|c| c.shares(t)).fold((0.0, 0.0), |s, c| (s.0 + c.0, s.1 + c.1))
-}
-
-/// The log density of a mixture at t.
-fn log_density(components: &[Component], t: f64) -> f64 {
-    let largest = components.iter().map(|c| c.log_density(t)).fold(f64::NEG_INFINITY, f64::max);
-    if largest == f64::NEG_INFINITY || largest.is_nan() {
-        return largest;
-    }
-    largest + components.iter().map(|c| (c.log_density(t) - largest).exp()).sum::<f64>().ln()
 }
 
 impl Warp {
@@ -521,6 +335,11 @@ impl Warp {
         self.range
     }
 
+    /// The first version of model files that can store it.
+    pub(super) fn format_version(&self) -> u32 {
+        if self.range == Support::REAL { 1 } else { 8 }
+    }
+
     /// The range of the values.
     pub fn support(&self) -> Support {
         self.support
@@ -659,20 +478,4 @@ impl Warp {
         };
         (low, high, if guess > low && guess < high { guess } else { middle })
     }
-}
-
-/// Points half a σ apart for each component, over its non-negligible range.
-fn knots(components: &[Component]) -> Vec<Knot> {
-    let of = |c: &Component| {
-        let (mean, sigma) = (c.mean, c.sigma);
-        (-16..=16).map(move |n| mean + 0.5 * sigma * f64::from(n))
-    };
-    let mut places: Vec<f64> = components.iter().flat_map(of).collect();
-    places.sort_unstable_by(f64::total_cmp);
-    places.dedup();
-    let knot = |t: f64| {
-        let (lower, upper) = shares(components, t);
-        Knot { t, lower, upper }
-    };
-    places.into_iter().map(knot).collect()
 }

@@ -1,3 +1,5 @@
+use std::f64::consts::PI;
+
 use super::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

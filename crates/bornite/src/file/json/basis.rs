@@ -213,7 +213,17 @@ fn base(
     let place = place.field("of");
     match read(node, &place, domain, source, depth + 1)? {
         Basis::Squared(_) => Err(place.expected("a basis that is not squared", node)),
-        base => Ok(base),
+        base @ (Basis::Indicator(_)
+        | Basis::Fourier(_)
+        | Basis::Legendre(_)
+        | Basis::Laguerre(_)
+        | Basis::Hermite(_)
+        | Basis::Table(_)
+        | Basis::Gaussian(_)
+        | Basis::BSpline(_)
+        | Basis::Transformed(_)
+        | Basis::Atoms(_)
+        | Basis::Steps(_)) => Ok(base),
     }
 }
 

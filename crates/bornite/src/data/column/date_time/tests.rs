@@ -1,0 +1,133 @@
+//! Tests of dates and times.
+
+use super::*;
+use crate::data::calendar::date_of;
+use std::ops::Bound;
+
+fn found(labels: &[&str]) -> Found {
+    DateTime::of(&labels.iter().copied())
+}
+
+fn dates(labels: &[&str]) -> DateTime {
+    match found(labels) {
+        Found::Dates(kind) => kind,
+        Found::Impossible(label) => panic!("{label}"),
+        Found::Nothing => panic!("nothing"),
+    }
+}
+
+#[test]
+fn common_forms_are_found_and_written_back() {
+    for labels in [
+        &["2019-03-23", "2020-02-29"][..],
+        &["2019-03-23 20:21:09", "2019-01-04 00:00:00"],
+        &["2019-03-23T20:21:09Z", "2019-01-04T00:00:00Z"],
+        &["2019/03/23 20:21", "2019/12/31 23:59"],
+        &["23.03.2019", "01.12.2020"],
+        &["3/23/2019", "12/1/2020"],
+        &["23/03/2019", "01/12/2020"],
+        &["08:15", "23:00"],
+        &["17-08-1984", "03-07-1989"],
+        &["12/31/08", "01/05/69"],
+        &["1887.05.12", "1893.10.30"],
+        &["2019-03", "2020-12"],
+        &["Jan 1 2000", "Dec 24 2009"],
+        &["January 5, 2009", "May 15, 2010"],
+        &["5 March 2009", "15 May 2010"],
+        &["05-Mar-09", "15-May-10"],
+        &["Mar 2009", "May 2010"],
+        &["1/5/2009 9:05", "12/31/2009 19:00"],
+        &["3/23/2019 12:05 AM", "3/24/2019 12:30 PM", "3/24/2019 1:07 PM"],
+        &["08:15 am", "11:59 pm"],
+    ] {
+        let kind = dates(labels);
+        assert_eq!(kind.problem(Storage::Labels), None, "{kind:?}");
+        let encoder = kind.encoder(Storage::Labels);
+        for label in labels {
+            let mut values = vec![0.0; kind.parts.len()];
+            encoder(Cell::Text(label), &mut values).unwrap();
+            assert_eq!(kind.decode(&values).text(), Some(*label));
+            let number = kind.number(Storage::Labels, &values).unwrap();
+            assert_eq!(kind.nearest(number), values, "{label}");
+            assert_eq!(kind.number_of(label), Some(number));
+        }
+    }
+    assert!(matches!(found(&["a", "b"]), Found::Nothing));
+    assert!(matches!(found(&["2019-03-23", "soon"]), Found::Nothing));
+    assert!(
+        matches!(found(&["2019-02-28", "2019-02-31"]), Found::Impossible(l) if l == "2019-02-31")
+    );
+    // Seasons and other numbers are not mistaken for dates.
+    assert!(matches!(found(&["2011-12", "2012-13", "2013-14"]), Found::Nothing));
+    assert!(matches!(found(&["11-22-3333", "45-67-8901", "98-76-5432"]), Found::Nothing));
+    // The month comes before the day if both orders are possible.
+    assert_eq!(dates(&["01/02/2019", "03/04/2019"]).form, "%m/%d/%Y");
+    assert_eq!(dates(&["01/02/2019", "31/05/2018"]).form, "%d/%m/%Y");
+}
+
+#[test]
+fn finer_texts_are_those_of_the_moment_before() {
+    // The same moment in another format.
+    for (labels, text, own) in [
+        (["2019-03-23 20:21", "2020-12-24 00:00"], "2020-04-05", "2020-04-05 00:00"),
+        (["2019-03-23", "2020-02-29"], "2019-04-05T00:00:00Z", "2019-04-05"),
+    ] {
+        let kind = dates(&labels);
+        let mut values = vec![f64::NAN; kind.parts.len()];
+        kind.encoder(Storage::Labels)(Cell::Text(text), &mut values).unwrap();
+        assert_eq!(kind.decode(&values).text(), Some(own));
+    }
+    for (labels, text, nearest) in [
+        (["2019-03-23", "2020-02-29"], "2019-04-05 10:30:00", Some("2019-04-05")),
+        (["2019-03-23", "2020-02-29"], "2019-04-05T10:30:00.25Z", Some("2019-04-05")),
+        (["3/23/2019", "12/1/2020"], "4/5/2019 10:30", Some("4/5/2019")),
+        (["08:15", "23:00"], "09:17:59.5", Some("09:17")),
+        (["08:15", "23:00"], "2019-04-05", None),
+        (["2019-03-23", "2020-02-29"], "2019-02-31 10:30", None),
+        (["2019-03-23", "2020-02-29"], "09:17", None),
+    ] {
+        let kind = dates(&labels);
+        let mut values = vec![f64::NAN; kind.parts.len()];
+        let found = kind.encoder(Storage::Labels)(Cell::Text(text), &mut values);
+        match nearest {
+            Some(nearest) => {
+                assert!(matches!(found, Err(Problem::Between { .. })), "{text}: {found:?}");
+                assert_eq!(kind.decode(&values).text(), Some(nearest));
+            }
+            None => assert!(matches!(found, Err(Problem::Type(_))), "{text}: {found:?}"),
+        }
+    }
+}
+
+#[test]
+fn intervals_and_weekdays_are_those_of_an_enumeration() {
+    let kind = dates(&["2019-11-02", "2020-03-30"]);
+    let all: Vec<i64> = (day_number(2019, 1, 1)..=day_number(2020, 12, 31)).collect();
+    let values = |day: i64| kind.values(&moment_of(day * DAY)).unwrap();
+    let holds = |parts: &[Parts], values: &[f64]| {
+        parts
+            .iter()
+            .filter(|part| {
+                part.iter().all(|(place, evidence)| match evidence {
+                    Evidence::Value(x) => *x == values[*place],
+                    Evidence::In(Part::Values(set)) => set.contains(&(values[*place] as usize)),
+                    _ => true,
+                })
+            })
+            .count()
+    };
+    let (low, high) = (day_number(2019, 12, 30), day_number(2020, 2, 29));
+    let ends = Ends::new(Bound::Included((low * DAY) as f64), Bound::Excluded((high * DAY) as f64));
+    let parts = kind.interval(&ends.unwrap()).unwrap();
+    let fridays = kind.part("weekday", &["Fri".to_owned(), "sunday".to_owned()]).unwrap();
+    let march = kind.part("month", &["3".to_owned()]).unwrap();
+    for day in all {
+        let x = values(day);
+        assert_eq!(holds(&parts, &x), usize::from((low..high).contains(&day)), "{day}");
+        let weekday = (day + 3).rem_euclid(7);
+        assert_eq!(holds(&fridays, &x), usize::from(weekday == 4 || weekday == 6), "{day}");
+        assert_eq!(holds(&march, &x), usize::from(date_of(day)[1] == 3));
+    }
+    // 6 March 2020 was a Friday.
+    assert_eq!(holds(&fridays, &values(day_number(2020, 3, 6))), 1);
+}
