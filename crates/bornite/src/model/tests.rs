@@ -626,6 +626,49 @@ fn scores_on_grids_are_the_probabilities_of_cells() {
     assert!((found - from_table(table.column("coarse").unwrap())).abs() < 0.5, "{found}");
 }
 
+/// Regression (issue 13): 0.5, 1.5, 2.5, … were taken for multiples of 0.5, and half of the mass went to whole numbers.
+#[test]
+fn samples_lie_on_a_grid_with_an_offset() {
+    let mut text = String::from("half,seven\n");
+    for n in 0..400_u32 {
+        let seven = if n % 10 == 0 { String::new() } else { (n * n % 83 * 10 + 7).to_string() };
+        let _ = writeln!(text, "{}.5,{seven}", n * 7919 % 61);
+    }
+    let table = Table::from_csv_bytes(text.as_bytes(), "t.csv", &CsvOptions::default()).unwrap();
+    let model = Fit::new().epochs(5).width(4).run(&table).unwrap();
+    let model = Model::from_bytes(&model.to_bytes().unwrap()).unwrap();
+    let numbers = |table: &Table, column: &str| -> Vec<f64> {
+        let column = table.column(column).unwrap();
+        (0..column.len()).map(|row| column.number(row).unwrap()).collect()
+    };
+    let mut tables = vec![model.sample(2000, 1).unwrap()];
+    for how in [Imputation::Mode, Imputation::Mean, Imputation::Sample] {
+        tables.push(model.impute(&table, how, 1).unwrap());
+    }
+    for table in &tables {
+        assert!(numbers(table, "half").iter().all(|x| *x > 0.0 && x.fract() == 0.5));
+        assert!(numbers(table, "seven").iter().all(|x| *x > 0.0 && x % 10.0 == 7.0));
+    }
+    for (question, expected) in [
+        ("P(half = 3)", 0.0),
+        ("P(half in {1, 2, 3})", 0.0),
+        ("P(seven = 10)", 0.0),
+        ("P(seven > 7, seven < 17)", 0.0),
+        ("P(seven < 0)", 0.0),
+        ("P(half >= 0)", 1.0),
+    ] {
+        assert_eq!(number(&model, question), expected, "{question}");
+    }
+    let [below, at, above] = ["<", "=", ">"].map(|op| number(&model, &format!("P(seven {op} 27)")));
+    assert!(at > 0.0 && (below + at + above - 1.0).abs() < 1e-12, "{below}, {at}, {above}");
+    assert!((number(&model, "P(seven <= 29)") - below - at).abs() < 1e-12);
+    assert!((number(&model, "P(seven < 27.5)") - below - at).abs() < 1e-12);
+    // Numbers off the grid still have a score.
+    let off = b"half,seven\n3,12\n-2.5,-3\n";
+    let off = Table::from_csv_bytes(off, "t.csv", &CsvOptions::default()).unwrap();
+    assert!(model.score(&off).unwrap().iter().all(|score| score.is_finite()));
+}
+
 #[test]
 fn rows_count_by_their_weights() {
     let table = weather(600, 3);

@@ -40,9 +40,9 @@ const SMALL: f64 = 1e-9;
 /// A number x: either an *atom*, a value that many rows share, or any other number, encoded as u = F(x) in [0, 1].
 ///
 /// Atoms are points of the variable's domain with their own probability, placed among the u in the order of the
-/// numbers. On a grid of decimals, or of multiples of a step such as 0.25 or 50, every other number is an interval of
-/// u, its *cell*, and has a probability rather than a density. If there are atoms between two cells, the border is
-/// halfway between the cells, so that atoms take nothing away from the other numbers.
+/// numbers. On a grid of decimals, or with a step, as 0.25, 0.5, 0.75, … or 7, 17, 27, …, every other number is an
+/// interval of u, its *cell*, and has a probability rather than a density. If there are atoms between two cells, the
+/// border is halfway between the cells, so that atoms take nothing away from the other numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Stored", into = "Stored")]
 pub struct Number {
@@ -53,44 +53,58 @@ pub struct Number {
     places: Vec<f64>,
 }
 
-/// A grid: the multiples of `step` / 10^`decimals`.
+/// A grid: the numbers (`offset` + n · `step`) / 10^`decimals` for all whole n, where `offset` < `step`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Grid {
     decimals: u8,
     step: u32,
+    offset: u32,
 }
 
 impl Grid {
     /// The grid with this many decimals.
     fn of(decimals: u8) -> Self {
-        Self { decimals, step: 1 }
+        Self { decimals, step: 1, offset: 0 }
     }
 
     /// The coarsest grid that contains all of these sorted values; `None` if they have too many decimals.
     fn find(sorted: &[f64]) -> Option<Self> {
         let grid = Self::of(decimals_of(sorted)?);
-        let (mut step, mut distinct) = (0_u64, 0);
+        let first = grid.index(*sorted.first()?) as i64;
+        let (mut step, mut distinct) = (0, 0);
         for run in sorted.chunk_by(|a, b| a == b) {
-            let n = grid.index(run[0]);
-            (step, distinct) = (common_divisor(step, n.abs() as u64), distinct + 1);
+            let n = grid.index(run[0]) as i64;
+            (step, distinct) = (common_divisor(step, n.abs_diff(first)), distinct + 1);
         }
-        let step = u32::try_from(step).ok().filter(|_| distinct >= MIN_DISTINCT);
-        Some(Self { step: step.unwrap_or(1).max(1), ..grid })
+        let step = u32::try_from(step).ok().filter(|step| *step > 0 && distinct >= MIN_DISTINCT);
+        let step = step.unwrap_or(1);
+        let offset = first.rem_euclid(i64::from(step)) as u32;
+        Some(Self { step, offset, ..grid })
     }
 
-    /// The index of the nearest multiple.
+    /// The index of the nearest grid point.
     fn index(self, x: f64) -> f64 {
-        (x * power(self.decimals) / f64::from(self.step)).round()
+        ((x * power(self.decimals) - f64::from(self.offset)) / f64::from(self.step)).round()
     }
 
-    /// The nth multiple.
+    /// The nth grid point.
     fn at(self, n: f64) -> f64 {
-        n * f64::from(self.step) / power(self.decimals) + 0.0
+        (n * f64::from(self.step) + f64::from(self.offset)) / power(self.decimals) + 0.0
     }
 
     /// The distance between neighbors.
     fn unit(self) -> f64 {
-        self.at(1.0)
+        f64::from(self.step) / power(self.decimals)
+    }
+
+    /// The smallest grid point that is not negative.
+    fn first(self) -> f64 {
+        self.at(0.0)
+    }
+
+    /// The largest grid point that is not positive.
+    fn last(self) -> f64 {
+        self.at(if self.offset == 0 { 0.0 } else { -1.0 })
     }
 
     /// Whether x is on the grid, and small enough to be distinguished from its neighbors.
@@ -119,12 +133,15 @@ struct Stored {
     decimals: Option<u8>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     step: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    offset: Option<u32>,
 }
 
 impl From<Number> for Stored {
     fn from(number: Number) -> Self {
         let step = number.grid.map(|grid| grid.step).filter(|step| *step != 1);
-        Self { decimals: number.decimals(), step, warp: number.warp, atoms: number.atoms }
+        let offset = number.grid.map(|grid| grid.offset).filter(|offset| *offset != 0);
+        Self { decimals: number.decimals(), step, offset, warp: number.warp, atoms: number.atoms }
     }
 }
 
@@ -132,8 +149,8 @@ impl TryFrom<Stored> for Number {
     type Error = WarpError;
 
     fn try_from(stored: Stored) -> Result<Self, WarpError> {
-        let step = stored.step.unwrap_or(1);
-        let grid = stored.decimals.map(|decimals| Grid { decimals, step });
+        let (step, offset) = (stored.step.unwrap_or(1), stored.offset.unwrap_or(0));
+        let grid = stored.decimals.map(|decimals| Grid { decimals, step, offset });
         Self::on_grid(stored.warp, stored.atoms, grid)
     }
 }
@@ -159,7 +176,7 @@ impl Number {
         if !in_order || atoms.iter().any(|x| !x.is_finite()) || atoms.len() > 1 << 12 {
             return Err(WarpError::Parameters("atoms"));
         }
-        if grid.is_some_and(|grid| grid.decimals > MAX_DECIMALS || grid.step == 0) {
+        if grid.is_some_and(|grid| grid.decimals > MAX_DECIMALS || grid.offset >= grid.step) {
             return Err(WarpError::Parameters("decimals"));
         }
         if let Some(grid) = grid
@@ -226,7 +243,7 @@ impl Number {
         if let Some(&x) = named.iter().find(|x| !x.is_finite()) {
             return Err(WarpError::NotFinite(x));
         }
-        // Declared atoms may lie between the multiples of a step.
+        // Declared atoms may lie between the grid points of a step.
         let is_off = |grid: Grid| named.iter().any(|x| !grid.contains(*x));
         let grid = Grid::find(&sorted)
             .map(|grid| if is_off(grid) { Grid::of(grid.decimals) } else { grid });
@@ -241,12 +258,14 @@ impl Number {
         let atoms = named;
         let rest: Vec<f64> =
             sorted.iter().copied().filter(|x| find(&atoms, *x).is_none()).collect();
-        // The cell around the bound itself must be complete.
+        // The cell of the first or last number within the bounds must be complete.
         let half = grid.map_or(0.0, |grid| 0.5 * grid.unit());
+        let (least, most) = grid.map_or((0.0, 0.0), |grid| (grid.first(), grid.last()));
         let whole = WHOLES.into_iter().find(|x| first >= 0.0 && last == *x);
+        let high = if last <= 0.0 { Some(most) } else { whole };
         let support = Support {
-            low: support.low.or((first >= 0.0).then_some(-half)),
-            high: support.high.or((last <= 0.0).then_some(half)).or(whole.map(|x| x + half)),
+            low: support.low.or((first >= 0.0).then_some(least - half)),
+            high: support.high.or(high.map(|x| x + half)),
         };
         let warp = Warp::fit(if rest.is_empty() { &sorted } else { &rest }, support, options)?;
         Self::on_grid(warp, atoms, grid)
@@ -272,9 +291,19 @@ impl Number {
         self.grid.map(Grid::unit)
     }
 
+    /// The smallest number on the grid that is not negative: 0 if its numbers are multiples of [`unit`](Self::unit).
+    pub fn offset(&self) -> Option<f64> {
+        self.grid.map(Grid::first)
+    }
+
     /// Whether the grid is coarser than its decimals.
     pub(crate) fn has_step(&self) -> bool {
         self.grid.is_some_and(|grid| grid.step > 1)
+    }
+
+    /// Whether the numbers on the grid are not multiples of their distance.
+    pub(crate) fn has_offset(&self) -> bool {
+        self.grid.is_some_and(|grid| grid.offset > 0)
     }
 
     /// The nearest grid point.
@@ -582,6 +611,7 @@ impl Coding for Number {
             };
             out[0] = u;
             let expected = match self.grid {
+                Some(Grid { offset: 1.., .. }) => "a whole number of steps from those seen",
                 Some(Grid { step: 2.., .. }) => "a multiple of the step of those seen",
                 _ => "a number with no more decimals than those seen",
             };
@@ -600,8 +630,8 @@ impl Coding for Number {
             return None;
         }
         let [first, center, last] = [0.25, 0.5, 0.75].map(|u| self.warp.inverse(u));
-        let unit = self.unit();
-        Some(Outside::Numbers(Tails::beyond((low, high), (center, last - first), unit)))
+        let grid = self.unit().zip(self.offset());
+        Some(Outside::Numbers(Tails::beyond((low, high), (center, last - first), grid)))
     }
 
     fn has_density(&self, values: &[f64]) -> bool {
@@ -768,6 +798,58 @@ mod tests {
         }
         // A handful of numbers does not determine a step.
         assert_eq!(fitted(&[100.0, 250.0, 400.0, 700.0]).unit(), Some(1.0));
+    }
+
+    /// Regression: half of the mass of 0.5, 1.5, 2.5, … went to the whole numbers.
+    #[test]
+    fn grids_may_have_an_offset() {
+        let spread = |step: f64, first: f64| -> Vec<f64> {
+            (0..600).map(|i| first + step * f64::from((i * 37) % 157)).collect()
+        };
+        let halves = spread(1.0, 0.5);
+        let sevens = spread(10.0, 7.0);
+        let prices: Vec<f64> =
+            (0..600).map(|i| f64::from(499 + 500 * (i * i % 97)) / 100.0).collect();
+        let negative: Vec<f64> = sevens.iter().map(|x| -x).collect();
+        let around: Vec<f64> = sevens.iter().map(|x| x - 800.0).collect();
+        let odd: Vec<f64> = spread(2.0, 9_007_199_254_740.0 * 101.0 + 1.0);
+        for (values, unit, offset) in [
+            (halves, 1.0, 0.5),
+            (sevens, 10.0, 7.0),
+            (prices, 5.0, 4.99),
+            (negative, 10.0, 3.0),
+            (around, 10.0, 7.0),
+            (odd, 2.0, 1.0),
+        ] {
+            let number = fitted(&values);
+            assert_eq!((number.unit(), number.offset()), (Some(unit), Some(offset)));
+            let (low, high) =
+                values.iter().fold((f64::MAX, f64::MIN), |(a, b), &x| (a.min(x), b.max(x)));
+            let is_on_grid = |x: f64| {
+                let n = (x - offset) / unit;
+                (n - n.round()).abs() < 1e-9
+                    && !(low >= 0.0 && x < 0.0)
+                    && !(high <= 0.0 && x > 0.0)
+            };
+            assert!((0..=1000).all(|n| is_on_grid(number.number_at(f64::from(n) / 1000.0))));
+            let mut out = [0.0];
+            let encode = number.encoder(Storage::Integers);
+            for &x in &values {
+                assert!(encode(Cell::Number(x), &mut out).is_ok());
+                assert_eq!(number.decode(&out).number(), Some(x));
+            }
+            // A multiple of the step is not on the grid.
+            let between = encode(Cell::Number(values[3] - offset), &mut out);
+            assert!(matches!(between, Err(Problem::Between { .. })), "{between:?}");
+            // The cells fill the line, up to the bound at 0 if there is one.
+            let slope = |n: i32| number.place(low + f64::from(n) * unit).map_or(0.0, |p| p.1.exp());
+            let sum: f64 = (-20_000..20_000).map(slope).sum();
+            assert!((sum - 1.0).abs() < 1e-6, "{sum}");
+            let text = serde_json::to_string(&number).unwrap();
+            assert_eq!(serde_json::from_str::<Number>(&text).unwrap(), number);
+            let broken = text.replace("\"offset\":", "\"offset\":1000");
+            assert!(serde_json::from_str::<Number>(&broken).is_err());
+        }
     }
 
     #[test]
