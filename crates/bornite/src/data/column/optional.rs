@@ -36,13 +36,13 @@ impl Optional {
     pub fn new(of: ColumnKind) -> Result<Self, &'static str> {
         match of {
             ColumnKind::Optional(_) => Err("missing cells are already a value"),
-            ColumnKind::Periodic(_) => Err("missing cannot be a value of a periodic column"),
             ColumnKind::Categorical(_)
             | ColumnKind::Boolean(_)
             | ColumnKind::Integer(_)
             | ColumnKind::Digits(_)
             | ColumnKind::Continuous(_)
             | ColumnKind::Number(_)
+            | ColumnKind::Periodic(_)
             | ColumnKind::DateTime(_) => Ok(Self { of: Box::new(of) }),
         }
     }
@@ -60,12 +60,11 @@ impl Optional {
     fn num_values(&self) -> Option<usize> {
         match *self.of {
             // Matched by kind, because computing the domain would visit all atoms.
-            ColumnKind::Continuous(_) | ColumnKind::Number(_) => None,
+            ColumnKind::Continuous(_) | ColumnKind::Number(_) | ColumnKind::Periodic(_) => None,
             ColumnKind::Categorical(_)
             | ColumnKind::Boolean(_)
             | ColumnKind::Integer(_)
             | ColumnKind::Digits(_)
-            | ColumnKind::Periodic(_)
             | ColumnKind::DateTime(_)
             | ColumnKind::Optional(_) => {
                 self.inner().domains().first().and_then(Domain::num_values)
@@ -125,6 +124,10 @@ impl Coding for Optional {
         if let Some(first) = domains.first_mut() {
             *first = match &*first {
                 Domain::Finite(values) => Domain::Finite(*values + 1),
+                // A circle has no place beyond all others. Its functions are the same on the interval.
+                Domain::Circle(period) => {
+                    Domain::with_atoms([BEYOND], Domain::Interval(0.0, *period))
+                }
                 rest => {
                     let points: Vec<f64> = rest.atoms().iter().copied().chain([BEYOND]).collect();
                     Domain::with_atoms(points, rest.rest().clone())
