@@ -564,7 +564,7 @@ impl Circuit {
                 let sampled = detached(py, || engine.sample_given(&rows, seed))?;
                 sampled.map_err(|error| match error {
                     SampleError::Query(error) => error.raise(),
-                    SampleError::Impossible { .. } => OperationError::ImpossibleEvidence.raise(),
+                    _ => OperationError::ImpossibleEvidence.raise(),
                 })?
             }
         };
