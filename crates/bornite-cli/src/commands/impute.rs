@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use crate::output::{self, plural};
-use crate::streams::{Inputs, Outputs, Stream, Target, Writing};
+use crate::streams::{Inputs, Outputs, Stream, Writing};
 use crate::tables;
 
 /// Impute the missing values of a table.

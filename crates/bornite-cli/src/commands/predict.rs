@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::impute::With;
 use crate::output;
-use crate::streams::{Inputs, Outputs, Piece, Stream, Target, Writing, note_absent};
+use crate::streams::{Inputs, Outputs, Piece, Stream, Writing, note_absent};
 use crate::tables;
 
 /// Predict a column of a table from the other columns.

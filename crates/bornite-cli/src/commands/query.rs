@@ -9,7 +9,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::output::{self, grouped, number, printable};
-use crate::streams::{Outputs, Stream, Target, Writing};
+use crate::streams::{Outputs, Stream, Writing};
 use crate::tables;
 
 /// Ask a model for probabilities, means, quantiles or most likely values.
