@@ -176,7 +176,7 @@ def fit(
     ``device`` is the CPU. If this process is lost, ``resume=`` continues from its last ``checkpoint=``, also with another
     number of workers.
     """
-    if np.ndim(settings.get("sample_weight")) > 0:
+    if np.ndim(settings.get("sample_weight", 0)) > 0:
         raise BorniteError("sample_weight: give the name of a column of the dataset")
     ray = _library("ray")
     _library("ray.data")
