@@ -1,7 +1,10 @@
 //! Dates and times, split into year, month, day, hour, minute and second.
 //!
 //! The parts make it possible to learn and query hours of the day or months of the year as such. Their lexicographic
-//! order is the order of time. A sampled day that its month does not have becomes the last day of the month.
+//! order is the order of time. A day that its month does not have becomes the last day of the month in samples, and
+//! counts as that day in questions.
+
+use std::ops::Bound;
 
 use serde::{Deserialize, Serialize};
 
@@ -386,12 +389,6 @@ impl DateTime {
         self.parts.iter().map(|part| part.count as usize).collect()
     }
 
-    /// The rank of encoded values in the order of time.
-    fn rank(&self, values: &[f64]) -> i128 {
-        let places = values.iter().zip(&self.parts);
-        places.fold(0, |n, (&x, part)| n * i128::from(part.count) + x as i128)
-    }
-
     /// The first and the last moment of the domain, in seconds.
     fn ends(&self) -> (i64, i64) {
         let last: Vec<f64> = self.parts.iter().map(|part| part.count as f64 - 1.0).collect();
@@ -399,25 +396,97 @@ impl DateTime {
         (seconds(&self.moment(&first)), seconds(&self.moment(&last)))
     }
 
-    /// The rank of the first moment at or after `at`, or of the last one at or before it; `None` if there is none.
-    fn rank_at(&self, at: i64, upwards: bool) -> Option<i128> {
-        let (first, last) = self.ends();
-        let step = if upwards { self.step() } else { -self.step() };
-        if upwards && at > last || !upwards && at < first {
-            return None;
+    /// The parts with this rank, which may be a day that its month does not have.
+    fn at_rank(&self, mut rank: i128) -> Moment {
+        let mut moment = START;
+        for part in self.parts.iter().rev() {
+            moment[part.unit as usize] = part.min + (rank % i128::from(part.count)) as i64;
+            rank /= i128::from(part.count);
         }
-        let mut at = at.clamp(first, last);
-        // Constant parts leave gaps between moments.
-        for _ in 0..MAX_STEPS {
-            if let Some(values) = self.values(&moment_of(at)) {
-                return Some(self.rank(&values));
-            }
-            at += step;
-            if !(first..=last).contains(&at) {
-                break;
+        moment
+    }
+
+    /// The number of ranks at the start whose parts are in order before (or, if `inclusive`, up to) those of a moment.
+    fn ranks_before(&self, moment: &Moment, inclusive: bool) -> i128 {
+        let (mut low, mut high) = (0, self.num_ranks());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let parts = self.at_rank(middle);
+            if parts < *moment || inclusive && parts == *moment {
+                low = middle + 1;
+            } else {
+                high = middle;
             }
         }
-        None
+        low
+    }
+
+    fn num_ranks(&self) -> i128 {
+        self.parts.iter().map(|part| i128::from(part.count)).product()
+    }
+
+    /// The number of ranks of a day.
+    fn ranks_per_day(&self) -> i128 {
+        let finer = self.parts.iter().filter(|part| part.unit > TimeUnit::Day);
+        finer.map(|part| i128::from(part.count)).product()
+    }
+
+    /// Whether the month does not have such a day, but a last one that the column can have.
+    fn is_after_last(&self, parts: &Moment) -> bool {
+        let last = days_of(parts[0], parts[1]);
+        let day = self.parts.iter().find(|part| part.unit == TimeUnit::Day);
+        parts[2] > last && day.is_some_and(|day| day.min <= last)
+    }
+
+    /// The rank of the first moment at or after `at`, in seconds, or the number of ranks if there is none.
+    fn first_from(&self, at: i64) -> i128 {
+        let (mut rank, end) = (self.ranks_before(&moment_of(at), false), self.num_ranks());
+        while rank < end && self.is_after_last(&self.at_rank(rank)) {
+            rank += self.ranks_per_day();
+        }
+        rank.min(end)
+    }
+
+    /// The rank of the last moment at or before `at`, in seconds, or −1 if there is none.
+    fn last_to(&self, at: i64) -> i128 {
+        let mut rank = self.ranks_before(&moment_of(at), true) - 1;
+        while rank >= 0 && self.is_after_last(&self.at_rank(rank)) {
+            rank -= self.ranks_per_day();
+        }
+        rank.max(-1)
+    }
+
+    /// Evidence about cells as evidence about their parts: days that a month does not have count as its last day, as in
+    /// samples. `None` if nothing is left.
+    fn with_days_after_last(&self, mut parts: Parts) -> Option<Parts> {
+        let value = |unit: TimeUnit| match self.parts.iter().position(|part| part.unit == unit) {
+            None => Some(START[unit as usize]),
+            Some(place) => parts.iter().find_map(|(at, evidence)| match evidence {
+                Evidence::Value(x) if *at == place => Some(self.parts[place].min + *x as i64),
+                _ => None,
+            }),
+        };
+        let date = value(TimeUnit::Year).zip(value(TimeUnit::Month));
+        let day = self.parts.iter().position(|part| part.unit == TimeUnit::Day);
+        let Some(((year, month), day)) = date.zip(day) else { return Some(parts) };
+        let last = days_of(year, month) - self.parts[day].min;
+        let Some(evidence) = parts.iter_mut().find(|(place, _)| *place == day) else {
+            return Some(parts);
+        };
+        let days = match &evidence.1 {
+            Evidence::Value(x) => vec![*x as i64],
+            Evidence::In(Part::Values(set)) => set.iter().map(|&x| x as i64).collect(),
+            Evidence::In(Part::Interval { .. }) | Evidence::Unknown => return Some(parts),
+        };
+        if (0..self.parts[day].count - 1).contains(&last) {
+            let has = |x: &i64| days.contains(&(*x).min(last));
+            let set = (0..self.parts[day].count).filter(has).map(|x| x as usize).collect();
+            evidence.1 = Evidence::In(Part::Values(set));
+        }
+        match &evidence.1 {
+            Evidence::In(Part::Values(set)) if set.is_empty() => None,
+            _ => Some(parts),
+        }
     }
 
     /// The seconds of a text in the column's format, or of a date without a time.
@@ -441,9 +510,6 @@ fn without_fraction(text: &str) -> String {
         },
     )
 }
-
-/// The maximum number of steps to the next moment: the seconds of a day.
-const MAX_STEPS: usize = 86_400;
 
 /// The formats that the first label may have, the most likely first.
 fn forms(first: &str) -> Vec<(String, bool)> {
@@ -594,21 +660,31 @@ impl Coding for DateTime {
         let part = |values: Vec<f64>| {
             values.into_iter().map(Evidence::Value).enumerate().collect::<Parts>()
         };
-        Ok(values.into_iter().map(part).collect())
+        Ok(values.into_iter().filter_map(|x| self.with_days_after_last(part(x))).collect())
+    }
+
+    fn exactly(&self, values: &[f64]) -> Parts {
+        let parts: Parts = values.iter().copied().map(Evidence::Value).enumerate().collect();
+        self.with_days_after_last(parts.clone()).unwrap_or(parts)
     }
 
     fn interval(&self, ends: &Ends) -> Result<Vec<Parts>, &'static str> {
-        let (first, last) = self.ends();
+        let (low, high) = ends.bounds();
+        let from = match low {
+            Bound::Included(a) => self.first_from(a.ceil() as i64),
+            Bound::Excluded(a) => self.first_from((a.floor() as i64).saturating_add(1)),
+            Bound::Unbounded => 0,
+        };
+        let to = match high {
+            Bound::Included(b) => self.last_to(b.floor() as i64),
+            Bound::Excluded(b) => self.last_to((b.ceil() as i64).saturating_sub(1)),
+            Bound::Unbounded => self.num_ranks() - 1,
+        };
         let mut parts = Vec::new();
-        if let Some((from, to)) = ends.whole(i128::from(first), i128::from(last)) {
-            let (from, to) = (first + from as i64, first + to as i64);
-            if let (Some(from), Some(to)) = (self.rank_at(from, true), self.rank_at(to, false))
-                && from <= to
-            {
-                between(&self.radices(), from, to, (0, &mut Vec::new()), &mut parts);
-            }
+        if from <= to {
+            between(&self.radices(), from, to, (0, &mut Vec::new()), &mut parts);
         }
-        Ok(parts)
+        Ok(parts.into_iter().filter_map(|parts| self.with_days_after_last(parts)).collect())
     }
 
     fn is_time(&self) -> bool {
@@ -714,7 +790,6 @@ impl DateTime {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::ops::Bound;
 
     fn found(labels: &[&str]) -> Found {
         DateTime::of(&labels.iter().copied())
@@ -811,23 +886,21 @@ mod tests {
         }
     }
 
+    /// How many of the cases hold.
+    fn holds(parts: &[Parts], values: &[f64]) -> usize {
+        let has = |(place, evidence): &(usize, Evidence)| match evidence {
+            Evidence::Value(x) => *x == values[*place],
+            Evidence::In(Part::Values(set)) => set.contains(&(values[*place] as usize)),
+            _ => true,
+        };
+        parts.iter().filter(|part| part.iter().all(has)).count()
+    }
+
     #[test]
     fn intervals_and_weekdays_are_those_of_an_enumeration() {
         let kind = dates(&["2019-11-02", "2020-03-30"]);
         let all: Vec<i64> = (day_number(2019, 1, 1)..=day_number(2020, 12, 31)).collect();
         let values = |day: i64| kind.values(&moment_of(day * DAY)).unwrap();
-        let holds = |parts: &[Parts], values: &[f64]| {
-            parts
-                .iter()
-                .filter(|part| {
-                    part.iter().all(|(place, evidence)| match evidence {
-                        Evidence::Value(x) => *x == values[*place],
-                        Evidence::In(Part::Values(set)) => set.contains(&(values[*place] as usize)),
-                        _ => true,
-                    })
-                })
-                .count()
-        };
         let (low, high) = (day_number(2019, 12, 30), day_number(2020, 2, 29));
         let ends =
             Ends::new(Bound::Included((low * DAY) as f64), Bound::Excluded((high * DAY) as f64));
@@ -843,5 +916,58 @@ mod tests {
         }
         // 6 March 2020 was a Friday.
         assert_eq!(holds(&fridays, &values(day_number(2020, 3, 6))), 1);
+    }
+
+    /// Regression: `day > '2019-02-28'` included that day, and days such as February 30, which a model gives a little
+    /// probability, were neither before nor after March 1.
+    #[test]
+    fn every_value_is_before_at_or_after_a_moment() {
+        for (labels, moments) in [
+            (
+                &["2019-01-02", "2020-12-31"][..],
+                &[
+                    "2019-02-28",
+                    "2019-03-01",
+                    "2020-02-29",
+                    "2020-04-30",
+                    "2019-01-01",
+                    "2020-12-31",
+                ][..],
+            ),
+            (&["2019-02", "2020-11"], &["2019-02", "2020-12"]),
+            (&["08:15", "23:40"], &["08:15", "00:00", "23:59"]),
+            // The month or the hour is always the same.
+            (&["2018-02-03 10:15", "2020-02-11 10:40"], &["2018-02-28 10:59", "2019-02-01 10:00"]),
+            (&["2018-01-31", "2020-12-31"], &["2018-03-31", "2019-12-31"]),
+            (&["2018-01-03 00:15", "2018-12-11 23:40"], &["2018-02-28 13:30", "2018-06-30 23:59"]),
+        ] {
+            let kind = dates(labels);
+            for text in moments {
+                let at = kind.number_of(text).unwrap();
+                let mut own = vec![0.0; kind.parts.len()];
+                kind.encoder(Storage::Labels)(Cell::Text(text), &mut own).unwrap();
+                let parts = |low, high| kind.interval(&Ends::new(low, high).unwrap()).unwrap();
+                let (free, before) =
+                    (Bound::Unbounded, parts(Bound::Unbounded, Bound::Excluded(at)));
+                let events = [
+                    before,
+                    kind.set(std::slice::from_ref(&own)).unwrap(),
+                    parts(Bound::Excluded(at), free),
+                    parts(free, Bound::Included(at)),
+                    parts(Bound::Included(at), free),
+                ];
+                // All values, every so many if there are very many.
+                let step = kind.num_ranks() / 20_000 + 1;
+                for rank in (0..kind.num_ranks()).step_by(step as usize) {
+                    let moment = kind.at_rank(rank);
+                    let values = kind.values(&moment).unwrap();
+                    let number = kind.number(Storage::Labels, &values).unwrap();
+                    let found = events.each_ref().map(|event| holds(event, &values));
+                    let expected =
+                        [number < at, number == at, number > at, number <= at, number >= at];
+                    assert_eq!(found, expected.map(usize::from), "{moment:?} and {text}");
+                }
+            }
+        }
     }
 }
