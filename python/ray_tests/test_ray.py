@@ -294,11 +294,12 @@ def test_bad_arguments_are_refused(cluster: Cluster, model: bornite.Model) -> No
     with pytest.raises(bornite.BorniteError, match="a Ray dataset, not dict"):
         bornite.ray.fit({"age": [1.0]})
     # What is wrong with the rows or the settings is said as on one machine.
-    many = ray.data.from_arrow(pyarrow.table({"x": np.arange(400.0) % 7, "word": np.arange(400) % 2}))
+    columns = {"x": np.arange(400.0) % 7, "word": np.arange(400) % 2, "less": 2 - np.arange(400) // 100}
+    many = ray.data.from_arrow(pyarrow.table(columns))
     small = {"memory": 100 * 64 * 2, "epochs": 1}
     with pytest.raises(bornite.BorniteError, match="no column 'wrd'"):
         bornite.ray.fit(many, target="wrd", **small)
-    with pytest.raises(bornite.BorniteError, match="row weights are not supported"):
-        bornite.ray.fit(many, sample_weight="word", **small)
+    with pytest.raises(bornite.BorniteError, match="column 'less': the weight '-1' is not a number"):
+        bornite.ray.fit(many, sample_weight="less", **small)
     with pytest.raises(bornite.BorniteError, match="CUDA"):
         bornite.ray.fit(many, device="cuda", **small)

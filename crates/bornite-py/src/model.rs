@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bornite::data::{
-    EncodeOptions, InferOptions, KindHint, Mismatch, Sample, SampleOptions, Support, Table, Unseen,
+    DataError, EncodeOptions, InferOptions, KindHint, Mismatch, Sample, SampleOptions, Support,
+    Table, Unseen,
 };
 use bornite::engine;
 use bornite::learn::{Control, Device, Effort, Progress, Quota, Workers};
@@ -148,6 +149,14 @@ impl<'a> Watch<'a> {
                 false
             }
         }
+    }
+}
+
+/// The sample as images of this height and width, with this many channels, if they are given.
+fn with_image(sample: Sample, image: Option<[usize; 3]>) -> Result<Sample, DataError> {
+    match image {
+        Some(shape) => sample.with_table(|table| table.with_image(shape)),
+        None => Ok(sample),
     }
 }
 
@@ -350,13 +359,7 @@ impl TableModel {
             (Some(table), None) => Ok(Sample::whole(table)),
             (None, _) => Sample::draw(&files, &drawing, &mut |_, _, _| {}),
         })?;
-        let sample = sample.and_then(|sample| {
-            sample.with_table(|table| match image {
-                Some(shape) => table.with_image(shape),
-                None => Ok(table),
-            })
-        });
-        let sample = sample.map_err(Raise::raise)?;
+        let sample = sample.and_then(|sample| with_image(sample, image)).map_err(Raise::raise)?;
         check_time(time)?;
         let options = ModelOptions {
             weights,

@@ -474,13 +474,13 @@ impl DateTime {
             return Some(parts);
         };
         let days = match &evidence.1 {
-            Evidence::Value(x) => vec![*x as i64],
-            Evidence::In(Part::Values(set)) => set.iter().map(|&x| x as i64).collect(),
+            Evidence::Value(x) => vec![*x as usize],
+            Evidence::In(Part::Values(set)) => set.clone(),
             Evidence::In(Part::Interval { .. }) | Evidence::Unknown => return Some(parts),
         };
         if (0..self.parts[day].count - 1).contains(&last) {
-            let has = |x: &i64| days.contains(&(*x).min(last));
-            let set = (0..self.parts[day].count).filter(has).map(|x| x as usize).collect();
+            let has = |x: &usize| days.contains(&(*x).min(last as usize));
+            let set = (0..self.parts[day].count as usize).filter(has).collect();
             evidence.1 = Evidence::In(Part::Values(set));
         }
         match &evidence.1 {
