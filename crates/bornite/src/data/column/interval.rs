@@ -61,6 +61,11 @@ impl Ends {
         (number(&self.low, f64::NEG_INFINITY), number(&self.high, f64::INFINITY))
     }
 
+    /// Both ends as bounds.
+    pub(crate) fn bounds(&self) -> (Bound<f64>, Bound<f64>) {
+        (self.low.map(|end| end.number), self.high.map(|end| end.number))
+    }
+
     /// Whether x is inside.
     pub(crate) fn contains(&self, x: f64) -> bool {
         let above = match self.low {
