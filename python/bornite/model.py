@@ -87,6 +87,9 @@ def fit(
     strict: bool = False,
     seed: int = 0,
     device: Literal["cpu", "cuda", "cuda-tf32", "auto"] = "cpu",
+    checkpoint: str | PathLike[str] | None = None,
+    checkpoint_every: float = 60.0,
+    resume: str | PathLike[str] | None = None,
     progress: Progress | None = None,
     verbose: bool = False,
 ) -> Model:
@@ -141,6 +144,10 @@ def fit(
     ``"cuda-tf32"`` is a GPU with faster, less precise products, and ``"auto"`` is a GPU if there is one that can learn
     this table.
 
+    ``checkpoint`` is a file that the state of the fit is saved to, every ``checkpoint_every`` seconds and when the fit
+    ends early. ``resume`` continues from such a file, given the same table and settings: without ``time``, to the same
+    model, bit for bit, as if the fit had never been interrupted. The ``bornite`` command writes and reads them too.
+
     ``progress`` is called after every epoch with a dict of ``width``, ``epoch``, ``epochs``, ``train``, ``valid`` and
     ``best``, with log-likelihoods in nats per row as in ``model.info``; returning False ends the fit. ``verbose=True``
     shows a progress line on standard error, in terminals and notebooks. Ctrl-C also ends the fit, with a warning. In
@@ -174,6 +181,8 @@ def fit(
         raise ArgumentError(f"atoms={shown(atoms)}: give a dict from columns to numbers")
     if progress is not None and not isinstance(progress, (bool, np.bool_)) and not callable(progress):
         raise ArgumentError(f"progress={shown(progress)}: give True, False or a function")
+    check_numbers(checkpoint_every=checkpoint_every)
+    check_path(**not_none(checkpoint=checkpoint, resume=resume))
     if start is not None and not isinstance(start, Model):
         raise ArgumentError(f"start={shown(start)}: give a model")
     if start is not None and start._is_view():
@@ -217,7 +226,7 @@ def fit(
             valid = _columns(held, frame.names, names)
     line = ProgressLine(progress) if verbose else None
     try:
-        core, interrupted = TableModel.fit(
+        core, interrupted, unsaved = TableModel.fit(
             None if frame is None else columns,
             valid,
             files=files or [],
@@ -248,6 +257,8 @@ def fit(
             device=device,
             time=time,
             weights=weights,
+            checkpoint=None if checkpoint is None else (checkpoint, checkpoint_every),
+            resume=resume,
             progress=progress if line is None else line,
             note=note,
         )
@@ -256,6 +267,8 @@ def fit(
             line.close()
     if interrupted:
         warnings.warn("the fit was interrupted: this is the best model so far", stacklevel=2)
+    if unsaved is not None:
+        warnings.warn(f"the last checkpoint was not saved: {unsaved}", stacklevel=2)
     if start is not None:
         return start._with(core)
     if frame is None:

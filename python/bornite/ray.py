@@ -172,9 +172,12 @@ def fit(
 
     ``workers`` is the maximum number of workers; by default there is one for each CPU of the cluster except one. Each
     needs 64 rows per step: 8 workers are busy with ``batch=512``, the default for large tables, and 64, the maximum,
-    with ``batch=4096``. Unless the dataset is fitted in this process, ``sample_weight`` is not supported and ``device``
-    is the CPU.
+    with ``batch=4096``. ``sample_weight`` is the name of a column. Unless the dataset is fitted in this process,
+    ``device`` is the CPU. If this process is lost, ``resume=`` continues from its last ``checkpoint=``, also with another
+    number of workers.
     """
+    if np.ndim(settings.get("sample_weight", 0)) > 0:
+        raise BorniteError("sample_weight: give the name of a column of the dataset")
     ray = _library("ray")
     _library("ray.data")
     count = _count(ray, workers)

@@ -200,6 +200,27 @@ def test_a_worker_that_is_killed_is_replaced_in_the_middle_of_a_fit(
     assert_same(fitted, learned)
 
 
+def test_weights_and_checkpoints_are_those_of_one_machine(
+    cluster: Cluster, large: pyarrow.Table, tmp_path: pathlib.Path
+) -> None:
+    weights = np.where(np.arange(ROWS) % 3 > 0, 1.0, 2.5)
+    weighed = large.append_column("weight", pyarrow.array(weights))
+    pyarrow.parquet.write_table(weighed, tmp_path / "all.parquet")
+    settings = {**LARGE, "memory": 1000 * 64 * 4, "sample_weight": "weight"}
+    own = bornite.fit(str(tmp_path / "all.parquet"), **settings)
+    file = tmp_path / "fit.ck"
+
+    def stop(report: dict[str, Any]) -> bool:
+        return False
+
+    dataset = ray.data.from_arrow(weighed)
+    bornite.ray.fit(dataset, workers=2, checkpoint=file, progress=stop, **settings)
+    for resume in (None, file):
+        assert_same(bornite.ray.fit(dataset, workers=3, resume=resume, **settings), own)
+    with pytest.raises(bornite.BorniteError, match="name of a column"):
+        bornite.ray.fit(dataset, sample_weight=weights)
+
+
 def test_small_datasets_are_fitted_as_tables(cluster: Cluster) -> None:
     table = {name: cells for name, cells in rows(300).items() if name != "id"}
     dataset = ray.data.from_arrow(pyarrow.table(table))
@@ -273,11 +294,12 @@ def test_bad_arguments_are_refused(cluster: Cluster, model: bornite.Model) -> No
     with pytest.raises(bornite.BorniteError, match="a Ray dataset, not dict"):
         bornite.ray.fit({"age": [1.0]})
     # What is wrong with the rows or the settings is said as on one machine.
-    many = ray.data.from_arrow(pyarrow.table({"x": np.arange(400.0) % 7, "word": np.arange(400) % 2}))
+    columns = {"x": np.arange(400.0) % 7, "word": np.arange(400) % 2, "less": 2 - np.arange(400) // 100}
+    many = ray.data.from_arrow(pyarrow.table(columns))
     small = {"memory": 100 * 64 * 2, "epochs": 1}
     with pytest.raises(bornite.BorniteError, match="no column 'wrd'"):
         bornite.ray.fit(many, target="wrd", **small)
-    with pytest.raises(bornite.BorniteError, match="row weights are not supported"):
-        bornite.ray.fit(many, sample_weight="word", **small)
+    with pytest.raises(bornite.BorniteError, match="column 'less': the weight '-1' is not a number"):
+        bornite.ray.fit(many, sample_weight="less", **small)
     with pytest.raises(bornite.BorniteError, match="CUDA"):
         bornite.ray.fit(many, device="cuda", **small)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 from typing import Any
 
 import numpy as np
@@ -100,3 +101,53 @@ def test_ray_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ImportError, match=r"bornite\[ray\]"):
         bornite.ray.fit(None)
+
+
+def test_rows_of_workers_count_by_their_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = table()
+    weighed = {**plain, "weight": np.where(plain["owner"] == "yes", 3.0, 1.0)}
+    monkeypatch.setitem(globals(), "table", lambda: weighed)
+    models = [bornite.fit(shared(Local(count)), sample_weight="weight", **SETTINGS) for count in (1, 3)]
+    assert len({model._core.to_bytes() for model in models}) == 1
+    assert "weight" not in {column["name"] for column in models[0].schema}
+    share = np.average(plain["owner"] == "yes", weights=weighed["weight"])
+    assert abs(models[0].query("P(owner='yes')") - share) < 0.05
+
+
+def test_a_fit_continues_from_its_checkpoint(tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "fit.ck"
+    whole = bornite.fit(shared(Local(2)), **SETTINGS)
+
+    with pytest.raises(RuntimeError, match="^lost$"):
+        bornite.fit(shared(Local(2, RuntimeError("lost"))), checkpoint=file, checkpoint_every=0, **SETTINGS)
+    # Also with another number of workers.
+    for count in (1, 3):
+        resumed = bornite.fit(shared(Local(count)), resume=file, **SETTINGS)
+        assert resumed._core.to_bytes() == whole._core.to_bytes()
+    rows = table()
+    whole = bornite.fit(rows, **SETTINGS)
+    with pytest.warns(UserWarning, match="interrupted"):
+        bornite.fit(rows, checkpoint=str(file), progress=interrupt, **SETTINGS)
+    assert bornite.fit(rows, resume=str(file), **SETTINGS)._core.to_bytes() == whole._core.to_bytes()
+
+
+def interrupt(report: dict[str, Any]) -> None:
+    raise KeyboardInterrupt
+
+
+def test_bad_checkpoints_are_refused(tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "fit.ck"
+    with pytest.raises(bornite.BorniteError, match="fit.ck: cannot read the checkpoint"):
+        bornite.fit(table(), resume=file, **SETTINGS)
+    file.write_bytes(b"something else")
+    with pytest.raises(bornite.BorniteError, match="fit.ck: not a checkpoint"):
+        bornite.fit(table(), resume=file, **SETTINGS)
+    with pytest.raises(bornite.BorniteError, match="no such folder"):
+        bornite.fit(table(), checkpoint=tmp_path / "none" / "fit.ck", **SETTINGS)
+    with pytest.raises(bornite.BorniteError, match="checkpoint_every"):
+        bornite.fit(table(), checkpoint=file, checkpoint_every=-1, **SETTINGS)
+    rows = tmp_path / "rows.csv"
+    rows.write_text("a,b\n1,2\n")
+    with pytest.raises(bornite.BorniteError, match="would be overwritten"):
+        bornite.fit(str(rows), checkpoint=rows, **SETTINGS)
+    assert rows.read_text() == "a,b\n1,2\n"

@@ -7,6 +7,7 @@ mod argument;
 mod array;
 mod basis;
 mod builder;
+mod checkpoint;
 mod circuit;
 mod compress;
 mod detached;

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bornite::data::{
-    EncodeOptions, InferOptions, KindHint, Mismatch, Sample, SampleOptions, Support, Table, Unseen,
+    DataError, EncodeOptions, InferOptions, KindHint, Mismatch, Sample, SampleOptions, Support,
+    Table, Unseen,
 };
 use bornite::engine;
 use bornite::learn::{Control, Device, Effort, Progress, Quota, Workers};
@@ -24,6 +25,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyTuple, PyType};
 
 use crate::array::to_array;
+use crate::checkpoint::{self, Saver};
 use crate::circuit::Circuit;
 use crate::detached::detached;
 use crate::exception::{BorniteError, Raise};
@@ -44,6 +46,8 @@ pub(crate) struct Watch<'a> {
     /// The time of the last check for signals.
     asked: Instant,
     time: Option<f64>,
+    /// The fraction of the time that was used before the checkpoint that the fit continues from.
+    used: f64,
     callback: Option<&'a Py<PyAny>>,
     /// The exception that the callback raised.
     failure: Option<PyErr>,
@@ -82,15 +86,25 @@ impl<'a> Watch<'a> {
     pub(crate) fn new(time: Option<f64>, callback: Option<&'a Py<PyAny>>) -> Self {
         let now = Instant::now();
         let before = Arc::default();
-        Self { started: now, asked: now, time, callback, failure: None, interrupted: false, before }
+        Self {
+            started: now,
+            asked: now,
+            time,
+            used: 0.0,
+            callback,
+            failure: None,
+            interrupted: false,
+            before,
+        }
     }
 
     /// A quota that also ends the parts of a fit that have no steps.
     fn quota(&self) -> Quota {
         let (started, time, before) = (self.started, self.time, self.before.clone());
+        let used = self.used;
         Quota::new(move || match time {
             _ if before.is_interrupted() => f64::INFINITY,
-            Some(time) => started.elapsed().as_secs_f64() / time,
+            Some(time) => used + started.elapsed().as_secs_f64() / time,
             None => 0.0,
         })
     }
@@ -101,7 +115,7 @@ impl<'a> Watch<'a> {
             self.interrupted = true;
             return Control::Stop;
         }
-        let used = self.time.map(|time| self.started.elapsed().as_secs_f64() / time);
+        let used = self.time.map(|time| self.used + self.started.elapsed().as_secs_f64() / time);
         let called = self.callback.filter(|_| progress.epoch_ended && !progress.is_trial);
         if called.is_some() || self.asked.elapsed() >= PATIENCE {
             self.asked = Instant::now();
@@ -132,6 +146,14 @@ impl<'a> Watch<'a> {
                 false
             }
         }
+    }
+}
+
+/// The sample as images of this height and width, with this many channels, if they are given.
+fn with_image(sample: Sample, image: Option<[usize; 3]>) -> Result<Sample, DataError> {
+    match image {
+        Some(shape) => sample.with_table(|table| table.with_image(shape)),
+        None => Ok(sample),
     }
 }
 
@@ -277,11 +299,11 @@ type AnomalyTuple = (usize, f64, Vec<(String, String, f64, f64)>);
 
 #[pymethods]
 impl TableModel {
-    /// Fits a model, and returns whether Ctrl-C ended the fit.
+    /// Fits a model, and returns whether Ctrl-C ended the fit and why the last checkpoint could not be written.
     #[classmethod]
     #[pyo3(signature = (
         table, valid, *, files, workers, memory, start, kinds, missing_as_value, atoms, image, effort, structure, circuits, width, output_width, functions, epochs, batch, rate, patience,
-        smoothing, target, emphasis, valid_share, as_is, strict, seed, device, time, weights, progress, note
+        smoothing, target, emphasis, valid_share, as_is, strict, seed, device, time, weights, checkpoint, resume, progress, note
     ))]
     #[expect(clippy::too_many_arguments, reason = "all but the tables are named")]
     fn fit(
@@ -316,9 +338,13 @@ impl TableModel {
         device: &str,
         time: Option<f64>,
         weights: Option<String>,
+        checkpoint: Option<(PathBuf, f64)>,
+        resume: Option<PathBuf>,
         progress: Option<Py<PyAny>>,
         note: Option<String>,
-    ) -> PyResult<(Self, bool)> {
+    ) -> PyResult<(Self, bool, Option<String>)> {
+        let mut saver = checkpoint.map(|to| Saver::new(to, &files)).transpose()?;
+        let resume = resume.as_deref().map(checkpoint::read).transpose()?;
         let drawing = SampleOptions { memory, seed, ..SampleOptions::default() };
         let table = table.map(|t| t.0);
         let (workers, places) = match workers {
@@ -330,13 +356,7 @@ impl TableModel {
             (Some(table), None) => Ok(Sample::whole(table)),
             (None, _) => Sample::draw(&files, &drawing, &mut |_, _, _| {}),
         })?;
-        let sample = sample.and_then(|sample| {
-            sample.with_table(|table| match image {
-                Some(shape) => table.with_image(shape),
-                None => Ok(table),
-            })
-        });
-        let sample = sample.map_err(Raise::raise)?;
+        let sample = sample.and_then(|sample| with_image(sample, image)).map_err(Raise::raise)?;
         check_time(time)?;
         let options = ModelOptions {
             weights,
@@ -368,6 +388,7 @@ impl TableModel {
             ..ModelOptions::default()
         };
         let mut watch = Watch::new(time, progress.as_ref());
+        watch.used = resume.as_ref().map_or(0.0, |(_, used)| *used);
         let valid = valid.map(|v| v.0);
         let start = start.as_ref().map(|model| &model.get().0);
         let fitted = detached(class.py(), || {
@@ -376,9 +397,15 @@ impl TableModel {
                 .validation(valid.as_ref())
                 .quota(watch.quota())
                 .workers(workers.as_ref().map(|workers| workers as &dyn Workers))
-                .on_step(|progress, _| {
+                .resume(resume.as_ref().map(|(bytes, _)| &bytes[..]))
+                .on_step(|progress, snapshot| {
                     watch.interrupted |= workers.as_ref().is_some_and(PyWorkers::is_interrupted);
-                    if watch.interrupted { Control::Stop } else { watch.step(progress) }
+                    let control =
+                        if watch.interrupted { Control::Stop } else { watch.step(progress) };
+                    if let Some(saver) = &mut saver {
+                        saver.step(control, snapshot);
+                    }
+                    control
                 })
                 .run_sample(&sample)
         })?;
@@ -390,7 +417,8 @@ impl TableModel {
         if let Some(failure) = watch.failure.or_else(|| workers.as_ref()?.failure()) {
             return Err(failure);
         }
-        Ok((Self(fitted.map_err(Raise::raise)?.with_note(note)), watch.interrupted))
+        let model = fitted.map_err(Raise::raise)?.with_note(note);
+        Ok((Self(model), watch.interrupted, saver.and_then(|saver| saver.failed)))
     }
 
     /// Reads a model from a file.

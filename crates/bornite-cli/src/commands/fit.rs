@@ -519,7 +519,6 @@ fn with_flag_hint(error: ModelError) -> anyhow::Error {
             let enough = needed.div_ceil(1 << 30);
             anyhow!("{error} (--drop, --max-memory {enough}G)")
         }
-        ModelError::WeightsInPieces => anyhow!("{error}, such as --memory 16G"),
         ModelError::LittleToLearn(found) => anyhow!(found.explain(drop, "--as-is")),
         other => other.into(),
     }

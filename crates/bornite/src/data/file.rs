@@ -223,7 +223,7 @@ pub(super) fn write(
 }
 
 /// The name of a file in messages.
-pub(super) fn name(path: &Path) -> String {
+pub(crate) fn name(path: &Path) -> String {
     path.display().to_string()
 }
 

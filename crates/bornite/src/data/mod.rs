@@ -37,6 +37,7 @@ pub use column::{
 pub(crate) use column::{Coding, End, Ends, OutsideSet, Parts};
 pub use csv::{CsvLayout, CsvOptions};
 pub use error::{DataError, FormatProblem};
+pub(crate) use file::name as file_name;
 pub use file::{FileReader, ReadShare, open_file, write_file};
 pub(crate) use file_form::FileForm;
 pub use number::NumberFormat;

@@ -223,20 +223,23 @@ impl Sample {
         &self.places
     }
 
-    /// Reads all rows of the files in pieces, each with the number of preceding rows.
+    /// Reads all rows of the files in pieces, each with the number of preceding rows. `weights` is a column with numbers
+    /// that the schema does not have.
     pub(crate) fn read_all<E: From<DataError>>(
         &self,
         schema: &Schema,
+        weights: Option<&str>,
         on_rows: &mut dyn FnMut(&Path, usize, Option<f64>),
         work: &mut dyn FnMut(&Table, u64) -> Result<(), E>,
         in_place: impl Fn(&Path, usize, E) -> E,
     ) -> Result<(), E> {
         let stream =
             StreamOptions { header: self.header, keep_text: false, ..StreamOptions::default() };
+        let weights = weights.map(|name| self.table.column(name)).transpose()?;
         let mut before = 0;
         for path in &self.files {
             let mut rows = 0;
-            let mut stream = TableStream::open(path, schema, &stream)?;
+            let mut stream = TableStream::open_with(path, schema, weights, &stream)?;
             while let Some(piece) = stream.next() {
                 let piece = piece?;
                 work(&piece, before).map_err(|e| in_place(path, rows, e))?;

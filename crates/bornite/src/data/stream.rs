@@ -10,7 +10,8 @@ use super::file::{FileReader, ReadShare};
 #[cfg(feature = "parquet")]
 use super::parquet::ParquetPieces;
 use super::{
-    CsvOptions, DataError, FormatProblem, Schema, Storage, Table, TableFormat, csv, file, npy,
+    Column, CsvOptions, DataError, FormatProblem, Schema, Storage, Table, TableFormat, csv, file,
+    npy,
 };
 use crate::memory::{self, OverLimit};
 
@@ -92,8 +93,19 @@ impl TableStream {
         schema: &Schema,
         options: &StreamOptions,
     ) -> Result<Self, DataError> {
-        let types = schema.columns().iter().map(|c| (c.name.clone(), c.storage)).collect();
-        Self::with_types(path.as_ref(), types, options)
+        Self::open_with(path.as_ref(), schema, None, options)
+    }
+
+    /// Opens a file with one more column, which has the type of this one.
+    pub(super) fn open_with(
+        path: &Path,
+        schema: &Schema,
+        more: Option<&Column>,
+        options: &StreamOptions,
+    ) -> Result<Self, DataError> {
+        let of_schema = schema.columns().iter().map(|c| (c.name.clone(), c.storage));
+        let more = more.map(|column| (column.name().to_owned(), Storage::of(column)));
+        Self::with_types(path, of_schema.chain(more).collect(), options)
     }
 
     /// Opens a file without a schema: all columns of CSV are text.

@@ -28,6 +28,10 @@ pub(crate) struct Layout {
     piece: u64,
     /// The number of shards, a power of two.
     shards: usize,
+    /// The weight for which a row is repeated once, if rows have weights.
+    unit: Option<f64>,
+    /// The number of training rows of each piece with their repetitions, once they are known. Empty without weights.
+    counts: Vec<usize>,
 }
 
 impl Layout {
@@ -36,7 +40,24 @@ impl Layout {
     pub(crate) fn new(rows: u64, held: Vec<u64>, loaded: usize, batch: usize) -> Self {
         let most = (batch / CHUNK_ROWS).clamp(1, LOADED_PIECES);
         let piece = loaded.div_ceil(LOADED_PIECES).max(1) as u64;
-        Self { rows, held, piece, shards: 1 << most.ilog2() }
+        Self { rows, held, piece, shards: 1 << most.ilog2(), unit: None, counts: Vec::new() }
+    }
+
+    /// Repeats rows in proportion to their weights, once for every `unit`.
+    #[must_use]
+    pub(crate) fn with_weights(self, unit: f64) -> Self {
+        Self { unit: Some(unit), ..self }
+    }
+
+    /// Whether rows have weights.
+    pub(crate) fn has_weights(&self) -> bool {
+        self.unit.is_some()
+    }
+
+    /// Sets the number of training rows of each piece, with their repetitions.
+    pub(crate) fn set_counts(&mut self, counts: Vec<usize>) {
+        debug_assert!(self.has_weights() && counts.len() == self.len());
+        self.counts = counts;
     }
 
     /// The number of pieces.
@@ -49,9 +70,13 @@ impl Layout {
         self.shards
     }
 
-    /// The number of training rows.
+    /// The number of training rows, with their repetitions.
     pub(crate) fn num_rows(&self) -> usize {
-        self.rows as usize - self.held.len()
+        if self.has_weights() {
+            self.counts.iter().sum()
+        } else {
+            self.rows as usize - self.held.len()
+        }
     }
 
     /// The shard of a piece.
@@ -77,8 +102,11 @@ impl Layout {
         start(pieces.start)..start(pieces.end)
     }
 
-    /// The number of training rows in a piece.
+    /// The number of training rows in a piece, with their repetitions.
     pub(super) fn rows_of(&self, piece: usize) -> usize {
+        if self.has_weights() {
+            return self.counts[piece];
+        }
         let places = self.places(piece..piece + 1);
         let before = |place: u64| self.held.partition_point(|&held| held < place);
         (places.end - places.start) as usize - (before(places.end) - before(places.start))
@@ -117,8 +145,8 @@ impl Layout {
     }
 
     /// Splits `count` rows after the first `before` rows of the table into pieces, without held-out
-    /// rows.
-    pub(crate) fn split(&self, before: u64, count: usize) -> Vec<(usize, Vec<usize>)> {
+    /// rows and without repetitions.
+    fn split(&self, before: u64, count: usize) -> Vec<(usize, Vec<usize>)> {
         let mut split: Vec<(usize, Vec<usize>)> = Vec::new();
         let mut held =
             self.held[self.held.partition_point(|&held| held < before)..].iter().peekable();
@@ -132,6 +160,50 @@ impl Layout {
                 Some((last, rows)) if *last == piece => rows.push(row),
                 _ => split.push((piece, vec![row])),
             }
+        }
+        split
+    }
+}
+
+/// Splits rows into pieces as they arrive, and repeats them in proportion to their weights.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Splitter {
+    shard: usize,
+    /// The sum of the weights in the shard, and how many rows were taken for it.
+    sum: f64,
+    taken: usize,
+}
+
+impl Splitter {
+    /// The largest number of times that a row can be repeated.
+    pub(crate) const MOST: f64 = 65_536.0;
+
+    /// Splits `count` rows after the first `before` rows of the table into pieces, without held-out rows. If rows have
+    /// weights, a row is repeated such that neither it nor a run of consecutive rows of a shard is off by more than one.
+    /// The repetitions of a shard depend only on its own rows, so it does not matter who holds it.
+    pub(crate) fn split(
+        &mut self,
+        layout: &Layout,
+        before: u64,
+        count: usize,
+        weights: &[f64],
+    ) -> Vec<(usize, Vec<usize>)> {
+        let mut split = layout.split(before, count);
+        let Some(unit) = layout.unit else { return split };
+        for (piece, rows) in &mut split {
+            let shard = layout.shard_of(*piece);
+            if shard != self.shard {
+                *self = Self { shard, ..Self::default() };
+            }
+            let mut often = Vec::with_capacity(rows.len());
+            for &row in &*rows {
+                self.sum += (weights[row] / unit).min(Self::MOST);
+                while self.taken as f64 + 0.5 < self.sum {
+                    often.push(row);
+                    self.taken += 1;
+                }
+            }
+            *rows = often;
         }
         split
     }
@@ -177,6 +249,34 @@ mod tests {
                 prop_assert!(part.iter().copied().eq(own));
                 prop_assert_eq!(part.len(), layout.rows_of(n));
             }
+            // Repetitions do not depend on it either, and add up to the weights of every shard.
+            let weights: Vec<f64> = (0..rows).map(|n| ((n ^ seed) % 5) as f64).collect();
+            let mut layout = layout;
+            layout = layout.with_weights(0.7);
+            let mut counts = vec![0; layout.len()];
+            for step in [rows, step] {
+                let (mut splitter, mut found) = (Splitter::default(), vec![0; layout.len()]);
+                for before in (0..rows).step_by(step as usize) {
+                    let own = &weights[before as usize..(before + step).min(rows) as usize];
+                    for (piece, rows) in splitter.split(&layout, before, own.len(), own) {
+                        prop_assert!(rows.iter().all(|&row| own[row] > 0.0));
+                        found[piece] += rows.len();
+                    }
+                }
+                prop_assert!(step == rows || found == counts);
+                counts = found;
+            }
+            for shard in 0..layout.num_shards() {
+                let pieces = layout.pieces_of(shard..shard + 1);
+                let own = layout.places(pieces.clone()).filter(|place| !held.contains(place));
+                let expected: f64 = own.map(|place| weights[place as usize] / 0.7).sum();
+                let found: usize = counts[pieces].iter().sum();
+                prop_assert!((found as f64 - expected).abs() < 0.5 + 1e-9, "{} {}", found, expected);
+            }
+            let total: usize = counts.iter().sum();
+            layout.set_counts(counts);
+            prop_assert_eq!(layout.num_rows(), total);
+            prop_assert_eq!((0..layout.len()).map(|n| layout.rows_of(n)).sum::<usize>(), total);
             let mut order: Vec<usize> = all.collect();
             layout.shuffle(&mut order, &mut ChaCha8Rng::seed_from_u64(seed));
             let (mut at, mut rounds) = (0, 0);

@@ -93,6 +93,10 @@ impl PieceFile {
         &self.layout
     }
 
+    pub(crate) fn layout_mut(&mut self) -> &mut Layout {
+        &mut self.layout
+    }
+
     /// Adds rows to a piece.
     pub(crate) fn add(&mut self, piece: usize, rows: &Batch) -> io::Result<()> {
         let mut bytes = Vec::new();
@@ -123,6 +127,7 @@ impl PieceFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::learn::layout::Splitter;
 
     #[test]
     fn a_file_gives_back_all_rows() {
@@ -136,7 +141,8 @@ mod tests {
         let mut file = PieceFile::new(&variables, layout.clone()).unwrap();
         for rows in [0..100, 100..101, 101..390] {
             let all = batch(rows.clone());
-            for (piece, own) in layout.split(rows.start as u64, rows.len()) {
+            let mut splitter = Splitter::default();
+            for (piece, own) in splitter.split(&layout, rows.start as u64, rows.len(), &[]) {
                 file.add(piece, &all.select(&own)).unwrap();
             }
         }

@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use super::backend::{Chunk, Sum, SumContext, fill, total};
 use super::checkpoint_bytes::{Reader, Writer};
 use super::error::{LearnError, program_of};
-use super::layout::Layout;
+use super::layout::{Layout, Splitter};
 use super::options::FitOptions;
 use super::pass::{Memory, Workspace};
 use crate::circuit::Circuit;
@@ -113,6 +113,7 @@ pub(super) fn ask<T: Scalar>(
 ) -> Result<Option<Sum<T>>, LearnError> {
     let mut to = Writer::new();
     to.numbers(&loaded.pieces);
+    to.numbers(&loaded.ends);
     for chunk in chunks {
         to.numbers(&chunk.rows);
         to.numbers(&chunk.places);
@@ -175,18 +176,46 @@ fn read_sum<T: Scalar>(
     Ok((start..end, sum))
 }
 
-/// For every piece, the sum of the log slopes of its rows, known the workers'
-/// [answers](WorkerRows::slopes).
-pub(crate) fn slopes(answers: &[Vec<u8>], layout: &Layout) -> Result<Vec<f64>, LearnError> {
-    let mut all = Vec::with_capacity(layout.len());
-    for answer in answers {
-        let slopes = Reader::new(answer).and_then(|mut from| from.reals());
-        all.extend(slopes.map_err(invalid)?);
+/// What is known about rows once they are all held.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HeldRows {
+    /// For every piece, the sum of the log slopes of its rows, with their repetitions.
+    pub(crate) slopes: Vec<f64>,
+    /// For every piece, the number of its rows, with their repetitions.
+    pub(crate) counts: Vec<usize>,
+    /// The number of rows that are used at least once.
+    pub(crate) used: usize,
+}
+
+impl HeldRows {
+    /// No rows yet, of this many pieces.
+    pub(crate) fn new(pieces: usize) -> Self {
+        Self { slopes: vec![0.0; pieces], counts: vec![0; pieces], used: 0 }
     }
-    if all.len() != layout.len() {
-        return Err(failed("their answers do not cover all shards"));
+
+    /// Adds rows of a piece, given in increasing order, with their repetitions.
+    pub(crate) fn add(&mut self, piece: usize, rows: &[usize], slopes: &[f64]) {
+        for &row in rows {
+            self.slopes[piece] += slopes[row];
+        }
+        self.counts[piece] += rows.len();
+        self.used += rows.chunk_by(|a, b| a == b).count();
     }
-    Ok(all)
+
+    /// The rows of all workers, from their [answers](WorkerRows::held).
+    pub(crate) fn of_workers(answers: &[Vec<u8>], layout: &Layout) -> Result<Self, LearnError> {
+        let mut all = Self::default();
+        for answer in answers {
+            let from = &mut Reader::new(answer).map_err(invalid)?;
+            all.slopes.extend(from.reals().map_err(invalid)?);
+            all.counts.extend(from.numbers().map_err(invalid)?);
+            all.used += from.numbers().map_err(invalid)?.iter().sum::<usize>();
+        }
+        if all.slopes.len() != layout.len() || all.counts.len() != layout.len() {
+            return Err(failed("their answers do not cover all shards"));
+        }
+        Ok(all)
+    }
 }
 
 /// The rows of a worker.
@@ -196,9 +225,8 @@ pub(crate) struct WorkerRows {
     shards: Range<usize>,
     pieces: Range<usize>,
     rows: Batch,
-    /// For every piece, the number of rows before it, and the sum of the log slopes of its rows.
-    starts: Vec<usize>,
-    slopes: Vec<f64>,
+    held: HeldRows,
+    splitter: Splitter,
     /// The position of the next row in the table.
     next: u64,
     fit: Option<(Vec<u8>, Box<dyn Learner>)>,
@@ -209,10 +237,10 @@ impl WorkerRows {
     pub(crate) fn new(variables: &[Variable], layout: Layout, worker: usize, of: usize) -> Self {
         let shards = layout.shards_of(worker, of);
         let pieces = layout.pieces_of(shards.clone());
-        let (starts, slopes) = (vec![0; pieces.len()], vec![0.0; pieces.len()]);
+        let (held, splitter) = (HeldRows::new(pieces.len()), Splitter::default());
         let next = layout.places(pieces.clone()).start;
         let rows = Batch::empty(variables.iter().map(|v| &v.domain));
-        Self { layout, shards, pieces, rows, starts, slopes, next, fit: None }
+        Self { layout, shards, pieces, rows, held, splitter, next, fit: None }
     }
 
     /// The positions of the rows that the worker still needs.
@@ -220,16 +248,12 @@ impl WorkerRows {
         self.next..self.layout.places(self.pieces.clone()).end
     }
 
-    /// Adds the next rows, with their log slopes.
-    pub(crate) fn add(&mut self, rows: &Batch, slopes: &[f64]) {
+    /// Adds the next rows, with their log slopes and their weights, if they have any.
+    pub(crate) fn add(&mut self, rows: &Batch, slopes: &[f64], weights: &[f64]) {
         let count = rows.len().min((self.wanted().end - self.next) as usize);
         let mut bytes = Vec::new();
-        for (piece, own) in self.layout.split(self.next, count) {
-            let piece = piece - self.pieces.start;
-            for &row in &own {
-                self.slopes[piece] += slopes[row];
-            }
-            self.starts[piece + 1..].iter_mut().for_each(|start| *start += own.len());
+        for (piece, own) in self.splitter.split(&self.layout, self.next, count, weights) {
+            self.held.add(piece - self.pieces.start, &own, slopes);
             bytes.clear();
             rows.select(&own).write_bytes(&mut bytes);
             let added = self.rows.add_bytes(own.len(), &bytes);
@@ -238,11 +262,23 @@ impl WorkerRows {
         self.next += count as u64;
     }
 
-    /// The message with the worker's log slopes: see [`slopes`].
-    pub(crate) fn slopes(&self) -> Vec<u8> {
+    /// The message about the worker's rows: see [`HeldRows::of_workers`].
+    pub(crate) fn held(&self) -> Vec<u8> {
         let mut to = Writer::new();
-        to.reals(&self.slopes);
+        to.reals(&self.held.slopes);
+        to.numbers(&self.held.counts);
+        to.numbers(&[self.held.used]);
         to.finish()
+    }
+
+    /// For every piece of the worker, the number of rows before it.
+    fn starts(&self) -> Vec<usize> {
+        let mut sum = 0;
+        let start = |count: &usize| {
+            sum += count;
+            sum - count
+        };
+        self.held.counts.iter().map(start).collect()
     }
 
     /// The message with the sums over the worker's rows in a step: see [`ask`].
@@ -259,11 +295,13 @@ impl WorkerRows {
     /// The rows of a step by shard, and the weight of a row. The worker's own rows are converted to
     /// positions in its batch.
     fn chunks(&self, from: &mut Reader<'_>) -> Result<(Vec<Chunk>, f64), LearnError> {
-        let pieces = from.numbers()?;
-        if pieces.iter().any(|&piece| piece >= self.layout.len()) {
+        let (pieces, ends) = (from.numbers()?, from.numbers()?);
+        let is_known = pieces.iter().all(|&piece| piece < self.layout.len());
+        if !is_known || ends.len() != pieces.len() || !ends.is_sorted() {
             return Err(LearnError::Damaged);
         }
-        let (loaded, mut count) = (LoadedPieces::new(&self.layout, &pieces), 0);
+        let starts = self.starts();
+        let (loaded, mut count) = (LoadedPieces { pieces, ends }, 0);
         let mut chunks = Vec::with_capacity(self.layout.num_shards());
         for shard in 0..self.layout.num_shards() {
             let mut chunk = Chunk { rows: from.numbers()?, places: from.numbers()? };
@@ -273,10 +311,11 @@ impl WorkerRows {
                     return Err(LearnError::Damaged);
                 }
                 let (piece, place) = loaded.find(*row);
-                if !self.pieces.contains(&piece) {
+                let own = piece.checked_sub(self.pieces.start).filter(|_| self.pieces.end > piece);
+                let Some(own) = own.filter(|&own| place < self.held.counts[own]) else {
                     return Err(LearnError::Damaged);
-                }
-                *row = self.starts[piece - self.pieces.start] + place;
+                };
+                *row = starts[own] + place;
             }
             chunks.push(chunk);
         }

@@ -89,11 +89,6 @@ pub enum ModelError {
         /// The table.
         which: &'static str,
     },
-    /// Row weights are given for rows that are read in pieces.
-    #[error(
-        "row weights are not supported for tables larger than memory; omit the weights, or allow more memory"
-    )]
-    WeightsInPieces,
     /// A row has an invalid weight.
     #[error("row {}, column '{}': the weight '{}' is not a number of at least 0", row + 1, shown(column), shown(text))]
     Weight {
@@ -103,6 +98,26 @@ pub enum ModelError {
         column: String,
         /// The cell.
         text: String,
+    },
+    /// A row of a table that is read in pieces has a weight far above those of the sampled rows.
+    #[error(
+        "row {}, column '{}': the weight {text} is too large: it is more than 16,384 times the mean of the sampled rows", row + 1, shown(column)
+    )]
+    LargeWeight {
+        /// The row, counted from 0.
+        row: usize,
+        /// The column with the weights.
+        column: String,
+        /// The weight.
+        text: String,
+    },
+    /// One of several files has a problem.
+    #[error("'{file}': {source}")]
+    InFile {
+        /// The file.
+        file: String,
+        /// The problem.
+        source: Box<ModelError>,
     },
     /// Rows or columns are uninformative.
     #[error("{0}")]
@@ -202,6 +217,12 @@ impl ModelError {
         match self {
             ModelError::Data(e) => e.after(rows).into(),
             ModelError::ImpossibleRow { row } => ModelError::ImpossibleRow { row: row + rows },
+            ModelError::Weight { row, column, text } => {
+                ModelError::Weight { row: row + rows, column, text }
+            }
+            ModelError::LargeWeight { row, column, text } => {
+                ModelError::LargeWeight { row: row + rows, column, text }
+            }
             other => other,
         }
     }

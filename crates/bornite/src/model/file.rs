@@ -14,10 +14,11 @@ use crate::memory::{self, OverLimit};
 use crate::mixture::Mixture;
 use crate::ops::log_partition;
 
-/// The newest version of the metadata: 8 if the scale of a transform has a range, 7 if numbers have separators between
-/// thousands, 6 if they have decimal commas, 5 if a column has a grid with a step, 4 if missing is a value in a column, 3
-/// if there are several circuits, 2 if columns of numbers have atoms or grids, and 1 otherwise.
-const VERSION: u32 = 8;
+/// The newest version of the metadata: 9 if a column has a grid with an offset, 8 if the scale of a transform has a range,
+/// 7 if numbers have separators between thousands, 6 if they have decimal commas, 5 if a column has a grid with a step, 4
+/// if missing is a value in a column, 3 if there are several circuits, 2 if columns of numbers have atoms or grids, and 1
+/// otherwise.
+const VERSION: u32 = 9;
 
 /// The maximum number of multiply-adds of a partition function that is computed only to check a model: a fraction of a
 /// second.

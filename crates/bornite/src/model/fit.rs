@@ -12,7 +12,7 @@ use rand_chacha::ChaCha8Rng;
 use super::allowance::Allowance;
 use super::baseline::Independent;
 use super::large::Spilled;
-use super::weights::WeightedTable;
+use super::weights::{MAX_GROWTH, WeightedTable};
 use super::{EpochInfo, Info, Model, ModelError, ModelOptions, StructureKind};
 use crate::basis::Basis;
 use crate::circuit::{Layer, Orthonormal, Skeleton};
@@ -185,7 +185,7 @@ impl Model {
         let (mixture, width, logs) = fits.or_independent(found, tree.as_ref(), both)?;
         let info = Info {
             seed: options.seed,
-            rows: pieces.map_or(*num_rows, learned_from),
+            rows: data.spilled.as_ref().map_or(*num_rows, |spilled| spilled.num_rows),
             valid_rows: *num_valid,
             valid: logs.iter().sum::<f64>() / logs.len().max(1) as f64 + valid_slope,
             baseline: Independent::fit(schema, train).mean_log_likelihood(schema, valid),
@@ -220,9 +220,6 @@ impl<'a> Data<'a> {
     ) -> Result<Self, ModelError> {
         let &FitInput { table, sample, validation: valid, start, .. } = given;
         check(table, valid, options)?;
-        if sample.is_some() && options.weights.is_some() {
-            return Err(ModelError::WeightsInPieces);
-        }
         let weighted = WeightedTable::new(table, options.weights.as_deref())?;
         let has_weights = |valid: &Table, name: &&str| valid.column(name).is_ok();
         let weigh_valid = |valid| {
@@ -253,14 +250,21 @@ impl<'a> Data<'a> {
         let split = split(&schema, &weighted, valid.as_ref(), options.valid_share, given.fold)?;
         go_on(quota)?;
         let spill = |sample: &Sample| {
-            let held: Vec<u64> = split.held_out.iter().map(|&row| sample.places()[row]).collect();
+            let place = |&row: &usize| sample.places()[weighted.place(row)];
+            let held: Vec<u64> = split.held_out.iter().map(place).collect();
             let rows = usize::try_from(sample.num_rows()).unwrap_or(usize::MAX) - held.len();
             let batch = Defaults::of(rows, schema.num_variables()).batch();
             let (at_hand, batch) = (table.num_rows(), options.batch.unwrap_or(batch));
-            let layout = Layout::new(sample.num_rows(), held, at_hand, batch);
+            let weights = weighted.of_all();
+            // Repeated rows take more memory.
+            let growth = if weights.is_some() { MAX_GROWTH } else { 1 };
+            let mut layout = Layout::new(sample.num_rows(), held, at_hand.div_ceil(growth), batch);
+            if let Some(weights) = &weights {
+                layout = layout.with_weights(weights.unit);
+            }
             match given.workers {
-                Some(workers) => Spilled::to_workers(workers, &schema, layout),
-                None => Spilled::to_file(sample, &schema, layout, on_rows),
+                Some(workers) => Spilled::to_workers(workers, &schema, (layout, weights)),
+                None => Spilled::to_file(sample, &schema, (layout, weights.as_ref()), on_rows),
             }
         };
         let spilled = sample.map(spill).transpose()?;

@@ -4,15 +4,18 @@ use std::io;
 use std::path::Path;
 
 use super::ModelError;
+use super::weights::RowWeights;
 use super::worker::Plan;
-use crate::data::{DataError, Sample, Schema, Table, in_file};
-use crate::learn::{Layout, LearnError, PieceFile, Pieces, Workers, slopes};
+use crate::data::{DataError, Sample, Schema, Table, file_name, in_file};
+use crate::learn::{HeldRows, Layout, LearnError, PieceFile, Pieces, Splitter, Workers};
 
-/// All training rows, encoded, and the mean of their log slopes.
+/// All training rows, encoded and repeated according to their weights, and the mean of their log slopes.
 #[derive(Debug)]
 pub(super) struct Spilled<'a> {
     rows: Stored<'a>,
     pub(super) slope: f64,
+    /// The number of training rows before they are repeated.
+    pub(super) num_rows: usize,
 }
 
 #[derive(Debug)]
@@ -26,10 +29,10 @@ impl<'a> Spilled<'a> {
     pub(super) fn to_file(
         sample: &Sample,
         schema: &Schema,
-        layout: Layout,
+        (layout, weights): (Layout, Option<&RowWeights>),
         on_rows: &mut dyn FnMut(&Path, usize, Option<f64>),
     ) -> Result<Self, ModelError> {
-        let mut sums = vec![0.0; layout.len()];
+        let (mut held, mut splitter) = (HeldRows::new(layout.len()), Splitter::default());
         let mut file = PieceFile::new(&schema.variables(), layout).map_err(disk_error)?;
         let mut all = 0;
         let changed = || {
@@ -42,10 +45,9 @@ impl<'a> Spilled<'a> {
             if all > sample.num_rows() {
                 return Err(changed());
             }
-            for (piece, own) in file.layout().split(before, rows.num_rows()) {
-                for &row in &own {
-                    sums[piece] += rows.log_jacobian()[row];
-                }
+            let weights = weights.map(|weights| weights.of(table)).transpose()?.unwrap_or_default();
+            for (piece, own) in splitter.split(file.layout(), before, rows.num_rows(), &weights) {
+                held.add(piece, &own, rows.log_jacobian());
                 file.add(piece, &rows.batch().select(&own)).map_err(disk_error)?;
             }
             Ok(())
@@ -54,27 +56,39 @@ impl<'a> Spilled<'a> {
             ModelError::Data(error) if !matches!(*error, DataError::Io { .. }) => {
                 in_file(path, rows, *error).into()
             }
+            error @ (ModelError::Weight { .. } | ModelError::LargeWeight { .. }) => {
+                ModelError::InFile { file: file_name(path), source: Box::new(error.after(rows)) }
+            }
             other => other,
         };
-        sample.read_all(schema, on_rows, &mut add, place)?;
+        let column = weights.map(|weights| weights.column.as_str());
+        sample.read_all(schema, column, on_rows, &mut add, place)?;
         if all < sample.num_rows() {
             return Err(changed());
         }
-        let slope = mean(&sums, file.layout());
-        Ok(Self { rows: Stored::File(file), slope })
+        if file.layout().has_weights() {
+            file.layout_mut().set_counts(held.counts.clone());
+        }
+        let slope = mean(&held, file.layout());
+        Ok(Self { rows: Stored::File(file), slope, num_rows: held.used })
     }
 
     /// Distributes the rows to workers.
     pub(super) fn to_workers(
         workers: &'a dyn Workers,
         schema: &Schema,
-        layout: Layout,
+        (layout, weights): (Layout, Option<RowWeights>),
     ) -> Result<Self, ModelError> {
         let failed = |reason| ModelError::Learn(LearnError::Workers { reason });
-        let plan = Plan { schema: schema.clone(), layout };
+        let plan = Plan { schema: schema.clone(), layout, weights };
         let answers = workers.hold(&plan.to_bytes()?).map_err(failed)?;
-        let slope = mean(&slopes(&answers, &plan.layout)?, &plan.layout);
-        Ok(Self { rows: Stored::Workers(plan.layout, workers), slope })
+        let mut layout = plan.layout;
+        let held = HeldRows::of_workers(&answers, &layout)?;
+        if layout.has_weights() {
+            layout.set_counts(held.counts.clone());
+        }
+        let slope = mean(&held, &layout);
+        Ok(Self { rows: Stored::Workers(layout, workers), slope, num_rows: held.used })
     }
 
     pub(super) fn pieces(&self) -> Pieces<'_> {
@@ -86,8 +100,8 @@ impl<'a> Spilled<'a> {
 }
 
 /// The mean over all rows, from sums over pieces.
-fn mean(sums: &[f64], layout: &Layout) -> f64 {
-    sums.iter().sum::<f64>() / layout.num_rows().max(1) as f64
+fn mean(held: &HeldRows, layout: &Layout) -> f64 {
+    held.slopes.iter().sum::<f64>() / layout.num_rows().max(1) as f64
 }
 
 fn disk_error(source: io::Error) -> ModelError {

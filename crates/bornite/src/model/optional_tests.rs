@@ -249,15 +249,12 @@ fn some_columns_have_no_place_for_it() {
     };
     let error = run("ages", &[]).unwrap_err().to_string();
     assert!(error.contains("'ages'") && error.contains("'age'"), "{error}");
-    let error = run("height", &[("height", KindHint::Periodic { period: 9.0 })]).unwrap_err();
-    assert!(
-        error.to_string().contains("missing cannot be a value of a periodic column"),
-        "{error}"
-    );
     // With digits, with a density, and without any missing cells.
     for (column, kinds) in [
         ("age", &[("age", KindHint::Digits)][..]),
         ("pay", &[("pay", KindHint::Continuous(crate::data::Support::REAL))]),
+        ("pay", &[("pay", KindHint::Periodic { period: 9.0 })]),
+        ("height", &[("height", KindHint::Periodic { period: 9.0 })]),
         ("owner", &[]),
     ] {
         let model = run(column, kinds).unwrap();
@@ -266,6 +263,20 @@ fn some_columns_have_no_place_for_it() {
         near(missing + known, 1.0, column);
         let full = model.impute(&table(), Imputation::Median, 0).unwrap();
         assert_eq!(full.column(column).unwrap().num_missing(), 0);
+        let model = Model::from_bytes(&model.to_bytes().unwrap()).unwrap();
+        if matches!(kinds, [(_, KindHint::Periodic { .. })]) {
+            let between = |a: f64, b: f64| ask(&model, &format!("P({column} in [{a}, {b}))"));
+            near((0..9).map(|k| between(f64::from(k), f64::from(k) + 1.0)).sum(), known, "turns");
+            // An interval across the end of the period, and the same hour of another turn.
+            near(between(8.0, 10.0), between(8.0, 9.0) + between(0.0, 1.0), "the end");
+            near(between(3.0, 4.5), between(12.0, 13.5), "another turn");
+            let samples = model.sample(500, 1).unwrap();
+            let samples = samples.column(column).unwrap();
+            let share = samples.num_missing() as f64 / 500.0;
+            assert!((share - missing).abs() < 0.08, "{share}, {missing}");
+            let known = (0..500).filter_map(|row| samples.number(row));
+            assert!({ known }.all(|x| (0.0..9.0).contains(&x)));
+        }
         if column == "age" {
             let sum: f64 = (0..40).map(|k| ask(&model, &format!("P(age={k})"))).sum();
             near(sum + ask(&model, "P(age > 39)"), known, "digits");

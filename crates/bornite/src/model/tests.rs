@@ -627,6 +627,49 @@ fn scores_on_grids_are_the_probabilities_of_cells() {
     assert!((found - from_table(table.column("coarse").unwrap())).abs() < 0.5, "{found}");
 }
 
+/// Regression (issue 13): 0.5, 1.5, 2.5, … were taken for multiples of 0.5, and half of the mass went to whole numbers.
+#[test]
+fn samples_lie_on_a_grid_with_an_offset() {
+    let mut text = String::from("half,seven\n");
+    for n in 0..400_u32 {
+        let seven = if n % 10 == 0 { String::new() } else { (n * n % 83 * 10 + 7).to_string() };
+        let _ = writeln!(text, "{}.5,{seven}", n * 7919 % 61);
+    }
+    let table = Table::from_csv_bytes(text.as_bytes(), "t.csv", &CsvOptions::default()).unwrap();
+    let model = Fit::new().epochs(5).width(4).run(&table).unwrap();
+    let model = Model::from_bytes(&model.to_bytes().unwrap()).unwrap();
+    let numbers = |table: &Table, column: &str| -> Vec<f64> {
+        let column = table.column(column).unwrap();
+        (0..column.len()).map(|row| column.number(row).unwrap()).collect()
+    };
+    let mut tables = vec![model.sample(2000, 1).unwrap()];
+    for how in [Imputation::Mode, Imputation::Mean, Imputation::Sample] {
+        tables.push(model.impute(&table, how, 1).unwrap());
+    }
+    for table in &tables {
+        assert!(numbers(table, "half").iter().all(|x| *x > 0.0 && x.fract() == 0.5));
+        assert!(numbers(table, "seven").iter().all(|x| *x > 0.0 && x % 10.0 == 7.0));
+    }
+    for (question, expected) in [
+        ("P(half = 3)", 0.0),
+        ("P(half in {1, 2, 3})", 0.0),
+        ("P(seven = 10)", 0.0),
+        ("P(seven > 7, seven < 17)", 0.0),
+        ("P(seven < 0)", 0.0),
+        ("P(half >= 0)", 1.0),
+    ] {
+        assert_eq!(number(&model, question), expected, "{question}");
+    }
+    let [below, at, above] = ["<", "=", ">"].map(|op| number(&model, &format!("P(seven {op} 27)")));
+    assert!(at > 0.0 && (below + at + above - 1.0).abs() < 1e-12, "{below}, {at}, {above}");
+    assert!((number(&model, "P(seven <= 29)") - below - at).abs() < 1e-12);
+    assert!((number(&model, "P(seven < 27.5)") - below - at).abs() < 1e-12);
+    // Numbers off the grid still have a score.
+    let off = b"half,seven\n3,12\n-2.5,-3\n";
+    let off = Table::from_csv_bytes(off, "t.csv", &CsvOptions::default()).unwrap();
+    assert!(model.score(&off).unwrap().iter().all(|score| score.is_finite()));
+}
+
 #[test]
 fn rows_count_by_their_weights() {
     let table = weather(600, 3);
@@ -1592,14 +1635,68 @@ fn a_table_in_pieces_is_learned_as_well_as_one_in_memory() {
     let later = Fit::new().epochs(1).start(&pieces).validation(&test).run_sample(&sample).unwrap();
     assert_eq!((later.info().rows, later.info().valid_rows), (4000, 1000));
     assert!(mean(&later) > mean(&pieces) - 1e-4);
-    let error = fit().weights("degrees").run_sample(&sample).unwrap_err();
-    assert!(matches!(error, ModelError::WeightsInPieces));
     // A file that has changed since, or does not match.
     let text = std::fs::read_to_string(&files[2]).unwrap();
     let line = text.lines().nth(7).unwrap();
     std::fs::write(&files[2], text.replace(line, "sun,no,warm,3")).unwrap();
     let error = fit().run_sample(&sample).unwrap_err().to_string();
     assert!(error.contains("2000.csv': row ") && error.contains("'warm'"), "{error}");
+}
+
+#[test]
+fn rows_in_pieces_count_by_their_weights() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = weather(4000, 3);
+    let sky = table.column("sky").unwrap();
+    let is_rain = |row: usize| sky.text(row) == "rain";
+    let weighed = |rain: f64, sun: f64, zeros: usize| {
+        let weight = |row: usize| match row % zeros {
+            1 => 0.0,
+            _ if is_rain(row) => rain,
+            _ => sun,
+        };
+        let mut columns = table.columns().to_vec();
+        columns.push(Column::numbers("weight", (0..4000).map(weight).collect()));
+        Table::new(columns).unwrap()
+    };
+    let fit = || Fit::new().epochs(8).width(4);
+    // Multiples of the smallest weight, and others.
+    for (rain, sun, zeros) in [(3.0, 1.0, 10), (0.71, 0.13, 5)] {
+        let rows = weighed(rain, sun, zeros);
+        let (files, sample) = in_files(folder.path(), &rows);
+        let model = fit().weights("weight").run_sample(&sample).unwrap();
+        assert!(model.schema().columns().iter().all(|c| c.name != "weight"));
+        let (learned, valid) = (model.info().rows, model.info().valid_rows);
+        let used = 4000 - 4000 / zeros;
+        assert_eq!(learned + valid, used, "rows of weight 0 are not used");
+        let rain_rows = (0..4000).filter(|&row| row % zeros != 1 && is_rain(row)).count() as f64;
+        let expected = rain * rain_rows / (rain * rain_rows + sun * (used as f64 - rain_rows));
+        let found = number(&model, "P(sky='rain')");
+        assert!((found - expected).abs() < 0.03, "{found}, not {expected}");
+        let whole = number(&fit().weights("weight").run(&rows).unwrap(), "P(sky='rain')");
+        assert!((found - whole).abs() < 0.03, "{found}, and {whole} in memory");
+        // Workers give the same bits.
+        let bytes = model.to_bytes().unwrap();
+        let places = sample.places().to_vec();
+        let shared = Sample::of_places(sample.table().clone(), places, 4000);
+        for of in [1, 3] {
+            let workers = Local::new(&rows, of, 50);
+            let model =
+                fit().weights("weight").workers(&workers as &dyn Workers).run_sample(&shared);
+            assert_eq!(model.unwrap().to_bytes().unwrap(), bytes, "{of} workers");
+        }
+        // A bad weight, and one far above those of the sample.
+        let text = std::fs::read_to_string(&files[2]).unwrap();
+        let line = text.lines().nth(7).unwrap();
+        let start = line.rsplit_once(',').unwrap().0;
+        for (weight, problem) in
+            [("-2", "the weight '-2' is not"), ("1e9", "1000000000 is too large")]
+        {
+            std::fs::write(&files[2], text.replace(line, &format!("{start},{weight}"))).unwrap();
+            let error = fit().weights("weight").run_sample(&sample).unwrap_err().to_string();
+            assert!(error.contains("2000.csv': row 7") && error.contains(problem), "{error}");
+        }
+    }
 }
 
 #[test]

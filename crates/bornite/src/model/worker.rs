@@ -5,6 +5,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use super::ModelError;
+use super::weights::RowWeights;
 use crate::data::{Schema, Table};
 use crate::learn::{Layout, LearnError, WorkerRows};
 
@@ -13,6 +14,7 @@ use crate::learn::{Layout, LearnError, WorkerRows};
 pub(super) struct Plan {
     pub(super) schema: Schema,
     pub(super) layout: Layout,
+    pub(super) weights: Option<RowWeights>,
 }
 
 impl Plan {
@@ -34,6 +36,7 @@ fn failed(error: &serde_json::Error) -> ModelError {
 #[derive(Debug)]
 pub struct Worker {
     schema: Schema,
+    weights: Option<RowWeights>,
     rows: WorkerRows,
 }
 
@@ -56,14 +59,15 @@ impl Worker {
             let reason = format!("there is no worker {number} among {of}");
             return Err(LearnError::Workers { reason }.into());
         }
-        let Plan { schema, layout } = Plan::read(plan)?;
+        let Plan { schema, layout, weights } = Plan::read(plan)?;
         let rows = WorkerRows::new(&schema.variables(), layout, number, of);
-        Ok(Self { schema, rows })
+        Ok(Self { schema, weights, rows })
     }
 
     /// The columns that it needs.
     pub fn columns(&self) -> impl Iterator<Item = &str> {
-        self.schema.columns().iter().map(|column| column.name.as_str())
+        let weights = self.weights.iter().map(|weights| weights.column.as_str());
+        self.schema.columns().iter().map(|column| column.name.as_str()).chain(weights)
     }
 
     /// The positions in the table of the rows that it still needs.
@@ -78,7 +82,9 @@ impl Worker {
     pub fn add(&mut self, table: &Table) -> Result<(), ModelError> {
         let start = usize::try_from(self.wanted().start).unwrap_or(usize::MAX);
         let rows = self.schema.encode(table).map_err(|e| ModelError::from(e).after(start))?;
-        self.rows.add(rows.batch(), rows.log_jacobian());
+        let weights = self.weights.as_ref().map(|weights| weights.of(table)).transpose();
+        let weights = weights.map_err(|e| e.after(start))?.unwrap_or_default();
+        self.rows.add(rows.batch(), rows.log_jacobian(), &weights);
         Ok(())
     }
 
@@ -88,7 +94,7 @@ impl Worker {
     /// The worker does not have all of its rows yet.
     pub fn held(&self) -> Result<Vec<u8>, ModelError> {
         self.check()?;
-        Ok(self.rows.slopes())
+        Ok(self.rows.held())
     }
 
     /// What [`Workers::ask`](crate::learn::Workers::ask) must return for this worker.

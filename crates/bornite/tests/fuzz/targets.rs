@@ -319,7 +319,7 @@ fn make_table(rng: &mut ChaCha8Rng) -> Vec<u8> {
     let names: Vec<String> = (0..columns).map(|c| format!("c{c}")).collect();
     let mut text = names.join(",");
     text.push('\n');
-    let kinds: Vec<u32> = (0..columns).map(|_| rng.random_range(0..4)).collect();
+    let kinds: Vec<u32> = (0..columns).map(|_| rng.random_range(0..9)).collect();
     for _ in 0..rows {
         for (c, kind) in kinds.iter().enumerate() {
             if c > 0 {
@@ -332,7 +332,21 @@ fn make_table(rng: &mut ChaCha8Rng) -> Vec<u8> {
                     let _ = write!(text, "{:.2}", rng.random_range(-3.0..3.0));
                 }
                 2 => text.push_str(pick(rng, &["x", "y", "z"])),
-                _ => text += &rng.random_range(-1_000_000..1_000_000).to_string(),
+                3 => text += &rng.random_range(-1_000_000..1_000_000).to_string(),
+                4 => {
+                    let (month, day) = (rng.random_range(1..=3), rng.random_range(25..=28));
+                    let _ = write!(text, "2019-{month:02}-{day}");
+                }
+                5 => {
+                    let (day, hour) = (rng.random_range(1..=30), rng.random_range(0..24));
+                    let _ = write!(text, "{day:02}/04/2020 {hour:02}:{:02}", 7 * day % 60);
+                }
+                // Grids with an offset, and numbers that floats can barely tell apart.
+                6 => {
+                    let _ = write!(text, "{}.5", rng.random_range(0..40));
+                }
+                7 => text += &(10 * rng.random_range(-9..90) + 7).to_string(),
+                _ => text += &(9_007_199_254_740_000_i64 + rng.random_range(0..300)).to_string(),
             }
         }
         text.push('\n');

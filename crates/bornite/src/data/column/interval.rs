@@ -61,6 +61,11 @@ impl Ends {
         (number(&self.low, f64::NEG_INFINITY), number(&self.high, f64::INFINITY))
     }
 
+    /// Both ends as bounds.
+    pub(crate) fn bounds(&self) -> (Bound<f64>, Bound<f64>) {
+        (self.low.map(|end| end.number), self.high.map(|end| end.number))
+    }
+
     /// Whether x is inside.
     pub(crate) fn contains(&self, x: f64) -> bool {
         let above = match self.low {
@@ -76,16 +81,19 @@ impl Ends {
         above && below
     }
 
-    /// Half a unit below the first and half a unit above the last multiple of `unit` inside.
-    pub(crate) fn halfway(&self, unit: f64) -> (f64, f64) {
+    /// Half a unit below the first and half a unit above the last number inside on the grid with this unit and origin.
+    pub(crate) fn halfway(&self, unit: f64, origin: f64) -> (f64, f64) {
+        let below = |end: End| ((end.number - origin) / unit).ceil() - 0.5;
+        let above = |end: End| ((end.number - origin) / unit).floor() + 0.5;
+        let at = |n: f64| n * unit + origin;
         let low = match self.low {
-            Bound::Included(End { number, .. }) => ((number / unit).ceil() - 0.5) * unit,
-            Bound::Excluded(End { number, .. }) => ((number / unit).floor() + 0.5) * unit,
+            Bound::Included(end) => at(below(end)),
+            Bound::Excluded(end) => at(above(end)),
             Bound::Unbounded => f64::NEG_INFINITY,
         };
         let high = match self.high {
-            Bound::Included(End { number, .. }) => ((number / unit).floor() + 0.5) * unit,
-            Bound::Excluded(End { number, .. }) => ((number / unit).ceil() - 0.5) * unit,
+            Bound::Included(end) => at(above(end)),
+            Bound::Excluded(end) => at(below(end)),
             Bound::Unbounded => f64::INFINITY,
         };
         (low, high)

@@ -116,11 +116,16 @@ impl Coding for Optional {
     fn domains(&self) -> Vec<Domain> {
         let mut domains = self.inner().domains();
         if let Some(first) = domains.first_mut() {
-            *first = if let Some(values) = first.num_values() {
-                Domain::Finite(values + 1)
-            } else {
-                let points: Vec<f64> = first.atoms().iter().copied().chain([BEYOND]).collect();
-                Domain::with_atoms(points, first.rest().clone())
+            *first = match &*first {
+                Domain::Finite(values) => Domain::Finite(*values + 1),
+                // A circle has no place beyond all others. Its functions are the same on the interval.
+                Domain::Circle(period) => {
+                    Domain::with_atoms([BEYOND], Domain::Interval(0.0, *period))
+                }
+                Domain::Real | Domain::Interval(..) | Domain::HalfLine(_) | Domain::Atoms(_) => {
+                    let points: Vec<f64> = first.atoms().iter().copied().chain([BEYOND]).collect();
+                    Domain::with_atoms(points, first.rest().clone())
+                }
             };
         }
         domains

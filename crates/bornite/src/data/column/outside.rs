@@ -79,7 +79,7 @@ impl Outside {
     /// The numbers within an interval; `None` if there are none.
     pub(crate) fn between(&self, ends: &Ends) -> Option<OutsideSet> {
         let Self::Numbers(tails) = self else { return None };
-        let (low, high) = ends.halfway(tails.unit);
+        let (low, high) = ends.halfway(tails.unit, tails.origin);
         (low < high).then_some(OutsideSet::Numbers { low, high })
     }
 
@@ -121,6 +121,8 @@ pub(crate) struct Tails {
     scale: f64,
     /// The distance between neighboring numbers.
     unit: f64,
+    /// One of these numbers.
+    origin: f64,
     /// The divisor of shares: 1, or the unit if they are densities.
     per: f64,
     /// The intervals of numbers inside the domain, in order.
@@ -150,20 +152,21 @@ impl Tails {
         // Halve each end first so that nothing overflows, and use a scale that floats of this size can resolve.
         let (center, half) = (0.5 * min + 0.5 * max, 0.5 * max - 0.5 * min);
         let scale = half.max(unit).max(f64::EPSILON * center.abs());
-        Self { low, center, scale, unit, per: 1.0, inside: inside.to_vec(), left }
+        Self { low, center, scale, unit, origin: 0.0, per: 1.0, inside: inside.to_vec(), left }
     }
 
-    /// The distribution beyond bounds, around a center; a density if there is no unit.
+    /// The distribution beyond bounds, around a center, on a grid with this unit and origin; a density if there is none.
     pub(super) fn beyond(
         (low, high): (f64, f64),
         (center, scale): (f64, f64),
-        unit: Option<f64>,
+        grid: Option<(f64, f64)>,
     ) -> Self {
         let scale = if scale > 0.0 { scale } else { 1.0 };
         let small = scale * SMALL;
-        let (unit, per) = unit.map_or((small, small), |unit| (unit, 1.0));
+        let per = if grid.is_some() { 1.0 } else { small };
+        let (unit, origin) = grid.unwrap_or((small, 0.0));
         let (all, inside) = (f64::NEG_INFINITY, vec![(low, high)]);
-        Self { low: all, center, scale, unit, per, inside, left: 0.0 }
+        Self { low: all, center, scale, unit, origin, per, inside, left: 0.0 }
     }
 
     /// The mass of an interval, inside and outside the domain.
@@ -240,7 +243,7 @@ mod tests {
 
     #[test]
     fn numbers_beyond_a_bound_have_a_density_or_a_share() {
-        let grid = Tails::beyond((-0.5, f64::INFINITY), (20.0, 5.0), Some(1.0));
+        let grid = Tails::beyond((-0.5, f64::INFINITY), (20.0, 5.0), Some((1.0, 0.0)));
         let all = Outside::Numbers(grid.clone());
         let cells =
             (1..100_000).map(|n| all.log_share(&all.cell(Cell::Integer(-n)).unwrap()).exp());

@@ -49,16 +49,16 @@ impl Coding for Periodic {
         storage.problem_of_numbers()
     }
 
-    fn why_not_optional(&self) -> Option<&'static str> {
-        Some("missing cannot be a value of a periodic column")
-    }
-
     fn why_no_atoms(&self, _are_numbers: bool) -> Option<&'static str> {
         Some(ONLY_A_DENSITY)
     }
 
     fn domains(&self) -> Vec<Domain> {
         vec![Domain::Circle(1.0)]
+    }
+
+    fn num_values(&self) -> Option<usize> {
+        None
     }
 
     fn encoder(&self, _storage: Storage) -> Encoder<'_> {

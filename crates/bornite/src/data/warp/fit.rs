@@ -55,7 +55,8 @@ impl Warp {
     /// than 15 %, but at least two rows. The candidate with the smallest BIC wins among those whose mean is close to
     /// that of the rows and whose deviation is not far above theirs: a tail fitted to a handful of rows would move the
     /// mean to where there are no rows. For the same reason, asinh and ln continue along their tangents beyond the first
-    /// and the last value. Logarithmic scales are excluded if more than 2 % of the values are equal. One
+    /// and the last value. Logarithmic scales are excluded if more than 2 % of the values are equal, and no scale is used
+    /// that floats of this size cannot invert. One
     /// broad component with weight 1 / (n + 1) is added, so that no later value is astronomically unlikely. The result
     /// is deterministic.
     ///
@@ -110,12 +111,14 @@ impl Warp {
         // The sort is stable.
         found.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (mean, deviation) = moments(sorted.iter().map(|&x| (x, 1.0)));
-        let near = found.iter().position(|(_, warp)| warp.is_near(mean, deviation));
+        let is_good = |warp: &Warp| warp.is_near(mean, deviation) && warp.is_invertible();
+        let near = found.iter().position(|(_, warp)| is_good(warp));
         // A single component in x, besides the broad one, has the moments of the rows, except for what the bounds cut
         // off.
         let is_plain = |warp: &Warp| warp.scale == Scale::Linear && warp.components.len() <= 2;
-        let linear = || found.iter().position(|(_, warp)| is_plain(warp));
-        let best = near.or_else(linear).or((!found.is_empty()).then_some(0));
+        let linear = || found.iter().position(|(_, warp)| is_plain(warp) && warp.is_invertible());
+        let any = || found.iter().position(|(_, warp)| warp.is_invertible());
+        let best = near.or_else(linear).or_else(any);
         best.map(|n| found.swap_remove(n).1).ok_or(WarpError::Parameters("components"))
     }
 

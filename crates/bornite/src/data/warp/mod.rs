@@ -285,7 +285,8 @@ impl Warp {
         self.scale.log_slope(x.max(start).min(end))
     }
 
-    /// Whether it has an inverse in floating point: finite, increasing, and consistent on both sides of u.
+    /// Whether it has an inverse in floating point: finite, increasing, and consistent on both sides of u. Only such
+    /// transforms are read from files.
     fn is_invertible(&self) -> bool {
         let small = [EDGE, 1e-9, 1e-4, 0.01];
         let levels = small.into_iter().chain((1..32).map(|n| f64::from(n) / 32.0));
@@ -322,7 +323,8 @@ impl Warp {
         for c in &mut components {
             c.weight /= 1000.0;
         }
-        Self::with_range(self.scale, self.support, self.range, components).ok()
+        let short = Self::with_range(self.scale, self.support, self.range, components).ok()?;
+        short.is_invertible().then_some(short)
     }
 
     /// The scale.

@@ -334,3 +334,24 @@ fn ranges_that_no_scale_has_are_refused() {
     let log = Scale::Log { low: 0.0 };
     assert!(with(log, from(Some(0.0), None), from(None, Some(0.0))).is_err());
 }
+
+/// Regression: on a logarithmic scale, floats could not tell whole numbers near 10¹⁵ apart, so the model could be written
+/// but not read.
+#[test]
+fn whatever_is_fitted_can_be_read() {
+    let floors = [Support::REAL, Support { low: Some(-0.5), high: None }];
+    for base in [0.0, 1e9, 1e12, 909_727_124_728_740.0, 4e15, -4e15, 1e17] {
+        for step in [1.0, 2.0, 50.0, 1e6] {
+            for modulus in [7, 157, 599] {
+                let value = |i: u32| base + step * f64::from((i * 37) % modulus);
+                let values: Vec<f64> = (0..600).map(value).collect();
+                for support in floors.iter().filter(|s| base >= 0.0 || s.low.is_none()) {
+                    let warp = Warp::fit(&values, *support, &WarpOptions::default()).unwrap();
+                    let text = serde_json::to_string(&warp).unwrap();
+                    let read = serde_json::from_str::<Warp>(&text);
+                    assert_eq!(read.ok(), Some(warp), "{base} in steps of {step}, {modulus}");
+                }
+            }
+        }
+    }
+}

@@ -1,12 +1,15 @@
 //! Dates and times, split into year, month, day, hour, minute and second.
 //!
 //! The parts make it possible to learn and query hours of the day or months of the year as such. Their lexicographic
-//! order is the order of time. A sampled day that its month does not have becomes the last day of the month.
+//! order is the order of time. A day that its month does not have becomes the last day of the month in samples, and
+//! counts as that day in questions.
 
 mod form;
 mod moment;
 #[cfg(test)]
 mod tests;
+
+use std::ops::Bound;
 
 use serde::{Deserialize, Serialize};
 
@@ -146,12 +149,6 @@ impl DateTime {
         self.parts.iter().map(|part| part.count as usize).collect()
     }
 
-    /// The rank of encoded values in the order of time.
-    fn rank(&self, values: &[f64]) -> i128 {
-        let places = values.iter().zip(&self.parts);
-        places.fold(0, |n, (&x, part)| n * i128::from(part.count) + x as i128)
-    }
-
     /// The first and the last moment of the domain, in seconds.
     fn ends(&self) -> (i64, i64) {
         let last: Vec<f64> = self.parts.iter().map(|part| part.count as f64 - 1.0).collect();
@@ -159,30 +156,99 @@ impl DateTime {
         (seconds(&self.moment(&first)), seconds(&self.moment(&last)))
     }
 
-    /// The rank of the first moment at or after `at`, or of the last one at or before it; `None` if there is none.
-    fn rank_at(&self, at: i64, upwards: bool) -> Option<i128> {
-        let (first, last) = self.ends();
-        let step = if upwards { self.step() } else { -self.step() };
-        if upwards && at > last || !upwards && at < first {
-            return None;
+    /// The parts with this rank, which may be a day that its month does not have.
+    fn at_rank(&self, mut rank: i128) -> Moment {
+        let mut moment = START;
+        for part in self.parts.iter().rev() {
+            moment[part.unit as usize] = part.min + (rank % i128::from(part.count)) as i64;
+            rank /= i128::from(part.count);
         }
-        let mut at = at.clamp(first, last);
-        // Constant parts leave gaps between moments.
-        for _ in 0..MAX_STEPS {
-            if let Some(values) = self.values(&moment_of(at)) {
-                return Some(self.rank(&values));
-            }
-            at += step;
-            if !(first..=last).contains(&at) {
-                break;
+        moment
+    }
+
+    /// The number of ranks at the start whose parts are in order before (or, if `inclusive`, up to) those of a moment.
+    fn ranks_before(&self, moment: &Moment, inclusive: bool) -> i128 {
+        let (mut low, mut high) = (0, self.num_ranks());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let parts = self.at_rank(middle);
+            if parts < *moment || inclusive && parts == *moment {
+                low = middle + 1;
+            } else {
+                high = middle;
             }
         }
-        None
+        low
+    }
+
+    fn num_ranks(&self) -> i128 {
+        self.parts.iter().map(|part| i128::from(part.count)).product()
+    }
+
+    /// The number of ranks of a day.
+    fn ranks_per_day(&self) -> i128 {
+        let finer = self.parts.iter().filter(|part| part.unit > TimeUnit::Day);
+        finer.map(|part| i128::from(part.count)).product()
+    }
+
+    /// Whether the month does not have such a day, but a last one that the column can have.
+    fn is_after_last(&self, parts: &Moment) -> bool {
+        let last = days_of(parts[0], parts[1]);
+        let day = self.parts.iter().find(|part| part.unit == TimeUnit::Day);
+        parts[2] > last && day.is_some_and(|day| day.min <= last)
+    }
+
+    /// The rank of the first moment at or after `at`, in seconds, or the number of ranks if there is none.
+    fn first_from(&self, at: i64) -> i128 {
+        let (mut rank, end) = (self.ranks_before(&moment_of(at), false), self.num_ranks());
+        while rank < end && self.is_after_last(&self.at_rank(rank)) {
+            rank += self.ranks_per_day();
+        }
+        rank.min(end)
+    }
+
+    /// The rank of the last moment at or before `at`, in seconds, or −1 if there is none.
+    fn last_to(&self, at: i64) -> i128 {
+        let mut rank = self.ranks_before(&moment_of(at), true) - 1;
+        while rank >= 0 && self.is_after_last(&self.at_rank(rank)) {
+            rank -= self.ranks_per_day();
+        }
+        rank.max(-1)
+    }
+
+    /// Evidence about cells as evidence about their parts: days that a month does not have count as its last day, as in
+    /// samples. `None` if nothing is left.
+    fn with_days_after_last(&self, mut parts: Parts) -> Option<Parts> {
+        let value = |unit: TimeUnit| match self.parts.iter().position(|part| part.unit == unit) {
+            None => Some(START[unit as usize]),
+            Some(place) => parts.iter().find_map(|(at, evidence)| match evidence {
+                Evidence::Value(x) if *at == place => Some(self.parts[place].min + *x as i64),
+                _ => None,
+            }),
+        };
+        let date = value(TimeUnit::Year).zip(value(TimeUnit::Month));
+        let day = self.parts.iter().position(|part| part.unit == TimeUnit::Day);
+        let Some(((year, month), day)) = date.zip(day) else { return Some(parts) };
+        let last = days_of(year, month) - self.parts[day].min;
+        let Some(evidence) = parts.iter_mut().find(|(place, _)| *place == day) else {
+            return Some(parts);
+        };
+        let days = match &evidence.1 {
+            Evidence::Value(x) => vec![*x as usize],
+            Evidence::In(Part::Values(set)) => set.clone(),
+            Evidence::In(Part::Interval { .. }) | Evidence::Unknown => return Some(parts),
+        };
+        if (0..self.parts[day].count - 1).contains(&last) {
+            let has = |x: &usize| days.contains(&(*x).min(last as usize));
+            let set = (0..self.parts[day].count as usize).filter(has).collect();
+            evidence.1 = Evidence::In(Part::Values(set));
+        }
+        match &evidence.1 {
+            Evidence::In(Part::Values(set)) if set.is_empty() => None,
+            _ => Some(parts),
+        }
     }
 }
-
-/// The maximum number of steps to the next moment: the seconds of a day.
-const MAX_STEPS: usize = 86_400;
 
 impl From<DateTime> for ColumnKind {
     fn from(kind: DateTime) -> Self {
@@ -292,21 +358,31 @@ impl Coding for DateTime {
         let part = |values: Vec<f64>| {
             values.into_iter().map(Evidence::Value).enumerate().collect::<Parts>()
         };
-        Ok(values.into_iter().map(part).collect())
+        Ok(values.into_iter().filter_map(|x| self.with_days_after_last(part(x))).collect())
+    }
+
+    fn exactly(&self, values: &[f64]) -> Parts {
+        let parts: Parts = values.iter().copied().map(Evidence::Value).enumerate().collect();
+        self.with_days_after_last(parts.clone()).unwrap_or(parts)
     }
 
     fn interval(&self, ends: &Ends) -> Result<Vec<Parts>, &'static str> {
-        let (first, last) = self.ends();
+        let (low, high) = ends.bounds();
+        let from = match low {
+            Bound::Included(a) => self.first_from(a.ceil() as i64),
+            Bound::Excluded(a) => self.first_from((a.floor() as i64).saturating_add(1)),
+            Bound::Unbounded => 0,
+        };
+        let to = match high {
+            Bound::Included(b) => self.last_to(b.floor() as i64),
+            Bound::Excluded(b) => self.last_to((b.ceil() as i64).saturating_sub(1)),
+            Bound::Unbounded => self.num_ranks() - 1,
+        };
         let mut parts = Vec::new();
-        if let Some((from, to)) = ends.whole(i128::from(first), i128::from(last)) {
-            let (from, to) = (first + from as i64, first + to as i64);
-            if let (Some(from), Some(to)) = (self.rank_at(from, true), self.rank_at(to, false))
-                && from <= to
-            {
-                between(&self.radices(), from, to, (0, &mut Vec::new()), &mut parts);
-            }
+        if from <= to {
+            between(&self.radices(), from, to, (0, &mut Vec::new()), &mut parts);
         }
-        Ok(parts)
+        Ok(parts.into_iter().filter_map(|parts| self.with_days_after_last(parts)).collect())
     }
 
     fn expected_outside(&self) -> Option<f64> {

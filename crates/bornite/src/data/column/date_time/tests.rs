@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::data::calendar::date_of;
-use std::ops::Bound;
 
 fn found(labels: &[&str]) -> Found {
     DateTime::of(&labels.iter().copied())
@@ -99,23 +98,21 @@ fn finer_texts_are_those_of_the_moment_before() {
     }
 }
 
+/// How many of the cases hold.
+fn holds(parts: &[Parts], values: &[f64]) -> usize {
+    let has = |(place, evidence): &(usize, Evidence)| match evidence {
+        Evidence::Value(x) => *x == values[*place],
+        Evidence::In(Part::Values(set)) => set.contains(&(values[*place] as usize)),
+        _ => true,
+    };
+    parts.iter().filter(|part| part.iter().all(has)).count()
+}
+
 #[test]
 fn intervals_and_weekdays_are_those_of_an_enumeration() {
     let kind = dates(&["2019-11-02", "2020-03-30"]);
     let all: Vec<i64> = (day_number(2019, 1, 1)..=day_number(2020, 12, 31)).collect();
     let values = |day: i64| kind.values(&moment_of(day * DAY)).unwrap();
-    let holds = |parts: &[Parts], values: &[f64]| {
-        parts
-            .iter()
-            .filter(|part| {
-                part.iter().all(|(place, evidence)| match evidence {
-                    Evidence::Value(x) => *x == values[*place],
-                    Evidence::In(Part::Values(set)) => set.contains(&(values[*place] as usize)),
-                    _ => true,
-                })
-            })
-            .count()
-    };
     let (low, high) = (day_number(2019, 12, 30), day_number(2020, 2, 29));
     let ends = Ends::new(Bound::Included((low * DAY) as f64), Bound::Excluded((high * DAY) as f64));
     let parts = kind.interval(&ends.unwrap()).unwrap();
@@ -130,4 +127,48 @@ fn intervals_and_weekdays_are_those_of_an_enumeration() {
     }
     // 6 March 2020 was a Friday.
     assert_eq!(holds(&fridays, &values(day_number(2020, 3, 6))), 1);
+}
+
+/// Regression: `day > '2019-02-28'` included that day, and days such as February 30, which a model gives a little
+/// probability, were neither before nor after March 1.
+#[test]
+fn every_value_is_before_at_or_after_a_moment() {
+    for (labels, moments) in [
+        (
+            &["2019-01-02", "2020-12-31"][..],
+            &["2019-02-28", "2019-03-01", "2020-02-29", "2020-04-30", "2019-01-01", "2020-12-31"][..],
+        ),
+        (&["2019-02", "2020-11"], &["2019-02", "2020-12"]),
+        (&["08:15", "23:40"], &["08:15", "00:00", "23:59"]),
+        // The month or the hour is always the same.
+        (&["2018-02-03 10:15", "2020-02-11 10:40"], &["2018-02-28 10:59", "2019-02-01 10:00"]),
+        (&["2018-01-31", "2020-12-31"], &["2018-03-31", "2019-12-31"]),
+        (&["2018-01-03 00:15", "2018-12-11 23:40"], &["2018-02-28 13:30", "2018-06-30 23:59"]),
+    ] {
+        let kind = dates(labels);
+        for text in moments {
+            let at = kind.number_of(text).unwrap();
+            let mut own = vec![0.0; kind.parts.len()];
+            kind.encoder(Storage::Labels)(Cell::Text(text), &mut own).unwrap();
+            let parts = |low, high| kind.interval(&Ends::new(low, high).unwrap()).unwrap();
+            let (free, before) = (Bound::Unbounded, parts(Bound::Unbounded, Bound::Excluded(at)));
+            let events = [
+                before,
+                kind.set(std::slice::from_ref(&own)).unwrap(),
+                parts(Bound::Excluded(at), free),
+                parts(free, Bound::Included(at)),
+                parts(Bound::Included(at), free),
+            ];
+            // All values, every so many if there are very many.
+            let step = kind.num_ranks() / 20_000 + 1;
+            for rank in (0..kind.num_ranks()).step_by(step as usize) {
+                let moment = kind.at_rank(rank);
+                let values = kind.values(&moment).unwrap();
+                let number = kind.number(Storage::Labels, &values).unwrap();
+                let found = events.each_ref().map(|event| holds(event, &values));
+                let expected = [number < at, number == at, number > at, number <= at, number >= at];
+                assert_eq!(found, expected.map(usize::from), "{moment:?} and {text}");
+            }
+        }
+    }
 }

@@ -68,7 +68,7 @@ impl Number {
         if let Some(&x) = named.iter().find(|x| !x.is_finite()) {
             return Err(WarpError::NotFinite(x));
         }
-        // Declared atoms may lie between the multiples of a step.
+        // Declared atoms may lie between the grid points of a step.
         let is_off = |grid: Grid| named.iter().any(|x| !grid.contains(*x));
         let grid = Grid::find(&sorted)
             .map(|grid| if is_off(grid) { Grid::of(grid.decimals) } else { grid });
@@ -83,12 +83,14 @@ impl Number {
         let atoms = named;
         let rest: Vec<f64> =
             sorted.iter().copied().filter(|x| find(&atoms, *x).is_none()).collect();
-        // The cell around the bound itself must be complete.
+        // The cell of the first or last number within the bounds must be complete.
         let half = grid.map_or(0.0, |grid| 0.5 * grid.unit());
+        let (least, most) = grid.map_or((0.0, 0.0), |grid| (grid.first(), grid.last()));
         let whole = WHOLES.into_iter().find(|x| first >= 0.0 && last == *x);
+        let high = if last <= 0.0 { Some(most) } else { whole };
         let support = Support {
-            low: support.low.or((first >= 0.0).then_some(-half)),
-            high: support.high.or((last <= 0.0).then_some(half)).or(whole.map(|x| x + half)),
+            low: support.low.or((first >= 0.0).then_some(least - half)),
+            high: support.high.or(high.map(|x| x + half)),
         };
         let warp = Warp::fit(if rest.is_empty() { &sorted } else { &rest }, support, options)?;
         Self::on_grid(warp, atoms, grid)

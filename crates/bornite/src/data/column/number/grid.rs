@@ -1,4 +1,4 @@
-//! Grids: numbers with few decimals, or multiples of a step.
+//! Grids: numbers with few decimals, or a step apart.
 
 /// The minimum number of distinct values from which the step of a grid is inferred.
 const MIN_DISTINCT: usize = 10;
@@ -7,44 +7,58 @@ pub(super) const MAX_DECIMALS: u8 = 9;
 /// 2⁵³: whole numbers below it are exact.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// A grid: the multiples of `step` / 10^`decimals`.
+/// A grid: the numbers (`offset` + n · `step`) / 10^`decimals` for all whole n, where `offset` < `step`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Grid {
     pub(super) decimals: u8,
     pub(super) step: u32,
+    pub(super) offset: u32,
 }
 
 impl Grid {
     /// The grid with this many decimals.
     pub(super) fn of(decimals: u8) -> Self {
-        Self { decimals, step: 1 }
+        Self { decimals, step: 1, offset: 0 }
     }
 
     /// The coarsest grid that contains all of these sorted values; `None` if they have too many decimals.
     pub(super) fn find(sorted: &[f64]) -> Option<Self> {
         let grid = Self::of(decimals_of(sorted)?);
-        let (mut step, mut distinct) = (0_u64, 0);
+        let first = grid.index(*sorted.first()?) as i64;
+        let (mut step, mut distinct) = (0, 0);
         for run in sorted.chunk_by(|a, b| a == b) {
-            let n = grid.index(run[0]);
-            (step, distinct) = (common_divisor(step, n.abs() as u64), distinct + 1);
+            let n = grid.index(run[0]) as i64;
+            (step, distinct) = (common_divisor(step, n.abs_diff(first)), distinct + 1);
         }
-        let step = u32::try_from(step).ok().filter(|_| distinct >= MIN_DISTINCT);
-        Some(Self { step: step.unwrap_or(1).max(1), ..grid })
+        let step = u32::try_from(step).ok().filter(|step| *step > 0 && distinct >= MIN_DISTINCT);
+        let step = step.unwrap_or(1);
+        let offset = first.rem_euclid(i64::from(step)) as u32;
+        Some(Self { step, offset, ..grid })
     }
 
-    /// The index of the nearest multiple.
+    /// The index of the nearest grid point.
     pub(super) fn index(self, x: f64) -> f64 {
-        (x * power(self.decimals) / f64::from(self.step)).round()
+        ((x * power(self.decimals) - f64::from(self.offset)) / f64::from(self.step)).round()
     }
 
-    /// The nth multiple.
+    /// The nth grid point.
     pub(super) fn at(self, n: f64) -> f64 {
-        n * f64::from(self.step) / power(self.decimals) + 0.0
+        (n * f64::from(self.step) + f64::from(self.offset)) / power(self.decimals) + 0.0
     }
 
     /// The distance between neighbors.
     pub(super) fn unit(self) -> f64 {
-        self.at(1.0)
+        f64::from(self.step) / power(self.decimals)
+    }
+
+    /// The smallest grid point that is not negative.
+    pub(super) fn first(self) -> f64 {
+        self.at(0.0)
+    }
+
+    /// The largest grid point that is not positive.
+    pub(super) fn last(self) -> f64 {
+        self.at(if self.offset == 0 { 0.0 } else { -1.0 })
     }
 
     /// Whether x is on the grid, and small enough to be distinguished from its neighbors.

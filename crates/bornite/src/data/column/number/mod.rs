@@ -21,9 +21,9 @@ use grid::{Grid, MAX_DECIMALS};
 /// A number x: either an *atom*, a value that many rows share, or any other number, encoded as u = F(x) in [0, 1].
 ///
 /// Atoms are points of the variable's domain with their own probability, placed among the u in the order of the
-/// numbers. On a grid of decimals, or of multiples of a step such as 0.25 or 50, every other number is an interval of
-/// u, its *cell*, and has a probability rather than a density. If there are atoms between two cells, the border is
-/// halfway between the cells, so that atoms take nothing away from the other numbers.
+/// numbers. On a grid of decimals, or with a step, as 0.25, 0.5, 0.75, … or 7, 17, 27, …, every other number is an
+/// interval of u, its *cell*, and has a probability rather than a density. If there are atoms between two cells, the
+/// border is halfway between the cells, so that atoms take nothing away from the other numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Stored", into = "Stored")]
 pub struct Number {
@@ -44,12 +44,15 @@ struct Stored {
     decimals: Option<u8>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     step: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    offset: Option<u32>,
 }
 
 impl From<Number> for Stored {
     fn from(number: Number) -> Self {
         let step = number.grid.map(|grid| grid.step).filter(|step| *step != 1);
-        Self { decimals: number.decimals(), step, warp: number.warp, atoms: number.atoms }
+        let offset = number.grid.map(|grid| grid.offset).filter(|offset| *offset != 0);
+        Self { decimals: number.decimals(), step, offset, warp: number.warp, atoms: number.atoms }
     }
 }
 
@@ -57,8 +60,8 @@ impl TryFrom<Stored> for Number {
     type Error = WarpError;
 
     fn try_from(stored: Stored) -> Result<Self, WarpError> {
-        let step = stored.step.unwrap_or(1);
-        let grid = stored.decimals.map(|decimals| Grid { decimals, step });
+        let (step, offset) = (stored.step.unwrap_or(1), stored.offset.unwrap_or(0));
+        let grid = stored.decimals.map(|decimals| Grid { decimals, step, offset });
         Self::on_grid(stored.warp, stored.atoms, grid)
     }
 }
@@ -84,7 +87,7 @@ impl Number {
         if !in_order || atoms.iter().any(|x| !x.is_finite()) || atoms.len() > 1 << 12 {
             return Err(WarpError::Parameters("atoms"));
         }
-        if grid.is_some_and(|grid| grid.decimals > MAX_DECIMALS || grid.step == 0) {
+        if grid.is_some_and(|grid| grid.decimals > MAX_DECIMALS || grid.offset >= grid.step) {
             return Err(WarpError::Parameters("decimals"));
         }
         if let Some(grid) = grid
@@ -123,9 +126,9 @@ impl Number {
         self.grid.map(Grid::unit)
     }
 
-    /// Whether the grid is coarser than its decimals.
-    fn has_step(&self) -> bool {
-        self.grid.is_some_and(|grid| grid.step > 1)
+    /// The smallest number on the grid that is not negative: 0 if its numbers are multiples of [`unit`](Self::unit).
+    pub fn offset(&self) -> Option<f64> {
+        self.grid.map(Grid::first)
     }
 }
 
@@ -157,7 +160,11 @@ impl Coding for Number {
     }
 
     fn format_version(&self) -> u32 {
-        let of_grid = if self.has_step() { 5 } else { 2 };
+        let of_grid = match self.grid {
+            Some(Grid { offset: 1.., .. }) => 9,
+            Some(Grid { step: 2.., .. }) => 5,
+            Some(_) | None => 2,
+        };
         self.warp.format_version().max(of_grid)
     }
 
@@ -193,6 +200,7 @@ impl Coding for Number {
             };
             out[0] = u;
             let expected = match self.grid {
+                Some(Grid { offset: 1.., .. }) => "a whole number of steps from those seen",
                 Some(Grid { step: 2.., .. }) => "a multiple of the step of those seen",
                 _ => "a number with no more decimals than those seen",
             };
@@ -221,8 +229,8 @@ impl Coding for Number {
             return None;
         }
         let [first, center, last] = [0.25, 0.5, 0.75].map(|u| self.warp.inverse(u));
-        let unit = self.unit();
-        Some(Outside::Numbers(Tails::beyond((low, high), (center, last - first), unit)))
+        let grid = self.unit().zip(self.offset());
+        Some(Outside::Numbers(Tails::beyond((low, high), (center, last - first), grid)))
     }
 
     fn has_density(&self, values: &[f64]) -> bool {

@@ -84,6 +84,55 @@ fn multiples_are_a_grid() {
     assert_eq!(fitted(&[100.0, 250.0, 400.0, 700.0]).unit(), Some(1.0));
 }
 
+/// Regression: half of the mass of 0.5, 1.5, 2.5, … went to the whole numbers.
+#[test]
+fn grids_may_have_an_offset() {
+    let spread = |step: f64, first: f64| -> Vec<f64> {
+        (0..600).map(|i| first + step * f64::from((i * 37) % 157)).collect()
+    };
+    let halves = spread(1.0, 0.5);
+    let sevens = spread(10.0, 7.0);
+    let prices: Vec<f64> = (0..600).map(|i| f64::from(499 + 500 * (i * i % 97)) / 100.0).collect();
+    let negative: Vec<f64> = sevens.iter().map(|x| -x).collect();
+    let around: Vec<f64> = sevens.iter().map(|x| x - 800.0).collect();
+    let odd: Vec<f64> = spread(2.0, 9_007_199_254_740.0 * 101.0 + 1.0);
+    for (values, unit, offset) in [
+        (halves, 1.0, 0.5),
+        (sevens, 10.0, 7.0),
+        (prices, 5.0, 4.99),
+        (negative, 10.0, 3.0),
+        (around, 10.0, 7.0),
+        (odd, 2.0, 1.0),
+    ] {
+        let number = fitted(&values);
+        assert_eq!((number.unit(), number.offset()), (Some(unit), Some(offset)));
+        let (low, high) =
+            values.iter().fold((f64::MAX, f64::MIN), |(a, b), &x| (a.min(x), b.max(x)));
+        let is_on_grid = |x: f64| {
+            let n = (x - offset) / unit;
+            (n - n.round()).abs() < 1e-9 && !(low >= 0.0 && x < 0.0) && !(high <= 0.0 && x > 0.0)
+        };
+        assert!((0..=1000).all(|n| is_on_grid(number.number_at(f64::from(n) / 1000.0))));
+        let mut out = [0.0];
+        let encode = number.encoder(Storage::Integers);
+        for &x in &values {
+            assert!(encode(Cell::Number(x), &mut out).is_ok());
+            assert_eq!(number.decode(&out).number(), Some(x));
+        }
+        // A multiple of the step is not on the grid.
+        let between = encode(Cell::Number(values[3] - offset), &mut out);
+        assert!(matches!(between, Err(Problem::Between { .. })), "{between:?}");
+        // The cells fill the line, up to the bound at 0 if there is one.
+        let slope = |n: i32| number.place(low + f64::from(n) * unit).map_or(0.0, |p| p.1.exp());
+        let sum: f64 = (-20_000..20_000).map(slope).sum();
+        assert!((sum - 1.0).abs() < 1e-6, "{sum}");
+        let text = serde_json::to_string(&number).unwrap();
+        assert_eq!(serde_json::from_str::<Number>(&text).unwrap(), number);
+        let broken = text.replace("\"offset\":", "\"offset\":1000");
+        assert!(serde_json::from_str::<Number>(&broken).is_err());
+    }
+}
+
 #[test]
 fn shares_end_at_one() {
     let shares: Vec<f64> = (0..=300).map(|i| f64::from(i) / 300.0).collect();
