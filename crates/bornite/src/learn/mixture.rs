@@ -14,8 +14,10 @@ use crate::engine::{Batch, Simd};
 use crate::linalg::{Complex64, Matrix};
 
 /// The prior count of every component, in rows with each column's overall distribution. So
-/// components with few rows are close to that distribution.
-const PRIOR: f64 = 10.0;
+/// components with few rows are close to that distribution. At most the mean number of rows
+/// per component times this, so that it does not outweigh the rows if there are few.
+const MAX_PRIOR: f64 = 10.0;
+const MAX_PRIOR_SHARE: f64 = 1.0;
 /// The maximum number of EM iterations, for few and for many cells.
 const ROUNDS: [usize; 2] = [60, 40];
 /// More cells than this are many.
@@ -106,6 +108,7 @@ struct Sample {
     rows: Batch,
     components: usize,
     shares: Vec<f64>,
+    prior: f64,
 }
 
 impl Mixture {
@@ -123,9 +126,11 @@ impl Mixture {
     ) -> Option<Self> {
         let end = quota.after(MAX_QUOTA_SHARE);
         let count = rows.len().min((MAX_CELLS / bases.len().max(1)).max(1));
+        let prior = MAX_PRIOR.min(MAX_PRIOR_SHARE * count as f64 / components as f64);
         let mut sample = Sample {
             rows: some_rows(rows, count),
             components,
+            prior,
             // Each row mostly belongs to one component.
             shares: vec![0.2 / components as f64; count * components],
         };
@@ -294,7 +299,8 @@ impl Sample {
     ) -> Vec<(f64, f64)> {
         let least = 1e-3 * (square - center * center).max(0.0).sqrt() + 1e-9;
         // Rows, Σ x and Σ x² of each component.
-        let mut sums = vec![[PRIOR, PRIOR * center, PRIOR * square]; self.components];
+        let prior = self.prior;
+        let mut sums = vec![[prior, prior * center, prior * square]; self.components];
         for (x, shares) in self.known(variable).filter(|(x, _)| find(atoms, *x).is_none()) {
             for ([rows, sum, squares], r) in sums.iter_mut().zip(shares) {
                 *rows += r;
@@ -326,7 +332,7 @@ impl Sample {
         whole: &[f64],
         place: &dyn Fn(f64) -> usize,
     ) -> Logs {
-        let logs = log_frequencies(self.cells(variable), all, whole, PRIOR, place);
+        let logs = log_frequencies(self.cells(variable), all, whole, self.prior, place);
         Logs { all: logs, components: self.components, usual: most_frequent(whole) }
     }
 

@@ -87,8 +87,8 @@ pub(super) struct Fold {
     pub(super) index: usize,
     /// The seed of the order of rows.
     pub(super) seed: u64,
-    /// Whether the first fold learned from a teacher, so that the others do too.
-    pub(super) is_taught: Option<bool>,
+    /// Whether the first fold learned from a teacher, so that the others do too without other candidates.
+    pub(super) is_taught: bool,
 }
 
 /// A model, and how it was fitted.
@@ -154,13 +154,12 @@ impl Model {
         };
         let rows = Rows { train: train_rows, valid: valid_rows, pieces };
         let is_taught = given.fold.is_taught;
-        if is_taught == Some(true) {
+        if is_taught {
             // It does not matter what the teacher is better than.
             candidates.truncate(1);
         }
         let num_ordinary = candidates.len();
-        let may_use_teacher = is_taught != Some(false) && fits.may_use_teacher(&candidates[0].0);
-        let taught_tree = tree.clone().filter(|_| may_use_teacher);
+        let taught_tree = tree.clone().filter(|_| fits.may_use_teacher(&candidates[0].0));
         if let Some(tree) = &taught_tree {
             candidates.extend(fits.circuits_over(tree, &fits.lesson_settings())?);
         }
@@ -171,7 +170,7 @@ impl Model {
             None => fits.partner(&kind, train_rows, settings, n),
         };
         let most = start.map_or_else(|| fits.num_circuits(), |m| m.mixture.circuits().len());
-        let may_widen = start.is_none() && is_taught != Some(true);
+        let may_widen = start.is_none() && !is_taught;
         let is_affordable = |circuit: &Skeleton| may_widen && fits.is_affordable(circuit);
         let partners = Some(Partners { most: most - 1, of: &partner });
         let further = Further { is_affordable: Some(&is_affordable), teach, partners };

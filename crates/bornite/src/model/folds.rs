@@ -42,7 +42,7 @@ pub(super) fn fit(
         let (index, begun) = (models.len(), folds.begun);
         let share = (1.0 - begun).max(f64::MIN_POSITIVE) / (count - index) as f64;
         let within = move |used: f64| ((used - begun) / share).max(0.0);
-        let is_taught = (index > 0).then_some(folds.functions.is_none());
+        let is_taught = index > 0 && folds.functions.is_none();
         let fold = Fold { index, seed: options.seed, is_taught };
         let settings = settings_of(options, index, models.first(), folds.functions);
         let mut is_stopped = false;
@@ -214,7 +214,7 @@ mod tests {
         let weighted = WeightedTable::new(&rows, None).unwrap();
         let mut seen = BTreeSet::new();
         for index in 0..10 {
-            let fold = Fold { index, seed: 7, is_taught: None };
+            let fold = Fold { index, seed: 7, is_taught: false };
             let held = split(&schema, &weighted, None, 0.1, fold).unwrap().held_out;
             assert_eq!(held.len(), 4);
             seen.extend(held);

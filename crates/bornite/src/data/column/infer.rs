@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::date_time::Found;
 use super::facts::{Facts, KnownCells};
+use super::number::grid_places;
 use super::{
     Boolean, Categorical, Coding, ColumnKind, Continuous, DateTime, Digits, Integer, Number,
     Periodic,
@@ -206,7 +207,7 @@ impl Facts<'_> {
             }
             KnownCells::Real { values } => {
                 let bits: Vec<u64> = values.iter().map(|x| x.to_bits()).collect();
-                if self.is_coarse(&bits) {
+                if self.is_coarse(&bits) && !self.is_sparse_on_grid(values) {
                     Categorical::of(self).into()
                 } else {
                     self.number(values, 0.0)?
@@ -283,6 +284,19 @@ impl Facts<'_> {
         self.options.atoms
             && range >= SPARSE_RANGE
             && ((rows.total as u64) < SPARSE_ROWS * range || median < SPARSE_ROWS)
+    }
+
+    /// The same for numbers with few decimals, in units of the last one, unless they come from a short list.
+    fn is_sparse_on_grid(&self, values: &[f64]) -> bool {
+        let Some(places) = grid_places(values) else { return false };
+        let (Some(&min), Some(&max)) = (places.iter().min(), places.iter().max()) else {
+            return false;
+        };
+        if max.abs_diff(min) >= self.options.max_range as u64 {
+            return false;
+        }
+        let rows = Rows::of(&places, min, max);
+        !self.is_listed(&rows) && self.is_sparse(&rows)
     }
 
     /// Infers a number with atoms, grid and bounds from its values. Atoms have at least this share of the rows.

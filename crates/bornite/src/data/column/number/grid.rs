@@ -72,6 +72,14 @@ impl Grid {
     }
 }
 
+/// The places of numbers on the coarsest grid that contains all of them, if they have few decimals.
+pub(in crate::data::column) fn grid_places(values: &[f64]) -> Option<Vec<i64>> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let grid = Grid::find(&sorted)?;
+    Some(values.iter().map(|&x| grid.index(x) as i64).collect())
+}
+
 /// The greatest common divisor.
 fn common_divisor(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { common_divisor(b, a % b) }

@@ -16,6 +16,7 @@ use crate::basis::{Basis, BasisError, MAX_STEP_FUNCTIONS, Part};
 use crate::data::{Storage, Warp, WarpError};
 use crate::domain::{Domain, find};
 use crate::query::Evidence;
+pub(super) use grid::grid_places;
 use grid::{Grid, MAX_DECIMALS};
 
 /// A number x: either an *atom*, a value that many rows share, or any other number, encoded as u = F(x) in [0, 1].
