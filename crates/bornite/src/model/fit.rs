@@ -21,7 +21,7 @@ use crate::domain::{Domain, Variable};
 use crate::engine::{Batch, Engine};
 use crate::learn::{
     self, BestFit, Control, Defaults, Effort, FitOptions, Fitted, Found, Further, LESSON_ROWS,
-    Layout, Lesson, Partners, Pieces, Progress, Quota, Rows, Snapshot, Starts, Teacher, Workers,
+    Layout, Lesson, Partners, Progress, Quota, Rows, Snapshot, Starts, Teacher, Workers,
     exceed_chance, largest_width, most_promising, search,
 };
 use crate::mixture::Mixture;
@@ -115,15 +115,7 @@ impl Model {
         } = &data;
         let both @ [train_rows, valid_rows] = [train.batch(), valid.batch()];
         let pieces = data.spilled.as_ref().map(Spilled::pieces);
-        let learned_from = |pieces: Pieces<'_>| pieces.layout().num_rows();
-        let rows = pieces.map_or(train.num_rows(), learned_from);
-        let defaults = Defaults::of(rows, schema.num_variables())
-            .with_missing(train_rows.num_missing())
-            .with_effort(options.effort);
-        let functions = options.functions.unwrap_or_else(|| defaults.first_functions());
-        let defaults = defaults.with_values(num_values(schema, functions));
-        let (allowance, information, bases) = (data.allowance, OnceCell::new(), RefCell::default());
-        let fits = Candidates { schema, options, defaults, rows, allowance, information, bases };
+        let fits = data.candidates(options);
         let circuits = start.map(|model| model.mixture.circuits().map(|c| (**c).clone()).collect());
         let learned = circuits.unwrap_or_default();
         let (starts, mut stopped) = (&mut Starts::within(quota).with_learned(learned), false);
@@ -268,6 +260,20 @@ impl<'a> Data<'a> {
         };
         let spilled = sample.map(spill).transpose()?;
         Ok(Self { schema, left_out, split, spilled, allowance })
+    }
+
+    /// The circuits to fit to these rows.
+    fn candidates<'b>(&'b self, options: &'b ModelOptions) -> Candidates<'b> {
+        let (schema, train) = (&self.schema, &self.split.train);
+        let learned_from = |spilled: &Spilled<'_>| spilled.pieces().layout().num_rows();
+        let rows = self.spilled.as_ref().map_or(train.num_rows(), learned_from);
+        let defaults = Defaults::of(rows, schema.num_variables())
+            .with_missing(train.batch().num_missing())
+            .with_effort(options.effort);
+        let functions = options.functions.unwrap_or_else(|| defaults.first_functions());
+        let defaults = defaults.with_values(num_values(schema, functions));
+        let (allowance, information, bases) = (self.allowance, OnceCell::new(), RefCell::default());
+        Candidates { schema, options, defaults, rows, allowance, information, bases }
     }
 
     /// The mean log slope of the transforms on the training rows and on the validation rows, which converts
