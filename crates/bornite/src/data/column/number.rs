@@ -322,15 +322,23 @@ impl Number {
         (x - nearest).abs() <= rounding || x == f64::from(nearest as f32)
     }
 
-    /// The nearest grid point above (or below) x that is not an atom; `None` if there is none within the bounds.
-    fn free(&self, x: f64, sign: f64) -> Option<f64> {
+    /// The nearest grid point above (or below) x that is not an atom; `None` if there is none within the bounds. Where
+    /// floats are further apart than grid points, it is the next float.
+    fn free(&self, mut x: f64, sign: f64) -> Option<f64> {
         let grid = self.grid?;
         let (low, high) = self.warp.support().bounds();
-        let mut n = grid.index(x) + sign;
-        while find(&self.atoms, grid.at(n)).is_some() {
-            n += sign;
+        loop {
+            let next = grid.at(grid.index(x) + sign);
+            x = match sign * (next - x) > 0.0 {
+                true => next,
+                false if sign > 0.0 => x.next_up(),
+                false => x.next_down(),
+            };
+            if find(&self.atoms, x).is_none() {
+                break;
+            }
         }
-        Some(grid.at(n)).filter(|x| *x >= low && *x <= high)
+        Some(x).filter(|x| *x >= low && *x <= high)
     }
 
     /// The u that separates smaller from larger numbers at x, where x is an atom or, on a grid, the midpoint of two
@@ -1008,6 +1016,27 @@ mod tests {
         // Regression: a grid point without neighbors made the search for one endless.
         let far = Number::new(number.warp().clone(), vec![1e300], Some(0));
         assert!(matches!(far, Err(WarpError::Atom(_))));
+    }
+
+    /// Regression: beyond 2⁵³, where a float has no neighbor at the distance of the grid, nothing was below, at or above it.
+    #[test]
+    fn numbers_beyond_whole_floats_have_sides() {
+        let values: Vec<f64> = (0..12)
+            .map(|n| if n == 0 { 7.0 } else { 9_007_199_254_740_000.0 + 23.0 * f64::from(n) })
+            .collect();
+        let number = fitted(&values);
+        for x in [7.0, 9e15, EXACT - 1.0, EXACT, 9_009_057_704_033_400.0, 9.1e15, 1e17, 1e300] {
+            let share = |low, high| {
+                let ends = Ends::new(low, high).unwrap();
+                number.between(&ends).map_or(0.0, |(low, high)| high.min(1.0) - low.max(0.0))
+            };
+            let sides = [
+                share(Bound::Unbounded, Bound::Excluded(x)),
+                share(Bound::Included(x), Bound::Included(x)),
+                share(Bound::Excluded(x), Bound::Unbounded),
+            ];
+            assert!((sides.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{x}: {sides:?}");
+        }
     }
 
     #[test]
