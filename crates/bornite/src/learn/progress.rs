@@ -10,7 +10,7 @@ use crate::circuit::Orthonormal;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
     /// The number of circuits that are fitted to different parts of the rows, one after another, and the index of the
-    /// current one: see [`ModelOptions::circuits`](crate::ModelOptions::circuits). 1 and 0 otherwise.
+    /// current one, for models of small tables. 1 and 0 otherwise.
     pub folds: usize,
     /// See [`folds`](Self::folds).
     pub fold: usize,

@@ -5,7 +5,7 @@ const MIN_DISTINCT: usize = 10;
 /// The maximum number of decimals of a grid.
 pub(super) const MAX_DECIMALS: u8 = 9;
 /// 2⁵³: whole numbers below it are exact.
-const EXACT: f64 = 9_007_199_254_740_992.0;
+pub(super) const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// A grid: the numbers (`offset` + n · `step`) / 10^`decimals` for all whole n, where `offset` < `step`.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -29,15 +29,23 @@ impl Number {
         (x - nearest).abs() <= rounding || x == f64::from(nearest as f32)
     }
 
-    /// The nearest grid point above (or below) x that is not an atom; `None` if there is none within the bounds.
-    fn free(&self, x: f64, sign: f64) -> Option<f64> {
+    /// The nearest grid point above (or below) x that is not an atom; `None` if there is none within the bounds. Where
+    /// floats are further apart than grid points, it is the next float.
+    fn free(&self, mut x: f64, sign: f64) -> Option<f64> {
         let grid = self.grid?;
         let (low, high) = self.warp.support().bounds();
-        let mut n = grid.index(x) + sign;
-        while find(&self.atoms, grid.at(n)).is_some() {
-            n += sign;
+        loop {
+            let next = grid.at(grid.index(x) + sign);
+            x = match sign * (next - x) > 0.0 {
+                true => next,
+                false if sign > 0.0 => x.next_up(),
+                false => x.next_down(),
+            };
+            if find(&self.atoms, x).is_none() {
+                break;
+            }
         }
-        Some(grid.at(n)).filter(|x| *x >= low && *x <= high)
+        Some(x).filter(|x| *x >= low && *x <= high)
     }
 
     /// The u that separates smaller from larger numbers at x, where x is an atom or, on a grid, the midpoint of two

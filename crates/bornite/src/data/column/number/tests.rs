@@ -1,5 +1,6 @@
 //! Tests of columns of numbers.
 
+use super::grid::EXACT;
 use super::place::SHORTEST_STEP;
 use super::*;
 use crate::data::{Cell, Support, WarpOptions};
@@ -302,4 +303,25 @@ fn numbers_are_stored_and_read() {
     assert_eq!(serde_json::from_str::<Number>(&text).unwrap(), number);
     let broken = text.replace("\"atoms\":[0.0,2.5", "\"atoms\":[2.5,2.5");
     assert!(serde_json::from_str::<Number>(&broken).is_err());
+}
+
+/// Regression: beyond 2⁵³, where a float has no neighbor at the distance of the grid, nothing was below, at or above it.
+#[test]
+fn numbers_beyond_whole_floats_have_sides() {
+    let values: Vec<f64> = (0..12)
+        .map(|n| if n == 0 { 7.0 } else { 9_007_199_254_740_000.0 + 23.0 * f64::from(n) })
+        .collect();
+    let number = fitted(&values);
+    for x in [7.0, 9e15, EXACT - 1.0, EXACT, 9_009_057_704_033_400.0, 9.1e15, 1e17, 1e300] {
+        let share = |low, high| {
+            let ends = Ends::new(low, high).unwrap();
+            number.between(&ends).map_or(0.0, |(low, high)| high.min(1.0) - low.max(0.0))
+        };
+        let sides = [
+            share(Bound::Unbounded, Bound::Excluded(x)),
+            share(Bound::Included(x), Bound::Included(x)),
+            share(Bound::Excluded(x), Bound::Unbounded),
+        ];
+        assert!((sides.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{x}: {sides:?}");
+    }
 }
