@@ -166,6 +166,7 @@ mod tests {
 
     use super::super::Fit;
     use super::*;
+    use crate::circuit::Orthonormal;
     use crate::data::{Column, Schema, Table};
     use crate::model::fit::split;
     use crate::model::weights::WeightedTable;
@@ -191,13 +192,16 @@ mod tests {
     #[test]
     fn small_tables_have_circuits_of_equal_weight_that_are_better_together() {
         let (rows, test) = (table(80, 1), table(1000, 2));
-        let model = quick().circuits(4).run(&rows).unwrap();
+        let model = Fit::new().effort(Effort::Fast).circuits(4).run(&rows).unwrap();
         assert_eq!(model.mixture().weights(), [0.25; 4]);
         // Every row is a training row, and each circuit has eight validation rows.
         assert_eq!((model.info().rows, model.info().valid_rows), (80, 32));
         let of = |model: &Model| model.mean_log_likelihood(&test).unwrap();
-        let alone = |seed| of(&quick().circuits(1).seed(seed).run(&rows).unwrap());
-        let mean = (0..4).map(alone).sum::<f64>() / 4.0;
+        let alone = |circuit: &Orthonormal| {
+            let mixture = mixture_of(vec![circuit.clone()], &[1.0]);
+            of(&Model::new(model.schema.clone(), mixture, model.info.clone()))
+        };
+        let mean = model.mixture().circuits().map(alone).sum::<f64>() / 4.0;
         assert!(of(&model) > mean + 0.02, "{} and {mean}", of(&model));
         // The caller's own validation rows, a width or a structure leave nothing to average.
         let given = quick().validation(&test).run(&rows).unwrap();
