@@ -181,7 +181,7 @@ def test_effort_and_units() -> None:
     widths: dict[str, set[int]] = {}
     for effort in ("fast", "balanced"):
         seen: list[dict[str, Any]] = []
-        model = bornite.fit(table, effort=effort, epochs=2, progress=seen.append)
+        model = bornite.fit(table, effort=effort, circuits=1, epochs=2, progress=seen.append)
         widths[effort] = {report["width"] for report in seen}
         assert max(report["best"] for report in seen) == pytest.approx(model.info["valid"], abs=1e-6)
     assert len(widths["fast"]) == 1 < len(widths["balanced"])

@@ -34,9 +34,15 @@ fn fit_says_what_it_found_and_the_baseline() {
     folder.write("people.csv", &people());
     let fit = ["fit", "people.csv", "-o", "m.model", "--epochs", "5", "--seed", "3"];
     let run = folder.run(&fit);
-    for part in ["fitted m.model", "independent columns", "bits per dimension", "216", "24"] {
+    // Five circuits with 24 validation rows each.
+    let weights = "5, weights 0.20, 0.20, 0.20, 0.20, 0.20";
+    for part in
+        ["fitted m.model", "independent columns", "bits per dimension", "216", "24", weights]
+    {
         assert!(run.text().contains(part), "no '{part}' in {}", run.stdout);
     }
+    let one = ["fit", "people.csv", "-o", "one.model", "--epochs", "5", "--circuits", "1"];
+    assert!(!folder.run(&one).text().contains("weights"));
     assert_eq!(run.stderr, "", "no bar where there is no terminal");
     let quick = folder.run(&[
         "fit",

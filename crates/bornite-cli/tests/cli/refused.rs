@@ -154,7 +154,7 @@ const CASES: &[(&str, &[&str])] = &[
     ("info¦end.model", &["end.model", "truncated"]),
     ("score¦longer.model¦people.csv", &["longer.model", "trailing bytes"]),
     ("query¦flipped.model¦P(age=30)", &["flipped.model", "digest"]),
-    ("sample¦later.model", &["later.model", "version 9", "newer"]),
+    ("sample¦later.model", &["later.model", "version 99", "newer"]),
     ("query¦c.json¦P(x0=1)", &["c.json", "not a model"]),
     ("circuit¦info¦later.json", &["later.json", "99"]),
     ("circuit¦info¦array.json", &["array.json"]),
@@ -209,8 +209,8 @@ fn of_a_later_version(model: &[u8]) -> Vec<u8> {
     let header = std::str::from_utf8(&model[8..8 + length]).expect("it is there");
     let value: serde_json::Value = serde_json::from_str(header).expect("it is there");
     let text = |key: &str| value["__metadata__"][key].as_str().expect("it is there").to_owned();
-    let later = (1..=9).fold(text("bornite.model"), |text, version| {
-        text.replacen(&format!("\"version\":{version},"), "\"version\":9,", 1)
+    let later = (1..99).fold(text("bornite.model"), |text, version| {
+        text.replacen(&format!("\"version\":{version},"), "\"version\":99,", 1)
     });
     assert_ne!(later, text("bornite.model"));
     let new =

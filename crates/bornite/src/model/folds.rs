@@ -144,8 +144,6 @@ fn average(mut models: Vec<Model>) -> Model {
     let mean =
         |value: &dyn Fn(&Info) -> f64| models.iter().map(|m| value(&m.info)).sum::<f64>() / count;
     let info = Info {
-        rows: models[0].info.rows + models[0].info.valid_rows,
-        valid_rows: models.iter().map(|m| m.info.valid_rows).sum(),
         valid: mean(&|info| info.valid),
         baseline: mean(&|info| info.baseline),
         ..models[0].info.clone()
@@ -194,8 +192,7 @@ mod tests {
         let (rows, test) = (table(80, 1), table(1000, 2));
         let model = Fit::new().effort(Effort::Fast).circuits(4).run(&rows).unwrap();
         assert_eq!(model.mixture().weights(), [0.25; 4]);
-        // Every row is a training row, and each circuit has eight validation rows.
-        assert_eq!((model.info().rows, model.info().valid_rows), (80, 32));
+        assert_eq!((model.info().rows, model.info().valid_rows), (72, 8));
         let of = |model: &Model| model.mean_log_likelihood(&test).unwrap();
         let alone = |circuit: &Orthonormal| {
             let mixture = mixture_of(vec![circuit.clone()], &[1.0]);

@@ -120,12 +120,13 @@ pub struct Model {
 pub struct Info {
     /// The random seed.
     pub seed: u64,
-    /// The number of training rows. If several circuits have different validation rows, all rows.
+    /// The number of training rows, of each circuit if there are several.
     pub rows: usize,
-    /// The number of validation rows, which determined the best epoch; of all circuits together.
+    /// The number of validation rows, which determined the best epoch. In models of small tables, every circuit has
+    /// other validation rows.
     pub valid_rows: usize,
-    /// The mean log-likelihood of the validation rows, in nats and the units of the data. If several circuits have
-    /// different validation rows, the mean of each circuit's own.
+    /// The mean log-likelihood of the validation rows, in nats and the units of the data. If circuits have
+    /// different validation rows, the mean over the circuits, each with its own.
     #[serde(deserialize_with = "number_or_null")]
     pub valid: f64,
     /// The mean log-likelihood of the validation rows under a model with independent columns.
