@@ -51,6 +51,19 @@ fn whole_numbers_are_counted_where_there_are_rows_to_count() {
     assert_eq!(kind(20, 250), "a number");
 }
 
+/// Regression: the widths of petals, of which 25 are possible in 100 rows, were categories without order.
+#[test]
+fn decimals_are_counted_where_there_are_rows_to_count() {
+    let kind = |rows: i32, values: i32| {
+        let cells = (0..rows).map(|i| f64::from(1 + i * 7 % values) / 10.0);
+        let table = Table::new(vec![Column::numbers("x", cells.collect())]).unwrap();
+        Schema::infer(&table, &InferOptions::default()).unwrap().columns()[0].kind.name()
+    };
+    assert_eq!(kind(130, 25), "a number");
+    assert_eq!(kind(1000, 25), "categorical");
+    assert_eq!(kind(130, 11), "categorical");
+}
+
 #[test]
 fn numbers_chosen_from_a_few_are_labels_and_long_tails_are_numbers() {
     let kind = |cells: Vec<i64>| {
