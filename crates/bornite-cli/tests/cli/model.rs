@@ -41,7 +41,7 @@ fn fit_says_what_it_found_and_the_baseline() {
     {
         assert!(run.text().contains(part), "no '{part}' in {}", run.stdout);
     }
-    let one = ["fit", "people.csv", "-o", "one.model", "--epochs", "5", "--circuits", "1"];
+    let one = ["fit", "people.csv", "-o", "q.model", "--epochs", "5", "--circuits", "1"];
     assert!(!folder.run(&one).text().contains("weights"));
     assert_eq!(run.stderr, "", "no bar where there is no terminal");
     let quick = folder.run(&[

@@ -221,8 +221,10 @@ fn of_a_later_version(model: &[u8]) -> Vec<u8> {
         &new,
         1,
     );
-    assert_eq!(header.len(), length);
-    [&model[..8], header.as_bytes(), &model[8 + length..]].concat()
+    // Padded to whole words, as before.
+    let header = format!("{header:width$}", width = header.chars().count() + 8 - header.len() % 8);
+    let size = (header.len() as u64).to_le_bytes();
+    [&size[..], header.as_bytes(), &model[8 + length..]].concat()
 }
 
 fn folder() -> Folder {
