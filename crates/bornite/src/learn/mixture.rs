@@ -15,9 +15,8 @@ use crate::linalg::{Complex64, Matrix};
 
 /// The prior count of every component, in rows with each column's overall distribution. So
 /// components with few rows are close to that distribution. At most the mean number of rows
-/// per component times this, so that it does not outweigh the rows if there are few.
+/// per component, so that it does not outweigh the rows if there are few.
 const MAX_PRIOR: f64 = 10.0;
-const MAX_PRIOR_SHARE: f64 = 1.0;
 /// The maximum number of EM iterations, for few and for many cells.
 const ROUNDS: [usize; 2] = [60, 40];
 /// More cells than this are many.
@@ -126,7 +125,7 @@ impl Mixture {
     ) -> Option<Self> {
         let end = quota.after(MAX_QUOTA_SHARE);
         let count = rows.len().min((MAX_CELLS / bases.len().max(1)).max(1));
-        let prior = MAX_PRIOR.min(MAX_PRIOR_SHARE * count as f64 / components as f64);
+        let prior = MAX_PRIOR.min(count as f64 / components as f64);
         let mut sample = Sample {
             rows: some_rows(rows, count),
             components,

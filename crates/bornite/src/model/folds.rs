@@ -2,7 +2,7 @@
 //!
 //! With few rows, their noise limits a fit more than its circuit does, and so does the chance in the few rows that
 //! choose the circuit and the epoch. A mixture of independent fits averages out both. The validation rows of its
-//! circuits are disjoint, so every row is a training row of all circuits but one.
+//! circuits are disjoint, so every row is a training row of all circuits, or of all but one.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::learn::{Control, Effort, Folds, Progress, Quota, Snapshot};
 
 /// The number of circuits for tables with at most this many cells, by effort: fast, balanced and best.
 const COUNTS: [(usize, [usize; 3]); 2] = [(50_000, [3, 5, 8]), (150_000, [1, 3, 5])];
-/// The maximum number of circuits that learn from a teacher, which knows the noise of the rows already.
+/// The maximum number of circuits if the first one learns from a teacher, which takes long and gains less from averaging.
 const MAX_TAUGHT: usize = 3;
 
 /// Fits a model: of several circuits if the table is small, and the caller leaves that open.
