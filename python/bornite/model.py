@@ -86,7 +86,7 @@ def fit(
     as_is: bool = False,
     strict: bool = False,
     seed: int = 0,
-    device: Literal["cpu", "cuda", "cuda-tf32", "auto"] = "cpu",
+    device: Literal["cpu", "cuda", "cuda-tf32", "cuda-bf16", "auto"] = "cpu",
     checkpoint: str | PathLike[str] | None = None,
     checkpoint_every: float = 60.0,
     resume: str | PathLike[str] | None = None,
@@ -141,7 +141,7 @@ def fit(
     empty columns, identifiers and free text. ``strict=True`` rejects such a table, and ``as_is=True`` fits all columns.
 
     ``device`` is where the model is trained: ``"cuda"`` is an NVIDIA GPU, which needs rows without missing values,
-    ``"cuda-tf32"`` is a GPU with faster, less precise products, and ``"auto"`` is a GPU if there is one that can learn
+    ``"cuda-tf32"`` and ``"cuda-bf16"`` are a GPU with faster, less precise products, and ``"auto"`` is a GPU if there is one that can learn
     this table.
 
     ``checkpoint`` is a file that the state of the fit is saved to, every ``checkpoint_every`` seconds and when the fit

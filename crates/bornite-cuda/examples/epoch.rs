@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use bornite_cuda::{CudaError, Device, Learner, Part, Plan, Settings, Step, Table, Update, Weight};
+use bornite_cuda::{CudaError, Device, Factors, Learner, Part, Plan, Settings, Step, Table, Update, Weight};
 
 const SIDE: usize = 28;
 const ROWS: usize = 55_000;
@@ -80,7 +80,7 @@ fn time(
     name: &str,
     widths: &str,
     share: usize,
-    tf32: bool,
+    factors: Factors,
 ) -> Result<(), CudaError> {
     let plan = Plan { complex: true, steps: Vec::new(), weights: Vec::new() };
     let mut builder = Builder { widths, share, plan, shared: Vec::new() };
@@ -110,7 +110,7 @@ fn time(
     let batch = 256;
     let sources = vec![(0..(SIDE * SIDE) as u32).collect()];
     let settings =
-        Settings { batch, is_stiefel: false, momentum: false, clip: None, tf32, sources };
+        Settings { batch, is_stiefel: false, momentum: false, clip: None, factors, sources };
     let mut learner = Learner::new(device, &plan, &settings, [&train, &valid])?;
     let mut number = || (random() % 20001) as f32 / 10000.0 - 1.0;
     let weights: Vec<Vec<f32>> = plan
@@ -136,7 +136,11 @@ fn time(
     let flops = 24.0 * macs as f64 * batch as f64 / seconds;
     println!(
         "{name:10} {} {:6.1} Mmac/row {:7.3} ms/step {:6.3} s/epoch {:6.1} TFLOP/s {:5.1} % of FP32 peak, log p {last:.1}, residual {:.0e}",
-        if tf32 { "tf32" } else { "f32 " },
+        match factors {
+            Factors::Single => "f32 ",
+            Factors::Tf32 => "tf32",
+            Factors::Bfloat16 => "bf16",
+        },
         macs as f64 / 1e6,
         seconds * 1e3,
         seconds * (ROWS as f64 / batch as f64).ceil(),
@@ -159,10 +163,10 @@ fn main() -> Result<(), CudaError> {
         ("D1", "1:12,2:16,32:24,64:32", 0),
         ("H1", "1:32,2:48,4:64", 4),
     ];
-    for tf32 in [false, true] {
+    for factors in [Factors::Single, Factors::Tf32, Factors::Bfloat16] {
         for (name, widths, share) in circuits {
             if only.as_ref().is_none_or(|only| only == name) {
-                time(&device, name, widths, share, tf32)?;
+                time(&device, name, widths, share, factors)?;
             }
         }
     }

@@ -6,28 +6,41 @@ use cudarc::driver::{CudaContext, CudaModule, CudaStream};
 use cudarc::nvrtc::{CompileOptions, compile_ptx_with_opts};
 
 use crate::error::CudaError;
+use crate::plan::Factors;
 
 /// The kernels to compile: those of learning or of queries, in one of their variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    Learning { complex: bool, tf32: bool },
+    Learning { complex: bool, factors: Factors },
     Queries { complex: bool, double: bool },
 }
 
 impl Source {
     fn text(self) -> &'static str {
         match self {
-            Self::Learning { .. } => include_str!("kernels.cu"),
+            Self::Learning { factors: Factors::Bfloat16, .. } => {
+                concat!(include_str!("kernels.cu"), include_str!("bfloat16.cu"))
+            }
+            Self::Learning { factors: Factors::Single | Factors::Tf32, .. } => {
+                include_str!("kernels.cu")
+            }
             Self::Queries { .. } => include_str!("queries.cu"),
         }
     }
 
     fn defines(self) -> [String; 2] {
-        let define = |name: &str, value: bool| format!("-D{name}={}", u8::from(value));
+        let define = |name: &str, value: u8| format!("-D{name}={value}");
         match self {
-            Self::Learning { complex, tf32 } => [define("COMPLEX", complex), define("TF32", tf32)],
+            Self::Learning { complex, factors } => {
+                let fewer_bits = match factors {
+                    Factors::Single => 0,
+                    Factors::Tf32 => 1,
+                    Factors::Bfloat16 => 2,
+                };
+                [define("COMPLEX", complex.into()), define("FEWER_BITS", fewer_bits)]
+            }
             Self::Queries { complex, double } => {
-                [define("COMPLEX", complex), define("DOUBLE", double)]
+                [define("COMPLEX", complex.into()), define("DOUBLE", double.into())]
             }
         }
     }

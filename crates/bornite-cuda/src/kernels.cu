@@ -1,5 +1,6 @@
 // The kernels of a training step, compiled when a fit starts. COMPLEX is 0 or 1 for the type of
-// numbers, and TF32 is 0 or 1 for factors with fewer bits in products over rows.
+// numbers. FEWER_BITS is 0, 1 or 2 for factors of 24, 11 or 8 bits in products over rows; those of 8
+// bits are in bfloat16.cu.
 //
 // The numbers of rows are in the order [step][component][row]. There are `stride` rows, of which
 // the first `count` belong to the batch. Every sum has a fixed order. The only atomics add
@@ -602,35 +603,39 @@ __device__ __forceinline__ void gram(const Gram* tasks, const num* x, const num*
         long long split_stride, const num* w, const num* x, const num* y, num* out) {                                  \
         contract<TM, FEW_BITS, IS_REVERSE, IS_DIFFERENCE>(tasks, splits, split_stride, w, x, y, out);                  \
     }
+// Factors of 8 bits take the kernels of factors of 11 where there are no others.
+#define TF32 (FEWER_BITS > 0)
 #define PRODUCTS(TM)                                                                                                   \
-    CONTRACTION(forward, TM, TF32, false, false)                                                                       \
     CONTRACTION(reverse, TM, TF32, true, false)                                                                        \
+    CONTRACTION(exact, TM, false, false, false)                                                                        \
+    CONTRACTION(retract, TM, false, false, true)                                                                       \
+    CONTRACTION(subtract, TM, TF32, false, true)                                                                       \
+    extern "C" __global__ void __launch_bounds__(4 * TM, 64 / TM) gram_##TM(const Gram* tasks, const num* x,           \
+        const num* y, num* out) {                                                                                      \
+        gram<TM, false>(tasks, x, y, out);                                                                             \
+    }                                                                                                                  \
+    extern "C" __global__ void __launch_bounds__(4 * TM, 64 / TM) projection_##TM(const Gram* tasks, const num* x,     \
+        const num* y, num* out) {                                                                                      \
+        gram<TM, TF32>(tasks, x, y, out);                                                                              \
+    }
+PRODUCTS(16)
+PRODUCTS(32)
+PRODUCTS(64)
+#if FEWER_BITS < 2
+#define PRODUCTS_OVER_ROWS(TM)                                                                                         \
+    CONTRACTION(forward, TM, TF32, false, false)                                                                       \
     extern "C" __global__ void __launch_bounds__(4 * TM, 128 / TM) descend_##TM(const Descent* tasks, int splits,      \
         long long split_stride, const num* w, const num* e, const num* v, num* out) {                                  \
         descend<TM, TF32>(tasks, splits, split_stride, w, e, v, out);                                                  \
     }                                                                                                                  \
-    CONTRACTION(exact, TM, false, false, false)                                                                        \
-    CONTRACTION(retract, TM, false, false, true)                                                                       \
-    CONTRACTION(subtract, TM, TF32, false, true)                                                                       \
     extern "C" __global__ void __launch_bounds__(4 * TM, 128 / TM) gradient_##TM(const WeightTask* tasks,              \
         const User* users, const num* e, const num* v, int stride, num* out) {                                         \
         gradient<TM, TF32>(tasks, users, e, v, stride, out);                                                           \
-    }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(4 * TM, 64 / TM) gram_##TM(const Gram* tasks, const num* x,          \
-        const num* y, num* out) {                                                                                      \
-        gram<TM, false>(tasks, x, y, out);                                                                                    \
     }
-#define PROJECTION(TM)                                                                                                 \
-    extern "C" __global__ void __launch_bounds__(4 * TM, 64 / TM) projection_##TM(const Gram* tasks, const num* x,    \
-        const num* y, num* out) {                                                                                      \
-        gram<TM, TF32>(tasks, x, y, out);                                                                              \
-    }
-PROJECTION(16)
-PROJECTION(32)
-PROJECTION(64)
-PRODUCTS(16)
-PRODUCTS(32)
-PRODUCTS(64)
+PRODUCTS_OVER_ROWS(16)
+PRODUCTS_OVER_ROWS(32)
+PRODUCTS_OVER_ROWS(64)
+#endif
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Leaves.
@@ -964,6 +969,7 @@ extern "C" __global__ void advance(const Weight* weights, const int* owners, con
         g[at] = w[at] + move;
     }
 }
+#if FEWER_BITS < 2
 extern "C" __global__ void average(const Step* step, const float* w, float* mean, float* rounded_w) {
     const int PARTS = sizeof(num) / 4;
     float keep = step->keep;
@@ -981,6 +987,7 @@ extern "C" __global__ void round_weights(const float* w, float* rounded_w) {
         rounded_w[at] = rounded(w[at]);
     }
 }
+#endif
 
 // The largest entry of W W^H - I.
 extern "C" __global__ void residuals(const Gram* tasks, const num* m, double* out) {

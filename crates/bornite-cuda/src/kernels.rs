@@ -6,6 +6,7 @@ use cudarc::driver::sys::CUfunction_attribute_enum;
 use cudarc::driver::{CudaFunction, CudaModule};
 
 use crate::error::CudaError;
+use crate::plan::Factors;
 
 /// The maximum width of a layer: its Gram matrix is factored in the memory of one multiprocessor.
 pub(crate) const WIDEST: usize = 128;
@@ -44,12 +45,17 @@ pub(crate) struct Kernels {
     pub(crate) clip: CudaFunction,
     pub(crate) advance: CudaFunction,
     pub(crate) average: CudaFunction,
-    pub(crate) round_weights: CudaFunction,
+    /// Not in bfloat16.
+    pub(crate) round_weights: Option<CudaFunction>,
     pub(crate) residuals: CudaFunction,
 }
 
 impl Kernels {
-    pub(crate) fn new(module: &Arc<CudaModule>, parts: usize) -> Result<Self, CudaError> {
+    pub(crate) fn new(
+        module: &Arc<CudaModule>,
+        factors: Factors,
+        parts: usize,
+    ) -> Result<Self, CudaError> {
         let get = |name: &str| module.load_function(name);
         let three = |name: &str| -> Result<[CudaFunction; 3], CudaError> {
             Ok([
@@ -88,17 +94,26 @@ impl Kernels {
             clip: get("clip")?,
             advance: get("advance")?,
             average: get("average")?,
-            round_weights: get("round_weights")?,
+            round_weights: match factors {
+                Factors::Single | Factors::Tf32 => Some(get("round_weights")?),
+                Factors::Bfloat16 => None,
+            },
             residuals: get("residuals")?,
         };
         let most = CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         kernels.columns.set_attribute(most, columns_memory(parts) as i32)?;
         kernels.cholesky.set_attribute(most, (WIDEST * WIDEST * 4 * parts) as i32)?;
         for (class, kernel) in kernels.descend.iter().enumerate() {
-            kernel.set_attribute(most, descent_memory(class, WIDEST, parts) as i32)?;
+            kernel.set_attribute(most, descent_memory(factors, class, WIDEST, parts) as i32)?;
+        }
+        for (class, kernel) in kernels.forward.iter().enumerate() {
+            let memory = match factors {
+                Factors::Single | Factors::Tf32 => contraction_memory(class, WIDEST, parts),
+                Factors::Bfloat16 => quads_memory(class, WIDEST, parts) as u32,
+            };
+            kernel.set_attribute(most, memory as i32)?;
         }
         for all in [
-            &kernels.forward,
             &kernels.reverse,
             &kernels.exact,
             &kernels.retract,
@@ -136,9 +151,32 @@ pub(crate) fn contraction_memory(class: usize, components: usize, parts: usize) 
     ((chunks + components.next_multiple_of(16) * (ROWS + 4)) * 4 * parts) as u32
 }
 
+/// The number of blocks of 16 places in each of the stages of products in bfloat16.
+fn blocks(class: usize) -> usize {
+    if class == 0 { 4 } else { 2 }
+}
+
+/// The shared memory of a contraction in bfloat16: stages of the weight and of the vectors that its
+/// sums are multiplied by, and a tile of the others.
+pub(crate) fn quads_memory(class: usize, components: usize, parts: usize) -> usize {
+    let stages = STAGES * blocks(class);
+    let quads = stages * tile(class) * 4 + components.next_multiple_of(16) / 4 * ROWS;
+    (quads * 8 + stages * ROWS * 4) * parts
+}
+
 /// The shared memory of a descent: fewer chunks, tiles of both vectors, and partial sums.
-pub(crate) fn descent_memory(class: usize, components: usize, parts: usize) -> u32 {
+pub(crate) fn descent_memory(
+    factors: Factors,
+    class: usize,
+    components: usize,
+    parts: usize,
+) -> u32 {
     let rows = tile(class);
+    if factors == Factors::Bfloat16 {
+        let groups = rows.div_ceil(32);
+        let tiles = rows * (ROWS + 4) + 2 * blocks(class) * groups * ROWS;
+        return (quads_memory(class, components, parts) + tiles * 4 * parts) as u32;
+    }
     let chunks = (STAGES - 1) * (rows * 20).max(16 * (rows + 4));
     let tiles = (rows + components.next_multiple_of(16)) * (ROWS + 4) + 2 * (rows / 8) * ROWS;
     ((chunks + tiles) * 4 * parts) as u32

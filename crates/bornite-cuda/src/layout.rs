@@ -36,6 +36,8 @@ impl<T: DeviceRepr + Default + Clone> Tasks<T> {
 pub(crate) struct Group {
     pub(crate) class: usize,
     pub(crate) tasks: Tasks<Contraction>,
+    /// The same tasks with weights in quads.
+    pub(crate) in_quads: Option<Tasks<Contraction>>,
     pub(crate) tiles: [u32; 2],
     pub(crate) splits: i32,
     pub(crate) split_stride: i64,
@@ -64,6 +66,9 @@ pub(crate) struct Layout<'a> {
     pub(crate) offsets: Vec<usize>,
     pub(crate) stride: usize,
     pub(crate) places: Vec<(usize, usize)>,
+    /// The positions of weights in quads along their columns and along their rows, if there are
+    /// any.
+    pub(crate) quads: Option<Vec<[usize; 2]>>,
     /// The number of blocks of the narrowest class that run at a time.
     pub(crate) slots: usize,
 }
@@ -111,6 +116,14 @@ impl Layout<'_> {
         })
     }
 
+    /// The same with the weight in quads.
+    fn in_quads(&self, step: usize, task: Contraction) -> Option<Contraction> {
+        let (weight, [_, k1, k2]) = (self.plan.steps[step].weight()?, self.shape(step));
+        let [along_columns, _] = self.quads.as_ref()?[weight];
+        let across = k2.div_ceil(4) as i32;
+        Some(Contraction { w: along_columns as i64, sm: k1 as i32 * across, sp: across, ..task })
+    }
+
     /// What a step without a descent sends down to its inputs, with the input of each task.
     pub(crate) fn reverse(&self, step: usize) -> Vec<(usize, Contraction)> {
         if matches!(self.plan.steps[step], Step::Kronecker { .. })
@@ -150,6 +163,7 @@ impl Layout<'_> {
         &self,
         stream: &Arc<CudaStream>,
         tasks: &[(usize, Contraction)],
+        is_forward: bool,
         scratch: &mut usize,
     ) -> Result<Vec<Group>, CudaError> {
         let mut groups = Vec::new();
@@ -161,10 +175,12 @@ impl Layout<'_> {
             let Some(longest) = chosen.iter().map(|(_, t)| t.p).max() else { continue };
             let components = chosen.iter().map(|(_, t)| t.q as usize).max().unwrap_or(1);
             let (mut list, mut settles, mut place) = (Vec::new(), Vec::new(), 0);
-            let mut most = 0;
+            let (mut in_quads, mut most) = (Vec::new(), 0);
             for (step, task) in chosen {
                 let (width, from) = (self.widths[step], self.at(place));
-                list.push(Contraction { out: from, ..task });
+                let task = Contraction { out: from, ..task };
+                list.push(task);
+                in_quads.extend(self.in_quads(step, task));
                 settles.push(self.settle(step, from));
                 place += width;
                 most = most.max(width);
@@ -176,6 +192,11 @@ impl Layout<'_> {
             groups.push(Group {
                 class,
                 tasks: Tasks::new(stream, &list)?,
+                in_quads: if is_forward && self.quads.is_some() {
+                    Some(Tasks::new(stream, &in_quads)?)
+                } else {
+                    None
+                },
                 tiles,
                 splits: splits as i32,
                 split_stride: self.at(place),
@@ -208,7 +229,11 @@ impl Layout<'_> {
                 let [e, at_a, at_b] = [step, a, b].map(|n| self.at(self.offsets[n]));
                 list.push((
                     Descent {
-                        w: self.places[weight].0 as i64,
+                        w: self
+                            .quads
+                            .as_ref()
+                            .map_or(self.places[weight].0, |quads| quads[weight][1])
+                            as i64,
                         e,
                         a: at_a,
                         b: at_b,

@@ -9,14 +9,14 @@ use cudarc::driver::{CudaFunction, CudaGraph, CudaSlice, CudaStream, LaunchConfi
 use crate::device::{Device, Source};
 use crate::error::CudaError;
 use crate::kernels::{
-    Kernels, ROWS, WIDEST, class_of, columns_memory, contraction_memory, descent_memory, tile,
-    tiles,
+    Kernels, ROWS, WIDEST, class_of, columns_memory, contraction_memory, descent_memory,
+    quads_memory, tile, tiles,
 };
 use crate::launch::launch;
 use crate::layout::{Descents, Group, Layout, Tasks};
-use crate::plan::{Plan, Settings, Step, Table};
+use crate::plan::{Factors, Plan, Settings, Step, Table};
 use crate::tasks::{
-    Contraction, Gram, Leaf, Pair, Settle, StepTask, Sum, User, WeightInfo, WeightTask,
+    Contraction, Gram, Leaf, Packing, Pair, Settle, StepTask, Sum, User, WeightInfo, WeightTask,
 };
 
 /// Weights start at multiples of this many numbers.
@@ -84,6 +84,15 @@ struct Rows {
     functions: CudaSlice<f32>,
 }
 
+/// The weights with factors of fewer bits, for passes over rows.
+enum Rounded {
+    /// The weights themselves.
+    Single,
+    Tf32(CudaSlice<f32>),
+    /// Quads along columns and along rows.
+    Bfloat16 { packings: Tasks<Packing>, blocks: u32, quads: [CudaSlice<f32>; 2] },
+}
+
 /// Rows, weights and their moments on a device, and the steps of a fit.
 pub struct Learner {
     stream: Arc<CudaStream>,
@@ -119,8 +128,7 @@ pub struct Learner {
     means: CudaSlice<f32>,
     squares: CudaSlice<f32>,
     averages: CudaSlice<f32>,
-    /// The weights with factors of fewer bits, if the settings ask for them.
-    rounded: CudaSlice<f32>,
+    rounded: Rounded,
     small: CudaSlice<f32>,
     norm_parts: CudaSlice<f64>,
     clip_by: CudaSlice<f32>,
@@ -151,6 +159,54 @@ impl fmt::Debug for Learner {
     }
 }
 
+impl Rounded {
+    /// Room for the weights in quads, and their positions.
+    fn packed(
+        stream: &Arc<CudaStream>,
+        layout: &mut Layout<'_>,
+        parts: usize,
+    ) -> Result<Self, CudaError> {
+        let plan = layout.plan;
+        let mut packings: Vec<Packing> = plan
+            .weights
+            .iter()
+            .zip(&layout.places)
+            .map(|(w, &(at, _))| Packing {
+                at: at as i64,
+                along_columns: -1,
+                along_rows: -1,
+                k: w.rows as i32,
+                k1: 1,
+                k2: w.columns as i32,
+                unused: 0,
+            })
+            .collect();
+        let (mut quads, mut lens) = (vec![[0; 2]; plan.weights.len()], [0; 2]);
+        for (index, step) in plan.steps.iter().enumerate() {
+            let (Some(weight), false) = (step.weight(), matches!(step, Step::Codes { .. })) else {
+                continue;
+            };
+            let (task, [k, k1, k2]) = (&mut packings[weight], layout.shape(index));
+            if task.along_columns >= 0 {
+                continue;
+            }
+            quads[weight] = lens;
+            (task.k1, task.k2) = (k1 as i32, k2 as i32);
+            (task.along_columns, task.along_rows) = (lens[0] as i64, lens[1] as i64);
+            lens[0] += k * k1 * k2.div_ceil(4);
+            lens[1] += k.div_ceil(4) * k1 * k2;
+        }
+        layout.quads = Some(quads);
+        let most = plan.weights.iter().map(|w| (w.rows * w.columns).div_ceil(16 * 256)).max();
+        let room = |len: usize| stream.alloc_zeros::<f32>((len * 2 * parts).max(1));
+        Ok(Self::Bfloat16 {
+            packings: Tasks::new(stream, &packings)?,
+            blocks: most.unwrap_or(1).clamp(1, 64) as u32,
+            quads: [room(lens[0])?, room(lens[1])?],
+        })
+    }
+}
+
 impl Learner {
     /// Starts a fit with weights of zero. Set them with [`write`](Self::write).
     ///
@@ -166,8 +222,8 @@ impl Learner {
     ) -> Result<Self, CudaError> {
         let stream = device.stream()?;
         let parts = if plan.complex { 2 } else { 1 };
-        let source = Source::Learning { complex: plan.complex, tf32: settings.tf32 };
-        let kernels = Kernels::new(&device.compile(source)?, parts)?;
+        let source = Source::Learning { complex: plan.complex, factors: settings.factors };
+        let kernels = Kernels::new(&device.compile(source)?, settings.factors, parts)?;
         let stride = settings.batch.max(1).next_multiple_of(ROWS);
         let widths = plan.widths();
         let widest =
@@ -187,7 +243,13 @@ impl Learner {
             places.push((total, w.rows * w.columns));
             total += (w.rows * w.columns).next_multiple_of(ALIGNMENT);
         }
-        let layout = Layout { plan, widths, offsets, stride, places, slots: device.slots()? };
+        let slots = device.slots()?;
+        let mut layout = Layout { plan, widths, offsets, stride, places, quads: None, slots };
+        let rounded = match settings.factors {
+            Factors::Single => Rounded::Single,
+            Factors::Tf32 => Rounded::Tf32(stream.alloc_zeros((total * parts).max(1))?),
+            Factors::Bfloat16 => Rounded::packed(&stream, &mut layout, parts)?,
+        };
         let Layout { widths, offsets, .. } = &layout;
         let mut scratch = 0;
 
@@ -244,8 +306,8 @@ impl Learner {
             let reverse: Vec<_> = steps.iter().flat_map(|&n| layout.reverse(n)).collect();
             levels.push(Level {
                 descents: layout.descents(&stream, &steps, &mut scratch)?,
-                forward: layout.groups(&stream, &forward, &mut scratch)?,
-                reverse: layout.groups(&stream, &reverse, &mut scratch)?,
+                forward: layout.groups(&stream, &forward, true, &mut scratch)?,
+                reverse: layout.groups(&stream, &reverse, false, &mut scratch)?,
                 hadamard: Tasks::new(&stream, &pairs)?,
                 hadamard_settles: Tasks::new(&stream, &pair_settles)?,
             });
@@ -444,7 +506,7 @@ impl Learner {
             means: numbers(total)?,
             squares: numbers(if settings.momentum { 0 } else { total })?,
             averages: numbers(total)?,
-            rounded: numbers(if settings.tf32 { total } else { 0 })?,
+            rounded,
             small: numbers(small)?,
             norm_parts: stream.alloc_zeros(owners.len().max(1))?,
             clip_by: stream.clone_htod(&[1.0_f32])?,
@@ -522,7 +584,7 @@ impl Learner {
         for first in (0..len).step_by(self.settings.batch.max(1)) {
             let rows: Vec<u32> = (first..len.min(first + self.settings.batch as u32)).collect();
             self.load(&rows, &[], Update { rate: 0.0, epsilon: 1.0, keep: 1.0 })?;
-            self.forward(&self.kernels.exact, &self.valid, &self.gradients)?;
+            self.forward(&self.valid, Some(&self.gradients))?;
             let logs = self.stream.clone_dtoh(&self.logs)?;
             self.stream.synchronize()?;
             sum += logs[..rows.len()].iter().sum::<f64>();
@@ -588,12 +650,8 @@ impl Learner {
             Part::Average => &mut self.averages,
         };
         stream.memcpy_htod(&all, buffer)?;
-        if part == Part::Weight && self.settings.tf32 {
-            let grid = ((self.total / ALIGNMENT) as u32, 1, 1);
-            launch! {
-                stream, &self.kernels.round_weights, grid, (256, 1, 1), 0, &self.weights,
-                &self.rounded
-            }
+        if part == Part::Weight {
+            self.round()?;
         }
         stream.synchronize()?;
         Ok(())
@@ -632,26 +690,67 @@ impl Learner {
         Ok(())
     }
 
-    /// The weights in the form that passes over rows use.
+    /// The weights in the form that leaves and contractions without quads use.
     fn factors_of_weights(&self) -> &CudaSlice<f32> {
-        if self.settings.tf32 { &self.rounded } else { &self.weights }
+        match &self.rounded {
+            Rounded::Tf32(rounded) => rounded,
+            Rounded::Single | Rounded::Bfloat16 { .. } => &self.weights,
+        }
+    }
+
+    /// Writes the weights with factors of fewer bits.
+    fn round(&mut self) -> Result<(), CudaError> {
+        match &self.rounded {
+            Rounded::Single => {}
+            Rounded::Tf32(rounded) => {
+                if let Some(kernel) = &self.kernels.round_weights {
+                    let grid = ((self.total / ALIGNMENT) as u32, 1, 1);
+                    launch! {
+                        self.stream, kernel, grid, (256, 1, 1), 0, &self.weights, rounded
+                    }
+                }
+            }
+            Rounded::Bfloat16 { .. } => {
+                let stream = self.stream.clone();
+                stream.memcpy_htod(&[StepTask { keep: 1.0, ..StepTask::default() }], &mut self.step)?;
+                self.average()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Averages the weights, and writes them with factors of fewer bits.
+    fn average(&self) -> Result<(), CudaError> {
+        let (stream, kernel) = (&self.stream, &self.kernels.average);
+        let chunks = ((self.total / ALIGNMENT) as u32, 1, 1);
+        match &self.rounded {
+            Rounded::Single => launch! {
+                stream, kernel, chunks, (256, 1, 1), 0, &self.step, &self.weights, &self.averages,
+                &self.weights
+            },
+            Rounded::Tf32(rounded) => launch! {
+                stream, kernel, chunks, (256, 1, 1), 0, &self.step, &self.weights, &self.averages,
+                rounded
+            },
+            Rounded::Bfloat16 { packings, blocks, quads: [along_columns, along_rows] } => launch! {
+                stream, kernel, (*blocks, packings.len as u32, 1), (256, 1, 1), 0, &packings.list,
+                &self.step, &self.weights, &self.averages, along_columns, along_rows
+            },
+        }
+        Ok(())
     }
 
     /// Enqueues everything that a step does, in order.
     fn enqueue(&mut self) -> Result<(), CudaError> {
-        self.forward(&self.kernels.forward, &self.train, self.factors_of_weights())?;
+        self.forward(&self.train, None)?;
         self.reverse()?;
         self.gradient()?;
         self.update()
     }
 
-    /// Computes log p of the rows.
-    fn forward(
-        &self,
-        contract: &[CudaFunction; 3],
-        from: &Rows,
-        weights: &CudaSlice<f32>,
-    ) -> Result<(), CudaError> {
+    /// Computes log p of the rows, with the weights of the step, or exactly with these weights.
+    fn forward(&self, from: &Rows, exact: Option<&CudaSlice<f32>>) -> Result<(), CudaError> {
+        let weights = exact.unwrap_or_else(|| self.factors_of_weights());
         let (stream, kernels, stride) = (&self.stream, &self.kernels, self.stride as i32);
         let across = tiles(self.stride, 64);
         launch! {
@@ -681,7 +780,19 @@ impl Learner {
         self.settle(&self.leaf_settles, 1, 0)?;
         for level in &self.levels {
             for group in &level.forward {
-                self.contract(contract, group, weights, &self.values)?;
+                let (class, components, parts) = (group.class, group.components, self.parts);
+                let (kernel, tasks, weights) = match (exact, &self.rounded, &group.in_quads) {
+                    (None, Rounded::Bfloat16 { quads, .. }, Some(tasks)) => {
+                        let memory = quads_memory(class, components, parts) as u32;
+                        ((&kernels.forward, memory), tasks, &quads[0])
+                    }
+                    _ => {
+                        let kernels = if exact.is_some() { &kernels.exact } else { &kernels.forward };
+                        let memory = contraction_memory(class, components, parts);
+                        ((kernels, memory), &group.tasks, weights)
+                    }
+                };
+                self.contract(kernel, group, tasks, weights, &self.values)?;
                 self.settle(&group.settles, group.splits, group.split_stride)?;
             }
             if level.hadamard.len > 0 {
@@ -718,16 +829,16 @@ impl Learner {
 
     fn contract(
         &self,
-        kernels: &[CudaFunction; 3],
+        (kernels, memory): (&[CudaFunction; 3], u32),
         group: &Group,
+        tasks: &Tasks<Contraction>,
         weights: &CudaSlice<f32>,
         x: &CudaSlice<f32>,
     ) -> Result<(), CudaError> {
         let grid = (group.tiles[0], group.tiles[1], group.tasks.len as u32 * group.splits as u32);
         let block = (4 * tile(group.class) as u32, 1, 1);
-        let memory = contraction_memory(group.class, group.components, self.parts);
         launch! {
-            self.stream, &kernels[group.class], grid, block, memory, &group.tasks.list,
+            self.stream, &kernels[group.class], grid, block, memory, &tasks.list,
             &group.splits, &group.split_stride, weights, x, &self.values, &self.scratch
         }
         Ok(())
@@ -756,7 +867,12 @@ impl Learner {
                 let across = tiles(self.stride, ROWS);
                 let grid = (across, 1, group.tasks.len as u32 * group.splits as u32);
                 let block = (4 * tile(group.class) as u32, 1, 1);
-                let memory = descent_memory(group.class, group.components, self.parts);
+                let factors = self.settings.factors;
+                let memory = descent_memory(factors, group.class, group.components, self.parts);
+                let weights = match &self.rounded {
+                    Rounded::Bfloat16 { quads, .. } => &quads[1],
+                    Rounded::Single | Rounded::Tf32(_) => weights,
+                };
                 launch! {
                     stream, &kernels.descend[group.class], grid, block, memory, &group.tasks.list,
                     &group.splits, &group.split_stride, weights, &self.environments,
@@ -767,7 +883,9 @@ impl Learner {
                 }
             }
             for group in &level.reverse {
-                self.contract(&kernels.reverse, group, weights, &self.environments)?;
+                let memory = contraction_memory(group.class, group.components, self.parts);
+                let kernel = (&kernels.reverse, memory);
+                self.contract(kernel, group, &group.tasks, weights, &self.environments)?;
                 self.settle_reverse(&group.settles, group.splits, group.split_stride)?;
             }
             if level.hadamard.len > 0 {
@@ -855,11 +973,7 @@ impl Learner {
             &self.gradients
         }
         self.normalize(&self.gradients, &self.weights)?;
-        launch! {
-            stream, &kernels.average, (chunks, 1, 1), (256, 1, 1), 0, &self.step, &self.weights,
-            &self.averages, &self.rounded
-        }
-        Ok(())
+        self.average()
     }
 
     /// X Yᴴ of every weight.

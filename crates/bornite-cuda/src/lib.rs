@@ -25,5 +25,5 @@ pub use device::Device;
 pub use error::CudaError;
 pub use evaluator::{Dense, Evaluator};
 pub use learner::{Learner, Part, Update};
-pub use plan::{Plan, Settings, Step, Table, Weight};
+pub use plan::{Factors, Plan, Settings, Step, Table, Weight};
 pub use script::{Block, Cells, Group, StepRows};

@@ -64,6 +64,19 @@ pub struct Weight {
     pub roughness: Vec<f32>,
 }
 
+/// The bits of factors in products over rows. Sums are in single precision, and so are scores and
+/// the normalization of weights.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Factors {
+    /// 24 bits.
+    #[default]
+    Single,
+    /// 11 bits.
+    Tf32,
+    /// 8 bits, and 11 in products of weights.
+    Bfloat16,
+}
+
 /// The settings of the optimizer.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -75,8 +88,8 @@ pub struct Settings {
     pub momentum: bool,
     /// The maximum norm of a gradient, if it is clipped.
     pub clip: Option<f32>,
-    /// Whether products round their factors to 11 bits. Sums are in single precision.
-    pub tf32: bool,
+    /// The bits of factors in products over rows.
+    pub factors: Factors,
     /// For every shift of the rows, the variable that each variable takes its value from. Rows
     /// without a shift use the first one.
     pub sources: Vec<Vec<u32>>,

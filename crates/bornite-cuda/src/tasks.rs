@@ -40,5 +40,6 @@ tasks! {
     Draw { from: i64, table: i64, p: i64, at: i32, draws: i32, count: i32, width: i32, values: i32, kind: i32 }
     Permute { from: i64, to: i64, k: i32, k1: i32, k2: i32, side: i32 }
     Messages { at: i64, rows: i32, count: i32, width: i32, is_pure: i32 }
+    Packing { at: i64, along_columns: i64, along_rows: i64, k: i32, k1: i32, k2: i32, unused: i32 }
     WeightInfo { at: i64, small: i64, k: i32, columns: i32, rate: f32, smoothing: f32, roughness: i64 }
 }

@@ -227,9 +227,10 @@ fn device(name: &str) -> PyResult<Device> {
         "cpu" => Ok(Device::Cpu),
         "cuda" => Ok(Device::Cuda),
         "cuda-tf32" => Ok(Device::CudaTf32),
+        "cuda-bf16" => Ok(Device::CudaBf16),
         "auto" => Ok(Device::Auto),
         _ => Err(BorniteError::new_err(format!(
-            "there is no device '{name}'; choose one of 'cpu', 'cuda', 'cuda-tf32', 'auto'"
+            "there is no device '{name}'; choose one of 'cpu', 'cuda', 'cuda-tf32', 'cuda-bf16', 'auto'"
         ))),
     }
 }

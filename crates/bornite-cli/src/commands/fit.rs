@@ -261,6 +261,8 @@ enum Device {
     Cuda,
     /// An NVIDIA GPU with TF32 products: faster for wide circuits, less precise.
     CudaTf32,
+    /// An NVIDIA GPU with bfloat16 products: the fastest for wide circuits, the least precise.
+    CudaBf16,
     /// An NVIDIA GPU that can learn this table, if there is one; otherwise the CPU.
     Auto,
 }
@@ -437,6 +439,7 @@ impl Fit {
                 Device::Cpu => learn::Device::Cpu,
                 Device::Cuda => learn::Device::Cuda,
                 Device::CudaTf32 => learn::Device::CudaTf32,
+                Device::CudaBf16 => learn::Device::CudaBf16,
                 Device::Auto => learn::Device::Auto,
             },
             ..ModelOptions::default()

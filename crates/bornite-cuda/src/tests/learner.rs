@@ -2,7 +2,7 @@
 //! Skipped without a device.
 
 use super::{CODES, Complex, Random, add, norm2, steps, times};
-use crate::{Device, Learner, Part, Plan, Settings, Step, Table, Update, Weight};
+use crate::{Device, Factors, Learner, Part, Plan, Settings, Step, Table, Update, Weight};
 
 const VARIABLES: usize = 6;
 const ROWS: usize = 150;
@@ -44,7 +44,7 @@ fn table(complex: bool, random: &mut Random) -> Table {
 
 fn settings(batch: usize, momentum: bool) -> Settings {
     let sources = vec![(0..VARIABLES as u32).collect(), (0..VARIABLES as u32).rev().collect()];
-    Settings { batch, is_stiefel: false, momentum, clip: None, tf32: false, sources }
+    Settings { batch, is_stiefel: false, momentum, clip: None, factors: Factors::Single, sources }
 }
 
 /// log ‖c(x)‖² of a row whose codes come from these variables.
@@ -127,13 +127,18 @@ fn the_device_learns() {
     };
     let random = &mut Random(1);
     let cases = [(true, 3), (false, 17), (true, 24), (true, 40), (true, 100), (false, 70)];
-    for ((complex, k), tf32) in cases.into_iter().flat_map(|case| [(case, false), (case, true)]) {
-        let digits = if tf32 { [2e-2, 1e-5, 0.3] } else { [1e-4, 1e-5, 0.1] };
+    let kinds = [Factors::Single, Factors::Tf32, Factors::Bfloat16];
+    for ((complex, k), factors) in cases.into_iter().flat_map(|case| kinds.map(|kind| (case, kind))) {
+        let digits = match factors {
+            Factors::Single => [1e-4, 1e-5, 0.1],
+            Factors::Tf32 => [2e-2, 1e-5, 0.3],
+            Factors::Bfloat16 => [5e-2, 1e-5, 0.5],
+        };
         let plan = plan(complex, k);
         let table = table(complex, random);
         let all: Vec<u32> = (0..ROWS as u32).collect();
         let places: Vec<u32> = (0..ROWS as u32).map(|n| n % 2).collect();
-        let settings = Settings { tf32, ..settings(ROWS, true) };
+        let settings = Settings { factors, ..settings(ROWS, true) };
         let mut learner = start(&device, &plan, &settings, &table, &random_weights(&plan, random));
         // A step of length 0 normalizes.
         let still = Update { rate: 0.0, epsilon: 1.0, keep: 0.0 };
@@ -201,7 +206,7 @@ fn the_device_learns() {
         );
         assert_eq!(first, second, "{k}");
         println!(
-            "width {k}, tf32 {tf32}: log p {mean:.4}, residual {residual:.1e}, gain {ratio:.3}"
+            "width {k}, {factors:?}: log p {mean:.4}, residual {residual:.1e}, gain {ratio:.3}"
         );
     }
 }

@@ -83,6 +83,8 @@ pub enum Device {
     Cuda,
     /// On an NVIDIA GPU with factors rounded to 11 bits (TF32): faster for wide circuits, but less precise.
     CudaTf32,
+    /// On an NVIDIA GPU with factors rounded to 8 bits (bfloat16) in products over rows: the fastest for wide circuits.
+    CudaBf16,
     /// On a GPU if there is one that supports the fit, and on the CPU otherwise.
     Auto,
 }

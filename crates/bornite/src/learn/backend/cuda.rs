@@ -1,6 +1,6 @@
 //! Learning from complete rows on an NVIDIA GPU: see [`bornite_cuda`].
 
-use bornite_cuda::{CudaError, Device, Learner, Part, Plan, Settings, Step, Table, Weight};
+use bornite_cuda::{CudaError, Device, Factors, Learner, Part, Plan, Settings, Step, Table, Weight};
 
 use super::{Backend, Numbers, Selection, Shifts, output_weight};
 use crate::basis::Basis;
@@ -87,7 +87,11 @@ impl Cuda {
             is_stiefel: options.parameterization == Parameterization::Stiefel,
             momentum: is_momentum,
             clip: options.clip.map(|c| c as f32),
-            tf32: options.device == options::Device::CudaTf32,
+            factors: match options.device {
+                options::Device::CudaTf32 => Factors::Tf32,
+                options::Device::CudaBf16 => Factors::Bfloat16,
+                options::Device::Cuda | options::Device::Auto | options::Device::Cpu => Factors::Single,
+            },
             sources: std::iter::once(identity)
                 .chain(
                     options

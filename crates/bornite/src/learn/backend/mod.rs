@@ -95,7 +95,7 @@ pub(super) fn start<'a>(
 ) -> Result<Box<dyn Backend + 'a>, LearnError> {
     match options.device {
         Device::Cpu => on_processor(circuit, rows, options),
-        Device::Cuda | Device::CudaTf32 => on_cuda(circuit, rows, options),
+        Device::Cuda | Device::CudaTf32 | Device::CudaBf16 => on_cuda(circuit, rows, options),
         Device::Auto => match on_cuda(circuit, rows, options) {
             Err(LearnError::Device { .. }) => on_processor(circuit, rows, options),
             other => other,
