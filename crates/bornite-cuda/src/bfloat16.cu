@@ -29,6 +29,17 @@ __device__ __forceinline__ Quad quad(const num* x) {
 #endif
     return q;
 }
+__device__ __forceinline__ void four(const num* from, num* to) {
+    two(from, to), two(from + 2, to + 2);
+}
+__device__ __forceinline__ void put_four(const num* from, num* to) {
+#if COMPLEX
+    ((float4*)to)[0] = {from[0].x, from[0].y, from[1].x, from[1].y};
+    ((float4*)to)[1] = {from[2].x, from[2].y, from[3].x, from[3].y};
+#else
+    *(float4*)to = {from[0].x, from[1].x, from[2].x, from[3].x};
+#endif
+}
 // Tiles consist of blocks of 16 places with 4 quads to a row, in an order that avoids bank conflicts.
 __device__ __forceinline__ int quad_at(int row, int q) { return row * 4 + (q ^ (row / 2 & 3)); }
 
@@ -104,7 +115,8 @@ __host__ __device__ constexpr int blocks_of(int tm) { return tm == 16 ? 4 : 2; }
 // along q.
 template <int TM>
 __device__ __forceinline__ void contract_quads(const Contraction* tasks, int splits, long long split_stride,
-                                               const Quad* w, const num* values, num* out) {
+                                               const Quad* w, const num* values, num* out, const Settle* settles,
+                                               int is_settled, num* settled, float* factors, int* log2) {
     typedef Layout<TM, true> L;
     const int BLOCKS = blocks_of(TM), STAGE = BLOCKS * TM * 4;
     extern __shared__ __align__(16) unsigned char memory[];
@@ -162,23 +174,31 @@ __device__ __forceinline__ void contract_quads(const Contraction* tasks, int spl
             }
         }
     }
+    if (has_x) {
+#pragma unroll
+        for (int i = 0; i < 16; i++) re[i] = sum_re[i], im[i] = sum_im[i];
+    }
+    if (is_settled) {
+        settle_tile<TM, true>(settles[blockIdx.z], t.m, t.stride, re, im, settled, factors, log2);
+        return;
+    }
     num* to = out + t.out + split * split_stride;
 #pragma unroll
     for (int i = 0; i < 16; i++) {
         int m = m0 + L::row(i), n = n0 + L::column(L::slot(i));
-        if (m < t.m) to[(long long)m * t.stride + n] = has_x ? number(sum_re[i], sum_im[i]) : number(re[i], im[i]);
+        if (m < t.m) to[(long long)m * t.stride + n] = number(re[i], im[i]);
     }
 }
 
 // What W (a x b) sends down: as `descend`, with the weight in quads along k.
 template <int TM>
-__device__ __forceinline__ void descend_quads(const Descent* tasks, int splits, long long split_stride, const Quad* w,
-                                              const num* e, const num* v, num* out) {
+__device__ __forceinline__ void descend_quads(const Descent* tasks, int splits, const Quad* w, const num* e,
+                                              const num* v, const Descended& to) {
     typedef Layout<TM, true> L;
-    const int BLOCKS = blocks_of(TM), STAGE = BLOCKS * TM * 4, GROUPS = TM >= 32 ? TM / 32 : 1;
+    const int BLOCKS = blocks_of(TM), STAGE = BLOCKS * TM * 4, GROUPS = L::GROUPS;
     extern __shared__ __align__(16) unsigned char memory[];
     Descent t = tasks[blockIdx.z / splits];
-    int split = blockIdx.z % splits, n0 = blockIdx.x * TN, tid = threadIdx.x, lane = tid % 32, warp = tid / 32;
+    int split = blockIdx.z % splits, n0 = blockIdx.x * TN, tid = threadIdx.x, lane = tid % 32;
     int quads = (t.k + 3) / 4, chunks = (t.k + 15) / 16, columns = t.k1 * t.k2;
     Quad* a_tile = (Quad*)memory;
     Quad* e_tile = a_tile + STAGES * STAGE;
@@ -211,12 +231,14 @@ __device__ __forceinline__ void descend_quads(const Descent* tasks, int splits, 
         b_tile[b_at<false>(j, n)] = j < t.k2 ? conj(v[t.b + (long long)j * t.stride + n0 + n]) : zero();
     }
     // Sums the parts of to_a[i].
+    Settle a = to.a[blockIdx.z / splits];
+    float factor_a = tid < TN ? to.factors[(long long)a.index * t.stride + n0 + tid] : 0.f;
     auto finish = [&](int i) {
         if (tid >= TN) return;
         const num* from = parts + i % (2 * BLOCKS) * GROUPS * TN + tid;
         num sum = from[0];
         for (int g = 1; g < GROUPS; g++) sum = add(sum, from[g * TN]);
-        out[t.to_a + (long long)i * t.stride + n0 + tid] = sum;
+        to.settled[(long long)(a.to + i) * t.stride + n0 + tid] = scale(sum, factor_a);
     };
     float re[16], im[16], sum_re[16], sum_im[16];
 #pragma unroll
@@ -252,14 +274,14 @@ __device__ __forceinline__ void descend_quads(const Descent* tasks, int splits, 
                     re[i + j] = im[i + j] = 0.f;
                 }
             }
-            int group = TM >= 32 ? warp / 4 : 0;
+            int group = L::group();
 #pragma unroll
             for (int j = 0; j < L::SLOTS; j++) {
                 num y = part[j];
 #pragma unroll
-                for (int by = 4; by < 32; by *= 2)
+                for (int by = L::LANES; by < 32; by *= 2)
                     y = add(y, number(__shfl_xor_sync(0xffffffffu, y.x, by), __shfl_xor_sync(0xffffffffu, imaginary(y), by)));
-                if (lane < 4) parts[(at_p % (2 * BLOCKS) * GROUPS + group) * TN + L::column(j)] = y;
+                if (lane < L::LANES) parts[(at_p % (2 * BLOCKS) * GROUPS + group) * TN + L::column(j)] = y;
             }
             at_p++;
         }
@@ -269,7 +291,7 @@ __device__ __forceinline__ void descend_quads(const Descent* tasks, int splits, 
 #pragma unroll
     for (int i = 0; i < 16; i++) {
         int m = L::row(i), n = n0 + L::column(L::slot(i));
-        if (m < t.k2) out[t.to_b + split * split_stride + (long long)m * t.stride + n] = number(sum_re[i], sum_im[i]);
+        if (m < t.k2) write_b(to, t, blockIdx.z / splits, split, m, n, number(sum_re[i], sum_im[i]));
     }
 }
 
@@ -294,9 +316,6 @@ __device__ __forceinline__ void gradient_quads(const WeightTask* tasks, const Us
         i[s] = n < columns ? n / t.k2 * stride : -1, j[s] = n % t.k2 * stride;
     }
     num x[A][4], y[B][4], z[B][4];
-    auto four = [&](const num* from, num* to) {
-        two(from, to), two(from + 2, to + 2);
-    };
     int each = stride / (16 * BLOCKS), total = (t.last - t.first) * each;
     auto load = [&](int chunk) {
         User u = users[t.first + chunk / each];
@@ -351,12 +370,14 @@ __device__ __forceinline__ void gradient_quads(const WeightTask* tasks, const Us
 
 #define QUADS(TM)                                                                                                      \
     extern "C" __global__ void __launch_bounds__(4 * TM, 128 / TM) forward_##TM(const Contraction* tasks, int splits,  \
-        long long split_stride, const Quad* w, const num* x, const num* y, num* out) {                                 \
-        contract_quads<TM>(tasks, splits, split_stride, w, y, out);                                                    \
+        long long split_stride, const Quad* w, const num*, const num* values, num* out, const Settle* settles,         \
+        int is_settled, num* settled, float* factors, int* log2) {                                                     \
+        contract_quads<TM>(tasks, splits, split_stride, w, values, out, settles, is_settled, settled, factors, log2);  \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(4 * TM, 128 / TM) descend_##TM(const Descent* tasks, int splits,      \
-        long long split_stride, const Quad* w, const num* e, const num* v, num* out) {                                 \
-        descend_quads<TM>(tasks, splits, split_stride, w, e, v, out);                                                  \
+        long long split_stride, const Quad* w, const num* e, const num* v, const Settle* a, const Settle* b,           \
+        int is_b_settled, const float* factors, num* settled, num* shares) {                                           \
+        descend_quads<TM>(tasks, splits, w, e, v, {a, b, is_b_settled, factors, settled, shares, split_stride});       \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(4 * TM, 128 / TM) gradient_##TM(const WeightTask* tasks,              \
         const User* users, const num* e, const num* v, int stride, num* out) {                                         \
@@ -380,14 +401,26 @@ extern "C" __global__ void average(const Packing* tasks, const Step* step, const
         int k = e / across * 4, p = e % across / quads, q = e % quads * 4;
         num x[4][4];
 #pragma unroll
-        for (int r = 0; r < 4; r++)
+        for (int r = 0; r < 4; r++) {
+            long long at = t.at + (long long)(k + r) * columns + p * t.k2 + q;
+            if (k + r < t.k && t.k2 % 4 == 0) {
+                four(w + at, x[r]);
+                if (keep < 1.f) {
+                    num y[4];
+                    four(mean + at, y);
+#pragma unroll
+                    for (int s = 0; s < 4; s++) y[s] = add(scale(y[s], keep), scale(x[r][s], 1.f - keep));
+                    put_four(y, mean + at);
+                }
+                continue;
+            }
 #pragma unroll
             for (int s = 0; s < 4; s++) {
                 bool is_in = k + r < t.k && q + s < t.k2;
-                long long at = t.at + (long long)(k + r) * columns + p * t.k2 + q + s;
-                x[r][s] = is_in ? w[at] : zero();
-                if (is_in && keep < 1.f) mean[at] = add(scale(mean[at], keep), scale(x[r][s], 1.f - keep));
+                x[r][s] = is_in ? w[at + s] : zero();
+                if (is_in && keep < 1.f) mean[at + s] = add(scale(mean[at + s], keep), scale(x[r][s], 1.f - keep));
             }
+        }
         if (t.along_columns < 0) continue;
 #pragma unroll
         for (int r = 0; r < 4; r++)

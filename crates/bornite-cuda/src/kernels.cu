@@ -59,8 +59,14 @@ struct Layout {
     __device__ __forceinline__ static int a(int m, int q) { return FEW_BITS ? m * (CHUNK + 4) + q : q * (TM + 4) + m; }
     // The fragments of a warp: 32 x 16 numbers, or 16 x 32 if there are only 16 rows.
     static const int FM = TM >= 32 ? 2 : 1, FN = TM >= 32 ? 2 : 4;
-    // The columns of a thread.
-    static const int SLOTS = FEW_BITS ? 2 * FN : 4;
+    // The columns of a thread, the first lanes of a warp with different columns, and the groups of
+    // warps with the same columns.
+    static const int SLOTS = FEW_BITS ? 2 * FN : 4, LANES = FEW_BITS ? 4 : 16;
+    static const int GROUPS = FEW_BITS ? (TM >= 32 ? TM / 32 : 1) : TM / 8;
+    __device__ __forceinline__ static int group() {
+        int warp = threadIdx.x / 32;
+        return FEW_BITS ? (TM >= 32 ? warp / 4 : 0) : warp;
+    }
     __device__ __forceinline__ static int slot(int i) { return FEW_BITS ? i / 4 % FN * 2 + i % 2 : i % 4; }
     __device__ __forceinline__ static int row(int i) {
         int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -186,6 +192,56 @@ __device__ __forceinline__ void multiply(const num* a, const num* b, float* re, 
     }
 }
 
+// Settling sums the shares of vectors. On the way up, it then multiplies them by powers of two so
+// that their largest part is between 1 and 2; on the way down, by the same powers.
+struct Settle {
+    long long from;
+    int to, width, index, unused;
+};
+// The power of two that brings the largest part of a vector between 1 and 2.
+__device__ __forceinline__ int exponent_of(float max) {
+    return max >= 1.17549435e-38f && max <= 3.4e38f ? min(126, ilogbf(max)) : 0;
+}
+
+// Settles the vectors of a tile on the way up, if it holds all of their m components.
+template <int TM, bool FEW_BITS>
+__device__ __forceinline__ void settle_tile(const Settle& t, int m, int stride, const float* re, const float* im, num* to,
+                                            float* factors, int* log2) {
+    typedef Layout<TM, FEW_BITS> L;
+    __shared__ float most[L::GROUPS][TN];
+    int n0 = blockIdx.x * TN, lane = threadIdx.x % 32, group = L::group();
+#pragma unroll
+    for (int j = 0; j < L::SLOTS; j++) {
+        float max = 0.f;
+#pragma unroll
+        for (int i = 0; i < 16; i++)
+            if (L::slot(i) == j && L::row(i) < m) max = fmaxf(max, largest(number(re[i], im[i])));
+#pragma unroll
+        for (int by = L::LANES; by < 32; by *= 2) max = fmaxf(max, __shfl_xor_sync(0xffffffffu, max, by));
+        if (lane < L::LANES) most[group][L::column(j)] = max;
+    }
+    __syncthreads();
+    float by[L::SLOTS];
+#pragma unroll
+    for (int j = 0; j < L::SLOTS; j++) {
+        int n = L::column(j), exponent;
+        float max = 0.f;
+#pragma unroll
+        for (int g = 0; g < L::GROUPS; g++) max = fmaxf(max, most[g][n]);
+        exponent = exponent_of(max);
+        by[j] = ldexpf(1.f, -exponent);
+        if (group == 0 && lane < L::LANES) {
+            factors[(long long)t.index * stride + n0 + n] = by[j];
+            atomicAdd(log2 + n0 + n, 2 * exponent);
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < 16; i++)
+        if (L::row(i) < m)
+            to[(long long)(t.to + L::row(i)) * stride + n0 + L::column(L::slot(i))] =
+                scale(number(re[i], im[i]), by[L::slot(i)]);
+}
+
 // out[m][n] = sum of W[m][p][q] x[p][n] y[q][n], or without x if its position is negative. For each
 // p, the sum over q is multiplied by x. All of y stays in shared memory.
 struct Contraction {
@@ -195,11 +251,12 @@ struct Contraction {
 
 // Each z is one task and one share of its sum. IS_REVERSE conjugates the weight, and y if there is
 // an x; without an x, the vectors are in the buffer of x. IS_DIFFERENCE subtracts the sum from the
-// buffer of x at the same position. With FEW_BITS, the weight is already rounded, except for the
+// buffer of x at the same position. Sums that are not split may be settled at once. With FEW_BITS, the weight is already rounded, except for the
 // small matrices of differences.
 template <int TM, bool FEW_BITS, bool IS_REVERSE, bool IS_DIFFERENCE>
 __device__ __forceinline__ void contract(const Contraction* tasks, int splits, long long split_stride, const num* w,
-                                         const num* x, const num* y, num* out) {
+                                         const num* x, const num* y, num* out, const Settle* settles, int is_settled,
+                                         num* settled, float* factors, int* log2) {
     typedef Layout<TM, FEW_BITS> L;
     extern __shared__ __align__(16) unsigned char memory[];
     Contraction t = tasks[blockIdx.z / splits];
@@ -267,13 +324,26 @@ __device__ __forceinline__ void contract(const Contraction* tasks, int splits, l
             }
         }
     }
+    if (has_x) {
+#pragma unroll
+        for (int i = 0; i < 16; i++) re[i] = sum_re[i], im[i] = sum_im[i];
+    }
+    if (is_settled && !IS_REVERSE) {
+        settle_tile<TM, FEW_BITS>(settles[blockIdx.z], t.m, t.stride, re, im, settled, factors, log2);
+        return;
+    }
     num* to = out + t.out + split * split_stride;
 #pragma unroll
     for (int i = 0; i < 16; i++) {
         int m = m0 + L::row(i), n = n0 + L::column(L::slot(i));
-        if (m < t.m && n < t.n) {
+        if (is_settled) {
+            Settle s = settles[blockIdx.z];
+            if (m < t.m)
+                settled[(long long)(s.to + m) * t.stride + n] =
+                    scale(number(re[i], im[i]), factors[(long long)s.index * t.stride + n]);
+        } else if (m < t.m && n < t.n) {
             long long at = (long long)m * t.stride + n;
-            num sum = has_x ? number(sum_re[i], sum_im[i]) : number(re[i], im[i]);
+            num sum = number(re[i], im[i]);
             to[at] = IS_DIFFERENCE ? subtract(x[t.out + at], sum) : sum;
         }
     }
@@ -283,19 +353,34 @@ __device__ __forceinline__ void contract(const Contraction* tasks, int splits, l
 // conj(W[k][i][j]) e[k][n], and to_a[i][n] = sum over j of D[j][n] conj(b[j][n]), to_b[j][n] = sum
 // over i of D[j][n] conj(a[i][n]). All j are in one tile.
 struct Descent {
-    long long w, e, a, b, to_a, to_b;
+    long long w, e, a, b, to_b;
     int k, k1, k2, stride;
 };
 
+// Where gradients by both inputs go. Those by second inputs may be split into shares, to be settled later.
+struct Descended {
+    const Settle *a, *b;
+    int is_b_settled;
+    const float* factors;
+    num *settled, *shares;
+    long long split_stride;
+};
+__device__ __forceinline__ void write_b(const Descended& to, const Descent& t, int task, int split, int m, int n, num x) {
+    Settle s = to.b[task];
+    if (to.is_b_settled)
+        to.settled[(long long)(s.to + m) * t.stride + n] = scale(x, to.factors[(long long)s.index * t.stride + n]);
+    else
+        to.shares[t.to_b + split * to.split_stride + (long long)m * t.stride + n] = x;
+}
+
 template <int TM, bool FEW_BITS>
-__device__ __forceinline__ void descend(const Descent* tasks, int splits, long long split_stride, const num* w,
-                                        const num* e, const num* v, num* out) {
+__device__ __forceinline__ void descend(const Descent* tasks, int splits, const num* w, const num* e, const num* v,
+                                        const Descended& to) {
     typedef Layout<TM, FEW_BITS> L;
-    // The groups of warps with the same columns.
-    const int GROUPS = FEW_BITS ? (TM >= 32 ? TM / 32 : 1) : TM / 8;
+    const int GROUPS = L::GROUPS;
     extern __shared__ __align__(16) unsigned char memory[];
     Descent t = tasks[blockIdx.z / splits];
-    int split = blockIdx.z % splits, n0 = blockIdx.x * TN, tid = threadIdx.x, lane = tid % 32, warp = tid / 32;
+    int split = blockIdx.z % splits, n0 = blockIdx.x * TN, tid = threadIdx.x, lane = tid % 32;
     int chunks = (t.k + CHUNK - 1) / CHUNK;
     num* a_tile = (num*)memory;
     num* b_tile = a_tile + (STAGES - 1) * L::A;
@@ -325,12 +410,14 @@ __device__ __forceinline__ void descend(const Descent* tasks, int splits, long l
         if (++c == chunks) c = 0, p++;
     };
     // Sums the parts of to_a[i].
+    Settle a = to.a[blockIdx.z / splits];
+    float factor_a = tid < TN ? to.factors[(long long)a.index * t.stride + n0 + tid] : 0.f;
     auto finish = [&](int i) {
         if (tid >= TN) return;
         const num* from = parts + (i & 1) * GROUPS * TN + tid;
         num sum = from[0];
         for (int g = 1; g < GROUPS; g++) sum = add(sum, from[g * TN]);
-        out[t.to_a + (long long)i * t.stride + n0 + tid] = sum;
+        to.settled[(long long)(a.to + i) * t.stride + n0 + tid] = scale(sum, factor_a);
     };
     float re[16], im[16], sum_re[16], sum_im[16];
 #pragma unroll
@@ -366,14 +453,14 @@ __device__ __forceinline__ void descend(const Descent* tasks, int splits, long l
             part[slot] = add(part[slot], mul(d, b_tile[b_at<false>(L::row(i), L::column(slot))]));
             re[i] = im[i] = 0.f;
         }
-        int group = FEW_BITS ? (TM >= 32 ? warp / 4 : 0) : warp;
+        int group = L::group();
 #pragma unroll
         for (int j = 0; j < L::SLOTS; j++) {
             num x = part[j];
 #pragma unroll
-            for (int by = FEW_BITS ? 4 : 16; by < 32; by *= 2)
+            for (int by = L::LANES; by < 32; by *= 2)
                 x = add(x, number(__shfl_xor_sync(0xffffffffu, x.x, by), __shfl_xor_sync(0xffffffffu, imaginary(x), by)));
-            if (lane < (FEW_BITS ? 4 : 16)) parts[((at_p & 1) * GROUPS + group) * TN + L::column(j)] = x;
+            if (lane < L::LANES) parts[((at_p & 1) * GROUPS + group) * TN + L::column(j)] = x;
         }
         at_p++;
     }
@@ -382,7 +469,7 @@ __device__ __forceinline__ void descend(const Descent* tasks, int splits, long l
 #pragma unroll
     for (int i = 0; i < 16; i++) {
         int m = L::row(i), n = n0 + L::column(L::slot(i));
-        if (m < t.k2) out[t.to_b + split * split_stride + (long long)m * t.stride + n] = number(sum_re[i], sum_im[i]);
+        if (m < t.k2) write_b(to, t, blockIdx.z / splits, split, m, n, number(sum_re[i], sum_im[i]));
     }
 }
 
@@ -491,10 +578,10 @@ struct GramOperands {
         bool is_in;
     };
     const num *x, *y;
-    int k, columns, m0, n0;
+    int k, columns, left, m0, n0;
     __device__ __forceinline__ Chunk chunk(int n, int q) const {
         int at = n * CHUNK + q;
-        return {x + (long long)m0 * columns + at, y + (long long)n0 * columns + at, at < columns};
+        return {x + (long long)m0 * columns + at, y + (long long)n0 * columns + at, at < left};
     }
     __device__ __forceinline__ num a(const Chunk& c, int m) const {
         return c.is_in && m0 + m < k ? c.x[(long long)m * columns] : zero();
@@ -504,15 +591,20 @@ struct GramOperands {
     }
     __device__ __forceinline__ static num product(num, num y) { return conj(y); }
 };
+// The sum over columns may be split into parts.
 template <int TM, bool FEW_BITS>
-__device__ __forceinline__ void wide_gram(const Gram* tasks, const num* x, const num* y, num* out) {
+__device__ __forceinline__ void wide_gram(const Gram* tasks, const num* x, const num* y, int parts, long long part_stride,
+                                          num* out) {
     typedef Layout<TM, FEW_BITS> L;
-    Gram t = tasks[blockIdx.z];
-    int m0 = blockIdx.y * TM, n0 = blockIdx.x * TN;
+    Gram t = tasks[blockIdx.z / parts];
+    int m0 = blockIdx.y * TM, n0 = blockIdx.x * TN, part = blockIdx.z % parts;
     if (m0 >= t.k || n0 >= t.k) return;
-    GramOperands operands = {x + t.at, y + t.at, t.k, t.columns, m0, n0};
+    int chunks = (t.columns + CHUNK - 1) / CHUNK, first = chunks * part / parts, last = chunks * (part + 1) / parts;
+    int at = first * CHUNK;
+    GramOperands operands = {x + t.at + at, y + t.at + at, t.k, t.columns, t.columns - at, m0, n0};
     float re[16], im[16];
-    outer<TM, FEW_BITS>(operands, (t.columns + CHUNK - 1) / CHUNK, re, im);
+    outer<TM, FEW_BITS>(operands, last - first, re, im);
+    out += part * part_stride;
 #pragma unroll
     for (int c = 0; c < 16; c++) {
         int m = m0 + L::row(c), n = n0 + L::column(L::slot(c));
@@ -591,17 +683,20 @@ __device__ __forceinline__ void narrow_gram(const Gram* tasks, const num* x, con
 }
 
 template <int TM, bool FEW_BITS>
-__device__ __forceinline__ void gram(const Gram* tasks, const num* x, const num* y, num* out) {
+__device__ __forceinline__ void gram(const Gram* tasks, const num* x, const num* y, int parts, long long part_stride,
+                                     num* out) {
     if constexpr (TM < 64)
         narrow_gram<TM>(tasks, x, y, out);
     else
-        wide_gram<TM, FEW_BITS>(tasks, x, y, out);
+        wide_gram<TM, FEW_BITS>(tasks, x, y, parts, part_stride, out);
 }
 
 #define CONTRACTION(name, TM, FEW_BITS, IS_REVERSE, IS_DIFFERENCE)                                                     \
     extern "C" __global__ void __launch_bounds__(4 * TM, 128 / TM) name##_##TM(const Contraction* tasks, int splits,   \
-        long long split_stride, const num* w, const num* x, const num* y, num* out) {                                  \
-        contract<TM, FEW_BITS, IS_REVERSE, IS_DIFFERENCE>(tasks, splits, split_stride, w, x, y, out);                  \
+        long long split_stride, const num* w, const num* x, const num* y, num* out, const Settle* settles,             \
+        int is_settled, num* settled, float* factors, int* log2) {                                                     \
+        contract<TM, FEW_BITS, IS_REVERSE, IS_DIFFERENCE>(tasks, splits, split_stride, w, x, y, out, settles,          \
+                                                          is_settled, settled, factors, log2);                         \
     }
 // Factors of 8 bits take the kernels of factors of 11 where there are no others.
 #define TF32 (FEWER_BITS > 0)
@@ -611,12 +706,12 @@ __device__ __forceinline__ void gram(const Gram* tasks, const num* x, const num*
     CONTRACTION(retract, TM, false, false, true)                                                                       \
     CONTRACTION(subtract, TM, TF32, false, true)                                                                       \
     extern "C" __global__ void __launch_bounds__(4 * TM, 64 / TM) gram_##TM(const Gram* tasks, const num* x,           \
-        const num* y, num* out) {                                                                                      \
-        gram<TM, false>(tasks, x, y, out);                                                                             \
+        const num* y, int parts, long long part_stride, num* out) {                                                    \
+        gram<TM, false>(tasks, x, y, parts, part_stride, out);                                                         \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(4 * TM, 64 / TM) projection_##TM(const Gram* tasks, const num* x,     \
-        const num* y, num* out) {                                                                                      \
-        gram<TM, TF32>(tasks, x, y, out);                                                                              \
+        const num* y, int parts, long long part_stride, num* out) {                                                    \
+        gram<TM, TF32>(tasks, x, y, parts, part_stride, out);                                                          \
     }
 PRODUCTS(16)
 PRODUCTS(32)
@@ -625,8 +720,9 @@ PRODUCTS(64)
 #define PRODUCTS_OVER_ROWS(TM)                                                                                         \
     CONTRACTION(forward, TM, TF32, false, false)                                                                       \
     extern "C" __global__ void __launch_bounds__(4 * TM, 128 / TM) descend_##TM(const Descent* tasks, int splits,      \
-        long long split_stride, const num* w, const num* e, const num* v, num* out) {                                  \
-        descend<TM, TF32>(tasks, splits, split_stride, w, e, v, out);                                                  \
+        long long split_stride, const num* w, const num* e, const num* v, const Settle* a, const Settle* b,            \
+        int is_b_settled, const float* factors, num* settled, num* shares) {                                           \
+        descend<TM, TF32>(tasks, splits, w, e, v, {a, b, is_b_settled, factors, settled, shares, split_stride});       \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(4 * TM, 128 / TM) gradient_##TM(const WeightTask* tasks,              \
         const User* users, const num* e, const num* v, int stride, num* out) {                                         \
@@ -737,12 +833,6 @@ extern "C" __global__ void hadamard_reverse(const Pair* tasks, const num* v, con
     }
 }
 
-// Settling sums the shares of vectors. On the way up, it then multiplies them by powers of two so
-// that their largest part is between 1 and 2; on the way down, by the same powers.
-struct Settle {
-    long long from;
-    int to, width, index, unused;
-};
 extern "C" __global__ void settle(const Settle* tasks, const num* from, int splits, long long split_stride, int stride,
                                   num* to, float* factors, int* log2) {
     __shared__ float most[16][33];
@@ -761,7 +851,7 @@ extern "C" __global__ void settle(const Settle* tasks, const num* from, int spli
     __syncthreads();
     if (row >= stride) return;
     for (int y = 0; y < 16; y++) max = fmaxf(max, most[y][threadIdx.x]);
-    int exponent = max >= 1.17549435e-38f && max <= 3.4e38f ? min(126, ilogbf(max)) : 0;
+    int exponent = exponent_of(max);
     float factor = ldexpf(1.f, -exponent);
     for (int k = threadIdx.y; k < t.width; k += 16) {
         num* x = to + (long long)(t.to + k) * stride + row;
@@ -848,14 +938,21 @@ extern "C" __global__ void penalize(const Weight* weights, const int* which, con
     }
 }
 
+// The sum of the parts of an entry.
+__device__ __forceinline__ num sum_of(const num* m, int parts, long long part_stride) {
+    num sum = m[0];
+    for (int part = 1; part < parts; part++) sum = add(sum, m[part * part_stride]);
+    return sum;
+}
+
 // Turns G W^H into the matrix that is multiplied by W and subtracted from G.
-extern "C" __global__ void symmetrize(const Gram* tasks, int is_stiefel, num* m) {
+extern "C" __global__ void symmetrize(const Gram* tasks, int is_stiefel, int parts, long long part_stride, num* m) {
     Gram t = tasks[blockIdx.x];
     num* a = m + t.out;
     for (int e = threadIdx.x; e < t.k * t.k; e += blockDim.x) {
         int i = e / t.k, j = e % t.k;
         if (i < j) continue;
-        num lower = a[i * t.k + j], upper = a[j * t.k + i];
+        num lower = sum_of(a + i * t.k + j, parts, part_stride), upper = sum_of(a + j * t.k + i, parts, part_stride);
         if (is_stiefel) lower = scale(add(lower, conj(upper)), 0.5f);
         if (i == j) lower = number(lower.x, 0.f);
         a[i * t.k + j] = lower;
@@ -864,13 +961,13 @@ extern "C" __global__ void symmetrize(const Gram* tasks, int is_stiefel, num* m)
 }
 
 // I - L^-1 for the Cholesky factor L, in place.
-extern "C" __global__ void cholesky(const Gram* tasks, num* m) {
+extern "C" __global__ void cholesky(const Gram* tasks, int parts, long long part_stride, num* m) {
     extern __shared__ __align__(16) unsigned char memory[];
     num* a = (num*)memory;
     Gram t = tasks[blockIdx.x];
     int k = t.k, tid = threadIdx.x, threads = blockDim.x;
     num* own = m + t.out;
-    for (int e = tid; e < k * k; e += threads) a[e] = own[e];
+    for (int e = tid; e < k * k; e += threads) a[e] = sum_of(own + e, parts, part_stride);
     __syncthreads();
     for (int j = 0; j < k; j++) {
         float pivot = rsqrtf(fmaxf(a[j * k + j].x, 1e-12f));
@@ -990,12 +1087,12 @@ extern "C" __global__ void round_weights(const float* w, float* rounded_w) {
 #endif
 
 // The largest entry of W W^H - I.
-extern "C" __global__ void residuals(const Gram* tasks, const num* m, double* out) {
+extern "C" __global__ void residuals(const Gram* tasks, const num* m, int parts, long long part_stride, double* out) {
     __shared__ float most[256];
     Gram t = tasks[blockIdx.x];
     float max = 0.f;
     for (int e = threadIdx.x; e < t.k * t.k; e += 256) {
-        num a = m[t.out + e];
+        num a = sum_of(m + t.out + e, parts, part_stride);
         if (e / t.k == e % t.k) a.x -= 1.f;
         max = fmaxf(max, sqrtf(norm2(a)));
     }

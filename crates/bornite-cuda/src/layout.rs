@@ -42,6 +42,8 @@ pub(crate) struct Group {
     pub(crate) splits: i32,
     pub(crate) split_stride: i64,
     pub(crate) settles: Tasks<Settle>,
+    /// Whether the vectors are settled by the blocks that compute them.
+    pub(crate) is_settled: bool,
     /// The maximum number of components that are summed over at once.
     pub(crate) components: usize,
 }
@@ -52,8 +54,8 @@ pub(crate) struct Descents {
     pub(crate) tasks: Tasks<Descent>,
     pub(crate) splits: i32,
     pub(crate) split_stride: i64,
-    /// The vectors for first inputs, which are complete, and for second inputs, which are split
-    /// into shares.
+    /// The vectors for first inputs, which are settled by the blocks that compute them, and for
+    /// second inputs, which are unless they are split into shares.
     pub(crate) settles: [Tasks<Settle>; 2],
     pub(crate) components: usize,
 }
@@ -188,8 +190,13 @@ impl Layout<'_> {
             let tiles = [tiles(self.stride, ROWS), tiles(most, tile(class))];
             let blocks = list.len() * (tiles[0] * tiles[1]) as usize;
             let splits = splits(blocks, self.slots >> class, longest as usize);
-            *scratch = (*scratch).max(place * self.stride * splits);
+            // A block settles vectors on the way up if it has all of their components.
+            let is_settled = splits == 1 && (tiles[1] == 1 || !is_forward);
+            if !is_settled {
+                *scratch = (*scratch).max(place * self.stride * splits);
+            }
             groups.push(Group {
+                is_settled,
                 class,
                 tasks: Tasks::new(stream, &list)?,
                 in_quads: if is_forward && self.quads.is_some() {
@@ -216,7 +223,7 @@ impl Layout<'_> {
     ) -> Result<Vec<Descents>, CudaError> {
         let mut groups = Vec::new();
         for class in 0..3 {
-            let (mut list, mut chosen, mut place) = (Vec::new(), [Vec::new(), Vec::new()], 0);
+            let (mut list, mut chosen) = (Vec::new(), [Vec::new(), Vec::new()]);
             let (mut components, mut longest) = (0, 0);
             for &step in steps {
                 let Step::Kronecker { inputs: [a, b], weight } = self.plan.steps[step] else {
@@ -237,7 +244,6 @@ impl Layout<'_> {
                         e,
                         a: at_a,
                         b: at_b,
-                        to_a: self.at(place),
                         to_b: 0,
                         k: k as i32,
                         k1: k1 as i32,
@@ -246,17 +252,14 @@ impl Layout<'_> {
                     },
                     b,
                 ));
-                chosen[0].push(self.settle(a, self.at(place)));
-                place += k1;
+                chosen[0].push(self.settle(a, 0));
                 components = components.max(k);
                 longest = longest.max(k1);
             }
             if list.is_empty() {
                 continue;
             }
-            // The shares for second inputs come after the vectors for first inputs.
-            let begin = place;
-            let mut tasks = Vec::new();
+            let (mut tasks, mut place) = (Vec::new(), 0);
             for (task, b) in list {
                 let to_b = self.at(place);
                 tasks.push(Descent { to_b, ..task });
@@ -265,12 +268,14 @@ impl Layout<'_> {
             }
             let blocks = tasks.len() * tiles(self.stride, ROWS) as usize;
             let splits = splits(blocks, self.slots >> class, longest);
-            *scratch = (*scratch).max((begin + (place - begin) * splits) * self.stride);
+            if splits > 1 {
+                *scratch = (*scratch).max(place * splits * self.stride);
+            }
             groups.push(Descents {
                 class,
                 tasks: Tasks::new(stream, &tasks)?,
                 splits: splits as i32,
-                split_stride: self.at(place - begin),
+                split_stride: self.at(place),
                 settles: [Tasks::new(stream, &chosen[0])?, Tasks::new(stream, &chosen[1])?],
                 components,
             });
@@ -286,7 +291,7 @@ impl Layout<'_> {
 
 /// The number of shares of a sum that keeps the device busy to the end, given the number of blocks
 /// and the number that run at a time.
-fn splits(blocks: usize, slots: usize, most: usize) -> usize {
+pub(crate) fn splits(blocks: usize, slots: usize, most: usize) -> usize {
     let rounds = |s: usize| (blocks * s).div_ceil(slots) as f64 / s as f64;
     let most = most.clamp(1, SPLITS);
     let best = (1..=most).map(rounds).fold(f64::INFINITY, f64::min);

@@ -13,7 +13,7 @@ use crate::kernels::{
     quads_memory, tile, tiles,
 };
 use crate::launch::launch;
-use crate::layout::{Descents, Group, Layout, Tasks};
+use crate::layout::{Descents, Group, Layout, Tasks, splits};
 use crate::plan::{Factors, Plan, Settings, Step, Table};
 use crate::tasks::{
     Contraction, Gram, Leaf, Packing, Pair, Settle, StepTask, Sum, User, WeightInfo, WeightTask,
@@ -23,6 +23,8 @@ use crate::tasks::{
 const ALIGNMENT: usize = 1024;
 /// The number of blocks over which the sum over a weight's users is spread.
 const BLOCKS: usize = 1024;
+/// The maximum number of parts that a product of weights is split into.
+const PARTS: usize = 8;
 /// A class with fewer tasks than this is merged with the next wider one.
 const FEW: usize = 8;
 
@@ -67,12 +69,14 @@ struct Launch<T> {
     class: usize,
     tasks: Tasks<T>,
     tiles: [u32; 2],
+    /// The number of parts that sums are split into.
+    parts: i32,
 }
 
 impl<T> Launch<T> {
-    /// The grid, with a block for each tile of each task, and the block.
+    /// The grid, with a block for each tile of each part of each task, and the block.
     fn shape(&self) -> (Dimensions, Dimensions) {
-        let grid = (self.tiles[0], self.tiles[1], self.tasks.len as u32);
+        let grid = (self.tiles[0], self.tiles[1], self.tasks.len as u32 * self.parts as u32);
         (grid, (4 * tile(self.class) as u32, 1, 1))
     }
 }
@@ -96,6 +100,8 @@ enum Rounded {
 /// Rows, weights and their moments on a device, and the steps of a fit.
 pub struct Learner {
     stream: Arc<CudaStream>,
+    /// What may run beside the stream.
+    branch: Arc<CudaStream>,
     kernels: Kernels,
     settings: Settings,
     /// The number of real parts of a number.
@@ -129,7 +135,9 @@ pub struct Learner {
     squares: CudaSlice<f32>,
     averages: CudaSlice<f32>,
     rounded: Rounded,
+    /// The products of weights, in parts.
     small: CudaSlice<f32>,
+    part_stride: i64,
     norm_parts: CudaSlice<f64>,
     clip_by: CudaSlice<f32>,
     roughness: CudaSlice<f32>,
@@ -395,6 +403,7 @@ impl Learner {
                 class,
                 tasks: Tasks::new(&stream, list)?,
                 tiles: product_tiles[class],
+                parts: 1,
             });
         }
 
@@ -448,7 +457,7 @@ impl Learner {
                 updates[class + 1].extend(few.1);
             }
         }
-        let (mut gram_tasks, mut update_tasks) = (Vec::new(), Vec::new());
+        let (mut gram_tasks, mut update_tasks, mut most_parts) = (Vec::new(), Vec::new(), 1);
         for class in 0..3 {
             let (Some(k), Some(columns)) = (
                 grams[class].iter().map(|g| g.k as usize).max(),
@@ -457,10 +466,14 @@ impl Learner {
                 continue;
             };
             let rows = tiles(k, tile(class));
-            let tasks = Tasks::new(&stream, &grams[class])?;
-            gram_tasks.push(Launch { class, tasks, tiles: [tiles(k, ROWS), rows] });
-            let tasks = Tasks::new(&stream, &updates[class])?;
-            update_tasks.push(Launch { class, tasks, tiles: [tiles(columns, ROWS), rows] });
+            let (tasks, shape) = (Tasks::new(&stream, &grams[class])?, [tiles(k, ROWS), rows]);
+            // The sums of narrow weights are short, and there are many of them.
+            let blocks = tasks.len * (shape[0] * shape[1]) as usize;
+            let parts = if class < 2 { 1 } else { splits(blocks, slots >> class, PARTS) };
+            most_parts = most_parts.max(parts);
+            gram_tasks.push(Launch { class, tasks, tiles: shape, parts: parts as i32 });
+            let (tasks, shape) = (Tasks::new(&stream, &updates[class])?, [tiles(columns, ROWS), rows]);
+            update_tasks.push(Launch { class, tasks, tiles: shape, parts: 1 });
         }
 
         let zeros = |len: usize| stream.alloc_zeros::<f32>(len.max(1));
@@ -507,7 +520,8 @@ impl Learner {
             squares: numbers(if settings.momentum { 0 } else { total })?,
             averages: numbers(total)?,
             rounded,
-            small: numbers(small)?,
+            small: numbers(small * most_parts)?,
+            part_stride: small as i64,
             norm_parts: stream.alloc_zeros(owners.len().max(1))?,
             clip_by: stream.clone_htod(&[1.0_f32])?,
             roughness: if roughness.is_empty() {
@@ -539,6 +553,7 @@ impl Learner {
             parts,
             stride,
             variables,
+            branch: device.stream()?,
             stream: stream.clone(),
         };
         stream.synchronize()?;
@@ -578,7 +593,8 @@ impl Learner {
     /// # Errors
     /// The device reports an error.
     pub fn score(&mut self) -> Result<f64, CudaError> {
-        self.normalize(&self.averages, &self.gradients)?;
+        let exact = [&self.kernels.gram, &self.kernels.retract];
+        self.normalize(exact, &self.averages, &self.gradients)?;
         let len = self.valid.len as u32;
         let mut sum = 0.0;
         for first in (0..len).step_by(self.settings.batch.max(1)) {
@@ -604,7 +620,7 @@ impl Learner {
             let grid = (class.tasks.len as u32, 1, 1);
             launch! {
                 self.stream, &self.kernels.residuals, grid, (256, 1, 1), 0, &class.tasks.list,
-                &self.small, &out
+                &self.small, &class.parts, &self.part_stride, &out
             }
             let out = self.stream.clone_dtoh(&out)?;
             self.stream.synchronize()?;
@@ -793,7 +809,9 @@ impl Learner {
                     }
                 };
                 self.contract(kernel, group, tasks, weights, &self.values)?;
-                self.settle(&group.settles, group.splits, group.split_stride)?;
+                if !group.is_settled {
+                    self.settle(&group.settles, group.splits, group.split_stride)?;
+                }
             }
             if level.hadamard.len > 0 {
                 let grid = (across, level.hadamard.len as u32, 1);
@@ -827,6 +845,7 @@ impl Learner {
         Ok(())
     }
 
+    /// Contractions on the way up, with vectors for x, or on the way down, with environments.
     fn contract(
         &self,
         (kernels, memory): (&[CudaFunction; 3], u32),
@@ -836,10 +855,11 @@ impl Learner {
         x: &CudaSlice<f32>,
     ) -> Result<(), CudaError> {
         let grid = (group.tiles[0], group.tiles[1], group.tasks.len as u32 * group.splits as u32);
-        let block = (4 * tile(group.class) as u32, 1, 1);
+        let (block, is_settled) = ((4 * tile(group.class) as u32, 1, 1), i32::from(group.is_settled));
         launch! {
             self.stream, &kernels[group.class], grid, block, memory, &tasks.list,
-            &group.splits, &group.split_stride, weights, x, &self.values, &self.scratch
+            &group.splits, &group.split_stride, weights, x, &self.values, &self.scratch,
+            &group.settles.list, &is_settled, x, &self.factors, &self.log2
         }
         Ok(())
     }
@@ -873,20 +893,24 @@ impl Learner {
                     Rounded::Bfloat16 { quads, .. } => &quads[1],
                     Rounded::Single | Rounded::Tf32(_) => weights,
                 };
+                let ([a, b], is_settled) = (&group.settles, i32::from(group.splits == 1));
                 launch! {
                     stream, &kernels.descend[group.class], grid, block, memory, &group.tasks.list,
                     &group.splits, &group.split_stride, weights, &self.environments,
-                    &self.values, &self.scratch
+                    &self.values, &a.list, &b.list, &is_settled, &self.factors,
+                    &self.environments, &self.scratch
                 }
-                for (settles, splits) in group.settles.iter().zip([1, group.splits]) {
-                    self.settle_reverse(settles, splits, group.split_stride)?;
+                if group.splits > 1 {
+                    self.settle_reverse(b, group.splits, group.split_stride)?;
                 }
             }
             for group in &level.reverse {
                 let memory = contraction_memory(group.class, group.components, self.parts);
                 let kernel = (&kernels.reverse, memory);
                 self.contract(kernel, group, &group.tasks, weights, &self.environments)?;
-                self.settle_reverse(&group.settles, group.splits, group.split_stride)?;
+                if !group.is_settled {
+                    self.settle_reverse(&group.settles, group.splits, group.split_stride)?;
+                }
             }
             if level.hadamard.len > 0 {
                 let grid = (tiles(self.stride, 64), level.hadamard.len as u32, 1);
@@ -902,6 +926,9 @@ impl Learner {
     /// Computes the gradients with respect to all weights.
     fn gradient(&self) -> Result<(), CudaError> {
         let (stream, kernels, stride) = (&self.stream, &self.kernels, self.stride as i32);
+        // The gradients over codes have few threads, and run beside the others.
+        let branch = &self.branch;
+        branch.join(stream)?;
         for class in &self.weight_tasks {
             let (grid, block) = class.shape();
             launch! {
@@ -912,11 +939,12 @@ impl Learner {
         if self.column_tasks.len > 0 {
             let grid = (self.column_tiles[0], self.column_tiles[1], self.column_tasks.len as u32);
             launch! {
-                stream, &kernels.columns, grid, (32, 1, 1), columns_memory(self.parts),
+                branch, &kernels.columns, grid, (32, 1, 1), columns_memory(self.parts),
                 &self.column_tasks.list, &self.users.list, &self.environments, &self.codes,
                 &self.step, &stride, &self.gradients
             }
         }
+        stream.join(branch)?;
         if self.sums.len > 0 {
             let grid = (512, self.sums.len as u32, 1);
             launch! {
@@ -945,7 +973,7 @@ impl Learner {
             let grid = (class.tasks.len as u32, 1, 1);
             launch! {
                 stream, &kernels.symmetrize, grid, (256, 1, 1), 0, &class.tasks.list, &is_stiefel,
-                &self.small
+                &class.parts, &self.part_stride, &self.small
             }
         }
         let gradients = &self.gradients;
@@ -972,7 +1000,11 @@ impl Learner {
             &self.owners, &self.step, &self.clip_by, &self.weights, &self.means, &self.squares,
             &self.gradients
         }
-        self.normalize(&self.gradients, &self.weights)?;
+        let (gram, retract) = match self.settings.factors {
+            Factors::Single | Factors::Tf32 => (&kernels.gram, &kernels.retract),
+            Factors::Bfloat16 => (&kernels.projection, &kernels.subtract),
+        };
+        self.normalize([gram, retract], &self.gradients, &self.weights)?;
         self.average()
     }
 
@@ -987,7 +1019,7 @@ impl Learner {
             let (grid, block) = class.shape();
             launch! {
                 self.stream, &kernels[class.class], grid, block, 0, &class.tasks.list, x,
-                y, &self.small
+                y, &class.parts, &self.part_stride, &self.small
             }
         }
         Ok(())
@@ -1001,32 +1033,38 @@ impl Learner {
         b: &CudaSlice<f32>,
         to: &CudaSlice<f32>,
     ) -> Result<(), CudaError> {
-        let (splits, split_stride) = (1_i32, 0_i64);
+        let (splits, split_stride, is_settled) = (1_i32, 0_i64, 0_i32);
         for class in &self.updates {
             let (grid, block) = class.shape();
             let components = if class.class < 2 { tile(class.class) } else { self.widest };
             let memory = contraction_memory(class.class, components, self.parts);
             launch! {
                 self.stream, &kernels[class.class], grid, block, memory,
-                &class.tasks.list, &splits, &split_stride, &self.small, a, b, to
+                &class.tasks.list, &splits, &split_stride, &self.small, a, b, to,
+                &self.leaf_settles.list, &is_settled, &self.values, &self.factors, &self.log2
             }
         }
         Ok(())
     }
 
     /// L⁻¹ V with L Lᴴ = V Vᴴ; V / ‖V‖ for outputs.
-    fn normalize(&self, from: &CudaSlice<f32>, to: &CudaSlice<f32>) -> Result<(), CudaError> {
-        self.gram(&self.kernels.gram, from, from)?;
+    fn normalize(
+        &self,
+        [gram, retract]: [&[CudaFunction; 3]; 2],
+        from: &CudaSlice<f32>,
+        to: &CudaSlice<f32>,
+    ) -> Result<(), CudaError> {
+        self.gram(gram, from, from)?;
         let memory = (self.widest * self.widest * 4 * self.parts) as u32;
         for class in &self.grams {
             let grid = (class.tasks.len as u32, 1, 1);
             launch! {
                 self.stream, &self.kernels.cholesky, grid, (256, 1, 1), memory, &class.tasks.list,
-                &self.small
+                &class.parts, &self.part_stride, &self.small
             }
         }
         // V − (I − L⁻¹) V.
-        self.subtract(&self.kernels.retract, from, from, to)?;
+        self.subtract(retract, from, from, to)?;
         for info in &self.outputs {
             launch! {
                 self.stream, &self.kernels.output_weight, (1, 1, 1), (256, 1, 1), 0, info, from, to

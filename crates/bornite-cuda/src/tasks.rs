@@ -20,7 +20,7 @@ tasks! {
     /// What changes from step to step.
     StepTask { rate: f32, epsilon: f32, keep: f32, row_weight: f32, clip: f32, count: i32, momentum: i32 }
     Contraction { w: i64, x: i64, y: i64, out: i64, sm: i32, sp: i32, sq: i32, m: i32, p: i32, q: i32, stride: i32, n: i32 }
-    Descent { w: i64, e: i64, a: i64, b: i64, to_a: i64, to_b: i64, k: i32, k1: i32, k2: i32, stride: i32 }
+    Descent { w: i64, e: i64, a: i64, b: i64, to_b: i64, k: i32, k1: i32, k2: i32, stride: i32 }
     WeightTask { out: i64, first: i32, last: i32, k: i32, k1: i32, k2: i32, unused: i32 }
     User { e: i32, a: i32, b: i32, unused: i32 }
     Gram { at: i64, out: i64, k: i32, columns: i32 }
