@@ -3,7 +3,9 @@
 
 use std::time::Instant;
 
-use bornite_cuda::{CudaError, Device, Factors, Learner, Part, Plan, Settings, Step, Table, Update, Weight};
+use bornite_cuda::{
+    CudaError, Device, Factors, Learner, Part, Plan, Settings, Step, Table, Update, Weight,
+};
 
 const SIDE: usize = 28;
 const ROWS: usize = 55_000;
@@ -151,10 +153,11 @@ fn time(
     Ok(())
 }
 
-/// Times all circuits, or those named by an argument.
+/// Times all circuits, or those named by an argument, with all kinds of factors, or those named by a
+/// second argument.
 fn main() -> Result<(), CudaError> {
     let device = Device::open()?;
-    let only = std::env::args().nth(1);
+    let (only, kind) = (std::env::args().nth(1), std::env::args().nth(2));
     println!("{}, {:.1} TFLOP/s at most", device.name(), device.peak()? / 1e12);
     let circuits = [
         ("K = 16", "1:16", 0),
@@ -165,7 +168,8 @@ fn main() -> Result<(), CudaError> {
     ];
     for factors in [Factors::Single, Factors::Tf32, Factors::Bfloat16] {
         for (name, widths, share) in circuits {
-            if only.as_ref().is_none_or(|only| only == name) {
+            let is_asked = kind.as_ref().is_none_or(|kind| *kind == format!("{factors:?}"));
+            if is_asked && only.as_ref().is_none_or(|only| only == name) {
                 time(&device, name, widths, share, factors)?;
             }
         }

@@ -387,6 +387,99 @@ QUADS(16)
 QUADS(32)
 QUADS(64)
 
+// X - S Y of weights, with factors of 11 bits: gradients without their part along the weights, from which a step
+// replaces the gradients by V, or L^-1 V = V - S V. A warp computes 16 columns at a time.
+template <int TM, bool IS_STEP>
+__device__ __forceinline__ void revise(const Gram* tasks, const num* small, const num* x, const num* y, num* out,
+                                       const Step* step, num* mean, num* square) {
+    const int FM = TM / 16, ROW = TM + 8;
+    __shared__ __align__(16) num s_tile[TM * ROW];
+    Gram t = tasks[blockIdx.y];
+    for (int e = threadIdx.x; e < TM * TM; e += 128) {
+        int m = e / TM, q = e % TM;
+        s_tile[m * ROW + q] = m < t.k && q < t.k ? stored<true>(small[t.out + m * t.k + q]) : zero();
+    }
+    __syncthreads();
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, l = lane % 4;
+    Step s;
+    if (IS_STEP) s = *step;
+    for (int n0 = (blockIdx.x * 4 + warp) * 16; n0 < t.columns; n0 += gridDim.x * 64) {
+        num b[TM / 8][2][2];
+#pragma unroll
+        for (int q = 0; q < TM / 8; q++)
+#pragma unroll
+            for (int h = 0; h < 2; h++)
+#pragma unroll
+                for (int c = 0; c < 2; c++) {
+                    int m = q * 8 + l * 2 + c, n = n0 + h * 8 + g;
+                    b[q][h][c] = m < t.k && n < t.columns ? y[t.at + (long long)m * t.columns + n] : zero();
+                }
+        float re[FM * 2 * 4], im[FM * 2 * 4];
+#pragma unroll
+        for (int i = 0; i < FM * 8; i++) re[i] = im[i] = 0.f;
+#pragma unroll
+        for (int q = 0; q < TM / 8; q++) {
+            float bre[2][2], bim[2][2], minus[2][2];
+#pragma unroll
+            for (int h = 0; h < 2; h++)
+#pragma unroll
+                for (int c = 0; c < 2; c++) {
+                    bre[h][c] = rounded(b[q][h][c].x), bim[h][c] = rounded(imaginary(b[q][h][c]));
+                    minus[h][c] = -bim[h][c];
+                }
+#pragma unroll
+            for (int f = 0; f < FM; f++) {
+                // The places of the sum are in another order than those of the instruction.
+                num u[2][2];
+                two(s_tile + (f * 16 + g) * ROW + q * 8 + l * 2, u[0]);
+                two(s_tile + (f * 16 + g + 8) * ROW + q * 8 + l * 2, u[1]);
+                float are[4] = {u[0][0].x, u[1][0].x, u[0][1].x, u[1][1].x};
+                float aim[4] = {imaginary(u[0][0]), imaginary(u[1][0]), imaginary(u[0][1]), imaginary(u[1][1])};
+#pragma unroll
+                for (int h = 0; h < 2; h++) {
+                    mma(re + (f * 2 + h) * 4, are, bre[h]);
+#if COMPLEX
+                    mma(im + (f * 2 + h) * 4, are, bim[h]);
+                    mma(re + (f * 2 + h) * 4, aim, minus[h]);
+                    mma(im + (f * 2 + h) * 4, aim, bre[h]);
+#endif
+                }
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < FM * 8; i++) {
+            int m = i / 8 * 16 + i % 4 / 2 * 8 + g, n = n0 + i / 4 % 2 * 8 + l * 2 + i % 2;
+            if (m >= t.k || n >= t.columns) continue;
+            long long at = t.at + (long long)m * t.columns + n;
+            num d = subtract(x[at], number(re[i], im[i]));
+            if (!IS_STEP) {
+                out[at] = d;
+                continue;
+            }
+            num w = y[at], a = mean[at], v = s.momentum ? zero() : square[at];
+            float by = s.rate * t.rate;
+            w.x += move(s, by, d.x, a.x, v.x);
+#if COMPLEX
+            w.y += move(s, by, d.y, a.y, v.y);
+#endif
+            out[at] = w, mean[at] = a;
+            if (!s.momentum) square[at] = v;
+        }
+    }
+}
+#define REVISION(TM)                                                                                                   \
+    extern "C" __global__ void __launch_bounds__(128, 256 / (TM + 64)) step_##TM(const Gram* tasks, const num* small,  \
+        const num* x, const num* y, num* out, const Step* step, num* mean, num* square) {                              \
+        revise<TM, true>(tasks, small, x, y, out, step, mean, square);                                                 \
+    }                                                                                                                  \
+    extern "C" __global__ void __launch_bounds__(128, 256 / (TM + 64)) revise_##TM(const Gram* tasks,                  \
+        const num* small, const num* x, const num* y, num* out) {                                                      \
+        revise<TM, false>(tasks, small, x, y, out, 0, 0, 0);                                                           \
+    }
+REVISION(16)
+REVISION(32)
+REVISION(64)
+
 // Averages weights, and writes them in quads along their columns and along their rows.
 struct Packing {
     long long at, along_columns, along_rows;

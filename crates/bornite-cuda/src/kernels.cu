@@ -571,6 +571,8 @@ __device__ __forceinline__ void gradient(const WeightTask* tasks, const User* us
 struct Gram {
     long long at, out;
     int k, columns;
+    float rate;
+    int unused;
 };
 struct GramOperands {
     struct Chunk {
@@ -691,20 +693,25 @@ __device__ __forceinline__ void gram(const Gram* tasks, const num* x, const num*
         wide_gram<TM, FEW_BITS>(tasks, x, y, parts, part_stride, out);
 }
 
-#define CONTRACTION(name, TM, FEW_BITS, IS_REVERSE, IS_DIFFERENCE)                                                     \
+#define CONTRACTION(name, TM, FEW_BITS, IS_REVERSE)                                                                    \
     extern "C" __global__ void __launch_bounds__(4 * TM, 128 / TM) name##_##TM(const Contraction* tasks, int splits,   \
         long long split_stride, const num* w, const num* x, const num* y, num* out, const Settle* settles,             \
         int is_settled, num* settled, float* factors, int* log2) {                                                     \
-        contract<TM, FEW_BITS, IS_REVERSE, IS_DIFFERENCE>(tasks, splits, split_stride, w, x, y, out, settles,          \
-                                                          is_settled, settled, factors, log2);                         \
+        contract<TM, FEW_BITS, IS_REVERSE, false>(tasks, splits, split_stride, w, x, y, out, settles, is_settled,      \
+                                                  settled, factors, log2);                                             \
+    }
+#define CONTRACTION_OF_WEIGHTS(name, TM, FEW_BITS)                                                                     \
+    extern "C" __global__ void __launch_bounds__(4 * TM, 128 / TM) name##_##TM(const Contraction* tasks, int splits,   \
+        long long split_stride, const num* w, const num* x, const num* y, num* out) {                                  \
+        contract<TM, FEW_BITS, false, true>(tasks, splits, split_stride, w, x, y, out, 0, 0, 0, 0, 0);                 \
     }
 // Factors of 8 bits take the kernels of factors of 11 where there are no others.
 #define TF32 (FEWER_BITS > 0)
 #define PRODUCTS(TM)                                                                                                   \
-    CONTRACTION(reverse, TM, TF32, true, false)                                                                        \
-    CONTRACTION(exact, TM, false, false, false)                                                                        \
-    CONTRACTION(retract, TM, false, false, true)                                                                       \
-    CONTRACTION(subtract, TM, TF32, false, true)                                                                       \
+    CONTRACTION(reverse, TM, TF32, true)                                                                               \
+    CONTRACTION(exact, TM, false, false)                                                                               \
+    CONTRACTION_OF_WEIGHTS(retract, TM, false)                                                                         \
+    CONTRACTION_OF_WEIGHTS(subtract, TM, TF32)                                                                         \
     extern "C" __global__ void __launch_bounds__(4 * TM, 64 / TM) gram_##TM(const Gram* tasks, const num* x,           \
         const num* y, int parts, long long part_stride, num* out) {                                                    \
         gram<TM, false>(tasks, x, y, parts, part_stride, out);                                                         \
@@ -718,7 +725,7 @@ PRODUCTS(32)
 PRODUCTS(64)
 #if FEWER_BITS < 2
 #define PRODUCTS_OVER_ROWS(TM)                                                                                         \
-    CONTRACTION(forward, TM, TF32, false, false)                                                                       \
+    CONTRACTION(forward, TM, TF32, false)                                                                              \
     extern "C" __global__ void __launch_bounds__(4 * TM, 128 / TM) descend_##TM(const Descent* tasks, int splits,      \
         long long split_stride, const num* w, const num* e, const num* v, const Settle* a, const Settle* b,            \
         int is_b_settled, const float* factors, num* settled, num* shares) {                                           \
@@ -747,26 +754,40 @@ extern "C" __global__ void gather(const unsigned char* table, int bytes, long lo
                                                       : ((const int*)table)[at];
 }
 
-// A weight times indicators, or functions from a table.
+// A weight times indicators, or functions from a table: in both cases, every row selects a column. The vectors are
+// settled at once.
 struct Leaf {
     long long from;
-    int columns, variable, width, out;
+    int columns, variable, width, to, index, unused;
 };
-extern "C" __global__ void leaves(const Leaf* tasks, const num* w, const int* codes, int stride, num* out) {
+__device__ __forceinline__ void leaf(const Leaf& t, const num* from, long long len, int row, int stride, num* to,
+                                     float* factors, int* log2) {
+    __shared__ float most[4][64];
+    float max = 0.f;
+    for (int k = threadIdx.y; k < t.width; k += 4) max = fmaxf(max, largest(from[k * len]));
+    most[threadIdx.y][threadIdx.x] = max;
+    __syncthreads();
+    for (int y = 0; y < 4; y++) max = fmaxf(max, most[y][threadIdx.x]);
+    int exponent = exponent_of(max);
+    float factor = ldexpf(1.f, -exponent);
+    for (int k = threadIdx.y; k < t.width; k += 4) to[(long long)(t.to + k) * stride + row] = scale(from[k * len], factor);
+    if (threadIdx.y == 0) {
+        factors[(long long)t.index * stride + row] = factor;
+        atomicAdd(log2 + row, 2 * exponent);
+    }
+}
+extern "C" __global__ void leaves(const Leaf* tasks, const num* w, const int* codes, int stride, num* to, float* factors,
+                                  int* log2) {
     Leaf t = tasks[blockIdx.y];
     int row = blockIdx.x * 64 + threadIdx.x;
-    if (row >= stride) return;
-    long long at = t.from + codes[(long long)t.variable * stride + row];
-    for (int k = threadIdx.y; k < t.width; k += 4)
-        out[(long long)(t.out + k) * stride + row] = w[at + (long long)k * t.columns];
+    const num* from = w + t.from + codes[(long long)t.variable * stride + row];
+    leaf(t, from, t.columns, row, stride, to, factors, log2);
 }
 extern "C" __global__ void functions(const Leaf* tasks, const num* table, const int* rows, long long len, int stride,
-                                     num* out) {
+                                     num* to, float* factors, int* log2) {
     Leaf t = tasks[blockIdx.y];
     int row = blockIdx.x * 64 + threadIdx.x;
-    if (row >= stride) return;
-    for (int k = threadIdx.y; k < t.width; k += 4)
-        out[(long long)(t.out + k) * stride + row] = table[(t.from + k) * len + rows[row]];
+    leaf(t, table + t.from * len + rows[row], len, row, stride, to, factors, log2);
 }
 
 // The gradient with respect to weights over indicators: 32 components and 256 columns per warp,
@@ -905,13 +926,23 @@ struct Sum {
     long long to, from, len;
     int parts, unused;
 };
+// Eight threads sum a share of the parts of a number each.
 extern "C" __global__ void combine(const Sum* tasks, const num* from, num* to) {
+    __shared__ num shares[8][32];
     Sum t = tasks[blockIdx.y];
-    for (long long i = blockIdx.x * blockDim.x + threadIdx.x; i < t.len; i += (long long)gridDim.x * blockDim.x) {
+    for (long long first = blockIdx.x * 32; first < t.len; first += gridDim.x * 32) {
+        long long i = first + threadIdx.x;
         num sum = zero();
+        if (i < t.len)
 #pragma unroll 8
-        for (int s = 0; s < t.parts; s++) sum = add(sum, from[t.from + s * t.len + i]);
-        to[t.to + i] = sum;
+            for (int s = threadIdx.y; s < t.parts; s += 8) sum = add(sum, from[t.from + s * t.len + i]);
+        shares[threadIdx.y][threadIdx.x] = sum;
+        __syncthreads();
+        if (threadIdx.y == 0 && i < t.len) {
+            for (int y = 1; y < 8; y++) sum = add(sum, shares[y][threadIdx.x]);
+            to[t.to + i] = sum;
+        }
+        __syncthreads();
     }
 }
 
@@ -981,16 +1012,28 @@ extern "C" __global__ void cholesky(const Gram* tasks, int parts, long long part
         }
         __syncthreads();
     }
-    // One column of the inverse per thread.
-    for (int c = tid; c < k; c += threads) {
-        // Minus the inverse; the identity is added at the end.
-        for (int i = 0; i < c; i++) own[i * k + c] = zero();
-        for (int i = c; i < k; i++) {
-            num sum = i == c ? number(-1.f, 0.f) : zero();
-            for (int l = c; l < i; l++) sum = subtract(sum, mul(a[i * k + l], own[l * k + c]));
-            own[i * k + c] = scale(sum, 1.f / a[i * k + i].x);
+    // The inverse row by row, four threads to a column. Its columns are above the diagonal of L.
+    int slice = tid % 4;
+    for (int i = 0; i < k; i++) {
+        float pivot = 1.f / a[i * k + i].x;
+        for (int first = 0; first < i; first += threads / 4) {
+            int c = first + tid / 4;
+            num sum = zero();
+            if (c < i)
+                for (int l = c + slice; l < i; l += 4)
+                    sum = add(sum, l == c ? scale(a[i * k + c], 1.f / a[c * k + c].x) : mul(a[i * k + l], a[c * k + l]));
+#pragma unroll
+            for (int by = 1; by < 4; by *= 2)
+                sum = add(sum, number(__shfl_xor_sync(0xffffffffu, sum.x, by),
+                                      __shfl_xor_sync(0xffffffffu, imaginary(sum), by)));
+            if (c < i && slice == 0) a[c * k + i] = scale(sum, -pivot);
         }
-        own[c * k + c].x += 1.f;
+        __syncthreads();
+    }
+    for (int e = tid; e < k * k; e += threads) {
+        int i = e / k, j = e % k;
+        num x = i > j ? a[j * k + i] : zero();
+        own[e] = i == j ? number(1.f - 1.f / a[e].x, 0.f) : scale(x, -1.f);
     }
 }
 
@@ -1041,29 +1084,29 @@ extern "C" __global__ void clip(const double* parts, int count, const Step* step
     if (threadIdx.x == 0) *by = step->clip > 0.f && norm > step->clip ? step->clip / norm : 1.0;
 }
 
-// Adam or momentum: replaces the gradient by V = W + step.
-extern "C" __global__ void advance(const Weight* weights, const int* owners, const Step* step, const float* by,
-                                   const float* w, float* mean, float* square, float* g) {
+// The step along a gradient, by Adam or momentum.
+__device__ __forceinline__ float move(const Step& s, float rate, float gradient, float& mean, float& square) {
+    float m = s.momentum ? 0.9f * mean + gradient : 0.9f * mean + 0.1f * gradient;
+    mean = m = fabsf(m) < 1e-30f ? 0.f : m;
+    if (s.momentum) return rate * m;
+    float v = 0.99f * square + 0.01f * (gradient * gradient);
+    square = v = v < 1e-30f ? 0.f : v;
+    return rate * m / (sqrtf(v) + s.epsilon);
+}
+
+// Replaces the gradient by V = W + step, from this block of numbers on.
+extern "C" __global__ void advance(const Weight* weights, const int* owners, int first, const Step* step,
+                                   const float* by, const float* w, float* mean, float* square, float* g) {
     const int PARTS = sizeof(num) / 4;
+    int block = first + blockIdx.x;
     Step s = *step;
-    float rate = s.rate * weights[owners[blockIdx.x]].rate, factor = *by;
+    float rate = s.rate * weights[owners[block]].rate, factor = *by;
     for (int i = threadIdx.x; i < 1024 * PARTS; i += 256) {
-        long long at = (long long)blockIdx.x * 1024 * PARTS + i;
-        float d = g[at] * factor, m, move;
-        if (s.momentum) {
-            m = 0.9f * mean[at] + d;
-            m = fabsf(m) < 1e-30f ? 0.f : m;
-            move = rate * m;
-        } else {
-            m = 0.9f * mean[at] + 0.1f * d;
-            float v = 0.99f * square[at] + 0.01f * (d * d);
-            m = fabsf(m) < 1e-30f ? 0.f : m;
-            v = v < 1e-30f ? 0.f : v;
-            square[at] = v;
-            move = rate * m / (sqrtf(v) + s.epsilon);
-        }
+        long long at = (long long)block * 1024 * PARTS + i;
+        float m = mean[at], v = s.momentum ? 0.f : square[at];
+        g[at] = w[at] + move(s, rate, g[at] * factor, m, v);
         mean[at] = m;
-        g[at] = w[at] + move;
+        if (!s.momentum) square[at] = v;
     }
 }
 #if FEWER_BITS < 2

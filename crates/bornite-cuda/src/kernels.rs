@@ -45,6 +45,8 @@ pub(crate) struct Kernels {
     pub(crate) clip: CudaFunction,
     pub(crate) advance: CudaFunction,
     pub(crate) average: CudaFunction,
+    /// Steps and other revisions of weights; only in bfloat16.
+    pub(crate) revisions: Option<[[CudaFunction; 3]; 2]>,
     /// Not in bfloat16.
     pub(crate) round_weights: Option<CudaFunction>,
     pub(crate) residuals: CudaFunction,
@@ -94,6 +96,10 @@ impl Kernels {
             clip: get("clip")?,
             advance: get("advance")?,
             average: get("average")?,
+            revisions: match factors {
+                Factors::Single | Factors::Tf32 => None,
+                Factors::Bfloat16 => Some([three("step")?, three("revise")?]),
+            },
             round_weights: match factors {
                 Factors::Single | Factors::Tf32 => Some(get("round_weights")?),
                 Factors::Bfloat16 => None,
@@ -113,12 +119,7 @@ impl Kernels {
             };
             kernel.set_attribute(most, memory as i32)?;
         }
-        for all in [
-            &kernels.reverse,
-            &kernels.exact,
-            &kernels.retract,
-            &kernels.subtract,
-        ] {
+        for all in [&kernels.reverse, &kernels.exact, &kernels.retract, &kernels.subtract] {
             for (class, kernel) in all.iter().enumerate() {
                 kernel.set_attribute(most, contraction_memory(class, WIDEST, parts) as i32)?;
             }

@@ -11,6 +11,8 @@ use crate::tasks::{Contraction, Descent, Settle};
 
 /// The maximum width of a second input that fits into one tile.
 const WIDEST_TILE: usize = 64;
+/// The work that the sum of shares costs, in products of tiles with 16 places.
+const SHARED: f64 = 13.0;
 /// The maximum number of shares that a sum is split into.
 const SPLITS: usize = 16;
 
@@ -189,7 +191,8 @@ impl Layout<'_> {
             }
             let tiles = [tiles(self.stride, ROWS), tiles(most, tile(class))];
             let blocks = list.len() * (tiles[0] * tiles[1]) as usize;
-            let splits = splits(blocks, self.slots >> class, longest as usize);
+            let work = longest as usize * components.div_ceil(16);
+            let splits = splits(blocks, self.slots >> class, longest as usize, work);
             // A block settles vectors on the way up if it has all of their components.
             let is_settled = splits == 1 && (tiles[1] == 1 || !is_forward);
             if !is_settled {
@@ -267,7 +270,8 @@ impl Layout<'_> {
                 place += task.k2 as usize;
             }
             let blocks = tasks.len() * tiles(self.stride, ROWS) as usize;
-            let splits = splits(blocks, self.slots >> class, longest);
+            let work = longest * components.div_ceil(16);
+            let splits = splits(blocks, self.slots >> class, longest, work);
             if splits > 1 {
                 *scratch = (*scratch).max(place * splits * self.stride);
             }
@@ -289,13 +293,16 @@ impl Layout<'_> {
     }
 }
 
-/// The number of shares of a sum that keeps the device busy to the end, given the number of blocks
-/// and the number that run at a time.
-pub(crate) fn splits(blocks: usize, slots: usize, most: usize) -> usize {
-    let rounds = |s: usize| (blocks * s).div_ceil(slots) as f64 / s as f64;
+/// The number of shares of a sum that takes the least time, given the number of blocks, the number
+/// that run at a time, and the work of a block: its products of tiles with 16 places.
+pub(crate) fn splits(blocks: usize, slots: usize, most: usize, work: usize) -> usize {
+    let time = |s: usize| {
+        let rounds = (blocks * s).div_ceil(slots) as f64 / s as f64;
+        rounds * work as f64 + if s > 1 { SHARED } else { 0.0 }
+    };
     let most = most.clamp(1, SPLITS);
-    let best = (1..=most).map(rounds).fold(f64::INFINITY, f64::min);
-    (1..=most).find(|&s| rounds(s) <= 1.05 * best).unwrap_or(1)
+    let best = (1..=most).map(time).fold(f64::INFINITY, f64::min);
+    (1..=most).find(|&s| time(s) <= 1.05 * best).unwrap_or(1)
 }
 
 #[cfg(test)]
@@ -305,15 +312,12 @@ mod tests {
     /// No round of blocks is nearly empty if more shares can fill it.
     #[test]
     fn shares_fill_the_device() {
-        assert_eq!(splits(4, 264, 64), 16);
-        assert_eq!(splits(176, 264, 64), 3);
-        assert_eq!(splits(264, 264, 64), 1);
-        assert_eq!(splits(1568, 264, 64), 1);
-        assert_eq!(splits(4, 264, 1), 1);
-        for blocks in 1..600 {
-            let s = splits(blocks, 264, 64);
-            let rounds = |s: usize| (blocks * s).div_ceil(264) as f64 / s as f64;
-            assert!((1..=16).all(|other| rounds(s) <= 1.05 * rounds(other)), "{blocks}: {s}");
-        }
+        assert_eq!(splits(4, 264, 64, 1000), 16);
+        assert_eq!(splits(176, 264, 64, 1000), 3);
+        assert_eq!(splits(264, 264, 64, 1000), 1);
+        assert_eq!(splits(1568, 264, 64, 1000), 1);
+        assert_eq!(splits(4, 264, 1, 1000), 1);
+        // Sums that are short are not worth sharing.
+        assert_eq!(splits(4, 264, 16, 12), 1);
     }
 }

@@ -94,7 +94,11 @@ enum Rounded {
     Single,
     Tf32(CudaSlice<f32>),
     /// Quads along columns and along rows.
-    Bfloat16 { packings: Tasks<Packing>, blocks: u32, quads: [CudaSlice<f32>; 2] },
+    Bfloat16 {
+        packings: Tasks<Packing>,
+        blocks: u32,
+        quads: [CudaSlice<f32>; 2],
+    },
 }
 
 /// Rows, weights and their moments on a device, and the steps of a fit.
@@ -144,7 +148,6 @@ pub struct Learner {
 
     leaf_tasks: Tasks<Leaf>,
     function_tasks: Tasks<Leaf>,
-    leaf_settles: Tasks<Settle>,
     levels: Vec<Level>,
     users: Tasks<User>,
     weight_tasks: Vec<Launch<WeightTask>>,
@@ -262,27 +265,24 @@ impl Learner {
         let mut scratch = 0;
 
         // The leaves.
-        let (mut leaves, mut functions, mut settles) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut place, mut rank) = (0, 0);
+        let (mut leaves, mut functions, mut rank) = (Vec::new(), Vec::new(), 0);
         for (index, step) in plan.steps.iter().enumerate() {
-            let (width, out) = (widths[index] as i32, place as i32);
+            let (width, to) = (widths[index] as i32, offsets[index] as i32);
+            let leaf = Leaf { width, to, index: index as i32, ..Leaf::default() };
             match *step {
                 Step::Codes { variable, weight } => {
                     let (from, columns) =
                         (layout.places[weight].0 as i64, plan.weights[weight].columns as i32);
-                    leaves.push(Leaf { from, columns, variable: variable as i32, width, out });
+                    leaves.push(Leaf { from, columns, variable: variable as i32, ..leaf });
                 }
                 Step::Functions { .. } => {
                     // In units of rows of the table, which differ between training and validation.
-                    functions.push(Leaf { from: rank, columns: 0, variable: 0, width, out });
+                    functions.push(Leaf { from: rank, ..leaf });
                     rank += i64::from(width);
                 }
-                Step::Kronecker { .. } | Step::Hadamard { .. } | Step::Sum { .. } => continue,
+                Step::Kronecker { .. } | Step::Hadamard { .. } | Step::Sum { .. } => {}
             }
-            settles.push(layout.settle(index, layout.at(place)));
-            place += widths[index];
         }
-        scratch = scratch.max(place * stride);
 
         // The levels of the tree.
         let mut depths = vec![0_usize; plan.steps.len()];
@@ -433,7 +433,14 @@ impl Learner {
                 continue;
             }
             let (k, columns, class) = (w.rows as i32, w.columns as i32, class_of(w.rows));
-            grams[class].push(Gram { at: info.at, out: info.small, k, columns });
+            grams[class].push(Gram {
+                at: info.at,
+                out: info.small,
+                k,
+                columns,
+                rate: w.rate,
+                unused: 0,
+            });
             updates[class].push(Contraction {
                 w: info.small,
                 x: -1,
@@ -469,10 +476,15 @@ impl Learner {
             let (tasks, shape) = (Tasks::new(&stream, &grams[class])?, [tiles(k, ROWS), rows]);
             // The sums of narrow weights are short, and there are many of them.
             let blocks = tasks.len * (shape[0] * shape[1]) as usize;
-            let parts = if class < 2 { 1 } else { splits(blocks, slots >> class, PARTS) };
+            let parts = if class < 2 {
+                1
+            } else {
+                splits(blocks, slots >> class, PARTS, columns.div_ceil(16))
+            };
             most_parts = most_parts.max(parts);
             gram_tasks.push(Launch { class, tasks, tiles: shape, parts: parts as i32 });
-            let (tasks, shape) = (Tasks::new(&stream, &updates[class])?, [tiles(columns, ROWS), rows]);
+            let (tasks, shape) =
+                (Tasks::new(&stream, &updates[class])?, [tiles(columns, ROWS), rows]);
             update_tasks.push(Launch { class, tasks, tiles: shape, parts: 1 });
         }
 
@@ -531,7 +543,6 @@ impl Learner {
             },
             leaf_tasks: Tasks::new(&stream, &leaves)?,
             function_tasks: Tasks::new(&stream, &functions)?,
-            leaf_settles: Tasks::new(&stream, &settles)?,
             levels,
             users: Tasks::new(&stream, &users)?,
             weight_tasks,
@@ -593,8 +604,7 @@ impl Learner {
     /// # Errors
     /// The device reports an error.
     pub fn score(&mut self) -> Result<f64, CudaError> {
-        let exact = [&self.kernels.gram, &self.kernels.retract];
-        self.normalize(exact, &self.averages, &self.gradients)?;
+        self.normalize(true, &self.averages, &self.gradients)?;
         let len = self.valid.len as u32;
         let mut sum = 0.0;
         for first in (0..len).step_by(self.settings.batch.max(1)) {
@@ -728,7 +738,10 @@ impl Learner {
             }
             Rounded::Bfloat16 { .. } => {
                 let stream = self.stream.clone();
-                stream.memcpy_htod(&[StepTask { keep: 1.0, ..StepTask::default() }], &mut self.step)?;
+                stream.memcpy_htod(
+                    &[StepTask { keep: 1.0, ..StepTask::default() }],
+                    &mut self.step,
+                )?;
                 self.average()?;
             }
         }
@@ -783,17 +796,17 @@ impl Learner {
             let grid = (across, self.leaf_tasks.len as u32, 1);
             launch! {
                 stream, &kernels.leaves, grid, (64, 4, 1), 0, &self.leaf_tasks.list, weights,
-                &self.codes, &stride, &self.scratch
+                &self.codes, &stride, &self.values, &self.factors, &self.log2
             }
         }
         if self.function_tasks.len > 0 {
             let grid = (across, self.function_tasks.len as u32, 1);
             launch! {
                 stream, &kernels.functions, grid, (64, 4, 1), 0, &self.function_tasks.list,
-                &from.functions, &self.rows, &from.len, &stride, &self.scratch
+                &from.functions, &self.rows, &from.len, &stride, &self.values, &self.factors,
+                &self.log2
             }
         }
-        self.settle(&self.leaf_settles, 1, 0)?;
         for level in &self.levels {
             for group in &level.forward {
                 let (class, components, parts) = (group.class, group.components, self.parts);
@@ -803,7 +816,8 @@ impl Learner {
                         ((&kernels.forward, memory), tasks, &quads[0])
                     }
                     _ => {
-                        let kernels = if exact.is_some() { &kernels.exact } else { &kernels.forward };
+                        let kernels =
+                            if exact.is_some() { &kernels.exact } else { &kernels.forward };
                         let memory = contraction_memory(class, components, parts);
                         ((kernels, memory), &group.tasks, weights)
                     }
@@ -855,7 +869,8 @@ impl Learner {
         x: &CudaSlice<f32>,
     ) -> Result<(), CudaError> {
         let grid = (group.tiles[0], group.tiles[1], group.tasks.len as u32 * group.splits as u32);
-        let (block, is_settled) = ((4 * tile(group.class) as u32, 1, 1), i32::from(group.is_settled));
+        let (block, is_settled) =
+            ((4 * tile(group.class) as u32, 1, 1), i32::from(group.is_settled));
         launch! {
             self.stream, &kernels[group.class], grid, block, memory, &tasks.list,
             &group.splits, &group.split_stride, weights, x, &self.values, &self.scratch,
@@ -948,7 +963,7 @@ impl Learner {
         if self.sums.len > 0 {
             let grid = (512, self.sums.len as u32, 1);
             launch! {
-                stream, &kernels.combine, grid, (256, 1, 1), 0, &self.sums.list, &self.gradients,
+                stream, &kernels.combine, grid, (32, 8, 1), 0, &self.sums.list, &self.gradients,
                 &self.gradients
             }
         }
@@ -976,36 +991,75 @@ impl Learner {
                 &class.parts, &self.part_stride, &self.small
             }
         }
-        let gradients = &self.gradients;
-        self.subtract(&kernels.subtract, gradients, &self.weights, gradients)?;
         for info in &self.outputs {
             launch! {
                 stream, &kernels.output_gradient, (1, 1, 1), (256, 1, 1), 0, info, &self.weights,
                 &self.gradients
             }
         }
-        if self.settings.clip.is_some() {
-            let count = chunks as i32;
-            launch! {
-                stream, &kernels.norms, (chunks, 1, 1), (256, 1, 1), 0, &self.gradients,
-                &self.norm_parts
+        let revisions = kernels.revisions.as_ref().filter(|_| self.widest <= tile(2));
+        if let (Some([step, _]), None) = (revisions, self.settings.clip) {
+            let revised = [&self.gradients, &self.weights, &self.gradients];
+            self.revise(step, revised, Some([&self.means, &self.squares]))?;
+            for info in &self.outputs {
+                let len = info.k as usize * info.columns as usize;
+                self.advance(info.at as usize / ALIGNMENT, len.div_ceil(ALIGNMENT))?;
             }
-            launch! {
-                stream, &kernels.clip, (1, 1, 1), (256, 1, 1), 0, &self.norm_parts, &count,
-                &self.step, &self.clip_by
+        } else {
+            let gradients = &self.gradients;
+            self.subtract(&kernels.subtract, gradients, &self.weights, gradients)?;
+            if self.settings.clip.is_some() {
+                let count = chunks as i32;
+                launch! {
+                    stream, &kernels.norms, (chunks, 1, 1), (256, 1, 1), 0, &self.gradients,
+                    &self.norm_parts
+                }
+                launch! {
+                    stream, &kernels.clip, (1, 1, 1), (256, 1, 1), 0, &self.norm_parts, &count,
+                    &self.step, &self.clip_by
+                }
             }
+            self.advance(0, chunks as usize)?;
         }
-        launch! {
-            stream, &kernels.advance, (chunks, 1, 1), (256, 1, 1), 0, &self.infos.list,
-            &self.owners, &self.step, &self.clip_by, &self.weights, &self.means, &self.squares,
-            &self.gradients
-        }
-        let (gram, retract) = match self.settings.factors {
-            Factors::Single | Factors::Tf32 => (&kernels.gram, &kernels.retract),
-            Factors::Bfloat16 => (&kernels.projection, &kernels.subtract),
-        };
-        self.normalize([gram, retract], &self.gradients, &self.weights)?;
+        self.normalize(revisions.is_none(), &self.gradients, &self.weights)?;
         self.average()
+    }
+
+    /// Replaces the gradients in these blocks of numbers by V = W + step.
+    fn advance(&self, first: usize, count: usize) -> Result<(), CudaError> {
+        let first = first as i32;
+        launch! {
+            self.stream, &self.kernels.advance, (count as u32, 1, 1), (256, 1, 1), 0,
+            &self.infos.list, &self.owners, &first, &self.step, &self.clip_by, &self.weights,
+            &self.means, &self.squares, &self.gradients
+        }
+        Ok(())
+    }
+
+    /// A − S B for every weight, with its square matrix S, or a step along it.
+    fn revise(
+        &self,
+        kernels: &[CudaFunction; 3],
+        [a, b, to]: [&CudaSlice<f32>; 3],
+        moments: Option<[&CudaSlice<f32>; 2]>,
+    ) -> Result<(), CudaError> {
+        for class in &self.grams {
+            let columns = self.updates.iter().find(|u| u.class == class.class);
+            // Four tiles of 16 columns to each of four warps.
+            let across = columns.map_or(1, |u| (u.tiles[0] as usize * ROWS).div_ceil(256)) as u32;
+            let grid = (across, class.tasks.len as u32, 1);
+            let (kernel, list) = (&kernels[class.class], &class.tasks.list);
+            match moments {
+                Some([means, squares]) => launch! {
+                    self.stream, kernel, grid, (128, 1, 1), 0, list, &self.small, a, b, to,
+                    &self.step, means, squares
+                },
+                None => launch! {
+                    self.stream, kernel, grid, (128, 1, 1), 0, list, &self.small, a, b, to
+                },
+            }
+        }
+        Ok(())
     }
 
     /// X Yᴴ of every weight.
@@ -1033,41 +1087,44 @@ impl Learner {
         b: &CudaSlice<f32>,
         to: &CudaSlice<f32>,
     ) -> Result<(), CudaError> {
-        let (splits, split_stride, is_settled) = (1_i32, 0_i64, 0_i32);
+        let (splits, split_stride) = (1_i32, 0_i64);
         for class in &self.updates {
             let (grid, block) = class.shape();
             let components = if class.class < 2 { tile(class.class) } else { self.widest };
             let memory = contraction_memory(class.class, components, self.parts);
             launch! {
                 self.stream, &kernels[class.class], grid, block, memory,
-                &class.tasks.list, &splits, &split_stride, &self.small, a, b, to,
-                &self.leaf_settles.list, &is_settled, &self.values, &self.factors, &self.log2
+                &class.tasks.list, &splits, &split_stride, &self.small, a, b, to
             }
         }
         Ok(())
     }
 
-    /// L⁻¹ V with L Lᴴ = V Vᴴ; V / ‖V‖ for outputs.
+    /// L⁻¹ V with L Lᴴ = V Vᴴ; V / ‖V‖ for outputs. Factors have fewer bits if it need not be exact.
     fn normalize(
         &self,
-        [gram, retract]: [&[CudaFunction; 3]; 2],
+        is_exact: bool,
         from: &CudaSlice<f32>,
         to: &CudaSlice<f32>,
     ) -> Result<(), CudaError> {
-        self.gram(gram, from, from)?;
+        let kernels = &self.kernels;
+        self.gram(if is_exact { &kernels.gram } else { &kernels.projection }, from, from)?;
         let memory = (self.widest * self.widest * 4 * self.parts) as u32;
         for class in &self.grams {
             let grid = (class.tasks.len as u32, 1, 1);
             launch! {
-                self.stream, &self.kernels.cholesky, grid, (256, 1, 1), memory, &class.tasks.list,
+                self.stream, &kernels.cholesky, grid, (256, 1, 1), memory, &class.tasks.list,
                 &class.parts, &self.part_stride, &self.small
             }
         }
         // V − (I − L⁻¹) V.
-        self.subtract(retract, from, from, to)?;
+        match &kernels.revisions {
+            Some([_, revise]) if !is_exact => self.revise(revise, [from, from, to], None)?,
+            _ => self.subtract(&kernels.retract, from, from, to)?,
+        }
         for info in &self.outputs {
             launch! {
-                self.stream, &self.kernels.output_weight, (1, 1, 1), (256, 1, 1), 0, info, from, to
+                self.stream, &kernels.output_weight, (1, 1, 1), (256, 1, 1), 0, info, from, to
             }
         }
         Ok(())

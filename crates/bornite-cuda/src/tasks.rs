@@ -23,8 +23,8 @@ tasks! {
     Descent { w: i64, e: i64, a: i64, b: i64, to_b: i64, k: i32, k1: i32, k2: i32, stride: i32 }
     WeightTask { out: i64, first: i32, last: i32, k: i32, k1: i32, k2: i32, unused: i32 }
     User { e: i32, a: i32, b: i32, unused: i32 }
-    Gram { at: i64, out: i64, k: i32, columns: i32 }
-    Leaf { from: i64, columns: i32, variable: i32, width: i32, out: i32 }
+    Gram { at: i64, out: i64, k: i32, columns: i32, rate: f32, unused: i32 }
+    Leaf { from: i64, columns: i32, variable: i32, width: i32, to: i32, index: i32, unused: i32 }
     Pair { a: i32, b: i32, own: i32, out: i32, width: i32, index_a: i32, index_b: i32 }
     Settle { from: i64, to: i32, width: i32, index: i32, unused: i32 }
     Sum { to: i64, from: i64, len: i64, parts: i32, unused: i32 }

@@ -128,11 +128,13 @@ fn the_device_learns() {
     let random = &mut Random(1);
     let cases = [(true, 3), (false, 17), (true, 24), (true, 40), (true, 100), (false, 70)];
     let kinds = [Factors::Single, Factors::Tf32, Factors::Bfloat16];
-    for ((complex, k), factors) in cases.into_iter().flat_map(|case| kinds.map(|kind| (case, kind))) {
+    for ((complex, k), factors) in cases.into_iter().flat_map(|case| kinds.map(|kind| (case, kind)))
+    {
         let digits = match factors {
-            Factors::Single => [1e-4, 1e-5, 0.1],
-            Factors::Tf32 => [2e-2, 1e-5, 0.3],
-            Factors::Bfloat16 => [5e-2, 1e-5, 0.5],
+            Factors::Single => [1e-4, 1e-5, 0.1, 1e-4],
+            Factors::Tf32 => [2e-2, 1e-5, 0.3, 1e-4],
+            // Weights are normalized with factors of 11 bits.
+            Factors::Bfloat16 => [5e-2, 1e-3, 0.5, 1e-2],
         };
         let plan = plan(complex, k);
         let table = table(complex, random);
@@ -158,7 +160,7 @@ fn the_device_learns() {
         let mean = learner.step(&all, &places, still).unwrap();
         assert!((mean - truth(&places)).abs() < digits[0], "{k}: {mean} for {}", truth(&places));
         let before = learner.score().unwrap();
-        assert!((before - truth(&[])).abs() < 1e-4, "{k}: {before} for {}", truth(&[]));
+        assert!((before - truth(&[])).abs() < digits[3], "{k}: {before} for {}", truth(&[]));
 
         // After the first step, the gradient is the first moment. A short step along it gains its
         // squared length.
