@@ -40,6 +40,9 @@ __device__ __forceinline__ void put_four(const num* from, num* to) {
     *(float4*)to = {from[0].x, from[1].x, from[2].x, from[3].x};
 #endif
 }
+__device__ __forceinline__ num from_lane(num x, int by) {
+    return number(__shfl_xor_sync(0xffffffffu, x.x, by), __shfl_xor_sync(0xffffffffu, imaginary(x), by));
+}
 // Tiles consist of blocks of 16 places with 4 quads to a row, in an order that avoids bank conflicts.
 __device__ __forceinline__ int quad_at(int row, int q) { return row * 4 + (q ^ (row / 2 & 3)); }
 
@@ -57,14 +60,16 @@ __device__ __forceinline__ void multiply_quads(const Quad* a, const Quad* b, flo
     typedef Layout<TM, true> L;
     int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, warp = threadIdx.x / 32;
     int m0 = TM >= 32 ? warp / 4 * 32 : 0, n0 = TM >= 32 ? warp % 4 * 16 : warp * 32;
+    // The position in a tile of 8 rows, which all tiles of a factor consist of.
+    int own = quad_at(g, t);
     Quad x[L::FM][2];
 #pragma unroll
     for (int f = 0; f < L::FM; f++)
 #pragma unroll
-        for (int c = 0; c < 2; c++) x[f][c] = a[quad_at(m0 + f * 16 + c * 8 + g, t)];
+        for (int c = 0; c < 2; c++) x[f][c] = a[(m0 + f * 16 + c * 8) * 4 + own];
 #pragma unroll
     for (int h = 0; h < L::FN; h++) {
-        Quad y = b[quad_at(n0 + h * 8 + g, t)];
+        Quad y = b[(n0 + h * 8) * 4 + own];
 #if COMPLEX
         // The sign makes the product of the last two complex.
         unsigned minus[2];
@@ -275,14 +280,20 @@ __device__ __forceinline__ void descend_quads(const Descent* tasks, int splits, 
                 }
             }
             int group = L::group();
+            // Of every two lanes, each sums half of the columns, down to one column.
+            int slot = 0, by = 16;
 #pragma unroll
-            for (int j = 0; j < L::SLOTS; j++) {
-                num y = part[j];
+            for (int half = L::SLOTS / 2; half > 0; half /= 2, by /= 2) {
+                bool is_upper = lane & by;
+                slot += is_upper ? half : 0;
 #pragma unroll
-                for (int by = L::LANES; by < 32; by *= 2)
-                    y = add(y, number(__shfl_xor_sync(0xffffffffu, y.x, by), __shfl_xor_sync(0xffffffffu, imaginary(y), by)));
-                if (lane < L::LANES) parts[(at_p % (2 * BLOCKS) * GROUPS + group) * TN + L::column(j)] = y;
+                for (int j = 0; j < half; j++) {
+                    num own = is_upper ? part[j + half] : part[j], other = is_upper ? part[j] : part[j + half];
+                    part[j] = add(own, from_lane(other, by));
+                }
             }
+            if (by == 4) part[0] = add(part[0], from_lane(part[0], 4));
+            if (by < 4 || lane % 8 < 4) parts[(at_p % (2 * BLOCKS) * GROUPS + group) * TN + L::column(slot)] = part[0];
             at_p++;
         }
     }
@@ -306,38 +317,47 @@ __device__ __forceinline__ void gradient_quads(const WeightTask* tasks, const Us
     WeightTask t = tasks[blockIdx.z];
     int m0 = blockIdx.y * TM, n0 = blockIdx.x * TN, columns = t.k1 * t.k2, tid = threadIdx.x;
     if (m0 >= t.k || n0 >= columns) return;
-    // The quad of a thread among the rows, and its place among the columns.
-    int q = tid % (4 * BLOCKS), own = tid / (4 * BLOCKS);
-    const int STEP = TM / BLOCKS;
-    int i[B], j[B];
+    // The quad of a thread in a block, and its component of both factors.
+    int q = tid % 4, own = tid / 4;
+    const int EACH = B / BLOCKS;
+    int i[EACH], j[EACH];
 #pragma unroll
-    for (int s = 0; s < B; s++) {
-        int n = n0 + own + s * STEP;
+    for (int s = 0; s < EACH; s++) {
+        int n = n0 + own + s * TM;
         i[s] = n < columns ? n / t.k2 * stride : -1, j[s] = n % t.k2 * stride;
     }
+    // The rows of a quad are two and two, so that neighboring threads load neighboring rows.
+    auto rows = [&](const num* from, num* to) {
+        two(from, to), two(from + 8, to + 2);
+    };
+    auto constant = [](num value, num* to) {
+        to[0] = to[1] = to[2] = to[3] = value;
+    };
     num x[A][4], y[B][4], z[B][4];
     int each = stride / (16 * BLOCKS), total = (t.last - t.first) * each;
     auto load = [&](int chunk) {
         User u = users[t.first + chunk / each];
-        int row = chunk % each * 16 * BLOCKS + q * 4;
+        int row = chunk % each * 16 * BLOCKS + q * 2;
+        const num* from = e + (long long)(u.e + m0 + own) * stride + row;
 #pragma unroll
         for (int s = 0; s < A; s++) {
-            int m = m0 + own + s * STEP;
-            if (m < t.k)
-                four(e + (long long)(u.e + m) * stride + row, x[s]);
+            if (m0 + own < t.k)
+                rows(from + s * 16, x[s]);
             else
-                x[s][0] = x[s][1] = x[s][2] = x[s][3] = zero();
+                constant(zero(), x[s]);
         }
+        const num *from_a = v + (long long)u.a * stride + row, *from_b = v + (long long)u.b * stride + row;
 #pragma unroll
         for (int s = 0; s < B; s++) {
-            if (i[s] >= 0)
-                four(v + (long long)u.b * stride + j[s] + row, y[s]);
+            int n = s / BLOCKS, block = s % BLOCKS;
+            if (i[n] >= 0)
+                rows(from_b + j[n] + block * 16, y[s]);
             else
-                y[s][0] = y[s][1] = y[s][2] = y[s][3] = zero();
-            if (u.a >= 0 && i[s] >= 0)
-                four(v + (long long)u.a * stride + i[s] + row, z[s]);
+                constant(zero(), y[s]);
+            if (u.a >= 0 && i[n] >= 0)
+                rows(from_a + i[n] + block * 16, z[s]);
             else
-                z[s][0] = z[s][1] = z[s][2] = z[s][3] = number(1.f, 0.f);
+                constant(number(1.f, 0.f), z[s]);
         }
     };
     float re[16], im[16];
@@ -345,15 +365,15 @@ __device__ __forceinline__ void gradient_quads(const WeightTask* tasks, const Us
     for (int c = 0; c < 16; c++) re[c] = im[c] = 0.f;
     if (total > 0) load(0);
     for (int chunk = 0; chunk < total; chunk++) {
-        Quad *a = a_tile[chunk & 1] + q / 4 * TM * 4, *b = b_tile[chunk & 1] + q / 4 * TN * 4;
+        Quad *a = a_tile[chunk & 1], *b = b_tile[chunk & 1];
 #pragma unroll
-        for (int s = 0; s < A; s++) a[quad_at(own + s * STEP, q % 4)] = quad(x[s]);
+        for (int s = 0; s < A; s++) a[s * TM * 4 + quad_at(own, q)] = quad(x[s]);
 #pragma unroll
         for (int s = 0; s < B; s++) {
             num product[4];
 #pragma unroll
             for (int r = 0; r < 4; r++) product[r] = conj(mul(y[s][r], z[s][r]));
-            b[quad_at(own + s * STEP, q % 4)] = quad(product);
+            b[s % BLOCKS * TN * 4 + quad_at(own + s / BLOCKS * TM, q)] = quad(product);
         }
         __syncthreads();
         if (chunk + 1 < total) load(chunk + 1);
@@ -386,6 +406,26 @@ __device__ __forceinline__ void gradient_quads(const WeightTask* tasks, const Us
 QUADS(16)
 QUADS(32)
 QUADS(64)
+
+// Two numbers, or one, at a place that is even if the rows are.
+__device__ __forceinline__ void get(const num* from, bool is_even, int count, num* to) {
+    if (is_even)
+        two(from, to);
+    else
+        to[0] = from[0], to[1] = count == 2 ? from[1] : zero();
+}
+__device__ __forceinline__ void put(const num* from, bool is_even, int count, num* to) {
+    if (is_even) {
+#if COMPLEX
+        *(float4*)to = {from[0].x, from[0].y, from[1].x, from[1].y};
+#else
+        *(float2*)to = {from[0].x, from[1].x};
+#endif
+    } else {
+        to[0] = from[0];
+        if (count == 2) to[1] = from[1];
+    }
+}
 
 // X - S Y of weights, with factors of 11 bits: gradients without their part along the weights, from which a step
 // replaces the gradients by V, or L^-1 V = V - S V. A warp computes 16 columns at a time.
@@ -446,24 +486,37 @@ __device__ __forceinline__ void revise(const Gram* tasks, const num* small, cons
                 }
             }
         }
+        float by = IS_STEP ? s.rate * t.rate : 0.f;
+        bool is_even = t.columns % 2 == 0;
 #pragma unroll
-        for (int i = 0; i < FM * 8; i++) {
-            int m = i / 8 * 16 + i % 4 / 2 * 8 + g, n = n0 + i / 4 % 2 * 8 + l * 2 + i % 2;
+        for (int i = 0; i < FM * 8; i += 2) {
+            // Two columns that lie side by side.
+            int m = i / 8 * 16 + i % 4 / 2 * 8 + g, n = n0 + i / 4 % 2 * 8 + l * 2;
             if (m >= t.k || n >= t.columns) continue;
             long long at = t.at + (long long)m * t.columns + n;
-            num d = subtract(x[at], number(re[i], im[i]));
+            int count = n + 1 < t.columns ? 2 : 1;
+            num d[2], w[2], a[2], v[2];
+            get(x + at, is_even, count, d);
+#pragma unroll
+            for (int j = 0; j < 2; j++) d[j] = subtract(d[j], number(re[i + j], im[i + j]));
             if (!IS_STEP) {
-                out[at] = d;
+                put(d, is_even, count, out + at);
                 continue;
             }
-            num w = y[at], a = mean[at], v = s.momentum ? zero() : square[at];
-            float by = s.rate * t.rate;
-            w.x += move(s, by, d.x, a.x, v.x);
+            get(y + at, is_even, count, w), get(mean + at, is_even, count, a);
+            if (s.momentum)
+                v[0] = v[1] = zero();
+            else
+                get(square + at, is_even, count, v);
+#pragma unroll
+            for (int j = 0; j < 2; j++) {
+                w[j].x += move(s, by, d[j].x, a[j].x, v[j].x);
 #if COMPLEX
-            w.y += move(s, by, d.y, a.y, v.y);
+                w[j].y += move(s, by, d[j].y, a[j].y, v[j].y);
 #endif
-            out[at] = w, mean[at] = a;
-            if (!s.momentum) square[at] = v;
+            }
+            put(w, is_even, count, out + at), put(a, is_even, count, mean + at);
+            if (!s.momentum) put(v, is_even, count, square + at);
         }
     }
 }

@@ -712,11 +712,11 @@ __device__ __forceinline__ void gram(const Gram* tasks, const num* x, const num*
     CONTRACTION(exact, TM, false, false)                                                                               \
     CONTRACTION_OF_WEIGHTS(retract, TM, false)                                                                         \
     CONTRACTION_OF_WEIGHTS(subtract, TM, TF32)                                                                         \
-    extern "C" __global__ void __launch_bounds__(4 * TM, 64 / TM) gram_##TM(const Gram* tasks, const num* x,           \
+    extern "C" __global__ void __launch_bounds__(4 * TM, TM == 64 ? 2 : 64 / TM) gram_##TM(const Gram* tasks, const num* x,           \
         const num* y, int parts, long long part_stride, num* out) {                                                    \
         gram<TM, false>(tasks, x, y, parts, part_stride, out);                                                         \
     }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(4 * TM, 64 / TM) projection_##TM(const Gram* tasks, const num* x,     \
+    extern "C" __global__ void __launch_bounds__(4 * TM, TM == 64 ? 2 : 64 / TM) projection_##TM(const Gram* tasks, const num* x,     \
         const num* y, int parts, long long part_stride, num* out) {                                                    \
         gram<TM, TF32>(tasks, x, y, parts, part_stride, out);                                                          \
     }

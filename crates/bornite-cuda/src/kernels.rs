@@ -106,6 +106,13 @@ impl Kernels {
             },
             residuals: get("residuals")?,
         };
+        // As much shared memory as there is, so that two blocks fit.
+        let carveout = CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
+        for all in [&kernels.gram, &kernels.projection, &kernels.gradient] {
+            for kernel in all {
+                kernel.set_attribute(carveout, 100)?;
+            }
+        }
         let most = CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         kernels.columns.set_attribute(most, columns_memory(parts) as i32)?;
         kernels.cholesky.set_attribute(most, (WIDEST * WIDEST * 4 * parts) as i32)?;
