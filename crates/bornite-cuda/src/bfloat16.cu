@@ -407,15 +407,21 @@ QUADS(16)
 QUADS(32)
 QUADS(64)
 
-// Two numbers, or one, at a place that is even if the rows are.
-__device__ __forceinline__ void get(const num* from, bool is_even, int count, num* to) {
-    if (is_even)
-        two(from, to);
-    else
-        to[0] = from[0], to[1] = count == 2 ? from[1] : zero();
+// As many of two numbers as there are. With an even number of columns, there are two or none.
+template <bool IS_EVEN>
+__device__ __forceinline__ void get(const num* from, int count, num* to) {
+    to[0] = to[1] = zero();
+    if (IS_EVEN) {
+        if (count > 0) two(from, to);
+    } else {
+        if (count > 0) to[0] = from[0];
+        if (count > 1) to[1] = from[1];
+    }
 }
-__device__ __forceinline__ void put(const num* from, bool is_even, int count, num* to) {
-    if (is_even) {
+template <bool IS_EVEN>
+__device__ __forceinline__ void put(const num* from, int count, num* to) {
+    if (count <= 0) return;
+    if (IS_EVEN) {
 #if COMPLEX
         *(float4*)to = {from[0].x, from[0].y, from[1].x, from[1].y};
 #else
@@ -423,18 +429,16 @@ __device__ __forceinline__ void put(const num* from, bool is_even, int count, nu
 #endif
     } else {
         to[0] = from[0];
-        if (count == 2) to[1] = from[1];
+        if (count > 1) to[1] = from[1];
     }
 }
 
 // X - S Y of weights, with factors of 11 bits: gradients without their part along the weights, from which a step
 // replaces the gradients by V, or L^-1 V = V - S V. A warp computes 16 columns at a time.
-template <int TM, bool IS_STEP>
-__device__ __forceinline__ void revise(const Gram* tasks, const num* small, const num* x, const num* y, num* out,
+template <int TM, bool IS_STEP, bool IS_EVEN>
+__device__ __forceinline__ void revise(const Gram& t, num* s_tile, const num* small, const num* x, const num* y, num* out,
                                        const Step* step, num* mean, num* square) {
     const int FM = TM / 16, ROW = TM + 8;
-    __shared__ __align__(16) num s_tile[TM * ROW];
-    Gram t = tasks[blockIdx.y];
     for (int e = threadIdx.x; e < TM * TM; e += 128) {
         int m = e / TM, q = e % TM;
         s_tile[m * ROW + q] = m < t.k && q < t.k ? stored<true>(small[t.out + m * t.k + q]) : zero();
@@ -487,51 +491,56 @@ __device__ __forceinline__ void revise(const Gram* tasks, const num* small, cons
             }
         }
         float by = IS_STEP ? s.rate * t.rate : 0.f;
-        bool is_even = t.columns % 2 == 0;
+        // Four pairs of columns that lie side by side at a time, all of whose numbers are loaded first.
 #pragma unroll
-        for (int i = 0; i < FM * 8; i += 2) {
-            // Two columns that lie side by side.
-            int m = i / 8 * 16 + i % 4 / 2 * 8 + g, n = n0 + i / 4 % 2 * 8 + l * 2;
-            if (m >= t.k || n >= t.columns) continue;
-            long long at = t.at + (long long)m * t.columns + n;
-            int count = n + 1 < t.columns ? 2 : 1;
-            num d[2], w[2], a[2], v[2];
-            get(x + at, is_even, count, d);
+        for (int f = 0; f < FM; f++) {
+            num d[4][2], w[4][2], a[4][2], v[4][2];
 #pragma unroll
-            for (int j = 0; j < 2; j++) d[j] = subtract(d[j], number(re[i + j], im[i + j]));
-            if (!IS_STEP) {
-                put(d, is_even, count, out + at);
-                continue;
+            for (int i = 0; i < 4; i++) {
+                int m = f * 16 + i % 2 * 8 + g, n = n0 + i / 2 * 8 + l * 2, count = m < t.k ? t.columns - n : 0;
+                long long at = t.at + (long long)m * t.columns + n;
+                get<IS_EVEN>(x + at, count, d[i]);
+                if (!IS_STEP) continue;
+                get<IS_EVEN>(y + at, count, w[i]), get<IS_EVEN>(mean + at, count, a[i]);
+                get<IS_EVEN>(square + at, s.momentum ? 0 : count, v[i]);
             }
-            get(y + at, is_even, count, w), get(mean + at, is_even, count, a);
-            if (s.momentum)
-                v[0] = v[1] = zero();
-            else
-                get(square + at, is_even, count, v);
 #pragma unroll
-            for (int j = 0; j < 2; j++) {
-                w[j].x += move(s, by, d[j].x, a[j].x, v[j].x);
+            for (int i = 0; i < 4; i++) {
+                int m = f * 16 + i % 2 * 8 + g, n = n0 + i / 2 * 8 + l * 2, count = m < t.k ? t.columns - n : 0;
+                long long at = t.at + (long long)m * t.columns + n;
+#pragma unroll
+                for (int j = 0; j < 2; j++) {
+                    int e = f * 8 + i / 2 * 4 + i % 2 * 2 + j;
+                    d[i][j] = subtract(d[i][j], number(re[e], im[e]));
+                    if (!IS_STEP) continue;
+                    w[i][j].x += move(s, by, d[i][j].x, a[i][j].x, v[i][j].x);
 #if COMPLEX
-                w[j].y += move(s, by, d[j].y, a[j].y, v[j].y);
+                    w[i][j].y += move(s, by, d[i][j].y, a[i][j].y, v[i][j].y);
 #endif
+                }
+                put<IS_EVEN>(IS_STEP ? w[i] : d[i], count, out + at);
+                if (!IS_STEP) continue;
+                put<IS_EVEN>(a[i], count, mean + at), put<IS_EVEN>(v[i], s.momentum ? 0 : count, square + at);
             }
-            put(w, is_even, count, out + at), put(a, is_even, count, mean + at);
-            if (!s.momentum) put(v, is_even, count, square + at);
         }
     }
 }
-#define REVISION(TM)                                                                                                   \
-    extern "C" __global__ void __launch_bounds__(128, 256 / (TM + 64)) step_##TM(const Gram* tasks, const num* small,  \
-        const num* x, const num* y, num* out, const Step* step, num* mean, num* square) {                              \
-        revise<TM, true>(tasks, small, x, y, out, step, mean, square);                                                 \
-    }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(128, 256 / (TM + 64)) revise_##TM(const Gram* tasks,                  \
-        const num* small, const num* x, const num* y, num* out) {                                                      \
-        revise<TM, false>(tasks, small, x, y, out, 0, 0, 0);                                                           \
+#define REVISION(name, TM, IS_STEP)                                                                                    \
+    extern "C" __global__ void __launch_bounds__(128, 256 / (TM + 64)) name##_##TM(const Gram* tasks,                  \
+        const num* small, const num* x, const num* y, num* out, const Step* step, num* mean, num* square) {            \
+        __shared__ __align__(16) num s_tile[TM * (TM + 8)];                                                            \
+        Gram t = tasks[blockIdx.y];                                                                                    \
+        if (t.columns % 2 == 0)                                                                                        \
+            revise<TM, IS_STEP, true>(t, s_tile, small, x, y, out, step, mean, square);                                \
+        else                                                                                                           \
+            revise<TM, IS_STEP, false>(t, s_tile, small, x, y, out, step, mean, square);                               \
     }
-REVISION(16)
-REVISION(32)
-REVISION(64)
+#define REVISIONS(TM)      \
+    REVISION(step, TM, true) \
+    REVISION(revise, TM, false)
+REVISIONS(16)
+REVISIONS(32)
+REVISIONS(64)
 
 // Averages weights, and writes them in quads along their columns and along their rows.
 struct Packing {

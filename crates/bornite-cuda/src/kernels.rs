@@ -107,7 +107,8 @@ impl Kernels {
             residuals: get("residuals")?,
         };
         // As much shared memory as there is, so that two blocks fit.
-        let carveout = CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
+        let carveout =
+            CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
         for all in [&kernels.gram, &kernels.projection, &kernels.gradient] {
             for kernel in all {
                 kernel.set_attribute(carveout, 100)?;

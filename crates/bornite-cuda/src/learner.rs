@@ -50,6 +50,8 @@ pub enum Part {
     Square,
     /// The averages of the weights.
     Average,
+    /// The averages that were kept last.
+    Kept,
 }
 
 /// The tasks of one level of the tree.
@@ -138,6 +140,7 @@ pub struct Learner {
     means: CudaSlice<f32>,
     squares: CudaSlice<f32>,
     averages: CudaSlice<f32>,
+    kept: CudaSlice<f32>,
     rounded: Rounded,
     /// The products of weights, in parts.
     small: CudaSlice<f32>,
@@ -531,6 +534,7 @@ impl Learner {
             means: numbers(total)?,
             squares: numbers(if settings.momentum { 0 } else { total })?,
             averages: numbers(total)?,
+            kept: numbers(total)?,
             rounded,
             small: numbers(small * most_parts)?,
             part_stride: small as i64,
@@ -605,6 +609,7 @@ impl Learner {
     /// The device reports an error.
     pub fn score(&mut self) -> Result<f64, CudaError> {
         self.normalize(true, &self.averages, &self.gradients)?;
+        self.normalize_outputs(&self.stream, &self.averages, &self.gradients)?;
         let len = self.valid.len as u32;
         let mut sum = 0.0;
         for first in (0..len).step_by(self.settings.batch.max(1)) {
@@ -616,6 +621,14 @@ impl Learner {
             sum += logs[..rows.len()].iter().sum::<f64>();
         }
         Ok(sum / f64::from(len.max(1)))
+    }
+
+    /// Keeps the averages.
+    ///
+    /// # Errors
+    /// The device reports an error.
+    pub fn keep(&mut self) -> Result<(), CudaError> {
+        Ok(self.stream.memcpy_dtod(&self.averages, &mut self.kept)?)
     }
 
     /// The largest entry of W Wᴴ − I of any weight except the output's.
@@ -674,6 +687,7 @@ impl Learner {
             Part::Mean => &mut self.means,
             Part::Square => &mut self.squares,
             Part::Average => &mut self.averages,
+            Part::Kept => &mut self.kept,
         };
         stream.memcpy_htod(&all, buffer)?;
         if part == Part::Weight {
@@ -689,6 +703,7 @@ impl Learner {
             Part::Mean => &self.means,
             Part::Square => &self.squares,
             Part::Average => &self.averages,
+            Part::Kept => &self.kept,
         }
     }
 
@@ -982,6 +997,11 @@ impl Learner {
     fn update(&self) -> Result<(), CudaError> {
         let (stream, kernels) = (&self.stream, &self.kernels);
         let chunks = (self.total / ALIGNMENT) as u32;
+        let revisions = kernels.revisions.as_ref().filter(|_| self.widest <= tile(2));
+        let is_fused = revisions.is_some() && self.settings.clip.is_none();
+        if is_fused {
+            self.branch.join(stream)?;
+        }
         self.gram(&kernels.projection, &self.gradients, &self.weights)?;
         let is_stiefel = i32::from(self.settings.is_stiefel);
         for class in &self.grams {
@@ -991,23 +1011,22 @@ impl Learner {
                 &class.parts, &self.part_stride, &self.small
             }
         }
-        for info in &self.outputs {
-            launch! {
-                stream, &kernels.output_gradient, (1, 1, 1), (256, 1, 1), 0, info, &self.weights,
-                &self.gradients
-            }
-        }
-        let revisions = kernels.revisions.as_ref().filter(|_| self.widest <= tile(2));
-        if let (Some([step, _]), None) = (revisions, self.settings.clip) {
-            let revised = [&self.gradients, &self.weights, &self.gradients];
-            self.revise(step, revised, Some([&self.means, &self.squares]))?;
+        let gradients = &self.gradients;
+        if let (Some([step, _]), true) = (revisions, is_fused) {
+            self.revise(step, [gradients, &self.weights, gradients])?;
+            self.normalize(false, gradients, &self.weights)?;
+            // The weight of the output is small, and learns beside the others.
+            self.project_outputs(&self.branch)?;
             for info in &self.outputs {
                 let len = info.k as usize * info.columns as usize;
-                self.advance(info.at as usize / ALIGNMENT, len.div_ceil(ALIGNMENT))?;
+                let (first, count) = (info.at as usize / ALIGNMENT, len.div_ceil(ALIGNMENT));
+                self.advance(&self.branch, first, count)?;
             }
+            self.normalize_outputs(&self.branch, gradients, &self.weights)?;
+            stream.join(&self.branch)?;
         } else {
-            let gradients = &self.gradients;
             self.subtract(&kernels.subtract, gradients, &self.weights, gradients)?;
+            self.project_outputs(stream)?;
             if self.settings.clip.is_some() {
                 let count = chunks as i32;
                 launch! {
@@ -1019,29 +1038,60 @@ impl Learner {
                     &self.step, &self.clip_by
                 }
             }
-            self.advance(0, chunks as usize)?;
+            self.advance(stream, 0, chunks as usize)?;
+            self.normalize(revisions.is_none(), gradients, &self.weights)?;
+            self.normalize_outputs(stream, gradients, &self.weights)?;
         }
-        self.normalize(revisions.is_none(), &self.gradients, &self.weights)?;
         self.average()
     }
 
+    /// Removes the parts of the outputs' gradients along the weights.
+    fn project_outputs(&self, stream: &Arc<CudaStream>) -> Result<(), CudaError> {
+        for info in &self.outputs {
+            launch! {
+                stream, &self.kernels.output_gradient, (1, 1, 1), (256, 1, 1), 0, info,
+                &self.weights, &self.gradients
+            }
+        }
+        Ok(())
+    }
+
+    /// V / ‖V‖ for the outputs.
+    fn normalize_outputs(
+        &self,
+        stream: &Arc<CudaStream>,
+        from: &CudaSlice<f32>,
+        to: &CudaSlice<f32>,
+    ) -> Result<(), CudaError> {
+        for info in &self.outputs {
+            launch! {
+                stream, &self.kernels.output_weight, (1, 1, 1), (256, 1, 1), 0, info, from, to
+            }
+        }
+        Ok(())
+    }
+
     /// Replaces the gradients in these blocks of numbers by V = W + step.
-    fn advance(&self, first: usize, count: usize) -> Result<(), CudaError> {
+    fn advance(
+        &self,
+        stream: &Arc<CudaStream>,
+        first: usize,
+        count: usize,
+    ) -> Result<(), CudaError> {
         let first = first as i32;
         launch! {
-            self.stream, &self.kernels.advance, (count as u32, 1, 1), (256, 1, 1), 0,
+            stream, &self.kernels.advance, (count as u32, 1, 1), (256, 1, 1), 0,
             &self.infos.list, &self.owners, &first, &self.step, &self.clip_by, &self.weights,
             &self.means, &self.squares, &self.gradients
         }
         Ok(())
     }
 
-    /// A − S B for every weight, with its square matrix S, or a step along it.
+    /// A − S B for every weight, with its square matrix S, or a step along that, by the kernel.
     fn revise(
         &self,
         kernels: &[CudaFunction; 3],
         [a, b, to]: [&CudaSlice<f32>; 3],
-        moments: Option<[&CudaSlice<f32>; 2]>,
     ) -> Result<(), CudaError> {
         for class in &self.grams {
             let columns = self.updates.iter().find(|u| u.class == class.class);
@@ -1049,14 +1099,9 @@ impl Learner {
             let across = columns.map_or(1, |u| (u.tiles[0] as usize * ROWS).div_ceil(256)) as u32;
             let grid = (across, class.tasks.len as u32, 1);
             let (kernel, list) = (&kernels[class.class], &class.tasks.list);
-            match moments {
-                Some([means, squares]) => launch! {
-                    self.stream, kernel, grid, (128, 1, 1), 0, list, &self.small, a, b, to,
-                    &self.step, means, squares
-                },
-                None => launch! {
-                    self.stream, kernel, grid, (128, 1, 1), 0, list, &self.small, a, b, to
-                },
+            launch! {
+                self.stream, kernel, grid, (128, 1, 1), 0, list, &self.small, a, b, to, &self.step,
+                &self.means, &self.squares
             }
         }
         Ok(())
@@ -1100,7 +1145,8 @@ impl Learner {
         Ok(())
     }
 
-    /// L⁻¹ V with L Lᴴ = V Vᴴ; V / ‖V‖ for outputs. Factors have fewer bits if it need not be exact.
+    /// L⁻¹ V with L Lᴴ = V Vᴴ for all weights but the outputs. Factors have fewer bits if it need not
+    /// be exact.
     fn normalize(
         &self,
         is_exact: bool,
@@ -1119,13 +1165,8 @@ impl Learner {
         }
         // V − (I − L⁻¹) V.
         match &kernels.revisions {
-            Some([_, revise]) if !is_exact => self.revise(revise, [from, from, to], None)?,
+            Some([_, revise]) if !is_exact => self.revise(revise, [from, from, to])?,
             _ => self.subtract(&kernels.retract, from, from, to)?,
-        }
-        for info in &self.outputs {
-            launch! {
-                self.stream, &kernels.output_weight, (1, 1, 1), (256, 1, 1), 0, info, from, to
-            }
         }
         Ok(())
     }

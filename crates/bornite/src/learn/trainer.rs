@@ -30,6 +30,19 @@ pub(super) struct Best {
     pub(super) weights: Vec<Vec<f32>>,
 }
 
+/// The epoch whose weights the backend keeps.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    valid: f64,
+    epoch: usize,
+}
+
+impl Candidate {
+    fn with(self, weights: Vec<Vec<f32>>) -> Best {
+        Best { valid: self.valid, epoch: self.epoch, weights }
+    }
+}
+
 /// The result of a fit.
 #[derive(Clone, Debug)]
 pub(super) struct Outcome {
@@ -55,7 +68,7 @@ struct State {
     /// The fraction of the caller's budget that has been used.
     used: f64,
     history: Vec<Epoch>,
-    best: Option<Best>,
+    best: Option<Candidate>,
 }
 
 impl State {
@@ -125,8 +138,9 @@ impl<'a> Trainer<'a> {
 
     /// Scores the first weights, so that the fit cannot end with worse ones.
     pub(super) fn keep_first(&mut self) -> Result<(), LearnError> {
-        let (valid, weights) = (self.backend.score()?, self.backend.averages()?);
-        self.state.best = Some(Best { valid, epoch: 0, weights });
+        let valid = self.backend.score()?;
+        self.backend.keep()?;
+        self.state.best = Some(Candidate { valid, epoch: 0 });
         Ok(())
     }
 
@@ -155,10 +169,12 @@ impl<'a> Trainer<'a> {
             self.end_epoch(progress)?;
         }
         let state = self.state;
-        let best = match state.best {
-            Some(best) => best,
-            None => Best { valid: f64::NEG_INFINITY, epoch: 0, weights: self.backend.averages()? },
-        };
+        // Without a score, the weights are the latest.
+        if state.best.is_none() {
+            self.backend.keep()?;
+        }
+        let none = Candidate { valid: f64::NEG_INFINITY, epoch: 0 };
+        let best = state.best.unwrap_or(none).with(self.backend.kept()?);
         Ok(Outcome { best, history: state.history })
     }
 
@@ -251,8 +267,8 @@ impl<'a> Trainer<'a> {
         state.history.push(Epoch { train, valid: score, residual });
         let epoch = state.history.len() - 1;
         if state.best.as_ref().is_none_or(|b| score > b.valid) {
-            let weights = self.backend.averages()?;
-            state.best = Some(Best { valid: score, epoch, weights });
+            self.backend.keep()?;
+            state.best = Some(Candidate { valid: score, epoch });
         }
         state.epoch += 1;
         (state.rows, state.sum) = (0, 0.0);
@@ -273,8 +289,9 @@ impl<'a> Trainer<'a> {
         to.numbers(&counts);
         to.reals(&[state.sum, if state.used.is_finite() { state.used } else { 0.0 }]);
         write_history(&state.history, to);
-        write_best(state.best.as_ref(), to);
         // A backend that fails here fails at the next step too, and the fit ends with its error.
+        let best = state.best.map(|best| best.with(self.backend.kept().unwrap_or_default()));
+        write_best(best.as_ref(), to);
         for numbers in self.backend.parameters().unwrap_or_default() {
             to.reals(&numbers.weight);
             for part in [&numbers.mean, &numbers.square, &numbers.average] {
@@ -301,13 +318,19 @@ impl<'a> Trainer<'a> {
         }
         let history = read_history(from)?;
         let best = read_best(from)?;
-        let lengths = |b: &Best| b.weights.iter().map(Vec::len).collect::<Vec<_>>();
-        let own: Vec<usize> = self.backend.averages()?.iter().map(Vec::len).collect();
-        if best.as_ref().is_some_and(|b| lengths(b) != own || b.epoch > history.len()) {
+        if best.as_ref().is_some_and(|b| b.epoch > history.len()) {
             return Err(LearnError::Damaged);
         }
-        let mut parameters = Vec::with_capacity(own.len());
-        for _ in &own {
+        let count = self.backend.kept()?.len();
+        let best = match best {
+            None => None,
+            Some(Best { valid, epoch, weights }) => {
+                self.backend.set_kept(weights)?;
+                Some(Candidate { valid, epoch })
+            }
+        };
+        let mut parameters = Vec::with_capacity(count);
+        for _ in 0..count {
             let weight = from.reals()?;
             if weight.iter().any(|x| !x.is_finite()) {
                 return Err(LearnError::Damaged);

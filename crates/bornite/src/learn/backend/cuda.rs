@@ -1,6 +1,8 @@
 //! Learning from complete rows on an NVIDIA GPU: see [`bornite_cuda`].
 
-use bornite_cuda::{CudaError, Device, Factors, Learner, Part, Plan, Settings, Step, Table, Weight};
+use bornite_cuda::{
+    CudaError, Device, Factors, Learner, Part, Plan, Settings, Step, Table, Weight,
+};
 
 use super::{Backend, Numbers, Selection, Shifts, output_weight};
 use crate::basis::Basis;
@@ -90,7 +92,9 @@ impl Cuda {
             factors: match options.device {
                 options::Device::CudaTf32 => Factors::Tf32,
                 options::Device::CudaBf16 => Factors::Bfloat16,
-                options::Device::Cuda | options::Device::Auto | options::Device::Cpu => Factors::Single,
+                options::Device::Cuda | options::Device::Auto | options::Device::Cpu => {
+                    Factors::Single
+                }
             },
             sources: std::iter::once(identity)
                 .chain(
@@ -114,7 +118,7 @@ impl Cuda {
                 ))
             })
             .collect();
-        for part in [Part::Weight, Part::Average] {
+        for part in [Part::Weight, Part::Average, Part::Kept] {
             learner.write(part, &slices(&first))?;
         }
         Ok(Self { learner, is_momentum })
@@ -139,13 +143,22 @@ impl Backend for Cuda {
         Ok(self.learner.residual()?)
     }
 
-    fn averages(&self) -> Result<Vec<Vec<f32>>, LearnError> {
-        Ok(self.learner.read(Part::Average)?)
+    fn keep(&mut self) -> Result<(), LearnError> {
+        Ok(self.learner.keep()?)
+    }
+
+    fn kept(&self) -> Result<Vec<Vec<f32>>, LearnError> {
+        Ok(self.learner.read(Part::Kept)?)
+    }
+
+    fn set_kept(&mut self, weights: Vec<Vec<f32>>) -> Result<(), LearnError> {
+        Ok(self.learner.write(Part::Kept, &slices(&weights))?)
     }
 
     fn parameters(&self) -> Result<Vec<Numbers>, LearnError> {
         let [weights, means, averages] =
-            [self.learner.read(Part::Weight)?, self.learner.read(Part::Mean)?, self.averages()?];
+            [Part::Weight, Part::Mean, Part::Average].map(|part| self.learner.read(part));
+        let [weights, means, averages] = [weights?, means?, averages?];
         let squares = if self.is_momentum {
             vec![Vec::new(); weights.len()]
         } else {

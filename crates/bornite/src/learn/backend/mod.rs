@@ -39,8 +39,14 @@ pub(super) trait Backend: std::fmt::Debug {
     /// largest |Σ w − 1| of a row.
     fn residual(&mut self) -> Result<f64, LearnError>;
 
-    /// The parts of every averaged weight.
-    fn averages(&self) -> Result<Vec<Vec<f32>>, LearnError>;
+    /// Keeps the averaged weights as the best ones so far. They stay where the weights are.
+    fn keep(&mut self) -> Result<(), LearnError>;
+
+    /// The parts of the weights that were kept last, or of the first ones.
+    fn kept(&self) -> Result<Vec<Vec<f32>>, LearnError>;
+
+    /// Replaces the weights that are kept. Fails if the lengths differ.
+    fn set_kept(&mut self, weights: Vec<Vec<f32>>) -> Result<(), LearnError>;
 
     /// Everything that is needed to continue the fit, with one entry per weight.
     fn parameters(&self) -> Result<Vec<Numbers>, LearnError>;

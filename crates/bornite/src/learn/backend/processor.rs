@@ -31,6 +31,8 @@ pub(super) struct Processor<'a, T, const C: bool> {
     rest: Option<[Batch; 2]>,
     program: Program,
     parameters: Vec<Parameter<T>>,
+    /// The averages that were kept.
+    kept: Vec<Vec<f32>>,
     workspace: Workspace<f32>,
     memory: Memory<f32>,
     pieces: Option<InPieces<'a>>,
@@ -80,6 +82,7 @@ impl<'a, T: Scalar, const C: bool> Processor<'a, T, C> {
             valid,
             rest,
             program,
+            kept: parameters.iter().map(|p: &Parameter<T>| p.moments.average.clone()).collect(),
             parameters,
             workspace,
             memory: Memory::default(),
@@ -240,8 +243,22 @@ impl<T: Scalar, const C: bool> Backend for Processor<'_, T, C> {
         Ok(residuals.reduce(|| 0.0, |a, b| largest([a, b])))
     }
 
-    fn averages(&self) -> Result<Vec<Vec<f32>>, LearnError> {
-        Ok(self.parameters.iter().map(|p| p.moments.average.clone()).collect())
+    fn keep(&mut self) -> Result<(), LearnError> {
+        self.kept = self.parameters.iter().map(|p| p.moments.average.clone()).collect();
+        Ok(())
+    }
+
+    fn kept(&self) -> Result<Vec<Vec<f32>>, LearnError> {
+        Ok(self.kept.clone())
+    }
+
+    fn set_kept(&mut self, weights: Vec<Vec<f32>>) -> Result<(), LearnError> {
+        let lengths = |list: &[Vec<f32>]| list.iter().map(Vec::len).collect::<Vec<_>>();
+        if lengths(&weights) != lengths(&self.kept) {
+            return Err(LearnError::Damaged);
+        }
+        self.kept = weights;
+        Ok(())
     }
 
     fn parameters(&self) -> Result<Vec<Numbers>, LearnError> {

@@ -145,7 +145,14 @@ fn contract(start: Start) {
         assert_eq!(backend.score().unwrap(), continued.score().unwrap(), "case {n}");
         let averages: Vec<Vec<f32>> =
             backend.parameters().unwrap().into_iter().map(|p| p.average).collect();
-        assert_eq!(backend.averages().unwrap(), averages, "case {n}");
+        assert_ne!(backend.kept().unwrap(), averages, "case {n}");
+        backend.keep().unwrap();
+        assert_eq!(backend.kept().unwrap(), averages, "case {n}");
+        learn(&mut *backend, case, 0..1, adam);
+        assert_eq!(backend.kept().unwrap(), averages, "case {n}");
+        continued.set_kept(averages.clone()).unwrap();
+        assert_eq!(continued.kept().unwrap(), averages, "case {n}");
+        assert!(continued.set_kept(averages[1..].to_vec()).is_err());
         assert!(continued.set_parameters(&saved[1..]).is_err());
         let cut: Vec<Numbers> = saved.iter().map(|_| Numbers::default()).collect();
         assert!(continued.set_parameters(&cut).is_err());
