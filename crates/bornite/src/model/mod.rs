@@ -63,6 +63,8 @@ mod start;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tests_of_dates;
+#[cfg(test)]
 mod tests_of_mixtures;
 #[cfg(feature = "report")]
 mod transforms;
