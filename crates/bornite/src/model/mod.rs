@@ -57,6 +57,7 @@ mod options;
 mod posterior;
 mod predict;
 mod question;
+mod rows;
 mod sample;
 mod score;
 mod start;
