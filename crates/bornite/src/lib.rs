@@ -98,6 +98,7 @@ pub mod circuit;
 pub mod codec;
 #[cfg(feature = "tables")]
 pub mod data;
+mod digest;
 mod disk;
 pub mod domain;
 #[cfg(feature = "draw")]
