@@ -195,6 +195,12 @@ fn a_model_is_shown_asked_and_scored() {
     assert!(
         folder.run(&["score", "m.model", "odd.csv", "--anomalies", "2"]).text().contains("241")
     );
+    // Long cells do not fill the screen.
+    let long = "y".repeat(3000);
+    folder.write("long.csv", &folder.read("odd.csv").replace("Bonn", &long));
+    let shown = folder.run(&["score", "m.model", "long.csv", "--anomalies", "1"]).text();
+    assert!(shown.contains("yyyy…"), "{shown}");
+    assert!(shown.lines().all(|line| line.chars().count() < 500), "{shown}");
     let either = ["score", "m.model", "odd.csv", "--anomalies", "1", "--by", "either", "--json"];
     assert_eq!(folder.run(&either).json()["anomalies"][0]["row"], 241);
     let cells = ["score", "m.model", "odd.csv", "--anomalies", "1", "--by", "cells"];

@@ -51,8 +51,6 @@ mod information;
 mod large;
 mod mode;
 mod nodes;
-#[cfg(test)]
-mod optional_tests;
 mod options;
 mod posterior;
 mod predict;
@@ -65,6 +63,8 @@ mod start;
 mod tests;
 #[cfg(test)]
 mod tests_of_dates;
+#[cfg(test)]
+mod tests_of_missing_values;
 #[cfg(test)]
 mod tests_of_mixtures;
 #[cfg(feature = "report")]
