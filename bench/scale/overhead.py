@@ -72,7 +72,7 @@ def main():
         files = {count: folder / f"{count}.parquet" for count in rows}
         for count, file in files.items():
             pq.write_table(rows[count], file, row_group_size=100_000)
-        draws = model.circuit.sample(many, seed=1)
+        draws = np.resize(model.circuit.sample(PIECE, seed=1), (many, 14))
         environment = {**os.environ, "RAYON_NUM_THREADS": "1"}
 
         def engine(count):
