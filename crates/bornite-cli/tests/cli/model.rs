@@ -198,7 +198,8 @@ fn a_model_is_shown_asked_and_scored() {
     // Long cells do not fill the screen.
     let long = "y".repeat(3000);
     folder.write("long.csv", &folder.read("odd.csv").replace("Bonn", &long));
-    let shown = folder.run(&["score", "m.model", "long.csv", "--anomalies", "1"]).text();
+    let shown = folder.run(&["score", "m.model", "long.csv", "--anomalies", "1"]);
+    let shown = shown.text();
     assert!(shown.contains("yyyy…"), "{shown}");
     assert!(shown.lines().all(|line| line.chars().count() < 500), "{shown}");
     let either = ["score", "m.model", "odd.csv", "--anomalies", "1", "--by", "either", "--json"];

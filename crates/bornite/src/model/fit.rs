@@ -79,12 +79,8 @@ impl Model {
     ) -> Result<FittedModel, ModelError> {
         let &FitInput { start, checkpoint, .. } = given;
         let data = FitData::new(given, options, quota, on_rows)?;
-        let FitData {
-            schema,
-            left_out,
-            split: Split { train, valid, num_rows, num_valid, .. },
-            ..
-        } = &data;
+        let (schema, split) = (&data.schema, &data.split);
+        let Split { train, valid, num_rows, num_valid, .. } = split;
         let both @ [train_rows, valid_rows] = [train.batch(), valid.batch()];
         let pieces = data.spilled.as_ref().map(Spilled::pieces);
         let fits = data.candidates(options);
@@ -156,7 +152,7 @@ impl Model {
             width,
             history: epochs(&fit.history, [train_slope, valid_slope]),
             truncated: None,
-            left_out: left_out.clone(),
+            left_out: data.left_out.clone(),
             note: start.and_then(|model| model.info.note.clone()),
             target: options.target.clone(),
         };
